@@ -9,7 +9,7 @@ namespace carousel::model {
 /// blocking groups.
 inline setup one_stage(int frames, int slots, int window, int consumers = 1, u8 quick = 0b11) {
     setup s;
-    s.stages = {{.source = 0, .output = 0}};
+    s.stages = {{.source = 0, .output = {0, -1}}};
     s.links = {{.slots = slots, .window = window, .consumers = consumers, .quick = quick}};
     s.seat_stage = {0};
     s.incarnations = {{0, 1}, {0, -1}};

@@ -5,7 +5,7 @@ namespace carousel::model {
 const std::vector<entry>& catalogue() {
     static const std::vector<entry> all = [] {
         std::vector<entry> out = holding_entries();
-        for (auto part : {failing_entries(), sizing_entries(), pipeline_entries()})
+        for (auto part : {failing_entries(), sizing_entries(), pipeline_entries(), output_entries()})
             for (entry& e : part) out.push_back(std::move(e));
         return out;
     }();

@@ -22,6 +22,8 @@ std::vector<entry> holding_entries();
 std::vector<entry> failing_entries();
 /// How many buffers it takes.
 std::vector<entry> sizing_entries();
+/// Stages with two outputs, forks whose branches join again.
+std::vector<entry> output_entries();
 /// Several stages: reading stages, joins, sinks, the end, frames that kill.
 std::vector<entry> pipeline_entries();
 

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace carousel::model {
 
 const char* name_of(failure f) {
@@ -54,6 +56,7 @@ std::string to_text(label l) {
                                             "skip-absent",
                                             "revoke-lease",
                                             "helper-sees",
+                                            "helper-seeks",
                                             "helper-fired",
                                             "helper-gives-up",
                                             "helper-commits",
@@ -121,12 +124,11 @@ void moves::normalise(state& t) const {
         // the ghosts still ask which frame a word of the dead one stands for
         const job_word& j = t.job[p.job];
         const bool keep = j.version == p.version && j.epoch == e && j.state != job_state::idle;
-        p.slot = none;
-        p.generation = 0;
+        for (slot_register& o : t.output[l]) o = {none, 0};
         if (keep) continue;
         p.job = p.version = p.frame = none;
         p.flags = 0;
-        for (input_register& i : t.input[l]) i = {none, none};
+        for (slot_register& i : t.input[l]) i = {none, none};
     }
     for (size_t k = 0; k < cfg.links.size(); ++k) {
         for (int x = 0; x < cfg.links[k].slots; ++x) {
@@ -163,12 +165,12 @@ void moves::commit(state& t, int job, int version, int e) {
         const u8 bit = static_cast<u8>(1U << f);
         if ((t.committed[stage] & bit) != 0)
             fail(failure::repeated, fmt::format("stage {} commits frame {} twice", stage, f));
-        const bool sink = cfg.stages[stage].output < 0;
+        const bool sink = cfg.outputs(stage) == 0;
         if (sink && t.committed[stage] != bit - 1)
             fail(failure::order, fmt::format("the sink commits frame {} out of order", f));
         t.committed[stage] |= bit;
         for (int i = 0; i < cfg.inputs(stage); ++i) {
-            const input_register& in = t.input[l][i];
+            const slot_register& in = t.input[l][i];
             if (in.slot == none) continue;
             const slot_word& w = t.link[cfg.stages[stage].input[i]].slot[in.slot];
             if (w.generation != in.generation || w.state != slot_state::ready || w.content != f)
@@ -215,6 +217,39 @@ bool moves::done_in_blocking(int link, int slot) const {
     return true;
 }
 
+int moves::window_end(int stage) const {
+    int end = none;
+    for (int k = 0; k < cfg.outputs(stage); ++k) {
+        const int link = cfg.stages[stage].output[k];
+        if (k == 0 || !cfg.seeded.window_of_first)
+            end = std::min(end, now_->link[link].tail + cfg.links[link].window);
+    }
+    return end;
+}
+
+int moves::highest_tail(int stage) const {
+    int tail = 0;
+    for (int k = 0; k < cfg.outputs(stage); ++k)
+        tail = std::max<int>(tail, now_->link[cfg.stages[stage].output[k]].tail);
+    return tail;
+}
+
+slot_word* moves::filled(state& t, int lane, int output) const {
+    const slot_register& o = t.output[lane][output];
+    if (o.slot == none) return nullptr;
+    const lane_registers& p = t.lane[lane];
+    slot_word& w = t.link[cfg.stages[cfg.stage_of(cfg.lanes[lane])].output[output]].slot[o.slot];
+    const bool mine = w.generation == o.generation && w.state == slot_state::fill && w.job == p.job &&
+                      w.version == p.version;
+    return mine ? &w : nullptr;
+}
+
+void moves::rest(state& t, int lane) {
+    t.lane[lane] = {step::idle, gpu_work::no, none, none, none, 0};
+    for (slot_register& i : t.input[lane]) i = {none, none};
+    for (slot_register& o : t.output[lane]) o = {none, 0};
+}
+
 bool delivered(const setup& c, const state& s) {
     if (s.end == spoiled) return false;
     const unsigned goal = s.end == none ? static_cast<unsigned>(c.frames) : s.end;
@@ -223,7 +258,7 @@ bool delivered(const setup& c, const state& s) {
             if (s.link[k].consumed[g] != goal) return false;
     for (size_t k = 0; k < c.stages.size(); ++k) {
         if (s.committed[k] >> goal != 0) return false;
-        if (c.stages[k].output < 0 && s.committed[k] != (1U << goal) - 1) return false;
+        if (c.outputs(static_cast<int>(k)) == 0 && s.committed[k] != (1U << goal) - 1) return false;
     }
     return true;
 }

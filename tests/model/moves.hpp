@@ -72,6 +72,7 @@ enum class action : u8 {
     skip_absent,
     revoke_lease,
     helper_sees,
+    helper_seeks,
     helper_fired,
     helper_gives_up,
     helper_commits,
@@ -157,6 +158,14 @@ public:
         return w.generation == generation ? w : lease_word{generation, lease_state::wait, none, none, 0};
     }
     [[nodiscard]] bool done_in_blocking(int link, int slot) const;
+    /// First sequence that some output of the stage has no room for: T + N of the narrowest.
+    [[nodiscard]] int window_end(int stage) const;
+    /// Of the outputs' tails the highest: all below it are committed.
+    [[nodiscard]] int highest_tail(int stage) const;
+    /// The slot that the lane has filled at that output, if it is still its own.
+    [[nodiscard]] slot_word* filled(state& t, int lane, int output) const;
+    /// The lane's step is over.
+    static void rest(state& t, int lane);
 
 private:
     void normalise(state& t) const;

@@ -6,7 +6,8 @@
 namespace carousel::model {
 namespace {
 
-constexpr helper_registers resting{0, none, 0, 0, 0, 0};
+constexpr helper_registers resting{0, none, 0, 0, 0, 0, none};
+enum : u8 { rest = 0, asking = 1, committing = 2, marking = 3, at_inputs = 4, at_job = 5, seeking = 6 };
 
 job_state helped_from(const moves& m) {
     return m.cfg.with.help_from_submitted ? job_state::submitted : job_state::open;
@@ -19,17 +20,37 @@ void look(moves& m) {
         if (w.state != slot_state::fill || w.job == none) continue;
         const job_word& j = m.now().job[w.job];
         if (j.version != w.version || j.state != helped_from(m)) continue;
-        m.next().helper = {1, static_cast<u8>(x), w.job, j.version, j.epoch, w.generation};
+        const u8 slot = static_cast<u8>(x);
+        const bool own =
+            m.cfg.stages[m.cfg.job_stage(w.job)].output[0] == link || m.cfg.seeded.event_of_own_slot;
+        m.next().helper = {own ? asking : seeking, slot, w.job, j.version, j.epoch, w.generation,
+                           own ? slot : none};
         m.emit({action::helper_sees, static_cast<u8>(x)}, actor::helper);
     }
+}
+
+// At a further output: the job's event is that of the slot which it has filled at its first.
+void seek_event(moves& m) {
+    const helper_registers& h = m.now().helper;
+    const int first = m.cfg.stages[m.cfg.job_stage(h.job)].output[0];
+    for (int x = 0; x < m.cfg.links[first].slots; ++x) {
+        const slot_word& w = m.now().link[first].slot[x];
+        if (w.state != slot_state::fill || w.job != h.job || w.version != h.version) continue;
+        state& t = m.next();
+        t.helper.at = asking;
+        t.helper.event = static_cast<u8>(x);
+        return m.emit({action::helper_seeks, h.slot}, actor::helper);
+    }
+    m.next().helper = resting;
+    m.emit({action::helper_gives_up, h.slot}, actor::helper);
 }
 
 void ask_event(moves& m) {
     const helper_registers& h = m.now().helper;
     const int whose = m.cfg.with.event_by_epoch ? h.epoch : m.successor(h.epoch);
     const job_word& j = m.now().job[h.job];
-    if (m.now().event_pending[whose][h.slot] == 0) {
-        m.next().helper.at = 2;
+    if (m.now().event_pending[whose][h.event] == 0) {
+        m.next().helper.at = committing;
         m.emit({action::helper_fired, h.slot}, actor::helper);
     } else if (j.version != h.version || j.epoch != h.epoch ||
                (j.state != job_state::open && j.state != job_state::submitted)) {
@@ -44,7 +65,7 @@ void commit(moves& m) {
     const bool same = now == job_word{h.version, h.epoch, helped_from(m)};
     const bool taken = same || (m.cfg.seeded.helper_ignores_version && now.state == helped_from(m));
     state& t = m.next();
-    t.helper.at = 3;
+    t.helper.at = marking;
     if (taken) m.commit(t, h.job, now.version, now.epoch);
     m.emit({taken ? action::helper_commits : action::helper_late, h.slot}, actor::helper);
 }
@@ -57,7 +78,7 @@ void mark(moves& m) {
     if (m.now().job[h.job] == job_word{h.version, h.epoch, job_state::committed}) {
         if (!m.cfg.with.helper_minimal) {
             t.helper = h;
-            t.helper.at = 4;
+            t.helper.at = at_inputs;
         }
         if (w.generation == h.generation && w.state == slot_state::fill && w.job == h.job &&
             w.version == h.version)
@@ -70,8 +91,8 @@ void mark(moves& m) {
 void meddle(moves& m) {
     const helper_registers& h = m.now().helper;
     state& t = m.next();
-    if (h.at == 4) {
-        t.helper.at = 5;
+    if (h.at == at_inputs) {
+        t.helper.at = at_job;
         for (int n = 0; n < m.cfg.numbers && !m.cfg.seeded.helper_half; ++n) {
             lease_word& w = t.number[0][n];
             if (w.state == lease_state::leased && w.job == h.job && w.version == h.version)
@@ -92,13 +113,15 @@ void meddle(moves& m) {
 void helper_rules(moves& m) {
     if (m.cfg.helper_link < 0) return;
     switch (m.now().helper.at) {
-        case 0:
+        case rest:
             return look(m);
-        case 1:
+        case seeking:
+            return seek_event(m);
+        case asking:
             return ask_event(m);
-        case 2:
+        case committing:
             return commit(m);
-        case 3:
+        case marking:
             return mark(m);
         default:
             return meddle(m);

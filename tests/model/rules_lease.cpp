@@ -66,8 +66,8 @@ void pick(moves& m, int lane, actor who) {
     }
     const int job = idle_job(m, e);
     if (job < 0 || m.now().end == spoiled) return;
-    const int t0 = m.now().link[s.output].tail;
-    for (int n = t0; n < t0 + m.cfg.links[s.output].window && n < m.cfg.frames && n < m.now().end; ++n) {
+    const int limit = std::min<int>({m.window_end(m.cfg.stage_of(e)), m.cfg.frames, m.now().end});
+    for (int n = m.highest_tail(m.cfg.stage_of(e)); n < limit; ++n) {
         const lease_word& w = m.now().number[s.source][n % m.cfg.numbers];
         if (w.state != lease_state::wait ||
             w.generation % m.cfg.lap_modulus != n / m.cfg.numbers % m.cfg.lap_modulus)
@@ -103,9 +103,9 @@ void lease_picked(moves& m, int lane, actor who) {
 // The window and the word in one step: T only grows and the CAS expects the exact word, so nothing can come
 // between.
 void lease_at_once(moves& m, int lane, actor who) {
-    const stage_setup& s = m.cfg.stages[m.cfg.stage_of(m.cfg.lanes[lane])];
-    const int limit =
-        m.cfg.with.window_and_tail ? m.now().link[s.output].tail + m.cfg.links[s.output].window : 255;
+    const int stage = m.cfg.stage_of(m.cfg.lanes[lane]);
+    const stage_setup& s = m.cfg.stages[stage];
+    const int limit = m.cfg.with.window_and_tail ? m.window_end(stage) : 255;
     int lowest = 255;
     for (int k = 0; k < m.cfg.numbers; ++k)
         lowest = std::min(lowest, m.now().number[s.source][k].generation * m.cfg.numbers + k);
@@ -128,7 +128,7 @@ void lease_at_once(moves& m, int lane, actor who) {
 
 struct choice {
     int frame = -1;
-    input_register input[max_inputs] = {{none, none}, {none, none}};
+    slot_register input[max_inputs] = {{none, none}, {none, none}};
 };
 
 int ready_slot(const moves& m, int link, int frame) {
@@ -151,7 +151,7 @@ choice choose(const moves& m, int lane) {
     const int stage = m.cfg.stage_of(e);
     const stage_setup& s = m.cfg.stages[stage];
     const int t0 = m.now().link[s.input[0]].tail;
-    const bool ordered_sink = s.output < 0 && m.cfg.with.sink_waits_for_predecessor;
+    const bool ordered_sink = m.cfg.outputs(stage) == 0 && m.cfg.with.sink_waits_for_predecessor;
     for (int n = t0; n < t0 + m.cfg.links[s.input[0]].window && n < m.now().end; ++n) {
         choice c;
         for (int i = 0; i < m.cfg.inputs(stage); ++i) {
@@ -171,9 +171,7 @@ choice choose(const moves& m, int lane) {
             c.frame = i + 1 == m.cfg.inputs(stage) ? n : -1;
         }
         if (c.frame < 0) continue;
-        if (s.output >= 0 && m.cfg.with.window_and_tail &&
-            n >= m.now().link[s.output].tail + m.cfg.links[s.output].window)
-            return {};
+        if (m.cfg.with.window_and_tail && n >= m.window_end(stage)) return {};
         return c;
     }
     return {};
@@ -200,7 +198,7 @@ void open_for_input(moves& m, int lane, actor who) {
 void lease_input(moves& m, int lane, int i, actor who) {
     const int stage = m.cfg.stage_of(m.cfg.lanes[lane]);
     const int link = m.cfg.stages[stage].input[i];
-    const input_register in = m.now().input[lane][i];
+    const slot_register in = m.now().input[lane][i];
     state& t = m.next();
     lane_registers& p = t.lane[lane];
     lease_word& c = t.link[link].group[in.slot][m.cfg.column(link, stage)];
@@ -224,7 +222,7 @@ void lease_input(moves& m, int lane, int i, actor who) {
 void give_back(moves& m, int lane, actor who) {
     const int stage = m.cfg.stage_of(m.cfg.lanes[lane]);
     const int link = m.cfg.stages[stage].input[0];
-    const input_register in = m.now().input[lane][0];
+    const slot_register in = m.now().input[lane][0];
     state& t = m.next();
     lane_registers& p = t.lane[lane];
     lease_word& c = t.link[link].group[in.slot][m.cfg.column(link, stage)];
@@ -242,8 +240,7 @@ void give_up(moves& m, int lane, actor who) {
     job_word& j = t.job[p.job];
     if (j == job_word{p.version, narrow(e), job_state::open}) {
         j = {narrow(p.version + 1), narrow(e), job_state::idle};
-        p = {step::idle, gpu_work::no, none, none, none, none, 0, 0};
-        for (input_register& r : t.input[lane]) r = {none, none};
+        moves::rest(t, lane);
         return m.emit({action::give_up, narrow(lane)}, who);
     }
     if (!m.declared(e)) m.fail(failure::spurious, fmt::format("lane {} can't give its job word back", lane));

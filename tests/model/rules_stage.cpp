@@ -17,13 +17,16 @@ struct lane_view {
 u8 narrow(int v) { return static_cast<u8>(v); }
 
 void gpu_rule(moves& m, const lane_view& v) {
-    if (v.regs.gpu != gpu_work::pending || m.fenced(v.e)) return;
+    if ((v.regs.gpu != gpu_work::pending && v.regs.gpu != gpu_work::half) || m.fenced(v.e)) return;
     state& t = m.next();
-    t.lane[v.lane].gpu = gpu_work::done;
-    if (v.setup.output >= 0 && v.regs.slot != none) {
-        t.link[v.setup.output].slot[v.regs.slot].content = v.regs.frame;
-        t.event_pending[v.e][v.regs.slot] = 0;  // a query can't tell "done" from "never recorded"
-    }
+    const int n = m.cfg.outputs(v.stage), k = v.regs.gpu == gpu_work::half ? 1 : 0;
+    const bool last = k + 1 >= n;
+    t.lane[v.lane].gpu = last ? gpu_work::done : gpu_work::half;
+    const slot_register* const out = t.output[v.lane];
+    if (k < n && out[k].slot != none) t.link[v.setup.output[k]].slot[out[k].slot].content = v.regs.frame;
+    // One event a job, that of its first output's slot, recorded behind all of its work.
+    if (n > 0 && out[0].slot != none && (last || m.cfg.seeded.event_of_first))
+        t.event_pending[v.e][out[0].slot] = 0;  // a query can't tell "done" from "never recorded"
     m.emit({action::gpu_writes, narrow(v.lane)}, actor::gpu);
 }
 
@@ -44,19 +47,24 @@ void open_rule(moves& m, const lane_view& v) {
     }
 }
 
+int free_slot(const moves& m, int link) {
+    for (int x = 0; x < m.cfg.links[link].slots; ++x)
+        if (m.now().link[link].slot[x].state == slot_state::free) return x;
+    return -1;
+}
+
+// One output after the other. Each has room some day: the window of every one was checked at the lease.
 void fill_rule(moves& m, const lane_view& v) {
     state& t = m.next();
-    t.lane[v.lane].at = step::filled;
-    if (v.setup.output < 0) return m.emit({action::fill, narrow(v.lane)}, v.who);
-    const link_state& l = m.now().link[v.setup.output];
-    for (int x = 0; x < m.cfg.links[v.setup.output].slots; ++x) {
-        if (l.slot[x].state != slot_state::free) continue;
-        slot_word& w = t.link[v.setup.output].slot[x];
-        w = {w.generation, slot_state::fill, v.regs.job, v.regs.version, w.sequence, spoiled};
-        t.lane[v.lane].slot = narrow(x);
-        t.lane[v.lane].generation = w.generation;
-        return m.emit({action::fill, narrow(v.lane), narrow(x)}, v.who);
-    }
+    const int n = m.cfg.outputs(v.stage), k = v.regs.at == step::half_filled ? 1 : 0;
+    t.lane[v.lane].at = k + 1 < n ? step::half_filled : step::filled;
+    if (n == 0) return m.emit({action::fill, narrow(v.lane)}, v.who);
+    const int link = v.setup.output[k], x = free_slot(m, link);
+    if (x < 0) return;
+    slot_word& w = t.link[link].slot[x];
+    w = {w.generation, slot_state::fill, v.regs.job, v.regs.version, w.sequence, spoiled};
+    t.output[v.lane][k] = {narrow(x), w.generation};
+    m.emit({action::fill, narrow(v.lane), narrow(x)}, v.who);
 }
 
 bool kills(const moves& m, const lane_view& v) {
@@ -77,11 +85,12 @@ void launch_rule(moves& m, const lane_view& v) {
     state& t = m.next();
     t.lane[v.lane].at = step::launched;
     t.lane[v.lane].gpu = m.cfg.quick_gpu ? gpu_work::done : gpu_work::pending;
-    if (v.setup.output >= 0) {
-        slot_word& w = t.link[v.setup.output].slot[v.regs.slot];
+    for (int k = 0; k < m.cfg.outputs(v.stage); ++k) {
+        const u8 x = t.output[v.lane][k].slot;
+        slot_word& w = t.link[v.setup.output[k]].slot[x];
         w.sequence = v.regs.frame;
         if (m.cfg.quick_gpu) w.content = v.regs.frame;
-        t.event_pending[v.e][v.regs.slot] = m.cfg.quick_gpu ? 0 : 1;
+        if (k == 0) t.event_pending[v.e][x] = m.cfg.quick_gpu ? 0 : 1;
     }
     m.emit({action::launch, narrow(v.lane)}, v.who);
 }
@@ -122,16 +131,12 @@ void work_rule(moves& m, const lane_view& v) {
         return exit_revoked(m, v, "fails to submit");
     state& t = m.next();
     lane_registers& p = t.lane[v.lane];
-    if (v.setup.output >= 0) {
-        int x = 0;
-        while (x < m.cfg.links[v.setup.output].slots &&
-               m.now().link[v.setup.output].slot[x].state != slot_state::free)
-            ++x;
-        if (x == m.cfg.links[v.setup.output].slots) return;
-        slot_word& w = t.link[v.setup.output].slot[x];
+    for (int k = 0; k < m.cfg.outputs(v.stage); ++k) {
+        const int x = free_slot(m, v.setup.output[k]);
+        if (x < 0) return;
+        slot_word& w = t.link[v.setup.output[k]].slot[x];
         w = {w.generation, slot_state::fill, p.job, p.version, p.frame, p.frame};
-        p.slot = narrow(x);
-        p.generation = w.generation;
+        t.output[v.lane][k] = {narrow(x), w.generation};
     }
     p.gpu = gpu_work::done;
     p.at = step::submitted;
@@ -141,7 +146,8 @@ void work_rule(moves& m, const lane_view& v) {
 
 void commit_rule(moves& m, const lane_view& v) {
     if (v.regs.gpu != gpu_work::done && !m.cfg.seeded.commit_before_done) return;
-    if (v.setup.output < 0 && m.cfg.with.sink_commits_in_order && lower_frame_in_flight(m, v)) return;
+    if (m.cfg.outputs(v.stage) == 0 && m.cfg.with.sink_commits_in_order && lower_frame_in_flight(m, v))
+        return;
     const job_word& j = m.now().job[v.regs.job];
     const job_state from = m.cfg.with.help_from_submitted ? job_state::submitted : job_state::open;
     if (j == job_word{v.regs.version, narrow(v.e), from}) {
@@ -159,14 +165,13 @@ void commit_rule(moves& m, const lane_view& v) {
 
 void show_rule(moves& m, const lane_view& v) {
     state& t = m.next();
-    t.lane[v.lane].at = step::shown;
-    if (v.setup.output >= 0) {
-        const slot_word& w = m.now().link[v.setup.output].slot[v.regs.slot];
-        if (w.generation == v.regs.generation && w.state == slot_state::fill && w.job == v.regs.job &&
-            w.version == v.regs.version)
-            m.make_ready(t, v.setup.output, v.regs.slot);
-    }
-    m.emit({action::mark_ready, narrow(v.lane)}, v.who);
+    const int n = m.cfg.outputs(v.stage), k = v.regs.at == step::half_shown ? 1 : 0;
+    const bool more = k + 1 < n && !m.cfg.seeded.idle_before_second;
+    t.lane[v.lane].at = more ? step::half_shown : step::shown;
+    if (k < n && m.filled(t, v.lane, k) != nullptr)
+        m.make_ready(t, v.setup.output[k], t.output[v.lane][k].slot);
+    if (k == 1 && m.cfg.seeded.idle_before_second) moves::rest(t, v.lane);
+    m.emit({action::mark_ready, narrow(v.lane), k == 0 ? none : narrow(k)}, v.who);
 }
 
 void return_rule(moves& m, const lane_view& v) {
@@ -180,7 +185,7 @@ void return_rule(moves& m, const lane_view& v) {
     }
     const int input = v.regs.at == step::half_returned ? 1 : 0;
     if (input == 0 && m.cfg.inputs(v.stage) == 2) t.lane[v.lane].at = step::half_returned;
-    const input_register& in = m.now().input[v.lane][input];
+    const slot_register& in = m.now().input[v.lane][input];
     lease_word& c = t.link[v.setup.input[input]].group[in.slot][m.cfg.column(v.setup.input[input], v.stage)];
     if (c.generation == in.generation && c.state == lease_state::leased && c.job == v.regs.job &&
         c.version == v.regs.version)
@@ -193,28 +198,25 @@ void idle_rule(moves& m, const lane_view& v) {
     job_word& j = t.job[v.regs.job];
     if (j == job_word{v.regs.version, narrow(v.e), job_state::committed})
         j = {narrow(v.regs.version + 1), j.epoch, job_state::idle};
-    t.lane[v.lane] = {step::idle, gpu_work::no, none, none, none, none, 0, 0};
-    for (input_register& i : t.input[v.lane]) i = {none, none};
+    if (m.cfg.seeded.idle_before_second)
+        t.lane[v.lane].at = step::half_shown;
+    else
+        moves::rest(t, v.lane);
     m.emit({action::go_idle, narrow(v.lane)}, v.who);
 }
 
 // Step 6 as one step, for a live owner that nobody has declared dead.
 void finish_rule(moves& m, const lane_view& v) {
     state& t = m.next();
-    lane_registers& p = t.lane[v.lane];
-    if (v.setup.output >= 0) {
-        const slot_word& w = m.now().link[v.setup.output].slot[p.slot];
-        if (w.generation == p.generation && w.state == slot_state::fill && w.job == p.job &&
-            w.version == p.version)
-            m.make_ready(t, v.setup.output, p.slot);
-    }
+    const lane_registers p = t.lane[v.lane];
+    for (int k = 0; k < m.cfg.outputs(v.stage); ++k)
+        if (m.filled(t, v.lane, k) != nullptr) m.make_ready(t, v.setup.output[k], t.output[v.lane][k].slot);
     if (v.setup.source >= 0) moves::number_done(t.number[v.setup.source][p.frame % m.cfg.numbers]);
     for (int i = 0; i < m.cfg.inputs(v.stage); ++i)
         moves::group_done(
             t.link[v.setup.input[i]].group[t.input[v.lane][i].slot][m.cfg.column(v.setup.input[i], v.stage)]);
     t.job[p.job] = {narrow(p.version + 1), narrow(v.e), job_state::idle};
-    p = {step::idle, gpu_work::no, none, none, none, none, 0, 0};
-    for (input_register& i : t.input[v.lane]) i = {none, none};
+    moves::rest(t, v.lane);
     m.emit({action::go_idle, narrow(v.lane)}, v.who);
 }
 
@@ -247,6 +249,7 @@ void stage_rules(moves& m) {
                 input_rules(m, lane);
                 break;
             case step::ended:
+            case step::half_slot_back:
             case step::slot_back:
             case step::number_back:
                 stream_end_rules(m, lane);
@@ -256,6 +259,9 @@ void stage_rules(moves& m) {
                     stream_end_rules(m, lane);
                 else
                     m.cfg.quick_work ? work_rule(m, v) : fill_rule(m, v);
+                break;
+            case step::half_filled:
+                fill_rule(m, v);
                 break;
             case step::filled:
                 stream_has_ended(m, lane) ? stream_end_rules(m, lane) : launch_rule(m, v);
@@ -268,6 +274,9 @@ void stage_rules(moves& m) {
                 break;
             case step::committed:
                 m.cfg.quick_finish && !m.declared(e) ? finish_rule(m, v) : show_rule(m, v);
+                break;
+            case step::half_shown:
+                show_rule(m, v);
                 break;
             case step::shown:
             case step::half_returned:
@@ -282,21 +291,26 @@ void stage_rules(moves& m) {
 
 // Scenery: one whole frame in one step, in any order that the window allows, by a stage that never dies.
 void instant_rules(moves& m) {
-    for (const stage_setup& s : m.cfg.stages) {
+    for (size_t k = 0; k < m.cfg.stages.size(); ++k) {
+        const int stage = static_cast<int>(k);
+        const stage_setup& s = m.cfg.stages[k];
         if (!s.instant) continue;
-        const link_state& l = m.now().link[s.output];
-        int slot = 0;
-        while (slot < m.cfg.links[s.output].slots && l.slot[slot].state != slot_state::free) ++slot;
-        if (slot == m.cfg.links[s.output].slots) continue;
-        for (int n = l.tail; n < m.cfg.frames && n < l.tail + m.cfg.links[s.output].window; ++n) {
+        int slot[max_outputs] = {};
+        bool room = true;
+        for (int o = 0; o < m.cfg.outputs(stage); ++o)
+            room = (slot[o] = free_slot(m, s.output[o])) >= 0 && room;
+        if (!room) continue;
+        for (int n = m.highest_tail(stage); n < m.cfg.frames && n < m.window_end(stage); ++n) {
             const lease_word& q = m.now().number[s.source][n % m.cfg.numbers];
             if (q.state != lease_state::wait || q.generation != n / m.cfg.numbers) continue;
             state& t = m.next();
             moves::number_done(t.number[s.source][n % m.cfg.numbers]);
-            slot_word& w = t.link[s.output].slot[slot];
-            w = {w.generation, slot_state::fill, none, none, narrow(n), narrow(n)};
-            m.make_ready(t, s.output, slot);
-            m.emit({action::instant_frame, narrow(s.output), narrow(n)}, actor::live);
+            for (int o = 0; o < m.cfg.outputs(stage); ++o) {
+                slot_word& w = t.link[s.output[o]].slot[slot[o]];
+                w = {w.generation, slot_state::fill, none, none, narrow(n), narrow(n)};
+                m.make_ready(t, s.output[o], slot[o]);
+            }
+            m.emit({action::instant_frame, narrow(s.output[0]), narrow(n)}, actor::live);
             if (m.cfg.lowest_first) break;
         }
     }

@@ -19,6 +19,8 @@ bool stands(const moves& m, int source, const claim_word& c) {
            w.job == c.job && w.version == c.version && w.generation == c.frame / m.cfg.numbers;
 }
 
+bool is_working(const lane_registers& p) { return p.gpu == gpu_work::pending || p.gpu == gpu_work::half; }
+
 bool holds_its_job(const moves& m, int lane) {
     const lane_registers& p = m.now().lane[lane];
     return m.now().job[p.job] == job_word{p.version, narrow(m.cfg.lanes[lane]), job_state::open};
@@ -40,22 +42,21 @@ void claim(moves& m, int lane, int source, actor who) {
     state& t = m.next();
     t.lane[lane].at = step::ended;
     // enqueued before it found the end
-    if (p.at != step::ended && p.slot != none) t.lane[lane].gpu = gpu_work::pending;
+    if (p.at != step::ended && t.output[lane][0].slot != none) t.lane[lane].gpu = gpu_work::pending;
     if (!lower) t.claim[source] = mine;
     m.emit({action::claim_end, narrow(lane), p.frame}, who);
 }
 
-void give_slot_back(moves& m, int lane, int link, actor who) {
+// One output after the other.
+void give_slot_back(moves& m, int lane, actor who) {
     const lane_registers& p = m.now().lane[lane];
-    if (p.gpu == gpu_work::pending && !m.cfg.seeded.early_give_back) return;
+    const int stage = m.cfg.stage_of(m.cfg.lanes[lane]), k = p.at == step::half_slot_back ? 1 : 0;
+    if (is_working(p) && !m.cfg.seeded.early_give_back) return;
     state& t = m.next();
-    t.lane[lane].at = step::slot_back;
-    if (p.slot != none) {
-        slot_word& w = t.link[link].slot[p.slot];
-        if (w.generation == p.generation && w.state == slot_state::fill && w.job == p.job &&
-            w.version == p.version)
-            w = {narrow(w.generation + 1), slot_state::free, none, none, w.sequence, w.content};
-    }
+    const bool more = k + 1 < m.cfg.outputs(stage) && !m.cfg.seeded.give_back_first;
+    t.lane[lane].at = more ? step::half_slot_back : step::slot_back;
+    if (slot_word* const w = m.filled(t, lane, k))
+        *w = {narrow(w->generation + 1), slot_state::free, none, none, w->sequence, w->content};
     m.emit({action::slot_back, narrow(lane)}, who);
 }
 
@@ -74,15 +75,10 @@ void go_idle(moves& m, int lane, actor who) {
     state& t = m.next();
     lane_registers& p = t.lane[lane];
     t.job[p.job] = {narrow(p.version + 1), narrow(m.cfg.lanes[lane]), job_state::idle};
-    const gpu_work late = p.gpu == gpu_work::pending ? p.gpu : gpu_work::no;
-    p = {step::idle,
-         late,
-         none,
-         none,
-         late == gpu_work::no ? none : p.frame,
-         late == gpu_work::no ? none : p.slot,
-         0,
-         0};
+    if (is_working(p))  // a seeded bug only: it still writes this frame into these slots
+        p = {step::idle, p.gpu, none, none, p.frame, 0};
+    else
+        moves::rest(t, lane);
     m.emit({action::go_idle, narrow(lane)}, who);
 }
 
@@ -101,17 +97,18 @@ void stream_end_rules(moves& m, int lane) {
     const lane_registers& p = m.now().lane[lane];
     const bool crashes = m.cfg.poison >= 0 && p.frame == m.cfg.poison;
     // before it has said so, or behind that
-    if (crashes && p.at != step::slot_back && p.at != step::number_back) {
+    if (crashes && p.at != step::half_slot_back && p.at != step::slot_back && p.at != step::number_back) {
         state& t = m.next();
         t.incarnation[e].alive = life::dead;
         t.incarnation[e].self_inflicted = 1;
         m.emit({action::die_of_frame, narrow(lane)}, who);
     }
+    if (p.at == step::half_slot_back) return give_slot_back(m, lane, who);
     if (p.at == step::slot_back) return give_number_back(m, lane, s.source, who);
     if (p.at == step::number_back) return go_idle(m, lane, who);
     if (p.at != step::ended) return claim(m, lane, s.source, who);
     if (!holds_its_job(m, lane)) return leave_revoked(m, lane, who);
-    m.now().end <= p.frame ? give_slot_back(m, lane, s.output, who) : claim(m, lane, s.source, who);
+    m.now().end <= p.frame ? give_slot_back(m, lane, who) : claim(m, lane, s.source, who);
 }
 
 void claim_rules(moves& m) {

@@ -116,12 +116,15 @@ bool tagged_leases(moves& m, const dead_job& d) {
     return any;
 }
 
-bool tagged_slots(moves& m, const dead_job& d) {
-    const int out = m.cfg.stages[d.stage].output;
+bool tagged_slots(moves& m, const dead_job& d, int output) {
+    const int out = m.cfg.stages[d.stage].output[output];
+    if (output > 0 && ((m.cfg.seeded.quarantine_first && d.word.state == job_state::aborted) ||
+                       (m.cfg.seeded.finish_first && d.word.state == job_state::committed)))
+        return false;
     bool any = false;
     const bool fence_seen = m.fenced(d.e) || m.cfg.seeded.free_before_fence ||
                             (m.cfg.seeded.adopter_forgets && m.now().forgot != 0);
-    for (int x = 0; out >= 0 && x < m.cfg.links[out].slots; ++x) {
+    for (int x = 0; x < m.cfg.links[out].slots; ++x) {
         const slot_word& w = m.now().link[out].slot[x];
         if (!tags(w, d)) continue;
         any = true;
@@ -172,7 +175,8 @@ void dead_job_rules(moves& m, const dead_job& d) {
         m.emit({action::abort, narrow(d.job)}, actor::supervisor);
     }
     const bool leases = tagged_leases(m, d);
-    const bool slots = tagged_slots(m, d);
+    bool slots = false;
+    for (int k = 0; k < m.cfg.outputs(d.stage); ++k) slots = tagged_slots(m, d, k) || slots;
     const bool finished = d.word.state == job_state::committed && m.cfg.early_finish;
     if (d.word.state != job_state::aborted && d.word.state != job_state::committed) return;
     if (!m.fenced(d.e) && !m.cfg.seeded.recycle_before_fence && !finished) return;
@@ -186,16 +190,28 @@ void dead_job_rules(moves& m, const dead_job& d) {
     m.emit({action::recycle, narrow(d.job)}, actor::supervisor);
 }
 
+int scanned_slots(const moves& m) {
+    int n = 0;
+    for (int k = 0; k < m.cfg.outputs(0); ++k) n += m.cfg.links[m.cfg.stages[0].output[k]].slots;
+    return n;
+}
+
+const slot_word& scanned_slot(const moves& m, int x) {
+    const int* const out = m.cfg.stages[0].output;
+    const int first = m.cfg.links[out[0]].slots;
+    return x < first ? m.now().link[out[0]].slot[x] : m.now().link[out[1]].slot[x - first];
+}
+
 // One word a step; a tag ends the scan, and so does the supervisor's death. Only for a single source stage.
 void scan_rules(moves& m) {
     const scan_registers& r = m.now().scan;
     if (!m.cfg.scan_registers || r.position == 0) return;
-    const int k = r.position - 1, slots = m.cfg.links[0].slots;
+    const int k = r.position - 1, words = m.cfg.numbers + scanned_slots(m);
     const dead_job d{r.job, m.now().job[r.job].epoch, 0, {r.version, 0, job_state::aborted}, 0};
     state& t = m.next();
-    if (k < m.cfg.numbers + slots) {
-        const bool hit = k < m.cfg.numbers ? tags(m.now().number[0][k], d)
-                                           : tags(m.now().link[0].slot[k - m.cfg.numbers], d);
+    if (k < words) {
+        const bool hit =
+            k < m.cfg.numbers ? tags(m.now().number[0][k], d) : tags(scanned_slot(m, k - m.cfg.numbers), d);
         if (hit)
             t.scan = {0, 0, 0};
         else

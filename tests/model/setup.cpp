@@ -47,6 +47,9 @@ void setup::validate() const {
         need(l.consumers <= max_consumers && l.latest <= max_latest, "too many consumers or latest columns");
     }
     for (const stage_setup& s : stages)
+        need(s.output[1] < 0 || (s.output[0] >= 0 && s.output[0] != s.output[1]),
+             "outputs are links of their own");
+    for (const stage_setup& s : stages)
         need(s.ends_at < 0 || (s.source >= 0 && two_step_lease && !s.instant),
              "only a source that leases in two steps may end its stream");
 }
@@ -72,10 +75,12 @@ state initial_state(const setup& c) {
             v = {0, none, 0, 0, none, static_cast<u8>(c.members_come_and_go ? 0 : 1)};
         l.freer.slot = none;
     }
-    for (lane_registers& l : s.lane) l = {step::idle, gpu_work::no, none, none, none, none, 0, 0};
+    for (lane_registers& l : s.lane) l = {step::idle, gpu_work::no, none, none, none, 0};
     for (auto& lane : s.input)
-        for (input_register& i : lane) i = {none, none};
-    s.helper.slot = none;
+        for (slot_register& i : lane) i = {none, none};
+    for (auto& lane : s.output)
+        for (slot_register& o : lane) o = {none, 0};
+    s.helper.slot = s.helper.event = none;
     s.end = none;
     return s;
 }
@@ -109,11 +114,14 @@ layout::layout(const setup& c) : start_(initial_state(c)) {
         for (int g = 0; g < c.links[k].latest; ++g) add(l.viewer[g]);
         add(l.freer);
     }
-    for (size_t l = 0; l < c.lanes.size(); ++l) add(start_.lane[l]);
+    for (size_t l = 0; l < c.lanes.size(); ++l) {
+        add(start_.lane[l]);
+        for (int k = 0; k < c.outputs(c.stage_of(c.lanes[l])); ++k) add(start_.output[l][k]);
+    }
     for (size_t l = 0; l < c.lanes.size() && c.has_readers(); ++l) add(start_.input[l]);
     for (size_t e = 0; e < c.incarnations.size(); ++e) {
         add(start_.incarnation[e]);
-        const int out = c.stages[c.stage_of(static_cast<int>(e))].output;
+        const int out = c.stages[c.stage_of(static_cast<int>(e))].output[0];
         for (int x = 0; out >= 0 && x < c.links[out].slots; ++x) add(start_.event_pending[e][x]);
     }
     if (c.helper_link >= 0) add(start_.helper);

@@ -42,12 +42,16 @@ struct bugs {
     bool free_then_tail = false, join_keeps_first = false, end_of_one_source = false,
          end_skips_unrevoked = false;
     bool keeps_stopping = false, any_claim = false, early_give_back = false;
+    // Of a stage with two outputs: what is done for the first one only, or too early.
+    bool event_of_first = false, event_of_own_slot = false, window_of_first = false,
+         idle_before_second = false;
+    bool quarantine_first = false, finish_first = false, give_back_first = false;
 };
 
 struct stage_setup {
     int source = -1;  ///< index of its numbers, or -1
     int input[max_inputs] = {-1, -1};
-    int output = -1;  ///< link, or -1: a sink
+    int output[max_outputs] = {-1, -1};  ///< links; none: a sink
     /// its stream ends before that frame, or -1: it doesn't (two_step_lease, no instant one)
     int ends_at = -1;
     bool instant = false;  ///< makes each frame in one indivisible step: scenery for the stage under test
@@ -104,6 +108,9 @@ struct setup {
     [[nodiscard]] int stage_of(int incarnation) const { return seat_stage[incarnations[incarnation].seat]; }
     [[nodiscard]] int inputs(int stage) const {
         return (stages[stage].input[0] >= 0) + (stages[stage].input[1] >= 0);
+    }
+    [[nodiscard]] int outputs(int stage) const {
+        return (stages[stage].output[0] >= 0) + (stages[stage].output[1] >= 0);
     }
     [[nodiscard]] bool has_readers() const;
     /// Columns of a link: plain consumers, then reading stages, then latest.

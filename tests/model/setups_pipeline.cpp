@@ -8,7 +8,7 @@ namespace {
 /// consumer.
 setup reader(int frames, int slots, int window) {
     setup s;
-    s.stages = {{.source = 0, .output = 0, .instant = true}, {.input = {0, -1}, .output = 1}};
+    s.stages = {{.source = 0, .output = {0, -1}, .instant = true}, {.input = {0, -1}, .output = {1, -1}}};
     s.links = {{.slots = window, .window = window, .consumers = 0, .quick_free = true},
                {.slots = slots, .window = window, .consumers = 1, .quick = 1, .quick_free = true}};
     s.seat_stage = {1};
@@ -32,7 +32,7 @@ setup reader_instances(int frames, int slots, int window) {
 /// An instant source, then a sink that is a stage.
 setup sink(int frames, int window) {
     return change(reader(frames, window, window), [](setup& s) {
-        s.stages[1].output = -1;
+        s.stages[1].output[0] = -1;
         s.links.pop_back();
     });
 }
@@ -47,9 +47,9 @@ setup sink_in_flight(int frames, int window) {
 /// Two instant sources, joined by the stage under test.
 setup join(bool instances) {
     setup s;
-    s.stages = {{.source = 0, .output = 0, .instant = true},
-                {.source = 1, .output = 1, .instant = true},
-                {.input = {0, 1}, .output = 2}};
+    s.stages = {{.source = 0, .output = {0, -1}, .instant = true},
+                {.source = 1, .output = {1, -1}, .instant = true},
+                {.input = {0, 1}, .output = {2, -1}}};
     const link_setup in{.slots = 2, .window = 2, .consumers = 0, .quick_free = true};
     s.links = {in, in, {.slots = 2, .window = 2, .consumers = 1, .quick = 1, .quick_free = true}};
     s.quick_work = s.quick_finish = s.lowest_first = true;
@@ -67,7 +67,7 @@ setup join(bool instances) {
 
 setup two_stages() {
     setup s;
-    s.stages = {{.source = 0, .output = 0}, {.input = {0, -1}, .output = 1}};
+    s.stages = {{.source = 0, .output = {0, -1}}, {.input = {0, -1}, .output = {1, -1}}};
     s.links = {{.slots = 3, .window = 2, .consumers = 0, .quick_free = true},
                {.slots = 2, .window = 2, .consumers = 1, .quick = 1, .quick_free = true}};
     s.seat_stage = {0, 1};
@@ -87,7 +87,7 @@ setup stopped_source(ending how) {
 /// Two sources on links of their own, one END for both.
 setup two_sources() {
     setup s;
-    s.stages = {{.source = 0, .output = 0}, {.source = 1, .output = 1}};
+    s.stages = {{.source = 0, .output = {0, -1}}, {.source = 1, .output = {1, -1}}};
     const link_setup l{.slots = 2, .window = 2, .consumers = 1, .quick = 1, .quick_free = true};
     s.links = {l, l};
     s.seat_stage = {0, 1};
@@ -117,9 +117,9 @@ setup ends_with_work() {
 /// ... joined with the frames of another source, which is ahead.
 setup ends_beside_another() {
     setup s;
-    s.stages = {{.source = 0, .output = 0},
-                {.source = 1, .output = 1, .instant = true},
-                {.input = {0, 1}, .output = 2}};
+    s.stages = {{.source = 0, .output = {0, -1}},
+                {.source = 1, .output = {1, -1}, .instant = true},
+                {.input = {0, 1}, .output = {2, -1}}};
     const link_setup in{.slots = 3, .window = 2, .consumers = 0, .quick_free = true};
     s.links = {in, in, {.slots = 2, .window = 2, .consumers = 1, .quick = 1, .quick_free = true}};
     s.quick_work = s.quick_finish = true;

@@ -12,16 +12,16 @@ namespace carousel::model {
 inline constexpr u8 none = 255;     ///< "no such index"; END: not known
 inline constexpr u8 spoiled = 254;  ///< a payload that is being overwritten; END: stopping
 
-inline constexpr int max_jobs = 8, max_sources = 2, max_numbers = 4, max_links = 3, max_slots = 5,
+inline constexpr int max_jobs = 8, max_sources = 2, max_numbers = 4, max_links = 4, max_slots = 5,
                      max_groups = 4;
-inline constexpr int max_consumers = 2, max_latest = 2, max_lanes = 6, max_inputs = 2, max_incarnations = 6,
-                     max_stages = 4;
+inline constexpr int max_consumers = 2, max_latest = 2, max_lanes = 6, max_inputs = 2, max_outputs = 2,
+                     max_incarnations = 6, max_stages = 4;
 
 enum class job_state : u8 { idle, open, submitted, committed, aborted };
 enum class slot_state : u8 { free, fill, ready, quarantined };
 enum class lease_state : u8 { wait, leased, done, skipped };
 enum class life : u8 { unborn, running, dead };
-enum class gpu_work : u8 { no, pending, done };
+enum class gpu_work : u8 { no, pending, half, done };  ///< half: the first output of two is written
 
 /// J: decides whether a stage's work on a frame happened.
 struct job_word {
@@ -62,16 +62,19 @@ enum class step : u8 {
     opened,
     half_leased,
     leased,
+    half_filled,
     filled,
     launched,
     submitted,
     committed,
+    half_shown,
     shown,
     half_returned,
     returned,
     giving_back,
     giving_up,
     ended,  ///< its stream ends before its frame: claimed, END is awaited
+    half_slot_back,
     slot_back,
     number_back
 };
@@ -79,12 +82,13 @@ enum class step : u8 {
 struct lane_registers {
     step at;
     gpu_work gpu;
-    u8 job, version, frame, slot, generation;
+    u8 job, version, frame;
     u8 flags;
 };
 inline constexpr u8 lane_void = 1, lane_alone = 2;
 
-struct input_register {
+/// A slot that a lane has in hand at one of its links.
+struct slot_register {
     u8 slot, generation;
 };
 
@@ -98,6 +102,7 @@ struct incarnation_state {
 
 struct helper_registers {
     u8 at, slot, job, version, epoch, generation;
+    u8 event;  ///< whose slot's, at the first output
 };
 struct viewer_registers {
     u8 at, slot, generation, frame, last, member;
@@ -125,10 +130,12 @@ struct state {
     claim_word claim[max_sources];
     link_state link[max_links];
     lane_registers lane[max_lanes];
-    input_register input[max_lanes][max_inputs];
+    slot_register input[max_lanes][max_inputs];
+    slot_register output[max_lanes][max_outputs];
     incarnation_state incarnation[max_incarnations];
-    u8 event_pending[max_incarnations][max_slots];  ///< 1: recorded and not fired; 0 reads complete, as a
-                                                    ///< never recorded one does
+    /// By slots of the first output. 1: recorded and not fired; 0 reads complete, as a never recorded one
+    /// does.
+    u8 event_pending[max_incarnations][max_slots];
     helper_registers helper;
     scan_registers scan;
     u8 end;

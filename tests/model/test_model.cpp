@@ -4,10 +4,11 @@
 // stop for ever, be killed, or go on as a zombie between any two; the GPU, whose writes land at any time
 // until the fence; per-slot events which read complete when they were never recorded for this frame; commits
 // by an observing consumer; a supervisor that dies between any two of its CASes; plain blocking groups,
-// groups of reading stages (instances, several jobs in flight, joins, sinks in order), latest members that
-// join, leave, stop for ever and lose their lease; sources whose numbers are leased words, over several laps;
-// the end in two phases; frames that kill, and void frames; who may sit on a seat (seat_model.hpp); which
-// parameters a frame has (parameter_model.hpp).
+// groups of reading stages (instances, several jobs in flight, joins, sinks in order), stages with two
+// outputs and forks whose branches join again; latest members that join, leave, stop for ever and lose their
+// lease; sources whose numbers are leased words, over several laps; the end in two phases; frames that kill,
+// and void frames; who may sit on a seat (seat_model.hpp); which parameters a frame has
+// (parameter_model.hpp).
 //
 // Safety, in every state: nothing is read while it is not whole or overwritten while it is leased (TORN), no
 // frame is committed or READY twice (REPEATED), no revoked incarnation commits (LATE), no live one believes
@@ -56,6 +57,14 @@ TEST_CASE("reading stages, joins, sinks, the end and void frames hold") {
 
 TEST_CASE("bugs of reading stages, joins, sinks, the end and void frames are found") {
     check_entries(pipeline_entries(), effort::everyday, false);
+}
+
+TEST_CASE("stages with two outputs, forks and the joins behind them hold") {
+    check_entries(output_entries(), effort::everyday, true);
+}
+
+TEST_CASE("bugs of stages with two outputs are found") {
+    check_entries(output_entries(), effort::everyday, false);
 }
 
 TEST_CASE("the model reaches as many states as a second implementation of the same rules") {

@@ -16,3 +16,5 @@ TEST_CASE("sizes that are too small with two jobs in flight are found") {
 }
 
 TEST_CASE("the large pipelines hold") { check_entries(pipeline_entries(), effort::lengthy, true); }
+
+TEST_CASE("the large forks hold") { check_entries(output_entries(), effort::lengthy, true); }
