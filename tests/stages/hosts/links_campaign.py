@@ -31,6 +31,8 @@ def torment(pair, net, a, dice):
     while len(killed) < a.kills or silent:
         if pair.a.process.poll() is not None:
             raise AssertionError(f"the run was over after {len(killed)} kills: give it more frames or a lower --fps")
+        if pair.b.process.poll() is not None:
+            raise AssertionError(f"b has ended with {pair.b.process.poll()} after {killed}:\n{pair.b.text()[-3000:]}")
         time.sleep(dice.uniform(0.02, a.pause))
         if silent and len(killed) >= a.kills * (len(a.silences) - len(silent) + 1) / (len(a.silences) + 1):
             seconds = silent.pop(0)
