@@ -1,7 +1,10 @@
 """The tests' own interpreter: one that the module was built for, and that has NumPy. Skips (77) where there is none."""
+import atexit
 import os
+import shutil
 import subprocess
 import sys
+import tempfile
 
 
 def use(build):
@@ -9,6 +12,9 @@ def use(build):
     folder = os.path.join(os.path.abspath(build), "python")
     if os.environ.get("CAROUSEL_TEST_PYTHON") == sys.executable:
         sys.path.insert(0, folder)
+        # Runs of tests leave dead letters: not in the user's own folder, where other tests would find them.
+        os.environ["XDG_RUNTIME_DIR"] = tempfile.mkdtemp(prefix="carousel-python-")
+        atexit.register(shutil.rmtree, os.environ["XDG_RUNTIME_DIR"], True)
         return
     environment = {**os.environ, "PYTHONPATH": folder}
     for python in (os.environ.get("CAROUSEL_PYTHON"), sys.executable, "/usr/bin/python3"):
