@@ -1,0 +1,105 @@
+"""Two ports and nothing else on a GPU, their programs killed: ports_gpu.py PROGRAMS [--device cuda:0] [--kills 100] [--seed 17] [--mib 1]
+Each frame is one number, written over all of it, and looked at whole; lost, repeated and torn are the run's own account."""
+import argparse
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+FILE = """[pipeline]
+name = "ports-gpu"
+device = "{device}"
+supervisor_grace_s = 20
+[[stage]]
+name = "camera"
+run = "port"
+output = {{ value = "u64[{numbers}]" }}
+[[stage]]
+name = "analysis"
+run = "port"
+inputs = ["camera"]
+"""
+
+
+class Program:
+    """carousel-test-port-io: what it says goes to a file."""
+
+    def __init__(self, a, folder, what, number):
+        self.path = os.path.join(folder, f"{what}{number}")
+        with open(self.path, "w", encoding="utf-8") as out:
+            self.process = subprocess.Popen([os.path.join(a.programs, "carousel-test-port-io"), what, "ports-gpu",
+                                             "camera" if what == "write" else "analysis", "100"], stdout=out, stderr=subprocess.STDOUT)
+
+    def said(self):
+        with open(self.path, encoding="utf-8") as text:
+            return text.read()
+
+    def at_work(self):
+        return "frame " in self.said()
+
+
+def wait_for(true, seconds, what):
+    end = time.monotonic() + seconds
+    while not true():
+        if time.monotonic() > end:
+            raise SystemExit(f"not within {seconds} s: {what}")
+        time.sleep(0.01)
+
+
+def main():
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument("programs"), p.add_argument("--device", default="cuda:0")
+    p.add_argument("--kills", type=int, default=100), p.add_argument("--seed", type=int, default=17)
+    p.add_argument("--mib", type=int, default=1, help="of a frame")
+    a = p.parse_args()
+    chance = random.Random(a.seed)
+    with tempfile.TemporaryDirectory() as folder:
+        os.environ["XDG_RUNTIME_DIR"] = folder
+        file, report = os.path.join(folder, "ports.toml"), os.path.join(folder, "report.json")
+        with open(file, "w", encoding="utf-8") as out:
+            out.write(FILE.format(device=a.device, numbers=a.mib << 17))
+        log = open(os.path.join(folder, "log"), "w+", encoding="utf-8")
+        run = subprocess.Popen([os.path.join(a.programs, "carousel"), "run", file, "--no-color", "--report", report], stdout=log,
+                               stderr=subprocess.STDOUT)
+        begun, at = time.monotonic(), {}
+        try:
+            wait_for(lambda: run.poll() == 3 or os.path.exists(os.path.join(folder, "carousel/ports-gpu/control.sock")), 20, "the run's start")
+            if run.poll() == 3:
+                print(f"no device {a.device} here: skipped")
+                return 77
+            at = {what: Program(a, folder, what, "") for what in ("read", "write")}
+            with_frame = 0
+            for k in range(a.kills):
+                what = chance.choice(("read", "write"))
+                if k % 4 != 0:   # three of four in their work, the others anywhere in their start
+                    wait_for(at[what].at_work, 30, f"a frame of {what}: {at[what].said()}")
+                time.sleep(chance.random() * 0.05)
+                with_frame += at[what].at_work()
+                at[what].process.kill()
+                if at[what].process.wait() != -signal.SIGKILL:
+                    raise SystemExit(f"{what} ended by itself: {at[what].said()}")
+                at[what] = Program(a, folder, what, k)
+            for each in at.values():
+                wait_for(each.at_work, 30, f"a frame at the end: {each.said()}")
+            run.send_signal(signal.SIGINT)
+            code = run.wait(60)
+            ends = [each.process.wait(20) for each in at.values()]
+        finally:
+            for each in [*[x.process for x in at.values()], run]:
+                if each.poll() is None:
+                    each.kill()
+        log.seek(0)
+        if code != 0 or ends != [0, 0]:
+            raise SystemExit(f"exit {code}, programs {ends}\n{log.read()[-3000:]}" + "".join(x.said()[-500:] for x in at.values()))
+        with open(report, encoding="utf-8") as text:
+            got = json.load(text)
+    print(f"{a.device}: {a.kills} kills (seed {a.seed}, {with_frame} of programs that had carried a frame), {got['frames']} frames of "
+          f"{a.mib} MiB in {time.monotonic() - begun:.0f} s: lost {got['lost']}, repeated {got['repeated']}, torn {got['torn']}")
+    return 0 if (got["lost"], got["repeated"], got["torn"]) == (0, 0, 0) else 1
+
+
+sys.exit(main())
