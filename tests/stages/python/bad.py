@@ -8,8 +8,21 @@ import numpy
 
 WRONG = {10 * (k + 1): how for k, how in enumerate((
     "raises", "returns", "keeps", "writes in place", "writes past the array", "forks", "exits", "hangs", "holds the GIL",
-    "another type", "another shape", "another stride", "no array", "in an input", "uses an old plane"))}
+    "another type", "another shape", "another stride", "no array", "in an input", "uses an old plane", "another device"))}
 kept = []
+
+
+class Elsewhere:
+    """An array that says that it lies on a GPU."""
+
+    def __init__(self, array):
+        self.array = array
+
+    def __dlpack_device__(self):
+        return (2, 0)
+
+    def __dlpack__(self, **_):
+        return self.array.__dlpack__()
 
 
 @carousel.stage(output=carousel.like(0))
@@ -44,6 +57,8 @@ def bad(frame, color, out):
         out.copy_from(x[:3])
     if how == "another stride":
         out.copy_from(numpy.asfortranarray(x))
+    if how == "another device":
+        out.copy_from(Elsewhere(x.copy()))
     if how == "no array":
         out.copy_from("a picture")
     if how == "in an input":

@@ -38,7 +38,7 @@ sink = true
 """
 
 SAYS = {
-    "raises": "line 23: ValueError: as told",
+    "raises": "line 36: ValueError: as told",
     "returns": "process() returned a value of type ndarray: a stage writes into its output and returns nothing",
     "keeps": "an array of plane \"color\" of frame 30 outlives process()",
     "writes in place": "ValueError: output array is read-only",
@@ -52,6 +52,7 @@ SAYS = {
     "another stride": "has strides of (1, 36, 2304) elements and is not dense",
     "no array": "expected an array (a NumPy array, a tensor: a buffer or __dlpack__), got str",
     "in an input": "plane \"color\" is an input: it is read-only",
+    "another device": "plane \"color\" lies on cpu, the array on cuda:0",
     "uses an old plane": "plane \"color\" of frame 150 was used after its frame ended",
 }
 

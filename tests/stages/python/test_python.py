@@ -106,6 +106,16 @@ class Python(unittest.TestCase):
         run._process.wait()
         self.assertEqual(run.state(), "done")
 
+    def test_a_pipeline_with_ports_has_started_before_anybody_is_in_them(self):
+        ports = "[[stage]]\nname = \"camera\"\nrun = \"port\"\noutput = { value = \"u64[512]\" }\n" \
+                "[[stage]]\nname = \"analysis\"\nrun = \"port\"\ninputs = [\"camera\"]\n"
+        with self.pipeline(ports).start(frames=200, wait_s=20) as run:
+            self.assertEqual({s["name"]: s["state"] for s in run.ps()["stages"]}, {"camera": "vacant", "analysis": "vacant"})
+            programs = [subprocess.Popen([f"{BUILD}/carousel-test-port-io", *words], stdout=subprocess.DEVNULL)
+                        for words in (("write", run.name, "camera"), ("read", run.name, "analysis"))]
+            self.assertEqual(self.end(run)["frames"], 200)
+            self.assertEqual([each.wait(20) for each in programs], [0, 0])
+
     def test_what_cannot_start_says_why(self):
         with self.assertRaisesRegex(carousel.ConfigError, "nowhere.toml: No such file"):
             carousel.Pipeline("/nowhere.toml")

@@ -45,7 +45,8 @@ class Pipeline:
         return f"<carousel.Pipeline \"{self.name}\" of {self.file}>"
 
     def start(self, *, device=None, frames=None, fps=None, name=None, options=(), wait_s=60.0):
-        """Starts it and returns when all stages run. options: more words for `carousel run`, e.g. ["--out", ""]."""
+        """Starts it and returns when all stages run; who enters a port may come later. options: more words for `carousel run`, e.g.
+        ["--out", ""]."""
         words = [program(), "run", self.file, "--no-color", "-p", name or self.name]
         for key, value in (("--device", device), ("--frames", frames), ("--fps", fps)):
             if value is not None:
@@ -70,7 +71,7 @@ class Running:
 
     def _await_start(self, wait_s):
         until = time.monotonic() + wait_s
-        while self._process.poll() is None and self.state() not in ("running", "paused", "ending", "done"):
+        while self._process.poll() is None and not self._has_started():
             if time.monotonic() > until:
                 text = self.log_text()
                 self._end()
@@ -78,6 +79,12 @@ class Running:
             time.sleep(0.05)
         if self._process.poll() not in (None, 0) and not os.path.exists(self._report):
             raise Error(f"{self.name} did not start (exit code {self._process.poll()}): {self.log_text()}")
+
+    def _has_started(self):
+        state = self.state()
+        if state == "waiting":   # it may be for ports that nobody is in yet
+            return {s["state"] for s in self.ps().get("stages", [{"state": "?"}])} <= {"running", "vacant"}
+        return state in ("running", "paused", "ending", "done")
 
     def _ask(self, *words):
         done = subprocess.run([program(), *words], capture_output=True, text=True)
