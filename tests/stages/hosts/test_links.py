@@ -1,5 +1,6 @@
 """Links between two real runs on loopback: kills, and what a user or a stranger may do wrong. Usage:
 test_links.py FOLDER_OF_PROGRAMS Everyday|Long"""
+import json
 import os
 import random
 import re
@@ -11,35 +12,8 @@ import time
 import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from link_pair import END, RECEIVE, SEND, SINK, SOURCE, Host, Pair, check_whole, format_of, wait_for  # noqa: E402
-
-PROGRAMS = sys.argv[1]
-SEED = int(os.environ.get("CAROUSEL_SEED", "7"))
-PORT = 20000 + os.getpid() % 400 * 65
-
-
-class Case(unittest.TestCase):
-    def pair(self, frames, fps=0, **how):
-        options = ["--frames", str(frames)] + (["--fps", str(fps)] if fps else [])
-        p = Pair(PROGRAMS, how.pop("size", 1 << 18), port=PORT, options_a=options, **how)
-        self.addCleanup(p.end)
-        return p
-
-    def other_sender(self, pair, **how):
-        where = {"address": "127.0.0.1", "port": PORT, "token": "link.token", "more": "", "in_flight": 4, **how}
-        size = where.pop("size", pair.size)
-        text = (SOURCE + SEND + END).format(name="other", bytes=size, of="source", **where)
-        other = Host(pair, "other", text, ["--frames", "20"])
-        self.addCleanup(other.end)
-        return other
-
-    def said(self, host, words, seconds=20):
-        wait_for(f"{host.name} says \"{words}\"", lambda: re.search(words, host.text()), seconds)
-
-    def whole(self, pair, frames):
-        self.assertEqual([pair.a.wait(60), pair.b.wait(30)], [0, 0], pair.a.text() + pair.b.text())
-        self.assertEqual(check_whole(pair, frames), pair.hash_on_one_host(frames))
-
+from link_case import PORT, SEED, Case  # noqa: E402
+from link_pair import END, RECEIVE, SINK, SOURCE, Host, check_whole, format_of, wait_for  # noqa: E402
 
 class Everyday(Case):
     def test_frames_arrive_once_each_whatever_process_of_either_host_is_killed(self):
@@ -65,6 +39,31 @@ class Everyday(Case):
         wait_for("ps says what it waits for", lambda: pair.a.stage("send").get("waits_for") == "another host")
         pair.b.start()
         self.whole(pair, 30)
+
+    def test_a_frame_arrives_with_all_that_it_carried(self):
+        pair = self.pair(150, fps=60, size=4096, more="carries = true\n")
+        with open(pair.a.file, "a", encoding="utf-8") as f:
+            f.write("\n[parameters]\ngain = 7\n")
+        pair.b.start()
+        pair.a.start()
+        # Both clocks are one here: what is said of them holds if that is within the error.
+        clock = wait_for("the other host's clock is known", lambda: self.clock_of(pair.b, "receive"))
+        self.assertLessEqual(abs(clock[0]), clock[1])
+        self.assertLess(clock[1], 1000)
+        self.assertEqual([pair.a.wait(60), pair.b.wait(30)], [0, 0], pair.a.text() + pair.b.text())
+        check_whole(pair, 150)
+        sink = next(s for s in pair.b.report()["stages"] if s["name"] == "sink")
+        self.assertEqual(sink["restarts"], 0, pair.b.text())
+        self.assertGreater(sink["from_capture_ms"]["p50"], 3)
+        self.assertGreater(sink["end_to_end_ms"]["p50"], 0)
+
+    def clock_of(self, host, stage):
+        try:
+            with open(os.path.join(host.pair.folder, "carousel", host.name, "figures-" + stage), encoding="utf-8") as f:
+                told = json.load(f)
+        except OSError:
+            return None
+        return told["clock_offset_ms"] is not None and (told["clock_offset_ms"], told["clock_error_ms"])
 
     def test_a_wrong_token_gets_nothing_in_and_ends_nobody(self):
         pair = self.pair(30)
@@ -96,6 +95,15 @@ class Everyday(Case):
 
 
 class Long(Case):
+    def test_frames_that_become_smaller_cross_the_link_compressed(self):
+        for how in ("lz4", "zstd"):
+            pair = self.pair(40, more="light = true\n", send=f'compress = "{how}"\n')
+            pair.b.start()
+            pair.a.start()
+            self.assertEqual([pair.a.wait(60), pair.b.wait(30)], [0, 0], pair.a.text() + pair.b.text())
+            check_whole(pair, 40)
+            pair.end()
+
     def test_a_second_run_does_not_get_into_a_ring_that_has_frames_of_another(self):
         pair = self.pair(120, fps=60)
         pair.b.start()
