@@ -8,30 +8,14 @@
 #include <algorithm>
 #include <cerrno>
 #include <iterator>
-#include <optional>
 
+#include "core/private_address.hpp"
 #include "shm/fd_socket.hpp"
 #include "stages/compression/compression.hpp"
 
 namespace carousel::hosts {
-namespace {
 
-std::optional<u32> number_of(const std::string& address) {
-    in_addr out{};
-    if (::inet_pton(AF_INET, address.c_str(), &out) != 1) return std::nullopt;
-    return ntohl(out.s_addr);
-}
-
-}  // namespace
-
-bool is_private(const std::string& address) {
-    const std::optional<u32> a = number_of(address);
-    const auto within = [&](u32 net, unsigned bits) {
-        return a && (*a >> (32 - bits)) == (net >> (32 - bits));
-    };
-    return within(0x0A000000, 8) || within(0xAC100000, 12) || within(0xC0A80000, 16) ||
-           within(0x64400000, 10) || within(0xA9FE0000, 16) || within(0x7F000000, 8);
-}
+bool is_private(const std::string& address) { return is_private_address(address); }
 
 link_settings link_settings::read(const configuration& with) {
     link_settings out;
@@ -40,8 +24,7 @@ link_settings link_settings::read(const configuration& with) {
     out.transports = with.settings->text("transports", "tcp");
     const std::string token = with.settings->text("token", "");
     const bool insecure = with.settings->flag("insecure", false);
-    const std::optional<u32> number = number_of(out.address);
-    if (!number || *number == 0)
+    if (!is_host_address(out.address))
         throw settings_error("address",
                              fmt::format("address = \"{}\": expected the receiving host's numeric IPv4 "
                                          "address, e.g. \"10.0.0.2\"",

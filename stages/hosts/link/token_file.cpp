@@ -1,49 +1,20 @@
 #include "stages/hosts/link/token_file.hpp"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <openssl/crypto.h>
 #include <openssl/evp.h>
 #include <openssl/hmac.h>
 #include <sys/random.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <cerrno>
 
 #include "core/errors.hpp"
-#include "shm/fd_socket.hpp"
+#include "core/secret_file.hpp"
 
 namespace carousel::hosts {
-namespace {
-constexpr std::size_t shortest_secret = 16, longest_secret = 4096;
-}
 
 token_file token_file::read(const std::string& path) {
-    const shm::unique_fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
-    if (!fd)
-        throw config_error(
-            fmt::format("the token of a link, {}: {}. Make one for both hosts, e.g. `(umask 077; openssl "
-                        "rand -hex 32 > {})`, "
-                        "and copy it over ssh",
-                        path, errno_text(errno), path));
-    struct stat s {};
-    if (::fstat(fd.get(), &s) != 0 || !S_ISREG(s.st_mode))
-        throw config_error(fmt::format("the token of a link, {}, is no plain file", path));
-    if (s.st_uid != ::geteuid())
-        throw config_error(fmt::format("the token of a link, {}, belongs to another user", path));
-    if ((s.st_mode & 0077U) != 0)
-        throw config_error(
-            fmt::format("the token of a link, {}, has mode {:04o}: others may read it. `chmod 600 {}`", path,
-                        s.st_mode & 07777U, path));
-    std::string secret(longest_secret, '\0');
-    const ssize_t got = ::read(fd.get(), secret.data(), secret.size());
-    secret.resize(got > 0 ? static_cast<std::size_t>(got) : 0);
-    while (!secret.empty() && (secret.back() == '\n' || secret.back() == '\r')) secret.pop_back();
-    if (secret.size() < shortest_secret)
-        throw config_error(fmt::format("the token of a link, {}, has {} bytes; expected {} at least", path,
-                                       secret.size(), shortest_secret));
-    return token_file(secret);
+    return token_file(read_secret(path, "the token of a link"));
 }
 
 // The hello is part of it: nobody in between can change who sends what.
