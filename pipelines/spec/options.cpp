@@ -129,4 +129,32 @@ std::vector<key_override> overrides_from(const pipeline_options& o) {
     return all;
 }
 
+std::vector<std::string> words_of(const pipeline_options& o) {
+    std::vector<std::string> words;
+    const auto add = [&](const char* option, const std::string& value) {
+        words.emplace_back(option);
+        words.push_back(value);
+    };
+    const auto add_if = [&](const char* option, const std::optional<std::string>& value) {
+        if (value) add(option, *value);
+    };
+    for (const std::string& text : o.set) add("--set", text);
+    add_if("--name", o.name);
+    add_if("--device", o.device);
+    add_if("--frames", o.frames);
+    add_if("--fps", o.fps);
+    add_if("--size", o.size);
+    add_if("--mesh", o.mesh);
+    for (const std::string& text : o.out) {
+        const std::string stage = stage_of(text),
+                          given = stage.empty() ? text : text.substr(stage.size() + 1);
+        const std::string placed = given.empty() || given == "none" ? given : absolute(given);
+        add("--out", stage.empty() ? placed : fmt::format("{}={}", stage, placed));
+    }
+    for (const std::string& stage : o.record) add("--record", stage);
+    if (o.record_to) add("--record-to", absolute(*o.record_to));
+    add_if("--keep", o.keep);
+    return words;
+}
+
 }  // namespace carousel::supervisor

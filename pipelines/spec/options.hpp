@@ -22,6 +22,9 @@ struct pipeline_options {
 /// Throws config_error that names the option: a form that can't be read.
 [[nodiscard]] std::vector<key_override> overrides_from(const pipeline_options& o);
 
+/// The same options as words of a command line, for who reads the file on another host.
+[[nodiscard]] std::vector<std::string> words_of(const pipeline_options& o);
+
 /// A value as in a pipeline file (TOML); a bare word is a text. "[640, 480]", "1000", "true", "torus-knots",
 /// "".
 [[nodiscard]] nlohmann::json value_from(const std::string& text);

@@ -243,9 +243,9 @@ void check_rings(const pipeline& p) {
 
 }  // namespace
 
-void check_and_wire(pipeline& p, const document& d) {
+void check_and_wire(pipeline& p) {
     if (p.stages.empty())
-        refuse({d.file, 0, 0, ""},
+        refuse({p.file, 0, 0, ""},
                "no stages; expected at least two [[stage]] sections, a source and a sink");
     if (p.stages.size() > shm::max_stages)
         refuse(p.stages[shm::max_stages].at,

@@ -74,18 +74,19 @@ void read_stages(document& d, const toml::node& node) {
     }
 }
 
-void read_links(document& d, const toml::node& node) {
+/// Sections that bear a name: `form` is "[link.STAGE]", `meaning` what such a section is.
+void read_named(std::map<std::string, document_section>& to, const toml::node& node, const std::string& kind,
+                const std::string& form, const char* meaning, const std::string& file) {
     const toml::table* all = node.as_table();
     if (all == nullptr)
-        refuse(place(d.file, node.source()),
-               "link: expected [link.STAGE], the ring behind the stage of that name");
+        refuse(place(file, node.source()), fmt::format("{}: expected {}, {}", kind, form, meaning));
     for (const auto& [name, each] : *all) {
-        const std::string stage(name.str());
+        const std::string word(name.str());
         const toml::table* one = each.as_table();
         if (one == nullptr)
-            refuse(place(d.file, name.source()),
-                   fmt::format("[link] has no keys of its own: expected [link.STAGE] above \"{}\"", stage));
-        d.links[stage] = section_from(*one, fmt::format("[link.{}]", stage), d.file);
+            refuse(place(file, name.source()),
+                   fmt::format("[{}] has no keys of its own: expected {} above \"{}\"", kind, form, word));
+        to[word] = section_from(*one, fmt::format("[{}.{}]", kind, word), file);
     }
 }
 
@@ -248,15 +249,17 @@ document read_document(const std::string& text, const std::string& file) {
         else if (key == "stage")
             read_stages(d, node);
         else if (key == "link")
-            read_links(d, node);
+            read_named(d.links, node, key, "[link.STAGE]", "the ring behind the stage of that name", file);
+        else if (key == "hosts")
+            read_named(d.hosts, node, key, "[hosts.NAME]", "a machine that stages run on", file);
         else
             refuse(place(file, name.source()),
-                   fmt::format("unknown section or key \"{}\"; expected [pipeline], [parameters], [[stage]] "
-                               "or [link.STAGE]{}",
+                   fmt::format("unknown section or key \"{}\"; expected [pipeline], [parameters], [[stage]], "
+                               "[link.STAGE] or [hosts.NAME]{}",
                                key,
-                               key == "scene"
-                                   ? std::string("; what stood in [scene] stands in [parameters]")
-                                   : did_you_mean_clause(key, {"pipeline", "parameters", "stage", "link"})));
+                               key == "scene" ? std::string("; what stood in [scene] stands in [parameters]")
+                                              : did_you_mean_clause(key, {"pipeline", "parameters", "stage",
+                                                                          "link", "hosts"})));
     }
     return d;
 }
@@ -270,13 +273,15 @@ void apply_override(document& d, const key_override& o) {
     path.erase(path.begin());
     if (first == "pipeline") return put(d.pipeline, path, o.value, at);
     if (first == "parameters") return put(d.parameters, path, o.value, at);
-    if (first == "link") {
-        if (path.size() < 2) refuse(at, "expected link.STAGE.KEY, e.g. link.fragment.window");
-        const std::string stage = path.front();
+    if (first == "link" || first == "hosts") {
+        if (path.size() < 2)
+            refuse(at, first == "link" ? "expected link.STAGE.KEY, e.g. link.fragment.window"
+                                       : "expected hosts.NAME.KEY, e.g. hosts.b.address");
+        const std::string name = path.front();
         path.erase(path.begin());
-        auto [section, added] = d.links.try_emplace(stage);
+        auto [section, added] = (first == "link" ? d.links : d.hosts).try_emplace(name);
         if (added) {
-            section->second.title = fmt::format("[link.{}]", stage);
+            section->second.title = fmt::format("[{}.{}]", first, name);
             section->second.at = at;
         }
         return put(section->second, path, o.value, at);

@@ -28,6 +28,7 @@ struct document {
     document_section pipeline, parameters;
     std::vector<document_section> stages;
     std::map<std::string, document_section> links;
+    std::map<std::string, document_section> hosts;
 };
 
 /// Parses TOML. Throws config_error: syntax, unknown sections, values of a type that no key takes.

@@ -7,6 +7,7 @@
 #include <filesystem>
 
 #include "core/read_file.hpp"
+#include "spec/hosts.hpp"
 #include "spec/pipeline_check.hpp"
 #include "spec/pipeline_document.hpp"
 #include "spec/pipeline_keys.hpp"
@@ -73,6 +74,10 @@ const stage_spec* pipeline::find(const std::string& stage) const noexcept {
     return found == stages.end() ? nullptr : &*found;
 }
 
+bool pipeline::is_spread() const noexcept {
+    return std::any_of(stages.begin(), stages.end(), [](const stage_spec& s) { return !s.host.empty(); });
+}
+
 pipeline parse_pipeline(const std::string& text, const std::string& file,
                         const std::vector<key_override>& overrides) {
     document d = read_document(text, file);
@@ -88,8 +93,10 @@ pipeline parse_pipeline(const std::string& text, const std::string& file,
         place_files(p.stages.back(), file);
     }
     for (const auto& [name, section] : d.links) p.links[name] = read_link_keys(section);
+    read_hosts(d, p);
     add_recorder(p);
-    check_and_wire(p, d);
+    check_and_wire(p);
+    check_hosts(p);
     return p;
 }
 

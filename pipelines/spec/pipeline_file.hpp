@@ -42,6 +42,8 @@ struct placed_value {
 
 enum class group_kind : u8 { blocking, latest };
 enum class isolation_kind : u8 { process, mps };
+/// Who starts the supervisor of another host: nobody has to (it is this one), a person, ssh, or Slurm's srun.
+enum class launcher_kind : u8 { here, none, ssh, slurm };
 enum class latency_kind : u8 { low, balanced, throughput };
 /// What lies behind each slot of a ring (slot_guard.hpp).
 enum class guard_wish : u8 { automatic, gap, off };
@@ -51,6 +53,10 @@ inline constexpr word_table<group_kind, 2> group_words{
     {{"blocking", group_kind::blocking}, {"latest", group_kind::latest}}};
 inline constexpr word_table<isolation_kind, 2> isolation_words{
     {{"process", isolation_kind::process}, {"mps", isolation_kind::mps}}};
+inline constexpr word_table<launcher_kind, 4> launcher_words{{{"here", launcher_kind::here},
+                                                              {"none", launcher_kind::none},
+                                                              {"ssh", launcher_kind::ssh},
+                                                              {"slurm", launcher_kind::slurm}}};
 inline constexpr word_table<latency_kind, 3> latency_words{{{"low", latency_kind::low},
                                                             {"balanced", latency_kind::balanced},
                                                             {"throughput", latency_kind::throughput}}};
@@ -79,6 +85,7 @@ struct stage_spec {
     /// of a process's first frame, which may warm a framework up; no shorter than frame_timeout_ms counts
     u32 first_frame_timeout_ms = 0;
     bool optional = false;
+    std::string host;  ///< where it runs, a section [hosts.NAME]; "": where `carousel run` is
     group_kind group = group_kind::blocking;
     /// the pipeline's unless the stage has its own; says nothing on the CPU
     isolation_kind isolation = isolation_kind::process;
@@ -105,6 +112,20 @@ struct link_spec {
     device::memory_kind memory = device::memory_kind::vmm;
     guard_wish guard = guard_wish::automatic;
     bool record = false;  ///< its frames go into the run's recording (recorder_stage.hpp)
+    source_position at;
+    std::map<std::string, source_position> key_at;
+};
+
+/// A machine that stages run on: [hosts.NAME] (hosts.hpp).
+struct host_spec {
+    std::string name;
+    std::string address;  ///< numeric IPv4, of the network between the hosts; "": not said
+    u32 port = 47100;     ///< its supervisor listens there; links take 65 ports each behind it
+    launcher_kind launcher = launcher_kind::ssh;
+    std::string login;    ///< ssh: [user@]host [the address]; slurm: the node [the name]
+    std::string program;  ///< `carousel` there [the same path as here]
+    std::string file;     ///< the pipeline file there [the same path as here]
+    bool insecure = false;
     source_position at;
     std::map<std::string, source_position> key_at;
 };
@@ -146,8 +167,11 @@ struct pipeline : pipeline_spec {
     source_position parameters_at;
     std::vector<stage_spec> stages;                 ///< producers before consumers, else in the file's order
     std::map<std::string, link_spec> links;         ///< one for each stage with an output, named or not
+    std::vector<host_spec> hosts;                   ///< as they stand in the file, by name
     std::map<std::string, source_position> key_at;  ///< keys of [pipeline]
     [[nodiscard]] const stage_spec* find(const std::string& stage) const noexcept;
+    /// Some stage has a host that is not the one of `carousel run`.
+    [[nodiscard]] bool is_spread() const noexcept;
 };
 
 /// A value for a key from the command line; put in before anything is checked.

@@ -140,7 +140,7 @@ std::string read_stage_name(section_reader& r) {
     const std::string expected = fmt::format("a name of 1 to {} letters, digits, - and _", max_name);
     std::string name = r.text("name", "", expected);
     if (!is_stage_name(name)) section_reader::wrong("name", *e, expected);
-    if (name == "pipeline" || name == "parameters" || name == "link")
+    if (name == "pipeline" || name == "parameters" || name == "link" || name == "hosts")
         section_reader::wrong("name", *e, "another name: this one stands for a section of the file");
     return name;
 }
@@ -298,6 +298,8 @@ const key_row<stage_spec> stage_rows[] = {
      [](auto& s) { return json(s.first_frame_timeout_ms); }},
     {"optional", [](auto& r, auto key, auto& s) { s.optional = r.flag(key, s.optional); },
      [](auto& s) { return json(s.optional); }},
+    {"host", [](auto& r, auto key, auto& s) { s.host = r.text(key, s.host); },
+     [](auto& s) { return json(s.host); }},
     {"group", [](auto& r, auto key, auto& s) { s.group = r.choice(key, s.group, group_words); },
      [](auto& s) { return json(word_of(group_words, s.group)); }},
     {"isolation",

@@ -6,6 +6,24 @@
 
 namespace carousel::supervisor {
 
+namespace {
+
+/// One process reads them all, where they are.
+std::string host_of_rings(const pipeline& p, const stage_spec& recorder) {
+    const stage_spec* first = p.find(recorder.inputs.front());
+    for (const std::string& name : recorder.inputs) {
+        const stage_spec* s = p.find(name);
+        if (first == nullptr || s == nullptr || s->host == first->host) continue;
+        refuse(recorder.at,
+               fmt::format("record = true for {} and {}, which are on different hosts: one process writes a "
+                           "recording, and reads the rings of its host",
+                           first->name, s->name));
+    }
+    return first != nullptr ? first->host : "";
+}
+
+}  // namespace
+
 void add_recorder(pipeline& p) {
     stage_spec s;
     for (const auto& [name, link] : p.links) {
@@ -22,6 +40,7 @@ void add_recorder(pipeline& p) {
         refuse(taken->position_of("name"),
                fmt::format("a stage \"{}\", and record = true: the stage that records bears that name",
                            recorder_name));
+    s.host = host_of_rings(p, s);
     s.name = recorder_name;
     s.run = "carousel-record";
     s.device = p.device;

@@ -1,14 +1,19 @@
 #pragma once
 // What a caller asks of one run.
 
+#include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "core/types.hpp"
 #include "spec/describe.hpp"
+#include "spec/parameters.hpp"
 #include "supervisor/plan/test_hooks.hpp"
 
 namespace carousel::supervisor {
+
+class other_hosts;  // supervisor/hosts/other_hosts.hpp
 
 /// What belongs to one run and not to the pipeline.
 struct run_options {
@@ -21,8 +26,10 @@ struct run_options {
     f64 wait_s = 0;           ///< waits so long for a running pipeline of the same name to end
     std::string http;         ///< where the run's page is served, as given; "": nowhere
     bool fresh = false;       ///< a living run of the name whose supervisor is dead is ended, not taken over
-    std::vector<std::string> command_line;  ///< for the report
-    test_hooks hooks;                       ///< as the environment has them
+    std::vector<std::string> command_line;     ///< for the report
+    std::optional<parameter_plan> parameters;  ///< of a part of a pipeline: the whole file's
+    std::shared_ptr<other_hosts> hosts;        ///< null: the pipeline is on this host alone
+    test_hooks hooks;                          ///< as the environment has them
 };
 
 }  // namespace carousel::supervisor

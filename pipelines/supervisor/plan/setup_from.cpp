@@ -94,7 +94,7 @@ run_setup setup_from(const pipeline& p, const run_options& o, const machine_offe
     static_cast<pipeline_spec&>(s) = p;
     s.file = p.file;
     s.folder = folder_of(p);
-    s.parameters = plan_parameters(p, o.stages);
+    s.parameters = o.parameters ? *o.parameters : plan_parameters(p, o.stages);
     if (p.frames > 0) s.end = p.frames;
     s.counters = o.hooks.counters;
     s.kept_records = o.hooks.kept_records.value_or(s.kept_records);

@@ -1,0 +1,152 @@
+#include "spec/hosts.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "core/did_you_mean.hpp"
+#include "core/private_address.hpp"
+#include "run/directory.hpp"
+#include "spec/pipeline_keys.hpp"
+#include "spec/section_reader.hpp"
+#include "spec/split.hpp"
+
+namespace carousel::supervisor {
+namespace {
+
+constexpr std::size_t longest_host_name = 16;
+constexpr u64 last_port = 65535 - ports_per_link;
+
+host_spec read_host(const document_section& s, const std::string& name) {
+    section_reader r(s);
+    host_spec h;
+    h.name = name;
+    h.at = s.at;
+    h.address = r.text("address", "", "the host's numeric IPv4 address, e.g. \"10.0.0.2\"");
+    h.port = static_cast<u32>(r.integer("port", h.port, 1024, last_port));
+    h.launcher = r.choice("launcher", h.launcher, launcher_words);
+    h.login = r.text("login", "", "whom ssh or srun is asked for, e.g. \"me@b\"");
+    h.program = r.text("program", "", "the path of `carousel` on that host");
+    h.file = r.text("file", "", "the path of this pipeline file on that host");
+    h.insecure = r.flag("insecure", false);
+    r.refuse_unknown();
+    for (const auto& [key, entry] : s.keys) h.key_at[key] = entry.key_at;
+    for (const char* key : {"login", "program", "file"})
+        if (const document_entry* e = s.find(key);
+            e != nullptr && e->value.get<std::string>().starts_with('-'))
+            section_reader::wrong(key, *e, "a text that is no option: it begins with \"-\"");
+    if (h.address.empty()) return h;
+    const document_entry& address = s.keys.at("address");
+    if (!is_host_address(h.address))
+        section_reader::wrong("address", address, "the host's numeric IPv4 address, e.g. \"10.0.0.2\"");
+    if (!h.insecure && !is_private_address(h.address))
+        section_reader::wrong("address", address,
+                              "a private address: frames go unencrypted where others reach it. Use a private "
+                              "network or WireGuard, or say insecure = true");
+    return h;
+}
+
+bool is_host_name(const std::string& name) {
+    return run::is_run_name(name) && name.size() <= longest_host_name && name.find('.') == std::string::npos;
+}
+
+source_position place_of_address(const host_spec& h) {
+    const auto at = h.key_at.find("address");
+    return at != h.key_at.end() ? at->second : h.at;
+}
+
+}  // namespace
+
+std::string near_name(const pipeline& p) {
+    const host_spec* near = find_host(p, "");
+    return near != nullptr ? near->name : "here";
+}
+
+const host_spec* find_host(const pipeline& p, const std::string& name) noexcept {
+    const auto at = std::find_if(p.hosts.begin(), p.hosts.end(), [&](const host_spec& h) {
+        return name.empty() ? h.launcher == launcher_kind::here : h.name == name;
+    });
+    return at == p.hosts.end() ? nullptr : &*at;
+}
+
+std::vector<const host_spec*> far_hosts(const pipeline& p) {
+    std::vector<const host_spec*> out;
+    for (const host_spec& h : p.hosts)
+        if (std::any_of(p.stages.begin(), p.stages.end(),
+                        [&](const stage_spec& s) { return s.host == h.name; }))
+            out.push_back(&h);
+    return out;
+}
+
+void read_hosts(const document& d, pipeline& p) {
+    std::vector<std::string> names;
+    for (const auto& [name, section] : d.hosts) {
+        if (!is_host_name(name))
+            refuse(section.at, fmt::format("[hosts.{}]: expected a name of 1 to {} letters, digits, - and _",
+                                           name, longest_host_name));
+        p.hosts.push_back(read_host(section, name));
+        names.push_back(name);
+        const host_spec& h = p.hosts.back();
+        if (h.launcher == launcher_kind::here && find_host(p, "") != &h)
+            refuse(h.at, fmt::format("launcher = \"here\" of {} and of {}: `carousel run` is on one host",
+                                     near_name(p), name));
+    }
+    const std::string near = near_name(p);
+    if (const host_spec* taken = find_host(p, near);
+        taken != nullptr && taken->launcher != launcher_kind::here)
+        refuse(taken->at,
+               "[hosts.here]: \"here\" is the host of `carousel run`: expected launcher = \"here\"");
+    names.push_back(near);
+    for (stage_spec& s : p.stages) {
+        if (s.host == near) s.host.clear();
+        if (s.host.empty() || find_host(p, s.host) != nullptr) continue;
+        refuse(s.position_of("host"),
+               fmt::format("stage \"{}\": no host \"{}\"; expected a section [hosts.{}] with its address{}",
+                           s.name, s.host, s.host, did_you_mean_clause(s.host, names)));
+    }
+}
+
+void check_hosts(const pipeline& p) {
+    if (!p.is_spread()) return;
+    if (std::none_of(p.stages.begin(), p.stages.end(), [](const stage_spec& s) { return s.host.empty(); }))
+        refuse({p.file, 0, 0, ""},
+               fmt::format("every stage has another host than the one of `carousel run` (\"{}\"): one runs "
+                           "there at least, e.g. a source or a sink",
+                           near_name(p)));
+    for (const host_spec* h : far_hosts(p)) {
+        if (h->address.empty())
+            refuse(h->at, fmt::format("[hosts.{}] has no address; expected the host's numeric IPv4 address, "
+                                      "e.g. address = \"10.0.0.2\"",
+                                      h->name));
+        if (!run::is_run_name(p.name + "." + h->name))
+            refuse(h->at, fmt::format("the run on host {} would be called {}.{}: expected shorter names (40 "
+                                      "characters with the dot)",
+                                      h->name, p.name, h->name));
+    }
+    for (const crossing& c : crossings_of(p)) {
+        const host_spec* to = find_host(p, c.to);
+        if (to == nullptr || to->address.empty())
+            refuse(
+                p.find(c.stage)->at,
+                fmt::format("frames of \"{}\" come to the host of `carousel run`, whose address is not said; "
+                            "expected [hosts.{}] with launcher = \"here\" and address",
+                            c.stage, near_name(p)));
+        if (c.port > last_port)
+            refuse(place_of_address(*to), fmt::format("port = {}: too high for the links of this file: each "
+                                                      "takes {} ports, up to 65535",
+                                                      to->port, ports_per_link));
+        for (const std::string& name : {c.send, c.receive}) {
+            if (const stage_spec* taken = p.find(name))
+                refuse(
+                    taken->position_of("name"),
+                    fmt::format("stage \"{}\": the stage of a link from {} to {} bears that name", name,
+                                c.from.empty() ? near_name(p) : c.from, c.to.empty() ? near_name(p) : c.to));
+            if (name.size() > max_name)
+                refuse(
+                    p.find(c.stage)->position_of("name"),
+                    fmt::format("the stage of its link would be called {}: expected a shorter name", name));
+        }
+    }
+}
+
+}  // namespace carousel::supervisor

@@ -1,0 +1,138 @@
+#include "supervisor/plan/hosts_plan.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <span>
+
+#include "core/read_file.hpp"
+#include "shm/control_block.hpp"
+#include "spec/pipeline_keys.hpp"
+#include "telemetry/ledger.hpp"
+
+namespace carousel::supervisor {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+// Settings that name a file which a stage reads. Paths differ between hosts; what is in the file must not.
+constexpr const char* read_files[] = {"mesh", "texture", "file", "weights"};
+
+json file_json(const fs::path& path) {
+    std::error_code failed;
+    if (!fs::is_regular_file(path, failed)) return "not there";
+    const auto text = read_file(path.string());
+    if (!text)
+        throw config_error(fmt::format("{}: can't be read, to be compared between the hosts", path.string()));
+    return {{"bytes", text->size()},
+            {"hash", fmt::format("{:016x}", telemetry::hash_bytes(std::as_bytes(std::span(*text))))}};
+}
+
+json settings_json(const pipeline& p, const stage_spec& s) {
+    json out = s.settings;
+    for (const char* key : read_files) {
+        const auto setting = out.find(key);
+        if (setting == out.end() || !setting->is_string()) continue;
+        const std::string name = *setting;
+        if (name.find_first_of("./") == std::string::npos) continue;
+        *setting = {{"file", fs::path(name).filename().string()},
+                    {"content", file_json(fs::path(folder_of(p)) / name)}};
+    }
+    return out;
+}
+
+json stage_json(const pipeline& p, const stage_spec& s, const stage_description& d) {
+    json j = values_of(s);
+    j.update({{"settings", settings_json(p, s)},
+              {"format", d.format},
+              {"slot_bytes", d.slot_bytes},
+              {"host", s.host}});
+    if (const auto link = p.links.find(s.name); link != p.links.end()) j["link"] = values_of(link->second);
+    return j;
+}
+
+json links_json(const pipeline& whole) {
+    json out = json::array();
+    for (const crossing& c : crossings_of(whole)) {
+        const auto named = [&](const std::string& host) { return host.empty() ? near_name(whole) : host; };
+        out.push_back({{"stage", c.stage},
+                       {"from", named(c.from)},
+                       {"to", named(c.to)},
+                       {"address", find_host(whole, c.to)->address},
+                       {"port", c.port},
+                       {"send", c.send},
+                       {"receive", c.receive}});
+    }
+    return out;
+}
+
+json plan_of(const pipeline& whole, const std::vector<stage_description>& all,
+             const parameter_plan& parameters) {
+    json stages = json::array();
+    for (std::size_t k = 0; k < all.size(); ++k) stages.push_back(stage_json(whole, whole.stages[k], all[k]));
+    json j = values_of(static_cast<const pipeline_spec&>(whole));
+    j.erase("allow_dead_letters");  // each supervisor's own: its exit code
+    j.update({{"version", CAROUSEL_VERSION},
+              {"layout", shm::control_version},
+              {"stages", stages},
+              {"links", links_json(whole)}});
+    if (parameters.schema)
+        j["parameters"] = {{"schema", parameters.schema.to_json()},
+                           {"values", parameters.schema.values_json(parameters.values)}};
+    return j;
+}
+
+}  // namespace
+
+bool hosts_plan::leads(const std::string& host) const noexcept {
+    return std::find(leading.begin(), leading.end(), host) != leading.end();
+}
+
+std::string token_path(const pipeline& whole) { return folder_of(whole) + "/" + whole.name + ".token"; }
+
+hosts_plan plan_hosts(const pipeline& whole, const std::string& self,
+                      const std::vector<stage_description>& all) {
+    hosts_plan h;
+    h.self = self;
+    h.near = near_name(whole);
+    for (const host_spec* each : far_hosts(whole)) h.others.push_back(*each);
+    h.links = crossings_of(whole);
+    h.leading = leading_hosts(whole);
+    h.parameters = plan_parameters(whole, all);
+    h.plan = plan_of(whole, all, h.parameters);
+    h.name = whole.name;
+    h.file = fs::absolute(whole.file).lexically_normal().string();
+    h.token = token_path(whole);
+    return h;
+}
+
+json hosts_json(const pipeline& whole) {
+    json out = json::array();
+    for (const host_spec* h : far_hosts(whole))
+        out.push_back({{"name", h->name},
+                       {"address", h->address},
+                       {"port", h->port},
+                       {"launcher", word_of(launcher_words, h->launcher)}});
+    return {{"near", near_name(whole)}, {"others", out}, {"links", links_json(whole)}};
+}
+
+std::string hosts_text(const pipeline& whole) {
+    std::string text;
+    for (const host_spec* h : far_hosts(whole)) {
+        std::string stages;
+        for (const stage_spec& s : whole.stages)
+            if (s.host == h->name) stages += (stages.empty() ? "" : ", ") + s.name;
+        text += fmt::format("host {} ({} port {}, launcher {}): {}\n", h->name, h->address, h->port,
+                            word_of(launcher_words, h->launcher), stages);
+    }
+    for (const json& c : links_json(whole))
+        text += fmt::format("{} goes from {} to {}: {} there port {}, by the stages {} and {}\n",
+                            c["stage"].get<std::string>(), c["from"].get<std::string>(),
+                            c["to"].get<std::string>(), c["address"].get<std::string>(), c["port"].get<u32>(),
+                            c["send"].get<std::string>(), c["receive"].get<std::string>());
+    return text;
+}
+
+}  // namespace carousel::supervisor

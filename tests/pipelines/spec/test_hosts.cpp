@@ -1,0 +1,132 @@
+// [hosts.NAME], `host` of a stage, and the parts that a file is split into.
+
+#include <fmt/format.h>
+
+#include "spec/hosts.hpp"
+#include "spec/split.hpp"
+#include "tests/pipelines/spec/pipeline_support.hpp"
+
+using namespace carousel;
+using namespace carousel::test;
+
+namespace {
+
+std::string host(const std::string& name, const std::string& more = "address = \"10.0.0.2\"\n") {
+    return "[hosts." + name + "]\n" + more;
+}
+
+std::string on(const std::string& name) { return "host = \"" + name + "\""; }
+
+supervisor::pipeline parsed(const std::string& text) { return supervisor::parse_pipeline(text, "p.toml"); }
+
+/// As the stages would say it.
+std::vector<supervisor::stage_description> described(const supervisor::pipeline& p) {
+    std::vector<supervisor::stage_description> all;
+    for (const auto& s : p.stages) {
+        all.emplace_back();
+        all.back().stage = s.name;
+        if (s.has_output) all.back().format = {{"type", "of " + s.name}};
+    }
+    return all;
+}
+
+std::vector<std::string> names(const supervisor::pipeline& p) {
+    std::vector<std::string> out;
+    for (const auto& s : p.stages) out.push_back(s.name);
+    return out;
+}
+
+}  // namespace
+
+TEST_CASE("a host that no section names is refused, and sections that say too little or too much are") {
+    const std::string two = stage("a", "") + stage("b", "\"a\"", on("bb"));
+    CHECK_THAT(refusal(two),
+               contains("stage \"b\": no host \"bb\"; expected a section [hosts.bb] with its address"));
+    CHECK_THAT(refusal(two + host("bc")), contains("did you mean \"bc\"?"));
+    CHECK_THAT(refusal(two + host("bb", "")), contains("[hosts.bb] has no address"));
+    CHECK_THAT(refusal(two + host("bb", "address = \"b\"\n")), contains("numeric IPv4"));
+    CHECK_THAT(refusal(two + host("bb", "address = \"0.0.0.0\"\n")), contains("numeric IPv4"));
+    CHECK_THAT(refusal(two + host("bb", "address = \"8.8.8.8\"\n")), contains("expected a private address"));
+    CHECK(refusal(two + host("bb", "address = \"8.8.8.8\"\ninsecure = true\n")).empty());
+    CHECK_THAT(refusal(two + host("bb", "address = \"10.0.0.2\"\nlogin = \"-oProxyCommand=x\"\n")),
+               contains("begins with \"-\""));
+    CHECK_THAT(refusal(two + host("bb", "address = \"10.0.0.2\"\nlauncher = \"shh\"\n")),
+               contains("did you mean \"ssh\"?"));
+    CHECK_THAT(refusal(two + host("bb", "adress = \"10.0.0.2\"\n")), contains("did you mean \"address\"?"));
+    CHECK_THAT(refusal(stage("a", "", on("bb")) + stage("b", "\"a\"", on("bb")) + host("bb")),
+               contains("every stage has another host"));
+    CHECK_THAT(refusal(stage("a", "", on("bb")) + stage("b", "\"a\"") + host("bb")),
+               contains("expected [hosts.here] with launcher = \"here\" and address"));
+    CHECK_THAT(
+        refusal(two + host("bb") + host("x", "launcher = \"here\"\n") + host("y", "launcher = \"here\"\n")),
+        contains("`carousel run` is on one host"));
+    CHECK_THAT(refusal(two + host("bb") + stage("a-to-bb", "\"a\"")),
+               contains("the stage of a link from here to bb"));
+    CHECK_THAT(refusal(two + "[hosts]\nbb = 1\n"),
+               contains("[hosts] has no keys of its own: expected [hosts.NAME]"));
+}
+
+TEST_CASE("a ring that crosses hosts becomes a pair of stages, once for each host that reads it") {
+    const auto p = parsed(stage("a", "") + stage("b", "\"a\"", on("x")) + stage("c", "\"a\"", on("x")) +
+                          stage("d", "\"a\", \"b\"", on("y")) + stage("e", "\"d\"") + host("x") +
+                          host("y", "address = \"10.0.0.3\"\nport = 50000\n") +
+                          host("me", "address = \"10.0.0.1\"\nlauncher = \"here\"\n"));
+    const auto all = described(p);
+    const auto links = supervisor::crossings_of(p);
+    REQUIRE(links.size() == 4);
+    CHECK(links[0].send == "a-to-x");
+    CHECK(links[0].receive == "a-from-me");
+    CHECK(links[0].port == 47101);
+    CHECK(links[1].to == "y");
+    CHECK(links[1].port == 50001 + supervisor::ports_per_link);
+    CHECK(links[2].send == "b-to-y");
+    CHECK(links[3].to.empty());
+
+    const auto near = supervisor::part_of(p, "", all, "/t");
+    CHECK(near.name == "p");
+    CHECK(names(near) == std::vector<std::string>{"a", "a-to-x", "a-to-y", "d-from-y", "e"});
+    CHECK(near.find("e")->inputs == std::vector<std::string>{"d-from-y"});
+    CHECK(near.find("a-to-x")->settings["address"] == "10.0.0.2");
+    CHECK(near.find("a-to-x")->settings["token"] == "/t");
+    CHECK_FALSE(near.find("a-to-x")->has_output);
+
+    const auto x = supervisor::part_of(p, "x", all, "/t");
+    CHECK(x.name == "p.x");
+    CHECK(names(x) == std::vector<std::string>{"a-from-me", "b", "c", "b-to-y"});
+    CHECK(x.find("a-from-me")->settings["format"] == "{\"type\":\"of a\"}");
+    CHECK(x.find("a-from-me")->settings["port"] == 47101);
+
+    const auto y = supervisor::part_of(p, "y", all, "/t");
+    CHECK(y.find("d")->inputs == std::vector<std::string>{"a-from-me", "b-from-x"});
+}
+
+TEST_CASE("the end comes from the hosts whose sources no other host's frames reach") {
+    const auto there_and_back =
+        parsed(stage("a", "") + stage("b", "\"a\"", on("x")) + stage("c", "\"b\"") + host("x") +
+               host("me", "address = \"10.0.0.1\"\nlauncher = \"here\"\n"));
+    CHECK(supervisor::leading_hosts(there_and_back) == std::vector<std::string>{""});
+    const auto from_there = parsed(stage("a", "", on("x")) + stage("b", "\"a\"") + host("x") +
+                                   host("me", "address = \"10.0.0.1\"\nlauncher = \"here\"\n"));
+    CHECK(supervisor::leading_hosts(from_there) == std::vector<std::string>{"x"});
+}
+
+TEST_CASE("an asset that would have to cross hosts is refused with both of its stages") {
+    const auto p = parsed(stage("a", "") + stage("b", "\"a\"", on("x")) + host("x"));
+    auto all = described(p);
+    all[0].makes = {{"mesh", 64}};
+    all[1].uses = {"mesh"};
+    std::string said;
+    try {
+        (void)supervisor::part_of(p, "", all, "/t");
+    } catch (const config_error& e) {
+        said = e.what();
+    }
+    CHECK_THAT(said, contains("stage \"b\" on host x uses the asset mesh, which \"a\" makes on host here"));
+}
+
+TEST_CASE("a file without other hosts is one part, as ever") {
+    const auto p = parsed(stage("a", "", on("here")) + stage("b", "\"a\"") + host("x"));
+    CHECK_FALSE(p.is_spread());
+    CHECK(supervisor::far_hosts(p).empty());
+    CHECK(supervisor::crossings_of(p).empty());
+}
