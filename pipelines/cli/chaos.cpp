@@ -51,6 +51,9 @@ int run_it(const chaos_arguments& a, const common_words& common, const cli_envir
     if (!a.faults.empty()) s.kinds = chaos::faults_from(a.faults);
     if (s.rate < 0) throw config_error("--rate: expected faults a second, 0 or more");
     const pipeline p = read_pipeline(a.file, overrides_from(a.keys));  // said before anything is started
+    if (p.is_spread())
+        throw config_error(
+            a.file + ": stages on other hosts: chaos kills what is on this one alone; leave `host` out");
     s.has_displays = std::any_of(p.stages.begin(), p.stages.end(), [](const stage_spec& st) {
         return std::filesystem::path(st.run).filename() == "carousel-display";
     });

@@ -10,6 +10,7 @@
 #include "core/http_address.hpp"
 #include "os/own_command.hpp"
 #include "supervisor/engine/web_page.hpp"
+#include "supervisor/hosts/near_hosts.hpp"
 #include "supervisor/plan/depth_plan.hpp"
 #include "supervisor/plan/plan_text.hpp"
 #include "supervisor/plan/setup_from.hpp"
@@ -66,10 +67,8 @@ std::size_t columns_of(const cli_environment& env) {
     return env.columns == 0 ? paper_columns : std::max<std::size_t>(40, env.columns);
 }
 
-int run_or_show(const start_arguments& a, const cli_environment& env, const pipeline& p) {
-    if (a.detach && !a.in_background && !a.dry_run) return start_in_background(a, env, p);
+run_options options_of(const start_arguments& a, const cli_environment& env) {
     run_options o;
-    if (a.dry_run) o.stages = describe_stages(p);  // a run asks them once it holds its lock
     o.report_file = a.report;
     o.color = wants_color(env.err_is_terminal, a.no_color);
     o.seconds = a.seconds_s;
@@ -84,11 +83,44 @@ int run_or_show(const start_arguments& a, const cli_environment& env, const pipe
         (void)parse_http_address(a.http);
         (void)page_program();
     }
-    if (!a.dry_run) return env.run(p, o);
+    return o;
+}
+
+void show_plan(const cli_environment& env, const pipeline& p, run_options o) {
+    o.stages = describe_stages(p);  // a run asks them once it holds its lock
     const machine_offer machine = probe_for(p);
     const run_setup s = setup_from(p, o, machine);
     require_room(s, free_memory_of(machine));
     env.out << plan_text(p, o.stages, columns_of(env)) << placement_text(s, columns_of(env));
+}
+
+namespace {
+
+/// This host's part, with the others told of by `o`.
+int run_near_part(const start_arguments& a, const cli_environment& env, const pipeline& whole) {
+    const std::vector<stage_description> all = describe_stages(whole);
+    hosts_plan plan = plan_hosts(whole, "", all);
+    const pipeline part = part_of(whole, "", all, plan.token);
+    plan.words = words_of(a.keys);
+    run_options o = options_of(a, env);
+    o.parameters = plan.parameters;
+    if (a.dry_run) {
+        env.out << hosts_text(whole) << "\n";
+        show_plan(env, part, std::move(o));
+        return exit_code::ok;
+    }
+    o.hosts = std::make_shared<near_hosts>(std::move(plan));
+    return env.run(part, o);
+}
+
+}  // namespace
+
+int run_or_show(const start_arguments& a, const cli_environment& env, const pipeline& p) {
+    if (a.detach && !a.in_background && !a.dry_run) return start_in_background(a, env, p);
+    if (p.is_spread()) return run_near_part(a, env, p);
+    const run_options o = options_of(a, env);
+    if (!a.dry_run) return env.run(p, o);
+    show_plan(env, p, o);
     return exit_code::ok;
 }
 

@@ -28,6 +28,11 @@ void read_times(start_arguments& a);
 /// Below forty columns nothing could be told in order: a terminal that narrow breaks the lines itself.
 [[nodiscard]] std::size_t columns_of(const cli_environment& env);
 
+/// Of one run, without what belongs to the stages.
+[[nodiscard]] run_options options_of(const start_arguments& a, const cli_environment& env);
+/// What would run here (--dry-run): `p`, or a part of it.
+void show_plan(const cli_environment& env, const pipeline& p, run_options o);
+
 /// Runs the pipeline here or in the background, or shows what would run (--dry-run).
 int run_or_show(const start_arguments& a, const cli_environment& env, const pipeline& p);
 

@@ -147,6 +147,16 @@ void add_stages(page& p, const top_input& in) {
                k < in.rates->cpu.size() ? fmt::format("{:.0f}%", in.rates->cpu[k] * 100) : "-",
                known.memory_bytes ? human_bytes(*known.memory_bytes) : "-", text_or(known.device)});
     }
+    for (const run::ps_stage& far : in.ps.stages) {  // of other hosts: what the supervisors tell
+        if (far.name.value_or("").find('/') == std::string::npos) continue;
+        states.push_back(far.state.value_or("?"));
+        t.add({*far.name, far.pid ? std::to_string(*far.pid) : "-", states.back(),
+               number_or(far.age_s, human_seconds), std::to_string(far.restarts.value_or(0)),
+               text_or(far.last_exit), number_or(far.frames_per_second, human_rate),
+               far.busy ? fmt::format("{:.0f}%", *far.busy * 100) : "-", "-", "-",
+               far.cpu_percent ? fmt::format("{:.0f}%", *far.cpu_percent) : "-",
+               far.memory_bytes ? human_bytes(*far.memory_bytes) : "-", text_or(far.device)});
+    }
     t.fit(in.width,
           {{"DEVICE"}, {"LAST EXIT"}, {"MEMORY"}, {"AGE"}, {"CPU"}, {"RESTARTS"}, {"PID"}, {"STAGE", 6}});
     const std::vector<std::string> lines = lines_of(t);
@@ -159,6 +169,7 @@ void add_stages(page& p, const top_input& in) {
                                                                                    : "\x1b[33m");
     }
     if (!t.has("LAST EXIT") && !exits.empty()) p.add(printable("last exit: " + exits));
+    for (const run::ps_host& h : in.ps.hosts) p.add(printable(run::describe(h)));
     for (const std::string& each : run::depth_sentences(in.ps)) p.add(printable(each));
 }
 

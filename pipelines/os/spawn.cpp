@@ -103,7 +103,9 @@ spawned spawn(const spawn_request& request) {
     std::vector<std::string> argv = request.argv;
     std::vector<std::string> environment = merged(request.environment);
     actions a;
-    if (!request.interactive)
+    if (request.input >= 0)
+        posix_spawn_file_actions_adddup2(&a.files, request.input, STDIN_FILENO);
+    else if (!request.interactive)
         posix_spawn_file_actions_addopen(&a.files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
     if (request.output >= 0) {
         posix_spawn_file_actions_adddup2(&a.files, request.output, STDOUT_FILENO);

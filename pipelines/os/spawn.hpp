@@ -17,6 +17,7 @@ namespace carousel::supervisor {
 struct spawn_request {
     std::vector<std::string> argv;         ///< argv[0] is the program's path, or a name to be found in PATH
     std::vector<std::string> environment;  ///< "NAME=value", added to or replacing our own
+    int input = -1;                        ///< becomes stdin; -1: /dev/null
     int output = -1;                       ///< becomes stdout and stderr; -1: ours
     int extra_fd = -1;                     ///< handed on as fd 3; -1: none
     bool interactive = false;              ///< keeps our stdin and process group (a debugger at a terminal)

@@ -156,6 +156,7 @@ std::string ps_table(const run::ps_answer& ps) {
                number_or(r.cpu_percent, percent), number_or(r.memory_bytes, bytes), text_or(r.device)});
     }
     out += t.text();
+    for (const run::ps_host& each : ps.hosts) out += printable(run::describe(each)) + "\n";
     for (const std::string& each : run::depth_sentences(ps)) out += printable(each) + "\n";
     for (const std::string& each : ps.problems) out += "! " + printable(each) + "\n";
     return out;

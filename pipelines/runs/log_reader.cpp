@@ -103,8 +103,10 @@ std::vector<log_record> log_reader::take() {
 std::vector<std::string> log_reader::labels() const {
     std::vector<std::string> names;
     for (const std::string& path : present_files(folder_)) {
-        const std::string name = fs::path(path).stem().string();
-        names.push_back(name.starts_with('@') ? name.substr(1) : name);
+        std::string name = fs::path(path).stem().string();
+        if (name.starts_with('@')) name.erase(0, 1);
+        std::replace(name.begin(), name.end(), '@', '/');  // "b@sink": a stage on host b
+        names.push_back(std::move(name));
     }
     return names;
 }

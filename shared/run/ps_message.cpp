@@ -1,6 +1,8 @@
 #include "run/ps_message.hpp"
 
 #include <algorithm>
+#include <cmath>
+#include <cstdio>
 #include <map>
 #include <utility>
 
@@ -254,8 +256,31 @@ json to_json(const ps_link& l) {
             {"guard", l.guard},   {"readers", std::move(readers)}};
 }
 
+namespace {
+
+json host_json(const ps_host& h) {
+    return {{"name", h.name},
+            {"address", h.address},
+            {"state", h.state},
+            {"clock_ahead_ms", or_null(h.clock_ahead_ms)},
+            {"clock_error_ms", or_null(h.clock_error_ms)}};
+}
+
+}  // namespace
+
+std::string describe(const ps_host& h) {
+    std::string text = "host " + h.name + " (" + h.address + "): " + h.state;
+    if (!h.clock_ahead_ms || !h.clock_error_ms) return text;
+    char clock[160];
+    std::snprintf(clock, sizeof clock, ", its clock is %.3f ms %s this one's (to %.3f ms)",
+                  std::abs(*h.clock_ahead_ms), *h.clock_ahead_ms < 0 ? "behind" : "ahead of",
+                  *h.clock_error_ms);
+    return text + clock;
+}
+
 json to_json(const ps_answer& a) {
-    json stages = json::array(), links = json::array();
+    json stages = json::array(), links = json::array(), hosts = json::array();
+    for (const ps_host& h : a.hosts) hosts.push_back(host_json(h));
     for (const ps_stage& s : a.stages) stages.push_back(stage_json(s));
     if (a.links)
         for (const ps_link& l : *a.links) links.push_back(to_json(l));
@@ -263,6 +288,7 @@ json to_json(const ps_answer& a) {
             {"pipeline", pipeline_json(a.pipeline)},
             {"stages", std::move(stages)},
             {"problems", a.problems},
+            {"hosts", std::move(hosts)},
             {"links", a.links ? std::move(links) : json()}};
 }
 
@@ -273,6 +299,12 @@ ps_answer read_ps(const json& answer) {
         for (const json& each : rows)
             if (each.is_object()) a.stages.push_back(stage_from(each));
     a.problems = texts_in(answer, "problems");
+    if (const json& hosts = member(answer, "hosts"); hosts.is_array())
+        for (const json& h : hosts)
+            if (h.is_object())
+                a.hosts.push_back({text_in(h, "name").value_or("?"), text_in(h, "address").value_or("?"),
+                                   text_in(h, "state").value_or("?"), number_in(h, "clock_ahead_ms"),
+                                   number_in(h, "clock_error_ms")});
     a.links = links_from(member(answer, "links"));
     return a;
 }

@@ -60,6 +60,13 @@ struct ps_link {
     std::string guard = {};  ///< what lies behind each slot: "gap" or "none"; "": not told
 };
 
+/// Another host that the pipeline is on. Its stages are called NAME/STAGE in `stages`.
+struct ps_host {
+    std::string name, address;
+    std::string state;                                  ///< "running", "lost", "ended", "starting"
+    std::optional<f64> clock_ahead_ms, clock_error_ms;  ///< of its monotonic clock against this one's
+};
+
 /// The MPS domain of a run.
 struct ps_mps {
     i32 daemon_pid = 0;
@@ -90,12 +97,15 @@ struct ps_answer {
     ps_pipeline pipeline;
     std::vector<ps_stage> stages;               ///< all seats, in the order of the file
     std::vector<std::string> problems;          ///< sentences
+    std::vector<ps_host> hosts;                 ///< none: the pipeline is on one host
     std::optional<std::vector<ps_link>> links;  ///< nothing: an answer that does not tell them, or not wholly
 };
 
 [[nodiscard]] nlohmann::json to_json(const ps_answer& a);
 /// Of one link, as `ps` tells it.
 [[nodiscard]] nlohmann::json to_json(const ps_link& l);
+/// "host b (10.0.0.2): running, its clock is 12.3 ms ahead of this one's (to 0.1 ms)".
+[[nodiscard]] std::string describe(const ps_host& h);
 /// Never throws.
 [[nodiscard]] ps_answer read_ps(const nlohmann::json& answer);
 

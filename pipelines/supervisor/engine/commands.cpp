@@ -163,6 +163,8 @@ void engine::on_message(connection& c, shm::message& m) {
     const auto asks = [&](const char* what) { return request.contains(what) && request[what].is_object(); };
     if (!request.is_object()) {
         answer(fd, run::to_json(run::refused(exit_code::usage, "a message is one JSON object")));
+    } else if (json refusal; request.contains("command") && hand_on(c, request, refusal)) {
+        if (!refusal.is_null()) answer(fd, refusal);
     } else if (request.contains("command")) {
         answer(fd, handle_command(request));
     } else if (asks("hello") || asks("return")) {
@@ -213,7 +215,7 @@ run::parameter_state engine::carry_out(const run::set_request& r) {
 }
 
 run::verdict engine::carry_out(const run::end_request&) {
-    begin_drain("`carousel down`: what is begun is delivered");
+    ask_for_end("`carousel down`: what is begun is delivered");
     return run::carried_out(fmt::format("{} ends", setup_->name));
 }
 

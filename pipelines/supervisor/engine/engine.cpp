@@ -113,6 +113,7 @@ void engine::hold(std::unique_ptr<ipc::holder> space) {
 
 // The processes are gone (run() has seen to that) unless an exception came through: then they are ended here.
 engine::~engine() {
+    if (hosts_ != nullptr) hosts_->leave();
     if (seats_ && !seats_->all_gone()) {
         supervisor::no_more_starts(*seats_);
         supervisor::signal_all(*seats_, SIGKILL);
@@ -184,8 +185,12 @@ void engine::tick() {
         seats_->say(text);
     if (page_) page_->tick(now);
     if (space_) space_->run_once(0);  // it may rest from letting in
+    if (hosts_ != nullptr) hosts_->tick(now);
     if (const std::string text = parameters_.news(now); !text.empty()) seats_->say(text);
-    if (stop_at_ns_ != 0 && now >= stop_at_ns_ && phase_ == phase::running) begin_drain("the time is over");
+    if (stop_at_ns_ != 0 && now >= stop_at_ns_ && phase_ == phase::running) {
+        stop_at_ns_ = 0;
+        ask_for_end("the time is over");
+    }
     // Rates begin with the first frame, not with the start of the processes (a GPU context alone takes half a
     // second).
     if (begun_ns_ == 0 && committed_frames(segment_->block()) > 0) {
@@ -234,7 +239,8 @@ void engine::check_end(u64 now) {
         now - std::max(moved_ns_, phase_since_ns_) > 2 * setup_->stop_timeout_ns)
         end_now(fmt::format("no frame has moved for {} s", 2 * setup_->stop_timeout_ns / ns_per_s));
     push_out(now);
-    over_ = (phase_ == phase::leaving || phase_ == phase::ending) && seats_->all_gone();
+    over_ =
+        (phase_ == phase::leaving || phase_ == phase::ending) && seats_->all_gone() && others_are_done(now);
 }
 
 // A run that was asked to end doesn't wait for room for ever. Its stages stop trying a second before.
@@ -289,8 +295,9 @@ void engine::interrupt(int signal) {
     ++interrupts_;
     if (interrupts_ == 1) {
         ended_by_ = signal;
-        begin_drain("interrupted: what is begun is delivered; once more ends it at once");
+        ask_for_end("interrupted: what is begun is delivered; once more ends it at once");
     } else if (phase_ != phase::ending) {
+        if (hosts_ != nullptr) (void)hosts_->ask_for_end(true);
         end_now("interrupted again");
     } else {
         supervisor::signal_all(*seats_, SIGKILL);

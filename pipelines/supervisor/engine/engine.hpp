@@ -39,6 +39,7 @@
 #include "supervisor/engine/stall_watch.hpp"
 #include "supervisor/engine/web_page.hpp"
 #include "supervisor/engine/word_audit.hpp"
+#include "supervisor/hosts/other_hosts.hpp"
 #include "supervisor/mps/mps_domain.hpp"
 #include "supervisor/processes/adoption.hpp"
 #include "supervisor/processes/memory_keeper.hpp"
@@ -47,7 +48,7 @@
 
 namespace carousel::supervisor {
 
-class engine {
+class engine : private host_orders {
 public:
     enum class beginning { fresh, adopt };
     /// `run_id` names the control block; `helpers`: folder of carousel-alloc; `seconds`: ends as by Ctrl-C
@@ -56,7 +57,7 @@ public:
     /// (takeover.cpp). Throws before anything of it is changed.
     engine(const run_setup& setup, std::string run_id, std::string helpers, f64 seconds, console& out,
            beginning how = beginning::fresh);
-    ~engine();
+    ~engine() override;
     engine(const engine&) = delete;
     engine& operator=(const engine&) = delete;
 
@@ -67,6 +68,8 @@ public:
     [[nodiscard]] const shm::control_block& control() const noexcept { return segment_->block(); }
     /// The space that the run is for other programs; null: none.
     void hold(std::unique_ptr<ipc::holder> space);
+    /// The pipeline is on other hosts, too; null: it isn't. They outlive the engine.
+    void work_with(other_hosts* hosts);
     /// For those who watch the run and keep its control block.
     void note_end(int exit_code) noexcept { telemetry::note_end(segment_->block(), exit_code); }
     [[nodiscard]] process_table& seats() noexcept { return *seats_; }
@@ -83,6 +86,7 @@ private:
         shm::unique_fd fd;
         bool stage = false;
         u64 since_ns = 0;
+        u64 asked = 0;        ///< number of its request at another host
         u32 tap = shm::none;  ///< a viewer's place in latest groups
     };
     // engine.cpp
@@ -98,6 +102,18 @@ private:
     void watch_stream_end();
     void adopt_stream_end(u32 ended_by);
     [[nodiscard]] u64 surplus() const noexcept;
+    // hosts.cpp
+    void ask_for_end(const std::string& why);
+    void say(const std::string& text) override;
+    void end_the_run(const std::string& why) override;
+    void end_at_once(const std::string& why) override;
+    void host_has_failed(const std::string& host, const std::string& what, int code) override;
+    [[nodiscard]] nlohmann::json carry_out_for(const nlohmann::json& request) override;
+    [[nodiscard]] bool others_are_done(u64 now);
+    [[nodiscard]] bool hand_on(connection& c, const nlohmann::json& request, nlohmann::json& refusal);
+    void answered(u64 id, const nlohmann::json& reply) override;
+    void line_of(const std::string& host, const std::string& stage, i32 pid,
+                 const std::string& line) override;
     // engine.cpp
     [[nodiscard]] std::string unwritten();
     void push_out(u64 now);
@@ -196,6 +212,8 @@ private:
     std::map<int, connection> connections_;
     std::unique_ptr<process_table> seats_;
     std::unique_ptr<web_page> page_;
+    other_hosts* hosts_ = nullptr;
+    std::map<std::string, std::unique_ptr<log_sink>> far_lines_;  ///< by "b/sink"
     progress progress_;
     stage_times times_;
     problems problems_;

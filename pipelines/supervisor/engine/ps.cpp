@@ -140,6 +140,7 @@ run::ps_answer engine::carry_out(const run::ps_request&) const {
     for (const auto& s : seats_->seats) a.stages.push_back(row_of(*s, shares, now));
     a.problems = problems_.present(now).get<std::vector<std::string>>();
     a.links = links_of(*setup_);
+    if (hosts_ != nullptr) hosts_->add_to(a);
     return a;
 }
 

@@ -80,11 +80,14 @@ void say_root_cause(closing& out, const root_cause& f) {
     for (const std::string& line : f.last_lines) out.line("    " + line);
 }
 
-void say_closing(closing& out, const run_setup& s, const run_outcome& o, const std::string& account,
-                 u64 restarts, const std::vector<telemetry::stage_shares>& shares) {
-    out.line(fmt::format("{}: {} frames in {:.2f} s, {:.1f} frames/s; {}; {} restarts{}", s.name, o.end,
-                         o.seconds, o.seconds > 0 ? static_cast<f64>(o.end) / o.seconds : 0.0, account,
-                         restarts, o.complete ? "" : " (" + o.ending + ")"));
+std::string closing_line(const run_setup& s, const run_outcome& o, const std::string& account, u64 restarts) {
+    return fmt::format("{}: {} frames in {:.2f} s, {:.1f} frames/s; {}; {} restarts{}", s.name, o.end,
+                       o.seconds, o.seconds > 0 ? static_cast<f64>(o.end) / o.seconds : 0.0, account,
+                       restarts, o.complete ? "" : " (" + o.ending + ")");
+}
+
+void say_closing(closing& out, const run_setup& s, const run_outcome& o,
+                 const std::vector<telemetry::stage_shares>& shares) {
     if (!o.ended_by.empty()) out.line(stream_end_text(s.name, o.ended_by, o.end));
     if (const std::string limit = bottleneck_of(s, shares, nullptr).value("text", "");
         !limit.empty() && !s.quiet)
@@ -100,25 +103,34 @@ void say_closing(closing& out, const run_setup& s, const run_outcome& o, const s
                              s.name));
 }
 
-int finish(engine& e, const run_setup& s, run_outcome o, const std::vector<std::string>& command_line,
-           console& out) {
+int finish(engine& e, const run_setup& s, run_outcome o, const run_options& asked, console& out) {
     closing last(out, *e.seats().journal);
     if (e.seats().failure) say_root_cause(last, *e.seats().failure);  // before anything that can fail
     const std::vector<sink_account> sinks = read_ledgers(s, e.control(), o.end);
     const damage d = damage_of(sinks, e.control());
     const dead_letters letters = dead_letters_of(sinks, e.seats().account);
+    other_hosts* const hosts = asked.hosts.get();
     o.exit_code = exit_code_of(o, d, letters, s.allow_dead_letters);
-    o.command_line = command_line;
-    if (!s.report_path.empty())
-        write_report(
-            s.report_path,
+    if (o.exit_code == exit_code::ok && hosts != nullptr) o.exit_code = hosts->code();
+    o.command_line = asked.command_line;
+    nlohmann::json report;
+    if (!s.report_path.empty() || hosts != nullptr) {
+        report =
             make_report({&s, &e.control(), &e.seats().seats, &e.seats().account, &e.seats().recoveries.all(),
                          &sinks, o, e.problems_of_the_run(), e.shares_of_the_run(), e.parameters_of_the_run(),
-                         e.seats().recoveries.dropped()}),
-            s, sinks);
+                         e.seats().recoveries.dropped()});
+        if (hosts != nullptr) report["hosts"] = hosts->reports();
+    }
+    if (!s.report_path.empty()) write_report(s.report_path, report, s, sinks);
     std::string account = damage_text(d, sinks);
     if (letters.count > 0) account += "; " + given_up_text(letters);
-    say_closing(last, s, o, account, e.seats().account.restarts, e.shares_of_the_run());
+    const std::string line = closing_line(s, o, account, e.seats().account.restarts);
+    last.line(line);
+    if (hosts != nullptr) {
+        for (const std::string& each : hosts->closing_lines()) last.line(each);
+        hosts->tell_outcome(o.exit_code, report, line);
+    }
+    say_closing(last, s, o, e.shares_of_the_run());
     e.note_end(o.exit_code);
     return o.exit_code;
 }
@@ -217,6 +229,15 @@ int run_pipeline(const pipeline& p, const run_options& asked) {
     }
     make_log_folder(s.directory);
     const std::string run_id = left ? left->run_id : new_run_id();
+    // Nothing has been made yet, and no stage waits for frames: the hosts agree first.
+    if (o.hosts && !left) {
+        try {
+            o.hosts->gather(out, run_id);
+        } catch (const interrupted_early& early) {
+            out.line(fmt::format("{}: interrupted before it began", s.name));
+            return 128 + early.signal;
+        }
+    }
     run::write_record(lock.folder(), {shm::this_process(), run_id, p.name, p.file, "", "", lock.folder()});
     s.quiet = o.background;
     if (!left) write_identity(lock.folder(), identity, s);
@@ -227,6 +248,7 @@ int run_pipeline(const pipeline& p, const run_options& asked) {
              left ? engine::beginning::adopt : engine::beginning::fresh);
     lock.leave_folder(false);
     e.hold(std::move(space));
+    e.work_with(o.hosts.get());
     e.seats().journal->note(::getpid(),
                             fmt::format("{}: {}, {} stages of {}", s.name, left ? "is taken over" : "begins",
                                         s.stages.size(), s.file));
@@ -234,7 +256,7 @@ int run_pipeline(const pipeline& p, const run_options& asked) {
     try {
         const run_outcome outcome = e.run();
         e.give_up_reserve();
-        const int code = finish(e, s, outcome, o.command_line, out);
+        const int code = finish(e, s, outcome, o, out);
         out.flush();
         return code;
     } catch (const error& failed) {  // said by who started us; in the background nobody hears that

@@ -1,0 +1,125 @@
+// `carousel host`: the supervisor of another host's part of a pipeline.
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <filesystem>
+#include <iostream>
+
+#include "cli/completers.hpp"
+#include "cli/start.hpp"
+#include "core/secret_file.hpp"
+#include "spec/hosts.hpp"
+#include "supervisor/hosts/far_host.hpp"
+
+namespace carousel::supervisor {
+namespace {
+
+constexpr const char* host_footer = R"(
+Example, on the machine of [hosts.b]:
+  carousel host --file fanout.toml --as b
+
+It waits for `carousel run` of the same file on the near host, compares the two plans, and runs the stages with host = "b". The file, what
+its stages read (meshes), the options that stand for keys, and Carousel's version must be alike on all hosts: what differs is named. The
+file NAME.token beside the pipeline file is the hosts' common secret: the near host makes it; copy it here (scp -p).
+Exit codes: as `carousel run`.)";
+
+struct host_arguments : start_arguments {
+    std::string as;
+    bool launched = false, stay = false;
+};
+
+/// By a launcher: the token comes by its connection.
+void take_token(const std::string& path) {
+    std::string secret;
+    std::getline(std::cin, secret);
+    std::error_code failed;
+    if (std::filesystem::exists(path, failed) &&
+        read_secret(path, "the token of this pipeline's hosts") == secret)
+        return;
+    if (secret.size() < 32)
+        throw config_error("--launched: no token came on stdin; this option is for a launcher");
+    write_secret(path, secret);
+}
+
+/// Whoever has started us by ssh need not wait: it listens. Nothing has been started yet, and no thread.
+void go_on_by_itself(const host_arguments& a, const cli_environment& env) {
+    env.out << fmt::format("host {} listens\n", a.as);
+    env.out.flush();
+    const pid_t child = ::fork();
+    if (child < 0) throw shm_error("going into the background: " + errno_text(errno));
+    if (child > 0) ::_exit(exit_code::ok);
+    ::setsid();
+    const int nowhere = ::open("/dev/null", O_RDWR | O_CLOEXEC);
+    for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) ::dup2(nowhere, fd);
+    if (nowhere > STDERR_FILENO) ::close(nowhere);
+}
+
+const host_spec& section_of(const pipeline& p, const std::string& name) {
+    std::string known;
+    for (const host_spec* h : far_hosts(p)) {
+        if (h->name == name) return *h;
+        known += (known.empty() ? "" : ", ") + h->name;
+    }
+    throw config_error(
+        known.empty() ? fmt::format("{}: none of its stages has another host", p.file)
+                      : fmt::format("{}: no stage is on a host \"{}\"; --as takes {}", p.file, name, known));
+}
+
+int be_host(const host_arguments& a, const cli_environment& env) {
+    const pipeline whole = read_as_asked(a.file, a.keys);
+    const host_spec self = section_of(whole, a.as);
+    const std::vector<stage_description> all = describe_stages(whole);
+    const hosts_plan plan = plan_hosts(whole, a.as, all);
+    const pipeline part = part_of(whole, a.as, all, plan.token);
+    run_options o = options_of(a, env);
+    o.parameters = plan.parameters;
+    if (a.dry_run) {
+        env.out << hosts_text(whole) << "\n";
+        show_plan(env, part, std::move(o));
+        return exit_code::ok;
+    }
+    if (a.launched) take_token(plan.token);
+    const auto hosts = std::make_shared<far_host>(plan, self);
+    o.hosts = hosts;
+    if (a.launched) hosts->was_launched();
+    if (a.launched && !a.stay) {
+        o.keep_logs = true;
+        go_on_by_itself(a, env);
+    }
+    for (;;) {
+        const int code = env.run(part, o);
+        if (!hosts->superseded()) return code;
+        hosts->begin_again();
+    }
+}
+
+command_action add(const command_parts& p) {
+    const auto a = std::make_shared<host_arguments>();
+    p.offers[p.app.add_option("--file", a->file, "The pipeline file, as on the near host")
+                 ->required()
+                 ->type_name("FILE")] = offer_files({".toml"});
+    p.app.add_option("--as", a->as, "Which of the file's hosts this machine is")
+        ->required()
+        ->type_name("HOST");
+    p.app.add_flag("--launched", a->launched)->group("");  // by `carousel run`: the token is on stdin
+    p.app.add_flag("--stay", a->stay)->group("");          // by srun: not into the background
+    add_keys(p, a->keys);
+    add_start_options(p, *a);
+    p.app.footer(host_footer);
+    return [a](const common_words& c, const cli_environment& env) {
+        read_times(*a);
+        a->words = c.words;
+        if (a->detach) throw config_error("host: -d: it can't wait in the background; use e.g. nohup");
+        return be_host(*a, env);
+    };
+}
+
+}  // namespace
+
+const command host_command{"host",
+                           "Run another host's part of a pipeline, for `carousel run` on the near host", add};
+
+}  // namespace carousel::supervisor

@@ -1,0 +1,85 @@
+// engine: a pipeline that is on other hosts, too. What they ask for, and the run's end with theirs.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "supervisor/engine/engine.hpp"
+
+namespace carousel::supervisor {
+
+using nlohmann::json;
+
+namespace {
+constexpr std::size_t most_labels = 256;  // a file each
+}
+
+void engine::work_with(other_hosts* hosts) {
+    hosts_ = hosts;
+    if (hosts_ != nullptr) hosts_->attend(loop_, *this, run_id_);
+}
+
+// A part whose frames come from other hosts gets its end with them: it would cut off what they have begun.
+void engine::ask_for_end(const std::string& why) {
+    if (hosts_ != nullptr && phase_ == phase::running && !hosts_->ask_for_end(false))
+        return seats_->say(why + " (the other hosts have been told: the end comes with their frames)");
+    begin_drain(why);
+}
+
+void engine::say(const std::string& text) { seats_->say(text); }
+void engine::end_the_run(const std::string& why) { begin_drain(why); }
+
+void engine::end_at_once(const std::string& why) {
+    if (phase_ != phase::ending) end_now(why);
+}
+
+void engine::host_has_failed(const std::string& host, const std::string& what, int code) {
+    seats_->fail("host " + host, what, code);
+}
+
+json engine::carry_out_for(const json& request) { return handle_command(request); }
+
+// "b/sink" is a stage of host b. Its answer comes when it comes; who has asked has gone on or waits.
+bool engine::hand_on(connection& c, const json& request, json& refusal) {
+    const auto stage = request.find("stage");
+    if (hosts_ == nullptr || stage == request.end() || !stage->is_string()) return false;
+    const std::string name = *stage;
+    const std::size_t slash = name.find('/');
+    if (slash == std::string::npos) return false;
+    json there = request;
+    there["stage"] = name.substr(slash + 1);
+    there.erase("run_id");  // of the run here
+    std::string why;
+    c.asked = hosts_->ask(name.substr(0, slash), there, why);
+    if (c.asked == 0) refusal = run::to_json(run::refused(exit_code::stage_failed, why));
+    return true;
+}
+
+void engine::answered(u64 id, const json& reply) {
+    for (auto& [fd, c] : connections_) {
+        if (c.asked != id) continue;
+        c.asked = 0;
+        (void)shm::send_message(fd, reply.dump(-1, ' ', false, json::error_handler_t::replace));
+        return;
+    }
+}
+
+void engine::line_of(const std::string& host, const std::string& stage, i32 pid, const std::string& line) {
+    const std::string label = host + "/" + stage;
+    if (far_lines_.size() >= most_labels && far_lines_.count(label) == 0) return;
+    std::unique_ptr<log_sink>& to = far_lines_[label];
+    if (!to) {
+        const auto number = static_cast<u32>(setup_->stages.size() + far_lines_.size());
+        std::string file = stage;
+        std::replace(file.begin(), file.end(), '/', '_');  // it comes from another host
+        to = std::make_unique<log_sink>(*console_, label, seats_->label_width, number,
+                                        setup_->directory + "/logs/" + host + "@" + file + ".jsonl");
+    }
+    to->line(pid, line);
+}
+
+// Its own stages are gone. A run that is not whole ends the others.
+bool engine::others_are_done(u64 now) {
+    return hosts_ == nullptr || hosts_->may_leave(phase_ == phase::leaving && !seats_->failure, now);
+}
+
+}  // namespace carousel::supervisor

@@ -1,0 +1,270 @@
+#include "supervisor/hosts/far_host.hpp"
+
+#include <arpa/inet.h>
+#include <fmt/format.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <filesystem>
+
+#include "core/clock.hpp"
+#include "core/errors.hpp"
+#include "core/read_file.hpp"
+#include "core/secret_file.hpp"
+#include "run/directory.hpp"
+#include "supervisor/plan/run_identity.hpp"
+
+namespace carousel::supervisor {
+namespace {
+
+using nlohmann::json;
+constexpr std::size_t most_strangers = 8, longest_report = 8U << 20U;
+constexpr std::size_t most_lines = 2000;
+constexpr u64 lines_every_ns = 200 * ns_per_ms;
+constexpr u64 silence_ns = 5 * ns_per_s, outcome_patience_ns = 10 * ns_per_s,
+              launch_patience_ns = 60 * ns_per_s;
+
+shm::unique_fd listen_on(const host_spec& h) {
+    sockaddr_in at{};
+    at.sin_family = AF_INET;
+    at.sin_port = htons(static_cast<u16>(h.port));
+    shm::unique_fd fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+    if (!fd) throw config_error("making a socket for the near host: " + errno_text(errno));
+    const int on = 1;
+    (void)::setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+    ::inet_pton(AF_INET, h.address.c_str(), &at.sin_addr);
+    if (::bind(fd.get(), reinterpret_cast<const sockaddr*>(&at), sizeof at) != 0 ||
+        ::listen(fd.get(), 8) != 0) {
+        const int why = errno;
+        if (why == EADDRNOTAVAIL)
+            throw config_error(
+                fmt::format("host {}: {} is no address of this machine: `carousel host --as {}` is "
+                            "for the machine that has it",
+                            h.name, h.address, h.name));
+        throw config_error(
+            fmt::format("host {}: port {} of {} can't be listened on: {}; another port: port = N in "
+                        "[hosts.{}]",
+                        h.name, h.port, h.address, errno_text(why), h.name));
+    }
+    return fd;
+}
+
+}  // namespace
+
+far_host::far_host(hosts_plan plan, const host_spec& self) : plan_(std::move(plan)), self_(self) {
+    if (!can_seal())
+        throw config_error(
+            "`carousel host` takes a build with UCX and libcrypto: apt-get install libucx-dev libssl-dev, "
+            "and "
+            "build again");
+    token_ = read_secret(plan_.token, "the token of this pipeline's hosts");
+    listener_ = listen_on(self_);
+}
+
+// What the near run was called, for a supervisor that takes this part over.
+void far_host::keep_near_run(const std::string& id) const {
+    try {
+        run::write_whole_file(run::run_folder(plan_.name + "." + self_.name) + "/near-run", id);
+    } catch (const error&) {  // then the next supervisor takes the near host's word
+    }
+}
+
+std::string far_host::kept_near_run() const {
+    return read_file(run::run_folder(plan_.name + "." + self_.name) + "/near-run").value_or("");
+}
+
+void far_host::accept_all(u64 now) {
+    for (;;) {
+        shm::unique_fd fd(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+        if (!fd) break;
+        if (strangers_.size() >= most_strangers) continue;
+        strangers_.push_back(
+            std::make_unique<sealed_stream>(std::move(fd), sealed_stream::side::far, token_, now));
+    }
+    for (auto& s : strangers_) {
+        std::vector<json> first = s->advance(now);
+        if (!s->open()) continue;
+        near_ = std::move(s);  // the newest that knows the token
+        compared_ = false;
+        for (const json& m : first) take(m);
+    }
+    std::erase_if(strangers_, [](const auto& s) { return !s || s->closed(); });
+}
+
+/// Said here and, seen from there, to the near host.
+void far_host::refuse_near(const std::string& here, const std::string& there) {
+    near_->send({{"refused", there}});
+    if (here == last_refusal_) return;
+    last_refusal_ = here;
+    if (orders_ != nullptr)
+        orders_->say(here);
+    else if (out_ != nullptr)
+        out_->line(here);
+}
+
+void far_host::take_hello(const json& hello) {
+    const std::string meant = hello.value("host", "?");
+    if (meant != self_.name)
+        return refuse_near(
+            fmt::format("a near host looks for host {} at this address, and this is {}", meant, self_.name),
+            fmt::format("host {} is there, not {}", self_.name, meant));
+    const json plan = hello.value("plan", json::object());
+    if (const std::string what = difference(plan, plan_.plan); !what.empty())
+        return refuse_near(fmt::format("the near host's plan is another: {}", what),
+                           fmt::format("its plan is another: {}", difference(plan_.plan, plan)));
+    const std::string run = hello.value("run", "");
+    if (begun_ && !near_run_.empty() && run != near_run_) {
+        near_->send({{"later", "it ends what it had of an earlier run"}});
+        superseded_ = true;
+        if (orders_ != nullptr) orders_->end_at_once("the near host has begun another run");
+        return;
+    }
+    near_run_ = run;
+    if (begun_) keep_near_run(run);
+    compared_ = true;
+    near_->send({{"hello", {{"plan", plan_.plan}, {"running", begun_}}}});
+}
+
+void far_host::take(const json& m) {
+    if (m.contains("hello") && m["hello"].is_object()) return take_hello(m["hello"]);
+    if (m.contains("ping")) return near_->send({{"pong", {{"sent", m["ping"]}, {"here", now_ns()}}}});
+    if (m.contains("bye")) {
+        bye_ = true;
+        return;
+    }
+    if (m.contains("begin") && compared_) {
+        begun_ = true;
+        return;
+    }
+    if (orders_ == nullptr || !compared_) return;
+    if (m.contains("end")) {
+        if (m["end"] == "at once") return orders_->end_at_once("the near host ends the run");
+        return orders_->end_the_run("the near host ends the run: what is begun is delivered");
+    }
+    if (!m.contains("ask")) return;
+    const json answer = orders_->carry_out_for(m["ask"]);
+    if (m.value("id", 0) == 0)
+        near_->send({{"ps", answer}});
+    else
+        near_->send({{"answer", answer}, {"id", m["id"]}});
+}
+
+void far_host::look(u64 now) {
+    try {
+        accept_all(now);
+        if (!near_) return;
+        for (const json& m : near_->advance(now)) take(m);
+    } catch (const json::exception&) {  // it knows the token, and is of another version
+        near_.reset();
+        return;
+    }
+    if (near_->closed() || now > near_->heard_ns() + silence_ns) near_.reset();
+}
+
+void far_host::gather(console& out, const std::string&) {
+    out_ = &out;
+    begun_ = false;
+    orders_ = nullptr;
+    out.line(fmt::format("host {} of {} waits for `carousel run` of the same file ({} port {})", self_.name,
+                         plan_.name, self_.address, self_.port));
+    const u64 until = now_ns() + launch_patience_ns;
+    while (!begun_) {
+        look(now_ns());
+        if (launched_ && (!last_refusal_.empty() || now_ns() > until))
+            throw config_error(last_refusal_.empty() ? "nobody has come for whom this host was started"
+                                                     : last_refusal_);
+        out.flush();
+        sigset_t wanted;
+        sigemptyset(&wanted);
+        for (const int s : {SIGINT, SIGTERM, SIGHUP}) sigaddset(&wanted, s);
+        const timespec none{};
+        if (const int signal = sigtimedwait(&wanted, nullptr, &none); signal > 0)
+            throw interrupted_early{signal};
+        pollfd p[2] = {{listener_.get(), POLLIN, 0}, {near_ ? near_->fd() : -1, POLLIN, 0}};
+        ::poll(p, 2, 20);
+    }
+}
+
+void far_host::attend(event_loop&, host_orders& to, const std::string& run_id) {
+    orders_ = &to;
+    run_id_ = run_id;
+    if (begun_) {
+        keep_near_run(near_run_);
+    } else {  // a run that was taken over
+        near_run_ = kept_near_run();
+        begun_ = true;
+    }
+    lost_ns_ = now_ns();
+    lines_ = std::make_unique<log_reader>(run::run_folder(plan_.name + "." + self_.name) + "/logs");
+    unsent_.clear();
+}
+
+void far_host::leave() noexcept { orders_ = nullptr; }
+
+void far_host::tick(u64 now) {
+    look(now);
+    if (orders_ == nullptr) return;
+    send_lines(now);
+    if (near_is_there()) {
+        if (told_lost_) orders_->say("the near host is back");
+        told_lost_ = false;
+        was_there_ = true;
+        lost_ns_ = now;
+    } else if (!told_lost_ && now > lost_ns_ + ns_per_s) {
+        told_lost_ = true;
+        orders_->say(was_there_ ? "the near host is lost: the rings to and from it wait"
+                                : "the near host is not there yet");
+    }
+}
+
+// They lie in this host's run folder as ever; the near host gets a copy.
+void far_host::send_lines(u64 now) {
+    if (!lines_ || now < lines_ns_) return;
+    lines_ns_ = now + lines_every_ns;
+    for (log_record& r : lines_->take()) unsent_.push_back(std::move(r));
+    while (unsent_.size() > most_lines) unsent_.pop_front();
+    if (!near_is_there() || !compared_ || unsent_.empty()) return;
+    json all = json::array();
+    for (const log_record& r : unsent_) all.push_back({{"stage", r.stage}, {"pid", r.pid}, {"line", r.line}});
+    unsent_.clear();
+    near_->send({{"log", all}});
+}
+
+void far_host::add_to(run::ps_answer&) const {}
+
+u64 far_host::ask(const std::string& host, const json&, std::string& why) {
+    why = fmt::format("stages of host {} are asked for on the near host, where `carousel run` is", host);
+    return 0;
+}
+
+bool far_host::ask_for_end(bool at_once) {
+    if (!near_is_there()) return true;
+    near_->send({{"interrupted", at_once ? "at once" : "drain"}});
+    return at_once;
+}
+
+void far_host::tell_outcome(int code, const json& report, const std::string& line) {
+    orders_ = nullptr;
+    if (superseded_) return;
+    const u64 until = now_ns() + outcome_patience_ns;
+    const sealed_stream* told = nullptr;
+    json ended{{"code", code}, {"report", report}, {"line", line}};
+    if (report.dump(-1, ' ', false, json::error_handler_t::replace).size() > longest_report)
+        ended["report"].erase("recoveries");
+    lines_ns_ = 0;
+    send_lines(now_ns());
+    for (bye_ = false; !bye_ && now_ns() < until;) {
+        look(now_ns());
+        if (near_is_there() && compared_ && near_.get() != told) {
+            told = near_.get();
+            near_->send({{"ended", ended}});
+        }
+        ::poll(nullptr, 0, 10);
+    }
+}
+
+}  // namespace carousel::supervisor

@@ -1,0 +1,67 @@
+#pragma once
+// The host of `carousel host`: it listens for the near supervisor, compares the plans and runs its part. It
+// believes the newest connection that knows the token; whoever has proven nothing within 3 s is sent away,
+// and at most 8 are listened to at a time.
+
+#include <deque>
+#include <memory>
+#include <optional>
+
+#include "runs/log_reader.hpp"
+#include "supervisor/hosts/other_hosts.hpp"
+#include "supervisor/hosts/sealed_stream.hpp"
+#include "supervisor/plan/hosts_plan.hpp"
+
+namespace carousel::supervisor {
+
+class far_host final : public other_hosts {
+public:
+    /// Throws config_error: no libcrypto, the token, an address that is none of this host, a port in use.
+    far_host(hosts_plan plan, const host_spec& self);
+
+    void gather(console& out, const std::string& run_id) override;
+    void attend(event_loop& loop, host_orders& to, const std::string& run_id) override;
+    void leave() noexcept override;
+    void tick(u64 now) override;
+    void add_to(run::ps_answer& a) const override;
+    [[nodiscard]] u64 ask(const std::string& host, const nlohmann::json& request, std::string& why) override;
+    [[nodiscard]] bool ask_for_end(bool at_once) override;
+    [[nodiscard]] bool may_leave(bool, u64) override { return true; }
+    [[nodiscard]] int code() const override { return 0; }
+    [[nodiscard]] nlohmann::json reports() const override { return nlohmann::json::object(); }
+    [[nodiscard]] std::vector<std::string> closing_lines() const override { return {}; }
+    void tell_outcome(int code, const nlohmann::json& report, const std::string& line) override;
+    /// The near host has begun another run: this one was for one that is no more.
+    [[nodiscard]] bool superseded() const noexcept { return superseded_; }
+    /// Started by a near supervisor: it ends by itself when that one refuses, or doesn't come within 60 s.
+    void was_launched() noexcept { launched_ = true; }
+    void begin_again() noexcept { superseded_ = false; }
+
+private:
+    void accept_all(u64 now);
+    void look(u64 now);
+    void take(const nlohmann::json& m);
+    void send_lines(u64 now);
+    void refuse_near(const std::string& here, const std::string& there);
+    void take_hello(const nlohmann::json& hello);
+    void keep_near_run(const std::string& id) const;
+    [[nodiscard]] std::string kept_near_run() const;
+    [[nodiscard]] bool near_is_there() const noexcept { return near_ && near_->open(); }
+
+    hosts_plan plan_;
+    host_spec self_;
+    std::string token_, near_run_, run_id_, last_refusal_;
+    shm::unique_fd listener_;
+    std::vector<std::unique_ptr<sealed_stream>> strangers_;
+    std::unique_ptr<sealed_stream> near_;
+    host_orders* orders_ = nullptr;
+    console* out_ = nullptr;
+    bool launched_ = false;
+    bool compared_ = false, begun_ = false, superseded_ = false, bye_ = false, told_lost_ = false,
+         was_there_ = false;
+    u64 lost_ns_ = 0, lines_ns_ = 0;
+    std::unique_ptr<log_reader> lines_;  ///< of this run's own log files
+    std::deque<log_record> unsent_;      ///< the newest, while nobody takes them
+};
+
+}  // namespace carousel::supervisor

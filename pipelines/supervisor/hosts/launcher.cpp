@@ -1,0 +1,127 @@
+#include "supervisor/hosts/launcher.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+
+#include "core/clock.hpp"
+#include "core/errors.hpp"
+#include "os/own_command.hpp"
+#include "os/subprocess.hpp"
+#include "shm/process_id.hpp"
+
+namespace carousel::supervisor {
+namespace {
+
+constexpr u64 rest_ns = 5 * ns_per_s;
+constexpr std::size_t kept_bytes = 2000;
+
+std::string last_line(std::string text) {
+    while (!text.empty() && (text.back() == '\n' || text.back() == '\r' || text.back() == ' '))
+        text.pop_back();
+    const std::size_t at = text.find_last_of('\n');
+    return at == std::string::npos ? text : text.substr(at + 1);
+}
+
+}  // namespace
+
+launcher::launcher(const host_spec& host, const hosts_plan& plan, std::string token)
+    : host_(host), file_(plan.file), token_(std::move(token)), words_(plan.words) {}
+
+// Nobody waits for it: what it has started lives by itself, or (srun) ends with it.
+launcher::~launcher() {
+    if (!runs_) return;
+    if (host_.launcher == launcher_kind::slurm) return;
+    shm::signal_pidfd(child_.pidfd.get(), SIGTERM);
+    (void)reap(child_.pidfd.get());
+}
+
+// ssh hands its words to a shell there, srun to the program.
+std::vector<std::string> launcher::command() const {
+    std::vector<std::string> there{host_.program.empty() ? executable_folder() + "/carousel" : host_.program,
+                                   "host",
+                                   "--file",
+                                   host_.file.empty() ? file_ : host_.file,
+                                   "--as",
+                                   host_.name,
+                                   "--launched"};
+    there.insert(there.end(), words_.begin(), words_.end());
+    if (host_.launcher == launcher_kind::slurm) {
+        std::vector<std::string> all{"srun", "--nodes=1", "--ntasks=1", "--overlap",
+                                     "--nodelist=" + (host_.login.empty() ? host_.name : host_.login)};
+        there.emplace_back("--stay");
+        all.insert(all.end(), there.begin(), there.end());
+        return all;
+    }
+    std::string line;
+    for (const std::string& w : there) line += (line.empty() ? "" : " ") + shell_word(w);
+    return {"ssh",
+            "-o",
+            "BatchMode=yes",
+            "-o",
+            "ConnectTimeout=10",
+            host_.login.empty() ? host_.address : host_.login,
+            "--",
+            line};
+}
+
+void launcher::start(u64 now) {
+    if (runs_ || now < again_ns_ || host_.launcher == launcher_kind::none) return;
+    again_ns_ = now + rest_ns;
+    lines_.clear();
+    int in[2] = {-1, -1}, out[2] = {-1, -1};
+    if (::pipe2(in, O_CLOEXEC) != 0) return;
+    const shm::unique_fd theirs_in(in[0]), ours_in(in[1]);
+    if (::pipe2(out, O_CLOEXEC) != 0) return;
+    const shm::unique_fd theirs_out(out[1]);
+    output_.reset(out[0]);
+    ::fcntl(output_.get(), F_SETFL, O_NONBLOCK);
+    const std::string text = token_ + "\n";  // less than a pipe holds
+    try {
+        child_ = spawn(
+            {.argv = command(), .environment = {}, .input = theirs_in.get(), .output = theirs_out.get()});
+        runs_ = ::write(ours_in.get(), text.data(), text.size()) == static_cast<ssize_t>(text.size());
+    } catch (const error& e) {
+        failure_ =
+            fmt::format("host {} can't be started: {}: is it installed?", host_.name, command().front());
+        told_ = false;
+    }
+}
+
+void launcher::take_lines() {
+    char bytes[4096];
+    for (ssize_t n; output_ && (n = ::read(output_.get(), bytes, sizeof bytes)) > 0;) {
+        lines_.append(bytes, static_cast<std::size_t>(n));
+        if (lines_.size() > kept_bytes) lines_.erase(0, lines_.size() - kept_bytes);
+    }
+}
+
+void launcher::look(u64 now) {
+    if (!runs_) return;
+    take_lines();
+    const exit_status how = reap(child_.pidfd.get());
+    if (!how.known) return;
+    runs_ = false;
+    take_lines();
+    again_ns_ = now + rest_ns;
+    if (how.signal == 0 && how.exit_code == 0) {
+        failure_.clear();
+        return;
+    }
+    failure_ =
+        fmt::format("host {} can't be started by {} ({}): {}", host_.name, command().front(),
+                    how.signal != 0 ? signal_name(how.signal) : fmt::format("exit code {}", how.exit_code),
+                    last_line(lines_));
+    told_ = false;
+}
+
+std::string launcher::news() {
+    if (told_) return "";
+    told_ = true;
+    return failure_;
+}
+
+}  // namespace carousel::supervisor

@@ -1,0 +1,287 @@
+#include "supervisor/hosts/near_hosts.hpp"
+
+#include <fmt/format.h>
+#include <poll.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+
+#include "core/clock.hpp"
+#include "core/errors.hpp"
+#include "core/secret_file.hpp"
+#include "os/own_command.hpp"
+#include "run/request_message.hpp"
+
+namespace carousel::supervisor {
+namespace {
+
+using nlohmann::json;
+using life = remote_host::stage_of_life;
+constexpr u64 say_again_ns = 10 * ns_per_s, lost_patience_ns = 10 * ns_per_s,
+              failed_patience_ns = 8 * ns_per_s;
+constexpr u64 ps_every_ns = 500 * ns_per_ms;
+
+/// A signal that has come and is kept for who begins.
+int pending_signal() {
+    sigset_t wanted;
+    sigemptyset(&wanted);
+    for (const int s : {SIGINT, SIGTERM, SIGHUP}) sigaddset(&wanted, s);
+    const timespec none{};
+    return std::max(0, sigtimedwait(&wanted, nullptr, &none));
+}
+
+std::string token_of(const hosts_plan& plan) {
+    if (!can_seal())
+        throw config_error(fmt::format(
+            "{}: stages on several hosts take a build with UCX and libcrypto: apt-get install libucx-dev "
+            "libssl-dev, and build again",
+            plan.file));
+    struct stat there {};
+    if (::lstat(plan.token.c_str(), &there) != 0 && errno == ENOENT) write_secret(plan.token, new_secret());
+    return read_secret(plan.token, "the token of this pipeline's hosts");
+}
+
+}  // namespace
+
+near_hosts::near_hosts(hosts_plan plan) : plan_(std::move(plan)) {
+    const std::string token = token_of(plan_);
+    for (const host_spec& h : plan_.others) {
+        hosts_.push_back(std::make_unique<remote_host>(h, plan_, token, now_ns()));
+        launchers_.push_back(std::make_unique<launcher>(h, plan_, token));
+    }
+}
+
+// The command as it can be typed there. Options that stand for keys are part of the plan.
+void near_hosts::say_waiting(remote_host& h, console& out) const {
+    const host_spec& s = h.spec();
+    std::string words;
+    for (const std::string& w : plan_.words) words += " " + shell_word(w);
+    const std::string file = s.file.empty() ? plan_.file : s.file;
+    if (s.launcher == launcher_kind::none)
+        out.line(fmt::format(
+            "waiting for host {} ({} port {}): {}. Start it there: carousel host --file {} --as "
+            "{}{}   ({} has the token, and must be there beside the file)",
+            s.name, s.address, s.port, h.trouble(), shell_word(file), s.name, words, plan_.token));
+    else
+        out.line(fmt::format("waiting for host {} ({} port {}): {}", s.name, s.address, s.port, h.trouble()));
+}
+
+// Where nobody listens, a supervisor is started: at first, and again when it has died. One that comes back
+// finds its stages alive and takes them over.
+void near_hosts::launch_missing(u64 now) {
+    for (std::size_t k = 0; k < hosts_.size(); ++k) {
+        launchers_[k]->look(now);
+        if (hosts_[k]->life() == life::away && hosts_[k]->nobody_there()) launchers_[k]->start(now);
+    }
+}
+
+void near_hosts::gather(console& out, const std::string& run_id) {
+    run_id_ = run_id;
+    u64 say_ns = now_ns() + ns_per_s / 2;
+    for (;;) {
+        const u64 now = now_ns();
+        bool all = true;
+        for (const auto& h : hosts_) {
+            (void)h->look(now, run_id);
+            if (h->life() == life::refused)
+                throw config_error(fmt::format("host {}: {}", h->spec().name, h->trouble()));
+            all = all && (h->life() == life::agreed || h->life() == life::begun);
+        }
+        if (all) break;
+        launch_missing(now);
+        for (const auto& l : launchers_)
+            if (!l->failure().empty()) throw config_error(l->failure());
+        if (now >= say_ns) {
+            say_ns = now + say_again_ns;
+            for (const auto& h : hosts_)
+                if (h->life() == life::away || h->life() == life::greeting) say_waiting(*h, out);
+        }
+        out.flush();
+        if (const int signal = pending_signal(); signal != 0) throw interrupted_early{signal};
+        ::poll(nullptr, 0, 20);
+    }
+    for (const auto& h : hosts_) h->begin();
+}
+
+void near_hosts::attend(event_loop&, host_orders& to, const std::string& run_id) {
+    orders_ = &to;
+    run_id_ = run_id;
+    for (const auto& h : hosts_) h->count_from(now_ns());
+}
+
+void near_hosts::leave() noexcept {
+    orders_ = nullptr;
+    for (const auto& h : hosts_) h->close();
+}
+
+void near_hosts::say_changes(remote_host& h, u64 now) {
+    const std::string& name = h.spec().name;
+    if (h.life() == life::away && !h.told_away && now > h.away_since_ns() + ns_per_s / 2) {
+        h.told_away = true;
+        orders_->say(fmt::format("host {} is lost ({}): the rings to and from it wait, and it is tried again",
+                                 name, h.trouble()));
+    }
+    if (h.life() == life::begun && h.told_away) {
+        h.told_away = false;
+        orders_->say(fmt::format("host {} is back", name));
+    }
+}
+
+void near_hosts::take_news(remote_host& h, const json& m) {
+    if (m.contains("answer") && m.contains("id") && m["id"].is_number_unsigned())
+        return orders_->answered(m["id"].get<u64>(), m["answer"]);
+    if (m.contains("log") && m["log"].is_array())
+        for (const json& l : m["log"])
+            orders_->line_of(h.spec().name, l.value("stage", "?"), l.value("pid", 0), l.value("line", ""));
+    if (m.contains("interrupted")) {
+        const bool at_once = m["interrupted"] == "at once";
+        const std::string why = fmt::format("interrupted on host {}", h.spec().name);
+        if (at_once) return orders_->end_at_once(why);
+        if (ask_for_end(false)) return orders_->end_the_run(why + ": what is begun is delivered");
+        orders_->say(why + ": what is begun is delivered");
+    }
+}
+
+void near_hosts::tick(u64 now) {
+    if (orders_ == nullptr) return;
+    for (const auto& h : hosts_) {
+        const bool had_ended = h->life() == life::ended;
+        for (const json& m : h->look(now, run_id_)) take_news(*h, m);
+        say_changes(*h, now);
+        if (h->life() == life::agreed) {  // it has come back without its part of the run
+            orders_->say(fmt::format("host {} begins anew: what it had is lost", h->spec().name));
+            h->begin();
+        }
+        if (h->life() == life::refused && lost_code_ == 0) {
+            lost_code_ = exit_code::stage_failed;
+            orders_->host_has_failed(h->spec().name, h->trouble(), exit_code::stage_failed);
+        }
+        if (h->life() != life::ended || had_ended) continue;
+        if (const int code = h->outcome->value("code", 1); code != 0 && code != exit_code::given_up)
+            orders_->host_has_failed(h->spec().name, h->outcome->value("line", "its part has failed"), code);
+    }
+    launch_missing(now);
+    for (const auto& l : launchers_)
+        if (const std::string text = l->news(); !text.empty()) orders_->say(text);
+    if (now < ps_ns_) return;
+    ps_ns_ = now + ps_every_ns;
+    for (const auto& h : hosts_)
+        if (h->life() == life::begun) h->send({{"ask", run::to_json(run::ps_request{})}, {"id", 0}});
+}
+
+u64 near_hosts::ask(const std::string& host, const json& request, std::string& why) {
+    const auto at =
+        std::find_if(hosts_.begin(), hosts_.end(), [&](const auto& h) { return h->spec().name == host; });
+    if (at == hosts_.end()) {
+        why = fmt::format("no host \"{}\"; there are", host);
+        for (const auto& h : hosts_) why += " " + h->spec().name;
+        return 0;
+    }
+    if (!(*at)->connected() || (*at)->life() != life::begun) {
+        why = fmt::format("host {} can't be asked now: {}", host,
+                          (*at)->life() == life::ended ? "its part has ended" : (*at)->trouble());
+        return 0;
+    }
+    (*at)->send({{"ask", request}, {"id", ++last_ask_}});
+    return last_ask_;
+}
+
+void near_hosts::add_to(run::ps_answer& a) const {
+    for (const auto& h : hosts_) {
+        const std::string& name = h->spec().name;
+        const bool there = h->life() == life::begun && h->connected();
+        run::ps_host about{name,
+                           h->spec().address,
+                           there                        ? "running"
+                           : h->life() == life::ended   ? "ended"
+                           : h->life() == life::refused ? "refused"
+                                                        : "lost",
+                           {},
+                           {}};
+        if (h->clock().known()) {
+            about.clock_ahead_ms = static_cast<f64>(h->clock().ahead_ns) / 1e6;
+            about.clock_error_ms = static_cast<f64>(h->clock().error_ns) / 1e6;
+        }
+        a.hosts.push_back(about);
+        run::ps_answer theirs = run::read_ps(h->ps);
+        for (run::ps_stage& s : theirs.stages) {
+            s.name = name + "/" + s.name.value_or("?");
+            if (!there) s.state = about.state, s.pid.reset();
+            a.stages.push_back(std::move(s));
+        }
+        if (there)
+            for (const std::string& problem : theirs.problems) a.problems.push_back(name + ": " + problem);
+    }
+}
+
+void near_hosts::end_all(const char* how) {
+    for (const auto& h : hosts_)
+        if (plan_.leads(h->spec().name) || std::string_view(how) == "at once") h->send({{"end", how}});
+}
+
+bool near_hosts::ask_for_end(bool at_once) {
+    end_all(at_once ? "at once" : "drain");
+    if (plan_.leads("") || at_once) return true;
+    // Who gives the end is lost: nothing comes from there, and nothing is to be waited for.
+    return std::any_of(hosts_.begin(), hosts_.end(),
+                       [&](const auto& h) { return plan_.leads(h->spec().name) && !h->connected(); });
+}
+
+bool near_hosts::may_leave(bool whole, u64 now) {
+    if (waiting_since_ns_ == 0) waiting_since_ns_ = now;
+    if (!whole && !end_told_) {
+        end_told_ = true;
+        end_all("at once");
+    }
+    bool all = true;
+    for (const auto& h : hosts_) {
+        if (h->life() == life::ended || h->life() == life::refused) continue;
+        const u64 away = h->connected() ? 0 : now - std::max(h->away_since_ns(), waiting_since_ns_);
+        const bool given_up =
+            away > lost_patience_ns || (!whole && now > waiting_since_ns_ + failed_patience_ns);
+        if (!given_up) {
+            all = false;
+        } else if (lost_code_ == 0) {
+            lost_code_ = exit_code::output;
+            lost_ = fmt::format(
+                "error: host {} has not said how its part has ended ({}): whether all frames are "
+                "there is not known",
+                h->spec().name, h->trouble());
+        }
+    }
+    return all;
+}
+
+int near_hosts::code() const {
+    for (const auto& h : hosts_)
+        if (h->outcome)
+            if (const int code = h->outcome->value("code", 1); code != 0) return code;
+    return lost_code_;
+}
+
+json near_hosts::reports() const {
+    json out = json::object();
+    for (const auto& h : hosts_) {
+        json& one = out[h->spec().name];
+        one = h->outcome ? h->outcome->value("report", json()) : json();
+        if (!one.is_object()) one = {{"ending", "not known"}};
+        one["address"] = h->spec().address;
+        if (h->clock().known())
+            one["clock"] = {{"ahead_ms", static_cast<f64>(h->clock().ahead_ns) / 1e6},
+                            {"error_ms", static_cast<f64>(h->clock().error_ns) / 1e6}};
+    }
+    return out;
+}
+
+std::vector<std::string> near_hosts::closing_lines() const {
+    std::vector<std::string> out;
+    for (const auto& h : hosts_)
+        if (h->outcome)
+            out.push_back(fmt::format("host {}: {}", h->spec().name, h->outcome->value("line", "?")));
+    if (!lost_.empty()) out.push_back(lost_);
+    return out;
+}
+
+}  // namespace carousel::supervisor

@@ -1,0 +1,46 @@
+#pragma once
+// The hosts of a pipeline as `carousel run` has them: all others.
+
+#include "supervisor/hosts/launcher.hpp"
+#include "supervisor/hosts/other_hosts.hpp"
+#include "supervisor/hosts/remote_host.hpp"
+
+namespace carousel::supervisor {
+
+class near_hosts final : public other_hosts {
+public:
+    /// Makes the token where there is none. Throws config_error: no libcrypto, a token that others may read.
+    explicit near_hosts(hosts_plan plan);
+
+    void gather(console& out, const std::string& run_id) override;
+    void attend(event_loop& loop, host_orders& to, const std::string& run_id) override;
+    void leave() noexcept override;
+    void tick(u64 now) override;
+    void add_to(run::ps_answer& a) const override;
+    [[nodiscard]] u64 ask(const std::string& host, const nlohmann::json& request, std::string& why) override;
+    [[nodiscard]] bool ask_for_end(bool at_once) override;
+    [[nodiscard]] bool may_leave(bool whole, u64 now) override;
+    [[nodiscard]] int code() const override;
+    [[nodiscard]] nlohmann::json reports() const override;
+    [[nodiscard]] std::vector<std::string> closing_lines() const override;
+    void tell_outcome(int, const nlohmann::json&, const std::string&) override {}
+
+private:
+    void take_news(remote_host& h, const nlohmann::json& m);
+    void say_changes(remote_host& h, u64 now);
+    void say_waiting(remote_host& h, console& out) const;
+    void launch_missing(u64 now);
+    void end_all(const char* how);
+
+    hosts_plan plan_;
+    std::vector<std::unique_ptr<remote_host>> hosts_;
+    std::vector<std::unique_ptr<launcher>> launchers_;  ///< as the hosts
+    host_orders* orders_ = nullptr;
+    std::string run_id_;
+    bool end_told_ = false;
+    u64 waiting_since_ns_ = 0, ps_ns_ = 0, last_ask_ = 0;
+    int lost_code_ = 0;
+    std::string lost_;
+};
+
+}  // namespace carousel::supervisor

@@ -1,0 +1,149 @@
+#include "supervisor/hosts/remote_host.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "core/clock.hpp"
+#include "core/errors.hpp"
+#include "supervisor/plan/run_identity.hpp"
+
+namespace carousel::supervisor {
+namespace {
+
+using nlohmann::json;
+constexpr u64 connect_every_ns = 250 * ns_per_ms, ping_every_ns = 500 * ns_per_ms, silence_ns = 5 * ns_per_s;
+constexpr u64 offset_lasts_ns = 60 * ns_per_s;
+
+}  // namespace
+
+// The quicker an answer, the less its half way can be wrong. An old one is no measure of clocks that drift.
+void clock_offset::take(u64 sent, u64 there, u64 now) noexcept {
+    const u64 error = now > sent ? (now - sent) / 2 : 0;
+    if (known() && error > error_ns && now < at_ns + offset_lasts_ns) return;
+    ahead_ns = static_cast<i64>(there) - static_cast<i64>(sent + error);
+    error_ns = error;
+    at_ns = now;
+}
+
+remote_host::remote_host(host_spec spec, const hosts_plan& plan, std::string token, u64 now)
+    : spec_(std::move(spec)), plan_(&plan), token_(std::move(token)), away_since_ns_(now) {}
+
+void remote_host::connect(u64 now) {
+    if (now < again_ns_) return;
+    again_ns_ = now + connect_every_ns;
+    try {
+        stream_ = std::make_unique<sealed_stream>(sealed_stream::connect(spec_.address, spec_.port),
+                                                  sealed_stream::side::near, token_, now);
+        said_hello_ = false;
+    } catch (const error& e) {
+        nobody_there_ = true;
+        trouble_ = e.what();
+    }
+}
+
+void remote_host::lose(u64 now, const std::string& why) {
+    const bool was_there = stream_ && life_ != stage_of_life::away;
+    if (stream_ && stream_->wrong_token()) {
+        trouble_ = fmt::format(
+            "{} port {} does not know this pipeline's token ({}): it must be the same file on "
+            "both hosts, copied e.g. by `scp -p`",
+            spec_.address, spec_.port, plan_->token);
+        life_ = stage_of_life::refused;
+        return close();
+    }
+    nobody_there_ = why == std::strerror(ECONNREFUSED);
+    trouble_ = why;
+    close();
+    if (life_ == stage_of_life::ended || life_ == stage_of_life::refused) return;
+    life_ = stage_of_life::away;
+    if (was_there) away_since_ns_ = now;
+}
+
+void remote_host::close() { stream_.reset(); }
+
+// It has compared, too, and refuses by itself; here for the sentence on this side.
+void remote_host::take_hello(const json& hello) {
+    const std::string what = difference(hello.value("plan", json::object()), plan_->plan);
+    if (!what.empty()) {
+        trouble_ = fmt::format("its plan is another: {}", what);
+        life_ = stage_of_life::refused;
+        return;
+    }
+    life_ = hello.value("running", false) ? stage_of_life::begun : stage_of_life::agreed;
+    if (life_ == stage_of_life::begun) away_since_ns_ = 0;
+}
+
+void remote_host::send(const json& message) {
+    if (connected()) stream_->send(message);
+}
+
+void remote_host::begin() {
+    if (life_ != stage_of_life::agreed) return;
+    send({{"begin", true}});
+    life_ = stage_of_life::begun;
+    away_since_ns_ = 0;
+}
+
+/// False: it is for the caller.
+bool remote_host::take(json& m, u64 now) {
+    if (m.contains("hello")) {
+        take_hello(m["hello"]);
+    } else if (m.contains("later")) {
+        later_ = m["later"].get<std::string>();
+    } else if (m.contains("refused")) {
+        trouble_ = m["refused"].get<std::string>();
+        life_ = stage_of_life::refused;
+    } else if (m.contains("pong")) {
+        clock_.take(m["pong"].value("sent", u64{0}), m["pong"].value("here", u64{0}), now);
+    } else if (m.contains("ps")) {
+        ps = std::move(m["ps"]);
+    } else if (m.contains("ended")) {
+        outcome = std::move(m["ended"]);
+        life_ = stage_of_life::ended;
+        send({{"bye", true}});
+    } else {
+        return false;
+    }
+    return true;
+}
+
+std::vector<json> remote_host::look(u64 now, const std::string& run_id) {
+    std::vector<json> news;
+    if (life_ == stage_of_life::ended || life_ == stage_of_life::refused) return news;
+    if (!stream_) connect(now);
+    if (!stream_) return news;
+    for (json& m : stream_->advance(now)) {
+        try {
+            if (!take(m, now)) news.push_back(std::move(m));
+        } catch (const json::exception&) {  // it knows the token, and is of another version
+            lose(now, "it says what this version does not know");
+            return news;
+        }
+    }
+    if (!later_.empty()) {  // by a new connection
+        lose(now, std::exchange(later_, ""));
+        again_ns_ = now + connect_every_ns;
+        return news;
+    }
+    if (stream_->closed() || (stream_->open() && now > stream_->heard_ns() + silence_ns)) {
+        lose(now, stream_->closed() ? stream_->why() : "it says nothing any more");
+        return news;
+    }
+    if (stream_->open() && !said_hello_) {
+        said_hello_ = true;
+        nobody_there_ = false;
+        if (life_ == stage_of_life::away) life_ = stage_of_life::greeting;
+        send({{"hello",
+               {{"host", spec_.name}, {"pipeline", plan_->name}, {"run", run_id}, {"plan", plan_->plan}}}});
+    }
+    if (stream_->open() && now >= ping_ns_) {
+        ping_ns_ = now + ping_every_ns;
+        send({{"ping", now_ns()}});
+    }
+    return news;
+}
+
+}  // namespace carousel::supervisor

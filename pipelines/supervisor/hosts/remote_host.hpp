@@ -1,0 +1,74 @@
+#pragma once
+// One other host, as the near supervisor knows it: its connection, what was agreed, how it is. Nothing here
+// waits; look() is called at each tick.
+
+#include <memory>
+#include <optional>
+
+#include "supervisor/hosts/sealed_stream.hpp"
+#include "supervisor/plan/hosts_plan.hpp"
+
+namespace carousel::supervisor {
+
+/// By how much another host's clock (CLOCK_MONOTONIC) is ahead of ours, of the quickest answer lately.
+struct clock_offset {
+    i64 ahead_ns = 0;
+    u64 error_ns = ~u64{0};  ///< half of that answer's way; all ones: not known
+    u64 at_ns = 0;
+    /// An answer that left at `sent`, was there at `there` and is here `now`.
+    void take(u64 sent, u64 there, u64 now) noexcept;
+    [[nodiscard]] bool known() const noexcept { return error_ns != ~u64{0}; }
+};
+
+class remote_host {
+public:
+    enum class stage_of_life : u8 {
+        away,      ///< no connection
+        greeting,  ///< connected, not compared yet
+        agreed,    ///< has the same plan, and waits for the others
+        begun,     ///< its part of this run runs
+        ended,     ///< its part is over
+        refused    ///< `trouble` says why; it is not tried again
+    };
+    remote_host(host_spec spec, const hosts_plan& plan, std::string token, u64 now);
+
+    /// Takes what has come. Everything that the caller must know of comes back, in order.
+    [[nodiscard]] std::vector<nlohmann::json> look(u64 now, const std::string& run_id);
+    void send(const nlohmann::json& message);
+    void begin();
+    [[nodiscard]] stage_of_life life() const noexcept { return life_; }
+    [[nodiscard]] bool connected() const noexcept { return stream_ && stream_->open(); }
+    [[nodiscard]] const host_spec& spec() const noexcept { return spec_; }
+    [[nodiscard]] const std::string& trouble() const noexcept { return trouble_; }
+    [[nodiscard]] u64 away_since_ns() const noexcept { return away_since_ns_; }
+    [[nodiscard]] const clock_offset& clock() const noexcept { return clock_; }
+    /// Nobody listens there: it is to be started.
+    [[nodiscard]] bool nobody_there() const noexcept { return nobody_there_; }
+    [[nodiscard]] int fd() const noexcept { return stream_ ? stream_->fd() : -1; }
+    void close();
+    /// Nobody has missed it before.
+    void count_from(u64 now) noexcept {
+        if (life_ == stage_of_life::away) away_since_ns_ = now;
+    }
+
+    std::optional<nlohmann::json> outcome;  ///< {"code", "report", "line"}, once it has ended
+    nlohmann::json ps;                      ///< its last answer to `ps`; null: none yet
+    bool told_away = false;
+
+private:
+    void connect(u64 now);
+    void lose(u64 now, const std::string& why);
+    [[nodiscard]] bool take(nlohmann::json& m, u64 now);
+    void take_hello(const nlohmann::json& hello);
+
+    host_spec spec_;
+    const hosts_plan* plan_;
+    std::string token_, trouble_ = "not tried yet", later_;
+    std::unique_ptr<sealed_stream> stream_;
+    stage_of_life life_ = stage_of_life::away;
+    u64 again_ns_ = 0, ping_ns_ = 0, away_since_ns_;
+    bool nobody_there_ = false, said_hello_ = false;
+    clock_offset clock_;
+};
+
+}  // namespace carousel::supervisor

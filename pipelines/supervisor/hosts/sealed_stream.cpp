@@ -1,0 +1,225 @@
+#include "supervisor/hosts/sealed_stream.hpp"
+
+#include <arpa/inet.h>
+#include <fmt/format.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "core/clock.hpp"
+#include "core/errors.hpp"
+
+namespace carousel::supervisor {
+namespace {
+
+using nlohmann::json;
+constexpr std::string_view magic = "CRSLHST1";
+constexpr std::size_t longest_message = 16U << 20U, most_kept = 64U << 20U;
+constexpr u64 shake_patience_ns = 3 * ns_per_s;
+
+template <typename T>
+std::string_view bytes_of(const T& number) noexcept {
+    return {reinterpret_cast<const char*>(&number), sizeof number};
+}
+
+}  // namespace
+
+sealed_stream::sealed_stream(shm::unique_fd fd, side who, std::string token, u64 now)
+    : fd_(std::move(fd)),
+      who_(who),
+      state_(who == side::near ? state::connecting : state::greeting),
+      token_(std::move(token)),
+      mine_(fresh_bytes()),
+      since_ns_(now),
+      heard_ns_(now) {
+    const int on = 1;
+    (void)::setsockopt(fd_.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+}
+
+shm::unique_fd sealed_stream::connect(const std::string& address, u32 port) {
+    sockaddr_in to{};
+    to.sin_family = AF_INET;
+    to.sin_port = htons(static_cast<u16>(port));
+    shm::unique_fd fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+    if (!fd || ::inet_pton(AF_INET, address.c_str(), &to.sin_addr) != 1)
+        throw config_error(
+            fmt::format("{} port {} can't be connected to: {}", address, port, errno_text(errno)));
+    if (::connect(fd.get(), reinterpret_cast<const sockaddr*>(&to), sizeof to) != 0 && errno != EINPROGRESS) {
+        const int why = errno;
+        throw config_error(errno_text(why));
+    }
+    return fd;
+}
+
+void sealed_stream::close(const std::string& why) {
+    if (state_ == state::closed) return;
+    state_ = state::closed;
+    why_ = why;
+    out_.clear();
+    fd_.reset();
+}
+
+// A socket that connects is writable when it is done, one way or the other.
+bool sealed_stream::is_connected() {
+    if (state_ != state::connecting) return true;
+    pollfd p{fd_.get(), POLLOUT, 0};
+    if (::poll(&p, 1, 0) <= 0) return false;
+    int failed = 0;
+    socklen_t length = sizeof failed;
+    if (::getsockopt(fd_.get(), SOL_SOCKET, SO_ERROR, &failed, &length) != 0 || failed != 0) {
+        close(std::strerror(failed != 0 ? failed : errno));
+        return false;
+    }
+    state_ = state::greeting;
+    out_ = std::string(magic) + std::string(view_of(mine_));
+    return true;
+}
+
+void sealed_stream::read_some(u64 now) {
+    char bytes[65536];
+    while (gone_.empty() && state_ != state::closed && in_.size() <= longest_message + sizeof bytes) {
+        const ssize_t n = ::recv(fd_.get(), bytes, sizeof bytes, MSG_DONTWAIT);
+        if (n > 0) {
+            heard_ns_ = now;
+            in_.append(bytes, static_cast<std::size_t>(n));
+            if (state_ != state::open && in_.size() > longest_message)
+                return close("too much before the hello");
+            continue;
+        }
+        if (n < 0 && (errno == EAGAIN || errno == EINTR)) return;
+        gone_ = n == 0 ? "the other side has closed the connection" : std::strerror(errno);
+        return;
+    }
+}
+
+void sealed_stream::flush() {
+    std::size_t done = 0;
+    while (state_ != state::closed && done < out_.size()) {
+        const ssize_t n =
+            ::send(fd_.get(), out_.data() + done, out_.size() - done, MSG_DONTWAIT | MSG_NOSIGNAL);
+        if (n > 0) {
+            done += static_cast<std::size_t>(n);
+            continue;
+        }
+        if (n < 0 && errno == EINTR) continue;
+        if (n < 0 && errno == EAGAIN) break;
+        return close(std::strerror(errno));
+    }
+    out_.erase(0, done);
+}
+
+bool sealed_stream::take(std::size_t bytes, std::string& to) {
+    if (in_.size() < bytes) return false;
+    to = in_.substr(0, bytes);
+    in_.erase(0, bytes);
+    return true;
+}
+
+seal_bytes sealed_stream::proof_of(side who) const {
+    const bool near = who_ == side::near;
+    return seal(token_, {who == side::near ? "near" : "far ", magic, view_of(near ? mine_ : theirs_),
+                         view_of(near ? theirs_ : mine_)});
+}
+
+seal_bytes sealed_stream::seal_of(side who, u64 number, std::string_view text) const {
+    return seal(key_, {who == side::near ? "n" : "f", bytes_of(number), text});
+}
+
+// greeting: the far side waits for a nonce, the near side for a nonce and a proof. proving: the far side
+// waits for the proof.
+void sealed_stream::shake() {
+    const side other = who_ == side::near ? side::far : side::near;
+    std::string got;
+    const auto finish = [&] {
+        const bool near = who_ == side::near;
+        key_ = view_of(
+            seal(token_, {"key ", magic, view_of(near ? mine_ : theirs_), view_of(near ? theirs_ : mine_)}));
+        state_ = state::open;
+    };
+    const auto take_nonce = [&] {
+        std::memcpy(theirs_.data(), got.data() + got.size() - theirs_.size(), theirs_.size());
+    };
+    if (state_ == state::greeting && who_ == side::far) {
+        if (!take(magic.size() + theirs_.size(), got)) return;
+        if (!got.starts_with(magic)) return close("it is no supervisor of this version");
+        take_nonce();
+        out_ += std::string(view_of(mine_)) + std::string(view_of(proof_of(side::far)));
+        state_ = state::proving;
+    }
+    if (state_ == state::greeting && who_ == side::near) {
+        if (!take(theirs_.size() + sizeof(seal_bytes), got)) return;
+        const std::string proof = got.substr(theirs_.size());
+        got.resize(theirs_.size());
+        take_nonce();
+        if (!same_seal(proof_of(other), proof)) {
+            wrong_token_ = true;
+            return close("it does not know this pipeline's token");
+        }
+        out_ += view_of(proof_of(side::near));
+        finish();
+    }
+    if (state_ == state::proving && take(sizeof(seal_bytes), got)) {
+        if (same_seal(proof_of(other), got)) return finish();
+        wrong_token_ = true;
+        close("it does not know this pipeline's token");
+    }
+}
+
+bool sealed_stream::take_message(json& to) {
+    u32 length = 0;
+    if (in_.size() < sizeof length) return false;
+    std::memcpy(&length, in_.data(), sizeof length);
+    if (length > longest_message) {
+        close("a message that is too long");
+        return false;
+    }
+    if (in_.size() < sizeof length + length + sizeof(seal_bytes)) return false;
+    const std::string_view text(in_.data() + sizeof length, length),
+        tag(in_.data() + sizeof length + length, sizeof(seal_bytes));
+    if (!same_seal(seal_of(who_ == side::near ? side::far : side::near, taken_, text), tag)) {
+        close("a message whose proof is wrong");
+        return false;
+    }
+    ++taken_;
+    to = json::parse(text, nullptr, false);
+    in_.erase(0, sizeof length + length + sizeof(seal_bytes));
+    if (to.is_object()) return true;
+    close("a message that is no JSON object");
+    return false;
+}
+
+std::vector<json> sealed_stream::advance(u64 now) {
+    std::vector<json> out;
+    if (closed()) return out;
+    if (is_connected()) {
+        flush();
+        read_some(now);
+    }
+    if (state_ == state::greeting || state_ == state::proving) shake();
+    json message;
+    while (open() && take_message(message)) out.push_back(std::move(message));
+    if (!gone_.empty()) close(gone_);  // behind what it has said before
+    if (!closed() && !open() && now > since_ns_ + shake_patience_ns)
+        close(state_ == state::connecting ? "no answer" : "it has not said who it is");
+    flush();
+    return out;
+}
+
+void sealed_stream::send(const json& message) {
+    if (!open()) return;
+    const std::string text = message.dump(-1, ' ', false, json::error_handler_t::replace);
+    if (text.size() > longest_message) return;
+    const u32 length = static_cast<u32>(text.size());
+    out_ += bytes_of(length);
+    out_ += text;
+    out_ += view_of(seal_of(who_, sent_++, text));
+    if (out_.size() > most_kept) return close("it takes nothing any more");
+    flush();
+}
+
+}  // namespace carousel::supervisor

@@ -1,0 +1,168 @@
+// What the supervisors of two hosts say to each other: who is believed, and what a stranger on the way can
+// do.
+
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <random>
+
+#include "core/clock.hpp"
+#include "supervisor/hosts/remote_host.hpp"
+#include "tests/support/catch.hpp"
+#include "tests/support/skip.hpp"
+
+using namespace carousel;
+using namespace carousel::supervisor;
+using carousel::test::contains;
+using nlohmann::json;
+
+namespace {
+
+const std::string token(32, 't');
+
+/// Both sides, and a man between them who sees every byte.
+struct between {
+    explicit between(const std::string& near_token = token, const std::string& far_token = token) {
+        int a[2], b[2];
+        REQUIRE(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, a) == 0);
+        REQUIRE(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, b) == 0);
+        near = std::make_unique<sealed_stream>(shm::unique_fd(a[0]), sealed_stream::side::near, near_token,
+                                               now_ns());
+        far = std::make_unique<sealed_stream>(shm::unique_fd(b[0]), sealed_stream::side::far, far_token,
+                                              now_ns());
+        to_near.reset(a[1]);
+        to_far.reset(b[1]);
+    }
+    static std::string heard(const shm::unique_fd& from) {
+        std::string all;
+        char bytes[4096];
+        for (ssize_t n; (n = ::read(from.get(), bytes, sizeof bytes)) > 0;)
+            all.append(bytes, static_cast<std::size_t>(n));
+        return all;
+    }
+    static void say(const shm::unique_fd& to, const std::string& bytes) {
+        REQUIRE(::send(to.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL) ==
+                static_cast<ssize_t>(bytes.size()));
+    }
+    /// Whole rounds, nothing changed.
+    void pass(int rounds = 6) {
+        for (int k = 0; k < rounds; ++k) {
+            for (json& m : near->advance(now_ns())) at_near.push_back(std::move(m));
+            say_far(heard(to_near));
+            for (json& m : far->advance(now_ns())) at_far.push_back(std::move(m));
+            if (const std::string bytes = heard(to_far); !bytes.empty() && !near->closed())
+                say(to_near, bytes);
+        }
+    }
+    void say_far(const std::string& bytes) const {
+        if (!bytes.empty() && !far->closed()) say(to_far, bytes);
+    }
+    std::unique_ptr<sealed_stream> near, far;
+    shm::unique_fd to_near, to_far;
+    std::vector<json> at_near, at_far;
+};
+
+}  // namespace
+
+TEST_CASE("two sides that know the token hear each other's messages in order") {
+    if (!can_seal()) CAROUSEL_SKIP("built without libcrypto");
+    between b;
+    b.pass();
+    REQUIRE(b.near->open());
+    REQUIRE(b.far->open());
+    for (int k = 0; k < 50; ++k) b.near->send({{"n", k}, {"text", std::string(2000, 'x')}});
+    b.far->send({{"hello", true}});
+    b.pass(20);
+    REQUIRE(b.at_far.size() == 50);
+    CHECK(b.at_far[49]["n"] == 49);
+    REQUIRE(b.at_near.size() == 1);
+}
+
+TEST_CASE("another token gets no message in, on either side") {
+    if (!can_seal()) CAROUSEL_SKIP("built without libcrypto");
+    between b(std::string(32, 'a'), std::string(32, 'b'));
+    b.near->send({{"n", 1}});
+    b.pass();
+    CHECK(b.near->closed());
+    CHECK(b.near->wrong_token());
+    CHECK_FALSE(b.far->open());
+    CHECK(b.at_far.empty());
+}
+
+TEST_CASE("a side that answers with our own proof is not believed") {
+    if (!can_seal()) CAROUSEL_SKIP("built without libcrypto");
+    between b;
+    (void)b.near->advance(now_ns());
+    const std::string hello = between::heard(b.to_near);
+    between::say(b.to_near, hello.substr(8) + std::string(32, '\0'));  // its own nonce back
+    (void)b.near->advance(now_ns());
+    CHECK(b.near->closed());
+}
+
+TEST_CASE(
+    "a message that was changed, repeated or left out ends the connection, and nothing of it is heard") {
+    if (!can_seal()) CAROUSEL_SKIP("built without libcrypto");
+    const auto mischief = GENERATE(0, 1, 2);
+    between b;
+    b.pass();
+    b.near->send({{"first", 1}});
+    const std::string first = between::heard(b.to_near);
+    b.near->send({{"second", 2}});
+    const std::string second = between::heard(b.to_near);
+    if (mischief == 0) {
+        std::string changed = first;
+        changed[10] = static_cast<char>(changed[10] ^ 1);
+        between::say(b.to_far, changed);
+    } else if (mischief == 1) {
+        between::say(b.to_far, first + first);
+    } else {
+        between::say(b.to_far, second);
+    }
+    const auto got = b.far->advance(now_ns());
+    CHECK(got.size() == (mischief == 1 ? 1U : 0U));
+    CHECK(b.far->closed());
+    CHECK_THAT(b.far->why(), contains("proof is wrong"));
+}
+
+TEST_CASE("bytes of a stranger end that connection alone") {
+    if (!can_seal()) CAROUSEL_SKIP("built without libcrypto");
+    std::mt19937_64 dice(7);
+    for (int round = 0; round < 200; ++round) {
+        between b;
+        std::string noise(dice() % 300, '\0');
+        for (char& c : noise) c = static_cast<char>(dice());
+        if (dice() % 2 == 0) noise = "CRSLHST1" + noise;
+        b.say_far(noise);
+        CHECK(b.far->advance(now_ns()).empty());
+        CHECK_FALSE(b.far->open());
+        (void)b.far->advance(now_ns() + 4 * ns_per_s);
+        CHECK(b.far->closed());
+    }
+}
+
+TEST_CASE("what was said before a connection's end is heard") {
+    if (!can_seal()) CAROUSEL_SKIP("built without libcrypto");
+    between b;
+    b.pass();
+    b.near->send({{"last", true}});
+    b.say_far(between::heard(b.to_near));
+    b.to_far.reset();
+    const auto got = b.far->advance(now_ns());
+    REQUIRE(got.size() == 1);
+    CHECK(b.far->closed());
+}
+
+TEST_CASE("the offset of a clock is that of the quickest answer, with half its way as the error") {
+    clock_offset c;
+    CHECK_FALSE(c.known());
+    c.take(1'000, 51'500, 2'000);
+    CHECK(c.ahead_ns == 50'000);
+    CHECK(c.error_ns == 500);
+    c.take(10'000, 70'000, 20'000);  // slower: says less
+    CHECK(c.ahead_ns == 50'000);
+    c.take(30'000, 80'200, 30'200);
+    CHECK(c.ahead_ns == 50'100);
+    CHECK(c.error_ns == 100);
+    c.take(61 * ns_per_s, 61 * ns_per_s + 1'000, 61 * ns_per_s + 600);  // the old one is too old by now
+    CHECK(c.error_ns == 300);
+}

@@ -1,0 +1,117 @@
+"""One pipeline file over several hosts, on one machine: each host a runtime folder of its own, on loopback or in a network namespace."""
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "support"))
+from processes import end_process, wait_for  # noqa: E402
+
+SOURCE = '[[stage]]\nname = "source"\nrun = "carousel-test-bytes"\nbytes = {bytes}\n'
+SINK = '[[stage]]\nname = "{name}"\nrun = "carousel-test-bytes"\ninputs = ["{of}"]\nbytes = {bytes}\n{more}\n'
+HOST = '[hosts.{name}]\naddress = "{address}"\nport = {port}\nlauncher = "{launcher}"\n{more}\n'
+
+
+class Supervisor:
+    """`carousel run` or `carousel host`. It may be killed and started again; what it printed is kept."""
+
+    def __init__(self, world, name, words, run_name, inside=()):
+        self.world, self.name, self.words, self.run_name, self.inside = world, name, list(words), run_name, list(inside)
+        self.runtime = os.path.join(world.folder, "runtime-" + name)
+        os.makedirs(self.runtime, exist_ok=True)
+        self.environment = {**os.environ, "XDG_RUNTIME_DIR": self.runtime}
+        self.log = os.path.join(world.folder, name + ".log")
+        self.report_file = os.path.join(world.folder, name + ".json")
+        self.process = None
+
+    def start(self, *more):
+        with open(self.log, "a", encoding="utf-8") as log:
+            self.process = subprocess.Popen([*self.inside, self.world.carousel, *self.words, "--no-color", "--report", self.report_file, *more],
+                                            env=self.environment, cwd=self.world.folder, stdout=log, stderr=log)
+        return self
+
+    def text(self):
+        with open(self.log, encoding="utf-8", errors="replace") as f:
+            return f.read()
+
+    def says(self, words, seconds=20):
+        import re
+        wait_for(f"{self.name} says \"{words}\"", lambda: re.search(words, self.text()), seconds)
+
+    def command(self, *words):
+        return subprocess.run([self.world.carousel, *words, "-p", self.run_name], env=self.environment, capture_output=True, text=True,
+                              timeout=30, check=False)
+
+    def ps(self):
+        try:
+            return json.loads(self.command("ps", "--json").stdout or "{}")
+        except json.JSONDecodeError:
+            return {}
+
+    def stage(self, name):
+        return next((s for s in self.ps().get("stages") or [] if s["name"] == name), {})
+
+    def kill(self, name):
+        pid = self.stage(name).get("pid")
+        if pid:
+            os.kill(pid, signal.SIGKILL)
+        return bool(pid)
+
+    def kill_supervisor(self, *more):
+        self.process.kill()
+        self.process.wait()
+        return self.start(*more)
+
+    def interrupt(self):
+        self.process.send_signal(signal.SIGINT)
+
+    def wait(self, seconds=40):
+        try:
+            return self.process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            raise AssertionError(f"{self.name} has not ended within {seconds} s:\n{self.text()[-3000:]}") from None
+
+    def report(self):
+        with open(self.report_file, encoding="utf-8") as f:
+            return json.load(f)
+
+    def end(self):
+        for _ in range(2):
+            if self.process and self.process.poll() is None:
+                self.interrupt()
+                time.sleep(0.1)
+        if self.process:
+            end_process(self.process)
+
+
+class World:
+    def __init__(self, programs):
+        self.carousel = os.path.join(os.path.abspath(programs), "carousel")
+        self.folder = tempfile.mkdtemp(prefix="carousel-hosts-")
+        self.all = []
+
+    def write(self, name, text):
+        path = os.path.join(self.folder, name)
+        with open(path, "w", encoding="utf-8") as f:
+            f.write(text)
+        return path
+
+    def near(self, file, *options, inside=()):
+        s = Supervisor(self, "near", ["run", file, "--device", "cpu", *options], os.path.basename(file)[:-5], inside)
+        self.all.append(s)
+        return s
+
+    def far(self, file, name, *options, inside=()):
+        s = Supervisor(self, name, ["host", "--file", file, "--as", name, "--device", "cpu", *options], os.path.basename(file)[:-5] + "." + name,
+                       inside)
+        self.all.append(s)
+        return s
+
+    def end(self):
+        for s in self.all:
+            s.end()
+        shutil.rmtree(self.folder, True)

@@ -1,0 +1,192 @@
+"""One pipeline file over hosts, each with its own supervisor, on loopback. Usage: test_hosts.py FOLDER_OF_PROGRAMS Everyday|Long"""
+import os
+import random
+import sys
+import time
+import unittest
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from host_world import HOST, SINK, SOURCE, World  # noqa: E402
+from processes import wait_for  # noqa: E402
+
+PROGRAMS = sys.argv[1]
+SEED = int(os.environ.get("CAROUSEL_SEED", "7"))
+PORT = 20100 + os.getpid() % 300 * 140
+SIZE = 1 << 16
+
+
+class Case(unittest.TestCase):
+    def setUp(self):
+        self.world = World(PROGRAMS)
+        self.addCleanup(self.world.end)
+
+    def file(self, name="chain", more_b="", launcher="none", delay=0):
+        """source here, sink on b."""
+        return self.world.write(name + ".toml", SOURCE.format(bytes=SIZE)
+                                + SINK.format(name="sink", of="source", bytes=SIZE, more=f'host = "b"\ndelay_ms = {delay}')
+                                + HOST.format(name="b", address="127.0.0.1", port=PORT, launcher=launcher, more=more_b))
+
+    def begun(self, near, far, *options):
+        """Both, when the near one has made the token; far first would not find it."""
+        near.start(*options)
+        near.says("waiting for host b")
+        far.start(*options)
+        far.says("is up|receives|frames of source")
+
+    def hash_on_one_host(self, frames):
+        one = self.world.near(self.world.write("one.toml", SOURCE.format(bytes=SIZE) + SINK.format(name="sink", of="source", bytes=SIZE, more="")))
+        self.assertEqual(one.start("--frames", str(frames)).wait(), 0, one.text())
+        return one.report()["image_hash"]
+
+    def whole(self, near, far, frames):
+        for host in (near, far):
+            r = host.report()
+            self.assertEqual([r[k] for k in ("lost", "repeated", "torn", "frames")], [0, 0, 0, frames], host.text()[-3000:])
+        self.assertEqual(near.report()["hosts"]["b"]["image_hash"], far.report()["image_hash"])
+
+
+class Everyday(Case):
+    def test_one_file_runs_on_two_hosts_with_kills_of_stages_and_both_supervisors(self):
+        print(f"seed {SEED} (CAROUSEL_SEED)", file=sys.stderr)
+        dice = random.Random(SEED)
+        file = self.file()
+        options = ("--frames", "240", "--fps", "60")
+        near, far = self.world.near(file, *options), self.world.far(file, "b", *options)
+        near.start()
+        near.says(r"waiting for host b .*carousel host --file .*chain.toml --as b --device cpu --frames 240 --fps 60")
+        far.start()
+        wait_for("frames", lambda: (far.stage("sink").get("frames") or 0) > 3)
+        victims = [(near, "source"), (near, "source-to-b"), (far, "source-from-here"), (far, "sink")]
+        dice.shuffle(victims)
+        for host, stage in victims:
+            time.sleep(dice.uniform(0.05, 0.3))
+            wait_for(f"a process of {stage}", lambda h=host, s=stage: h.kill(s))
+        far.kill_supervisor()
+        near.kill_supervisor()
+        self.assertEqual([near.wait(60), far.wait(30)], [0, 0], near.text() + far.text())
+        self.whole(near, far, 240)
+        self.assertEqual(far.report()["image_hash"], self.hash_on_one_host(240))
+
+    def test_ctrl_c_on_either_host_ends_both_with_every_frame_that_was_begun(self):
+        for name, presses in (("from_near", 0), ("from_far", 1)):
+            with self.subTest(name):
+                file = self.file(name)
+                near, far = self.world.near(file, "--fps", "60"), self.world.far(file, "b", "--fps", "60")
+                near.start()
+                near.says("waiting for host b")
+                far.start()
+                wait_for("frames", lambda: (far.stage("sink").get("frames") or 0) > 3)
+                (near, far)[presses].interrupt()
+                self.assertEqual([near.wait(), far.wait()], [0, 0], near.text() + far.text())
+                self.whole(near, far, far.report()["frames"])
+                if presses:
+                    self.assertIn("interrupted on host b", near.text())
+
+    def test_what_differs_between_the_hosts_is_named_and_refused(self):
+        file = self.file()
+        near, far = self.world.near(file, "--frames", "10"), self.world.far(file, "b", "--frames", "11")
+        near.start()
+        near.says("waiting for host b")
+        far.start()
+        self.assertEqual(near.wait(), 2)
+        self.assertIn("frames is 11 there and 10 here", near.text())
+        far.says("frames is 1[01] there and 1[01] here")
+        self.assertIsNone(far.process.poll())  # it waits for one that fits
+        other = self.world.near(file, "--frames", "11")
+        other.start()
+        self.assertEqual([other.wait(), far.wait()], [0, 0], other.text() + far.text())
+
+    def test_a_wrong_token_is_told_and_gets_nothing_in(self):
+        file = self.file()
+        near, far = self.world.near(file, "--frames", "10"), self.world.far(file, "b", "--frames", "10")
+        token = os.path.join(self.world.folder, "chain.token")
+        with open(os.open(token, os.O_WRONLY | os.O_CREAT, 0o600), "w", encoding="utf-8") as f:
+            f.write("a" * 64)
+        far.start()
+        far.says("waits for `carousel run`")
+        with open(token, "w", encoding="utf-8") as f:
+            f.write("b" * 64)
+        self.assertEqual(near.start().wait(), 2)
+        self.assertIn("does not know this pipeline's token", near.text())
+        self.assertIsNone(far.process.poll())
+
+    def test_the_token_is_made_for_its_owner_alone(self):
+        near = self.world.near(self.file(), "--frames", "10").start()
+        near.says("waiting for host b")
+        self.assertEqual(os.stat(os.path.join(self.world.folder, "chain.token")).st_mode & 0o777, 0o600)
+        near.interrupt()
+        self.assertEqual(near.wait(), 130)
+
+
+class Long(Case):
+    def test_a_chain_there_and_back_ends_by_ctrl_c_with_every_frame(self):
+        file = self.world.write("back.toml", SOURCE.format(bytes=SIZE)
+                                + '[[stage]]\nname = "hop"\nrun = "carousel-test-bytes"\nbytes = 65536\n'.replace("hop", "far_source")
+                                + 'host = "b"\n'
+                                + SINK.format(name="sink", of="source", bytes=SIZE, more='host = "b"')
+                                + SINK.format(name="back", of="far_source", bytes=SIZE, more="")
+                                + HOST.format(name="b", address="127.0.0.1", port=PORT, launcher="none", more="")
+                                + HOST.format(name="a", address="127.0.0.1", port=PORT, launcher="here", more=""))
+        near, far = self.world.near(file, "--frames", "60"), self.world.far(file, "b", "--frames", "60")
+        near.start()
+        near.says("waiting for host b")
+        far.start()
+        self.assertEqual([near.wait(), far.wait()], [0, 0], near.text() + far.text())
+        self.whole(near, far, 60)
+
+    def test_a_near_run_that_begins_anew_gets_a_far_part_that_does_too(self):
+        file = self.file()
+        near, far = self.world.near(file, "--fps", "60"), self.world.far(file, "b", "--fps", "60")
+        near.start()
+        near.says("waiting for host b")
+        far.start()
+        wait_for("frames", lambda: (far.stage("sink").get("frames") or 0) > 3)
+        near.kill_supervisor("--fresh")
+        far.says("the near host has begun another run")
+        far.says("waits for `carousel run`[\\s\\S]*waits for `carousel run`")
+        near.says("is up after[\\s\\S]*is up after", 40)
+        near.interrupt()
+        self.assertEqual([near.wait(), far.wait()], [0, 0], near.text() + far.text())
+
+    def test_a_far_part_that_has_failed_ends_the_run(self):
+        file = self.file(delay=0)
+        near, far = self.world.near(file, "--fps", "60"), self.world.far(file, "b", "--fps", "60")
+        near.start()
+        near.says("waiting for host b")
+        far.start()
+        wait_for("frames", lambda: (far.stage("sink").get("frames") or 0) > 3)
+        far.interrupt()
+        far.interrupt()
+        self.assertNotEqual(near.wait(), 0)
+
+
+class Names(Case):
+    def test_stages_of_the_other_host_have_its_name_before_theirs(self):
+        file = self.file()
+        near, far = self.world.near(file, "--fps", "60", "--keep-logs"), self.world.far(file, "b", "--fps", "60")
+        near.start()
+        near.says("waiting for host b")
+        far.start()
+        wait_for("b's stages in ps", lambda: near.stage("b/sink").get("frames"))
+        pid = far.stage("sink")["pid"]
+        done = near.command("kill", "b/sink")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        wait_for("another process", lambda: far.stage("sink").get("pid") not in (None, pid))
+        wait_for("ps tells it", lambda: near.stage("b/sink").get("restarts") == 1)
+        self.assertEqual(near.command("stop", "b/sink").returncode, 0)
+        wait_for("it is stopped", lambda: near.stage("b/sink").get("state") == "stopped")
+        self.assertEqual(near.command("cont", "b/sink").returncode, 0)
+        self.assertIn("no host \"c\"", near.command("kill", "c/sink").stderr)
+        self.assertRegex(near.command("ps").stdout, r"host b \(127.0.0.1\): running, its clock is [0-9.]+ ms (ahead of|behind) this one's")
+        clock = near.ps()["hosts"][0]
+        self.assertLess(abs(clock["clock_ahead_ms"]), clock["clock_error_ms"] + 1)  # one machine, one clock
+        self.assertIn("b/carousel", near.command("logs").stdout)
+        self.assertNotIn("source-to-b |", near.command("logs", "b/carousel").stdout)
+        near.interrupt()
+        self.assertEqual([near.wait(), far.wait()], [0, 0], near.text() + far.text())
+        self.assertIn("clock", near.report()["hosts"]["b"])
+
+
+if __name__ == "__main__":
+    name = sys.argv.pop(2)
+    unittest.main(argv=[sys.argv[0], name], verbosity=2)
