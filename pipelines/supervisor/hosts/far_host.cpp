@@ -136,6 +136,7 @@ void far_host::take(const json& m) {
         bye_ = true;
         return;
     }
+    if (m.contains("over") && !begun_) last_refusal_ = "the near host's run is over";
     if (m.contains("begin") && compared_) {
         begun_ = true;
         return;

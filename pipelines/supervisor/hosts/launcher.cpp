@@ -16,7 +16,7 @@
 namespace carousel::supervisor {
 namespace {
 
-constexpr u64 rest_ns = 5 * ns_per_s;
+constexpr u64 rest_ns = 5 * ns_per_s, settle_ns = 500 * ns_per_ms;
 constexpr std::size_t kept_bytes = 2000;
 
 std::string last_line(std::string text) {
@@ -106,11 +106,13 @@ void launcher::look(u64 now) {
     if (!how.known) return;
     runs_ = false;
     take_lines();
-    again_ns_ = now + rest_ns;
     if (how.signal == 0 && how.exit_code == 0) {
+        // It listened. If it dies its stages wait supervisor_grace_s for the next one: no rest.
+        again_ns_ = now + settle_ns;
         failure_.clear();
         return;
     }
+    again_ns_ = now + rest_ns;
     failure_ =
         fmt::format("host {} can't be started by {} ({}): {}", host_.name, command().front(),
                     how.signal != 0 ? signal_name(how.signal) : fmt::format("exit code {}", how.exit_code),

@@ -144,16 +144,27 @@ void near_hosts::take_news(remote_host& h, const json& m) {
     }
 }
 
+// It has come back without its part of the run. What was there and is acknowledged is gone: a link that goes
+// on finds that out by itself; where all of ours is done there is none.
+void near_hosts::begin_anew(remote_host& h) {
+    if (waiting_since_ns_ == 0) {
+        orders_->say(fmt::format("host {} begins anew: what it had is lost", h.spec().name));
+        return h.begin();
+    }
+    h.send({{"over", true}});
+    h.give_up("its part of the run is lost");
+    lost_code_ = exit_code::stage_failed;
+    lost_ = fmt::format("error: host {} has lost its part of the run: not all frames have come to its sinks",
+                        h.spec().name);
+}
+
 void near_hosts::tick(u64 now) {
     if (orders_ == nullptr) return;
     for (const auto& h : hosts_) {
         const bool had_ended = h->life() == life::ended;
         for (const json& m : h->look(now, run_id_)) take_news(*h, m);
         say_changes(*h, now);
-        if (h->life() == life::agreed) {  // it has come back without its part of the run
-            orders_->say(fmt::format("host {} begins anew: what it had is lost", h->spec().name));
-            h->begin();
-        }
+        if (h->life() == life::agreed) begin_anew(*h);
         if (h->life() == life::refused && lost_code_ == 0) {
             lost_code_ = exit_code::stage_failed;
             orders_->host_has_failed(h->spec().name, h->trouble(), exit_code::stage_failed);

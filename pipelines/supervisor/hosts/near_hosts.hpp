@@ -29,6 +29,7 @@ private:
     void take_news(remote_host& h, const nlohmann::json& m);
     void say_changes(remote_host& h, u64 now);
     void say_waiting(remote_host& h, console& out) const;
+    void begin_anew(remote_host& h);
     void launch_missing(u64 now);
     void end_all(const char* how);
 

@@ -46,6 +46,11 @@ public:
     [[nodiscard]] bool nobody_there() const noexcept { return nobody_there_; }
     [[nodiscard]] int fd() const noexcept { return stream_ ? stream_->fd() : -1; }
     void close();
+    /// It is not tried again.
+    void give_up(const std::string& why) {
+        trouble_ = why;
+        life_ = stage_of_life::refused;
+    }
     /// Nobody has missed it before.
     void count_from(u64 now) noexcept {
         if (life_ == stage_of_life::away) away_since_ns_ = now;

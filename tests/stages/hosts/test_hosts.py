@@ -20,18 +20,11 @@ class Case(unittest.TestCase):
         self.world = World(PROGRAMS)
         self.addCleanup(self.world.end)
 
-    def file(self, name="chain", more_b="", launcher="none", delay=0):
+    def file(self, name="chain", more=""):
         """source here, sink on b."""
         return self.world.write(name + ".toml", SOURCE.format(bytes=SIZE)
-                                + SINK.format(name="sink", of="source", bytes=SIZE, more=f'host = "b"\ndelay_ms = {delay}')
-                                + HOST.format(name="b", address="127.0.0.1", port=PORT, launcher=launcher, more=more_b))
-
-    def begun(self, near, far, *options):
-        """Both, when the near one has made the token; far first would not find it."""
-        near.start(*options)
-        near.says("waiting for host b")
-        far.start(*options)
-        far.says("is up|receives|frames of source")
+                                + SINK.format(name="sink", of="source", bytes=SIZE, more='host = "b"\n' + more)
+                                + HOST.format(name="b", address="127.0.0.1", port=PORT, launcher="none", more=""))
 
     def hash_on_one_host(self, frames):
         one = self.world.near(self.world.write("one.toml", SOURCE.format(bytes=SIZE) + SINK.format(name="sink", of="source", bytes=SIZE, more="")))
@@ -119,20 +112,20 @@ class Everyday(Case):
 
 
 class Long(Case):
-    def test_a_chain_there_and_back_ends_by_ctrl_c_with_every_frame(self):
-        file = self.world.write("back.toml", SOURCE.format(bytes=SIZE)
-                                + '[[stage]]\nname = "hop"\nrun = "carousel-test-bytes"\nbytes = 65536\n'.replace("hop", "far_source")
-                                + 'host = "b"\n'
-                                + SINK.format(name="sink", of="source", bytes=SIZE, more='host = "b"')
-                                + SINK.format(name="back", of="far_source", bytes=SIZE, more="")
+    def test_a_stream_that_begins_on_the_other_host_ends_by_ctrl_c_here_with_every_frame(self):
+        file = self.world.write("from_there.toml", SOURCE.format(bytes=SIZE) + 'host = "b"\n'
+                                + SINK.format(name="sink", of="source", bytes=SIZE, more="")
                                 + HOST.format(name="b", address="127.0.0.1", port=PORT, launcher="none", more="")
                                 + HOST.format(name="a", address="127.0.0.1", port=PORT, launcher="here", more=""))
-        near, far = self.world.near(file, "--frames", "60"), self.world.far(file, "b", "--frames", "60")
+        near, far = self.world.near(file, "--fps", "60"), self.world.far(file, "b", "--fps", "60")
         near.start()
         near.says("waiting for host b")
         far.start()
+        wait_for("frames", lambda: (near.stage("sink").get("frames") or 0) > 3)
+        near.interrupt()
         self.assertEqual([near.wait(), far.wait()], [0, 0], near.text() + far.text())
-        self.whole(near, far, 60)
+        self.assertIn("the other hosts have been told", near.text())
+        self.whole(near, far, near.report()["frames"])
 
     def test_a_near_run_that_begins_anew_gets_a_far_part_that_does_too(self):
         file = self.file()
@@ -148,16 +141,16 @@ class Long(Case):
         near.interrupt()
         self.assertEqual([near.wait(), far.wait()], [0, 0], near.text() + far.text())
 
-    def test_a_far_part_that_has_failed_ends_the_run(self):
-        file = self.file(delay=0)
+    def test_a_far_part_that_has_failed_ends_the_run_with_its_reason(self):
+        file = self.file(more='restart = "no"')
         near, far = self.world.near(file, "--fps", "60"), self.world.far(file, "b", "--fps", "60")
         near.start()
         near.says("waiting for host b")
         far.start()
         wait_for("frames", lambda: (far.stage("sink").get("frames") or 0) > 3)
-        far.interrupt()
-        far.interrupt()
-        self.assertNotEqual(near.wait(), 0)
+        wait_for("a process of sink", lambda: far.kill("sink"))
+        self.assertEqual([near.wait(), far.wait()], [1, 1], near.text() + far.text())
+        self.assertRegex(near.text(), "stage host b has failed")
 
 
 class Names(Case):
