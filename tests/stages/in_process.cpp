@@ -5,6 +5,7 @@
 #include <cstring>
 #include <thread>
 
+#include "device/canary.hpp"
 #include "device/cpu/context.hpp"
 #include "device/cpu/event.hpp"
 #include "device/cpu/memfd.hpp"
@@ -157,9 +158,12 @@ void counting_stage::prepare(carousel::environment& env) {
 void counting_stage::process(carousel::frame& f) {
     const u64* in = source_ ? nullptr : f.input().plane<const u64>("value").data();
     u64* out = sink_ ? seen_[f.lane()].get() : f.output().plane<u64>("value").data();
+    const u64 beyond = source_ && f.sequence() == stray_at ? device::slot_alignment + stray_bytes : 0;
     f.queue().submit([=, sequence = f.sequence(), us = work_us_](device::cpu::pool&) {
         if (us > 0) std::this_thread::sleep_for(std::chrono::microseconds(us));
         *out = in != nullptr ? *in * 3 + 1 : sequence * 1000;
+        // behind its only plane, which is padded
+        if (beyond != 0) *(reinterpret_cast<std::byte*>(out) + beyond) ^= std::byte{1};
     });
     if (source_ && f.sequence() >= ends_at_) f.end_stream();
 }
@@ -183,6 +187,10 @@ std::byte* shared_memory::at(const device::memory_handle& handle) {
     return m->data();
 }
 
+namespace {
+u64 canary_of(const threads_of_a_run::options& o) { return o.canaries ? device::canary_bytes : 0; }
+}  // namespace
+
 threads_of_a_run::threads_of_a_run(const options& o) : options_(o) {
     std::filesystem::create_directories(folder_.path / "logs");
     format_ = {"test.number", {{"value", ring::element::u64_, {1}}}, {}};
@@ -195,18 +203,21 @@ threads_of_a_run::threads_of_a_run(const options& o) : options_(o) {
         s.name = "stage" + std::to_string(k);
         if (k > 0) s.inputs = {k - 1};
         s.has_output = k + 1 < o.stages;
-        s.owner_commits = !s.has_output;
+        s.owner_commits = !s.has_output || o.canaries;
         s.ends = k == 0 && o.ends_at != ~u64{0};
-        s.slot_bytes = s.has_output ? slot_bytes : 0;
+        s.slot_bytes = s.has_output ? slot_bytes + canary_of(o) : 0;
         p.stages.push_back(s);
         counts_.push_back(std::make_unique<queue_counts>());
         made_.push_back(std::make_unique<counting_stage>(k == 0, !s.has_output, k, o.work_us, o.ends_at));
     }
     made_.back()->finish_threads = o.finish_threads;
     made_.back()->at_finish = o.at_finish;
+    made_.front()->stray_at = o.stray_at;
+    made_.front()->stray_bytes = o.stray_bytes;
     ring::initialise(*block_, p);
     for (u32 k = 0; k < block_->links; ++k)
-        rings_.push_back(device::create_memfd("carousel-test-ring", slot_bytes * block_->link[k].slots));
+        rings_.push_back(
+            device::create_memfd("carousel-test-ring", block_->link[k].slot_bytes * block_->link[k].slots));
     for (u32 k = 0; k < o.stages; ++k) {
         auto [here, there] = shm::socket_pair();
         supervisor.push_back(std::move(here));
@@ -228,6 +239,13 @@ u64 threads_of_a_run::value_in(u32 link, u32 slot) const {
     return value;
 }
 
+std::byte* threads_of_a_run::behind(u32 link, u64 sequence) {
+    const shm::link_block& l = block_->link[link];
+    u32 slot = 0;
+    while (slot + 1 < l.slots && ring::load(block_->frames[link].header[slot].sequence) != sequence) ++slot;
+    return memory_.at(rings_[link]) + slot * l.slot_bytes + l.slot_bytes - canary_of(options_);
+}
+
 stages::attachment threads_of_a_run::attachment_for(u32 stage) {
     stages::attachment a;
     a.run_id = "threads";
@@ -242,11 +260,11 @@ stages::attachment threads_of_a_run::attachment_for(u32 stage) {
     a.socket = std::move(lines_[stage]);
     if (stage > 0) {
         a.inputs.push_back({block_->stage[stage - 1].name, format_});
-        a.links.push_back({stage - 1, "", rings_[stage - 1]});
+        a.links.push_back({stage - 1, "", rings_[stage - 1], canary_of(options_)});
     }
     if (stage + 1 < options_.stages) {
         a.output = format_;
-        a.links.push_back({stage, "", rings_[stage]});
+        a.links.push_back({stage, "", rings_[stage], canary_of(options_)});
     }
     return a;
 }

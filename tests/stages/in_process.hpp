@@ -47,6 +47,7 @@ public:
     std::function<void(carousel::frame&)> at_finish;  ///< of a sink, before it counts the frame
     std::function<bool(u64, u64)> at_ready;
     std::function<void(u64)> at_committed;
+    u64 stray_at = ~u64{0}, stray_bytes = 0;  ///< threads_of_a_run::options
 
 private:
     bool source_, sink_;
@@ -88,6 +89,9 @@ public:
         std::function<void(carousel::frame&)> at_finish = {};
         stages::depth_rule depth = {};
         bool far_rings = false;  ///< each ring counts as one of another device
+        bool canaries = false;   ///< behind the slots of each ring
+        u64 stray_at = ~u64{0};  ///< the source's frame at which it writes `stray_bytes` beyond its slot
+        u64 stray_bytes = 0;
     };
     explicit threads_of_a_run(const options& o);
     ~threads_of_a_run();
@@ -99,6 +103,8 @@ public:
     [[nodiscard]] counting_stage& sink() const noexcept { return *made_.back(); }
     [[nodiscard]] counting_stage& source() const noexcept { return *made_.front(); }
     [[nodiscard]] u64 value_in(u32 link, u32 slot) const;
+    /// Behind the payload of that frame in the ring.
+    [[nodiscard]] std::byte* behind(u32 link, u64 sequence);
     /// Of each stage's queue.
     [[nodiscard]] const queue_counts& counts(u32 stage) const noexcept { return *counts_[stage]; }
     [[nodiscard]] std::string directory() const { return folder_.path.string(); }
