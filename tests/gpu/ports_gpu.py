@@ -69,7 +69,8 @@ def main():
         try:
             wait_for(lambda: run.poll() == 3 or os.path.exists(os.path.join(folder, "carousel/ports-gpu/control.sock")), 20, "the run's start")
             if run.poll() == 3:
-                print(f"no device {a.device} here: skipped")
+                log.seek(0)
+                print(f"no device {a.device} here: skipped\n{log.read()[-1000:]}")
                 return 77
             at = {what: Program(a, folder, what, "") for what in ("read", "write")}
             with_frame = 0
