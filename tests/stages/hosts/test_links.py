@@ -105,7 +105,7 @@ class Long(Case):
             pair.end()
 
     def test_a_second_run_does_not_get_into_a_ring_that_has_frames_of_another(self):
-        pair = self.pair(120, fps=60)
+        pair = self.pair(900, fps=60)   # it goes on until the other one has been refused for good
         pair.b.start()
         pair.a.start()
         self.said(pair.b, "frames of source come from run")
@@ -113,7 +113,7 @@ class Long(Case):
         other = self.other_sender(pair).start()
         self.assertEqual(other.wait(30), 1)
         self.assertRegex(other.text(), r"is not the one whose frames up to \d+ are here")
-        self.whole(pair, 120)
+        self.whole(pair, 900)
 
     def test_a_ring_that_was_lost_is_told_with_the_count_of_frames(self):
         pair = self.pair(2000, fps=60)
