@@ -1,7 +1,9 @@
-"""Wild writes: random values into non-zero words of a living run's control block, as any broken process of the user could make them.
-No run may stand silent for more than 10 s, end with exit code 0 and a wrong account, or lose its supervisor.
+"""Wild writes: random values into a living run's control block, as any broken process of the user could make them. No run may stand
+silent for more than 10 s, end with exit code 0 and a wrong account, or lose its supervisor. The seed chooses where: words that are
+not zero, any word of the block, headers and pages that nobody uses among them, or single bits, one after the other, of words that
+are not zero.
 
-Usage: wild_writes.py PROGRAMS PIPELINES [--seeds 1-108] [--writes 30] [--jobs 2] [--keep FILE.json] [--device cpu|cuda] [--isolation mps]
+Usage: wild_writes.py PROGRAMS PIPELINES [--seeds 1-1000] [--writes 30] [--jobs 2] [--keep FILE.json] [--device cpu|cuda] [--isolation mps]
        wild_writes.py PROGRAMS PIPELINES everyday            a few seeds, for the tests of every day
 Run by name. With --keep the result stands in FILE.json (and FILE.md) with commit and machine; seeds that stand there already are not
 run again. Each seed says for itself what it wrote: the same seed over the same build writes the same kinds of values, into words that
@@ -91,15 +93,23 @@ class Run:
         shutil.rmtree(self.folder, True)
 
 
+WHERE = ("used", "any", "bits")
+BETWEEN_BITS_S = 0.1  # a bit at a time can be mended before the next one
+
+
 def write_wildly(path, seed, count):
-    """`count` values into words that are not zero. What was written, as texts."""
+    """`count` values into words of the block. What was written, as texts."""
     dice = random.Random(seed)
+    where = WHERE[seed % len(WHERE)]
     done = []
     with open(path, "r+b") as f, mmap.mmap(f.fileno(), 0) as block:
-        words = [at for at in range(0, len(block) - 7, 8) if block[at:at + 8] != b"\0" * 8]
+        words = [at for at in range(0, len(block) - 7, 8) if where == "any" or block[at:at + 8] != b"\0" * 8]
         for at in dice.sample(words, min(count, len(words))):
             before = struct.unpack_from("<Q", block, at)[0]
-            kind = dice.choice(["random", "bit", "ones", "zeros"])
+            kind = "bit" if where == "bits" else dice.choice(["random", "bit", "ones", "zeros"])
+            if where == "bits":
+                time.sleep(BETWEEN_BITS_S)
+                before = struct.unpack_from("<Q", block, at)[0]
             value = {"random": dice.getrandbits(64), "bit": before ^ 1 << dice.randrange(64), "ones": 2**64 - 1, "zeros": 0}[kind]
             struct.pack_into("<Q", block, at, value)
             done.append(f"{at:#x}: {before:#x} -> {value:#x} ({kind})")
@@ -108,7 +118,7 @@ def write_wildly(path, seed, count):
 
 def one_seed(programs, pipelines, seed, writes, wanted_hash):
     run = Run(programs, pipelines)
-    result = {"seed": seed, "verdict": "?", "exit": None}
+    result = {"seed": seed, "where": WHERE[seed % len(WHERE)], "verdict": "?", "exit": None}
     try:
         begin = time.monotonic()
         while run.frames < 40 and run.process.poll() is None and time.monotonic() - begin < 60:
@@ -125,7 +135,7 @@ def one_seed(programs, pipelines, seed, writes, wanted_hash):
         code, report = run.process.returncode, run.report()
         result.update(exit=code, silence_s=round(run.longest_silence, 1), seconds=round(time.monotonic() - begin, 1), written=written)
         if report is not None:
-            result.update({k: report.get(k) for k in ("frames", "lost", "repeated", "torn", "stalls", "damaged", "begun_again", "frames_beyond_end")})
+            result.update({k: report.get(k) for k in ("frames", "lost", "repeated", "torn", "stalls", "damaged", "words_mended", "begun_again", "frames_beyond_end")})
             result["same_pictures"] = (report.get("image_hash_of"), report.get("image_hash")) == wanted_hash
         right = report is not None and (report["frames"], report["lost"], report["repeated"], report["torn"]) == (FRAMES, 0, 0, 0)
         result["verdict"] = ("did not end" if not ended else "supervisor dead" if code < 0 or code >= 128 or report is None
@@ -176,7 +186,8 @@ def keep(path, results, about):
             "| verdict | seeds | which |", "|---|---|---|"]
     text += [f"| {v} | {len(s)} | {'' if v == 'whole' else ', '.join(map(str, sorted(s)))} |" for v, s in sorted(verdicts.items())]
     text += ["", f"Longest silence {silences[-1]:.1f} s, median {silences[len(silences) // 2]:.1f} s; "
-             f"found as damage {sum(r.get('damaged') or 0 for r in results.values())} times, as a stall {sum(r.get('stalls') or 0 for r in results.values())} times; "
+             f"found as damage {sum(r.get('damaged') or 0 for r in results.values())} times, as a stall {sum(r.get('stalls') or 0 for r in results.values())} times, "
+             f"words mended {sum(r.get('words_mended') or 0 for r in results.values())}; "
              f"exit 0 with other pictures: {[r['seed'] for r in results.values() if r['exit'] == 0 and not r.get('same_pictures')]}.", ""]
     with open(os.path.splitext(path)[0] + ".md", "w", encoding="utf-8") as f:
         f.write("\n".join(text))
@@ -187,7 +198,7 @@ def main():
     p.add_argument("programs")
     p.add_argument("pipelines")
     p.add_argument("length", nargs="?", default="campaign", choices=["campaign", "everyday"])
-    p.add_argument("--seeds", default="1-108")
+    p.add_argument("--seeds", default="1-1000")
     p.add_argument("--writes", type=int, default=30)
     p.add_argument("--jobs", type=int, default=2)
     p.add_argument("--keep")
@@ -196,7 +207,7 @@ def main():
     a = p.parse_args()
     a.programs, a.pipelines = os.path.abspath(a.programs), os.path.abspath(a.pipelines)
     Run.on = ["--device", a.device, "--set", f"isolation={a.isolation}"]
-    first, _, last = (a.seeds if a.length == "campaign" else "3-4").partition("-")
+    first, _, last = (a.seeds if a.length == "campaign" else "3-5").partition("-")
     results = {}
     if a.keep and os.path.exists(a.keep):
         with open(a.keep, encoding="utf-8") as f:
