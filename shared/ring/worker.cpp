@@ -43,6 +43,7 @@ void worker::take_attempts(job& j, const lease_word& w) noexcept {
 }
 
 outcome worker::begin(job& out, u32 in_flight) noexcept {
+    const shm::block_open open;
     for (;;) {
         job j;
         if (const outcome o = choose(j, in_flight); o != outcome::ok) return o;
@@ -107,6 +108,7 @@ outcome worker::await_due() noexcept { return look_at_end(load(control_->end)); 
 outcome worker::look_at_end(u64 end) noexcept {
     if (end == end_stopping) {
         // No lease is under way in this thread: END may be computed from the words.
+        const shm::block_open open;
         control_->entry[entry_].end_acknowledged.store(1, std::memory_order_release);
         return outcome::stopping;
     }
@@ -256,10 +258,12 @@ outcome worker::fill(job& j) noexcept {
 }
 
 void worker::start_clock(const job& j) noexcept {
+    const shm::block_open open;
     control_->job_info[j.index].process_since_ns.store(now_ns(), std::memory_order_release);
 }
 
 bool worker::submit(job& j) noexcept {
+    const shm::block_open words;
     j.submitted_ns = now_ns();
     if (output_) output_->header_to_write(j.output.index).submitted_ns = j.submitted_ns;
     control_->job_info[j.index].submitted_since_ns.store(j.submitted_ns, std::memory_order_release);
@@ -271,6 +275,7 @@ bool worker::submit(job& j) noexcept {
 }
 
 bool worker::commit(job& j) noexcept {
+    const shm::block_open open;
     const job_word submitted{j.version, epoch_, job_state::submitted};
 #ifdef CAROUSEL_BUG_COMMIT_UNCHECKED
     // Seeded bug: a revoked owner commits all the same.
@@ -293,6 +298,7 @@ bool worker::commit(job& j) noexcept {
 }
 
 bool worker::complete(job& j) noexcept {
+    const shm::block_open open;
     if (output_) {
         output_->block().committed_ns[j.output.index].store(now_ns(), std::memory_order_relaxed);
         if (output_->mark_ready(j.output.index, j.index, j.version))
@@ -333,6 +339,7 @@ outcome worker::end_stream(const job& j) noexcept {
 
 // The job word last, as in complete(): behind an IDLE nothing is tagged with the old version.
 bool worker::give_back(const job& j) noexcept {
+    const shm::block_open words;
     cas(output_->block().slot[j.output.index], j.output.word.pack(), j.output.word.freed().pack());
     const lease_word w = lease_word::of(j.number_lease);
     cas(control_->source[stage_->source].number[j.number], j.number_lease,
