@@ -46,8 +46,10 @@ constexpr auto table = std::to_array<explanation>({
     {exit_kind, "72", "A stage outlived its supervisor, and nobody took the run over in time.",
      "The supervisor was killed, and `carousel run FILE` was not started within supervisor_grace_s.",
      "Start the same file again within that time: the stages go on under the new supervisor."},
-    {exit_kind, "73", "An exception left a stage's own code.",
-     "process(), prepare() or finish() has thrown; the log has its text.",
+    {exit_kind, "73",
+     "An exception left a stage's own code, or it has written beyond its output slot, into the canary there.",
+     "process(), prepare() or finish() has thrown; the log has its text. Of a canary it has the ring and the "
+     "offset.",
      "Mend the stage. A frame that makes it throw each time is given up after max_attempts."},
     {exit_kind, "74",
      "Shared memory can't be used: the control block, a ring, or a socket between processes.",
@@ -223,9 +225,10 @@ constexpr auto table = std::to_array<explanation>({
      "`carousel inject` or `carousel chaos`.",
      "Nothing: the write faults its stage alone, and the frame is whole for all who read it."},
     {fault_kind, "overrun-output",
-     "The stage wrote beyond the slot that it fills, into the gap behind it, because it was asked to.",
+     "The stage wrote beyond the slot that it fills, into the gap or canary behind it, because it was asked "
+     "to.",
      "`carousel inject` or `carousel chaos`.",
-     "Nothing: the write faults its stage alone, and its successor makes the frame."},
+     "Nothing: the write ends its stage alone, and its successor makes the frame."},
 
     {limit_kind, "stage", "One stage is busy all the time, and the others wait for it.",
      "`carousel ps` and the viewer name it.", "More instances of it, a smaller size, or less work."},

@@ -41,7 +41,9 @@ shm::unique_fd connect_within(const std::string& path, double wait_s) {
 std::vector<attached_block> blocks_of(const json& list, const char* index,
                                       const std::vector<shm::unique_fd>& fds) {
     std::vector<attached_block> out;
-    for (const json& j : list) out.push_back({j.at(index), j.value("name", ""), run::read_memory(j, fds)});
+    for (const json& j : list)
+        out.push_back(
+            {j.at(index), j.value("name", ""), run::read_memory(j, fds), j.value("canary_bytes", u64{0})});
     return out;
 }
 

@@ -27,6 +27,7 @@ struct attached_block {
     u32 index = 0;  ///< of the link or asset in the control block
     std::string name;
     device::memory_handle memory;
+    u64 canary_bytes = 0;  ///< at the end of each of a ring's slots; 0: it has no canaries
 };
 
 struct attachment {

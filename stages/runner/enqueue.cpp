@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <span>
 
 #include "core/crash_point.hpp"
 #include "core/log.hpp"
@@ -80,7 +82,10 @@ void stage_runner::look_at_status(const frame_in_work& f, device::status_state s
         step.value = {f.job.sequence, worker_.epoch(), static_cast<u32>(state)};
     }
     static_assert(device::status_step::most >= shm::max_inputs);
-    if (step.count > 0 || step.write != nullptr) runtime_->queue().status(step);
+    if (step.count == 0 && step.write == nullptr) return;
+    std::array<device::canary_step, device::most_canaries> canaries;
+    const std::size_t count = canaries_of(f, state == device::status_state::writing, canaries.data());
+    device::guarded_status(runtime_->queue(), step, std::span(canaries).first(count));
 }
 
 // Rings on another GPU, where the choice has fallen on copies: what the inputs hold comes over first, and the

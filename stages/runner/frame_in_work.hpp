@@ -34,6 +34,7 @@ public:
     std::optional<u64> hash;      ///< as finish() has given it
     std::string hash_name;        ///< what of
     bool in_process = false;      ///< process() of this frame runs
+    u32* canaries = nullptr;      ///< what was seen of its output's, its inputs'; null: there are none
     bool ended = false;           ///< it has said that the stream ends before this frame
     bool by_copy = false;         ///< rings on another GPU are reached through a slot on this one
     std::unique_ptr<device::same_work> alike;  ///< null: its launches go into the queue one by one

@@ -11,6 +11,7 @@
 #include "core/crash_point.hpp"
 #include "core/errors.hpp"
 #include "core/log.hpp"
+#include "device/canary.hpp"
 #include "device/cpu/threads.hpp"
 #include "shm/doorbell.hpp"
 #include "stages/runner/exit_note.hpp"
@@ -130,13 +131,15 @@ mapped_link runtime::map_link(u32 link, device::access wanted) {
         const shm::link_block& l = control().link[link];
         mapped_link m;
         m.index = link;
-        m.slot_bytes = l.slot_bytes;
+        m.canary_bytes = b.canary_bytes;
+        m.slot_bytes = l.slot_bytes - std::min(b.canary_bytes, l.slot_bytes);
         m.slots = l.slots;
-        if (m.slots > shm::max_slots || !b.memory.holds(m.slots, m.slot_bytes))
+        const bool known = b.canary_bytes == 0 || b.canary_bytes == device::canary_bytes;
+        if (m.slots > shm::max_slots || !known || !b.memory.holds(m.slots, l.slot_bytes))
             throw shm_error(
                 fmt::format("link {}: {} slots of {} bytes don't fit its memory of {}: the control block is "
                             "damaged, restart the run",
-                            l.name, m.slots, m.slot_bytes, b.memory.bytes));
+                            l.name, m.slots, l.slot_bytes, b.memory.bytes));
         m.memory = context_->map(b.memory, wanted);
         if (b.memory.pieces > 0 && wanted == device::access::write && !m.memory->has_gaps())
             log::warning(
@@ -176,7 +179,7 @@ device::access runtime::access_to_inputs(const description& d) const {
 void runtime::tell_guard() {
     u32 guard_of = shm::input_guard::mapped;
     for (const mapped_link& in : inputs_) {
-        guard(*in.memory, ring::stray_target::input, in.index, in.slot_bytes, in.slots);
+        guard(*in.memory, ring::stray_target::input, in.index, in.slot_bytes + in.canary_bytes, in.slots);
         if (in.memory->read_only()) continue;
         guard_of |= shm::input_guard::inputs_writable;
         if (of_others_ == device::access::read)

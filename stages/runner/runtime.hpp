@@ -21,11 +21,13 @@ namespace carousel::stages {
 struct mapped_link {
     u32 index = shm::none;
     std::unique_ptr<device::mapping> memory;
-    u64 slot_bytes = 0;
+    u64 slot_bytes = 0;    ///< without what lies behind the payload
+    u64 canary_bytes = 0;  ///< behind it; 0: no canary
     u32 slots = 0;
     /// of a ring on another GPU than this process's: one slot on its own (reach.hpp); else null
     std::unique_ptr<device::mapping> near;
-    [[nodiscard]] std::byte* slot(u32 k) const noexcept { return memory->slot(k, slot_bytes); }
+    [[nodiscard]] std::byte* slot(u32 k) const noexcept { return memory->slot(k, slot_bytes + canary_bytes); }
+    [[nodiscard]] u64* canary(u32 k) const noexcept { return reinterpret_cast<u64*>(slot(k) + slot_bytes); }
     [[nodiscard]] device::status_word* status(u32 k) const noexcept {
         return reinterpret_cast<device::status_word*>(slot(k));
     }

@@ -58,6 +58,7 @@ stage_runner::stage_runner(runtime& r, stage& s)
         frames_.back()->outside = &outside_;
         idle_.push_back(frames_.back().get());
     }
+    lend_canary_words();
     play_graphs();
     if (!wants_pool(r, s)) return;
     // Here and not in run(): a standby that takes over has them already.
@@ -257,8 +258,9 @@ void stage_runner::wait_for_device(frame_in_work& f) {
                 .device_since_ns);  // of the oldest submitted frame alone: the others wait behind it
         const u64 wait_began = now_ns();
         guarded("the device's work", f.job.sequence, [&] {
-            // Nobody helps a stage at the end: its own thread is the one that must be quick.
-            const bool quick = poll_ns_ > poll_ns && !worker_.output();
+            // Nobody helps a stage at the end, or one with canaries: its own thread must be quick.
+            const mapped_link* const out = runtime_->output();
+            const bool quick = poll_ns_ > poll_ns && (out == nullptr || out->canary_bytes != 0);
             while (quick && now_ns() - wait_began < poll_ns_ && !f.event->done()) {
             }
             f.event->wait();
@@ -267,6 +269,7 @@ void stage_runner::wait_for_device(frame_in_work& f) {
     }
     turn_.complete();
     crash_here(crash_point::work_complete);
+    look_at_canaries(f);
     f.complete_ns = f.traced ? now_ns() : 0;
 }
 

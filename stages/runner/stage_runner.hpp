@@ -9,8 +9,9 @@
 // Nobody waits without a bound: sleeps on the stage's doorbell last 100 ms at most; the wait for an own event
 // is bounded by the supervisor, which kills a stage whose frame passes frame_timeout_ms (clocks:
 // pipelines/supervisor/processes/clocks.hpp). Errors: a device failure ends the process with
-// exit_code::gpu_fault, an exception of the stage's code with exit_code::stage_exception, a revocation with
-// exit_code::revoked; each by _exit, with a note for the supervisor.
+// exit_code::gpu_fault, an exception of the stage's code or its write beyond an output slot (canaries.cpp)
+// with exit_code::stage_exception, a revocation with exit_code::revoked; each by _exit, with a note for the
+// supervisor.
 
 #include <condition_variable>
 #include <deque>
@@ -19,6 +20,7 @@
 #include <thread>
 #include <vector>
 
+#include "device/guarded_status.hpp"
 #include "device/profiler.hpp"
 #include "ring/helper.hpp"
 #include "stages/runner/depth_governor.hpp"
@@ -50,6 +52,9 @@ private:
     void copy_inputs(const frame_in_work& f);
     void copy_output(const frame_in_work& f);
     void look_at_status(const frame_in_work& f, device::status_state state);
+    void lend_canary_words();  ///< canaries.cpp, as the next two
+    [[nodiscard]] std::size_t canaries_of(const frame_in_work& f, bool first, device::canary_step* out);
+    void look_at_canaries(const frame_in_work& f);
     void end_stream(frame_in_work& f);  ///< stream_end.cpp
     void wait_for_change(u32 seen, telemetry::wait_reason why, u64 at_most_ns);
     [[nodiscard]] bool look_around();
@@ -85,6 +90,7 @@ private:
     disk_hold hold_;
     std::unique_ptr<device::mapping> torn_;  ///< u32, written by the device
     u32 torn_seen_ = 0;
+    std::unique_ptr<device::mapping> canaries_;  ///< words of the frames; null: no ring has canaries
     std::vector<std::unique_ptr<frame_in_work>> frames_;
     gpu_turn turn_;
     reach_choice reach_;

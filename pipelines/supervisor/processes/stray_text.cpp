@@ -36,6 +36,11 @@ std::string text_of_header(const process_table& t, const ring::stray& to) {
                        ring::load(t.c->frames[to.index].header[to.slot].sequence), to.offset);
 }
 
+/// By the canary.
+bool found_late(const process& p) {
+    return p.how.signal == 0 && p.how.exit_code == exit_code::stage_exception;
+}
+
 }  // namespace
 
 std::string place_in_slot(const nlohmann::json& format, u64 offset) {
@@ -61,8 +66,9 @@ std::string stray_text(const process_table& t, const process& p) {
     switch (to.what) {
         case ring::stray_target::input:
         case ring::stray_target::behind_input:
-        case ring::stray_target::output:
             return p.how.signal == SIGSEGV ? text_of_ring(t, to) : "";
+        case ring::stray_target::output:
+            return p.how.signal == SIGSEGV || found_late(p) ? text_of_ring(t, to) : "";
         case ring::stray_target::header:
             return p.how.signal == SIGSEGV ? text_of_header(t, to) : "";
         case ring::stray_target::asset:

@@ -1,5 +1,6 @@
 #include "device/cuda/status.hpp"
 
+#include "device/canary.hpp"
 #include "device/cuda/launch.hpp"
 #include "device/cuda/overlap.cuh"
 
@@ -15,13 +16,24 @@ struct status_args {
     uint4 value;
 };
 
+struct canary_args {
+    ulonglong2* at;
+    u64 key;
+    u32* found;
+    bool plant;
+};
+struct guarded_args {
+    status_args status;
+    canary_args canary[most_canaries];
+};
+constexpr u32 canary_threads = 1024, canary_pairs = canary_words / 2;
+
 // Comparisons come behind all that the stream has done before, as every kernel does. Each store is one of 16
 // bytes. The fence before it orders READY behind whatever the stream wrote, for readers outside the GPU as
 // well, and behind the comparisons; the one behind it makes the word visible to them before anything that is
 // enqueued later. It may be launched while the kernel before it ends, which spares a frame two waits for a
 // launch, and waits for its end before it looks or writes.
-__global__ void status_kernel(const __grid_constant__ status_args a) {
-    wait_for_last();
+__device__ void status_words(const status_args& a) {
     for (u32 k = 0; k < a.count; ++k) {
         const uint4 found = __ldcv(a.at[k]);
         const uint4 expected = a.expected[k];
@@ -35,6 +47,50 @@ __global__ void status_kernel(const __grid_constant__ status_args a) {
     __threadfence_system();
 }
 
+__global__ void status_kernel(const __grid_constant__ status_args a) {
+    wait_for_last();
+    status_words(a);
+}
+
+__device__ ulonglong2 canary_pair(u64 key, u32 k) {
+    return make_ulonglong2(canary_word(key, 2 * k), canary_word(key, 2 * k + 1));
+}
+
+__device__ void plant(const canary_args& c) {
+    for (u32 k = threadIdx.x; k < canary_pairs; k += canary_threads) __stcg(c.at + k, canary_pair(c.key, k));
+}
+
+__device__ void look(const canary_args& c) {
+    __shared__ u32 first;
+    if (threadIdx.x == 0) first = canary_bytes;
+    __syncthreads();
+    for (u32 k = threadIdx.x; k < canary_pairs; k += canary_threads) {
+        const ulonglong2 found = __ldcv(c.at + k), expected = canary_pair(c.key, k);
+        if (found.x == expected.x && found.y == expected.y) continue;
+        const bool low = found.x != expected.x;
+        const u32 byte =
+            low ? first_changed_byte(found.x, expected.x) : 8 + first_changed_byte(found.y, expected.y);
+        atomicMin(&first, 16 * k + byte);
+    }
+    __syncthreads();
+    if (threadIdx.x == 0)
+        *static_cast<volatile u32*>(c.found) = first == canary_bytes ? canary_whole : canary_damaged + first;
+}
+
+// A block a canary, the first of them does the words as well: in no order to the canaries, for nobody takes
+// READY as more than that the payload is written. What a look says is host memory, which the host reads
+// behind the event.
+__global__ void __launch_bounds__(canary_threads)
+    guarded_status_kernel(const __grid_constant__ guarded_args a) {
+    wait_for_last();
+    if (blockIdx.x == 0 && threadIdx.x == 0) status_words(a.status);
+    const canary_args& c = a.canary[blockIdx.x];
+    if (c.plant)
+        plant(c);
+    else
+        look(c);
+}
+
 // The address is an argument: a constant one the compiler may take for unreachable.
 __global__ void fault_kernel(u64 address) { *reinterpret_cast<volatile u32*>(address) = 1U; }
 
@@ -42,9 +98,7 @@ uint4 as_vector(status_word word) noexcept {
     return {static_cast<u32>(word.sequence), static_cast<u32>(word.sequence >> 32U), word.epoch, word.state};
 }
 
-}  // namespace
-
-cudaError_t launch_status(device::queue& q, const status_step& step) {
+status_args arguments_of(const status_step& step) noexcept {
     status_args a{};
     for (u32 k = 0; k < step.count; ++k) {
         a.at[k] = reinterpret_cast<const uint4*>(step.checks[k].at);
@@ -54,6 +108,25 @@ cudaError_t launch_status(device::queue& q, const status_step& step) {
     a.torn = step.torn;
     a.write = reinterpret_cast<uint4*>(step.write);
     a.value = as_vector(step.value);
+    return a;
+}
+
+}  // namespace
+
+cudaError_t launch_guarded(device::queue& q, const status_step& step, std::span<const canary_step> canaries) {
+    guarded_args a{arguments_of(step), {}};
+    for (std::size_t k = 0; k < canaries.size(); ++k)
+        a.canary[k] = {reinterpret_cast<ulonglong2*>(canaries[k].at), canaries[k].key, canaries[k].found,
+                       canaries[k].plant};
+    bool overlaps = false;
+    if (const cudaError_t said = may_overlap(guarded_status_kernel, overlaps); said != cudaSuccess)
+        return said;
+    return launch(q, "status and canaries", guarded_status_kernel, dim3(static_cast<u32>(canaries.size())),
+                  dim3(canary_threads), 0, overlaps, a);
+}
+
+cudaError_t launch_status(device::queue& q, const status_step& step) {
+    const status_args a = arguments_of(step);
     bool overlaps = false;
     if (const cudaError_t said = may_overlap(status_kernel, overlaps); said != cudaSuccess) return said;
     return launch(q, "status", status_kernel, dim3(1), dim3(1), 0, overlaps, a);

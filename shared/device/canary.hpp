@@ -1,0 +1,45 @@
+#pragma once
+// The canary behind a slot that has no gap behind it: 64 KiB that the frame's maker fills with a pattern
+// before anything of the stage's own runs, and looks at behind it. A byte that has changed was written beyond
+// the slot. One body for both backends; a queue does it
+// (guarded_status.hpp).
+//
+// The pattern differs for each frame, so that one which an earlier frame has left in that slot, or one that
+// was copied from another slot, is no whole canary. It is no secret: it finds mistakes, not malice. A stray
+// byte that happens to be the pattern's own changes nothing and is not found.
+//
+// Not found either: a write that jumps over all 64 KiB. One that goes through them and further has harmed the
+// next slot when it is found; that slot's status word tells its readers.
+
+#include "core/host_device.hpp"
+#include "core/types.hpp"
+
+namespace carousel::device {
+
+inline constexpr u64 canary_bytes = u64{64} * 1024;
+inline constexpr u32 canary_words = canary_bytes / sizeof(u64);
+
+/// What a look says: `canary_damaged` plus the offset of the first byte that has changed.
+inline constexpr u32 canary_unlooked = 0, canary_whole = 1, canary_damaged = 2;
+
+/// Of a frame in a slot, made by that incarnation.
+[[nodiscard]] CAROUSEL_HD_INLINE constexpr u64 canary_key(u32 link, u32 slot, u64 sequence, u32 epoch) {
+    u64 z = (sequence + 1) * 0x9E37'79B9'7F4A'7C15 + (u64{link} << 56U | u64{slot} << 48U | epoch);
+    z = (z ^ z >> 30U) * 0xBF58'476D'1CE4'E5B9;  // splitmix64's finaliser (S. Vigna)
+    z = (z ^ z >> 27U) * 0x94D0'49BB'1331'11EB;
+    return z ^ z >> 31U;
+}
+
+/// Word i of the pattern. Another key makes another word everywhere.
+[[nodiscard]] CAROUSEL_HD_INLINE constexpr u64 canary_word(u64 key, u32 i) {
+    return key + i * 0x9E37'79B9'7F4A'7C15;
+}
+
+/// Which byte of a word that differs is the first to: memory order is little-endian on both backends.
+[[nodiscard]] CAROUSEL_HD_INLINE constexpr u32 first_changed_byte(u64 found, u64 expected) {
+    u32 byte = 0;
+    for (u64 differ = found ^ expected; byte < 7 && (differ & 0xFFU) == 0; differ >>= 8U) ++byte;
+    return byte;
+}
+
+}  // namespace carousel::device

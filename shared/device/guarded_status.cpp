@@ -1,0 +1,40 @@
+#include "device/guarded_status.hpp"
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+
+#include "core/errors.hpp"
+#include "device/cpu/canary.hpp"
+
+#if CAROUSEL_WITH_CUDA
+#include "device/cuda/status.hpp"
+#endif
+
+namespace carousel::device {
+namespace {
+
+void do_canary(const canary_step& c) noexcept {
+    if (c.plant)
+        cpu::plant_canary(c.at, c.key);
+    else
+        std::atomic_ref<u32>(*c.found).store(cpu::look_at_canary(c.at, c.key), std::memory_order_relaxed);
+}
+
+}  // namespace
+
+void guarded_status(queue& on, const status_step& step, std::span<const canary_step> canaries) {
+    CAROUSEL_ASSERT(canaries.size() <= most_canaries);
+    if (canaries.empty()) return on.status(step);
+#if CAROUSEL_WITH_CUDA
+    if (on.kind() == device_kind::cuda) return cuda::guarded_status(on, step, canaries);
+#endif
+    std::array<canary_step, most_canaries> all{};
+    std::copy(canaries.begin(), canaries.end(), all.begin());
+    on.submit([all, count = canaries.size()](cpu::pool&) {
+        for (std::size_t k = 0; k < count; ++k) do_canary(all[k]);
+    });
+    on.status(step);
+}
+
+}  // namespace carousel::device

@@ -1,0 +1,24 @@
+#pragma once
+// Status words and canaries as one step of a queue: a GPU does it in one launch, which a frame's graph may
+// play. Who may call: whoever may enqueue on the queue.
+
+#include <span>
+
+#include "device/backend.hpp"
+#include "device/canary.hpp"
+
+namespace carousel::device {
+
+struct canary_step {
+    u64* at = nullptr;     ///< canary_bytes of ring memory, 16-byte aligned
+    u64 key = 0;           ///< canary_key()
+    u32* found = nullptr;  ///< host-visible memory (allocate_host): what a look says; a plant leaves it
+    bool plant = false;    ///< else it is looked at
+};
+inline constexpr std::size_t most_canaries = status_step::most + 1;
+
+/// queue::status(), and each of the canaries, at most `most_canaries`, is planted or looked at: behind what
+/// is in the queue and before what comes after, in no order to the words and to each other.
+void guarded_status(queue& on, const status_step& step, std::span<const canary_step> canaries);
+
+}  // namespace carousel::device

@@ -1,0 +1,121 @@
+// Canaries behind slots: planted and looked at on a queue, the same on each backend.
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <span>
+
+#include "device/guarded_status.hpp"
+#include "tests/device/rig.hpp"
+#include "tests/support/catch.hpp"
+
+using namespace carousel;
+using device::canary_bytes;
+using device::canary_damaged;
+using device::canary_key;
+using device::canary_step;
+using device::canary_unlooked;
+using device::canary_whole;
+using device::status_step;
+
+namespace {
+
+struct canaries {
+    std::unique_ptr<device::context> context = test::open_backend();
+    std::unique_ptr<device::queue> queue = context->make_queue();
+    std::unique_ptr<device::mapping> memory = context->allocate(5 * canary_bytes);
+    std::unique_ptr<device::mapping> words = context->allocate_host(6 * sizeof(u32));
+    std::unique_ptr<device::mapping> byte = context->allocate_host(1);
+
+    [[nodiscard]] std::byte* of(u32 k) const { return memory->data() + k * canary_bytes; }
+    [[nodiscard]] u32* word(u32 k) const { return reinterpret_cast<u32*>(words->data()) + k; }
+    [[nodiscard]] u32 said(u32 k) const { return *reinterpret_cast<volatile u32*>(word(k)); }
+    [[nodiscard]] canary_step one(u32 k, u64 key, bool plant) const {
+        return {reinterpret_cast<u64*>(of(k)), key, word(k), plant};
+    }
+    void step(u32 k, u64 key, bool plant) const {
+        const canary_step c = one(k, key, plant);
+        device::guarded_status(*queue, {}, std::span(&c, 1));
+    }
+    void plant(u32 k, u64 key) const { step(k, key, true); }
+    [[nodiscard]] u32 look(u32 k, u64 key) const {
+        *word(k) = canary_unlooked;
+        step(k, key, false);
+        queue->drain();
+        return said(k);
+    }
+    void change(u32 k, u64 offset) const {
+        const u8 was = test::read_back(*context, *queue, of(k) + offset, 1)[0];
+        *byte->host_data() = static_cast<std::byte>(was ^ 0x10U);
+        queue->copy(of(k) + offset, byte->data(), 1);
+        queue->drain();
+    }
+};
+
+}  // namespace
+
+TEST_CASE("a canary is whole until a byte of it changes, whichever, and the first such byte is told") {
+    CAROUSEL_NEEDS_BACKEND();
+    const canaries c;
+    CHECK(c.look(0, 17) == canary_damaged);  // zeroes: never planted
+    c.plant(0, 17);
+    CHECK(c.said(0) != canary_whole);  // planting says nothing
+    CHECK(c.look(0, 17) == canary_whole);
+    for (const u64 offset : {u64{0}, u64{1}, u64{7}, u64{8}, u64{15}, u64{16}, u64{4095}, u64{4096},
+                             u64{16'383}, u64{40'003}, canary_bytes - 9, canary_bytes - 1}) {
+        CAPTURE(offset);
+        c.plant(0, 17);
+        c.change(0, offset);
+        CHECK(c.look(0, 17) == canary_damaged + offset);
+        if (offset > 8) {
+            c.change(0, offset - 3);
+            CHECK(c.look(0, 17) == canary_damaged + offset - 3);
+        }
+    }
+    const std::vector<u8> next = test::read_back(*c.context, *c.queue, c.of(1), canary_bytes);
+    CHECK(std::count(next.begin(), next.end(), 0) == static_cast<std::ptrdiff_t>(canary_bytes));
+}
+
+TEST_CASE("the canary of another frame, slot, ring or life is no whole one, from its first word on") {
+    CAROUSEL_NEEDS_BACKEND();
+    const canaries c;
+    const u64 key = canary_key(3, 5, 100, 2);
+    c.plant(0, key);
+    CHECK(c.look(0, key) == canary_whole);
+    for (const u64 other : {canary_key(3, 5, 113, 2), canary_key(3, 5, 101, 2), canary_key(3, 6, 100, 2),
+                            canary_key(4, 5, 100, 2), canary_key(3, 5, 100, 3)}) {
+        const u32 found = c.look(0, other);
+        CHECK(found >= canary_damaged);
+        CHECK(found < canary_damaged + 8);
+    }
+}
+
+TEST_CASE("a step does status words, one canary to plant and four to look at, each for itself") {
+    CAROUSEL_NEEDS_BACKEND();
+    const canaries c;
+    const auto status = c.context->allocate(2 * sizeof(device::status_word));
+    auto* const at = reinterpret_cast<device::status_word*>(status->data());
+    const device::status_word ready{7, 1, static_cast<u32>(device::status_state::ready)};
+    c.queue->write_status(at, ready);
+    for (u32 k = 1; k < 5; ++k) c.plant(k, k);
+    c.change(3, 60'000);
+    status_step s;
+    s.torn = c.word(5);
+    s.expect(at, ready);
+    s.expect(at + 1, ready);  // zeroes
+    s.write = at + 1;
+    s.value = {8, 1, 1};
+    std::array<canary_step, device::most_canaries> all;
+    for (u32 k = 0; k < 5; ++k) all[k] = c.one(k, k == 0 ? 9 : k, k == 0);
+    device::guarded_status(*c.queue, s, all);
+    c.queue->drain();
+    CHECK(c.said(0) == canary_unlooked);
+    CHECK(c.said(1) == canary_whole);
+    CHECK(c.said(2) == canary_whole);
+    CHECK(c.said(3) == canary_damaged + 60'000);
+    CHECK(c.said(4) == canary_whole);
+    CHECK(c.said(5) == 1);
+    CHECK(c.look(0, 9) == canary_whole);
+    const std::vector<u8> written = test::read_back(*c.context, *c.queue, status->data() + 16, 16);
+    CHECK(std::memcmp(written.data(), &s.value, 16) == 0);
+}
