@@ -153,8 +153,8 @@ mapped_link runtime::map_link(u32 link, device::access wanted) {
 void runtime::map_links() {
     const shm::stage_block& s = stage_block();
     for (u32 i = 0; i < s.inputs; ++i) inputs_.push_back(map_link(s.input_link[i], of_others_));
-    if (s.output_link != shm::none) output_ = map_link(s.output_link, device::access::write);
-    map_headers(s.output_link);
+    if (s.outputs > 0) output_ = map_link(s.output_link[0], device::access::write);
+    map_headers(s.output_link[0]);
     tell_guard();
 }
 
