@@ -12,7 +12,7 @@
 #include "core/read_file.hpp"
 #include "run/directory.hpp"
 #include "stages/recording/frame_message.hpp"
-#include "stages/recording/mcap/compression.hpp"
+#include "stages/compression/compression.hpp"
 
 namespace carousel::stages {
 namespace {
@@ -43,7 +43,7 @@ description recorder::configure(const configuration& with) {
     if (!out.ends_with(".mcap"))
         throw settings_error("out", fmt::format("out = \"{}\": expected the name of an .mcap file", out));
     path_ = with.path(out);
-    compression_ = with.settings->choice("compression", mcap::compressions().front(), mcap::compressions());
+    compression_ = with.settings->choice("compression", compressions().front(), compressions());
     about_.rings.clear();
     for (const input_description& i : with.inputs) about_.rings.push_back({i.stage, i.format});
     return {};

@@ -8,8 +8,8 @@
 #include "core/read_file.hpp"
 #include "ring/metadata.hpp"
 #include "shm/fd_socket.hpp"
+#include "stages/compression/compression.hpp"
 #include "stages/recording/frame_message.hpp"
-#include "stages/recording/mcap/compression.hpp"
 #include "stages/recording/mcap/writer.hpp"
 #include "stages/recording/recording.hpp"
 #include "stages/sdk/formats.hpp"
@@ -85,7 +85,7 @@ void check_frames(const std::string& path, u64 count) {
 }  // namespace
 
 TEST_CASE("a recording is cut to its last whole frame wherever its recorder dies in a write") {
-    const std::string how = GENERATE(from_range(mcap::compressions()));
+    const std::string how = GENERATE(from_range(compressions()));
     CAPTURE(how);
     const scratch_folder folder;
     const std::string path = (folder.path / "a.mcap").string(), part = (folder.path / "b.mcap").string();
@@ -139,7 +139,7 @@ TEST_CASE("a recording that has its end is gone on with, and gets another one") 
 }
 
 TEST_CASE("a damaged frame is told by its check sum, and as the last one it is cut off") {
-    const std::string how = GENERATE(from_range(mcap::compressions()));
+    const std::string how = GENERATE(from_range(compressions()));
     CAPTURE(how);
     const scratch_folder folder;
     const std::string path = (folder.path / "a.mcap").string();

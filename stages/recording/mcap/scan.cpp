@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <cerrno>
 
-#include "stages/recording/mcap/compression.hpp"
+#include "stages/compression/compression.hpp"
 
 namespace carousel::stages::mcap {
 namespace {
@@ -179,8 +179,12 @@ void read_chunk(int fd, const chunk_entry& c, buffer& compressed, buffer& record
     byte_reader r({compressed.data() + head_bytes + 3 * sizeof(u64), sizeof(u32)});
     const u32 crc = r.number<u32>();
     records.resize(static_cast<std::size_t>(c.uncompressed));
-    decompress(c.compression, std::span(compressed).subspan(static_cast<std::size_t>(head_of_chunk)),
-               records);
+    try {
+        decompress(c.compression, std::span(compressed).subspan(static_cast<std::size_t>(head_of_chunk)),
+                   records);
+    } catch (const compression_error& e) {
+        throw format_error(fmt::format("the chunk at {}: {}", c.start, e.what()));
+    }
     if (crc != 0 && crc != crc_of(records))
         throw format_error(fmt::format("the chunk at {} has another check sum than it says", c.start));
 }

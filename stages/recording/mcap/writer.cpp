@@ -13,7 +13,7 @@
 
 #include "core/clock.hpp"
 #include "core/disk_full.hpp"
-#include "stages/recording/mcap/compression.hpp"
+#include "stages/compression/compression.hpp"
 
 namespace carousel::stages::mcap {
 namespace {

@@ -38,10 +38,11 @@ LAYERS = {
     "stages/display": RENDERER + ["picture"],
     "stages/sharpen": RENDERER,
     "stages/inference": RENDERER,
-    "stages/recording": LIBRARY + ["kernels", "stages/sdk"],
+    "stages/compression": ["core"],
+    "stages/recording": LIBRARY + ["kernels", "stages/sdk", "stages/compression"],
     "stages/hosts/link": LIBRARY,              # what two hosts say: no socket, no UCX
     "stages/hosts/ucx": LIBRARY,
-    "stages/hosts": LIBRARY + ["kernels", "stages/sdk", "stages/hosts/link", "stages/hosts/ucx"],
+    "stages/hosts": LIBRARY + ["kernels", "stages/sdk", "stages/compression", "stages/hosts/link", "stages/hosts/ucx"],
     "stages/python": LIBRARY + ["stages/sdk"],
     "stages/examples": [],   # outside projects: the public headers alone, see check_example
     **{folder: RUN + SUPERVISOR[:number] for number, folder in enumerate(SUPERVISOR)},   # link no CUDA, ever

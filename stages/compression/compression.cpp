@@ -1,11 +1,10 @@
-#include "stages/recording/mcap/compression.hpp"
+#include "stages/compression/compression.hpp"
 
 #include <fmt/format.h>
 
 #include <cstring>
 #include <memory>
 
-#include "stages/recording/mcap/bytes.hpp"
 #ifdef CAROUSEL_WITH_LZ4
 #include <lz4frame.h>
 #endif
@@ -13,7 +12,7 @@
 #include <zstd.h>
 #endif
 
-namespace carousel::stages::mcap {
+namespace carousel::stages {
 namespace {
 
 [[noreturn]] [[maybe_unused]] void failed(std::string_view how, const char* what) {
@@ -39,12 +38,12 @@ void lz4_decompress(std::span<const std::byte> from, std::span<std::byte> to) {
     while (hint != 0 && !from.empty()) {
         std::size_t room = to.size() - done, taken = from.size();
         hint = LZ4F_decompress(made, to.data() + done, &room, from.data(), &taken, nullptr);
-        if (LZ4F_isError(hint) != 0) throw format_error(fmt::format("lz4: {}", LZ4F_getErrorName(hint)));
+        if (LZ4F_isError(hint) != 0) throw compression_error(fmt::format("lz4: {}", LZ4F_getErrorName(hint)));
         done += room;
         from = from.subspan(taken);
         if (room == 0 && taken == 0) break;
     }
-    if (hint != 0 || done != to.size()) throw format_error("lz4: a chunk that comes to another size");
+    if (hint != 0 || done != to.size()) throw compression_error("lz4: bytes that come to another size");
 }
 #endif
 
@@ -58,8 +57,8 @@ void zstd_compress(std::span<const std::byte> from, std::vector<std::byte>& to) 
 
 void zstd_decompress(std::span<const std::byte> from, std::span<std::byte> to) {
     const std::size_t got = ZSTD_decompress(to.data(), to.size(), from.data(), from.size());
-    if (ZSTD_isError(got) != 0) throw format_error(fmt::format("zstd: {}", ZSTD_getErrorName(got)));
-    if (got != to.size()) throw format_error("zstd: a chunk that comes to another size");
+    if (ZSTD_isError(got) != 0) throw compression_error(fmt::format("zstd: {}", ZSTD_getErrorName(got)));
+    if (got != to.size()) throw compression_error("zstd: bytes that come to another size");
 }
 #endif
 
@@ -96,8 +95,8 @@ void decompress(std::string_view how, std::span<const std::byte> from, std::span
 #endif
     if (!how.empty())
         throw config_error(fmt::format("it is compressed by {}, which this program was built without", how));
-    if (from.size() != to.size()) throw format_error("a chunk that has another size than it says");
+    if (from.size() != to.size()) throw compression_error("bytes of another size than is said");
     std::memcpy(to.data(), from.data(), to.size());
 }
 
-}  // namespace carousel::stages::mcap
+}  // namespace carousel::stages
