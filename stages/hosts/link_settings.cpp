@@ -5,10 +5,13 @@
 #include <netinet/in.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <iterator>
 #include <optional>
 
 #include "shm/fd_socket.hpp"
+#include "stages/compression/compression.hpp"
 
 namespace carousel::hosts {
 namespace {
@@ -55,6 +58,29 @@ link_settings link_settings::read(const configuration& with) {
                              "both hosts have (`(umask 077; openssl rand -hex 32 > link.token)`)");
     out.token = with.path(token);
     return out;
+}
+
+const char* name_of(packing how) noexcept {
+    constexpr const char* names[] = {"none", "lz4", "zstd"};
+    return static_cast<u8>(how) < std::size(names) ? names[static_cast<u8>(how)] : "unknown";
+}
+
+std::vector<packing> built_in_packings() {
+    const std::vector<std::string>& there = stages::compressions();
+    std::vector<packing> out;
+    for (const packing how : {packing::lz4, packing::zstd})
+        if (std::find(there.begin(), there.end(), name_of(how)) != there.end()) out.push_back(how);
+    return out;
+}
+
+packing packing_from(const configuration& with) {
+    const std::string how = with.settings->choice("compress", "none", {"none", "lz4", "zstd"});
+    if (how == "none") return packing::none;
+    for (const packing each : built_in_packings())
+        if (how == name_of(each)) return each;
+    throw settings_error("compress", fmt::format("compress = \"{0}\": this Carousel was built without {0} "
+                                                 "(apt-get install lib{0}-dev, then build again)",
+                                                 how));
 }
 
 // A datagram socket that is connected sends nothing; the kernel has chosen its way all the same.

@@ -3,9 +3,12 @@
 //   address     of the receiving host, numeric, e.g. "10.0.0.2". There is no default. Only private addresses
 //   port        where it listens; the 64 ports behind it carry the frames (UCX_TCP_PORT_RANGE) [47100]
 //   token       a file that both hosts have, mode 0600 (link/token_file.hpp), relative to the pipeline file's
-//   folder insecure    true: the address may be one that everybody reaches [false] transports  UCX_TLS [tcp]
+//   folder
+//   insecure    true: the address may be one that everybody reaches [false]
+//   transports  UCX_TLS [tcp]
 
 #include <string>
+#include <vector>
 
 #include <carousel/stage.hpp>
 #include "stages/hosts/link/message.hpp"
@@ -24,6 +27,13 @@ struct link_settings {
 [[nodiscard]] bool is_private(const std::string& address);
 /// The address of this host that packets to `address` leave from. Throws config_error: no way there.
 [[nodiscard]] std::string local_address_towards(const std::string& address);
+
+/// "none", "lz4", "zstd", as compressions are called.
+[[nodiscard]] const char* name_of(packing how) noexcept;
+/// Those that this was built with, beside none.
+[[nodiscard]] std::vector<packing> built_in_packings();
+/// Throws settings_error: it is none of them, or was not built in.
+[[nodiscard]] packing packing_from(const configuration& with);
 
 /// What a frame of this format is to a link: a slot without the status word in front.
 [[nodiscard]] u64 payload_bytes(const frame_format& format);

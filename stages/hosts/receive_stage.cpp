@@ -2,7 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <iterator>
+
+#include "core/clock.hpp"
 #include "core/log.hpp"
+#include "stages/compression/compression.hpp"
 
 namespace carousel::stages {
 namespace {
@@ -20,28 +25,29 @@ frame_format format_from(const configuration& with) {
     }
 }
 
+void give_used(const hosts::used_planes& from, shm::used_extents& to) {
+    to.planes = from.planes;
+    for (u32 k = 0; k < shm::max_used_planes; ++k)
+        std::copy(from.of[k].begin(), from.of[k].end(), std::begin(to.of[k]));
+}
+
 }  // namespace
 
 description receive_stage::configure(const configuration& with) {
     require_no_inputs(with);
-    where_ = hosts::link_settings::read(with);
-    stage_ = with.stage;
-    format_ = format_from(with);
-    bytes_ = hosts::payload_bytes(format_);
+    end_.read(with, format_from(with));
     window_ = static_cast<u32>(with.settings->integer("window", 4, 1, 64));
+    sync_ = with.settings->flag("sync", false);
     description d;
-    d.outputs = {format_};
+    d.outputs = {end_.format};
     d.ends = true;
     d.hands_on = true;
     return d;
 }
 
 void receive_stage::prepare(environment& env) {
-    if (env.instance() > 0)
-        throw config_error("the frames of a link come in order: give this stage one instance");
-    env_ = &env;
-    token_ = hosts::token_file::read(where_.token);
-    for (u32 k = 0; k < window_; ++k) buffers_.push_back(env.context().allocate_host(bytes_));
+    end_.prepare(env);
+    for (u32 k = 0; k < window_; ++k) buffers_.push_back(env.context().allocate_host(end_.bytes));
     host_ = device::open(device::device_id{}, 1);
     hasher_ = host_->make_queue();
 }
@@ -50,21 +56,43 @@ void receive_stage::prepare(environment& env) {
 // to its holder.
 void receive_stage::open(u64 next) {
     hosts::receiver_link::set_up s;
-    s.where = where_;
-    s.expected = hosts::hello_of(format_, env_->parameters());
-    s.token = token_;
-    s.run = env_->run_id();
-    s.note_path = env_->run_directory() + "/link-" + stage_;
+    s.where = end_.where;
+    s.expected = hosts::hello_of(end_.format, end_.env->parameters());
+    s.token = end_.token;
+    s.run = end_.env->run_id();
+    s.note_path = end_.file("link");
+    s.figures_path = end_.file("figures");
     s.next = expected_ = next;
+    s.unpacks = hosts::built_in_packings();
     for (const auto& b : buffers_) s.buffers.push_back(b->host_data());
-    s.wake = [env = env_] { env->wake(); };
+    s.wake = [env = end_.env] { env->wake(); };
     link_ = std::make_unique<hosts::receiver_link>(std::move(s));
+    durable_ = std::make_unique<hosts::durable_watch>(hosts::durable_watch::set_up{
+        [this] { return link_->wants_durable(); }, [this] { return end_.env->delivered_below(); },
+        [this](u64 below) { link_->durable(below); }, sync_});
 }
 
-bool receive_stage::is_sound(const hosts::receiver_link::arrived& a) {
+bool receive_stage::unpack(hosts::receiver_link::arrived& a) {
+    if (unpacked_.empty())
+        for (u32 k = 0; k < window_; ++k) unpacked_.push_back(end_.env->context().allocate_host(end_.bytes));
+    std::byte* const to = unpacked_[a.message.sequence % window_]->host_data();
+    try {
+        decompress(hosts::name_of(static_cast<hosts::packing>(a.message.packed)),
+                   {a.data, static_cast<std::size_t>(a.message.packed_bytes)},
+                   {to, static_cast<std::size_t>(end_.bytes)});
+    } catch (const compression_error& e) {
+        log::warning("frame {}: {}", a.message.sequence, e.what());
+        return false;
+    }
+    a.data = to;
+    return true;
+}
+
+bool receive_stage::is_sound(hosts::receiver_link::arrived& a) {
     if (!a.message.void_reason.empty()) return true;
+    if (a.message.packed != 0 && !unpack(a)) return false;
     u64 hash = 0;
-    kernels::hash_plane(*hasher_, {.data = a.data, .row_bytes = bytes_, .out = &hash});
+    kernels::hash_plane(*hasher_, {.data = a.data, .row_bytes = end_.bytes, .out = &hash});
     hasher_->drain();
     return hash == a.message.hash;
 }
@@ -92,6 +120,20 @@ bool receive_stage::ready(u64 sequence, u64 done_below) {
     return true;
 }
 
+// Times of the other host's clock become this one's, as well as the two are known to each other; while they
+// are not, nothing is told of them here.
+frame_stamp receive_stage::stamp_of(const hosts::frame_message& m, bool own_parameters) const {
+    frame_stamp s{.time_s = m.time_s, .parameter_number = m.parameter_number, .capture_ns = m.capture_ns};
+    if (own_parameters) s.parameters = m.parameters;
+    const u64 now = now_ns();
+    const auto clock = link_->clock(now);
+    if (clock && m.born_ns != 0) s.born_ns = std::min(clock->here_from(m.born_ns), now);
+    if (!clock || m.clock != static_cast<u8>(shm::capture_clock::live)) return s;
+    s.capture_ns = std::min(clock->here_from(m.capture_ns), now);
+    s.captured_here = true;
+    return s;
+}
+
 void receive_stage::process(frame& f) {
     if (!next_ || next_->message.sequence != f.sequence()) {
         if (const auto end = link_->end(); end && f.sequence() >= *end) return f.end_stream();
@@ -99,11 +141,11 @@ void receive_stage::process(frame& f) {
                     fmt::format("frame {} was begun, but frame {} is next", f.sequence(), expected_));
     }
     const hosts::frame_message& m = next_->message;
-    const bool own = m.parameters.size() == f.parameter_bytes().size();
-    f.stamp({m.time_s, m.parameter_number,
-             own ? std::span<const std::byte>(m.parameters) : std::span<const std::byte>()});
+    f.stamp(stamp_of(m, m.parameters.size() == f.parameter_bytes().size()));
+    f.metadata().assign(m.metadata);
     if (m.void_reason.empty()) {
-        f.queue().copy(f.output().slot() + hosts::before_payload, next_->data, bytes_);
+        if (shm::used_extents* const used = f.output().used()) give_used(m.used, *used);
+        f.queue().copy(f.output().slot() + hosts::before_payload, next_->data, end_.bytes);
     } else {
         log::warning("frame {} was given up on the sending host ({}): it goes on void", f.sequence(),
                      m.void_reason);

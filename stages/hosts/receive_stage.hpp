@@ -1,7 +1,9 @@
 #pragma once
 // The source whose frames come from another host (carousel-receive). Its settings: link_settings.hpp, and
 //   format  what the frames are, as JSON (`carousel-send` writes it to its log), or "picture": the pipeline's
-//   size window  frames that may be under way without an acknowledgement; a page-locked buffer each [4]
+//   size
+//   window  frames that may be under way without an acknowledgement; a page-locked buffer each [4]
+//   sync    for a sender with release = "durable": sync(2) before it hears that frames are on disk [false]
 // A frame comes whole into page-locked memory, its hash is compared, and only then is it begun
 // (stage::ready): while none is there nothing is taken and no clock runs. Its commit is what the other host
 // is told. Numbers that were not committed when this process dies come again to the next one, from the other
@@ -12,6 +14,8 @@
 
 #include <carousel/stage.hpp>
 #include "kernels/plane_hash.hpp"
+#include "stages/hosts/durable_watch.hpp"
+#include "stages/hosts/link_end.hpp"
 #include "stages/hosts/receiver_link.hpp"
 
 namespace carousel::stages {
@@ -29,21 +33,23 @@ public:
 
 private:
     void open(u64 next);
-    [[nodiscard]] bool is_sound(const hosts::receiver_link::arrived& a);
+    /// Its bytes are those that were sent; `data` becomes where they lie unpacked.
+    [[nodiscard]] bool is_sound(hosts::receiver_link::arrived& a);
+    [[nodiscard]] bool unpack(hosts::receiver_link::arrived& a);
+    [[nodiscard]] frame_stamp stamp_of(const hosts::frame_message& m, bool own_parameters) const;
 
-    hosts::link_settings where_;
-    std::string stage_;
-    frame_format format_;
-    u64 bytes_ = 0;
+    hosts::link_end end_;
     u32 window_ = 0;
-    environment* env_ = nullptr;
+    bool sync_ = false;
     std::vector<std::unique_ptr<device::mapping>> buffers_;
-    hosts::token_file token_;
+    /// of frames that come packed, what they are; made with the first one that does
+    std::vector<std::unique_ptr<device::mapping>> unpacked_;
     std::unique_ptr<device::context> host_;  ///< one thread that compares hashes
     std::unique_ptr<device::queue> hasher_;
     u64 expected_ = 0;                                   ///< the next frame that is begun
     std::optional<hosts::receiver_link::arrived> next_;  ///< compared already
-    std::unique_ptr<hosts::receiver_link> link_;         ///< last: its thread uses the buffers
+    std::unique_ptr<hosts::receiver_link> link_;         ///< its thread uses the buffers
+    std::unique_ptr<hosts::durable_watch> durable_;      ///< last: its thread uses the link
 };
 
 }  // namespace carousel::stages

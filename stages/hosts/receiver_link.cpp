@@ -38,9 +38,16 @@ void link_note::write(const std::string& path) const {
 receiver_link::receiver_link(set_up s)
     : set_(std::move(s)),
       note_(link_note::read(set_.note_path, set_.run)),
-      side_(set_.expected, set_.token, set_.run, note_.sender, set_.next,
-            static_cast<u32>(set_.buffers.size())),
+      figures_(set_.figures_path, set_.run),
+      side_(make_side()),
       thread_([this] { run(); }) {}
+
+receiving_side receiver_link::make_side() const {
+    receiving_side side(set_.expected, set_.token, set_.run, note_.sender, set_.next,
+                        static_cast<u32>(set_.buffers.size()));
+    for (const packing how : set_.unpacks) side.unpacks(how);
+    return side;
+}
 
 receiver_link::~receiver_link() {
     stop_.store(true, std::memory_order_release);
@@ -76,10 +83,26 @@ void receiver_link::committed(u64 below) {
     if (transport_ != nullptr) transport_->wake();
 }
 
+void receiver_link::durable(u64 below) {
+    const std::lock_guard lock(mutex_);
+    side_.durable(below);
+    if (transport_ != nullptr) transport_->wake();
+}
+
+bool receiver_link::wants_durable() {
+    const std::lock_guard lock(mutex_);
+    return side_.wants_durable();
+}
+
 void receiver_link::skip_to(u64 sequence) {
     const std::lock_guard lock(mutex_);
     side_.skip_to(sequence);
     if (transport_ != nullptr) transport_->wake();
+}
+
+std::optional<clock_relation> receiver_link::clock(u64 now) {
+    const std::lock_guard lock(mutex_);
+    return side_.clock(now);
 }
 
 std::optional<u64> receiver_link::end() {
@@ -122,6 +145,7 @@ void receiver_link::run() {
                 keep();
                 todo = side_.step(now_ns());
                 due = side_.next_due();
+                figures_.tell(side_.up(), side_.clock(now_ns()), now_ns());
                 if (const std::string news = side_.news(); !news.empty()) log::info("{}", news);
             }
             carry_out(t, todo);
@@ -155,6 +179,7 @@ void receiver_link::leave(transport& t) {
     {
         const std::lock_guard lock(mutex_);
         transport_ = nullptr;
+        figures_.tell(side_.up(), side_.clock(now_ns()), now_ns(), true);
         side_.leave("the receiving run has ended");
     }
     const u64 until = now_ns() + leave_patience_ns;
@@ -201,11 +226,12 @@ std::byte* receiver_link::frame_begins(u32 connection, std::span<const std::byte
                                        u64& ticket) {
     const auto m = decode(header);
     const auto* f = m ? std::get_if<frame_message>(&*m) : nullptr;
-    if (f == nullptr || f->bytes != bytes) return nullptr;
+    if (f == nullptr || f->packed_bytes != bytes) return nullptr;
     const std::lock_guard lock(mutex_);
     const auto buffer = side_.frame_begins(connection, *f, now_ns());
     if (!buffer) return nullptr;
     ticket = *buffer;
+    figures_.crossed(f->bytes, bytes);
     return set_.buffers[*buffer];
 }
 

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "stages/hosts/link/receiving_side.hpp"
+#include "stages/hosts/link_figures.hpp"
 #include "stages/hosts/link_settings.hpp"
 #include "stages/hosts/ucx/transport.hpp"
 
@@ -33,8 +34,9 @@ public:
         link_settings where;
         hello expected;
         token_file token;
-        std::string run, note_path;
+        std::string run, note_path, figures_path;
         u64 next = 0;                     ///< the first frame that is not committed here
+        std::vector<packing> unpacks;     ///< how frames may come beside packing::none
         std::vector<std::byte*> buffers;  ///< a window of them, each of expected.payload_bytes
         std::function<void()> wake;       ///< a frame is there, or the end; from the link's thread
     };
@@ -51,11 +53,16 @@ public:
     void damaged(u64 sequence);
     void free_buffer(u64 sequence);
     void committed(u64 below);
+    void durable(u64 below);
+    [[nodiscard]] bool wants_durable();
+    /// The sending host's clock; nothing: it is not known yet.
+    [[nodiscard]] std::optional<clock_relation> clock(u64 now);
     void skip_to(u64 sequence);
     /// Where the stream ends, once that is kept.
     [[nodiscard]] std::optional<u64> end();
 
 private:
+    [[nodiscard]] receiving_side make_side() const;
     void run();
     bool listen(transport& t);
     void carry_out(transport& t, const actions& todo);
@@ -73,6 +80,7 @@ private:
     set_up set_;
     std::mutex mutex_;  ///< guards what follows
     link_note note_;
+    link_figures figures_;
     receiving_side side_;
     transport* transport_ = nullptr;
     std::string broken_;

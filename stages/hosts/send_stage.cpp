@@ -4,55 +4,68 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <iterator>
 
 #include "core/clock.hpp"
 #include "core/log.hpp"
+#include "stages/compression/compression.hpp"
 
 namespace carousel::stages {
 namespace {
 
-constexpr u32 frames_under_way = 4;
-constexpr u64 patience_ns = 250 * ns_per_ms;  ///< a longer wait is told as one for the other host
+constexpr u32 frames_under_way = 4, most_under_way = 16;  ///< the second: in_flight has no more
+constexpr u64 patience_ns = 250 * ns_per_ms;              ///< a longer wait is told as one for the other host
 constexpr u64 end_patience_ns = 4 * ns_per_s;
 constexpr std::size_t longest_reason = 1000;
 constexpr std::string_view hash_name = "carousel.blocks4k.v1 of a payload";
+
+hosts::used_planes used_of(const shm::used_extents& from) {
+    hosts::used_planes out;
+    out.planes = from.planes & ((1U << shm::max_used_planes) - 1);
+    for (u32 k = 0; k < shm::max_used_planes; ++k)
+        std::copy(std::begin(from.of[k]), std::end(from.of[k]), out.of[k].begin());
+    return out;
+}
 
 }  // namespace
 
 description send_stage::configure(const configuration& with) {
     const input_description& in = require_one_input(with, "the ring that goes to another host");
-    where_ = hosts::link_settings::read(with);
-    stage_ = with.stage;
+    end_.read(with, in.format);
     ring_ = in.stage;
-    format_ = in.format;
-    bytes_ = hosts::payload_bytes(format_);
+    by_durable_ = with.settings->choice("release", "committed", {"committed", "durable"}) == "durable";
+    packing_ = hosts::packing_from(with);
     description d;
-    d.finish_threads = frames_under_way;
+    // By durable a frame is under way until the sinks of the other host have it: through all of its rings.
+    d.finish_threads = by_durable_ ? most_under_way : frames_under_way;
     d.hands_on = true;
     return d;
 }
 
 void send_stage::prepare(environment& env) {
-    if (env.instance() > 0)
-        throw config_error("the frames of a link go out in order: give this stage one instance");
-    env_ = &env;
-    token_ = hosts::token_file::read(where_.token);
+    end_.prepare(env);
     hashes_ = env.context().allocate_host(u64{env.in_flight()} * sizeof(u64));
     if (const u64 bytes = kernels::hash_scratch_bytes(env.context().kind()); bytes > 0)
         scratch_ = env.context().allocate(bytes);
+    packed_.resize(env.in_flight());
     if (env.context().kind() == device_kind::cpu) return;
-    for (u32 lane = 0; lane < env.in_flight(); ++lane) lanes_.push_back(env.context().allocate_host(bytes_));
+    for (u32 lane = 0; lane < env.in_flight(); ++lane)
+        lanes_.push_back(env.context().allocate_host(end_.bytes));
 }
 
 // In order, void frames too: so the link knows the oldest frame that there is. The link is made with the
 // first one and not before: a standby has no epoch yet, and must leave the link to its holder.
 bool send_stage::ready(u64 sequence, u64) {
     if (!link_) {
-        hosts::hello who = hosts::hello_of(format_, env_->parameters());
-        who.run = env_->run_id();
-        who.pipeline = std::filesystem::path(env_->run_directory()).filename().string();
+        hosts::hello who = hosts::hello_of(end_.format, end_.env->parameters());
+        who.run = end_.env->run_id();
+        who.pipeline = std::filesystem::path(end_.env->run_directory()).filename().string();
         who.ring = ring_;
-        link_ = std::make_unique<hosts::sender_link>(where_, who, token_, u64{env_->epoch()} << 32U);
+        who.begins = end_.env->first_frame();
+        who.by_durable = by_durable_ ? 1 : 0;
+        who.packed = static_cast<u8>(packing_);
+        link_ = std::make_unique<hosts::sender_link>(end_.where, who, end_.token,
+                                                     u64{end_.env->epoch()} << 32U, end_.file("figures"));
     } else if (sequence <= last_) {
         return true;
     }
@@ -64,27 +77,48 @@ bool send_stage::ready(u64 sequence, u64) {
 void send_stage::process(frame& f) {
     if (!link_) throw config_error("a link carries every frame of its ring: it can't read it as latest");
     const std::byte* payload = f.input().slot() + hosts::before_payload;
-    kernels::hash_args args{.data = payload, .row_bytes = bytes_};
+    kernels::hash_args args{.data = payload, .row_bytes = end_.bytes};
     if (scratch_) args.scratch = scratch_->data(), args.scratch_bytes = scratch_->bytes();
     args.out = reinterpret_cast<u64*>(hashes_->data()) + f.lane();
     kernels::hash_plane(f.queue(), args);
-    if (!lanes_.empty()) f.queue().copy(lanes_[f.lane()]->data(), payload, bytes_);
+    if (!lanes_.empty()) f.queue().copy(lanes_[f.lane()]->data(), payload, end_.bytes);
 }
 
-void send_stage::finish(frame& f) {
+hosts::frame_message send_stage::message_of(frame& f) const {
     hosts::frame_message m;
     m.sequence = f.sequence();
     m.time_s = f.time_s();
     m.born_ns = f.born_ns();
+    m.capture_ns = f.capture_ns();
+    m.clock = static_cast<u8>(f.capture_clock());
     m.parameter_number = f.parameter_number();
     m.parameters.assign(f.parameter_bytes().begin(), f.parameter_bytes().end());
+    const auto metadata = f.metadata().bytes();
+    m.metadata.assign(metadata.begin(), metadata.end());
     m.void_reason = f.void_reason().substr(0, longest_reason);
+    return m;
+}
+
+// One that would not become smaller crosses as it is.
+const std::byte* send_stage::pack(hosts::frame_message& m, const std::byte* data, u32 lane) {
+    std::vector<std::byte>& to = packed_[lane];
+    compress(hosts::name_of(packing_), {data, static_cast<std::size_t>(m.bytes)}, to);
+    if (to.size() >= m.bytes) return data;
+    m.packed = static_cast<u8>(packing_);
+    m.packed_bytes = to.size();
+    return to.data();
+}
+
+void send_stage::finish(frame& f) {
+    hosts::frame_message m = message_of(f);
     const std::byte* data = nullptr;
     if (m.void_reason.empty()) {
-        m.bytes = bytes_;
+        m.bytes = m.packed_bytes = end_.bytes;
         m.hash = reinterpret_cast<const u64*>(hashes_->host_data())[f.lane()];
+        if (const shm::used_extents* const used = f.input().used()) m.used = used_of(*used);
         data = lanes_.empty() ? f.input().slot() + hosts::before_payload : lanes_[f.lane()]->host_data();
         f.set_hash(m.hash, hash_name);
+        if (packing_ != hosts::packing::none) data = pack(m, data, f.lane());
     }
     link_->offer(m, data);
     while (!link_->wait_released(m.sequence, patience_ns)) f.wait_for_link(link_->alive());

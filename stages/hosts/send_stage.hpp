@@ -1,5 +1,8 @@
 #pragma once
-// The sink that hands its input to another host (carousel-send). Its settings: link_settings.hpp.
+// The sink that hands its input to another host (carousel-send). Its settings: link_settings.hpp, and
+//   release   "committed": a frame is kept here until the other host has committed it; "durable": until each
+//             sink there has it in its files, so that the loss of that host loses none ["committed"]
+//   compress  "lz4" or "zstd": frames cross the link compressed, those that become smaller ["none"]
 // process() names the payload by a hash, made where it lies, and copies it into page-locked memory where the
 // ring is a GPU's; the CPU's ring is sent from as it lies, since the lease lasts until the commit. finish()
 // gives it to the link and returns when the other host has committed it: so the ordinary commit says that it
@@ -11,6 +14,7 @@
 
 #include <carousel/hash.hpp>
 #include <carousel/stage.hpp>
+#include "stages/hosts/link_end.hpp"
 #include "stages/hosts/sender_link.hpp"
 
 namespace carousel::stages {
@@ -31,14 +35,17 @@ public:
     void committed(u64 sequence) override { next_ = sequence + 1; }
 
 private:
-    hosts::link_settings where_;
-    std::string stage_, ring_;
-    frame_format format_;
-    environment* env_ = nullptr;
+    [[nodiscard]] hosts::frame_message message_of(frame& f) const;
+    [[nodiscard]] const std::byte* pack(hosts::frame_message& m, const std::byte* data, u32 lane);
+
+    hosts::link_end end_;
+    std::string ring_;
+    bool by_durable_ = false;
+    hosts::packing packing_ = hosts::packing::none;
+    std::vector<std::vector<std::byte>> packed_;  ///< of each lane
     std::unique_ptr<device::mapping> scratch_, hashes_;
     std::vector<std::unique_ptr<device::mapping>> lanes_;  ///< of a GPU
-    hosts::token_file token_;
-    u64 bytes_ = 0, last_ = 0, next_ = 0;
+    u64 last_ = 0, next_ = 0;
     std::unique_ptr<hosts::sender_link> link_;
 };
 

@@ -13,9 +13,11 @@ namespace {
 constexpr u64 longest_sleep_ns = 100 * ns_per_ms, say_first_ns = ns_per_s, say_every_ns = 5 * ns_per_s;
 }
 
-sender_link::sender_link(const link_settings& where, hello who, token_file token, u64 first_epoch)
+sender_link::sender_link(const link_settings& where, hello who, token_file token, u64 first_epoch,
+                         std::string figures_path)
     : where_(where),
       from_(local_address_towards(where.address)),
+      figures_(std::move(figures_path), who.run),
       side_(std::move(who), std::move(token), first_epoch),
       say_ns_(now_ns() + say_first_ns),
       down_since_ns_(now_ns()),
@@ -89,6 +91,7 @@ void sender_link::run() {
                 todo = side_.step(now_ns());
                 due = side_.next_due();
                 tell_news();
+                figures_.tell(side_.up(), side_.clock(now_ns()), now_ns());
             }
             changed_.notify_all();
             carry_out(t, todo);
@@ -97,6 +100,7 @@ void sender_link::run() {
         }
         const std::lock_guard lock(mutex_);
         transport_ = nullptr;
+        figures_.tell(side_.up(), side_.clock(now_ns()), now_ns(), true);
     } catch (const error& e) {
         const std::lock_guard lock(mutex_);
         transport_ = nullptr;
@@ -117,10 +121,12 @@ void sender_link::carry_out(transport& t, actions& todo) {
             case action::what::send_frame: {
                 const std::byte* data = nullptr;
                 u64 bytes = 0;
-                if (const auto m = decode(a.bytes)) bytes = std::get<frame_message>(*m).bytes;
-                {
+                if (const auto m = decode(a.bytes)) {
+                    const auto& f = std::get<frame_message>(*m);
+                    bytes = f.packed_bytes;
                     const std::lock_guard lock(mutex_);
                     data = data_[a.sequence];
+                    figures_.crossed(f.bytes, bytes);
                 }
                 t.send_frame(a.connection, a.bytes, data, bytes, a.sequence);
                 break;
@@ -144,7 +150,7 @@ void sender_link::tell_news() {
         else
             log::warning("the link to {} port {} is down: {}. Frames are kept until it is back",
                          where_.address, where_.port, side_.trouble());
-        if (!was_up_) down_since_ns_ = now, say_ns_ = now + say_every_ns;
+        if (!was_up_) down_since_ns_ = now, say_ns_ = now + say_first_ns;
     } else if (!was_up_ && now >= say_ns_ && !side_.trouble().empty()) {
         say_ns_ = now + say_every_ns;
         log::warning("no link to {} port {} for {:.0f} s: {}. It is tried for ever", where_.address,

@@ -10,6 +10,7 @@
 #include <unordered_map>
 
 #include "stages/hosts/link/sending_side.hpp"
+#include "stages/hosts/link_figures.hpp"
 #include "stages/hosts/link_settings.hpp"
 #include "stages/hosts/ucx/transport.hpp"
 
@@ -17,7 +18,8 @@ namespace carousel::hosts {
 
 class sender_link final : private transport::events {
 public:
-    sender_link(const link_settings& where, hello who, token_file token, u64 first_epoch);
+    sender_link(const link_settings& where, hello who, token_file token, u64 first_epoch,
+                std::string figures_path);
     /// Tells nothing: see end().
     ~sender_link() override;
 
@@ -49,6 +51,7 @@ private:
     std::string from_;
     mutable std::mutex mutex_;  ///< guards what follows
     std::condition_variable changed_;
+    link_figures figures_;
     sending_side side_;
     std::unordered_map<u64, const std::byte*> data_;
     transport* transport_ = nullptr;

@@ -49,6 +49,7 @@ public:
     [[nodiscard]] u64 parameter_number() const noexcept override { return job.parameter_number; }
     [[nodiscard]] u64 born_ns() const noexcept override { return job.born_ns; }
     [[nodiscard]] u64 capture_ns() const noexcept override { return job.capture_ns; }
+    [[nodiscard]] shm::capture_clock capture_clock() const noexcept override { return job.clock; }
     [[nodiscard]] frame_metadata metadata() noexcept override;  ///< carried.cpp
     [[nodiscard]] frame_metadata input_metadata(std::size_t i) noexcept override {
         return kept_ ? metadata() : frame_metadata(ring::metadata_of(header_of_input(i)));

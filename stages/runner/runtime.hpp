@@ -12,6 +12,7 @@
 #include "shm/doorbell.hpp"
 #include "shm/segment.hpp"
 #include "stages/runner/attach.hpp"
+#include "stages/runner/delivered.hpp"
 #include "stages/runner/supervisor_link.hpp"
 #include "stages/runner/test_hooks.hpp"
 
@@ -59,6 +60,8 @@ public:
     [[nodiscard]] u32 instance() const override;
     [[nodiscard]] u32 epoch() const override { return attachment_.who.epoch; }
     [[nodiscard]] std::string run_id() const override { return attachment_.run_id; }
+    [[nodiscard]] u64 first_frame() const override { return control().first_sequence; }
+    [[nodiscard]] u64 delivered_below() override { return delivered_.below(); }
     void wake() noexcept override { shm::ring(stage_block().doorbell); }
     [[nodiscard]] u32 in_flight() const override { return stage_block().in_flight; }
     [[nodiscard]] const parameter_schema& parameters() const override { return attachment_.parameters; }
@@ -115,6 +118,7 @@ private:
     supervisor_link supervisor_;
     test_hooks hooks_;
     shm::control_block* control_;
+    delivered delivered_;
     std::unique_ptr<device::context> context_;
     std::unique_ptr<device::queue> queue_;
     std::vector<mapped_link> inputs_;

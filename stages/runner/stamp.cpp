@@ -25,9 +25,10 @@ void frame_in_work::stamp(const frame_stamp& with) {
     shm::frame_header& h = own_header();
     h.time_s = job.time_s = with.time_s;
     if (with.capture_ns != 0) {
-        h.clock = job.clock = shm::capture_clock::recorded;
+        h.clock = job.clock = with.captured_here ? shm::capture_clock::live : shm::capture_clock::recorded;
         h.capture_ns = job.capture_ns = with.capture_ns;
     }
+    if (with.born_ns != 0) h.born_ns = job.born_ns = with.born_ns;
     if (with.parameters.empty()) return;
     h.parameter_number = job.parameter_number = with.parameter_number;
     std::memcpy(job.parameters, with.parameters.data(), bytes);

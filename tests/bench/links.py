@@ -60,7 +60,7 @@ def ticks_of(pid):
 def link(programs, inside_a, inside_b, address, size, seconds, rate):
     """Returns (MB/s, hop p50 ms, hop p99 ms, CPU seconds a GB)."""
     frames = max(30, int(seconds * (rate or 1.2e9 / size)))
-    pair = Pair(programs, size, address, PORT, inside_a, inside_b, ["--frames", str(frames), *(["--fps", str(rate)] if rate else [])], light=True)
+    pair = Pair(programs, size, address, PORT, inside_a, inside_b, ["--frames", str(frames), *(["--fps", str(rate)] if rate else [])], more="light = true\n")
     try:
         pair.b.start()
         pair.a.start()

@@ -25,7 +25,7 @@ void talk_to_sender(std::span<const std::byte> rest) {
     u64 now = 1'000'000'000, actions_seen = 0;
     for (u64 n = 0; n < 3; ++n) {
         frame_message m;
-        m.sequence = n, m.bytes = 64;
+        m.sequence = n, m.bytes = m.packed_bytes = 64;
         a.begin(n);
         a.offer(m);
     }
@@ -68,8 +68,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     using namespace carousel;
     const std::span<const std::byte> all(reinterpret_cast<const std::byte*>(data), size);
     if (const auto m = hosts::decode(all)) {
+        const auto* h = std::get_if<hosts::hello>(&*m);
+        const bool other_version = h != nullptr && h->version != hosts::link_version;
         const hosts::message_bytes back = hosts::encode(*m);
-        test::require(back.size() == size && std::memcmp(back.data(), data, size) == 0,
+        test::require(other_version || (back.size() == size && std::memcmp(back.data(), data, size) == 0),
                       "a message is written as it came");
     }
     if (size < 1) return 0;

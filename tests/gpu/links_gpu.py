@@ -1,5 +1,6 @@
 """The renderer over a link: geometry, vertex and fragment in one run, display in another, both on GPUs of this machine, over loopback.
 Usage: links_gpu.py FOLDER_OF_PROGRAMS [--device cuda:0] [--far cuda:1] [--frames N] [--kills N] [--seed N] [--size WxH] [--fps F]
+       [--durable] [--compress lz4|zstd]
 Pictures are those of one run on one host, by their hash. First at full speed, then with kills of stages and supervisors of both sides."""
 import argparse
 import os
@@ -9,7 +10,7 @@ import sys
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "stages", "hosts"))
-from link_pair import END, Host, Pair, skip  # noqa: E402
+from link_pair import END, Host, Pair, add_sending_words, counted, kill_one, sending_words, skip  # noqa: E402
 
 RENDERER = '''[pipeline]
 name = "{name}"
@@ -31,7 +32,7 @@ name = "fragment"
 run = "carousel-fragment"
 inputs = ["vertex"]
 '''
-SEND = '\n[[stage]]\nname = "send"\nrun = "carousel-send"\ninputs = ["fragment"]\nin_flight = 4\n'
+SEND = '\n[[stage]]\nname = "send"\nrun = "carousel-send"\ninputs = ["fragment"]\nin_flight = {in_flight}\n'
 RECEIVE = '[pipeline]\nname = "{name}"\nsize = [{width}, {height}]\n\n[[stage]]\nname = "receive"\nrun = "carousel-receive"\nin_flight = 4\n'
 DISPLAY = '\n[[stage]]\nname = "display"\nrun = "carousel-display"\ninputs = ["{of}"]\nout = ""\n'
 
@@ -41,9 +42,10 @@ def runs(a):
     width, height = (int(n) for n in a.size.split("x"))
     pair = Pair(a.programs, port=a.port)
     how = {"width": width, "height": height}
-    where = {"address": "127.0.0.1", "port": a.port, "token": "link.token"}
+    send, in_flight = sending_words(a)
+    where = {"address": "127.0.0.1", "port": a.port, "token": "link.token", "in_flight": in_flight}
     one = Host(pair, "one", (RENDERER + DISPLAY).format(name="one", of="fragment", **how), ["--frames", str(a.frames)])
-    pair.a = Host(pair, "a", (RENDERER + SEND + END).format(name="a", **how, **where), ["--frames", str(a.frames)])
+    pair.a = Host(pair, "a", (RENDERER + SEND + END).format(name="a", **how, **where) + send, ["--frames", str(a.frames)])
     pair.b = Host(pair, "b", (RECEIVE + END + DISPLAY).format(name="b", of="receive", **how, **where))
     one.device = pair.a.device = a.device
     pair.b.device = a.far or a.device
@@ -58,16 +60,19 @@ def ended(host, seconds=120):
     return r
 
 
+def told(pair):
+    """What the link says of itself and of the other host's clock."""
+    link = next(s for s in pair.b.report()["stages"] if s["name"] == "receive").get("link", {})
+    share = link.get("bytes_on_the_way", 0) / max(1, link.get("bytes", 0))
+    return f"{share:.3f} of the bytes crossed it; clock {link.get('clock_offset_ms')} +- {link.get('clock_error_ms')} ms"
+
+
 def kill_some(pair, a, dice):
     killed = []
     while len(killed) < a.kills and pair.a.process.poll() is None:
         time.sleep(dice.uniform(0.1, 0.5))
-        what = dice.choice(["vertex", "fragment", "send", "send", "receive", "receive", "display", "supervisor a", "supervisor b"])
-        if what.startswith("supervisor"):
-            done = (pair.a if what.endswith("a") else pair.b).kill_supervisor()
-        else:
-            done = (pair.b if what in ("receive", "display") else pair.a).kill(what)
-        if done:
+        what = kill_one(pair, dice, ["vertex", "fragment", "send"], ["receive", "display"])
+        if what:
             killed.append(what)
     return killed
 
@@ -83,6 +88,7 @@ def main():
     p.add_argument("--size", default="1280x720")
     p.add_argument("--fps", default="60")
     p.add_argument("--port", type=int, default=47400)
+    add_sending_words(p)
     a = p.parse_args()
     if a.device != "cpu" and subprocess.run(["nvidia-smi", "-L"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False).returncode != 0:
         skip("no GPU here")
@@ -97,15 +103,17 @@ def main():
         megabytes = fast["frames_per_second"] * 4 * fast["size"][0] * fast["size"][1] / 1e6
         hop = next(s for s in pair.a.report()["stages"] if s["name"] == "send")["latency_ms"]
         print(f"over a link: {fast['frames_per_second']:.0f} frames/s ({megabytes:.0f} MB/s), hash {fast['image_hash']}; "
-              f"a hop under load p50 {hop['p50']:.2f} ms, p99 {hop['p99']:.2f} ms")
+              f"a hop under load p50 {hop['p50']:.2f} ms, p99 {hop['p99']:.2f} ms; {told(pair)}")
         assert fast["image_hash"] == alone["image_hash"] and fast["frames"] == a.frames
+        if a.kills == 0:
+            return
         pair.a.options += ["--fps", a.fps]
         pair.b.start()
         pair.a.start()
         killed = kill_some(pair, a, random.Random(a.seed))
         result = [ended(pair.a), ended(pair.b)][1]
         assert result["image_hash"] == alone["image_hash"] and result["frames"] == a.frames, "other pictures than on one host"
-        print(f"{a.frames} frames with {len(killed)} kills ({', '.join(f'{w} {killed.count(w)}' for w in sorted(set(killed)))}): "
+        print(f"{a.frames} frames with {counted(killed)}: "
               "lost 0, repeated 0, torn 0, the pictures of one host")
     finally:
         one.end()

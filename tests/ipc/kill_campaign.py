@@ -5,26 +5,18 @@ Run by name (./tests/run --campaign primitives). With --keep the result stands i
 rounds of this commit that stand there already are not run again, so a campaign that was cut off goes on. A round that fails is told
 with its seed: CAROUSEL_IPC_SEED and CAROUSEL_IPC_KILLS repeat it."""
 import argparse
-import json
 import os
-import platform
 import re
 import subprocess
 import sys
 import time
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
+from campaign import about, keep_rounds, kept_rounds  # noqa: E402
+
 CASES = {"semaphore": "semaphore: *", "queue": "queue: *", "work queue": "work queue: *", "pool": "pool: *", "holder": "holders *"}
 TOLD = re.compile(r"^(?P<role>\w+): seed \d+, (?P<killed>\d+) clients killed \((?P<steps>\d+) at a step of their own\), "
                   r"(?P<holders>\d+) holders, (?P<deeds>\d+) deeds$", re.M)
-
-
-def about():
-    root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-    git = ["git", "-c", "safe.directory=*", "-C", root]
-    commit = subprocess.run([*git, "rev-parse", "--short=12", "HEAD"], capture_output=True, text=True, check=False).stdout.strip()
-    changed = subprocess.run([*git, "status", "--porcelain", "--untracked-files=no"], capture_output=True, text=True, check=False).stdout.strip()
-    return {"commit": (commit or "no version control") + ("+changes" if changed else ""), "cores": os.cpu_count(),
-            "machine": platform.machine(), "kernel": platform.release().split("-")[0]}
 
 
 def one_round(program, case, kills, seed):
@@ -42,9 +34,7 @@ def one_round(program, case, kills, seed):
 
 
 def keep(path, where, rounds):
-    with open(path + ".tmp", "w", encoding="utf-8") as f:
-        json.dump({"about": where, "rounds": rounds}, f, indent=1)
-    os.replace(path + ".tmp", path)
+    keep_rounds(path, where, rounds)
     text = ["# Kills of the primitives between processes", "",
             f"Commit {where['commit']}, {where['cores']} cores, {where['kernel']} {where['machine']}; `./tests/run --campaign primitives`.", "",
             "| primitive | rounds | clients killed | at a step of their own | holders killed | deeds | failed (seeds) |", "|---|---|---|---|---|---|---|"]
@@ -65,12 +55,8 @@ def main():
     p.add_argument("--only", choices=CASES)
     p.add_argument("--keep")
     a = p.parse_args()
-    where, rounds = about(), []
-    if a.keep and os.path.exists(a.keep):
-        with open(a.keep, encoding="utf-8") as f:
-            before = json.load(f)
-        if before["about"] == where:
-            rounds = before["rounds"]
+    where = about()
+    rounds = kept_rounds(a.keep, where)
     for case in CASES if a.only is None else [a.only]:
         # Behind the seeds that are there: those of another length of round count by what they killed.
         seed = 1 + max((r["seed"] for r in rounds if r["case"] == case), default=0)

@@ -2,6 +2,7 @@
 #include <thread>
 
 #include "core/clock.hpp"
+#include "stages/runner/delivered.hpp"
 #include "tests/stages/in_process.hpp"
 #include "tests/support/catch.hpp"
 
@@ -58,4 +59,14 @@ TEST_CASE(
     CHECK(held.load() == 6);
     CHECK(free.load() == 6);
     CHECK(entry.hold_since_ns.load() == 0);
+}
+
+TEST_CASE("what all sinks have delivered is what their ledgers say, and grows") {
+    threads_of_a_run run({.stages = 2, .frames = 9, .work_us = 10});
+    stages::delivered unknown(run.control(), run.directory() + "/nowhere", 5);
+    CHECK(unknown.below() == 5);  // no ledger: what an earlier run has delivered, and no more
+    run.run();
+    stages::delivered all(run.control(), run.directory(), 0);
+    CHECK(all.below() == 9);
+    CHECK(all.below() == 9);
 }

@@ -21,6 +21,11 @@ public:
     void operator()(const std::array<u8, N>& bytes) {
         append(bytes.data(), N);
     }
+    void operator()(const used_planes& used) {
+        (*this)(used.planes);
+        for (u32 k = 0; k < used.of.size(); ++k)
+            if ((used.planes >> k & 1U) != 0) append(used.of[k].data(), sizeof used.of[k]);
+    }
     message_bytes out;
 
 private:
@@ -45,12 +50,18 @@ public:
         take(text.data(), text.size());
     }
     void operator()(std::vector<std::byte>& bytes) {
-        bytes.resize(size(most_parameters));
+        bytes.resize(size(most_bytes));
         take(bytes.data(), bytes.size());
     }
     template <std::size_t N>
     void operator()(std::array<u8, N>& bytes) {
         take(bytes.data(), N);
+    }
+    void operator()(used_planes& used) {
+        (*this)(used.planes);
+        good_ = good_ && used.planes >> used.of.size() == 0;
+        for (u32 k = 0; good_ && k < used.of.size(); ++k)
+            if ((used.planes >> k & 1U) != 0) take(used.of[k].data(), sizeof used.of[k]);
     }
     [[nodiscard]] bool whole() const { return good_ && rest_.empty(); }
 
@@ -77,18 +88,19 @@ void fields(F& f, auto& m) {
     using T = std::remove_const_t<std::remove_reference_t<decltype(m)>>;
     if constexpr (std::is_same_v<T, hello>) {
         f(m.version), f(m.run), f(m.pipeline), f(m.ring), f(m.format), f(m.payload_bytes), f(m.parameters);
-        f(m.parameter_bytes), f(m.epoch), f(m.oldest), f(m.fresh);
+        f(m.parameter_bytes), f(m.epoch), f(m.oldest), f(m.begins), f(m.packed), f(m.by_durable), f(m.fresh);
     } else if constexpr (std::is_same_v<T, proof_message>) {
         f(m.fresh), f(m.of_token);
     } else if constexpr (std::is_same_v<T, welcome>) {
-        f(m.run), f(m.committed), f(m.next), f(m.window);
+        f(m.run), f(m.committed), f(m.durable), f(m.next), f(m.window);
     } else if constexpr (std::is_same_v<T, refuse> || std::is_same_v<T, bye>) {
         f(m.why);
     } else if constexpr (std::is_same_v<T, frame_message>) {
-        f(m.epoch), f(m.sequence), f(m.hash), f(m.bytes), f(m.born_ns), f(m.time_s), f(m.parameter_number);
-        f(m.parameters), f(m.void_reason);
+        f(m.epoch), f(m.sequence), f(m.hash), f(m.bytes), f(m.packed_bytes), f(m.packed), f(m.born_ns);
+        f(m.capture_ns), f(m.clock), f(m.time_s), f(m.parameter_number), f(m.parameters), f(m.metadata);
+        f(m.used), f(m.void_reason);
     } else if constexpr (std::is_same_v<T, ack>) {
-        f(m.committed);
+        f(m.committed), f(m.durable);
     } else if constexpr (std::is_same_v<T, ping>) {
         f(m.sent_ns);
     } else if constexpr (std::is_same_v<T, pong>) {
@@ -121,6 +133,12 @@ message_bytes encode(const message& m) {
 
 std::optional<message> decode(std::span<const std::byte> bytes) {
     if (bytes.empty() || bytes.size() > longest_message) return std::nullopt;
+    // Of another version's hello only the version is understood: so that it can be named.
+    hello other;
+    if (bytes[0] == std::byte{1} && bytes.size() >= 1 + sizeof other.version) {
+        std::memcpy(&other.version, bytes.data() + 1, sizeof other.version);
+        if (other.version != link_version) return other;
+    }
     return decode_as(static_cast<u8>(bytes[0]), bytes.subspan(1));
 }
 

@@ -8,7 +8,7 @@
 //   PROOF {proof}                                     ->
 //                                                  <-  WELCOME {committed, next, window}, or REFUSE {why}
 //   FRAME {epoch, sequence, hash, ...} + bytes        ->
-//                                                  <-  ACK {committed}
+//                                                  <-  ACK {committed, durable}
 //   PING {time}, PONG {time}                       <->
 //   END {sequence}                                    ->
 //                                                  <-  BYE {why}
@@ -24,13 +24,15 @@
 #include <vector>
 
 #include "core/types.hpp"
+#include "shm/frame_header.hpp"
 
 namespace carousel::hosts {
 
-inline constexpr u32 link_version = 1;
+inline constexpr u32 link_version = 2;
 inline constexpr u32 longest_text = 16384;     ///< of one text in a message
 inline constexpr u32 longest_message = 65536;  ///< a longer one is none
-inline constexpr u32 most_parameters = 256;    ///< bytes of a frame's parameters
+inline constexpr u32 most_bytes = 1024;        ///< of a frame's parameters, and of its metadata
+static_assert(most_bytes >= shm::max_metadata_bytes && most_bytes >= shm::max_parameter_bytes);
 
 using nonce = std::array<u8, 32>;
 using proof = std::array<u8, 32>;
@@ -45,8 +47,11 @@ struct hello {
     u64 payload_bytes = 0;   ///< of each frame
     std::string parameters;  ///< type of the pipeline's parameters; "": none
     u32 parameter_bytes = 0;
-    u64 epoch = 0;   ///< grows with each connection of each process of this sender
-    u64 oldest = 0;  ///< the first frame that the sender has still
+    u64 epoch = 0;      ///< grows with each connection of each process of this sender
+    u64 oldest = 0;     ///< the first frame that the sender has still
+    u64 begins = 0;     ///< its run goes on where an earlier one was lost (`--first`); 0: it doesn't
+    u8 packed = 0;      ///< a `packing` that its frames may come in
+    u8 by_durable = 0;  ///< 1: it keeps a frame until the receiver's sinks have it on disk
     nonce fresh{};
     bool operator==(const hello&) const = default;
 };
@@ -58,6 +63,7 @@ struct proof_message {
 struct welcome {
     std::string run;    ///< the receiver's
     u64 committed = 0;  ///< every frame below is committed there
+    u64 durable = 0;    ///< every frame below is in the files of each sink there
     u64 next = 0;       ///< the first that is not there whole
     u32 window = 1;     ///< so many may be under way without an acknowledgement
     bool operator==(const welcome&) const = default;
@@ -66,18 +72,33 @@ struct refuse {
     std::string why;
     bool operator==(const refuse&) const = default;
 };
+/// How a frame's bytes cross the link.
+enum class packing : u8 { none, lz4, zstd };
+/// Which of a frame's planes are used in part, and how far: a row of extents a bit that is set.
+struct used_planes {
+    u32 planes = 0;
+    std::array<std::array<u64, shm::max_plane_rank>, shm::max_used_planes> of{};
+    bool operator==(const used_planes&) const = default;
+};
 /// In front of a frame's bytes.
 struct frame_message {
-    u64 epoch = 0, sequence = 0, hash = 0, bytes = 0;
-    u64 born_ns = 0;  ///< by the clock of the host where its source is
+    u64 epoch = 0, sequence = 0;
+    u64 hash = 0, bytes = 0;  ///< of what the frame is in the rings on both hosts
+    u64 packed_bytes = 0;     ///< that cross the link; as `bytes` where it is not packed
+    u8 packed = 0;            ///< a `packing`
+    u64 born_ns = 0;          ///< by the clock of the host that sends, as the next one
+    u64 capture_ns = 0;
+    u8 clock = 0;  ///< a shm::capture_clock: whether capture_ns is of that clock
     f64 time_s = 0;
     u64 parameter_number = 0;
     std::vector<std::byte> parameters;
+    std::vector<std::byte> metadata;  ///< entries as in a frame's header (ring/metadata.hpp)
+    used_planes used;
     std::string void_reason;  ///< not empty: it was given up, and has no bytes
     bool operator==(const frame_message&) const = default;
 };
 struct ack {
-    u64 committed = 0;
+    u64 committed = 0, durable = 0;
     bool operator==(const ack&) const = default;
 };
 struct ping {

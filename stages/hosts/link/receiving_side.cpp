@@ -52,6 +52,7 @@ void receiving_side::received(u32 connection, const message& m, u64 now) {
     if (connection != current_) return drop(connection);
     heard_ns_ = now;
     if (const auto* q = std::get_if<ping>(&m)) say(connection, pong{q->sent_ns, now});
+    if (const auto* q = std::get_if<pong>(&m)) clock_.answered(q->sent_ns, q->here_ns, now);
     if (const auto* e = std::get_if<stream_end>(&m); e != nullptr && welcomed_ && e->sequence <= committed_) {
         if (!end_) end_ = e->sequence;
         end_told_ = false;
@@ -79,12 +80,20 @@ void receiving_side::take(u32 connection, peer& p, const proof_message& m, u64 n
         news_ = "a sender was refused: " + why;
         return refuse_peer(connection, p, why);
     }
+    if (const std::string why = gap_before(*p.said); !why.empty()) {
+        news_ = "a sender was sent away: " + why;
+        p.refused = true;
+        return say(connection, bye{why});
+    }
     if (current_ != 0 && p.said->run == sender_ && p.said->epoch < current_epoch_) return drop(connection);
     if (current_ != 0) drop(current_);
     current_ = connection;
     current_epoch_ = p.said->epoch;
     welcomed_ = false;
     heard_ns_ = ping_ns_ = now;
+    by_durable_ = p.said->by_durable != 0;
+    packed_ = p.said->packed;
+    clock_.forget();
     if (sender_ != p.said->run) {
         sender_ = p.said->run;
         sender_kept_ = false;
@@ -103,12 +112,26 @@ std::string receiving_side::objection(const hello& h) const {
             "its parameters are {} of {} bytes, but the receiving pipeline's are {} of {} bytes",
             h.parameters.empty() ? "none" : h.parameters, h.parameter_bytes, expected_.parameters,
             expected_.parameter_bytes);
-    if (!sender_.empty() && h.run != sender_ && next_ > 0)
+    if (std::find(can_unpack_.begin(), can_unpack_.end(), static_cast<packing>(h.packed)) ==
+        can_unpack_.end())
+        return "its frames come compressed in a way that this host's Carousel was not built with: install "
+               "liblz4-dev and libzstd-dev there and build again, or leave `compress` out";
+    const bool goes_on = h.begins > 0 && h.begins <= next_;
+    if (!sender_.empty() && h.run != sender_ && next_ > 0 && !goes_on)
         return fmt::format(
-            "run {} (pipeline {}) is not the one whose frames up to {} are here (run {}): end the "
-            "receiving run, too, and begin again",
-            h.run, h.pipeline, next_ - 1, sender_);
+            "run {} (pipeline {}) is not the one whose frames up to {} are here (run {}): begin it with "
+            "--first {} to go on there, or end the receiving run, too, and begin again",
+            h.run, h.pipeline, next_ - 1, sender_, next_);
     return "";
+}
+
+// What another run on this host mends: the sender keeps its frames and goes on trying.
+std::string receiving_side::gap_before(const hello& h) const {
+    if (!sender_.empty() || next_ <= h.oldest) return "";
+    return fmt::format(
+        "frames {} to {} would be left out: the receiving run begins at frame {}, but the sender has them "
+        "from {} on. End the receiving run and begin it with --first {}",
+        h.oldest, next_ - 1, next_, h.oldest, h.oldest);
 }
 
 void receiving_side::refuse_peer(u32 connection, peer& p, const std::string& why) {
@@ -128,7 +151,7 @@ void receiving_side::welcome_current() {
     arrive_ = next_;
     welcomed_ = true;
     const hello& h = *peers_.at(current_).said;
-    say(current_, welcome{run_, committed_, next_, static_cast<u32>(buffers_.size())});
+    say(current_, welcome{run_, committed_, durable(), next_, static_cast<u32>(buffers_.size())});
     news_ = fmt::format("frames of {} come from run {} (pipeline {}), from {} on", h.ring, h.run, h.pipeline,
                         next_);
 }
@@ -137,10 +160,12 @@ std::optional<u32> receiving_side::frame_begins(u32 connection, const frame_mess
     if (connection != current_ || !welcomed_ || m.epoch != current_epoch_) return std::nullopt;
     heard_ns_ = now;
     if (m.sequence < arrive_) {  // committed, or under way already
-        say(connection, ack{committed_});
+        say(connection, ack{committed_, durable()});
         return std::nullopt;
     }
-    const bool sound = m.bytes == (m.void_reason.empty() ? expected_.payload_bytes : 0);
+    const bool sound =
+        m.bytes == (m.void_reason.empty() ? expected_.payload_bytes : 0) &&
+        (m.packed == 0 ? m.packed_bytes == m.bytes : m.packed == packed_ && m.packed_bytes < m.bytes);
     buffer& b = of(m.sequence);
     if (m.sequence != arrive_ || !sound || b.is == buffer::state::arriving || b.is == buffer::state::whole) {
         news_ =
@@ -185,7 +210,13 @@ void receiving_side::free_buffer(u64 sequence) {
 void receiving_side::committed(u64 below) {
     if (below <= committed_) return;
     committed_ = below;
-    if (up()) say(current_, ack{committed_});
+    if (up()) say(current_, ack{committed_, durable()});
+}
+
+void receiving_side::durable(u64 below) {
+    if (below <= delivered_) return;
+    delivered_ = below;
+    if (up()) say(current_, ack{committed_, durable()});
 }
 
 void receiving_side::skip_to(u64 sequence) {
@@ -210,7 +241,7 @@ actions receiving_side::step(u64 now) {
     if (current_ != 0 && !welcomed_ && sender_kept_ && !arriving()) welcome_current();
     if (up() && now >= ping_ns_) {
         say(current_, ping{now});
-        ping_ns_ = now + ping_every_ns;
+        ping_ns_ = now + ping_rest_ns(clock_.answers());
     }
     if (up() && end_ && end_kept_ && !end_told_) {
         say(current_, bye{"it has got the end of the stream"});

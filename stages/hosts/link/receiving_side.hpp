@@ -8,12 +8,14 @@
 // its buffer is free; a sender that breaks that loses its connection. What is whole is looked at (the hash)
 // before anybody begins it. Only what is committed in the ring here is acknowledged.
 
+#include <algorithm>
 #include <map>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "stages/hosts/link/action.hpp"
+#include "stages/hosts/link/clock_relation.hpp"
 #include "stages/hosts/link/token_file.hpp"
 
 namespace carousel::hosts {
@@ -24,6 +26,9 @@ public:
     /// frames this ring has, "" if it has none yet. `next`: the first frame that is not committed here.
     receiving_side(hello expected, token_file token, std::string run, std::string sender, u64 next,
                    u32 window);
+
+    /// How frames may come beside packing::none.
+    void unpacks(packing how) { can_unpack_.push_back(how); }
 
     void accepted(u32 connection, u64 now);
     void closed(u32 connection);
@@ -42,6 +47,10 @@ public:
     void free_buffer(u64 sequence);
     /// All below are committed in the ring here.
     void committed(u64 below);
+    /// All below are in the files of each sink behind this ring.
+    void durable(u64 below);
+    /// Does the sender wait for that?
+    [[nodiscard]] bool wants_durable() const noexcept { return by_durable_; }
     /// The frames below were committed by a predecessor.
     void skip_to(u64 sequence);
     /// The sender said that its stream ends before this one; for stage code to keep, then end_is_kept().
@@ -58,6 +67,8 @@ public:
     [[nodiscard]] u64 next_due() const noexcept;
     [[nodiscard]] bool up() const noexcept { return current_ != 0 && welcomed_; }
     [[nodiscard]] u64 next() const noexcept { return next_; }
+    /// The sending host's clock.
+    [[nodiscard]] std::optional<clock_relation> clock(u64 now) const noexcept { return clock_.at(now); }
     /// What is worth a line in the log since the last call; "" if nothing.
     [[nodiscard]] std::string news();
 
@@ -78,11 +89,13 @@ private:
     void take(u32 connection, peer& p, const hello& h);
     void take(u32 connection, peer& p, const proof_message& m, u64 now);
     [[nodiscard]] std::string objection(const hello& h) const;
+    [[nodiscard]] std::string gap_before(const hello& h) const;
     void refuse_peer(u32 connection, peer& p, const std::string& why);
     void drop(u32 connection);
     void welcome_current();
     void say(u32 connection, const message& m);
     [[nodiscard]] bool arriving() const;
+    [[nodiscard]] u64 durable() const noexcept { return std::min(delivered_, committed_); }
     [[nodiscard]] buffer& of(u64 sequence) { return buffers_[sequence % buffers_.size()]; }
     [[nodiscard]] const buffer& of(u64 sequence) const { return buffers_[sequence % buffers_.size()]; }
 
@@ -91,14 +104,18 @@ private:
     std::string run_, sender_;
     bool sender_kept_ = true;
     u64 next_, committed_,
-        arrive_;  ///< first not whole; first not committed; next to come on this connection
+        arrive_;         ///< first not whole; first not committed; next to come on this connection
+    u64 delivered_ = 0;  ///< by the sinks; may be ahead of committed_ for a moment
+    std::vector<packing> can_unpack_{packing::none};
     std::vector<buffer> buffers_;
     std::map<u32, peer> peers_;  ///< all that are open
     u32 current_ = 0;            ///< 0: nobody has the link
-    bool welcomed_ = false, end_kept_ = false, end_told_ = false;
+    bool welcomed_ = false, end_kept_ = false, end_told_ = false, by_durable_ = false;
+    u8 packed_ = 0;  ///< how this sender's frames may come
     u64 current_epoch_ = 0, heard_ns_ = 0, ping_ns_ = 0;
     std::optional<u64> end_;
     std::string leaving_, news_;
+    clock_filter clock_;
     actions out_;
 };
 

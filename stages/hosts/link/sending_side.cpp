@@ -10,7 +10,7 @@ sending_side::sending_side(hello who, token_file token, u64 first_epoch)
     : who_(std::move(who)), token_(std::move(token)), first_epoch_(first_epoch), epoch_(first_epoch) {}
 
 void sending_side::begin(u64 sequence) {
-    if (!oldest_) oldest_ = committed_ = next_ = sequence;
+    if (!oldest_) oldest_ = committed_ = durable_ = next_ = sequence;
     frames_[sequence];
 }
 
@@ -22,7 +22,7 @@ void sending_side::offer(const frame_message& m) {
 
 bool sending_side::released(u64 sequence) const {
     const auto at = frames_.find(sequence);
-    return sequence < committed_ && (at == frames_.end() || at->second.under_way == 0);
+    return sequence < kept_from() && (at == frames_.end() || at->second.under_way == 0);
 }
 
 void sending_side::drop(const std::string& why, u64 now) {
@@ -52,7 +52,7 @@ void sending_side::received(u32 connection, const message& m, u64 now) {
     if (const auto* p = std::get_if<proof_message>(&m); p != nullptr && state_ == state::hello_sent) {
         take(*p, now);
     } else if (const auto* w = std::get_if<welcome>(&m); w != nullptr && state_ == state::proof_sent) {
-        take(*w);
+        take(*w, now);
     } else if (const auto* r = std::get_if<refuse>(&m)) {
         // Who has not proven itself may be anybody: that ends no run.
         if (proven_)
@@ -64,10 +64,12 @@ void sending_side::received(u32 connection, const message& m, u64 now) {
         drop(b->why, now);
         retry_ns_ = now + longest_rest_ns;
     } else if (state_ == state::up) {
-        if (const auto* a = std::get_if<ack>(&m))
+        if (const auto* a = std::get_if<ack>(&m)) {
             committed_ = std::max(committed_, std::min(a->committed, next_));
+            durable_ = std::max(durable_, std::min(a->durable, committed_));
+        }
         if (const auto* q = std::get_if<ping>(&m)) say(answers_, pong{q->sent_ns, now});
-        if (const auto* q = std::get_if<pong>(&m)) take(*q, now);
+        if (const auto* q = std::get_if<pong>(&m)) clock_.answered(q->sent_ns, q->here_ns, now);
     }
 }
 
@@ -79,8 +81,16 @@ void sending_side::take(const proof_message& m, u64 now) {
     state_ = state::proof_sent;
 }
 
-void sending_side::take(const welcome& m) {
-    if (oldest_ && m.next < committed_) {
+void sending_side::take(const welcome& m, u64 now) {
+    if (oldest_ && m.next < kept_from()) {
+        if (who_.by_durable != 0) {
+            drop(fmt::format("the receiving host (run {}) has lost its ring, and begins at frame {}. Nothing "
+                             "is lost: the frames below {} are in its sinks' files. End that run and begin "
+                             "it with --first {}",
+                             m.run, m.next, durable_, durable_),
+                 now);
+            return;
+        }
         failure_ = fmt::format(
             "the receiving host (run {}) goes on at frame {}, but frames {} to {} have been committed there "
             "and "
@@ -89,21 +99,15 @@ void sending_side::take(const welcome& m) {
             m.run, m.next, m.next, committed_ - 1, committed_ - m.next);
         return;
     }
-    committed_ = std::max(committed_, m.committed);
+    durable_ = std::max(durable_, std::min(m.durable, m.committed));
+    // Frames that were only committed there may have gone with that ring: they are here still.
+    committed_ = std::max(kept_from(), m.committed);
     next_ = std::max(m.next, m.committed);
     window_ = std::max(m.window, 1U);
     end_sent_ = false;
     state_ = state::up;
     rest_ns_ = shortest_rest_ns;
     trouble_.clear();
-}
-
-// The quickest answer of this connection says most. Both ways are taken to be of one length.
-void sending_side::take(const pong& m, u64 now) {
-    if (m.sent_ns == 0 || m.sent_ns > now) return;
-    const u64 half = (now - m.sent_ns) / 2;
-    if (!clock_ || half <= clock_->error_ns)
-        clock_ = clock_relation{static_cast<i64>(m.here_ns) - static_cast<i64>(m.sent_ns + half), half};
 }
 
 void sending_side::say(actions& out, const message& m) {
@@ -113,11 +117,11 @@ void sending_side::say(actions& out, const message& m) {
 void sending_side::connect(actions& out, u64 now) {
     ++connection_;
     who_.epoch = ++epoch_;
-    who_.oldest = committed_;
+    who_.oldest = kept_from();
     who_.fresh = new_nonce();
     state_ = state::hello_sent;
     since_ns_ = heard_ns_ = ping_ns_ = now;
-    clock_.reset();
+    clock_.forget();
     out.push_back({action::what::connect, connection_});
     say(out, who_);
 }
@@ -151,7 +155,7 @@ actions sending_side::step(u64 now) {
     send_frames(out);
     if (now >= ping_ns_) {
         say(out, ping{now});
-        ping_ns_ = now + ping_every_ns;
+        ping_ns_ = now + ping_rest_ns(clock_.answers());
     }
     if (end_ && !end_sent_ && committed_ >= *end_) {
         say(out, stream_end{*end_});

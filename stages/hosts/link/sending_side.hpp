@@ -3,7 +3,8 @@
 // locks.
 //
 // A frame is kept from offer() until the far side has said that it is committed there (nothing else proves
-// that it arrived) and the transport is done with its memory. It is sent to each connection anew, from the
+// that it arrived), or, by hello::by_durable, that its sinks have it on disk, and the transport is done with
+// its memory. It is sent to each connection anew, from the
 // WELCOME's `next` on; what is below `committed` there is released unsent. While there is no connection
 // frames are kept, and one is tried for ever. A WELCOME that wants frames below the oldest one here says that
 // the far side has lost frames which this side has released: that is told once, exactly, as a failure.
@@ -13,15 +14,10 @@
 #include <string>
 
 #include "stages/hosts/link/action.hpp"
+#include "stages/hosts/link/clock_relation.hpp"
 #include "stages/hosts/link/token_file.hpp"
 
 namespace carousel::hosts {
-
-/// What is known of the other host's clock: there = here + offset_ns, give or take error_ns.
-struct clock_relation {
-    i64 offset_ns = 0;
-    u64 error_ns = 0;
-};
 
 class sending_side {
 public:
@@ -55,7 +51,7 @@ public:
     /// Why there is no connection; for the log.
     [[nodiscard]] const std::string& trouble() const noexcept { return trouble_; }
     [[nodiscard]] u64 connections() const noexcept { return epoch_ - first_epoch_; }
-    [[nodiscard]] const std::optional<clock_relation>& clock() const noexcept { return clock_; }
+    [[nodiscard]] std::optional<clock_relation> clock(u64 now) const noexcept { return clock_.at(now); }
 
 private:
     enum class state : u8 { apart, hello_sent, proof_sent, up };
@@ -67,10 +63,10 @@ private:
 
     void drop(const std::string& why, u64 now);
     void take(const proof_message& m, u64 now);
-    void take(const welcome& m);
-    void take(const pong& m, u64 now);
+    void take(const welcome& m, u64 now);
     void connect(actions& out, u64 now);
     void send_frames(actions& out);
+    [[nodiscard]] u64 kept_from() const noexcept { return who_.by_durable != 0 ? durable_ : committed_; }
     void say(actions& out, const message& m);
 
     hello who_;
@@ -83,11 +79,12 @@ private:
     u64 since_ns_ = 0, heard_ns_ = 0, ping_ns_ = 0, retry_ns_ = 0;
     u64 rest_ns_ = shortest_rest_ns;  ///< before the next connection is tried
     u64 committed_ = 0, next_ = 0, window_ = 1;
+    u64 durable_ = 0;  ///< by hello::by_durable: what is below may be released
     bool close_ = false, end_sent_ = false, end_known_ = false;
     u32 connection_ = 0, to_close_ = 0;
     actions answers_;
     std::string failure_, trouble_;
-    std::optional<clock_relation> clock_;
+    clock_filter clock_;
 };
 
 }  // namespace carousel::hosts

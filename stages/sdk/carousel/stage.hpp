@@ -73,6 +73,12 @@ public:
     [[nodiscard]] virtual u32 epoch() const = 0;
     /// Which run this is: the same for all its processes and for each supervisor that takes it over.
     [[nodiscard]] virtual std::string run_id() const { return {}; }
+    /// Where this run's rings begin: above 0 where it goes on for one that was lost (`carousel run --first`), or
+    /// where they were made anew in mid-run.
+    [[nodiscard]] virtual u64 first_frame() const { return 0; }
+    /// Every frame below is committed by each sink of this run that counts, and stands in its ledger. Reads
+    /// files; one thread at a time. Throws output_error.
+    [[nodiscard]] virtual u64 delivered_below() { return 0; }
     /// From any thread: the runner asks stage::ready() again.
     virtual void wake() noexcept {}
     [[nodiscard]] virtual u32 in_flight() const = 0;  ///< frames that may be between process() and commit
@@ -89,6 +95,8 @@ struct frame_stamp {
     u64 parameter_number = 0;
     std::span<const std::byte> parameters = {};  ///< of the pipeline's schema; empty: those of the run
     u64 capture_ns = 0;                          ///< as it was recorded; 0: it was not
+    bool captured_here = false;                  ///< capture_ns is of this machine's clock
+    u64 born_ns = 0;  ///< when its source began it, by this machine's clock; 0: when it is begun here
 };
 
 /// One frame on its way through this stage.
@@ -120,6 +128,10 @@ public:
     /// When what it shows happened, as its source has said (set_capture_ns, or a recording): the same in
     /// every stage. 0: it has not said.
     [[nodiscard]] virtual u64 capture_ns() const noexcept { return 0; }
+    /// Whether that is of this machine's clock, or of a recording's.
+    [[nodiscard]] virtual shm::capture_clock capture_clock() const noexcept {
+        return shm::capture_clock::none;
+    }
     /// Small named values that travel with the frame to all stages behind; to be added to in process() of a
     /// stage with an output.
     [[nodiscard]] virtual frame_metadata metadata() noexcept { return {}; }

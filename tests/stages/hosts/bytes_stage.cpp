@@ -2,18 +2,35 @@
 // each frame by a hash of its bytes.
 //   bytes     of each frame [1048576]
 //   light     the source writes the first word alone, the sink looks at nothing: for figures of the link
-//   [false] dies_at   the first four lives of the sink abort in that frame [-1] hands_on  it hands frames on:
-//   no death of it is held against a frame [false] delay_ms  the sink takes so long for each [0]
+//   [false]
+//   dies_at   the first four lives of the sink abort in that frame [-1]
+//   hands_on  it hands frames on: no death of it is held against a frame [false]
+//   delay_ms  the sink takes so long for each [0]
+//   carries   the source gives its frames all that one can carry, and the sink ends its process where
+//   something of that is missing [false]
 #include <chrono>
 #include <cstdlib>
 #include <memory>
+#include <string>
 #include <thread>
+#include <vector>
 
 #include <carousel/hash.hpp>
 #include <carousel/stage.hpp>
+#include "core/clock.hpp"
 #include "device/cpu/pool.hpp"
 
 namespace carousel::test {
+
+struct gain_parameters {
+    static constexpr const char* type = "test.gain";
+    i32 gain;
+    static parameter_schema schema() {
+        return {type,
+                sizeof(gain_parameters),
+                {{.name = "gain", .kind = ring::parameter_kind::integer, .low = 0, .high = 100}}};
+    }
+};
 
 class bytes_stage : public stage {
 public:
@@ -23,7 +40,9 @@ public:
         light_ = with.settings->flag("light", false);
         delay_ms_ = with.settings->integer("delay_ms", 0, 0, 60'000);
         dies_at_ = with.settings->integer("dies_at", -1, -1, 1'000'000);
+        carries_ = with.settings->flag("carries", false);
         description d;
+        if (carries_) d.parameters = gain_parameters::schema();
         d.hands_on = with.settings->flag("hands_on", false);
         if (source_)
             d.outputs = {format()};
@@ -37,6 +56,7 @@ public:
     }
     void process(frame& f) override {
         if (static_cast<i64>(f.sequence()) == dies_at_ && life_ <= 4) std::abort();
+        if (carries_) source_ ? give(f) : look(f);
         if (!source_ && light_) return;
         if (!source_) return hasher_->enqueue(f, "data");
         u64* const out = reinterpret_cast<u64*>(f.output().plane<u8>("data").data());
@@ -53,10 +73,35 @@ public:
     }
 
 private:
+    static std::vector<std::byte> blob(u64 n) { return {n * 131 % 900, std::byte(n & 0xffU)}; }
+    [[nodiscard]] u64 used(u64 n) const { return bytes_ - n % 7 * 8; }
+    void give(frame& f) const {
+        const u64 n = f.sequence();
+        f.metadata().set("number", n);
+        f.metadata().set("words", "frame " + std::to_string(n));
+        f.metadata().set("blob", blob(n));
+        f.output().set_used("data", {used(n)});
+        f.set_capture_ns(now_ns() - 3 * ns_per_ms);
+    }
+    void look(frame& f) const {
+        const u64 n = f.sequence(), now = now_ns();
+        const auto need = [n](bool there, const char* what) {
+            if (!there) throw config_error("frame " + std::to_string(n) + " has lost " + what);
+        };
+        need(f.metadata().get<u64>("number") == n, "a number");
+        need(f.metadata().get<std::string>("words") == "frame " + std::to_string(n), "words");
+        need(f.metadata().get<std::vector<std::byte>>("blob") == blob(n), "bytes");
+        need(f.input().plane<const u8>("data").size() == used(n), "what of its plane is in use");
+        need(f.parameters<gain_parameters>().gain == 7, "its parameters");
+        need(f.capture_clock() == shm::capture_clock::live, "whose clock its capture time is of");
+        // Both hosts are one machine here: the clocks are one, and the relation's error is below a second.
+        need(f.capture_ns() < now && f.capture_ns() + 60 * ns_per_s > now, "its capture time");
+        need(f.born_ns() < now && f.born_ns() + 60 * ns_per_s > now, "when it was begun");
+    }
     [[nodiscard]] frame_format format() const {
         return {"test.bytes", {{.name = "data", .type = element::u8_, .shape = {bytes_}}}, {}};
     }
-    bool source_ = false, light_ = false;
+    bool source_ = false, light_ = false, carries_ = false;
     u64 bytes_ = 0;
     i64 delay_ms_ = 0, dies_at_ = -1;
     u32 life_ = 0;

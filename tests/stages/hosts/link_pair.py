@@ -1,11 +1,13 @@
 """Two runs with a link between them, each with a supervisor of its own: on loopback, or in two network namespaces."""
+import glob
 import json
 import os
+import shutil
 import signal
+import struct
 import subprocess
 import sys
 import tempfile
-import shutil
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "support"))
@@ -70,6 +72,33 @@ class Host:
         self.start()
         return True
 
+    def stop(self, how=signal.SIGSTOP):
+        """Of its supervisor."""
+        if self.process.poll() is None:
+            self.process.send_signal(how)
+
+    def lose(self):
+        """As if the machine had gone: all of its processes at once, its rings and its folder. Its sinks' files are elsewhere."""
+        pids = [s["pid"] for s in self.ps().get("stages") or [] if s.get("pid")]
+        folder = os.path.join(self.pair.folder, "carousel", self.name)
+        delivered = ledger(os.path.join(folder, "ledger-sink.bin"))
+        with open(os.path.join(folder, "run.json"), encoding="utf-8") as f:
+            run = json.load(f)["run_id"]
+        self.process.kill()
+        self.process.wait()
+        for pid in pids:
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+        wait_for("they are gone", lambda: not any(is_alive(pid) for pid in pids))
+        # What it delivered between the look and its end counts, too.
+        delivered.update(ledger(os.path.join(folder, "ledger-sink.bin")))
+        shutil.rmtree(folder)
+        for path in glob.glob(f"/dev/shm/*{run}*"):
+            os.unlink(path)
+        return delivered
+
     def end(self):
         """At once: the first Ctrl-C delivers what is begun, the second one doesn't."""
         for _ in range(2):
@@ -94,18 +123,34 @@ class Host:
             raise AssertionError(f"{self.name} has not ended within {seconds} s:\n{self.text()[-3000:]}") from None
 
 
+def ledger(path):
+    """What a sink has committed: hashes by frames (telemetry/ledger.hpp)."""
+    out = {}
+    try:
+        with open(path, "rb") as f:
+            while len(record := f.read(48)) == 48:
+                sequence, _, _, _, committer, _, value, _, _ = struct.unpack("<QQIIIIQII", record)
+                if sequence and committer:
+                    out[sequence - 1] = value
+    except FileNotFoundError:
+        pass
+    return out
+
+
 class Pair:
+    """`more`: keys of source and sink; `send`, `receive`: of those stages."""
+
     def __init__(self, programs, size=1 << 20, address="127.0.0.1", port=47100, inside_a=(), inside_b=(), options_a=(), delay_ms=0,
-                 light=False, in_flight=4):
+                 more="", send="", receive="", in_flight=4):
         self.carousel = os.path.join(os.path.abspath(programs), "carousel")
         self.folder = tempfile.mkdtemp(prefix="carousel-link-")
         self.environment = {**os.environ, "XDG_RUNTIME_DIR": self.folder}
         self.token = self.make_token("link.token")
-        self.size = size
-        where = {"address": address, "port": port, "token": "link.token", "more": "light = true\n" if light else "", "in_flight": in_flight}
-        self.a = Host(self, "a", (SOURCE + SEND + END).format(name="a", bytes=size, of="source", **where), options_a, inside_a)
-        self.b = Host(self, "b", (RECEIVE + END + SINK).format(name="b", bytes=size, of="receive", delay=delay_ms, format=format_of(size), **where),
-                      inside=inside_b)
+        self.size, self.more = size, more
+        where = {"address": address, "port": port, "token": "link.token", "more": more, "in_flight": in_flight}
+        self.a = Host(self, "a", (SOURCE + SEND + END).format(name="a", bytes=size, of="source", **where) + send, options_a, inside_a)
+        self.b = Host(self, "b", (RECEIVE + END).format(name="b", format=format_of(size), **where) + receive
+                      + SINK.format(of="receive", bytes=size, delay=delay_ms, **where), inside=inside_b)
 
     def make_token(self, name, text=None):
         path = os.path.join(self.folder, name)
@@ -113,10 +158,14 @@ class Pair:
             f.write(text or os.urandom(32).hex())
         return path
 
-    def hash_on_one_host(self, frames):
-        one = Host(self, "one", (SOURCE + SINK).format(name="one", bytes=self.size, of="source", delay=0, more=""), ["--frames", str(frames)]).start()
+    def one_host(self, frames):
+        """The report of a run on one host, whose ledger is kept beside it."""
+        one = Host(self, "one", (SOURCE + SINK).format(name="one", bytes=self.size, of="source", delay=0, more=self.more), ["--frames", str(frames)]).start()
         assert one.wait(120) == 0, one.text()
-        return one.report()["image_hash"]
+        return one.report()
+
+    def hash_on_one_host(self, frames):
+        return self.one_host(frames)["image_hash"]
 
     def end(self):
         for host in (self.a, self.b):
@@ -124,11 +173,41 @@ class Pair:
         shutil.rmtree(self.folder, True)
 
 
+def check_report(host, frames):
+    """Nothing lost, repeated or torn on this host."""
+    r = host.report()
+    for key in ("lost", "repeated", "torn"):
+        assert r[key] == 0, f"{host.name}: {key} = {r[key]}\n{host.text()[-3000:]}"
+    assert r["frames"] == frames, f"{host.name}: {r['frames']} of {frames} frames\n{host.text()[-3000:]}"
+
+
 def check_whole(pair, frames):
-    """Nothing lost, repeated or torn on either side, and the hash of a run on one host."""
+    """Nothing lost, repeated or torn on either side; the hash of what came through."""
     for host in (pair.a, pair.b):
-        r = host.report()
-        for key in ("lost", "repeated", "torn"):
-            assert r[key] == 0, f"{host.name}: {key} = {r[key]}\n{host.text()[-3000:]}"
-        assert r["frames"] == frames, f"{host.name}: {r['frames']} of {frames} frames\n{host.text()[-3000:]}"
+        check_report(host, frames)
     return pair.b.report()["image_hash"]
+
+
+def kill_one(pair, dice, of_a, of_b):
+    """SIGKILL to a stage of either side, or to a supervisor; who it was, if there was one. The links' own stages are hit twice as often."""
+    what = dice.choice([*of_a, *of_b, "send", "receive", "supervisor a", "supervisor b"])
+    if what.startswith("supervisor"):
+        done = (pair.a if what.endswith("a") else pair.b).kill_supervisor()
+    else:
+        done = (pair.b if what in of_b or what == "receive" else pair.a).kill(what)
+    return what if done else None
+
+
+def counted(killed):
+    return f"{len(killed)} kills ({', '.join(f'{w} {killed.count(w)}' for w in sorted(set(killed)))})"
+
+
+def add_sending_words(p):
+    """Options of a campaign that stand for keys of the sending stage."""
+    p.add_argument("--durable", action="store_true", help="frames are kept until the far side's sinks have them")
+    p.add_argument("--compress", default="none")
+
+
+def sending_words(a):
+    """The keys, and the frames under way that they take."""
+    return f'release = "{"durable" if a.durable else "committed"}"\ncompress = "{a.compress}"\n', 16 if a.durable else 4

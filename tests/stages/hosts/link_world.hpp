@@ -148,7 +148,7 @@ struct world {
             frame_message m;
             m.sequence = given;
             m.hash = given * 7;
-            m.bytes = 100;
+            m.bytes = m.packed_bytes = 100;
             a->offer(m);
             ++given;
         }

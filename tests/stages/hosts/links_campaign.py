@@ -1,5 +1,6 @@
 """Frames through two runs in two network namespaces, with kills of stages, links and supervisors on both sides and silences of the link.
-Usage: links_campaign.py FOLDER_OF_PROGRAMS [--size BYTES] [--frames N] [--kills N] [--silences S,S] [--fps F] [--seed N]
+Usage: links_campaign.py FOLDER_OF_PROGRAMS [--size BYTES] [--frames N] [--kills N] [--silences S,S] [--fps F] [--durable]
+       [--compress lz4|zstd] [--seed N]
 It says what it did and ends with 0 when nothing was lost, repeated or torn and the hash is that of a run on one host."""
 import argparse
 import os
@@ -10,19 +11,8 @@ import sys
 import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from link_pair import Pair, check_whole  # noqa: E402
+from link_pair import Pair, add_sending_words, check_whole, counted, kill_one, sending_words  # noqa: E402
 from namespaces import B_ADDRESS, Namespaces  # noqa: E402
-
-
-def kill_one(pair, dice):
-    what = dice.choice(["source", "send", "send", "receive", "receive", "sink", "supervisor a", "supervisor b"])
-    if what == "supervisor a":
-        done = pair.a.kill_supervisor()
-    elif what == "supervisor b":
-        done = pair.b.kill_supervisor()
-    else:
-        done = (pair.a if what in ("source", "send") else pair.b).kill(what)
-    return what if done else None
 
 
 def torment(pair, net, a, dice):
@@ -39,7 +29,7 @@ def torment(pair, net, a, dice):
             assert net.speak()
             print(f"silent for {seconds} s")
         elif len(killed) < a.kills:
-            what = kill_one(pair, dice)
+            what = kill_one(pair, dice, ["source", "send"], ["receive", "sink"])
             if what:
                 killed.append(what)
     return killed
@@ -54,6 +44,7 @@ def main():
     p.add_argument("--silences", type=lambda t: [float(s) for s in t.split(",") if s], default=[0.5, 5.0])
     p.add_argument("--fps", default="60")
     p.add_argument("--pause", type=float, default=0.3)
+    add_sending_words(p)
     p.add_argument("--seed", type=int, default=int(os.environ.get("CAROUSEL_SEED", "1")))
     a = p.parse_args()
     print(f"seed {a.seed} (--seed)")
@@ -61,8 +52,9 @@ def main():
     if a.silences and not net.can_be_silenced():
         print("no silences: nft takes no rules here")
         a.silences = []
+    send, in_flight = sending_words(a)
     pair = Pair(a.programs, a.size, B_ADDRESS, inside_a=net.inside(net.a), inside_b=net.inside(net.b),
-                options_a=["--frames", str(a.frames), "--fps", a.fps])
+                options_a=["--frames", str(a.frames), "--fps", a.fps], in_flight=in_flight, send=send)
     try:
         expected = pair.hash_on_one_host(a.frames)
         pair.b.start()
@@ -72,7 +64,7 @@ def main():
         codes = [pair.a.wait(120), pair.b.wait(60)]
         assert codes == [0, 0], f"exit codes {codes}\n{pair.a.text()[-3000:]}\n{pair.b.text()[-3000:]}"
         assert check_whole(pair, a.frames) == expected, "another hash than on one host"
-        print(f"{a.frames} frames of {a.size} bytes, {len(killed)} kills ({', '.join(f'{w} {killed.count(w)}' for w in sorted(set(killed)))}), "
+        print(f"{a.frames} frames of {a.size} bytes, {counted(killed)}, "
               f"{len(a.silences)} silences, {time.monotonic() - began:.1f} s: lost 0, repeated 0, torn 0, the hash of one host")
         # Of a living sender: until the receiver's next process, or the network, was back. A sender's own death counts in its next life.
         back = sorted(float(s) for s in re.findall(r"is up after ([0-9.]+) s", pair.a.text()))

@@ -17,14 +17,16 @@ std::vector<message> one_of_each() {
     h.parameters = "scene";
     h.fresh.fill(7);
     frame_message f;
-    f.sequence = 5, f.bytes = 100, f.time_s = 0.5;
+    f.sequence = 5, f.bytes = f.packed_bytes = 100, f.time_s = 0.5, f.capture_ns = 77, f.clock = 1;
     f.parameters = {std::byte{1}, std::byte{2}};
+    f.metadata = {std::byte{3}};
+    f.used.planes = 5, f.used.of[0] = {1, 2, 3, 4}, f.used.of[2] = {5, 6, 7, 8};
     return {h,
             proof_message{h.fresh, {}},
-            welcome{"run-b", 3, 5, 4},
+            welcome{"run-b", 3, 2, 5, 4},
             refuse{"no"},
             f,
-            ack{9},
+            ack{9, 8},
             ping{11},
             pong{11, 12},
             stream_end{60},
@@ -177,6 +179,119 @@ TEST_CASE("a silent far side is given up after a second, and tried again") {
     for (const action& x : i.a.step(1001 + dead_after_ns + longest_rest_ns))
         again |= x.kind == action::what::connect;
     CHECK(again);
+}
+
+TEST_CASE("of the answers about the other clock the quickest counts, until drift may have made it worse") {
+    clock_filter f;
+    CHECK_FALSE(f.at(0));
+    const u64 ms = ns_per_ms;
+    f.answered(1000 * ms, 5010 * ms, 1020 * ms);  // 20 ms for both ways, the other clock is 4 s ahead
+    CHECK(f.at(1020 * ms)->offset_ns == static_cast<i64>(4000 * ms) - 1);
+    CHECK(f.at(1020 * ms)->error_ns == 10 * ms + 1);
+    f.answered(1030 * ms, 5050 * ms, 1070 * ms);  // slower: it says less
+    CHECK(f.at(1020 * ms)->error_ns == 10 * ms + 1);
+    f.answered(1100 * ms, 5101 * ms, 1101 * ms);
+    CHECK(f.at(1101 * ms)->error_ns == ms / 2 + 1);
+    CHECK(f.at(1101 * ms)->here_from(5101 * ms) == 1101 * ms - (ms / 2 - 1) + 0);
+    CHECK(f.at(11'101 * ms)->error_ns == ms / 2 + 1 + ms);  // 10 s later
+    f.answered(11'099 * ms, 15'100 * ms, 11'101 * ms);      // 1 ms is better than what is left of the old one
+    CHECK(f.at(11'101 * ms)->error_ns == ms + 1);
+    f.answered(20'000 * ms, 1, 19'000 * ms);  // from the future
+    CHECK(f.answers() == 4);
+}
+
+TEST_CASE("a hello of another version is read as far as its version") {
+    message_bytes bytes = encode(hello_of_test());
+    bytes[1] = std::byte{9};
+    bytes.resize(20);
+    const auto m = decode(bytes);
+    REQUIRE(m);
+    CHECK(std::get<hello>(*m).version == 9);
+}
+
+TEST_CASE("a sender that waits for the disk there keeps frames that are only committed") {
+    const token_file token("a secret that both sides know");
+    receiving_side b = receiver(token);
+    hello who = hello_of_test();
+    who.by_durable = 1;
+    introduced i(b, who, token, 1000);
+    REQUIRE(i.a.up());
+    CHECK(b.wants_durable());
+    for (u64 n = 0; n < 4; ++n) {
+        frame_message m;
+        m.sequence = n, m.bytes = m.packed_bytes = 100;
+        i.a.begin(n);
+        i.a.offer(m);
+    }
+    u32 sent = 0;
+    for (const action& x : i.a.step(1000)) sent += x.kind == action::what::send_frame ? 1 : 0;
+    CHECK(sent == 4);
+    for (u64 n = 0; n < 4; ++n) i.a.frame_sent(1, n);
+    const auto answer = [&] {
+        for (const action& x : b.step(1000))
+            if (x.kind == action::what::send) i.a.received(1, *decode(x.bytes), 1000);
+    };
+    b.committed(3);
+    answer();
+    CHECK_FALSE(i.a.released(0));
+    b.durable(9);  // it can't be more than what is committed
+    answer();
+    CHECK(i.a.released(2));
+    CHECK_FALSE(i.a.released(3));
+
+    // Its ring is lost with what was committed, but its sinks' files are there: it goes on where they end.
+    receiving_side again = receiver(token, "run-a", 3);
+    i.a.closed(1, "gone", 1000);
+    const u64 later = 1000 + longest_rest_ns;
+    again.accepted(2, later);
+    std::vector<u64> frames;
+    for (int k = 0; k < 4; ++k) {
+        for (const action& x : i.a.step(later)) {
+            if (x.kind == action::what::send) again.received(2, *decode(x.bytes), later);
+            if (x.kind == action::what::send_frame) frames.push_back(x.sequence);
+        }
+        for (const action& x : again.step(later))
+            if (x.kind == action::what::send) i.a.received(2, *decode(x.bytes), later);
+        again.sender_is_kept();
+    }
+    CHECK(frames == std::vector<u64>{3});
+
+    // One that begins anew is told where to begin, and nothing is given up.
+    receiving_side fresh = receiver(token, "", 0);
+    i.a.closed(2, "gone", later);
+    const u64 at_last = later + longest_rest_ns;
+    fresh.accepted(3, at_last);
+    for (int k = 0; k < 4; ++k) {
+        for (const action& x : i.a.step(at_last))
+            if (x.kind == action::what::send) fresh.received(3, *decode(x.bytes), at_last);
+        for (const action& x : fresh.step(at_last))
+            if (x.kind == action::what::send) i.a.received(3, *decode(x.bytes), at_last);
+        fresh.sender_is_kept();
+    }
+    CHECK_FALSE(i.a.up());
+    CHECK(i.a.failure().empty());
+    CHECK(i.a.trouble().find("begin it with --first 3") != std::string::npos);
+}
+
+TEST_CASE("a run that goes on for one that was lost is let in, but leaves nothing out") {
+    const token_file token("a secret that both sides know");
+    hello heir = hello_of_test("run-c");
+    heir.begins = 4;
+    const auto meet = [&](receiving_side b) {
+        introduced i(b, heir, token, 1000);
+        return std::pair(i.a.up(), i.a.failure());
+    };
+    CHECK(meet(receiver(token, "run-a", 5)).first);
+    CHECK(meet(receiver(token, "run-a", 4)).first);
+    const auto [up, why] = meet(receiver(token, "run-a", 3));  // frame 3 would be left out
+    CHECK_FALSE(up);
+    CHECK(why.find("begin it with --first 3 to go on there") != std::string::npos);
+
+    receiving_side late = receiver(token, "", 7);  // begun with --first 7, but 0 to 6 are with the sender
+    const introduced i(late, hello_of_test(), token, 1000);
+    CHECK_FALSE(i.a.up());
+    CHECK(i.a.failure().empty());
+    CHECK(i.a.trouble().find("frames 0 to 6 would be left out") != std::string::npos);
 }
 
 TEST_CASE("a token file must be its owner's alone, and hold a secret") {

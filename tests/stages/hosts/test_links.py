@@ -11,35 +11,8 @@ import time
 import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from link_pair import END, RECEIVE, SEND, SINK, SOURCE, Host, Pair, check_whole, format_of, wait_for  # noqa: E402
-
-PROGRAMS = sys.argv[1]
-SEED = int(os.environ.get("CAROUSEL_SEED", "7"))
-PORT = 20000 + os.getpid() % 400 * 65
-
-
-class Case(unittest.TestCase):
-    def pair(self, frames, fps=0, **how):
-        options = ["--frames", str(frames)] + (["--fps", str(fps)] if fps else [])
-        p = Pair(PROGRAMS, how.pop("size", 1 << 18), port=PORT, options_a=options, **how)
-        self.addCleanup(p.end)
-        return p
-
-    def other_sender(self, pair, **how):
-        where = {"address": "127.0.0.1", "port": PORT, "token": "link.token", "more": "", "in_flight": 4, **how}
-        size = where.pop("size", pair.size)
-        text = (SOURCE + SEND + END).format(name="other", bytes=size, of="source", **where)
-        other = Host(pair, "other", text, ["--frames", "20"])
-        self.addCleanup(other.end)
-        return other
-
-    def said(self, host, words, seconds=20):
-        wait_for(f"{host.name} says \"{words}\"", lambda: re.search(words, host.text()), seconds)
-
-    def whole(self, pair, frames):
-        self.assertEqual([pair.a.wait(60), pair.b.wait(30)], [0, 0], pair.a.text() + pair.b.text())
-        self.assertEqual(check_whole(pair, frames), pair.hash_on_one_host(frames))
-
+from link_case import PORT, SEED, Case  # noqa: E402
+from link_pair import END, RECEIVE, SINK, SOURCE, Host, check_whole, format_of, wait_for  # noqa: E402
 
 class Everyday(Case):
     def test_frames_arrive_once_each_whatever_process_of_either_host_is_killed(self):
@@ -65,6 +38,25 @@ class Everyday(Case):
         wait_for("ps says what it waits for", lambda: pair.a.stage("send").get("waits_for") == "another host")
         pair.b.start()
         self.whole(pair, 30)
+
+    def test_a_frame_arrives_with_all_that_it_carried(self):
+        pair = self.pair(40, fps=60, size=4096, more="carries = true\n")
+        with open(pair.a.file, "a", encoding="utf-8") as f:
+            f.write("\n[parameters]\ngain = 7\n")
+        pair.b.start()
+        pair.a.start()
+        self.assertEqual([pair.a.wait(60), pair.b.wait(30)], [0, 0], pair.a.text() + pair.b.text())
+        check_whole(pair, 40)
+        sink = next(s for s in pair.b.report()["stages"] if s["name"] == "sink")
+        self.assertEqual(sink["restarts"], 0, pair.b.text())
+        # From the source of the other host on, and what its clock is known to be here: it is the same one.
+        self.assertGreater(sink["from_capture_ms"]["p50"], 3)
+        self.assertGreater(sink["end_to_end_ms"]["p50"], 0)
+        for host, name in ((pair.a, "send"), (pair.b, "receive")):
+            link = next(s for s in host.report()["stages"] if s["name"] == name)["link"]
+            self.assertLessEqual(abs(link["clock_offset_ms"]), link["clock_error_ms"])
+            self.assertLess(link["clock_error_ms"], 1000)
+            self.assertEqual((link["frames"], link["bytes"], link["bytes_on_the_way"]), (40, 40 * 4096, 40 * 4096))
 
     def test_a_wrong_token_gets_nothing_in_and_ends_nobody(self):
         pair = self.pair(30)
@@ -96,6 +88,19 @@ class Everyday(Case):
 
 
 class Long(Case):
+    def test_frames_that_become_smaller_cross_the_link_compressed(self):
+        for how in ("lz4", "zstd"):
+            pair = self.pair(40, more="light = true\n", send=f'compress = "{how}"\n')
+            pair.b.start()
+            pair.a.start()
+            self.assertEqual([pair.a.wait(60), pair.b.wait(30)], [0, 0], pair.a.text() + pair.b.text())
+            check_whole(pair, 40)
+            for host, name in ((pair.a, "send"), (pair.b, "receive")):
+                link = next(s for s in host.report()["stages"] if s["name"] == name)["link"]
+                self.assertEqual((link["frames"], link["bytes"]), (40, 40 << 18))
+                self.assertLess(link["bytes_on_the_way"], link["bytes"] / 10)
+            pair.end()
+
     def test_a_second_run_does_not_get_into_a_ring_that_has_frames_of_another(self):
         pair = self.pair(120, fps=60)
         pair.b.start()

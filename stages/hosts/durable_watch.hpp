@@ -1,0 +1,40 @@
+#pragma once
+// Looks again and again how far the sinks behind a receiving stage have come, while the sender waits for that
+// (release = "durable"). A thread of its own: files may be slow, and the link's thread must answer in time.
+
+#include <condition_variable>
+#include <functional>
+#include <mutex>
+#include <thread>
+
+#include "core/types.hpp"
+
+namespace carousel::hosts {
+
+class durable_watch {
+public:
+    struct set_up {
+        std::function<bool()> wanted;  ///< does anybody wait?
+        std::function<u64()> below;    ///< all frames below are in the files of all sinks
+        std::function<void(u64)> is_durable;
+        bool sync = false;  ///< sync(2) in between: from then on a loss of power takes nothing of it
+    };
+    explicit durable_watch(set_up s) : set_(std::move(s)), thread_([this] { run(); }) {}
+    ~durable_watch();
+    durable_watch(const durable_watch&) = delete;
+    durable_watch& operator=(const durable_watch&) = delete;
+
+private:
+    void run();
+    void look();
+
+    set_up set_;
+    std::mutex mutex_;
+    std::condition_variable ends_;
+    bool ending_ = false;
+    u64 told_ = 0;
+    bool failed_ = false;
+    std::thread thread_;
+};
+
+}  // namespace carousel::hosts

@@ -1,0 +1,27 @@
+#include "stages/hosts/link_figures.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include "core/errors.hpp"
+#include "run/directory.hpp"
+
+namespace carousel::hosts {
+
+void link_figures::tell(bool up, const std::optional<clock_relation>& clock, u64 now, bool now_or_never) {
+    if (up && !was_up_) ++connections_;
+    was_up_ = up;
+    if (clock) clock_ = clock;
+    if (!now_or_never && now - told_ns_ < ns_per_s) return;
+    told_ns_ = now;
+    nlohmann::json j{{"run", run_},       {"up", up},
+                     {"frames", frames_}, {"connections", connections_},
+                     {"bytes", bytes_},   {"bytes_on_the_way", packed_}};
+    j["clock_offset_ms"] = clock_ ? nlohmann::json(static_cast<f64>(clock_->offset_ns) / 1e6) : nullptr;
+    j["clock_error_ms"] = clock_ ? nlohmann::json(static_cast<f64>(clock_->error_ns) / 1e6) : nullptr;
+    try {
+        run::write_whole_file(path_, j.dump());
+    } catch (const error&) {  // a full disk, say: figures are worth no frame
+    }
+}
+
+}  // namespace carousel::hosts

@@ -1,0 +1,30 @@
+#pragma once
+// What an end of a link tells of itself, for the run's report: a file in the run's folder, figures-STAGE,
+// written whole by the link's thread every second and when it ends. Whoever reads it finds an old text or a
+// new one, never a part.
+
+#include <optional>
+#include <string>
+
+#include "stages/hosts/link/clock_relation.hpp"
+
+namespace carousel::hosts {
+
+class link_figures {
+public:
+    link_figures(std::string path, std::string run) : path_(std::move(path)), run_(std::move(run)) {}
+
+    /// Behind whatever has changed; writes once a second, or `now_or_never`. What can't be written is left.
+    void tell(bool up, const std::optional<clock_relation>& clock, u64 now, bool now_or_never = false);
+    void crossed(u64 bytes, u64 packed_bytes) noexcept {
+        ++frames_, bytes_ += bytes, packed_ += packed_bytes;
+    }
+
+private:
+    std::string path_, run_;
+    u64 frames_ = 0, bytes_ = 0, packed_ = 0, told_ns_ = 0, connections_ = 0;
+    bool was_up_ = false;
+    std::optional<clock_relation> clock_;  ///< the last that was known
+};
+
+}  // namespace carousel::hosts

@@ -1,0 +1,42 @@
+#include "stages/runner/delivered.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "ring/words.hpp"
+#include "telemetry/ledger.hpp"
+
+namespace carousel::stages {
+namespace {
+
+/// An optional sink that has failed: its group waits for nothing any more.
+bool is_left_out(const shm::control_block& c, const shm::stage_block& s) noexcept {
+    for (u32 i = 0; i < std::min(s.inputs, shm::max_inputs); ++i) {
+        if (s.input_link[i] >= shm::max_links || s.input_group[i] >= shm::max_blocking) continue;
+        const u64 raw = ring::load(c.link[s.input_link[i]].group_state[s.input_group[i]]);
+        if (ring::group_word::of(raw).state == ring::group_state::closed) return true;
+    }
+    return false;
+}
+
+bool counts(const shm::control_block& c, const shm::stage_block& s) noexcept {
+    return s.output_link == shm::none && (s.flags & shm::stage_flag::latest) == 0 && !is_left_out(c, s);
+}
+
+}  // namespace
+
+u64 delivered::below() {
+    u64 lowest = ~u64{0};
+    for (u32 k = 0; k < std::min(control_->stages, shm::max_stages); ++k) {
+        const shm::stage_block& s = control_->stage[k];
+        if (!counts(*control_, s)) continue;
+        const std::string name(s.name, ::strnlen(s.name, sizeof s.name));
+        const auto ledger = telemetry::ledger_reader::open(telemetry::ledger_path(directory_, name));
+        if (!ledger) return below_;
+        lowest = std::min(lowest, ledger->first_undelivered(below_));
+    }
+    if (lowest != ~u64{0}) below_ = std::max(below_, lowest);
+    return below_;
+}
+
+}  // namespace carousel::stages

@@ -1,0 +1,87 @@
+"""Links between hosts, by many seeds: all that the tests do in seconds, again and longer.
+
+Usage: hosts_campaign.py FOLDER_OF_PROGRAMS [--seeds 1-4] [--only NAME] [--keep FILE.json]
+Run by name (./tests/run --campaign hosts). With --keep the result stands in FILE.json (and FILE.md) with commit and machine; rounds of
+this commit that stand there already are not run again, so a campaign that was cut off goes on. A round that fails is told with its
+command, whose seed repeats it."""
+import argparse
+import os
+import re
+import subprocess
+import sys
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(HERE, "..", "..", "support"))
+from campaign import about, keep_rounds, kept_rounds  # noqa: E402
+from processes import SKIPPED  # noqa: E402
+
+CASES = {
+    "1,000 frames of 1 MiB, 40 kills, silence": ["links_campaign.py"],
+    "200 frames of 8 MiB, 40 kills, silence": ["links_campaign.py", "--size", "8388608", "--frames", "200", "--fps", "10"],
+    "a minute of silence": ["links_campaign.py", "--frames", "300", "--kills", "10", "--silences", "60", "--fps", "30"],
+    "durable, compressed by lz4, 40 kills": ["links_campaign.py", "--durable", "--compress", "lz4"],
+    "links of two hosts": ["test_links.py", "Long"],
+    "hosts that are lost": ["test_lost_hosts.py", "Everyday"],
+    "hosts that are lost, and full disks": ["test_lost_hosts.py", "Long"],
+    "three hosts": ["test_many_hosts.py", "Everyday"],
+    "two receivers, slow and stopped hosts": ["test_many_hosts.py", "Long"],
+    "networks that come and go": ["test_networks.py"],
+}
+
+
+def one_round(programs, case, seed):
+    script, *words = CASES[case]
+    command = [sys.executable, "-B", os.path.join(HERE, script), programs, *words]
+    began = time.monotonic()
+    try:
+        done = subprocess.run(command, env={**os.environ, "CAROUSEL_SEED": str(seed)}, capture_output=True, text=True, timeout=900, check=False)
+        code, said = done.returncode, done.stdout + done.stderr
+    except subprocess.TimeoutExpired as e:
+        code, said = -1, (e.stdout or b"").decode(errors="replace") + "\nnot within its time"
+    told = re.search(r"^.*lost 0, repeated 0, torn 0.*$", said, re.M)
+    return {"case": case, "seed": seed, "passed": code in (0, SKIPPED), "skipped": code == SKIPPED, "seconds": round(time.monotonic() - began, 1),
+            "told": told[0] if told else "", **({} if code == 0 else {"said": said[-3000:], "command": " ".join(command)})}
+
+
+def keep(path, where, rounds):
+    keep_rounds(path, where, rounds)
+    text = ["# Links between hosts", "",
+            f"Commit {where['commit']}, {where['cores']} cores, {where['kernel']} {where['machine']}; `./tests/run --campaign hosts`.", "",
+            "| what | rounds | seconds | skipped | failed (seeds) |", "|---|---|---|---|---|"]
+    for case in CASES:
+        mine = [r for r in rounds if r["case"] == case]
+        failed = ", ".join(str(r["seed"]) for r in mine if not r["passed"])
+        text.append(f"| {case} | {len(mine)} | {sum(r['seconds'] for r in mine):.0f} | {sum(r['skipped'] for r in mine)} | {failed or 'none'} |")
+    with open(os.path.splitext(path)[0] + ".md", "w", encoding="utf-8") as f:
+        f.write("\n".join(text) + "\n")
+
+
+def main():
+    p = argparse.ArgumentParser()
+    p.add_argument("programs")
+    p.add_argument("--seeds", default="1-4", help="FIRST-LAST, or one")
+    p.add_argument("--only", choices=CASES)
+    p.add_argument("--keep")
+    a = p.parse_args()
+    first, _, last = a.seeds.partition("-")
+    where = about()
+    rounds = kept_rounds(a.keep, where)
+    for seed in range(int(first), int(last or first) + 1):
+        for case in CASES if a.only is None else [a.only]:
+            if any(r["case"] == case and r["seed"] == seed for r in rounds):
+                continue
+            r = one_round(a.programs, case, seed)
+            rounds.append(r)
+            print({k: v for k, v in r.items() if k != "said"}, flush=True)
+            if a.keep:
+                keep(a.keep, where, rounds)
+            if not r["passed"]:
+                print(r["said"], flush=True)
+    bad = [(r["case"], r["seed"]) for r in rounds if not r["passed"]]
+    print("bad:", bad)
+    sys.exit(1 if bad else 0)
+
+
+if __name__ == "__main__":
+    main()

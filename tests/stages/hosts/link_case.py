@@ -1,0 +1,38 @@
+"""What the tests of links have in common. The program's first argument is the folder of programs."""
+import os
+import re
+import sys
+import unittest
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from link_pair import END, SEND, SOURCE, Host, Pair, check_whole, wait_for  # noqa: E402
+
+PROGRAMS = sys.argv[1]
+SEED = int(os.environ.get("CAROUSEL_SEED", "7"))
+PORT = 20000 + os.getpid() % 400 * 65
+
+
+class Case(unittest.TestCase):
+    def pair(self, frames, fps=0, **how):
+        options = ["--frames", str(frames)] + (["--fps", str(fps)] if fps else [])
+        p = Pair(PROGRAMS, how.pop("size", 1 << 18), port=PORT, options_a=options, **how)
+        self.addCleanup(p.end)
+        return p
+
+    def other_sender(self, pair, **how):
+        where = {"address": "127.0.0.1", "port": PORT, "token": "link.token", "more": "", "in_flight": 4, **how}
+        size = where.pop("size", pair.size)
+        text = (SOURCE + SEND + END).format(name="other", bytes=size, of="source", **where)
+        other = Host(pair, "other", text, ["--frames", "20"])
+        self.addCleanup(other.end)
+        return other
+
+    def said(self, host, words, seconds=20):
+        wait_for(f"{host.name} says \"{words}\"", lambda: re.search(words, host.text()), seconds)
+
+    def delivered(self, host, frames):
+        wait_for(f"{frames} frames in the sink of {host.name}", lambda: (host.stage("sink").get("frames") or 0) >= frames)
+
+    def whole(self, pair, frames):
+        self.assertEqual([pair.a.wait(60), pair.b.wait(30)], [0, 0], pair.a.text() + pair.b.text())
+        self.assertEqual(check_whole(pair, frames), pair.hash_on_one_host(frames))
