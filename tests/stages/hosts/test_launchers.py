@@ -106,7 +106,7 @@ echo "ended with $?" >> {world.folder}/step
 """)
         os.chmod(srun, 0o755)
         file = world.write("step.toml", SOURCE.format(bytes=SIZE) + SINK.format(name="sink", of="source", bytes=SIZE, more='host = "b"')
-                           + HOST.format(name="b", address="127.0.0.1", port=20100 + os.getpid() % 300 * 140, launcher="slurm", more='login = "node7"'))
+                           + HOST.format(name="b", address="127.0.0.1", port=20500 + os.getpid() % 80 * 140, launcher="slurm", more='login = "node7"'))
         near = world.near(file, "--frames", "30")
         near.environment["PATH"] = os.path.join(world.folder, "bin") + ":" + os.environ["PATH"]
         self.assertEqual(near.start().wait(60), 0, near.text())

@@ -130,6 +130,7 @@ class Long(Case):
 
     def test_a_port_in_use_is_named(self):
         with socket.socket() as taken:
+            taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)   # connections of other tests may still rest there
             taken.bind(("127.0.0.1", PORT))
             taken.listen()
             pair = self.pair(1)
@@ -139,6 +140,7 @@ class Long(Case):
     def recorded_hello(self, pair):
         """What UCX of a sender says first to UCX of a receiver, before a byte of ours."""
         with socket.socket() as listener, socket.socket() as there:
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             listener.bind(("127.0.0.1", PORT + 64))
             listener.listen()
             listener.settimeout(20)
