@@ -46,7 +46,7 @@ void talk_to_receiver(std::span<const std::byte> rest) {
     u64 now = 1'000'000'000, actions_seen = 0;
     while (rest.size() >= 3) {
         const std::size_t length = std::min<std::size_t>(static_cast<u8>(rest[0]), rest.size() - 3);
-        const u32 connection = static_cast<u32>(rest[1]) % 16;
+        const u32 connection = 1 + static_cast<u32>(rest[1]) % 15;  // 0 is nobody
         now += static_cast<u64>(rest[2]) * 10'000'000;
         if (length == 0) b.accepted(connection, now);
         if (const auto m = decode(rest.subspan(3, length))) {

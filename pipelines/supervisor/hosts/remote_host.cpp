@@ -23,7 +23,7 @@ constexpr u64 offset_lasts_ns = 60 * ns_per_s;
 void clock_offset::take(u64 sent, u64 there, u64 now) noexcept {
     const u64 error = now > sent ? (now - sent) / 2 : 0;
     if (known() && error > error_ns && now < at_ns + offset_lasts_ns) return;
-    ahead_ns = static_cast<i64>(there) - static_cast<i64>(sent + error);
+    ahead_ns = static_cast<i64>(there - (sent + error));
     error_ns = error;
     at_ns = now;
 }

@@ -17,7 +17,7 @@ struct clock_relation {
     i64 offset_ns = 0;
     u64 error_ns = 0;
     [[nodiscard]] u64 here_from(u64 there_ns) const noexcept {
-        return static_cast<u64>(static_cast<i64>(there_ns) - offset_ns);
+        return there_ns - static_cast<u64>(offset_ns);
     }
 };
 
@@ -31,7 +31,8 @@ public:
         ++answers_;
         const u64 half = (now - asked_ns) / 2 + 1;
         if (best_ && half > error_at(now)) return;
-        best_ = clock_relation{static_cast<i64>(there_ns) - static_cast<i64>(asked_ns + half), half};
+        // Both are numbers of a message, of any size: the difference is taken where it can't overflow.
+        best_ = clock_relation{static_cast<i64>(there_ns - (asked_ns + half)), half};
         at_ns_ = now;
     }
     [[nodiscard]] std::optional<clock_relation> at(u64 now) const noexcept {
