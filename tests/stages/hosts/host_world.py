@@ -26,6 +26,8 @@ class Supervisor:
         self.environment = {**os.environ, "XDG_RUNTIME_DIR": self.runtime}
         self.log = os.path.join(world.folder, name + ".log")
         self.report_file = os.path.join(world.folder, name + ".json")
+        # An earlier one of the same name has said things, too: a test that waits for its own one's words must not see those.
+        self.begin = os.path.getsize(self.log) if os.path.exists(self.log) else 0
         self.process = None
 
     def start(self, *more):
@@ -35,8 +37,9 @@ class Supervisor:
         return self
 
     def text(self):
-        with open(self.log, encoding="utf-8", errors="replace") as f:
-            return f.read()
+        with open(self.log, "rb") as f:
+            f.seek(self.begin)
+            return f.read().decode("utf-8", "replace")
 
     def says(self, words, seconds=20):
         import re
@@ -51,6 +54,13 @@ class Supervisor:
             return json.loads(self.command("ps", "--json").stdout or "{}")
         except json.JSONDecodeError:
             return {}
+
+    def has_frames(self, name, near, more_than=3):
+        """Waits until its stage has taken more than so many; if that doesn't come, says what both hosts said."""
+        try:
+            wait_for(f"frames at {self.name}/{name}", lambda: (self.stage(name).get("frames") or 0) > more_than)
+        except AssertionError as e:
+            raise AssertionError(f"{e}\n--- here:\n{near.text()[-2000:]}\n--- {self.name}:\n{self.text()[-2000:]}") from None
 
     def stage(self, name):
         return next((s for s in self.ps().get("stages") or [] if s["name"] == name), {})
