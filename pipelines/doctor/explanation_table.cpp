@@ -20,7 +20,7 @@ constexpr const char* log_kind = "word of a log or report";
 constexpr const char* client_kind = "state of a space's client";
 constexpr const char* space_kind = "word of a space";
 
-constexpr auto table = std::to_array<explanation>({
+constexpr auto explanations = std::to_array<explanation>({
     {exit_kind, "0", "Every frame arrived once and whole.",
      "The run ended by --frames, a stream's end, or Ctrl-C.", "Nothing."},
     {exit_kind, "1", "A required stage failed for good, or a frame was lost, repeated or torn.",
@@ -312,6 +312,6 @@ constexpr auto table = std::to_array<explanation>({
 
 }  // namespace
 
-std::span<const explanation> all_explanations() noexcept { return table; }
+std::span<const explanation> all_explanations() noexcept { return explanations; }
 
 }  // namespace carousel::supervisor

@@ -2,11 +2,10 @@
 
 #include <algorithm>
 
+#include "telemetry/grown.hpp"
+
 namespace carousel::telemetry {
 namespace {
-
-// Counters only grow; one that is smaller than before belongs to something else.
-u64 grown(u64 now, u64 before) noexcept { return now > before ? now - before : 0; }
 
 void rate_stage(const stage_view& now, const stage_view& before, u64 span_ns, u32 seats, stage_rates& out) {
     const f64 span_s = static_cast<f64>(span_ns) / 1e9;

@@ -3,14 +3,10 @@
 #include <utility>
 
 #include <carousel/port.hpp>
+#include "core/clock.hpp"
 #include "stages/sdk/port_seat.hpp"
 
 namespace carousel {
-namespace {
-
-u64 nanoseconds(f64 seconds) { return seconds > 0 ? static_cast<u64>(seconds * 1e9) : 0; }
-
-}  // namespace
 
 u64 port_frame::sequence() const { return seat_->life().job().sequence; }
 f64 port_frame::time_s() const { return seat_->life().job().time_s; }
@@ -49,7 +45,7 @@ bool reader_port::ended() const noexcept { return seat_->ended(); }
 const std::string& reader_port::stage() const noexcept { return seat_->stage(); }
 const ring::frame_format& reader_port::format(std::size_t input) const { return seat_->inputs().at(input); }
 reader_frame* reader_port::next(f64 timeout_s) {
-    return seat_->next(nanoseconds(timeout_s)) ? &frame_ : nullptr;
+    return seat_->next(nanoseconds_of(timeout_s)) ? &frame_ : nullptr;
 }
 reader_frame* reader_port::next_or_throw() {
     if (seat_->next(seat_->patience_ns())) return &frame_;
@@ -65,7 +61,7 @@ bool writer_port::ended() const noexcept { return seat_->ended(); }
 const std::string& writer_port::stage() const noexcept { return seat_->stage(); }
 const ring::frame_format& writer_port::format() const { return seat_->output(); }
 writer_frame writer_port::next(f64 timeout_s) {
-    return writer_frame(seat_->next(nanoseconds(timeout_s)) ? seat_.get() : nullptr);
+    return writer_frame(seat_->next(nanoseconds_of(timeout_s)) ? seat_.get() : nullptr);
 }
 writer_frame writer_port::next() {
     if (seat_->next(seat_->patience_ns())) return writer_frame(seat_.get());

@@ -15,13 +15,13 @@ namespace {
 
 using theme::px;
 
-struct state_text {
+struct state_words {
     std::string text;
     ImU32 color;
 };
 
 // The supervisor's word where there is one: backoff and failed can't be seen in the control block.
-state_text state_of(const model& m, u32 seat) {
+state_words state_of(const model& m, u32 seat) {
     const theme::palette& c = theme::colors();
     const telemetry::seat_view& s = m.snap.seats[seat];
     if (m.phase == run_phase::ended) return {"ended", c.muted};
@@ -284,7 +284,7 @@ private:
         ImGui::TableNextColumn();
         draw_name(m, seat, label);
         ImGui::TableNextColumn();
-        const state_text state = state_of(m, seat);
+        const state_words state = state_of(m, seat);
         ui::text(state.text, state.color);
         ui::mark("stages.state." + label);
         if (said != nullptr && !said->last_exit.empty()) ui::tip("last exit: " + said->last_exit);

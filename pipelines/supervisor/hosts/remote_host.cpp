@@ -14,7 +14,7 @@ namespace carousel::supervisor {
 namespace {
 
 using nlohmann::json;
-constexpr u64 connect_every_ns = 250 * ns_per_ms, ping_every_ns = 500 * ns_per_ms, silence_ns = 5 * ns_per_s;
+constexpr u64 connect_every_ns = 250 * ns_per_ms, ping_every_ns = 500 * ns_per_ms;
 constexpr u64 offset_lasts_ns = 60 * ns_per_s;
 
 }  // namespace

@@ -18,10 +18,14 @@
 #include <string>
 #include <vector>
 
+#include "core/clock.hpp"
 #include "shm/fd_socket.hpp"
 #include "supervisor/hosts/seal.hpp"
 
 namespace carousel::supervisor {
+
+/// Who has said nothing for so long is gone.
+inline constexpr u64 silence_ns = 5 * ns_per_s;
 
 class sealed_stream {
 public:
