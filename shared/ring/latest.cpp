@@ -1,6 +1,7 @@
 #include "ring/latest.hpp"
 
 #include "core/clock.hpp"
+#include "ring/header_check.hpp"
 
 namespace carousel::ring {
 
@@ -54,7 +55,8 @@ slot_ref latest_reader::acquire() noexcept {
         if (!cas(link_.block().group[best.index][group_], raw, lease_)) continue;
         held_ = best;
         next_ = best.sequence + 1;
-        return best;
+        if (is_sealed(link_.header(best.index), control_->parameters.bytes)) return best;
+        (void)release();  // no frame: the supervisor's audit names it
     }
 }
 

@@ -105,7 +105,8 @@ bool link_ref::close_latest(u32 slot, u32 generation) noexcept {
         shm::word& at = link_->group[slot][g];
         const u64 raw = load(at);
         const lease_word w = lease_word::of(raw).seen_at(generation);
-        if (w.state == lease_state::leased) return false;  // pins the slot until released or revoked
+        // pins the slot until released or revoked; a damaged one may be a lease
+        if (w.state == lease_state::leased || w.state == lease_state::damaged) return false;
         if (w.state != lease_state::wait) continue;
         if (!cas(at, raw, lease_word{generation, 0, 0, 0, lease_state::skipped}.pack())) return false;
         if (group_word::of(load(link_->group_state[g])).state == group_state::latest)

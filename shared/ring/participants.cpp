@@ -20,6 +20,8 @@ bool reusable(const shm::control_block& c, u32 entry) noexcept {
     const shm::seat_block& seat = c.seat[std::min(w.seat, shm::max_seats - 1)];
     for (u32 j = seat.first_job; j < std::min(seat.first_job + seat.jobs, shm::max_jobs); ++j)
         if (job_word::of(load(c.job[j])).epoch == w.epoch) return false;
+    for (u32 j = seat.first_job; j < std::min(seat.first_job + seat.jobs, shm::max_jobs); ++j)
+        if (!intact(load(c.job[j]))) return false;  // it may bear it
     return true;
 }
 
@@ -54,6 +56,7 @@ incarnation_id appoint(shm::control_block& c, u32 seat) noexcept {
         const u64 before = load(e.identity);
         if (!reusable(c, k)) continue;
         const u64 raw = load(c.seat[seat].current);
+        if (!intact(raw)) return {};  // whose epoch is not known can't have a next one
         const u32 epoch = next_epoch(seat_word::of(raw).epoch);
         clean(c, k);
         if (!cas(e.identity, before, entry_word{0, epoch, seat, entry_state::starting}.pack())) continue;
@@ -90,7 +93,7 @@ incarnation_id promote(shm::control_block& c, u32 seat, u32 entry) noexcept {
     shm::incarnation& e = c.entry[entry];
     const u64 raw_entry = load(e.identity), raw_seat = load(c.seat[seat].current);
     const entry_word w = entry_word::of(raw_entry);
-    if (w.state != entry_state::standby || w.pid == 0 || w.seat != seat) return {};
+    if (w.state != entry_state::standby || w.pid == 0 || w.seat != seat || !intact(raw_seat)) return {};
     const u32 epoch = next_epoch(seat_word::of(raw_seat).epoch);
     e.live_since_ns.store(now_ns(), std::memory_order_relaxed);
     // a lock forbids a second supervisor
@@ -117,7 +120,7 @@ void doom(shm::control_block& c, u32 entry) noexcept {
         const u64 raw = load(c.entry[entry].identity);
         const entry_word w = entry_word::of(raw);
         if (w.state == entry_state::unused || w.state == entry_state::doomed ||
-            w.state == entry_state::fenced)
+            w.state == entry_state::fenced || w.state == entry_state::damaged)
             return;
         if (cas(c.entry[entry].identity, raw, w.with(entry_state::doomed).pack())) return;
     }
@@ -138,7 +141,9 @@ void mark_fenced(shm::control_block& c, u32 entry) noexcept {
     for (;;) {
         const u64 raw = load(c.entry[entry].identity);
         const entry_word w = entry_word::of(raw);
-        if (w.state == entry_state::unused || w.state == entry_state::fenced) return;
+        if (w.state == entry_state::unused || w.state == entry_state::fenced ||
+            w.state == entry_state::damaged)
+            return;
         if (cas(c.entry[entry].identity, raw, w.with(entry_state::fenced).pack())) return;
     }
 }

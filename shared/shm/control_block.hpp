@@ -20,12 +20,13 @@
 
 #include "core/types.hpp"
 #include "shm/frame_header.hpp"
+#include "shm/number_word.hpp"
 #include "shm/parameter_bytes.hpp"
 
 namespace carousel::shm {
 
 inline constexpr u64 control_magic = 0x4c45'5355'4f52'4143ULL;  // "CAROUSEL"
-inline constexpr u32 control_version = 9;
+inline constexpr u32 control_version = 10;
 
 inline constexpr u32 max_stages = 32;
 inline constexpr u32 max_seats = 64;  ///< instances of all stages
@@ -62,7 +63,7 @@ struct link_block {
     u32 memory_ready;
     std::byte ipc_handle[64];  ///< memory kind ipc: cudaIpcMemHandle_t
 
-    alignas(64) word tail;            ///< T: every position below it is done in all blocking groups
+    alignas(64) tail_word tail;       ///< T: every position below it is done in all blocking groups
     word group_state[max_groups];     ///< ring/words.hpp: group_state_word
     word lease_since_ns[max_groups];  ///< latest groups: when the member's present lease began
     word skipped[max_groups];         ///< frames that passed a group by (latest, or a closed one)
@@ -77,8 +78,9 @@ struct link_block {
 enum class asset_state : u64 {
     empty = 0,
     loading = 1,
-    ready = 2
-};  ///< low 4 bits; epoch above, seat above that
+    ready = 2,
+    damaged = 15
+};  ///< ring/words.hpp: asset_word
 struct asset_block {
     char name[48];
     u64 bytes;
@@ -151,7 +153,7 @@ struct job_block {
     u32 reserved;
     word process_since_ns;  ///< 0 outside process(); set to 0 before OPEN
     word submitted_since_ns;
-    word sequence;  ///< of the frame it works on; for display and for the supervisor's account
+    sequence_word sequence;  ///< of the frame it works on; for display and for the supervisor's account
 };
 
 /// One process that sits, sat or will sit on a seat. Never overwritten while a word bears its epoch.
@@ -160,7 +162,7 @@ struct alignas(64) incarnation {
     word start_time;  ///< /proc/PID/stat field 22: with the pid it names the process for good
     word heartbeat_ns;
     word commits;           ///< frames it committed, void ones not counted
-    word end_acknowledged;  ///< 1: has seen STOPPING with no lease begun
+    word end_acknowledged;  ///< acknowledged_mark: has seen STOPPING with no lease begun
     word exit_note;         ///< why it ends, as far as it could say: exit code | 0x100 * signal | 1 << 32
     word events_published;  ///< 1: event handles are complete
     word live_since_ns;     ///< a standby: since when it could take over
@@ -183,6 +185,9 @@ struct alignas(64) incarnation {
     word work_ns;  ///< what one frame takes on the device, as measured lately; 0: not measured yet
     word depth;    ///< telemetry/depth.hpp
 };
+
+/// More than one bit, so that one flipped bit is no answer.
+inline constexpr u64 acknowledged_mark = 0xE11D;
 
 /// Whether a process could write to what belongs to others, or to another frame.
 namespace input_guard {
@@ -219,7 +224,7 @@ struct parameter_set {
 struct parameter_box {
     u32 bytes;  ///< of a set; 0: the pipeline has no parameters
     u32 reserved;
-    alignas(64) word state;  ///< {sets:24, horizon:40}
+    alignas(64) word state;  ///< {parity:1, sets:23, horizon:40}
     parameter_set set[max_parameter_sets];
 };
 
@@ -244,7 +249,7 @@ struct control_block {
     u64 first_sequence;  ///< where this block's words begin (> 0 after a fresh start in mid-run)
 
     /// END: first sequence that will not exist; ring/words.hpp: end_unknown, end_stopping
-    alignas(64) word end;
+    alignas(64) end_word end;
     word stop_asked;  ///< 1: the run was asked to end early
     word supervisor;  ///< low half: pid of the supervisor; high half: 1 + exit code once it is over
                       ///< (telemetry/run_life.hpp)

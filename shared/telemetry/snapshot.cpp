@@ -15,6 +15,10 @@ namespace {
 using ring::load;
 
 u64 relaxed(const shm::word& w) noexcept { return w.load(std::memory_order_relaxed); }
+template <u64 Damaged>
+u64 relaxed(const shm::number_word<Damaged>& w) noexcept {
+    return w.load(std::memory_order_relaxed);
+}
 
 template <std::size_t N>
 void copy_name(const char (&from)[N], std::string& to) {
@@ -62,7 +66,7 @@ void read_seat(const shm::control_block& c, u32 index, seat_view& out, std::vect
     out.stage = index_below(b.stage, std::min(c.stages, shm::max_stages));
     out.instance = b.instance;
     out.held = load(b.held) != 0;
-    const ring::seat_word w = ring::seat_word::of(load(b.current));
+    const ring::seat_word w = ring::seat_word::of(load(b.current));  // a damaged one names nobody
     out.epoch = w.epoch;
     out.turn = ring::epochs_between(b.first_epoch, w.epoch);
     out.entry = index_below(w.entry, shm::max_incarnations);
@@ -243,6 +247,8 @@ const char* name_of(ring::entry_state s) noexcept {
             return "dying";
         case ring::entry_state::fenced:
             return "dead";
+        case ring::entry_state::damaged:
+            return "unreadable";
     }
     return "?";
 }
@@ -274,6 +280,7 @@ void read_snapshot(const shm::control_block& c, snapshot& out) {
     out.height = c.height;
     out.fps = c.fps;
     out.end = load(c.end);
+    if (out.end == shm::no_number) out.end = ring::end_unknown;  // damaged, for a moment
     out.first_sequence = c.first_sequence;
     out.supervisor_heartbeat_ns = relaxed(c.supervisor_heartbeat_ns);
     out.supervisor_pid = static_cast<u32>(relaxed(c.supervisor));

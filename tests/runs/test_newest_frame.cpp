@@ -8,6 +8,7 @@
 
 #include "core/errors.hpp"
 #include "device/cpu/memfd.hpp"
+#include "ring/header_check.hpp"
 #include "ring/metadata.hpp"
 #include "ring/recovery.hpp"
 #include "run/newest_frame.hpp"
@@ -157,7 +158,11 @@ TEST_CASE("a frame that was given up is no picture: it is counted, and its memor
     small_ring of;
     looker look(of);
     REQUIRE(of.r.pass(0));
-    for (u32 k = 0; k < of.block().link[0].slots; ++k) of.block().frames[0].header[k].void_stage = 0;
+    for (u32 k = 0; k < of.block().link[0].slots; ++k) {
+        shm::frame_header& h = of.block().frames[0].header[k];
+        h.void_stage = 0;
+        ring::seal(h, of.block().parameters.bytes);
+    }
     look.value = 77;
     CHECK_FALSE(look.take());
     CHECK(look.newest.losses().voids == 1);

@@ -77,7 +77,8 @@ engine::engine(const run_setup& setup, std::string run_id, std::string helpers, 
         memory_.make(plan_memory(setup), helpers_);
         make_block(0, setup.end);
     }
-    set_end(how == beginning::adopt ? ring::load(segment_->block().end) : setup.end);
+    const u64 found_end = ring::load(segment_->block().end);  // a damaged one is held against the plan's
+    set_end(how == beginning::adopt && found_end != shm::no_number ? found_end : setup.end);
     listener_ = shm::listen_at(run::control_socket(setup.directory));
     signals_ = watch_signals();
     timer_ = make_timer();

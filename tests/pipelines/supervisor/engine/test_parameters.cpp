@@ -50,7 +50,7 @@ struct lamp_run {
     }
     f64 level_of(u64 frame) {
         return ring::parameter_schema::element_of(*plan.schema.find("level"),
-                                                  ring::parameters_for(c->parameters, frame).value);
+                                                  ring::parameters_for(c->parameters, frame)->value);
     }
 };
 
