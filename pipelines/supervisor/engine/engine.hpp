@@ -39,6 +39,7 @@
 #include "supervisor/engine/stall_watch.hpp"
 #include "supervisor/engine/web_page.hpp"
 #include "supervisor/engine/word_audit.hpp"
+#include "supervisor/engine/word_mends.hpp"
 #include "supervisor/hosts/other_hosts.hpp"
 #include "supervisor/mps/mps_domain.hpp"
 #include "supervisor/processes/adoption.hpp"
@@ -134,7 +135,10 @@ private:
     [[nodiscard]] bool all_delivered() const noexcept;
     [[nodiscard]] ring::known_run what_is_known() const;
     [[nodiscard]] std::vector<ring::finding> look_at_block(bool words) const;
+    [[nodiscard]] std::vector<ring::finding> look_beside_parity(bool words) const;
     void watch_damage(u64 now);
+    // word_mends.cpp
+    [[nodiscard]] bool mend_words();
     [[nodiscard]] bool audit_words(u64 now);
     void watch_stall(u64 now);
     [[nodiscard]] bool failed_by_damage();
@@ -197,6 +201,7 @@ private:
     kept_figures figures_;
     stall_watch stall_;
     word_audit audit_;
+    std::vector<waiting_mend> waiting_mends_;  ///< words that are damaged by a bit, as seen at the last look
     u64 audited_deaths_ = 0;  ///< seats_->account.deaths when the words were last held against the rules
     damage_account mends_;
     u64 deaths_then_ = 0;  ///< when this block was made

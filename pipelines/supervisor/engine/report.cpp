@@ -258,6 +258,7 @@ json make_report(const report_input& in) {
            {"taken_over", in.outcome.taken_over},
            {"stalls", in.outcome.mends.stalls},
            {"damaged", in.outcome.mends.damaged},
+           {"words_mended", in.outcome.mends.words},
            {"frames_beyond_end", in.outcome.mends.beyond_end},
            {"mps", !s.has_mps() ? json()
                                 : json{{"domain_faults", in.deaths->domain_faults},

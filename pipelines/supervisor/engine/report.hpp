@@ -23,6 +23,7 @@ struct mend_record {
 };
 struct damage_account {
     u64 stalls = 0, damaged = 0;
+    u64 words = 0;       ///< that were wrong by one bit and are mended, with nothing made anew
     u64 beyond_end = 0;  ///< frames that a sink had delivered beyond the end, taken out of the account
     std::vector<mend_record> last;  ///< the first hundred
 };
