@@ -215,6 +215,8 @@ bool chaos_run::act(subject& s, const step& what) {
         std::erase_if(victims, [this](const victim& v) { return guarded_.count(v.label) == 0; });
     if (needs_output(what.kind))
         std::erase_if(victims, [this](const victim& v) { return gapped_.count(v.label) == 0; });
+    if (what.kind == fault::scribble_control)
+        std::erase_if(victims, [](const victim& v) { return !v.closed; });
     if (victims.empty()) return false;
     if (what.kind != fault::all) {
         // Waited for, so that a seed hits the same seats each time; but a seat that is down for good, or that

@@ -98,7 +98,7 @@ std::vector<victim> seats_of(const run::ps_answer& ps) {
         out.push_back({several ? fmt::format("{}.{}", name, s.instance.value_or(0)) : name, pid,
                        static_cast<u32>(stages.size() - 1), pid > 0 && s.state == "running",
                        s.device.value_or("").starts_with("cuda"), s.inputs_guarded.value_or(false),
-                       s.output_guarded.value_or(false)});
+                       s.output_guarded.value_or(false), s.block_guard.value_or("none") != "none"});
     }
     return out;
 }

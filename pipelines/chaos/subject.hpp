@@ -55,6 +55,7 @@ struct victim {
     // as far as its process has said
     bool guarded = false;  ///< it has inputs, and can't write to them
     bool gapped = false;   ///< it has an output, and can't write beyond a slot of it
+    bool closed = false;   ///< it can't write to all of the control block
 };
 /// All of them, in the order of the file: always as many.
 [[nodiscard]] std::vector<victim> seats_of(const run::ps_answer& ps);

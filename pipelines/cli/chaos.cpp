@@ -24,7 +24,8 @@ Examples:
   carousel chaos pipelines/demo.toml --faults kill,supervisor --seed 7 --log faults.jsonl
 
 Faults: kill, term, stop: signals from outside; all: SIGKILL to every stage at once; abort, exit, hang, gpu-fault,
-scribble-input (a write to its input), overrun-output (one beyond its output slot): a stage does it by itself in the middle of a frame;
+scribble-input (a write to its input), overrun-output (one beyond its output slot), scribble-control (one into the control block): a stage does it by itself
+in the middle of a frame;
 supervisor: SIGKILL, and the same command takes the run over. The same seed gives the same faults in the same order; when they fall depends on the machine. Exit code 0: lost = repeated = torn = dead letters = 0, the image_hash
 of an undisturbed run (where no sink gives hashes: as many frames), no process died that was not hit, every run taken over, nothing left behind; 1: not so; 130: interrupted.)";
 

@@ -226,6 +226,10 @@ constexpr auto explanations = std::to_array<explanation>({
      "The stage wrote beyond the slot that it fills, into the gap behind it, because it was asked to.",
      "`carousel inject` or `carousel chaos`.",
      "Nothing: the write faults its stage alone, and its successor makes the frame."},
+    {fault_kind, "scribble-control",
+     "The stage wrote into the control block, past the ring's functions, because it was asked to.",
+     "`carousel inject` or `carousel chaos`.",
+     "Nothing: the write faults its stage alone, and no word of the run is changed."},
 
     {limit_kind, "stage", "One stage is busy all the time, and the others wait for it.",
      "`carousel ps` and the viewer name it.", "More instances of it, a smaller size, or less work."},

@@ -7,6 +7,7 @@ namespace carousel::ring {
 
 latest_reader::latest_reader(shm::control_block& c, u32 link, u32 entry, u64 from) noexcept
     : control_(&c), link_(c, link), next_(from) {
+    const shm::block_open open;
     for (u32 g = shm::max_blocking; g < shm::max_groups; ++g) {
         shm::word& at = link_.block().group_state[g];
         const u64 raw = load(at);
@@ -24,6 +25,7 @@ latest_reader::latest_reader(shm::control_block& c, u32 link, u32 entry, u64 fro
 
 latest_reader::~latest_reader() {
     if (!joined()) return;
+    const shm::block_open open;
     if (held_) (void)release();
     const group_word w = group_word::of(mine_);
     cas(link_.block().group_state[group_], mine_, group_word{0, w.joins, group_state::absent}.pack());
@@ -31,6 +33,7 @@ latest_reader::~latest_reader() {
 
 slot_ref latest_reader::acquire() noexcept {
     if (!joined() || held_) return {};
+    const shm::block_open open;
     for (;;) {
         slot_ref best;
         for (u32 k = 0; k < link_.slots(); ++k) {
@@ -62,6 +65,7 @@ slot_ref latest_reader::acquire() noexcept {
 
 bool latest_reader::release() noexcept {
     if (!held_) return false;
+    const shm::block_open open;
     const lease_word w = lease_word::of(lease_);
     const bool whole = cas(link_.block().group[held_.index][group_], lease_,
                            lease_word{w.generation, w.job, w.version, 0, lease_state::done}.pack());
@@ -71,6 +75,7 @@ bool latest_reader::release() noexcept {
 }
 
 bool revoke_stale_leases(shm::control_block& c, u32 link, u64 now) noexcept {
+    const shm::block_open open;
     link_ref l(c, link);
     bool any = false;
     for (u32 g = shm::max_blocking; g < shm::max_groups; ++g) {

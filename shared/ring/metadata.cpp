@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "shm/block_guard.hpp"
+
 namespace carousel::ring {
 namespace {
 
@@ -185,6 +187,7 @@ metadata_change set_metadata(std::span<std::byte> room, u32& bytes, std::string_
     const entry_place old = find(room.first(used), key);
     const u32 kept = old.bytes != 0 ? used - old.bytes : old.at;
     if (kept + head + key.size() + from.size() > room.size()) return metadata_change::no_room;
+    const shm::block_open open;  // `room` may be a header's
     if (old.bytes != 0)
         std::memmove(room.data() + old.at, room.data() + old.at + old.bytes, used - old.at - old.bytes);
     std::byte* const to = room.data() + kept;
@@ -202,12 +205,14 @@ bool erase_metadata(std::span<std::byte> room, u32& bytes, std::string_view key)
     const u32 used = std::min<u32>(bytes, static_cast<u32>(room.size()));
     const entry_place old = find(room.first(used), key);
     if (old.bytes == 0) return false;
+    const shm::block_open open;
     std::memmove(room.data() + old.at, room.data() + old.at + old.bytes, used - old.at - old.bytes);
     bytes = used - old.bytes;
     return true;
 }
 
 u32 merge_metadata(std::span<std::byte> room, u32& bytes, std::span<const std::byte> more) noexcept {
+    const shm::block_open open;
     const u32 used = std::min<u32>(bytes, static_cast<u32>(room.size()));
     if (used == 0) {  // the common case: all of it at once
         const u32 whole = whole_bytes(more);

@@ -35,6 +35,7 @@ const shm::parameter_set* parameters_for(shm::parameter_box& box, u64 sequence) 
 #ifdef CAROUSEL_BUG_HORIZON_STAYS
         break;  // seeded bug: a number is given its set without a word
 #else
+        const shm::block_open open;
         if (cas(box.state, raw, parameter_state{s.sets, sequence + 1}.pack()))
             crash_here(crash_point::parameters_chosen);
 #endif

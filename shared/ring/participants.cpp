@@ -116,6 +116,7 @@ bool withdraw(shm::control_block& c, u32 entry) noexcept {
 }
 
 void doom(shm::control_block& c, u32 entry) noexcept {
+    const shm::block_open open;
     for (;;) {
         const u64 raw = load(c.entry[entry].identity);
         const entry_word w = entry_word::of(raw);
@@ -153,6 +154,7 @@ claim_result claim_as(shm::control_block& c, const incarnation_id& who, entry_st
                       const shm::process_id& as) noexcept {
     CAROUSEL_ASSERT(who.entry < shm::max_incarnations);
     shm::incarnation& e = c.entry[who.entry];
+    const shm::block_open open;
     const entry_word expected{0, who.epoch, who.seat, state};
     const entry_word mine{static_cast<u32>(as.pid), who.epoch, who.seat, state};
     if (!cas(e.identity, expected.pack(), mine.pack())) return claim_result::withdrawn;
@@ -180,6 +182,7 @@ u32 promoted_epoch(const shm::control_block& c, const incarnation_id& who) noexc
 }
 
 bool go_live(shm::control_block& c, const incarnation_id& who, i32 pid) noexcept {
+    const shm::block_open open;
     shm::incarnation& e = c.entry[who.entry];
     e.live_since_ns.store(now_ns(), std::memory_order_release);
     const entry_word mine{static_cast<u32>(pid), who.epoch, who.seat, entry_state::starting};
@@ -187,12 +190,14 @@ bool go_live(shm::control_block& c, const incarnation_id& who, i32 pid) noexcept
 }
 
 bool begin_loading(shm::control_block& c, u32 asset, const incarnation_id& who) noexcept {
+    const shm::block_open open;
     const u64 raw = load(c.asset[asset].state);
     return asset_word::of(raw).state == shm::asset_state::empty &&
            cas(c.asset[asset].state, raw, asset_word{shm::asset_state::loading, who.epoch, who.seat}.pack());
 }
 
 bool finish_loading(shm::control_block& c, u32 asset, const incarnation_id& who) noexcept {
+    const shm::block_open open;
     return cas(c.asset[asset].state, asset_word{shm::asset_state::loading, who.epoch, who.seat}.pack(),
                asset_word{shm::asset_state::ready, who.epoch, who.seat}.pack());
 }

@@ -31,6 +31,7 @@ void claim_end(shm::control_block& c, u32 source, u64 sequence, u32 job, u64 ver
     for (u64 there = load(q.ended); there != mine; there = load(q.ended)) {
         const end_claim other = end_claim::of(there);
         if (there != no_claim && other.sequence < sequence && stands(c, q, other)) return;
+        const shm::block_open open;
         if (!cas(q.ended, there, mine)) continue;
         crash_here(crash_point::end_claimed);
         return;

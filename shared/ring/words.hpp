@@ -32,6 +32,7 @@
 #include <atomic>
 
 #include "core/types.hpp"
+#include "shm/block_guard.hpp"
 #include "shm/control_block.hpp"
 
 namespace carousel::ring {

@@ -45,6 +45,7 @@ void worker::take_attempts(job& j, const lease_word& w) noexcept {
 }
 
 outcome worker::begin(job& out, u32 in_flight) noexcept {
+    const shm::block_open open;
     for (;;) {
         job j;
         if (const outcome o = choose(j, in_flight); o != outcome::ok) return o;
@@ -113,6 +114,7 @@ outcome worker::look_at_end(u64 end) noexcept {
     if (end == shm::no_number) return outcome::empty;  // damaged: nothing begins until it is mended
     if (end == end_stopping) {
         // No lease is under way in this thread: END may be computed from the words.
+        const shm::block_open open;
         control_->entry[entry_].end_acknowledged.store(shm::acknowledged_mark, std::memory_order_release);
         return outcome::stopping;
     }
@@ -265,10 +267,12 @@ outcome worker::fill(job& j) noexcept {
 }
 
 void worker::start_clock(const job& j) noexcept {
+    const shm::block_open open;
     control_->job_info[j.index].process_since_ns.store(now_ns(), std::memory_order_release);
 }
 
 bool worker::submit(job& j) noexcept {
+    const shm::block_open words;
     j.submitted_ns = now_ns();
     if (output_) {
         shm::frame_header& h = output_->header_to_write(j.output.index);
@@ -285,6 +289,7 @@ bool worker::submit(job& j) noexcept {
 }
 
 bool worker::commit(job& j) noexcept {
+    const shm::block_open open;
     const job_word submitted{j.version, epoch_, job_state::submitted};
 #ifdef CAROUSEL_BUG_COMMIT_UNCHECKED
     // Seeded bug: a revoked owner commits all the same.
@@ -307,6 +312,7 @@ bool worker::commit(job& j) noexcept {
 }
 
 bool worker::complete(job& j) noexcept {
+    const shm::block_open open;
     if (output_) {
         output_->block().committed_ns[j.output.index].store(now_ns(), std::memory_order_relaxed);
         (void)await_mended(output_->block().slot[j.output.index]);
@@ -349,6 +355,7 @@ outcome worker::end_stream(const job& j) noexcept {
 
 // The job word last, as in complete(): behind an IDLE nothing is tagged with the old version.
 bool worker::give_back(const job& j) noexcept {
+    const shm::block_open words;
     cas_mended(output_->block().slot[j.output.index], j.output.word.pack(), j.output.word.freed().pack());
     const lease_word w = lease_word::of(j.number_lease);
     cas_mended(control_->source[stage_->source].number[j.number], j.number_lease,

@@ -10,6 +10,7 @@
 #include "core/crash_point.hpp"
 #include "core/errors.hpp"
 #include "ring/metadata.hpp"
+#include "ring/own_pages.hpp"
 
 namespace carousel::run {
 namespace {
@@ -29,6 +30,7 @@ newest_frame::newest_frame(shm::control_block& c, lent_ring from, device::contex
       memory_(on.map(from_.memory, device::access::read)),
       torn_(on.allocate_host(sizeof(u32))),
       event_(on.make_event(&event_word_)) {
+    shm::open_pages(c, ring::pages_of_reader(c, from_.link).pages());
     join();
 }
 

@@ -10,9 +10,14 @@
 // for their fields and ring/ for the legal transitions. Every index and size that is read from here is
 // checked before it is used: a broken process may have written anything.
 //
-// Behind the words, on pages of their own, lies a frame segment for each ring: the headers of its slots
-// (frame_header.hpp). A process maps all of them for reading and the one of its own output for writing
-// (segment.hpp): a stray write into another stage's headers faults its writer.
+// Rights are a page's, so what different processes write lies on different pages (`own_page`): what the
+// supervisor alone writes apart from the words of each stage, seat, ring, source, asset and life. A stage
+// maps the block for reading and opens the pages that the protocol's steps of its seat write
+// (ring/own_pages.hpp): a stray write elsewhere faults its writer. The job words of all seats share a page,
+// since consumers commit for their producers.
+//
+// Behind the words lies a frame segment for each ring: the headers of its slots (frame_header.hpp), opened by
+// its producer alone.
 
 #include <atomic>
 #include <cstddef>
@@ -45,6 +50,8 @@ inline constexpr u32 latency_buckets = 256;
 inline constexpr u32 max_parameter_sets = 64;  ///< a power of two above max_window
 inline constexpr u32 none = ~0U;               ///< "no such index"
 
+inline constexpr u64 own_page = frame_page;  ///< what begins here is written by others than what is before
+
 /// A futex that processes sleep on, see doorbell.hpp. Bit 0: somebody sleeps; the rest counts rings.
 struct alignas(64) doorbell_word {
     std::atomic<u32> value;
@@ -63,10 +70,10 @@ struct link_block {
     u32 memory_ready;
     std::byte ipc_handle[64];  ///< memory kind ipc: cudaIpcMemHandle_t
 
-    alignas(64) tail_word tail;       ///< T: every position below it is done in all blocking groups
-    word group_state[max_groups];     ///< ring/words.hpp: group_state_word
-    word lease_since_ns[max_groups];  ///< latest groups: when the member's present lease began
-    word skipped[max_groups];         ///< frames that passed a group by (latest, or a closed one)
+    alignas(own_page) tail_word tail;  ///< T: every position below it is done in all blocking groups
+    word group_state[max_groups];      ///< ring/words.hpp: group_state_word
+    word lease_since_ns[max_groups];   ///< latest groups: when the member's present lease began
+    word skipped[max_groups];          ///< frames that passed a group by (latest, or a closed one)
     alignas(64) word slot[max_slots];
     alignas(64) word group[max_slots][max_groups];
     word event_tag[max_slots];  ///< CPU events: tag of the job whose work is complete
@@ -86,8 +93,8 @@ struct asset_block {
     u64 bytes;
     u32 maker_stage;
     u32 memory;  ///< device::memory_kind
-    word state;
     std::byte ipc_handle[64];
+    alignas(own_page) word state;
 };
 
 /// Counters of a stage, summed over its instances and lives. Relaxed adds; read by anyone at any time.
@@ -124,11 +131,11 @@ struct stage_block {
     u32 first_seat, seats;  ///< instances
     u32 in_flight;
     u32 max_attempts;
-    u32 flags;               ///< stage_flag
-    u64 frame_timeout_ns;    ///< how long one frame may be in process(), on the device, in finish(); 0: for
-                             ///< ever
-    doorbell_word doorbell;  ///< rung after every change that this stage may wait for
-    stage_counters counters;
+    u32 flags;             ///< stage_flag
+    u64 frame_timeout_ns;  ///< how long one frame may be in process(), on the device, in finish(); 0: for
+                           ///< ever
+    alignas(own_page) doorbell_word doorbell;  ///< rung after every change that this stage may wait for
+    alignas(own_page) stage_counters counters;
 };
 namespace stage_flag {
 inline constexpr u32 owner_commits = 1;  ///< does host work behind the event: never helped
@@ -140,12 +147,12 @@ inline constexpr u32 ends = 8;  ///< a source that may end its stream: ring/stre
 /// A place for one incarnation of an instance. Successive processes sit on it, one epoch each.
 struct seat_block {
     u32 stage, instance;
-    u32 first_job, jobs;       ///< job words of this seat
-    u32 first_epoch;           ///< before the first holder: which of them sits is counted from here
-    alignas(64) word current;  ///< ring/words.hpp: seat_word {epoch, entry}
-    word held;                 ///< 1: stopped by the user, no deadline runs
-    word fault;                ///< injected_fault.hpp: asked for by the user; 0 none
-    doorbell_word bell;        ///< rung when `current` changes: a standby sleeps on it
+    u32 first_job, jobs;           ///< job words of this seat
+    u32 first_epoch;               ///< before the first holder: which of them sits is counted from here
+    alignas(64) word current;      ///< ring/words.hpp: seat_word {epoch, entry}
+    word held;                     ///< 1: stopped by the user, no deadline runs
+    alignas(own_page) word fault;  ///< injected_fault.hpp: asked for by the user; 0 none
+    doorbell_word bell;            ///< rung when `current` changes: a standby sleeps on it
 };
 
 struct job_block {
@@ -157,7 +164,7 @@ struct job_block {
 };
 
 /// One process that sits, sat or will sit on a seat. Never overwritten while a word bears its epoch.
-struct alignas(64) incarnation {
+struct alignas(own_page) incarnation {
     word identity;    ///< ring/words.hpp: entry_word {state, seat, epoch, pid}
     word start_time;  ///< /proc/PID/stat field 22: with the pid it names the process for good
     word heartbeat_ns;
@@ -169,7 +176,7 @@ struct alignas(64) incarnation {
     word cpu_ns;
     word first_commit_ns;  ///< when this life committed its first frame; 0: not yet
     u32 device;            ///< device::device_kind
-    u32 guard;             ///< input_guard, once its rings are mapped; written by the process alone
+    u32 guard;             ///< memory_guard, once its rings are mapped; written by the process alone
     word stray;            ///< where a write of its own that faulted was to go, ring/stray.hpp; 0: unknown
     // What the process does now: CLOCK_MONOTONIC ns since when, 0: it doesn't. Written by the process alone,
     // plain stores; a word of a dead process keeps its last value and nobody looks at it any more.
@@ -189,12 +196,14 @@ struct alignas(64) incarnation {
 /// More than one bit, so that one flipped bit is no answer.
 inline constexpr u64 acknowledged_mark = 0xE11D;
 
-/// Whether a process could write to what belongs to others, or to another frame.
-namespace input_guard {
+/// Whether a process could write to what belongs to others, to another frame, or into these words.
+namespace memory_guard {
 inline constexpr u32 mapped = 1;           ///< it has mapped its rings: the bit below counts
 inline constexpr u32 inputs_writable = 2;  ///< some input ring is mapped for writing
 inline constexpr u32 output_gaps = 4;      ///< what lies behind a slot of its output can't be written to
-}  // namespace input_guard
+inline constexpr u32 block_pages = 8;      ///< of this block it can write to the pages of its own alone
+inline constexpr u32 block_keys = 16;  ///< and to those in the ring's functions alone (shm/block_guard.hpp)
+}  // namespace memory_guard
 
 /// Why a process waits for something that is neither a frame nor its own fault.
 enum class hold_reason : u64 {
@@ -210,7 +219,7 @@ struct source_block {
     u32 first_lap;  ///< the lap that number 0 would have: 0, but for runs that are to see the laps come round
     u32 reserved;
     /// E, ring/stream_end.hpp: which job says that its number and all above don't exist; 0: none
-    word ended;
+    alignas(own_page) word ended;
     word number[max_window];
 };
 
@@ -224,13 +233,13 @@ struct parameter_set {
 struct parameter_box {
     u32 bytes;  ///< of a set; 0: the pipeline has no parameters
     u32 reserved;
-    alignas(64) word state;  ///< {parity:1, sets:23, horizon:40}
-    parameter_set set[max_parameter_sets];
+    alignas(own_page) word state;  ///< {parity:1, sets:23, horizon:40}
+    alignas(own_page) parameter_set set[max_parameter_sets];
 };
 
 /// Turns on one GPU, ring/turn.hpp: a hint that no other word depends on.
 struct turn_block {
-    alignas(64) word token;
+    alignas(own_page) word token;
     word wanted;  ///< a bit a seat
 };
 
@@ -254,10 +263,11 @@ struct control_block {
     word supervisor;  ///< low half: pid of the supervisor; high half: 1 + exit code once it is over
                       ///< (telemetry/run_life.hpp)
     word supervisor_heartbeat_ns;
-    word next_source_ns;  ///< when the next frame is due: pacing by fps survives a source's death
     word trace_until_ns;  ///< stages stamp every frame into the trace block until then (trace_block.hpp); 0:
                           ///< never asked
     doorbell_word supervisor_doorbell;
+    /// when the next frame is due: pacing by fps survives a source's death
+    alignas(own_page) word next_source_ns;
     parameter_box parameters;
 
     stage_block stage[max_stages];
@@ -266,10 +276,10 @@ struct control_block {
     source_block source[max_sources];
     asset_block asset[max_assets];
     turn_block turn[max_turns];
-    word job[max_jobs];  ///< J
-    job_block job_info[max_jobs];
+    alignas(own_page) word job[max_jobs];  ///< J
+    alignas(own_page) job_block job_info[max_jobs];
     incarnation entry[max_incarnations];
-    std::byte event_handle[max_incarnations][max_slots][64];
+    alignas(own_page) std::byte event_handle[max_incarnations][max_slots][64];  ///< a page each
 
     frame_segment frames[max_links];  ///< last: from here on pages have other rights
 };

@@ -52,6 +52,7 @@ void stage_runner::enqueue_checked(frame_in_work& f) {
         }
         copy_output(f);
     } else {
+        const shm::block_open open;
         worker_.stage().counters.voids.fetch_add(1, std::memory_order_relaxed);
     }
     look_at_status(f, device::status_state::ready);

@@ -18,6 +18,7 @@
 #include "core/errors.hpp"
 #include "core/log.hpp"
 #include "ring/latest.hpp"
+#include "ring/own_pages.hpp"
 #include "run/directory.hpp"
 #include "run/memory_message.hpp"
 #include "run/stage_message.hpp"
@@ -75,6 +76,8 @@ void port_session::join(const std::string& folder, const std::string& stage, boo
     if (ring::claim(c, who_, {a.pid, 0}) != ring::claim_result::ok)
         throw port_taken(fmt::format("port {} has been given to another life meanwhile", stage));
     crash_here(crash_point::entry_claimed);
+    // Pages alone: the program's threads are there already, and a key's rights would be each one's own.
+    shm::guard_pages(c, ring::pages_of(c, who_, shm::none).pages());
     context_ = &device(a.device);
     entry().device = static_cast<u32>(context_->kind());
     queue_ = context_->make_queue();
@@ -84,16 +87,13 @@ void port_session::join(const std::string& folder, const std::string& stage, boo
     const shm::stage_block& s = c.stage[std::min(c.seat[who_.seat].stage, shm::max_stages - 1)];
     for (u32 i = 0; i < std::min(s.inputs, shm::max_inputs); ++i)
         inputs_.push_back(map_link(a, s.input_link[i], device::access::read, fds));
-    if (s.output_link != shm::none) {
-        output_ = map_link(a, s.output_link, device::access::write, fds);
-        shm::open_frames(c, s.output_link);
-    }
+    if (s.output_link != shm::none) output_ = map_link(a, s.output_link, device::access::write, fds);
     for (const run::attach_message::input& i : a.inputs)
         input_formats_.push_back(ring::frame_format::from_json(i.format.dump()));
     if (!a.format.is_null()) output_format_ = ring::frame_format::from_json(a.format.dump());
     if (input_formats_.size() != inputs_.size())
         throw shm_error("the supervisor's answer names other inputs than the control block");
-    entry().guard = shm::input_guard::mapped;
+    entry().guard = shm::memory_guard::mapped | shm::memory_guard::block_pages;
     worker_ = std::make_unique<ring::worker>(c, who_.seat, who_.entry, who_.epoch);
     if (!writes) ledger_ = std::make_unique<telemetry::ledger_writer>(telemetry::ledger_path(folder, stage));
     stop_.reset(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));

@@ -315,15 +315,15 @@ TEST_CASE("every key does what the help says, and none crashes in any phase") {
     harm('G');
     harm('X');
     harm('A');
-    harm('I');
-    harm('O');
-    REQUIRE(w.m.commands.size() == 10);
+    for (const char letter : {'I', 'O', 'B'}) harm(letter);
+    REQUIRE(w.m.commands.size() == 11);
     CHECK(w.m.commands[5].fault == "gpu-fault");
     CHECK(w.m.commands[6].fault == "exit");
     CHECK(w.m.commands[7].fault == "abort");
     CHECK(w.m.commands[7].stage == "fragment");
     CHECK(w.m.commands[8].fault == "scribble-input");
     CHECK(w.m.commands[9].fault == "overrun-output");
+    CHECK(w.m.commands[10].fault == "scribble-control");
     press(' ');
     CHECK(w.m.picture.paused);
     press('.');

@@ -30,7 +30,7 @@ constexpr shortcut shortcuts[] = {
     {"Ctrl+K", "kill -9 the chosen stage"},
     {"Ctrl+R", "replace it by a new process"},
     {"Ctrl+S", "stop it: the pipeline waits; C alone lets it continue"},
-    {"Ctrl+H G X A", "fault in its next frame: hang, GPU fault, exit, abort"},
+    {"Ctrl+H G X A I O B", "fault in its next frame: hang, GPU fault, exit, abort, stray writes"},
     {"", ""},
     {"space  .", "pause the picture; step to the newest frame"},
     {"F  0  + -", "fit, 1:1, zoom; the wheel zooms about the mouse"},

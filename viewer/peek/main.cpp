@@ -16,6 +16,7 @@
 #include "core/clock.hpp"
 #include "core/errors.hpp"
 #include "run/directory.hpp"
+#include "shm/block_guard.hpp"
 #include "shm/segment.hpp"
 #include "viewer/peek/shrink.hpp"
 #include "viewer/watch/tap.hpp"
@@ -37,6 +38,7 @@ bool take_newest(viewer::tap& t, bool& have) {
 
 int serve(const std::string& folder, const std::string& run_id, const std::string& stage) {
     const shm::segment run = shm::segment::attach(run_id);
+    shm::guard_pages(run.block(), {});  // the tap opens the words of the ring that it reads
     viewer::tap t(run.block(), run::control_socket(folder), stage, {});  // without GL
     bool have = false;
     for (;;) {

@@ -13,6 +13,7 @@
 
 #include "core/errors.hpp"
 #include "ring/words.hpp"
+#include "shm/block_guard.hpp"
 #include "supervisor/engine/stage_times.hpp"
 #include "telemetry/depth.hpp"
 #include "telemetry/histogram.hpp"
@@ -308,6 +309,7 @@ json make_report(const report_input& in) {
         r["memory"].push_back({{"of", m.name}, {"kind", device::name_of(m.choice.kind)}, {"bytes", m.bytes}});
         if (!m.asset) r["memory"].back()["guard"] = m.guard.gaps() ? "gap" : "none";
     }
+    r["block_guard"] = shm::has_protection_keys() ? "keys" : "pages";
     r["stages"] = json::array();
     for (u32 k = 0; k < s.stages.size(); ++k) r["stages"].push_back(stage_json(in, k));
     return r;

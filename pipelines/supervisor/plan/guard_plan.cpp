@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "shm/block_guard.hpp"
 #include "supervisor/plan/memory_plan.hpp"
 
 namespace carousel::supervisor {
@@ -76,6 +77,24 @@ std::string guard_text(const run_setup& s) {
         text +=
             fmt::format("{}{} could write to {} ({})", text.empty() ? "" : "; ", u.stage, u.memory, u.why);
     return "inputs: unguarded: " + text;
+}
+
+std::string block_guard_text(const run_setup& s) {
+    std::string text = "control block: ";
+    text +=
+        shm::has_protection_keys()
+            ? "guarded, a stage's own code can write to none of it (pages of its own, closed by protection "
+              "keys but in the ring's functions)"
+            : fmt::format(
+                  "guarded but for a stage's own pages, to which its own code could write (no "
+                  "protection keys: {})",
+                  shm::why_no_keys());
+    std::string ports;
+    for (const stage_setup& st : s.stages)
+        if (st.spec.is_port()) ports += fmt::format("{}{}", ports.empty() ? "" : ", ", st.spec.name);
+    if (!ports.empty() && shm::has_protection_keys())
+        text += fmt::format("; of the program at {} pages alone, since its threads are its own", ports);
+    return text;
 }
 
 }  // namespace carousel::supervisor

@@ -30,5 +30,7 @@ void require_guards(const run_setup& s);
 /// For the plan: "inputs: guarded ..." or "inputs: unguarded: ..."; the same of outputs.
 [[nodiscard]] std::string guard_text(const run_setup& s);
 [[nodiscard]] std::string output_guard_text(const run_setup& s);
+/// "control block: ...": on this host and with this CPU.
+[[nodiscard]] std::string block_guard_text(const run_setup& s);
 
 }  // namespace carousel::supervisor

@@ -153,9 +153,10 @@ std::string placement_text(const run_setup& s, std::size_t width) {
     const std::string last =
         fmt::format("memory of rings and assets: {}; {}; {}", human_bytes(sum), end,
                     s.report_path.empty() ? std::string("no report") : "report to " + s.report_path);
-    return fmt::format("\n{}\n\n{}{}\n{}\n{}\n{}\n{}\n", wrapped("devices: " + devices, width, 2), t.text(),
-                       t.has("READERS") ? "" : "\n" + readers, wrapped(depth_text(s, plan), width, 2),
-                       wrapped(guard_text(s), width, 2), wrapped(output_guard_text(s), width, 2),
+    return fmt::format("\n{}\n\n{}{}\n{}\n{}\n{}\n{}\n{}\n", wrapped("devices: " + devices, width, 2),
+                       t.text(), t.has("READERS") ? "" : "\n" + readers,
+                       wrapped(depth_text(s, plan), width, 2), wrapped(guard_text(s), width, 2),
+                       wrapped(output_guard_text(s), width, 2), wrapped(block_guard_text(s), width, 2),
                        wrapped(last, width, 2));
 }
 

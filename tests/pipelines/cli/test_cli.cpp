@@ -62,8 +62,8 @@ TEST_CASE("usage errors are sentences and end with 2") {
     is_usage({"completion", "tcsh"}, "tcsh");
     is_usage({"chaos", "x.toml", "--duration", "soon"}, "--duration soon: expected seconds, 0 or more");
     is_usage({"inject", "x", "--fault", "hnag"},
-             "no such fault; expected hang, gpu-fault, exit, abort, scribble-input, overrun-output; did you "
-             "mean \"hang\"?");
+             "no such fault; expected hang, gpu-fault, exit, abort, scribble-input, overrun-output, "
+             "scribble-control; did you mean \"hang\"?");
     is_usage({"inject", "x", "--fault", "nothing"}, "--fault nothing: no such fault");
     is_usage({"bench", "rastr"}, "is none of raster, pipeline, ipc; did you mean \"raster\"?");
     is_usage({"kill", "x", "--signal", "NOPE"}, "--signal NOPE: no signal of this system");
