@@ -229,6 +229,13 @@ json sink_json(const run_setup& s, const sink_account& a) {
             {"image_hash_of", hash_name(a)}};
 }
 
+json blamed_json(const run_setup& s, const std::vector<u32>& stages) {
+    json names = json::array();
+    for (const u32 k : stages)
+        if (k < s.stages.size()) names.push_back(s.stages[k].spec.name);
+    return names;
+}
+
 }  // namespace
 
 json make_report(const report_input& in) {
@@ -264,6 +271,7 @@ json make_report(const report_input& in) {
            {"mps", !s.has_mps() ? json()
                                 : json{{"domain_faults", in.deaths->domain_faults},
                                        {"given_up", in.deaths->domain_given_up},
+                                       {"blamed", blamed_json(s, in.deaths->domain_blamed)},
                                        {"back_ms", samples_json(domains_back_ms(*in.recoveries))}}},
            {"seconds", in.outcome.seconds},
            {"frames_per_second",
