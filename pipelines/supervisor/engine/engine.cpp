@@ -132,7 +132,7 @@ engine::~engine() {
 
 /// What a fresh block says before anybody works: all of it comes from the plan.
 void engine::write_plan(shm::control_block& c, u64 first_sequence, u64 end) const {
-    ring::plan p = plan_of(*setup_);
+    ring::plan p = guarded_plan_of(*setup_);
     p.first_sequence = first_sequence;
     p.end = end;
     ring::initialise(c, p);

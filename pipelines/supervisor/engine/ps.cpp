@@ -8,6 +8,7 @@
 #include "shm/process_id.hpp"
 #include "supervisor/engine/engine.hpp"
 #include "supervisor/plan/graph.hpp"
+#include "supervisor/plan/guard_plan.hpp"
 #include "supervisor/processes/watch.hpp"
 #include "telemetry/depth.hpp"
 #include "telemetry/histogram.hpp"
@@ -37,7 +38,9 @@ void add_process(run::ps_stage& row, const process& p, const shm::control_block&
     const bool told = (guard & shm::memory_guard::mapped) != 0;
     if (told && !of.spec.inputs.empty())
         row.inputs_guarded = (guard & shm::memory_guard::inputs_writable) == 0;
-    if (told && of.has_output()) row.output_guarded = (guard & shm::memory_guard::output_gaps) != 0;
+    if (told && of.has_output())
+        row.output_guarded = (guard & shm::memory_guard::output_gaps) != 0 ||
+                             has_canaries(c, c.seat[std::min(p.who.seat, shm::max_seats - 1)].stage, of);
     if (told)
         row.block_guard = (guard & shm::memory_guard::block_keys) != 0    ? "keys"
                           : (guard & shm::memory_guard::block_pages) != 0 ? "pages"

@@ -315,7 +315,7 @@ json make_report(const report_input& in) {
     r["memory"] = json::array();
     for (const memory_item& m : plan_memory(s)) {
         r["memory"].push_back({{"of", m.name}, {"kind", device::name_of(m.choice.kind)}, {"bytes", m.bytes}});
-        if (!m.asset) r["memory"].back()["guard"] = m.guard.gaps() ? "gap" : "none";
+        if (!m.asset) r["memory"].back()["guard"] = m.guard.name();
     }
     r["block_guard"] = shm::has_protection_keys() ? "keys" : "pages";
     r["stages"] = json::array();

@@ -1,4 +1,5 @@
 #include "supervisor/processes/seat_commands.hpp"
+#include "supervisor/plan/guard_plan.hpp"
 
 #include <fmt/format.h>
 
@@ -43,7 +44,9 @@ void require_guarded_output(const process_table& t, const seat& s, const process
     if (t.made->stage[s.stage].output_link == shm::none)
         throw config_error(fmt::format("{} has no output to write beyond: {} is for the stages before it",
                                        s.label, row.name));
-    if ((t.c->entry[p.who.entry].guard & shm::memory_guard::output_gaps) == 0 && !t.setup->overruns_anywhere)
+    const bool guarded = (t.c->entry[p.who.entry].guard & shm::memory_guard::output_gaps) != 0 ||
+                         has_canaries(*t.made, s.stage, t.setup->stages[s.stage]);
+    if (!guarded && !t.setup->overruns_anywhere)
         throw config_error(
             fmt::format("{}: its output is unguarded (`carousel run FILE --dry-run` says why): {} would harm "
                         "another frame",

@@ -109,6 +109,11 @@ std::string text_of_block(const process_table& t, const ring::stray& to) {
     return "";
 }
 
+/// By the canary.
+bool found_late(const process& p) {
+    return p.how.signal == 0 && p.how.exit_code == exit_code::stage_exception;
+}
+
 }  // namespace
 
 std::string place_in_slot(const nlohmann::json& format, u64 offset) {
@@ -134,8 +139,9 @@ std::string stray_text(const process_table& t, const process& p) {
     switch (to.what) {
         case ring::stray_target::input:
         case ring::stray_target::behind_input:
-        case ring::stray_target::output:
             return p.how.signal == SIGSEGV ? text_of_ring(t, to) : "";
+        case ring::stray_target::output:
+            return p.how.signal == SIGSEGV || found_late(p) ? text_of_ring(t, to) : "";
         case ring::stray_target::header:
             return p.how.signal == SIGSEGV ? text_of_header(t, to) : "";
         case ring::stray_target::block:

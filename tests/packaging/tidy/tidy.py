@@ -69,7 +69,8 @@ PUBLIC = ("carousel/stage.hpp", "carousel/cpu.hpp", "carousel/cuda.hpp", "carous
           "carousel/ipc.hpp", "carousel/ipc_cuda.cuh")
 # What the supervisor, which holds all memory, needs of the device layer: what a handle is (pipeline files name kinds of memory), and how
 # the CPU's memory is made. No CUDA in either.
-EXCEPTIONS = {("spec", "device/backend.hpp"), ("supervisor", "device/backend.hpp"), ("supervisor", "device/cpu/memfd.hpp")}
+EXCEPTIONS = {("spec", "device/backend.hpp"), ("supervisor", "device/backend.hpp"), ("supervisor", "device/cpu/memfd.hpp"),
+              ("supervisor", "device/canary.hpp")}
 
 
 def tracked_files(root):
