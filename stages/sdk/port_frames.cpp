@@ -11,6 +11,7 @@ namespace carousel {
 u64 port_frame::sequence() const { return seat_->life().job().sequence; }
 f64 port_frame::time_s() const { return seat_->life().job().time_s; }
 u64 port_frame::born_ns() const { return seat_->life().job().born_ns; }
+u64 port_frame::capture_ns() const { return seat_->life().job().capture_ns; }
 device::device_kind port_frame::where() const { return seat_->life().where(); }
 device::queue& port_frame::queue() const { return seat_->life().queue(); }
 void* port_frame::stream() const {
@@ -18,9 +19,10 @@ void* port_frame::stream() const {
 }
 
 input_payload reader_frame::input(std::size_t index) const {
-    const std::byte* const slot = seat_->life().input_slot(index);
-    return {slot, &seat_->inputs()[index]};
+    const port_session& life = seat_->life();
+    return {life.input_slot(index), &seat_->inputs()[index], life.input_used(index)};
 }
+frame_metadata reader_frame::metadata() const { return frame_metadata(seat_->life().read_metadata()); }
 void reader_frame::set_hash(u64 hash, std::string_view name) {
     (void)seat_->life();
     hash_name_ = name;
@@ -31,7 +33,15 @@ void reader_frame::commit() { seat_->commit(); }
 writer_frame::~writer_frame() {
     if (seat_ != nullptr && !done_) seat_->drop();
 }
-output_payload writer_frame::output() const { return {seat_->life().output_slot(), &seat_->output()}; }
+output_payload writer_frame::output() const {
+    port_session& life = seat_->life();
+    return {life.output_slot(), &seat_->output(), &life.header().used};
+}
+frame_metadata writer_frame::metadata() const {
+    shm::frame_header& h = seat_->life().header();
+    return {h.metadata, h.metadata_bytes};
+}
+void writer_frame::set_capture_ns(u64 ns) { seat_->life().set_capture_ns(ns); }
 void writer_frame::commit() {
     done_ = true;
     seat_->commit();
@@ -44,6 +54,8 @@ reader_port::~reader_port() = default;
 bool reader_port::ended() const noexcept { return seat_->ended(); }
 const std::string& reader_port::stage() const noexcept { return seat_->stage(); }
 const ring::frame_format& reader_port::format(std::size_t input) const { return seat_->inputs().at(input); }
+const std::vector<std::string>& reader_port::inputs() const noexcept { return seat_->input_names(); }
+void reader_port::refuse_to_wait() const { seat_->refuse_to_wait(); }
 reader_frame* reader_port::next(f64 timeout_s) {
     return seat_->next(nanoseconds_of(timeout_s)) ? &frame_ : nullptr;
 }
@@ -60,6 +72,8 @@ writer_port::~writer_port() = default;
 bool writer_port::ended() const noexcept { return seat_->ended(); }
 const std::string& writer_port::stage() const noexcept { return seat_->stage(); }
 const ring::frame_format& writer_port::format() const { return seat_->output(); }
+void writer_port::refuse_to_wait() const { seat_->refuse_to_wait(); }
+void writer_port::end() { seat_->end(); }
 writer_frame writer_port::next(f64 timeout_s) {
     return writer_frame(seat_->next(nanoseconds_of(timeout_s)) ? seat_.get() : nullptr);
 }

@@ -38,6 +38,7 @@ port_seat::port_seat(std::shared_ptr<port_attachment> run, std::string stage, bo
         }
     }
     inputs_ = life_->inputs();
+    input_names_ = life_->input_names();
     output_ = life_->output();
     check_planes();
 }
@@ -93,7 +94,7 @@ bool port_seat::next(u64 timeout_ns) {
                         "the run waits for its commit()",
                         life_->job().sequence, stage_));
     if (in_hand_) {
-        life_->touch();
+        life_->give_again();
         return true;
     }
     const u64 until = now_ns() + timeout_ns;
@@ -129,6 +130,29 @@ void port_seat::commit() {
         fmt::format("frame {} was not committed: port \"{}\" has been given to another life meanwhile (it "
                     "had the frame longer than frame_timeout_ms, or was stopped)",
                     sequence, stage_));
+}
+
+// A claim stands as long as its job is open. So a life that is not heard is given up, with what it has said:
+// it never writes the frame of which it has said that it is not there.
+void port_seat::end() {
+    const u64 until = now_ns() + patience_ns();
+    const auto left = [until] { return now_ns() < until ? until - now_ns() : 0; };
+    while (!ended_) {
+        if (!in_hand_ && !next(left())) {
+            if (!ended_) refuse_to_wait();
+            return;
+        }
+        const port_session::got heard = life_->end_stream(until);
+        const u64 sequence = life_->job().sequence;
+        in_hand_ = false;
+        life_.reset();
+        ended_ = heard == port_session::got::closed;
+        if (heard == port_session::got::nothing)
+            throw nothing_new(
+                fmt::format("port \"{}\" ends its stream before frame {}, and no supervisor has heard it in "
+                            "{:.3g} s: {}",
+                            stage_, sequence, options_.patience_s, to_->what_holds_it_up()));
+    }
 }
 
 void port_seat::drop() noexcept {

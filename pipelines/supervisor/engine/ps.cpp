@@ -33,7 +33,7 @@ void add_process(run::ps_stage& row, const process& p, const shm::control_block&
     row.pid = p.pid;
     row.age_s = static_cast<f64>(now - p.spawned_ns) / 1e9;
     row.commits = ring::load(c.entry[p.who.entry].commits);
-    row.memory_bytes = shm::resident_bytes(p.pid);
+    if (!p.elsewhere) row.memory_bytes = shm::resident_bytes(p.pid);  // its pid is another's here
     const u32 guard = c.entry[p.who.entry].guard;
     const bool told = (guard & shm::memory_guard::mapped) != 0;
     if (told && !of.spec.inputs.empty())

@@ -1,5 +1,7 @@
 #include "supervisor/engine/stage_times.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "core/clock.hpp"
@@ -35,7 +37,7 @@ const seat* best_of(const seat_list& seats, u32 stage) {
     return best;
 }
 
-const char* how_missing(seat_state s) noexcept {
+std::string how_missing(seat_state s) {
     switch (s) {
         case seat_state::backoff:
             return "is in backoff";
@@ -44,10 +46,17 @@ const char* how_missing(seat_state s) noexcept {
         case seat_state::stopping:
             return "is being ended";
         case seat_state::vacant:
-            return "is vacant";
+            return "has nobody in it";
         default:
             return "is down";
     }
+}
+
+/// Of a port: the call by which a program enters it, in C++ and in Python.
+std::string entrance(const run_setup& s, u32 stage) {
+    const stage_spec& p = s.stages[stage].spec;
+    return fmt::format(" (open(\"{}\").{}(\"{}\") enters it)", s.name, p.inputs.empty() ? "writer" : "reader",
+                       p.name);
 }
 
 }  // namespace
@@ -101,7 +110,15 @@ nlohmann::json bottleneck_of(const run_setup& s, const std::vector<telemetry::st
         if (best != nullptr) loads[k].condition = condition_of(best->machine.state());
     }
     const telemetry::bottleneck b = telemetry::find_bottleneck(loads, s.fps);
-    return telemetry::bottleneck_json(b, b.stage < s.stages.size() ? s.stages[b.stage].spec.name : "", s.fps);
+    if (b.stage >= s.stages.size()) return telemetry::bottleneck_json(b, "", s.fps);
+    const std::string& name = s.stages[b.stage].spec.name;
+    nlohmann::json j = telemetry::bottleneck_json(b, name, s.fps);
+    const seat* best = seats != nullptr ? best_of(*seats, b.stage) : nullptr;
+    if (b.what == telemetry::bottleneck::kind::down && best->machine.state() == seat_state::vacant) {
+        j["kind"] = name_of(seat_state::vacant);
+        j["text"] = fmt::format("nobody is in port {}: the others wait for a program that enters it", name);
+    }
+    return j;
 }
 
 std::vector<missing_stage> missing_stages(const run_setup& s, const seat_list& seats) {
@@ -110,7 +127,9 @@ std::vector<missing_stage> missing_stages(const run_setup& s, const seat_list& s
         const seat* best =
             s.stages[k].spec.optional || s.stages[k].spec.latest() ? nullptr : best_of(seats, k);
         if (best != nullptr && condition_of(best->machine.state()) == stage_condition::down)
-            out.push_back({s.stages[k].spec.name, how_missing(best->machine.state())});
+            out.push_back({s.stages[k].spec.name,
+                           how_missing(best->machine.state()) +
+                               (best->machine.state() == seat_state::vacant ? entrance(s, k) : "")});
     }
     return out;
 }
