@@ -210,6 +210,16 @@ class Ports(unittest.TestCase):
         rig.run.stop()
         rig.end()
 
+    def test_the_examples_run_as_they_are(self):
+        folder = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../../stages/examples/port")
+        with carousel.Pipeline(os.path.join(folder, "ports.toml")).start(name=f"ports-example-{os.getpid()}") as run:
+            feed, count = (subprocess.Popen([sys.executable, "-B", os.path.join(folder, file), run.name, port, *more], text=True,
+                                            stdout=subprocess.PIPE) for file, port, *more in (("feed.py", "camera", "20"), ("count.py", "analysis")))
+            said = count.communicate(timeout=60)[0]
+            self.assertIn("frame 19: mean 19.0, exposure 3.5 ms\n20 frames", said)
+            self.assertEqual((feed.wait(20), count.returncode, run.wait(60)), (0, 0, 0))
+            feed.stdout.close()
+
     def test_readers_and_writers_that_are_killed_lose_repeat_and_tear_nothing(self):
         kills(self, 10, ARGS.seed)
 
