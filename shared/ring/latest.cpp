@@ -31,7 +31,7 @@ latest_reader::~latest_reader() {
     cas(link_.block().group_state[group_], mine_, group_word{0, w.joins, group_state::absent}.pack());
 }
 
-slot_ref latest_reader::acquire() noexcept {
+slot_ref latest_reader::acquire(u64 only) noexcept {
     if (!joined() || held_) return {};
     const shm::block_open open;
     for (;;) {
@@ -41,6 +41,7 @@ slot_ref latest_reader::acquire() noexcept {
             if (w.state != slot_state::ready) continue;
             const u64 sequence = link_.header(k).sequence.load(std::memory_order_relaxed);
             if (sequence < next_ || (best && sequence <= best.sequence)) continue;
+            if (only != any_sequence && sequence != only) continue;
             u64 raw = 0;
             const slot_ref s{k, w, sequence};
             if (link_.lease(s, group_, raw).state == lease_state::wait) best = s;

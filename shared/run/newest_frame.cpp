@@ -80,9 +80,9 @@ bool newest_frame::copy(device::queue& q, const ring::slot_ref& slot, std::byte*
     return *reinterpret_cast<volatile u32*>(torn_->host_data()) == 0;
 }
 
-bool newest_frame::take(device::queue& q, std::byte* to, u64 offset, u64 bytes, about& what) {
+bool newest_frame::take(device::queue& q, std::byte* to, u64 offset, u64 bytes, about& what, u64 only) {
     keep_tie(now_ns());
-    const ring::slot_ref slot = reader_->acquire();
+    const ring::slot_ref slot = reader_->acquire(only);
     if (!slot) return false;
     next_ = slot.sequence + 1;
     const u64 began = now_ns();
@@ -110,6 +110,11 @@ bool newest_frame::take(device::queue& q, std::byte* to, u64 offset, u64 bytes, 
         return true;
     }
     return false;
+}
+
+// The ring's tail steps over a frame that no blocking reader needs any more: its slot is free, or soon is.
+bool newest_frame::may_come(u64 sequence) const noexcept {
+    return sequence >= next_ && ring::load(control_->link[from_.link].tail) <= sequence;
 }
 
 // The reader's bell rather than the producer's, which rings for its inputs too.

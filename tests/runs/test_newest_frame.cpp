@@ -74,7 +74,7 @@ struct looker {
           newest(of.block(), of.lend(std::move(ends.first)), *of.cpu),
           queue(of.cpu->make_queue()) {}
     /// `meddle` is done with the lease held, in front of the copy.
-    bool take(const std::function<void(u32 slot)>& meddle = nullptr) {
+    bool take(const std::function<void(u32 slot)>& meddle = nullptr, u64 only = ring::any_sequence) {
         if (meddle)
             queue->submit([this, meddle](device::cpu::pool&) {
                 u32 slot = shm::none;
@@ -82,7 +82,7 @@ struct looker {
                     slot = ring->leased_slot();
                 if (slot != shm::none) meddle(slot);
             });
-        return newest.take(*queue, reinterpret_cast<std::byte*>(&value), at, sizeof value, what);
+        return newest.take(*queue, reinterpret_cast<std::byte*>(&value), at, sizeof value, what, only);
     }
 
     small_ring* ring;
@@ -107,6 +107,25 @@ TEST_CASE("the newest frame is taken, whole, once, and its lease is given back")
     CHECK_FALSE(look.take());
     REQUIRE(of.r.pass(0));
     REQUIRE(look.take());
+    CHECK(look.value == 3000);
+}
+
+TEST_CASE(
+    "one frame is taken by its number while it is in the ring, and it is known when it can't come any more") {
+    small_ring of;
+    looker look(of);
+    CHECK(look.newest.may_come(1));  // not there yet
+    CHECK_FALSE(look.take(nullptr, 1));
+    for (u32 k = 0; k < 3; ++k) REQUIRE(of.r.pass(0));
+    REQUIRE(look.take(nullptr, 1));
+    CHECK((look.what.sequence == 1 && look.value == 1000));
+    CHECK_FALSE(look.newest.may_come(1));  // taken
+    CHECK_FALSE(look.take(nullptr, 0));    // older than that
+    for (u32 k = 0; k < 3; ++k) REQUIRE(of.r.pass(1));
+    CHECK_FALSE(look.newest.may_come(2));  // its readers have done with it
+    CHECK(look.newest.may_come(3));
+    REQUIRE(of.r.pass(0));
+    REQUIRE(look.take(nullptr, 3));
     CHECK(look.value == 3000);
 }
 
