@@ -14,11 +14,13 @@
 #include "os/table.hpp"
 #include "run/answer_message.hpp"
 #include "run/client.hpp"
+#include "run/lent_ring.hpp"
 #include "run/observer.hpp"
 #include "run/trace_message.hpp"
 #include "runs/client.hpp"
 #include "shm/fd_socket.hpp"
 #include "shm/trace_segment.hpp"
+#include "telemetry/frame_facts.hpp"
 #include "telemetry/trace_file.hpp"
 
 namespace carousel::supervisor {
@@ -29,6 +31,7 @@ constexpr u64 lease_ms = 3000, renew_ns = 400 * ns_per_ms, look_every_ns = 5 * n
               fill_every_ns = 10 * ns_per_ms;
 constexpr u64 look_after_every_ns = 50 * ns_per_ms;  ///< whether the run goes on, and with which block
 constexpr f64 answer_patience_s = 2;
+constexpr std::size_t most_facts = 200'000;   ///< frames whose metadata is kept
 constexpr u64 patience_ns = 500 * ns_per_ms;  ///< for frames that are under way when the time is over
 
 /// The file beside its final name, open from the start: what can't be written is told before anything is
@@ -86,6 +89,8 @@ private:
     void ask(const run::record& run, f64 wait_s);
     void take(const run::record& run, run::trace_answer a);
     void look(u64 now);
+    void look_at_headers();
+    [[nodiscard]] const ring::frame_format* format_of(u32 link);
     void look_after_run(u64 now);
     [[nodiscard]] u64 least_tail() const noexcept;
     [[nodiscard]] bool through() const noexcept;
@@ -95,6 +100,8 @@ private:
     std::optional<telemetry::trace_reader> reader_;
     std::vector<telemetry::trace_note> notes_;
     std::vector<telemetry::trace_fill> fills_;
+    telemetry::trace_facts facts_;
+    std::map<u32, std::optional<ring::frame_format>> formats_;  ///< by link; as far as they were asked for
     std::string ending_, refused_;
     std::vector<std::string> news_;
     u64 begin_ns_ = 0, end_ns_ = 0, asked_ns_ = 0, filled_ns_ = 0, looked_after_ns_ = 0, since_ = 0,
@@ -159,8 +166,40 @@ void tracer::look_after_run(u64 now) {
     if (!gone_ && !s.news.empty()) ask(run_->run(), 0);
 }
 
+// Names the planes that a frame uses in part; asked for once, and only where one does.
+const ring::frame_format* tracer::format_of(u32 link) {
+    const auto known = formats_.find(link);
+    if (known != formats_.end()) return known->second ? &*known->second : nullptr;
+    std::optional<ring::frame_format>& f = formats_[link];
+    try {
+        const u32 stage = run_->block().link[link].stage;
+        f = run::borrow_ring(run_->block(), run_->run().socket(),
+                             telemetry::read_snapshot(run_->block()).stage_name(stage))
+                .format;
+    } catch (const error&) {  // then the trace has the metadata alone
+    }
+    return f ? &*f : nullptr;
+}
+
+// Headers are looked at, not waited for: of a ring whose frames are gone within a look some are missed.
+void tracer::look_at_headers() {
+    const shm::control_block& c = run_->block();
+    for (u32 l = 0; l < std::min(c.links, shm::max_links); ++l)
+        for (u32 s = 0; s < std::min(c.link[l].slots, shm::max_slots); ++s) {
+            const auto f = telemetry::facts_in_passing(c, l, s);
+            if (!f || facts_.size() >= most_facts || (f->metadata.empty() && f->used.planes == 0)) continue;
+            std::string& text = facts_[{c.link[l].stage, f->sequence}];
+            if (!text.empty()) continue;
+            json all = telemetry::metadata_json(f->metadata);
+            const ring::frame_format* format = f->used.planes != 0 ? format_of(l) : nullptr;
+            if (format != nullptr) all["in use"] = telemetry::used_json(*format, f->used);
+            text = all.dump(-1, ' ', false, json::error_handler_t::replace);
+        }
+}
+
 void tracer::look(u64 now) {
     reader_->poll();
+    look_at_headers();
     if (now - filled_ns_ < fill_every_ns) return;
     filled_ns_ = now;
     const shm::control_block& c = run_->block();
@@ -217,6 +256,7 @@ std::string tracer::text(telemetry::trace_summary& out) {
     c.waits = &reader_->waits();
     c.notes = std::move(notes_);
     c.fills = std::move(fills_);
+    c.facts = std::move(facts_);
     c.begin_ns = begin_ns_;
     c.end_ns = std::max(end_ns_, shape.taken_ns);
     c.overwritten = reader_->overwritten();

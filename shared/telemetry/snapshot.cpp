@@ -58,6 +58,7 @@ void read_stage(const shm::stage_block& b, u64 seats, u64 links, stage_view& out
     copy_buckets(k.latency, out.latency);
     copy_buckets(k.handover, out.handover);
     copy_buckets(k.end_to_end, out.end_to_end);
+    copy_buckets(k.from_capture, out.from_capture);
 }
 
 void read_seat(const shm::control_block& c, u32 index, seat_view& out, std::vector<job_view>& jobs) {

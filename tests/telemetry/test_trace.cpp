@@ -193,10 +193,13 @@ TEST_CASE(
                {10'500, 0, 8, "died", "behind it"},
                {6000, 1, 1, "died", "(pid 7) died: signal 9 (SIGKILL); 2 frames in flight"},
                {7000, 99, 1, "died", "nobody"}};
+    c.facts[{0, 1}] = R"({"exposure_ms":3.5})";
     c.begin_ns = 500;
     c.end_ns = 10'000;
     trace_summary s;
     const json t = json::parse(trace_json(c, s));
+    CHECK(bar_of(t, 2, 1, "frame")->at("args").at("carries") == json{{"exposure_ms", 3.5}});
+    CHECK_FALSE(bar_of(t, 3, 1, "frame")->at("args").contains("carries"));
     CHECK(s.frames == 3);
     CHECK(s.first == 0);
     CHECK(s.last == 2);

@@ -14,6 +14,7 @@
 #include "core/errors.hpp"
 #include "ring/words.hpp"
 #include "shm/block_guard.hpp"
+#include "supervisor/engine/carried_report.hpp"
 #include "supervisor/engine/stage_times.hpp"
 #include "telemetry/depth.hpp"
 #include "telemetry/histogram.hpp"
@@ -91,6 +92,8 @@ json stage_json(const report_input& in, u32 stage) {
            {"revoked_commits", ring::load(n.revoked_commits)},
            {"voids", ring::load(n.voids)},
            {"torn", ring::load(n.torn)}};
+    if (json carried = carried_json(st, *in.control, stage); !carried.is_null())
+        j["last_frame_carried"] = std::move(carried);
     if (!st.has_output()) j["end_to_end_ms"] = latency_json(n.end_to_end, &n.end_to_end_max_ns);
     if (!st.has_output() && ring::load(n.from_capture_max_ns) != 0)
         j["from_capture_ms"] = latency_json(n.from_capture, &n.from_capture_max_ns);
