@@ -34,6 +34,7 @@ Examples:
   carousel top
   carousel top -p demo --interval 0.5
   carousel top --image                    with the newest picture, where the terminal has room for it
+  carousel top --image-of scene/depth     with the picture of that plane
   carousel top --once                     one look, as text; also where the output is no terminal
 
 Keys: q or Esc ends it, space redraws at once. Slots of a ring: . free, w being written, R ready, r being read, d done, ! quarantined
@@ -41,6 +42,7 @@ Keys: q or Esc ends it, space redraws at once. Slots of a ring: . free, w being 
 
 struct top_arguments : client_arguments {
     bool once = false, image = false, no_color = false;
+    std::string image_of;  ///< STAGE or STAGE/PLANE; "": what the last sink reads
     std::string interval;  ///< as it was written
     f64 interval_s = 1;
 };
@@ -146,7 +148,9 @@ void add_picture(picture_pipe& p, screen_size size, u64 wait_ns, std::vector<std
 }
 
 std::unique_ptr<picture_pipe> picture_of(const run::record& run, const top_arguments& a) {
-    return a.image ? std::make_unique<picture_pipe>(executable_folder() + "/carousel-peek", run) : nullptr;
+    return a.image || !a.image_of.empty()
+               ? std::make_unique<picture_pipe>(executable_folder() + "/carousel-peek", run, a.image_of)
+               : nullptr;
 }
 
 int show(watcher& w, const run::record& run, const top_arguments& a, const cli_environment& env) {
@@ -209,6 +213,8 @@ command_action add(const command_parts& p) {
     add_client_options(p, *a);
     p.app.add_option("--interval", a->interval, "Look every S seconds [1]")->type_name("S");
     p.app.add_flag("--image", a->image, "With the newest picture, in half blocks of 24 bit colours");
+    p.app.add_option("--image-of", a->image_of, "The same of another ring, or another plane of it")
+        ->type_name("STAGE[/PLANE]");
     p.app.add_flag("--once", a->once, "Print one look and end");
     add_no_color(p, a->no_color);
     p.app.footer(top_footer);

@@ -31,6 +31,7 @@ const bytes = v => v === null ? '–' : v >= 1e9 ? number(v / 1e9) + ' GB' : v >
 
 function figures(p) {
   const list = [[number(p.frames_per_second), 'frames/s'], [number(p.end_to_end_p50_ms), 'ms end to end, p50'], [number(p.end_to_end_p99_ms), 'ms, p99'],
+    ...(p.from_capture_p50_ms === null ? [] : [[number(p.from_capture_p50_ms), 'ms from capture, p50'], [number(p.from_capture_p99_ms), 'ms, p99']]),
     [p.frames.toLocaleString('en-US'), 'frames delivered'], [p.restarts, p.restarts === 1 ? 'restart' : 'restarts'], [span(p.age_s), 'since start']];
   $('figures').replaceChildren(...list.map(([v, unit]) => el('div', {}, el('dt', {}, unit), el('dd', {}, String(v)))));
 }
@@ -136,17 +137,6 @@ function events(list) {
   $('event-list').replaceChildren(...list.slice().reverse().map(e => el('li', {}, el('time', {}, span(e.age_s)), el('span', {class: 'k-' + e.kind}, e.text))));
 }
 
-function picture(s) {
-  const p = s.picture;
-  $('picture-about').textContent = p.frame === null ? '' : `frame ${p.frame.toLocaleString('en-US')} of ${p.stage} · ${p.width} × ${p.height} pixels`
-    + (p.age_s > 1 ? ` · ${span(p.age_s)} old` : '');
-  const why = s.phase === 'running' && p.problem ? p.problem : p.frame === null ? 'no picture yet' : '';
-  $('no-picture').hidden = why === '';
-  $('no-picture').textContent = why;
-  $('carries').hidden = p.carries.length === 0;
-  $('carries').replaceChildren(...p.carries.flatMap(c => [el('dt', {}, c.name), el('dd', {}, c.value)]));
-}
-
 function lost() {
   $('phase').className = 'pill lost';
   $('phase').textContent = 'no answer';
@@ -154,11 +144,6 @@ function lost() {
   $('notice').hidden = false;
   $('notice').textContent = 'The program that serves this page does not answer: it has ended with its pipeline, or was stopped. Trying again.';
 }
-
-const live = $('live');
-function stream() { live.src = document.hidden ? 'data:,' : '/stream.mjpg?' + Date.now(); }
-live.addEventListener('error', () => { if (!document.hidden) setTimeout(stream, 1000); });
-document.addEventListener('visibilitychange', stream);
 
 async function poll() {
   try {
