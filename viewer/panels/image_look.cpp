@@ -146,6 +146,7 @@ f32 look_height(const model& m) {
 void draw_look(model& m) {
     if (m.snap.links.empty()) return;
     ImGui::PushFont(theme::small_font());
+    ImGui::AlignTextToFramePadding();
     ui::text("ring", theme::colors().muted);
     ImGui::SameLine();
     choose_ring(m);
@@ -156,6 +157,7 @@ void draw_look(model& m) {
     ImGui::SameLine();
     choose_beside(m);
     if (m.picture.wanted.beside) {
+        ImGui::AlignTextToFramePadding();
         ui::text(m.picture.wanted.beside->stage, theme::colors().muted);
         ImGui::SameLine();
         choose_plane(m, 1, *m.picture.wanted.beside);
