@@ -13,7 +13,7 @@ struct start_arguments {
     std::string report, http;
     bool detach = false, in_background = false, keep_logs = false, no_color = false, dry_run = false,
          fresh = false;
-    std::string wait, seconds;  ///< as they were written
+    std::string wait, seconds, first;  ///< as they were written
     f64 wait_s = 0, seconds_s = 0;
     std::vector<std::string> words;  ///< the command line
 };

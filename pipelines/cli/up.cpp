@@ -43,7 +43,8 @@ std::string start_option(const start_arguments& a) {
         {!k.record.empty(), "--record"},    {k.record_to.has_value(), "--record-to"},
         {!a.report.empty(), "--report"},    {k.allow_dead_letters.has_value(), "--allow-dead-letters"},
         {a.dry_run, "--dry-run"},           {a.detach, "--detach"},
-        {a.keep_logs, "--keep-logs"},       {a.seconds_s > 0, "--seconds"}};
+        {a.keep_logs, "--keep-logs"},       {a.seconds_s > 0, "--seconds"},
+        {!a.first.empty(), "--first"}};
     for (const auto& [is, name] : given)
         if (is) return name;
     return "";

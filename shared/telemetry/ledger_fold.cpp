@@ -128,6 +128,12 @@ ledger_summary ledger_account::summary() const {
     return sum;
 }
 
+ledger_account ledger_account::beginning_at(u64 first) {
+    ledger_account a;
+    a.end_ = first;
+    return a;
+}
+
 ledger_account ledger_account::load(const std::string& path) {
     ledger_account a;
     const std::optional<std::string> bytes = read_file(path);
@@ -195,6 +201,11 @@ void refuse_nameless(const ledger_summary& sum, const std::string& ledger) {
                         "what they may be compared "
                         "with can't be told; end that run with its own build, or begin anew (--fresh)",
                         ledger));
+}
+
+void begin_ledger(const std::string& ledger, u64 first) {
+    ledger_account::beginning_at(first).save(folded_path(ledger));
+    const ledger_writer made(ledger);
 }
 
 u64 fold_ledger(const std::string& ledger, u64 below) {

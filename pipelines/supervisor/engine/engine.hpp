@@ -56,8 +56,9 @@ public:
     /// after so long (0: never). Makes memory and control block and listens; throws carousel::error, with
     /// nothing left behind. `adopt`: takes the living run of that id over from a dead supervisor
     /// (takeover.cpp). Throws before anything of it is changed.
+    /// `first`: frames below it were delivered by a run before this one.
     engine(const run_setup& setup, std::string run_id, std::string helpers, f64 seconds, console& out,
-           beginning how = beginning::fresh);
+           beginning how = beginning::fresh, u64 first = 0);
     ~engine() override;
     engine(const engine&) = delete;
     engine& operator=(const engine&) = delete;
@@ -126,6 +127,7 @@ private:
     void finish_rebuild();
     [[nodiscard]] u64 first_to_deliver() const;
     [[nodiscard]] u64 first_to_believe() const;
+    void begin_ledgers() const;
     void cut_ledgers(u64 first);
     // damage.cpp
     void keep_made(const shm::control_block& c);
@@ -221,6 +223,7 @@ private:
     std::map<std::string, std::unique_ptr<log_sink>> far_lines_;  ///< by "b/sink"
     progress progress_;
     stage_times times_;
+    u64 first_ = 0;
     problems problems_;
     phase phase_ = phase::running;
     bool over_ = false, killed_ = false, asked_to_end_ = false;

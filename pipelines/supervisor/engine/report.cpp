@@ -12,6 +12,7 @@
 #include <map>
 
 #include "core/errors.hpp"
+#include "core/read_file.hpp"
 #include "ring/words.hpp"
 #include "shm/block_guard.hpp"
 #include "supervisor/engine/carried_report.hpp"
@@ -50,6 +51,15 @@ json turns_json(const shm::stage_counters& n) {
     const u64 taken = ring::load(n.turns);
     if (taken == 0) return {};
     return {{"taken", taken}, {"taken_over", ring::load(n.late_turns)}};
+}
+
+/// What an end of a link has told of itself in this run (stages/hosts/link_figures.hpp); null: it is none.
+json link_json(const report_input& in, const std::string& stage) {
+    const auto text = read_file(in.setup->directory + "/figures-" + stage);
+    json told = text ? json::parse(*text, nullptr, false) : json();
+    if (!told.is_object() || told.value("run", "") != in.control->run_id) return nullptr;
+    told.erase("run");
+    return told;
 }
 
 json stage_json(const report_input& in, u32 stage) {
@@ -94,6 +104,7 @@ json stage_json(const report_input& in, u32 stage) {
            {"torn", ring::load(n.torn)}};
     if (json carried = carried_json(st, *in.control, stage); !carried.is_null())
         j["last_frame_carried"] = std::move(carried);
+    if (json link = link_json(in, st.spec.name); !link.is_null()) j["link"] = std::move(link);
     if (!st.has_output()) j["end_to_end_ms"] = latency_json(n.end_to_end, &n.end_to_end_max_ns);
     if (!st.has_output() && ring::load(n.from_capture_max_ns) != 0)
         j["from_capture_ms"] = latency_json(n.from_capture, &n.from_capture_max_ns);
@@ -256,6 +267,7 @@ json make_report(const report_input& in) {
            {"ending", in.outcome.ending},
            {"ended_by", in.outcome.ended_by.empty() ? json() : json(in.outcome.ended_by)},
            {"exit_code", in.outcome.exit_code},
+           {"first", in.outcome.first},
            {"frames", in.outcome.end},
            {"lost", d.counted ? json(d.lost) : json()},
            {"repeated", d.counted ? json(d.repeated) : json()},
@@ -278,7 +290,10 @@ json make_report(const report_input& in) {
                                        {"back_ms", samples_json(domains_back_ms(*in.recoveries))}}},
            {"seconds", in.outcome.seconds},
            {"frames_per_second",
-            in.outcome.seconds > 0 ? static_cast<f64>(in.outcome.end) / in.outcome.seconds : 0.0},
+            in.outcome.seconds > 0
+                ? static_cast<f64>(in.outcome.end - std::min(in.outcome.first, in.outcome.end)) /
+                      in.outcome.seconds
+                : 0.0},
            {"image_hash",
             first != in.sinks->end() ? json(fmt::format("{:016x}", first->sum.image_hash)) : json()},
            {"image_hash_of", first != in.sinks->end() ? hash_name(*first)

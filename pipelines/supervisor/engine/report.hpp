@@ -29,7 +29,8 @@ struct damage_account {
 };
 
 struct run_outcome {
-    u64 end = 0;            ///< frames 0 .. end-1 had to reach every sink
+    u64 first = 0;          ///< the frames below were delivered by a run before this one
+    u64 end = 0;            ///< frames first .. end-1 had to reach every sink
     bool complete = false;  ///< they were delivered and every stage left by itself
     f64 seconds = 0;
     int exit_code = 0;

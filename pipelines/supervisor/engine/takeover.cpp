@@ -56,7 +56,8 @@ void engine::save_state() {
     saved_print_ = print;
     json j = supervisor::state_json(*seats_);
     j["parameters"] = parameters_.state();
-    j["run"] = {{"started_ns", started_ns_},
+    j["run"] = {{"first", first_},
+                {"started_ns", started_ns_},
                 {"begun_ns", begun_ns_},
                 {"finished_ns", finished_ns_},
                 {"begun_again", begun_again_},
@@ -90,6 +91,7 @@ void engine::takeover() {
     const json state = read_state(setup_->directory);
     if (const json run = state.is_object() ? state.value("run", json::object()) : json::object();
         run.is_object()) {
+        first_ = run.value("first", u64{0});
         started_ns_ = run.value("started_ns", c.created_ns);
         begun_ns_ = run.value("begun_ns", u64{0});
         finished_ns_ = run.value("finished_ns", u64{0});
