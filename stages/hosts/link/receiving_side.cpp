@@ -46,7 +46,7 @@ void receiving_side::received(u32 connection, const message& m, u64 now) {
     const auto at = peers_.find(connection);
     if (at == peers_.end() || at->second.refused) return;
     peer& p = at->second;
-    if (const auto* h = std::get_if<hello>(&m); h != nullptr && !p.said) return take(connection, p, *h);
+    if (const auto* h = std::get_if<hello>(&m); h != nullptr && !p.said) return take(connection, p, *h, now);
     if (const auto* q = std::get_if<proof_message>(&m); q != nullptr && p.said && connection != current_)
         return take(connection, p, *q, now);
     if (connection != current_) return drop(connection);
@@ -59,7 +59,7 @@ void receiving_side::received(u32 connection, const message& m, u64 now) {
     }
 }
 
-void receiving_side::take(u32 connection, peer& p, const hello& h) {
+void receiving_side::take(u32 connection, peer& p, const hello& h, u64 now) {
     p.said = h;
     p.fresh = new_nonce();
     if (h.version != link_version)
@@ -68,7 +68,7 @@ void receiving_side::take(u32 connection, peer& p, const hello& h) {
             fmt::format("this side speaks version {} of the link, the other one {}: install the same "
                         "Carousel on both hosts",
                         link_version, h.version));
-    say(connection, proof_message{p.fresh, token_.prove(side::receiving, h, p.fresh)});
+    say(connection, proof_message{p.fresh, token_.prove(side::receiving, h, p.fresh), now, 0});
 }
 
 void receiving_side::take(u32 connection, peer& p, const proof_message& m, u64 now) {
@@ -94,6 +94,7 @@ void receiving_side::take(u32 connection, peer& p, const proof_message& m, u64 n
     by_durable_ = p.said->by_durable != 0;
     packed_ = p.said->packed;
     clock_.forget();
+    clock_.answered(m.sent_ns, m.here_ns, now);  // so that it is known before the first frame
     if (sender_ != p.said->run) {
         sender_ = p.said->run;
         sender_kept_ = false;

@@ -77,7 +77,7 @@ void sending_side::take(const proof_message& m, u64 now) {
     if (!token_.fits(m.of_token, side::receiving, who_, m.fresh))
         return drop("who answers there does not know this link's token (the two token files differ)", now);
     proven_ = true;
-    say(answers_, proof_message{who_.fresh, token_.prove(side::sending, who_, m.fresh)});
+    say(answers_, proof_message{who_.fresh, token_.prove(side::sending, who_, m.fresh), m.sent_ns, now});
     state_ = state::proof_sent;
 }
 
