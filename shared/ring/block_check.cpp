@@ -6,6 +6,7 @@
 #include <bit>
 #include <cstring>
 
+#include "ring/names.hpp"
 #include "ring/parameter_box.hpp"
 #include "ring/stream_end.hpp"
 
@@ -40,17 +41,6 @@ public:
 private:
     std::vector<finding> all_;
 };
-
-std::string stage_name(const shm::control_block& made, u32 stage) {
-    return stage < std::min(made.stages, shm::max_stages) ? std::string(made.stage[stage].name)
-                                                          : fmt::format("stage {}", stage);
-}
-
-std::string seat_name(const shm::control_block& made, u32 seat) {
-    const shm::seat_block& s = made.seat[std::min(seat, shm::max_seats - 1)];
-    const bool several = s.stage < shm::max_stages && made.stage[s.stage].seats > 1;
-    return several ? fmt::format("{}.{}", stage_name(made, s.stage), s.instance) : stage_name(made, s.stage);
-}
 
 void check_head(findings& f, const shm::control_block& c, const shm::control_block& made) {
     const std::string whose = "the block's head";

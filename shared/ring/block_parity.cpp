@@ -2,20 +2,12 @@
 #include <fmt/format.h>
 
 #include "ring/block_check.hpp"
+#include "ring/names.hpp"
 #include "ring/word_mend.hpp"
 
 namespace carousel::ring {
 namespace {
 
-const char* stage_name(const shm::control_block& made, u32 stage) {
-    return made.stage[std::min(stage, shm::max_stages - 1)].name;
-}
-std::string seat_name(const shm::control_block& made, u32 seat) {
-    const shm::seat_block& s = made.seat[std::min(seat, shm::max_seats - 1)];
-    const char* stage = stage_name(made, s.stage);
-    const bool several = made.stage[std::min(s.stage, shm::max_stages - 1)].seats > 1;
-    return several ? fmt::format("{}.{}", stage, s.instance) : std::string(stage);
-}
 std::string ring_name(const shm::control_block& made, u32 link) {
     return fmt::format("ring of {}", made.link[std::min(link, shm::max_links - 1)].name);
 }
