@@ -13,8 +13,6 @@
 namespace carousel::python {
 namespace {
 
-constexpr f64 longest_wait_s = 0.1;  ///< before Ctrl-C is looked at
-
 class latest_object {
 public:
     latest_object(latest_port port, f64 patience_s) : port_(std::move(port)), patience_s_(patience_s) {}

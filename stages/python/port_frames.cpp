@@ -14,8 +14,6 @@
 namespace carousel::python {
 namespace {
 
-constexpr f64 longest_wait_s = 0.1;  ///< before Ctrl-C is looked at
-
 /// A port of C++ and what of it is lent.
 template <typename Port>
 struct hold {

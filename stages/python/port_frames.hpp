@@ -13,6 +13,9 @@
 
 namespace carousel::python {
 
+/// Of a call of Python that waits, before Ctrl-C is looked at.
+inline constexpr f64 longest_wait_s = 0.1;
+
 /// Adds reader() and writer() to Run, and their classes.
 void bind_port_frames(pybind11::module_& m, pybind11::class_<open_run>& run);
 
