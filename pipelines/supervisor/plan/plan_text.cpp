@@ -39,7 +39,7 @@ std::string readers_of(const run_setup& s, u32 stage) {
     return text;
 }
 
-json stage_json(const pipeline& p, const stage_spec& s, const stage_description& d) {
+json decided_json(const pipeline& p, const stage_spec& s, const stage_description& d) {
     json makes = json::array();
     for (const asset_spec& a : d.makes) makes.push_back({{"name", a.name}, {"bytes", a.bytes}});
     json j = values_of(s);
@@ -114,7 +114,7 @@ std::string plan_text(const pipeline& p, const std::vector<stage_description>& a
 
 json plan_json(const pipeline& p, const std::vector<stage_description>& all) {
     json stages = json::array();
-    for (std::size_t k = 0; k < all.size(); ++k) stages.push_back(stage_json(p, p.stages[k], all[k]));
+    for (std::size_t k = 0; k < all.size(); ++k) stages.push_back(decided_json(p, p.stages[k], all[k]));
     json about = values_of(static_cast<const pipeline_spec&>(p));
     about["file"] = p.file;
     return {{"ok", true},
