@@ -181,12 +181,14 @@ void runtime::map_headers(u32 own) {
     guard_headers(control());
 }
 
-// The test hook that tears a frame writes to an input, and asks for that here, openly.
+// The test hooks that write to an input ask for that here, openly.
 device::access runtime::access_to_inputs(const description& d) const {
     const bool tears = hooks_.tear_at.has_value();
-    if (!d.writable_inputs && !tears) return device::access::read;
+    if (!d.writable_inputs && !tears && !hooks_.inputs_writable) return device::access::read;
     log::warning("its inputs are unguarded: {}, so a stray write of it can harm other stages",
-                 tears ? "CAROUSEL_TEST_TEAR writes to them" : "it asks for inputs that it can write to");
+                 tears                    ? "CAROUSEL_TEST_TEAR writes to them"
+                 : hooks_.inputs_writable ? "CAROUSEL_TEST_INPUTS_WRITABLE is set"
+                                          : "it asks for inputs that it can write to");
     return device::access::write;
 }
 

@@ -25,7 +25,8 @@ shm::block_guard guard_asked_for() {
 
 test_hooks test_hooks::of_environment() {
     return {number("CAROUSEL_TEST_TEAR"), number("CAROUSEL_TEST_HOLD_LEASE"),
-            std::getenv("CAROUSEL_TEST_FAR_RINGS") != nullptr, guard_asked_for()};
+            std::getenv("CAROUSEL_TEST_FAR_RINGS") != nullptr, guard_asked_for(),
+            std::getenv("CAROUSEL_TEST_INPUTS_WRITABLE") != nullptr};
 }
 
 }  // namespace carousel::stages

@@ -20,6 +20,8 @@ struct test_hooks {
     /// CAROUSEL_TEST_BLOCK_GUARD=off | pages | emulated, in place of keys. Threads of one process that play
     /// several stages have none.
     shm::block_guard block_guard = shm::block_guard::off;
+    /// CAROUSEL_TEST_INPUTS_WRITABLE: inputs are mapped for writing, as if the stage had asked for it
+    bool inputs_writable = false;
 
     [[nodiscard]] static test_hooks of_environment();
 };

@@ -32,7 +32,8 @@ void require_guarded_input(const process_table& t, const seat& s, const process&
     if (t.made->stage[s.stage].inputs == 0)
         throw config_error(
             fmt::format("{} has no input to write to: {} is for the stages behind it", s.label, row.name));
-    if ((t.c->entry[p.who.entry].guard & shm::memory_guard::inputs_writable) != 0)
+    const bool guarded = (t.c->entry[p.who.entry].guard & shm::memory_guard::inputs_writable) == 0;
+    if (!guarded && !t.setup->scribbles_anywhere)
         throw config_error(fmt::format(
             "{}: its inputs are unguarded (`carousel run FILE --dry-run` says why): {} would harm the stage "
             "before it and that one's other readers",
