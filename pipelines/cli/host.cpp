@@ -74,7 +74,7 @@ int be_host(const host_arguments& a, const cli_environment& env) {
     const std::vector<stage_description> all = describe_stages(whole);
     const hosts_plan plan = plan_hosts(whole, a.as, all);
     const pipeline part = part_of(whole, a.as, all, plan.token);
-    run_options o = options_of(a, env);
+    run_options o = options_of(a, whole, env);
     o.parameters = plan.parameters;
     if (a.dry_run) {
         env.out << hosts_text(whole) << "\n";

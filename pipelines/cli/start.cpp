@@ -87,7 +87,7 @@ std::size_t columns_of(const cli_environment& env) {
     return env.columns == 0 ? paper_columns : std::max<std::size_t>(40, env.columns);
 }
 
-run_options options_of(const start_arguments& a, const cli_environment& env) {
+run_options options_of(const start_arguments& a, const pipeline& p, const cli_environment& env) {
     run_options o;
     o.report_file = a.report;
     o.color = wants_color(env.err_is_terminal, a.no_color);
@@ -123,7 +123,7 @@ int run_near_part(const start_arguments& a, const cli_environment& env, const pi
     hosts_plan plan = plan_hosts(whole, "", all);
     const pipeline part = part_of(whole, "", all, plan.token);
     plan.words = words_of(a.keys);
-    run_options o = options_of(a, env);
+    run_options o = options_of(a, whole, env);
     o.parameters = plan.parameters;
     if (a.dry_run) {
         env.out << hosts_text(whole) << "\n";
@@ -139,7 +139,7 @@ int run_near_part(const start_arguments& a, const cli_environment& env, const pi
 int run_or_show(const start_arguments& a, const cli_environment& env, const pipeline& p) {
     if (a.detach && !a.in_background && !a.dry_run) return start_in_background(a, env, p);
     if (p.is_spread()) return run_near_part(a, env, p);
-    const run_options o = options_of(a, env);
+    const run_options o = options_of(a, p, env);
     if (!a.dry_run) return env.run(p, o);
     show_plan(env, p, o);
     return exit_code::ok;

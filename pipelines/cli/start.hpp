@@ -29,7 +29,7 @@ void read_times(start_arguments& a);
 [[nodiscard]] std::size_t columns_of(const cli_environment& env);
 
 /// Of one run, without what belongs to the stages.
-[[nodiscard]] run_options options_of(const start_arguments& a, const cli_environment& env);
+[[nodiscard]] run_options options_of(const start_arguments& a, const pipeline& p, const cli_environment& env);
 /// What would run here (--dry-run): `p`, or a part of it.
 void show_plan(const cli_environment& env, const pipeline& p, run_options o);
 
