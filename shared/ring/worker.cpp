@@ -232,8 +232,8 @@ bool worker::lease_all(job& j) noexcept {
 bool worker::abandon(job& j, u32 leased) noexcept {
     for (u32 i = 0; i < leased; ++i) {
         const lease_word w = lease_word::of(j.input_lease[i]);
-        cas(input_[i]->block().group[j.input[i].index][stage_->input_group[i]], j.input_lease[i],
-            lease_word{w.generation, 0, 0, w.attempts, lease_state::wait}.pack());
+        cas_mended(input_[i]->block().group[j.input[i].index][stage_->input_group[i]], j.input_lease[i],
+                   lease_word{w.generation, 0, 0, w.attempts, lease_state::wait}.pack());
         input_[i]->ring();
     }
     const job_word open{j.version, epoch_, job_state::open};
