@@ -54,18 +54,18 @@ bool is_whole(const shm::parameter_set& s) {
 }
 
 /// Does `what` the first time that this thread passes `point`.
-struct once_at {
+struct box_once_at {
     template <typename F>
-    once_at(crash_point point, F what) {
+    box_once_at(crash_point point, F what) {
         set_crash_hook([point, what, done = false](crash_point now) mutable {
             if (now != point || done) return;
             done = true;
             what();
         });
     }
-    ~once_at() { set_crash_hook({}); }
-    once_at(const once_at&) = delete;
-    once_at& operator=(const once_at&) = delete;
+    ~box_once_at() { set_crash_hook({}); }
+    box_once_at(const box_once_at&) = delete;
+    box_once_at& operator=(const box_once_at&) = delete;
 };
 
 }  // namespace
@@ -202,7 +202,7 @@ TEST_CASE("a change whose author dies before it counts changes nothing, and the 
     // What the dead one leaves is the block as it was at this moment.
     run_box left;
     {
-        const once_at death(crash_point::parameters_filled, [&] {
+        const box_once_at death(crash_point::parameters_filled, [&] {
             std::memcpy(static_cast<void*>(left.box.get()), static_cast<const void*>(r.box.get()),
                         sizeof *left.box);
         });
@@ -222,7 +222,7 @@ TEST_CASE(
     "a number that is given its set while a change is written keeps the old one, and the change counts "
     "behind it") {
     run_box r;
-    const once_at meanwhile(crash_point::parameters_filled, [&] { CHECK(r.ask(first_frame + 9) == 0); });
+    const box_once_at meanwhile(crash_point::parameters_filled, [&] { CHECK(r.ask(first_frame + 9) == 0); });
     CHECK(r.change() == first_frame + 10);
     CHECK(r.ask(first_frame + 9) == 0);
     CHECK(r.ask(first_frame + 10) == 1);
@@ -230,7 +230,7 @@ TEST_CASE(
 
 TEST_CASE("a change between a number's choice and its frame's header is not for that frame") {
     run_box r;
-    const once_at meanwhile(crash_point::parameters_chosen, [&] { CHECK(r.change() == first_frame + 3); });
+    const box_once_at meanwhile(crash_point::parameters_chosen, [&] { CHECK(r.change() == first_frame + 3); });
     CHECK(r.ask(first_frame + 2) == 0);
     CHECK(r.horizon() == first_frame + 3);
     CHECK(r.ask(first_frame + 3) == 1);

@@ -16,7 +16,7 @@ namespace {
 
 constexpr u64 look_every_ns = 250 * ns_per_ms, check_every_ns = 250 * ns_per_ms,
               sample_every_ns = 8 * ns_per_ms;
-constexpr auto tick_every = std::chrono::milliseconds(100);
+constexpr auto look_every = std::chrono::milliseconds(100);
 
 std::string waiting_notice(const std::string& name, const std::vector<run::record>& others) {
     if (name.empty() && others.empty())
@@ -76,7 +76,7 @@ void watcher::loop() {
     std::unique_lock lock(mutex_);
     while (!stop_) {
         tick(now_ns());
-        wake_.wait_for(lock, tick_every, [this] { return stop_; });
+        wake_.wait_for(lock, look_every, [this] { return stop_; });
     }
     sampler_.reset();
 }
