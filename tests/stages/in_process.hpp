@@ -92,7 +92,6 @@ public:
         bool canaries = false;   ///< behind the slots of each ring
         u64 stray_at = ~u64{0};  ///< the source's frame at which it writes `stray_bytes` beyond its slot
         u64 stray_bytes = 0;
-        bool far_rings = false;                          ///< each ring counts as one of another device
         shm::block_guard guard = shm::block_guard::off;  ///< of each process, in run_as_processes()
     };
     explicit threads_of_a_run(const options& o);
