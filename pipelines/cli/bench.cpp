@@ -58,7 +58,7 @@ void look(const std::vector<std::string>& words) {
     if (!words.empty()) bench::require_bench_command(words.front());
 }
 
-command_action add(const command_parts& p) {
+command_action add_bench_command(const command_parts& p) {
     const auto a = std::make_shared<bench::bench_words>();
     bench::add_bench_commands(p.app, *a);
     add_offers(p.app, p.offers);

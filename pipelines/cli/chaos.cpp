@@ -77,7 +77,7 @@ int run_it(const chaos_arguments& a, const common_words& common, const cli_envir
     return passed ? exit_code::ok : exit_code::stage_failed;
 }
 
-command_action add(const command_parts& p) {
+command_action add_chaos_command(const command_parts& p) {
     const auto a = std::make_shared<chaos_arguments>();
     add_pipeline_file(p, a->file);
     add_device(p, a->keys);
@@ -110,6 +110,6 @@ command_action add(const command_parts& p) {
 }  // namespace
 
 const command chaos_command{"chaos", "Run a pipeline under random faults, and prove that no frame was harmed",
-                            add};
+                            add_chaos_command};
 
 }  // namespace carousel::supervisor

@@ -29,7 +29,7 @@ int take_down(const down_arguments& a, const cli_environment& env) {
     return exit_code::ok;
 }
 
-command_action add(const command_parts& p) {
+command_action add_down_command(const command_parts& p) {
     const auto a = std::make_shared<down_arguments>();
     add_told_options(p, *a, false);
     p.offers[p.app.get_option("--name")] = pipelines_and_spaces;

@@ -82,7 +82,7 @@ void look(const std::vector<std::string>& words) {
                     words.front(), did_you_mean_clause(words.front(), {"stage"})));
 }
 
-command_action add(const command_parts& p) {
+command_action add_new_command(const command_parts& p) {
     const auto a = std::make_shared<new_stage_arguments>();
     p.app.require_subcommand(1);
     CLI::App* stage =

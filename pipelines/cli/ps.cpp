@@ -60,7 +60,7 @@ int show(const client_arguments& a, bool as_json, const cli_environment& env) {
     return exit_code::ok;
 }
 
-command_action add(const command_parts& p) {
+command_action add_ps_command(const command_parts& p) {
     const auto a = std::make_shared<client_arguments>();
     add_client_options(p, *a);
     p.offers[p.app.get_option("--name")] = pipelines_and_spaces;
@@ -78,6 +78,6 @@ command_action add(const command_parts& p) {
 }  // namespace
 
 const command ps_command{"ps", "Show the stages of a running pipeline, and the spaces with their clients",
-                         add};
+                         add_ps_command};
 
 }  // namespace carousel::supervisor

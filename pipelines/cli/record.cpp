@@ -46,7 +46,7 @@ int become_tape(const record_arguments& a, const cli_environment& env) {
     throw config_error(fmt::format("starting {}: {}", program, errno_text(errno)));
 }
 
-command_action add(const command_parts& p) {
+command_action add_record_command(const command_parts& p) {
     const auto a = std::make_shared<record_arguments>();
     add_client_options(p, *a);
     p.app.add_option("NAME", a->of, "A reading port of the pipeline file; with --latest a stage")->required();
@@ -72,6 +72,7 @@ command_action add(const command_parts& p) {
 
 }  // namespace
 
-const command record_command{"record", "Record a running pipeline, by a port or by its newest frames", add};
+const command record_command{"record", "Record a running pipeline, by a port or by its newest frames",
+                             add_record_command};
 
 }  // namespace carousel::supervisor

@@ -113,7 +113,7 @@ std::vector<std::string> pipelines_with_letters(const asked_for&) {
     return words;
 }
 
-command_action add(const command_parts& p) {
+command_action add_replay_command(const command_parts& p) {
     const auto a = std::make_shared<replay_arguments>();
     p.offers[p.app
                  .add_option("--dead-letter", a->sequence,
@@ -143,7 +143,8 @@ command_action add(const command_parts& p) {
 
 }  // namespace
 
-const command replay_command{
-    "replay", "Run a stage once more on a frame that it has given up, e.g. under valgrind", add};
+const command replay_command{"replay",
+                             "Run a stage once more on a frame that it has given up, e.g. under valgrind",
+                             add_replay_command};
 
 }  // namespace carousel::supervisor

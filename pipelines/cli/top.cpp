@@ -208,7 +208,7 @@ int look(const top_arguments& a, const cli_environment& env) {
     return exit_code::ok;
 }
 
-command_action add(const command_parts& p) {
+command_action add_top_command(const command_parts& p) {
     const auto a = std::make_shared<top_arguments>();
     add_client_options(p, *a);
     p.app.add_option("--interval", a->interval, "Look every S seconds [1]")->type_name("S");
@@ -227,6 +227,6 @@ command_action add(const command_parts& p) {
 
 }  // namespace
 
-const command top_command{"top", "Show stages, rings and rates of a running pipeline, live", add};
+const command top_command{"top", "Show stages, rings and rates of a running pipeline, live", add_top_command};
 
 }  // namespace carousel::supervisor

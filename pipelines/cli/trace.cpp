@@ -296,7 +296,7 @@ int trace(const trace_arguments& a, const cli_environment& env) {
     return exit_code::ok;
 }
 
-command_action add(const command_parts& p) {
+command_action add_trace_command(const command_parts& p) {
     const auto a = std::make_shared<trace_arguments>();
     add_client_options(p, *a);
     p.app.add_option("FILE", a->file, "Trace to write (JSON)")->required();
@@ -311,6 +311,7 @@ command_action add(const command_parts& p) {
 
 }  // namespace
 
-const command trace_command{"trace", "Record every frame through every stage, for ui.perfetto.dev", add};
+const command trace_command{"trace", "Record every frame through every stage, for ui.perfetto.dev",
+                            add_trace_command};
 
 }  // namespace carousel::supervisor

@@ -77,7 +77,7 @@ std::vector<std::string> stages_and_files(const asked_for& asked) {
     return all;
 }
 
-command_action add(const command_parts& p) {
+command_action add_up_command(const command_parts& p) {
     const auto a = std::make_shared<up_arguments>();
     add_client_options(p, a->stages);
     CLI::Option* o = p.app.add_option("STAGE", a->stages.stages,

@@ -32,7 +32,7 @@ int validate(const validate_arguments& a, bool as_json, const cli_environment& e
     return exit_code::ok;
 }
 
-command_action add(const command_parts& p) {
+command_action add_validate_command(const command_parts& p) {
     const auto a = std::make_shared<validate_arguments>();
     add_pipeline_file(p, a->file);
     add_keys(p, a->keys);
