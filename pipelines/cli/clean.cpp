@@ -54,6 +54,6 @@ command_action add_clean_command(const command_parts& p) {
 
 const command clean_command{
     "clean", "Remove what dead runs and spaces left (shared memory, sockets); living ones are never touched",
-    add};
+    add_clean_command};
 
 }  // namespace carousel::supervisor

@@ -46,6 +46,7 @@ command_action add_down_command(const command_parts& p) {
 }  // namespace
 
 const command down_command{
-    "down", "End stages until `up`; without a stage: end the pipeline or the space, as Ctrl-C does", add};
+    "down", "End stages until `up`; without a stage: end the pipeline or the space, as Ctrl-C does",
+    add_down_command};
 
 }  // namespace carousel::supervisor

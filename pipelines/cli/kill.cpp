@@ -38,6 +38,6 @@ command_action add_kill_command(const command_parts& p) {
 }  // namespace
 
 const command kill_command{"kill", "Send stages a signal [KILL]; they come back by their restart policy",
-                           add};
+                           add_kill_command};
 
 }  // namespace carousel::supervisor

@@ -127,7 +127,7 @@ void print(const std::vector<std::string>& lines, std::ostream& out) {
 }
 
 /// At most so many bytes, and no half of a letter.
-std::string cut(std::string text, std::size_t most) {
+std::string cut_to(std::string text, std::size_t most) {
     const auto inside = [&] { return (static_cast<unsigned char>(text[most]) & 0xC0U) == 0x80U; };
     if (text.size() <= most) return text;
     while (most > 0 && inside()) --most;
@@ -142,7 +142,7 @@ void add_picture(picture_pipe& p, screen_size size, u64 wait_ns, std::vector<std
     const std::string why = !p.trouble().empty() ? printable(p.trouble())
                             : p.lines().empty()  ? "none has come by yet"
                                                  : "";
-    lines.push_back(cut(why.empty() ? p.carried() : "no picture: " + why, size.columns));
+    lines.push_back(cut_to(why.empty() ? p.carried() : "no picture: " + why, size.columns));
     if (!why.empty()) return;
     for (std::size_t k = 0; k < std::min(room, p.lines().size()); ++k) lines.push_back(p.lines()[k]);
 }

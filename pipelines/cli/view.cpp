@@ -48,6 +48,7 @@ command_action add_view_command(const command_parts& p) {
 }  // namespace
 
 const command view_command{
-    "view", "Serve a running pipeline as a web page until Ctrl-C; waits for one where none runs", add};
+    "view", "Serve a running pipeline as a web page until Ctrl-C; waits for one where none runs",
+    add_view_command};
 
 }  // namespace carousel::supervisor

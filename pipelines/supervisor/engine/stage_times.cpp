@@ -11,7 +11,7 @@ namespace carousel::supervisor {
 namespace {
 
 using telemetry::stage_condition;
-constexpr u64 span_ns = 2 * ns_per_s, look_every_ns = ns_per_s / 2;
+constexpr u64 span_ns = 2 * ns_per_s, add_every_ns = ns_per_s / 2;
 
 stage_condition condition_of(seat_state s) noexcept {
     switch (s) {
@@ -72,7 +72,7 @@ stage_times::look stage_times::look_at(const shm::control_block& c, u64 now) con
 void stage_times::begin(const shm::control_block& c, u64 now) { begun_ = look_at(c, now); }
 
 void stage_times::tick(const shm::control_block& c, u64 now) {
-    if (begun_.at_ns == 0 || (!past_.empty() && now - past_.back().at_ns < look_every_ns)) return;
+    if (begun_.at_ns == 0 || (!past_.empty() && now - past_.back().at_ns < add_every_ns)) return;
     past_.push_back(look_at(c, now));
     while (past_.size() > 2 && past_[1].at_ns + span_ns <= now) past_.pop_front();
 }
