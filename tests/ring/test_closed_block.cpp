@@ -141,7 +141,7 @@ void ends(closed_run& r) {
 
 void answers_stopping(closed_run& r) {
     need(r.source.w->await_due() == outcome::stopping);
-    need(r.b.c->entry[r.source.who.entry].end_acknowledged.load() == 1);
+    need(r.b.c->entry[r.source.who.entry].end_acknowledged.load() == shm::acknowledged_mark);
 }
 
 void gives_back(closed_run& r) {
