@@ -66,6 +66,7 @@ struct model {
     telemetry::event_tracker events;
     telemetry::timeline bars;
     std::vector<seat_report> report;  ///< the supervisor's own words, may be empty
+    std::vector<host_report> hosts;   ///< the other hosts of the pipeline, as last told
     picture_model picture;
     settings kept;
     u32 selected_seat = 0;
@@ -82,6 +83,9 @@ struct model {
     }
     void ask(std::string verb, u32 seat, int signal = 0) {
         commands.push_back({std::move(verb), snap.seat_label(seat), signal});
+    }
+    void ask(std::string verb, const far_seat& seat, int signal = 0) {
+        commands.push_back({std::move(verb), seat.label, signal});
     }
     /// Makes the seat's process fail by itself.
     void inject(shm::injected_fault fault, u32 seat) {

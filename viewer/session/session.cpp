@@ -53,9 +53,18 @@ void session::update(model& m, picture_store& store) {
     const auto& at = m.picture.pointer;
     m.picture.pointed = tap_ && at ? tap_->pixel_at(at->first, at->second) : std::nullopt;
     m.report = control_.report();
+    take_hosts(m, now);
     if (const auto& c = m.events.last_crash(); c && c->how.empty())
         if (const seat_report* r = m.report_of(c->seat); r != nullptr && r->restarts + 1 >= c->turn)
             m.events.explain(c->seat, r->last_exit);
+}
+
+// What was known last stays, where nobody answers now and when the run has ended.
+void session::take_hosts(model& m, u64 now) {
+    std::vector<host_report> told = control_.hosts();
+    if (told.empty()) return;
+    for (telemetry::run_event& e : changes(m.hosts, told, now)) m.events.add(std::move(e));
+    m.hosts = std::move(told);
 }
 
 void session::tell_replies(model& m, u64 now) {
@@ -109,6 +118,7 @@ void session::attach(model& m, const run::record& r) {
         parameters_.forget(m);
         m.past.clear();
         m.selected_seat = 0;
+        m.hosts.clear();
     }
     m.run = r;
     m.phase = run_phase::watching;

@@ -51,6 +51,7 @@ private:
     void detach(model& m, run_phase phase, const std::string& notice);
     void check_alive(model& m, u64 now);
     void read(model& m);
+    void take_hosts(model& m, u64 now);
     void tell_replies(model& m, u64 now);
     void open_tap(model& m, u64 now);
     void follow_choice(model& m, picture_store& store);

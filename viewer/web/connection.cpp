@@ -183,12 +183,13 @@ void connection::choose(std::string_view path, std::string_view query) {
              {}});
 }
 
-// STAGE/ACTION
+// STAGE/ACTION; a stage of another host is HOST/STAGE or, as a page writes it, HOST%2FSTAGE.
 void connection::act(std::string_view path, std::string_view query) {
     if (!may_act(query)) return;
-    const auto slash = path.find('/');
-    const std::string stage(path.substr(0, slash)),
-        verb(slash == std::string_view::npos ? "" : path.substr(slash + 1));
+    const auto slash = path.rfind('/');
+    std::string stage(path.substr(0, slash));
+    const std::string verb(slash == std::string_view::npos ? "" : path.substr(slash + 1));
+    if (const auto written = stage.find("%2F"); written != std::string::npos) stage.replace(written, 3, "/");
     if (verb != "kill" && verb != "stop" && verb != "cont" && verb != "restart")
         return refuse(status::not_found, "POST /stages/STAGE/ACTION: kill, stop, cont and restart are known");
     ask_supervisor({verb, stage, verb == "kill" ? 9 : 0});

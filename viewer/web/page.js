@@ -93,11 +93,27 @@ function notice(s) {
   }));
 }
 
+const cell = (text, c) => el('td', {class: c || 'n'}, text);
+const hostStates = {running: 's-running', ended: 's-down', lost: 's-failed', refused: 's-failed'};
+/// Another host of the pipeline, above its stages.
+function hostRow(h) {
+  return el('tr', {class: 'host'}, el('td', {colspan: String($('rows').parentNode.tHead.rows[0].cells.length)},
+    el('b', {class: hostStates[h.state] || 's-starting'}, `host ${h.name}`), h.text.slice(`host ${h.name}`.length)));
+}
+/// A process there: what its supervisor tells. Latencies are counted in its own control block.
+function farRow(p) {
+  const exit = p.last_exit || '–';
+  return el('tr', {class: 'far'}, el('td', {}, p.label), cell(p.state, 's-' + p.state), cell(p.pid === null ? '–' : String(p.pid)), cell(span(p.age_s)),
+    cell(String(p.restarts)), el('td', {class: 'exit', title: exit}, exit), cell(number(p.frames_per_second)),
+    ...[p.busy, p.wait_input, p.wait_output, p.wait_own, p.wait_turn].map(v => cell(percent(v))), cell('–'), cell('–'),
+    cell(p.cpu_percent === null ? '–' : p.cpu_percent.toFixed(0)), cell(p.memory_bytes === null ? '–' : (p.memory_bytes / 1e6).toFixed(0)),
+    el('td', {class: 'n'}));
+}
+
 let rowsShown = '';
 function stages(s) {
   const colors = palette(), rows = [];
   s.stages.forEach((stage, k) => stage.processes.forEach(p => {
-    const cell = (text, c) => el('td', {class: c || 'n'}, text);
     const exit = p.last_exit || '–';
     rows.push(el('tr', {}, el('td', {}, el('span', {class: 'dot', style: `background:${colors[k % colors.length]}`}), p.label), cell(p.state, 's-' + p.state),
       cell(p.pid === null ? '–' : String(p.pid)), cell(span(p.age_s)), cell(String(p.restarts)), el('td', {class: 'exit', title: exit}, exit),
@@ -105,11 +121,17 @@ function stages(s) {
       cell(number(stage.latency_p50_ms)), cell(number(stage.latency_p99_ms)), cell(p.cpu_percent === null ? '–' : p.cpu_percent.toFixed(0)),
       cell(p.memory_bytes === null ? '–' : (p.memory_bytes / 1e6).toFixed(0)), el('td', {class: 'n'})));
   }));
-  // Buttons stay the same elements while their processes do: a click must not fall between two of them.
-  const key = JSON.stringify([s.may_act, s.stages.map(x => x.processes.map(p => [p.label, p.held]))]);
-  const old = [...$('rows').children].map(r => r.lastChild);
   const flat = s.stages.flatMap(x => x.processes);
+  for (const h of s.hosts) {
+    rows.push(hostRow(h));
+    flat.push(null);
+    h.stages.forEach(p => rows.push(farRow(p)) && flat.push(p));
+  }
+  // Buttons stay the same elements while their processes do: a click must not fall between two of them.
+  const key = JSON.stringify([s.may_act, flat.map(p => p && [p.label, p.held])]);
+  const old = [...$('rows').children].map(r => r.lastChild);
   rows.forEach((r, k) => {
+    if (flat[k] === null) return;
     if (key === rowsShown && old[k]) r.replaceChild(old[k], r.lastChild);
     else buttons(flat[k], s.may_act).forEach(b => r.lastChild.append(b, ' '));
   });

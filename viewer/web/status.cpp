@@ -78,6 +78,41 @@ json stage_json(const view& v, std::size_t k, u64 now) {
             {"processes", processes}};
 }
 
+json optional_or_null(const std::optional<f64>& v) { return v ? json(rounded(*v)) : json(); }
+
+json far_seat_json(const far_seat& s) {
+    json out{{"label", s.label},
+             {"pid", s.pid != 0 ? json(s.pid) : json()},
+             {"state", s.state},
+             {"held", s.is_held()},
+             {"restarts", s.restarts},
+             {"last_exit", text_or_null(s.last_exit)},
+             {"frames_per_second", optional_or_null(s.frames_per_second)},
+             {"cpu_percent", optional_or_null(s.cpu_percent)},
+             {"memory_bytes", s.memory_bytes > 0 ? json(s.memory_bytes) : json()},
+             {"age_s", optional_or_null(s.age_s)}};
+    const telemetry::stage_shares t = s.time.value_or(telemetry::stage_shares{});
+    const bool known = s.time.has_value();
+    out["busy"] = number_or_null(known, t.busy);
+    out["wait_input"] = number_or_null(known, t.wait_input);
+    out["wait_output"] = number_or_null(known, t.wait_output);
+    out["wait_own"] = number_or_null(known, t.wait_own);
+    out["wait_turn"] = number_or_null(known, t.wait_turn);
+    return out;
+}
+
+json host_json(const host_report& h) {
+    json stages = json::array();
+    for (const far_seat& s : h.seats) stages.push_back(far_seat_json(s));
+    return {{"name", h.name},
+            {"address", h.address},
+            {"state", h.state},
+            {"clock_ahead_ms", h.clock_ahead_ms ? json(*h.clock_ahead_ms) : json()},
+            {"clock_error_ms", h.clock_error_ms ? json(*h.clock_error_ms) : json()},
+            {"text", h.text},
+            {"stages", stages}};
+}
+
 json readers_json(const view& v, const telemetry::link_view& l) {
     json out = json::array();
     for (const telemetry::group_view& g : l.groups) {
@@ -209,7 +244,7 @@ json column(const view& v, F value) {
 std::string status_json(const view& v, const picture_status& p, bool may_act, u64 now) {
     json out{{"version", 1},       {"phase", name_of(v.phase)}, {"notice", v.notice},
              {"may_act", may_act}, {"pipeline", nullptr},       {"crash", nullptr}};
-    out["stages"] = out["rings"] = out["events"] = out["choices"] = json::array();
+    out["stages"] = out["rings"] = out["events"] = out["choices"] = out["hosts"] = json::array();
     if (v.phase != run_phase::running)
         for (const run::record& r : v.choices)
             out["choices"].push_back(
@@ -219,6 +254,7 @@ std::string status_json(const view& v, const picture_status& p, bool may_act, u6
         out["crash"] = crash_json(v, now);
         for (std::size_t k = 0; k < v.snap.stages.size(); ++k) out["stages"].push_back(stage_json(v, k, now));
         for (std::size_t k = 0; k < v.snap.links.size(); ++k) out["rings"].push_back(ring_json(v, k));
+        for (const host_report& h : v.hosts) out["hosts"].push_back(host_json(h));
     }
     out["parameters"] = parameters_of(v);
     const auto& events = v.events.events();

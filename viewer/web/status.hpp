@@ -16,6 +16,11 @@
 //            end_to_end_p50_ms, end_to_end_p99_ms, from_capture_p50_ms, from_capture_p99_ms (sinks, else
 //            null), void_frames, torn_frames, in_flight, processes [{label, instance, pid, state, held,
 //            restarts, last_exit, cpu_percent, memory_bytes, age_s, jobs_in_flight}]}]
+//   hosts [{name, address, state "running" | "lost" | "ended" | "refused", clock_ahead_ms | null,
+//   clock_error_ms | null, text,
+//           stages [{label "HOST/STAGE", pid, state, held, restarts, last_exit, frames_per_second, busy,
+//           wait_input, wait_output, wait_own, wait_turn, cpu_percent, memory_bytes, age_s}]}]: the other
+//           hosts of the pipeline, empty: none. What isn't known is null; their pids are theirs
 //   rings [{stage, slot_bytes, memory, window, newest_frame | null, sent_per_second, received_per_second,
 //   bytes_per_second,
 //           slots [{state "free" | "fill" | "ready" | "leased" | "done" | "quarantined", frame | null}],
