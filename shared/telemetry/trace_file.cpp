@@ -297,7 +297,12 @@ std::string writer::run() {
     flows();
     counters();
     instants();
+    nlohmann::json clocks = nlohmann::json::object();
+    for (const auto& [host, clock] : c_.clocks)
+        clocks[host] = {{"ahead_ms", clock.ahead_ms}, {"error_ms", clock.error_ms}};
     const nlohmann::json other{{"pipeline", shape_.pipeline},
+                               {"begin_ns", c_.begin_ns},
+                               {"clocks", clocks},
                                {"run_id", shape_.run_id},
                                {"seconds", static_cast<f64>(c_.end_ns - c_.begin_ns) / 1e9},
                                {"frames", out_.frames},

@@ -33,6 +33,11 @@ struct trace_fill {
 /// What frames carry, {stage that put it out, sequence} -> a JSON object; of those that were seen in passing.
 using trace_facts = std::map<std::pair<u32, u64>, std::string>;
 
+/// Another host of the pipeline: its monotonic clock against this one's.
+struct trace_clock {
+    f64 ahead_ms = 0, error_ms = 0;
+};
+
 struct trace_content {
     const snapshot* shape = nullptr;  ///< taken at the end: stages, seats, links, tails
     const std::vector<attempt>* attempts = nullptr;
@@ -40,6 +45,7 @@ struct trace_content {
     std::vector<trace_note> notes;
     std::vector<trace_fill> fills;
     trace_facts facts;
+    std::map<std::string, trace_clock> clocks;  ///< by host; so that traces of several can be joined
     u64 begin_ns = 0, end_ns = 0;
     u64 overwritten = 0, unfinished = 0;
     std::string ending;  ///< "the pipeline ended after 1.2 s", or ""
