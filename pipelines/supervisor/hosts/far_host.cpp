@@ -55,7 +55,7 @@ shm::unique_fd listen_on(const host_spec& h) {
 }  // namespace
 
 far_host::far_host(hosts_plan plan, const host_spec& self) : plan_(std::move(plan)), self_(self) {
-    if (!can_seal())
+    if (!hosts::can_seal())
         throw config_error(
             "`carousel host` takes a build with UCX and libcrypto: apt-get install libucx-dev libssl-dev, "
             "and "

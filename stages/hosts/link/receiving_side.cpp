@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "hosts/seal.hpp"
+
 namespace carousel::hosts {
 
 receiving_side::receiving_side(hello expected, token_file token, std::string run, std::string sender,
@@ -61,7 +63,7 @@ void receiving_side::received(u32 connection, const message& m, u64 now) {
 
 void receiving_side::take(u32 connection, peer& p, const hello& h, u64 now) {
     p.said = h;
-    p.fresh = new_nonce();
+    p.fresh = fresh_bytes();
     if (h.version != link_version)
         return refuse_peer(
             connection, p,
@@ -121,8 +123,9 @@ std::string receiving_side::objection(const hello& h) const {
     if (!sender_.empty() && h.run != sender_ && next_ > 0 && !goes_on)
         return fmt::format(
             "run {} (pipeline {}) is not the one whose frames up to {} are here (run {}): end the "
-            "receiving run, too, and begin again",
-            h.run, h.pipeline, next_ - 1, sender_);
+            "receiving run, too, and begin again; or, if it is to go on for that one, begin it with "
+            "--first {}",
+            h.run, h.pipeline, next_ - 1, sender_, committed_);
     return "";
 }
 

@@ -14,8 +14,8 @@
 #include <string>
 #include <vector>
 
+#include "hosts/clock_filter.hpp"
 #include "stages/hosts/link/action.hpp"
-#include "stages/hosts/link/clock_relation.hpp"
 #include "stages/hosts/link/token_file.hpp"
 
 namespace carousel::hosts {
