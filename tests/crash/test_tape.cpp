@@ -2,6 +2,7 @@
 #include <filesystem>
 #include <memory>
 
+#include "core/errors.hpp"
 #include "tests/crash/port_programs.hpp"
 #include "tests/crash/recordings.hpp"
 
