@@ -67,8 +67,7 @@ void scribble_block(runtime& r, const ring::job& at_work) {
     reinterpret_cast<volatile u64*>(&r.control())[place / 8] = ~u64{0};
 }
 
-// Out of line: the frame's path is the load alone.
-[[gnu::noinline]] void do_harm(runtime& r, const ring::job& at_work, shm::word& at, u64 asked) {
+void do_harm(runtime& r, const ring::job& at_work, shm::word& at, u64 asked) {
     const shm::injected_fault kind = shm::fault_for(asked, r.who().epoch);
     // meant for a successor: this process is revoked and doesn't know it yet
     if (asked >> 8U > r.who().epoch) return;
@@ -105,11 +104,13 @@ void scribble_block(runtime& r, const ring::job& at_work) {
 
 }  // namespace
 
-void inject_fault_if_asked(runtime& r, const ring::job& at_work) {
+bool is_fault_asked(const runtime& r) noexcept {
+    return r.control().seat[r.who().seat].fault.load(std::memory_order_relaxed) != 0;
+}
+
+void inject_fault(runtime& r, const ring::job& at_work) {
     shm::word& at = r.control().seat[r.who().seat].fault;
-    const u64 asked = at.load(std::memory_order_relaxed);
-    if (asked != 0) [[unlikely]]
-        do_harm(r, at_work, at, asked);
+    if (const u64 asked = at.load(std::memory_order_relaxed); asked != 0) do_harm(r, at_work, at, asked);
 }
 
 }  // namespace carousel::stages

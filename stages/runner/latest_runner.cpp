@@ -44,7 +44,7 @@ void read_frame(runtime& r, stage& s, frame_in_work& f, u32 producer_epoch, u32*
     const device::status_word expected{f.job.sequence, producer_epoch,
                                        static_cast<u32>(device::status_state::ready)};
     q.check_status(status, expected, torn);
-    inject_fault_if_asked(r, f.job);
+    if (is_fault_asked(r)) inject_fault(r, f.job);
     s.process(f);
     q.check_status(status, expected, torn);
     f.event = &r.event_of(shm::none, f.lane());

@@ -142,6 +142,7 @@ TEST_CASE("the newest frame comes with its metadata, its capture time and what o
         h.clock = shm::capture_clock::live;
         h.used.planes = 1;
         h.used.of[0][0] = 0;
+        ring::seal(h, of.block().parameters.bytes);
     }
     REQUIRE(look.take());
     CHECK(ring::line_of(look.what.metadata) == "gain 2");
