@@ -56,7 +56,10 @@ set(CAROUSEL_PRECOMPILED <algorithm> <array> <atomic> <chrono> <cstring> <filesy
 # link fmt; KIND `none`, for those that don't: no such header.
 function(carousel_precompile target kind)
   get_target_property(type ${target} TYPE)
-  if(NOT CAROUSEL_PRECOMPILE OR kind STREQUAL "none" OR type MATCHES "SHARED|MODULE")   # position-independent code has another header
+  if(NOT CAROUSEL_PRECOMPILE OR kind STREQUAL "none" OR type MATCHES "SHARED|MODULE")   # a module's macro makes it another header
+    return()
+  endif()
+  if(CAROUSEL_UNITY AND kind MATCHES "^json")   # few and large, where sources are compiled together: parsing is faster than loading
     return()
   endif()
   set(shared carousel_precompiled_${kind})
