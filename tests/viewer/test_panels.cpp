@@ -149,9 +149,11 @@ TEST_CASE("at 1280 x 720 everything of the demo is inside its panel") {
             CHECK(at->x + at->width <= static_cast<f32>(width));
         }
         // the value of the pixel under the mouse, whole, and not under the mouse
-        for (const f32 x : {0.5F, 0.05F}) {
+        for (const f32 at : {0.5F, 0.01F}) {  // in the middle of the picture, and in its lower left corner
             const viewer::ui::widget* area = canvas::find("image.area");
-            const ImVec2 mouse(area->x + area->width * x, area->y + area->height * (x < 0.1F ? 0.7F : 0.5F));
+            const f32 zoom = std::min(area->width / 1280, area->height / 720);
+            const ImVec2 mouse(area->x + area->width / 2 + (at - 0.5F) * 1280 * zoom,
+                               area->y + area->height / 2 + (0.5F - at) * 720 * zoom);
             s.draw_with_mouse(w.m, mouse);
             inside("image.pixel", "image");
             const viewer::ui::widget* value = canvas::find("image.pixel");

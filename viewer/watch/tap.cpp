@@ -102,10 +102,26 @@ bool tap::is_stopping() {
     return stop_;
 }
 
+// What was taken last stays as it is while it lies in front or is ready: the window's thread reads it, too.
+bool tap::take_shown(std::size_t which) {
+    const std::lock_guard lock(mutex_);
+    const shot& last = fresh_ ? ready_ : front_;
+    if (!last.there) return false;
+    const taken_frame& from = last.frame[which];
+    taken_frame& to = back_.frame[which];
+    std::memcpy(to.bytes->host_data(), from.bytes->host_data(), of(which).picture().bytes);
+    to.sequence = from.sequence;
+    to.took_ms = 0;
+    to.used = from.used;
+    to.carried = from.carried;
+    return true;
+}
+
 // The frame that the ring in front has now, and the same out of the other one.
 bool tap::take_pair() {
-    ring_tap &ahead = of(beside_leads_ ? 1 : 0), &behind = of(beside_leads_ ? 0 : 1);
-    taken_frame &a = back_.frame[beside_leads_ ? 1 : 0], &b = back_.frame[beside_leads_ ? 0 : 1];
+    const std::size_t first = beside_leads_ ? 1 : 0, other = 1 - first;
+    ring_tap &ahead = of(first), &behind = of(other);
+    taken_frame &a = back_.frame[first], &b = back_.frame[other];
     if (!ahead.take(a)) return false;
     const u64 began = now_ns();
     if (unpaired_since_ns_ == 0) unpaired_since_ns_ = began;
@@ -120,7 +136,8 @@ bool tap::take_pair() {
         }
         shm::wait(behind.bell(), seen, look_for_pair_ns);
     }
-    if (now_ns() < unpaired_since_ns_ + pair_patience_ns || !behind.take(b)) return false;
+    if (now_ns() < unpaired_since_ns_ + pair_patience_ns) return false;
+    if (!behind.take(b) && !take_shown(other)) return false;
     unpaired_since_ns_ = 0;
     back_.note = back_.frame[0].sequence == back_.frame[1].sequence
                      ? ""

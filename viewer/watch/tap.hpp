@@ -8,7 +8,8 @@
 //
 // Two pictures are of one frame where that can be had. A frame is seldom in two rings at once: it is taken
 // from the ring that it comes to first, and the other one is waited for, until that frame is there or is
-// gone. When half a second has brought no such pair, the newest of each are shown, and note() says so.
+// gone. When half a second has brought no such pair, the newest of each are shown, and note() says so; a ring
+// that stands has the one that was shown last.
 
 #include <condition_variable>
 #include <memory>
@@ -79,6 +80,7 @@ private:
     [[nodiscard]] bool take_one();
     [[nodiscard]] bool take_frames();
     [[nodiscard]] bool take_pair();
+    [[nodiscard]] bool take_shown(std::size_t which);
     [[nodiscard]] bool is_stopping();
 
     std::unique_ptr<ring_tap> first_, beside_;

@@ -12,7 +12,7 @@ function pictureName(p) { return `${p.stage} ${p.plane} ${p.type} · frame ${p.f
 /// The colours of the values, a part for each picture, as wide as that is.
 function scales(shown) {
   $('scales').hidden = shown.length === 0 || (shown.length === 1 && shown[0].values === null);
-  if ($('scales').hidden) return;
+  if ($('scales').hidden) return $('scales').replaceChildren();
   $('scales').replaceChildren(...shown.map(p => {
     const v = p.values, parts = [el('b', {title: pictureName(p)}, pictureName(p))];
     if (v) {
