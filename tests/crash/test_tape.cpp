@@ -34,10 +34,13 @@ TEST_CASE(
     "what a port records from outside is the whole run, whoever records it is killed, and plays the same") {
     run_fixture run;
     run.start(run.pipeline("rec", picture_pipeline("rec", "fps = 60\n") + archive), {"--frames", "150"});
-    const std::vector<std::string> words{"archive", "--out", run.path("rec.mcap"), "-p", "rec"};
+    const std::vector<std::string> words{"archive", "--out", run.path("rec.mcap"), "-p", "rec",
+                                         "--wait",  "20"};
     auto now = std::make_unique<foreign_program>(records(run, "said", words));
     for (const char* next : {"said1", "said2", "said3"}) {
-        REQUIRE(run.wait_until([&] { return std::filesystem::exists(run.path("rec.mcap")); }));
+        const bool there = run.wait_until([&] { return std::filesystem::exists(run.path("rec.mcap")); });
+        INFO(now->said() << run.log());
+        REQUIRE(there);
         sleep_s(0.3);
         now->signal(SIGKILL);
         CHECK(now->wait(10) == -SIGKILL);
