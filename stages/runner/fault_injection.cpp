@@ -64,7 +64,14 @@ void scribble_block(runtime& r, const ring::job& at_work) {
     const shm::block_place to = shm::place_in_block(place);
     log::warning("a write into the control block, part {} of index {}, offset {}", static_cast<u32>(to.part),
                  to.index, to.offset);
-    reinterpret_cast<volatile u64*>(&r.control())[place / 8] = ~u64{0};
+    auto* const word = reinterpret_cast<shm::word*>(&r.control()) + place / 8;
+    // Emulated keys are open to all threads while one is in a scope: writes that change nothing wait for a
+    // moment in which they fault. By a key the first one does.
+    for (u32 k = 0; closed && k < 100; ++k) {
+        word->fetch_or(0);
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    word->store(~u64{0});
 }
 
 void do_harm(runtime& r, const ring::job& at_work, shm::word& at, u64 asked) {
