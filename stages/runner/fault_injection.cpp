@@ -68,7 +68,8 @@ void scribble_block(runtime& r, const ring::job& at_work) {
     // Emulated keys are open to all threads while one is in a scope: writes that change nothing wait for a
     // moment in which they fault. By a key the first one does.
     for (u32 k = 0; closed && k < 100; ++k) {
-        word->fetch_or(0);
+        u64 is = word->load();
+        word->compare_exchange_strong(is, is);
         std::this_thread::sleep_for(std::chrono::milliseconds(1));
     }
     word->store(~u64{0});
