@@ -55,6 +55,8 @@ public:
     /// Is there an array of it that was not let go? Empty: no; else what it is of.
     [[nodiscard]] std::string outlived() const;
     [[nodiscard]] lease& held() const noexcept { return *lease_; }
+    /// Of a port's frame that has ended: it keeps the port no longer, arrays of it do.
+    virtual void leave_port() noexcept {}
     void end() noexcept {
         lease_->ended = true;
         of_ = nullptr;

@@ -102,7 +102,15 @@ public:
         } catch (const output_error&) {  // no room on the disk: it may be said again
             lease_->ended = false;
             throw;
+        } catch (...) {
+            leave_port();
+            throw;
         }
+        leave_port();
+    }
+    void leave_port() noexcept override {
+        if (outlived().empty()) lease_->memory.reset();
+        port_.reset();
     }
     void set_hash(u64 hash, const std::string& name) override {
         require_not_ended("set_hash()");
@@ -163,6 +171,7 @@ public:
         port_->enter();
         end_planes();
         port_->filling.reset();
+        leave_port();
     }
 
 private:
@@ -217,6 +226,7 @@ public:
         const std::shared_ptr<frame_object> seen = port_->frame.lock();
         if (last && last->arrays == 0 && (last->gpu < 0 || (seen && seen->outlived().empty())))
             last->memory.reset();
+        if (seen) seen->leave_port();
         shared_hold<Port> gone = std::move(port_);
         port_ = nullptr;
         const py::gil_scoped_release others;
@@ -279,6 +289,7 @@ private:
         h.require_let_go(what);
         h.lent->ended = true;
         h.filling.reset();
+        if (const std::shared_ptr<frame_object> f = h.frame.lock()) f->leave_port();
     }
 };
 

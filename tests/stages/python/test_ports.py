@@ -37,7 +37,7 @@ class Ports(unittest.TestCase):
         rig = port_rig.Rig(self)
         view = carousel.open(rig.name)
         with view.writer("camera") as writer, view.reader("analysis") as reader:
-            self.assertEqual(repr(writer), '<carousel.Writer "camera": port.camera: value u64[512], part f32[64]>')
+            self.assertEqual(repr(writer), '<carousel.Writer "camera": port.camera {part: f32[64], value: u64[512]}>')
             for n in range(5):
                 with writer.next() as frame:
                     numpy.asarray(frame["out_value"])[:] = n
@@ -128,14 +128,12 @@ class Ports(unittest.TestCase):
             self.assertEqual(same.sequence, 0)
         writer.end()
         writer.close()
-        with view.reader("analysis") as last:
-            self.assertIsNone(last.next(20))
         rig.end()
 
     def test_what_cannot_be_is_one_sentence_and_the_run_lives(self):
         rig = port_rig.Rig(self, keys="frame_timeout_ms = 2000")
         view = carousel.open(rig.name, wait_s=0.2)
-        with self.assertRaisesRegex(carousel.ConfigError, r'port "camera" has frames of .*value u64\[512\].*counts on value = "f32\[512\]"'):
+        with self.assertRaisesRegex(carousel.ConfigError, r'port "camera" has frames of .*value: u64\[512\].*counts on value = "f32\[512\]"'):
             view.writer("camera", planes={"value": "f32[512]"})
         with self.assertRaisesRegex(carousel.ConfigError, 'port "analysis" has frames of .* counts on color'):
             view.reader("analysis", planes={"color": "u8[1,1,4]"})
@@ -158,7 +156,7 @@ class Ports(unittest.TestCase):
         with self.assertRaisesRegex(carousel.ConfigError, "frame 0 of port \"analysis\" was not committed before the next one"):
             never.next()
         patient = carousel.open(rig.name, wait_s=20)
-        with patient.reader("analysis") as other, other.next() as same:
+        with patient.reader("analysis") as other, other.next() as same:   # a frame that is over keeps no place
             self.assertEqual(same.sequence, 0)
         with self.assertRaisesRegex(carousel.PortRevoked, "frame 0 was not committed: port \"analysis\" has been given to another"):
             taken.commit()
@@ -185,8 +183,6 @@ class Ports(unittest.TestCase):
         self.assertEqual(repr(never), "<carousel.Reader, closed>")
         writer.end()
         writer.close()
-        with view.reader("analysis") as last:
-            self.assertIsNone(last.next(20))
         rig.end()
 
     def test_a_wait_of_a_port_leaves_other_threads_and_ctrl_c_alone(self):
