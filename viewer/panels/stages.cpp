@@ -145,16 +145,23 @@ public:
         ImGui::PushStyleVar(ImGuiStyleVar_FramePadding, ImVec2(px(5), 0));
         ui::text(fmt::format("{}:", ui::fitted(m.snap.seat_label(m.selected_seat), px(90))),
                  theme::colors().text);
-        if (width > px(730)) {
+        width -= ImGui::GetItemRectSize().x;
+        const auto wide = [](const shm::injected_fault_row& fault) {
+            return ImGui::CalcTextSize(label_of(fault).c_str()).x + px(15);
+        };
+        f32 all = 0;
+        for (const shm::injected_fault_row& fault : shm::injected_faults) all += wide(fault);
+        static constexpr const char* others =
+            "C continue · with Ctrl: K kill -9 · S stop · R restart · fault:";
+        if (width > all + ImGui::CalcTextSize(others).x + px(6)) {
             ImGui::SameLine(0, px(6));
-            ui::text("C continue · with Ctrl: K kill -9 · S stop · R restart · fault:",
-                     theme::colors().muted);
+            ui::text(others, theme::colors().muted);
         }
         const bool can = m.phase == run_phase::watching && m.snap.seats[m.selected_seat].pid != 0;
         for (const shm::injected_fault_row& fault : shm::injected_faults) {
+            if (width -= wide(fault); width < 0) break;  // F1 lists the keys
             ImGui::SameLine(0, px(5));
-            const std::string label = fmt::format("{} {}", fault.letter, fault.title),
-                              key = fmt::format("Ctrl+{}", fault.letter);
+            const std::string label = label_of(fault), key = fmt::format("Ctrl+{}", fault.letter);
             if (ui::button(fmt::format("stages.{}", fault.name), label.c_str(), key.c_str(), fault.help, true,
                            can))
                 m.inject(fault.kind, m.selected_seat);
@@ -164,6 +171,10 @@ public:
     }
 
 private:
+    static std::string label_of(const shm::injected_fault_row& fault) {
+        return fmt::format("{} {}", fault.letter, fault.title);
+    }
+
     // A letter that slips harms nobody: what does takes Ctrl, and says so where it was left out.
     static bool on_plain_key(model& m, int key) {
         const char k = static_cast<char>(key);
