@@ -66,9 +66,9 @@ class Long(Lost):
             check_report(host, FRAMES)
         self.assertEqual(pair.b.report()["first"], first)
         pair.one_host(FRAMES)
-        here = ledger(os.path.join(pair.folder, "carousel", "b", "ledger-sink.bin"))
+        here = ledger(os.path.join(pair.folder, "b-ledger-sink.bin"))
         self.assertEqual(min(here), first)
-        self.assertEqual({**delivered, **here}, ledger(os.path.join(pair.folder, "carousel", "one", "ledger-sink.bin")))
+        self.assertEqual({**delivered, **here}, ledger(os.path.join(pair.folder, "one-ledger-sink.bin")))
 
     def test_a_full_disk_at_the_durable_end_holds_the_sender_and_loses_nothing(self):
         if os.geteuid() != 0:
