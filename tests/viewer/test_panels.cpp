@@ -128,10 +128,8 @@ TEST_CASE("at 1280 x 720 everything of the demo is inside its panel") {
             INFO(name << " in " << panel);
             REQUIRE(at != nullptr);
             REQUIRE(in != nullptr);
-            CHECK(at->x >= in->x);
-            CHECK(at->y >= in->y);
-            CHECK(at->x + at->width <= in->x + in->width);
-            CHECK(at->y + at->height <= in->y + in->height - 4);  // its edge
+            CHECK((at->x >= in->x && at->x + at->width <= in->x + in->width));
+            CHECK((at->y >= in->y && at->y + at->height <= in->y + in->height - 4));  // its edge
         };
         for (const char* name : {"geometry", "vertex", "fragment", "display"})
             for (const char* what : {"row", "kill", "stop", "restart"})
