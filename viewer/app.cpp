@@ -57,6 +57,7 @@ public:
     explicit app(const options& o)
         : options_(o), path_(o.settings_file.empty() ? settings_path() : o.settings_file) {
         model_.kept = load_settings(path_);
+        model_.picture.looks = o.looks;
         if (o.light) model_.kept.dark = false;
         window_options w;
         w.width = o.width > 0 ? o.width : model_.kept.width;
@@ -67,7 +68,7 @@ public:
         theme::load_fonts(scale_);
         store_ = window_->has_gl() ? make_gl_store() : make_null_store();
         session_ = std::make_unique<session>(
-            session_options{o.name, o.stage, window_->has_gl(), o.way, o.supervisor});
+            session_options{o.name, o.what, window_->has_gl(), o.way, o.supervisor});
     }
     // The session's tap holds GL and CUDA objects: it goes before the window.
     ~app() {
@@ -136,7 +137,7 @@ private:
     // Nothing moves and nobody touches anything: then a few frames a second show as much as sixty.
     [[nodiscard]] u64 pace(u64 now) {
         const ImGuiIO& io = ImGui::GetIO();
-        u64 moved = model_.picture.shown_frames + model_.events.events().size() +
+        u64 moved = model_.picture.shown_frames + model_.picture.repainted + model_.events.events().size() +
                     static_cast<u64>(model_.phase) + model_.choices.size();
         for (const telemetry::stage_view& s : model_.snap.stages) moved += s.frames;
         const bool touched =
@@ -183,6 +184,18 @@ private:
         return true;
     }
 
+    [[nodiscard]] nlohmann::json shown_pictures() const {
+        nlohmann::json out = nlohmann::json::array();
+        for (const shown_picture& p : model_.picture.shown)
+            out.push_back({{"stage", p.stage},
+                           {"plane", p.plane},
+                           {"sequence", p.sequence},
+                           {"values", p.scale.of_values},
+                           {"low", p.scale.low},
+                           {"high", p.scale.high},
+                           {"colours", name_of(p.scale.colours)}});
+        return out;
+    }
     // By rename, so that a reader never sees half of it.
     void dump_widgets() {
         if (options_.dump_widgets.empty()) return;
@@ -193,6 +206,9 @@ private:
                                  {"sequence", model_.picture.sequence},
                                  {"notice", model_.notice},
                                  {"problem", model_.picture.problem},
+                                 {"shown", shown_pictures()},
+                                 {"note", model_.picture.note},
+                                 {"pointed", model_.picture.pointed ? model_.picture.pointed->text : ""},
                                  {"chosen", model_.snap.seat_label(model_.selected_seat)},
                                  {"drawn", ++drawn_}};
         // several viewers may share the file

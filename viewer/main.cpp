@@ -24,17 +24,33 @@ bool parse_size(const std::string& text, carousel::viewer::options& o) {
 }  // namespace
 
 int main(int argc, char** argv) {
-    carousel::viewer::options o;
+    namespace viewer = carousel::viewer;
+    viewer::options o;
     CLI::App app{
         "A window on a running Carousel pipeline: the image, stages, rings, plots and a timeline, and "
         "buttons that kill.\n"
         "It reads the newest frame only and never holds the pipeline up."};
     app.name("carousel-viewer");
     std::string size;
-    std::string way = "best";
+    std::string way = "best", stage, beside, range, colours;
     bool offscreen = false, null = false;
     app.add_option("-p,--name", o.name, "name of the pipeline to watch (default: the only one that runs)");
-    app.add_option("--stage", o.stage, "whose output to show (default: what the last sink reads)");
+    app.add_option("--stage", stage,
+                   "whose output to show, STAGE or STAGE/PLANE (default: what the last sink reads)");
+    app.add_option("--beside", beside,
+                   "another ring, STAGE or STAGE/PLANE: the same frame to the right of it");
+    app.add_option(
+           "--range", range,
+           "values that get the first and the last colour: auto (all but 0.5 % at either end), extremes, "
+           "or LOW..HIGH [auto]")
+        ->check([&o](const std::string& text) {
+            return viewer::read_range(text, o.looks.of[0]) ? "" : "expected auto, extremes or LOW..HIGH";
+        });
+    app.add_option("--colours", colours,
+                   "of values: auto (floats in viridis, whole numbers in grey), grey, viridis [auto]")
+        ->check([&o](const std::string& text) {
+            return viewer::read_colours(text, o.looks.of[0]) ? "" : "expected auto, grey or viridis";
+        });
     app.add_option("--wait", o.wait_s,
                    "seconds to wait for a pipeline before giving up (default: the window waits)");
     app.add_option("--frames", o.frames, "end after so many drawn frames");
@@ -67,6 +83,8 @@ int main(int argc, char** argv) {
         const int code = app.exit(e);
         return code == 0 ? carousel::after_output(code) : carousel::exit_code::usage;
     }
+    o.what.first = viewer::plane_from_text(stage);
+    if (!beside.empty()) o.what.beside = viewer::plane_from_text(beside);
     o.way = way == "copy"      ? carousel::viewer::picture_way::copy
             : way == "interop" ? carousel::viewer::picture_way::interop
                                : carousel::viewer::picture_way::best;

@@ -14,7 +14,7 @@ namespace {
 
 constexpr u32 most_rounds = 1000;
 
-constexpr const char* footer = R"(
+constexpr const char* pipeline_footer = R"(
 Examples:
   carousel bench pipeline pipelines/demo.toml
   carousel bench pipeline pipelines/demo.toml --against ../before/build/release --sizes 1280x720,1920x1080 --rounds 10
@@ -128,7 +128,7 @@ void add_pipeline_bench_options(CLI::App& app, pipeline_bench_texts& t) {
         ->type_name("[FILE]")
         ->expected(0, 1);
     app.add_option("--plot", t.plot, "Draw the figures as SVG into FILE")->type_name("FILE.svg")->take_last();
-    app.footer(footer);
+    app.footer(pipeline_footer);
     app.callback([&app, &t] {
         t.wants_json = app.count("--json") > 0;
         t.wants_lone = app.count("--lone") > 0;

@@ -19,11 +19,12 @@ enum class fault : u8 {
     all,    ///< SIGKILL to all stages at once
     abort,  ///< by its own hand, in the middle of a frame (`carousel inject`)
     exit,
-    hang,            ///< never returns from a frame: found at frame_timeout_ms
-    gpu_fault,       ///< stages on a GPU alone
-    supervisor,      ///< SIGKILL to the supervisor; the same command takes the run over
-    scribble_input,  ///< a stray write to its input; stages that have one, guarded
-    overrun_output,  ///< a write beyond its output slot; stages that have one, guarded
+    hang,              ///< never returns from a frame: found at frame_timeout_ms
+    gpu_fault,         ///< stages on a GPU alone
+    supervisor,        ///< SIGKILL to the supervisor; the same command takes the run over
+    scribble_input,    ///< a stray write to its input; stages that have one, guarded
+    overrun_output,    ///< a write beyond its output slot; stages that have one, guarded
+    scribble_control,  ///< a stray write into the control block; stages that are guarded
 };
 struct fault_row {
     fault kind;
@@ -37,7 +38,7 @@ struct fault_row {
     return {kind, shm::name_of(injected), weight, 0, injected};
 }
 /// In the order of `fault`: a seed means the same plan only as long as order and weights stay.
-inline constexpr std::array<fault_row, 11> fault_table{{
+inline constexpr std::array<fault_row, 12> fault_table{{
     {fault::kill, "kill", 10, SIGKILL},
     {fault::term, "term", 2, SIGTERM},
     {fault::stop, "stop", 2, SIGSTOP},
@@ -49,6 +50,7 @@ inline constexpr std::array<fault_row, 11> fault_table{{
     {fault::supervisor, "supervisor", 1},
     injected_row(fault::scribble_input, shm::injected_fault::scribble_input, 3),
     injected_row(fault::overrun_output, shm::injected_fault::overrun_output, 3),
+    injected_row(fault::scribble_control, shm::injected_fault::scribble_control, 3),
 }};
 [[nodiscard]] constexpr const fault_row& row_of(fault f) noexcept {
     return fault_table[static_cast<std::size_t>(f)];

@@ -13,6 +13,7 @@
 #include <set>
 #include <sstream>
 
+#include "chaos/over_hosts.hpp"
 #include "chaos/subject.hpp"
 #include "core/clock.hpp"
 #include "core/errors.hpp"
@@ -27,12 +28,12 @@ namespace {
 using nlohmann::json;
 constexpr std::size_t most_hit = 64;
 constexpr u64 patience_ns = 3 * ns_per_s;
-constexpr f64 start_patience_s = 60, back_patience_s = 40, longest_s = 24 * 3600;
+constexpr f64 start_patience_s = 60, hosts_patience_s = 600, back_patience_s = 40, longest_s = 24 * 3600;
 
 json read_json(const std::string& file) {
     std::ifstream in(file);
     json j = json::parse(in, nullptr, false);
-    return j.is_object() ? j : json();
+    return j.is_object() ? over_hosts(std::move(j)) : json();
 }
 
 /// Of all GPUs together; -1: there is none, or it can't be asked.
@@ -67,6 +68,7 @@ private:
     [[nodiscard]] std::string file(const char* name) const { return o_.folder + "/" + name; }
     void choose_kinds(const run::ps_answer& ps);
     void wait_for_start(subject& s);
+    void tell_missing_host(const subject& s);
     void loop(subject& s, pause_watch& watch);
     [[nodiscard]] bool enough() const;
     bool act(subject& s, const step& what);
@@ -74,7 +76,7 @@ private:
     void kill_supervisor(subject& s, const step& what);
     void wait_for_all(subject& s, f64 patience_s);
     [[nodiscard]] bool untouched(const victim& v) const {
-        return v.running && std::find(hit_.begin(), hit_.end(), v.pid) == hit_.end();
+        return v.running && std::find(hit_.begin(), hit_.end(), std::pair(v.label, v.pid)) == hit_.end();
     }
     void note(const done& d);
     void say(u64 frames);
@@ -93,7 +95,8 @@ private:
     /// seats that can take a write to their input, and one beyond their output; found at the start
     std::set<std::string> guarded_, gapped_;
     /// the last processes that were: they are as good as dead, whatever the supervisor says yet
-    std::deque<i32> hit_;
+    std::deque<std::pair<std::string, i32>> hit_;
+    std::string told_host_;
     u64 numbers_ = 0, said_ns_ = 0, phase_ns_ = now_ns();
     u64 tried_ = 0, tried_since_ns_ = 0;  ///< number of the fault that waits for its victim, plus one
 };
@@ -151,8 +154,19 @@ void chaos_run::choose_kinds(const run::ps_answer& ps) {
     if (!gpu) o_.gpu_mib_before = -1;
 }
 
+// A host that nobody starts by itself is started by who reads this, for each of the runs.
+void chaos_run::tell_missing_host(const subject& s) {
+    if (!s_.spread) return;
+    if (const std::string line = s.last_line("waiting for host "); line != told_host_) {
+        told_host_ = line;
+        progress_ << "chaos: " << line << std::endl;
+    }
+}
+
 void chaos_run::wait_for_start(subject& s) {
-    for (const u64 until = now_ns() + static_cast<u64>(start_patience_s * 1e9); now_ns() < until;) {
+    const f64 patience_s = s_.spread ? hosts_patience_s : start_patience_s;
+    for (const u64 until = now_ns() + static_cast<u64>(patience_s * 1e9); now_ns() < until;) {
+        tell_missing_host(s);
         if (!s.lives()) {
             const std::string last = s.last_lines();
             throw error(s.wait(1).value_or(exit_code::stage_failed),
@@ -215,6 +229,8 @@ bool chaos_run::act(subject& s, const step& what) {
         std::erase_if(victims, [this](const victim& v) { return guarded_.count(v.label) == 0; });
     if (needs_output(what.kind))
         std::erase_if(victims, [this](const victim& v) { return gapped_.count(v.label) == 0; });
+    if (what.kind == fault::scribble_control)
+        std::erase_if(victims, [](const victim& v) { return !v.closed; });
     if (victims.empty()) return false;
     if (what.kind != fault::all) {
         // Waited for, so that a seed hits the same seats each time; but a seat that is down for good, or that
@@ -236,13 +252,15 @@ bool chaos_run::act(subject& s, const step& what) {
 
 bool chaos_run::hit(subject& s, const step& what, const victim& v) {
     done d{what.number, what.kind, now_ns(), v.label, v.pid, v.stage, 0};
-    if (const int signal = row_of(what.kind).signal; signal != 0) {
+    if (const int signal = row_of(what.kind).signal; signal != 0 && v.far) {
+        if (!s.ask(run::kill_request{v.label, signal}).ok) return false;
+    } else if (signal != 0) {
         if (::kill(v.pid, signal) != 0) return false;
     } else {
         if (!s.ask(run::inject_request{v.label, shm::fault_named(name_of(what.kind))}).ok) return false;
     }
     note(d);
-    hit_.push_back(v.pid);
+    hit_.emplace_back(v.label, v.pid);
     if (hit_.size() > most_hit) hit_.pop_front();
     o_.faults.push_back(std::move(d));
     return true;
@@ -306,14 +324,20 @@ void chaos_run::run_calm() {
               << std::flush;
     subject calm(words(name_ + "-calm", file("calm.json"), frames), name_ + "-calm", file("calm.log"));
     calm.start();
-    const f64 patience = 120 + 10 * static_cast<f64>(o_.ended_ns - o_.begun_ns) / 1e9;
+    f64 patience = 120 + 10 * static_cast<f64>(o_.ended_ns - o_.begun_ns) / 1e9;
+    if (s_.spread) patience += hosts_patience_s;
     for (const u64 until = now_ns() + static_cast<u64>(patience * 1e9);
-         !calm.wait(0.05) && now_ns() < until && !o_.interrupted;)
+         !calm.wait(0.05) && now_ns() < until && !o_.interrupted;) {
+        tell_missing_host(calm);
         o_.interrupted = interrupts_.sleep(ns_per_ms);
+    }
     o_.calm = read_json(file("calm.json"));
 }
 
 void chaos_run::look_for_leaks() {
+    std::error_code ignored;
+    for (const char* which : {"", "-calm"})  // made for these runs alone
+        if (s_.spread) std::filesystem::remove(s_.token_folder + "/" + name_ + which + ".token", ignored);
     for (const leftover& l : find_leftovers())
         if (l.name.starts_with(name_) || (!run_id_.empty() && l.run_id == run_id_))
             o_.leaked.push_back(l.kind + " " + l.path);

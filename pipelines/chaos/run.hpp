@@ -23,6 +23,8 @@ struct settings {
     f64 rate = 2;              ///< faults a second; 0: the next as soon as all stages run again
     std::vector<fault> kinds;  ///< empty: all that the pipeline can have
     std::string log;           ///< what was done when, a line of JSON each; "": nowhere
+    bool spread = false;       ///< the pipeline is on several hosts, and victims are on all of them
+    std::string token_folder;  ///< spread: where the runs' tokens are made
     bool has_displays = true;  ///< some stage writes pictures (carousel-display): it is told not to
     bool compare = true;       ///< with an undisturbed run of as many frames
 };

@@ -86,6 +86,14 @@ std::string subject::last_lines() const {
     return text;
 }
 
+std::string subject::last_line(const std::string& begin) const {
+    std::ifstream in(log_file_);
+    std::string last;
+    for (std::string line; std::getline(in, line);)
+        if (const auto at = line.find(begin); at != std::string::npos) last = line.substr(at);
+    return last;
+}
+
 std::vector<victim> seats_of(const run::ps_answer& ps) {
     std::vector<victim> out;
     std::vector<std::string> stages;
@@ -97,15 +105,18 @@ std::vector<victim> seats_of(const run::ps_answer& ps) {
         const bool several = std::count_if(ps.stages.begin(), ps.stages.end(), same) > 1;
         out.push_back({several ? fmt::format("{}.{}", name, s.instance.value_or(0)) : name, pid,
                        static_cast<u32>(stages.size() - 1), pid > 0 && s.state == "running",
-                       s.device.value_or("").starts_with("cuda"), s.inputs_guarded.value_or(false),
-                       s.output_guarded.value_or(false)});
+                       s.device.value_or("").starts_with("cuda"), name.find('/') != std::string::npos,
+                       s.inputs_guarded.value_or(false), s.output_guarded.value_or(false),
+                       s.block_guard.value_or("none") != "none"});
     }
     return out;
 }
 
 bool all_run(const run::ps_answer& ps) {
     const std::vector<victim> seats = seats_of(ps);
-    return !seats.empty() &&
+    const bool together = std::all_of(ps.hosts.begin(), ps.hosts.end(),
+                                      [](const run::ps_host& h) { return h.state == "running"; });
+    return together && !seats.empty() &&
            std::all_of(seats.begin(), seats.end(), [](const victim& v) { return v.running; });
 }
 

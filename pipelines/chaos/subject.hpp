@@ -35,6 +35,8 @@ public:
     [[nodiscard]] i32 pid() const noexcept { return process_.pid; }
     /// The last lines that it has said.
     [[nodiscard]] std::string last_lines() const;
+    /// The newest of them that begins so; "": none does.
+    [[nodiscard]] std::string last_line(const std::string& begin) const;
 
 private:
     /// {} when nobody answers.
@@ -52,13 +54,16 @@ struct victim {
     i32 pid = 0;
     u32 stage = 0;
     bool running = false, on_gpu = false;
+    bool far = false;  ///< on another host: its pid is of there, and its supervisor hits it
     // as far as its process has said
     bool guarded = false;  ///< it has inputs, and can't write to them
     bool gapped = false;   ///< it has an output, and can't write beyond a slot of it
+    bool closed = false;   ///< it can't write to all of the control block
 };
-/// All of them, in the order of the file: always as many.
+/// All of them, in the order of the file, those of other hosts last: always as many, unless a supervisor has
+/// just taken the run over.
 [[nodiscard]] std::vector<victim> seats_of(const run::ps_answer& ps);
-/// Every process that "ps" names is running, and there is one.
+/// Every process and every host that "ps" names is running, and there is a process.
 [[nodiscard]] bool all_run(const run::ps_answer& ps);
 
 }  // namespace carousel::supervisor::chaos

@@ -54,11 +54,11 @@ void add_offers(CLI::App& bench, completers& offers) {
     to("ipc", "--plot", offer_files({".svg"}));
 }
 
-void look(const std::vector<std::string>& words) {
+void look_at_bench(const std::vector<std::string>& words) {
     if (!words.empty()) bench::require_bench_command(words.front());
 }
 
-command_action add(const command_parts& p) {
+command_action add_bench_command(const command_parts& p) {
     const auto a = std::make_shared<bench::bench_words>();
     bench::add_bench_commands(p.app, *a);
     add_offers(p.app, p.offers);
@@ -70,7 +70,8 @@ command_action add(const command_parts& p) {
 
 }  // namespace
 
-const command bench_command{
-    "bench", "Time the renderer's kernels, whole runs of a pipeline, or what IPC costs", add, look};
+const command bench_command{"bench",
+                            "Time the renderer's kernels, whole runs of a pipeline, or what IPC costs",
+                            add_bench_command, look_at_bench};
 
 }  // namespace carousel::supervisor

@@ -13,6 +13,7 @@
 #include "core/errors.hpp"
 #include "run/directory.hpp"
 #include "supervisor/engine/report.hpp"
+#include "supervisor/plan/hosts_plan.hpp"
 
 namespace carousel::supervisor {
 namespace {
@@ -24,8 +25,10 @@ Examples:
   carousel chaos pipelines/demo.toml --faults kill,supervisor --seed 7 --log faults.jsonl
 
 Faults: kill, term, stop: signals from outside; all: SIGKILL to every stage at once; abort, exit, hang, gpu-fault,
-scribble-input (a write to its input), overrun-output (one beyond its output slot): a stage does it by itself in the middle of a frame;
-supervisor: SIGKILL, and the same command takes the run over. The same seed gives the same faults in the same order; when they fall depends on the machine. Exit code 0: lost = repeated = torn = dead letters = 0, the image_hash
+scribble-input (a write to its input), overrun-output (one beyond its output slot), scribble-control (one into the control block): a stage does it by itself
+in the middle of a frame;
+supervisor: SIGKILL, and the same command takes the run over. Stages of other hosts are hit by their supervisors, and all hosts' accounts
+count as one; a host without a launcher is started by hand, once for the run and once for the undisturbed one, as chaos says. The same seed gives the same faults in the same order; when they fall depends on the machine. Exit code 0: lost = repeated = torn = dead letters = 0, the image_hash
 of an undisturbed run (where no sink gives hashes: as many frames), no process died that was not hit, every run taken over, nothing left behind; 1: not so; 130: interrupted.)";
 
 struct chaos_arguments {
@@ -51,9 +54,8 @@ int run_it(const chaos_arguments& a, const common_words& common, const cli_envir
     if (!a.faults.empty()) s.kinds = chaos::faults_from(a.faults);
     if (s.rate < 0) throw config_error("--rate: expected faults a second, 0 or more");
     const pipeline p = read_pipeline(a.file, overrides_from(a.keys));  // said before anything is started
-    if (p.is_spread())
-        throw config_error(
-            a.file + ": stages on other hosts: chaos kills what is on this one alone; leave `host` out");
+    s.spread = p.is_spread();
+    s.token_folder = std::filesystem::path(token_path(p)).parent_path().string();
     s.has_displays = std::any_of(p.stages.begin(), p.stages.end(), [](const stage_spec& st) {
         return std::filesystem::path(st.run).filename() == "carousel-display";
     });
@@ -76,7 +78,7 @@ int run_it(const chaos_arguments& a, const common_words& common, const cli_envir
     return passed ? exit_code::ok : exit_code::stage_failed;
 }
 
-command_action add(const command_parts& p) {
+command_action add_chaos_command(const command_parts& p) {
     const auto a = std::make_shared<chaos_arguments>();
     add_pipeline_file(p, a->file);
     add_device(p, a->keys);
@@ -109,6 +111,6 @@ command_action add(const command_parts& p) {
 }  // namespace
 
 const command chaos_command{"chaos", "Run a pipeline under random faults, and prove that no frame was harmed",
-                            add};
+                            add_chaos_command};
 
 }  // namespace carousel::supervisor

@@ -42,7 +42,7 @@ int clean(bool dry_run, bool as_json, const cli_environment& env) {
     return code;
 }
 
-command_action add(const command_parts& p) {
+command_action add_clean_command(const command_parts& p) {
     const auto dry_run = std::make_shared<bool>(false);
     p.app.add_flag("--dry-run", *dry_run, "Only say what would be removed");
     p.app.add_flag("--json", p.common.json, "Print JSON");
@@ -54,6 +54,6 @@ command_action add(const command_parts& p) {
 
 const command clean_command{
     "clean", "Remove what dead runs and spaces left (shared memory, sockets); living ones are never touched",
-    add};
+    add_clean_command};
 
 }  // namespace carousel::supervisor

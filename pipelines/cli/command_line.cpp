@@ -82,7 +82,7 @@ std::string usage_sentence(const CLI::App& app, const CLI::ParseError& e) {
 
 /// The place of the command in all_commands(), or their number. Throws config_error: none is there, or it is
 /// no command.
-std::size_t command_of(const CLI::App& app, const std::vector<std::string>& words) {
+std::size_t position_of_command(const CLI::App& app, const std::vector<std::string>& words) {
     if (words.empty()) throw config_error("no command given\n" + app.help());
     const auto all = all_commands();
     const std::string& first = words.front();
@@ -101,7 +101,7 @@ std::size_t command_of(const CLI::App& app, const std::vector<std::string>& word
 /// Fills what the commands have bound to their options, and returns what is to be done. Throws
 /// CLI::ParseError, config_error.
 const command_action& parse(command_line& line, const std::vector<std::string>& words) {
-    const std::size_t at = command_of(line.app, words);
+    const std::size_t at = position_of_command(line.app, words);
     const auto all = all_commands();
     if (at < all.size() && all[at]->look != nullptr) all[at]->look({words.begin() + 1, words.end()});
     std::vector<std::string> reversed(words.rbegin(), words.rend());

@@ -1,5 +1,7 @@
 #include "cli/commands.hpp"
 
+#include "cli/record.hpp"
+
 namespace carousel::supervisor {
 
 std::span<const command* const> all_commands() noexcept {
@@ -9,7 +11,7 @@ std::span<const command* const> all_commands() noexcept {
         &down_command,       &up_command,       &logs_command,    &top_command,    &graph_command,
         &completion_command, &chaos_command,    &view_command,    &doctor_command, &clean_command,
         &bench_command,      &new_command,      &explain_command, &hold_command,   &lab_command,
-        &replay_command,     &host_command,
+        &replay_command,     &record_command,   &host_command,
     };
     return all;
 }

@@ -25,7 +25,7 @@ const CLI::Option* option_with_value(const CLI::App& sub, const std::string& wor
     return nullptr;
 }
 
-words_t option_names(const CLI::App& sub) {
+words_t names_of_options(const CLI::App& sub) {
     words_t names;
     for (const CLI::Option* o : options_of(sub))
         for (const std::string& name : o->get_lnames()) names.push_back("--" + name);
@@ -65,7 +65,7 @@ words_t candidates_in(const CLI::App& app, const completers& offers, const words
         if (const CLI::Option* option = words.size() > 1 ? option_with_value(*sub, words.back()) : nullptr;
             option != nullptr)
             return values_of(option, offers, asked);
-        return partial.starts_with('-') ? option_names(*sub) : positionals_of(*sub, offers, asked);
+        return partial.starts_with('-') ? names_of_options(*sub) : positionals_of(*sub, offers, asked);
     }
     return {};
 }

@@ -47,7 +47,7 @@ end
 complete -c carousel -f -a '(__carousel_complete)'
 )";
 
-command_action add(const command_parts& p) {
+command_action add_completion_command(const command_parts& p) {
     const auto shell = std::make_shared<std::string>();
     const std::vector<std::string> shells{"bash", "zsh", "fish"};
     p.offers
@@ -62,6 +62,7 @@ command_action add(const command_parts& p) {
 
 }  // namespace
 
-const command completion_command{"completion", "Print what a shell needs to complete carousel's words", add};
+const command completion_command{"completion", "Print what a shell needs to complete carousel's words",
+                                 add_completion_command};
 
 }  // namespace carousel::supervisor

@@ -118,7 +118,17 @@ std::vector<run::ps_stage> stages_of(const detach_request& d, pid_t pid) {
 
 bool is_ready(const run::ps_stage& stage) {
     const std::string state = stage.state.value_or("");
-    return state == "running" || state == "done" || state == "stopped";
+    return state == "running" || state == "done" || state == "stopped" || state == "vacant";
+}
+
+/// A port's program comes when it likes: it is not waited for.
+std::string say_vacant(const std::vector<run::ps_stage>& stages, std::size_t& processes) {
+    std::string text;
+    for (const run::ps_stage& s : stages)
+        if (s.state.value_or("") == "vacant")
+            text += fmt::format("{}{}", text.empty() ? "; nobody is in " : ", ", s.name.value_or("?")),
+                --processes;
+    return text;
 }
 
 void say_hints(const detach_request& d, std::ostream& out) {
@@ -165,9 +175,11 @@ int run_in_background(const detach_request& d, std::ostream& out, std::ostream& 
         }
         stages = stages_of(d, c.pid);
         if (stages.empty() || !std::all_of(stages.begin(), stages.end(), is_ready)) continue;
-        out << fmt::format("pipeline \"{}\" runs in the background (pid {}): {} {} ready after {}\n", d.name,
-                           c.pid, stages.size(), stages.size() == 1 ? "process" : "processes",
-                           human_seconds(static_cast<f64>(now_ns() - since) / 1e9));
+        std::size_t processes = stages.size();
+        const std::string vacant = say_vacant(stages, processes);
+        out << fmt::format("pipeline \"{}\" runs in the background (pid {}): {} {} ready after {}{}\n",
+                           d.name, c.pid, processes, processes == 1 ? "process" : "processes",
+                           human_seconds(static_cast<f64>(now_ns() - since) / 1e9), vacant);
         say_hints(d, out);
         return exit_code::ok;
     }

@@ -17,7 +17,7 @@ int report(bool as_json, bool no_color, const cli_environment& env) {
     return any_failed(all) ? exit_code::no_device : exit_code::ok;
 }
 
-command_action add(const command_parts& p) {
+command_action add_doctor_command(const command_parts& p) {
     const auto no_color = std::make_shared<bool>(false);
     p.app.add_flag("--json", p.common.json, "Print JSON");
     p.app.add_flag("--no-color", *no_color, "No ANSI colours");
@@ -29,7 +29,7 @@ command_action add(const command_parts& p) {
 
 }  // namespace
 
-const command doctor_command{"doctor",
-                             "Examine this machine: what Carousel needs, what was found, what to do", add};
+const command doctor_command{
+    "doctor", "Examine this machine: what Carousel needs, what was found, what to do", add_doctor_command};
 
 }  // namespace carousel::supervisor

@@ -29,7 +29,7 @@ int take_down(const down_arguments& a, const cli_environment& env) {
     return exit_code::ok;
 }
 
-command_action add(const command_parts& p) {
+command_action add_down_command(const command_parts& p) {
     const auto a = std::make_shared<down_arguments>();
     add_told_options(p, *a, false);
     p.offers[p.app.get_option("--name")] = pipelines_and_spaces;
@@ -46,6 +46,7 @@ command_action add(const command_parts& p) {
 }  // namespace
 
 const command down_command{
-    "down", "End stages until `up`; without a stage: end the pipeline or the space, as Ctrl-C does", add};
+    "down", "End stages until `up`; without a stage: end the pipeline or the space, as Ctrl-C does",
+    add_down_command};
 
 }  // namespace carousel::supervisor

@@ -24,7 +24,7 @@ int tell(const std::vector<std::string>& words, bool as_json, const cli_environm
     return exit_code::ok;
 }
 
-command_action add(const command_parts& p) {
+command_action add_explain_command(const command_parts& p) {
     const auto words = std::make_shared<std::vector<std::string>>();
     CLI::Option* word =
         p.app.add_option("WORD", *words, "An exit code, a CUDA error, a state, a word of a log [all]");
@@ -42,7 +42,7 @@ command_action add(const command_parts& p) {
 
 }  // namespace
 
-const command explain_command{"explain",
-                              "What an exit code, a CUDA error, a state or a word of a log means here", add};
+const command explain_command{
+    "explain", "What an exit code, a CUDA error, a state or a word of a log means here", add_explain_command};
 
 }  // namespace carousel::supervisor

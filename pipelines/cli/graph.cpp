@@ -76,7 +76,7 @@ int draw(const graph_arguments& a, const cli_environment& env) {
     return exit_code::ok;
 }
 
-command_action add(const command_parts& p) {
+command_action add_graph_command(const command_parts& p) {
     const auto a = std::make_shared<graph_arguments>();
     p.offers[p.app.add_option("FILE", a->file, "Pipeline file (TOML); or -p for one that runs")] =
         offer_files({".toml"});
@@ -94,6 +94,6 @@ command_action add(const command_parts& p) {
 
 }  // namespace
 
-const command graph_command{"graph", "Draw a pipeline as text for Graphviz or Mermaid", add};
+const command graph_command{"graph", "Draw a pipeline as text for Graphviz or Mermaid", add_graph_command};
 
 }  // namespace carousel::supervisor

@@ -68,7 +68,7 @@ int hold(const hold_arguments& a, const cli_environment& env) {
     return exit_code::ok;
 }
 
-command_action add(const command_parts& p) {
+command_action add_hold_command(const command_parts& p) {
     const auto a = std::make_shared<hold_arguments>();
     p.offers[p.app.add_option("NAME", a->name, "The name by which programs open it")->required()] =
         orphaned_spaces;
@@ -87,6 +87,7 @@ command_action add(const command_parts& p) {
 
 }  // namespace
 
-const command hold_command{"hold", "Hold memory, semaphores and queues for programs of your own", add};
+const command hold_command{"hold", "Hold memory, semaphores and queues for programs of your own",
+                           add_hold_command};
 
 }  // namespace carousel::supervisor

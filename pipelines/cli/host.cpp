@@ -74,7 +74,7 @@ int be_host(const host_arguments& a, const cli_environment& env) {
     const std::vector<stage_description> all = describe_stages(whole);
     const hosts_plan plan = plan_hosts(whole, a.as, all);
     const pipeline part = part_of(whole, a.as, all, plan.token);
-    run_options o = options_of(a, env);
+    run_options o = options_of(a, whole, env);
     o.parameters = plan.parameters;
     if (a.dry_run) {
         env.out << hosts_text(whole) << "\n";
@@ -96,7 +96,7 @@ int be_host(const host_arguments& a, const cli_environment& env) {
     }
 }
 
-command_action add(const command_parts& p) {
+command_action add_host_command(const command_parts& p) {
     const auto a = std::make_shared<host_arguments>();
     p.offers[p.app.add_option("--file", a->file, "The pipeline file, as on the near host")
                  ->required()
@@ -119,7 +119,7 @@ command_action add(const command_parts& p) {
 
 }  // namespace
 
-const command host_command{"host",
-                           "Run another host's part of a pipeline, for `carousel run` on the near host", add};
+const command host_command{
+    "host", "Run another host's part of a pipeline, for `carousel run` on the near host", add_host_command};
 
 }  // namespace carousel::supervisor

@@ -38,7 +38,7 @@ int inject(const inject_arguments& a, const cli_environment& env) {
     return tell_stages(a, run::inject_request{"", shm::fault_named(a.fault)}, env);
 }
 
-command_action add(const command_parts& p) {
+command_action add_inject_command(const command_parts& p) {
     const auto a = std::make_shared<inject_arguments>();
     add_told_options(p, *a);
     p.offers[p.app.add_option("-f,--fault", a->fault, option_text(a->fault))->type_name("FAULT")] =
@@ -53,6 +53,7 @@ command_action add(const command_parts& p) {
 
 }  // namespace
 
-const command inject_command{"inject", "Make stages fail by themselves, with their next frame", add};
+const command inject_command{"inject", "Make stages fail by themselves, with their next frame",
+                             add_inject_command};
 
 }  // namespace carousel::supervisor

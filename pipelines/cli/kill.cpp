@@ -21,7 +21,7 @@ int kill_stages(const kill_arguments& a, const cli_environment& env) {
     return tell_stages(a, run::kill_request{"", number}, env);
 }
 
-command_action add(const command_parts& p) {
+command_action add_kill_command(const command_parts& p) {
     const auto a = std::make_shared<kill_arguments>();
     add_told_options(p, *a);
     CLI::Option* o =
@@ -38,6 +38,6 @@ command_action add(const command_parts& p) {
 }  // namespace
 
 const command kill_command{"kill", "Send stages a signal [KILL]; they come back by their restart policy",
-                           add};
+                           add_kill_command};
 
 }  // namespace carousel::supervisor

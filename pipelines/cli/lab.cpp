@@ -82,7 +82,7 @@ int run_lab(const lab_arguments& a, const cli_environment& env) {
     return lab::failures_text(results).empty() ? exit_code::ok : exit_code::stage_failed;
 }
 
-command_action add(const command_parts& p) {
+command_action add_lab_command(const command_parts& p) {
     const auto a = std::make_shared<lab_arguments>();
     CLI::Option* lesson = p.app.add_option("LESSON", a->lessons, "Its number or its name [list them]");
     std::vector<std::string> names;
@@ -103,6 +103,7 @@ command_action add(const command_parts& p) {
 
 }  // namespace
 
-const command lab_command{"lab", "Lessons on IPC: predict, measure here, understand, break it", add};
+const command lab_command{"lab", "Lessons on IPC: predict, measure here, understand, break it",
+                          add_lab_command};
 
 }  // namespace carousel::supervisor

@@ -200,7 +200,7 @@ std::vector<std::string> speakers(const asked_for& asked) {
     return names;
 }
 
-command_action add(const command_parts& p) {
+command_action add_logs_command(const command_parts& p) {
     const auto a = std::make_shared<logs_arguments>();
     add_client_options(p, *a);
     p.offers[p.app.add_option(
@@ -226,6 +226,6 @@ command_action add(const command_parts& p) {
 
 }  // namespace
 
-const command logs_command{"logs", "Show what stages and supervisor have said", add};
+const command logs_command{"logs", "Show what stages and supervisor have said", add_logs_command};
 
 }  // namespace carousel::supervisor

@@ -75,14 +75,14 @@ int write_new_stage(const new_stage_arguments& a, const cli_environment& env) {
     return exit_code::ok;
 }
 
-void look(const std::vector<std::string>& words) {
+void look_at_new(const std::vector<std::string>& words) {
     if (words.empty() || words.front().starts_with('-') || words.front() == "stage") return;
     throw config_error(
         fmt::format("carousel new: \"{}\" is no kind of project; expected `carousel new stage NAME`{}",
                     words.front(), did_you_mean_clause(words.front(), {"stage"})));
 }
 
-command_action add(const command_parts& p) {
+command_action add_new_command(const command_parts& p) {
     const auto a = std::make_shared<new_stage_arguments>();
     p.app.require_subcommand(1);
     CLI::App* stage =
@@ -107,6 +107,7 @@ command_action add(const command_parts& p) {
 
 }  // namespace
 
-const command new_command{"new", "Write a project to begin with: a stage of your own", add, look};
+const command new_command{"new", "Write a project to begin with: a stage of your own", add_new_command,
+                          look_at_new};
 
 }  // namespace carousel::supervisor

@@ -20,12 +20,13 @@ namespace {
 constexpr std::size_t most_pixels = 50'000;  // as carousel-peek
 }
 
-picture_pipe::picture_pipe(const std::string& program, const run::record& run) noexcept {
+picture_pipe::picture_pipe(const std::string& program, const run::record& run,
+                           const std::string& of) noexcept {
     try {
         auto [mine, theirs] = shm::socket_pair();
         const shm::unique_fd nowhere(::open("/dev/null", O_WRONLY | O_CLOEXEC));
         spawn_request r;
-        r.argv = {program, run::run_folder(run.name), run.run_id};
+        r.argv = {program, run::run_folder(run.name), run.run_id, of};
         r.output = nowhere.get();
         r.extra_fd = theirs.get();
         child_ = spawn(r);

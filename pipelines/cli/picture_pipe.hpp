@@ -15,8 +15,9 @@ namespace carousel::supervisor {
 
 class picture_pipe {
 public:
-    /// `program`: carousel-peek. What goes wrong is in trouble().
-    picture_pipe(const std::string& program, const run::record& run) noexcept;
+    /// `program`: carousel-peek; `of`: STAGE or STAGE/PLANE, "" what the last sink reads. What goes wrong is
+    /// in trouble().
+    picture_pipe(const std::string& program, const run::record& run, const std::string& of) noexcept;
     ~picture_pipe();
     picture_pipe(const picture_pipe&) = delete;
     picture_pipe& operator=(const picture_pipe&) = delete;

@@ -17,7 +17,7 @@ namespace carousel::supervisor {
 namespace {
 
 using nlohmann::json;
-constexpr u32 look_again_us = 20'000;
+constexpr u32 ask_again_us = 20'000;
 
 bool runs(const std::string& name) {
     const std::vector<run::record> all = run::living_runs();
@@ -40,7 +40,7 @@ int show(const client_arguments& a, bool as_json, const cli_environment& env) {
     const u64 since = now_ns(), until = since + static_cast<u64>(std::clamp(a.wait_s, 0.0, 1e9) * 1e9);
     std::vector<seen_space> spaces = opened_spaces(a.pipeline);
     while (!runs(a.pipeline) && spaces.empty() && now_ns() < until) {
-        ::usleep(look_again_us);
+        ::usleep(ask_again_us);
         spaces = opened_spaces(a.pipeline);
     }
     if (!runs(a.pipeline) && !spaces.empty()) {
@@ -60,7 +60,7 @@ int show(const client_arguments& a, bool as_json, const cli_environment& env) {
     return exit_code::ok;
 }
 
-command_action add(const command_parts& p) {
+command_action add_ps_command(const command_parts& p) {
     const auto a = std::make_shared<client_arguments>();
     add_client_options(p, *a);
     p.offers[p.app.get_option("--name")] = pipelines_and_spaces;
@@ -78,6 +78,6 @@ command_action add(const command_parts& p) {
 }  // namespace
 
 const command ps_command{"ps", "Show the stages of a running pipeline, and the spaces with their clients",
-                         add};
+                         add_ps_command};
 
 }  // namespace carousel::supervisor

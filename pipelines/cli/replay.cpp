@@ -44,7 +44,7 @@ std::vector<found_letter> letters_of(const std::string& pipeline) {
     return all;
 }
 
-std::string table_of(const std::vector<found_letter>& all) {
+std::string letters_table(const std::vector<found_letter>& all) {
     if (all.empty()) return "no frame that was given up is kept\n";
     table t({"PIPELINE", "FRAME", "STAGE", "PROGRAM", "FOLDER"});
     for (const found_letter& f : all)
@@ -55,7 +55,7 @@ std::string table_of(const std::vector<found_letter>& all) {
 
 run::dead_letter choose(const replay_arguments& a, u64 sequence) {
     std::vector<found_letter> all = letters_of(a.pipeline);
-    const std::string kept = table_of(all);
+    const std::string kept = letters_table(all);
     std::erase_if(all, [&](const found_letter& f) {
         return f.letter.sequence != sequence || (!a.stage.empty() && f.letter.stage != a.stage);
     });
@@ -65,7 +65,7 @@ run::dead_letter choose(const replay_arguments& a, u64 sequence) {
         throw config_error(fmt::format("no frame {}{} is kept{}; there are:\n{}", sequence, of,
                                        a.pipeline.empty() ? "" : " of " + a.pipeline, kept));
     throw config_error(fmt::format("frame {}{} is kept {} times: say which with -p NAME and --stage NAME\n{}",
-                                   sequence, of, all.size(), table_of(all)));
+                                   sequence, of, all.size(), letters_table(all)));
 }
 
 u64 sequence_from(const std::string& text) {
@@ -77,7 +77,7 @@ u64 sequence_from(const std::string& text) {
 /// In place of this process: a debugger has the terminal, and whoever waits sees how the stage has died.
 int replay(const replay_arguments& a, const cli_environment& env) {
     if (a.sequence.empty()) {
-        env.out << table_of(letters_of(a.pipeline));
+        env.out << letters_table(letters_of(a.pipeline));
         return exit_code::ok;
     }
     const run::dead_letter l = choose(a, sequence_from(a.sequence));
@@ -113,7 +113,7 @@ std::vector<std::string> pipelines_with_letters(const asked_for&) {
     return words;
 }
 
-command_action add(const command_parts& p) {
+command_action add_replay_command(const command_parts& p) {
     const auto a = std::make_shared<replay_arguments>();
     p.offers[p.app
                  .add_option("--dead-letter", a->sequence,
@@ -143,7 +143,8 @@ command_action add(const command_parts& p) {
 
 }  // namespace
 
-const command replay_command{
-    "replay", "Run a stage once more on a frame that it has given up, e.g. under valgrind", add};
+const command replay_command{"replay",
+                             "Run a stage once more on a frame that it has given up, e.g. under valgrind",
+                             add_replay_command};
 
 }  // namespace carousel::supervisor

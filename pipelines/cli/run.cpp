@@ -47,7 +47,7 @@ int run_profiled(const run_arguments& a, const cli_environment& env) {
     return code;
 }
 
-command_action add(const command_parts& p) {
+command_action add_run_command(const command_parts& p) {
     const auto a = std::make_shared<run_arguments>();
     add_pipeline_file(p, a->file);
     add_keys(p, a->keys);
@@ -69,6 +69,6 @@ command_action add(const command_parts& p) {
 
 }  // namespace
 
-const command run_command{"run", "Run a pipeline until its end, Ctrl-C or `carousel down`", add};
+const command run_command{"run", "Run a pipeline until its end, Ctrl-C or `carousel down`", add_run_command};
 
 }  // namespace carousel::supervisor

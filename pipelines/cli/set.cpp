@@ -66,7 +66,7 @@ int set_or_show(const set_arguments& a, bool as_json, const cli_environment& env
     return exit_code::ok;
 }
 
-command_action add(const command_parts& p) {
+command_action add_set_command(const command_parts& p) {
     const auto a = std::make_shared<set_arguments>();
     add_client_options(p, *a);
     CLI::Option* o =
@@ -87,6 +87,6 @@ command_action add(const command_parts& p) {
 }  // namespace
 
 const command set_command{"set", "Change parameters of a running pipeline; without KEY=VALUE: show them",
-                          add};
+                          add_set_command};
 
 }  // namespace carousel::supervisor

@@ -18,6 +18,22 @@
 namespace carousel::supervisor {
 namespace {
 
+using nlohmann::json;
+
+/// Throws config_error: no frame's number, or one that there will not be.
+u64 first_from(const start_arguments& a, const pipeline& p) {
+    constexpr u64 last = u64{1} << 40U;
+    if (a.first.empty()) return 0;
+    const json value = value_from(a.first);
+    if (!value.is_number_integer() || value.get<i64>() < 0 || value.get<u64>() > last)
+        throw config_error(fmt::format("--first {}: expected a frame's number, 0 or more", a.first));
+    const u64 first = value.get<u64>();
+    if (p.frames != 0 && first >= p.frames)
+        throw config_error(
+            fmt::format("--first {}: the run ends after {} frames (numbers count from 0)", first, p.frames));
+    return first;
+}
+
 int start_in_background(const start_arguments& a, const cli_environment& env, const pipeline& p) {
     detach_request d{p.name, a.words, own_command()};
     d.words.insert(d.words.begin() + 1, "--in-background");
@@ -40,6 +56,10 @@ void add_start_options(const command_parts& p, start_arguments& a) {
     app.add_flag("--fresh", a.fresh,
                  "End a run of this name that has lost its supervisor, instead of taking it over");
     app.add_option("--seconds", a.seconds, "End, as by Ctrl-C, after S seconds [0: never]")->type_name("S");
+    app.add_option("--first", a.first,
+                   "Begin with frame N, for a run that was lost and has delivered those below [0]")
+        ->type_name("N")
+        ->take_last();
     app.add_option("--http", a.http, "Serve the run as a web page, e.g. 127.0.0.1:8080 or 8080")
         ->type_name("ADDR:PORT")
         ->take_last();
@@ -67,10 +87,11 @@ std::size_t columns_of(const cli_environment& env) {
     return env.columns == 0 ? paper_columns : std::max<std::size_t>(40, env.columns);
 }
 
-run_options options_of(const start_arguments& a, const cli_environment& env) {
+run_options options_of(const start_arguments& a, const pipeline& p, const cli_environment& env) {
     run_options o;
     o.report_file = a.report;
     o.color = wants_color(env.err_is_terminal, a.no_color);
+    o.first = first_from(a, p);
     o.seconds = a.seconds_s;
     o.keep_logs = a.keep_logs || a.in_background;
     o.background = a.in_background;
@@ -102,7 +123,7 @@ int run_near_part(const start_arguments& a, const cli_environment& env, const pi
     hosts_plan plan = plan_hosts(whole, "", all);
     const pipeline part = part_of(whole, "", all, plan.token);
     plan.words = words_of(a.keys);
-    run_options o = options_of(a, env);
+    run_options o = options_of(a, whole, env);
     o.parameters = plan.parameters;
     if (a.dry_run) {
         env.out << hosts_text(whole) << "\n";
@@ -118,7 +139,7 @@ int run_near_part(const start_arguments& a, const cli_environment& env, const pi
 int run_or_show(const start_arguments& a, const cli_environment& env, const pipeline& p) {
     if (a.detach && !a.in_background && !a.dry_run) return start_in_background(a, env, p);
     if (p.is_spread()) return run_near_part(a, env, p);
-    const run_options o = options_of(a, env);
+    const run_options o = options_of(a, p, env);
     if (!a.dry_run) return env.run(p, o);
     show_plan(env, p, o);
     return exit_code::ok;

@@ -13,7 +13,7 @@ struct start_arguments {
     std::string report, http;
     bool detach = false, in_background = false, keep_logs = false, no_color = false, dry_run = false,
          fresh = false;
-    std::string wait, seconds;  ///< as they were written
+    std::string wait, seconds, first;  ///< as they were written
     f64 wait_s = 0, seconds_s = 0;
     std::vector<std::string> words;  ///< the command line
 };
@@ -29,7 +29,7 @@ void read_times(start_arguments& a);
 [[nodiscard]] std::size_t columns_of(const cli_environment& env);
 
 /// Of one run, without what belongs to the stages.
-[[nodiscard]] run_options options_of(const start_arguments& a, const cli_environment& env);
+[[nodiscard]] run_options options_of(const start_arguments& a, const pipeline& p, const cli_environment& env);
 /// What would run here (--dry-run): `p`, or a part of it.
 void show_plan(const cli_environment& env, const pipeline& p, run_options o);
 

@@ -34,6 +34,7 @@ Examples:
   carousel top
   carousel top -p demo --interval 0.5
   carousel top --image                    with the newest picture, where the terminal has room for it
+  carousel top --image-of scene/depth     with the picture of that plane
   carousel top --once                     one look, as text; also where the output is no terminal
 
 Keys: q or Esc ends it, space redraws at once. Slots of a ring: . free, w being written, R ready, r being read, d done, ! quarantined
@@ -41,6 +42,7 @@ Keys: q or Esc ends it, space redraws at once. Slots of a ring: . free, w being 
 
 struct top_arguments : client_arguments {
     bool once = false, image = false, no_color = false;
+    std::string image_of;  ///< STAGE or STAGE/PLANE; "": what the last sink reads
     std::string interval;  ///< as it was written
     f64 interval_s = 1;
 };
@@ -125,7 +127,7 @@ void print(const std::vector<std::string>& lines, std::ostream& out) {
 }
 
 /// At most so many bytes, and no half of a letter.
-std::string cut(std::string text, std::size_t most) {
+std::string cut_to(std::string text, std::size_t most) {
     const auto inside = [&] { return (static_cast<unsigned char>(text[most]) & 0xC0U) == 0x80U; };
     if (text.size() <= most) return text;
     while (most > 0 && inside()) --most;
@@ -140,13 +142,15 @@ void add_picture(picture_pipe& p, screen_size size, u64 wait_ns, std::vector<std
     const std::string why = !p.trouble().empty() ? printable(p.trouble())
                             : p.lines().empty()  ? "none has come by yet"
                                                  : "";
-    lines.push_back(cut(why.empty() ? p.carried() : "no picture: " + why, size.columns));
+    lines.push_back(cut_to(why.empty() ? p.carried() : "no picture: " + why, size.columns));
     if (!why.empty()) return;
     for (std::size_t k = 0; k < std::min(room, p.lines().size()); ++k) lines.push_back(p.lines()[k]);
 }
 
 std::unique_ptr<picture_pipe> picture_of(const run::record& run, const top_arguments& a) {
-    return a.image ? std::make_unique<picture_pipe>(executable_folder() + "/carousel-peek", run) : nullptr;
+    return a.image || !a.image_of.empty()
+               ? std::make_unique<picture_pipe>(executable_folder() + "/carousel-peek", run, a.image_of)
+               : nullptr;
 }
 
 int show(watcher& w, const run::record& run, const top_arguments& a, const cli_environment& env) {
@@ -204,11 +208,13 @@ int look(const top_arguments& a, const cli_environment& env) {
     return exit_code::ok;
 }
 
-command_action add(const command_parts& p) {
+command_action add_top_command(const command_parts& p) {
     const auto a = std::make_shared<top_arguments>();
     add_client_options(p, *a);
     p.app.add_option("--interval", a->interval, "Look every S seconds [1]")->type_name("S");
     p.app.add_flag("--image", a->image, "With the newest picture, in half blocks of 24 bit colours");
+    p.app.add_option("--image-of", a->image_of, "The same of another ring, or another plane of it")
+        ->type_name("STAGE[/PLANE]");
     p.app.add_flag("--once", a->once, "Print one look and end");
     add_no_color(p, a->no_color);
     p.app.footer(top_footer);
@@ -221,6 +227,6 @@ command_action add(const command_parts& p) {
 
 }  // namespace
 
-const command top_command{"top", "Show stages, rings and rates of a running pipeline, live", add};
+const command top_command{"top", "Show stages, rings and rates of a running pipeline, live", add_top_command};
 
 }  // namespace carousel::supervisor

@@ -89,16 +89,18 @@ std::string milliseconds(f64 ms) { return ms > 0 ? fmt::format("{:.{}f}", ms, ms
 /// What is left to say in a second line: latency through the whole pipeline, and what limits it.
 std::string second_line(const top_input& in) {
     const telemetry::snapshot& s = *in.snap;
-    f64 p50 = 0, p99 = 0;
-    for (std::size_t k = 0; k < s.stages.size() && k < in.rates->stages.size(); ++k) {
-        p50 = std::max(p50, in.rates->stages[k].end_to_end_p50_ms);
-        p99 = std::max(p99, in.rates->stages[k].end_to_end_p99_ms);
-    }
-    std::string text =
-        p50 > 0 ? fmt::format("end to end {} ms (p99 {})", milliseconds(p50), milliseconds(p99)) : "";
+    const telemetry::whole_latency l = telemetry::whole_latency_of(*in.rates);
+    std::string text;
+    const auto add = [&text](const char* what, f64 p50, f64 p99) {
+        if (p50 > 0)
+            text += fmt::format("{}{} {} ms (p99 {})", text.empty() ? "" : "; ", what, milliseconds(p50),
+                                milliseconds(p99));
+    };
+    add("end to end", l.end_to_end_p50_ms, l.end_to_end_p99_ms);
     const telemetry::bottleneck b = telemetry::find_bottleneck(s, *in.rates);
     const std::string limit = telemetry::describe(b, s.stage_name(b.stage), s.fps);
     if (!limit.empty()) text += (text.empty() ? "" : "; ") + limit;
+    add("from capture", l.from_capture_p50_ms, l.from_capture_p99_ms);  // last: a narrow screen cuts it off
     return text;
 }
 

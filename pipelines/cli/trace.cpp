@@ -7,19 +7,25 @@
 #include <cerrno>
 #include <nlohmann/json.hpp>
 
+#include "cli/completers.hpp"
 #include "cli/options.hpp"
 #include "core/clock.hpp"
 #include "core/errors.hpp"
+#include "core/read_file.hpp"
 #include "os/interrupts.hpp"
 #include "os/table.hpp"
 #include "run/answer_message.hpp"
 #include "run/client.hpp"
+#include "run/lent_ring.hpp"
 #include "run/observer.hpp"
+#include "run/ps_message.hpp"
 #include "run/trace_message.hpp"
 #include "runs/client.hpp"
 #include "shm/fd_socket.hpp"
 #include "shm/trace_segment.hpp"
+#include "telemetry/frame_facts.hpp"
 #include "telemetry/trace_file.hpp"
+#include "telemetry/trace_join.hpp"
 
 namespace carousel::supervisor {
 namespace {
@@ -28,7 +34,8 @@ using nlohmann::json;
 constexpr u64 lease_ms = 3000, renew_ns = 400 * ns_per_ms, look_every_ns = 5 * ns_per_ms,
               fill_every_ns = 10 * ns_per_ms;
 constexpr u64 look_after_every_ns = 50 * ns_per_ms;  ///< whether the run goes on, and with which block
-constexpr f64 answer_patience_s = 2;
+constexpr f64 begun_patience_s = 2;
+constexpr std::size_t most_facts = 200'000;   ///< frames whose metadata is kept
 constexpr u64 patience_ns = 500 * ns_per_ms;  ///< for frames that are under way when the time is over
 
 /// The file beside its final name, open from the start: what can't be written is told before anything is
@@ -86,7 +93,10 @@ private:
     void ask(const run::record& run, f64 wait_s);
     void take(const run::record& run, run::trace_answer a);
     void look(u64 now);
+    void look_at_headers();
+    [[nodiscard]] const ring::frame_format* format_of(u32 link);
     void look_after_run(u64 now);
+    void ask_clocks();
     [[nodiscard]] u64 least_tail() const noexcept;
     [[nodiscard]] bool through() const noexcept;
 
@@ -95,6 +105,9 @@ private:
     std::optional<telemetry::trace_reader> reader_;
     std::vector<telemetry::trace_note> notes_;
     std::vector<telemetry::trace_fill> fills_;
+    telemetry::trace_facts facts_;
+    std::map<std::string, telemetry::trace_clock> clocks_;
+    std::map<u32, std::optional<ring::frame_format>> formats_;  ///< by link; as far as they were asked for
     std::string ending_, refused_;
     std::vector<std::string> news_;
     u64 begin_ns_ = 0, end_ns_ = 0, asked_ns_ = 0, filled_ns_ = 0, looked_after_ns_ = 0, since_ = 0,
@@ -121,7 +134,7 @@ void tracer::ask(const run::record& run, f64 wait_s) {
     try {
         for (;;) {
             const json reply =
-                run::client(run).ask(run::trace_request{lease_ms, since_}, wait_s, answer_patience_s);
+                run::client(run).ask(run::trace_request{lease_ms, since_}, wait_s, begun_patience_s);
             if (const run::verdict v = run::read_verdict(reply); !v.ok) {
                 refused_ = v.message.value_or("it gave no reason");
                 return;
@@ -159,8 +172,40 @@ void tracer::look_after_run(u64 now) {
     if (!gone_ && !s.news.empty()) ask(run_->run(), 0);
 }
 
+// Names the planes that a frame uses in part; asked for once, and only where one does.
+const ring::frame_format* tracer::format_of(u32 link) {
+    const auto known = formats_.find(link);
+    if (known != formats_.end()) return known->second ? &*known->second : nullptr;
+    std::optional<ring::frame_format>& f = formats_[link];
+    try {
+        const u32 stage = run_->block().link[link].stage;
+        f = run::borrow_ring(run_->block(), run_->run().socket(),
+                             telemetry::read_snapshot(run_->block()).stage_name(stage))
+                .format;
+    } catch (const error&) {  // then the trace has the metadata alone
+    }
+    return f ? &*f : nullptr;
+}
+
+// Headers are looked at, not waited for: of a ring whose frames are gone within a look some are missed.
+void tracer::look_at_headers() {
+    const shm::control_block& c = run_->block();
+    for (u32 l = 0; l < std::min(c.links, shm::max_links); ++l)
+        for (u32 s = 0; s < std::min(c.link[l].slots, shm::max_slots); ++s) {
+            const auto f = telemetry::facts_in_passing(c, l, s);
+            if (!f || facts_.size() >= most_facts || (f->metadata.empty() && f->used.planes == 0)) continue;
+            std::string& text = facts_[{c.link[l].stage, f->sequence}];
+            if (!text.empty()) continue;
+            json all = telemetry::metadata_json(f->metadata);
+            const ring::frame_format* format = f->used.planes != 0 ? format_of(l) : nullptr;
+            if (format != nullptr) all["in use"] = telemetry::used_json(*format, f->used);
+            text = all.dump(-1, ' ', false, json::error_handler_t::replace);
+        }
+}
+
 void tracer::look(u64 now) {
     reader_->poll();
+    look_at_headers();
     if (now - filled_ns_ < fill_every_ns) return;
     filled_ns_ = now;
     const shm::control_block& c = run_->block();
@@ -177,6 +222,7 @@ void tracer::look(u64 now) {
 
 void tracer::record(f64 seconds, u64 frames) {
     interrupts stop;
+    ask_clocks();
     const u64 until = begin_ns_ + static_cast<u64>(seconds * 1e9);
     for (u64 now = now_ns(); end_ns_ == 0; now = now_ns()) {
         look(now);
@@ -205,6 +251,19 @@ void tracer::record(f64 seconds, u64 frames) {
         if (stop.sleep(look_every_ns) || (!gone_ && through())) break;
     }
     if (!gone_) ask(run_->run(), 0);
+    ask_clocks();
+}
+
+// At the begin and at the end: a run may end meanwhile.
+void tracer::ask_clocks() {
+    try {
+        const run::ps_answer ps =
+            run::read_ps(run::client(run_->run()).ask(run::ps_request{}, 0, begun_patience_s));
+        for (const run::ps_host& h : ps.hosts)
+            if (h.clock_ahead_ms && h.clock_error_ms)
+                clocks_[h.name] = {*h.clock_ahead_ms, *h.clock_error_ms};
+    } catch (const error&) {  // then it can't be joined with the others' traces
+    }
 }
 
 std::string tracer::text(telemetry::trace_summary& out) {
@@ -217,6 +276,8 @@ std::string tracer::text(telemetry::trace_summary& out) {
     c.waits = &reader_->waits();
     c.notes = std::move(notes_);
     c.fills = std::move(fills_);
+    c.facts = std::move(facts_);
+    c.clocks = std::move(clocks_);
     c.begin_ns = begin_ns_;
     c.end_ns = std::max(end_ns_, shape.taken_ns);
     c.overwritten = reader_->overwritten();
@@ -227,8 +288,34 @@ std::string tracer::text(telemetry::trace_summary& out) {
 
 struct trace_arguments : client_arguments {
     std::string file, seconds;
-    u64 frames = 0;  ///< ends after so many; 0: by time
+    u64 frames = 0;                   ///< ends after so many; 0: by time
+    std::string near;                 ///< joins: the trace of the host of `carousel run`; "": records one
+    std::vector<std::string> joined;  ///< HOST=FILE
 };
+
+std::string trace_text(const std::string& path) {
+    const auto text = read_file(path);
+    if (!text) throw config_error(fmt::format("{} can't be read: {}", path, errno_text(errno)));
+    return *text;
+}
+
+int join_files(const trace_arguments& a, const cli_environment& env) {
+    if (a.near.empty() || a.joined.empty())
+        throw config_error("--near FILE and --join HOST=FILE belong together");
+    std::vector<telemetry::named_trace> others;
+    for (const std::string& each : a.joined) {
+        const std::size_t equals = each.find('=');
+        if (equals == std::string::npos || equals == 0)
+            throw config_error(fmt::format("--join {}: expected HOST=FILE", each));
+        others.push_back({each.substr(0, equals), trace_text(each.substr(equals + 1))});
+    }
+    output_file file(a.file);
+    const std::string text = telemetry::join_traces(trace_text(a.near), others);
+    file.write(text);
+    env.out << fmt::format("{} ({}): open it at ui.perfetto.dev\n", printable(a.file),
+                           human_bytes(text.size()));
+    return exit_code::ok;
+}
 
 int trace(const trace_arguments& a, const cli_environment& env) {
     const f64 seconds = seconds_or("--seconds", a.seconds, 0);
@@ -256,21 +343,36 @@ int trace(const trace_arguments& a, const cli_environment& env) {
     return exit_code::ok;
 }
 
-command_action add(const command_parts& p) {
+command_action add_trace_command(const command_parts& p) {
     const auto a = std::make_shared<trace_arguments>();
     add_client_options(p, *a);
     p.app.add_option("FILE", a->file, "Trace to write (JSON)")->required();
     p.app.add_option("--seconds", a->seconds, "Record for S seconds [5, without --frames]")->type_name("S");
     p.app.add_option("--frames", a->frames, "End after N frames")->type_name("N");
-    p.app.footer("\nExample:\n  carousel trace demo.json --seconds 3");
+    p.offers[p.app
+                 .add_option("--near", a->near,
+                             "Record nothing: FILE is the trace of the host of `carousel run`, to be joined")
+                 ->type_name("FILE")] = offer_files({".json"});
+    p.app
+        .add_option(
+            "--join", a->joined,
+            "The trace of another host of the same seconds; its times are turned into the near clock's")
+        ->type_name("HOST=FILE")
+        ->expected(1)
+        ->take_all();
+    p.app.footer(R"(
+Examples:
+  carousel trace demo.json --seconds 3
+  carousel trace all.json --near demo.json --join b=b.json   of a pipeline on several hosts: `carousel trace b.json` was run on b)");
     return [a](const common_words&, const cli_environment& env) {
         read_wait(*a);
-        return trace(*a, env);
+        return a->near.empty() && a->joined.empty() ? trace(*a, env) : join_files(*a, env);
     };
 }
 
 }  // namespace
 
-const command trace_command{"trace", "Record every frame through every stage, for ui.perfetto.dev", add};
+const command trace_command{"trace", "Record every frame through every stage, for ui.perfetto.dev",
+                            add_trace_command};
 
 }  // namespace carousel::supervisor

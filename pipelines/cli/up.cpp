@@ -43,7 +43,8 @@ std::string start_option(const start_arguments& a) {
         {!k.record.empty(), "--record"},    {k.record_to.has_value(), "--record-to"},
         {!a.report.empty(), "--report"},    {k.allow_dead_letters.has_value(), "--allow-dead-letters"},
         {a.dry_run, "--dry-run"},           {a.detach, "--detach"},
-        {a.keep_logs, "--keep-logs"},       {a.seconds_s > 0, "--seconds"}};
+        {a.keep_logs, "--keep-logs"},       {a.seconds_s > 0, "--seconds"},
+        {!a.first.empty(), "--first"}};
     for (const auto& [is, name] : given)
         if (is) return name;
     return "";
@@ -76,7 +77,7 @@ std::vector<std::string> stages_and_files(const asked_for& asked) {
     return all;
 }
 
-command_action add(const command_parts& p) {
+command_action add_up_command(const command_parts& p) {
     const auto a = std::make_shared<up_arguments>();
     add_client_options(p, a->stages);
     CLI::Option* o = p.app.add_option("STAGE", a->stages.stages,
@@ -97,7 +98,8 @@ command_action add(const command_parts& p) {
 
 }  // namespace
 
-const command up_command{
-    "up", "Start stages that are down or have failed; with a pipeline file: start a pipeline", add};
+const command up_command{"up",
+                         "Start stages that are down or have failed; with a pipeline file: start a pipeline",
+                         add_up_command};
 
 }  // namespace carousel::supervisor

@@ -32,7 +32,7 @@ int validate(const validate_arguments& a, bool as_json, const cli_environment& e
     return exit_code::ok;
 }
 
-command_action add(const command_parts& p) {
+command_action add_validate_command(const command_parts& p) {
     const auto a = std::make_shared<validate_arguments>();
     add_pipeline_file(p, a->file);
     add_keys(p, a->keys);
@@ -43,7 +43,8 @@ command_action add(const command_parts& p) {
 
 }  // namespace
 
-const command validate_command{
-    "validate", "Check a pipeline file, its stages' settings and their wiring; start nothing", add};
+const command validate_command{"validate",
+                               "Check a pipeline file, its stages' settings and their wiring; start nothing",
+                               add_validate_command};
 
 }  // namespace carousel::supervisor

@@ -32,7 +32,7 @@ int become_page(const view_arguments& a, const cli_environment& env) {
     throw config_error(fmt::format("starting {}: {}", program, errno_text(errno)));
 }
 
-command_action add(const command_parts& p) {
+command_action add_view_command(const command_parts& p) {
     const auto a = std::make_shared<view_arguments>();
     add_run_name(p, a->pipeline);
     p.app.add_option("--http", a->http, "Where to serve, e.g. 8081 or 0.0.0.0:8080 [127.0.0.1:8080]")
@@ -48,6 +48,7 @@ command_action add(const command_parts& p) {
 }  // namespace
 
 const command view_command{
-    "view", "Serve a running pipeline as a web page until Ctrl-C; waits for one where none runs", add};
+    "view", "Serve a running pipeline as a web page until Ctrl-C; waits for one where none runs",
+    add_view_command};
 
 }  // namespace carousel::supervisor

@@ -7,7 +7,7 @@
 namespace carousel::supervisor {
 namespace {
 
-constexpr auto table = std::to_array<cuda_error_name>({
+constexpr auto cuda_errors = std::to_array<cuda_error_name>({
     {1, "cudaErrorInvalidValue", "An argument is outside what the call takes."},
     {2, "cudaErrorMemoryAllocation", "Too little memory on the GPU, or of page-locked memory."},
     {3, "cudaErrorInitializationError", "The driver could not be set up in this process."},
@@ -179,6 +179,6 @@ constexpr auto table = std::to_array<cuda_error_name>({
 
 }  // namespace
 
-std::span<const cuda_error_name> all_cuda_errors() noexcept { return table; }
+std::span<const cuda_error_name> all_cuda_errors() noexcept { return cuda_errors; }
 
 }  // namespace carousel::supervisor

@@ -21,6 +21,7 @@
 #include "doctor/doctor.hpp"
 #include "os/table.hpp"
 #include "run/directory.hpp"
+#include "shm/block_guard.hpp"
 #include "shm/control_block.hpp"
 #include "shm/fd_socket.hpp"
 
@@ -30,7 +31,7 @@ namespace {
 namespace fs = std::filesystem;
 /// Of a run with eight rings of as many slots as there may be; most take less.
 constexpr u64 block_bytes = shm::word_bytes + 8 * shm::frame_bytes(shm::max_slots);
-constexpr u64 room_wanted = 16 * block_bytes;
+constexpr u64 room_wanted = 12 * block_bytes;
 constexpr rlim_t fds_needed = 1000;  // a stage's liveness socket sits at 900, above the driver's files
 constexpr std::size_t longest_socket = 107;
 
@@ -122,6 +123,14 @@ void examine_shared_memory(std::vector<finding>& all, const std::string& folder)
                                 "(containers: --shm-size 256m)"});
     }
     examine_memfd(all);
+    all.push_back(
+        {"protection keys", verdict::ok,
+         shm::has_protection_keys()
+             ? std::string("there: a stage's own code can write to nothing of a run's control block")
+             : fmt::format("none ({}): a stage's own code can write to its own pages of a run's "
+                           "control block, and to no others",
+                           shm::why_no_keys()),
+         ""});
 }
 
 void examine_limits(std::vector<finding>& all) {

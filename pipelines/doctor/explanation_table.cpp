@@ -20,7 +20,7 @@ constexpr const char* log_kind = "word of a log or report";
 constexpr const char* client_kind = "state of a space's client";
 constexpr const char* space_kind = "word of a space";
 
-constexpr auto table = std::to_array<explanation>({
+constexpr auto explanations = std::to_array<explanation>({
     {exit_kind, "0", "Every frame arrived once and whole.",
      "The run ended by --frames, a stream's end, or Ctrl-C.", "Nothing."},
     {exit_kind, "1", "A required stage failed for good, or a frame was lost, repeated or torn.",
@@ -46,8 +46,10 @@ constexpr auto table = std::to_array<explanation>({
     {exit_kind, "72", "A stage outlived its supervisor, and nobody took the run over in time.",
      "The supervisor was killed, and `carousel run FILE` was not started within supervisor_grace_s.",
      "Start the same file again within that time: the stages go on under the new supervisor."},
-    {exit_kind, "73", "An exception left a stage's own code.",
-     "process(), prepare() or finish() has thrown; the log has its text.",
+    {exit_kind, "73",
+     "An exception left a stage's own code, or it has written beyond its output slot, into the canary there.",
+     "process(), prepare() or finish() has thrown; the log has its text. Of a canary it has the ring and the "
+     "offset.",
      "Mend the stage. A frame that makes it throw each time is given up after max_attempts."},
     {exit_kind, "74",
      "Shared memory can't be used: the control block, a ring, or a socket between processes.",
@@ -182,6 +184,9 @@ constexpr auto table = std::to_array<explanation>({
      "`carousel logs STAGE`; after mending it `carousel up STAGE`."},
     {seat_kind, "down", "Somebody has ended the stage by `carousel down STAGE`.",
      "The ring fills, its producers wait.", "`carousel up STAGE`."},
+    {seat_kind, "vacant", "A port (run = \"port\") that no program is in.",
+     "Nobody has entered it yet, or who was there has left or died. The pipeline waits.",
+     "Start the program: carousel::open(RUN).writer(PORT) or .reader(PORT), in Python carousel.open."},
     {seat_kind, "done", "The stage is through: every frame of the run has passed it.",
      "The run is about to end.", "Nothing."},
     {seat_kind, "standby", "A process that has done prepare() and waits for a seat.",
@@ -223,9 +228,14 @@ constexpr auto table = std::to_array<explanation>({
      "`carousel inject` or `carousel chaos`.",
      "Nothing: the write faults its stage alone, and the frame is whole for all who read it."},
     {fault_kind, "overrun-output",
-     "The stage wrote beyond the slot that it fills, into the gap behind it, because it was asked to.",
+     "The stage wrote beyond the slot that it fills, into the gap or canary behind it, because it was asked "
+     "to.",
      "`carousel inject` or `carousel chaos`.",
-     "Nothing: the write faults its stage alone, and its successor makes the frame."},
+     "Nothing: the write ends its stage alone, and its successor makes the frame."},
+    {fault_kind, "scribble-control",
+     "The stage wrote into the control block, past the ring's functions, because it was asked to.",
+     "`carousel inject` or `carousel chaos`.",
+     "Nothing: the write faults its stage alone, and no word of the run is changed."},
 
     {limit_kind, "stage", "One stage is busy all the time, and the others wait for it.",
      "`carousel ps` and the viewer name it.", "More instances of it, a smaller size, or less work."},
@@ -312,6 +322,6 @@ constexpr auto table = std::to_array<explanation>({
 
 }  // namespace
 
-std::span<const explanation> all_explanations() noexcept { return table; }
+std::span<const explanation> all_explanations() noexcept { return explanations; }
 
 }  // namespace carousel::supervisor

@@ -46,7 +46,7 @@ enum class isolation_kind : u8 { process, mps };
 enum class launcher_kind : u8 { here, none, ssh, slurm };
 enum class latency_kind : u8 { low, balanced, throughput };
 /// What lies behind each slot of a ring (slot_guard.hpp).
-enum class guard_wish : u8 { automatic, gap, off };
+enum class guard_wish : u8 { automatic, gap, canary, off };
 
 // As the file spells them.
 inline constexpr word_table<group_kind, 2> group_words{
@@ -60,8 +60,10 @@ inline constexpr word_table<launcher_kind, 4> launcher_words{{{"here", launcher_
 inline constexpr word_table<latency_kind, 3> latency_words{{{"low", latency_kind::low},
                                                             {"balanced", latency_kind::balanced},
                                                             {"throughput", latency_kind::throughput}}};
-inline constexpr word_table<guard_wish, 3> guard_words{
-    {{"auto", guard_wish::automatic}, {"gap", guard_wish::gap}, {"off", guard_wish::off}}};
+inline constexpr word_table<guard_wish, 4> guard_words{{{"auto", guard_wish::automatic},
+                                                        {"gap", guard_wish::gap},
+                                                        {"canary", guard_wish::canary},
+                                                        {"off", guard_wish::off}}};
 /// What a ring of GPU memory may be asked for; a ring with an end on the CPU is a memfd in any case
 /// (memory_plan.hpp).
 inline constexpr word_table<device::memory_kind, 2> link_memory_words{

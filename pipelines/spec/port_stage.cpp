@@ -70,7 +70,7 @@ void check_port(stage_spec& s) {
                fmt::format("port \"{}\": a port is one process, and has one device", s.name));
     for (const auto& [key, value] : s.settings.items()) {
         std::vector<std::string> known = stage_keys();
-        known.insert(known.end(), {"output", "type", "vacant"});
+        known.insert(known.end(), {"output", "type", "ends", "vacant"});
         if (std::find(known.begin(), known.end(), key) == known.end())
             refuse(s.position_of(key), fmt::format("port \"{}\": unknown key \"{}\"{}", s.name, key,
                                                    did_you_mean_clause(key, known)));
@@ -82,6 +82,16 @@ void check_port(stage_spec& s) {
                    "waits for one. Frames are not passed over (\"skip\"): for those that may be missed "
                    "a program opens the run as `latest`, which needs no port",
                    s.name, v->dump()));
+    if (const auto e = s.settings.find("ends"); e != s.settings.end()) {
+        if (!e->is_boolean())
+            refuse(s.position_of("ends"),
+                   fmt::format("port \"{}\": ends = {}: expected true or false", s.name, e->dump()));
+        if (!s.inputs.empty())
+            refuse(
+                s.position_of("ends"),
+                fmt::format("port \"{}\" reads \"{}\": a stream ends where it begins, at a port that writes",
+                            s.name, s.inputs.front()));
+    }
     if (!s.inputs.empty() && s.has_output)
         refuse(s.position_of("inputs"),
                fmt::format(
@@ -101,6 +111,7 @@ stage_description describe_port(const stage_spec& s) {
     d.program = port_program;
     d.commits_on_host = true;  // nobody else sees the end of its work
     if (!s.inputs.empty()) return d;
+    d.ends = s.settings.value("ends", false);
     ring::frame_format f = output_of(s);
     d.slot_bytes = f.lay_out();
     d.format = json::parse(f.to_json());

@@ -12,6 +12,11 @@ inline constexpr u64 ns_per_us = 1'000;
 inline constexpr u64 ns_per_ms = 1'000'000;
 inline constexpr u64 ns_per_s = 1'000'000'000;
 
+/// Seconds in nanoseconds; less than none is none.
+[[nodiscard]] constexpr u64 nanoseconds_of(f64 seconds) noexcept {
+    return seconds > 0 ? static_cast<u64>(seconds * static_cast<f64>(ns_per_s)) : 0;
+}
+
 /// Nanoseconds of CLOCK_MONOTONIC; the same clock in every process.
 [[nodiscard]] inline u64 now_ns() noexcept {
     timespec t{};

@@ -6,6 +6,7 @@
 #include <bit>
 #include <cstring>
 
+#include "ring/names.hpp"
 #include "ring/parameter_box.hpp"
 #include "ring/stream_end.hpp"
 
@@ -40,17 +41,6 @@ public:
 private:
     std::vector<finding> all_;
 };
-
-std::string stage_name(const shm::control_block& made, u32 stage) {
-    return stage < std::min(made.stages, shm::max_stages) ? std::string(made.stage[stage].name)
-                                                          : fmt::format("stage {}", stage);
-}
-
-std::string seat_name(const shm::control_block& made, u32 seat) {
-    const shm::seat_block& s = made.seat[std::min(seat, shm::max_seats - 1)];
-    const bool several = s.stage < shm::max_stages && made.stage[s.stage].seats > 1;
-    return several ? fmt::format("{}.{}", stage_name(made, s.stage), s.instance) : stage_name(made, s.stage);
-}
 
 void check_head(findings& f, const shm::control_block& c, const shm::control_block& made) {
     const std::string whose = "the block's head";
@@ -121,7 +111,9 @@ void check_sets(findings& f, const shm::parameter_box& now, const shm::parameter
 
 // A source moves the horizon behind a number that it has leased, and leases none beyond its window.
 void check_parameters(findings& f, const shm::control_block& c, const shm::control_block& made) {
-    const parameter_state is = parameter_state::of(load(c.parameters.state)),
+    const u64 raw = load(c.parameters.state);
+    if (!intact(raw)) return;  // check_parity
+    const parameter_state is = parameter_state::of(raw),
                           was = parameter_state::of(load(made.parameters.state));
     if (is.sets != was.sets)
         f.add("parameters: state",
@@ -145,7 +137,7 @@ void check_parameters(findings& f, const shm::control_block& c, const shm::contr
 void check_claims(findings& f, const shm::control_block& c, const shm::control_block& made) {
     for (u32 k = 0; k < std::min(made.sources, shm::max_sources); ++k) {
         const u64 raw = load(c.source[k].ended);  // first: the tail follows
-        if (raw == no_claim) continue;
+        if (raw == no_claim || !intact(raw)) continue;
         const u32 stage = std::min(made.source[k].stage, shm::max_stages - 1),
                   link = std::min(made.source[k].link, shm::max_links - 1);
         const std::string whose = fmt::format("source {}: ended", stage_name(made, stage));
@@ -169,6 +161,7 @@ void check_entries(findings& f, const shm::control_block& c, const shm::control_
     for (const known_process& l : known.processes) {
         if (l.entry >= shm::max_incarnations || l.seat >= std::min(made.seats, shm::max_seats)) continue;
         const entry_word w = entry_word::of(load(c.entry[l.entry].identity));
+        if (w.state == entry_state::damaged) continue;  // check_parity
         const std::string whose = fmt::format("entry {} ({})", l.entry, seat_name(made, l.seat));
         if (w.seat != l.seat || w.epoch != l.epoch)
             f.add(whose + ": identity",
@@ -181,6 +174,7 @@ void check_entries(findings& f, const shm::control_block& c, const shm::control_
             f.add(whose + ": identity",
                   fmt::format("says state {}, its process works", static_cast<u32>(w.state)));
         if (!l.current) continue;
+        if (!intact(load(c.seat[l.seat].current))) continue;
         const seat_word sits = seat_word::of(load(c.seat[l.seat].current));
         if (sits != seat_word{l.epoch, l.entry})
             f.add(fmt::format("seat of {}: current", seat_name(made, l.seat)),
@@ -234,13 +228,14 @@ std::vector<finding> check_known(const shm::control_block& c, const shm::control
                : end == end_stopping ? "stopping"
                                      : fmt::format("{}", end);
     };
-    if (const u64 end = load(c.end); end != known.end)
+    if (const u64 end = load(c.end); end != known.end && end != shm::no_number)
         f.add("the run: end",
               fmt::format("is {}, the supervisor has set {}", end_text(end), end_text(known.end)));
     for (u32 k = 0; k < std::min(made.links, shm::max_links); ++k) {
         const std::string whose = fmt::format("ring of {}: tail", made.link[k].name);
         const u64 tail = load(c.link[k].tail),
                   before = k < known.tails.size() ? known.tails[k] : made.first_sequence;
+        if (!intact(load(c.link[k].tail.raw()))) continue;  // check_parity
         if (tail < before) f.add(whose, fmt::format("is {}, it was {} before and only grows", tail, before));
         if (known.end != end_unknown && known.end != end_stopping &&
             tail > std::max(known.end + known.surplus, before))
@@ -256,8 +251,8 @@ std::vector<finding> check_known(const shm::control_block& c, const shm::control
     check_claims(f, c, made);
     check_entries(f, c, made, known);
     for (u32 k = 0; k < std::min(made.assets, shm::max_assets); ++k)
-        if (const u64 state = field(load(c.asset[k].state), 0, 4);
-            state > static_cast<u64>(shm::asset_state::ready))
+        if (const u64 state = code(asset_word::of(load(c.asset[k].state)).state);
+            state > code(shm::asset_state::ready) && state != code(shm::asset_state::damaged))
             f.add(fmt::format("asset {}: state", made.asset[k].name),
                   fmt::format("is {}: there is no such state", state));
     return f.take();

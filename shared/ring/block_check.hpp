@@ -9,6 +9,7 @@
 //                 parameters by the caller alone;
 //   check_known   any time, by the only one who changes these words (END, seats, entries, the growth of
 //                 tails);
+//   check_parity  any time: which words are damaged by one bit;
 //   check_words   when nothing moves. In a running pipeline a frame that moves between two reads looks like
 //                 damage; what stands through several looks is none (supervisor/engine/word_audit.hpp).
 // A block without findings may still be damaged (a frame's own copy of its parameters, a counter): these are
@@ -54,6 +55,7 @@ inline constexpr std::size_t most_findings = 16;
 [[nodiscard]] std::vector<finding> check_static(const shm::control_block& c, const shm::control_block& made);
 [[nodiscard]] std::vector<finding> check_known(const shm::control_block& c, const shm::control_block& made,
                                                const known_run& known);
+[[nodiscard]] std::vector<finding> check_parity(const shm::control_block& c, const shm::control_block& made);
 [[nodiscard]] std::vector<finding> check_words(const shm::control_block& c, const shm::control_block& made,
                                                const known_run& known);
 

@@ -6,6 +6,7 @@
 #include <map>
 
 #include "ring/block_check.hpp"
+#include "ring/header_check.hpp"
 
 namespace carousel::ring {
 namespace {
@@ -59,6 +60,7 @@ private:
             return;
         }
         const job_word w = job(j);
+        if (w.state == job_state::damaged) return;
         if ((w.version & version_mask) != version || w.state == job_state::idle)
             add(whose, fmt::format("is {} by job {} in its version {}, which is {} in version {}", tagged, j,
                                    version, w.state == job_state::idle ? "idle" : "at work",
@@ -71,6 +73,7 @@ private:
         const shm::seat_block& s = made_.seat[seat];
         for (u32 j = s.first_job; j < std::min(s.first_job + s.jobs, shm::max_jobs); ++j) {
             const job_word w = job(j);
+            if (w.state == job_state::damaged) continue;  // check_parity names what is damaged by a bit
             const std::string whose = fmt::format("job {} ({})", j, name_of_stage(s.stage));
             if (static_cast<u8>(w.state) > static_cast<u8>(job_state::aborted)) {
                 add(whose, fmt::format("is in state {}: there is no such state", static_cast<u32>(w.state)));
@@ -111,6 +114,7 @@ private:
         const shm::link_block &l = c_.link[k], &m = made_.link[k];
         for (u32 g = 0; g < shm::max_groups; ++g) {
             const group_state s = group_word::of(load(l.group_state[g])).state;
+            if (s == group_state::damaged) continue;
             const bool right = g < std::min(m.blocking, shm::max_blocking)
                                    ? s == group_state::blocking || s == group_state::closed
                                : g >= shm::max_blocking ? s == group_state::absent || s == group_state::latest
@@ -128,6 +132,8 @@ private:
         const slot_word w = slot_word::of(load(l.slot[n]));
         const std::string whose = fmt::format("ring of {}: slot {}", m.name, n);
         switch (w.state) {
+            case slot_state::damaged:
+                return;
             case slot_state::free:
                 break;
             case slot_state::fill:
@@ -147,13 +153,11 @@ private:
         for (u32 g = 0; g < shm::max_groups; ++g) {
             if (g >= std::min(m.blocking, shm::max_blocking) && g < shm::max_blocking) continue;
             const lease_word lease = lease_word::of(load(l.group[n][g]));
+            if (lease.state == lease_state::damaged) continue;
             const std::string word = fmt::format("{}, group {}", whose, g);
             const bool newer = lease.generation != w.generation &&
                                ((lease.generation - w.generation) & generation_mask) < (u64{1} << 23);
-            if (static_cast<u8>(lease.state) > static_cast<u8>(lease_state::skipped))
-                add(word,
-                    fmt::format("is in state {}: there is no such state", static_cast<u32>(lease.state)));
-            else if (newer)
+            if (newer)
                 add(word, fmt::format("is of generation {}, newer than its slot's ({})", lease.generation,
                                       w.generation));
             else if (lease.generation != w.generation)
@@ -171,6 +175,7 @@ private:
         const shm::link_block& m = made_.link[k];
         const shm::frame_header& h = c_.frames[k].header[n];
         const u64 sequence = h.sequence.load(std::memory_order_relaxed), t = tail(k);
+        if (sequence == shm::no_number) return;  // check_parity
         if (stage_of_job(w.job) != m.stage)
             add(whose, fmt::format("was made by job {}, which is no job of {}", w.job, m.name));
         if (sequence < made_.first_sequence || (sequence >= t && sequence - t >= m.window))
@@ -182,6 +187,16 @@ private:
         if (const auto [other, fresh] = seen.try_emplace(sequence, n); !fresh)
             add(whose + ": header.sequence",
                 fmt::format("is {}, as in slot {}: one frame can't be in two", sequence, other->second));
+        if (!is_sealed(h, made_.parameters.bytes))
+            add(fmt::format("{}: header of frame {}", whose, sequence),
+                "is not as its producer has sealed it");
+        for (u32 g = 0; sequence < t && g < std::min(m.blocking, shm::max_blocking); ++g) {
+            const lease_state passed =
+                lease_word::of(load(c_.link[k].group[n][g])).seen_at(w.generation).state;
+            if (passed == lease_state::wait || passed == lease_state::leased)
+                add(fmt::format("{}, group {}", whose, g),
+                    fmt::format("has not passed frame {}, but the ring is at {}", sequence, t));
+        }
         if (h.void_stage != shm::none && h.void_stage >= made_.stages)
             add(whose + ": header.void_stage",
                 fmt::format("names stage {}: there are {}", h.void_stage, made_.stages));
@@ -202,6 +217,7 @@ private:
         const u64 n = std::clamp(made_.link[q.link].window, 1U, shm::max_window), t = tail(q.link);
         for (u64 number = t; number < t + n; ++number) {
             const lease_word w = lease_word::of(load(c_.source[k].number[number % n]));
+            if (w.state == lease_state::damaged) continue;
             const std::string whose = fmt::format("source {}: number {}", name_of_stage(q.stage), number);
             const u64 lap = lap_of(q, number, n);
             if (w.state != lease_state::wait && w.state != lease_state::leased)

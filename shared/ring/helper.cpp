@@ -47,6 +47,7 @@ u32 helper::help(link_ref& link) noexcept {
         if ((j.version & version_mask) != s.version) continue;
         // its owner, or another helper, died or rests between commit and READY
         if (j.state == job_state::committed) {
+            const shm::block_open open;
             if (link.mark_ready(k, s.job, j.version))
                 ++made, link.block().committed.fetch_add(1, std::memory_order_relaxed);
             continue;
@@ -68,6 +69,7 @@ u32 helper::help(link_ref& link) noexcept {
 #else
         if (event == nullptr) continue;
 #endif
+        const shm::block_open open;  // behind the look at the event, which calls the driver
         if (!cas(control_->job[s.job], raw, j.with(job_state::committed).pack())) continue;
         crash_here(crash_point::help_committed);
         link.block().committed_ns[k].store(now_ns(), std::memory_order_relaxed);

@@ -1,11 +1,13 @@
 #include "ring/latest.hpp"
 
 #include "core/clock.hpp"
+#include "ring/header_check.hpp"
 
 namespace carousel::ring {
 
 latest_reader::latest_reader(shm::control_block& c, u32 link, u32 entry, u64 from) noexcept
     : control_(&c), link_(c, link), next_(from) {
+    const shm::block_open open;
     for (u32 g = shm::max_blocking; g < shm::max_groups; ++g) {
         shm::word& at = link_.block().group_state[g];
         const u64 raw = load(at);
@@ -23,13 +25,15 @@ latest_reader::latest_reader(shm::control_block& c, u32 link, u32 entry, u64 fro
 
 latest_reader::~latest_reader() {
     if (!joined()) return;
+    const shm::block_open open;
     if (held_) (void)release();
     const group_word w = group_word::of(mine_);
     cas(link_.block().group_state[group_], mine_, group_word{0, w.joins, group_state::absent}.pack());
 }
 
-slot_ref latest_reader::acquire() noexcept {
+slot_ref latest_reader::acquire(u64 only) noexcept {
     if (!joined() || held_) return {};
+    const shm::block_open open;
     for (;;) {
         slot_ref best;
         for (u32 k = 0; k < link_.slots(); ++k) {
@@ -37,6 +41,7 @@ slot_ref latest_reader::acquire() noexcept {
             if (w.state != slot_state::ready) continue;
             const u64 sequence = link_.header(k).sequence.load(std::memory_order_relaxed);
             if (sequence < next_ || (best && sequence <= best.sequence)) continue;
+            if (only != any_sequence && sequence != only) continue;
             u64 raw = 0;
             const slot_ref s{k, w, sequence};
             if (link_.lease(s, group_, raw).state == lease_state::wait) best = s;
@@ -54,12 +59,14 @@ slot_ref latest_reader::acquire() noexcept {
         if (!cas(link_.block().group[best.index][group_], raw, lease_)) continue;
         held_ = best;
         next_ = best.sequence + 1;
-        return best;
+        if (is_sealed(link_.header(best.index), control_->parameters.bytes)) return best;
+        (void)release();  // no frame: the supervisor's audit names it
     }
 }
 
 bool latest_reader::release() noexcept {
     if (!held_) return false;
+    const shm::block_open open;
     const lease_word w = lease_word::of(lease_);
     const bool whole = cas(link_.block().group[held_.index][group_], lease_,
                            lease_word{w.generation, w.job, w.version, 0, lease_state::done}.pack());
@@ -69,6 +76,7 @@ bool latest_reader::release() noexcept {
 }
 
 bool revoke_stale_leases(shm::control_block& c, u32 link, u64 now) noexcept {
+    const shm::block_open open;
     link_ref l(c, link);
     bool any = false;
     for (u32 g = shm::max_blocking; g < shm::max_groups; ++g) {

@@ -12,6 +12,8 @@
 
 namespace carousel::ring {
 
+inline constexpr u64 any_sequence = ~u64{0};
+
 class latest_reader {
 public:
     /// Joins `link` as incarnation `entry` (shm::max_incarnations or more: a tap without one). Check
@@ -24,8 +26,9 @@ public:
     [[nodiscard]] bool joined() const noexcept { return group_ != shm::none; }
     [[nodiscard]] u32 group() const noexcept { return group_; }
 
-    /// Leases the newest frame that is newer than the last one. Empty: none.
-    [[nodiscard]] slot_ref acquire() noexcept;
+    /// Leases the newest frame that is newer than the last one; with `only` the frame of that number alone.
+    /// Empty: none.
+    [[nodiscard]] slot_ref acquire(u64 only = any_sequence) noexcept;
     /// True: the frame was whole all the time. False: the lease was revoked meanwhile, discard what was read.
     [[nodiscard]] bool release() noexcept;
     [[nodiscard]] link_ref& link() noexcept { return link_; }

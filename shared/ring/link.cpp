@@ -63,6 +63,7 @@ bool link_ref::is_ready(u64 sequence) const noexcept {
 }
 
 slot_ref link_ref::claim(u32 job, u64 version) noexcept {
+    const shm::block_open open;
     for (u32 k = 0; k < slots_; ++k) {
         const u64 raw = load(link_->slot[k]);
         const slot_word w = slot_word::of(raw);
@@ -78,6 +79,7 @@ bool link_ref::mark_ready(u32 slot, u32 job, u64 version) noexcept {
     const u64 raw = load(link_->slot[slot]);
     const slot_word w = slot_word::of(raw);
     if (w.state != slot_state::fill || !w.tagged(job, version)) return false;
+    const shm::block_open open;
     return cas(link_->slot[slot], raw, w.with(slot_state::ready).pack());
 }
 
@@ -105,7 +107,8 @@ bool link_ref::close_latest(u32 slot, u32 generation) noexcept {
         shm::word& at = link_->group[slot][g];
         const u64 raw = load(at);
         const lease_word w = lease_word::of(raw).seen_at(generation);
-        if (w.state == lease_state::leased) return false;  // pins the slot until released or revoked
+        // pins the slot until released or revoked; a damaged one may be a lease
+        if (w.state == lease_state::leased || w.state == lease_state::damaged) return false;
         if (w.state != lease_state::wait) continue;
         if (!cas(at, raw, lease_word{generation, 0, 0, 0, lease_state::skipped}.pack())) return false;
         if (group_word::of(load(link_->group_state[g])).state == group_state::latest)
@@ -115,6 +118,7 @@ bool link_ref::close_latest(u32 slot, u32 generation) noexcept {
 }
 
 bool link_ref::sweep() noexcept {
+    const shm::block_open open;
     bool changed = false;
     ready_map ready;
     read_ready(ready);
@@ -148,6 +152,7 @@ bool link_ref::sweep() noexcept {
 }
 
 void link_ref::ring() noexcept {
+    const shm::block_open open;
     for (u32 left = bells_; left != 0; left &= left - 1)
         shm::ring(control_->stage[std::countr_zero(left)].doorbell);
 }

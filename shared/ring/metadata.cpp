@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "shm/block_guard.hpp"
+
 namespace carousel::ring {
 namespace {
 
@@ -41,7 +43,7 @@ std::size_t letter(std::string_view text) noexcept {
     return bytes;
 }
 
-bool is_text(std::string_view text) noexcept {
+bool is_utf8_text(std::string_view text) noexcept {
     while (!text.empty()) {
         const std::size_t n = letter(text);
         if (n == 0) return false;
@@ -74,7 +76,7 @@ std::optional<metadata_value> value_of(u8 kind, std::span<const std::byte> bytes
         case 4:
             return read<f64>(bytes.data());
         case 5:
-            if (!is_text(as_text(bytes))) return std::nullopt;
+            if (!is_utf8_text(as_text(bytes))) return std::nullopt;
             return as_text(bytes);
         default:
             return bytes;
@@ -113,11 +115,11 @@ std::size_t entry_bytes(std::span<const std::byte> left) noexcept {
     return left.size() - head < key + value ? 0 : head + key + value;
 }
 
-struct place {
+struct entry_place {
     u32 at = 0, bytes = 0;  ///< bytes 0: there is none, and the entries end at `at`
 };
 // Of bytes that this process has put together itself: what is not looked at here was when it came in.
-place find(std::span<const std::byte> in, std::string_view key) noexcept {
+entry_place find(std::span<const std::byte> in, std::string_view key) noexcept {
     u32 at = 0;
     while (at < in.size()) {
         const std::size_t bytes = entry_bytes(in.subspan(at));
@@ -179,12 +181,13 @@ metadata_change set_metadata(std::span<std::byte> room, u32& bytes, std::string_
     std::byte number[8];
     const std::span<const std::byte> from = bytes_of(value, number);
     if (from.size() > most_value) return metadata_change::no_room;
-    if (const auto* text = std::get_if<std::string_view>(&value); text != nullptr && !is_text(*text))
+    if (const auto* text = std::get_if<std::string_view>(&value); text != nullptr && !is_utf8_text(*text))
         return metadata_change::bad_value;
     const u32 used = std::min<u32>(bytes, static_cast<u32>(room.size()));
-    const place old = find(room.first(used), key);
+    const entry_place old = find(room.first(used), key);
     const u32 kept = old.bytes != 0 ? used - old.bytes : old.at;
     if (kept + head + key.size() + from.size() > room.size()) return metadata_change::no_room;
+    const shm::block_open open;  // `room` may be a header's
     if (old.bytes != 0)
         std::memmove(room.data() + old.at, room.data() + old.at + old.bytes, used - old.at - old.bytes);
     std::byte* const to = room.data() + kept;
@@ -200,14 +203,16 @@ metadata_change set_metadata(std::span<std::byte> room, u32& bytes, std::string_
 
 bool erase_metadata(std::span<std::byte> room, u32& bytes, std::string_view key) noexcept {
     const u32 used = std::min<u32>(bytes, static_cast<u32>(room.size()));
-    const place old = find(room.first(used), key);
+    const entry_place old = find(room.first(used), key);
     if (old.bytes == 0) return false;
+    const shm::block_open open;
     std::memmove(room.data() + old.at, room.data() + old.at + old.bytes, used - old.at - old.bytes);
     bytes = used - old.bytes;
     return true;
 }
 
 u32 merge_metadata(std::span<std::byte> room, u32& bytes, std::span<const std::byte> more) noexcept {
+    const shm::block_open open;
     const u32 used = std::min<u32>(bytes, static_cast<u32>(room.size()));
     if (used == 0) {  // the common case: all of it at once
         const u32 whole = whole_bytes(more);

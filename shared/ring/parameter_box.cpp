@@ -26,30 +26,36 @@ void initialise_parameters(shm::parameter_box& box, std::span<const std::byte> v
     box.state.store(parameter_state{0, first}.pack(), std::memory_order_release);
 }
 
-const shm::parameter_set& parameters_for(shm::parameter_box& box, u64 sequence) noexcept {
+const shm::parameter_set* parameters_for(shm::parameter_box& box, u64 sequence) noexcept {
+    if (!await_mended(box.state)) return nullptr;
     u64 raw = load(box.state);
     for (parameter_state s = parameter_state::of(raw); s.horizon <= sequence;
          raw = load(box.state), s = parameter_state::of(raw)) {
+        if (!intact(raw)) return nullptr;  // again
 #ifdef CAROUSEL_BUG_HORIZON_STAYS
         break;  // seeded bug: a number is given its set without a word
 #else
+        const shm::block_open open;
         if (cas(box.state, raw, parameter_state{s.sets, sequence + 1}.pack()))
             crash_here(crash_point::parameters_chosen);
 #endif
     }
     // Sets that are published from here on count from the horizon or later, which lies behind this number.
-    const u32 newest = parameter_state::of(load(box.state)).sets;
+    raw = load(box.state);
+    if (!intact(raw)) return nullptr;
+    const u32 newest = parameter_state::of(raw).sets;
     const shm::parameter_set* found = &box.set[index_of(newest)];
     for (u32 k = 0; k < readable_sets; ++k) {
         found = &box.set[index_of(newest - k)];
         if (found->from <= sequence) break;
     }
-    return *found;
+    return found;
 }
 
 std::optional<u64> publish(shm::parameter_box& box, std::span<const std::byte> values, u64 oldest) noexcept {
     for (;;) {
         const u64 raw = load(box.state);
+        if (!intact(raw)) return std::nullopt;  // later there is a horizon to count from
         const parameter_state s = parameter_state::of(raw);
         // Behind this change `readable_sets` sets can be read; the oldest of them must serve the oldest
         // frame. A run's first changes find the first set in every place.

@@ -3,7 +3,8 @@
 // source that dies and makes frame n again, a second instance, a second source: all get the same set. Sets
 // are immutable; each counts from one frame on.
 //
-//   state   {sets:24, horizon:40}   horizon: every number below it may have been given its set, none from it
+//   state   {parity:1, sets:23, horizon:40}   horizon: every number below it may have been given its set,
+//   none from it
 //                                   on
 //
 //   a source, for its number n:   {k, h} -> {k, n + 1} where h <= n; then the newest set whose `from` is at
@@ -27,13 +28,17 @@
 
 namespace carousel::ring {
 
+/// A damaged one reads as no sets and horizon 0: ask intact() wherever something follows from that.
 struct parameter_state {
-    u32 sets = 0;  ///< changes since the block was made, modulo 2^24
+    u32 sets = 0;  ///< changes since the block was made, modulo 2^23
     u64 horizon = 0;
     [[nodiscard]] static constexpr parameter_state of(u64 w) {
-        return {static_cast<u32>(field(w, 40, 24)), field(w, 0, 40)};
+        if (!intact(w)) return {};
+        return {static_cast<u32>(field(w, 40, 23)), field(w, 0, 40)};
     }
-    [[nodiscard]] constexpr u64 pack() const { return place(sets, 40, 24) | place(horizon, 0, 40); }
+    [[nodiscard]] constexpr u64 pack() const {
+        return with_parity(place(sets, 40, 23) | place(horizon, 0, 40), 63);
+    }
     bool operator==(const parameter_state&) const = default;
 };
 inline constexpr u32 readable_sets = shm::max_parameter_sets - 1;  ///< one is being filled
@@ -43,9 +48,9 @@ inline constexpr u32 readable_sets = shm::max_parameter_sets - 1;  ///< one is b
 void initialise_parameters(shm::parameter_box& box, std::span<const std::byte> values, u64 first,
                            u64 number = 0) noexcept;
 
-/// The set of frame `sequence`, by a source that has leased its number. Never null; valid as long as the
-/// frame isn't passed by all.
-[[nodiscard]] const shm::parameter_set& parameters_for(shm::parameter_box& box, u64 sequence) noexcept;
+/// The set of frame `sequence`, by a source that has leased its number; valid as long as the frame isn't
+/// passed by all. Null: the state is damaged and wasn't mended in time (await_mended), so that nobody knows.
+[[nodiscard]] const shm::parameter_set* parameters_for(shm::parameter_box& box, u64 sequence) noexcept;
 
 /// A change: counts from the returned frame on. `oldest`: no frame below it can be made any more (the
 /// sources' tails, the smallest). Nothing: so many changes wait for frames that none may be given up; later

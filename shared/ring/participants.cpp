@@ -20,6 +20,8 @@ bool reusable(const shm::control_block& c, u32 entry) noexcept {
     const shm::seat_block& seat = c.seat[std::min(w.seat, shm::max_seats - 1)];
     for (u32 j = seat.first_job; j < std::min(seat.first_job + seat.jobs, shm::max_jobs); ++j)
         if (job_word::of(load(c.job[j])).epoch == w.epoch) return false;
+    for (u32 j = seat.first_job; j < std::min(seat.first_job + seat.jobs, shm::max_jobs); ++j)
+        if (!intact(load(c.job[j]))) return false;  // it may bear it
     return true;
 }
 
@@ -54,6 +56,7 @@ incarnation_id appoint(shm::control_block& c, u32 seat) noexcept {
         const u64 before = load(e.identity);
         if (!reusable(c, k)) continue;
         const u64 raw = load(c.seat[seat].current);
+        if (!intact(raw)) return {};  // whose epoch is not known can't have a next one
         const u32 epoch = next_epoch(seat_word::of(raw).epoch);
         clean(c, k);
         if (!cas(e.identity, before, entry_word{0, epoch, seat, entry_state::starting}.pack())) continue;
@@ -90,7 +93,7 @@ incarnation_id promote(shm::control_block& c, u32 seat, u32 entry) noexcept {
     shm::incarnation& e = c.entry[entry];
     const u64 raw_entry = load(e.identity), raw_seat = load(c.seat[seat].current);
     const entry_word w = entry_word::of(raw_entry);
-    if (w.state != entry_state::standby || w.pid == 0 || w.seat != seat) return {};
+    if (w.state != entry_state::standby || w.pid == 0 || w.seat != seat || !intact(raw_seat)) return {};
     const u32 epoch = next_epoch(seat_word::of(raw_seat).epoch);
     e.live_since_ns.store(now_ns(), std::memory_order_relaxed);
     // a lock forbids a second supervisor
@@ -113,11 +116,12 @@ bool withdraw(shm::control_block& c, u32 entry) noexcept {
 }
 
 void doom(shm::control_block& c, u32 entry) noexcept {
+    const shm::block_open open;
     for (;;) {
         const u64 raw = load(c.entry[entry].identity);
         const entry_word w = entry_word::of(raw);
         if (w.state == entry_state::unused || w.state == entry_state::doomed ||
-            w.state == entry_state::fenced)
+            w.state == entry_state::fenced || w.state == entry_state::damaged)
             return;
         if (cas(c.entry[entry].identity, raw, w.with(entry_state::doomed).pack())) return;
     }
@@ -138,7 +142,9 @@ void mark_fenced(shm::control_block& c, u32 entry) noexcept {
     for (;;) {
         const u64 raw = load(c.entry[entry].identity);
         const entry_word w = entry_word::of(raw);
-        if (w.state == entry_state::unused || w.state == entry_state::fenced) return;
+        if (w.state == entry_state::unused || w.state == entry_state::fenced ||
+            w.state == entry_state::damaged)
+            return;
         if (cas(c.entry[entry].identity, raw, w.with(entry_state::fenced).pack())) return;
     }
 }
@@ -148,6 +154,7 @@ claim_result claim_as(shm::control_block& c, const incarnation_id& who, entry_st
                       const shm::process_id& as) noexcept {
     CAROUSEL_ASSERT(who.entry < shm::max_incarnations);
     shm::incarnation& e = c.entry[who.entry];
+    const shm::block_open open;
     const entry_word expected{0, who.epoch, who.seat, state};
     const entry_word mine{static_cast<u32>(as.pid), who.epoch, who.seat, state};
     if (!cas(e.identity, expected.pack(), mine.pack())) return claim_result::withdrawn;
@@ -175,6 +182,7 @@ u32 promoted_epoch(const shm::control_block& c, const incarnation_id& who) noexc
 }
 
 bool go_live(shm::control_block& c, const incarnation_id& who, i32 pid) noexcept {
+    const shm::block_open open;
     shm::incarnation& e = c.entry[who.entry];
     e.live_since_ns.store(now_ns(), std::memory_order_release);
     const entry_word mine{static_cast<u32>(pid), who.epoch, who.seat, entry_state::starting};
@@ -182,12 +190,14 @@ bool go_live(shm::control_block& c, const incarnation_id& who, i32 pid) noexcept
 }
 
 bool begin_loading(shm::control_block& c, u32 asset, const incarnation_id& who) noexcept {
+    const shm::block_open open;
     const u64 raw = load(c.asset[asset].state);
     return asset_word::of(raw).state == shm::asset_state::empty &&
            cas(c.asset[asset].state, raw, asset_word{shm::asset_state::loading, who.epoch, who.seat}.pack());
 }
 
 bool finish_loading(shm::control_block& c, u32 asset, const incarnation_id& who) noexcept {
+    const shm::block_open open;
     return cas(c.asset[asset].state, asset_word{shm::asset_state::loading, who.epoch, who.seat}.pack(),
                asset_word{shm::asset_state::ready, who.epoch, who.seat}.pack());
 }

@@ -61,6 +61,25 @@ void for_each_slot(shm::control_block& c, u32 seat, u32 job, u64 version, F&& fn
     }
 }
 
+/// Is a word damaged that a job of the seat may have tagged? Then nobody knows yet what its jobs hold.
+bool any_damaged(const shm::control_block& c, u32 seat) noexcept {
+    const shm::stage_block& s = stage_of(c, seat);
+    if (s.source != shm::none)
+        for (const shm::word& at : c.source[std::min(s.source, shm::max_sources - 1)].number)
+            if (!intact(load(at))) return true;
+    for (u32 i = 0; i < std::min(s.inputs, shm::max_inputs); ++i) {
+        if (s.input_group[i] >= shm::max_groups || s.input_link[i] >= shm::max_links) continue;
+        const shm::link_block& l = c.link[s.input_link[i]];
+        for (u32 k = 0; k < std::min(l.slots, shm::max_slots); ++k)
+            if (!intact(load(l.group[k][s.input_group[i]]))) return true;
+    }
+    if (s.output_link >= shm::max_links) return false;
+    const shm::link_block& l = c.link[s.output_link];
+    for (u32 k = 0; k < std::min(l.slots, shm::max_slots); ++k)
+        if (!intact(load(l.slot[k]))) return true;
+    return false;
+}
+
 // S6 of a dead owner: its work is complete and committed, only the bookkeeping is missing.
 [[maybe_unused]] void finish_committed(shm::control_block& c, u32 seat, u32 job, u64 raw,
                                        u32 successor) noexcept {
@@ -88,6 +107,7 @@ job_census census(const shm::control_block& c, u32 seat, u32 epoch) noexcept {
     const job_range r = jobs_of(c, seat);
     for (u32 j = r.first; j < r.last; ++j) {
         const job_word w = job_word::of(load(c.job[j]));
+        if (w.state == job_state::damaged) ++out.in_flight;  // maybe: no frame is blamed alone then
         if (w.epoch != epoch || static_cast<u8>(w.state) > 4) continue;
         ++out.by_state[static_cast<u8>(w.state)];
         if (w.state == job_state::open || w.state == job_state::submitted || w.state == job_state::aborted)
@@ -98,11 +118,12 @@ job_census census(const shm::control_block& c, u32 seat, u32 epoch) noexcept {
 
 bool revoke(shm::control_block& c, u32 seat, u32 dead_epoch,
             const std::function<void(u64)>& committed) noexcept {
-    const u32 successor = seat_word::of(load(c.seat[seat].current)).epoch;
+    const u64 sits = load(c.seat[seat].current);
+    const u32 successor = seat_word::of(sits).epoch;
     const job_range r = jobs_of(c, seat);
     bool clean = true;
     // somebody has written over the seat: nothing could ever come to an end
-    if (successor == dead_epoch) return false;
+    if (successor == dead_epoch || !intact(sits)) return false;
     for (u32 j = r.first; j < r.last; ++j) {
         // until the word bears another epoch or is ABORTED: its owner may still be moving it
         for (u32 tries = 0; tries < most_moves; ++tries) {
@@ -114,7 +135,12 @@ bool revoke(shm::control_block& c, u32 seat, u32 dead_epoch,
             } else if (w.state == job_state::committed) {
                 // The sequence is the word's own if the word stands behind it, too: its owner writes another
                 // one only behind an IDLE. An owner that has moved on by itself has made its entry before.
+                // A damaged one is waited for, as everything is that may be this job's.
                 const u64 sequence = load(c.job_info[j].sequence);
+                if (sequence == shm::no_number || any_damaged(c, seat)) {
+                    clean = false;
+                    break;
+                }
                 if (committed && load(c.job[j]) == raw) committed(sequence);
 #ifndef CAROUSEL_BUG_ABORT_COMMITTED
                 finish_committed(c, seat, j, raw, successor);
@@ -136,7 +162,7 @@ bool revoke(shm::control_block& c, u32 seat, u32 dead_epoch,
                 break;
 #endif
             } else {
-                clean = false;  // a state that doesn't exist: somebody has written over the block
+                clean = false;  // damaged, or a state that doesn't exist
                 break;
             }
         }
@@ -145,13 +171,14 @@ bool revoke(shm::control_block& c, u32 seat, u32 dead_epoch,
     for (u32 j = r.first; j < r.last; ++j) {
         const job_word w = job_word::of(load(c.job[j]));
         if (w.epoch == dead_epoch && w.state != job_state::aborted) clean = false;
+        if (w.state == job_state::damaged) clean = false;
     }
     return clean;
 }
 
 bool requeue(shm::control_block& c, u32 seat, u32 dead_epoch, blame why, u32 in_flight) noexcept {
     const job_range r = jobs_of(c, seat);
-    bool nothing = true;
+    bool nothing = !any_damaged(c, seat);
     for (u32 j = r.first; j < r.last; ++j) {
         const job_word w = job_word::of(load(c.job[j]));
         if (w.epoch != dead_epoch || w.state != job_state::aborted) continue;
@@ -183,8 +210,10 @@ bool requeue(shm::control_block& c, u32 seat, u32 dead_epoch, blame why, u32 in_
 }
 
 bool reclaim(shm::control_block& c, u32 seat, u32 dead_epoch) noexcept {
-    const u32 successor = seat_word::of(load(c.seat[seat].current)).epoch;
+    const u64 sits = load(c.seat[seat].current);
+    const u32 successor = seat_word::of(sits).epoch;
     const job_range r = jobs_of(c, seat);
+    if (!intact(sits) || any_damaged(c, seat)) return false;
     for (u32 j = r.first; j < r.last; ++j) {
         const u64 raw = load(c.job[j]);
         const job_word w = job_word::of(raw);
@@ -198,7 +227,9 @@ bool reclaim(shm::control_block& c, u32 seat, u32 dead_epoch) noexcept {
     }
     ring_neighbours(c, seat);
     for (u32 j = r.first; j < r.last; ++j)
-        if (job_word::of(load(c.job[j])).epoch == dead_epoch) return false;
+        if (const job_word w = job_word::of(load(c.job[j]));
+            w.epoch == dead_epoch || w.state == job_state::damaged)
+            return false;
     return true;
 }
 
@@ -254,20 +285,22 @@ void begin_stop(shm::control_block& c) noexcept {
     // Once a run: the sources' acknowledgements count for one STOPPING only. An END that was given (--frames)
     // is taken back the same way; no source leases beyond it, so the END that is found is not above it.
     if (!cas(c.stop_asked, 0, 1)) return;
-    for (u64 now = load(c.end); now != end_stopping; now = load(c.end))
-        if (cas(c.end, now, end_stopping)) break;
+    // A damaged END, too: it has one writer.
+    for (u64 raw = load(c.end.raw()); raw != shm::end_word::pack(end_stopping); raw = load(c.end.raw()))
+        if (cas(c.end.raw(), raw, shm::end_word::pack(end_stopping))) break;
     for (u32 k = 0; k < std::min(c.stages, shm::max_stages); ++k) shm::ring(c.stage[k].doorbell);
 }
 
 bool try_finish_stop(shm::control_block& c) noexcept {
     const u64 now = load(c.end);
-    if (now == end_unknown) return false;
+    if (now == end_unknown || now == shm::no_number) return false;
     if (now != end_stopping) return true;
     u64 highest = c.first_sequence;  // first number that nobody has leased
     for (u32 k = 0; k < std::min(c.sources, shm::max_sources); ++k) {
         const shm::source_block& q = c.source[k];
         const shm::stage_block& s = c.stage[std::min(q.stage, shm::max_stages - 1)];
         for (u32 i = s.first_seat; i < std::min(s.first_seat + s.seats, shm::max_seats); ++i) {
+            if (!intact(load(c.seat[i].current))) return false;
             const seat_word seat = seat_word::of(load(c.seat[i].current));
             // A predecessor that is doomed but not revoked yet has not been asked, and may still lease: its
             // words must go first.
@@ -279,13 +312,18 @@ bool try_finish_stop(shm::control_block& c) noexcept {
             if (seat.entry >= shm::max_incarnations) continue;
             const shm::incarnation& e = c.entry[seat.entry];
             const entry_word w = entry_word::of(load(e.identity));
-            if (w.state == entry_state::live && load(e.end_acknowledged) == 0) return false;
+            if (w.state == entry_state::damaged) return false;
+            const bool acknowledged = load(e.end_acknowledged) == shm::acknowledged_mark;
+            if (w.state == entry_state::live && !acknowledged) return false;
         }
         const u64 n = std::clamp(c.link[std::min(q.link, shm::max_links - 1)].window, 1U, shm::max_window);
-        const u64 t = load(c.link[std::min(q.link, shm::max_links - 1)].tail);
+        const shm::tail_word& tail = c.link[std::min(q.link, shm::max_links - 1)].tail;
+        const u64 t = load(tail);
+        if (!intact(load(tail.raw()))) return false;
         highest = std::max(highest, t);
         for (u64 number = t; number < t + n; ++number) {
             const lease_word w = lease_word::of(load(q.number[number % n]));
+            if (w.state == lease_state::damaged) return false;
             const bool begun = w.generation != lap_of(q, number, n) || w.state == lease_state::leased;
             if (begun) highest = std::max(highest, number + 1);
         }

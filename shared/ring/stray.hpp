@@ -20,6 +20,7 @@ enum class stray_target : u8 {
     header = 4,  ///< frame headers of a ring that is another stage's output: link, slot, offset in the header
     output = 5,  ///< the gap behind a slot of its own output: link, slot, offset from that slot's begin
     behind_input = 6,  ///< the gap behind a slot of an input; a read, as likely as a write
+    block = 7,  ///< the control block: index of the part (shm/block_parts.hpp), slot: which of those, offset
 };
 
 struct stray {
@@ -35,7 +36,7 @@ struct stray {
     /// `nothing`: nothing was told, or something that no version says.
     [[nodiscard]] static constexpr stray of(u64 raw) noexcept {
         const u64 what = raw >> 60U & 7U;
-        if (raw >> 63U == 0 || what == 0 || what > static_cast<u64>(stray_target::behind_input)) return {};
+        if (raw >> 63U == 0 || what == 0 || what > static_cast<u64>(stray_target::block)) return {};
         return {static_cast<stray_target>(what), static_cast<u32>(raw >> 52U & 0xFFU),
                 static_cast<u32>(raw >> 44U & 0xFFU), raw & offset_mask};
     }

@@ -31,6 +31,7 @@ void claim_end(shm::control_block& c, u32 source, u64 sequence, u32 job, u64 ver
     for (u64 there = load(q.ended); there != mine; there = load(q.ended)) {
         const end_claim other = end_claim::of(there);
         if (there != no_claim && other.sequence < sequence && stands(c, q, other)) return;
+        const shm::block_open open;
         if (!cas(q.ended, there, mine)) continue;
         crash_here(crash_point::end_claimed);
         return;
@@ -42,7 +43,7 @@ std::optional<stream_end> claimed_end(const shm::control_block& c) noexcept {
     for (u32 k = 0; k < std::min(c.sources, shm::max_sources); ++k) {
         const shm::source_block& q = c.source[k];
         const u64 raw = load(q.ended);
-        if (raw == no_claim ||
+        if (raw == no_claim || !intact(raw) ||
             (c.stage[std::min(q.stage, shm::max_stages - 1)].flags & shm::stage_flag::ends) == 0)
             continue;
         const end_claim claim = end_claim::of(raw);
@@ -55,8 +56,9 @@ std::optional<stream_end> claimed_end(const shm::control_block& c) noexcept {
 bool lower_end(shm::control_block& c, u64 sequence) noexcept {
     // both are above every number
     static_assert(end_stopping > (u64{1} << 40U) && end_unknown > end_stopping);
-    for (u64 now = load(c.end); now > sequence; now = load(c.end)) {
-        if (!cas(c.end, now, sequence)) continue;
+    // A damaged END reads as a number above all others; its only writer knows better.
+    for (u64 raw = load(c.end.raw()); shm::end_word::unpack(raw) > sequence; raw = load(c.end.raw())) {
+        if (!cas(c.end.raw(), raw, shm::end_word::pack(sequence))) continue;
         for (u32 k = 0; k < std::min(c.stages, shm::max_stages); ++k) shm::ring(c.stage[k].doorbell);
         return true;
     }

@@ -21,6 +21,7 @@ turn::turn(shm::control_block& c, u32 token, u32 seat) noexcept
 }
 
 turn::taking turn::take(u64 now_ns, u32 limit_us) noexcept {
+    const shm::block_open open;
     const u64 mine = turn_word{turn_kind::held, seat_, limit_us, us(now_ns)}.pack();
     for (;;) {
         u64 raw = block_->token.load(std::memory_order_seq_cst);
@@ -44,6 +45,7 @@ bool turn::renew(u64 now_ns, u32 limit_us) noexcept {
     u64 raw = block_->token.load(std::memory_order_relaxed);
     const turn_word w = turn_word::of(raw);
     if (w.kind != turn_kind::held || w.seat != seat_) return false;
+    const shm::block_open open;
     return block_->token.compare_exchange_strong(
         raw, turn_word{turn_kind::held, seat_, limit_us, us(now_ns)}.pack(), std::memory_order_seq_cst);
 }
@@ -70,6 +72,7 @@ void turn::hand_on(u64 now_ns) noexcept {
     const u64 held = block_->token.load(std::memory_order_relaxed);
     const turn_word w = turn_word::of(held);
     if (w.kind != turn_kind::held || w.seat != seat_) return;  // taken over
+    const shm::block_open open;
     if (offer(held, now_ns)) return;
     u64 expected = held;
     if (!block_->token.compare_exchange_strong(expected, 0, std::memory_order_seq_cst)) return;
@@ -78,8 +81,9 @@ void turn::hand_on(u64 now_ns) noexcept {
 }
 
 void turn::want_no_more() noexcept {
-    if ((block_->wanted.load(std::memory_order_relaxed) & bit(seat_)) != 0)
-        block_->wanted.fetch_and(~bit(seat_), std::memory_order_seq_cst);
+    if ((block_->wanted.load(std::memory_order_relaxed) & bit(seat_)) == 0) return;
+    const shm::block_open open;
+    block_->wanted.fetch_and(~bit(seat_), std::memory_order_seq_cst);
 }
 
 bool turn::others_want() const noexcept {

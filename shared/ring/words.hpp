@@ -2,19 +2,23 @@
 // The words that decide, as fields of 64 bits, and the only changes that are legal. All changes are one CAS
 // that expects the exact word that was read; nobody stores plainly into a word of a running pipeline.
 //
-//   J[job]            {version:36, epoch:24, state:4}
+//   J[job]            {version:36, epoch:24, parity:1, state:3}
 //                     IDLE -> OPEN -> SUBMITTED -> COMMITTED -> IDLE(version+1)
 //                     OPEN, SUBMITTED -> ABORTED (supervisor) -> IDLE(version+1, new epoch)
 //                     This word alone decides whether a stage's work on a frame happened.
-//   S[slot]           {generation:24, job:12, version:24, state:4}
+//   S[slot]           {generation:24, job:12, version:24, parity:1, state:3}
 //                     FREE -> FILL -> READY -> FREE(generation+1)
 //                     FILL -> QUARANTINED -> FREE(generation+1)
-//   C[slot][group]    {generation:24, job:9, version:24, attempts:4, state:3}
+//   C[slot][group]    {generation:24, job:9, version:24, attempts:4, parity:1, state:2}
 //                     WAIT -> LEASED -> DONE | WAIT -> SKIPPED
 //                     A generation older than the slot's reads as WAIT with no attempts; a newer one means
 //                     that the reader is outdated.
 //   Q[source][n % N]  the same layout, generation = lap of the number:
 //                     WAIT(lap) -> LEASED(lap) -> WAIT(lap+1)
+//
+// Each word has even parity over all of its bits (shm/number_word.hpp), set by pack() and checked by of():
+// one that is odd is *damaged*, a state of its own that equals no other and bears no tag. Nobody acts on it:
+// stages wait a while (await_mended), the supervisor mends it. No CAS has a damaged word as its outcome.
 //
 // Counters come round (24 bits within hours, a version's 36 within years), so nothing is ever said to be
 // larger than another: words are compared for equality, generations by their distance (seen_at), and 0 means
@@ -28,10 +32,13 @@
 #include <atomic>
 
 #include "core/types.hpp"
+#include "shm/block_guard.hpp"
 #include "shm/control_block.hpp"
 
 namespace carousel::ring {
 
+using shm::intact;
+using shm::with_parity;
 using shm::word;
 
 constexpr u64 field(u64 value, unsigned shift, unsigned width) {
@@ -39,6 +46,11 @@ constexpr u64 field(u64 value, unsigned shift, unsigned width) {
 }
 constexpr u64 place(u64 value, unsigned shift, unsigned width) {
     return (value & ((u64{1} << width) - 1)) << shift;
+}
+
+template <typename State>
+constexpr u64 code(State s) {
+    return static_cast<u64>(s);
 }
 
 /// what slot and group words keep of a job's version
@@ -57,34 +69,37 @@ constexpr u32 lap_of(const shm::source_block& q, u64 n, u64 window) {
     return static_cast<u32>((n / window + q.first_lap) & generation_mask);
 }
 
-enum class job_state : u8 { idle, open, submitted, committed, aborted };
+enum class job_state : u8 { idle, open, submitted, committed, aborted, damaged = 15 };
 struct job_word {
     u64 version = 0;
     u32 epoch = 0;
     job_state state = job_state::idle;
     [[nodiscard]] static constexpr job_word of(u64 w) {
-        return {field(w, 28, 36), static_cast<u32>(field(w, 4, 24)), static_cast<job_state>(field(w, 0, 4))};
+        if (!intact(w)) return {0, 0, job_state::damaged};
+        return {field(w, 28, 36), static_cast<u32>(field(w, 4, 24)), static_cast<job_state>(field(w, 0, 3))};
     }
     [[nodiscard]] constexpr u64 pack() const {
-        return place(version, 28, 36) | place(epoch, 4, 24) | static_cast<u64>(state);
+        return with_parity(place(version, 28, 36) | place(epoch, 4, 24) | place(code(state), 0, 3), 3);
     }
     [[nodiscard]] constexpr job_word with(job_state s) const { return {version, epoch, s}; }
     bool operator==(const job_word&) const = default;
 };
 
-enum class slot_state : u8 { free, fill, ready, quarantined };
+enum class slot_state : u8 { free, fill, ready, quarantined, damaged = 15 };
 struct slot_word {
     u32 generation = 0;
     u32 job = 0;
     u32 version = 0;  ///< low 24 bits of the job's
     slot_state state = slot_state::free;
     [[nodiscard]] static constexpr slot_word of(u64 w) {
+        if (!intact(w)) return {0, 0, 0, slot_state::damaged};
         return {static_cast<u32>(field(w, 40, 24)), static_cast<u32>(field(w, 28, 12)),
-                static_cast<u32>(field(w, 4, 24)), static_cast<slot_state>(field(w, 0, 4))};
+                static_cast<u32>(field(w, 4, 24)), static_cast<slot_state>(field(w, 0, 3))};
     }
     [[nodiscard]] constexpr u64 pack() const {
-        return place(generation, 40, 24) | place(job, 28, 12) | place(version, 4, 24) |
-               static_cast<u64>(state);
+        return with_parity(
+            place(generation, 40, 24) | place(job, 28, 12) | place(version, 4, 24) | place(code(state), 0, 3),
+            3);
     }
     [[nodiscard]] constexpr slot_word with(slot_state s) const { return {generation, job, version, s}; }
     [[nodiscard]] constexpr slot_word freed() const {
@@ -96,7 +111,7 @@ struct slot_word {
     bool operator==(const slot_word&) const = default;
 };
 
-enum class lease_state : u8 { wait, leased, done, skipped };
+enum class lease_state : u8 { wait, leased, done, skipped, damaged = 15 };
 /// `attempts` holds a count in its low 3 bits and, in bit 3, "lease alone": a death with several frames in
 /// flight made the frame a suspect, and the next lease of it shares its life with no other frame.
 struct lease_word {
@@ -106,13 +121,15 @@ struct lease_word {
     u32 attempts = 0;
     lease_state state = lease_state::wait;
     [[nodiscard]] static constexpr lease_word of(u64 w) {
+        if (!intact(w)) return {0, 0, 0, 0, lease_state::damaged};
         return {static_cast<u32>(field(w, 40, 24)), static_cast<u32>(field(w, 31, 9)),
                 static_cast<u32>(field(w, 7, 24)), static_cast<u32>(field(w, 3, 4)),
-                static_cast<lease_state>(field(w, 0, 3))};
+                static_cast<lease_state>(field(w, 0, 2))};
     }
     [[nodiscard]] constexpr u64 pack() const {
-        return place(generation, 40, 24) | place(job, 31, 9) | place(version, 7, 24) | place(attempts, 3, 4) |
-               static_cast<u64>(state);
+        return with_parity(place(generation, 40, 24) | place(job, 31, 9) | place(version, 7, 24) |
+                               place(attempts, 3, 4) | place(code(state), 0, 2),
+                           2);
     }
     [[nodiscard]] constexpr u32 failures() const { return attempts & 7U; }
     [[nodiscard]] constexpr bool alone() const { return (attempts & 8U) != 0; }
@@ -125,7 +142,7 @@ struct lease_word {
     /// (Counted modulo 2^24; a word is never further behind than one generation, since every column is closed
     /// at every free.)
     [[nodiscard]] constexpr lease_word seen_at(u32 slot_generation) const {
-        if (generation == slot_generation) return *this;
+        if (generation == slot_generation || state == lease_state::damaged) return *this;
 #ifndef CAROUSEL_BUG_NEWER_IS_STALE
         const bool newer = ((generation - slot_generation) & generation_mask) < (u64{1} << 23);
 #else
@@ -137,15 +154,17 @@ struct lease_word {
 };
 inline constexpr u32 max_failures = 7;
 
+/// A damaged one reads as epoch 0 of nobody: ask intact() wherever something follows from that.
 struct seat_word {
     u32 epoch = 0;
     u32 entry = shm::none;  ///< index of the incarnation that sits, or none
     [[nodiscard]] static constexpr seat_word of(u64 w) {
+        if (!intact(w)) return {};
         const u32 e = static_cast<u32>(field(w, 0, 16));
         return {static_cast<u32>(field(w, 16, 24)), e == 0 ? shm::none : e - 1};
     }
     [[nodiscard]] constexpr u64 pack() const {
-        return place(epoch, 16, 24) | (entry == shm::none ? 0 : place(entry + 1U, 0, 16));
+        return with_parity(place(epoch, 16, 24) | (entry == shm::none ? 0 : place(entry + 1U, 0, 16)), 63);
     }
     bool operator==(const seat_word&) const = default;
 };
@@ -155,42 +174,46 @@ struct asset_word {
     shm::asset_state state = shm::asset_state::empty;
     u32 epoch = 0, seat = 0;  ///< of the process that loads it, or has
     [[nodiscard]] static constexpr asset_word of(u64 w) {
-        return {static_cast<shm::asset_state>(field(w, 0, 4)), static_cast<u32>(field(w, 4, 24)),
+        if (!intact(w)) return {shm::asset_state::damaged, 0, 0};
+        return {static_cast<shm::asset_state>(field(w, 0, 3)), static_cast<u32>(field(w, 4, 24)),
                 static_cast<u32>(w >> 28U)};
     }
     [[nodiscard]] constexpr u64 pack() const {
-        return static_cast<u64>(state) | place(epoch, 4, 24) | u64{seat} << 28U;
+        return with_parity(place(code(state), 0, 3) | place(epoch, 4, 24) | u64{seat} << 28U, 3);
     }
 };
 
-enum class entry_state : u8 { unused, starting, standby, live, doomed, fenced };
+enum class entry_state : u8 { unused, starting, standby, live, doomed, fenced, damaged = 15 };
 struct entry_word {
     u32 pid = 0;  ///< 0: not claimed by a process yet
     u32 epoch = 0;
     u32 seat = 0;
     entry_state state = entry_state::unused;
     [[nodiscard]] static constexpr entry_word of(u64 w) {
+        if (!intact(w)) return {0, 0, 0, entry_state::damaged};
         return {static_cast<u32>(field(w, 40, 24)), static_cast<u32>(field(w, 16, 24)),
-                static_cast<u32>(field(w, 4, 12)), static_cast<entry_state>(field(w, 0, 4))};
+                static_cast<u32>(field(w, 4, 12)), static_cast<entry_state>(field(w, 0, 3))};
     }
     [[nodiscard]] constexpr u64 pack() const {
-        return place(pid, 40, 24) | place(epoch, 16, 24) | place(seat, 4, 12) | static_cast<u64>(state);
+        return with_parity(
+            place(pid, 40, 24) | place(epoch, 16, 24) | place(seat, 4, 12) | place(code(state), 0, 3), 3);
     }
     [[nodiscard]] constexpr entry_word with(entry_state s) const { return {pid, epoch, seat, s}; }
     bool operator==(const entry_word&) const = default;
 };
 
-enum class group_state : u8 { absent, blocking, closed, latest };
+enum class group_state : u8 { absent, blocking, closed, latest, damaged = 15 };
 struct group_word {
     u32 entry = 0;  ///< latest: who joined
     u32 joins = 0;  ///< counts joins, so that a dead member's word is never taken for a new one's
     group_state state = group_state::absent;
     [[nodiscard]] static constexpr group_word of(u64 w) {
+        if (!intact(w)) return {0, 0, group_state::damaged};
         return {static_cast<u32>(field(w, 4, 16)), static_cast<u32>(field(w, 20, 32)),
-                static_cast<group_state>(field(w, 0, 4))};
+                static_cast<group_state>(field(w, 0, 3))};
     }
     [[nodiscard]] constexpr u64 pack() const {
-        return place(entry, 4, 16) | place(joins, 20, 32) | static_cast<u64>(state);
+        return with_parity(place(entry, 4, 16) | place(joins, 20, 32) | place(code(state), 0, 3), 3);
     }
 };
 
@@ -199,9 +222,9 @@ inline constexpr u64 end_unknown = ~u64{0};
 inline constexpr u64 end_stopping = ~u64{0} - 1;
 
 /// What the CPU backend stores in a slot's event word, and the name of a job's completion everywhere:
-/// {job:12, version:28, epoch:24}.
+/// {parity:1, job:11, version:28, epoch:24}. Compared as a whole: no tag is one bit from another.
 [[nodiscard]] constexpr u64 event_tag(u32 job, u64 version, u32 epoch) {
-    return place(job, 52, 12) | place(version, 24, 28) | place(epoch, 0, 24);
+    return with_parity(place(job, 52, 11) | place(version, 24, 28) | place(epoch, 0, 24), 63);
 }
 
 inline bool cas(word& at, u64 expected, u64 desired) noexcept {
@@ -209,5 +232,16 @@ inline bool cas(word& at, u64 expected, u64 desired) noexcept {
                                       std::memory_order_acquire);
 }
 inline u64 load(const word& at) noexcept { return at.load(std::memory_order_acquire); }
+using shm::cas;   // the same for words that
+using shm::load;  // hold a plain number
+
+/// How long a process waits for a word of its own that is damaged, at most; the supervisor looks about fifty
+/// times a second. Behind that it goes on as if the word were another's, and the supervisor's audit finds
+/// what is left.
+inline constexpr u64 mend_patience_ns = 500'000'000;
+/// True: the word is intact, at once or within the patience. False: it is damaged still.
+bool await_mended(const word& at) noexcept;
+/// A CAS by a word's owner: a damaged word is waited for, and tried once more.
+bool cas_mended(word& at, u64 expected, u64 desired) noexcept;
 
 }  // namespace carousel::ring

@@ -5,6 +5,7 @@
 #include "core/clock.hpp"
 #include "core/crash_point.hpp"
 #include "core/errors.hpp"
+#include "ring/header_check.hpp"
 #include "ring/stream_end.hpp"
 #include "shm/doorbell.hpp"
 
@@ -25,7 +26,8 @@ worker::worker(shm::control_block& c, u32 seat, u32 entry, u32 epoch) noexcept
 }
 
 bool worker::revoked() const noexcept {
-    return seat_word::of(load(control_->seat[seat_].current)).epoch != epoch_;
+    const u64 raw = load(control_->seat[seat_].current);
+    return intact(raw) && seat_word::of(raw).epoch != epoch_;
 }
 
 bool worker::is_mine(const lease_word& w) const noexcept {
@@ -43,9 +45,11 @@ void worker::take_attempts(job& j, const lease_word& w) noexcept {
 }
 
 outcome worker::begin(job& out, u32 in_flight) noexcept {
+    const shm::block_open open;
     for (;;) {
         job j;
         if (const outcome o = choose(j, in_flight); o != outcome::ok) return o;
+        if (!inputs_are_whole(j)) return outcome::empty;
         // An idle job word of our own epoch; IDLE names the only epoch that may open it, so a successor's CAS
         // can't mix with ours.
         u64 raw = 0;
@@ -67,7 +71,8 @@ outcome worker::begin(job& out, u32 in_flight) noexcept {
         // asks).
         control_->job_info[j.index].sequence.store(j.sequence, std::memory_order_release);
         crash_here(crash_point::job_chosen);
-        if (!cas(control_->job[j.index], raw, jw.with(job_state::open).pack())) return outcome::revoked;
+        if (!cas(control_->job[j.index], raw, jw.with(job_state::open).pack()))
+            return intact(load(control_->job[j.index])) ? outcome::revoked : outcome::empty;
         crash_here(crash_point::job_opened);
         if (!lease_all(j)) {
             if (revoked()) return outcome::revoked;
@@ -97,7 +102,8 @@ u64 worker::done_below() const noexcept {
     const u64 n = output_->window(), tail = output_->tail();
     for (u64 k = tail; k < tail + n; ++k) {
         const lease_word w = lease_word::of(load(q.number[k % n]));
-        if (w.generation != ((lap_of(q, k, n) + 1) & generation_mask)) return k;
+        if (w.generation != ((lap_of(q, k, n) + 1) & generation_mask) || w.state == lease_state::damaged)
+            return k;
     }
     return tail + n;
 }
@@ -105,9 +111,11 @@ u64 worker::done_below() const noexcept {
 outcome worker::await_due() noexcept { return look_at_end(load(control_->end)); }
 
 outcome worker::look_at_end(u64 end) noexcept {
+    if (end == shm::no_number) return outcome::empty;  // damaged: nothing begins until it is mended
     if (end == end_stopping) {
         // No lease is under way in this thread: END may be computed from the words.
-        control_->entry[entry_].end_acknowledged.store(1, std::memory_order_release);
+        const shm::block_open open;
+        control_->entry[entry_].end_acknowledged.store(shm::acknowledged_mark, std::memory_order_release);
         return outcome::stopping;
     }
     return end != end_unknown && output_->tail() >= end ? outcome::closed : outcome::ok;
@@ -149,6 +157,7 @@ outcome worker::choose_inputs(job& j, u32 in_flight) noexcept {
     for (u32 i = 0; i < stage_->inputs; ++i) input_[i]->read_ready(ready[i]);
     const u64 end = load(control_->end);
     const u64 t = ready[0].tail;
+    if (end == shm::no_number) return outcome::empty;
     if (end != end_unknown && end != end_stopping) {
         bool through = true;
         for (u32 i = 0; i < stage_->inputs; ++i) through = through && ready[i].tail >= end;
@@ -163,6 +172,7 @@ outcome worker::choose_inputs(job& j, u32 in_flight) noexcept {
         u64 raw = 0;
         const lease_word w = input_[0]->lease(first, stage_->input_group[0], raw);
         if (w.state == lease_state::leased && in_order_ && !is_mine(w)) return outcome::empty;
+        if (w.state == lease_state::damaged && in_order_) return outcome::empty;  // it may be leased
         if (k == 0 && w.state == lease_state::leased) none = outcome::own_work;
         if (w.state != lease_state::wait) continue;
         j.sequence = t + k;
@@ -222,12 +232,12 @@ bool worker::lease_all(job& j) noexcept {
 bool worker::abandon(job& j, u32 leased) noexcept {
     for (u32 i = 0; i < leased; ++i) {
         const lease_word w = lease_word::of(j.input_lease[i]);
-        cas(input_[i]->block().group[j.input[i].index][stage_->input_group[i]], j.input_lease[i],
-            lease_word{w.generation, 0, 0, w.attempts, lease_state::wait}.pack());
+        cas_mended(input_[i]->block().group[j.input[i].index][stage_->input_group[i]], j.input_lease[i],
+                   lease_word{w.generation, 0, 0, w.attempts, lease_state::wait}.pack());
         input_[i]->ring();
     }
     const job_word open{j.version, epoch_, job_state::open};
-    cas(control_->job[j.index], open.pack(), job_word{j.version + 1, epoch_, job_state::idle}.pack());
+    cas_mended(control_->job[j.index], open.pack(), job_word{j.version + 1, epoch_, job_state::idle}.pack());
     return false;
 }
 
@@ -238,7 +248,8 @@ outcome worker::fill(job& j) noexcept {
         while (!(j.output = output_->claim(j.index, j.version))) {
             const u32 seen = shm::ticket(stage_->doorbell);
             output_->sweep();
-            if (job_word::of(load(control_->job[j.index])) != job_word{j.version, epoch_, job_state::open})
+            if (!await_mended(control_->job[j.index]) ||
+                job_word::of(load(control_->job[j.index])) != job_word{j.version, epoch_, job_state::open})
                 return outcome::revoked;
             if (output_->has_free_slot()) continue;
             const u64 began = now_ns();
@@ -250,34 +261,42 @@ outcome worker::fill(job& j) noexcept {
         // job's in there before its time.
         output_->block().event_tag[j.output.index].store(0, std::memory_order_relaxed);
     }
-    write_header(j);
+    if (!write_header(j)) return outcome::revoked;
     crash_here(crash_point::header_written);
     return outcome::ok;
 }
 
 void worker::start_clock(const job& j) noexcept {
+    const shm::block_open open;
     control_->job_info[j.index].process_since_ns.store(now_ns(), std::memory_order_release);
 }
 
 bool worker::submit(job& j) noexcept {
+    const shm::block_open words;
     j.submitted_ns = now_ns();
-    if (output_) output_->header_to_write(j.output.index).submitted_ns = j.submitted_ns;
+    if (output_) {
+        shm::frame_header& h = output_->header_to_write(j.output.index);
+        h.submitted_ns = j.submitted_ns;
+        seal(h, control_->parameters.bytes);  // the last write into it
+    }
     control_->job_info[j.index].submitted_since_ns.store(j.submitted_ns, std::memory_order_release);
     const job_word open{j.version, epoch_, job_state::open};
-    if (!cas(control_->job[j.index], open.pack(), open.with(job_state::submitted).pack())) return false;
+    if (!cas_mended(control_->job[j.index], open.pack(), open.with(job_state::submitted).pack()))
+        return false;
     crash_here(crash_point::job_submitted);
     if (output_) output_->ring();
     return true;
 }
 
 bool worker::commit(job& j) noexcept {
+    const shm::block_open open;
     const job_word submitted{j.version, epoch_, job_state::submitted};
 #ifdef CAROUSEL_BUG_COMMIT_UNCHECKED
     // Seeded bug: a revoked owner commits all the same.
     control_->job[j.index].store(submitted.with(job_state::committed).pack(), std::memory_order_release);
     return true;
 #else
-    if (cas(control_->job[j.index], submitted.pack(), submitted.with(job_state::committed).pack())) {
+    if (cas_mended(control_->job[j.index], submitted.pack(), submitted.with(job_state::committed).pack())) {
         crash_here(crash_point::job_committed);
         return true;
     }
@@ -293,8 +312,10 @@ bool worker::commit(job& j) noexcept {
 }
 
 bool worker::complete(job& j) noexcept {
+    const shm::block_open open;
     if (output_) {
         output_->block().committed_ns[j.output.index].store(now_ns(), std::memory_order_relaxed);
+        (void)await_mended(output_->block().slot[j.output.index]);
         if (output_->mark_ready(j.output.index, j.index, j.version))
             output_->block().committed.fetch_add(1, std::memory_order_relaxed);
         crash_here(crash_point::slot_ready);
@@ -304,18 +325,18 @@ bool worker::complete(job& j) noexcept {
         const lease_word w = lease_word::of(j.number_lease);
         const lease_word next{static_cast<u32>((w.generation + 1) & generation_mask), 0, 0, 0,
                               lease_state::wait};
-        cas(control_->source[stage_->source].number[j.number], j.number_lease, next.pack());
+        cas_mended(control_->source[stage_->source].number[j.number], j.number_lease, next.pack());
         crash_here(crash_point::number_done);
     }
     for (u32 i = 0; i < j.inputs; ++i) {
         const lease_word w = lease_word::of(j.input_lease[i]);
-        cas(input_[i]->block().group[j.input[i].index][stage_->input_group[i]], j.input_lease[i],
-            lease_word{w.generation, w.job, w.version, w.attempts, lease_state::done}.pack());
+        cas_mended(input_[i]->block().group[j.input[i].index][stage_->input_group[i]], j.input_lease[i],
+                   lease_word{w.generation, w.job, w.version, w.attempts, lease_state::done}.pack());
         crash_here(crash_point::input_done);
     }
     const job_word committed{j.version, epoch_, job_state::committed};
-    const bool ours = cas(control_->job[j.index], committed.pack(),
-                          job_word{j.version + 1, epoch_, job_state::idle}.pack());
+    const bool ours = cas_mended(control_->job[j.index], committed.pack(),
+                                 job_word{j.version + 1, epoch_, job_state::idle}.pack());
     crash_here(crash_point::job_idle);
     for (u32 i = 0; i < j.inputs; ++i)
         if (!input_[i]->sweep()) input_[i]->ring();
@@ -324,6 +345,7 @@ bool worker::complete(job& j) noexcept {
 
 // The job stays OPEN until END is known: as long as it is, the claim stands.
 outcome worker::end_stream(const job& j) noexcept {
+    if (!intact(load(control_->job[j.index]))) return outcome::empty;
     if (job_word::of(load(control_->job[j.index])) != job_word{j.version, epoch_, job_state::open})
         return outcome::revoked;
     if (load(control_->end) <= j.sequence) return outcome::ok;  // unknown and STOPPING are above every number
@@ -333,13 +355,14 @@ outcome worker::end_stream(const job& j) noexcept {
 
 // The job word last, as in complete(): behind an IDLE nothing is tagged with the old version.
 bool worker::give_back(const job& j) noexcept {
-    cas(output_->block().slot[j.output.index], j.output.word.pack(), j.output.word.freed().pack());
+    const shm::block_open words;
+    cas_mended(output_->block().slot[j.output.index], j.output.word.pack(), j.output.word.freed().pack());
     const lease_word w = lease_word::of(j.number_lease);
-    cas(control_->source[stage_->source].number[j.number], j.number_lease,
-        lease_word{w.generation, 0, 0, w.attempts, lease_state::wait}.pack());
+    cas_mended(control_->source[stage_->source].number[j.number], j.number_lease,
+               lease_word{w.generation, 0, 0, w.attempts, lease_state::wait}.pack());
     const job_word open{j.version, epoch_, job_state::open};
-    const bool ours =
-        cas(control_->job[j.index], open.pack(), job_word{j.version + 1, epoch_, job_state::idle}.pack());
+    const bool ours = cas_mended(control_->job[j.index], open.pack(),
+                                 job_word{j.version + 1, epoch_, job_state::idle}.pack());
     output_->ring();
     return ours;
 }

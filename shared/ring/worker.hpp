@@ -113,7 +113,8 @@ private:
     [[nodiscard]] outcome no_room(u64 sequence) const noexcept;
     [[nodiscard]] bool lease_all(job& j) noexcept;
     [[nodiscard]] outcome fill(job& j) noexcept;
-    void write_header(job& j) noexcept;
+    [[nodiscard]] bool write_header(job& j) noexcept;
+    [[nodiscard]] bool inputs_are_whole(const job& j) const noexcept;
     void hand_on_metadata(const job& j, shm::frame_header& to) noexcept;
     [[nodiscard]] const shm::frame_header& input_header(const job& j, u32 i) const noexcept {
         return input_[i]->header(j.input[i].index);

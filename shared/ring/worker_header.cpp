@@ -2,13 +2,23 @@
 #include <algorithm>
 #include <cstring>
 
+#include "ring/header_check.hpp"
 #include "ring/metadata.hpp"
 #include "ring/parameter_box.hpp"
 #include "ring/worker.hpp"
 
 namespace carousel::ring {
 
-void worker::write_header(job& j) noexcept {
+// Headers of the slots' generations, if the leases that follow succeed: a free in between changes the words
+// which those expect. One that is not as it was sealed is left to the supervisor.
+bool worker::inputs_are_whole(const job& j) const noexcept {
+    for (u32 i = 0; i < j.inputs; ++i)
+        if (!is_sealed(input_header(j, i), control_->parameters.bytes)) return false;
+    return true;
+}
+
+// False: nobody knows which parameters the frame has, since the word that says it is damaged still.
+bool worker::write_header(job& j) noexcept {
     const std::size_t bytes = std::min(control_->parameters.bytes, shm::max_parameter_bytes);
     if (j.inputs > 0) {
         const shm::frame_header& from = input_header(j, 0);
@@ -29,13 +39,14 @@ void worker::write_header(job& j) noexcept {
             }
         }
     } else {
-        const shm::parameter_set& set = parameters_for(control_->parameters, j.sequence);
-        j.parameter_number = set.number;
-        std::memcpy(j.parameters, set.value, bytes);
+        const shm::parameter_set* set = parameters_for(control_->parameters, j.sequence);
+        if (set == nullptr) return false;
+        j.parameter_number = set->number;
+        std::memcpy(j.parameters, set->value, bytes);
         j.time_s = static_cast<f64>(j.sequence) / (control_->fps > 0 ? control_->fps : 60.0);
         j.born_ns = j.claimed_ns;
     }
-    if (!output_) return;
+    if (!output_) return true;
     shm::frame_header& h = output_->header_to_write(j.output.index);
     h.sequence.store(j.sequence, std::memory_order_relaxed);
     h.epoch = epoch_;
@@ -54,6 +65,7 @@ void worker::write_header(job& j) noexcept {
     std::memcpy(h.parameters, j.parameters, bytes);
     hand_on_metadata(j, h);
     j.output.sequence = j.sequence;
+    return true;
 }
 
 // What the stage finds, and may add to until SUBMITTED: its inputs' entries, the first input's first.

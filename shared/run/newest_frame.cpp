@@ -10,6 +10,7 @@
 #include "core/crash_point.hpp"
 #include "core/errors.hpp"
 #include "ring/metadata.hpp"
+#include "ring/own_pages.hpp"
 
 namespace carousel::run {
 namespace {
@@ -29,6 +30,7 @@ newest_frame::newest_frame(shm::control_block& c, lent_ring from, device::contex
       memory_(on.map(from_.memory, device::access::read)),
       torn_(on.allocate_host(sizeof(u32))),
       event_(on.make_event(&event_word_)) {
+    shm::open_pages(c, ring::pages_of_reader(c, from_.link).pages());
     join();
 }
 
@@ -78,9 +80,9 @@ bool newest_frame::copy(device::queue& q, const ring::slot_ref& slot, std::byte*
     return *reinterpret_cast<volatile u32*>(torn_->host_data()) == 0;
 }
 
-bool newest_frame::take(device::queue& q, std::byte* to, u64 offset, u64 bytes, about& what) {
+bool newest_frame::take(device::queue& q, std::byte* to, u64 offset, u64 bytes, about& what, u64 only) {
     keep_tie(now_ns());
-    const ring::slot_ref slot = reader_->acquire();
+    const ring::slot_ref slot = reader_->acquire(only);
     if (!slot) return false;
     next_ = slot.sequence + 1;
     const u64 began = now_ns();
@@ -108,6 +110,11 @@ bool newest_frame::take(device::queue& q, std::byte* to, u64 offset, u64 bytes, 
         return true;
     }
     return false;
+}
+
+// The ring's tail steps over a frame that no blocking reader needs any more: its slot is free, or soon is.
+bool newest_frame::may_come(u64 sequence) const noexcept {
+    return sequence >= next_ && ring::load(control_->link[from_.link].tail) <= sequence;
 }
 
 // The reader's bell rather than the producer's, which rings for its inputs too.

@@ -45,8 +45,11 @@ public:
     };
     /// Copies `bytes` from `offset` of the newest frame's slot, by `q`, and waits for the copy. True: `to`
     /// holds a whole frame, newer than the last one; `what` tells of it. False: there is none just now, or it
-    /// was discarded.
-    [[nodiscard]] bool take(device::queue& q, std::byte* to, u64 offset, u64 bytes, about& what);
+    /// was discarded. With `only`: the frame of that number and no other.
+    [[nodiscard]] bool take(device::queue& q, std::byte* to, u64 offset, u64 bytes, about& what,
+                            u64 only = ring::any_sequence);
+    /// The frame of that number can still be taken: it is in the ring, or has yet to come.
+    [[nodiscard]] bool may_come(u64 sequence) const noexcept;
     /// Rung at every change of the ring.
     [[nodiscard]] shm::doorbell_word& bell() const noexcept;
     [[nodiscard]] const discarded& losses() const noexcept { return losses_; }

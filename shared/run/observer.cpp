@@ -6,6 +6,7 @@
 
 #include "core/clock.hpp"
 #include "core/errors.hpp"
+#include "shm/block_guard.hpp"
 
 namespace carousel::run {
 namespace {
@@ -16,8 +17,10 @@ std::shared_ptr<const mapped_block> map(const record& r, shm::segment observed, 
     auto m = std::make_shared<mapped_block>();
     m->run = r;
     m->observed = std::make_shared<shm::segment>(std::move(observed));
-    if (a == observer::access::take_leases)
+    if (a == observer::access::take_leases) {
         m->attached = std::make_shared<shm::segment>(shm::segment::attach(r.run_id));
+        shm::guard_pages(m->attached->block(), {});  // who reads a ring opens its words (newest_frame)
+    }
     return m;
 }
 

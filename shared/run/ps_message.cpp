@@ -111,7 +111,8 @@ json stage_json(const ps_stage& s) {
             {"graphs", or_null(s.graphs)},
             {"reach", or_null(s.reach)},
             {"inputs_guarded", or_null(s.inputs_guarded)},
-            {"output_guarded", or_null(s.output_guarded)}};
+            {"output_guarded", or_null(s.output_guarded)},
+            {"block_guard", or_null(s.block_guard)}};
 }
 
 ps_stage stage_from(const json& j) {
@@ -144,6 +145,7 @@ ps_stage stage_from(const json& j) {
     s.reach = text_in(j, "reach");
     if (member(j, "inputs_guarded").is_boolean()) s.inputs_guarded = flag_in(j, "inputs_guarded");
     if (member(j, "output_guarded").is_boolean()) s.output_guarded = flag_in(j, "output_guarded");
+    s.block_guard = text_in(j, "block_guard");
     return s;
 }
 

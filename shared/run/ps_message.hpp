@@ -46,6 +46,8 @@ struct ps_stage {
     std::optional<std::string> reach;
     std::optional<bool> inputs_guarded;  ///< none: a source, or not known yet
     std::optional<bool> output_guarded;  ///< gaps lie behind the slots; none: a sink, or not known yet
+    /// What keeps its own code from writing into the control block: "keys", "pages", "none"; none: not known
+    std::optional<std::string> block_guard;
 };
 
 /// The ring behind a stage, and who reads it.

@@ -10,9 +10,14 @@
 // for their fields and ring/ for the legal transitions. Every index and size that is read from here is
 // checked before it is used: a broken process may have written anything.
 //
-// Behind the words, on pages of their own, lies a frame segment for each ring: the headers of its slots
-// (frame_header.hpp). A process maps all of them for reading and the one of its own output for writing
-// (segment.hpp): a stray write into another stage's headers faults its writer.
+// Rights are a page's, so what different processes write lies on different pages (`own_page`): what the
+// supervisor alone writes apart from the words of each stage, seat, ring, source, asset and life. A stage
+// maps the block for reading and opens the pages that the protocol's steps of its seat write
+// (ring/own_pages.hpp): a stray write elsewhere faults its writer. The job words of all seats share a page,
+// since consumers commit for their producers.
+//
+// Behind the words lies a frame segment for each ring: the headers of its slots (frame_header.hpp), opened by
+// its producer alone.
 
 #include <atomic>
 #include <cstddef>
@@ -20,12 +25,13 @@
 
 #include "core/types.hpp"
 #include "shm/frame_header.hpp"
+#include "shm/number_word.hpp"
 #include "shm/parameter_bytes.hpp"
 
 namespace carousel::shm {
 
 inline constexpr u64 control_magic = 0x4c45'5355'4f52'4143ULL;  // "CAROUSEL"
-inline constexpr u32 control_version = 9;
+inline constexpr u32 control_version = 11;
 
 inline constexpr u32 max_stages = 32;
 inline constexpr u32 max_seats = 64;  ///< instances of all stages
@@ -43,6 +49,8 @@ inline constexpr u32 max_turns = 16;  ///< GPUs on which stages take turns
 inline constexpr u32 latency_buckets = 256;
 inline constexpr u32 max_parameter_sets = 64;  ///< a power of two above max_window
 inline constexpr u32 none = ~0U;               ///< "no such index"
+
+inline constexpr u64 own_page = frame_page;  ///< what begins here is written by others than what is before
 
 /// A futex that processes sleep on, see doorbell.hpp. Bit 0: somebody sleeps; the rest counts rings.
 struct alignas(64) doorbell_word {
@@ -62,10 +70,10 @@ struct link_block {
     u32 memory_ready;
     std::byte ipc_handle[64];  ///< memory kind ipc: cudaIpcMemHandle_t
 
-    alignas(64) word tail;            ///< T: every position below it is done in all blocking groups
-    word group_state[max_groups];     ///< ring/words.hpp: group_state_word
-    word lease_since_ns[max_groups];  ///< latest groups: when the member's present lease began
-    word skipped[max_groups];         ///< frames that passed a group by (latest, or a closed one)
+    alignas(own_page) tail_word tail;  ///< T: every position below it is done in all blocking groups
+    word group_state[max_groups];      ///< ring/words.hpp: group_state_word
+    word lease_since_ns[max_groups];   ///< latest groups: when the member's present lease began
+    word skipped[max_groups];          ///< frames that passed a group by (latest, or a closed one)
     alignas(64) word slot[max_slots];
     alignas(64) word group[max_slots][max_groups];
     word event_tag[max_slots];  ///< CPU events: tag of the job whose work is complete
@@ -77,15 +85,16 @@ struct link_block {
 enum class asset_state : u64 {
     empty = 0,
     loading = 1,
-    ready = 2
-};  ///< low 4 bits; epoch above, seat above that
+    ready = 2,
+    damaged = 15
+};  ///< ring/words.hpp: asset_word
 struct asset_block {
     char name[48];
     u64 bytes;
     u32 maker_stage;
     u32 memory;  ///< device::memory_kind
-    word state;
     std::byte ipc_handle[64];
+    alignas(own_page) word state;
 };
 
 /// Counters of a stage, summed over its instances and lives. Relaxed adds; read by anyone at any time.
@@ -122,11 +131,11 @@ struct stage_block {
     u32 first_seat, seats;  ///< instances
     u32 in_flight;
     u32 max_attempts;
-    u32 flags;               ///< stage_flag
-    u64 frame_timeout_ns;    ///< how long one frame may be in process(), on the device, in finish(); 0: for
-                             ///< ever
-    doorbell_word doorbell;  ///< rung after every change that this stage may wait for
-    stage_counters counters;
+    u32 flags;             ///< stage_flag
+    u64 frame_timeout_ns;  ///< how long one frame may be in process(), on the device, in finish(); 0: for
+                           ///< ever
+    alignas(own_page) doorbell_word doorbell;  ///< rung after every change that this stage may wait for
+    alignas(own_page) stage_counters counters;
 };
 namespace stage_flag {
 inline constexpr u32 owner_commits = 1;  ///< does host work behind the event: never helped
@@ -138,12 +147,12 @@ inline constexpr u32 ends = 8;  ///< a source that may end its stream: ring/stre
 /// A place for one incarnation of an instance. Successive processes sit on it, one epoch each.
 struct seat_block {
     u32 stage, instance;
-    u32 first_job, jobs;       ///< job words of this seat
-    u32 first_epoch;           ///< before the first holder: which of them sits is counted from here
-    alignas(64) word current;  ///< ring/words.hpp: seat_word {epoch, entry}
-    word held;                 ///< 1: stopped by the user, no deadline runs
-    word fault;                ///< injected_fault.hpp: asked for by the user; 0 none
-    doorbell_word bell;        ///< rung when `current` changes: a standby sleeps on it
+    u32 first_job, jobs;           ///< job words of this seat
+    u32 first_epoch;               ///< before the first holder: which of them sits is counted from here
+    alignas(64) word current;      ///< ring/words.hpp: seat_word {epoch, entry}
+    word held;                     ///< 1: stopped by the user, no deadline runs
+    alignas(own_page) word fault;  ///< injected_fault.hpp: asked for by the user; 0 none
+    doorbell_word bell;            ///< rung when `current` changes: a standby sleeps on it
 };
 
 struct job_block {
@@ -151,23 +160,23 @@ struct job_block {
     u32 reserved;
     word process_since_ns;  ///< 0 outside process(); set to 0 before OPEN
     word submitted_since_ns;
-    word sequence;  ///< of the frame it works on; for display and for the supervisor's account
+    sequence_word sequence;  ///< of the frame it works on; for display and for the supervisor's account
 };
 
 /// One process that sits, sat or will sit on a seat. Never overwritten while a word bears its epoch.
-struct alignas(64) incarnation {
+struct alignas(own_page) incarnation {
     word identity;    ///< ring/words.hpp: entry_word {state, seat, epoch, pid}
     word start_time;  ///< /proc/PID/stat field 22: with the pid it names the process for good
     word heartbeat_ns;
     word commits;           ///< frames it committed, void ones not counted
-    word end_acknowledged;  ///< 1: has seen STOPPING with no lease begun
+    word end_acknowledged;  ///< acknowledged_mark: has seen STOPPING with no lease begun
     word exit_note;         ///< why it ends, as far as it could say: exit code | 0x100 * signal | 1 << 32
     word events_published;  ///< 1: event handles are complete
     word live_since_ns;     ///< a standby: since when it could take over
     word cpu_ns;
     word first_commit_ns;  ///< when this life committed its first frame; 0: not yet
     u32 device;            ///< device::device_kind
-    u32 guard;             ///< input_guard, once its rings are mapped; written by the process alone
+    u32 guard;             ///< memory_guard, once its rings are mapped; written by the process alone
     word stray;            ///< where a write of its own that faulted was to go, ring/stray.hpp; 0: unknown
     // What the process does now: CLOCK_MONOTONIC ns since when, 0: it doesn't. Written by the process alone,
     // plain stores; a word of a dead process keeps its last value and nobody looks at it any more.
@@ -184,12 +193,17 @@ struct alignas(64) incarnation {
     word depth;    ///< telemetry/depth.hpp
 };
 
-/// Whether a process could write to what belongs to others, or to another frame.
-namespace input_guard {
+/// More than one bit, so that one flipped bit is no answer.
+inline constexpr u64 acknowledged_mark = 0xE11D;
+
+/// Whether a process could write to what belongs to others, to another frame, or into these words.
+namespace memory_guard {
 inline constexpr u32 mapped = 1;           ///< it has mapped its rings: the bit below counts
 inline constexpr u32 inputs_writable = 2;  ///< some input ring is mapped for writing
 inline constexpr u32 output_gaps = 4;      ///< what lies behind a slot of its output can't be written to
-}  // namespace input_guard
+inline constexpr u32 block_pages = 8;      ///< of this block it can write to the pages of its own alone
+inline constexpr u32 block_keys = 16;  ///< and to those in the ring's functions alone (shm/block_guard.hpp)
+}  // namespace memory_guard
 
 /// Why a process waits for something that is neither a frame nor its own fault.
 enum class hold_reason : u64 {
@@ -205,7 +219,7 @@ struct source_block {
     u32 first_lap;  ///< the lap that number 0 would have: 0, but for runs that are to see the laps come round
     u32 reserved;
     /// E, ring/stream_end.hpp: which job says that its number and all above don't exist; 0: none
-    word ended;
+    alignas(own_page) word ended;
     word number[max_window];
 };
 
@@ -219,13 +233,13 @@ struct parameter_set {
 struct parameter_box {
     u32 bytes;  ///< of a set; 0: the pipeline has no parameters
     u32 reserved;
-    alignas(64) word state;  ///< {sets:24, horizon:40}
-    parameter_set set[max_parameter_sets];
+    alignas(own_page) word state;  ///< {parity:1, sets:23, horizon:40}
+    alignas(own_page) parameter_set set[max_parameter_sets];
 };
 
 /// Turns on one GPU, ring/turn.hpp: a hint that no other word depends on.
 struct turn_block {
-    alignas(64) word token;
+    alignas(own_page) word token;
     word wanted;  ///< a bit a seat
 };
 
@@ -244,15 +258,16 @@ struct control_block {
     u64 first_sequence;  ///< where this block's words begin (> 0 after a fresh start in mid-run)
 
     /// END: first sequence that will not exist; ring/words.hpp: end_unknown, end_stopping
-    alignas(64) word end;
+    alignas(64) end_word end;
     word stop_asked;  ///< 1: the run was asked to end early
     word supervisor;  ///< low half: pid of the supervisor; high half: 1 + exit code once it is over
                       ///< (telemetry/run_life.hpp)
     word supervisor_heartbeat_ns;
-    word next_source_ns;  ///< when the next frame is due: pacing by fps survives a source's death
     word trace_until_ns;  ///< stages stamp every frame into the trace block until then (trace_block.hpp); 0:
                           ///< never asked
     doorbell_word supervisor_doorbell;
+    /// when the next frame is due: pacing by fps survives a source's death
+    alignas(own_page) word next_source_ns;
     parameter_box parameters;
 
     stage_block stage[max_stages];
@@ -261,10 +276,10 @@ struct control_block {
     source_block source[max_sources];
     asset_block asset[max_assets];
     turn_block turn[max_turns];
-    word job[max_jobs];  ///< J
-    job_block job_info[max_jobs];
+    alignas(own_page) word job[max_jobs];  ///< J
+    alignas(own_page) job_block job_info[max_jobs];
     incarnation entry[max_incarnations];
-    std::byte event_handle[max_incarnations][max_slots][64];
+    alignas(own_page) std::byte event_handle[max_incarnations][max_slots][64];  ///< a page each
 
     frame_segment frames[max_links];  ///< last: from here on pages have other rights
 };

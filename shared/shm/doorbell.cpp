@@ -8,6 +8,8 @@
 #include <climits>
 #include <ctime>
 
+#include "shm/block_guard.hpp"
+
 namespace carousel::shm {
 namespace {
 constexpr u32 sleeping = 1;
@@ -22,12 +24,22 @@ u32 ticket(const doorbell_word& bell) noexcept {
     return bell.value.load(std::memory_order_acquire) & ~sleeping;
 }
 
+namespace {
+
+/// False: `now` is what it has changed to meanwhile.
+bool set_sleeping(doorbell_word& bell, u32& now) noexcept {
+    const block_open open;
+    return bell.value.compare_exchange_weak(now, now | sleeping, std::memory_order_acq_rel,
+                                            std::memory_order_acquire);
+}
+
+}  // namespace
+
+// The sleep itself needs no open page: the kernel reads the word.
 bool wait(doorbell_word& bell, u32 seen, u64 timeout_ns) noexcept {
     u32 now = bell.value.load(std::memory_order_acquire);
     while ((now & ~sleeping) == seen) {
-        if ((now & sleeping) != 0U ||
-            bell.value.compare_exchange_weak(now, now | sleeping, std::memory_order_acq_rel,
-                                             std::memory_order_acquire)) {
+        if ((now & sleeping) != 0U || set_sleeping(bell, now)) {
             const u64 bounded = std::min(timeout_ns, max_sleep_ns);
             const timespec t{static_cast<time_t>(bounded / 1'000'000'000U),
                              static_cast<long>(bounded % 1'000'000'000U)};
@@ -39,6 +51,7 @@ bool wait(doorbell_word& bell, u32 seen, u64 timeout_ns) noexcept {
 }
 
 void ring(doorbell_word& bell) noexcept {
+    const shm::block_open open;
     u32 now = bell.value.load(std::memory_order_relaxed);
     while (!bell.value.compare_exchange_weak(now, (now & ~sleeping) + 2U, std::memory_order_acq_rel,
                                              std::memory_order_relaxed)) {

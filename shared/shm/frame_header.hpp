@@ -8,6 +8,9 @@
 // acquires. `sequence` is looked at in passing, without a lease, and therefore an atomic word. A crash leaves
 // a header half written in a slot that is FILL or QUARANTINED, which nobody reads.
 //
+// `seal` is over all the rest that is in use (ring/header_check.hpp): written last before SUBMITTED, verified
+// by whoever leases the frame. `sequence`, which is looked at without a lease, has a parity of its own.
+//
 // A header is read from memory that a stage of another build or a broken one has written: whoever reads a
 // count or an index in it clamps it first.
 
@@ -15,6 +18,7 @@
 #include <cstddef>
 
 #include "core/types.hpp"
+#include "shm/number_word.hpp"
 #include "shm/parameter_bytes.hpp"
 
 namespace carousel::shm {
@@ -49,15 +53,16 @@ struct used_extents {
 };
 
 struct alignas(64) frame_header {
-    word sequence;    ///< the frame's number = its position in the ring
-    u32 epoch;        ///< of the producer: what the status word in ring memory must bear
-    u32 void_stage;   ///< stage that gave the frame up, or `none`: the payload is whole
-    u32 void_reason;  ///< exit_note of the last attempt
+    sequence_word sequence;  ///< the frame's number = its position in the ring
+    u32 epoch;               ///< of the producer: what the status word in ring memory must bear
+    u32 void_stage;          ///< stage that gave the frame up, or `none`: the payload is whole
+    u32 void_reason;         ///< exit_note of the last attempt
     u32 maker_seat;
     u64 born_ns;                   ///< source's claim
     u64 claimed_ns, submitted_ns;  ///< of this link's producer
     f64 time_s;                    ///< sequence / fps
     u64 parameter_number;          ///< which set of parameters: 0 at the start, one more with each change
+    u64 seal;                      ///< over what the frame carries: ring/header_check.hpp
     u64 capture_ns;                ///< when what the frame shows happened, as its source says
     capture_clock clock;           ///< of capture_ns
     u32 metadata_bytes;            ///< of `metadata` that are in use

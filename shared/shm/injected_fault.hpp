@@ -17,12 +17,13 @@ namespace carousel::shm {
 
 enum class injected_fault : u8 {
     nothing = 0,
-    hang,            ///< never returns from process(): found at frame_timeout_ms
-    gpu_fault,       ///< a kernel that writes to an illegal address; stages on a GPU only
-    exit,            ///< exit code 3 in the middle of a frame, at once and without destructors
-    abort,           ///< std::abort() in the middle of a frame
-    scribble_input,  ///< writes into its input, which belongs to its producer
-    overrun_output,  ///< writes beyond the slot that it fills, where another frame might lie
+    hang,              ///< never returns from process(): found at frame_timeout_ms
+    gpu_fault,         ///< a kernel that writes to an illegal address; stages on a GPU only
+    exit,              ///< exit code 3 in the middle of a frame, at once and without destructors
+    abort,             ///< std::abort() in the middle of a frame
+    scribble_input,    ///< writes into its input, which belongs to its producer
+    overrun_output,    ///< writes beyond the slot that it fills, where another frame might lie
+    scribble_control,  ///< writes into the control block, with its own code
 };
 
 /// All that is said about a fault, in one place: options, completion, checks, buttons and messages come from
@@ -39,7 +40,7 @@ struct injected_fault_row {
     const char* title;    ///< of that button
     const char* help;
 };
-inline constexpr std::array<injected_fault_row, 6> injected_faults{{
+inline constexpr std::array<injected_fault_row, 7> injected_faults{{
     {injected_fault::hang, "hang", false, true, false, false, "found at frame_timeout_ms", 'H', "hang",
      "the chosen stage never ends its next frame: found at frame_timeout_ms, and replaced"},
     {injected_fault::gpu_fault, "gpu-fault", true, false, false, false, "", 'G', "GPU fault",
@@ -54,6 +55,9 @@ inline constexpr std::array<injected_fault_row, 6> injected_faults{{
     {injected_fault::overrun_output, "overrun-output", false, false, false, true,
      "a write beyond its output slot", 'O', "overrun",
      "the chosen stage writes beyond the slot that it fills"},
+    {injected_fault::scribble_control, "scribble-control", false, false, false, false,
+     "a stray write into the words of the run", 'B', "scribble block",
+     "the chosen stage writes into the control block, past the ring's functions"},
 }};
 
 /// Null: `nothing`.

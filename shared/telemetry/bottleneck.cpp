@@ -5,14 +5,12 @@
 #include <algorithm>
 #include <utility>
 
+#include "telemetry/grown.hpp"
 #include "telemetry/snapshot.hpp"
 #include "telemetry/snapshot_rates.hpp"
 
 namespace carousel::telemetry {
 namespace {
-
-// Counters only grow; one that is smaller than before belongs to something else.
-u64 grown(u64 now, u64 before) noexcept { return now > before ? now - before : 0; }
 
 /// The source waits for its clock, and not (or less) for room: then it is the rate that it was given.
 bool pace_limits(const std::vector<stage_load>& stages) {

@@ -22,17 +22,20 @@
 // two beats, loses that span (tens of milliseconds) and leaves a word of a dead entry, which nobody looks at
 // and the next holder of the entry begins at 0.
 
+#include "shm/block_guard.hpp"
 #include "shm/control_block.hpp"
 
 namespace carousel::telemetry {
 
 /// The first frame is taken. One thread begins and ends at a time (the runner's lock).
 inline void begin_busy(shm::incarnation& e, u64 now) noexcept {
+    const shm::block_open open;
     e.busy_since_ns.store(now, std::memory_order_relaxed);
 }
 
 /// Counts what has passed; `idle`: nothing is in flight any more. Any thread of the process.
 inline void count_busy(shm::incarnation& e, shm::stage_counters& n, u64 now, bool idle) noexcept {
+    const shm::block_open open;
     u64 since = e.busy_since_ns.load(std::memory_order_relaxed);
     do {
         if (since == 0 || (since >= now && !idle)) return;

@@ -34,7 +34,7 @@ void add_bytes(XXH3_state_t& state, const void* bytes, std::size_t count) {
     XXH3_64bits_update(&state, bytes, count);
 }
 
-[[noreturn]] void fail(std::string_view what, const std::string& path, int error_number) {
+[[noreturn]] void refuse(std::string_view what, const std::string& path, int error_number) {
     throw output_error(fmt::format("can't {} {}: {}", what, path, errno_text(error_number)));
 }
 
@@ -59,7 +59,7 @@ void write_all(int fd, const void* bytes, u64 count, u64 offset, const std::stri
             continue;
         }
         if (n <= 0) {
-            fail("write", path, n < 0 ? errno : ENOSPC);
+            refuse("write", path, n < 0 ? errno : ENOSPC);
         }
         done += static_cast<u64>(n);
     }
@@ -128,6 +128,12 @@ ledger_summary ledger_account::summary() const {
     return sum;
 }
 
+ledger_account ledger_account::beginning_at(u64 first) {
+    ledger_account a;
+    a.end_ = first;
+    return a;
+}
+
 ledger_account ledger_account::load(const std::string& path) {
     ledger_account a;
     const std::optional<std::string> bytes = read_file(path);
@@ -176,12 +182,12 @@ void ledger_account::save(const std::string& path) const {
     {
         const descriptor file(aside, O_WRONLY | O_CREAT | O_TRUNC);
         if (file.fd < 0) {
-            fail("write", aside, errno);
+            refuse("write", aside, errno);
         }
         write_all(file.fd, &f, sizeof f, 0, aside);
     }
     if (std::rename(aside.c_str(), path.c_str()) != 0) {
-        fail("write", path, errno);
+        refuse("write", path, errno);
     }
 }
 
@@ -195,6 +201,11 @@ void refuse_nameless(const ledger_summary& sum, const std::string& ledger) {
                         "what they may be compared "
                         "with can't be told; end that run with its own build, or begin anew (--fresh)",
                         ledger));
+}
+
+void begin_ledger(const std::string& ledger, u64 first) {
+    ledger_account::beginning_at(first).save(folded_path(ledger));
+    const ledger_writer made(ledger);
 }
 
 u64 fold_ledger(const std::string& ledger, u64 below) {
@@ -233,7 +244,7 @@ void copy_ledger(const std::string& from, const std::string& to) {
     }
     const descriptor file(to, O_WRONLY | O_CREAT | O_TRUNC);
     if (file.fd < 0) {
-        fail("write", to, errno);
+        refuse("write", to, errno);
     }
     for (u64 at = account.end(), size = reader->size(); at < size; at += fold_step) {
         const auto records = reader->read(at, std::min(fold_step, size - at));
@@ -244,7 +255,7 @@ void copy_ledger(const std::string& from, const std::string& to) {
     if (const std::optional<std::string> names = read_file(ledger_names_path(from))) {
         const descriptor beside(ledger_names_path(to), O_WRONLY | O_CREAT | O_TRUNC);
         if (beside.fd < 0) {
-            fail("write", ledger_names_path(to), errno);
+            refuse("write", ledger_names_path(to), errno);
         }
         write_all(beside.fd, names->data(), names->size(), 0, ledger_names_path(to));
     }

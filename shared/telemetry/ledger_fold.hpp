@@ -39,6 +39,8 @@ public:
     [[nodiscard]] u64 end() const noexcept { return end_; }
     [[nodiscard]] ledger_summary summary() const;
 
+    /// Empty, of frames from `first` on.
+    [[nodiscard]] static ledger_account beginning_at(u64 first);
     /// An empty account when there is no such file. Throws output_error for one that is not ours or damaged.
     [[nodiscard]] static ledger_account load(const std::string& path);
     /// Whole or not at all. Throws output_error.
@@ -57,6 +59,9 @@ private:
 void refuse_nameless(const ledger_summary& sum, const std::string& ledger);
 /// First frame whose record is kept. Throws output_error.
 [[nodiscard]] u64 folded_end(const std::string& ledger);
+
+/// A new ledger of frames from `first` on: those below count as delivered, and have no hash in it.
+void begin_ledger(const std::string& ledger, u64 first);
 
 /// Records are folded by so many at least: so that their space is whole pages of the file system.
 inline constexpr u64 fold_step = 4096;

@@ -15,6 +15,10 @@ namespace {
 using ring::load;
 
 u64 relaxed(const shm::word& w) noexcept { return w.load(std::memory_order_relaxed); }
+template <u64 Damaged>
+u64 relaxed(const shm::number_word<Damaged>& w) noexcept {
+    return w.load(std::memory_order_relaxed);
+}
 
 template <std::size_t N>
 void copy_name(const char (&from)[N], std::string& to) {
@@ -54,6 +58,7 @@ void read_stage(const shm::stage_block& b, u64 seats, u64 links, stage_view& out
     copy_buckets(k.latency, out.latency);
     copy_buckets(k.handover, out.handover);
     copy_buckets(k.end_to_end, out.end_to_end);
+    copy_buckets(k.from_capture, out.from_capture);
 }
 
 void read_seat(const shm::control_block& c, u32 index, seat_view& out, std::vector<job_view>& jobs) {
@@ -62,7 +67,7 @@ void read_seat(const shm::control_block& c, u32 index, seat_view& out, std::vect
     out.stage = index_below(b.stage, std::min(c.stages, shm::max_stages));
     out.instance = b.instance;
     out.held = load(b.held) != 0;
-    const ring::seat_word w = ring::seat_word::of(load(b.current));
+    const ring::seat_word w = ring::seat_word::of(load(b.current));  // a damaged one names nobody
     out.epoch = w.epoch;
     out.turn = ring::epochs_between(b.first_epoch, w.epoch);
     out.entry = index_below(w.entry, shm::max_incarnations);
@@ -243,6 +248,8 @@ const char* name_of(ring::entry_state s) noexcept {
             return "dying";
         case ring::entry_state::fenced:
             return "dead";
+        case ring::entry_state::damaged:
+            return "unreadable";
     }
     return "?";
 }
@@ -274,6 +281,7 @@ void read_snapshot(const shm::control_block& c, snapshot& out) {
     out.height = c.height;
     out.fps = c.fps;
     out.end = load(c.end);
+    if (out.end == shm::no_number) out.end = ring::end_unknown;  // damaged, for a moment
     out.first_sequence = c.first_sequence;
     out.supervisor_heartbeat_ns = relaxed(c.supervisor_heartbeat_ns);
     out.supervisor_pid = static_cast<u32>(relaxed(c.supervisor));

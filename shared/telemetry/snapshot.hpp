@@ -63,7 +63,7 @@ struct stage_view {
     stage_time time;
     u64 in_flight_high_water = 0;
     u64 latency_max_ns = 0, end_to_end_max_ns = 0;
-    bucket_counts latency{}, handover{}, end_to_end{};
+    bucket_counts latency{}, handover{}, end_to_end{}, from_capture{};
 };
 
 /// What a slot is to a viewer: its status word, and whether a reader has it.

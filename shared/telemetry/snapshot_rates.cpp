@@ -2,11 +2,10 @@
 
 #include <algorithm>
 
+#include "telemetry/grown.hpp"
+
 namespace carousel::telemetry {
 namespace {
-
-// Counters only grow; one that is smaller than before belongs to something else.
-u64 grown(u64 now, u64 before) noexcept { return now > before ? now - before : 0; }
 
 void rate_stage(const stage_view& now, const stage_view& before, u64 span_ns, u32 seats, stage_rates& out) {
     const f64 span_s = static_cast<f64>(span_ns) / 1e9;
@@ -15,6 +14,7 @@ void rate_stage(const stage_view& now, const stage_view& before, u64 span_ns, u3
     out.time = shares_of(now.time, before.time, span_ns, seats);
     out.latency = difference(now.latency, before.latency);
     out.end_to_end = difference(now.end_to_end, before.end_to_end);
+    out.from_capture = difference(now.from_capture, before.from_capture);
     const bucket_counts handover = difference(now.handover, before.handover);
     out.latency_p50_ms = percentile_ms(out.latency, 0.5);
     out.latency_p99_ms = percentile_ms(out.latency, 0.99);
@@ -22,6 +22,8 @@ void rate_stage(const stage_view& now, const stage_view& before, u64 span_ns, u3
     out.handover_p99_ms = percentile_ms(handover, 0.99);
     out.end_to_end_p50_ms = percentile_ms(out.end_to_end, 0.5);
     out.end_to_end_p99_ms = percentile_ms(out.end_to_end, 0.99);
+    out.from_capture_p50_ms = percentile_ms(out.from_capture, 0.5);
+    out.from_capture_p99_ms = percentile_ms(out.from_capture, 0.99);
 }
 
 void rate_link(const link_view& now, const link_view& before, f64 span_s, link_rates& out) {
@@ -77,6 +79,17 @@ const rates& rate_tracker::feed(const snapshot& s) {
     }
     if (s.taken_ns >= past_.back().taken_ns + span_ns_ / 4) past_.push_back(s);
     return rates_;
+}
+
+whole_latency whole_latency_of(const rates& r) noexcept {
+    whole_latency out;
+    for (const stage_rates& s : r.stages) {
+        out.end_to_end_p50_ms = std::max(out.end_to_end_p50_ms, s.end_to_end_p50_ms);
+        out.end_to_end_p99_ms = std::max(out.end_to_end_p99_ms, s.end_to_end_p99_ms);
+        out.from_capture_p50_ms = std::max(out.from_capture_p50_ms, s.from_capture_p50_ms);
+        out.from_capture_p99_ms = std::max(out.from_capture_p99_ms, s.from_capture_p99_ms);
+    }
+    return out;
 }
 
 }  // namespace carousel::telemetry

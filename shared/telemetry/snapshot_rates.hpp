@@ -20,9 +20,16 @@ struct stage_rates {
     f64 latency_p50_ms = 0, latency_p99_ms = 0;        ///< claim to commit
     f64 handover_p50_ms = 0, handover_p99_ms = 0;      ///< producer's commit to this stage's lease
     f64 end_to_end_p50_ms = 0, end_to_end_p99_ms = 0;  ///< sinks: source's claim to commit
+    /// sinks: from what the frame shows to its commit; 0: its source gives no capture time
+    f64 from_capture_p50_ms = 0, from_capture_p99_ms = 0;
     f64 helped_per_second = 0;
     bucket_counts latency{};  ///< samples of the span
-    bucket_counts end_to_end{};
+    bucket_counts end_to_end{}, from_capture{};
+};
+/// Of the slowest sink; 0: not known.
+struct whole_latency {
+    f64 end_to_end_p50_ms = 0, end_to_end_p99_ms = 0;
+    f64 from_capture_p50_ms = 0, from_capture_p99_ms = 0;
 };
 struct link_rates {
     f64 sent_per_second = 0;                  ///< commits into the link
@@ -36,6 +43,8 @@ struct rates {
     std::vector<link_rates> links;    ///< as snapshot::links
     std::vector<f64> cpu;             ///< as snapshot::seats: cores used
 };
+
+[[nodiscard]] whole_latency whole_latency_of(const rates& r) noexcept;
 
 class rate_tracker {
 public:

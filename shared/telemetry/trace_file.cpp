@@ -51,6 +51,10 @@ private:
         fmt::format_to(std::back_inserter(text_), f, std::forward<Args>(args)...);
     }
     void phase(const bar& b, const char* name, u64 from, u64 until);
+    [[nodiscard]] std::string facts_of(u32 stage, u64 sequence) const {
+        const auto at = c_.facts.find({stage, sequence});
+        return at != c_.facts.end() ? R"(,"carries":)" + at->second : std::string();
+    }
 
     [[nodiscard]] f64 us(u64 ns) const {
         return (static_cast<f64>(ns) - static_cast<f64>(c_.begin_ns)) / 1e3;
@@ -206,7 +210,7 @@ void writer::bars() {
                     ? R"(,"note":"its process died behind the commit; the end is when the frame was seen again")"
                 : b.f == fate::open ? R"(,"note":"still under way at the end of the trace")"
                                     : "";
-            put(R"({{"ph":"X","cat":"{}","name":"frame {}{}","pid":{},"tid":{},"ts":{:.3f},"dur":{:.3f},"args":{{"sequence":{},"epoch":{},"void":{}{}{}}}}})",
+            put(R"({{"ph":"X","cat":"{}","name":"frame {}{}","pid":{},"tid":{},"ts":{:.3f},"dur":{:.3f},"args":{{"sequence":{},"epoch":{},"void":{}{}{}{}}}}})",
                 category, sequence, b.f == fate::thrown_away ? " (thrown away)" : "", process_of(b.stage),
                 thread_of(b.stage, a.seat, std::min<u32>(a.lane, lanes_a_seat - 1)), us(a.claimed_ns),
                 static_cast<f64>(b.end_ns - a.claimed_ns) / 1e3, sequence, a.epoch, a.is_void,
@@ -214,7 +218,7 @@ void writer::bars() {
                     ? fmt::format(R"(,"since_capture_ms":{:.3f})",
                                   static_cast<f64>(a.claimed_ns - a.capture_ns) / 1e6)
                     : std::string(),
-                note);
+                facts_of(b.stage, sequence), note);
             phase(b, "process", a.process_ns, a.submitted_ns != 0 ? a.submitted_ns : b.end_ns);
             phase(b, "device", a.submitted_ns, a.complete_ns != 0 ? a.complete_ns : b.end_ns);
             phase(b, "finish", a.complete_ns, a.committed_ns);
@@ -293,7 +297,12 @@ std::string writer::run() {
     flows();
     counters();
     instants();
+    nlohmann::json clocks = nlohmann::json::object();
+    for (const auto& [host, clock] : c_.clocks)
+        clocks[host] = {{"ahead_ms", clock.ahead_ms}, {"error_ms", clock.error_ms}};
     const nlohmann::json other{{"pipeline", shape_.pipeline},
+                               {"begin_ns", c_.begin_ns},
+                               {"clocks", clocks},
                                {"run_id", shape_.run_id},
                                {"seconds", static_cast<f64>(c_.end_ns - c_.begin_ns) / 1e9},
                                {"frames", out_.frames},

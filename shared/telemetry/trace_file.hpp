@@ -7,7 +7,9 @@
 // too. Where an owner died between its commit and its last stamp, the bar ends where the frame was seen
 // further down.
 
+#include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "telemetry/snapshot.hpp"
@@ -28,12 +30,22 @@ struct trace_fill {
     std::vector<u32> buffers;
 };
 
+/// What frames carry, {stage that put it out, sequence} -> a JSON object; of those that were seen in passing.
+using trace_facts = std::map<std::pair<u32, u64>, std::string>;
+
+/// Another host of the pipeline: its monotonic clock against this one's.
+struct trace_clock {
+    f64 ahead_ms = 0, error_ms = 0;
+};
+
 struct trace_content {
     const snapshot* shape = nullptr;  ///< taken at the end: stages, seats, links, tails
     const std::vector<attempt>* attempts = nullptr;
     const std::vector<idle_time>* waits = nullptr;
     std::vector<trace_note> notes;
     std::vector<trace_fill> fills;
+    trace_facts facts;
+    std::map<std::string, trace_clock> clocks;  ///< by host; so that traces of several can be joined
     u64 begin_ns = 0, end_ns = 0;
     u64 overwritten = 0, unfinished = 0;
     std::string ending;  ///< "the pipeline ended after 1.2 s", or ""

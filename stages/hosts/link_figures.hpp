@@ -6,7 +6,7 @@
 #include <optional>
 #include <string>
 
-#include "stages/hosts/link/clock_relation.hpp"
+#include "hosts/clock_filter.hpp"
 
 namespace carousel::hosts {
 

@@ -11,9 +11,13 @@
 #include <vector>
 
 #include <carousel/stage.hpp>
+#include "core/clock.hpp"
 #include "stages/hosts/link/message.hpp"
 
 namespace carousel::hosts {
+
+/// Of an end of a link that nobody wakes.
+inline constexpr u64 longest_sleep_ns = 100 * ns_per_ms;
 
 struct link_settings {
     std::string address, token, transports;

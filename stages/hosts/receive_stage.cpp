@@ -7,6 +7,7 @@
 
 #include "core/clock.hpp"
 #include "core/log.hpp"
+#include "shm/block_guard.hpp"
 #include "stages/compression/compression.hpp"
 
 namespace carousel::stages {
@@ -26,6 +27,7 @@ frame_format format_from(const configuration& with) {
 }
 
 void give_used(const hosts::used_planes& from, shm::used_extents& to) {
+    const shm::block_open open;  // it lies in the frame's header
     to.planes = from.planes;
     for (u32 k = 0; k < shm::max_used_planes; ++k)
         std::copy(from.of[k].begin(), from.of[k].end(), std::begin(to.of[k]));

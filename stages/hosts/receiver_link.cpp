@@ -14,7 +14,6 @@
 namespace carousel::hosts {
 namespace {
 using nlohmann::json;
-constexpr u64 longest_sleep_ns = 100 * ns_per_ms;
 constexpr u64 port_patience_ns = ns_per_s;  ///< a predecessor that is killed keeps it until it is gone
 constexpr u64 leave_patience_ns = 300 * ns_per_ms;
 }  // namespace

@@ -10,7 +10,7 @@
 
 namespace carousel::hosts {
 namespace {
-constexpr u64 longest_sleep_ns = 100 * ns_per_ms, say_first_ns = ns_per_s, say_every_ns = 5 * ns_per_s;
+constexpr u64 say_first_ns = ns_per_s, say_every_ns = 5 * ns_per_s;
 }
 
 sender_link::sender_link(const link_settings& where, hello who, token_file token, u64 first_epoch,

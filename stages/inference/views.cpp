@@ -8,7 +8,8 @@
 namespace carousel::stages {
 namespace {
 
-constexpr u32 rendered_side = 2 * kernels::net_side, triangles = 600;
+constexpr u32 rendered_side = 2 * kernels::net_side;
+constexpr u32 view_triangles = 600;
 
 /// splitmix64: the k-th number that follows from a view.
 u64 drawn(u64 view, u64 k) {
@@ -61,13 +62,13 @@ view_renderer::view_renderer(device::context& context, device::queue& queue)
           context.allocate(kernels::fragment_scratch_bytes(context.kind(), rendered_side, rendered_side))) {
     for (u32 k = 0; k < view_classes.size(); ++k) {
         shape& s = shapes_[k];
-        s.layout = kernels::lay_out_mesh(kernels::procedural_counts(view_classes[k], triangles));
+        s.layout = kernels::lay_out_mesh(kernels::procedural_counts(view_classes[k], view_triangles));
         s.mesh = context.allocate(s.layout.bytes);
         s.scene_format = scene_format(s.layout.counts, 1);
         s.triangles_format = triangles_format(s.layout.counts, 1);
         s.scene = context.allocate(s.scene_format.lay_out());
         s.triangles = context.allocate(s.triangles_format.lay_out());
-        kernels::generate_mesh(queue, {view_classes[k], triangles, s.mesh->data()});
+        kernels::generate_mesh(queue, {view_classes[k], view_triangles, s.mesh->data()});
     }
     queue.drain();
 }

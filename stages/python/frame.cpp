@@ -3,21 +3,18 @@
 #include <fmt/format.h>
 #include <pybind11/stl.h>
 
+#include <span>
+
 #include <nlohmann/json.hpp>
+
+#include "stages/python/frame_metadata.hpp"
 
 namespace carousel::python {
 namespace {
 
-template <typename Payload>
-payload_object planes_of(const Payload& p, const std::string& stage, const std::shared_ptr<lease>& held,
-                         bool writable) {
-    payload_object out;
-    out.stage = stage;
-    if (!p) return out;
-    for (const ring::plane& each : p.format().planes)
-        out.planes.push_back(std::make_shared<plane_object>(
-            held, const_cast<std::byte*>(p.slot()) + each.offset, each, writable));
-    return out;
+/// Metadata that stay: a copy of the bytes.
+std::function<frame_metadata()> kept_metadata(std::span<const std::byte> bytes) {
+    return [kept = std::vector<std::byte>(bytes.begin(), bytes.end())] { return frame_metadata(kept); };
 }
 
 py::dict dict_of(const payload_object& p) {
@@ -40,24 +37,60 @@ frame_object::frame_object(frame& of, std::shared_ptr<lease> held, const std::ve
       lease_(std::move(held)),
       sequence_(of.sequence()),
       born_ns_(of.born_ns()),
+      capture_ns_(of.capture_ns()),
+      metadata_([this] { return of_->metadata(); }),
       time_s_(of.time_s()),
       schema_(&schema) {
     lease_->sequence = sequence_;
     if (!of.void_reason().empty()) return;  // it has no picture
-    for (std::size_t k = 0; k < inputs.size(); ++k)
-        inputs_.push_back(planes_of(of.input(k), inputs[k], lease_, false));
-    output_ = planes_of(of.output(), "", lease_, true);
+    for (std::size_t k = 0; k < inputs.size(); ++k) add_input(of.input(k), inputs[k]);
+    if (const output_payload out = of.output(); out) set_output(out);
 }
 
 frame_object::frame_object(const latest_frame& of, std::shared_ptr<lease> held, const std::string& stage)
-    : lease_(std::move(held)), sequence_(of.sequence()), born_ns_(of.born_ns()), time_s_(of.time_s()) {
+    : lease_(std::move(held)),
+      sequence_(of.sequence()),
+      born_ns_(of.born_ns()),
+      capture_ns_(of.capture_ns()),
+      metadata_(kept_metadata(of.metadata().bytes())),
+      time_s_(of.time_s()) {
     lease_->sequence = sequence_;
-    inputs_.push_back(planes_of(of.planes(), stage, lease_, false));
+    add_input(of.planes(), stage);
+}
+
+// An input's planes have the shape that this frame uses of them.
+void frame_object::add_input(const input_payload& planes, const std::string& stage) {
+    inputs_.push_back({stage, {}});
+    if (!planes) return;
+    for (const ring::plane& each : planes.format().planes)
+        inputs_.back().planes.push_back(std::make_shared<plane_object>(
+            lease_, const_cast<std::byte*>(planes.slot()) + each.offset, planes.in_use(each.name), false));
+}
+
+void frame_object::set_output(const output_payload& planes) {
+    for (const ring::plane& each : planes.format().planes) {
+        auto plane = std::make_shared<plane_object>(lease_, planes.slot() + each.offset, each, true);
+        if (planes.used() != nullptr)
+            plane->take_used = [used = planes.used(), format = &planes.format(),
+                                name = each.name](const std::vector<u64>& elements) {
+                ring::set_used(*used, *format, name, elements);
+            };
+        output_.planes.push_back(std::move(plane));
+    }
+}
+
+void frame_object::require_not_ended(const char* what) const {
+    if (lease_->ended)
+        throw frame_ended(fmt::format("{} of frame {} was asked for after its frame ended", what, sequence_));
+}
+
+frame_metadata frame_object::metadata() const {
+    require_not_ended("metadata");
+    return metadata_ ? metadata_() : frame_metadata();
 }
 
 frame& frame_object::in_stage(const char* what) const {
-    if (lease_->ended)
-        throw frame_ended(fmt::format("{} of frame {} was asked for after its frame ended", what, sequence_));
+    require_not_ended(what);
     if (of_ == nullptr)
         throw std::runtime_error(
             fmt::format("{} is for the frame of a stage; frame {} is not one", what, sequence_));
@@ -99,10 +132,11 @@ std::shared_ptr<plane_object> frame_object::plane(const std::string& name) const
 }
 
 std::shared_ptr<frame_object> frame_object::copy() const {
-    auto out = std::shared_ptr<frame_object>(new frame_object);
-    out->lease_ = std::make_shared<lease>();
+    auto out = std::shared_ptr<frame_object>(new frame_object(std::make_shared<lease>()));
     out->lease_->sequence = out->sequence_ = sequence_;
     out->born_ns_ = born_ns_;
+    out->capture_ns_ = capture_ns_;
+    out->metadata_ = kept_metadata(metadata().bytes());
     out->time_s_ = time_s_;
     if (of_ != nullptr && schema_ != nullptr && *schema_)
         out->parameters_ = schema_->values_json(of_->parameter_bytes()).dump();
@@ -113,6 +147,10 @@ std::shared_ptr<frame_object> frame_object::copy() const {
     return out;
 }
 
+void frame_object::set_capture_ns(u64 ns) {
+    in_stage("capture_ns").set_capture_ns(ns);
+    capture_ns_ = ns;
+}
 void frame_object::end_stream() { in_stage("end_stream()").end_stream(); }
 void frame_object::set_hash(u64 hash, const std::string& name) {
     in_stage("set_hash()").set_hash(hash, name);
@@ -141,13 +179,21 @@ std::string frame_object::outlived() const {
 }
 
 void bind_frame(py::module_& m) {
-    py::class_<frame_object, std::shared_ptr<frame_object>>(
+    py::class_<frame_object, std::shared_ptr<frame_object>> frame(
         m, "Frame",
-        "A frame: what a stage's function gets, what a port delivers. frame[\"color\"] is a plane.")
-        .def_property_readonly("sequence", &frame_object::sequence, "Its number.")
+        "A frame: what a stage's function gets, what a port delivers. frame[\"color\"] is a plane.");
+    frame.def_property_readonly("sequence", &frame_object::sequence, "Its number.")
         .def_property_readonly("time_s", &frame_object::time_s, "sequence / fps, or its recording's.")
         .def_property_readonly("born_ns", &frame_object::born_ns,
                                "CLOCK_MONOTONIC when its source began it; 0: not known.")
+        .def_property(
+            "capture_ns", &frame_object::capture_ns, &frame_object::set_capture_ns,
+            "CLOCK_MONOTONIC when what it shows happened; 0: its source has not said. A source, and a "
+            "writer, sets it.")
+        .def_property_readonly(
+            "metadata",
+            [](const py::object& f) { return py::module_::import("carousel._metadata").attr("Metadata")(f); },
+            "Small named values, as a dict: bool, int, float, str, bytes. They travel with the frame.")
         .def_property_readonly("stream", &frame_object::stream,
                                "The cudaStream_t as a number; None on the CPU.")
         .def_property_readonly("parameters", &frame_object::parameters,
@@ -172,6 +218,7 @@ void bind_frame(py::module_& m) {
         .def("set_hash", &frame_object::set_hash, py::arg("hash"), py::arg("name") = "own",
              "In finish() of a sink: a hash of what the frame brought, for the run's report.")
         .def("__repr__", &frame_object::describe);
+    bind_metadata(frame);
 }
 
 }  // namespace carousel::python

@@ -1,12 +1,13 @@
 #pragma once
-// A frame as Python sees it: of a stage while process() or finish() runs, of a port for as long as somebody
-// holds it, or a copy, which stays. Used under the GIL alone.
+// A frame as Python sees it: of a stage while process() or finish() runs, of a reader or a writer until its
+// commit, of `latest` for as long as somebody holds it, or a copy, which stays. Used under the GIL alone.
 
 #include <pybind11/pybind11.h>
 
 #include <carousel/port.hpp>
 #include <carousel/stage.hpp>
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -27,12 +28,19 @@ public:
     /// Of a stage. `inputs`: the producers' names.
     frame_object(frame& of, std::shared_ptr<lease> held, const std::vector<std::string>& inputs,
                  const parameter_schema& schema);
-    /// Of a port.
+    /// Of `latest`.
     frame_object(const latest_frame& of, std::shared_ptr<lease> held, const std::string& stage);
+    virtual ~frame_object() = default;
+    frame_object(const frame_object&) = delete;
+    frame_object& operator=(const frame_object&) = delete;
 
     [[nodiscard]] u64 sequence() const noexcept { return sequence_; }
     [[nodiscard]] f64 time_s() const noexcept { return time_s_; }
     [[nodiscard]] u64 born_ns() const noexcept { return born_ns_; }
+    [[nodiscard]] u64 capture_ns() const noexcept { return capture_ns_; }
+    virtual void set_capture_ns(u64 ns);
+    /// Its metadata as they are now; throws frame_ended.
+    [[nodiscard]] frame_metadata metadata() const;
     [[nodiscard]] py::object stream() const;  ///< the cudaStream_t as a number; None on the CPU
     [[nodiscard]] py::object parameters() const;
     [[nodiscard]] std::string void_reason() const;
@@ -42,23 +50,29 @@ public:
     [[nodiscard]] std::shared_ptr<plane_object> plane(const std::string& name) const;
     [[nodiscard]] std::shared_ptr<frame_object> copy() const;
     void end_stream();
-    void set_hash(u64 hash, const std::string& name);
+    virtual void set_hash(u64 hash, const std::string& name);
     [[nodiscard]] std::string describe() const;
     /// Is there an array of it that was not let go? Empty: no; else what it is of.
     [[nodiscard]] std::string outlived() const;
     [[nodiscard]] lease& held() const noexcept { return *lease_; }
+    /// Of a port's frame that has ended: it keeps the port no longer, arrays of it do.
+    virtual void leave_port() noexcept {}
     void end() noexcept {
         lease_->ended = true;
         of_ = nullptr;
     }
 
-private:
-    frame_object() = default;
+protected:
+    explicit frame_object(std::shared_ptr<lease> held) : lease_(std::move(held)) {}
     [[nodiscard]] frame& in_stage(const char* what) const;
+    void require_not_ended(const char* what) const;
+    void add_input(const input_payload& planes, const std::string& stage);
+    void set_output(const output_payload& planes);
 
     frame* of_ = nullptr;  ///< null: of a port, a copy, or ended
     std::shared_ptr<lease> lease_;
-    u64 sequence_ = 0, born_ns_ = 0;
+    u64 sequence_ = 0, born_ns_ = 0, capture_ns_ = 0;
+    std::function<frame_metadata()> metadata_;
     f64 time_s_ = 0;
     std::string parameters_;  ///< JSON; "": not known
     const parameter_schema* schema_ = nullptr;

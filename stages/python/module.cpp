@@ -14,6 +14,7 @@ PYBIND11_MODULE(_carousel, m) {
     const py::object base = py::register_exception<error>(m, "Error", PyExc_RuntimeError);
     py::register_exception<config_error>(m, "ConfigError", base);
     py::register_exception<nothing_new>(m, "NothingNew", base);
+    py::register_exception<port_revoked>(m, "PortRevoked", base);
     py::register_exception<python::frame_ended>(m, "FrameEnded", PyExc_RuntimeError);
     python::bind_plane(m);
     python::bind_frame(m);

@@ -1,6 +1,7 @@
 #include "stages/python/plane.hpp"
 
 #include <fmt/format.h>
+#include <pybind11/stl.h>
 
 #include <algorithm>
 #include <cstring>
@@ -259,6 +260,15 @@ void plane_object::copy_from(const py::object& array) const {
     lease_->kept.push_back(from.keep());
 }
 
+void plane_object::set_used(const std::vector<u64>& elements) const {
+    check();
+    if (!take_used)
+        throw std::runtime_error(fmt::format(
+            "plane \"{}\": what of a plane is in use is said of an output, while its frame is made",
+            plane_.name));
+    take_used(elements);
+}
+
 namespace {
 
 // NumPy asks for it where the buffer was refused, and would make an array of one object without it: so the
@@ -309,6 +319,13 @@ void bind_plane(py::module_& m) {
         .def_property_readonly("readonly", [](const plane_object& p) { return !p.is_writable(); })
         .def_property_readonly("device", &plane_object::device, "\"cpu\", \"cuda:0\"")
         .def("cpu", &plane_object::to_host, "A copy in host memory, which stays.")
+        .def(
+            "set_used",
+            [](const plane_object& p, const py::args& elements) {
+                p.set_used(py::cast<std::vector<u64>>(elements));
+            },
+            "Of an output: so many elements along its first dimensions are in use in this frame. The stages "
+            "behind it see a plane of that shape.")
         .def("copy_from", &plane_object::copy_from, py::arg("array"),
              "Copies a NumPy array or a tensor of the same device, type and shape into this plane.")
         .def("__dlpack__", &plane_object::to_dlpack, py::kw_only(), py::arg("stream") = py::none(),

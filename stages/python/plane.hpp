@@ -10,6 +10,7 @@
 
 #include <pybind11/pybind11.h>
 
+#include <functional>
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -53,6 +54,12 @@ public:
     /// complete. Throws type_error, value_error for another device, type, shape, or strides that are not
     /// dense.
     void copy_from(const py::object& array) const;
+
+    /// So many elements along the first dimensions are in use in this frame. Throws config_error,
+    /// std::runtime_error for a plane of which that can't be said.
+    void set_used(const std::vector<u64>& elements) const;
+    /// Who takes that up: of the output of a frame that is being made.
+    std::function<void(const std::vector<u64>&)> take_used;
 
     /// A __cuda_array_interface__ was read: what holds this object may be an array.
     [[nodiscard]] bool was_lent() const noexcept { return lent_; }

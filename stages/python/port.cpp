@@ -7,12 +7,11 @@
 
 #include "core/clock.hpp"
 #include "stages/python/frame.hpp"
+#include "stages/python/port_frames.hpp"
 #include "stages/python/streams.hpp"
 
 namespace carousel::python {
 namespace {
-
-constexpr f64 longest_wait_s = 0.1;  ///< before Ctrl-C is looked at
 
 class latest_object {
 public:
@@ -96,15 +95,15 @@ void bind_port(py::module_& m) {
             "How the run ended, once it has.")
         .def_property_readonly("losses", &losses_of, "Frames that were taken and not delivered, by cause.")
         .def("__repr__", &describe);
-    py::class_<open_run>(m, "Run", "A run that is open: with carousel.open(\"demo\") as run.")
-        .def(
-            "latest",
-            [](const open_run& r, const std::string& stage, f64 patience_s) {
-                const py::gil_scoped_release others;
-                return latest_object(r.latest(stage, {.patience_s = patience_s}), patience_s);
-            },
-            py::arg("stage") = "", py::arg("patience_s") = 10.0,
-            "The newest frames of what `stage` puts out; \"\": of what the last sink reads.")
+    py::class_<open_run> run(m, "Run", "A run that is open: with carousel.open(\"demo\") as run.");
+    run.def(
+           "latest",
+           [](const open_run& r, const std::string& stage, f64 patience_s) {
+               const py::gil_scoped_release others;
+               return latest_object(r.latest(stage, {.patience_s = patience_s}), patience_s);
+           },
+           py::arg("stage") = "", py::arg("patience_s") = 10.0,
+           "The newest frames of what `stage` puts out; \"\": of what the last sink reads.")
         .def_property_readonly("stages", &open_run::stages, "Those that have an output.")
         .def_property_readonly("name", &open_run::name)
         .def("__enter__", [](py::object self) { return self; })
@@ -112,6 +111,7 @@ void bind_port(py::module_& m) {
         .def("__repr__", [](const open_run& r) {
             return fmt::format("<carousel.Run \"{}\": {}>", r.name(), fmt::join(r.stages(), ", "));
         });
+    bind_port_frames(m, run);
     m.def(
         "open",
         [](const std::string& name, const std::string& device, f64 wait_s) {

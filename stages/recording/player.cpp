@@ -13,6 +13,7 @@
 #include "core/clock.hpp"
 #include "core/did_you_mean.hpp"
 #include "core/log.hpp"
+#include "shm/block_guard.hpp"
 #include "stages/recording/frame_message.hpp"
 
 namespace carousel::stages {
@@ -121,7 +122,10 @@ void player::process(frame& f) {
     wait_for_turn(facts.born_ns);
     f.stamp({facts.time_s, facts.parameter_number, facts.parameters, facts.capture_ns});
     f.metadata().assign(facts.metadata);
-    if (facts.used.planes != 0 && f.output().used() != nullptr) *f.output().used() = facts.used;
+    if (facts.used.planes != 0 && f.output().used() != nullptr) {
+        const shm::block_open open;
+        *f.output().used() = facts.used;
+    }
     // In front of the payload stands the slot's status word, which is the runner's.
     const u64 bytes = lane.bytes() - before_payload;
     f.queue().copy(f.output().slot() + before_payload, lane.data() + before_payload, bytes);

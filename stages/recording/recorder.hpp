@@ -12,8 +12,7 @@
 #include <vector>
 
 #include <carousel/stage.hpp>
-#include "stages/recording/mcap/writer.hpp"
-#include "stages/recording/recording.hpp"
+#include "stages/recording/tape.hpp"
 
 namespace carousel::stages {
 
@@ -31,18 +30,12 @@ public:
     void finish(frame& f) override;
 
 private:
-    void begin(environment& env);
-    void open();
-
     std::string stage_, path_, compression_;
     recording about_;
-    std::string note_;  ///< in the run's folder: which file this run records into
-    std::unique_ptr<mcap::writer> file_;
-    bool any_ = false;  ///< there is a frame in the file: the last one's number is `last_`
-    u64 last_ = 0, voids_ = 0;
+    std::unique_ptr<tape> tape_;
+    u64 voids_ = 0;
     std::vector<std::vector<std::unique_ptr<device::mapping>>>
         lanes_;  ///< a lane, an input: its slot for the CPU
-    std::vector<mcap::buffer> messages_;
 };
 
 }  // namespace carousel::stages

@@ -86,6 +86,7 @@ void stage_runner::look_at_canaries(const frame_in_work& f) {
             "its "
             "commit: by {} while it made another frame, as likely as not",
             f.job.sequence, maker, first_damaged(found), maker);
+        const shm::block_open open;
         worker_.stage().counters.torn.fetch_add(1, std::memory_order_relaxed);
     }
 }

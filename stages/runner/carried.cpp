@@ -34,6 +34,7 @@ void frame_in_work::require_source_at_work(const char* what) const {
 
 void frame_in_work::set_capture_ns(u64 ns) {
     require_source_at_work("set_capture_ns()");
+    const shm::block_open open;
     shm::frame_header& h = own_header();
     h.clock = job.clock = ns != 0 ? shm::capture_clock::live : shm::capture_clock::none;
     h.capture_ns = job.capture_ns = ns;

@@ -30,7 +30,9 @@ void stage_runner::measure(const frame_in_work& f, u64 wait_began) {
     const u64 span = now - std::min(now, std::max(f.job.submitted_ns, last_complete_ns_));
     last_complete_ns_ = now;
     if (f.job.void_stage == shm::none && reach_.add(f.by_copy, span)) log::info("{}", reach_.said());
-    if (meter_.due(now)) runtime_->entry().work_ns.store(meter_.read(now), std::memory_order_relaxed);
+    if (!meter_.due(now)) return;
+    const shm::block_open open;
+    runtime_->entry().work_ns.store(meter_.read(now), std::memory_order_relaxed);
 }
 
 // Of a frame, in all contexts that take turns; else in this process. 0: not known for all of them.
@@ -68,7 +70,10 @@ void stage_runner::look_at_depth() {
     telemetry::depth_view d = depth_.now();
     d.graphs = !frames_.empty() && frames_.front()->alike != nullptr;
     d.reach = reach_.state();
-    runtime_->entry().depth.store(d.pack(), std::memory_order_relaxed);
+    {
+        const shm::block_open open;
+        runtime_->entry().depth.store(d.pack(), std::memory_order_relaxed);
+    }
     if (!another) return;
     if (worker_.output()) worker_.reach(d.window);
     if (d.lanes != lanes)

@@ -32,10 +32,12 @@ void stage_runner::enqueue_checked(frame_in_work& f) {
     f.ended = false;
     const bool is_void = f.job.void_stage != shm::none;
     f.by_copy = !is_void && reach_.next() == reach_choice::way::copy;
-    inject_fault_if_asked(*runtime_, f.job);
-    device::same_work* const alike = is_void ? nullptr : f.alike.get();
+    // Harm comes behind what guards against it (canaries), and a graph has no place for it.
+    const bool harm = is_fault_asked(*runtime_);
+    device::same_work* const alike = is_void || harm ? nullptr : f.alike.get();
     if (alike != nullptr) alike->begin();
     look_at_status(f, device::status_state::writing);
+    if (harm) inject_fault(*runtime_, f.job);
     f.set_void_text(
         is_void ? fmt::format("given up by stage {} after its last attempt (note {:#x})",
                               runtime_->control().stage[std::min(f.job.void_stage, shm::max_stages - 1)].name,
@@ -52,6 +54,7 @@ void stage_runner::enqueue_checked(frame_in_work& f) {
         }
         copy_output(f);
     } else {
+        const shm::block_open open;
         worker_.stage().counters.voids.fetch_add(1, std::memory_order_relaxed);
     }
     look_at_status(f, device::status_state::ready);

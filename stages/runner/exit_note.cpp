@@ -13,6 +13,7 @@
 #include "core/log.hpp"
 #include "core/memory_limit.hpp"
 #include "ring/participants.hpp"
+#include "shm/block_guard.hpp"
 #include "stages/runner/guarded_memory.hpp"
 
 namespace carousel::stages {
@@ -22,14 +23,17 @@ std::atomic<bool> exit_expected{false};
 
 void note(u64 text) noexcept {
     shm::incarnation* e = own_entry.load(std::memory_order_acquire);
+    const shm::block_open open;
     if (e != nullptr) e->exit_note.store(text, std::memory_order_release);
 }
 
 // A fault or an abort() of one's own, or a `kill -ABRT` from another process: only the former counts against
 // a frame.
 void on_fatal_signal(int signal, siginfo_t* from, void*) {
+    shm::open_block_for_good();  // the kernel has closed it to this handler, whatever the thread was doing
     const bool sent = from != nullptr && from->si_code <= 0 && from->si_pid != ::getpid();
-    if (signal == SIGSEGV && from != nullptr && from->si_code == SEGV_ACCERR) {
+    if (signal == SIGSEGV && from != nullptr &&
+        (from->si_code == SEGV_ACCERR || from->si_code == SEGV_PKUERR)) {
         const ring::stray to = find_stray(from->si_addr);
         if (to.what != ring::stray_target::nothing) note_stray(to.pack());
     }
@@ -61,6 +65,7 @@ void install_exit_note(shm::incarnation& entry) noexcept {
 void note_stray(u64 packed) noexcept {
     shm::incarnation* e = own_entry.load(std::memory_order_acquire);
     u64 none = 0;
+    const shm::block_open open;
     if (e != nullptr) e->stray.compare_exchange_strong(none, packed, std::memory_order_release);
 }
 

@@ -6,6 +6,8 @@
 #include <thread>
 
 #include "core/log.hpp"
+#include "ring/own_pages.hpp"
+#include "shm/block_parts.hpp"
 #include "shm/injected_fault.hpp"
 #include "stages/runner/exit_note.hpp"
 
@@ -39,12 +41,48 @@ void overrun(runtime& r, const ring::job& at_work) {
     r.queue().write_status(to, {~u64{0}, ~0U, ~0U});
 }
 
-// Out of line: the frame's path is the load alone.
-[[gnu::noinline]] void do_harm(runtime& r, const ring::job& at_work, shm::word& at, u64 asked) {
+/// Eight bytes somewhere into the control block, by the stage's own code: where the guard faults them. Half
+/// of them go into pages of its own, where those are closed, too. With no guard they go anywhere.
+void scribble_block(runtime& r, const ring::job& at_work) {
+    const bool closed = shm::is_closed(0);
+    const ring::page_list own = ring::pages_of(r.control(), r.who(), r.attached().depth.token);
+    u64 seed = at_work.sequence + r.who().epoch;
+    const auto random = [&seed] {
+        seed += 0x9E37'79B9'7F4A'7C15ULL;
+        const u64 mixed = (seed ^ seed >> 31U) * 0xBF58'476D'1CE4'E5B9ULL;
+        return mixed ^ mixed >> 29U;
+    };
+    // Pages of its own are closed by keys alone.
+    const bool own_too = !closed || shm::is_closed(own.pages()[0].from);
+    u64 place = 0;
+    do {
+        place = random() % (shm::word_bytes / 8) * 8;
+        if (!own_too || at_work.sequence % 2 == 0) continue;
+        const shm::page_range& page = own.pages()[random() % own.pages().size()];
+        place = page.from + random() % (page.bytes / 8) * 8;
+    } while (closed && !shm::is_closed(place));
+    const shm::block_place to = shm::place_in_block(place);
+    log::warning("a write into the control block, part {} of index {}, offset {}", static_cast<u32>(to.part),
+                 to.index, to.offset);
+    auto* const word = reinterpret_cast<shm::word*>(&r.control()) + place / 8;
+    // Emulated keys are open to all threads while one is in a scope: writes that change nothing wait for a
+    // moment in which they fault. By a key the first one does.
+    for (u32 k = 0; closed && k < 100; ++k) {
+        u64 is = word->load();
+        word->compare_exchange_strong(is, is);
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    word->store(~u64{0});
+}
+
+void do_harm(runtime& r, const ring::job& at_work, shm::word& at, u64 asked) {
     const shm::injected_fault kind = shm::fault_for(asked, r.who().epoch);
     // meant for a successor: this process is revoked and doesn't know it yet
     if (asked >> 8U > r.who().epoch) return;
-    const bool taken = at.compare_exchange_strong(asked, 0, std::memory_order_acq_rel);
+    const bool taken = [&] {
+        const shm::block_open open;
+        return at.compare_exchange_strong(asked, 0, std::memory_order_acq_rel);
+    }();
     // nothing: meant for a predecessor that died before it looked
     if (!taken || kind == shm::injected_fault::nothing) return;
     log::warning("`carousel inject`: {}", shm::name_of(kind));
@@ -60,6 +98,9 @@ void overrun(runtime& r, const ring::job& at_work) {
         case shm::injected_fault::overrun_output:
             overrun(r, at_work);
             return;
+        case shm::injected_fault::scribble_control:
+            scribble_block(r, at_work);
+            return;
         case shm::injected_fault::exit:
             die(3);
         case shm::injected_fault::abort:
@@ -71,11 +112,13 @@ void overrun(runtime& r, const ring::job& at_work) {
 
 }  // namespace
 
-void inject_fault_if_asked(runtime& r, const ring::job& at_work) {
+bool is_fault_asked(const runtime& r) noexcept {
+    return r.control().seat[r.who().seat].fault.load(std::memory_order_relaxed) != 0;
+}
+
+void inject_fault(runtime& r, const ring::job& at_work) {
     shm::word& at = r.control().seat[r.who().seat].fault;
-    const u64 asked = at.load(std::memory_order_relaxed);
-    if (asked != 0) [[unlikely]]
-        do_harm(r, at_work, at, asked);
+    if (const u64 asked = at.load(std::memory_order_relaxed); asked != 0) do_harm(r, at_work, at, asked);
 }
 
 }  // namespace carousel::stages

@@ -7,9 +7,12 @@
 
 namespace carousel::stages {
 
-/// The main thread, inside process()'s clock, with `at_work` leased. One load of a word that nobody writes,
-/// when nothing is asked for. A GPU fault, a scribble and an overrun are enqueued on the runtime's queue and
-/// show when the frame's event is waited for (a write of the CPU at once); the others don't return.
-void inject_fault_if_asked(runtime& r, const ring::job& at_work);
+/// One load of a word that nobody writes, when nothing is asked for.
+[[nodiscard]] bool is_fault_asked(const runtime& r) noexcept;
+
+/// The main thread, inside process()'s clock, with `at_work` leased. A GPU fault, a scribble and an overrun
+/// are enqueued on the runtime's queue and show when the frame's event is waited for (a write of the CPU at
+/// once); the others don't return.
+void inject_fault(runtime& r, const ring::job& at_work);
 
 }  // namespace carousel::stages

@@ -7,6 +7,7 @@
 #include <mutex>
 
 #include "core/clock.hpp"
+#include "shm/block_guard.hpp"
 #include "shm/control_block.hpp"
 
 namespace carousel::stages {
@@ -50,6 +51,7 @@ private:
     }
     // Numbers grow with time, so the first has begun first.
     void tell() noexcept {
+        const shm::block_open open;
         since_ns_->store(under_way_.empty() ? 0 : under_way_.begin()->second, std::memory_order_release);
     }
 

@@ -75,6 +75,7 @@ public:
     [[nodiscard]] std::string_view void_reason() const noexcept override { return void_text_; }
 
     [[nodiscard]] bool is_ours() const noexcept override {
+        (void)ring::await_mended(runtime_->control().job[job.index]);
         const u64 raw = ring::load(runtime_->control().job[job.index]);
         const ring::job_word submitted{job.version, runtime_->epoch(), ring::job_state::submitted};
         // a consumer may have helped

@@ -48,6 +48,7 @@ void gpu_turn::set(u32 frames, u64 work_ns) {
 bool gpu_turn::take(u64 now) {
     const ring::turn::taking got = turn_->take(now, limit_us_);
     if (got == ring::turn::taking::no) return false;
+    const shm::block_open open;
     counters_->turns.fetch_add(1, std::memory_order_relaxed);
     if (got == ring::turn::taking::from_late) counters_->late_turns.fetch_add(1, std::memory_order_relaxed);
     held_ = true;

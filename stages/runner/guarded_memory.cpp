@@ -4,6 +4,9 @@
 #include <atomic>
 #include <cstdint>
 
+#include "shm/block_guard.hpp"
+#include "shm/block_parts.hpp"
+
 namespace carousel::stages {
 namespace {
 
@@ -24,6 +27,14 @@ ring::stray in_headers(std::uintptr_t at) noexcept {
     const u64 offset = (at - from) % sizeof(shm::frame_segment);
     return {ring::stray_target::header, static_cast<u32>((at - from) / sizeof(shm::frame_segment)),
             static_cast<u32>(offset / sizeof(shm::frame_header)), offset % sizeof(shm::frame_header)};
+}
+
+/// The words, of a process that has closed them.
+ring::stray in_block(std::uintptr_t at) noexcept {
+    const auto from = reinterpret_cast<std::uintptr_t>(shm::guarded_block());
+    if (from == 0 || at < from || at - from >= shm::word_bytes) return {};
+    const shm::block_place place = shm::place_in_block(at - from);
+    return {ring::stray_target::block, static_cast<u32>(place.part), place.index, place.offset};
 }
 
 // What lies in front of a slot in its piece, and the gap before that, are behind the slot before it.
@@ -65,7 +76,8 @@ ring::stray find_stray(const void* address) noexcept {
         const range& r = ranges[k];
         if (at >= r.from && at - r.from < r.bytes) return place_in(r, at - r.from);
     }
-    return in_headers(at);
+    const ring::stray header = in_headers(at);
+    return header.what != ring::stray_target::nothing ? header : in_block(at);
 }
 
 }  // namespace carousel::stages

@@ -17,7 +17,8 @@ namespace carousel::stages {
 void guard(const device::mapping& memory, ring::stray_target what, u32 index, u64 slot_bytes,
            u32 slots) noexcept;
 
-/// The frame segments of a run: those that this process may write to never fault.
+/// The frame segments of a run. Those of its own output fault only where a key closes them; the words of the
+/// block are known by shm::guarded_block().
 void guard_headers(const shm::control_block& c) noexcept;
 
 /// What lies at `address`; stray_target::nothing: nothing that is guarded.

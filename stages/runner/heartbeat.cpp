@@ -27,9 +27,12 @@ heartbeat::~heartbeat() {
 
 void heartbeat::beat() {
     while (!stop_.load(std::memory_order_acquire)) {
-        runtime_->entry().heartbeat_ns.store(now_ns(), std::memory_order_release);
-        runtime_->entry().cpu_ns.store(process_cpu_ns(), std::memory_order_relaxed);
-        telemetry::count_busy(runtime_->entry(), runtime_->stage_block().counters, now_ns(), false);
+        {
+            const shm::block_open open;
+            runtime_->entry().heartbeat_ns.store(now_ns(), std::memory_order_release);
+            runtime_->entry().cpu_ns.store(process_cpu_ns(), std::memory_order_relaxed);
+            telemetry::count_busy(runtime_->entry(), runtime_->stage_block().counters, now_ns(), false);
+        }
         runtime_->supervisor().watch(beat_ms);
         leave_after_grace();
     }

@@ -44,7 +44,7 @@ void read_frame(runtime& r, stage& s, frame_in_work& f, u32 producer_epoch, u32*
     const device::status_word expected{f.job.sequence, producer_epoch,
                                        static_cast<u32>(device::status_state::ready)};
     q.check_status(status, expected, torn);
-    inject_fault_if_asked(r, f.job);
+    if (is_fault_asked(r)) inject_fault(r, f.job);
     s.process(f);
     q.check_status(status, expected, torn);
     f.event = &r.event_of(shm::none, f.lane());
@@ -78,6 +78,7 @@ void run_latest(runtime& r, stage& s) {
             if (end != ring::end_unknown && end != ring::end_stopping && reader.link().tail() >= end) return;
             const u64 began = now_ns();
             shm::wait(block.doorbell, seen, shm::max_sleep_ns);
+            const shm::block_open open;
             block.counters.wait_input_ns.fetch_add(now_ns() - began, std::memory_order_relaxed);
             continue;
         }
@@ -99,10 +100,14 @@ void run_latest(runtime& r, stage& s) {
             torn_before = torn_now;
             continue;
         }
-        block.counters.torn.fetch_add(torn_now - torn_before, std::memory_order_relaxed);
+        {
+            const shm::block_open open;
+            block.counters.torn.fetch_add(torn_now - torn_before, std::memory_order_relaxed);
+        }
         torn_before = torn_now;
         disk.write_patiently(f.job.sequence, [&] { s.finish(f); });
         const u64 now = now_ns();
+        const shm::block_open open;
         telemetry::count_busy(r.entry(), block.counters, now, true);
         block.counters.frames.fetch_add(1, std::memory_order_relaxed);
         r.entry().commits.fetch_add(1, std::memory_order_relaxed);

@@ -7,6 +7,7 @@
 #include <mutex>
 
 #include "core/clock.hpp"
+#include "shm/block_guard.hpp"
 #include "shm/control_block.hpp"
 #include "stages/runner/finish_clock.hpp"
 
@@ -39,6 +40,7 @@ private:
                          : waiting_[1] > 0 ? shm::hold_reason::link
                                            : shm::hold_reason::nothing;
         if (why == why_) return;
+        const shm::block_open open;
         const bool begins = why_ == shm::hold_reason::nothing;
         why_ = why;
         if (why == shm::hold_reason::nothing) {

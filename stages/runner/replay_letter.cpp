@@ -17,7 +17,7 @@
 namespace carousel::stages {
 namespace {
 
-constexpr u64 piece_bytes = u64{8} << 20U;
+constexpr u64 read_at_once = u64{8} << 20U;
 
 struct free_memory {
     void operator()(std::byte* at) const noexcept { std::free(at); }
@@ -83,9 +83,9 @@ public:
     void load(const std::string& path, std::byte* to, u64 bytes) {
         const shm::unique_fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
         if (!fd) throw config_error(fmt::format("opening {}: {}", path, errno_text(errno)));
-        const auto piece = context_->allocate_host(std::min(piece_bytes, std::max<u64>(1, bytes)));
+        const auto piece = context_->allocate_host(std::min(read_at_once, std::max<u64>(1, bytes)));
         for (u64 at = 0; at < bytes;) {
-            const ssize_t n = ::pread(fd.get(), piece->host_data(), std::min(piece_bytes, bytes - at),
+            const ssize_t n = ::pread(fd.get(), piece->host_data(), std::min(read_at_once, bytes - at),
                                       static_cast<off_t>(at));
             if (n <= 0)
                 throw config_error(

@@ -3,6 +3,7 @@
 // judges it (pipelines/supervisor/processes/clocks.hpp).
 
 #include "core/clock.hpp"
+#include "shm/block_guard.hpp"
 #include "shm/control_block.hpp"
 
 namespace carousel::stages {
@@ -12,9 +13,13 @@ namespace carousel::stages {
 class running_clock {
 public:
     explicit running_clock(shm::word& since_ns) noexcept : since_ns_(&since_ns) {
+        const shm::block_open open;
         since_ns.store(now_ns(), std::memory_order_release);
     }
-    ~running_clock() { since_ns_->store(0, std::memory_order_release); }
+    ~running_clock() {
+        const shm::block_open open;
+        since_ns_->store(0, std::memory_order_release);
+    }
     running_clock(const running_clock&) = delete;
     running_clock& operator=(const running_clock&) = delete;
 

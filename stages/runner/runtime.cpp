@@ -13,6 +13,7 @@
 #include "core/log.hpp"
 #include "device/canary.hpp"
 #include "device/cpu/threads.hpp"
+#include "ring/own_pages.hpp"
 #include "shm/doorbell.hpp"
 #include "stages/runner/exit_note.hpp"
 #include "stages/runner/guarded_memory.hpp"
@@ -46,6 +47,7 @@ runtime::runtime(attachment a, stage& s, const runtime_sources& from)
 }
 
 void runtime::set_up(stage& s, const runtime_sources& from) {
+    close_block();
     const settings own = settings::from_json(attachment_.settings_json);
     const description d =
         s.configure({attachment_.stage, attachment_.width, attachment_.height, &own, attachment_.inputs,
@@ -64,7 +66,10 @@ void runtime::set_up(stage& s, const runtime_sources& from) {
     // them is the slow one depends on what it draws, and it is to have all cores that the others leave idle.
     context_ = from.device(attachment_.device, 0);
     crash_here(crash_point::device_open);
-    entry().device = static_cast<u32>(context_->kind());
+    {
+        const shm::block_open open;
+        entry().device = static_cast<u32>(context_->kind());
+    }
     queue_ = context_->make_queue();
     map_links();
     crash_here(crash_point::links_mapped);
@@ -162,27 +167,40 @@ void runtime::map_links() {
     tell_guard();
 }
 
+// Before the stage's own code runs, and before any thread is made but those that its constructor has made:
+// the right to a key is a thread's own, and a new one has its maker's.
+void runtime::close_block() {
+    if (hooks_.block_guard == shm::block_guard::off) return;
+    const ring::page_list own = ring::pages_of(control(), who(), attachment_.depth.token);
+    guard_ = shm::guard_block(control(), own.pages(), hooks_.block_guard);
+}
+
 // The headers of the ring behind this stage are its own, also as a standby; all others it can only read.
 void runtime::map_headers(u32 own) {
-    if (own < shm::max_links) shm::open_frames(control(), own);
+    if (own < shm::max_links && guard_ == shm::block_guard::off) shm::open_frames(control(), own);
     guard_headers(control());
 }
 
-// The test hook that tears a frame writes to an input, and asks for that here, openly.
+// The test hooks that write to an input ask for that here, openly.
 device::access runtime::access_to_inputs(const description& d) const {
     const bool tears = hooks_.tear_at.has_value();
-    if (!d.writable_inputs && !tears) return device::access::read;
+    if (!d.writable_inputs && !tears && !hooks_.inputs_writable) return device::access::read;
     log::warning("its inputs are unguarded: {}, so a stray write of it can harm other stages",
-                 tears ? "CAROUSEL_TEST_TEAR writes to them" : "it asks for inputs that it can write to");
+                 tears                    ? "CAROUSEL_TEST_TEAR writes to them"
+                 : hooks_.inputs_writable ? "CAROUSEL_TEST_INPUTS_WRITABLE is set"
+                                          : "it asks for inputs that it can write to");
     return device::access::write;
 }
 
 void runtime::tell_guard() {
-    u32 guard_of = shm::input_guard::mapped;
+    u32 guard_of = shm::memory_guard::mapped;
+    if (guard_ != shm::block_guard::off) guard_of |= shm::memory_guard::block_pages;
+    if (guard_ == shm::block_guard::keys || guard_ == shm::block_guard::emulated)
+        guard_of |= shm::memory_guard::block_keys;
     for (const mapped_link& in : inputs_) {
         guard(*in.memory, ring::stray_target::input, in.index, in.slot_bytes + in.canary_bytes, in.slots);
         if (in.memory->read_only()) continue;
-        guard_of |= shm::input_guard::inputs_writable;
+        guard_of |= shm::memory_guard::inputs_writable;
         if (of_others_ == device::access::read)
             log::warning(
                 "its input {} is unguarded: its memory can't be mapped for reading alone, so a stray "
@@ -191,8 +209,9 @@ void runtime::tell_guard() {
     }
     if (output_.memory) {
         guard(*output_.memory, ring::stray_target::output, output_.index, output_.slot_bytes, output_.slots);
-        if (output_.memory->has_gaps()) guard_of |= shm::input_guard::output_gaps;
+        if (output_.memory->has_gaps()) guard_of |= shm::memory_guard::output_gaps;
     }
+    const shm::block_open open;
     entry().guard = guard_of;
 }
 
@@ -203,11 +222,13 @@ void runtime::make_events() {
         for (u32 k = 0; k < output_.slots; ++k) {
             events_.push_back(context_->make_event(&control().link[output_.index].event_tag[k]));
             const device::event::handle h = events_.back()->export_handle();
+            const shm::block_open open;
             std::memcpy(control().event_handle[who().entry][k], h.data(), h.size());
         }
     } else {
         for (u32 k = 0; k < in_flight(); ++k) events_.push_back(context_->make_event(nullptr));
     }
+    const shm::block_open open;
     entry().events_published.store(1, std::memory_order_release);
 }
 
@@ -299,7 +320,10 @@ void runtime::load_assets(stage& s) {
 // it by its entry, and without one its heartbeat ends it. A death here loses nothing, since an entry with
 // epoch 0 owns no word.
 void runtime::stand_by() {
-    entry().live_since_ns.store(now_ns(), std::memory_order_release);
+    {
+        const shm::block_open open;
+        entry().live_since_ns.store(now_ns(), std::memory_order_release);
+    }
     supervisor_.say_ready();
     crash_here(crash_point::standing_by);
     shm::doorbell_word& bell = control().seat[who().seat].bell;

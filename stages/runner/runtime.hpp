@@ -9,6 +9,7 @@
 #include <vector>
 
 #include <carousel/stage.hpp>
+#include "shm/block_guard.hpp"
 #include "shm/doorbell.hpp"
 #include "shm/segment.hpp"
 #include "stages/runner/attach.hpp"
@@ -107,6 +108,7 @@ private:
     void check_device(const description& d) const;
     void check_ends(const description& d) const;
     [[nodiscard]] device::access access_to_inputs(const description& d) const;
+    void close_block();
     void map_links();
     void map_headers(u32 own);
     void make_events();
@@ -128,6 +130,7 @@ private:
     std::vector<std::unique_ptr<device::event>> events_;
     u32 finish_threads_ = 1;
     bool same_work_ = false;
+    shm::block_guard guard_ = shm::block_guard::off;   ///< of the control block
     device::access of_others_ = device::access::read;  ///< how inputs and others' assets are to be mapped
     std::string parameter_type_;                       ///< as configure() has named it; "": none
     std::map<std::string, std::unique_ptr<device::mapping>, std::less<>> assets_;

@@ -140,6 +140,7 @@ bool stage_runner::due() {
     if (next <= now) return true;
     std::this_thread::sleep_for(std::chrono::nanoseconds(std::min(next - now, shm::max_sleep_ns)));
     const u64 woken = now_ns();
+    const shm::block_open open;
     // the clock is a source's input
     worker_.stage().counters.wait_input_ns.fetch_add(woken - now, std::memory_order_relaxed);
     return woken >= next;
@@ -150,6 +151,7 @@ void stage_runner::paced(u64 claimed_ns) {
     if (c.fps <= 0 || worker_.stage().source == shm::none) return;
     const u64 step = static_cast<u64>(1e9 / c.fps);
     const u64 planned = c.next_source_ns.load(std::memory_order_relaxed) + step;
+    const shm::block_open open;
     c.next_source_ns.store(std::max(planned, claimed_ns), std::memory_order_relaxed);
 }
 
@@ -157,6 +159,7 @@ void stage_runner::submit(frame_in_work& f) {
     const u64 claimed = f.job.claimed_ns;
     {
         const std::lock_guard lock(mutex_);
+        const shm::block_open open;
         idle_.pop_back();
         alone_ = f.job.alone;
         const u64 depth = frames_.size() - idle_.size();
@@ -166,6 +169,7 @@ void stage_runner::submit(frame_in_work& f) {
     if (f.job.inputs > 0) {
         const u64 ready =
             worker_.input(0).block().committed_ns[f.job.input[0].index].load(std::memory_order_relaxed);
+        const shm::block_open open;
         if (ready != 0 && ready <= claimed)
             telemetry::add_sample(worker_.stage().counters.handover, claimed - ready);
     }
@@ -225,7 +229,10 @@ void stage_runner::wait_for_change(u32 seen, wait_reason why, u64 at_most_ns) {
     }
     last_wait_changed_ = changed;
     const u64 now = now_ns();
-    counter_of(worker_.stage().counters, why).fetch_add(now - began, std::memory_order_relaxed);
+    {
+        const shm::block_open open;
+        counter_of(worker_.stage().counters, why).fetch_add(now - began, std::memory_order_relaxed);
+    }
     if (trace_.on(now)) trace_.waiting(why, began, now);
 }
 
@@ -322,6 +329,7 @@ void stage_runner::host_work(const char* what, const frame_in_work& f, F&& work)
 }
 
 void stage_runner::account(const frame_in_work& f, u64 committed_ns) {
+    const shm::block_open open;
     shm::stage_counters& n = worker_.stage().counters;
     n.frames.fetch_add(1, std::memory_order_relaxed);
     // A void frame is no delivery: a life that commits nothing else (a full disk, say) counts as one without

@@ -22,6 +22,7 @@ void frame_in_work::stamp(const frame_stamp& with) {
     if (!with.parameters.empty() && with.parameters.size() != bytes)
         throw config_error(fmt::format("frame {}: parameters of {} bytes, but the pipeline's have {}",
                                        job.sequence, with.parameters.size(), bytes));
+    const shm::block_open open;
     shm::frame_header& h = own_header();
     h.time_s = job.time_s = with.time_s;
     if (with.capture_ns != 0) {
@@ -39,6 +40,7 @@ void frame_in_work::stamp(const frame_stamp& with) {
 // elsewhere stands in its log.
 void frame_in_work::pass_void() {
     if (!in_process || job.inputs > 0 || runtime_->output() == nullptr) frame::pass_void();
+    const shm::block_open open;
     shm::frame_header& h = own_header();
     h.void_stage = job.void_stage = runtime_->control().seat[runtime_->who().seat].stage;
     h.void_reason = job.void_reason = static_cast<u32>(exit_code::stage_failed);

@@ -1,6 +1,7 @@
 #include "stages/runner/test_hooks.hpp"
 
 #include <cstdlib>
+#include <string_view>
 
 namespace carousel::stages {
 namespace {
@@ -11,11 +12,21 @@ std::optional<u64> number(const char* name) {
     return std::strtoull(text, nullptr, 10);
 }
 
+shm::block_guard guard_asked_for() {
+    const char* text = std::getenv("CAROUSEL_TEST_BLOCK_GUARD");
+    const std::string_view asked = text == nullptr ? "" : text;
+    if (asked == "off") return shm::block_guard::off;
+    if (asked == "pages") return shm::block_guard::pages;
+    if (asked == "emulated") return shm::block_guard::emulated;
+    return shm::block_guard::keys;
+}
+
 }  // namespace
 
 test_hooks test_hooks::of_environment() {
     return {number("CAROUSEL_TEST_TEAR"), number("CAROUSEL_TEST_HOLD_LEASE"),
-            std::getenv("CAROUSEL_TEST_FAR_RINGS") != nullptr};
+            std::getenv("CAROUSEL_TEST_FAR_RINGS") != nullptr, guard_asked_for(),
+            std::getenv("CAROUSEL_TEST_INPUTS_WRITABLE") != nullptr};
 }
 
 }  // namespace carousel::stages

@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "core/types.hpp"
+#include "shm/block_guard.hpp"
 
 namespace carousel::stages {
 
@@ -16,6 +17,11 @@ struct test_hooks {
     std::optional<u64> hold_lease_at;
     /// CAROUSEL_TEST_FAR_RINGS: rings count as those of another GPU, on a machine with one device
     bool far_rings = false;
+    /// CAROUSEL_TEST_BLOCK_GUARD=off | pages | emulated, in place of keys. Threads of one process that play
+    /// several stages have none.
+    shm::block_guard block_guard = shm::block_guard::off;
+    /// CAROUSEL_TEST_INPUTS_WRITABLE: inputs are mapped for writing, as if the stage had asked for it
+    bool inputs_writable = false;
 
     [[nodiscard]] static test_hooks of_environment();
 };

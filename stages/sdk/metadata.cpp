@@ -6,6 +6,7 @@
 #include <stdexcept>
 
 #include "core/errors.hpp"
+#include "shm/block_guard.hpp"
 
 namespace carousel {
 
@@ -42,7 +43,10 @@ void frame_metadata::put(std::string_view key, const ring::metadata_value& value
 
 void frame_metadata::assign(std::span<const std::byte> bytes) {
     ring::metadata_reader all(bytes);
-    if (used_ != nullptr) *used_ = 0;
+    if (used_ != nullptr) {
+        const shm::block_open open;
+        *used_ = 0;
+    }
     for (ring::metadata_entry e; all.next(e);) put(e.key, e.value);
 }
 

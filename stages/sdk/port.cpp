@@ -17,8 +17,6 @@ namespace {
 
 constexpr u64 ask_again_ns = 100 * ns_per_ms, longest_nap_ns = 20 * ns_per_ms;
 
-u64 nanoseconds(f64 seconds) { return static_cast<u64>(std::max(0.0, seconds) * static_cast<f64>(ns_per_s)); }
-
 }  // namespace
 
 struct latest_port::state {
@@ -139,7 +137,7 @@ latest_port::~latest_port() = default;
 
 latest_frame* latest_port::next(f64 timeout_s) {
     state& s = *state_;
-    const u64 until = now_ns() + nanoseconds(timeout_s);
+    const u64 until = now_ns() + nanoseconds_of(timeout_s);
     if (s.queue) s.settle();
     for (;;) {
         s.follow();
@@ -186,7 +184,7 @@ latest_port open_run::latest(const std::string& stage, const latest_options& opt
         throw config_error(fmt::format("no stage \"{}\" with an output in {}{}; these have one: {}", stage,
                                        name(), did_you_mean_clause(stage, there), fmt::join(there, ", ")));
     auto s = std::make_unique<latest_port::state>(to_, stage, options);
-    for (const u64 until = now_ns() + nanoseconds(to_->options().wait_s);; ::usleep(20'000)) try {
+    for (const u64 until = now_ns() + nanoseconds_of(to_->options().wait_s);; ::usleep(20'000)) try {
             to_->look();
             s->attach();
             return latest_port(std::move(s));

@@ -3,18 +3,15 @@
 #include <utility>
 
 #include <carousel/port.hpp>
+#include "core/clock.hpp"
 #include "stages/sdk/port_seat.hpp"
 
 namespace carousel {
-namespace {
-
-u64 nanoseconds(f64 seconds) { return seconds > 0 ? static_cast<u64>(seconds * 1e9) : 0; }
-
-}  // namespace
 
 u64 port_frame::sequence() const { return seat_->life().job().sequence; }
 f64 port_frame::time_s() const { return seat_->life().job().time_s; }
 u64 port_frame::born_ns() const { return seat_->life().job().born_ns; }
+u64 port_frame::capture_ns() const { return seat_->life().job().capture_ns; }
 device::device_kind port_frame::where() const { return seat_->life().where(); }
 device::queue& port_frame::queue() const { return seat_->life().queue(); }
 void* port_frame::stream() const {
@@ -22,9 +19,10 @@ void* port_frame::stream() const {
 }
 
 input_payload reader_frame::input(std::size_t index) const {
-    const std::byte* const slot = seat_->life().input_slot(index);
-    return {slot, &seat_->inputs()[index]};
+    const port_session& life = seat_->life();
+    return {life.input_slot(index), &seat_->inputs()[index], life.input_used(index)};
 }
+frame_metadata reader_frame::metadata() const { return frame_metadata(seat_->life().read_metadata()); }
 void reader_frame::set_hash(u64 hash, std::string_view name) {
     (void)seat_->life();
     hash_name_ = name;
@@ -35,7 +33,15 @@ void reader_frame::commit() { seat_->commit(); }
 writer_frame::~writer_frame() {
     if (seat_ != nullptr && !done_) seat_->drop();
 }
-output_payload writer_frame::output() const { return {seat_->life().output_slot(), &seat_->output()}; }
+output_payload writer_frame::output() const {
+    port_session& life = seat_->life();
+    return {life.output_slot(), &seat_->output(), &life.header().used};
+}
+frame_metadata writer_frame::metadata() const {
+    shm::frame_header& h = seat_->life().header();
+    return {h.metadata, h.metadata_bytes};
+}
+void writer_frame::set_capture_ns(u64 ns) { seat_->life().set_capture_ns(ns); }
 void writer_frame::commit() {
     done_ = true;
     seat_->commit();
@@ -48,8 +54,10 @@ reader_port::~reader_port() = default;
 bool reader_port::ended() const noexcept { return seat_->ended(); }
 const std::string& reader_port::stage() const noexcept { return seat_->stage(); }
 const ring::frame_format& reader_port::format(std::size_t input) const { return seat_->inputs().at(input); }
+const std::vector<std::string>& reader_port::inputs() const noexcept { return seat_->input_names(); }
+void reader_port::refuse_to_wait() const { seat_->refuse_to_wait(); }
 reader_frame* reader_port::next(f64 timeout_s) {
-    return seat_->next(nanoseconds(timeout_s)) ? &frame_ : nullptr;
+    return seat_->next(nanoseconds_of(timeout_s)) ? &frame_ : nullptr;
 }
 reader_frame* reader_port::next_or_throw() {
     if (seat_->next(seat_->patience_ns())) return &frame_;
@@ -64,8 +72,10 @@ writer_port::~writer_port() = default;
 bool writer_port::ended() const noexcept { return seat_->ended(); }
 const std::string& writer_port::stage() const noexcept { return seat_->stage(); }
 const ring::frame_format& writer_port::format() const { return seat_->output(); }
+void writer_port::refuse_to_wait() const { seat_->refuse_to_wait(); }
+void writer_port::end() { seat_->end(); }
 writer_frame writer_port::next(f64 timeout_s) {
-    return writer_frame(seat_->next(nanoseconds(timeout_s)) ? seat_.get() : nullptr);
+    return writer_frame(seat_->next(nanoseconds_of(timeout_s)) ? seat_.get() : nullptr);
 }
 writer_frame writer_port::next() {
     if (seat_->next(seat_->patience_ns())) return writer_frame(seat_.get());

@@ -24,6 +24,11 @@
 // Ask for a frame when there is something to put into it: the clock of frame_timeout_ms runs from next() to
 // commit(). fps of the pipeline gives times, not the pace: the writer has its own.
 //
+// What a frame carries beside its planes a reader reads and a writer sets, as in a stage: metadata, the time
+// of its capture, what of its planes is in use.
+//
+// The end. A writer may end its stream, where the file says so of its port (ends = true): writer_port::end().
+//
 // Planes lie in the ring itself, nothing is copied. A reader's are mapped for reading. They are gone when the
 // port is, and when its next frame is asked for: pointers into them end there, too. A frame belongs to its
 // port, a port to one thread at a time. A forked child must not touch it.
@@ -40,10 +45,12 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "core/errors.hpp"
 #include "core/types.hpp"
 #include "device/backend.hpp"
+#include "stages/sdk/metadata.hpp"
 #include "stages/sdk/payload.hpp"
 
 namespace carousel {
@@ -70,6 +77,8 @@ public:
     [[nodiscard]] f64 time_s() const;  ///< sequence / fps
     /// CLOCK_MONOTONIC, when its source began it.
     [[nodiscard]] u64 born_ns() const;
+    /// When what it shows happened, as its source has said; 0: it has not.
+    [[nodiscard]] u64 capture_ns() const;
     [[nodiscard]] device::device_kind where() const;
     /// Work on a GPU belongs here: commit() stands behind it.
     [[nodiscard]] device::queue& queue() const;
@@ -88,6 +97,8 @@ public:
         return input().plane<T>(name);
     }
     [[nodiscard]] input_payload input(std::size_t index = 0) const;
+    /// What the stages have set on it, for reading; of several inputs as at any join (ring/metadata.hpp).
+    [[nodiscard]] frame_metadata metadata() const;
     /// For the ledger: a hash of what the frame brought, as frame::set_hash() of a stage. Before commit().
     void set_hash(u64 hash, std::string_view name = "own");
     /// It is read. Throws port_revoked, output_error.
@@ -111,7 +122,12 @@ public:
     [[nodiscard]] plane_view<T> plane(std::string_view name) const {
         return output().plane<T>(name);
     }
+    /// Its set_used() says what of a plane is in use.
     [[nodiscard]] output_payload output() const;
+    /// For the stages behind: final with commit().
+    [[nodiscard]] frame_metadata metadata() const;
+    /// CLOCK_MONOTONIC of this machine; 0: not known.
+    void set_capture_ns(u64 ns);
     /// It is written: the stages behind it get it. Throws port_revoked.
     void commit();
 
@@ -134,7 +150,11 @@ public:
     [[nodiscard]] bool ended()
         const noexcept;  ///< every frame of the run is through here, or the run is gone
     [[nodiscard]] const std::string& stage() const noexcept;
+    /// Throws nothing_new, which says who is waited for, as the loop does.
+    [[noreturn]] void refuse_to_wait() const;
     [[nodiscard]] const ring::frame_format& format(std::size_t input = 0) const;
+    /// Whose outputs it reads.
+    [[nodiscard]] const std::vector<std::string>& inputs() const noexcept;
 
     /// The loop's: its end is the run's.
     class iterator {
@@ -174,8 +194,15 @@ public:
     [[nodiscard]] writer_frame next();
     /// The same with a time of one's own; false, too, when none was free in so many seconds.
     [[nodiscard]] writer_frame next(f64 timeout_s);
+    /// The stream ends before the frame that would be next, or before the one in hand, which is dropped: the
+    /// run ends when all frames before it are delivered. Returns when the run has taken it up; whoever dies
+    /// before that has said nothing, and the next program goes on. Throws config_error: the file doesn't say
+    /// `ends = true` of this port; nothing_new: no supervisor has heard it for patience_s.
+    void end();
     [[nodiscard]] bool ended() const noexcept;
     [[nodiscard]] const std::string& stage() const noexcept;
+    /// Throws nothing_new, which says who is waited for.
+    [[noreturn]] void refuse_to_wait() const;
     [[nodiscard]] const ring::frame_format& format() const;
 
 private:

@@ -16,8 +16,6 @@ namespace {
 
 constexpr u32 try_again_us = 10'000;
 
-u64 nanoseconds(f64 seconds) { return static_cast<u64>(std::max(0.0, seconds) * static_cast<f64>(ns_per_s)); }
-
 }  // namespace
 
 port_seat::port_seat(std::shared_ptr<port_attachment> run, std::string stage, bool writes,
@@ -28,7 +26,7 @@ port_seat::port_seat(std::shared_ptr<port_attachment> run, std::string stage, bo
       run_id_(to_->run().run_id),
       writes_(writes),
       options_(std::move(options)) {
-    const u64 until = now_ns() + nanoseconds(to_->options().wait_s);
+    const u64 until = now_ns() + nanoseconds_of(to_->options().wait_s);
     for (;; ::usleep(try_again_us)) {
         const bool last = now_ns() >= until;
         try {
@@ -40,6 +38,7 @@ port_seat::port_seat(std::shared_ptr<port_attachment> run, std::string stage, bo
         }
     }
     inputs_ = life_->inputs();
+    input_names_ = life_->input_names();
     output_ = life_->output();
     check_planes();
 }
@@ -69,7 +68,7 @@ bool port_seat::run_is_over(u64 now) {
     const std::optional<run::record> r = run::read_record(folder_);
     if (!r || r->run_id != run_id_) return true;
     if (alone_since_ns_ == 0) alone_since_ns_ = now;
-    return now > alone_since_ns_ + nanoseconds(to_->options().wait_s);
+    return now > alone_since_ns_ + nanoseconds_of(to_->options().wait_s);
 }
 
 bool port_seat::come_back(u64 until_ns) {
@@ -95,7 +94,7 @@ bool port_seat::next(u64 timeout_ns) {
                         "the run waits for its commit()",
                         life_->job().sequence, stage_));
     if (in_hand_) {
-        life_->touch();
+        life_->give_again();
         return true;
     }
     const u64 until = now_ns() + timeout_ns;
@@ -133,6 +132,29 @@ void port_seat::commit() {
                     sequence, stage_));
 }
 
+// A claim stands as long as its job is open. So a life that is not heard is given up, with what it has said:
+// it never writes the frame of which it has said that it is not there.
+void port_seat::end() {
+    const u64 until = now_ns() + patience_ns();
+    const auto left = [until] { return now_ns() < until ? until - now_ns() : 0; };
+    while (!ended_) {
+        if (!in_hand_ && !next(left())) {
+            if (!ended_) refuse_to_wait();
+            return;
+        }
+        const port_session::got heard = life_->end_stream(until);
+        const u64 sequence = life_->job().sequence;
+        in_hand_ = false;
+        life_.reset();
+        ended_ = heard == port_session::got::closed;
+        if (heard == port_session::got::nothing)
+            throw nothing_new(
+                fmt::format("port \"{}\" ends its stream before frame {}, and no supervisor has heard it in "
+                            "{:.3g} s: {}",
+                            stage_, sequence, options_.patience_s, to_->what_holds_it_up()));
+    }
+}
+
 void port_seat::drop() noexcept {
     if (in_hand_ && life_) life_->rest();
 }
@@ -143,7 +165,7 @@ port_session& port_seat::life() const {
         fmt::format("port \"{}\" has no frame in hand: a frame ends with its commit()", stage_));
 }
 
-u64 port_seat::patience_ns() const noexcept { return nanoseconds(options_.patience_s); }
+u64 port_seat::patience_ns() const noexcept { return nanoseconds_of(options_.patience_s); }
 
 void port_seat::refuse_to_wait() const {
     throw nothing_new(fmt::format("no {} for port \"{}\" in {:.3g} s: {}", writes_ ? "room" : "frame", stage_,

@@ -20,6 +20,8 @@ public:
     [[nodiscard]] bool next(u64 timeout_ns);
     /// Throws port_revoked and ends this life: next() begins another.
     void commit();
+    /// A writer's stream ends before the frame in hand, or before the next one; see writer_port::end().
+    void end();
     /// A writer's frame is dropped: its number is given once more.
     void drop() noexcept;
     /// Of the frame in hand. Throws config_error: there is none.
@@ -28,6 +30,7 @@ public:
     [[nodiscard]] bool ended() const noexcept { return ended_; }
     [[nodiscard]] const std::string& stage() const noexcept { return stage_; }
     [[nodiscard]] const std::vector<ring::frame_format>& inputs() const noexcept { return inputs_; }
+    [[nodiscard]] const std::vector<std::string>& input_names() const noexcept { return input_names_; }
     [[nodiscard]] const ring::frame_format& output() const noexcept { return output_; }
     [[nodiscard]] u64 patience_ns() const noexcept;
     [[noreturn]] void refuse_to_wait() const;
@@ -44,6 +47,7 @@ private:
     bool writes_;
     port_options options_;
     std::vector<ring::frame_format> inputs_;
+    std::vector<std::string> input_names_;
     ring::frame_format output_;
     std::unique_ptr<port_session> life_;
     bool in_hand_ = false, ended_ = false;

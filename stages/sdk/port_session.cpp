@@ -18,6 +18,7 @@
 #include "core/errors.hpp"
 #include "core/log.hpp"
 #include "ring/latest.hpp"
+#include "ring/own_pages.hpp"
 #include "run/directory.hpp"
 #include "run/memory_message.hpp"
 #include "run/stage_message.hpp"
@@ -75,6 +76,8 @@ void port_session::join(const std::string& folder, const std::string& stage, boo
     if (ring::claim(c, who_, {a.pid, 0}) != ring::claim_result::ok)
         throw port_taken(fmt::format("port {} has been given to another life meanwhile", stage));
     crash_here(crash_point::entry_claimed);
+    // Pages alone: the program's threads are there already, and a key's rights would be each one's own.
+    shm::guard_pages(c, ring::pages_of(c, who_, shm::none).pages());
     context_ = &device(a.device);
     entry().device = static_cast<u32>(context_->kind());
     queue_ = context_->make_queue();
@@ -84,16 +87,15 @@ void port_session::join(const std::string& folder, const std::string& stage, boo
     const shm::stage_block& s = c.stage[std::min(c.seat[who_.seat].stage, shm::max_stages - 1)];
     for (u32 i = 0; i < std::min(s.inputs, shm::max_inputs); ++i)
         inputs_.push_back(map_link(a, s.input_link[i], device::access::read, fds));
-    if (s.output_link != shm::none) {
-        output_ = map_link(a, s.output_link, device::access::write, fds);
-        shm::open_frames(c, s.output_link);
-    }
-    for (const run::attach_message::input& i : a.inputs)
+    if (s.output_link != shm::none) output_ = map_link(a, s.output_link, device::access::write, fds);
+    for (const run::attach_message::input& i : a.inputs) {
         input_formats_.push_back(ring::frame_format::from_json(i.format.dump()));
+        input_names_.push_back(i.stage);
+    }
     if (!a.format.is_null()) output_format_ = ring::frame_format::from_json(a.format.dump());
     if (input_formats_.size() != inputs_.size())
         throw shm_error("the supervisor's answer names other inputs than the control block");
-    entry().guard = shm::input_guard::mapped;
+    entry().guard = shm::memory_guard::mapped | shm::memory_guard::block_pages;
     worker_ = std::make_unique<ring::worker>(c, who_.seat, who_.entry, who_.epoch);
     if (!writes) ledger_ = std::make_unique<telemetry::ledger_writer>(telemetry::ledger_path(folder, stage));
     stop_.reset(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
@@ -318,6 +320,7 @@ void port_session::account() {
         entry().first_commit_ns.store(now, std::memory_order_relaxed);
     telemetry::add_sample(n.latency, now - job_.claimed_ns);
     telemetry::raise_to(n.latency_max_ns, now - job_.claimed_ns);
+    if (!output_.memory) telemetry::count_from_capture(n, job_.clock, job_.capture_ns, now);
     if (!output_.memory && job_.born_ns != 0 && job_.born_ns < now) {
         telemetry::add_sample(n.end_to_end, now - job_.born_ns);
         telemetry::raise_to(n.end_to_end_max_ns, now - job_.born_ns);
@@ -325,12 +328,6 @@ void port_session::account() {
     const u32 torn = *reinterpret_cast<volatile u32*>(torn_->host_data());
     if (torn != torn_seen_) n.torn.fetch_add(torn - torn_seen_, std::memory_order_relaxed);
     torn_seen_ = torn;
-}
-
-const std::byte* port_session::input_slot(std::size_t i) const {
-    if (i >= inputs_.size())
-        throw config_error(fmt::format("a port with {} inputs has no input {}", inputs_.size(), i));
-    return inputs_[i].slot(job_.input[i].index);
 }
 
 std::byte* port_session::output_slot() const { return output_.slot(job_.output.index); }

@@ -10,10 +10,12 @@
 // The order of leaving: nothing is enqueued any more, mappings are gone, the lock is given up, "left" is
 // said.
 
+#include <array>
 #include <atomic>
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <string>
 #include <thread>
 #include <vector>
@@ -52,8 +54,12 @@ public:
         lost,     ///< revoked, or the supervisor is gone: this life is over
     };
     [[nodiscard]] got begin(u64 until_ns);
-    /// The frame's clock begins anew: a writer's that is given once more.
-    void touch() noexcept;
+    /// A writer's frame is given once more: it carries nothing, and its clock begins anew.
+    void give_again() noexcept;
+    /// The stream ends before the frame in hand: claimed, and heard (closed); lost, as above; or not heard in
+    /// time (nothing). Then this life must end: its frame is not written. Throws config_error: this source
+    /// may not.
+    [[nodiscard]] got end_stream(u64 until_ns);
     /// No clock runs: a writer's that waits to be given once more.
     void rest() noexcept;
     /// False: revoked, the frame is another's. Throws output_error (may be called again), cuda_error.
@@ -64,7 +70,15 @@ public:
     [[nodiscard]] device::device_kind where() const noexcept { return context_->kind(); }
     [[nodiscard]] const std::vector<ring::frame_format>& inputs() const noexcept { return input_formats_; }
     [[nodiscard]] const ring::frame_format& output() const noexcept { return output_format_; }
+    [[nodiscard]] const std::vector<std::string>& input_names() const noexcept { return input_names_; }
     [[nodiscard]] const std::byte* input_slot(std::size_t i) const;
+    /// What of an input's planes is in use; null: all.
+    [[nodiscard]] const shm::used_extents* input_used(std::size_t i) const;
+    /// The inputs' entries: of one its own bytes, of several a copy, which the next frame writes over.
+    [[nodiscard]] std::span<const std::byte> read_metadata();
+    /// A writer's frame: its own until its commit.
+    [[nodiscard]] shm::frame_header& header() const;
+    void set_capture_ns(u64 ns);
     [[nodiscard]] std::byte* output_slot() const;
 
 private:
@@ -80,6 +94,7 @@ private:
     [[nodiscard]] ring_map map_link(const run::attach_message& a, u32 link, device::access wanted,
                                     const std::vector<shm::unique_fd>& fds);
     void keep();
+    void touch() noexcept;
     void look_at_status(device::status_state state);
     [[nodiscard]] bool finish(const telemetry::frame_hash& hash);
     void account();
@@ -99,6 +114,7 @@ private:
     std::vector<ring_map> inputs_;
     ring_map output_;
     std::vector<ring::frame_format> input_formats_;
+    std::vector<std::string> input_names_;
     ring::frame_format output_format_;
     shm::word event_word_{0};
     std::unique_ptr<device::event> event_;
@@ -106,6 +122,7 @@ private:
     u32 torn_seen_ = 0;
     std::unique_ptr<telemetry::ledger_writer> ledger_;  ///< a reader's
     ring::job job_;
+    std::array<std::byte, shm::max_metadata_bytes> joined_{};  ///< metadata of several inputs
     std::mutex begins_;
     std::atomic<bool> lost_{false};
     std::thread keeper_;

@@ -35,14 +35,26 @@ inline std::set<i32> overrun(run_fixture& run, u32 times, u64 seed, bool replace
     return guilty;
 }
 
+/// What lies behind the slots of the pipeline's rings.
+enum class guard_kind : u8 { gap, canary };
+
+inline std::string keys_of(guard_kind kind) {
+    std::string text;
+    if (kind == guard_kind::canary)
+        for (const char* ring : {"geometry", "vertex", "fragment"})
+            text += fmt::format("[link.{}]\nguard = \"canary\"\n", ring);
+    return text;
+}
+
 /// Nobody but the guilty has died, each by its own write, and its place is told.
-inline void check_overrun_blame(const json& report, const std::set<i32>& guilty) {
+inline void check_overrun_blame(const json& report, const std::set<i32>& guilty, guard_kind kind) {
     std::set<i32> dead;
     for (const json& r : report["recoveries"]) {
         if (!r.contains("how")) continue;  // it was through, and has left
         CAPTURE(r.dump());
         dead.insert(r["pid"].get<i32>());
-        CHECK(r["how"] == "signal 11 (SIGSEGV), injected");
+        CHECK(r["how"] ==
+              (kind == guard_kind::gap ? "signal 11 (SIGSEGV), injected" : "exit code 73, injected"));
         const std::string where = r.value("stray", "");
         CHECK_THAT(where, contains("an overrun of its slot in the ring " + r["seat"].get<std::string>() +
                                    ", frame ") &&
@@ -51,10 +63,11 @@ inline void check_overrun_blame(const json& report, const std::set<i32>& guilty)
     CHECK(dead == guilty);
 }
 
-inline void check_overruns(const std::string& name, u32 times, u64 frames, u32 fps) {
+inline void check_overruns(const std::string& name, u32 times, u64 frames, u32 fps,
+                           guard_kind kind = guard_kind::gap) {
     const std::string hash = undisturbed_hash(name, frames);
     run_fixture run;
-    run.start(run.pipeline(name, picture_pipeline(name, fmt::format("fps = {}\n", fps))),
+    run.start(run.pipeline(name, picture_pipeline(name, fmt::format("fps = {}\n", fps)) + keys_of(kind)),
               {"--frames", std::to_string(frames)});
     REQUIRE(run.wait_running());
     const std::set<i32> guilty = overrun(run, times, test_seed());
@@ -66,7 +79,7 @@ inline void check_overruns(const std::string& name, u32 times, u64 frames, u32 f
     CHECK(r["frames"] == frames);
     CHECK(r["image_hash"] == hash);
     CHECK(r["dead_letters"].empty());
-    check_overrun_blame(r, guilty);
+    check_overrun_blame(r, guilty, kind);
     CHECK(run.left_behind() == "");
 }
 

@@ -1,5 +1,6 @@
 // A foreign program for tests that takes part in a run: as its source, or as a sink.
-//   carousel-test-port-io write|read RUN PORT [PAUSE_US [HOLD_AT HOLD_MS [DEVICE]]]
+//   carousel-test-port-io write|read|end RUN PORT [PAUSE_US [HOLD_AT HOLD_MS]]
+// end: it writes, and ends its stream before the frame HOLD_AT.
 // Each element of the plane "value" (u64) is to be the frame's sequence below a mark of its writer's life: of
 // one life in one frame, or the frame is torn. HOLD_AT: the frame that is kept so long before its commit.
 // A line a hundred frames: "frame N"; "revoked N" where a commit was refused; at the end "ended, F frames",
@@ -49,9 +50,13 @@ struct task {
     }
 };
 
-int write(task& t) {
+int write(task& t, u64 end = ~u64{0}) {
     writer_port w = open(t.run).writer(t.port);
     while (auto f = w.next()) {
+        if (f.sequence() == end) {
+            w.end();
+            break;
+        }
         const plane_view<u64> value = f.plane<u64>("value");
         const u64 content = static_cast<u64>(::getpid()) << 40U | f.sequence();
         std::vector<u64> all(value.extent(0), content);
@@ -92,7 +97,7 @@ int main(int argc, char** argv) {
         t.hold_at = static_cast<u64>(std::atoll(argv[5])), t.hold_ms = static_cast<u32>(std::atoi(argv[6]));
     try {
         arm_crash_points(what);
-        const int code = what == "write" ? write(t) : read(t);
+        const int code = what == "write" ? write(t) : what == "end" ? write(t, t.hold_at) : read(t);
         if (code == 0) fmt::print("ended, {} frames\n", t.frames);
         return code;
     } catch (const error& e) {

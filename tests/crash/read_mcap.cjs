@@ -1,12 +1,26 @@
 // Reads a recording with @mcap/core, an MCAP library that isn't ours, by its index and its check sums; prints what it found as JSON.
-// Exit code 77: the library is not there (NODE_PATH says where).
-let core;
+// Where protobufjs is there, too, the last message of each topic is read by the description that the file has of it: "last".
+// Exit code 77: @mcap/core is not there (NODE_PATH says where).
+let core, protobuf = null;
 try {
   core = require("@mcap/core");
 } catch {
   process.exit(77);
 }
+try {
+  protobuf = require("protobufjs");
+  require("protobufjs/ext/descriptor");
+} catch {
+  protobuf = null;
+}
 const fs = require("node:fs/promises");
+
+function read(schema, data) {
+  const root = protobuf.Root.fromDescriptor(schema.data);
+  root.resolveAll();
+  const type = root.lookupType(schema.name);
+  return type.toObject(type.decode(data), { longs: String, bytes: (b) => b.length, arrays: true });
+}
 
 async function main() {
   const file = await fs.open(process.argv[2]);
@@ -21,13 +35,17 @@ async function main() {
   };
   const reader = await core.McapIndexedReader.Initialize({ readable });
   const found = { messages: 0, topics: {}, schemas: [...reader.schemasById.values()].map((s) => s.name).sort(),
-                  metadata: {}, chunks: reader.chunkIndexes.length };
+                  metadata: {}, chunks: reader.chunkIndexes.length, last: protobuf ? {} : null };
+  const last = {};
   for await (const m of reader.readMessages()) {
     const topic = reader.channelsById.get(m.channelId).topic;
     found.topics[topic] = (found.topics[topic] ?? 0) + 1;
     if (m.sequence !== found.topics[topic] - 1) throw new Error(`${topic}: message ${m.sequence} out of order`);
+    last[topic] = m;
     ++found.messages;
   }
+  for (const [topic, m] of protobuf ? Object.entries(last) : [])
+    found.last[topic] = read(reader.schemasById.get(reader.channelsById.get(m.channelId).schemaId), m.data);
   for await (const m of reader.readMetadata()) found.metadata[m.name] = Object.fromEntries(m.metadata);
   console.log(JSON.stringify(found));
 }

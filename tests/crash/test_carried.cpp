@@ -43,6 +43,13 @@ TEST_CASE("metadata, capture time and used extents come through kills, a recordi
         CHECK(r["frames"] == 300);
         CHECK(r["dead_letters"].empty());
         for (const json& stage : r["stages"]) {
+            if (stage["name"] == "numbers" || stage["name"] == "middle") {
+                const json& carried = stage.at("last_frame_carried");
+                CHECK(carried["frame"] == 299);
+                CHECK(carried["capture_clock"] == "live");
+                CHECK_FALSE(carried["metadata"].empty());
+                CHECK(carried["used"].contains("list"));
+            }
             if (stage["name"] != "sink") continue;
             CHECK(stage["from_capture_ms"]["p50"].get<f64>() >= 5);
             CHECK(stage["from_capture_ms"]["p50"].get<f64>() >= stage["end_to_end_ms"]["p50"].get<f64>());

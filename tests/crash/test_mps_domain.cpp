@@ -7,6 +7,7 @@
 #include <csignal>
 #include <cstdlib>
 
+#include "core/errors.hpp"
 #include "core/read_file.hpp"
 #include "tests/crash/run_fixture.hpp"
 #include "tests/support/catch.hpp"
@@ -227,8 +228,8 @@ TEST_CASE("a client that can't be ended alone takes its domain along, and no fra
 }
 
 TEST_CASE(
-    "faults of the device that nobody asked for end the MPS domain for the run, injected ones don't, whoever "
-    "sees them first") {
+    "faults of the device that nobody asked for put their stage on trial, where it dies alone, injected ones "
+    "don't, whoever sees them first") {
     const bool asked = GENERATE(false, true);
     CAPTURE(asked);
     run_fixture run;
@@ -248,10 +249,47 @@ TEST_CASE(
     CHECK(run.wait() == 0);
     const json r = run.report();
     INFO(run.log());
-    CHECK(r["mps"]["given_up"] == !asked);
-    CHECK(r["mps"]["domain_faults"] == (asked ? 4 : 3));
+    CHECK(r["mps"]["given_up"] == false);
+    CHECK(r["mps"]["domain_faults"] == (asked ? 4 : 2));
+    CHECK(r["mps"]["blamed"] == (asked ? json::array() : json{"middle"}));
     CHECK(r["dead_letters"].empty());
     check_undamaged(r);
+}
+
+TEST_CASE(
+    "of several suspects the one that faults alone is blamed, and no attempt is held against the others") {
+    run_fixture run;
+    // Frame 40 faults each time; all three stages have frames in work whenever it does.
+    run.start(run.pipeline("trial", shared("trial", "frame_timeout_ms = 10000\n",
+                                           "die_at = 40\ndie_how = \"gpu\"\nmax_attempts = 2\nwork_ms = 30\n"
+                                           "in_flight = 3\n")),
+              {"--frames", "60"}, with_fake(run));
+    CHECK(run.wait() == exit_code::given_up);
+    const json r = run.report();
+    INFO(run.log());
+    check_undamaged(r);
+    CHECK(r["frames"] == 60);
+    CHECK(r["mps"]["given_up"] == false);
+    CHECK(r["mps"]["blamed"] == json{"middle"});
+    REQUIRE(r["dead_letters"].size() == 1);
+    CHECK(r["dead_letters"][0]["sequence"] == 40);
+    CHECK(r["dead_letters"][0]["stage"] == "middle");
+    CHECK(run.left_behind() == "");
+}
+
+TEST_CASE("suspects that all work alone without a fault share the MPS domain again, and nobody is blamed") {
+    run_fixture run;
+    // The first two lives of middle fault before a frame has moved, its later ones don't.
+    run.start(run.pipeline("acquitted", shared("acquitted", "frame_timeout_ms = 10000\n",
+                                               "die_at = 0\ndie_how = \"gpu\"\ndie_lives = 2\n")),
+              {"--frames", frames}, with_fake(run));
+    REQUIRE(run.wait_until(
+        [&] { return run.log().find("all stages share the MPS domain again") != std::string::npos; }));
+    CHECK(run.wait() == 0);
+    check_whole(run, 2);
+    const json r = run.report();
+    CHECK(r["mps"]["blamed"].empty());
+    CHECK_THAT(run.log(), contains("has worked alone without a fault: it goes back into the MPS domain"));
 }
 
 TEST_CASE("a supervisor that is killed leaves its MPS daemon to the one that adopts the run") {

@@ -2,10 +2,12 @@
 // from other namespaces; and the supervisor dies.
 #include <unistd.h>
 
+#include <filesystem>
 #include <memory>
 #include <random>
 
 #include "core/errors.hpp"
+#include "tests/crash/crash_plan.hpp"
 #include "tests/crash/port_programs.hpp"
 #include "tests/support/skip.hpp"
 
@@ -19,7 +21,7 @@ std::string port_pipeline(const std::string& name, const std::string& keys) {
     return fmt::format(
         "[pipeline]\nname = \"{}\"\ndevice = \"cpu\"\n{}\n"
         "[[stage]]\nname = \"camera\"\nrun = \"port\"\noutput = {{ value = \"u64[512]\" }}\n"
-        "type = \"test.number\"\n"
+        "type = \"test.number\"\nends = true\n"
         "[[stage]]\nname = \"analysis\"\nrun = \"port\"\ninputs = [\"camera\"]\n",
         name, keys);
 }
@@ -42,6 +44,14 @@ public:
                                         const std::vector<std::string>& prefix = {}) const {
         more.insert(more.begin(), {"read", name_, "analysis"});
         return {*this, out, "carousel-test-port-io", more, environment, prefix};
+    }
+    [[nodiscard]] foreign_program ends(const std::string& out, u64 before,
+                                       const std::vector<std::string>& environment = {}) const {
+        return {*this,
+                out,
+                "carousel-test-port-io",
+                {"end", name_, "camera", "0", std::to_string(before), "0"},
+                environment};
     }
     bool is(const std::string& port, const std::string& state) {
         const json row = stage(port);
@@ -208,6 +218,71 @@ TEST_CASE("ports come back to a second supervisor, and no frame is lost over it"
     run.end_and_check();
 }
 
+TEST_CASE(
+    "a port that nobody is in is called that, with the call that enters it, and is never to be killed") {
+    port_run run("empty", "frames = 5\n");
+    std::string table;
+    CHECK(run.command({"ps"}, table) == 0);
+    CHECK_THAT(table,
+               contains("waiting: camera has nobody in it (open(\"empty\").writer(\"camera\") enters it)"));
+    CHECK_THAT(table, contains("nobody is in port camera: the others wait for a program that enters it"));
+    CHECK_THAT(table, !contains("is down"));
+    foreign_program reads = run.reads("reads"), writes = run.writes("writes");
+    REQUIRE(run.wait() == 0);
+    CHECK_THAT(run.log(), !contains("carousel kill"));
+}
+
+TEST_CASE("a writer ends its stream: the run delivers what is before it, says who ended it, and ends") {
+    port_run run("ends");
+    foreign_program reads = run.reads("reads"), writes = run.ends("writes", 300);
+    CHECK(run.wait() == 0);
+    INFO(run.log());
+    CHECK(run.report()["frames"] == 300);
+    CHECK(run.report()["ended_by"] == "camera");
+    check_undamaged(run.report());
+    CHECK(reads.wait(10) == 0);
+    CHECK(writes.wait(10) == 0);
+    CHECK_THAT(reads.said(), contains("ended, 300 frames"));
+    CHECK_THAT(writes.said(), contains("ended, 300 frames"));
+    CHECK(run.left_behind() == "");
+}
+
+TEST_CASE("a writer that dies as it ends its stream has ended it, or leaves that to the next one") {
+    const auto point = GENERATE(crash_point::end_claimed, crash_point::end_known);
+    CAPTURE(std::string(name_of(point)));
+    port_run run("claims");
+    crash_plan plan(run.path("plan"));
+    plan.add("end", point, "kill", 1);
+    plan.write();
+    foreign_program reads = run.reads("reads"), dies = run.ends("dies", 50, {plan.environment()});
+    CHECK(dies.wait(20) == -SIGKILL);
+    foreign_program next = run.ends("next", 50);  // not needed where the first one was heard
+    CHECK(run.wait() == 0);
+    INFO(run.log());
+    CHECK(run.report()["frames"] == 50);
+    check_undamaged(run.report());
+    CHECK(reads.wait(10) == 0);
+}
+
+TEST_CASE("a writer whose port may not end the stream is told where to allow it, and the run lives") {
+    const std::string mute =
+        "[[stage]]\nname = \"mute\"\nrun = \"port\"\noutput = { value = \"u64[512]\" }\n"
+        "[[stage]]\nname = \"hears\"\nrun = \"port\"\ninputs = [\"mute\"]\n";
+    run_fixture run;
+    run.start(run.pipeline("mute", "[pipeline]\nname = \"mute\"\ndevice = \"cpu\"\n" + mute));
+    REQUIRE(run.wait_until([&] { return !run.stage("hears").is_null(); }));
+    foreign_program writes(run, "writes", "carousel-test-port-io", {"end", "mute", "mute", "0", "1", "0"});
+    CHECK(writes.wait(20) == exit_code::usage);
+    CHECK_THAT(writes.said(),
+               contains("port \"mute\" ends its stream, but the pipeline file does not say that it "
+                        "may: write `ends = true` into the table of mute"));
+    foreign_program reads(run, "reads", "carousel-test-port-io", {"read", "mute", "hears"});
+    CHECK(run.wait_until([&] { return reads.has_said("frame 0"); }));
+    run.signal(SIGINT);
+    CHECK(run.wait() == 0);
+    check_undamaged(run.report());
+}
+
 TEST_CASE("a program of another pid namespace takes part like any other, and its death is seen") {
     const auto words = unshare_words({"--pid", "--mount", "--fork", "--kill-child"});
     if (!can_be_done(words)) CAROUSEL_SKIP("no pid namespace can be made here (unshare fails)");
@@ -215,6 +290,12 @@ TEST_CASE("a program of another pid namespace takes part like any other, and its
     foreign_program writes = run.writes("writes", {"200"}, {}, words);
     foreign_program reads = run.reads("reads", {"0"}, {}, words);
     CHECK(run.goes_on(reads));
+    // The kernel translates the number of a process in a namespace below this one. Of a sibling it gives
+    // none: test_port_places.py.
+    const nlohmann::json there = run.stage("analysis");
+    CHECK(std::filesystem::read_symlink(fmt::format("/proc/{}/exe", there["pid"].get<i32>())).filename() ==
+          "carousel-test-port-io");
+    CHECK(there["memory_bytes"].get<u64>() > 0);
     writes.signal(SIGKILL);
     foreign_program next = run.writes("next", {"200"}, {}, words);
     CHECK(run.wait_until([&] { return next.frame() > 0; }));

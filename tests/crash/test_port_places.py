@@ -32,7 +32,9 @@ def starts(*words):
     return shutil.which(words[0]) and subprocess.run([*words, "true"], capture_output=True).returncode == 0
 
 
-class Places(unittest.TestCase):
+class Case(unittest.TestCase):
+    around = ()   # words before those of the supervisor
+
     def setUp(self):
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
@@ -41,9 +43,9 @@ class Places(unittest.TestCase):
         path, self.report = os.path.join(self.folder, "places.toml"), os.path.join(self.folder, "report.json")
         with open(path, "w", encoding="utf-8") as out:
             out.write(PIPELINE)
-        self.log = open(os.path.join(self.folder, "log"), "w+", encoding="utf-8")
+        self.log = open(os.path.join(self.folder, "log"), "w", encoding="utf-8")
         self.addCleanup(self.log.close)
-        self.run_ = self.start(os.path.join(BUILD, "carousel"), "run", path, "--no-color", "--report", self.report, out=self.log)
+        self.run_ = self.start(*self.around, os.path.join(BUILD, "carousel"), "run", path, "--no-color", "--report", self.report, out=self.log)
         self.at = os.path.join(self.folder, "carousel/places")
         until = time.monotonic() + 30
         while not os.path.exists(os.path.join(self.at, "control.sock")) and time.monotonic() < until:
@@ -55,8 +57,8 @@ class Places(unittest.TestCase):
         return process
 
     def text(self):
-        self.log.seek(0)
-        return self.log.read()[-3000:]
+        with open(self.log.name, encoding="utf-8") as text:   # not by the descriptor that the supervisor writes to
+            return text.read()[-3000:]
 
     def check_end(self, *programs):
         said = [each.communicate(timeout=60)[0] for each in programs]
@@ -66,6 +68,22 @@ class Places(unittest.TestCase):
         self.assertEqual([report[k] for k in ("frames", "lost", "repeated", "torn")], [400, 0, 0, 0], self.text())
         self.assertEqual([each.returncode for each in programs], [0] * len(programs), said)
 
+
+class Siblings(Case):
+    """The supervisor in a pid namespace, the programs in others beside it: none knows a number of the other's."""
+    around = UNSHARE if starts(*UNSHARE) else ()
+
+    def test_programs_of_a_pid_namespace_beside_the_supervisors(self):
+        if not self.around:
+            self.skipTest("no pid namespace can be made here (unshare)")
+        reads, dies, writes = (self.start(*UNSHARE, PROGRAM, what, self.at, port, "1000")
+                               for what, port in (("read", "analysis"), ("write", "camera"), ("write", "camera")))
+        self.assertEqual(reads.stdout.readline(), "frame 0\n")
+        dies.kill()   # it, or the one that waits for its place: the other goes on
+        self.check_end(reads, writes)
+
+
+class Places(Case):
     def make_root(self):
         """The program, its libraries, and a place for the run's folder; nothing else: no /dev/shm, no /proc."""
         root = os.path.join(self.folder, "root")

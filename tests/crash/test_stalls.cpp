@@ -70,8 +70,10 @@ TEST_CASE("a frame that somebody has wiped out of its ring stops nothing for lon
             const ring::slot_word w = ring::slot_word::of(ring::load(c.link[0].slot[k]));
             c.link[0].slot[k].store(w.freed().pack());
         }
-        c.source[0].number[ring::load(c.link[0].tail) % c.link[0].window].fetch_add(
-            u64{1} << 40U);  // and its number is done with
+        shm::word& number = c.source[0].number[ring::load(c.link[0].tail) % c.link[0].window];
+        ring::lease_word w = ring::lease_word::of(ring::load(number));
+        ++w.generation;  // and its number is done with
+        number.store(w.pack());
     });
     const json r = d.ends_whole();
     CHECK(r["stalls"].get<u64>() + r["damaged"].get<u64>() == 1);

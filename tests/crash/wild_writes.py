@@ -94,7 +94,7 @@ class Run:
 
 
 WHERE = ("used", "any", "bits")
-BETWEEN_BITS_S = 0.1  # each meets another state of the run
+BETWEEN_BITS_S = 0.1  # a bit at a time can be mended before the next one
 
 
 def write_wildly(path, seed, count):
@@ -135,7 +135,7 @@ def one_seed(programs, pipelines, seed, writes, wanted_hash):
         code, report = run.process.returncode, run.report()
         result.update(exit=code, silence_s=round(run.longest_silence, 1), seconds=round(time.monotonic() - begin, 1), written=written)
         if report is not None:
-            result.update({k: report.get(k) for k in ("frames", "lost", "repeated", "torn", "stalls", "damaged", "begun_again", "frames_beyond_end")})
+            result.update({k: report.get(k) for k in ("frames", "lost", "repeated", "torn", "stalls", "damaged", "words_mended", "begun_again", "frames_beyond_end")})
             result["same_pictures"] = (report.get("image_hash_of"), report.get("image_hash")) == wanted_hash
         right = report is not None and (report["frames"], report["lost"], report["repeated"], report["torn"]) == (FRAMES, 0, 0, 0)
         result["verdict"] = ("did not end" if not ended else "supervisor dead" if code < 0 or code >= 128 or report is None
@@ -186,7 +186,8 @@ def keep(path, results, about):
             "| verdict | seeds | which |", "|---|---|---|"]
     text += [f"| {v} | {len(s)} | {'' if v == 'whole' else ', '.join(map(str, sorted(s)))} |" for v, s in sorted(verdicts.items())]
     text += ["", f"Longest silence {silences[-1]:.1f} s, median {silences[len(silences) // 2]:.1f} s; "
-             f"found as damage {sum(r.get('damaged') or 0 for r in results.values())} times, as a stall {sum(r.get('stalls') or 0 for r in results.values())} times; "
+             f"found as damage {sum(r.get('damaged') or 0 for r in results.values())} times, as a stall {sum(r.get('stalls') or 0 for r in results.values())} times, "
+             f"words mended {sum(r.get('words_mended') or 0 for r in results.values())}; "
              f"exit 0 with other pictures: {[r['seed'] for r in results.values() if r['exit'] == 0 and not r.get('same_pictures')]}.", ""]
     with open(os.path.splitext(path)[0] + ".md", "w", encoding="utf-8") as f:
         f.write("\n".join(text))
@@ -206,7 +207,7 @@ def main():
     a = p.parse_args()
     a.programs, a.pipelines = os.path.abspath(a.programs), os.path.abspath(a.pipelines)
     Run.on = ["--device", a.device, "--set", f"isolation={a.isolation}"]
-    first, _, last = (a.seeds if a.length == "campaign" else "3-4").partition("-")
+    first, _, last = (a.seeds if a.length == "campaign" else "3-5").partition("-")
     results = {}
     if a.keep and os.path.exists(a.keep):
         with open(a.keep, encoding="utf-8") as f:

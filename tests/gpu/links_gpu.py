@@ -10,7 +10,8 @@ import sys
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "stages", "hosts"))
-from link_pair import END, Host, Pair, add_sending_words, counted, kill_one, sending_words, skip  # noqa: E402
+from link_pair import END, Host, Pair, add_sending_words, kill_one, sending_words, skip  # noqa: E402
+from torment import counted  # noqa: E402
 
 RENDERER = '''[pipeline]
 name = "{name}"

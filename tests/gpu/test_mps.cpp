@@ -122,7 +122,7 @@ TEST_CASE("kills from outside of every stage of an MPS domain, and of the superv
 }
 
 TEST_CASE(
-    "a frame that faults an MPS domain each time ends the domain, and is given up by its own stage alone") {
+    "a frame that faults an MPS domain each time puts its stage on trial, which dies alone and gives it up") {
     if (!has_mps()) CAROUSEL_SKIP(no_mps);
     run_fixture run;
     run.start(
@@ -137,7 +137,8 @@ TEST_CASE(
     const json r = run.report();
     REQUIRE(r.contains("dead_letters"));
     check_undamaged(r);
-    CHECK(r["mps"]["given_up"] == true);
+    CHECK(r["mps"]["given_up"] == false);
+    CHECK(r["mps"]["blamed"] == json{"middle"});
     REQUIRE(r["dead_letters"].size() == 1);
     CHECK(r["dead_letters"][0]["sequence"] == 100);
     CHECK(r["dead_letters"][0]["stage"] == "middle");

@@ -26,6 +26,8 @@ std::vector<entry> sizing_entries();
 std::vector<entry> output_entries();
 /// Several stages: reading stages, joins, sinks, the end, frames that kill.
 std::vector<entry> pipeline_entries();
+/// Words with a flipped bit.
+std::vector<entry> damage_entries();
 
 const std::vector<entry>& catalogue();
 const entry* find_entry(std::string_view name);

@@ -84,8 +84,10 @@ std::string to_text(label l) {
                                             "claim-end",
                                             "lower-end",
                                             "slot-back",
-                                            "number-back"};
-    static_assert(std::size(names) == static_cast<size_t>(action::number_back) + 1);
+                                            "number-back",
+                                            "flip",
+                                            "mend"};
+    static_assert(std::size(names) == static_cast<size_t>(action::mend) + 1);
     std::string out = names[static_cast<int>(l.what)];
     if (l.a != none) out += fmt::format("({}", l.a);
     if (l.b != none) out += fmt::format(":{}", l.b);
@@ -93,7 +95,12 @@ std::string to_text(label l) {
 }
 
 void moves::expand(const state& s) {
-    now_ = &s;
+    now_ = truth_ = &s;
+    if (s.damaged != none && cfg.damages > 0) {
+        masked_ = s;
+        mask_word(cfg, masked_, s.damaged);
+        now_ = &masked_;
+    }
     stage_rules(*this);
     instant_rules(*this);
     supervisor_rules(*this);
@@ -103,9 +110,22 @@ void moves::expand(const state& s) {
     consumer_rules(*this);
     latest_rules(*this);
     free_rules(*this);
+    damage_rules(*this);
 }
 
+// No CAS expects a damaged word: a step that would change it can't be, yet.
 void moves::emit(label l, actor who) {
+    if (now_ != truth_) {
+        if (!same_word(cfg, next_, masked_, truth_->damaged)) {
+            failure_ = failure::holds;
+            why_.clear();
+            return;
+        }
+        copy_word(cfg, *truth_, next_, truth_->damaged);
+        if (l.what == action::mend)
+            for (size_t e = 0; e < cfg.incarnations.size(); ++e)
+                if (next_.incarnation[e].declared != 0) note_revoked(next_, static_cast<int>(e));
+    }
     normalise(next_);
     out_.take(next_, l, who, failure_, why_);
     failure_ = failure::holds;
@@ -172,7 +192,7 @@ void moves::commit(state& t, int job, int version, int e) {
         for (int i = 0; i < cfg.inputs(stage); ++i) {
             const slot_register& in = t.input[l][i];
             if (in.slot == none) continue;
-            const slot_word& w = t.link[cfg.stages[stage].input[i]].slot[in.slot];
+            const slot_word& w = truth_->link[cfg.stages[stage].input[i]].slot[in.slot];
             if (w.generation != in.generation || w.state != slot_state::ready || w.content != f)
                 fail(failure::torn,
                      fmt::format("stage {} commits frame {} whose input {} was overwritten", stage, f, i));
@@ -199,7 +219,8 @@ void moves::note_revoked(state& t, int e) const {
     for (int j = 0; j < cfg.jobs(); ++j) {
         const job_word& w = t.job[j];
         if (w.epoch != e) continue;
-        const bool counts = w.state == job_state::open || w.state == job_state::submitted ||
+        const bool counts = w.state == job_state::open || w.state == job_state::damaged ||
+                            w.state == job_state::submitted ||
                             (w.state == job_state::idle && cfg.with.idle_names_epoch) ||
                             (w.state == job_state::committed && cfg.with.idle_names_epoch &&
                              cfg.with.committed_blocks_revoked);
@@ -269,7 +290,7 @@ static bool is_surplus(const state& s, const slot_word& w) {
 }
 
 bool clean(const setup& c, const state& s) {
-    if (!delivered(c, s)) return false;
+    if (!delivered(c, s) || (c.damages > 0 && s.damaged != none)) return false;
     for (size_t k = 0; k < c.links.size(); ++k)
         for (int x = 0; x < c.links[k].slots; ++x)
             if (const slot_word& w = s.link[k].slot[x]; w.state != slot_state::free && !is_surplus(s, w))

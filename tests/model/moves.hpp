@@ -100,7 +100,9 @@ enum class action : u8 {
     claim_end,
     lower_end,
     slot_back,
-    number_back
+    number_back,
+    flip,
+    mend
 };
 struct label {
     action what;
@@ -122,7 +124,10 @@ public:
     void expand(const state& s);
 
     const setup& cfg;
+    /// What every process sees: a damaged word is masked.
     const state& now() const { return *now_; }
+    /// What is there, for the checks.
+    const state& truth() const { return *truth_; }
     state& next() {
         next_ = *now_;
         return next_;
@@ -155,7 +160,9 @@ public:
     void note_revoked(state& t, int e) const;
     /// A lease word as it means for a slot of this generation: a stale one reads as WAIT.
     [[nodiscard]] static lease_word seen_at(const lease_word& w, u8 generation) {
-        return w.generation == generation ? w : lease_word{generation, lease_state::wait, none, none, 0};
+        return w.generation == generation || w.state == lease_state::damaged
+                   ? w
+                   : lease_word{generation, lease_state::wait, none, none, 0};
     }
     [[nodiscard]] bool done_in_blocking(int link, int slot) const;
     /// First sequence that some output of the stage has no room for: T + N of the narrowest.
@@ -172,6 +179,8 @@ private:
 
     successors& out_;
     const state* now_ = nullptr;
+    const state* truth_ = nullptr;
+    state masked_{};
     state next_{};
     failure failure_ = failure::holds;
     std::string why_;
@@ -192,6 +201,12 @@ void helper_rules(moves& m);
 void consumer_rules(moves& m);
 void latest_rules(moves& m);
 void free_rules(moves& m);
+void damage_rules(moves& m);
+void mask_word(const setup& c, state& s, int index);
+bool same_word(const setup& c, const state& a, const state& b, int index);
+void copy_word(const setup& c, const state& from, state& to, int index);
+/// A word is damaged that the incarnation's jobs may have tagged.
+[[nodiscard]] bool tags_unknown(const moves& m, int e);
 
 /// Every frame has reached every consumer exactly once.
 bool delivered(const setup& c, const state& s);

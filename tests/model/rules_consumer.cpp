@@ -52,7 +52,7 @@ void plain_rules(moves& m, int link, int k) {
             m.emit({action::reads, narrow(k), want}, actor::consumer);
         }
         if (c.state == lease_state::leased && w.sequence == want) {
-            if (w.content != want || w.state != slot_state::ready)
+            if (w.content != want || m.truth().link[link].slot[x].state != slot_state::ready)
                 m.fail(failure::torn,
                        fmt::format("consumer {} reads frame {} while slot {} is overwritten", k, want, x));
             state& t = m.next();
@@ -80,7 +80,9 @@ void viewer_looks(moves& m, int link, int k) {
     int best = -1;
     for (int x = 0; x < m.cfg.links[link].slots; ++x) {
         const slot_word& w = l.slot[x];
-        if (w.state != slot_state::ready || l.group[x][column].generation == w.generation) continue;
+        if (w.state != slot_state::ready || l.group[x][column].generation == w.generation ||
+            l.group[x][column].state == lease_state::damaged)
+            continue;
         if (v.last != none && w.sequence <= v.last) continue;
         if (best < 0 || w.sequence > l.slot[best].sequence) best = x;
     }
@@ -101,7 +103,7 @@ void viewer_rules(moves& m, int link, int k) {
     state& t = m.next();
     link_state& tl = t.link[link];
     lease_word& tc = tl.group[v.slot][m.cfg.blocking(link) + k];
-    if (v.at == 1 && c.generation < v.generation) {
+    if (v.at == 1 && c.generation < v.generation && c.state != lease_state::damaged) {
         tc = {v.generation, lease_state::leased, none, none, 0};
         tl.viewer[k].at = 2;
         if (w.content != v.frame)
@@ -113,7 +115,8 @@ void viewer_rules(moves& m, int link, int k) {
     if (v.at == 1) return m.emit({action::viewer_misses, narrow(k), v.frame}, actor::viewer);
     if (c.generation != v.generation || c.state != lease_state::leased)
         return m.emit({action::viewer_discards, narrow(k), v.frame}, actor::viewer);
-    if (w.generation != v.generation || w.state != slot_state::ready || w.content != v.frame)
+    if (w.generation != v.generation || m.truth().link[link].slot[v.slot].state != slot_state::ready ||
+        w.content != v.frame)
         m.fail(failure::torn,
                fmt::format("viewer {} reads frame {} while slot {} is overwritten", k, v.frame, v.slot));
     tc.state = lease_state::done;

@@ -56,6 +56,7 @@ void ending_rules(moves& m) {
         return m.emit({action::stop_sources}, actor::fault);
     }
     if (m.now().end != spoiled || !all_sources_answered(m)) return;
+    if (m.cfg.damages > 0 && m.now().damaged != none) return;  // what is begun is not known
     const u8 end = static_cast<u8>(first_number_not_begun(m));
     m.next().end = end;
     m.emit({action::set_end, end}, actor::supervisor);

@@ -35,14 +35,17 @@ bool closed(const lease_word& w, u8 generation) {
     return w.generation == generation && (w.state == lease_state::done || w.state == lease_state::skipped);
 }
 bool pinned(const lease_word& w, u8 generation) {
-    return w.generation == generation && w.state == lease_state::leased;
+    return (w.generation == generation && w.state == lease_state::leased) || w.state == lease_state::damaged;
 }
 
 // What the freer does next, standing before `column`: reads its word. False: it is leased, and pins the slot.
 bool read_column(const moves& m, int link, int slot, u8 generation, int column, freer_registers& r) {
     for (; column < m.cfg.links[link].latest; ++column) {
         const lease_word& w = m.now().link[link].group[slot][m.cfg.blocking(link) + column];
-        if (pinned(w, generation)) return false;
+        if (pinned(w, generation)) {
+            if (w.state != lease_state::damaged || m.cfg.with.damaged_pins) return false;
+            continue;
+        }
         const bool skip = !m.cfg.with.close_latest ||
                           (!m.cfg.with.close_empty_columns && m.now().link[link].viewer[column].member == 0);
         if (skip || closed(w, generation)) continue;

@@ -162,6 +162,7 @@ choice choose(const moves& m, int lane) {
             const lease_word w =
                 moves::seen_at(l.group[x][m.cfg.column(s.input[i], stage)], l.slot[x].generation);
             if (i == 0 && w.state == lease_state::leased && ordered_sink && !is_mine(m, e, w)) return {};
+            if (i == 0 && w.state == lease_state::damaged && ordered_sink) return {};  // it may be leased
             if (w.state != lease_state::wait) {
                 if (i > 0) return {};
                 break;
@@ -203,13 +204,13 @@ void lease_input(moves& m, int lane, int i, actor who) {
     lane_registers& p = t.lane[lane];
     lease_word& c = t.link[link].group[in.slot][m.cfg.column(link, stage)];
     // The CAS knows this word only: neither the slot's word nor the other input is looked at again.
-    const bool stale = static_cast<u8>(c.generation + 1) == in.generation;
+    const bool stale = static_cast<u8>(c.generation + 1) == in.generation && c.state != lease_state::damaged;
     if ((c.generation == in.generation && c.state == lease_state::wait) || stale) {
         const lease_word w = moves::seen_at(c, in.generation);
         take_attempts(m, p, w);
         c = leased_by(w, p);
         p.at = i + 1 == m.cfg.inputs(stage) ? step::leased : step::half_leased;
-        const slot_word& w2 = t.link[link].slot[in.slot];
+        const slot_word& w2 = m.truth().link[link].slot[in.slot];
         if (!m.declared(m.cfg.lanes[lane]) && (w2.content != p.frame || w2.state != slot_state::ready))
             m.fail(failure::torn,
                    fmt::format("stage {} leases frame {} and finds {}", stage, p.frame, w2.content));

@@ -220,6 +220,54 @@ void finish_rule(moves& m, const lane_view& v) {
     m.emit({action::go_idle, narrow(v.lane)}, v.who);
 }
 
+// The word that the lane's next CAS expects is damaged: it waits for it to be mended (ring/words.hpp,
+// cas_mended), before it takes it for another's.
+bool waits_for_mend(const moves& m, const lane_view& v) {
+    if (m.cfg.damages == 0 || m.now().damaged == none || !m.cfg.with.owner_waits) return false;
+    const lane_registers& p = v.regs;
+    const bool job = p.job != none && m.now().job[p.job].state == job_state::damaged;
+    bool slot = false;
+    for (int o = 0; o < m.cfg.outputs(v.stage); ++o) {
+        const slot_register& out = m.now().output[v.lane][o];
+        if (out.slot != none && m.now().link[v.setup.output[o]].slot[out.slot].state == slot_state::damaged)
+            slot = true;
+    }
+    bool lease = v.setup.source >= 0 && p.frame != none &&
+                 m.now().number[v.setup.source][p.frame % m.cfg.numbers].state == lease_state::damaged;
+    for (int i = 0; i < m.cfg.inputs(v.stage); ++i) {
+        const slot_register& in = m.now().input[v.lane][i];
+        const int link = v.setup.input[i];
+        if (in.slot != none &&
+            m.now().link[link].group[in.slot][m.cfg.column(link, v.stage)].state == lease_state::damaged)
+            lease = true;
+    }
+    switch (p.at) {
+        case step::leased:
+            return m.cfg.quick_work && job;
+        case step::launched:
+        case step::submitted:
+        case step::returned:
+        case step::giving_up:
+        case step::number_back:
+            return job;
+        case step::committed:
+            return job || slot || lease;
+        case step::shown:
+        case step::half_returned:
+        case step::giving_back:
+            return lease;
+        case step::half_shown:
+            return slot;
+        case step::ended:
+        case step::half_slot_back:
+            return job || slot;
+        case step::slot_back:
+            return lease;
+        default:
+            return false;
+    }
+}
+
 }  // namespace
 
 void stage_rules(moves& m) {
@@ -235,7 +283,7 @@ void stage_rules(moves& m) {
                           m.declared(e) ? actor::zombie : actor::live};
         if (v.setup.instant) continue;
         gpu_rule(m, v);
-        if (!m.running(e)) continue;
+        if (!m.running(e) || waits_for_mend(m, v)) continue;
         switch (v.regs.at) {
             case step::idle:
                 open_rule(m, v);

@@ -74,12 +74,28 @@ void each_lease(const moves& m, const dead_job& d, F&& fn) {
     }
 }
 
+}  // namespace
+
+bool tags_unknown(const moves& m, int e) {
+    if (m.cfg.damages == 0 || m.now().damaged == none || !m.cfg.with.recycle_waits) return false;
+    const stage_setup& s = m.cfg.stages[m.cfg.stage_of(e)];
+    bool any = false;
+    each_lease(m, {0, e, m.cfg.stage_of(e), {}, 0},
+               [&](const lease_word* w, auto&&) { any = any || w->state == lease_state::damaged; });
+    for (int o = 0; o < m.cfg.outputs(m.cfg.stage_of(e)); ++o)
+        for (int x = 0; x < m.cfg.links[s.output[o]].slots; ++x)
+            any = any || m.now().link[s.output[o]].slot[x].state == slot_state::damaged;
+    return any;
+}
+
+namespace {
+
 int jobs_in_flight(const moves& m, int e) {
     int n = 0;
     for (int j = 0; j < m.cfg.jobs(); ++j) {
         const job_word& w = m.now().job[j];
         n += w.epoch == e && (w.state == job_state::open || w.state == job_state::submitted ||
-                              w.state == job_state::aborted)
+                              w.state == job_state::aborted || w.state == job_state::damaged)
                  ? 1
                  : 0;
     }
@@ -185,7 +201,7 @@ void dead_job_rules(moves& m, const dead_job& d) {
         m.next().scan = {1, narrow(d.job), d.word.version};
         return m.emit({action::begin_scan, narrow(d.job)}, actor::supervisor);
     }
-    if (leases || slots || siblings_unfinished(m, d)) return;
+    if (leases || slots || siblings_unfinished(m, d) || tags_unknown(m, d.e)) return;
     m.next().job[d.job] = {narrow(d.word.version + 1), d.successor, job_state::idle};
     m.emit({action::recycle, narrow(d.job)}, actor::supervisor);
 }

@@ -81,7 +81,7 @@ state initial_state(const setup& c) {
     for (auto& lane : s.output)
         for (slot_register& o : lane) o = {none, 0};
     s.helper.slot = s.helper.event = none;
-    s.end = none;
+    s.end = s.damaged = none;
     return s;
 }
 
@@ -126,6 +126,7 @@ layout::layout(const setup& c) : start_(initial_state(c)) {
     }
     if (c.helper_link >= 0) add(start_.helper);
     if (c.scan_registers) add(start_.scan);
+    if (c.damages > 0) add(start_.damaged), add(start_.damages);
     add(start_.end), add(start_.forgot), add(start_.revoked);
     for (size_t k = 0; k < c.stages.size(); ++k) add(start_.committed[k]);
 }
@@ -160,11 +161,11 @@ std::string describe(const setup& c, const state& s) {
         out += fmt::format(" link {} tail {}:", k, s.link[k].tail);
         for (int x = 0; x < c.links[k].slots; ++x) {
             const slot_word& w = s.link[k].slot[x];
-            out += fmt::format(" [g{} {} seq {} holds {}", w.generation, "FLRQ"[static_cast<int>(w.state)],
-                               number(w.sequence), number(w.content));
+            out += fmt::format(" [g{} {} seq {} holds {}", w.generation,
+                               "FLRQ"[static_cast<int>(w.state) & 3], number(w.sequence), number(w.content));
             for (int g = 0; g < c.groups(static_cast<int>(k)); ++g) {
                 const lease_word& l = s.link[k].group[x][g];
-                out += fmt::format(" {}{}", l.generation, "WLDX"[static_cast<int>(l.state)]);
+                out += fmt::format(" {}{}", l.generation, "WLDX"[static_cast<int>(l.state) & 3]);
             }
             out += "]";
         }

@@ -28,7 +28,13 @@ struct clauses {
     bool sink_waits_for_predecessor = true;
     bool sink_commits_in_order = true;
     bool blame_only_alone = true;  ///< a death counts against a frame only if it was the only one in flight
-    bool recycle_last = true;      ///< job words go back only when no lease of that incarnation is left
+    bool parity = true;            ///< a word that is wrong by one bit is no word
+    bool recycle_waits =
+        true;                  ///< a job word goes back only when every word is whole that it may have tagged
+    bool damaged_pins = true;  ///< a damaged latest column pins its slot, as a lease does
+    bool owner_waits =
+        true;  ///< an owner waits for a word of its own to be mended, and takes it for nothing else
+    bool recycle_last = true;  ///< job words go back only when no lease of that incarnation is left
 };
 
 /// Seeded bugs: each must be found.
@@ -69,6 +75,9 @@ struct incarnation_setup {
     int seat, next;  ///< next: its successor, or -1: it never dies
 };
 
+/// Which words a bit may flip in.
+enum class struck : u8 { any, jobs, leases, slots, tails };
+
 enum class ending : u8 { known, two_phases, lowest_unleased };
 
 struct setup {
@@ -94,6 +103,8 @@ struct setup {
     bool last_group_absent = false;    ///< the supervisor may close the last plain consumer's words
     bool members_come_and_go = false;  ///< latest members join and leave
     ending end = ending::known;
+    int damages = 0;  ///< how often a bit of a word flips
+    struck strikes = struck::any;
     int poison = -1;  ///< a frame that kills every process which works on it
     int attempts_cap = 1;
     int outside_kills = 99;

@@ -17,9 +17,9 @@ inline constexpr int max_jobs = 8, max_sources = 2, max_numbers = 4, max_links =
 inline constexpr int max_consumers = 2, max_latest = 2, max_lanes = 6, max_inputs = 2, max_outputs = 2,
                      max_incarnations = 6, max_stages = 4;
 
-enum class job_state : u8 { idle, open, submitted, committed, aborted };
-enum class slot_state : u8 { free, fill, ready, quarantined };
-enum class lease_state : u8 { wait, leased, done, skipped };
+enum class job_state : u8 { idle, open, submitted, committed, aborted, damaged = 15 };
+enum class slot_state : u8 { free, fill, ready, quarantined, damaged = 15 };
+enum class lease_state : u8 { wait, leased, done, skipped, damaged = 15 };
 enum class life : u8 { unborn, running, dead };
 enum class gpu_work : u8 { no, pending, half, done };  ///< half: the first output of two is written
 
@@ -141,6 +141,8 @@ struct state {
     u8 end;
     u8 forgot;                 ///< a second supervisor that knows no unfenced dead (seeded bug)
     u8 committed[max_stages];  ///< ghost: frames that each stage has committed, one bit each
+    u8 damaged;                ///< which word has a flipped bit (rules_damage.cpp), or none
+    u8 damages;                ///< how many had
     u8 revoked;                ///< ghost: incarnations whose words were all taken from them
 };
 static_assert(std::is_trivially_copyable_v<state> && std::has_unique_object_representations_v<state>);

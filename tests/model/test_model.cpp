@@ -8,7 +8,8 @@
 // outputs and forks whose branches join again; latest members that join, leave, stop for ever and lose their
 // lease; sources whose numbers are leased words, over several laps; the end in two phases; frames that kill,
 // and void frames; who may sit on a seat (seat_model.hpp); which parameters a frame has
-// (parameter_model.hpp).
+// (parameter_model.hpp); a bit that flips in any word (rules_damage.cpp), which its parity shows and the
+// supervisor mends: the mender's own reasoning is left out, it finds what was there.
 //
 // Safety, in every state: nothing is read while it is not whole or overwritten while it is leased (TORN), no
 // frame is committed or READY twice (REPEATED), no revoked incarnation commits (LATE), no live one believes
@@ -65,6 +66,14 @@ TEST_CASE("stages with two outputs, forks and the joins behind them hold") {
 
 TEST_CASE("bugs of stages with two outputs are found") {
     check_entries(output_entries(), effort::everyday, false);
+}
+
+TEST_CASE("nothing comes of a flipped bit: it holds in any word, at any step") {
+    check_entries(damage_entries(), effort::everyday, true);
+}
+
+TEST_CASE("each part of the answer to a flipped bit is needed") {
+    check_entries(damage_entries(), effort::everyday, false);
 }
 
 TEST_CASE("the model reaches as many states as a second implementation of the same rules") {

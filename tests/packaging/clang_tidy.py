@@ -27,6 +27,19 @@ def without_precompiled_header(command):
     return re.sub(r" (-include|-Winvalid-pch)(?: \S*cmake_pch\.hxx)?", "", command)
 
 
+def each_source(commands):
+    """The commands, with one for each file of those that are compiled together (CMake's unity builds)."""
+    for entry in commands:
+        if not re.search(r"/Unity/unity_\d+_cxx\.cxx$", entry["file"]):
+            yield entry
+            continue
+        if not os.path.exists(entry["file"]):
+            continue
+        with open(entry["file"], encoding="utf-8") as f:
+            for path in re.findall(r'^#include "(.*)"', f.read(), re.M):
+                yield dict(entry, file=path, command=entry["command"].replace(entry["file"], path))
+
+
 def changed_files(root, base):
     """What git names as added or changed since the base, the working tree included; deleted files are no more."""
     names = subprocess.run(["git", "-C", root, "diff", "--name-only", "--diff-filter=d", base, "--"],
@@ -67,7 +80,7 @@ def main():
     changed = set(changed_files(root, options.base))
     # One entry per file: a file that several targets compile is looked at once.
     entries = {entry["file"]: dict(entry, command=without_precompiled_header(entry["command"]))
-               for entry in reversed(commands) if entry["file"].endswith(".cpp")}
+               for entry in reversed(list(each_source(commands))) if entry["file"].endswith(".cpp")}
     chosen = sorted(path for path in entries if path in changed)
     if not chosen:
         print(f"no source has changed since {options.base}")

@@ -54,6 +54,18 @@ class ClangTidy(unittest.TestCase):
         self.assertNotIn("old.cpp", text)
         self.assertIn("in 1 sources that changed since HEAD (1 more were not looked at", self.look("--base", "HEAD", "--most", "1")[1])
 
+    def test_sources_that_are_compiled_together_are_looked_at_one_by_one(self):
+        os.makedirs(os.path.join(self.root, "Unity"))
+        together = os.path.join(self.root, "Unity/unity_0_cxx.cxx")
+        with open(together, "w", encoding="utf-8") as f:
+            f.writelines(f'/* {name} */\n#include "{os.path.join(self.root, name)}"\n' for name in ("old.cpp", "changed.cpp"))
+        self.write("compile_commands.json", json.dumps([{"directory": self.root, "file": together, "command": f"c++ -std=c++20 -c {together}"}]))
+        self.write("changed.cpp", WRONG + "\n")
+        code, text = self.look("--base", "HEAD")
+        self.assertEqual(code, 1, text)
+        self.assertIn("changed.cpp:1:8", text)
+        self.assertNotIn("old.cpp", text)
+
     def test_a_source_that_does_not_compile_is_a_finding(self):
         self.write("changed.cpp", "int main( {\n")
         self.assertEqual(self.look("--base", "HEAD")[0], 1)

@@ -82,7 +82,7 @@ class Examples(unittest.TestCase):
         self.assertEqual(near["image_hash"], again["image_hash"])
         self.assertNotEqual(near["image_hash"], far["image_hash"])
 
-    def test_a_program_of_one_s_own_looks_at_a_run(self):
+    def test_programs_of_one_s_own_look_at_a_run_and_take_part_in_one(self):
         folder = self.all.copy_of_example("port")
         self.all.build_without_toolkit(folder)
         newest = os.path.join(folder, "build/newest")
@@ -98,6 +98,14 @@ class Examples(unittest.TestCase):
             self.assertIn('did you mean "scan"?', done.stderr)
         finally:
             self.all.carousel("down", "-p", "scan")
+        said = self.all.carousel("up", os.path.join(folder, "ports.toml"), "-d")
+        self.assertIn("0 processes ready", said)
+        self.assertIn("nobody is in camera, analysis", said)
+        feed = subprocess.Popen([os.path.join(folder, "build/feed"), "ports", "camera", "30"], env=self.all.environment)
+        self.addCleanup(feed.kill)
+        said = run(os.path.join(folder, "build/count"), "ports", "analysis", env=self.all.environment)
+        self.assertIn("frame 29: mean 29.0, exposure 3.5 ms\n30 frames", said)
+        self.assertEqual(feed.wait(20), 0)
 
     def test_a_stage_that_runs_on_gpus_alone_is_built_and_refused_on_the_cpu(self):
         if self.all.nvcc == "none":

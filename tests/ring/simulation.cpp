@@ -9,17 +9,12 @@
 #include "ring/block_check.hpp"
 #include "ring/parameter_box.hpp"
 #include "ring/stream_end.hpp"
+#include "simulated_flips.hpp"
 #include "simulated_world.hpp"
 
 namespace carousel::test {
 namespace {
 using namespace carousel::ring;
-
-enum class phase { filled, submitted, written, committed, ended, done };
-struct work {
-    job j;
-    phase at = phase::filled;
-};
 
 /// One incarnation: alive, or a zombie that may still take steps, until it is fenced.
 struct process {
@@ -55,7 +50,8 @@ public:
                 parameter_state{o.first.lap, 0}.pack());  // every place has that set
         changes_random_.seed(o.seed);
         world_.c->magic.store(shm::control_magic);
-        if (o.check_every != 0) {
+        flips_.seed(o.seed);
+        if (o.check_every != 0 || o.flips != 0) {
             made_ = shm::make_private_block();
             shm::copy_words(*made_, *world_.c);
         }
@@ -64,15 +60,16 @@ public:
     }
 
     simulation_result run() {
-        u32 kills = options_.kills;
+        u32 kills = options_.kills, flips = options_.flips;
         const u64 limit = 4000 * (options_.frames + 10);
         for (u64 step = 0; step < limit; ++step) {
             world_.result.steps = step;
             if (finished()) break;
-            if (options_.stop_early && step == limit / 400 && load(world_.c->end) == end_unknown)
+            if (options_.stop_early && step >= limit / 400 && load(world_.c->end) == end_unknown)
                 begin_stop(*world_.c);
             if (options_.stop_early) (void)try_finish_stop(*world_.c);
             if (changes_random_() % 16 == 0) change_parameters();
+            if (flips > 0 && !flips_.now() && flips_.is_time()) --flips, flips_.flip(*world_.c, *made_);
             const u64 dice = world_.below(1000);
             if (dice < 8 && kills > 0)
                 --kills, kill_one();
@@ -96,6 +93,7 @@ private:
         const u32 before = seat_word::of(load(world_.c->seat[seat].current)).epoch;
         const incarnation_id who = appoint(*world_.c, seat);
         CAROUSEL_ASSERT(who);
+        epochs_[seat] = who.epoch;
         (void)revoke(*world_.c, seat, 0);  // whom a fresh block's words belong to
         (void)revoke(*world_.c, seat, before);
         CAROUSEL_ASSERT(claim(*world_.c, who) == claim_result::ok);
@@ -137,19 +135,24 @@ private:
         if (j.parameter_number != expected || value != expected) ++world_.result.mixed;
     }
 
-    // Between two steps nothing moves: every word must be as the protocol leaves it.
-    void check() {
+    [[nodiscard]] known_run what_is_known() const {
         known_run known;
         known.end = load(world_.c->end);
+        if (known.end == shm::no_number) known.end = shm::end_word::unpack(flips_.now()->truth);
         known.surplus = options_.ends_at != ~u64{0} ? shm::max_window : 0;
-        for (u32 k = 0; k < made_->seats; ++k)
-            known.epochs.push_back(seat_word::of(load(world_.c->seat[k].current)).epoch);
+        for (u32 k = 0; k < made_->seats; ++k) known.epochs.push_back(epochs_[k]);
         for (const auto& p : processes_)
             known.processes.push_back(
                 {p->who.seat, p->who.entry, p->who.epoch, static_cast<u32>(::getpid()), !p->zombie, false});
         for (const incarnation_id& who : fenced_)
             known.processes.push_back({who.seat, who.entry, who.epoch, 0, false, false});
         known.tails = tails_;
+        return known;
+    }
+
+    // Between two steps nothing moves: every word must be as the protocol leaves it.
+    void check() {
+        const known_run known = what_is_known();
         for (const auto& found : {check_static(*world_.c, *made_), check_known(*world_.c, *made_, known),
                                   check_words(*world_.c, *made_, known)})
             if (!found.empty())
@@ -162,7 +165,7 @@ private:
 
     void kill_one() {
         process& p = *processes_[world_.below(processes_.size())];
-        if (p.zombie || p.exited) return;
+        if (p.zombie || p.exited || flips_.hides_a_seat()) return;  // an unknown epoch has no next one
         const job_census n = census(*world_.c, p.who.seat, p.who.epoch);
         for (u32 k = 0; k < 5; ++k) world_.result.kills_at[k] += n.by_state[k];
         p.zombie = true;
@@ -192,6 +195,9 @@ private:
     // last frame the tail of a ring may wait for nobody else, when its producer has left and the last
     // member's DONE was written for a dead one.
     void supervise() {
+        if (flips_.now()) flips_.mend(*world_.c, *made_, what_is_known(), world_.result);
+        if (options_.flips != 0)
+            revoke_forgotten_leases(*world_.c, 1, viewer_->group(), viewed_ ? viewed_.index : shm::none);
         for (u32 k = 0; k < world_.c->links; ++k) link_ref(*world_.c, k).sweep();
         look_for_an_end();
         for (std::size_t k = 0; k < processes_.size();) {
@@ -253,12 +259,16 @@ private:
             for (u32 k = 0; k < p.w->stage().inputs; ++k) world_.result.helped += p.help->help(p.w->input(k));
         if (choice == 1 && p.w->output()) p.w->output()->sweep();
         if (choice <= 3 && begin_one(p)) return;
-        if (!p.jobs.empty()) step(p, p.jobs[p.w->output() ? world_.below(p.jobs.size()) : 0]);
+        if (!p.jobs.empty()) {
+            work& x = p.jobs[p.w->output() ? world_.below(p.jobs.size()) : 0];
+            if (!waits_for_mend(*world_.c, *p.w, x.j)) step(p, x);
+        }
         std::erase_if(p.jobs, [](const work& w) { return w.at == phase::done; });
     }
 
     bool begin_one(process& p) {
         if (p.jobs.size() >= p.w->stage().in_flight) return false;
+        if (!intact(load(world_.c->parameters.state))) return false;  // it would wait
         if (std::any_of(p.jobs.begin(), p.jobs.end(), [](const work& w) { return w.at == phase::ended; }))
             return false;
         // fill() may sleep for a slot: only go in where one is free, as no other thread could free it
@@ -377,6 +387,8 @@ private:
     std::vector<u64> change_from_;
     std::vector<std::unique_ptr<process>> processes_;
     std::vector<incarnation_id> fenced_;
+    simulated_flips flips_;
+    u32 epochs_[shm::max_seats] = {};
     std::unique_ptr<latest_reader> viewer_;
     slot_ref viewed_;
 };

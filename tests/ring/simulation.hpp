@@ -36,7 +36,8 @@ struct simulation_options {
     bool mps = false;  ///< a kill cuts the device's work short, and the events behind it read as complete, as
                        ///< MPS's do
     bool kill_first = false;  ///< control: the kill comes before the revocation
-    u32 check_every = 0;      ///< holds the block against block_check.hpp after each so-many steps; 0: never
+    u32 flips = 0;        ///< bits that flip in words, one word at a time; the supervisor mends what it can
+    u32 check_every = 0;  ///< holds the block against block_check.hpp after each so-many steps; 0: never
 };
 
 struct simulation_result {
@@ -49,6 +50,9 @@ struct simulation_result {
     u64 delivered = 0, helped = 0, seen_by_latest = 0, steps = 0;
     u32 kills_at[5] = {};
     u64 checks = 0;
+    u64 mended = 0;       ///< words whose flipped bit was made good by what the others say
+    u64 respelled = 0;    ///< of these: not what was there, but what means the same
+    u64 remade = 0;       ///< nobody could tell: the word is put back by hand, for a block made anew
     std::string finding;  ///< the first one; the histories break no rule, so it is a false one
     [[nodiscard]] bool sound() const {
         return lost + repeated + torn + late + disorder + mixed + beyond == 0 && !stuck;

@@ -95,6 +95,12 @@ void change_slot(run_in_hand& r, u32 link, slot_state in, const std::function<vo
     at.store(w.pack());
 }
 
+void change_number(run_in_hand& r, const std::function<void(lease_word&)>& change) {
+    lease_word w = lease_word::of(load(r.c().source[0].number[7]));
+    change(w);
+    r.c().source[0].number[7].store(w.pack());
+}
+
 u32 ready_slot_of(const run_in_hand& r, u32 link, u64 sequence) {
     for (u32 k = 0; k < r.made->link[link].slots; ++k)
         if (slot_word::of(load(r.c().link[link].slot[k])).state == slot_state::ready &&
@@ -143,7 +149,11 @@ const std::vector<broken_rule>& rules() {
          "ring of middle-1: tail", "beyond the end"},
         {"a tail that shrinks", [](run_in_hand& r) { r.c().link[1].tail.store(1); }, "ring of middle-1: tail",
          "only grows"},
-        {"a tail that has passed frames by", [](run_in_hand& r) { r.c().link[1].tail.fetch_add(9); },
+        {"a tail that has passed frames by",
+         [](run_in_hand& r) {
+             shm::tail_word& t = r.c().link[1].tail;
+             t.store(t.load() + 9);
+         },
          "ring of middle-1: tail", "have been committed"},
         {"a seat's holder",
          [](run_in_hand& r) {
@@ -151,21 +161,22 @@ const std::vector<broken_rule>& rules() {
          },
          "seat of middle-1: current", "names epoch 9"},
         {"an entry's pid",
-         [](run_in_hand& r) { r.c().entry[r.rig.entry_of(2)].identity.fetch_xor(u64{1} << 41U); },
+         [](run_in_hand& r) { r.c().entry[r.rig.entry_of(2)].identity.fetch_xor(u64{3} << 41U); },
          "(sink): identity", "names pid"},
         {"an entry's epoch",
-         [](run_in_hand& r) { r.c().entry[r.rig.entry_of(2)].identity.fetch_xor(u64{1} << 20U); },
+         [](run_in_hand& r) { r.c().entry[r.rig.entry_of(2)].identity.fetch_xor(u64{3} << 20U); },
          "(sink): identity", "epoch"},
         {"an entry's state", [](run_in_hand& r) { r.c().entry[r.rig.entry_of(0)].identity.fetch_xor(15); },
          "(source): identity", "its process works"},
         {"an asset's state",
          [](run_in_hand& r) {
              r.c().assets = r.made->assets = 1;
-             r.c().asset[0].state.store(7);
+             r.c().asset[0].state.store(with_parity(7, 3));
          },
          "asset : state", "no such state"},
-        {"a job's state", [](run_in_hand& r) { r.c().job[0].fetch_or(15); }, "job 0 (source)",
-         "no such state"},
+        {"a job's state",
+         [](run_in_hand& r) { r.c().job[0].store(with_parity((load(r.c().job[0]) & ~u64{15}) | 7U, 3)); },
+         "job 0 (source)", "no such state"},
         {"a job's epoch", [](run_in_hand& r) { r.c().job[0].fetch_xor(u64{5} << 4U); }, "job 0 (source)",
          "no process of its seat"},
         {"a job that never leased",
@@ -176,7 +187,7 @@ const std::vector<broken_rule>& rules() {
          "job ", "no frame is leased to it"},
         {"a slot's state",
          [](run_in_hand& r) {
-             change_slot(r, 1, slot_state::free, [](slot_word& w) { w.state = static_cast<slot_state>(9); });
+             change_slot(r, 1, slot_state::free, [](slot_word& w) { w.state = static_cast<slot_state>(5); });
          },
          "ring of middle-1: slot", "no such state"},
         {"a slot without a job",
@@ -212,11 +223,6 @@ const std::vector<broken_rule>& rules() {
              set_lease(r, 0, 7, {0, r.made->seat[1].first_job + 5, 9, 0, lease_state::leased});
          },
          "group 0", "is leased by job"},
-        {"a lease's state",
-         [](run_in_hand& r) {
-             set_lease(r, 0, 7, {0, 0, 0, 0, static_cast<lease_state>(6)});
-         },
-         "group 0", "no such state"},
         {"a lease of the future",
          [](run_in_hand& r) {
              set_lease(r, 0, 7, {3, 0, 0, 0, lease_state::wait});
@@ -236,9 +242,15 @@ const std::vector<broken_rule>& rules() {
         {"a set's value", [](run_in_hand& r) { r.c().parameters.set[1].value[255] = std::byte{1}; },
          "parameters: set 1: value", "has changed"},
         {"a set that nobody published",
-         [](run_in_hand& r) { r.c().parameters.state.fetch_add(u64{1} << 40U); }, "parameters: state",
-         "counts 2 sets, the supervisor has published 1"},
-        {"a horizon beyond all windows", [](run_in_hand& r) { r.c().parameters.state.fetch_add(100); },
+         [](run_in_hand& r) {
+             const u64 horizon = parameter_state::of(load(r.c().parameters.state)).horizon;
+             r.c().parameters.state.store(parameter_state{2, horizon}.pack());
+         },
+         "parameters: state", "counts 2 sets, the supervisor has published 1"},
+        {"a horizon beyond all windows",
+         [](run_in_hand& r) {
+             r.c().parameters.state.store(parameter_state{1, 105}.pack());
+         },
          "parameters: horizon", "no source can have leased"},
         {"a horizon that falls",
          [](run_in_hand& r) {
@@ -247,9 +259,10 @@ const std::vector<broken_rule>& rules() {
          "parameters: horizon", "is 2, it was 5 before"},
         {"a source's first lap", [](run_in_hand& r) { r.c().source[0].first_lap ^= 4; },
          "source source: first_lap", "it was made as"},
-        {"a number's lap", [](run_in_hand& r) { r.c().source[0].number[7].fetch_add(u64{4} << 40U); },
+        {"a number's lap", [](run_in_hand& r) { change_number(r, [](lease_word& w) { w.generation += 4; }); },
          "source source: number", "lap"},
-        {"a number's state", [](run_in_hand& r) { r.c().source[0].number[7].fetch_or(3); },
+        {"a number's state",
+         [](run_in_hand& r) { change_number(r, [](lease_word& w) { w.state = lease_state::skipped; }); },
          "source source: number", "waits or is leased"},
         {"a claim of a source that never ends",
          [](run_in_hand& r) {

@@ -57,6 +57,7 @@ run::ps_answer whole_answer() {
     s.graphs = true;
     s.reach = "copy";
     s.inputs_guarded = true;
+    s.block_guard = "keys";
     a.stages = {s, {}};
     a.problems = {"the disk is full"};
     a.links = {{"fragment", "t", "memfd", 15, 9, 1024, {{"display", "blocking"}, {"film", "latest"}}, "gap"}};

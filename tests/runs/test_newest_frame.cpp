@@ -8,6 +8,7 @@
 
 #include "core/errors.hpp"
 #include "device/cpu/memfd.hpp"
+#include "ring/header_check.hpp"
 #include "ring/metadata.hpp"
 #include "ring/recovery.hpp"
 #include "run/newest_frame.hpp"
@@ -73,7 +74,7 @@ struct looker {
           newest(of.block(), of.lend(std::move(ends.first)), *of.cpu),
           queue(of.cpu->make_queue()) {}
     /// `meddle` is done with the lease held, in front of the copy.
-    bool take(const std::function<void(u32 slot)>& meddle = nullptr) {
+    bool take(const std::function<void(u32 slot)>& meddle = nullptr, u64 only = ring::any_sequence) {
         if (meddle)
             queue->submit([this, meddle](device::cpu::pool&) {
                 u32 slot = shm::none;
@@ -81,7 +82,7 @@ struct looker {
                     slot = ring->leased_slot();
                 if (slot != shm::none) meddle(slot);
             });
-        return newest.take(*queue, reinterpret_cast<std::byte*>(&value), at, sizeof value, what);
+        return newest.take(*queue, reinterpret_cast<std::byte*>(&value), at, sizeof value, what, only);
     }
 
     small_ring* ring;
@@ -109,6 +110,25 @@ TEST_CASE("the newest frame is taken, whole, once, and its lease is given back")
     CHECK(look.value == 3000);
 }
 
+TEST_CASE(
+    "one frame is taken by its number while it is in the ring, and it is known when it can't come any more") {
+    small_ring of;
+    looker look(of);
+    CHECK(look.newest.may_come(1));  // not there yet
+    CHECK_FALSE(look.take(nullptr, 1));
+    for (u32 k = 0; k < 3; ++k) REQUIRE(of.r.pass(0));
+    REQUIRE(look.take(nullptr, 1));
+    CHECK((look.what.sequence == 1 && look.value == 1000));
+    CHECK_FALSE(look.newest.may_come(1));  // taken
+    CHECK_FALSE(look.take(nullptr, 0));    // older than that
+    for (u32 k = 0; k < 3; ++k) REQUIRE(of.r.pass(1));
+    CHECK_FALSE(look.newest.may_come(2));  // its readers have done with it
+    CHECK(look.newest.may_come(3));
+    REQUIRE(of.r.pass(0));
+    REQUIRE(look.take(nullptr, 3));
+    CHECK(look.value == 3000);
+}
+
 TEST_CASE("the newest frame comes with its metadata, its capture time and what of its planes is in use") {
     small_ring of;
     looker look(of);
@@ -122,6 +142,7 @@ TEST_CASE("the newest frame comes with its metadata, its capture time and what o
         h.clock = shm::capture_clock::live;
         h.used.planes = 1;
         h.used.of[0][0] = 0;
+        ring::seal(h, of.block().parameters.bytes);
     }
     REQUIRE(look.take());
     CHECK(ring::line_of(look.what.metadata) == "gain 2");
@@ -157,7 +178,11 @@ TEST_CASE("a frame that was given up is no picture: it is counted, and its memor
     small_ring of;
     looker look(of);
     REQUIRE(of.r.pass(0));
-    for (u32 k = 0; k < of.block().link[0].slots; ++k) of.block().frames[0].header[k].void_stage = 0;
+    for (u32 k = 0; k < of.block().link[0].slots; ++k) {
+        shm::frame_header& h = of.block().frames[0].header[k];
+        h.void_stage = 0;
+        ring::seal(h, of.block().parameters.bytes);
+    }
     look.value = 77;
     CHECK_FALSE(look.take());
     CHECK(look.newest.losses().voids == 1);

@@ -1,8 +1,11 @@
 #include "tests/stages/in_process.hpp"
 
+#include <sys/mman.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cstring>
+#include <new>
 #include <thread>
 
 #include "device/canary.hpp"
@@ -188,10 +191,19 @@ std::byte* shared_memory::at(const device::memory_handle& handle) {
 }
 
 namespace {
+
 u64 canary_of(const threads_of_a_run::options& o) { return o.canaries ? device::canary_bytes : 0; }
+
+shm::private_block make_shared_block() {
+    void* const at = ::mmap(nullptr, sizeof(shm::control_block), PROT_READ | PROT_WRITE,
+                            MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (at == MAP_FAILED) throw std::bad_alloc();
+    return shm::private_block(static_cast<shm::control_block*>(at));
+}
+
 }  // namespace
 
-threads_of_a_run::threads_of_a_run(const options& o) : options_(o) {
+threads_of_a_run::threads_of_a_run(const options& o) : options_(o), block_(make_shared_block()) {
     std::filesystem::create_directories(folder_.path / "logs");
     format_ = {"test.number", {{"value", ring::element::u64_, {1}}}, {}};
     const u64 slot_bytes = format_.lay_out();
@@ -273,6 +285,7 @@ void threads_of_a_run::live(u32 stage) {
     counting_stage& s = *made_[stage];
     stages::runtime_sources from;
     from.hooks.far_rings = options_.far_rings;
+    from.hooks.block_guard = options_.guard;
     from.control = [this](const std::string&) -> shm::control_block& { return *block_; };
     from.device = [this, stage](const device::device_id&, unsigned) {
         return memory_.open(options_.as_cuda, counts_[stage].get());
@@ -291,6 +304,28 @@ void threads_of_a_run::run() {
     std::vector<std::thread> threads;
     for (u32 k = 0; k < options_.stages; ++k) threads.emplace_back([this, k] { live(k); });
     for (std::thread& t : threads) t.join();
+}
+
+bool threads_of_a_run::run_as_processes() {
+    std::vector<pid_t> children;
+    for (u32 k = 0; k < options_.stages; ++k) {
+        const pid_t child = ::fork();
+        if (child != 0) {
+            children.push_back(child);
+            continue;
+        }
+        live(k);
+        const bool whole =
+            k + 1 < options_.stages || (sink().frames.load() == options_.frames && sink().wrong.load() == 0);
+        ::_exit(whole ? 0 : 9);
+    }
+    bool all = true;
+    for (const pid_t child : children) {
+        int status = 0;
+        all = child > 0 && ::waitpid(child, &status, 0) == child && WIFEXITED(status) &&
+              WEXITSTATUS(status) == 0 && all;
+    }
+    return all;
 }
 
 }  // namespace carousel::test

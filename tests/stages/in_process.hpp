@@ -92,6 +92,7 @@ public:
         bool canaries = false;   ///< behind the slots of each ring
         u64 stray_at = ~u64{0};  ///< the source's frame at which it writes `stray_bytes` beyond its slot
         u64 stray_bytes = 0;
+        shm::block_guard guard = shm::block_guard::off;  ///< of each process, in run_as_processes()
     };
     explicit threads_of_a_run(const options& o);
     ~threads_of_a_run();
@@ -111,6 +112,9 @@ public:
     /// Runs all stages to the end of the run; each has its heart and its line to the supervisor, whose ends
     /// are `supervisor`.
     void run();
+    /// The same with a process for each stage, which closes the control block to itself as `guard` says.
+    /// True: all have left as they should, and the sink has seen every frame whole.
+    [[nodiscard]] bool run_as_processes();
 
     std::vector<shm::unique_fd> supervisor;  ///< the other ends of the stages' lines
 
@@ -120,7 +124,7 @@ private:
 
     options options_;
     scratch_folder folder_;
-    std::unique_ptr<shm::control_block> block_ = std::make_unique<shm::control_block>();
+    shm::private_block block_;  ///< its pages are shared with the processes that are made of this one
     shared_memory memory_;
     ring::frame_format format_;
     std::vector<device::memory_handle> rings_;

@@ -89,6 +89,24 @@ TEST_CASE("a frame without a mark is not folded, nor what is behind it") {
     CHECK(ledger_reader::open(file_in(folder))->first_undelivered(0) == 6000);
 }
 
+TEST_CASE("a ledger that begins behind a lost run's frames counts them neither as lost nor as its own") {
+    scratch_folder folder;
+    const std::string file = file_in(folder);
+    begin_ledger(file, 1000);
+    CHECK(ledger_reader::open(file)->first_undelivered(0) == 1000);
+    CHECK(ledger_reader::open(file)->summarize(1003).lost == 3);
+    deliver(file, {1000, 1002});
+    const ledger_summary sum = ledger_reader::open(file)->summarize(1003);
+    CHECK(sum.records == 2);
+    CHECK(sum.lost == 1);
+    CHECK(sum.folded == 1000);
+    CHECK(ledger_reader::open(file)->first_undelivered(0) == 1002);
+    deliver(file, {1002, 20'000});
+    CHECK(fold_ledger(file, 12'288) >= 12'288);  // it is folded as any other
+    CHECK(ledger_reader::open(file)->summarize(20'000).lost == 0);
+    CHECK(ledger_reader::open(file)->summarize(20'000).records == 19'000);
+}
+
 TEST_CASE("a fold that is killed at any step leaves the old account or the new one") {
     scratch_folder folder;
     const std::string file = file_in(folder), backup = (folder.path / "before").string();

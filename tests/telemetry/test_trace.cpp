@@ -13,6 +13,7 @@
 #include "core/clock.hpp"
 #include "core/errors.hpp"
 #include "telemetry/trace_file.hpp"
+#include "telemetry/trace_join.hpp"
 #include "telemetry/trace_writer.hpp"
 #include "tests/support/catch.hpp"
 
@@ -193,10 +194,13 @@ TEST_CASE(
                {10'500, 0, 8, "died", "behind it"},
                {6000, 1, 1, "died", "(pid 7) died: signal 9 (SIGKILL); 2 frames in flight"},
                {7000, 99, 1, "died", "nobody"}};
+    c.facts[{0, 1}] = R"({"exposure_ms":3.5})";
     c.begin_ns = 500;
     c.end_ns = 10'000;
     trace_summary s;
     const json t = json::parse(trace_json(c, s));
+    CHECK(bar_of(t, 2, 1, "frame")->at("args").at("carries") == json{{"exposure_ms", 3.5}});
+    CHECK_FALSE(bar_of(t, 3, 1, "frame")->at("args").contains("carries"));
     CHECK(s.frames == 3);
     CHECK(s.first == 0);
     CHECK(s.last == 2);
@@ -234,6 +238,52 @@ TEST_CASE("a frame of which a stage's stamps were lost is counted as missing, ne
     CHECK(json::accept(trace_json(c, s)));
     CHECK(s.frames == 2);
     CHECK(s.missing == 1);
+}
+
+TEST_CASE("traces of two hosts are one by the offset of their clocks, and a frame's flow goes through both") {
+    const snapshot shape = two_stages(1);
+    const std::vector<idle_time> waits;
+    const auto traced = [&](u64 begin, u64 claimed, std::map<std::string, trace_clock> clocks) {
+        const std::vector<attempt> attempts = {made(0, 0, 1, begin + claimed, true),
+                                               made(0, 1, 2, begin + claimed + 1000, true)};
+        trace_content c;
+        c.shape = &shape;
+        c.attempts = &attempts;
+        c.waits = &waits;
+        c.begin_ns = begin;
+        c.end_ns = begin + 50'000'000;
+        c.clocks = std::move(clocks);
+        trace_summary s;
+        return trace_json(c, s);
+    };
+    // Host b's clock is 7 s ahead; its trace was begun 1 ms later.
+    const std::string near = traced(1'000'000'000, 100'000, {{"b", {7'000, 0.25}}}),
+                      far = traced(8'001'000'000, 300'000, {});
+    const json t = json::parse(join_traces(near, {{"b", far}}));
+    std::map<std::string, i64> processes;
+    std::vector<std::pair<f64, std::string>> flow;
+    std::map<i64, f64> claimed;
+    for (const json& e : t.at("traceEvents")) {
+        const std::string ph = e.at("ph");
+        if (ph == "M" && e.at("name") == "process_name") processes[e.at("args").at("name")] = e.at("pid");
+        if (ph == "s" || ph == "t" || ph == "f") flow.emplace_back(e.at("ts"), ph);
+        if (ph == "X" && e.value("cat", "") == "frame") claimed[e.at("pid")] = e.at("ts");
+    }
+    REQUIRE(processes.contains("b/sink"));
+    REQUIRE(processes.contains("sink"));
+    CHECK(processes["b/sink"] != processes["sink"]);
+    CHECK(claimed[processes["sink"]] == Approx(101));  // us
+    CHECK(claimed[processes["b/sink"]] == Approx(1'301));
+    std::sort(flow.begin(), flow.end());
+    std::string way;
+    for (const auto& [at, ph] : flow) way += ph;
+    CHECK(way == "sttf");
+    CHECK(t.at("otherData").at("joined")[0].at("error_ms") == 0.25);
+
+    CHECK_THROWS_WITH(join_traces(far, {{"b", near}}),
+                      test::contains("knows no clock of host b; it knows none"));
+    CHECK_THROWS_WITH(join_traces(near, {{"b", "{}"}}), test::contains("the trace of host b is none"));
+    CHECK_THROWS_AS(join_traces("[1", {{"b", far}}), config_error);
 }
 
 // Not a test: prints a figure. test_trace "the look at the flag*"

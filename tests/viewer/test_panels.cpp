@@ -128,10 +128,8 @@ TEST_CASE("at 1280 x 720 everything of the demo is inside its panel") {
             INFO(name << " in " << panel);
             REQUIRE(at != nullptr);
             REQUIRE(in != nullptr);
-            CHECK(at->x >= in->x);
-            CHECK(at->y >= in->y);
-            CHECK(at->x + at->width <= in->x + in->width);
-            CHECK(at->y + at->height <= in->y + in->height - 4);  // its edge
+            CHECK((at->x >= in->x && at->x + at->width <= in->x + in->width));
+            CHECK((at->y >= in->y && at->y + at->height <= in->y + in->height - 4));  // its edge
         };
         for (const char* name : {"geometry", "vertex", "fragment", "display"})
             for (const char* what : {"row", "kill", "stop", "restart"})
@@ -149,9 +147,11 @@ TEST_CASE("at 1280 x 720 everything of the demo is inside its panel") {
             CHECK(at->x + at->width <= static_cast<f32>(width));
         }
         // the value of the pixel under the mouse, whole, and not under the mouse
-        for (const f32 x : {0.5F, 0.05F}) {
+        for (const f32 at : {0.5F, 0.01F}) {  // in the middle of the picture, and in its lower left corner
             const viewer::ui::widget* area = canvas::find("image.area");
-            const ImVec2 mouse(area->x + area->width * x, area->y + area->height * (x < 0.1F ? 0.7F : 0.5F));
+            const f32 zoom = std::min(area->width / 1280, area->height / 720);
+            const ImVec2 mouse(area->x + area->width / 2 + (at - 0.5F) * 1280 * zoom,
+                               area->y + area->height / 2 + (0.5F - at) * 720 * zoom);
             s.draw_with_mouse(w.m, mouse);
             inside("image.pixel", "image");
             const viewer::ui::widget* value = canvas::find("image.pixel");
@@ -315,15 +315,15 @@ TEST_CASE("every key does what the help says, and none crashes in any phase") {
     harm('G');
     harm('X');
     harm('A');
-    harm('I');
-    harm('O');
-    REQUIRE(w.m.commands.size() == 10);
+    for (const char letter : {'I', 'O', 'B'}) harm(letter);
+    REQUIRE(w.m.commands.size() == 11);
     CHECK(w.m.commands[5].fault == "gpu-fault");
     CHECK(w.m.commands[6].fault == "exit");
     CHECK(w.m.commands[7].fault == "abort");
     CHECK(w.m.commands[7].stage == "fragment");
     CHECK(w.m.commands[8].fault == "scribble-input");
     CHECK(w.m.commands[9].fault == "overrun-output");
+    CHECK(w.m.commands[10].fault == "scribble-control");
     press(' ');
     CHECK(w.m.picture.paused);
     press('.');

@@ -1,127 +1,113 @@
-// Any plane as a picture: which plane of a ring, and what its values come to.
-#include <cmath>
-#include <cstring>
-#include <vector>
-
-#include "tests/support/catch.hpp"
+// Any plane as a picture: which planes of a ring are some, and where their pixels lie.
 #include "viewer/watch/plane_picture.hpp"
 
-namespace {
+#include "ring/used_extents.hpp"
+#include "tests/support/catch.hpp"
 
 using namespace carousel;
 using namespace carousel::viewer;
 using ring::element;
+using ring::plane;
 
-template <typename T>
-std::vector<u8> shown(const plane_picture& p, const std::vector<T>& values, value_range* range = nullptr) {
-    std::vector<u8> out(std::size_t{p.width} * p.height * 4);
-    REQUIRE(values.size() * sizeof(T) == p.plane.bytes());
-    const value_range r = to_rgba(p, reinterpret_cast<const std::byte*>(values.data()),
-                                  reinterpret_cast<std::byte*>(out.data()));
-    if (range != nullptr) *range = r;
+namespace {
+
+std::vector<std::string> names_of(ring::frame_format f) {
+    (void)f.lay_out();
+    std::vector<std::string> out;
+    for (const plane_picture& p : pictures_of(f)) out.push_back(p.name);
     return out;
 }
 
-plane_picture picture(element type, std::vector<u64> shape) {
-    const auto p = picture_of({"any", {{"p", type, std::move(shape)}}, {}});
+plane_picture only(ring::frame_format f) {
+    (void)f.lay_out();
+    const auto p = picture_of(f);
     REQUIRE(p);
     return *p;
 }
-
-std::vector<u8> pixel(const std::vector<u8>& all, std::size_t k) {
-    return {all.begin() + 4 * k, all.begin() + 4 * k + 4};
-}
+plane_picture only(plane p) { return only(ring::frame_format{"any", {std::move(p)}, {}}); }
 
 }  // namespace
 
 TEST_CASE("the colour plane is shown where there is one, else the first with rows and columns") {
-    const ring::plane color{"color", element::u8_, {4, 6, 4}}, depth{"depth", element::f32_, {4, 6}},
+    const plane color{"color", element::u8_, {4, 6, 4}}, depth{"depth", element::f32_, {4, 6}},
         list{"list", element::u32_, {24}}, points{"points", element::f32_, {100, 3}},
         rows{"rows", element::f32_, {1, 24}};
-    CHECK(picture_of({"a", {depth, color}, {}})->plane.name == "color");
-    CHECK(picture_of({"a", {list, depth}, {}})->plane.name == "depth");
+    CHECK(picture_of({"a", {depth, color}, {}})->name == "color");
+    CHECK(picture_of({"a", {list, depth}, {}})->name == "depth");
     CHECK_FALSE(picture_of({"a", {list, rows}, {}}));
     CHECK(picture_of({"a", {points}, {}})->width == 3);
-    ring::plane strided = depth;
-    strided.strides = {64, 4};
-    CHECK_FALSE(picture_of({"a", {strided}, {}}));
-    CHECK_FALSE(picture_of({"a", {{"f", element::f32_, {4, 6, 3}}}, {}}));
+    CHECK(picture_of({"a", {depth, color}, {}}, "depth")->type == element::f32_);
+    CHECK_FALSE(picture_of({"a", {depth, color}, {}}, "normals"));
+    CHECK(names_of({"a", {depth, list, color, points}, {}}) ==
+          std::vector<std::string>{"depth", "color", "points"});
 }
 
-TEST_CASE("eight bit planes are shown as they are") {
-    const std::vector<u8> colors = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16};
-    CHECK(shown(picture(element::u8_, {2, 2, 4}), colors) == colors);
-    const auto rgb =
-        shown(picture(element::u8_, {2, 2, 3}), std::vector<u8>{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12});
-    CHECK(pixel(rgb, 3) == std::vector<u8>{10, 11, 12, 255});
-    const auto grey = shown(picture(element::u8_, {2, 2}), std::vector<u8>{0, 7, 99, 255});
-    CHECK(pixel(grey, 2) == std::vector<u8>{99, 99, 99, 255});
+TEST_CASE("channels come last or first, and a picture among four dimensions is the only one of its batch") {
+    const plane_picture last = only({"n", element::f32_, {4, 6, 3}}),
+                        first = only({"n", element::f32_, {3, 4, 6}});
+    CHECK((last.height == 4 && last.width == 6 && last.channels == 3));
+    CHECK((first.height == 4 && first.width == 6 && first.channels == 3));
+    CHECK((last.pixel_bytes == 12 && last.channel_bytes == 4 && last.row_bytes == 72));
+    CHECK((first.pixel_bytes == 4 && first.channel_bytes == 96 && first.row_bytes == 24));
+    CHECK(only({"n", element::f16_, {1, 3, 4, 6}}).channel_bytes == 48);
+    CHECK(only({"n", element::f16_, {1, 4, 6, 2}}).channels == 2);
+    CHECK_FALSE(picture_of({"a", {{"n", element::f32_, {2, 3, 4, 6}}}, {}}));
+    CHECK_FALSE(picture_of({"a", {{"n", element::f32_, {8, 4, 6}}}, {}}));
+    CHECK_FALSE(picture_of({"a", {{"n", element::f32_, {20'000, 6}}}, {}}));
 }
 
-TEST_CASE("sixteen bit is grey from the frame's smallest to its largest value") {
-    value_range r;
-    const auto grey = shown(picture(element::u16_, {2, 2}), std::vector<u16>{1000, 1500, 2000, 1000}, &r);
-    CHECK(r.low == 1000);
-    CHECK(r.high == 2000);
-    CHECK(pixel(grey, 0) == std::vector<u8>{0, 0, 0, 255});
-    CHECK(pixel(grey, 1) == std::vector<u8>{128, 128, 128, 255});
-    CHECK(pixel(grey, 2) == std::vector<u8>{255, 255, 255, 255});
+TEST_CASE("rows further apart than their pixels are a picture, and no plain one") {
+    const plane_picture strided = only({"color", element::u8_, {4, 6, 4}, {64, 4, 1}});
+    CHECK((strided.kind == picture_kind::colours && strided.row_bytes == 64));
+    CHECK(strided.bytes == 3 * 64 + 24);
+    CHECK(only({"color", element::u8_, {4, 6, 4}}).is_rgba());
+    CHECK(only({"color", element::u8_, {4, 6, 4}, {24, 4, 1}}).is_rgba());
+    CHECK(only({"color", element::u8_, {4, 6, 3}}).kind == picture_kind::colours);
+    CHECK(only({"grey", element::u8_, {4, 6}}).kind == picture_kind::values);
 }
 
-TEST_CASE("signed whole numbers and truths are grey between their smallest and largest") {
-    value_range r;
-    shown(picture(element::i8_, {2, 2}), std::vector<i8>{-100, 0, 5, 27}, &r);
-    CHECK((r.low == -100 && r.high == 27));
-    shown(picture(element::i16_, {2, 2}), std::vector<i16>{-1000, 0, 5, 27}, &r);
-    CHECK((r.low == -1000 && r.high == 27));
-    shown(picture(element::i64_, {2, 2}), std::vector<i64>{-1, 0, 5, 1'000'000'000'000}, &r);
-    CHECK((r.low == -1 && r.high == 1e12));
-    const auto truth = shown(picture(element::bool_, {2, 2}), std::vector<u8>{1, 0, 0, 1}, &r);
-    CHECK((r.low == 0 && r.high == 1));
-    CHECK(pixel(truth, 0) == std::vector<u8>{255, 255, 255, 255});
+TEST_CASE("NV12 is told by its planes' names, or by the format's type") {
+    const plane one{"nv12", element::u8_, {6, 4}}, y{"y", element::u8_, {4, 4}},
+        uv{"uv", element::u8_, {2, 2, 2}}, flat{"uv", element::u8_, {2, 4}},
+        odd{"nv12", element::u8_, {7, 4}}, wide{"uv", element::u8_, {2, 6}};
+    const plane_picture single = only(one);
+    CHECK((single.kind == picture_kind::nv12 && single.width == 4 && single.height == 4));
+    CHECK((single.chroma_at == 16 && single.chroma_row == 4 && single.bytes == 24));
+    const plane_picture pair = only({"a", {y, uv}, {}});
+    CHECK((pair.kind == picture_kind::nv12 && pair.name == "y + uv" && pair.height == 4));
+    CHECK((pair.chroma_at == 256 && pair.chroma_row == 4 && pair.bytes == 264));  // each plane aligned
+    CHECK(only({"a", {y, flat}, {}}).kind == picture_kind::nv12);
+    CHECK(names_of({"a", {y, uv}, {}}) == std::vector<std::string>{"y + uv", "y", "uv"});
+    // not of its shape
+    CHECK(only(odd).kind == picture_kind::values);
+    CHECK(only({"a", {y, wide}, {}}).name == "y");
+    // other names, with the type's word
+    plane frame = one;
+    frame.name = "frame";
+    CHECK(only({"a", {frame}, {}}).kind == picture_kind::values);
+    CHECK(only({"camera.nv12", {frame}, {}}).kind == picture_kind::nv12);
+    plane luma = y, chroma = uv;
+    luma.name = "luma";
+    chroma.name = "chroma";
+    CHECK(only({"camera.nv12", {luma, chroma}, {}}).name == "luma + chroma");
 }
 
-TEST_CASE("what of a picture is not in use is black and counts for no range") {
-    const plane_picture p = picture(element::u16_, {2, 3});
-    const std::vector<u16> values{10, 20, 9999, 30, 40, 9999};
-    std::vector<std::byte> rgba(24);
-    const value_range r = to_rgba(p, reinterpret_cast<const std::byte*>(values.data()), rgba.data(), {2, 1});
-    CHECK((r.low == 10 && r.high == 20));
-    CHECK(rgba[4] == std::byte{255});
-    for (const std::size_t k : {2, 3, 4, 5})
-        CHECK((rgba[4 * k] == std::byte{0} && rgba[4 * k + 3] == std::byte{255}));
-    const std::vector<u8> white(24, 255);
-    to_rgba(picture(element::u8_, {2, 3, 4}), reinterpret_cast<const std::byte*>(white.data()), rgba.data(),
-            {3, 1});
-    CHECK((rgba[8] == std::byte{255} && rgba[12] == std::byte{0}));
+TEST_CASE("what an NV12 picture's numbers mean is told by constants, else by its height") {
+    const plane small{"nv12", element::u8_, {6, 4}}, large{"nv12", element::u8_, {1080, 4}};
+    CHECK(only(small).red_part == 0.299);
+    CHECK(only(large).red_part == 0.2126);
+    const plane_picture told = only({"a", {small}, {{"yuv_matrix", 2020}, {"full_range", 1}}});
+    CHECK((told.red_part == 0.2627 && told.full_range));
 }
 
-TEST_CASE("floats are coloured from blue to red, what is no number is black and counts for no range") {
-    value_range r;
-    const auto c =
-        shown(picture(element::f32_, {2, 3}), std::vector<f32>{-1, NAN, 1, INFINITY, -INFINITY, 0}, &r);
-    CHECK(r.low == -1);
-    CHECK(r.high == 1);
-    CHECK(pixel(c, 0)[2] > 100);
-    CHECK(pixel(c, 0)[0] == 0);
-    CHECK(pixel(c, 2)[0] > 100);
-    CHECK(pixel(c, 2)[2] == 0);
-    CHECK(pixel(c, 5)[1] == 255);
-    for (const std::size_t k : {1, 3, 4}) CHECK(pixel(c, k) == std::vector<u8>{0, 0, 0, 255});
-    // half: 0, 1, 2, smallest
-    shown(picture(element::f16_, {2, 2}), std::vector<u16>{0x0000, 0x3C00, 0x4000, 0x0001}, &r);
-    CHECK(r.low == 0);
-    CHECK(r.high == 2);
-    // bfloat16: -2, 3; the 8-bit floats: -2, 448 and NaN; -2, infinity
-    shown(picture(element::bf16_, {2, 2}), std::vector<u16>{0xC000, 0x4040, 0, 0}, &r);
-    CHECK((r.low == -2 && r.high == 3));
-    shown(picture(element::f8_e4m3_, {2, 2}), std::vector<u8>{0xC0, 0x7E, 0x7F, 0x01}, &r);
-    CHECK((r.low == -2 && r.high == 448));
-    shown(picture(element::f8_e5m2_, {2, 2}), std::vector<u8>{0xC0, 0x7C, 0x01, 0x3C}, &r);
-    CHECK((r.low == -2 && r.high == 1));
-    // all the same, and none at all
-    shown(picture(element::f64_, {2, 2}), std::vector<f64>{3, 3, 3, 3}, &r);
-    CHECK(r.low == r.high);
-    shown(picture(element::f64_, {2, 2}), std::vector<f64>(4, NAN), &r);
-    CHECK(r.high == 0);
+TEST_CASE("the part of a picture in use is that of its rows and columns") {
+    ring::frame_format f{"a", {{"n", element::f32_, {3, 40, 60}}, {"d", element::f32_, {40, 60}}}, {}};
+    (void)f.lay_out();
+    shm::used_extents used{};
+    CHECK(picture_of(f, "n")->used_of(f, used) == picture_part{});
+    ring::set_used(used, f, "n", std::vector<u64>{3, 30, 50});
+    CHECK(picture_of(f, "n")->used_of(f, used) == picture_part{50, 30});
+    CHECK(picture_of(f, "d")->used_of(f, used) == picture_part{});
+    ring::set_used(used, f, "d", std::vector<u64>{7});
+    CHECK(picture_of(f, "d")->used_of(f, used) == picture_part{60, 7});
 }

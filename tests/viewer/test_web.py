@@ -1,5 +1,5 @@
 """A run as a web page: a real pipeline on the CPU, real requests, real kills.
-Usage: test_web.py FOLDER_OF_PROGRAMS PIPELINES_FOLDER [file for a screenshot]"""
+Usage: test_web.py FOLDER_OF_PROGRAMS PIPELINES_FOLDER [file for a screenshot [and one of planes]]"""
 import json
 import os
 import re
@@ -15,11 +15,13 @@ import zlib
 
 import browser
 from web_parameters import Parameters, ParametersSeen  # noqa: F401  cases of their own, found here by unittest
+from web_planes import Planes, PlanesSeen  # noqa: F401  as those
 from web_rig import Rig, end_process, free_port, wait_for
 from processes import skip  # web_rig has made it findable
 
 Rig.programs, Rig.pipelines = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
 PICTURE = sys.argv[3] if len(sys.argv) > 3 else None
+PlanesSeen.picture = sys.argv[4] if len(sys.argv) > 4 else None
 STAGES = ["geometry", "vertex", "fragment", "display"]
 
 

@@ -32,7 +32,7 @@ struct watcher {
     viewer::model m;
     std::unique_ptr<viewer::picture_store> store = viewer::make_null_store();
     viewer::session s;
-    explicit watcher(const std::string& name = "") : s({.name = name, .stage = ""}) {}
+    explicit watcher(const std::string& name = "") : s({.name = name}) {}
     explicit watcher(const viewer::session_options& o) : s(o) {}
     void step() {
         s.update(m, *store);

@@ -13,12 +13,12 @@ namespace {
 
 using theme::px;
 
-struct column {
+struct depth_column {
     const char* title;
     f32 width;  // interface units; 0 stretches
     const char* help;
 };
-constexpr column columns[] = {
+constexpr depth_column depth_columns[] = {
     {"stage", 90, "a process each"},
     {"in flight", 150, "frames in work now, of those that it allows itself, of those that there is room for"},
     {"ahead", 150,
@@ -65,7 +65,7 @@ public:
         ImGui::PushFont(theme::small_font());
         const int flags = ImGuiTableFlags_RowBg | ImGuiTableFlags_BordersInnerH | ImGuiTableFlags_ScrollY |
                           ImGuiTableFlags_SizingFixedFit | ImGuiTableFlags_NoSavedSettings;
-        if (ImGui::BeginTable("depth", static_cast<int>(std::size(columns)), flags,
+        if (ImGui::BeginTable("depth", static_cast<int>(std::size(depth_columns)), flags,
                               ImGui::GetContentRegionAvail())) {
             draw_titles();
             for (u32 seat = 0; seat < m.snap.seats.size(); ++seat) draw_row(m, seat);
@@ -78,12 +78,12 @@ public:
 private:
     static void draw_titles() {
         ImGui::TableSetupScrollFreeze(0, 1);
-        for (const column& c : columns)
+        for (const depth_column& c : depth_columns)
             ImGui::TableSetupColumn(
                 c.title, c.width == 0 ? ImGuiTableColumnFlags_WidthStretch : ImGuiTableColumnFlags_WidthFixed,
                 c.width == 0 ? 1.0F : px(c.width));
         ImGui::TableNextRow(ImGuiTableRowFlags_Headers);
-        for (const column& c : columns) {
+        for (const depth_column& c : depth_columns) {
             ImGui::TableNextColumn();
             ui::text(c.title, theme::colors().muted);
             ui::tip(c.help);

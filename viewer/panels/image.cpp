@@ -6,6 +6,8 @@
 #include <cstring>
 
 #include "core/clock.hpp"
+#include "viewer/panels/image_look.hpp"
+#include "viewer/panels/image_notes.hpp"
 #include "viewer/panels/list.hpp"
 #include "viewer/session/camera.hpp"
 #include "viewer/ui/theme.hpp"
@@ -22,7 +24,8 @@ public:
     [[nodiscard]] const char* title() const noexcept override { return "Image"; }
 
     void draw(model& m, picture_store& store) override {
-        const f32 line = ImGui::GetFontSize() + px(12);
+        const f32 line = ImGui::GetFontSize() + px(12) + look_height(m);
+        m.picture.pointer.reset();
         const ImVec2 at = ImGui::GetCursorScreenPos(), space = ImGui::GetContentRegionAvail();
         const ImVec2 size(std::max(px(20), space.x), std::max(px(20), space.y - line));
         ImGui::InvisibleButton("picture", size,
@@ -35,12 +38,13 @@ public:
         const bool shown = draw_picture(m, store, d, at, size);
         draw_surround(d, at, end, shown);
         if (!shown) draw_reason(m, d, at, size);
-        if (shown) draw_carried(m.picture, d, at, size);
+        if (shown) draw_notes(m.picture, {low_, high_, at, end}, d);
         draw_banner(m, d, at, size);
         if (shown) steer(m, store, at, size);
         draw_picked(d, at, end);
         d->PopClipRect();
         draw_tools(m);
+        draw_look(m);
     }
 
     void menu(model& m, f32 width) override {
@@ -61,6 +65,7 @@ public:
     bool on_key(model& m, const key_press& k) override {
         picture_model& p = m.picture;
         if (k.ctrl) return false;
+        if (look_key(m, k)) return true;
         if (k.shift) {
             switch (k.key) {
                 case 'R':
@@ -205,32 +210,6 @@ private:
         ui::mark("image.banner", at, ImVec2(at.x + size.x, at.y + height));
     }
 
-    /// A table of what the frame carries, in the upper right corner; what finds no room there is counted.
-    static void draw_carried(const picture_model& p, ImDrawList* d, ImVec2 at, ImVec2 size) {
-        if (p.carried.empty()) return;
-        ImGui::PushFont(theme::small_font());
-        const f32 line = ImGui::GetFontSize() + px(3), room = size.y - ImGui::GetFontSize() - px(40);
-        const std::size_t most = room < line ? 0 : static_cast<std::size_t>(room / line);
-        std::vector<std::string> rows;
-        for (const auto& [name, value] : p.carried) {
-            if (rows.size() + 1 >= most && rows.size() + 1 < p.carried.size()) {
-                rows.push_back(fmt::format("and {} more", p.carried.size() - rows.size()));
-                break;
-            }
-            rows.push_back(ui::fitted(fmt::format("{}  {}", name, value), size.x / 2));
-        }
-        f32 width = 0;
-        for (const std::string& row : rows) width = std::max(width, ImGui::CalcTextSize(row.c_str()).x);
-        const ImVec2 low(at.x + size.x - width - px(16), at.y + ImGui::GetFontSize() + px(20)),
-            high(at.x + size.x, low.y + static_cast<f32>(rows.size()) * line + px(8));
-        d->AddRectFilled(low, high, IM_COL32(10, 12, 15, 225));
-        for (std::size_t k = 0; k < rows.size(); ++k)
-            d->AddText(ImVec2(low.x + px(8), low.y + px(4) + static_cast<f32>(k) * line),
-                       IM_COL32(236, 239, 243, 255), rows[k].c_str());
-        ui::mark("image.carried", low, high);
-        ImGui::PopFont();
-    }
-
     /// Nothing where the parameters have no camera.
     template <typename F>
     static void move_camera(model& m, F&& how) {
@@ -279,14 +258,25 @@ private:
         if (ImGui::IsItemHovered() && !ImGui::IsItemActive()) pick(m, store);
     }
 
-    void pick(const model& m, picture_store& store) {
-        const picture_model& p = m.picture;
+    // The value comes from the session, a frame later; of a picture that is not the host's only the colours
+    // are known, and of one whose run has gone.
+    void pick(model& m, picture_store& store) {
+        picture_model& p = m.picture;
         const ImVec2 mouse = ImGui::GetIO().MousePos;
         if (mouse.x < low_.x || mouse.y < low_.y || mouse.x >= high_.x || mouse.y >= high_.y) return;
         const u32 x = std::min(p.width - 1, static_cast<u32>((mouse.x - low_.x) / (high_.x - low_.x) *
                                                              static_cast<f32>(p.width)));
         const u32 y = std::min(p.height - 1, static_cast<u32>((mouse.y - low_.y) / (high_.y - low_.y) *
                                                               static_cast<f32>(p.height)));
+        p.pointer = std::pair(x, y);
+        picked_frame_ = ImGui::GetFrameCount();
+        if (p.pointed && p.pointed->which < p.shown.size()) {
+            const pointed_pixel& at = *p.pointed;
+            picked_ = fmt::format("{}x {} y {}   {}   frame {}",
+                                  p.shown.size() > 1 ? p.shown[at.which].stage + "  " : "", at.x, at.y,
+                                  at.text, at.sequence);
+            return;
+        }
         u8 c[4] = {};
         bool known = p.pixels != nullptr;
         if (known)
@@ -295,7 +285,6 @@ private:
             known = store.read_pixel(x, y, c);
         picked_ = known ? fmt::format("x {} y {}   R {} G {} B {} A {}", x, y, c[0], c[1], c[2], c[3])
                         : fmt::format("x {} y {}", x, y);
-        picked_frame_ = ImGui::GetFrameCount();
     }
 
     // In a lower corner of the picture: the one that the mouse is not in.

@@ -30,13 +30,15 @@ constexpr shortcut shortcuts[] = {
     {"Ctrl+K", "kill -9 the chosen stage"},
     {"Ctrl+R", "replace it by a new process"},
     {"Ctrl+S", "stop it: the pipeline waits; C alone lets it continue"},
-    {"Ctrl+H G X A", "fault in its next frame: hang, GPU fault, exit, abort"},
+    {"Ctrl+H G X A I O B", "fault in its next frame: hang, GPU fault, exit, abort, stray writes"},
     {"", ""},
     {"space  .", "pause the picture; step to the newest frame"},
     {"F  0  + -", "fit, 1:1, zoom; the wheel zooms about the mouse"},
     {"arrows", "move the picture; also middle drag, or Shift and left drag"},
     {"[  ]", "exposure of the shown picture"},
     {"Shift+R G B A", "channels"},
+    {"U  Y  B", "next ring, next plane of it; the next ring beside it, the same frame"},
+    {"E  V", "next range of values, next colours"},
     {"Z", "freeze the timeline; wheel and drag zoom and move it"},
     {"Shift+T", "how far back the plots reach"},
     {"", ""},
@@ -88,7 +90,7 @@ void screen::draw(model& m, picture_store& store, const std::string& window_text
     else
         layout_.draw(panels_, m, store, low, high);
     ImGui::End();
-    if (m.help) draw_help(m);
+    if (m.help) draw_help();
     if (m.choosing) draw_chooser(m);
 }
 
@@ -122,6 +124,13 @@ void screen::draw_head(model& m, const std::string& window_text, ImVec2 low, ImV
                     fmt::format("end to end {} ms (p99 {} ms)",
                                 ui::number(static_cast<f64>(m.past.samples().back().end_to_end_p50_ms)),
                                 ui::number(static_cast<f64>(m.past.samples().back().end_to_end_p99_ms))),
+                    c.muted) +
+                px(18);
+        if (const telemetry::whole_latency l = telemetry::whole_latency_of(m.rates);
+            l.from_capture_p50_ms > 0)
+            x = put(x, ImGui::GetFont(),
+                    fmt::format("from capture {} ms (p99 {} ms)", ui::number(l.from_capture_p50_ms),
+                                ui::number(l.from_capture_p99_ms)),
                     c.muted) +
                 px(18);
         if (m.snap.created_ns != 0 && m.now_ns > m.snap.created_ns)
@@ -169,29 +178,38 @@ void draw_runs(model& m) {
     }
 }
 
-}  // namespace
-
-void screen::draw_chooser(model& m) {
+/// A window in front of all others, `at` of the height down. `width`: 0: as its content takes.
+template <typename Content>
+void draw_in_front(const char* name, const char* heading, f32 at, f32 width, const Content& content) {
     const ImVec2 size = ImGui::GetIO().DisplaySize;
-    ImGui::SetNextWindowPos(ImVec2(size.x / 2, size.y * 0.3F), ImGuiCond_Always, ImVec2(0.5F, 0.5F));
+    ImGui::SetNextWindowPos(ImVec2(size.x / 2, size.y * at), ImGuiCond_Always, ImVec2(0.5F, 0.5F));
+    if (width > 0) ImGui::SetNextWindowSize(ImVec2(std::min(width, size.x), 0));
     ImGui::PushStyleColor(ImGuiCol_WindowBg, theme::colors().raised);
     ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, ImVec2(px(22), px(18)));
     ImGui::SetNextWindowFocus();
-    if (ImGui::Begin("runs", nullptr,
+    if (ImGui::Begin(name, nullptr,
                      ImGuiWindowFlags_NoDecoration | ImGuiWindowFlags_NoMove |
                          ImGuiWindowFlags_NoSavedSettings | ImGuiWindowFlags_AlwaysAutoResize)) {
         ImGui::PushFont(theme::large_font());
-        ui::text(m.choices.empty() ? "No pipeline is running" : "Runs that can be watched");
+        ui::text(heading);
         ImGui::PopFont();
-        draw_runs(m);
-        ui::small_text("N or Esc closes this; nothing changes then.");
+        content();
     }
-    ui::mark("chooser", ImGui::GetWindowPos(),
-             ImVec2(ImGui::GetWindowPos().x + ImGui::GetWindowWidth(),
-                    ImGui::GetWindowPos().y + ImGui::GetWindowHeight()));
+    const ImVec2 low = ImGui::GetWindowPos();
+    ui::mark(name, low, ImVec2(low.x + ImGui::GetWindowWidth(), low.y + ImGui::GetWindowHeight()));
     ImGui::End();
     ImGui::PopStyleVar();
     ImGui::PopStyleColor();
+}
+
+}  // namespace
+
+void screen::draw_chooser(model& m) {
+    const char* heading = m.choices.empty() ? "No pipeline is running" : "Runs that can be watched";
+    draw_in_front("chooser", heading, 0.3F, 0, [&m] {
+        draw_runs(m);
+        ui::small_text("N or Esc closes this; nothing changes then.");
+    });
 }
 
 void screen::draw_choice(model& m, ImVec2 low, ImVec2 high) {
@@ -219,19 +237,8 @@ void screen::draw_choice(model& m, ImVec2 low, ImVec2 high) {
     ui::mark("choice");
 }
 
-void screen::draw_help(model& m) {
-    const ImVec2 size = ImGui::GetIO().DisplaySize;
-    ImGui::SetNextWindowPos(ImVec2(size.x / 2, size.y / 2), ImGuiCond_Always, ImVec2(0.5F, 0.5F));
-    ImGui::SetNextWindowSize(ImVec2(std::min(px(620), size.x), 0));
-    ImGui::PushStyleColor(ImGuiCol_WindowBg, theme::colors().raised);
-    ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, ImVec2(px(22), px(18)));
-    ImGui::SetNextWindowFocus();
-    if (ImGui::Begin("help", nullptr,
-                     ImGuiWindowFlags_NoDecoration | ImGuiWindowFlags_NoMove |
-                         ImGuiWindowFlags_NoSavedSettings | ImGuiWindowFlags_AlwaysAutoResize)) {
-        ImGui::PushFont(theme::large_font());
-        ui::text("Keys and mouse");
-        ImGui::PopFont();
+void screen::draw_help() {
+    draw_in_front("help", "Keys and mouse", 0.5F, px(620), [] {
         ImGui::Dummy(ImVec2(1, px(4)));
         for (const shortcut& s : shortcuts) {
             if (*s.keys == '\0') {
@@ -246,13 +253,7 @@ void screen::draw_help(model& m) {
         ImGui::Dummy(ImVec2(1, px(4)));
         ui::small_text(
             "The viewer reads the newest frame only and never holds the pipeline up. F1 or Esc closes this.");
-    }
-    ui::mark("help", ImGui::GetWindowPos(),
-             ImVec2(ImGui::GetWindowPos().x + ImGui::GetWindowWidth(),
-                    ImGui::GetWindowPos().y + ImGui::GetWindowHeight()));
-    ImGui::End();
-    ImGui::PopStyleVar();
-    ImGui::PopStyleColor();
+    });
 }
 
 void screen::on_key(model& m, const key_press& k) {

@@ -21,7 +21,7 @@ private:
     void draw_head(model& m, const std::string& window_text, ImVec2 low, ImVec2 high);
     void draw_choice(model& m, ImVec2 low, ImVec2 high);
     void draw_chooser(model& m);
-    void draw_help(model& m);
+    static void draw_help();
 
     std::vector<placed_panel> panels_;
     layout layout_;

@@ -1,4 +1,5 @@
-// One row an instance: how it is, what it does with its time, and buttons that harm it.
+// One row an instance: how it is, what it does with its time, and buttons that harm it. Below them, where the
+// pipeline is on several hosts, the others with their stages.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -7,6 +8,7 @@
 #include "shm/injected_fault.hpp"
 #include "viewer/panels/layout.hpp"
 #include "viewer/panels/list.hpp"
+#include "viewer/panels/stage_cells.hpp"
 #include "viewer/ui/theme.hpp"
 #include "viewer/ui/ui.hpp"
 
@@ -15,13 +17,13 @@ namespace {
 
 using theme::px;
 
-struct state_text {
+struct state_words {
     std::string text;
     ImU32 color;
 };
 
 // The supervisor's word where there is one: backoff and failed can't be seen in the control block.
-state_text state_of(const model& m, u32 seat) {
+state_words state_of(const model& m, u32 seat) {
     const theme::palette& c = theme::colors();
     const telemetry::seat_view& s = m.snap.seats[seat];
     if (m.phase == run_phase::ended) return {"ended", c.muted};
@@ -29,44 +31,8 @@ state_text state_of(const model& m, u32 seat) {
     const bool dying = s.state == ring::entry_state::doomed || s.unfenced > 0;
     if (const seat_report* r = m.report_of(seat); r != nullptr && !r->state.empty() && !dying)
         text = r->state;
-    const ImU32 color = text == "running"                     ? c.good
-                        : text == "done" || text == "down"    ? c.muted
-                        : text == "failed" || text == "dying" ? c.bad
-                                                              : c.warning;
+    const ImU32 color = state_color(text);
     return {std::move(text), color};
-}
-
-// Busy, waiting for input, waiting for output: shares of one bar; what is missing is idle or not yet counted.
-void draw_shares(const telemetry::stage_rates& r) {
-    const theme::palette& c = theme::colors();
-    const ImVec2 at = ImGui::GetCursorScreenPos();
-    const f32 number = ImGui::CalcTextSize("100%").x + px(4);
-    const f32 width = std::max(px(10), ImGui::GetContentRegionAvail().x - number),
-              height = ImGui::GetFontSize() - px(2);
-    ImDrawList* d = ImGui::GetWindowDrawList();
-    ImGui::InvisibleButton("shares", ImVec2(width + number, height));
-    const ImVec2 low(at.x, at.y + px(1));
-    d->AddRectFilled(low, ImVec2(at.x + width, low.y + height), c.raised, px(2));
-    const telemetry::stage_shares& t = r.time;
-    const f32 shares[3] = {static_cast<f32>(t.busy), static_cast<f32>(t.wait_input),
-                           static_cast<f32>(t.wait_output)};
-    const ImU32 tones[3] = {c.good, theme::with_alpha(theme::stage_color(0), 0.5F),
-                            theme::with_alpha(theme::stage_color(1), 0.65F)};
-    f32 x = at.x;  // a stage may wait for a slot while frames are in work: the waits get what busy leaves
-    for (int k = 0; k < 3; ++k) {
-        const f32 next = std::min(x + shares[k] * width, at.x + width);
-        if (next > x + 0.5F) d->AddRectFilled(ImVec2(x, low.y), ImVec2(next, low.y + height), tones[k]);
-        x = next;
-    }
-    const std::string text = fmt::format("{:.0f}%", t.busy * 100);
-    d->AddText(ImVec2(at.x + width + number - ImGui::CalcTextSize(text.c_str()).x, at.y), c.text,
-               text.c_str());
-    ui::tip(fmt::format(
-        "green: busy (a frame in work)  {:.1f} %\nblue: waiting for a frame  {:.1f} %\norange: "
-        "waiting for a free slot  {:.1f} %\n"
-        "waiting for its turn on the GPU  {:.1f} %\n"
-        "waiting for its own frames, part of busy  {:.1f} %",
-        t.busy * 100, t.wait_input * 100, t.wait_output * 100, t.wait_turn * 100, t.wait_own * 100));
 }
 
 struct column {
@@ -129,6 +95,7 @@ public:
             show_columns(on_gpu);
             draw_titles();
             for (u32 k = 0; k < m.snap.seats.size(); ++k) draw_row(m, k);
+            draw_far_stages(m);
             ImGui::EndTable();
         }
         ImGui::PopFont();
@@ -136,7 +103,7 @@ public:
 
     [[nodiscard]] f32 wanted_height(const model& m) const override {
         const f32 row = theme::small_font()->FontSize + px(2) + 2 * ImGui::GetStyle().CellPadding.y;
-        return frame_height() + static_cast<f32>(m.snap.seats.size() + 1) * row + px(2);
+        return frame_height() + static_cast<f32>(m.snap.seats.size() + 1 + far_rows(m)) * row + px(2);
     }
 
     bool on_key(model& m, const key_press& k) override {
@@ -178,16 +145,23 @@ public:
         ImGui::PushStyleVar(ImGuiStyleVar_FramePadding, ImVec2(px(5), 0));
         ui::text(fmt::format("{}:", ui::fitted(m.snap.seat_label(m.selected_seat), px(90))),
                  theme::colors().text);
-        if (width > px(730)) {
+        width -= ImGui::GetItemRectSize().x;
+        const auto wide = [](const shm::injected_fault_row& fault) {
+            return ImGui::CalcTextSize(label_of(fault).c_str()).x + px(15);
+        };
+        f32 all = 0;
+        for (const shm::injected_fault_row& fault : shm::injected_faults) all += wide(fault);
+        static constexpr const char* others =
+            "C continue · with Ctrl: K kill -9 · S stop · R restart · fault:";
+        if (width > all + ImGui::CalcTextSize(others).x + px(6)) {
             ImGui::SameLine(0, px(6));
-            ui::text("C continue · with Ctrl: K kill -9 · S stop · R restart · fault:",
-                     theme::colors().muted);
+            ui::text(others, theme::colors().muted);
         }
         const bool can = m.phase == run_phase::watching && m.snap.seats[m.selected_seat].pid != 0;
         for (const shm::injected_fault_row& fault : shm::injected_faults) {
+            if (width -= wide(fault); width < 0) break;  // F1 lists the keys
             ImGui::SameLine(0, px(5));
-            const std::string label = fmt::format("{} {}", fault.letter, fault.title),
-                              key = fmt::format("Ctrl+{}", fault.letter);
+            const std::string label = label_of(fault), key = fmt::format("Ctrl+{}", fault.letter);
             if (ui::button(fmt::format("stages.{}", fault.name), label.c_str(), key.c_str(), fault.help, true,
                            can))
                 m.inject(fault.kind, m.selected_seat);
@@ -197,6 +171,10 @@ public:
     }
 
 private:
+    static std::string label_of(const shm::injected_fault_row& fault) {
+        return fmt::format("{} {}", fault.letter, fault.title);
+    }
+
     // A letter that slips harms nobody: what does takes Ctrl, and says so where it was left out.
     static bool on_plain_key(model& m, int key) {
         const char k = static_cast<char>(key);
@@ -265,11 +243,6 @@ private:
         }
     }
 
-    static void cell(const std::string& text, ImU32 color = 0) {
-        ImGui::TableNextColumn();
-        ui::right_text(text, color);
-    }
-
     static void draw_row(model& m, u32 seat) {
         const telemetry::seat_view& s = m.snap.seats[seat];
         const bool first = s.stage < m.snap.stages.size() && m.snap.stages[s.stage].first_seat == seat;
@@ -284,29 +257,33 @@ private:
         ImGui::TableNextColumn();
         draw_name(m, seat, label);
         ImGui::TableNextColumn();
-        const state_text state = state_of(m, seat);
+        const state_words state = state_of(m, seat);
         ui::text(state.text, state.color);
         ui::mark("stages.state." + label);
         if (said != nullptr && !said->last_exit.empty()) ui::tip("last exit: " + said->last_exit);
-        cell(s.pid == 0 ? "-" : fmt::format("{}", s.pid));
-        cell(fmt::format("{}", s.epoch), c.muted);
-        cell(fmt::format("{}", s.restarts()), s.restarts() > 0 ? c.warning : c.muted);
-        cell(first ? ui::number(r.frames_per_second, known) : "");
+        number_cell(s.pid == 0 ? "-" : fmt::format("{}", s.pid));
+        number_cell(fmt::format("{}", s.epoch), c.muted);
+        number_cell(fmt::format("{}", s.restarts()), s.restarts() > 0 ? c.warning : c.muted);
+        number_cell(first ? ui::number(r.frames_per_second, known) : "");
         ImGui::TableNextColumn();
-        if (known) draw_shares(r);
-        cell(first ? ui::number(r.latency_p50_ms, r.latency_p50_ms > 0) : "");
-        cell(first ? ui::number(r.latency_p99_ms, r.latency_p99_ms > 0) : "");
+        if (known) draw_shares(r.time);
+        number_cell(first ? ui::number(r.latency_p50_ms, r.latency_p50_ms > 0) : "");
+        number_cell(first ? ui::number(r.latency_p99_ms, r.latency_p99_ms > 0) : "");
         const f64 beat_ms = s.heartbeat_ns != 0 && m.now_ns > s.heartbeat_ns
                                 ? static_cast<f64>(m.now_ns - s.heartbeat_ns) / 1e6
                                 : 0;
-        cell(s.heartbeat_ns == 0 ? "-" : fmt::format("{:.0f}", beat_ms), beat_ms > 1000 ? c.bad : c.text);
-        cell(seat < m.rates.cpu.size() && m.rates.span_s > 0 ? fmt::format("{:.0f}", m.rates.cpu[seat] * 100)
-                                                             : "-");
-        cell(said != nullptr && said->memory_bytes > 0 ? ui::bytes(static_cast<f64>(said->memory_bytes))
-                                                       : "-");
-        cell(said != nullptr && said->gpu_bytes > 0 ? ui::bytes(static_cast<f64>(said->gpu_bytes)) : "-");
+        number_cell(s.heartbeat_ns == 0 ? "-" : fmt::format("{:.0f}", beat_ms),
+                    beat_ms > 1000 ? c.bad : c.text);
+        number_cell(seat < m.rates.cpu.size() && m.rates.span_s > 0
+                        ? fmt::format("{:.0f}", m.rates.cpu[seat] * 100)
+                        : "-");
+        number_cell(said != nullptr && said->memory_bytes > 0
+                        ? ui::bytes(static_cast<f64>(said->memory_bytes))
+                        : "-");
+        number_cell(said != nullptr && said->gpu_bytes > 0 ? ui::bytes(static_cast<f64>(said->gpu_bytes))
+                                                           : "-");
         ImGui::TableNextColumn();
-        draw_buttons(m, seat, label, s.held || (said != nullptr && said->state == "stopped"));
+        stage_buttons(m, seat, label, s.pid != 0, s.held || (said != nullptr && said->state == "stopped"));
         ImGui::PopID();
     }
 
@@ -323,28 +300,6 @@ private:
                          theme::stage_color(stage == shm::none ? 7 : stage));
         d->AddText(ImVec2(at.x + px(9), at.y + px(1)), theme::colors().text,
                    ui::fitted(label, std::max(px(30), width - px(10))).c_str());
-    }
-
-    static void draw_buttons(model& m, u32 seat, const std::string& label, bool held) {
-        const bool watching = m.phase == run_phase::watching, can = watching && m.snap.seats[seat].pid != 0;
-        ImGui::PushStyleVar(ImGuiStyleVar_FramePadding, ImVec2(px(5), 0));
-        ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, ImVec2(px(4), 0));
-        if (ui::button("stages.kill." + label, "kill -9", "Ctrl+K", "kill this process with SIGKILL", true,
-                       can))
-            m.ask("kill", seat, SIGKILL);
-        ImGui::SameLine();
-        if (held) {
-            if (ui::button("stages.cont." + label, "cont.", "C", "let it go on", false, can))
-                m.ask("cont", seat);
-        } else if (ui::button("stages.stop." + label, " stop ", "Ctrl+S",
-                              "hold it: the pipeline waits, nothing is replaced", false, can)) {
-            m.ask("stop", seat);
-        }
-        ImGui::SameLine();
-        if (ui::button("stages.restart." + label, "restart", "Ctrl+R", "replace it by a new process", false,
-                       watching))
-            m.ask("restart", seat);
-        ImGui::PopStyleVar(2);
     }
 };
 

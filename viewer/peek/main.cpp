@@ -1,10 +1,12 @@
 // carousel-peek: the newest picture of a run, small, for `carousel top --image`, which may load no CUDA
 // itself. Reads the ring as a `latest` reader (viewer/watch/tap.hpp): it never holds the pipeline up, and may
 // be killed at any time.
-//   carousel-peek RUN_FOLDER RUN_ID [STAGE]     fd 3: a SOCK_SEQPACKET socket to who asks; its end is ours
-//   "WIDTH HEIGHT"  ->  "WIDTH HEIGHT SEQUENCE\tCARRIED\n" and WIDTH x HEIGHT RGB bytes, top row first, at
-//                       most as large as asked for; CARRIED: what the frame carries, on one line; "none"
-//                       while there is no picture; "error: TEXT" where there can't be one, and the end
+//   carousel-peek RUN_FOLDER RUN_ID [STAGE[/PLANE]]    fd 3: a SOCK_SEQPACKET socket to who asks; its end is
+//                                                      ours
+//   "WIDTH HEIGHT"  ->  "WIDTH HEIGHT SEQUENCE\tWORDS\n" and WIDTH x HEIGHT RGB bytes, top row first, at
+//                       most as large as asked for; WORDS: the scale of its values and what the frame
+//                       carries, on one line; "none" while there is no picture; "error: TEXT" where there
+//                       can't be one, and the end
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -16,6 +18,7 @@
 #include "core/clock.hpp"
 #include "core/errors.hpp"
 #include "run/directory.hpp"
+#include "shm/block_guard.hpp"
 #include "shm/segment.hpp"
 #include "viewer/peek/shrink.hpp"
 #include "viewer/watch/tap.hpp"
@@ -27,6 +30,16 @@ constexpr int socket_fd = 3;
 constexpr u64 patience_ns = 250 * ns_per_ms;  // for a newer picture; a pipeline that is held has none
 constexpr u32 most_pixels = 50'000;           // three bytes each must fit a message
 
+/// What is to be read beside a picture: the scale of its values, and what its frame carries.
+std::string words_of(const viewer::shown_picture& p) {
+    const std::string carried = viewer::line_of(p.carried);
+    if (!p.scale.of_values) return carried;
+    const std::string beyond = viewer::beyond_text(p.scale);
+    return fmt::format("{}: {} to {}{}{}{}{}", viewer::name_of(p), viewer::scale_text(p.scale.low),
+                       viewer::scale_text(p.scale.high), beyond.empty() ? "" : ", ", beyond,
+                       carried.empty() ? "" : " · ", carried);
+}
+
 /// True when there is a picture, new or old.
 bool take_newest(viewer::tap& t, bool& have) {
     t.refresh();
@@ -37,7 +50,8 @@ bool take_newest(viewer::tap& t, bool& have) {
 
 int serve(const std::string& folder, const std::string& run_id, const std::string& stage) {
     const shm::segment run = shm::segment::attach(run_id);
-    viewer::tap t(run.block(), run::control_socket(folder), stage, {});  // without GL
+    shm::guard_pages(run.block(), {});  // the tap opens the words of the ring that it reads
+    viewer::tap t(run.block(), run::control_socket(folder), {viewer::plane_from_text(stage)}, {});  // no GL
     bool have = false;
     for (;;) {
         shm::message m;
@@ -52,7 +66,7 @@ int serve(const std::string& folder, const std::string& run_id, const std::strin
         if (take_newest(t, have)) {
             const viewer::small_picture p = viewer::shrink(t.pixels(), t.width(), t.height(), width, height);
             answer =
-                fmt::format("{} {} {}\t{}\n", p.width, p.height, t.sequence(), viewer::line_of(t.carried())) +
+                fmt::format("{} {} {}\t{}\n", p.width, p.height, t.sequence(), words_of(t.shown().front())) +
                 p.rgb;
         }
         if (!shm::send_message(socket_fd, answer)) return exit_code::ok;

@@ -14,8 +14,8 @@
 #include "telemetry/snapshot_history.hpp"
 #include "telemetry/snapshot_timeline.hpp"
 #include "viewer/session/settings.hpp"
-#include "viewer/watch/carried.hpp"
 #include "viewer/watch/control.hpp"
+#include "viewer/watch/picture_choice.hpp"
 
 namespace carousel::viewer {
 
@@ -30,11 +30,17 @@ struct picture_model {
     u32 width = 0, height = 0;         ///< 0: none yet
     u64 sequence = 0, shown_ns = 0;    ///< of the last whole frame
     std::string stage, path, problem;  ///< problem: why there is no picture
-    carried_facts carried;             ///< what the frame bears beside its picture
+    picture_choice wanted;             ///< set by panels, as are the looks
+    picture_looks looks;
+    std::vector<shown_picture> shown;  ///< of the last whole frame: one, or two side by side
+    std::string note;                  ///< why two are not of one frame; "": they are
+    /// where the mouse is, in pixels of the whole, set by a panel; and what the session found there
+    std::optional<std::pair<u32, u32>> pointer;
+    std::optional<pointed_pixel> pointed;
     f64 copy_ms = 0,
         show_ms =
             0;  ///< of the shown frame: out of the ring; into the texture (the window thread's own time)
-    u64 shown_frames = 0;
+    u64 shown_frames = 0, repainted = 0;   ///< repainted: the same frame in other colours
     u64 revoked = 0, torn = 0, voids = 0;  ///< discarded
     const std::byte* pixels = nullptr;     ///< RGBA8; null on the interop path: ask the store
     bool paused = false, step = false;
@@ -60,6 +66,7 @@ struct model {
     telemetry::event_tracker events;
     telemetry::timeline bars;
     std::vector<seat_report> report;  ///< the supervisor's own words, may be empty
+    std::vector<host_report> hosts;   ///< the other hosts of the pipeline, as last told
     picture_model picture;
     settings kept;
     u32 selected_seat = 0;
@@ -76,6 +83,9 @@ struct model {
     }
     void ask(std::string verb, u32 seat, int signal = 0) {
         commands.push_back({std::move(verb), snap.seat_label(seat), signal});
+    }
+    void ask(std::string verb, const far_seat& seat, int signal = 0) {
+        commands.push_back({std::move(verb), seat.label, signal});
     }
     /// Makes the seat's process fail by itself.
     void inject(shm::injected_fault fault, u32 seat) {

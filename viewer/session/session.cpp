@@ -32,6 +32,7 @@ session::~session() {
 void session::update(model& m, picture_store& store) {
     const u64 now = now_ns();
     m.now_ns = now;
+    if (!std::exchange(begun_, true)) m.picture.wanted = choice_ = options_.what;
     m.notice = m.phase == run_phase::watching ? "" : attach_problem_;
     if (!m.chosen.empty()) {
         detach(m, run_phase::waiting, "");
@@ -45,13 +46,25 @@ void session::update(model& m, picture_store& store) {
     tell_replies(m, now);  // before the block is read: what was answered is in it
     if (m.phase == run_phase::watching) {
         read(m);
+        follow_choice(m, store);
         open_tap(m, now);
     }
     if (tap_) poll_picture(m, store, now);
+    const auto& at = m.picture.pointer;
+    m.picture.pointed = tap_ && at ? tap_->pixel_at(at->first, at->second) : std::nullopt;
     m.report = control_.report();
+    take_hosts(m, now);
     if (const auto& c = m.events.last_crash(); c && c->how.empty())
         if (const seat_report* r = m.report_of(c->seat); r != nullptr && r->restarts + 1 >= c->turn)
             m.events.explain(c->seat, r->last_exit);
+}
+
+// What was known last stays, where nobody answers now and when the run has ended.
+void session::take_hosts(model& m, u64 now) {
+    std::vector<host_report> told = control_.hosts();
+    if (told.empty()) return;
+    for (telemetry::run_event& e : changes(m.hosts, told, now)) m.events.add(std::move(e));
+    m.hosts = std::move(told);
 }
 
 void session::tell_replies(model& m, u64 now) {
@@ -105,6 +118,7 @@ void session::attach(model& m, const run::record& r) {
         parameters_.forget(m);
         m.past.clear();
         m.selected_seat = 0;
+        m.hosts.clear();
     }
     m.run = r;
     m.phase = run_phase::watching;
@@ -172,8 +186,8 @@ void session::read(model& m) {
 void session::open_tap(model& m, u64 now) {
     if (tap_ || now < next_tap_ns_ || m.snap.links.empty()) return;
     try {
-        tap_ = std::make_unique<tap>(mapped_->attached->block(), m.run.socket(), options_.stage,
-                                     options_.use_gl ? make_interop : nullptr, options_.way);
+        tap_ = std::make_unique<tap>(mapped_->attached->block(), m.run.socket(), choice_,
+                                     options_.use_gl ? make_interop : nullptr, options_.way, m.picture.looks);
         m.picture.problem.clear();
         m.picture.stage = tap_->stage();
         m.picture.path = tap_->path();
@@ -183,6 +197,17 @@ void session::open_tap(model& m, u64 now) {
         next_tap_ns_ = now + tap_delay_ns_;
         tap_delay_ns_ = std::min(tap_delay_ns_ * 2, longest_tap_delay_ns);
     }
+}
+
+// Another ring or plane takes another tap; another range or colours change the frame that is shown.
+void session::follow_choice(model& m, picture_store& store) {
+    if (!(m.picture.wanted == choice_)) {
+        choice_ = m.picture.wanted;
+        drop_tap(m, "");
+        next_tap_ns_ = 0;
+        tap_delay_ns_ = first_tap_delay_ns;
+    }
+    if (tap_ && tap_->set_looks(m.picture.looks)) show_frame(m, store, false);
 }
 
 void session::poll_picture(model& m, picture_store& store, u64 now) {
@@ -203,19 +228,7 @@ void session::poll_picture(model& m, picture_store& store, u64 now) {
         p.torn = lost.torn;
         p.voids = lost.voids;
         if (!tap_->poll()) return;
-        const u64 began = now_ns();
-        if (tap_->on_gpu())
-            tap_->show(store.raw_texture());
-        else
-            store.upload(tap_->pixels());
-        p.width = tap_->width();
-        p.height = tap_->height();
-        p.pixels = tap_->pixels();
-        p.sequence = tap_->sequence();
-        p.copy_ms = tap_->copy_ms();
-        p.carried = tap_->carried();
-        p.show_ms = static_cast<f64>(now_ns() - began) / 1e6;
-        ++p.shown_frames;
+        show_frame(m, store, true);
         p.shown_ns = now;
         p.step = false;
     } catch (const std::exception& e) {
@@ -224,9 +237,28 @@ void session::poll_picture(model& m, picture_store& store, u64 now) {
     }
 }
 
+void session::show_frame(model& m, picture_store& store, bool anew) {
+    picture_model& p = m.picture;
+    const u64 began = now_ns();
+    if (tap_->on_gpu())
+        tap_->show(store.raw_texture());
+    else
+        store.upload(tap_->pixels());
+    p.width = tap_->width();
+    p.height = tap_->height();
+    p.pixels = tap_->pixels();
+    p.sequence = tap_->sequence();
+    p.copy_ms = tap_->copy_ms();
+    p.shown = tap_->shown();
+    p.note = tap_->note();
+    p.show_ms = static_cast<f64>(now_ns() - began) / 1e6;
+    ++(anew ? p.shown_frames : p.repainted);
+}
+
 // The texture keeps the last whole frame; only the host copy goes.
 void session::drop_tap(model& m, const std::string& why) noexcept {
     m.picture.pixels = nullptr;
+    m.picture.pointed.reset();
     m.picture.problem = why;
     tap_.reset();
 }

@@ -17,8 +17,8 @@
 namespace carousel::viewer {
 
 struct session_options {
-    std::string name;   ///< "": the only one that runs at the first look
-    std::string stage;  ///< whose picture; "": what the last sink reads
+    std::string name;          ///< "": the only one that runs at the first look
+    picture_choice what = {};  ///< at first; then as the model says
     bool use_gl = false;
     picture_way way = picture_way::best;
     i32 supervisor = 0;  ///< watch the run of this `carousel run` process, and none other; 0: any
@@ -51,8 +51,11 @@ private:
     void detach(model& m, run_phase phase, const std::string& notice);
     void check_alive(model& m, u64 now);
     void read(model& m);
+    void take_hosts(model& m, u64 now);
     void tell_replies(model& m, u64 now);
     void open_tap(model& m, u64 now);
+    void follow_choice(model& m, picture_store& store);
+    void show_frame(model& m, picture_store& store, bool anew);
     void poll_picture(model& m, picture_store& store, u64 now);
     void drop_tap(model& m, const std::string& why) noexcept;
 
@@ -63,6 +66,8 @@ private:
     std::shared_ptr<const run::mapped_block> mapped_;  ///< that sampler and tap use
     std::unique_ptr<sampler> sampler_;
     std::unique_ptr<tap> tap_;
+    picture_choice choice_;  ///< that the tap was opened with, or is to be
+    bool begun_ = false;
     telemetry::rate_tracker tracker_;
     u64 next_look_ns_ = 0, next_check_ns_ = 0, next_tap_ns_ = 0, tap_delay_ns_ = 0;
     parameter_sync parameters_;

@@ -77,6 +77,7 @@ void control_client::aim(const std::string& socket_path, const std::string& run_
     if (aim_ == next) return;
     aim_ = std::move(next);
     report_.clear();
+    hosts_.clear();
     forget_parameters();
     told_problem_.clear();
     next_ps_ns_ = 0;
@@ -101,6 +102,11 @@ std::vector<reply> control_client::take_replies() {
 std::vector<seat_report> control_client::report() {
     const std::lock_guard lock(mutex_);
     return report_;
+}
+
+std::vector<host_report> control_client::hosts() {
+    const std::lock_guard lock(mutex_);
+    return hosts_;
 }
 
 void control_client::flush(f64 seconds) {
@@ -167,11 +173,19 @@ void control_client::ask_ps(const target& to, const gpu_memory& gpus) {
     std::string why;
     const std::optional<json> answer = talk(to.path, to.run_id, run::ps_request{}, why);
     std::vector<seat_report> seats;
+    std::vector<host_report> hosts;
     const std::map<u32, u64> on_gpu = gpus.by_pid();
-    if (answer)
-        for (const run::ps_stage& row : run::read_ps(*answer).stages) seats.push_back(report_of(row, on_gpu));
+    if (answer) {
+        const run::ps_answer said = run::read_ps(*answer);
+        hosts = host_reports(said);
+        for (const run::ps_stage& row : said.stages)  // a pid of another host is another process here
+            if (!is_far(row.name.value_or(""))) seats.push_back(report_of(row, on_gpu));
+    }
     const std::lock_guard lock(mutex_);
-    if (aim_ == to) report_ = std::move(seats);
+    if (aim_ == to) {
+        report_ = std::move(seats);
+        hosts_ = std::move(hosts);
+    }
     next_ps_ns_ = now_ns() + ps_every_ns;
 }
 

@@ -14,6 +14,7 @@
 
 #include "core/types.hpp"
 #include "viewer/watch/gpu_memory.hpp"
+#include "viewer/watch/host_report.hpp"
 
 namespace carousel::run {
 struct parameter_state;
@@ -23,7 +24,7 @@ namespace carousel::viewer {
 
 struct command {
     std::string verb;         ///< kill, inject, stop, cont, restart, down, up, shutdown, set
-    std::string stage;        ///< "fragment" or "fragment.1"
+    std::string stage;        ///< "fragment" or "fragment.1"; "b/sink" is one of another host
     int signal = 0;           ///< kill
     std::string fault = {};   ///< inject: shm/injected_fault.hpp
     std::string values = {};  ///< set: what changes, {name: value} as JSON text; "": none
@@ -61,6 +62,8 @@ public:
     [[nodiscard]] std::vector<reply> take_replies();
     /// Empty: not known (yet).
     [[nodiscard]] std::vector<seat_report> report();
+    /// The other hosts of the pipeline; empty: it has none, or nothing is known (yet).
+    [[nodiscard]] std::vector<host_report> hosts();
     /// As the supervisor answered; nothing: not known (yet), it is asked each second.
     [[nodiscard]] std::optional<run::parameter_state> parameters();
     /// The run has a new control block: what was answered before it counts no more.
@@ -97,6 +100,7 @@ private:
     std::deque<errand> waiting_;
     std::vector<reply> replies_;
     std::vector<seat_report> report_;
+    std::vector<host_report> hosts_;
     std::unique_ptr<run::parameter_state> parameters_;
     u64 question_ = 0;          ///< an answer to an older one doesn't count
     std::string told_problem_;  ///< of the parameters, to this target

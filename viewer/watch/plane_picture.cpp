@@ -1,167 +1,148 @@
 #include "viewer/watch/plane_picture.hpp"
 
 #include <algorithm>
-#include <bit>
-#include <cmath>
-#include <cstring>
-#include <limits>
+
+#include "ring/used_extents.hpp"
 
 namespace carousel::viewer {
 namespace {
 
 using ring::element;
+using ring::frame_format;
+using ring::plane;
 
-std::optional<plane_picture> as_picture(const ring::plane& p) {
-    if (p.shape.size() < 2 || p.shape.size() > 3 || !p.strides.empty()) return std::nullopt;
-    plane_picture out{p, 0, 0, p.shape.size() == 3 ? static_cast<u32>(std::min<u64>(p.shape[2], 5)) : 1};
-    if (p.shape[0] < 2 || p.shape[1] < 2 || p.shape[0] > 16384 || p.shape[1] > 16384) return std::nullopt;
-    out.height = static_cast<u32>(p.shape[0]);
-    out.width = static_cast<u32>(p.shape[1]);
-    const bool bytes = p.type == element::u8_ && (out.channels == 3 || out.channels == 4);
-    return out.channels == 1 || bytes ? std::optional(out) : std::nullopt;
+constexpr u64 most_pixels_a_side = 16384, most_channels = 4;
+
+bool is_side(u64 n) { return n >= 2 && n <= most_pixels_a_side; }
+bool is_channels(u64 n) { return n >= 1 && n <= most_channels; }
+
+std::vector<u64> strides_of(const plane& p) {
+    if (!p.strides.empty()) return p.strides;
+    std::vector<u64> out(p.shape.size(), ring::element_bytes(p.type));
+    for (std::size_t d = out.size(); d-- > 1;) out[d - 1] = out[d] * p.shape[d];
+    return out;
 }
 
-f64 half_value(u16 bits) noexcept {
-    const int exponent = (bits >> 10U) & 31, mantissa = bits & 1023;
-    const f64 sign = (bits & 0x8000U) != 0 ? -1.0 : 1.0;
-    if (exponent == 31) return mantissa != 0 ? std::numeric_limits<f64>::quiet_NaN() : sign * HUGE_VAL;
-    return sign * (exponent == 0 ? std::ldexp(mantissa, -24) : std::ldexp(mantissa + 1024, exponent - 25));
+picture_kind kind_of(const plane_picture& p) {
+    if (p.type != element::u8_ || p.channels < 3) return picture_kind::values;
+    const bool dense =
+        p.channels == 4 && p.channel_bytes == 1 && p.pixel_bytes == 4 && p.row_bytes == u64{p.width} * 4;
+    return dense ? picture_kind::rgba : picture_kind::colours;
 }
 
-/// 4 bits of exponent, 3 of mantissa; no infinity, and one NaN of each sign.
-f64 e4m3_value(u8 bits) noexcept {
-    const int exponent = (bits >> 3U) & 15, mantissa = bits & 7;
-    const f64 sign = (bits & 0x80U) != 0 ? -1.0 : 1.0;
-    if (exponent == 15 && mantissa == 7) return std::numeric_limits<f64>::quiet_NaN();
-    return sign * (exponent == 0 ? std::ldexp(mantissa, -9) : std::ldexp(mantissa + 8, exponent - 10));
-}
-
-template <typename T>
-T bits_of(const std::byte* from, u64 k) noexcept {
-    T value;
-    std::memcpy(&value, from + k * sizeof(T), sizeof value);
-    return value;
-}
-template <typename T>
-f64 read_as(const std::byte* from, u64 k) noexcept {
-    return static_cast<f64>(bits_of<T>(from, k));
-}
-
-f64 value_at(element type, const std::byte* from, u64 k) noexcept {
-    switch (type) {
-        case element::u8_:
-            return read_as<u8>(from, k);
-        case element::u16_:
-            return read_as<u16>(from, k);
-        case element::u32_:
-            return read_as<u32>(from, k);
-        case element::u64_:
-            return read_as<u64>(from, k);
-        case element::i8_:
-            return read_as<i8>(from, k);
-        case element::i16_:
-            return read_as<i16>(from, k);
-        case element::i32_:
-            return read_as<i32>(from, k);
-        case element::i64_:
-            return read_as<i64>(from, k);
-        case element::bool_:
-            return from[k] != std::byte{0} ? 1 : 0;
-        case element::f8_e4m3_:
-            return e4m3_value(static_cast<u8>(from[k]));
-        case element::f8_e5m2_:  // the upper half of an f16
-            return half_value(static_cast<u16>(static_cast<u32>(from[k]) << 8U));
-        case element::f16_:
-            return half_value(bits_of<u16>(from, k));
-        case element::bf16_:
-            return std::bit_cast<f32>(u32{bits_of<u16>(from, k)} << 16U);
-        case element::f32_:
-            return read_as<f32>(from, k);
-        case element::f64_:
-            return read_as<f64>(from, k);
+std::optional<plane_picture> as_picture(const plane& p, std::size_t index) {
+    u32 first = 0;  // dimension
+    while (p.shape.size() - first > 3 && p.shape[first] == 1) ++first;
+    const std::size_t rank = p.shape.size() - first;
+    if (rank < 2 || rank > 3) return std::nullopt;
+    const bool channels_last = rank == 3 && is_channels(p.shape[first + 2]);
+    if (rank == 3 && !channels_last && !is_channels(p.shape[first])) return std::nullopt;
+    const u32 rows = rank == 3 && !channels_last ? first + 1 : first;
+    if (!is_side(p.shape[rows]) || !is_side(p.shape[rows + 1])) return std::nullopt;
+    const std::vector<u64> strides = strides_of(p);
+    plane_picture out;
+    out.name = p.name;
+    out.type = p.type;
+    out.height = static_cast<u32>(p.shape[rows]);
+    out.width = static_cast<u32>(p.shape[rows + 1]);
+    out.row_dimension = rows;
+    out.row_bytes = strides[rows];
+    out.pixel_bytes = strides[rows + 1];
+    if (rank == 3) {
+        const u32 d = channels_last ? first + 2 : first;
+        out.channels = static_cast<u32>(p.shape[d]);
+        out.channel_bytes = strides[d];
     }
-    return 0;
+    out.offset = p.offset;
+    out.bytes = p.bytes();
+    out.index = index;
+    out.kind = kind_of(out);
+    return out;
 }
 
-bool is_float(element type) noexcept {
-    return type == element::f8_e4m3_ || type == element::f8_e5m2_ || type == element::f16_ ||
-           type == element::bf16_ || type == element::f32_ || type == element::f64_;
+void take_constants(plane_picture& p, const frame_format& f) {
+    const auto constant = [&f](const char* name, f64 otherwise) {
+        const auto at = f.constants.find(name);
+        return at == f.constants.end() ? otherwise : at->second;
+    };
+    p.kind = picture_kind::nv12;
+    p.full_range = constant("full_range", 0) != 0;
+    const f64 matrix = constant("yuv_matrix", p.height >= 720 ? 709 : 601);
+    p.red_part = matrix == 601 ? 0.299 : matrix == 2020 ? 0.2627 : 0.2126;
+    p.blue_part = matrix == 601 ? 0.114 : matrix == 2020 ? 0.0593 : 0.0722;
 }
 
-void put(std::byte* to, f64 r, f64 g, f64 b) noexcept {
-    const f64 rgb[] = {r, g, b};
-    for (int c = 0; c < 3; ++c)
-        to[c] = static_cast<std::byte>(std::lround(std::clamp(rgb[c], 0.0, 1.0) * 255));
-    to[3] = std::byte{255};
+/// Rows of brightness and below them half as many of colour differences, in one plane.
+std::optional<plane_picture> as_one_nv12(const frame_format& f, const plane& p, std::size_t index) {
+    std::optional<plane_picture> out = as_picture(p, index);
+    if (!out || p.type != element::u8_ || out->channels != 1 || out->pixel_bytes != 1 ||
+        out->height % 3 != 0 || out->width % 2 != 0)
+        return std::nullopt;
+    out->height = out->height / 3 * 2;
+    out->chroma_at = out->row_bytes * out->height;
+    out->chroma_row = out->row_bytes;
+    take_constants(*out, f);
+    return out;
 }
 
-/// From blue over green to red, each end dark; `at` from 0 to 1.
-void put_colour(std::byte* to, f64 at) noexcept {
-    const auto hump = [&](f64 middle) { return 1.5 - std::abs(at - middle) * 4; };
-    put(to, hump(0.75), hump(0.5), hump(0.25));
+std::optional<plane_picture> as_two_nv12(const frame_format& f, const plane& y, std::size_t index,
+                                         const plane& uv) {
+    std::optional<plane_picture> out = as_picture(y, index);
+    if (!out || y.type != element::u8_ || uv.type != element::u8_ || out->channels != 1 ||
+        out->pixel_bytes != 1 || out->height % 2 != 0 || out->width % 2 != 0 || uv.offset < y.offset)
+        return std::nullopt;
+    const std::vector<u64> strides = strides_of(uv), half{out->height / 2, out->width / 2, 2},
+                           flat{out->height / 2, out->width};
+    const bool pairs = uv.shape == half && strides[1] == 2 && strides[2] == 1;
+    if (!pairs && !(uv.shape == flat && strides[1] == 1)) return std::nullopt;
+    out->name = y.name + " + " + uv.name;
+    out->bytes = uv.offset + uv.bytes() - y.offset;
+    out->chroma_at = uv.offset - y.offset;
+    out->chroma_row = strides[0];
+    take_constants(*out, f);
+    return out;
 }
 
-template <typename Outside>
-value_range range_of(const plane_picture& p, const std::byte* from, const Outside& outside) noexcept {
-    f64 low = HUGE_VAL, high = -HUGE_VAL;
-    for (u64 k = 0; k < u64{p.width} * p.height; ++k) {
-        const f64 v = value_at(p.plane.type, from, k);
-        if (!std::isfinite(v) || outside(k)) continue;
-        low = std::min(low, v);
-        high = std::max(high, v);
-    }
-    return low <= high ? value_range{low, high} : value_range{};
+std::optional<plane_picture> nv12_of(const frame_format& f) {
+    const auto index_of = [&f](const plane* p) { return static_cast<std::size_t>(p - f.planes.data()); };
+    if (const plane* p = f.find("nv12")) return as_one_nv12(f, *p, index_of(p));
+    if (const plane* y = f.find("y"), *uv = f.find("uv"); y != nullptr && uv != nullptr)
+        return as_two_nv12(f, *y, index_of(y), *uv);
+    if (f.type.find("nv12") == std::string::npos || f.planes.empty()) return std::nullopt;
+    if (f.planes.size() > 1)
+        if (const auto two = as_two_nv12(f, f.planes[0], 0, f.planes[1])) return two;
+    return as_one_nv12(f, f.planes[0], 0);
 }
 
 }  // namespace
 
-std::optional<plane_picture> picture_of(const ring::frame_format& format) {
-    if (const ring::plane* color = format.find("color"); color != nullptr)
-        if (const auto p = as_picture(*color); p && p->is_rgba()) return p;
-    for (const ring::plane& each : format.planes)
-        if (const auto p = as_picture(each)) return p;
-    return std::nullopt;
+picture_part plane_picture::used_of(const frame_format& f, const shm::used_extents& used) const {
+    if (!ring::is_used_in_part(used, index)) return {};
+    const plane& p = f.planes[index];
+    const u64 rows = ring::used_extent(p, index, row_dimension, used);
+    const bool one =
+        kind == picture_kind::nv12 && chroma_row == row_bytes && p.shape[row_dimension] != height;
+    return {static_cast<u32>(ring::used_extent(p, index, row_dimension + 1, used)),
+            one ? height : static_cast<u32>(rows)};
 }
 
-void blacken_unused(u32 width, u32 height, picture_part used, std::byte* rgba) {
-    for (u32 y = 0; y < height; ++y)
-        for (u32 x = y < used.height ? used.width : 0; x < width; ++x)
-            put(rgba + (u64{y} * width + x) * 4, 0, 0, 0);
+std::vector<plane_picture> pictures_of(const frame_format& format) {
+    std::vector<plane_picture> out;
+    if (std::optional<plane_picture> nv12 = nv12_of(format)) out.push_back(std::move(*nv12));
+    for (std::size_t k = 0; k < format.planes.size(); ++k) {
+        std::optional<plane_picture> p = as_picture(format.planes[k], k);
+        if (p && (out.empty() || out.front().name != p->name)) out.push_back(std::move(*p));
+    }
+    return out;
 }
 
-value_range to_rgba(const plane_picture& p, const std::byte* from, std::byte* to, picture_part used) {
-    const u64 pixels = u64{p.width} * p.height;
-    const bool part = used.width < p.width || used.height < p.height;
-    const auto outside = [&](u64 k) {
-        return part && (k / p.width >= used.height || k % p.width >= used.width);
-    };
-    if (p.is_rgba()) {
-        std::memcpy(to, from, pixels * 4);
-        if (part) blacken_unused(p.width, p.height, used, to);
-        return {0, 255};
-    }
-    if (p.plane.type == element::u8_) {
-        const u64 c = p.channels;
-        std::byte* const begin = to;
-        for (u64 k = 0; k < pixels; ++k, to += 4) {
-            for (u64 j = 0; j < 3; ++j) to[j] = from[k * c + (c == 3 ? j : 0)];
-            to[3] = std::byte{255};
-        }
-        if (part) blacken_unused(p.width, p.height, used, begin);
-        return {0, 255};
-    }
-    const value_range r = range_of(p, from, outside);
-    const f64 scale = r.high > r.low ? 1 / (r.high - r.low) : 0;
-    for (u64 k = 0; k < pixels; ++k, to += 4) {
-        const f64 v = value_at(p.plane.type, from, k), at = (v - r.low) * scale;
-        if (!std::isfinite(v) || outside(k))
-            put(to, 0, 0, 0);
-        else if (is_float(p.plane.type))
-            put_colour(to, at);
-        else
-            put(to, at, at, at);
-    }
-    return r;
+std::optional<plane_picture> picture_of(const frame_format& format, std::string_view name) {
+    const std::vector<plane_picture> all = pictures_of(format);
+    const auto found = std::find_if(all.begin(), all.end(), [name](const plane_picture& p) {
+        return name.empty() ? p.name == "color" && p.is_rgba() : p.name == name;
+    });
+    if (found != all.end()) return *found;
+    return name.empty() && !all.empty() ? std::optional(all.front()) : std::nullopt;
 }
 
 }  // namespace carousel::viewer

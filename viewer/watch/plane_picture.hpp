@@ -1,36 +1,64 @@
 #pragma once
-// Any plane as a picture for eyes: 8 bit colour and grey as they are; 16 bit, whole numbers and floats
-// between the smallest and the largest value of the frame, whole numbers in grey, floats (depth, scores) in
-// colours from blue to red. Values that are no number are black.
+// Which planes of a ring are pictures, and where their pixels lie.
+//
+// A plane with rows and columns is one: [rows, columns], [rows, columns, 1 to 4] or [1 to 4, rows, columns],
+// dense or strided, of any element type. 8 bit with 3 or 4 channels are colours; all else are values, of
+// which colours are made (picture_colours.hpp).
+//
+// NV12 (brightness for each pixel, two colour differences for each square of four) is told by names: one
+// plane "nv12" u8[rows * 3 / 2, columns], or two planes "y" u8[rows, columns] and "uv" u8[rows / 2,
+// columns / 2, 2] or u8[rows / 2, columns]; under other names by the format's type, which then has "nv12" in
+// it. The format's constants may say more: "yuv_matrix" 601, 709 or 2020 (else 709 from 720 rows on, 601
+// below), "full_range" 1 (else 16 to 235).
 
 #include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
 
 #include "ring/frame_format.hpp"
+#include "shm/frame_header.hpp"
 
 namespace carousel::viewer {
 
-struct plane_picture {
-    ring::plane plane;
-    u32 width = 0, height = 0, channels = 1;
-    /// Its bytes are RGBA8 already.
-    [[nodiscard]] bool is_rgba() const noexcept { return plane.type == ring::element::u8_ && channels == 4; }
+enum class picture_kind : u8 {
+    rgba,     ///< its bytes are RGBA8 already
+    colours,  ///< 8 bit, shown as they are
+    values,
+    nv12,
 };
 
-/// The plane of a ring that is shown: "color" where it is RGBA8, else the first that has rows and columns, is
-/// dense, and has one value a pixel, or 3 or 4 of 8 bit. Nothing: there is none.
-[[nodiscard]] std::optional<plane_picture> picture_of(const ring::frame_format& format);
-
-/// The range of the values: smallest and largest number. Equal where there is none.
-struct value_range {
-    f64 low = 0, high = 0;
-};
-/// The part of a picture that its frame uses: what lies beyond it is black, and counts for no range.
+/// The part of a picture that its frame uses.
 struct picture_part {
     u32 width = ~0U, height = ~0U;
+    bool operator==(const picture_part&) const = default;
 };
-/// Writes width x height RGBA8 pixels; `from`: the plane's bytes, for the CPU.
-value_range to_rgba(const plane_picture& p, const std::byte* from, std::byte* to, picture_part used = {});
-/// The same of pixels that are there already.
-void blacken_unused(u32 width, u32 height, picture_part used, std::byte* rgba);
+
+struct plane_picture {
+    std::string name;  ///< the plane's; of two: "y + uv"
+    picture_kind kind = picture_kind::values;
+    ring::element type = ring::element::u8_;
+    u32 width = 0, height = 0, channels = 1;
+    u64 offset = 0, bytes = 0;  ///< in the slot: what holds all of it
+    u64 row_bytes = 0, pixel_bytes = 0, channel_bytes = 0;
+    std::size_t index = 0;                      ///< of the plane in the format; of two: of the first
+    u32 row_dimension = 0;                      ///< the columns are the next one
+    u64 chroma_at = 0, chroma_row = 0;          ///< nv12: from `offset`; bytes from row to row
+    f64 red_part = 0.2126, blue_part = 0.0722;  ///< nv12: of the brightness
+    bool full_range = false;                    ///< nv12
+
+    [[nodiscard]] bool is_rgba() const noexcept { return kind == picture_kind::rgba; }
+    [[nodiscard]] const std::byte* at(const std::byte* begin, u32 x, u32 y, u32 channel = 0) const noexcept {
+        return begin + y * row_bytes + x * pixel_bytes + channel * channel_bytes;
+    }
+    /// What of it is in use, as the frame's header says.
+    [[nodiscard]] picture_part used_of(const ring::frame_format& f, const shm::used_extents& used) const;
+};
+
+/// Every picture of a ring.
+[[nodiscard]] std::vector<plane_picture> pictures_of(const ring::frame_format& format);
+/// The one of that name; "": "color" where it is RGBA8, else the first. Nothing: there is none.
+[[nodiscard]] std::optional<plane_picture> picture_of(const ring::frame_format& format,
+                                                      std::string_view name = "");
 
 }  // namespace carousel::viewer

@@ -3,23 +3,33 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdlib>
+#include <cstring>
 #include <utility>
 
 #include "core/clock.hpp"
 #include "core/errors.hpp"
-#include "ring/used_extents.hpp"
 #include "shm/doorbell.hpp"
 
 namespace carousel::viewer {
+namespace {
 
-tap::tap(shm::control_block& c, const std::string& socket_path, const std::string& stage, interop_maker make,
-         picture_way way) {
-    run::lent_ring ring = run::borrow_ring(c, socket_path, stage);
-    stage_ = ring.stage;
-    take_picture_format(ring);
-    open_device(ring, make, way);
-    newest_ = std::make_unique<run::newest_frame>(c, std::move(ring), *context_);
+constexpr u32 gap = 8;  ///< pixels between two pictures
+constexpr u64 pair_patience_ns = 500 * ns_per_ms, look_for_pair_ns = 5 * ns_per_ms;
+
+}  // namespace
+
+tap::tap(shm::control_block& c, const std::string& socket_path, const picture_choice& what,
+         interop_maker make, picture_way way, const picture_looks& looks)
+    : looks_(looks) {
+    const bool two = what.beside.has_value();
+    first_ = std::make_unique<ring_tap>(c, socket_path, what.first, two ? nullptr : make, way);
+    if (two) beside_ = std::make_unique<ring_tap>(c, socket_path, *what.beside, nullptr, picture_way::copy);
+    lay_out();
+    for (shot* s : {&front_, &ready_, &back_}) {
+        for (std::size_t k = 0; k < places_.size(); ++k) s->frame[k] = of(k).make_room();
+        s->shown = places_;
+        if (two || !first_->picture().is_rgba()) s->rgba.resize(std::size_t{width_} * height_ * 4);
+    }
     thread_ = std::thread([this] { loop(); });
 }
 
@@ -33,82 +43,137 @@ tap::~tap() {
     thread_.join();
 }
 
-void tap::take_picture_format(const run::lent_ring& ring) {
-    const std::optional<plane_picture> shown = picture_of(ring.format);
-    if (!shown)
-        throw config_error(fmt::format(
-            "{} puts out {}: no plane of it has rows and columns of one value a pixel, or of 8 bit colours",
-            stage_, ring.format.describe()));
-    shown_ = *shown;
-    format_ = ring.format;
-    height_ = shown_.height;
-    width_ = shown_.width;
-    offset_ = shown_.plane.offset;
-}
-
-// The ring's memory decides: host memory is read by the CPU also where a GPU fills it.
-void tap::open_device(const run::lent_ring& ring, interop_maker make, picture_way way) {
-    const bool gpu = ring.memory.kind != device::memory_kind::memfd;
-    device::device_id id;
-    if (gpu) {
-        // A viewer in the MPS domain would share the stages' fate, and they its.
-        ::setenv("CUDA_MPS_PIPE_DIRECTORY", "/nonexistent-outside-mps", 1);
-        id.kind = device::device_kind::cuda;
-        id.uuid = ring.memory.uuid.empty() ? ring.device.uuid : ring.memory.uuid;
+// Of two the smaller is made as large as goes by whole pixels: each of its own stays to be seen.
+void tap::lay_out() {
+    places_.push_back(first_->about());
+    if (beside_) {
+        places_.push_back(beside_->about());
+        shown_picture &a = places_[0], &b = places_[1];
+        shown_picture &small = u64{a.width} * a.height < u64{b.width} * b.height ? a : b,
+                      &large = &small == &a ? b : a;
+        small.zoom = std::max(1U, std::min(large.width / small.width, large.height / small.height));
+        b.x = a.width * a.zoom + gap;
     }
-    context_ = device::open(id, 1);
-    queue_ = context_->make_queue();
-    const u64 bytes = u64{width_} * height_ * 4;
-    std::string why_not = "there is no GL";
-    if (way == picture_way::copy) why_not = "asked for with --path copy";
-    if (!gpu) why_not = "the ring lies in host memory";
-    if (!shown_.is_rgba())
-        why_not = fmt::format("the plane {} is made a picture by the CPU", shown_.plane.name);
-    if (gpu && shown_.is_rgba() && make != nullptr && way != picture_way::copy)
-        interop_ = make(id, bytes, why_not);
-    if (way == picture_way::interop && !interop_)
-        throw config_error(fmt::format("no CUDA-GL interop (--path interop): {}", why_not));
-    for (auto* to : {&front_, &ready_, &back_})
-        *to = interop_ ? context_->allocate(bytes) : context_->allocate_host(bytes);
-    if (!shown_.is_rgba()) raw_ = context_->allocate_host(shown_.plane.bytes());
-    if (interop_) window_queue_ = context_->make_queue();
-    path_ = !gpu       ? "plain upload (host memory)"
-            : interop_ ? "CUDA-GL interop"
-                       : fmt::format("copy through host memory ({})", why_not);
+    for (const shown_picture& p : places_) {
+        width_ = std::max(width_, p.x + p.width * p.zoom);
+        height_ = std::max(height_, p.y + p.height * p.zoom);
+    }
 }
 
-// Of a picture that stays on the GPU all is shown: only its table says what is in use.
-picture_part tap::used_part(const shm::used_extents& used) const {
-    std::size_t k = 0;
-    while (k < format_.planes.size() && format_.planes[k].name != shown_.plane.name) ++k;
-    if (!ring::is_used_in_part(used, k)) return {};
-    return {static_cast<u32>(ring::used_extent(shown_.plane, k, 1, used)),
-            static_cast<u32>(ring::used_extent(shown_.plane, k, 0, used))};
+const std::byte* tap::pixels() const noexcept {
+    if (on_gpu()) return nullptr;
+    return front_.rgba.empty() ? front_.frame[0].bytes->host_data() : front_.rgba.data();
 }
+
+void tap::paint_one(shot& s, std::size_t which, std::byte* to) const {
+    s.shown[which].scale = to_rgba(of(which).picture(), s.frame[which].bytes->host_data(), to,
+                                   s.looks.of[which], s.frame[which].used);
+}
+
+void tap::paint(shot& s, const picture_looks& looks) const {
+    s.looks = looks;
+    for (std::size_t k = 0; k < places_.size(); ++k) {
+        s.shown[k].sequence = s.frame[k].sequence;
+        s.shown[k].carried = s.frame[k].carried;
+    }
+    if (!beside_ && s.rgba.empty()) {
+        if (!on_gpu()) blacken_unused(width_, height_, s.frame[0].used, s.frame[0].bytes->host_data());
+        return;
+    }
+    if (!beside_) return paint_one(s, 0, s.rgba.data());
+    for (std::size_t k = 0; k < places_.size(); ++k) {
+        const shown_picture& p = places_[k];
+        s.part.resize(std::max(s.part.size(), std::size_t{p.width} * p.height * 4));
+        paint_one(s, k, s.part.data());
+        for (u32 y = 0; y < p.height * p.zoom; ++y) {
+            const std::byte* from = s.part.data() + std::size_t{y / p.zoom} * p.width * 4;
+            std::byte* to = s.rgba.data() + (std::size_t{p.y + y} * width_ + p.x) * 4;
+            if (p.zoom == 1)
+                std::memcpy(to, from, std::size_t{p.width} * 4);
+            else
+                for (u32 x = 0; x < p.width * p.zoom; ++x)
+                    std::memcpy(to + std::size_t{x} * 4, from + std::size_t{x / p.zoom} * 4, 4);
+        }
+    }
+}
+
+bool tap::is_stopping() {
+    const std::lock_guard lock(mutex_);
+    return stop_;
+}
+
+// What was taken last stays as it is while it lies in front or is ready: the window's thread reads it, too.
+bool tap::take_shown(std::size_t which) {
+    const std::lock_guard lock(mutex_);
+    const shot& last = fresh_ ? ready_ : front_;
+    if (!last.there) return false;
+    const taken_frame& from = last.frame[which];
+    taken_frame& to = back_.frame[which];
+    std::memcpy(to.bytes->host_data(), from.bytes->host_data(), of(which).picture().bytes);
+    to.sequence = from.sequence;
+    to.took_ms = 0;
+    to.used = from.used;
+    to.carried = from.carried;
+    return true;
+}
+
+// The frame that the ring in front has now, and the same out of the other one.
+bool tap::take_pair() {
+    const std::size_t first = beside_leads_ ? 1 : 0, other = 1 - first;
+    ring_tap &ahead = of(first), &behind = of(other);
+    taken_frame &a = back_.frame[first], &b = back_.frame[other];
+    if (!ahead.take(a)) return false;
+    const u64 began = now_ns();
+    if (unpaired_since_ns_ == 0) unpaired_since_ns_ = began;
+    // It passed the other ring before it came to this one, or the two are equally fast.
+    if (!behind.may_come(a.sequence)) beside_leads_ = !beside_leads_;
+    while (behind.may_come(a.sequence) && now_ns() < began + pair_patience_ns && !is_stopping()) {
+        const u32 seen = shm::ticket(behind.bell());
+        if (behind.take(b, a.sequence)) {
+            unpaired_since_ns_ = 0;
+            back_.note.clear();
+            return true;
+        }
+        shm::wait(behind.bell(), seen, look_for_pair_ns);
+    }
+    if (now_ns() < unpaired_since_ns_ + pair_patience_ns) return false;
+    if (!behind.take(b) && !take_shown(other)) return false;
+    unpaired_since_ns_ = 0;
+    back_.note = back_.frame[0].sequence == back_.frame[1].sequence
+                     ? ""
+                     : fmt::format("frame {} beside frame {}: no frame was still in both rings for {:.1f} s",
+                                   back_.frame[0].sequence, back_.frame[1].sequence,
+                                   static_cast<f64>(pair_patience_ns) / 1e9);
+    return true;
+}
+
+bool tap::take_frames() { return beside_ ? take_pair() : first_->take(back_.frame[0]); }
 
 // Copies the newest frame into back_. True: it is whole and lies in ready_.
 bool tap::take_one() {
-    run::newest_frame::about what;
-    const bool taken =
-        newest_->take(*queue_, (raw_ ? raw_ : back_)->data(), offset_, shown_.plane.bytes(), what);
-    const picture_part used = taken ? used_part(what.used) : picture_part();
-    if (taken && raw_) (void)to_rgba(shown_, raw_->host_data(), back_->host_data(), used);
-    if (taken && !raw_ && !interop_ && used.width != ~0U)
-        blacken_unused(width_, height_, used, back_->host_data());
+    const bool taken = take_frames();
+    picture_looks looks;
+    {
+        const std::lock_guard lock(mutex_);
+        looks = looks_;
+    }
+    if (taken) paint(back_, looks);
     const std::lock_guard lock(mutex_);
-    losses_ = newest_->losses();
+    losses_ = first_->losses();
+    if (beside_) {
+        losses_.revoked += beside_->losses().revoked;
+        losses_.torn += beside_->losses().torn;
+        losses_.voids += beside_->losses().voids;
+    }
     if (!taken) return false;
+    back_.there = true;
     std::swap(back_, ready_);
-    ready_sequence_ = what.sequence;
-    ready_carried_ = carried_by(what, format_, now_ns());
-    ready_ms_ = static_cast<f64>(what.took_ns) / 1e6;
     fresh_ = true;
     wanted_ = false;
     return true;
 }
 
 void tap::loop() {
-    shm::doorbell_word& bell = newest_->bell();
     try {
         for (;;) {
             {
@@ -116,6 +181,7 @@ void tap::loop() {
                 wake_.wait(lock, [this] { return stop_ || wanted_; });
                 if (stop_) return;
             }
+            shm::doorbell_word& bell = of(beside_ && beside_leads_ ? 1 : 0).bell();
             const u32 seen = shm::ticket(bell);
             if (!take_one()) shm::wait(bell, seen, 20 * ns_per_ms);
         }
@@ -126,18 +192,29 @@ void tap::loop() {
 }
 
 bool tap::poll() {
+    picture_looks looks;
     {
         const std::lock_guard lock(mutex_);
         if (!failure_.empty()) throw device_error(failure_);
         if (!fresh_) return false;
         std::swap(front_, ready_);
-        sequence_ = ready_sequence_;
-        copy_ms_ = ready_ms_;
-        carried_ = std::move(ready_carried_);
+        looks = looks_;
         fresh_ = false;
         wanted_ = true;
     }
     wake_.notify_all();
+    if (!(front_.looks == looks)) paint(front_, looks);
+    return true;
+}
+
+bool tap::set_looks(const picture_looks& looks) {
+    {
+        const std::lock_guard lock(mutex_);
+        if (looks_ == looks) return false;
+        looks_ = looks;
+    }
+    if (!front_.there || front_.rgba.empty()) return false;
+    paint(front_, looks);
     return true;
 }
 
@@ -155,10 +232,18 @@ discarded tap::losses() {
     return losses_;
 }
 
-void tap::show(unsigned texture) {
-    if (!interop_) return;
-    interop_->copy(*window_queue_, front_->data());
-    interop_->show(texture, width_, height_);
+std::optional<pointed_pixel> tap::pixel_at(u32 x, u32 y) const {
+    if (!front_.there || on_gpu()) return std::nullopt;
+    for (std::size_t k = 0; k < places_.size(); ++k) {
+        const shown_picture& p = places_[k];
+        if (x < p.x || y < p.y || x >= p.x + p.width * p.zoom || y >= p.y + p.height * p.zoom) continue;
+        pointed_pixel out{k, (x - p.x) / p.zoom, (y - p.y) / p.zoom, front_.frame[k].sequence, {}};
+        const bool used = out.x < front_.frame[k].used.width && out.y < front_.frame[k].used.height;
+        out.text = used ? pixel_text(of(k).picture(), front_.frame[k].bytes->host_data(), out.x, out.y)
+                        : "not in use";
+        return out;
+    }
+    return std::nullopt;
 }
 
 }  // namespace carousel::viewer

@@ -1,42 +1,35 @@
 #pragma once
-// The newest frame of one ring, for eyes: run/newest_frame.hpp takes it, whole or not at all, and holds
-// nobody up.
+// The newest picture of a run, for eyes: of one ring, or of two side by side.
 //
 // A thread of its own sleeps on a doorbell of the ring and takes the newest frame as soon as there is one,
-// whenever the window has shown the last: a frame may be there for a fraction of a millisecond only. The
-// functions below belong to the window's thread. Errors: the constructor throws error (no answer, no such
-// picture, no device here); poll() throws cuda_error when the GPU failed.
+// whenever the window has shown the last: a frame may be there for a fraction of a millisecond only. It makes
+// the colours, too. The functions below belong to the window's thread. Errors: the constructor throws error
+// (no answer, no such picture, no device here); poll() throws device_error when the GPU failed.
+//
+// Two pictures are of one frame where that can be had. A frame is seldom in two rings at once: it is taken
+// from the ring that it comes to first, and the other one is waited for, until that frame is there or is
+// gone. When half a second has brought no such pair, the newest of each are shown, and note() says so; a ring
+// that stands has the one that was shown last.
 
 #include <condition_variable>
 #include <memory>
 #include <mutex>
 #include <string>
 #include <thread>
+#include <vector>
 
-#include "device/backend.hpp"
-#include "run/newest_frame.hpp"
-#include "viewer/watch/carried.hpp"
-#include "viewer/watch/interop.hpp"
-#include "viewer/watch/plane_picture.hpp"
+#include "viewer/watch/ring_tap.hpp"
 
 namespace carousel::viewer {
 
 using run::discarded;
 
-/// How a frame may get from the ring to the screen.
-enum class picture_way : u8 {
-    best,     ///< interop where it can be had, else a copy
-    interop,  ///< CUDA-GL interop or no picture
-    copy,     ///< through host memory, also where interop could be had: to compare
-};
-
 class tap {
 public:
-    /// `stage`: whose output; "": what the last sink reads. `c` is a writable mapping of the run that
-    /// outlives the tap. `make`: tried where the ring lies on a GPU, with a GL context current; null: there
-    /// is no GL.
-    tap(shm::control_block& c, const std::string& socket_path, const std::string& stage, interop_maker make,
-        picture_way way = picture_way::best);
+    /// `c` is a writable mapping of the run that outlives the tap. `make`: ring_tap.hpp; two pictures always
+    /// go through host memory.
+    tap(shm::control_block& c, const std::string& socket_path, const picture_choice& what, interop_maker make,
+        picture_way way = picture_way::best, const picture_looks& looks = {});
     ~tap();
     tap(const tap&) = delete;
     tap& operator=(const tap&) = delete;
@@ -45,55 +38,63 @@ public:
     [[nodiscard]] bool poll();
     /// Forgets a frame that was taken and not shown: the next one is newer than this call.
     void refresh();
+    /// How values become colours from now on. True: the frame that is shown looks otherwise now.
+    [[nodiscard]] bool set_looks(const picture_looks& looks);
     /// Interop only, after poll(): moves the frame into the texture.
-    void show(unsigned texture);
+    void show(unsigned texture) { first_->show(front_.frame[0], texture); }
 
     [[nodiscard]] u32 width() const noexcept { return width_; }
     [[nodiscard]] u32 height() const noexcept { return height_; }
-    [[nodiscard]] u64 sequence() const noexcept { return sequence_; }
+    [[nodiscard]] u64 sequence() const noexcept { return front_.frame[0].sequence; }
     [[nodiscard]] discarded losses();
-    [[nodiscard]] const std::string& stage() const noexcept { return stage_; }
+    [[nodiscard]] const std::string& stage() const noexcept { return first_->stage(); }
     /// The last whole frame, RGBA8, top row first; null on the interop path.
-    [[nodiscard]] const std::byte* pixels() const noexcept {
-        return interop_ ? nullptr : front_->host_data();
-    }
-    [[nodiscard]] bool on_gpu() const noexcept { return interop_ != nullptr; }
+    [[nodiscard]] const std::byte* pixels() const noexcept;
+    [[nodiscard]] bool on_gpu() const noexcept { return first_->on_gpu(); }
     /// How a frame gets to the screen, and why not more directly.
-    [[nodiscard]] const std::string& path() const noexcept { return path_; }
+    [[nodiscard]] const std::string& path() const noexcept { return first_->path(); }
     /// What taking the shown frame out of the ring cost, lease to release.
-    [[nodiscard]] f64 copy_ms() const noexcept { return copy_ms_; }
-    /// What the shown frame carries beside its picture.
-    [[nodiscard]] const carried_facts& carried() const noexcept { return carried_; }
+    [[nodiscard]] f64 copy_ms() const noexcept { return front_.frame[0].took_ms + front_.frame[1].took_ms; }
+    /// One, or two: what is shown.
+    [[nodiscard]] const std::vector<shown_picture>& shown() const noexcept { return front_.shown; }
+    /// "frame 14 beside frame 12: ...": why two pictures are not of one frame; "": they are.
+    [[nodiscard]] const std::string& note() const noexcept { return front_.note; }
+    /// What lies at a pixel of the whole; nothing: no picture, or it is on the GPU.
+    [[nodiscard]] std::optional<pointed_pixel> pixel_at(u32 x, u32 y) const;
 
 private:
-    void take_picture_format(const run::lent_ring& ring);
-    void open_device(const run::lent_ring& ring, interop_maker make, picture_way way);
-    [[nodiscard]] picture_part used_part(const shm::used_extents& used) const;
+    /// What goes to the screen at once.
+    struct shot {
+        taken_frame frame[2];
+        std::vector<std::byte> rgba, part;  ///< the whole; room for one of two
+        std::vector<shown_picture> shown;
+        picture_looks looks;  ///< that the colours were made with
+        std::string note;
+        bool there = false;
+    };
+    void lay_out();
+    void paint(shot& s, const picture_looks& looks) const;
+    void paint_one(shot& s, std::size_t which, std::byte* to) const;
+    [[nodiscard]] ring_tap& of(std::size_t which) const noexcept { return which == 0 ? *first_ : *beside_; }
     void loop();
     [[nodiscard]] bool take_one();
+    [[nodiscard]] bool take_frames();
+    [[nodiscard]] bool take_pair();
+    [[nodiscard]] bool take_shown(std::size_t which);
+    [[nodiscard]] bool is_stopping();
 
-    std::string stage_, path_;
+    std::unique_ptr<ring_tap> first_, beside_;
+    std::vector<shown_picture> places_;  ///< where the pictures lie
     u32 width_ = 0, height_ = 0;
-    u64 offset_ = 0, sequence_ = 0;
-    f64 copy_ms_ = 0;
-    carried_facts carried_;
-    ring::frame_format format_;  ///< of the ring
-    // In the order of their making; taken down the other way round.
-    std::unique_ptr<device::context> context_;
-    std::unique_ptr<device::queue> queue_, window_queue_;
-    /// shown; taken; being taken. In interop memory of the GPU
-    std::unique_ptr<device::mapping> front_, ready_, back_;
-    std::unique_ptr<device::mapping> raw_;  ///< a plane that is no RGBA8, as it lay in the ring; else null
-    plane_picture shown_;                   ///< which plane
-    std::unique_ptr<interop> interop_;
-    std::unique_ptr<run::newest_frame> newest_;
+    shot front_, ready_, back_;  ///< shown; taken; being taken
+    // The tap's thread.
+    bool beside_leads_ = false;  ///< frames come to its ring first
+    u64 unpaired_since_ns_ = 0;  ///< 0: the last were a pair
     // Between the two threads, under the mutex.
     std::mutex mutex_;
     std::condition_variable wake_;
     bool wanted_ = true, fresh_ = false, stop_ = false;
-    u64 ready_sequence_ = 0;
-    f64 ready_ms_ = 0;
-    carried_facts ready_carried_;
+    picture_looks looks_;
     discarded losses_;
     std::string failure_;
     std::thread thread_;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <boost/asio/post.hpp>
+#include <charconv>
 #include <chrono>
 #include <nlohmann/json.hpp>
 
@@ -13,6 +14,7 @@
 #include "viewer/web/page.hpp"
 #include "viewer/web/parameters.hpp"
 #include "viewer/web/status.hpp"
+#include "viewer/web/wish.hpp"
 
 namespace carousel::viewer::web {
 namespace {
@@ -24,10 +26,16 @@ constexpr u32 max_header_bytes = 8 * 1024, max_body_bytes = 4 * 1024;
 
 std::string_view view_of(boost::beast::string_view text) { return {text.data(), text.size()}; }
 
+std::optional<u32> number_in(std::string_view text) {
+    u32 out = 0;
+    const auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), out);
+    return failed == std::errc() && end == text.data() + text.size() ? std::optional(out) : std::nullopt;
+}
+
 }  // namespace
 
 site::site(const server_options& o, watcher& w)
-    : options(o), run(w), shots(w, o.stage, o.fps, o.quality, [this](const pictures::jpeg_ptr& p) {
+    : options(o), run(w), shots(w, o.wish, o.fps, o.quality, [this](const pictures::jpeg_ptr& p) {
           boost::asio::post(io, [this, p] {
               const std::set<connection*> now = streams;  // one may leave at the offer
               for (connection* c : now) c->offer(p);
@@ -90,10 +98,11 @@ void connection::route(std::string_view path, std::string_view query) {
     if (path.starts_with("/runs/")) return choose(path.substr(6), query);
     if (path == "/parameters" || path.starts_with("/parameters/"))
         return set_parameters(path.substr(11), query);
+    if (path == "/picture") return choose_picture(query);
     if (!reads)
         return refuse(status::method_not_allowed,
-                      "only GET is known here; actions are POST /stages/STAGE/ACTION, POST /parameters and "
-                      "POST /parameters/reset");
+                      "only GET is known here; actions are POST /stages/STAGE/ACTION, POST /picture, POST "
+                      "/parameters and POST /parameters/reset");
     const u64 now = now_ns();
     if (path == "/") {
         // The page loads nothing from elsewhere, and nobody may frame it to steal a click.
@@ -130,14 +139,15 @@ void connection::route(std::string_view path, std::string_view query) {
                  {}});
     } else if (path == "/snapshot.png") {
         snapshot();
+    } else if (path == "/pixel.json") {
+        pixel(query);
     } else if (path == "/stream.mjpg") {
         begin_stream();
     } else {
         refuse(status::not_found,
-               "there is nothing here: /, /stream.mjpg, /snapshot.png, /status.json, /parameters.json, "
-               "/history.json and "
-               "/metrics are known, "
-               "and with POST /parameters and /parameters/reset");
+               "there is nothing here: /, /stream.mjpg, /snapshot.png, /pixel.json, /status.json, "
+               "/parameters.json, /history.json and /metrics are known, "
+               "and with POST /picture, /parameters and /parameters/reset");
     }
 }
 
@@ -173,12 +183,13 @@ void connection::choose(std::string_view path, std::string_view query) {
              {}});
 }
 
-// STAGE/ACTION
+// STAGE/ACTION; a stage of another host is HOST/STAGE or, as a page writes it, HOST%2FSTAGE.
 void connection::act(std::string_view path, std::string_view query) {
     if (!may_act(query)) return;
-    const auto slash = path.find('/');
-    const std::string stage(path.substr(0, slash)),
-        verb(slash == std::string_view::npos ? "" : path.substr(slash + 1));
+    const auto slash = path.rfind('/');
+    std::string stage(path.substr(0, slash));
+    const std::string verb(slash == std::string_view::npos ? "" : path.substr(slash + 1));
+    if (const auto written = stage.find("%2F"); written != std::string::npos) stage.replace(written, 3, "/");
     if (verb != "kill" && verb != "stop" && verb != "cont" && verb != "restart")
         return refuse(status::not_found, "POST /stages/STAGE/ACTION: kill, stop, cont and restart are known");
     ask_supervisor({verb, stage, verb == "kill" ? 9 : 0});
@@ -200,6 +211,35 @@ void connection::set_parameters(std::string_view path, std::string_view query) {
         c.values = *values;
     }
     ask_supervisor(std::move(c));
+}
+
+// What all who look are shown; the run has no part in it.
+void connection::choose_picture(std::string_view query) {
+    if (!may_act(query)) return;
+    const std::vector<std::string> rings = site_.run.look([](const view& v) {
+        std::vector<std::string> out;
+        for (const telemetry::link_view& l : v.snap.links) out.push_back(v.snap.stage_name(l.stage));
+        return out;
+    });
+    std::string why;
+    const std::optional<picture_wish> wish =
+        read_wish(request_.body(), rings, site_.shots.status().wish, why);
+    if (!wish) return refuse(status::bad_request, why);
+    site_.shots.show(*wish);
+    respond(
+        {status::ok, "application/json", nlohmann::json{{"ok", true}, {"message", ""}}.dump() + "\n", {}});
+}
+
+void connection::pixel(std::string_view query) {
+    const std::optional<u32> x = number_in(query_value(query, "x")), y = number_in(query_value(query, "y"));
+    if (!x || !y) return refuse(status::bad_request, "/pixel.json?x=X&y=Y, in pixels of the whole picture");
+    stream_.expires_never();
+    const bool asked = site_.shots.ask_pixel(*x, *y, [self = shared_from_this()](std::string text) {
+        boost::asio::post(self->site_.io, [self, text = std::move(text)]() mutable {
+            self->respond({status::ok, "application/json", std::move(text) + "\n", {}});
+        });
+    });
+    if (!asked) refuse(status::too_many_requests, "too many ask for a pixel");
 }
 
 void connection::ask_supervisor(command c) {

@@ -41,6 +41,8 @@ private:
     void choose(std::string_view path, std::string_view query);
     void act(std::string_view path, std::string_view query);
     void set_parameters(std::string_view path, std::string_view query);
+    void choose_picture(std::string_view query);
+    void pixel(std::string_view query);
     void ask_supervisor(command c);
     void answer_action(const reply& r, u64 from);
     void snapshot();

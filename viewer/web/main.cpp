@@ -94,10 +94,14 @@ int main(int argc, char** argv) {
         "Also /snapshot.png, /stream.mjpg, /status.json and /metrics. It reads the newest frame only and "
         "never holds the pipeline up."};
     app.name("carousel-web");
+    std::string stage, beside;
     app.add_option("-p,--name", o.name, "name of the pipeline (default: the only one that runs)");
     app.add_option("--http", o.http,
                    "where to serve: ADDRESS:PORT or a port; port 0: any (default: 127.0.0.1:8080)");
-    app.add_option("--stage", o.served.stage, "whose pictures (default: what the last sink reads)");
+    app.add_option("--stage", stage,
+                   "whose pictures, STAGE or STAGE/PLANE (default: what the last sink reads)");
+    app.add_option("--beside", beside,
+                   "another ring, STAGE or STAGE/PLANE: the same frame to the right of it");
     app.add_option("--fps", o.served.fps, "pictures a second in the stream, at most (default: 25)")
         ->check(CLI::Range(0.1, 240.0));
     app.add_option("--quality", o.served.quality, "of its JPEG pictures (default: 80)")
@@ -110,6 +114,8 @@ int main(int argc, char** argv) {
         const int code = app.exit(e);
         return code == 0 ? after_output(code) : exit_code::usage;
     }
+    o.served.wish.what.first = viewer::plane_from_text(stage);
+    if (!beside.empty()) o.served.wish.what.beside = viewer::plane_from_text(beside);
     try {
         serve(o);
         return exit_code::ok;

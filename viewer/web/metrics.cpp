@@ -84,6 +84,20 @@ void stages(writer& w, const snapshot& s) {
                [](const stage& st) { return seconds(st.time.wait_turn_ns); });
 }
 
+// The other hosts of the pipeline; what their stages count is in their own metrics.
+void hosts(writer& w, const std::vector<host_report>& all) {
+    if (all.empty()) return;
+    w.family("carousel_host_up", "gauge", "1 while another host of the pipeline answers.");
+    for (const host_report& h : all) w.value(label("host", h.name), h.is_there() ? 1 : 0);
+    w.family("carousel_host_clock_ahead_seconds", "gauge",
+             "By how much its monotonic clock is ahead of this host's.");
+    for (const host_report& h : all)
+        if (h.clock_ahead_ms) w.value(label("host", h.name), *h.clock_ahead_ms / 1e3);
+    w.family("carousel_host_clock_error_seconds", "gauge", "By how much that may be wrong.");
+    for (const host_report& h : all)
+        if (h.clock_error_ms) w.value(label("host", h.name), *h.clock_error_ms / 1e3);
+}
+
 void seats(writer& w, const snapshot& s) {
     w.family("carousel_stage_up", "gauge", "1 while a process of the stage is running.");
     for (u32 k = 0; k < s.seats.size(); ++k)
@@ -120,6 +134,12 @@ void latency(writer& w, const view& v) {
     for (std::size_t k = 0; k < s.stages.size(); ++k)
         if (s.stages[k].output == shm::none)
             quantiles(label("stage", s.stages[k].name), recent(k).end_to_end, s.stages[k].end_to_end);
+    w.family(
+        "carousel_from_capture_latency_seconds", "summary",
+        "From what a frame shows, as its source says, to a sink's commit; quantiles of the last 2 seconds.");
+    for (std::size_t k = 0; k < s.stages.size(); ++k)
+        if (s.stages[k].output == shm::none && count(s.stages[k].from_capture) != 0)
+            quantiles(label("stage", s.stages[k].name), recent(k).from_capture, s.stages[k].from_capture);
 }
 
 void rings(writer& w, const snapshot& s) {
@@ -159,6 +179,7 @@ std::string metrics_text(const view& v, u64 now) {
     if (!up) return std::move(w).text();
     stages(w, v.snap);
     seats(w, v.snap);
+    hosts(w, v.hosts);
     latency(w, v);
     rings(w, v.snap);
     w.family("carousel_parameter_changes_total", "counter",

@@ -31,6 +31,7 @@ const bytes = v => v === null ? '–' : v >= 1e9 ? number(v / 1e9) + ' GB' : v >
 
 function figures(p) {
   const list = [[number(p.frames_per_second), 'frames/s'], [number(p.end_to_end_p50_ms), 'ms end to end, p50'], [number(p.end_to_end_p99_ms), 'ms, p99'],
+    ...(p.from_capture_p50_ms === null ? [] : [[number(p.from_capture_p50_ms), 'ms from capture, p50'], [number(p.from_capture_p99_ms), 'ms, p99']]),
     [p.frames.toLocaleString('en-US'), 'frames delivered'], [p.restarts, p.restarts === 1 ? 'restart' : 'restarts'], [span(p.age_s), 'since start']];
   $('figures').replaceChildren(...list.map(([v, unit]) => el('div', {}, el('dt', {}, unit), el('dd', {}, String(v)))));
 }
@@ -92,11 +93,27 @@ function notice(s) {
   }));
 }
 
+const cell = (text, c) => el('td', {class: c || 'n'}, text);
+const hostStates = {running: 's-running', ended: 's-down', lost: 's-failed', refused: 's-failed'};
+/// Another host of the pipeline, above its stages.
+function hostRow(h) {
+  return el('tr', {class: 'host'}, el('td', {colspan: String($('rows').parentNode.tHead.rows[0].cells.length)},
+    el('b', {class: hostStates[h.state] || 's-starting'}, `host ${h.name}`), h.text.slice(`host ${h.name}`.length)));
+}
+/// A process there: what its supervisor tells. Latencies are counted in its own control block.
+function farRow(p) {
+  const exit = p.last_exit || '–';
+  return el('tr', {class: 'far'}, el('td', {}, p.label), cell(p.state, 's-' + p.state), cell(p.pid === null ? '–' : String(p.pid)), cell(span(p.age_s)),
+    cell(String(p.restarts)), el('td', {class: 'exit', title: exit}, exit), cell(number(p.frames_per_second)),
+    ...[p.busy, p.wait_input, p.wait_output, p.wait_own, p.wait_turn].map(v => cell(percent(v))), cell('–'), cell('–'),
+    cell(p.cpu_percent === null ? '–' : p.cpu_percent.toFixed(0)), cell(p.memory_bytes === null ? '–' : (p.memory_bytes / 1e6).toFixed(0)),
+    el('td', {class: 'n'}));
+}
+
 let rowsShown = '';
 function stages(s) {
   const colors = palette(), rows = [];
   s.stages.forEach((stage, k) => stage.processes.forEach(p => {
-    const cell = (text, c) => el('td', {class: c || 'n'}, text);
     const exit = p.last_exit || '–';
     rows.push(el('tr', {}, el('td', {}, el('span', {class: 'dot', style: `background:${colors[k % colors.length]}`}), p.label), cell(p.state, 's-' + p.state),
       cell(p.pid === null ? '–' : String(p.pid)), cell(span(p.age_s)), cell(String(p.restarts)), el('td', {class: 'exit', title: exit}, exit),
@@ -104,11 +121,17 @@ function stages(s) {
       cell(number(stage.latency_p50_ms)), cell(number(stage.latency_p99_ms)), cell(p.cpu_percent === null ? '–' : p.cpu_percent.toFixed(0)),
       cell(p.memory_bytes === null ? '–' : (p.memory_bytes / 1e6).toFixed(0)), el('td', {class: 'n'})));
   }));
-  // Buttons stay the same elements while their processes do: a click must not fall between two of them.
-  const key = JSON.stringify([s.may_act, s.stages.map(x => x.processes.map(p => [p.label, p.held]))]);
-  const old = [...$('rows').children].map(r => r.lastChild);
   const flat = s.stages.flatMap(x => x.processes);
+  for (const h of s.hosts) {
+    rows.push(hostRow(h));
+    flat.push(null);
+    h.stages.forEach(p => rows.push(farRow(p)) && flat.push(p));
+  }
+  // Buttons stay the same elements while their processes do: a click must not fall between two of them.
+  const key = JSON.stringify([s.may_act, flat.map(p => p && [p.label, p.held])]);
+  const old = [...$('rows').children].map(r => r.lastChild);
   rows.forEach((r, k) => {
+    if (flat[k] === null) return;
     if (key === rowsShown && old[k]) r.replaceChild(old[k], r.lastChild);
     else buttons(flat[k], s.may_act).forEach(b => r.lastChild.append(b, ' '));
   });
@@ -136,17 +159,6 @@ function events(list) {
   $('event-list').replaceChildren(...list.slice().reverse().map(e => el('li', {}, el('time', {}, span(e.age_s)), el('span', {class: 'k-' + e.kind}, e.text))));
 }
 
-function picture(s) {
-  const p = s.picture;
-  $('picture-about').textContent = p.frame === null ? '' : `frame ${p.frame.toLocaleString('en-US')} of ${p.stage} · ${p.width} × ${p.height} pixels`
-    + (p.age_s > 1 ? ` · ${span(p.age_s)} old` : '');
-  const why = s.phase === 'running' && p.problem ? p.problem : p.frame === null ? 'no picture yet' : '';
-  $('no-picture').hidden = why === '';
-  $('no-picture').textContent = why;
-  $('carries').hidden = p.carries.length === 0;
-  $('carries').replaceChildren(...p.carries.flatMap(c => [el('dt', {}, c.name), el('dd', {}, c.value)]));
-}
-
 function lost() {
   $('phase').className = 'pill lost';
   $('phase').textContent = 'no answer';
@@ -154,11 +166,6 @@ function lost() {
   $('notice').hidden = false;
   $('notice').textContent = 'The program that serves this page does not answer: it has ended with its pipeline, or was stopped. Trying again.';
 }
-
-const live = $('live');
-function stream() { live.src = document.hidden ? 'data:,' : '/stream.mjpg?' + Date.now(); }
-live.addEventListener('error', () => { if (!document.hidden) setTimeout(stream, 1000); });
-document.addEventListener('visibilitychange', stream);
 
 async function poll() {
   try {

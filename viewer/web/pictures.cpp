@@ -16,14 +16,16 @@ constexpr auto poll_every = std::chrono::milliseconds(4);
 constexpr auto idle_look_every = std::chrono::seconds(1);
 }  // namespace
 
-pictures::pictures(watcher& w, std::string stage, f64 fps, int quality, on_jpeg fresh)
+pictures::pictures(watcher& w, picture_wish wish, f64 fps, int quality, on_jpeg fresh)
     : watcher_(w),
-      stage_(std::move(stage)),
       every_ns_(static_cast<u64>(1e9 / std::clamp(fps, 0.1, 240.0))),
       quality_(quality),
       fresh_(std::move(fresh)),
-      encoder_(std::make_unique<jpeg_encoder>()),
-      thread_([this] { loop(); }) {}
+      opened_(wish),
+      encoder_(std::make_unique<jpeg_encoder>()) {
+    status_.wish = std::move(wish);
+    thread_ = std::thread([this] { loop(); });
+}
 
 pictures::~pictures() {
     {
@@ -57,6 +59,21 @@ bool pictures::ask_png(on_png fn) {
     return true;
 }
 
+bool pictures::ask_pixel(u32 x, u32 y, on_pixel fn) {
+    {
+        const std::lock_guard lock(mutex_);
+        if (pixel_asks_.size() >= max_pixel_asks) return false;
+        pixel_asks_.push_back({std::move(fn), x, y});
+    }
+    wake_.notify_all();
+    return true;
+}
+
+void pictures::show(const picture_wish& wish) {
+    const std::lock_guard lock(mutex_);
+    status_.wish = wish;
+}
+
 picture_status pictures::status() {
     const std::lock_guard lock(mutex_);
     return status_;
@@ -68,7 +85,9 @@ void pictures::loop() {
     for (;;) {
         {
             std::unique_lock lock(mutex_);
-            const auto wanted = [this] { return stop_ || status_.streams > 0 || !asks_.empty(); };
+            const auto wanted = [this] {
+                return stop_ || status_.streams > 0 || !asks_.empty() || !pixel_asks_.empty();
+            };
             if (!wanted()) {
                 idle = true;
                 wake_.wait_for(lock, idle_look_every, wanted);
@@ -90,10 +109,11 @@ void pictures::loop() {
             next_ns = now + every_ns_;
         }
         answer_asks(fresh, now);
+        answer_pixels();
         std::unique_lock lock(mutex_);
         const auto pause = fresh ? std::chrono::nanoseconds(every_ns_) : std::chrono::nanoseconds(poll_every);
         const std::size_t asked = asks_.size();
-        wake_.wait_for(lock, pause, [&] { return stop_ || asks_.size() > asked; });
+        wake_.wait_for(lock, pause, [&] { return stop_ || asks_.size() > asked || !pixel_asks_.empty(); });
         if (stop_) return;
     }
 }
@@ -108,19 +128,10 @@ bool pictures::take(u64 now) {
             next_open_ns_ = 0;
             open_delay_ns_ = first_open_delay_ns;
         }
+        follow_wish();
         if (!tap_) open_tap(now);
         if (!tap_ || !tap_->poll()) return false;
-        const auto* pixels = reinterpret_cast<const u8*>(tap_->pixels());
-        last_.assign(pixels, pixels + std::size_t{tap_->width()} * tap_->height() * 4);
-        const discarded lost = tap_->losses();
-        const std::lock_guard lock(mutex_);
-        status_.width = tap_->width();
-        status_.height = tap_->height();
-        status_.sequence = tap_->sequence();
-        status_.taken_ns = now;
-        status_.carried = tap_->carried();
-        status_.losses = lost;
-        status_.problem.clear();
+        note_frame(now);
         return true;
     } catch (const std::exception& e) {
         drop_tap();
@@ -131,10 +142,50 @@ bool pictures::take(u64 now) {
     }
 }
 
+// Another ring or plane takes another tap; another range or colours are of the next frame.
+void pictures::follow_wish() {
+    const picture_wish wish = status().wish;
+    if (wish == opened_) return;
+    if (!(wish.what == opened_.what)) {
+        drop_tap();
+        next_open_ns_ = 0;
+        open_delay_ns_ = first_open_delay_ns;
+    }
+    opened_ = wish;
+    if (tap_) (void)tap_->set_looks(wish.looks);
+}
+
+void pictures::note_frame(u64 now) {
+    const auto* pixels = reinterpret_cast<const u8*>(tap_->pixels());
+    last_.assign(pixels, pixels + std::size_t{tap_->width()} * tap_->height() * 4);
+    const discarded lost = tap_->losses();
+    const std::lock_guard lock(mutex_);
+    status_.width = tap_->width();
+    status_.height = tap_->height();
+    status_.sequence = tap_->sequence();
+    status_.taken_ns = now;
+    status_.shown = tap_->shown();
+    status_.note = tap_->note();
+    status_.losses = lost;
+    status_.problem.clear();
+}
+
+void pictures::answer_pixels() {
+    std::deque<pixel_ask> due;
+    picture_status s;
+    {
+        const std::lock_guard lock(mutex_);
+        due.swap(pixel_asks_);
+        if (!due.empty()) s = status_;
+    }
+    for (const pixel_ask& a : due) a.fn(pixel_json(tap_ ? tap_->pixel_at(a.x, a.y) : std::nullopt, s.shown));
+}
+
 void pictures::open_tap(u64 now) {
     if (!run_ || now < next_open_ns_) return;
     try {
-        tap_ = std::make_unique<tap>(run_->attached->block(), run_->run.socket(), stage_, nullptr);
+        tap_ = std::make_unique<tap>(run_->attached->block(), run_->run.socket(), opened_.what, nullptr,
+                                     picture_way::best, opened_.looks);
         open_delay_ns_ = first_open_delay_ns;
         const std::lock_guard lock(mutex_);
         status_.stage = tap_->stage();

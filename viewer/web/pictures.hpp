@@ -16,6 +16,7 @@
 #include "viewer/watch/tap.hpp"
 #include "viewer/web/jpeg.hpp"
 #include "viewer/web/watcher.hpp"
+#include "viewer/web/wish.hpp"
 
 namespace carousel::viewer::web {
 
@@ -32,7 +33,9 @@ struct png_answer {
 struct picture_status {
     u32 width = 0, height = 0;  ///< 0: none yet
     u64 sequence = 0, taken_ns = 0;
-    carried_facts carried;  ///< what the frame bears beside its picture
+    std::vector<shown_picture> shown;  ///< one, or two side by side
+    std::string note;                  ///< why two are not of one frame; "": they are
+    picture_wish wish;
     u32 streams = 0;
     std::string stage, path, problem;  ///< problem: why there is no newer picture
     discarded losses;
@@ -43,10 +46,10 @@ public:
     using jpeg_ptr = std::shared_ptr<const jpeg_picture>;
     using on_jpeg = std::function<void(jpeg_ptr)>;
     using on_png = std::function<void(png_answer)>;
-    static constexpr std::size_t max_png_asks = 16;
+    using on_pixel = std::function<void(std::string)>;
+    static constexpr std::size_t max_png_asks = 16, max_pixel_asks = 16;
 
-    /// `stage`: whose output; "": what the last sink reads.
-    pictures(watcher& w, std::string stage, f64 fps, int quality, on_jpeg fresh);
+    pictures(watcher& w, picture_wish wish, f64 fps, int quality, on_jpeg fresh);
     ~pictures();
     pictures(const pictures&) = delete;
     pictures& operator=(const pictures&) = delete;
@@ -58,6 +61,11 @@ public:
     /// Answers with a frame newer than the question; where none comes within a second, with the last one.
     /// False: too many ask.
     [[nodiscard]] bool ask_png(on_png fn);
+    /// Answers with what lies at a pixel of the picture that was taken last, as pixel_json() says it. False:
+    /// too many ask.
+    [[nodiscard]] bool ask_pixel(u32 x, u32 y, on_pixel fn);
+    /// From the next picture on.
+    void show(const picture_wish& wish);
     [[nodiscard]] picture_status status();
 
 private:
@@ -65,7 +73,14 @@ private:
         on_png fn;
         u64 asked_ns;
     };
+    struct pixel_ask {
+        on_pixel fn;
+        u32 x, y;
+    };
     void loop();
+    void follow_wish();
+    void note_frame(u64 now);
+    void answer_pixels();
     bool take(u64 now);
     void open_tap(u64 now);
     void drop_tap();
@@ -73,13 +88,13 @@ private:
     void publish();
 
     watcher& watcher_;
-    std::string stage_;
     u64 every_ns_;
     int quality_;
     on_jpeg fresh_;
     // The picture thread's own.
     std::shared_ptr<const run::mapped_block> run_;
     std::unique_ptr<tap> tap_;
+    picture_wish opened_;  ///< that the tap shows
     std::unique_ptr<jpeg_encoder> encoder_;
     std::vector<u8> last_;  ///< RGBA8 of the last whole frame
     u64 next_open_ns_ = 0, open_delay_ns_ = 0, looked_ns_ = 0;
@@ -88,6 +103,7 @@ private:
     std::condition_variable wake_;
     bool stop_ = false;
     std::deque<png_ask> asks_;
+    std::deque<pixel_ask> pixel_asks_;
     jpeg_ptr newest_;
     picture_status status_;
     std::thread thread_;

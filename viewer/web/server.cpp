@@ -15,7 +15,7 @@ namespace {
 
 using boost::asio::ip::tcp;
 using boost::system::error_code;
-constexpr auto tick_every = std::chrono::milliseconds(100);
+constexpr auto turn_every = std::chrono::milliseconds(100);
 
 }  // namespace
 
@@ -55,7 +55,7 @@ struct server::parts {
         acceptor.async_accept([this](error_code failed, tcp::socket socket) {
             if (failed == boost::asio::error::operation_aborted) return;
             if (failed) {  // out of file descriptors, mostly: they come back
-                pause.expires_after(tick_every);
+                pause.expires_after(turn_every);
                 pause.async_wait([this](error_code) { accept(); });
                 return;
             }
@@ -70,7 +70,7 @@ struct server::parts {
     }
 
     void tick(const std::function<bool()>& fn) {
-        ticker.expires_after(tick_every);
+        ticker.expires_after(turn_every);
         ticker.async_wait([this, &fn](error_code failed) {
             if (failed || !fn()) return all.io.stop();
             tick(fn);

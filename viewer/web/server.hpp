@@ -3,7 +3,8 @@
 //   GET /               the page                      GET /snapshot.png   the newest picture, whole
 //   GET /stream.mjpg    the picture, live             GET /status.json, /history.json   see status.hpp
 //   GET /metrics        for Prometheus                POST /stages/STAGE/ACTION   kill, stop, cont, restart;
-//                                                                                 takes the token
+//   GET /pixel.json     what lies at a pixel                                      takes the token
+//                                                     POST /picture               which one: wish.hpp; token
 //
 // A client of the stream has at most one picture under way: while it takes that one it misses the others, and
 // one that takes nothing for 20 s is dropped. There are bounds on everything a stranger can ask for:
@@ -23,7 +24,7 @@ namespace carousel::viewer::web {
 struct server_options {
     http_address address;
     std::string token;
-    std::string stage;  ///< whose picture; "": what the last sink reads
+    picture_wish wish;  ///< whose picture, at first
     f64 fps = 25;       ///< of the stream, at most
     int quality = 80;   ///< of its JPEG pictures, 1..100
 };

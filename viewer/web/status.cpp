@@ -70,10 +70,47 @@ json stage_json(const view& v, std::size_t k, u64 now) {
             {"latency_p99_ms", number_or_null(r.latency_p99_ms > 0, r.latency_p99_ms)},
             {"end_to_end_p50_ms", number_or_null(sink && r.end_to_end_p50_ms > 0, r.end_to_end_p50_ms)},
             {"end_to_end_p99_ms", number_or_null(sink && r.end_to_end_p99_ms > 0, r.end_to_end_p99_ms)},
+            {"from_capture_p50_ms", number_or_null(sink && r.from_capture_p50_ms > 0, r.from_capture_p50_ms)},
+            {"from_capture_p99_ms", number_or_null(sink && r.from_capture_p99_ms > 0, r.from_capture_p99_ms)},
             {"void_frames", s.voids},
             {"torn_frames", s.torn},
             {"in_flight", s.in_flight},
             {"processes", processes}};
+}
+
+json optional_or_null(const std::optional<f64>& v) { return v ? json(rounded(*v)) : json(); }
+
+json far_seat_json(const far_seat& s) {
+    json out{{"label", s.label},
+             {"pid", s.pid != 0 ? json(s.pid) : json()},
+             {"state", s.state},
+             {"held", s.is_held()},
+             {"restarts", s.restarts},
+             {"last_exit", text_or_null(s.last_exit)},
+             {"frames_per_second", optional_or_null(s.frames_per_second)},
+             {"cpu_percent", optional_or_null(s.cpu_percent)},
+             {"memory_bytes", s.memory_bytes > 0 ? json(s.memory_bytes) : json()},
+             {"age_s", optional_or_null(s.age_s)}};
+    const telemetry::stage_shares t = s.time.value_or(telemetry::stage_shares{});
+    const bool known = s.time.has_value();
+    out["busy"] = number_or_null(known, t.busy);
+    out["wait_input"] = number_or_null(known, t.wait_input);
+    out["wait_output"] = number_or_null(known, t.wait_output);
+    out["wait_own"] = number_or_null(known, t.wait_own);
+    out["wait_turn"] = number_or_null(known, t.wait_turn);
+    return out;
+}
+
+json host_json(const host_report& h) {
+    json stages = json::array();
+    for (const far_seat& s : h.seats) stages.push_back(far_seat_json(s));
+    return {{"name", h.name},
+            {"address", h.address},
+            {"state", h.state},
+            {"clock_ahead_ms", h.clock_ahead_ms ? json(*h.clock_ahead_ms) : json()},
+            {"clock_error_ms", h.clock_error_ms ? json(*h.clock_error_ms) : json()},
+            {"text", h.text},
+            {"stages", stages}};
 }
 
 json readers_json(const view& v, const telemetry::link_view& l) {
@@ -119,7 +156,7 @@ json ring_json(const view& v, std::size_t k) {
 /// Of the slowest sink.
 struct delivery {
     u64 frames = 0;
-    f64 per_second = 0, p50_ms = 0, p99_ms = 0;
+    f64 per_second = 0;
     bool known = false;
 };
 delivery delivered(const view& v) {
@@ -130,8 +167,6 @@ delivery delivered(const view& v) {
             k < v.rates.stages.size() ? v.rates.stages[k] : telemetry::stage_rates{};
         d.frames = d.known ? std::min(d.frames, v.snap.stages[k].frames) : v.snap.stages[k].frames;
         d.per_second = d.known ? std::min(d.per_second, r.frames_per_second) : r.frames_per_second;
-        d.p50_ms = std::max(d.p50_ms, r.end_to_end_p50_ms);
-        d.p99_ms = std::max(d.p99_ms, r.end_to_end_p99_ms);
         d.known = true;
     }
     return d;
@@ -140,6 +175,8 @@ delivery delivered(const view& v) {
 json pipeline_json(const view& v, u64 now) {
     const telemetry::snapshot& s = v.snap;
     const delivery d = delivered(v);
+    const telemetry::whole_latency l = telemetry::whole_latency_of(v.rates);
+    const auto known = [](f64 ms) { return number_or_null(ms > 0, ms); };
     u64 restarts = 0;
     for (const telemetry::seat_view& seat : s.seats) restarts += seat.restarts();
     const bool counted = s.end != ring::end_unknown && s.end != ring::end_stopping;
@@ -156,8 +193,10 @@ json pipeline_json(const view& v, u64 now) {
             {"age_s", age_s(s.created_ns, now)},
             {"frames", d.frames},
             {"frames_per_second", number_or_null(d.known && v.rates.span_s > 0, d.per_second)},
-            {"end_to_end_p50_ms", number_or_null(d.p50_ms > 0, d.p50_ms)},
-            {"end_to_end_p99_ms", number_or_null(d.p99_ms > 0, d.p99_ms)},
+            {"end_to_end_p50_ms", known(l.end_to_end_p50_ms)},
+            {"end_to_end_p99_ms", known(l.end_to_end_p99_ms)},
+            {"from_capture_p50_ms", known(l.from_capture_p50_ms)},
+            {"from_capture_p99_ms", known(l.from_capture_p99_ms)},
             {"restarts", restarts},
             {"bottleneck", telemetry::bottleneck_json(limit, s.stage_name(limit.stage), s.fps)}};
 }
@@ -205,7 +244,7 @@ json column(const view& v, F value) {
 std::string status_json(const view& v, const picture_status& p, bool may_act, u64 now) {
     json out{{"version", 1},       {"phase", name_of(v.phase)}, {"notice", v.notice},
              {"may_act", may_act}, {"pipeline", nullptr},       {"crash", nullptr}};
-    out["stages"] = out["rings"] = out["events"] = out["choices"] = json::array();
+    out["stages"] = out["rings"] = out["events"] = out["choices"] = out["hosts"] = json::array();
     if (v.phase != run_phase::running)
         for (const run::record& r : v.choices)
             out["choices"].push_back(
@@ -215,6 +254,7 @@ std::string status_json(const view& v, const picture_status& p, bool may_act, u6
         out["crash"] = crash_json(v, now);
         for (std::size_t k = 0; k < v.snap.stages.size(); ++k) out["stages"].push_back(stage_json(v, k, now));
         for (std::size_t k = 0; k < v.snap.links.size(); ++k) out["rings"].push_back(ring_json(v, k));
+        for (const host_report& h : v.hosts) out["hosts"].push_back(host_json(h));
     }
     out["parameters"] = parameters_of(v);
     const auto& events = v.events.events();
@@ -222,8 +262,8 @@ std::string status_json(const view& v, const picture_status& p, bool may_act, u6
         out["events"].push_back({{"age_s", age_s(events[k].time_ns, now)},
                                  {"kind", name_of_kind(events[k].kind)},
                                  {"text", events[k].text}});
-    json carried = json::array();
-    for (const auto& [name, value] : p.carried) carried.push_back({{"name", name}, {"value", value}});
+    json shown = json::array();
+    for (const shown_picture& s : p.shown) shown.push_back(shown_json(s));
     out["picture"] = {{"width", p.width},
                       {"height", p.height},
                       {"stage", text_or_null(p.stage)},
@@ -232,7 +272,10 @@ std::string status_json(const view& v, const picture_status& p, bool may_act, u6
                       {"way", text_or_null(p.path)},
                       {"problem", text_or_null(p.problem)},
                       {"watchers", p.streams},
-                      {"carries", carried},
+                      {"carries", shown.empty() ? json::array() : shown.front().at("carries")},
+                      {"shown", shown},
+                      {"note", p.note},
+                      {"wish", wish_json(p.wish)},
                       {"discarded", p.losses.revoked + p.losses.torn + p.losses.voids}};
     return text_of(out);
 }

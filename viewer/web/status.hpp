@@ -8,19 +8,30 @@
 //   false, the page may only look pipeline {name, file, run_id, width, height, frames_per_second_wanted (0:
 //   as fast as it goes), frames_wanted | null, supervisor_pid,
 //             age_s, frames (delivered by every sink), frames_per_second, end_to_end_p50_ms,
-//             end_to_end_p99_ms, restarts, bottleneck {kind "stage" | "gpu" | "pace" | "none" | "held" |
-//             "down" | "unknown", stage | null, busy | null, text}}
+//             end_to_end_p99_ms, from_capture_p50_ms and _p99_ms (null: no capture times), restarts,
+//             bottleneck {kind "stage" | "gpu" | "pace" | "none" | "held" | "down" | "unknown", stage | null,
+//             busy | null, text}}
 //   stages [{name, device, frames, frames_per_second, busy, wait_input, wait_output, wait_own, wait_turn,
 //   latency_p50_ms, latency_p99_ms,
-//            end_to_end_p50_ms, end_to_end_p99_ms (sinks, else null), void_frames, torn_frames, in_flight,
-//            processes [{label, instance, pid, state, held, restarts, last_exit, cpu_percent, memory_bytes,
-//            age_s, jobs_in_flight}]}]
+//            end_to_end_p50_ms, end_to_end_p99_ms, from_capture_p50_ms, from_capture_p99_ms (sinks, else
+//            null), void_frames, torn_frames, in_flight, processes [{label, instance, pid, state, held,
+//            restarts, last_exit, cpu_percent, memory_bytes, age_s, jobs_in_flight}]}]
+//   hosts [{name, address, state "running" | "lost" | "ended" | "refused", clock_ahead_ms | null,
+//   clock_error_ms | null, text,
+//           stages [{label "HOST/STAGE", pid, state, held, restarts, last_exit, frames_per_second, busy,
+//           wait_input, wait_output, wait_own, wait_turn, cpu_percent, memory_bytes, age_s}]}]: the other
+//           hosts of the pipeline, empty: none. What isn't known is null; their pids are theirs
 //   rings [{stage, slot_bytes, memory, window, newest_frame | null, sent_per_second, received_per_second,
 //   bytes_per_second,
 //           slots [{state "free" | "fill" | "ready" | "leased" | "done" | "quarantined", frame | null}],
 //           readers [{stage, kind "blocking" | "latest" | "closed", behind, leased, skipped}]}]
 //   picture {width, height, stage, frame, age_s | null, way, problem, watchers, discarded,
-//           carries [{name, value}]}: metadata of the frame, what of its planes is in use, its capture
+//           carries [{name, value}]: metadata of the frame, what of its planes is in use, its capture
+//           shown [{stage, plane, planes [...], type, x, y, width, height, zoom, frame, carries,
+//                   values null | {low, high, low_text, high_text, colours, ramp ["#rrggbb" ...], below,
+//                   above,
+//                                  nan, infinite, beyond}}]: one, or two side by side, and where they lie
+//           note: why two are not of one frame, "" they are · wish: wish.hpp}
 //   crash null | {stage, how, old_pid, new_pid | null, age_s, back_after_s | null}
 //   choices [{name, pid, file | null}]: while no run is watched, those that could be (POST /runs/NAME/watch)
 //   parameters: parameters.hpp, and /parameters.json

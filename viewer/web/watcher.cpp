@@ -16,7 +16,7 @@ namespace {
 
 constexpr u64 look_every_ns = 250 * ns_per_ms, check_every_ns = 250 * ns_per_ms,
               sample_every_ns = 8 * ns_per_ms;
-constexpr auto tick_every = std::chrono::milliseconds(100);
+constexpr auto look_every = std::chrono::milliseconds(100);
 
 std::string waiting_notice(const std::string& name, const std::vector<run::record>& others) {
     if (name.empty() && others.empty())
@@ -76,7 +76,7 @@ void watcher::loop() {
     std::unique_lock lock(mutex_);
     while (!stop_) {
         tick(now_ns());
-        wake_.wait_for(lock, tick_every, [this] { return stop_; });
+        wake_.wait_for(lock, look_every, [this] { return stop_; });
     }
     sampler_.reset();
 }
@@ -138,7 +138,10 @@ void watcher::attach(const run::record& r) {
         view_.notice = e.what();
         return;
     }
-    if (!same) view_.past.clear();
+    if (!same) {
+        view_.past.clear();
+        view_.hosts.clear();
+    }
     view_.run = r;
     view_.phase = run_phase::running;
     view_.notice.clear();
@@ -187,9 +190,18 @@ void watcher::read() {
     view_.past.feed(view_.snap, view_.rates);
     for (const telemetry::crash& c : view_.events.take_deaths()) view_.past.mark(c.died_ns, c.stage);
     view_.report = control_.report();
+    take_hosts();
     learn_parameters();
     explain_crash();
     view_.notice = observer_->notice(now_ns(), view_.snap.supervisor_heartbeat_ns);
+}
+
+// What was known last stays where nobody answers now.
+void watcher::take_hosts() {
+    std::vector<host_report> told = control_.hosts();
+    if (told.empty()) return;
+    for (telemetry::run_event& e : changes(view_.hosts, told, now_ns())) view_.events.add(std::move(e));
+    view_.hosts = std::move(told);
 }
 
 // Asked for in the thread of control_, once a second until it is answered; one that can't be read is told

@@ -36,6 +36,7 @@ struct view {
     telemetry::history past{0.25, 480};  ///< two minutes
     telemetry::event_tracker events;
     std::vector<seat_report> report;  ///< the supervisor's own words, may be empty
+    std::vector<host_report> hosts;   ///< the other hosts of the pipeline, as last told
     /// of what lies in snap.parameters; none: no parameters, or not known yet
     ring::parameter_schema schema;
     /// The supervisor's report on a seat, or null.
@@ -75,6 +76,7 @@ private:
     void begin_with_block();
     void read();
     void explain_crash();
+    void take_hosts();
     void learn_parameters();
 
     std::string name_;

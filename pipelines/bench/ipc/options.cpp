@@ -14,9 +14,9 @@
 namespace carousel::bench {
 namespace {
 
-constexpr u32 most_processes = 64, most_rounds = 1000;
+constexpr u32 most_processes = 64, most_ipc_rounds = 1000;
 
-constexpr const char* footer = R"(
+constexpr const char* ipc_footer = R"(
 Examples:
   carousel bench ipc --quick
   carousel bench ipc --tables primitives --processes 1,4,16 --json ipc.json --plot ipc.svg
@@ -72,7 +72,7 @@ void add_ipc_bench_options(CLI::App& app, ipc_bench_texts& t) {
     app.add_option("--plot", t.plot, "Write plots: GB/s over size, ns over workers")
         ->type_name("FILE.svg")
         ->take_last();
-    app.footer(footer);
+    app.footer(ipc_footer);
     app.callback([&app, &t] { t.wants_json = app.count("--json") > 0; });
 }
 
@@ -80,8 +80,8 @@ ipc_bench_options read_options(const ipc_bench_texts& t) {
     ipc_bench_options o;
     o.quick = t.quick;
     if (t.quick) o.rounds = 3, o.round_ms = 20, o.hops = 2'000;
-    if (t.rounds > most_rounds)
-        throw config_error(fmt::format("--rounds: {} is none of 1 to {}", t.rounds, most_rounds));
+    if (t.rounds > most_ipc_rounds)
+        throw config_error(fmt::format("--rounds: {} is none of 1 to {}", t.rounds, most_ipc_rounds));
     if (t.rounds > 0) o.rounds = t.rounds;
     for (const std::string& each : split_commas(!t.processes.empty() ? t.processes
                                                 : t.quick            ? "1,4"

@@ -1,8 +1,9 @@
 // engine: a control block that can't be believed, and a run that stands still. Any process of the user may
 // have written anywhere in the block, so nothing in it is taken for granted: its static parts are held
 // against a copy, END and seats against what this process has set, and every word against the protocol
-// (ring/block_check.hpp): once a second, behind each death, and when nothing moves without a reason. Whatever
-// is wrong is mended in one way: the block is made anew (rebuild.cpp). A run that stands still three times
+// (ring/block_check.hpp): once a second, behind each death, and when nothing moves without a reason. A
+// word that is wrong by one bit is mended where the others say what it was (word_mends.cpp); whatever else is
+// wrong is mended in one way: the block is made anew (rebuild.cpp). A run that stands still three times
 // with no frame in between ends.
 #include <fmt/format.h>
 #include <unistd.h>
@@ -99,6 +100,13 @@ ring::known_run engine::what_is_known() const {
 }
 
 std::vector<ring::finding> engine::look_at_block(bool words) const {
+    std::vector<ring::finding> found = ring::check_parity(segment_->block(), *made_);
+    // what a damaged word leaves open looks like further damage
+    append(found, look_beside_parity(words && found.empty()));
+    return found;
+}
+
+std::vector<ring::finding> engine::look_beside_parity(bool words) const {
     const shm::control_block& c = segment_->block();
     const ring::known_run known = what_is_known();
     std::vector<ring::finding> found = ring::check_static(c, *made_);
@@ -122,12 +130,18 @@ void engine::watch_damage(u64 now) {
         audit_.restart(now);
         return stall_.restart(now);
     }
-    if (const auto found = look_at_block(false); !found.empty()) {
+    const bool damaged = mend_words();
+    if (phase_ == phase::rebuilding || phase_ == phase::ending) return;
+    if (const auto found = look_beside_parity(false); !found.empty()) {
         ++mends_.damaged;
         return mend(fmt::format("the control block is damaged ({})", listed(found)), found);
     }
     seen_tails_.resize(made_->links);
-    for (u32 k = 0; k < made_->links; ++k) seen_tails_[k] = ring::load(segment_->block().link[k].tail);
+    for (u32 k = 0; k < made_->links; ++k) {
+        const u64 tail = ring::load(segment_->block().link[k].tail);
+        seen_tails_[k] = std::max(seen_tails_[k], tail);  // a damaged one says nothing
+    }
+    if (damaged) return;  // for a few looks
     figures_.believe(segment_->block(), made_->stages);
     if (now - figures_at_ns_ > figures_every_ns) {
         figures_.sample(segment_->block(), made_->stages);

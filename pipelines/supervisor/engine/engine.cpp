@@ -58,14 +58,15 @@ u64 committed_frames(const shm::control_block& c) noexcept {
 }  // namespace
 
 engine::engine(const run_setup& setup, std::string run_id, std::string helpers, f64 seconds, console& out,
-               beginning how)
+               beginning how, u64 first)
     : setup_(&setup),
       console_(&out),
       run_id_(std::move(run_id)),
       helpers_(std::move(helpers)),
       parameters_(setup.parameters),
       progress_(setup, out),
-      times_(setup) {
+      times_(setup),
+      first_(first) {
     memory_.belongs_to({setup.directory, run_id_, setup.supervisor_grace_s});
     if (setup.has_mps()) domain_ = std::make_unique<mps_domain>(setup.directory, loop_);
     if (how == beginning::adopt) {
@@ -75,9 +76,11 @@ engine::engine(const run_setup& setup, std::string run_id, std::string helpers, 
     } else {
         if (domain_) domain_->start();
         memory_.make(plan_memory(setup), helpers_);
-        make_block(0, setup.end);
+        begin_ledgers();
+        make_block(first_, setup.end);
     }
-    set_end(how == beginning::adopt ? ring::load(segment_->block().end) : setup.end);
+    const u64 found_end = ring::load(segment_->block().end);  // a damaged one is held against the plan's
+    set_end(how == beginning::adopt && found_end != shm::no_number ? found_end : setup.end);
     listener_ = shm::listen_at(run::control_socket(setup.directory));
     signals_ = watch_signals();
     timer_ = make_timer();
@@ -131,7 +134,7 @@ engine::~engine() {
 
 /// What a fresh block says before anybody works: all of it comes from the plan.
 void engine::write_plan(shm::control_block& c, u64 first_sequence, u64 end) const {
-    ring::plan p = plan_of(*setup_);
+    ring::plan p = guarded_plan_of(*setup_);
     p.first_sequence = first_sequence;
     p.end = end;
     ring::initialise(c, p);
@@ -350,6 +353,7 @@ run_outcome engine::outcome() {
     const bool whole = all_delivered();
     o.complete = whole && !seats_->failure;
     o.end = whole ? end_ : std::max(std::min(delivered(*setup_, segment_->block()), end_), lost_until_);
+    o.first = first_;
     o.seconds = static_cast<f64>((finished_ns_ != 0 ? finished_ns_ : now_ns()) -
                                  (begun_ns_ != 0 ? begun_ns_ : started_ns_)) /
                 1e9;

@@ -39,6 +39,7 @@
 #include "supervisor/engine/stall_watch.hpp"
 #include "supervisor/engine/web_page.hpp"
 #include "supervisor/engine/word_audit.hpp"
+#include "supervisor/engine/word_mends.hpp"
 #include "supervisor/hosts/other_hosts.hpp"
 #include "supervisor/mps/mps_domain.hpp"
 #include "supervisor/processes/adoption.hpp"
@@ -55,8 +56,9 @@ public:
     /// after so long (0: never). Makes memory and control block and listens; throws carousel::error, with
     /// nothing left behind. `adopt`: takes the living run of that id over from a dead supervisor
     /// (takeover.cpp). Throws before anything of it is changed.
+    /// `first`: frames below it were delivered by a run before this one.
     engine(const run_setup& setup, std::string run_id, std::string helpers, f64 seconds, console& out,
-           beginning how = beginning::fresh);
+           beginning how = beginning::fresh, u64 first = 0);
     ~engine() override;
     engine(const engine&) = delete;
     engine& operator=(const engine&) = delete;
@@ -125,6 +127,7 @@ private:
     void finish_rebuild();
     [[nodiscard]] u64 first_to_deliver() const;
     [[nodiscard]] u64 first_to_believe() const;
+    void begin_ledgers() const;
     void cut_ledgers(u64 first);
     // damage.cpp
     void keep_made(const shm::control_block& c);
@@ -134,7 +137,10 @@ private:
     [[nodiscard]] bool all_delivered() const noexcept;
     [[nodiscard]] ring::known_run what_is_known() const;
     [[nodiscard]] std::vector<ring::finding> look_at_block(bool words) const;
+    [[nodiscard]] std::vector<ring::finding> look_beside_parity(bool words) const;
     void watch_damage(u64 now);
+    // word_mends.cpp
+    [[nodiscard]] bool mend_words();
     [[nodiscard]] bool audit_words(u64 now);
     void watch_stall(u64 now);
     [[nodiscard]] bool failed_by_damage();
@@ -197,6 +203,7 @@ private:
     kept_figures figures_;
     stall_watch stall_;
     word_audit audit_;
+    std::vector<waiting_mend> waiting_mends_;  ///< words that are damaged by a bit, as seen at the last look
     u64 audited_deaths_ = 0;  ///< seats_->account.deaths when the words were last held against the rules
     damage_account mends_;
     u64 deaths_then_ = 0;  ///< when this block was made
@@ -216,6 +223,7 @@ private:
     std::map<std::string, std::unique_ptr<log_sink>> far_lines_;  ///< by "b/sink"
     progress progress_;
     stage_times times_;
+    u64 first_ = 0;
     problems problems_;
     phase phase_ = phase::running;
     bool over_ = false, killed_ = false, asked_to_end_ = false;

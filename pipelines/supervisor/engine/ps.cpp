@@ -8,6 +8,7 @@
 #include "shm/process_id.hpp"
 #include "supervisor/engine/engine.hpp"
 #include "supervisor/plan/graph.hpp"
+#include "supervisor/plan/guard_plan.hpp"
 #include "supervisor/processes/watch.hpp"
 #include "telemetry/depth.hpp"
 #include "telemetry/histogram.hpp"
@@ -32,12 +33,18 @@ void add_process(run::ps_stage& row, const process& p, const shm::control_block&
     row.pid = p.pid;
     row.age_s = static_cast<f64>(now - p.spawned_ns) / 1e9;
     row.commits = ring::load(c.entry[p.who.entry].commits);
-    row.memory_bytes = shm::resident_bytes(p.pid);
+    if (!p.elsewhere) row.memory_bytes = shm::resident_bytes(p.pid);  // its pid is another's here
     const u32 guard = c.entry[p.who.entry].guard;
-    const bool told = (guard & shm::input_guard::mapped) != 0;
+    const bool told = (guard & shm::memory_guard::mapped) != 0;
     if (told && !of.spec.inputs.empty())
-        row.inputs_guarded = (guard & shm::input_guard::inputs_writable) == 0;
-    if (told && of.has_output()) row.output_guarded = (guard & shm::input_guard::output_gaps) != 0;
+        row.inputs_guarded = (guard & shm::memory_guard::inputs_writable) == 0;
+    if (told && of.has_output())
+        row.output_guarded = (guard & shm::memory_guard::output_gaps) != 0 ||
+                             has_canaries(c, c.seat[std::min(p.who.seat, shm::max_seats - 1)].stage, of);
+    if (told)
+        row.block_guard = (guard & shm::memory_guard::block_keys) != 0    ? "keys"
+                          : (guard & shm::memory_guard::block_pages) != 0 ? "pages"
+                                                                          : "none";
     const auto depth = telemetry::depth_view::of(ring::load(c.entry[p.who.entry].depth));
     if (depth.why == telemetry::depth_reason::unknown) return;
     row.in_flight = depth.lanes;

@@ -13,7 +13,7 @@
 #include "supervisor/engine/engine.hpp"
 #include "supervisor/processes/seat_commands.hpp"
 #include "supervisor/processes/standby.hpp"
-#include "telemetry/ledger.hpp"
+#include "telemetry/ledger_fold.hpp"
 
 namespace carousel::supervisor {
 
@@ -69,6 +69,14 @@ u64 engine::first_to_deliver() const {
     }
     const u64 end = end_ == ring::end_stopping ? setup_->end : end_;
     return std::min(lowest == ~u64{0} ? 0 : lowest, end);
+}
+
+/// Of a run that goes on for a lost one: what that one has delivered is neither lost nor counted here.
+void engine::begin_ledgers() const {
+    if (first_ == 0) return;
+    for (const stage_setup& st : setup_->stages)
+        if (!st.has_output() && !st.spec.latest())
+            telemetry::begin_ledger(telemetry::ledger_path(setup_->directory, st.spec.name), first_);
 }
 
 // A sink that was ahead of the slowest gets those frames once more: its records of them are taken back. So

@@ -1,18 +1,17 @@
 #include "supervisor/engine/report.hpp"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <cstdio>
 #include <filesystem>
 #include <map>
 
 #include "core/errors.hpp"
+#include "core/read_file.hpp"
 #include "ring/words.hpp"
+#include "shm/block_guard.hpp"
+#include "supervisor/engine/carried_report.hpp"
 #include "supervisor/engine/stage_times.hpp"
 #include "telemetry/depth.hpp"
 #include "telemetry/histogram.hpp"
@@ -48,6 +47,15 @@ json turns_json(const shm::stage_counters& n) {
     const u64 taken = ring::load(n.turns);
     if (taken == 0) return {};
     return {{"taken", taken}, {"taken_over", ring::load(n.late_turns)}};
+}
+
+/// What an end of a link has told of itself in this run (stages/hosts/link_figures.hpp); null: it is none.
+json link_json(const report_input& in, const std::string& stage) {
+    const auto text = read_file(in.setup->directory + "/figures-" + stage);
+    json told = text ? json::parse(*text, nullptr, false) : json();
+    if (!told.is_object() || told.value("run", "") != in.control->run_id) return nullptr;
+    told.erase("run");
+    return told;
 }
 
 json stage_json(const report_input& in, u32 stage) {
@@ -90,6 +98,9 @@ json stage_json(const report_input& in, u32 stage) {
            {"revoked_commits", ring::load(n.revoked_commits)},
            {"voids", ring::load(n.voids)},
            {"torn", ring::load(n.torn)}};
+    if (json carried = carried_json(st, *in.control, stage); !carried.is_null())
+        j["last_frame_carried"] = std::move(carried);
+    if (json link = link_json(in, st.spec.name); !link.is_null()) j["link"] = std::move(link);
     if (!st.has_output()) j["end_to_end_ms"] = latency_json(n.end_to_end, &n.end_to_end_max_ns);
     if (!st.has_output() && ring::load(n.from_capture_max_ns) != 0)
         j["from_capture_ms"] = latency_json(n.from_capture, &n.from_capture_max_ns);
@@ -228,6 +239,13 @@ json sink_json(const run_setup& s, const sink_account& a) {
             {"image_hash_of", hash_name(a)}};
 }
 
+json blamed_json(const run_setup& s, const std::vector<u32>& stages) {
+    json names = json::array();
+    for (const u32 k : stages)
+        if (k < s.stages.size()) names.push_back(s.stages[k].spec.name);
+    return names;
+}
+
 }  // namespace
 
 json make_report(const report_input& in) {
@@ -245,6 +263,7 @@ json make_report(const report_input& in) {
            {"ending", in.outcome.ending},
            {"ended_by", in.outcome.ended_by.empty() ? json() : json(in.outcome.ended_by)},
            {"exit_code", in.outcome.exit_code},
+           {"first", in.outcome.first},
            {"frames", in.outcome.end},
            {"lost", d.counted ? json(d.lost) : json()},
            {"repeated", d.counted ? json(d.repeated) : json()},
@@ -258,14 +277,19 @@ json make_report(const report_input& in) {
            {"taken_over", in.outcome.taken_over},
            {"stalls", in.outcome.mends.stalls},
            {"damaged", in.outcome.mends.damaged},
+           {"words_mended", in.outcome.mends.words},
            {"frames_beyond_end", in.outcome.mends.beyond_end},
            {"mps", !s.has_mps() ? json()
                                 : json{{"domain_faults", in.deaths->domain_faults},
                                        {"given_up", in.deaths->domain_given_up},
+                                       {"blamed", blamed_json(s, in.deaths->domain_blamed)},
                                        {"back_ms", samples_json(domains_back_ms(*in.recoveries))}}},
            {"seconds", in.outcome.seconds},
            {"frames_per_second",
-            in.outcome.seconds > 0 ? static_cast<f64>(in.outcome.end) / in.outcome.seconds : 0.0},
+            in.outcome.seconds > 0
+                ? static_cast<f64>(in.outcome.end - std::min(in.outcome.first, in.outcome.end)) /
+                      in.outcome.seconds
+                : 0.0},
            {"image_hash",
             first != in.sinks->end() ? json(fmt::format("{:016x}", first->sum.image_hash)) : json()},
            {"image_hash_of", first != in.sinks->end() ? hash_name(*first)
@@ -305,73 +329,12 @@ json make_report(const report_input& in) {
     r["memory"] = json::array();
     for (const memory_item& m : plan_memory(s)) {
         r["memory"].push_back({{"of", m.name}, {"kind", device::name_of(m.choice.kind)}, {"bytes", m.bytes}});
-        if (!m.asset) r["memory"].back()["guard"] = m.guard.gaps() ? "gap" : "none";
+        if (!m.asset) r["memory"].back()["guard"] = m.guard.name();
     }
+    r["block_guard"] = shm::has_protection_keys() ? "keys" : "pages";
     r["stages"] = json::array();
     for (u32 k = 0; k < s.stages.size(); ++k) r["stages"].push_back(stage_json(in, k));
     return r;
-}
-
-std::string kept_ledger(const std::string& report_path, const std::string& stage) {
-    std::filesystem::path p(report_path);
-    return (p.parent_path() / (p.stem().string() + "-ledger-" + stage + ".bin")).string();
-}
-
-namespace {
-[[noreturn]] void refuse_report(const std::string& path, int why) {
-    throw output_error(fmt::format("the report can't be written to {}: {}; choose another --report FILE",
-                                   path, errno_text(why)));
-}
-}  // namespace
-
-void write_text_whole(const std::string& path, const std::string& text) {
-    const std::string temporary = fmt::format("{}.{}.tmp", path, getpid());
-    shm::unique_fd fd(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
-    if (!fd) refuse_report(path, errno);
-    std::size_t done = 0;
-    while (done < text.size()) {
-        const ssize_t n = ::write(fd.get(), text.data() + done, text.size() - done);
-        if (n < 0 && errno == EINTR) continue;
-        if (n <= 0) {
-            const int why = n < 0 ? errno : ENOSPC;
-            ::unlink(temporary.c_str());
-            refuse_report(path, why);
-        }
-        done += static_cast<std::size_t>(n);
-    }
-    if (::fsync(fd.get()) != 0 && errno != EINVAL && errno != ENOTSUP) refuse_report(path, errno);
-    if (std::rename(temporary.c_str(), path.c_str()) != 0) {
-        const int why = errno;
-        ::unlink(temporary.c_str());
-        refuse_report(path, why);
-    }
-}
-
-void check_report_path(const std::string& path) {
-    if (path.empty()) return;
-    std::error_code ignored;
-    if (std::filesystem::is_directory(path, ignored)) refuse_report(path, EISDIR);
-    const std::string temporary = fmt::format("{}.{}.tmp", path, getpid());
-    const shm::unique_fd fd(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0644));
-    const int why = errno;
-    if (!fd) refuse_report(path, why);
-    ::unlink(temporary.c_str());
-}
-
-void write_report(const std::string& path, const json& report, const run_setup& s,
-                  const std::vector<sink_account>& sinks) {
-    for (const sink_account& a : sinks) {
-        if (!a.counted()) continue;
-        const std::string to = kept_ledger(path, a.stage);
-        try {
-            telemetry::copy_ledger(telemetry::ledger_path(s.directory, a.stage), to);
-        } catch (const output_error& e) {
-            throw output_error(
-                fmt::format("the ledger of {} can't be kept as {}: {}; choose another --report FILE", a.stage,
-                            to, e.what()));
-        }
-    }
-    write_text_whole(path, report.dump(2, ' ', false, json::error_handler_t::replace) + "\n");
 }
 
 }  // namespace carousel::supervisor

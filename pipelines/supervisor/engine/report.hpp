@@ -23,12 +23,14 @@ struct mend_record {
 };
 struct damage_account {
     u64 stalls = 0, damaged = 0;
+    u64 words = 0;       ///< that were wrong by one bit and are mended, with nothing made anew
     u64 beyond_end = 0;  ///< frames that a sink had delivered beyond the end, taken out of the account
     std::vector<mend_record> last;  ///< the first hundred
 };
 
 struct run_outcome {
-    u64 end = 0;            ///< frames 0 .. end-1 had to reach every sink
+    u64 first = 0;          ///< the frames below were delivered by a run before this one
+    u64 end = 0;            ///< frames first .. end-1 had to reach every sink
     bool complete = false;  ///< they were delivered and every stage left by itself
     f64 seconds = 0;
     int exit_code = 0;

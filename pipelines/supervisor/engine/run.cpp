@@ -94,13 +94,14 @@ void say_closing(closing& out, const run_setup& s, const run_outcome& o,
         out.line(fmt::format("{}: {} (over the whole run)", s.name, limit));
     if (!s.pictures.empty()) out.line("pictures: " + s.pictures);
     if (!s.report_path.empty()) out.line("report: " + s.report_path);
-    const auto worker = std::find_if(s.stages.begin(), s.stages.end(), [](const stage_setup& st) {
-        return st.has_output() && !st.spec.input_indices.empty();
-    });
-    if (o.complete && !s.quiet)
+    const auto first = [&](auto&& is) { return std::find_if(s.stages.begin(), s.stages.end(), is); };
+    auto victim =
+        first([](const stage_setup& st) { return st.has_output() && !st.spec.input_indices.empty(); });
+    if (victim == s.stages.end())  // a port's program is somebody else's
+        victim = first([](const stage_setup& st) { return !st.spec.is_port(); });
+    if (o.complete && !s.quiet && victim != s.stages.end())
         out.line(fmt::format("next time, while it runs, in another terminal: {} kill {} -p {}", own_command(),
-                             worker != s.stages.end() ? worker->spec.name : s.stages.front().spec.name,
-                             s.name));
+                             victim->spec.name, s.name));
 }
 
 int finish(engine& e, const run_setup& s, run_outcome o, const run_options& asked, console& out) {
@@ -245,7 +246,7 @@ int run_pipeline(const pipeline& p, const run_options& asked) {
     if (const std::string idle = idle_turns(s); !left && !idle.empty()) out.line(idle);
     if (const auto why = no_domain_text(p, s); !why.empty() && !left) out.line(why);
     engine e(s, run_id, executable_folder(), o.seconds, out,
-             left ? engine::beginning::adopt : engine::beginning::fresh);
+             left ? engine::beginning::adopt : engine::beginning::fresh, o.first);
     lock.leave_folder(false);
     e.hold(std::move(space));
     e.work_with(o.hosts.get());

@@ -1,5 +1,7 @@
 #include "supervisor/engine/stage_times.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "core/clock.hpp"
@@ -9,7 +11,7 @@ namespace carousel::supervisor {
 namespace {
 
 using telemetry::stage_condition;
-constexpr u64 span_ns = 2 * ns_per_s, look_every_ns = ns_per_s / 2;
+constexpr u64 span_ns = 2 * ns_per_s, add_every_ns = ns_per_s / 2;
 
 stage_condition condition_of(seat_state s) noexcept {
     switch (s) {
@@ -35,7 +37,7 @@ const seat* best_of(const seat_list& seats, u32 stage) {
     return best;
 }
 
-const char* how_missing(seat_state s) noexcept {
+std::string how_missing(seat_state s) {
     switch (s) {
         case seat_state::backoff:
             return "is in backoff";
@@ -44,10 +46,17 @@ const char* how_missing(seat_state s) noexcept {
         case seat_state::stopping:
             return "is being ended";
         case seat_state::vacant:
-            return "is vacant";
+            return "has nobody in it";
         default:
             return "is down";
     }
+}
+
+/// Of a port: the call by which a program enters it, in C++ and in Python.
+std::string entrance(const run_setup& s, u32 stage) {
+    const stage_spec& p = s.stages[stage].spec;
+    return fmt::format(" (open(\"{}\").{}(\"{}\") enters it)", s.name, p.inputs.empty() ? "writer" : "reader",
+                       p.name);
 }
 
 }  // namespace
@@ -63,7 +72,7 @@ stage_times::look stage_times::look_at(const shm::control_block& c, u64 now) con
 void stage_times::begin(const shm::control_block& c, u64 now) { begun_ = look_at(c, now); }
 
 void stage_times::tick(const shm::control_block& c, u64 now) {
-    if (begun_.at_ns == 0 || (!past_.empty() && now - past_.back().at_ns < look_every_ns)) return;
+    if (begun_.at_ns == 0 || (!past_.empty() && now - past_.back().at_ns < add_every_ns)) return;
     past_.push_back(look_at(c, now));
     while (past_.size() > 2 && past_[1].at_ns + span_ns <= now) past_.pop_front();
 }
@@ -101,7 +110,15 @@ nlohmann::json bottleneck_of(const run_setup& s, const std::vector<telemetry::st
         if (best != nullptr) loads[k].condition = condition_of(best->machine.state());
     }
     const telemetry::bottleneck b = telemetry::find_bottleneck(loads, s.fps);
-    return telemetry::bottleneck_json(b, b.stage < s.stages.size() ? s.stages[b.stage].spec.name : "", s.fps);
+    if (b.stage >= s.stages.size()) return telemetry::bottleneck_json(b, "", s.fps);
+    const std::string& name = s.stages[b.stage].spec.name;
+    nlohmann::json j = telemetry::bottleneck_json(b, name, s.fps);
+    const seat* best = seats != nullptr ? best_of(*seats, b.stage) : nullptr;
+    if (b.what == telemetry::bottleneck::kind::down && best->machine.state() == seat_state::vacant) {
+        j["kind"] = name_of(seat_state::vacant);
+        j["text"] = fmt::format("nobody is in port {}: the others wait for a program that enters it", name);
+    }
+    return j;
 }
 
 std::vector<missing_stage> missing_stages(const run_setup& s, const seat_list& seats) {
@@ -110,7 +127,9 @@ std::vector<missing_stage> missing_stages(const run_setup& s, const seat_list& s
         const seat* best =
             s.stages[k].spec.optional || s.stages[k].spec.latest() ? nullptr : best_of(seats, k);
         if (best != nullptr && condition_of(best->machine.state()) == stage_condition::down)
-            out.push_back({s.stages[k].spec.name, how_missing(best->machine.state())});
+            out.push_back({s.stages[k].spec.name,
+                           how_missing(best->machine.state()) +
+                               (best->machine.state() == seat_state::vacant ? entrance(s, k) : "")});
     }
     return out;
 }

@@ -50,13 +50,14 @@ u32 next_tap(const shm::control_block& c) {
 void engine::save_state() {
     const u64 print = supervisor::fingerprint(*seats_) ^ static_cast<u64>(phase_) << 40U ^ begun_ns_ ^
                       finished_ns_ << 1U ^ begun_again_ << 2U ^ static_cast<u64>(interrupts_) << 50U ^
-                      static_cast<u64>(taken_over_) << 56U ^ started_ns_ ^ end_ << 3U ^
+                      static_cast<u64>(taken_over_) << 56U ^ started_ns_ ^ end_ << 3U ^ mends_.words << 40U ^
                       mends_.damaged << 44U ^ mends_.stalls << 36U ^ parameters_.number() << 20U;
     if (print == saved_print_) return;
     saved_print_ = print;
     json j = supervisor::state_json(*seats_);
     j["parameters"] = parameters_.state();
-    j["run"] = {{"started_ns", started_ns_},
+    j["run"] = {{"first", first_},
+                {"started_ns", started_ns_},
                 {"begun_ns", begun_ns_},
                 {"finished_ns", finished_ns_},
                 {"begun_again", begun_again_},
@@ -66,6 +67,7 @@ void engine::save_state() {
                 {"taken_over", taken_over_},
                 {"stalls", mends_.stalls},
                 {"damaged", mends_.damaged},
+                {"words_mended", mends_.words},
                 {"end", end_},
                 {"stream_ended_by", stream_ended_by_},
                 {"beyond_end", mends_.beyond_end}};
@@ -89,6 +91,7 @@ void engine::takeover() {
     const json state = read_state(setup_->directory);
     if (const json run = state.is_object() ? state.value("run", json::object()) : json::object();
         run.is_object()) {
+        first_ = run.value("first", u64{0});
         started_ns_ = run.value("started_ns", c.created_ns);
         begun_ns_ = run.value("begun_ns", u64{0});
         finished_ns_ = run.value("finished_ns", u64{0});
@@ -99,6 +102,7 @@ void engine::takeover() {
         taken_over_ = run.value("taken_over", 0U);
         mends_.stalls = run.value("stalls", u64{0});
         mends_.damaged = run.value("damaged", u64{0});
+        mends_.words = run.value("words_mended", u64{0});
         mends_.beyond_end = run.value("beyond_end", u64{0});
         if (ring::load(c.stop_asked) == 0)
             set_end(run.value("end", end_));  // a stop may be younger than the file

@@ -25,8 +25,7 @@ using nlohmann::json;
 constexpr std::size_t most_strangers = 8, longest_report = 8U << 20U;
 constexpr std::size_t most_lines = 2000;
 constexpr u64 lines_every_ns = 200 * ns_per_ms;
-constexpr u64 silence_ns = 5 * ns_per_s, outcome_patience_ns = 10 * ns_per_s,
-              launch_patience_ns = 60 * ns_per_s;
+constexpr u64 outcome_patience_ns = 10 * ns_per_s, launch_patience_ns = 60 * ns_per_s;
 
 shm::unique_fd listen_on(const host_spec& h) {
     sockaddr_in at{};
@@ -56,7 +55,7 @@ shm::unique_fd listen_on(const host_spec& h) {
 }  // namespace
 
 far_host::far_host(hosts_plan plan, const host_spec& self) : plan_(std::move(plan)), self_(self) {
-    if (!can_seal())
+    if (!hosts::can_seal())
         throw config_error(
             "`carousel host` takes a build with UCX and libcrypto: apt-get install libucx-dev libssl-dev, "
             "and "

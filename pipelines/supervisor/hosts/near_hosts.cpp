@@ -33,7 +33,7 @@ int pending_signal() {
 }
 
 std::string token_of(const hosts_plan& plan) {
-    if (!can_seal())
+    if (!hosts::can_seal())
         throw config_error(fmt::format(
             "{}: stages on several hosts take a build with UCX and libcrypto: apt-get install libucx-dev "
             "libssl-dev, and build again",
@@ -211,9 +211,9 @@ void near_hosts::add_to(run::ps_answer& a) const {
                                                         : "lost",
                            {},
                            {}};
-        if (h->clock().known()) {
-            about.clock_ahead_ms = static_cast<f64>(h->clock().ahead_ns) / 1e6;
-            about.clock_error_ms = static_cast<f64>(h->clock().error_ns) / 1e6;
+        if (const auto clock = h->clock(now_ns())) {
+            about.clock_ahead_ms = static_cast<f64>(clock->offset_ns) / 1e6;
+            about.clock_error_ms = static_cast<f64>(clock->error_ns) / 1e6;
         }
         a.hosts.push_back(about);
         run::ps_answer theirs = run::read_ps(h->ps);
@@ -279,9 +279,9 @@ json near_hosts::reports() const {
         one = h->outcome ? h->outcome->value("report", json()) : json();
         if (!one.is_object()) one = {{"ending", "not known"}};
         one["address"] = h->spec().address;
-        if (h->clock().known())
-            one["clock"] = {{"ahead_ms", static_cast<f64>(h->clock().ahead_ns) / 1e6},
-                            {"error_ms", static_cast<f64>(h->clock().error_ns) / 1e6}};
+        if (const auto clock = h->clock(now_ns()))
+            one["clock"] = {{"ahead_ms", static_cast<f64>(clock->offset_ns) / 1e6},
+                            {"error_ms", static_cast<f64>(clock->error_ns) / 1e6}};
     }
     return out;
 }

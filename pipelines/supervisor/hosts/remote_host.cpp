@@ -14,19 +14,9 @@ namespace carousel::supervisor {
 namespace {
 
 using nlohmann::json;
-constexpr u64 connect_every_ns = 250 * ns_per_ms, ping_every_ns = 500 * ns_per_ms, silence_ns = 5 * ns_per_s;
-constexpr u64 offset_lasts_ns = 60 * ns_per_s;
+constexpr u64 connect_every_ns = 250 * ns_per_ms, ping_every_ns = 500 * ns_per_ms;
 
 }  // namespace
-
-// The quicker an answer, the less its half way can be wrong. An old one is no measure of clocks that drift.
-void clock_offset::take(u64 sent, u64 there, u64 now) noexcept {
-    const u64 error = now > sent ? (now - sent) / 2 : 0;
-    if (known() && error > error_ns && now < at_ns + offset_lasts_ns) return;
-    ahead_ns = static_cast<i64>(there - (sent + error));
-    error_ns = error;
-    at_ns = now;
-}
 
 remote_host::remote_host(host_spec spec, const hosts_plan& plan, std::string token, u64 now)
     : spec_(std::move(spec)), plan_(&plan), token_(std::move(token)), away_since_ns_(now) {}
@@ -97,7 +87,7 @@ bool remote_host::take(json& m, u64 now) {
         trouble_ = m["refused"].get<std::string>();
         life_ = stage_of_life::refused;
     } else if (m.contains("pong")) {
-        clock_.take(m["pong"].value("sent", u64{0}), m["pong"].value("here", u64{0}), now);
+        clock_.answered(m["pong"].value("sent", u64{0}), m["pong"].value("here", u64{0}), now);
     } else if (m.contains("ps")) {
         ps = std::move(m["ps"]);
     } else if (m.contains("ended")) {
@@ -135,6 +125,7 @@ std::vector<json> remote_host::look(u64 now, const std::string& run_id) {
     if (stream_->open() && !said_hello_) {
         said_hello_ = true;
         nobody_there_ = false;
+        clock_.forget();  // it may be another machine's by now
         if (life_ == stage_of_life::away) life_ = stage_of_life::greeting;
         send({{"hello",
                {{"host", spec_.name}, {"pipeline", plan_->name}, {"run", run_id}, {"plan", plan_->plan}}}});

@@ -5,20 +5,11 @@
 #include <memory>
 #include <optional>
 
+#include "hosts/clock_filter.hpp"
 #include "supervisor/hosts/sealed_stream.hpp"
 #include "supervisor/plan/hosts_plan.hpp"
 
 namespace carousel::supervisor {
-
-/// By how much another host's clock (CLOCK_MONOTONIC) is ahead of ours, of the quickest answer lately.
-struct clock_offset {
-    i64 ahead_ns = 0;
-    u64 error_ns = ~u64{0};  ///< half of that answer's way; all ones: not known
-    u64 at_ns = 0;
-    /// An answer that left at `sent`, was there at `there` and is here `now`.
-    void take(u64 sent, u64 there, u64 now) noexcept;
-    [[nodiscard]] bool known() const noexcept { return error_ns != ~u64{0}; }
-};
 
 class remote_host {
 public:
@@ -41,7 +32,10 @@ public:
     [[nodiscard]] const host_spec& spec() const noexcept { return spec_; }
     [[nodiscard]] const std::string& trouble() const noexcept { return trouble_; }
     [[nodiscard]] u64 away_since_ns() const noexcept { return away_since_ns_; }
-    [[nodiscard]] const clock_offset& clock() const noexcept { return clock_; }
+    /// Its CLOCK_MONOTONIC beside ours, as well as it is known now.
+    [[nodiscard]] std::optional<hosts::clock_relation> clock(u64 now) const noexcept {
+        return clock_.at(now);
+    }
     /// Nobody listens there: it is to be started.
     [[nodiscard]] bool nobody_there() const noexcept { return nobody_there_; }
     [[nodiscard]] int fd() const noexcept { return stream_ ? stream_->fd() : -1; }
@@ -73,7 +67,7 @@ private:
     stage_of_life life_ = stage_of_life::away;
     u64 again_ns_ = 0, ping_ns_ = 0, away_since_ns_;
     bool nobody_there_ = false, said_hello_ = false;
-    clock_offset clock_;
+    hosts::clock_filter clock_;
 };
 
 }  // namespace carousel::supervisor

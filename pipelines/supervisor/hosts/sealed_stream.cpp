@@ -17,6 +17,7 @@
 namespace carousel::supervisor {
 namespace {
 
+using hosts::fresh_bytes, hosts::same_seal, hosts::seal, hosts::seal_bytes, hosts::view_of;
 using nlohmann::json;
 constexpr std::string_view magic = "CRSLHST1";
 constexpr std::size_t longest_message = 16U << 20U, most_kept = 64U << 20U;

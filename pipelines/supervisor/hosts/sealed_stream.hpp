@@ -18,10 +18,14 @@
 #include <string>
 #include <vector>
 
+#include "core/clock.hpp"
+#include "hosts/seal.hpp"
 #include "shm/fd_socket.hpp"
-#include "supervisor/hosts/seal.hpp"
 
 namespace carousel::supervisor {
+
+/// Who has said nothing for so long is gone.
+inline constexpr u64 silence_ns = 5 * ns_per_s;
 
 class sealed_stream {
 public:
@@ -55,14 +59,14 @@ private:
     [[nodiscard]] bool take(std::size_t bytes, std::string& to);
     void shake();
     [[nodiscard]] bool take_message(nlohmann::json& to);
-    [[nodiscard]] seal_bytes proof_of(side who) const;
-    [[nodiscard]] seal_bytes seal_of(side who, u64 number, std::string_view text) const;
+    [[nodiscard]] hosts::seal_bytes proof_of(side who) const;
+    [[nodiscard]] hosts::seal_bytes seal_of(side who, u64 number, std::string_view text) const;
 
     shm::unique_fd fd_;
     side who_;
     state state_;
     std::string token_, key_, in_, out_, gone_, why_;
-    seal_bytes mine_{}, theirs_{};
+    hosts::seal_bytes mine_{}, theirs_{};
     u64 sent_ = 0, taken_ = 0, since_ns_, heard_ns_;
     bool wrong_token_ = false;
 };

@@ -68,21 +68,21 @@ bool within_limits(const run_setup& s) {
     return jobs <= shm::max_jobs;
 }
 
-struct place {
+struct memory_place {
     std::string name;  ///< "cuda:0", "the host"
     u64 taken = 0, there = ~u64{0};
     memory_item largest;
 };
 
 /// By uuid; "": the host.
-std::map<std::string, place> places_of(const run_setup& s, const free_memory& memory) {
-    std::map<std::string, place> out;
+std::map<std::string, memory_place> places_of(const run_setup& s, const free_memory& memory) {
+    std::map<std::string, memory_place> out;
     std::vector<memory_item> all = plan_memory(s);
     const std::vector<memory_item> beside = plan_memory_beside(s);
     all.insert(all.end(), beside.begin(), beside.end());
     for (const memory_item& m : all) {
         const bool host = m.choice.kind == device::memory_kind::memfd;
-        place& p = out[host ? "" : m.choice.device.uuid];
+        memory_place& p = out[host ? "" : m.choice.device.uuid];
         if (p.name.empty()) {
             const auto known = memory.gpu.find(m.choice.device.uuid);
             p.name = host ? "the host" : fmt::format("cuda:{}", m.choice.device.ordinal);
@@ -95,7 +95,7 @@ std::map<std::string, place> places_of(const run_setup& s, const free_memory& me
 }
 
 /// The first place of which more than its share is taken; null: none.
-const place* crowded(const std::map<std::string, place>& all, u64 parts) {
+const memory_place* crowded(const std::map<std::string, memory_place>& all, u64 parts) {
     for (const auto& [uuid, p] : all)
         if (p.taken > p.there / parts) return &p;
     return nullptr;
@@ -145,7 +145,7 @@ void choose_depths(run_setup& s, const free_memory& memory) {
         set_depths(s, most);
         if (!has_auto(s)) return;
         const auto places = places_of(s, memory);
-        const place* full = crowded(places, share);
+        const memory_place* full = crowded(places, share);
         if (full != nullptr && why.empty())
             why = fmt::format("{} of the {} free on {}, of which half is for rings and assets",
                               human_bytes(full->taken), human_bytes(full->there), full->name);
@@ -160,7 +160,7 @@ void choose_depths(run_setup& s, const free_memory& memory) {
 
 void require_room(const run_setup& s, const free_memory& memory) {
     const auto places = places_of(s, memory);
-    const place* full = crowded(places, 1);
+    const memory_place* full = crowded(places, 1);
     if (full == nullptr) return;
     const memory_item& m = full->largest;
     std::string largest = fmt::format("{} alone {}", m.name, human_bytes(m.bytes));

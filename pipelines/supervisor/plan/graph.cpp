@@ -124,7 +124,7 @@ std::vector<run::ps_link> links_of(const run_setup& s) {
         l.slots = ring::derived_slots(plan, k);
         l.window = ring::derived_window(plan, k);
         l.slot_bytes = s.stages[k].slot_bytes;
-        l.guard = m.guard.gaps() ? "gap" : "none";
+        l.guard = m.guard.name();
         for (const stage_setup& r : s.stages)
             if (r.reads(k)) l.readers.push_back({r.spec.name, word_of(group_words, r.spec.group)});
         links.push_back(std::move(l));

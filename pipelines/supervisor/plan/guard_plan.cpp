@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "shm/block_guard.hpp"
+#include "shm/control_block.hpp"
 #include "supervisor/plan/memory_plan.hpp"
 
 namespace carousel::supervisor {
@@ -44,19 +46,25 @@ std::vector<unguarded_input> unguarded_inputs(const run_setup& s) {
 std::vector<unguarded_output> unguarded_outputs(const run_setup& s) {
     std::vector<unguarded_output> out;
     for (const memory_item& m : plan_memory(s))
-        if (!m.asset && !m.guard.gaps()) out.push_back({m.name, m.guard.why});
+        if (!m.asset && !m.guard.gaps() && !m.guard.canaries()) out.push_back({m.name, m.guard.why});
     return out;
+}
+
+bool has_canaries(const shm::control_block& made, u32 stage, const stage_setup& as) {
+    const u32 link = stage < shm::max_stages ? made.stage[stage].output_link : shm::none;
+    return link < shm::max_links && made.link[link].slot_bytes > as.slot_bytes;
 }
 
 void require_guards(const run_setup& s) {
     const std::vector<unguarded_output> open = unguarded_outputs(s);
     for (const stage_setup& st : s.stages) {
-        if (!st.has_output() || st.link.guard != guard_wish::gap) continue;
+        const guard_wish wish = st.link.guard;
+        if (!st.has_output() || wish == guard_wish::automatic || wish == guard_wish::off) continue;
         for (const unguarded_output& u : open)
             if (u.memory == "ring " + st.spec.name)
                 refuse(st.link.key_at.count("guard") != 0 ? st.link.key_at.at("guard") : st.spec.at,
-                       fmt::format("guard = \"gap\" can't be had for {}: {}; leave it to \"auto\"", u.memory,
-                                   u.why));
+                       fmt::format("guard = \"{}\" can't be had for {}: {}; leave it to \"auto\"",
+                                   word_of(guard_words, wish), u.memory, u.why));
     }
 }
 
@@ -64,8 +72,17 @@ std::string output_guard_text(const run_setup& s) {
     std::string text;
     for (const unguarded_output& u : unguarded_outputs(s))
         text += fmt::format("{}{} ({})", text.empty() ? "" : "; ", u.memory, u.why);
-    if (text.empty()) return "outputs: guarded, a stage's write beyond its slot ends that stage alone";
-    return "outputs: unguarded, no gap behind the slots of " + text;
+    if (text.empty())
+        text = "outputs: guarded, a stage's write beyond its slot ends that stage alone";
+    else
+        text = "outputs: unguarded, no gap behind the slots of " + text;
+    std::string late;
+    for (const memory_item& m : plan_memory(s))
+        if (m.guard.canaries())
+            late += fmt::format("{}{} ({})", late.empty() ? "" : "; ", m.name, m.guard.why);
+    if (late.empty()) return text;
+    return text + "; by canaries of 64 KiB, which tell it when the frame is made, behind the slots of " +
+           late;
 }
 
 std::string guard_text(const run_setup& s) {
@@ -76,6 +93,24 @@ std::string guard_text(const run_setup& s) {
         text +=
             fmt::format("{}{} could write to {} ({})", text.empty() ? "" : "; ", u.stage, u.memory, u.why);
     return "inputs: unguarded: " + text;
+}
+
+std::string block_guard_text(const run_setup& s) {
+    std::string text = "control block: ";
+    text +=
+        shm::has_protection_keys()
+            ? "guarded, a stage's own code can write to none of it (pages of its own, closed by protection "
+              "keys but in the ring's functions)"
+            : fmt::format(
+                  "guarded but for a stage's own pages, to which its own code could write (no "
+                  "protection keys: {})",
+                  shm::why_no_keys());
+    std::string ports;
+    for (const stage_setup& st : s.stages)
+        if (st.spec.is_port()) ports += fmt::format("{}{}", ports.empty() ? "" : ", ", st.spec.name);
+    if (!ports.empty() && shm::has_protection_keys())
+        text += fmt::format("; of the program at {} pages alone, since its threads are its own", ports);
+    return text;
 }
 
 }  // namespace carousel::supervisor

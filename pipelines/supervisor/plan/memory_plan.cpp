@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "device/canary.hpp"
+
 namespace carousel::supervisor {
 
 using device::device_id;
@@ -26,8 +28,10 @@ void add_devices(const stage_setup& s, std::vector<device_id>& to) {
 memory_item ring_of(const stage_setup& maker, u32 link, u32 slots, const memory_choice& choice,
                     u64 descriptors_left) {
     memory_item m{"ring " + maker.spec.name, false, link, u64{slots} * maker.slot_bytes, choice};
-    m.guard = choose_guard(choice.kind, maker.link.guard, slots, maker.slot_bytes, descriptors_left);
+    m.guard = choose_guard(choice.kind, maker.link.guard, slots, maker.slot_bytes, descriptors_left,
+                           !maker.spec.is_port());
     if (m.guard.gaps()) m.bytes = u64{slots} * m.guard.piece_bytes;
+    m.bytes += slots * m.guard.canary_bytes;
     return m;
 }
 }  // namespace
@@ -58,6 +62,18 @@ std::vector<memory_item> plan_memory(const run_setup& s) {
                          choose_memory(ends, s.stages[s.assets[a].maker].memory)});
     }
     return items;
+}
+
+ring::plan guarded_plan_of(const run_setup& s) {
+    ring::plan p = plan_of(s);
+    const std::vector<memory_item> memory = plan_memory(s);
+    auto of = memory.begin();  // rings come first, in the order of their stages
+    for (ring::stage_plan& st : p.stages)
+        if (st.has_output && (of++)->guard.canaries()) {
+            st.slot_bytes += device::canary_bytes;
+            st.owner_commits = true;  // nobody else looks at them
+        }
+    return p;
 }
 
 namespace {

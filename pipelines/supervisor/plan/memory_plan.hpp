@@ -31,8 +31,12 @@ struct memory_item {
     bool beside = false;    ///< of plan_memory_beside()
     slot_guard guard = {};  ///< of a ring
 };
-/// One item a link (slots x slot_bytes, or slots x pieces) and an asset, in the order of the control block.
+/// One item a link (slots x slot_bytes with their canaries, or slots x pieces) and an asset, in the order of
+/// the control block.
 [[nodiscard]] std::vector<memory_item> plan_memory(const run_setup& s);
+
+/// plan_of(), and the canaries of its rings: what a control block is made from.
+[[nodiscard]] ring::plan guarded_plan_of(const run_setup& s);
 
 /// What else lies on GPUs for these, made by the processes themselves: where a ring lies on another GPU than
 /// an instance that reads or writes it, one slot on its own (stages/runner/reach.hpp); where an asset does,

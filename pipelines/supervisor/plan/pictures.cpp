@@ -26,7 +26,7 @@ void make_writable(const fs::path& folder, const char* what) {
             what, folder.string(), errno_text(why)));
 }
 
-bool is_display(const stage_setup& s) {
+bool writes_pictures(const stage_setup& s) {
     return !s.has_output() && fs::path(s.program).filename() == "carousel-display";
 }
 
@@ -42,9 +42,9 @@ std::string now_stamp() {
 }
 
 void prepare_pictures(run_setup& s, const std::string& stamp) {
-    const auto displays = std::count_if(s.stages.begin(), s.stages.end(), is_display);
+    const auto displays = std::count_if(s.stages.begin(), s.stages.end(), writes_pictures);
     for (stage_setup& st : s.stages) {
-        if (!is_display(st)) continue;
+        if (!writes_pictures(st)) continue;
         const nlohmann::json given = st.spec.settings.value("out", nlohmann::json(default_pattern));
         if (!given.is_string()) continue;  // the stage refuses it with its own words
         const std::string pattern = given;

@@ -39,7 +39,7 @@ std::string readers_of(const run_setup& s, u32 stage) {
     return text;
 }
 
-json stage_json(const pipeline& p, const stage_spec& s, const stage_description& d) {
+json decided_json(const pipeline& p, const stage_spec& s, const stage_description& d) {
     json makes = json::array();
     for (const asset_spec& a : d.makes) makes.push_back({{"name", a.name}, {"bytes", a.bytes}});
     json j = values_of(s);
@@ -114,7 +114,7 @@ std::string plan_text(const pipeline& p, const std::vector<stage_description>& a
 
 json plan_json(const pipeline& p, const std::vector<stage_description>& all) {
     json stages = json::array();
-    for (std::size_t k = 0; k < all.size(); ++k) stages.push_back(stage_json(p, p.stages[k], all[k]));
+    for (std::size_t k = 0; k < all.size(); ++k) stages.push_back(decided_json(p, p.stages[k], all[k]));
     json about = values_of(static_cast<const pipeline_spec&>(p));
     about["file"] = p.file;
     return {{"ok", true},
@@ -153,9 +153,10 @@ std::string placement_text(const run_setup& s, std::size_t width) {
     const std::string last =
         fmt::format("memory of rings and assets: {}; {}; {}", human_bytes(sum), end,
                     s.report_path.empty() ? std::string("no report") : "report to " + s.report_path);
-    return fmt::format("\n{}\n\n{}{}\n{}\n{}\n{}\n{}\n", wrapped("devices: " + devices, width, 2), t.text(),
-                       t.has("READERS") ? "" : "\n" + readers, wrapped(depth_text(s, plan), width, 2),
-                       wrapped(guard_text(s), width, 2), wrapped(output_guard_text(s), width, 2),
+    return fmt::format("\n{}\n\n{}{}\n{}\n{}\n{}\n{}\n{}\n", wrapped("devices: " + devices, width, 2),
+                       t.text(), t.has("READERS") ? "" : "\n" + readers,
+                       wrapped(depth_text(s, plan), width, 2), wrapped(guard_text(s), width, 2),
+                       wrapped(output_guard_text(s), width, 2), wrapped(block_guard_text(s), width, 2),
                        wrapped(last, width, 2));
 }
 

@@ -17,7 +17,7 @@ namespace {
 
 using nlohmann::json;
 
-json parameters_json(const parameter_plan& p) {
+json parameters_identity(const parameter_plan& p) {
     if (!p.schema) return nullptr;
     return {{"schema", p.schema.to_json()}, {"values", p.schema.values_json(p.values)}};
 }
@@ -77,7 +77,7 @@ json identity_of(const run_setup& s) {
     for (const char* each : {"device", "isolation"}) j.erase(each);  // the stages say what they came to
     j.erase("allow_dead_letters");                                   // the supervisor's own: its exit code
     j.update({{"frames", s.end == ring::end_unknown ? 0 : s.end},
-              {"parameters", parameters_json(s.parameters)},
+              {"parameters", parameters_identity(s.parameters)},
               {"stages", stages},
               {"assets", assets}});
     return j;

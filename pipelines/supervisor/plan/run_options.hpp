@@ -20,6 +20,7 @@ struct run_options {
     std::vector<stage_description> stages;  ///< describe_stages(p); empty: run_pipeline asks them
     std::string report_file;                ///< JSON; "": none
     bool color = false;       ///< ANSI colours on stderr are wanted (a terminal, no NO_COLOR, no --no-color)
+    u64 first = 0;            ///< begins with this frame: a run that was lost has delivered those below
     f64 seconds = 0;          ///< ends as by Ctrl-C after so long; 0: never
     bool keep_logs = false;   ///< DIR/logs outlives the run, until the next of that name or `carousel clean`
     bool background = false;  ///< nobody looks at stderr once all stages are ready: no progress line

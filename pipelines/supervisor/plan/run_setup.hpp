@@ -71,6 +71,7 @@ struct run_setup : pipeline_spec {
     u64 kept_records = 100'000;
     u64 kill_delay_ns = 0;            ///< for tests: the unwanted live on so long (test_hooks.hpp)
     bool overruns_anywhere = false;   ///< for tests: overrun-output is taken where nothing guards
+    bool scribbles_anywhere = false;  ///< for tests: so is scribble-control
     bool depth_lowered = false;       ///< memory or limits have not let it be what was wished for
     std::string depth_reason;         ///< how in_flight and window were chosen, a clause; "": none was
     parameter_plan parameters;        ///< what may be set, and the values at the start

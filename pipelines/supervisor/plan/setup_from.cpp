@@ -100,6 +100,7 @@ run_setup setup_from(const pipeline& p, const run_options& o, const machine_offe
     s.kept_records = o.hooks.kept_records.value_or(s.kept_records);
     s.kill_delay_ns = o.hooks.kill_delay_ns;
     s.overruns_anywhere = o.hooks.overruns_anywhere;
+    s.scribbles_anywhere = o.hooks.scribbles_anywhere;
     s.report_path = o.report_file;
     s.http = o.http;
     s.color = o.color;

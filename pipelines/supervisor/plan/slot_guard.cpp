@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "device/canary.hpp"
 #include "device/cpu/memfd.hpp"
 
 namespace carousel::supervisor {
@@ -9,21 +10,29 @@ namespace {
 
 u64 rounded(u64 bytes, u64 step) { return (bytes + step - 1) / step * step; }
 
-slot_guard none(std::string why) { return {0, 0, std::move(why)}; }
+/// "": nothing stands in the way.
+std::string why_no_gaps(device::memory_kind kind, guard_wish wish, u32 slots, u64 descriptors_left) {
+    if (wish == guard_wish::canary) return "guard = \"canary\"";
+    if (kind == device::memory_kind::ipc) return "memory = \"ipc\" is one allocation";
+    if (kind == device::memory_kind::memfd || slots <= descriptors_left) return "";
+    return fmt::format("{} more descriptors than the {} left for this run's memory", slots, descriptors_left);
+}
 
 }  // namespace
 
 slot_guard choose_guard(device::memory_kind kind, guard_wish wish, u32 slots, u64 slot_bytes,
-                        u64 descriptors_left) {
-    if (wish == guard_wish::off) return none("guard = \"off\"");
-    if (kind == device::memory_kind::ipc) return none("memory = \"ipc\" is one allocation");
-    const bool host = kind == device::memory_kind::memfd;
-    const u64 piece = rounded(slot_bytes, host ? device::host_piece_step : device_piece_step);
-    if (host) return {slots, piece, ""};
-    if (slots > descriptors_left)
-        return none(fmt::format("{} more descriptors than the {} left for this run's memory", slots,
-                                descriptors_left));
-    return {slots, piece, ""};
+                        u64 descriptors_left, bool plants) {
+    if (wish == guard_wish::off) return {0, 0, "guard = \"off\""};
+    const std::string why = why_no_gaps(kind, wish, slots, descriptors_left);
+    if (why.empty()) {
+        const bool host = kind == device::memory_kind::memfd;
+        return {slots, rounded(slot_bytes, host ? device::host_piece_step : device_piece_step), ""};
+    }
+    if (wish == guard_wish::gap) return {0, 0, why};
+    if (!plants) return {0, 0, why + ", and a port plants no canary"};
+    return {0, 0, why, device::canary_bytes};
 }
+
+const char* slot_guard::name() const noexcept { return gaps() ? "gap" : canaries() ? "canary" : "none"; }
 
 }  // namespace carousel::supervisor

@@ -1,6 +1,7 @@
 #pragma once
 // What lies behind each slot of a ring. A gap: addresses at which nothing is mapped, in every process, so
-// that a write beyond a slot faults its writer (device/backend.hpp, memory_handle). Decisions only.
+// that a write beyond a slot faults its writer (device/backend.hpp, memory_handle). Or a canary: bytes that
+// its writer looks at before it commits a frame (device/canary.hpp). Decisions only.
 
 #include <string>
 
@@ -15,17 +16,23 @@ inline constexpr u64 device_piece_step = 2 * 1024 * 1024;
 inline constexpr u64 most_descriptors = 240;
 
 struct slot_guard {
-    u32 pieces = 0;       ///< 0: no gaps, slots lie side by side
-    u64 piece_bytes = 0;  ///< with what a slot is padded by
-    std::string why;      ///< there are none; "": there are
+    u32 pieces = 0;        ///< 0: no gaps, slots lie side by side
+    u64 piece_bytes = 0;   ///< with what a slot is padded by
+    std::string why;       ///< there are no gaps; "": there are
+    u64 canary_bytes = 0;  ///< behind each slot; 0: no canaries
     [[nodiscard]] bool gaps() const noexcept { return pieces > 0; }
+    [[nodiscard]] bool canaries() const noexcept { return canary_bytes > 0; }
+    /// "gap", "canary", "none".
+    [[nodiscard]] const char* name() const noexcept;
 };
 
 /// Of a ring of `slots` x `slot_bytes` of that kind of memory. On the CPU gaps cost the rest of a page. On a
 /// GPU each slot is an allocation of its own: less than 2 MiB more memory a slot, and a descriptor. So all
 /// rings have them whose descriptors are among the `descriptors_left`, which bounds a run's padding to less
-/// than 480 MiB; depths are chosen with it (depth_plan.hpp).
+/// than 480 MiB; depths are chosen with it (depth_plan.hpp). A ring without gaps gets canaries, 64 KiB a slot
+/// and a little of the device's time a frame, if its writer `plants` them: a stage program does, a port
+/// doesn't.
 [[nodiscard]] slot_guard choose_guard(device::memory_kind kind, guard_wish wish, u32 slots, u64 slot_bytes,
-                                      u64 descriptors_left);
+                                      u64 descriptors_left, bool plants = true);
 
 }  // namespace carousel::supervisor

@@ -19,6 +19,7 @@ test_hooks test_hooks::of_environment() {
     h.depth_on_cpu = std::getenv("CAROUSEL_TEST_DEPTH_ON_CPU") != nullptr;
     h.mps_on_cpu = std::getenv("CAROUSEL_TEST_MPS_ON_CPU") != nullptr;
     h.overruns_anywhere = std::getenv("CAROUSEL_TEST_OVERRUNS_ANYWHERE") != nullptr;
+    h.scribbles_anywhere = std::getenv("CAROUSEL_TEST_SCRIBBLES_ANYWHERE") != nullptr;
     return h;
 }
 

@@ -21,6 +21,8 @@ struct test_hooks {
     bool mps_on_cpu = false;    ///< CAROUSEL_TEST_MPS_ON_CPU: stages on the CPU are clients of an MPS domain
 
     bool overruns_anywhere = false;  ///< CAROUSEL_TEST_OVERRUNS_ANYWHERE: the fault is taken unguarded, too
+    /// CAROUSEL_TEST_SCRIBBLES_ANYWHERE: so are scribble-control and -input
+    bool scribbles_anywhere = false;
 
     [[nodiscard]] static test_hooks of_environment();
 };

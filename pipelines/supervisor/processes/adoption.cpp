@@ -98,7 +98,7 @@ void find_processes(process_table& t, seat& s, const std::string& run_id, const 
         ring::revoke(*t.c, s.index, 0);  // of the very first start, if it came no further than to appoint
     for (u32 k = 0; k < shm::max_incarnations; ++k) {
         const entry_word w = entry_word::of(ring::load(t.c->entry[k].identity));
-        if (w.seat != s.index) continue;
+        if (w.seat != s.index || w.state == entry_state::damaged) continue;  // whose it is, nobody can tell
         const found_entry what =
             what_is(w, sits.entry == k && sits.epoch == w.epoch, ring::reusable(*t.c, k));
         if (what == found_entry::nobodys) continue;

@@ -148,7 +148,9 @@ void memory_keeper::enter(shm::control_block& c) const {
 json memory_keeper::describe(const block& b, std::vector<int>& fds) {
     const int at = b.fds.empty() ? -1 : static_cast<int>(fds.size());
     for (const shm::unique_fd& fd : b.fds) fds.push_back(fd.get());
-    return run::memory_message(b.item.choice.kind, b.bytes, b.uuid, b.ipc, at, b.item.guard.pieces);
+    json j = run::memory_message(b.item.choice.kind, b.bytes, b.uuid, b.ipc, at, b.item.guard.pieces);
+    if (b.item.guard.canaries()) j["canary_bytes"] = b.item.guard.canary_bytes;
+    return j;
 }
 
 json memory_keeper::describe(bool asset, u32 index, std::vector<int>& fds) const {

@@ -11,9 +11,9 @@
 //     is held by fds and survives; nothing is lost.
 //   - a GPU fault reaches all clients with one and the same error: whose kernel it was can't be told, so
 //   nobody is blamed. If
-//     faults come again and again without a frame moved on, the domain is given up for the rest of the run:
-//     each stage gets a GPU context of its own, and the guilty one shows itself (attempts, dead letters,
-//     failure as ever).
+//     they come again without a frame moved on, those that had work are tried one by one, each in a GPU
+//     context of its own (mps_trial.hpp); if that shows nobody, the domain is given up for the rest of the
+//     run and each stage has a context of its own (attempts, dead letters, failure as ever).
 //   - a stage that was just starting finds no device then. Until all are back that is the same end of the
 //   domain; the recovery
 //     log tells of each death into which end it fell, and whether it was the process's own.
@@ -47,6 +47,7 @@ enum class excuse : u8 { none, device, domain };
 struct fault_row {
     u32 in_row = 0;
     u64 moved_at_last = 0;
+    u32 generation = 0;  ///< of the domain that had the last one: all its clients die of it, and it is one
     [[nodiscard]] bool add(u64 frames_moved) noexcept;
 };
 inline constexpr u32 max_faults_in_row = 3;

@@ -49,12 +49,87 @@ void give_domain_up(process_table& t, const std::string& why) {
                     why));
 }
 
+/// Has a process of it frames in work?
+bool has_work(const process_table& t, const seat& s, const process& p) noexcept {
+    if (!p.sequences.empty()) return true;
+    const shm::seat_block& sb = t.made->seat[s.index];
+    for (u32 j = sb.first_job; j < std::min(sb.first_job + sb.jobs, shm::max_jobs); ++j) {
+        const auto w = ring::job_word::of(ring::load(t.c->job[j]));
+        if (w.epoch == p.who.epoch && w.state != ring::job_state::idle) return true;
+    }
+    return false;
+}
+
+/// A stage's processes go where they belong now: into the domain, or out of it.
+void move_stage(process_table& t, u32 stage) {
+    for (auto& s : t.seats) {
+        if (s->stage != stage || !s->now || s->now->by_hand) continue;
+        if ((s->now->mps.generation != 0) == wants_domain(t, *s)) continue;
+        end_standby(*s);
+        s->now->how.asked = s->now->how.outside = s->now->by_us = true;
+        in_order(t, [&] { retire(t, *s); });
+    }
+}
+
+void say_trial(const process_table& t) {
+    if (!t.trial.goes_on()) return t.say("nobody has faulted alone: all stages share the MPS domain again");
+    t.say(fmt::format(
+        "{} works in a GPU context of its own, to see whether the MPS domain's faults are its own",
+        t.setup->stages[t.trial.on_trial].spec.name));
+}
+
+/// The stage on trial is acquitted.
+void move_on(process_table& t) {
+    const u32 acquitted = t.trial.on_trial;
+    t.trial.acquit();
+    say_trial(t);
+    move_stage(t, acquitted);
+    if (t.trial.goes_on()) move_stage(t, t.trial.on_trial);
+}
+
+/// Of the stages that had work in the domain which has faulted, one at a time works outside of it.
+void begin_trial(process_table& t, u32 generation) {
+    std::vector<u32> suspects;
+    for (const auto& s : t.seats) {
+        const auto suspect = [&](const std::unique_ptr<process>& p) {
+            return p && p->mps.generation == generation && has_work(t, *s, *p);
+        };
+        if ((suspect(s->now) || std::any_of(s->gone.begin(), s->gone.end(), suspect)) &&
+            std::find(suspects.begin(), suspects.end(), s->stage) == suspects.end())
+            suspects.push_back(s->stage);
+    }
+    t.trial.begin(std::move(suspects));
+    if (t.trial.goes_on()) say_trial(t);
+}
+
+/// It has committed what it had in flight, and one frame more, or has nothing left to do.
+bool has_stood_trial(const process_table& t) noexcept {
+    const u32 stage = t.trial.on_trial;
+    return std::all_of(t.seats.begin(), t.seats.end(), [&](const auto& s) {
+        if (s->stage != stage) return true;
+        if (t.through(stage)) return true;
+        return s->now && s->now->mps.generation == 0 &&
+               ring::load(t.c->entry[s->now->who.entry].commits) > t.made->stage[stage].in_flight;
+    });
+}
+
 // Called with each death that was excused, unless it was asked for. Those of stages that were just starting
 // count, too: a new server in which nothing can be set up would be renewed for ever.
-void count_fault(process_table& t) {
+void count_fault(process_table& t, u32 generation) {
+    if (generation == t.faults.generation) return;
+    t.faults.generation = generation;
     u64 moved = 0;
     for (u32 k = 0; k < std::min(t.c->links, shm::max_links); ++k) moved += ring::load(t.c->link[k].tail);
-    if (t.faults.add(moved))
+    const bool over = t.faults.add(moved);
+    if (t.trial.goes_on()) {
+        t.say(fmt::format("{} was not in the MPS domain that has faulted: it goes back there",
+                          t.setup->stages[t.trial.on_trial].spec.name));
+        move_on(t);
+    } else if (t.faults.in_row == faults_before_trial) {
+        begin_trial(t, generation);
+    }
+    // Those of a trial are bounded by its suspects.
+    if (over && !t.trial.goes_on())
         give_domain_up(t,
                        fmt::format("{} faults in a row and no frame delivered in between", t.faults.in_row));
 }
@@ -97,7 +172,8 @@ void use_domain(process_table& t, mps_domain* domain) {
 }
 
 bool wants_domain(const process_table& t, const seat& s) noexcept {
-    return t.domain != nullptr && t.setup->stages[s.stage].mps && !t.account.domain_given_up;
+    return t.domain != nullptr && t.setup->stages[s.stage].mps && !t.account.domain_given_up &&
+           !t.trial.is_alone(s.stage);
 }
 
 bool may_start(const process_table& t, const seat& s) noexcept {
@@ -137,7 +213,7 @@ void end_client(process_table& t, const process& p) {
 
 void domain_breaks(process_table& t, seat& s, process& p) {
     p.mps.broke = true;
-    if (p.mps.excused && !fault_was_injected(t, p.mps.generation)) count_fault(t);
+    if (p.mps.excused && !fault_was_injected(t, p.mps.generation)) count_fault(t, p.mps.generation);
     if (!is_of_the_past(t, p)) renew_domain(t, fmt::format("{} (pid {}) died in it", s.label, p.pid));
     tell_end(t, s, p);
 }
@@ -191,6 +267,18 @@ void tell_end(process_table& t, const seat& s, const process& p) {
     t.recoveries.tell(r);
 }
 
+void see_trial(process_table& t, const seat& s, const process& p) {
+    const bool fault = p.how.known && p.how.signal == 0 && p.how.exit_code == exit_code::gpu_fault;
+    if (s.stage != t.trial.on_trial || p.mps.generation != 0 || !fault || !self_inflicted(p.how)) return;
+    t.trial.blame();
+    t.account.domain_blamed = t.trial.blamed;
+    t.faults.in_row = 0;
+    t.say(
+        fmt::format("{} (pid {}) has faulted alone: the MPS domain's faults are its own; it keeps a GPU "
+                    "context of its own",
+                    s.label, p.pid));
+}
+
 // It may have gone while nothing could be started anyway (memory and words made anew): nobody would ever
 // start without this.
 void watch_domain(process_table& t) {
@@ -201,6 +289,11 @@ void watch_domain(process_table& t) {
                (s->machine.state() == seat_state::starting || s->machine.state() == seat_state::backoff);
     });
     t.account.domain_whole = t.account.domain_whole || whole;
+    if (t.trial.goes_on() && whole && !t.ending && !t.paused && !t.renewing && has_stood_trial(t)) {
+        t.say(fmt::format("{} has worked alone without a fault: it goes back into the MPS domain",
+                          t.setup->stages[t.trial.on_trial].spec.name));
+        move_on(t);
+    }
     if (whole && !t.ending && !t.paused) t.domain->make_spare();
 }
 

@@ -25,6 +25,8 @@ void domain_breaks(process_table& t, seat& s, process& p);
 /// Condemns all clients; the daemon follows when their words are taken (work::renew_domain).
 void renew_domain(process_table& t, const std::string& why);
 void renew_daemon(process_table& t);
+/// The verdict on `p` is known: does it end a trial (mps_trial.hpp)?
+void see_trial(process_table& t, const seat& s, const process& p);
 /// For whoever asks which deaths belong together, and which of them is nobody's own (`carousel chaos`).
 void tell_end(process_table& t, const seat& s, const process& p);
 /// Of each tick.

@@ -28,6 +28,7 @@
 #include "supervisor/processes/ledger_keeper.hpp"
 #include "supervisor/processes/memory_keeper.hpp"
 #include "supervisor/processes/mps_policy.hpp"
+#include "supervisor/processes/mps_trial.hpp"
 #include "supervisor/processes/recovery_log.hpp"
 #include "supervisor/processes/retirement.hpp"
 #include "supervisor/processes/run_notes.hpp"
@@ -152,6 +153,7 @@ struct death_account {
                           ///< then is the same end
     bool domain_whole = true;          ///< all its stages are back since the last end
     bool domain_given_up = false;      ///< its stages have GPU contexts of their own since
+    std::vector<u32> domain_blamed;    ///< stages whose faults those of the domain were (mps_trial.hpp)
     std::vector<void_frame> given_up;  ///< the newest thousand
     u64 given_up_before = 0;           ///< and how many before those
 };
@@ -212,6 +214,7 @@ struct process_table {
     mps_domain* domain = nullptr;  ///< null: every stage has a GPU context of its own
     bool renewing = false;         ///< the domain's next generation is not up yet
     fault_row faults;              ///< of the domain
+    mps_trial trial;               ///< of those whose faults they may be
     bool ending = false;           ///< the run ends: nothing is started any more
     bool paused = false;           ///< memory and words are made anew
     int block_fd = -1;             ///< the control block's, for those that don't see its name

@@ -10,6 +10,7 @@
 #include "ring/blame.hpp"
 #include "ring/recovery.hpp"
 #include "shm/process_id.hpp"
+#include "supervisor/processes/mps_seats.hpp"
 #include "supervisor/processes/port_seats.hpp"
 #include "supervisor/processes/retire.hpp"
 
@@ -98,6 +99,7 @@ void apply_restart_policy(process_table& t, seat& s, process& p) {
         s.machine.on(seat_event::died_outside, now_ns());
         return;
     }
+    see_trial(t, s, p);
     const seat_event e = p.port && !p.how.through
                              ? seat_event::died_outside  // the next one may come at once, whatever it was
                              : classify(p.how, t.setup->stages[s.stage].spec.restart);

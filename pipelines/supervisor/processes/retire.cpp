@@ -261,7 +261,8 @@ void write_death_down(process_table& t, seat& s, process& p) {
         const ring::job_word w = ring::job_word::of(load(t.c->job[j]));
         if (w.epoch == p.who.epoch && w.state != ring::job_state::idle &&
             w.state != ring::job_state::committed)
-            p.sequences.push_back(load(t.c->job_info[j].sequence));
+            if (const u64 n = load(t.c->job_info[j].sequence); n != shm::no_number)  // damaged: of no frame
+                p.sequences.push_back(n);
     }
     p.how.through = t.through(s.stage);
     p.how.commits = load(t.c->entry[p.who.entry].commits);

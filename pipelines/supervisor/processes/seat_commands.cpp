@@ -1,4 +1,5 @@
 #include "supervisor/processes/seat_commands.hpp"
+#include "supervisor/plan/guard_plan.hpp"
 
 #include <fmt/format.h>
 
@@ -31,7 +32,8 @@ void require_guarded_input(const process_table& t, const seat& s, const process&
     if (t.made->stage[s.stage].inputs == 0)
         throw config_error(
             fmt::format("{} has no input to write to: {} is for the stages behind it", s.label, row.name));
-    if ((t.c->entry[p.who.entry].guard & shm::input_guard::inputs_writable) != 0)
+    const bool guarded = (t.c->entry[p.who.entry].guard & shm::memory_guard::inputs_writable) == 0;
+    if (!guarded && !t.setup->scribbles_anywhere)
         throw config_error(fmt::format(
             "{}: its inputs are unguarded (`carousel run FILE --dry-run` says why): {} would harm the stage "
             "before it and that one's other readers",
@@ -43,11 +45,20 @@ void require_guarded_output(const process_table& t, const seat& s, const process
     if (t.made->stage[s.stage].output_link == shm::none)
         throw config_error(fmt::format("{} has no output to write beyond: {} is for the stages before it",
                                        s.label, row.name));
-    if ((t.c->entry[p.who.entry].guard & shm::input_guard::output_gaps) == 0 && !t.setup->overruns_anywhere)
+    const bool guarded = (t.c->entry[p.who.entry].guard & shm::memory_guard::output_gaps) != 0 ||
+                         has_canaries(*t.made, s.stage, t.setup->stages[s.stage]);
+    if (!guarded && !t.setup->overruns_anywhere)
         throw config_error(
             fmt::format("{}: its output is unguarded (`carousel run FILE --dry-run` says why): {} would harm "
                         "another frame",
                         s.label, row.name));
+}
+
+void require_guarded_block(const process_table& t, const seat& s, const process& p,
+                           const shm::injected_fault_row& row) {
+    if ((t.c->entry[p.who.entry].guard & shm::memory_guard::block_pages) == 0 && !t.setup->scribbles_anywhere)
+        throw config_error(fmt::format(
+            "{}: it could write to all of the control block: {} would harm other stages", s.label, row.name));
 }
 
 }  // namespace
@@ -123,6 +134,7 @@ std::string inject_fault(process_table& t, seat& s, shm::injected_fault kind) {
                         s.label, s.label));
     if (row->needs_input) require_guarded_input(t, s, p, *row);
     if (row->needs_output) require_guarded_output(t, s, p, *row);
+    if (kind == shm::injected_fault::scribble_control) require_guarded_block(t, s, p, *row);
     const u64 timeout_ns = t.setup->stages[s.stage].spec.frame_timeout_ns();
     if (row->needs_deadline &&
         (p.tool || timeout_ns == 0 || (t.c->stage[s.stage].flags & shm::stage_flag::latest) != 0))

@@ -80,6 +80,7 @@ u64 fingerprint(const process_table& t) noexcept {
     for (const u64 n : t.account.no_standby) mix(sum, n);
     mix(sum, t.account.domain_faults << 1U | (t.account.domain_given_up ? 1U : 0U));
     mix(sum, t.account.domain_ends << 1U | (t.account.domain_whole ? 1U : 0U));
+    mix(sum, u64{t.trial.on_trial} << 32U | t.trial.blamed.size());
     mix(sum, (t.account.given_up_before + t.account.given_up.size()) << 1U | (t.failure ? 1U : 0U));
     return sum;
 }
@@ -106,6 +107,8 @@ json state_json(const process_table& t) {
               {"domain_given_up", t.account.domain_given_up},
               {"domain_ends", t.account.domain_ends},
               {"domain_whole", t.account.domain_whole},
+              {"on_trial", t.trial.on_trial},
+              {"blamed", t.trial.blamed},
               {"given_up_before", t.account.given_up_before},
               {"given_up", given_up}}}};
 }
@@ -139,6 +142,9 @@ json restore_state(process_table& t, const json& state) {
     t.account.domain_given_up = a.value("domain_given_up", false);
     t.account.domain_ends = a.value("domain_ends", u64{0});
     t.account.domain_whole = a.value("domain_whole", true);
+    t.trial.on_trial = a.value("on_trial", shm::none);
+    t.account.domain_blamed = t.trial.blamed = a.value("blamed", std::vector<u32>());
+    if (t.trial.goes_on() && t.trial.on_trial >= t.setup->stages.size()) t.trial.on_trial = shm::none;
     t.account.given_up_before = a.value("given_up_before", u64{0});
     for (const json& v : a.at("given_up"))
         t.account.given_up.push_back({v.at("sequence"), v.at("stage"), v.at("reason")});

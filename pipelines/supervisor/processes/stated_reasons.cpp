@@ -48,7 +48,8 @@ std::string reason_of(const process_table& t, const seat& s, u64 now) {
         case seat_state::stopping:
             return in_state > t.setup->stop_timeout_ns ? "" : fmt::format("{} is being taken down", s.label);
         case seat_state::vacant:
-            return fmt::format("port {} is vacant: a program that opens it lets the pipeline go on", s.label);
+            return fmt::format("nobody is in port {}: a program that enters it lets the pipeline go on",
+                               s.label);
         case seat_state::running:
             break;
         case seat_state::failed:

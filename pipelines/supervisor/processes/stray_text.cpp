@@ -9,6 +9,7 @@
 #include "core/errors.hpp"
 #include "ring/frame_format.hpp"
 #include "ring/stray.hpp"
+#include "shm/block_parts.hpp"
 
 namespace carousel::supervisor {
 namespace {
@@ -30,10 +31,87 @@ std::string text_of_ring(const process_table& t, const ring::stray& to) {
 std::string text_of_header(const process_table& t, const ring::stray& to) {
     if (to.index >= std::min(t.made->links, shm::max_links)) return "";
     const shm::link_block& made = t.made->link[to.index];
-    if (to.slot >= std::min(made.slots, shm::max_slots) || made.stage >= t.setup->stages.size()) return "";
+    if (made.stage >= t.setup->stages.size()) return "";
+    if (to.slot >= std::min(made.slots, shm::max_slots))
+        return fmt::format("a write behind the headers of the ring {}",
+                           t.setup->stages[made.stage].spec.name);
     return fmt::format("a write into the headers of the ring {}, frame {}, offset {}",
                        t.setup->stages[made.stage].spec.name,
                        ring::load(t.c->frames[to.index].header[to.slot].sequence), to.offset);
+}
+
+/// Whose: a name of the run's own plan, for the place comes from a process that has just gone astray.
+std::string text_of_owner(const process_table& t, shm::block_part part, u32 index) {
+    const auto stage = [&](u32 k) { return k < t.setup->stages.size() ? t.setup->stages[k].spec.name : ""; };
+    switch (part) {
+        case shm::block_part::stage:
+        case shm::block_part::doorbell:
+        case shm::block_part::telemetry:
+            return stage(index);
+        case shm::block_part::seat:
+        case shm::block_part::seat_asked:
+            return index < t.seats.size() ? t.seats[index]->label : "";
+        case shm::block_part::ring:
+        case shm::block_part::ring_words:
+            return index < std::min(t.made->links, shm::max_links) ? stage(t.made->link[index].stage) : "";
+        case shm::block_part::source:
+        case shm::block_part::numbers:
+            return index < std::min(t.made->sources, shm::max_sources) ? stage(t.made->source[index].stage)
+                                                                       : "";
+        case shm::block_part::asset:
+            return index < t.setup->assets.size() ? t.setup->assets[index].name : "";
+        case shm::block_part::entry:
+        case shm::block_part::events: {
+            if (index >= shm::max_incarnations) return "";
+            const auto w = ring::entry_word::of(ring::load(t.c->entry[index].identity));
+            const bool is = w.state != ring::entry_state::unused && w.seat < t.seats.size();
+            return is ? t.seats[w.seat]->label : "";
+        }
+        default:
+            return "";
+    }
+}
+
+struct part_text {
+    shm::block_part part;
+    const char* text;   ///< before whose it is
+    const char* spare;  ///< of a row that the run has no use for
+};
+constexpr part_text part_texts[] = {
+    {shm::block_part::head, "the head of the control block", ""},
+    {shm::block_part::pace, "the time of the next frame", ""},
+    {shm::block_part::parameters, "the parameters", ""},
+    {shm::block_part::stage, "the description of stage ", "an unused stage's description"},
+    {shm::block_part::doorbell, "the doorbell of ", "an unused stage's doorbell"},
+    {shm::block_part::telemetry, "the telemetry of ", "an unused stage's telemetry"},
+    {shm::block_part::seat, "the seat of ", "an unused seat"},
+    {shm::block_part::seat_asked, "what is asked of ", "what is asked of an unused seat"},
+    {shm::block_part::ring, "the description of ring ", "an unused ring's description"},
+    {shm::block_part::ring_words, "the words of ring ", "an unused ring's words"},
+    {shm::block_part::source, "the description of source ", "an unused source's description"},
+    {shm::block_part::numbers, "the numbers of source ", "an unused source's numbers"},
+    {shm::block_part::asset, "the state of asset ", "an unused asset's state"},
+    {shm::block_part::turn, "the token of a GPU", ""},
+    {shm::block_part::jobs, "the job words", ""},
+    {shm::block_part::job_records, "the records of jobs", ""},
+    {shm::block_part::entry, "the entry of ", "an unused entry"},
+    {shm::block_part::events, "the event handles of ", "an unused entry's event handles"},
+};
+
+std::string text_of_block(const process_table& t, const ring::stray& to) {
+    for (const part_text& row : part_texts) {
+        if (static_cast<u32>(row.part) != to.index) continue;
+        const std::string whose = text_of_owner(t, row.part, to.slot);
+        const bool spare = whose.empty() && *row.spare != '\0';
+        return fmt::format("a write into the control block: {}, offset {}",
+                           spare ? row.spare : row.text + whose, to.offset);
+    }
+    return "";
+}
+
+/// By the canary.
+bool found_late(const process& p) {
+    return p.how.signal == 0 && p.how.exit_code == exit_code::stage_exception;
 }
 
 }  // namespace
@@ -61,10 +139,13 @@ std::string stray_text(const process_table& t, const process& p) {
     switch (to.what) {
         case ring::stray_target::input:
         case ring::stray_target::behind_input:
-        case ring::stray_target::output:
             return p.how.signal == SIGSEGV ? text_of_ring(t, to) : "";
+        case ring::stray_target::output:
+            return p.how.signal == SIGSEGV || found_late(p) ? text_of_ring(t, to) : "";
         case ring::stray_target::header:
             return p.how.signal == SIGSEGV ? text_of_header(t, to) : "";
+        case ring::stray_target::block:
+            return p.how.signal == SIGSEGV ? text_of_block(t, to) : "";
         case ring::stray_target::asset:
             if (to.index >= t.setup->assets.size() || p.how.signal != SIGSEGV) return "";
             return fmt::format("a write into the asset {}, offset {}", t.setup->assets[to.index].name,

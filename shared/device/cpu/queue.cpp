@@ -9,6 +9,7 @@
 #include "core/memory_limit.hpp"
 #include "device/cpu/status.hpp"
 #include "device/cpu/threads.hpp"
+#include "shm/block_guard.hpp"
 
 namespace carousel::device::cpu {
 namespace {
@@ -78,7 +79,10 @@ void queue::run(entry& e) {
             e.on->fail(e.number, failure_);
             return;
         }
-        if (e.word != nullptr) e.word->store(e.tag, std::memory_order_release);
+        if (e.word != nullptr) {
+            const shm::block_open open;
+            e.word->store(e.tag, std::memory_order_release);
+        }
         e.on->complete(e.number);
         return;
     }

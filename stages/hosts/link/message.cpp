@@ -90,7 +90,7 @@ void fields(F& f, auto& m) {
         f(m.version), f(m.run), f(m.pipeline), f(m.ring), f(m.format), f(m.payload_bytes), f(m.parameters);
         f(m.parameter_bytes), f(m.epoch), f(m.oldest), f(m.begins), f(m.packed), f(m.by_durable), f(m.fresh);
     } else if constexpr (std::is_same_v<T, proof_message>) {
-        f(m.fresh), f(m.of_token);
+        f(m.fresh), f(m.of_token), f(m.sent_ns), f(m.here_ns);
     } else if constexpr (std::is_same_v<T, welcome>) {
         f(m.run), f(m.committed), f(m.durable), f(m.next), f(m.window);
     } else if constexpr (std::is_same_v<T, refuse> || std::is_same_v<T, bye>) {

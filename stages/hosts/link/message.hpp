@@ -58,6 +58,8 @@ struct hello {
 struct proof_message {
     nonce fresh{};  ///< of who says it
     proof of_token{};
+    u64 sent_ns = 0;  ///< by the receiving side's clock, which gets it back: a first PING
+    u64 here_ns = 0;  ///< by the sending side's clock, and its PONG
     bool operator==(const proof_message&) const = default;
 };
 struct welcome {

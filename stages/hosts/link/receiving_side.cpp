@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "hosts/seal.hpp"
+
 namespace carousel::hosts {
 
 receiving_side::receiving_side(hello expected, token_file token, std::string run, std::string sender,
@@ -46,7 +48,7 @@ void receiving_side::received(u32 connection, const message& m, u64 now) {
     const auto at = peers_.find(connection);
     if (at == peers_.end() || at->second.refused) return;
     peer& p = at->second;
-    if (const auto* h = std::get_if<hello>(&m); h != nullptr && !p.said) return take(connection, p, *h);
+    if (const auto* h = std::get_if<hello>(&m); h != nullptr && !p.said) return take(connection, p, *h, now);
     if (const auto* q = std::get_if<proof_message>(&m); q != nullptr && p.said && connection != current_)
         return take(connection, p, *q, now);
     if (connection != current_) return drop(connection);
@@ -59,16 +61,16 @@ void receiving_side::received(u32 connection, const message& m, u64 now) {
     }
 }
 
-void receiving_side::take(u32 connection, peer& p, const hello& h) {
+void receiving_side::take(u32 connection, peer& p, const hello& h, u64 now) {
     p.said = h;
-    p.fresh = new_nonce();
+    p.fresh = fresh_bytes();
     if (h.version != link_version)
         return refuse_peer(
             connection, p,
             fmt::format("this side speaks version {} of the link, the other one {}: install the same "
                         "Carousel on both hosts",
                         link_version, h.version));
-    say(connection, proof_message{p.fresh, token_.prove(side::receiving, h, p.fresh)});
+    say(connection, proof_message{p.fresh, token_.prove(side::receiving, h, p.fresh), now, 0});
 }
 
 void receiving_side::take(u32 connection, peer& p, const proof_message& m, u64 now) {
@@ -94,6 +96,7 @@ void receiving_side::take(u32 connection, peer& p, const proof_message& m, u64 n
     by_durable_ = p.said->by_durable != 0;
     packed_ = p.said->packed;
     clock_.forget();
+    clock_.answered(m.sent_ns, m.here_ns, now);  // so that it is known before the first frame
     if (sender_ != p.said->run) {
         sender_ = p.said->run;
         sender_kept_ = false;
@@ -120,8 +123,9 @@ std::string receiving_side::objection(const hello& h) const {
     if (!sender_.empty() && h.run != sender_ && next_ > 0 && !goes_on)
         return fmt::format(
             "run {} (pipeline {}) is not the one whose frames up to {} are here (run {}): end the "
-            "receiving run, too, and begin again",
-            h.run, h.pipeline, next_ - 1, sender_);
+            "receiving run, too, and begin again; or, if it is to go on for that one, begin it with "
+            "--first {}",
+            h.run, h.pipeline, next_ - 1, sender_, committed_);
     return "";
 }
 

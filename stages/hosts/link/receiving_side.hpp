@@ -14,8 +14,8 @@
 #include <string>
 #include <vector>
 
+#include "hosts/clock_filter.hpp"
 #include "stages/hosts/link/action.hpp"
-#include "stages/hosts/link/clock_relation.hpp"
 #include "stages/hosts/link/token_file.hpp"
 
 namespace carousel::hosts {
@@ -86,7 +86,7 @@ private:
     };
     static constexpr std::size_t most_strangers = 8;  ///< connections that have proven nothing yet
 
-    void take(u32 connection, peer& p, const hello& h);
+    void take(u32 connection, peer& p, const hello& h, u64 now);
     void take(u32 connection, peer& p, const proof_message& m, u64 now);
     [[nodiscard]] std::string objection(const hello& h) const;
     [[nodiscard]] std::string gap_before(const hello& h) const;

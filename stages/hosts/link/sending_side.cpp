@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "hosts/seal.hpp"
+
 namespace carousel::hosts {
 
 sending_side::sending_side(hello who, token_file token, u64 first_epoch)
@@ -77,18 +79,20 @@ void sending_side::take(const proof_message& m, u64 now) {
     if (!token_.fits(m.of_token, side::receiving, who_, m.fresh))
         return drop("who answers there does not know this link's token (the two token files differ)", now);
     proven_ = true;
-    say(answers_, proof_message{who_.fresh, token_.prove(side::sending, who_, m.fresh)});
+    say(answers_, proof_message{who_.fresh, token_.prove(side::sending, who_, m.fresh), m.sent_ns, now});
     state_ = state::proof_sent;
 }
 
 void sending_side::take(const welcome& m, u64 now) {
     if (oldest_ && m.next < kept_from()) {
         if (who_.by_durable != 0) {
-            drop(fmt::format(
-                     "the receiving host (run {}) has lost its ring, and begins at frame {}. The frames "
-                     "below {} are in its sinks' files, the others are kept here",
-                     m.run, m.next, durable_),
-                 now);
+            drop(
+                fmt::format(
+                    "the receiving host (run {0}) has lost its ring, and begins at frame {1}. The frames "
+                    "below {2} are in its sinks' files, the others are kept here: end that run, and begin it "
+                    "with --first {2}",
+                    m.run, m.next, durable_),
+                now);
             return;
         }
         failure_ = fmt::format(
@@ -118,7 +122,7 @@ void sending_side::connect(actions& out, u64 now) {
     ++connection_;
     who_.epoch = ++epoch_;
     who_.oldest = kept_from();
-    who_.fresh = new_nonce();
+    who_.fresh = fresh_bytes();
     state_ = state::hello_sent;
     since_ns_ = heard_ns_ = ping_ns_ = now;
     clock_.forget();

@@ -13,8 +13,8 @@
 #include <optional>
 #include <string>
 
+#include "hosts/clock_filter.hpp"
 #include "stages/hosts/link/action.hpp"
-#include "stages/hosts/link/clock_relation.hpp"
 #include "stages/hosts/link/token_file.hpp"
 
 namespace carousel::hosts {

@@ -28,7 +28,4 @@ private:
     std::string secret_;
 };
 
-/// From the kernel's random numbers. Throws shm_error.
-[[nodiscard]] nonce new_nonce();
-
 }  // namespace carousel::hosts

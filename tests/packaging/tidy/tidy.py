@@ -26,6 +26,7 @@ LAYERS = {
     "ring": BASE + ["device"],
     "telemetry": BASE + ["device", "ring"],
     "run": BASE + ["device", "ring", "telemetry"],
+    "hosts": ["core"],     # several hosts: for supervisors and links
     "picture": ["core"],   # for who makes pictures; the library that is installed has none of it
     "kernels": ["core", "device"],
     "stages/sdk": LIBRARY + ["kernels"],
@@ -40,12 +41,12 @@ LAYERS = {
     "stages/inference": RENDERER,
     "stages/compression": ["core"],
     "stages/recording": LIBRARY + ["kernels", "stages/sdk", "stages/compression"],
-    "stages/hosts/link": LIBRARY,              # what two hosts say: no socket, no UCX
+    "stages/hosts/link": LIBRARY + ["hosts"],  # what two hosts say: no socket, no UCX
     "stages/hosts/ucx": LIBRARY,
-    "stages/hosts": LIBRARY + ["kernels", "stages/sdk", "stages/compression", "stages/hosts/link", "stages/hosts/ucx"],
+    "stages/hosts": LIBRARY + ["hosts", "kernels", "stages/sdk", "stages/compression", "stages/hosts/link", "stages/hosts/ucx"],
     "stages/python": LIBRARY + ["stages/sdk"],
     "stages/examples": [],   # outside projects: the public headers alone, see check_example
-    **{folder: RUN + SUPERVISOR[:number] for number, folder in enumerate(SUPERVISOR)},   # link no CUDA, ever
+    **{folder: RUN + SUPERVISOR[:number] + ["hosts"] * (folder == "supervisor/hosts") for number, folder in enumerate(SUPERVISOR)},   # no CUDA, ever
     "doctor": RUN + SUPERVISOR,
     "chaos": RUN + SUPERVISOR,
     "plot": ["core"],
@@ -69,7 +70,8 @@ PUBLIC = ("carousel/stage.hpp", "carousel/cpu.hpp", "carousel/cuda.hpp", "carous
           "carousel/ipc.hpp", "carousel/ipc_cuda.cuh")
 # What the supervisor, which holds all memory, needs of the device layer: what a handle is (pipeline files name kinds of memory), and how
 # the CPU's memory is made. No CUDA in either.
-EXCEPTIONS = {("spec", "device/backend.hpp"), ("supervisor", "device/backend.hpp"), ("supervisor", "device/cpu/memfd.hpp")}
+EXCEPTIONS = {("spec", "device/backend.hpp"), ("supervisor", "device/backend.hpp"), ("supervisor", "device/cpu/memfd.hpp"),
+              ("supervisor", "device/canary.hpp")}
 
 
 def tracked_files(root):

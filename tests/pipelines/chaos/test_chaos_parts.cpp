@@ -1,6 +1,7 @@
 // `carousel chaos` without a pipeline: its plan, what it calls a pause, and its verdict.
 #include <map>
 
+#include "chaos/over_hosts.hpp"
 #include "chaos/run.hpp"
 #include "core/errors.hpp"
 #include "tests/support/catch.hpp"
@@ -236,4 +237,40 @@ TEST_CASE("chaos: whatever went wrong is a failure, each by its name") {
                                               {"how", "deadline missed"}});
         },
         "nobody had touched; the first: vertex (pid 99), deadline missed");
+}
+
+TEST_CASE("chaos: several hosts have one account, by this host's clock") {
+    json r = {{"lost", nullptr}, {"repeated", nullptr},   {"torn", 1},     {"dead_letter_count", 0},
+              {"restarts", 2},   {"image_hash", nullptr}, {"frames", 100}, {"kills_at", {{"open", 1}}},
+              {"taken_over", 1}, {"sinks", json::array()}};
+    r["recoveries"] = {{{"seat", "source"}, {"pid", 10}, {"seen_ns", 2'000 * ms}}};
+    CHECK(over_hosts(r) == r);
+    r["hosts"]["b"] = {
+        {"lost", 3},
+        {"repeated", 0},
+        {"torn", 0},
+        {"restarts", 4},
+        {"image_hash", "abc"},
+        {"image_hash_of", "bytes"},
+        {"taken_over", 7},
+        {"kills_at", {{"open", 2}, {"idle", 5}}},
+        {"sinks", {{{"stage", "sink"}, {"records", 97}}}},
+        {"clock", {{"ahead_ms", 1'000.0}, {"error_ms", 0.5}}},
+        {"recoveries",
+         {{{"seat", "sink"}, {"pid", 10}, {"seen_ns", 3'000 * ms}, {"followed_ns", 3'020 * ms}}}}};
+    const json all = over_hosts(r);
+    CHECK(all["lost"] == 3);
+    CHECK(all["repeated"] == 0);
+    CHECK(all["torn"] == 1);
+    CHECK(all["restarts"] == 6);
+    CHECK(all["taken_over"] == 1);  // of the supervisor here: it is the one that is killed
+    CHECK(all["image_hash"] == "abc");
+    CHECK(all["kills_at"] == json{{"open", 3}, {"idle", 5}});
+    CHECK(all["sinks"][0]["stage"] == "b/sink");
+    CHECK(all["recoveries"][1]["seat"] == "b/sink");
+    CHECK(all["recoveries"][1]["seen_ns"] == 2'000 * ms + ms / 2);  // never before what caused it
+    CHECK(all["recoveries"][1]["followed_ns"] == 2'020 * ms + ms / 2);
+    CHECK_FALSE(all["recoveries"][1].contains("fenced_ns"));
+    r["hosts"]["b"] = {{"ending", "not known"}};  // nothing of it is known: nothing is counted
+    CHECK(over_hosts(r)["lost"].is_null());
 }

@@ -62,8 +62,8 @@ TEST_CASE("usage errors are sentences and end with 2") {
     is_usage({"completion", "tcsh"}, "tcsh");
     is_usage({"chaos", "x.toml", "--duration", "soon"}, "--duration soon: expected seconds, 0 or more");
     is_usage({"inject", "x", "--fault", "hnag"},
-             "no such fault; expected hang, gpu-fault, exit, abort, scribble-input, overrun-output; did you "
-             "mean \"hang\"?");
+             "no such fault; expected hang, gpu-fault, exit, abort, scribble-input, overrun-output, "
+             "scribble-control; did you mean \"hang\"?");
     is_usage({"inject", "x", "--fault", "nothing"}, "--fault nothing: no such fault");
     is_usage({"bench", "rastr"}, "is none of raster, pipeline, ipc; did you mean \"raster\"?");
     is_usage({"kill", "x", "--signal", "NOPE"}, "--signal NOPE: no signal of this system");
@@ -227,6 +227,10 @@ TEST_CASE("wrong options are refused by name before anything runs") {
     CHECK_THAT(refused({"--frames", "-5"}),
                contains("--frames -5: expected a whole number of frames, 0 (no end) or more"));
     CHECK_THAT(refused({"--frames=1e9"}), contains("--frames 1e9: expected a whole number"));
+    CHECK_THAT(refused({"--first", "-1"}), contains("--first -1: expected a frame's number, 0 or more"));
+    CHECK_THAT(refused({"--first", "x"}), contains("--first x: expected a frame's number"));
+    CHECK_THAT(refused({"--frames", "10", "--first", "10"}),
+               contains("--first 10: the run ends after 10 frames"));
     CHECK_THAT(refused({"--size", "0x720"}),
                contains("--size 0x720: size = [0,720]: expected [width, height], each from 1 to 16384"));
     CHECK_THAT(refused({"--size", "100000x100000"}), contains("each from 1 to 16384"));

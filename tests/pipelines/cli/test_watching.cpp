@@ -187,6 +187,8 @@ TEST_CASE("at 80 x 24 top keeps state, rate, busy, latency and slots of every st
         rates.stages[k].latency_p99_ms = 123.4;
         rates.stages[k].end_to_end_p50_ms = 123.4;
         rates.stages[k].end_to_end_p99_ms = 234.5;
+        rates.stages[k].from_capture_p50_ms = 345.6;
+        rates.stages[k].from_capture_p99_ms = 456.7;
         rates.cpu.push_back(0.98);
         rows.push_back({{"name", names[k]},
                         {"state", "running"},
@@ -240,6 +242,7 @@ TEST_CASE("at 80 x 24 top keeps state, rate, busy, latency and slots of every st
                 return l.starts_with(names[k]) && l.ends_with(std::string(17, '.'));
             }));
         CHECK_THAT(all, contains("signal 9 (SIGKILL)") && contains("fragment limits: busy 71 %"));
+        if (width >= 100) CHECK_THAT(all, contains("from capture 345.6 ms (p99 456.7)"));
     }
 }
 

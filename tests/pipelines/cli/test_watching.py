@@ -120,6 +120,8 @@ class Top(Live):
         self.assertEqual(len(rows), 23)
         colours = set(re.findall(r"\x1b\[38;2;(\d+;\d+;\d+)m", "".join(rows)))
         self.assertGreater(len(colours), 10)  # a lit sphere, no plain ground
+        none = self.carousel("top", "--once", "--image-of", "nobody").stdout
+        self.assertIn('no picture: no stage "nobody" with an output', none)
         t = self.start("--image")
         wait_for("a picture", lambda: any("\u2580" in line for line in t.screen()))
         peek = [p for p in os.listdir("/proc") if p.isdigit() and self.is_peek(p)]

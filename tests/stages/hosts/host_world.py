@@ -9,6 +9,8 @@ import tempfile
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "support"))
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from link_pair import lose_run  # noqa: E402
 from processes import end_process, wait_for  # noqa: E402
 
 SOURCE = '[[stage]]\nname = "source"\nrun = "carousel-test-bytes"\nbytes = {bytes}\n'
@@ -75,6 +77,10 @@ class Supervisor:
         self.process.kill()
         self.process.wait()
         return self.start(*more)
+
+    def lose(self):
+        """As if the machine had gone: all of its processes at once, and its run with its rings."""
+        lose_run(self.process, os.path.join(self.runtime, "carousel", self.run_name), [s["pid"] for s in self.ps().get("stages") or [] if s.get("pid")])
 
     def interrupt(self):
         self.process.send_signal(signal.SIGINT)

@@ -19,9 +19,12 @@ from processes import SKIPPED  # noqa: E402
 CASES = {
     "1,000 frames of 1 MiB, 40 kills, silence": ["links_campaign.py"],
     "200 frames of 8 MiB, 40 kills, silence": ["links_campaign.py", "--size", "8388608", "--frames", "200", "--fps", "10"],
+    "one file: 1,000 frames of 1 MiB, 40 kills, silence": ["one_file_campaign.py"],
+    "one file: 200 frames of 8 MiB, 40 kills, silence": ["one_file_campaign.py", "--size", "8388608", "--frames", "200", "--fps", "10"],
     "a minute of silence": ["links_campaign.py", "--frames", "300", "--kills", "10", "--silences", "60", "--fps", "30"],
     "durable, compressed by lz4, 40 kills": ["links_campaign.py", "--durable", "--compress", "lz4"],
     "links of two hosts": ["test_links.py", "Long"],
+    "one file over two hosts": ["test_hosts.py", "Long"],
     "hosts that are lost, and full disks": ["test_lost_hosts.py"],
     "three hosts": ["test_many_hosts.py", "Everyday"],
     "two receivers, slow and stopped hosts": ["test_many_hosts.py", "Long"],

@@ -80,24 +80,7 @@ class Host:
     def lose(self):
         """As if the machine had gone: all of its processes at once, its rings and its folder. Its sinks' files are elsewhere."""
         pids = [s["pid"] for s in self.ps().get("stages") or [] if s.get("pid")]
-        folder = os.path.join(self.pair.folder, "carousel", self.name)
-        delivered = ledger(os.path.join(folder, "ledger-sink.bin"))
-        with open(os.path.join(folder, "run.json"), encoding="utf-8") as f:
-            run = json.load(f)["run_id"]
-        self.process.kill()
-        self.process.wait()
-        for pid in pids:
-            try:
-                os.kill(pid, signal.SIGKILL)
-            except ProcessLookupError:
-                pass
-        wait_for("they are gone", lambda: not any(is_alive(pid) for pid in pids))
-        # What it delivered between the look and its end counts, too.
-        delivered.update(ledger(os.path.join(folder, "ledger-sink.bin")))
-        shutil.rmtree(folder)
-        for path in glob.glob(f"/dev/shm/*{run}*"):
-            os.unlink(path)
-        return delivered
+        return lose_run(self.process, os.path.join(self.pair.folder, "carousel", self.name), pids)
 
     def end(self):
         """At once: the first Ctrl-C delivers what is begun, the second one doesn't."""
@@ -121,6 +104,25 @@ class Host:
             return self.process.wait(seconds)
         except subprocess.TimeoutExpired:
             raise AssertionError(f"{self.name} has not ended within {seconds} s:\n{self.text()[-3000:]}") from None
+
+
+def lose_run(supervisor, folder, pids):
+    """Ends the supervisor and the processes of its stages, and removes the run's folder and rings. Returns what its sink had delivered."""
+    with open(os.path.join(folder, "run.json"), encoding="utf-8") as f:
+        run = json.load(f)["run_id"]
+    supervisor.kill()
+    supervisor.wait()
+    for pid in pids:
+        try:
+            os.kill(pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+    wait_for("they are gone", lambda: not any(is_alive(pid) for pid in pids))
+    delivered = ledger(os.path.join(folder, "ledger-sink.bin"))
+    shutil.rmtree(folder)
+    for path in glob.glob(f"/dev/shm/*{run}*"):
+        os.unlink(path)
+    return delivered
 
 
 def ledger(path):
@@ -196,10 +198,6 @@ def kill_one(pair, dice, of_a, of_b):
     else:
         done = (pair.b if what in of_b or what == "receive" else pair.a).kill(what)
     return what if done else None
-
-
-def counted(killed):
-    return f"{len(killed)} kills ({', '.join(f'{w} {killed.count(w)}' for w in sorted(set(killed)))})"
 
 
 def add_sending_words(p):

@@ -154,6 +154,21 @@ class Long(Case):
         self.assertRegex(near.text(), "stage host b has failed")
 
 
+    def test_a_far_part_that_is_lost_when_all_of_this_host_is_done_ends_the_run_with_that(self):
+        file = self.file(more="delay_ms = 400")
+        near, far = self.world.near(file, "--frames", "12"), self.world.far(file, "b", "--frames", "12")
+        near.start()
+        near.says("waiting for host b")
+        far.start()
+        # Every frame has been taken there, and the sink has some of them to do still.
+        wait_for("this host is done", lambda: all(s.get("state") == "done" for s in near.ps().get("stages") or [{}] if "/" not in s.get("name", "/")))
+        self.assertLess(far.stage("sink").get("frames") or 0, 12)
+        far.lose()
+        far.start()
+        self.assertEqual(near.wait(), 1, near.text() + far.text())
+        self.assertIn("host b has lost its part of the run: not all frames have come to its sinks", near.text())
+
+
 class Names(Case):
     def test_stages_of_the_other_host_have_its_name_before_theirs(self):
         file = self.file()

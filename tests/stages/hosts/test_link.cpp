@@ -22,7 +22,7 @@ std::vector<message> one_of_each() {
     f.metadata = {std::byte{3}};
     f.used.planes = 5, f.used.of[0] = {1, 2, 3, 4}, f.used.of[2] = {5, 6, 7, 8};
     return {h,
-            proof_message{h.fresh, {}},
+            proof_message{h.fresh, {}, 3, 4},
             welcome{"run-b", 3, 2, 5, 4},
             refuse{"no"},
             f,
@@ -141,7 +141,7 @@ TEST_CASE("the newest sender has the link, an older process of it doesn't get it
         for (const action& x : b.step(1000))
             if (x.kind == action::what::send && x.connection == connection)
                 fresh = std::get<proof_message>(*decode(x.bytes)).fresh;
-        b.received(connection, proof_message{{}, token.prove(side::sending, h, fresh)}, 1000);
+        b.received(connection, proof_message{{}, token.prove(side::sending, h, fresh), 0, 0}, 1000);
         b.sender_is_kept();
         std::vector<u32> closed;
         for (const action& x : b.step(1000))
@@ -225,6 +225,7 @@ TEST_CASE("a sender that waits for the disk there keeps frames that are only com
     introduced i(b, who, token, 1000);
     REQUIRE(i.a.up());
     CHECK(b.wants_durable());
+    CHECK(b.clock(1000));  // from the handshake on
     for (u64 n = 0; n < 4; ++n) {
         frame_message m;
         m.sequence = n, m.bytes = m.packed_bytes = 100;

@@ -1,6 +1,7 @@
 """A host of a link that is lost with all that it had, and one whose disk is full. Usage: test_lost_hosts.py FOLDER_OF_PROGRAMS"""
 import os
 import re
+import signal
 import subprocess
 import sys
 import tempfile
@@ -8,7 +9,7 @@ import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from link_case import PORT, Case  # noqa: E402
-from link_pair import END, RECEIVE, check_whole, format_of, wait_for  # noqa: E402
+from link_pair import END, RECEIVE, check_report, check_whole, format_of, ledger, wait_for  # noqa: E402
 
 FRAMES = 150
 DURABLE = 'release = "durable"\n'
@@ -32,6 +33,42 @@ class Long(Lost):
         told = re.search(r"frames 0 to (\d+) have been committed there and released here: (\d+) frames are lost", pair.a.text())
         self.assertTrue(told, pair.a.text())
         self.assertEqual(int(told[1]) + 1, int(told[2]))
+
+    def test_a_run_that_begins_where_the_receiver_is_goes_on_for_a_lost_sender(self):
+        pair = self.started(300, send=DURABLE)
+        self.delivered(pair.b, 30)
+        pair.a.lose()
+        pair.a.start()  # from frame 0: another run's, as far as B can know
+        self.assertEqual(pair.a.wait(30), 1)
+        told = re.search(r"frames up to (\d+) are here.*begin it with --first (\d+)", pair.a.text())
+        self.assertTrue(told, pair.a.text())
+        first = int(told[2])
+        self.assertTrue(30 <= first <= int(told[1]) + 1, told[0])
+        pair.a.options += ["--first", str(first)]
+        pair.a.start()
+        self.whole(pair, 300)
+        self.assertEqual([pair.a.report()["first"], pair.b.report()["first"]], [first, 0])
+
+    def test_a_receiver_that_was_lost_begins_in_the_middle_and_gets_what_its_sinks_have_not(self):
+        pair = self.started(send=DURABLE)
+        self.delivered(pair.b, 30)
+        delivered = pair.b.lose()
+        pair.b.start()  # from frame 0, which nobody has any more
+        self.said(pair.a, r"has lost its ring, and begins at frame 0\.")
+        first = int(re.search(r"begin it with --first (\d+)", pair.a.text())[1])
+        self.assertLessEqual(first, len(delivered))
+        pair.b.process.send_signal(signal.SIGINT)
+        pair.b.wait(30)
+        pair.b.options = ["--first", str(first)]
+        pair.b.start()
+        self.assertEqual([pair.a.wait(60), pair.b.wait(30)], [0, 0], pair.a.text() + pair.b.text())
+        for host in (pair.a, pair.b):
+            check_report(host, FRAMES)
+        self.assertEqual(pair.b.report()["first"], first)
+        pair.one_host(FRAMES)
+        here = ledger(os.path.join(pair.folder, "b-ledger-sink.bin"))
+        self.assertEqual(min(here), first)
+        self.assertEqual({**delivered, **here}, ledger(os.path.join(pair.folder, "one-ledger-sink.bin")))
 
     def test_a_full_disk_at_the_durable_end_holds_the_sender_and_loses_nothing(self):
         if os.geteuid() != 0:

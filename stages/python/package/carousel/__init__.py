@@ -6,6 +6,8 @@
 
     with carousel.open("demo") as run:              # look at a run
         frame = run.latest("fragment").next()
+        for frame in run.reader("analysis"):        # or take part in it
+            look_at(frame["color"]); frame.commit()
 
     run = carousel.Pipeline("demo.toml").start(device="cpu")
 """
@@ -24,11 +26,13 @@ except ImportError as _failure:
         "use the interpreter that it was built for (CAROUSEL_PYTHON names the one of stages), or build it for this one "
         "(cmake -DPython3_EXECUTABLE=...)") from None
 
-from ._carousel import (Configuration, ConfigError, Error, Frame, FrameEnded, Latest, NothingNew, Plane, Run, open,
-                        with_cuda)
+from ._carousel import (Configuration, ConfigError, Error, Frame, FrameEnded, Latest, NothingNew, Plane, PortRevoked, Reader,
+                        ReaderFrame, Run, Writer, WriterFrame, open, with_cuda)
 from ._errors import SettingsError
+from ._metadata import Metadata
 from ._stage import Range, Stage, between, image, like, stage
 from .pipeline import Pipeline, Running
 
-__all__ = ["ConfigError", "Configuration", "Error", "Frame", "FrameEnded", "Latest", "NothingNew", "Pipeline", "Plane", "Range",
-           "Run", "Running", "SettingsError", "Stage", "between", "image", "like", "open", "stage", "with_cuda"]
+__all__ = ["ConfigError", "Configuration", "Error", "Frame", "FrameEnded", "Latest", "Metadata", "NothingNew", "Pipeline", "Plane",
+           "PortRevoked", "Range", "Reader", "ReaderFrame", "Run", "Running", "SettingsError", "Stage", "Writer", "WriterFrame",
+           "between", "image", "like", "open", "stage", "with_cuda"]

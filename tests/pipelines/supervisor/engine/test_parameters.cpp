@@ -50,7 +50,7 @@ struct lamp_run {
     }
     f64 level_of(u64 frame) {
         return ring::parameter_schema::element_of(*plan.schema.find("level"),
-                                                  ring::parameters_for(c->parameters, frame).value);
+                                                  ring::parameters_for(c->parameters, frame)->value);
     }
 };
 
@@ -93,7 +93,7 @@ TEST_CASE(
     CHECK(taken == ring::readable_sets - 1);
     CHECK_THAT(r.refusal({{"level", 2}}), contains("later: ") && contains("nothing moves"));
     (void)r.level_of(1);
-    r.c->link[0].tail = 1;
+    r.c->link[0].tail.store(1);
     CHECK(r.set({{"level", 2}}).from == 2);
 }
 
@@ -102,11 +102,11 @@ TEST_CASE(
     "over into it") {
     lamp_run r;
     (void)r.level_of(6);
-    r.c->link[0].tail = 7;
+    r.c->link[0].tail.store(7);
     for (u32 k = 0; k < 200; ++k) {
         (void)r.set({{"level", k % 2 == 0 ? 1.0 : 0.5}});
         (void)r.level_of(7 + k);
-        r.c->link[0].tail = 8 + k;
+        r.c->link[0].tail.store(8 + k);
     }
     for (const ring::finding& f : ring::check_static(*r.c, *r.made)) FAIL_CHECK(f.text());
     r.c->parameters.set[3].value[0] ^= std::byte{1};

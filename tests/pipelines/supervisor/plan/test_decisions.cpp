@@ -1,8 +1,10 @@
 // Where memory lies, which device a stage gets, where pictures go.
 #include <algorithm>
 #include <filesystem>
+#include <memory>
 
 #include "core/errors.hpp"
+#include "device/canary.hpp"
 #include "supervisor/plan/device_choice.hpp"
 #include "supervisor/plan/guard_plan.hpp"
 #include "supervisor/plan/memory_plan.hpp"
@@ -63,7 +65,7 @@ TEST_CASE("every ring and asset gets its memory, in the order of the control blo
     REQUIRE(items.size() == 4);
     const ring::plan p = plan_of(s);
     CHECK(items[0].name == "ring s0");
-    CHECK(items[0].bytes == u64{ring::derived_slots(p, 0)} * 1000);
+    CHECK(items[0].bytes == u64{ring::derived_slots(p, 0)} * (1000 + device::canary_bytes));
     CHECK(items[0].choice.kind == memory_kind::ipc);
     CHECK(items[1].index == 1);
     CHECK(items[1].bytes == u64{ring::derived_slots(p, 1)} * 4096);  // a page each: a gap lies behind
@@ -181,6 +183,39 @@ TEST_CASE("pictures of a relative pattern go into a fresh folder, those of an ab
     std::filesystem::current_path(before);
 }
 
+TEST_CASE("canaries lie behind slots that have no gaps, if they are wished for or none can be had") {
+    const auto as_it_is = guard_wish::automatic;
+    const slot_guard wished = choose_guard(memory_kind::memfd, guard_wish::canary, 9, 4096, 0);
+    CHECK_FALSE(wished.gaps());
+    CHECK(wished.canary_bytes == device::canary_bytes);
+    CHECK(choose_guard(memory_kind::ipc, as_it_is, 9, 4096, 0).canaries());
+    CHECK(choose_guard(memory_kind::vmm, as_it_is, 64, 4096, 63).canaries());
+    CHECK_FALSE(choose_guard(memory_kind::vmm, as_it_is, 64, 4096, 64).canaries());
+    CHECK_FALSE(choose_guard(memory_kind::ipc, guard_wish::gap, 9, 4096, 0).canaries());
+    CHECK_FALSE(choose_guard(memory_kind::ipc, guard_wish::off, 9, 4096, 0).canaries());
+    CHECK(std::string(choose_guard(memory_kind::ipc, as_it_is, 9, 4096, 0).name()) == "canary");
+    CHECK_THAT(choose_guard(memory_kind::ipc, as_it_is, 9, 4096, 0, false).why,
+               contains("and a port plants no canary"));
+}
+
+TEST_CASE("a ring with canaries has them in its slots, and its writer commits alone") {
+    run_setup s = chain({cpu, cpu, cpu});
+    s.stages[1].link.guard = guard_wish::canary;
+    const auto c = std::make_unique<shm::control_block>();
+    ring::initialise(*c, guarded_plan_of(s));
+    CHECK(c->link[0].slot_bytes == 1000);
+    CHECK((c->stage[0].flags & shm::stage_flag::owner_commits) == 0);
+    CHECK(c->link[1].slot_bytes == 2000 + device::canary_bytes);
+    CHECK_FALSE(has_canaries(*c, 0, s.stages[0]));
+    CHECK(has_canaries(*c, 1, s.stages[1]));
+    CHECK_FALSE(has_canaries(*c, 2, s.stages[2]));
+    CHECK((c->stage[1].flags & shm::stage_flag::owner_commits) != 0);
+    CHECK(plan_memory(s)[1].bytes == c->link[1].slots * c->link[1].slot_bytes);
+    CHECK_THAT(output_guard_text(s), contains("behind the slots of ring s1 (guard = \"canary\")"));
+    s.stages[1].spec.run = "port";
+    CHECK_THROWS_WITH(require_guards(s), contains("guard = \"canary\" can't be had for ring s1"));
+}
+
 TEST_CASE("gaps lie behind slots wherever descriptors suffice, and are free but for padding") {
     constexpr u64 mib = 1 << 20;
     const auto as_it_is = guard_wish::automatic;
@@ -205,7 +240,7 @@ TEST_CASE("rings in GPU memory get gaps in their order until a message carries n
     }
     CHECK(descriptors <= most_descriptors);
     CHECK(gapped == 4);
-    CHECK_THAT(output_guard_text(s), contains("unguarded, no gap behind the slots of ring s4 (") &&
+    CHECK_THAT(output_guard_text(s), contains("by canaries of 64 KiB") && contains("of ring s4 (") &&
                                          contains("more descriptors than the"));
     s.stages[0].link.guard = guard_wish::off;
     CHECK_THAT(output_guard_text(s), contains("of ring s0 (guard = \"off\")"));

@@ -183,3 +183,32 @@ TEST_CASE("a seat without a process gets a successor unless it rests or a death 
         CHECK_FALSE(successor_is_wanted({s, false}));
     }
 }
+
+TEST_CASE("suspects of an MPS domain's faults are tried one by one, until one dies alone or all have been") {
+    mps_trial t;
+    t.begin({});
+    CHECK_FALSE(t.goes_on());
+    t.begin({3, 0, 2});
+    CHECK(t.is_alone(3));
+    CHECK_FALSE(t.is_alone(0));
+    t.acquit();
+    CHECK(t.is_alone(0));
+    CHECK_FALSE(t.is_alone(3));
+    SECTION("the second dies alone") {
+        t.blame();
+        CHECK_FALSE(t.goes_on());
+        CHECK(t.is_blamed(0));
+        CHECK(t.is_alone(0));
+        CHECK_FALSE(t.is_alone(2));
+        t.begin({2});
+        t.acquit();
+        CHECK(t.is_alone(0));  // for the rest of the run
+    }
+    SECTION("nobody does") {
+        t.acquit();
+        t.acquit();
+        CHECK_FALSE(t.goes_on());
+        CHECK(t.blamed.empty());
+        for (const u32 stage : {0U, 2U, 3U}) CHECK_FALSE(t.is_alone(stage));
+    }
+}

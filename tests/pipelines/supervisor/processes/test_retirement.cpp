@@ -169,7 +169,7 @@ struct retired_run {
 TEST_CASE("nobody is killed while a word of its could still be committed, unless that lasts too long") {
     retired_run b;
     // a word that no revocation gets at
-    b.c().job[0].store(job_word{5, 1, static_cast<job_state>(9)}.pack());
+    b.c().job[0].store(job_word{5, 1, static_cast<job_state>(7)}.pack());
     restart_seat(*b.table, b.source());
     CHECK_FALSE(b.holder->ends_within(40));
     CHECK(b.until([&] { return !b.holder->lives(); }));  // patience is over

@@ -1,4 +1,4 @@
-#include "supervisor/hosts/seal.hpp"
+#include "hosts/seal.hpp"
 
 #include <sys/random.h>
 
@@ -12,7 +12,7 @@
 #include <openssl/hmac.h>
 #endif
 
-namespace carousel::supervisor {
+namespace carousel::hosts {
 
 #ifdef CAROUSEL_HAS_CRYPTO
 bool can_seal() noexcept { return true; }
@@ -52,4 +52,4 @@ seal_bytes fresh_bytes() {
     return out;
 }
 
-}  // namespace carousel::supervisor
+}  // namespace carousel::hosts

@@ -1,6 +1,6 @@
 #pragma once
-// HMAC-SHA256 (libcrypto), for what the supervisors of several hosts say to each other. A build without
-// libcrypto has none, and can't run a pipeline over several hosts.
+// HMAC-SHA256 (libcrypto), for what the supervisors and the links of several hosts say to each other. A build
+// without libcrypto has none, and can't run a pipeline over several hosts.
 
 #include <array>
 #include <cstddef>
@@ -10,7 +10,7 @@
 
 #include "core/types.hpp"
 
-namespace carousel::supervisor {
+namespace carousel::hosts {
 
 using seal_bytes = std::array<u8, 32>;
 
@@ -26,4 +26,4 @@ using seal_bytes = std::array<u8, 32>;
     return {reinterpret_cast<const char*>(b.data()), b.size()};
 }
 
-}  // namespace carousel::supervisor
+}  // namespace carousel::hosts

@@ -1,0 +1,9 @@
+#pragma once
+// `carousel record`: hands over to carousel-tape (stages/recording/tape_main.cpp).
+
+namespace carousel::supervisor {
+
+struct command;
+extern const command record_command;
+
+}  // namespace carousel::supervisor

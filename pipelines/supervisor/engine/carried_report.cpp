@@ -1,0 +1,41 @@
+#include "supervisor/engine/carried_report.hpp"
+
+#include <algorithm>
+
+#include "core/errors.hpp"
+#include "telemetry/frame_facts.hpp"
+
+namespace carousel::supervisor {
+namespace {
+
+using nlohmann::json;
+
+json clock_json(shm::capture_clock clock) {
+    if (clock == shm::capture_clock::live) return "live";
+    return clock == shm::capture_clock::recorded ? json("recorded") : json();
+}
+
+json used_of(const stage_setup& st, const shm::used_extents& used) {
+    try {
+        return telemetry::used_json(ring::frame_format::from_json(st.format.dump()), used);
+    } catch (const error&) {  // a report is written whatever a format looks like
+        return json::object();
+    }
+}
+
+}  // namespace
+
+json carried_json(const stage_setup& st, const shm::control_block& c, u32 stage) {
+    if (!st.has_output() || stage >= std::min(c.stages, shm::max_stages)) return {};
+    const auto f = telemetry::last_facts(c, c.stage[stage].output_link);
+    if (!f || f->empty()) return {};
+    return {{"frame", f->sequence},
+            {"void", f->is_void},
+            {"capture_clock", clock_json(f->clock)},
+            {"capture_ns", f->capture_ns != 0 ? json(f->capture_ns) : json()},
+            {"metadata", telemetry::metadata_json(f->metadata)},
+            {"metadata_left_out", f->metadata_left_out},
+            {"used", used_of(st, f->used)}};
+}
+
+}  // namespace carousel::supervisor

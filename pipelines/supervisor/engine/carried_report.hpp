@@ -1,0 +1,15 @@
+#pragma once
+// What the frames of a run carried, for its report.
+
+#include <nlohmann/json.hpp>
+
+#include "shm/control_block.hpp"
+#include "supervisor/plan/run_setup.hpp"
+
+namespace carousel::supervisor {
+
+/// Of the last frame that a stage put out and all its readers have got: {frame, void, capture_clock,
+/// capture_ns, metadata, metadata_left_out, used}. null: it put none out, or that carries nothing.
+[[nodiscard]] nlohmann::json carried_json(const stage_setup& st, const shm::control_block& c, u32 stage);
+
+}  // namespace carousel::supervisor

@@ -1,0 +1,282 @@
+#include "ring/word_mend.hpp"
+
+#include <cstring>
+#include <type_traits>
+
+#include "ring/parameter_box.hpp"
+#include "ring/stream_end.hpp"
+#include "shm/doorbell.hpp"
+#include "shm/segment.hpp"
+
+namespace carousel::ring {
+namespace {
+
+/// The word of a place; null: this place is no supervisor's to write.
+template <typename Block>
+auto* word_at(Block& c, const shm::control_block& made, const word_place& place) {
+    using at_word = std::conditional_t<std::is_const_v<Block>, const word, word>;
+    at_word* found = nullptr;
+    if (place.kind != word_kind::header)
+        for_each_word(c, made, [&](at_word& at, const word_place& here) {
+            if (here == place) found = &at;
+        });
+    return found;
+}
+
+bool is_ready(const shm::control_block& c, u32 link, u32 slot) {
+    return slot_word::of(load(c.link[link].slot[slot])).state == slot_state::ready;
+}
+
+/// A copy to try values in, with the headers that rules look at.
+shm::private_block copy_of(const shm::control_block& c, const shm::control_block& made) {
+    shm::private_block copy = shm::make_private_block();
+    shm::copy_words(*copy, c);
+    for (u32 k = 0; k < std::min(made.links, shm::max_links); ++k)
+        std::memcpy(static_cast<void*>(copy->frames[k].header), static_cast<const void*>(c.frames[k].header),
+                    std::min(made.link[k].slots, shm::max_slots) * sizeof(shm::frame_header));
+    return copy;
+}
+
+class candidates {
+public:
+    candidates(const shm::control_block& c, const shm::control_block& made, const known_run& known,
+               const damaged_word& w)
+        : made_(made), known_(known), w_(w), copy_(copy_of(c, made)) {
+        at_ = word_at(*copy_, made, w.at);
+    }
+
+    std::optional<u64> only_meaning() {
+        if (at_ == nullptr) return std::nullopt;
+        std::optional<u64> chosen, meant;
+        for (unsigned bit = 0; bit < 64; ++bit) {
+            const u64 value = w_.raw ^ u64 { 1 } << bit;
+            at_->store(value, std::memory_order_relaxed);
+            if (!is_possible(value)) continue;
+            const u64 means = meaning(value);
+            if (meant && *meant != means) return std::nullopt;
+            meant = means;
+            if (!chosen || is_plainer(value, *chosen)) chosen = value;
+        }
+        if (chosen && w_.at.kind == word_kind::job) return fresh(*chosen);
+        return chosen;
+    }
+
+private:
+    [[nodiscard]] slot_word slot_of(u32 link, u32 slot) const {
+        return slot_word::of(load(copy_->link[link].slot[slot]));
+    }
+
+    bool is_possible(u64 value) {
+        const bool of_itself = w_.at.kind == word_kind::lease    ? lease_is_possible(lease_word::of(value))
+                               : w_.at.kind == word_kind::number ? number_is_possible(lease_word::of(value))
+                               : w_.at.kind == word_kind::group  ? group_is_possible(group_word::of(value))
+                                                                 : true;
+        return of_itself && check_known(*copy_, made_, known_).empty() &&
+               check_words(*copy_, made_, known_).empty();
+    }
+
+    /// The stage's frame n has been committed into its ring, or below.
+    [[nodiscard]] bool passed_on(const shm::stage_block& stage, u64 n) const {
+        if (n < load(copy_->link[stage.output_link].tail)) return true;
+        for (u32 k = 0; k < std::min(made_.link[stage.output_link].slots, shm::max_slots); ++k)
+            if (is_ready(*copy_, stage.output_link, k) &&
+                load(copy_->frames[stage.output_link].header[k].sequence) == n)
+                return true;
+        return false;
+    }
+
+    // S6: an input is DONE behind the output's READY. One that WAITs names no job.
+    [[nodiscard]] bool lease_is_possible(const lease_word& w) const {
+        const u32 link = w_.at.first, g = w_.at.third;
+        const slot_word slot = slot_of(link, w_.at.second);
+        if (w.state == lease_state::wait && (w.job != 0 || w.version != 0)) return false;
+        if (w.generation != slot.generation && w.state == lease_state::leased) return false;
+        if (slot.state != slot_state::ready) return true;
+        const u64 n = load(copy_->frames[link].header[w_.at.second].sequence);
+        const lease_state now = w.seen_at(slot.generation).state;
+        if (g >= shm::max_blocking)
+            return now != lease_state::leased ||
+                   (w.job == 0 && w.attempts == 0 && w.version == (n & version_mask));
+        if (now == lease_state::skipped &&
+            group_word::of(load(copy_->link[link].group_state[g])).state != group_state::closed)
+            return false;
+        const shm::stage_block& stage =
+            made_.stage[std::min(made_.link[link].group_stage[g], shm::max_stages - 1)];
+        if (stage.output_link >= shm::max_links || now == lease_state::leased) return true;
+        return (now == lease_state::wait) != passed_on(stage, n);
+    }
+
+    [[nodiscard]] bool number_is_possible(const lease_word& w) const {
+        const shm::source_block& q = made_.source[w_.at.first];
+        if (q.link >= shm::max_links) return false;
+        const u64 window = std::clamp(made_.link[q.link].window, 1U, shm::max_window),
+                  t = load(copy_->link[q.link].tail), n = t + (w_.at.second + window - t % window) % window;
+        if (w.state != lease_state::wait) return true;
+        const bool done = w.generation == ((lap_of(q, n, window) + 1U) & generation_mask);
+        return w.job == 0 && w.version == 0 && (!done || w.attempts == 0);
+    }
+
+    [[nodiscard]] bool group_is_possible(const group_word& w) const {
+        return w_.at.second >= shm::max_blocking || (w.entry == 0 && w.joins == 0);
+    }
+
+    /// Two values with the same one may stand for each other.
+    [[nodiscard]] u64 meaning(u64 value) const {
+        switch (w_.at.kind) {
+            case word_kind::lease: {
+                const lease_word w =
+                    lease_word::of(value).seen_at(slot_of(w_.at.first, w_.at.second).generation);
+                return w.state == lease_state::leased ? value : w.state == lease_state::wait ? 0 : 1;
+            }
+            case word_kind::number: {
+                const lease_word w = lease_word::of(value);
+                return w.state == lease_state::leased ? value : u64{w.generation};
+            }
+            case word_kind::slot: {
+                const slot_word w = slot_word::of(value);
+                return w.state == slot_state::ready ? u64{w.generation} << 8U : value;
+            }
+            case word_kind::job: {
+                const job_word w = job_word::of(value);
+                return w.state == job_state::idle ? u64{w.epoch} << 8U : value;
+            }
+            case word_kind::group:
+                return group_word::of(value).state == group_state::absent ? 0 : value;
+            case word_kind::asset:
+                return asset_word::of(value).state == shm::asset_state::ready ? 2 : value;
+            default:
+                return value;
+        }
+    }
+
+    /// Of two that mean the same: the one that holds less against a frame.
+    [[nodiscard]] bool is_plainer(u64 value, u64 than) const {
+        if (w_.at.kind == word_kind::group) return group_word::of(value).joins < group_word::of(than).joins;
+        if (w_.at.kind != word_kind::lease && w_.at.kind != word_kind::number) return false;
+        return lease_word::of(value).attempts < lease_word::of(than).attempts;
+    }
+
+    // An idle word's version could be any that the job has not had of late: far from all that it can have
+    // been.
+    [[nodiscard]] static u64 fresh(u64 value) {
+        job_word w = job_word::of(value);
+        if (w.state == job_state::idle) w.version += (u64{1} << 34U) + (u64{1} << 22U);
+        return w.pack();
+    }
+
+    const shm::control_block& made_;
+    const known_run& known_;
+    const damaged_word& w_;
+    shm::private_block copy_;
+    word* at_ = nullptr;
+};
+
+/// What of a place the supervisor knows by itself.
+const known_process* current_of(const known_run& known, u32 seat) {
+    for (const known_process& p : known.processes)
+        if (p.seat == seat && p.current) return &p;
+    return nullptr;
+}
+
+std::optional<u64> parameters_value(const shm::control_block& c, const shm::control_block& made) {
+    // A horizon may lie higher than it was: numbers below it that nobody has asked for yet have the newest
+    // set, and a change that comes counts from it.
+    parameter_state s = parameter_state::of(load(made.parameters.state));
+    for (u32 k = 0; k < std::min(made.sources, shm::max_sources); ++k) {
+        const u32 link = std::min(made.source[k].link, shm::max_links - 1);
+        if (!intact(load(c.link[link].tail.raw()))) return std::nullopt;
+        s.horizon = std::max(s.horizon, load(c.link[link].tail) + made.link[link].window);
+    }
+    return s.pack();
+}
+
+// Only identities that name what the supervisor knows to be there are told.
+std::optional<u64> entry_value(const known_run& known, const damaged_word& w) {
+    std::optional<u64> only;
+    for (const known_process& p : known.processes) {
+        if (p.entry != w.at.first) continue;
+        for (unsigned bit = 0; bit < 64; ++bit) {
+            const entry_word e = entry_word::of(w.raw ^ u64{1} << bit);
+            if (e.seat != p.seat || e.epoch != p.epoch || e.pid != p.pid || p.pid == 0) continue;
+            const bool right = p.standby   ? e.state == entry_state::standby
+                               : p.current ? e.state == entry_state::starting || e.state == entry_state::live
+                                           : e.state == entry_state::doomed || e.state == entry_state::fenced;
+            if (!right) continue;
+            if (only) return std::nullopt;
+            only = e.pack();
+        }
+    }
+    return only;
+}
+
+// A job at work holds the frame that it names; an idle one names none.
+std::optional<u64> sequence_value(const shm::control_block& c, const shm::control_block& made, u32 job) {
+    const job_word j = job_word::of(load(c.job[job]));
+    if (j.state == job_state::damaged) return std::nullopt;
+    if (j.state == job_state::idle) return shm::sequence_word::pack(0);
+    std::optional<u64> only;
+    const u64 version = j.version & version_mask;
+    for (u32 k = 0; k < std::min(made.links, shm::max_links); ++k)
+        for (u32 n = 0; n < std::min(made.link[k].slots, shm::max_slots); ++n)
+            for (u32 g = 0; g < std::min(made.link[k].blocking, shm::max_blocking); ++g)
+                if (lease_word::of(load(c.link[k].group[n][g])).tagged(job, version))
+                    only = load(c.frames[k].header[n].sequence.raw());
+    for (u32 k = 0; k < std::min(made.sources, shm::max_sources); ++k) {
+        const u32 link = std::min(made.source[k].link, shm::max_links - 1);
+        const u64 window = std::clamp(made.link[link].window, 1U, shm::max_window),
+                  t = load(c.link[link].tail);
+        for (u64 n = t; n < t + window; ++n)
+            if (lease_word::of(load(c.source[k].number[n % window])).tagged(job, version))
+                only = shm::sequence_word::pack(n);
+    }
+    return only && intact(*only) ? only : std::nullopt;
+}
+
+}  // namespace
+
+std::vector<damaged_word> damaged_words(const shm::control_block& c, const shm::control_block& made) {
+    std::vector<damaged_word> all;
+    for_each_word(c, made, [&](const word& at, const word_place& place) {
+        const u64 raw = load(at);
+        if (intact(raw) || all.size() >= most_findings) return;
+        if (place.kind == word_kind::header && !is_ready(c, place.first, place.second)) return;
+        all.push_back({place, raw});
+    });
+    return all;
+}
+
+std::optional<u64> mended_value(const shm::control_block& c, const shm::control_block& made,
+                                const known_run& known, const damaged_word& w) {
+    switch (w.at.kind) {
+        case word_kind::end:
+            return shm::end_word::pack(known.end);
+        case word_kind::claim:  // its source says it again
+            return no_claim;
+        case word_kind::seat: {
+            const known_process* p = current_of(known, w.at.first);
+            return p != nullptr ? std::optional(seat_word{p->epoch, p->entry}.pack()) : std::nullopt;
+        }
+        case word_kind::parameters:
+            return parameters_value(c, made);
+        case word_kind::entry:
+            return entry_value(known, w);
+        case word_kind::header:
+            return std::nullopt;
+        default:
+            break;
+    }
+    // The rules need every other word.
+    if (damaged_words(c, made).size() != 1) return std::nullopt;
+    if (w.at.kind == word_kind::sequence) return sequence_value(c, made, w.at.first);
+    return candidates(c, made, known, w).only_meaning();
+}
+
+bool put_back(shm::control_block& c, const shm::control_block& made, const damaged_word& w,
+              u64 value) noexcept {
+    word* at = word_at(c, made, w.at);
+    if (at == nullptr || !cas(*at, w.raw, value)) return false;
+    for (u32 k = 0; k < std::min(made.stages, shm::max_stages); ++k) shm::ring(c.stage[k].doorbell);
+    return true;
+}
+
+}  // namespace carousel::ring

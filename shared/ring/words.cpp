@@ -1,0 +1,27 @@
+#include "ring/words.hpp"
+
+#include <time.h>
+
+#include "core/clock.hpp"
+
+namespace carousel::ring {
+
+// Nobody rings for a mended word that only its owner waits for: short sleeps, in a case that is rare.
+bool await_mended(const word& at) noexcept {
+    if (intact(load(at))) return true;
+    const u64 until = now_ns() + mend_patience_ns;
+    const timespec a_while{0, 5'000'000};
+    while (now_ns() < until) {
+        ::nanosleep(&a_while, nullptr);
+        if (intact(load(at))) return true;
+    }
+    return false;
+}
+
+bool cas_mended(word& at, u64 expected, u64 desired) noexcept {
+    if (cas(at, expected, desired)) return true;
+    if (intact(load(at))) return false;
+    return await_mended(at) && cas(at, expected, desired);
+}
+
+}  // namespace carousel::ring

@@ -1,0 +1,158 @@
+#include "shm/block_guard.hpp"
+
+#include <fmt/format.h>
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <mutex>
+
+#include "core/errors.hpp"
+
+namespace carousel::shm {
+namespace guard_state {
+std::atomic<bool> closes{false};
+}  // namespace guard_state
+
+namespace {
+
+constexpr std::size_t most_ranges = 128;
+
+// Written once by guard_block(), before `closes` or `block` says so (release); then only read, also by signal
+// handlers.
+std::array<page_range, most_ranges> own_ranges;
+std::size_t ranges = 0;
+int key = -1;
+std::atomic<control_block*> block{nullptr};
+std::atomic<block_guard> how{block_guard::off};
+
+thread_local u32 depth = 0;  ///< of this thread's scopes; the outermost one changes its rights
+
+// Emulated: rights are the process's, so the scopes of all threads are counted together.
+std::mutex emulation;
+u32 open_scopes = 0;
+std::atomic<bool> open_for_good{false};
+
+[[noreturn]] void refused(const char* call, u64 bytes) {
+    throw shm_error(fmt::format("setting the rights of {} KiB of the control block ({}): {}", bytes / 1024,
+                                call, errno_text(errno)));
+}
+
+std::byte* at(control_block& c, u64 offset) noexcept { return reinterpret_cast<std::byte*>(&c) + offset; }
+
+void set_rights(control_block& c, const page_range& r, int rights) {
+    if (::mprotect(at(c, r.from), r.bytes, rights) != 0) refused("mprotect", r.bytes);
+}
+
+/// Async-signal-safe, and nothing to be done about a refusal.
+void emulate(int rights) noexcept {
+    control_block* const c = block.load(std::memory_order_acquire);
+    for (std::size_t k = 0; c != nullptr && k < ranges; ++k)
+        (void)::mprotect(at(*c, own_ranges[k].from), own_ranges[k].bytes, rights);
+}
+
+struct probe {
+    bool there = false;
+    const char* why = "";
+    probe() noexcept {
+        const int got = ::pkey_alloc(0, 0);
+        there = got >= 0;
+        if (there)
+            ::pkey_free(got);
+        else
+            why = errno == EPERM ? "they are forbidden here" : "the CPU or the kernel has none";
+    }
+};
+const probe& probed() noexcept {
+    static const probe p;
+    return p;
+}
+
+bool take_key(control_block& c) {
+    key = ::pkey_alloc(0, PKEY_DISABLE_WRITE);  // closed to this thread, and so to those that it makes
+    if (key < 0) return false;
+    for (std::size_t k = 0; k < ranges; ++k)
+        if (::pkey_mprotect(at(c, own_ranges[k].from), own_ranges[k].bytes, PROT_READ | PROT_WRITE, key) != 0)
+            refused("pkey_mprotect", own_ranges[k].bytes);
+    return true;
+}
+
+}  // namespace
+
+namespace guard_state {
+
+void enter() noexcept {
+    if (depth++ != 0) return;
+    if (how.load(std::memory_order_relaxed) == block_guard::keys) {
+        (void)::pkey_set(key, 0);
+        return;
+    }
+    const std::lock_guard lock(emulation);
+    if (open_scopes++ == 0) emulate(PROT_READ | PROT_WRITE);
+}
+
+void leave() noexcept {
+    if (--depth != 0) return;
+    if (how.load(std::memory_order_relaxed) == block_guard::keys) {
+        (void)::pkey_set(key, PKEY_DISABLE_WRITE);
+        return;
+    }
+    const std::lock_guard lock(emulation);
+    if (--open_scopes == 0 && !open_for_good.load(std::memory_order_acquire)) emulate(PROT_READ);
+}
+
+}  // namespace guard_state
+
+bool has_protection_keys() noexcept { return probed().there; }
+const char* why_no_keys() noexcept { return probed().why; }
+
+void guard_pages(control_block& c, std::span<const page_range> own) {
+    set_rights(c, {0, word_bytes}, PROT_READ);
+    open_pages(c, own);
+}
+
+void open_pages(control_block& c, std::span<const page_range> own) {
+    for (const page_range& r : own) set_rights(c, r, PROT_READ | PROT_WRITE);
+}
+
+block_guard guard_block(control_block& c, std::span<const page_range> own, block_guard wanted) {
+    if (wanted == block_guard::off) return block_guard::off;
+    CAROUSEL_ASSERT(own.size() <= most_ranges && block.load(std::memory_order_relaxed) == nullptr);
+    std::copy(own.begin(), own.end(), own_ranges.begin());
+    ranges = own.size();
+    guard_pages(c, own);
+    block_guard is = wanted;
+    if (wanted == block_guard::keys && !take_key(c)) is = block_guard::pages;
+    block.store(&c, std::memory_order_release);
+    how.store(is, std::memory_order_release);
+    if (is == block_guard::emulated) emulate(PROT_READ);
+    guard_state::closes.store(is != block_guard::pages, std::memory_order_release);
+    return is;
+}
+
+bool is_closed(u64 offset) noexcept {
+    const block_guard is = how.load(std::memory_order_acquire);
+    if (is != block_guard::pages) return is != block_guard::off;
+    return std::none_of(own_ranges.begin(), own_ranges.begin() + static_cast<std::ptrdiff_t>(ranges),
+                        [&](const page_range& r) { return offset >= r.from && offset - r.from < r.bytes; });
+}
+
+const control_block* guarded_block() noexcept { return block.load(std::memory_order_acquire); }
+
+void open_block_for_good() noexcept {
+    switch (how.load(std::memory_order_acquire)) {
+        case block_guard::keys:
+            (void)::pkey_set(key, 0);
+            return;
+        case block_guard::emulated:
+            open_for_good.store(true, std::memory_order_release);
+            emulate(PROT_READ | PROT_WRITE);
+            return;
+        case block_guard::pages:
+        case block_guard::off:
+            return;
+    }
+}
+
+}  // namespace carousel::shm

@@ -1,0 +1,14 @@
+"""Every frame of a run exactly once, in a program in Python: count.py RUN PORT"""
+import sys
+
+import carousel
+import numpy
+
+run, port = sys.argv[1:3]
+seen = 0
+for frame in carousel.open(run).reader(port):   # ends with the run
+    mean = numpy.asarray(frame["color"]).mean()   # no array is kept beyond commit()
+    print(f"frame {frame.sequence}: mean {mean:.1f}, exposure {frame.metadata.get('exposure_ms', 0)} ms")
+    frame.commit()
+    seen += 1
+print(seen, "frames")

@@ -1,0 +1,77 @@
+#include "stages/python/frame_metadata.hpp"
+
+#include <fmt/format.h>
+
+#include <span>
+#include <string>
+
+namespace carousel::python {
+namespace {
+
+py::object object_of(const ring::metadata_value& value) {
+    return std::visit(
+        [](const auto& v) -> py::object {
+            using kind = std::decay_t<decltype(v)>;
+            if constexpr (std::same_as<kind, std::string_view>)
+                return py::str(v.data(), v.size());
+            else if constexpr (std::same_as<kind, std::span<const std::byte>>)
+                return py::bytes(reinterpret_cast<const char*>(v.data()), v.size());
+            else
+                return py::cast(v);
+        },
+        value);
+}
+
+py::object get(const frame_object& f, const std::string& key) {
+    const frame_metadata all = f.metadata();
+    const auto found = ring::find_metadata(all.bytes(), key);
+    if (!found) throw py::key_error(key);
+    return object_of(*found);
+}
+
+// Whole numbers are i64, those beyond it u64. A NumPy number is what it says that it is.
+void set(const frame_object& f, const std::string& key, const py::object& value) {
+    frame_metadata all = f.metadata();
+    if (py::isinstance<py::bool_>(value)) return all.set(key, value.cast<bool>());
+    if (py::isinstance<py::str>(value)) return all.set(key, value.cast<std::string>());
+    if (py::isinstance<py::float_>(value)) return all.set(key, value.cast<f64>());
+    if (py::isinstance<py::bytes>(value) || py::isinstance<py::bytearray>(value)) {
+        const auto bytes = py::bytes(value).cast<std::string>();
+        return all.set(key, std::as_bytes(std::span(bytes)));
+    }
+    if (PyIndex_Check(value.ptr()) != 0) {
+        const auto whole = py::reinterpret_steal<py::object>(PyNumber_Index(value.ptr()));
+        if (!whole) throw py::error_already_set();
+        if (py::int_(0).attr("__le__")(whole).cast<bool>() && !py::isinstance<py::bool_>(whole)) {
+            const u64 number = PyLong_AsUnsignedLongLong(whole.ptr());
+            if (PyErr_Occurred() != nullptr) throw py::error_already_set();
+            if (number > static_cast<u64>(INT64_MAX)) return all.set(key, number);
+        }
+        return all.set(key, whole.cast<i64>());
+    }
+    if (PyFloat_Check(value.ptr()) == 0 && py::hasattr(value, "__float__") && !py::hasattr(value, "__len__"))
+        return all.set(key, py::float_(value).cast<f64>());
+    throw py::type_error(fmt::format("metadata \"{}\": expected bool, int, float, str or bytes, got {}", key,
+                                     py::type::of(value).attr("__name__").cast<std::string>()));
+}
+
+py::list keys(const frame_object& f) {
+    py::list all;
+    const frame_metadata held = f.metadata();
+    for (const ring::metadata_entry& e : held.entries()) all.append(py::str(e.key.data(), e.key.size()));
+    return all;
+}
+
+}  // namespace
+
+void bind_metadata(py::class_<frame_object, std::shared_ptr<frame_object>>& frame) {
+    frame.def("_metadata_get", &get)
+        .def("_metadata_set", &set)
+        .def("_metadata_erase",
+             [](const frame_object& f, const std::string& key) {
+                 if (!f.metadata().erase(key)) throw py::key_error(key);
+             })
+        .def("_metadata_keys", &keys);
+}
+
+}  // namespace carousel::python

@@ -1,0 +1,398 @@
+#include "stages/python/port_frames.hpp"
+
+#include <fmt/format.h>
+#include <pybind11/stl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <optional>
+
+#include "core/clock.hpp"
+#include "stages/python/frame.hpp"
+#include "stages/python/streams.hpp"
+
+namespace carousel::python {
+namespace {
+
+/// A port of C++ and what of it is lent.
+template <typename Port>
+struct hold {
+    hold(Port p, f64 patience) : port(std::move(p)), patience_s(patience) {}
+
+    Port port;
+    f64 patience_s;
+    std::optional<writer_frame> filling;  ///< a writer's frame in hand
+    std::shared_ptr<lease> lent;          ///< of the frame in hand, or of the last one
+    std::weak_ptr<frame_object> frame;    ///< that one
+    const pid_t owner = ::getpid();
+    bool busy = false;    ///< a thread is in it without the GIL
+    bool warned = false;  ///< of a driver that can't join all streams
+
+    void enter() {
+        if (::getpid() != owner)
+            throw std::runtime_error(
+                fmt::format("port \"{}\" was opened by process {}: a forked child can't use it; open another "
+                            "one there",
+                            port.stage(), owner));
+        if (busy)
+            throw std::runtime_error(
+                fmt::format("port \"{}\" is in use by another thread: a port belongs to one thread at a time",
+                            port.stage()));
+    }
+    /// Without the GIL, and nobody else meanwhile.
+    template <typename F>
+    auto alone(F&& f) {
+        enter();
+        struct mark {
+            bool& of;
+            explicit mark(bool& b) : of(b) { of = true; }
+            ~mark() { of = false; }
+        } const marked(busy);
+        const py::gil_scoped_release others;
+        return f();
+    }
+    /// Nobody has an array of the frame in hand; else what it is of is told.
+    void require_let_go(const char* what) {
+        const auto held = [&] {
+            if (lent->arrays > 0) return lent->last_plane;
+            const std::shared_ptr<frame_object> f = frame.lock();
+            return f ? f->outlived() : std::string();
+        };
+        if (!lent || held().empty()) return;
+        py::module_::import("gc").attr("collect")();  // it may only be in a cycle
+        if (const std::string plane = held(); !plane.empty())
+            throw error(exit_code::stage_exception,
+                        fmt::format("an array of plane \"{}\" of frame {} is held beyond {}: its memory is "
+                                    "another frame's next; let go of it before (del x), or keep a copy "
+                                    "(array.copy(), tensor.clone(), frame.copy())",
+                                    plane, lent->sequence, what));
+    }
+};
+
+template <typename Port>
+using shared_hold = std::shared_ptr<hold<Port>>;
+
+// A child that was forked has neither the port's thread nor its place: what it got a copy of stays as it is.
+template <typename Port>
+shared_hold<Port> make_hold(Port port, f64 patience_s) {
+    return {new hold<Port>(std::move(port), patience_s), [](hold<Port>* h) {
+                if (::getpid() == h->owner) delete h;
+            }};
+}
+
+/// A frame in the hands of a port's program.
+template <typename Port>
+class port_frame_object : public frame_object {
+public:
+    port_frame_object(shared_hold<Port> of, std::shared_ptr<lease> held, const port_frame& f)
+        : frame_object(std::move(held)), port_(std::move(of)) {
+        lease_->sequence = sequence_ = f.sequence();
+        time_s_ = f.time_s();
+        born_ns_ = f.born_ns();
+        capture_ns_ = f.capture_ns();
+    }
+    void commit() {
+        require_not_ended("commit()");
+        port_->enter();
+        port_->require_let_go("commit()");
+        join_streams();
+        end_planes();
+        try {
+            port_->alone([&] { give(); });
+        } catch (const output_error&) {  // no room on the disk: it may be said again
+            lease_->ended = false;
+            throw;
+        } catch (...) {
+            leave_port();
+            throw;
+        }
+        leave_port();
+    }
+    void leave_port() noexcept override {
+        if (outlived().empty()) lease_->memory.reset();
+        port_.reset();
+    }
+    void set_hash(u64 hash, const std::string& name) override {
+        require_not_ended("set_hash()");
+        note_hash(hash, name);
+    }
+    [[nodiscard]] bool is_in_hand() const noexcept { return !lease_->ended; }
+
+protected:
+    virtual void give() = 0;
+    virtual void note_hash(u64, const std::string&) {
+        throw std::runtime_error("set_hash() is for the frame of a reader");
+    }
+    void end_planes() noexcept { lease_->ended = true; }
+    // Behind what the program has enqueued, on whatever stream, and in front of the port's last look.
+    void join_streams() {
+        if (lease_->gpu < 0 || join_all(lease_->stream, lease_->joined) || port_->warned) return;
+        port_->warned = true;
+        if (PyErr_WarnEx(
+                PyExc_RuntimeWarning,
+                "this driver can't tell of work on non-blocking streams: use frame.stream, or a stream "
+                "that is named in __dlpack__(stream=)",
+                1) != 0)
+            throw py::error_already_set();
+    }
+
+    shared_hold<Port> port_;
+};
+
+class read_frame final : public port_frame_object<reader_port> {
+public:
+    read_frame(shared_hold<reader_port> of, std::shared_ptr<lease> held, reader_frame& f,
+               const std::vector<std::string>& inputs)
+        : port_frame_object(std::move(of), std::move(held), f), frame_(&f) {
+        for (std::size_t k = 0; k < inputs.size(); ++k) add_input(f.input(k), inputs[k]);
+        metadata_ = [this] { return frame_->metadata(); };
+    }
+
+private:
+    void give() override { frame_->commit(); }
+    void note_hash(u64 hash, const std::string& name) override { frame_->set_hash(hash, name); }
+    reader_frame* frame_;  ///< the port's own
+};
+
+class written_frame final : public port_frame_object<writer_port> {
+public:
+    written_frame(shared_hold<writer_port> of, std::shared_ptr<lease> held)
+        : port_frame_object(of, std::move(held), *of->filling) {
+        set_output(port_->filling->output());
+        metadata_ = [this] { return port_->filling->metadata(); };
+    }
+    void set_capture_ns(u64 ns) override {
+        require_not_ended("capture_ns");
+        port_->filling->set_capture_ns(ns);
+        capture_ns_ = ns;
+    }
+    void drop() {
+        require_not_ended("drop()");
+        port_->enter();
+        end_planes();
+        port_->filling.reset();
+        leave_port();
+    }
+
+private:
+    void give() override {
+        port_->filling->commit();
+        port_->filling.reset();
+    }
+};
+
+template <typename Port>
+class port_object {
+public:
+    port_object(Port port, f64 patience_s) : port_(make_hold(std::move(port), patience_s)) {}
+
+    [[nodiscard]] hold<Port>& there() const {
+        if (port_ == nullptr) throw std::runtime_error("the port is closed");
+        return *port_;
+    }
+    [[nodiscard]] const shared_hold<Port>& shared() const noexcept { return port_; }
+    /// A frame in hand; nothing: none came in time, or the run is over. `step` is next() of the port with a
+    /// bound.
+    template <typename Step>
+    bool wait(f64 timeout_s, Step&& step) {
+        hold<Port>& h = there();
+        const u64 until = now_ns() + static_cast<u64>(std::max(0.0, timeout_s) * 1e9);
+        for (;;) {
+            const u64 now = now_ns();
+            const f64 left = now >= until ? 0 : static_cast<f64>(until - now) / 1e9;
+            const bool got = h.alone([&] { return step(std::min(left, longest_wait_s)); });
+            if (got) return true;
+            if (PyErr_CheckSignals() != 0) throw py::error_already_set();
+            if (h.port.ended() || left <= longest_wait_s) return false;
+        }
+    }
+    std::shared_ptr<lease> lend(const port_frame& f) {
+        hold<Port>& h = there();
+        h.lent = std::make_shared<lease>();
+        h.lent->memory = port_;
+        if (f.where() == device::device_kind::cuda) {
+            h.lent->stream = f.stream();
+            h.lent->gpu = current_gpu();
+        }
+        return h.lent;
+    }
+    /// Gives the place back: at once, or when the last array is let go.
+    void close() {
+        if (port_ == nullptr) return;
+        if (::getpid() == port_->owner) port_->enter();
+        if (port_->lent) port_->lent->ended = true;
+        // The lease holds the port: as long as there is an array of it, and no longer.
+        const std::shared_ptr<lease> last = std::move(port_->lent);
+        const std::shared_ptr<frame_object> seen = port_->frame.lock();
+        if (last && last->arrays == 0 && (last->gpu < 0 || (seen && seen->outlived().empty())))
+            last->memory.reset();
+        if (seen) seen->leave_port();
+        shared_hold<Port> gone = std::move(port_);
+        port_ = nullptr;
+        const py::gil_scoped_release others;
+        gone.reset();
+    }
+    ~port_object() {
+        if (port_ != nullptr) try {
+                close();
+            } catch (const std::exception&) {  // another thread is in it: it goes with that
+            }
+    }
+    port_object(port_object&&) noexcept = default;
+    port_object& operator=(port_object&&) = delete;
+
+private:
+    shared_hold<Port> port_;
+};
+
+class reader_object : public port_object<reader_port> {
+public:
+    using port_object::port_object;
+    py::object next(f64 timeout_s) {
+        reader_frame* got = nullptr;
+        if (!wait(timeout_s, [&](f64 s) { return (got = there().port.next(s)) != nullptr; }))
+            return py::none();
+        auto f = std::make_shared<read_frame>(shared(), lend(*got), *got, there().port.inputs());
+        there().frame = f;
+        return py::cast(std::move(f));
+    }
+};
+
+class writer_object : public port_object<writer_port> {
+public:
+    using port_object::port_object;
+    py::object next(f64 timeout_s) {
+        hold<writer_port>& h = there();
+        give_up_frame("next()");
+        const bool got = wait(timeout_s, [&](f64 s) {
+            h.filling.reset();
+            h.filling.emplace(h.port.next(s));
+            return static_cast<bool>(*h.filling);
+        });
+        if (!got) return py::none();
+        auto f = std::make_shared<written_frame>(shared(), lend(*h.filling));
+        h.frame = f;
+        return py::cast(std::move(f));
+    }
+    void end() {
+        hold<writer_port>& h = there();
+        give_up_frame("end()");
+        h.alone([&] { h.port.end(); });
+    }
+
+private:
+    // A frame in hand that was not committed: its number is given once more, as another object.
+    void give_up_frame(const char* what) {
+        hold<writer_port>& h = there();
+        h.enter();
+        if (!h.lent || h.lent->ended) return;
+        h.require_let_go(what);
+        h.lent->ended = true;
+        h.filling.reset();
+        if (const std::shared_ptr<frame_object> f = h.frame.lock()) f->leave_port();
+    }
+};
+
+template <typename Object>
+py::object next_of_loop(Object& o) {
+    py::object f = o.next(o.there().patience_s);
+    if (!f.is_none()) return f;
+    if (o.there().port.ended()) throw py::stop_iteration();
+    o.there().port.refuse_to_wait();
+}
+
+template <typename Object>
+std::string describe(const Object& o, const char* what) {
+    if (o.shared() == nullptr) return fmt::format("<carousel.{}, closed>", what);
+    const auto& p = o.shared()->port;
+    return fmt::format("<carousel.{} \"{}\": {}{}>", what, p.stage(), p.format().describe(),
+                       p.ended() ? ", ended" : "");
+}
+
+template <typename Object>
+py::class_<Object> bind_class(py::module_& m, const char* name, const char* text, const char* next) {
+    return py::class_<Object>(m, name, text)
+        .def("next", &Object::next, py::arg("timeout_s") = 10.0, next)
+        .def("close", &Object::close, "Gives the place back, and a frame in hand to the next program.")
+        .def("__iter__", [](py::object self) { return self; })
+        .def("__next__", &next_of_loop<Object>)
+        .def("__enter__", [](py::object self) { return self; })
+        .def("__exit__", [](Object& o, const py::args&) { o.close(); })
+        .def_property_readonly("stage", [](const Object& o) { return o.there().port.stage(); })
+        .def_property_readonly("ended", [](const Object& o) { return o.there().port.ended(); })
+        .def("__repr__", [name](const Object& o) { return describe(o, name); });
+}
+
+/// What leaving `with frame:` does: a commit, unless something was raised.
+template <typename Frame>
+void leave(Frame& f, const py::object& raised) {
+    if (!f.is_in_hand()) return;
+    if (raised.is_none()) return f.commit();
+    if constexpr (std::is_same_v<Frame, written_frame>) f.drop();
+}
+
+template <typename Frame>
+py::class_<Frame, frame_object, std::shared_ptr<Frame>> bind_frame_class(py::module_& m, const char* name,
+                                                                         const char* text,
+                                                                         const char* commit) {
+    return py::class_<Frame, frame_object, std::shared_ptr<Frame>>(m, name, text)
+        .def("commit", &Frame::commit, commit)
+        .def("__enter__", [](py::object self) { return self; })
+        .def("__exit__", [](Frame& f, const py::object& raised, const py::object&, const py::object&) {
+            leave(f, raised);
+        });
+}
+
+using planes_wanted = std::map<std::string, std::string>;
+
+}  // namespace
+
+void bind_port_frames(py::module_& m, py::class_<open_run>& run) {
+    bind_frame_class<read_frame>(
+        m, "ReaderFrame",
+        "A frame in the hands of a reader, until its commit(). `with frame:` commits it, unless something is "
+        "raised.",
+        "It is read: exactly once. No array of it may be held any more. Raises PortRevoked.");
+    bind_frame_class<written_frame>(m, "WriterFrame",
+                                    "A frame to be filled, until its commit(). `with frame:` commits it; if "
+                                    "something is raised, its number "
+                                    "is given once more.",
+                                    "It is written: the stages behind it get it. No array of it may be held "
+                                    "any more. Raises PortRevoked.")
+        .def("drop", &written_frame::drop, "It is not written: its number is given once more.");
+    bind_class<reader_object>(
+        m, "Reader",
+        "The place of a reading port: every frame exactly once, in order. Each step of a loop is the next "
+        "frame, which must be committed; its end is the run's.",
+        "The next frame; None when none came in so many seconds, or the run is over.");
+    bind_class<writer_object>(
+        m, "Writer",
+        "The place of a writing port. Each step of a loop is the next frame to be filled; "
+        "its end is the run's.",
+        "The next frame to be filled; None when the ring had no room in so many seconds, or "
+        "the run is over.")
+        .def("end", &writer_object::end,
+             "The stream ends before the next frame, or before the one in hand. The pipeline file says "
+             "`ends = true` of the port.");
+    run.def(
+           "reader",
+           [](const open_run& r, const std::string& name, const planes_wanted& planes, f64 patience_s) {
+               const py::gil_scoped_release others;
+               return reader_object(r.reader(name, {.patience_s = patience_s, .planes = planes}), patience_s);
+           },
+           py::arg("name"), py::kw_only(), py::arg("planes") = planes_wanted(), py::arg("patience_s") = 10.0,
+           "Takes the place of the reading port `name`. planes: what this program counts on, e.g. "
+           "{\"color\": "
+           "\"u8[720,1280,4]\"}; others are refused.")
+        .def(
+            "writer",
+            [](const open_run& r, const std::string& name, const planes_wanted& planes, f64 patience_s) {
+                const py::gil_scoped_release others;
+                return writer_object(r.writer(name, {.patience_s = patience_s, .planes = planes}),
+                                     patience_s);
+            },
+            py::arg("name"), py::kw_only(), py::arg("planes") = planes_wanted(), py::arg("patience_s") = 10.0,
+            "The same of the writing port `name`.");
+}
+
+}  // namespace carousel::python

@@ -1,0 +1,90 @@
+#include "stages/recording/tape.hpp"
+
+#include <fmt/format.h>
+#include <time.h>
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "core/clock.hpp"
+#include "core/errors.hpp"
+#include "core/log.hpp"
+#include "core/read_file.hpp"
+#include "run/directory.hpp"
+
+namespace carousel::stages {
+namespace {
+
+using nlohmann::json;
+namespace fs = std::filesystem;
+constexpr double lock_patience_s = 10;  ///< a predecessor with a GPU context takes a tenth of a second to end
+
+i64 wall_offset() {
+    timespec wall{};
+    ::clock_gettime(CLOCK_REALTIME, &wall);
+    return static_cast<i64>(wall.tv_sec) * 1'000'000'000 + wall.tv_nsec - static_cast<i64>(now_ns());
+}
+
+}  // namespace
+
+// The note comes first: a life that dies behind it finds its own file, or none.
+tape::tape(std::string path, std::string compression, recording about, const std::string& note)
+    : path_(std::move(path)), compression_(std::move(compression)), about_(std::move(about)) {
+    messages_.resize(about_.rings.size());
+    if (const auto text = read_file(note)) {
+        const json j = json::parse(*text, nullptr, false);
+        if (j.is_object() && j.contains("id") && j.contains("offset_ns")) {
+            about_.id = j.at("id");
+            about_.offset_ns = j.at("offset_ns");
+            return;
+        }
+    }
+    std::error_code failed;
+    if (fs::exists(path_, failed))
+        throw config_error(fmt::format("{} is there already: remove it, or record into another file", path_));
+    fs::create_directories(fs::path(path_).parent_path(), failed);
+    about_.offset_ns = wall_offset();
+    about_.id = fmt::format("{:x}", static_cast<u64>(about_.offset_ns) + now_ns());
+    run::write_whole_file(note, json{{"id", about_.id}, {"offset_ns", about_.offset_ns}}.dump());
+}
+
+void tape::open() {
+    file_ = std::make_unique<mcap::writer>(path_, preamble_of(about_), compression_, lock_patience_s);
+    const auto messages = mcap::read_messages(file_->last_records());
+    any_ = !messages.empty();
+    if (any_) last_ = take_frame(messages.front().data, about_.rings.front().format, nullptr).sequence;
+    if (any_ || file_->cut() > 0)
+        log::info("goes on with {}: {} frames are in it; {} bytes of a frame that was not whole are cut off",
+                  path_, file_->units(), file_->cut());
+}
+
+void tape::append(std::span<const taped_frame> frames) {
+    if (!file_) open();
+    const frame_facts& first = frames.front().facts;
+    const u64 wall = static_cast<u64>(static_cast<i64>(first.born_ns) + about_.offset_ns);
+    std::vector<mcap::message> unit;
+    for (std::size_t k = 0; k < about_.rings.size(); ++k) {
+        const recorded_ring& r = about_.rings[k];
+        messages_[k].clear();
+        put_frame(messages_[k], r.format, r.stage, frames[k].facts, wall, frames[k].slot);
+        unit.push_back({static_cast<u16>(k + 1), static_cast<u32>(first.sequence), wall, messages_[k]});
+    }
+    file_->append(unit);
+    any_ = true;
+    last_ = first.sequence;
+}
+
+void tape::finish() noexcept try {
+    if (!file_) return;
+    const auto file = std::move(file_);
+    try {
+        file->finish();
+        log::info("{}: {} frames, {} MiB", path_, file->units(), file->bytes() >> 20U);
+    } catch (const error& e) {
+        log::warning("{} has no index: {}. Its {} frames are whole, and `carousel-replay` plays them", path_,
+                     e.what(), file->units());
+    }
+} catch (const std::exception&) {  // out of memory: the file lacks its end, as behind a kill
+}
+
+}  // namespace carousel::stages

@@ -1,0 +1,145 @@
+// Records a running pipeline, as a program that it knows by a port, or not at all (`carousel record` starts
+// it):
+//   carousel-tape RUN OUT.mcap COMPRESSION port PORT       every frame once; the run waits for this program
+//   carousel-tape RUN OUT.mcap COMPRESSION latest STAGE    the newest frames, those that it misses are
+//   counted
+// COMPRESSION "": the first that was built in.
+// It ends with the run, by SIGINT or SIGTERM, and then the file has an index. Killed and started again with
+// the same words while the run goes on, it goes on with its file.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <csignal>
+#include <cstdio>
+#include <functional>
+
+#include <carousel/port.hpp>
+#include "core/errors.hpp"
+#include "run/directory.hpp"
+#include "stages/compression/compression.hpp"
+#include "stages/recording/tape.hpp"
+
+namespace {
+
+using namespace carousel;
+using namespace carousel::stages;
+
+volatile std::sig_atomic_t asked_to_end = 0;
+constexpr f64 look_every_s = 0.2;
+
+struct task {
+    std::string run, out, compression, what, of;
+    [[nodiscard]] std::string note() const {
+        const std::string folder = run.find('/') != std::string::npos ? run : run::run_folder(run);
+        return fmt::format("{}/recording-{:x}", folder, std::hash<std::string>()(out));
+    }
+};
+
+u64 slot_bytes(const ring::frame_format& f) {
+    ring::frame_format copy = f;
+    return copy.lay_out();
+}
+
+template <typename Frame>
+frame_facts facts_of(const Frame& f, const input_payload& planes) {
+    frame_facts facts{f.sequence(), f.born_ns(), f.time_s(), 0, {}, f.capture_ns()};
+    const frame_metadata metadata = f.metadata();
+    facts.metadata.assign(metadata.bytes().begin(), metadata.bytes().end());
+    if (planes.used() != nullptr) facts.used = *planes.used();
+    return facts;
+}
+
+/// Slots as the CPU can read them. On the CPU a copy of a reader's would buy nothing: it reads them in place.
+class host_slots {
+public:
+    explicit host_slots(const std::vector<recorded_ring>& rings) {
+        for (const recorded_ring& r : rings) slots_.emplace_back(slot_bytes(r.format));
+    }
+    const std::byte* take(std::size_t k, const input_payload& planes, device::device_kind where,
+                          device::queue& q) {
+        if (where == device::device_kind::cpu) return planes.slot();
+        q.copy(slots_[k].data(), planes.slot(), slots_[k].size());
+        return slots_[k].data();
+    }
+
+private:
+    std::vector<std::vector<std::byte>> slots_;
+};
+
+// Committed behind its unit in the file: who dies between the two finds it there, and writes it no second
+// time.
+u64 record_port(const task& t) {
+    reader_port port = open(t.run).reader(t.of);
+    recording about;
+    for (std::size_t k = 0; k < port.inputs().size(); ++k)
+        about.rings.push_back({port.inputs()[k], port.format(k)});
+    host_slots slots(about.rings);
+    tape to(t.out, t.compression, about, t.note());
+    to.open();
+    while (asked_to_end == 0 && !port.ended()) {
+        reader_frame* const f = port.next(look_every_s);
+        if (f == nullptr) continue;
+        std::vector<taped_frame> unit;
+        for (std::size_t k = 0; k < about.rings.size(); ++k)
+            unit.push_back({facts_of(*f, f->input(k)), slots.take(k, f->input(k), f->where(), f->queue())});
+        f->queue().drain();
+        if (!to.has(f->sequence())) to.append(unit);
+        f->commit();
+    }
+    const u64 frames = to.frames();
+    to.finish();
+    return frames;
+}
+
+u64 record_latest(const task& t, u64& missed) {
+    latest_port port = open(t.run, {.device = "cpu"}).latest(t.of);
+    recording about;
+    about.rings.push_back({port.stage(), port.format()});
+    tape to(t.out, t.compression, about, t.note());
+    to.open();
+    u64 first = 0, last = 0, taken = 0;
+    while (asked_to_end == 0 && !port.ended()) {
+        latest_frame* const f = port.next(look_every_s);
+        if (f == nullptr || to.has(f->sequence())) continue;
+        if (taken++ == 0) first = f->sequence();
+        last = f->sequence();
+        const taped_frame one{facts_of(*f, f->planes()), f->planes().slot()};
+        to.append({&one, 1});
+    }
+    missed = taken > 0 ? last - first + 1 - taken : 0;
+    const u64 frames = to.frames();
+    to.finish();
+    return frames;
+}
+
+std::string chosen(const std::string& compression) {
+    const std::vector<std::string> there = compressions();
+    if (compression.empty()) return there.front();
+    if (std::find(there.begin(), there.end(), compression) != there.end()) return compression;
+    throw config_error(
+        fmt::format("compression \"{}\": expected one of {}", compression, fmt::join(there, ", ")));
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    if (argc != 6) {
+        fmt::print(stderr,
+                   "carousel-tape RUN OUT.mcap COMPRESSION port|latest NAME (`carousel record` starts it)\n");
+        return exit_code::usage;
+    }
+    task t{argv[1], argv[2], argv[3], argv[4], argv[5]};
+    for (const int signal : {SIGINT, SIGTERM}) std::signal(signal, [](int) { asked_to_end = 1; });
+    try {
+        t.compression = chosen(t.compression);
+        u64 missed = 0;
+        const u64 frames = t.what == "port" ? record_port(t) : record_latest(t, missed);
+        fmt::print(
+            "{}: {} frames{}\n", t.out, frames,
+            t.what == "port" ? std::string() : fmt::format(", {} were missed by this process", missed));
+        return exit_code::ok;
+    } catch (const error& e) {
+        fmt::print(stderr, "carousel-tape: {}\n", e.what());
+        return e.code();
+    }
+}

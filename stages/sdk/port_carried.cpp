@@ -1,0 +1,80 @@
+// A life of a port: what its frame carries beside the planes, and the end of a writer's stream.
+#include <fmt/format.h>
+
+#include "core/clock.hpp"
+#include "core/crash_point.hpp"
+#include "core/errors.hpp"
+#include "ring/metadata.hpp"
+#include "shm/doorbell.hpp"
+#include "stages/sdk/port_session.hpp"
+
+namespace carousel {
+
+const std::byte* port_session::input_slot(std::size_t i) const {
+    if (i >= inputs_.size())
+        throw config_error(fmt::format("a port with {} inputs has no input {}", inputs_.size(), i));
+    return inputs_[i].slot(job_.input[i].index);
+}
+
+const shm::used_extents* port_session::input_used(std::size_t i) const {
+    const shm::used_extents& used = worker_->input(static_cast<u32>(i)).header(job_.input[i].index).used;
+    return used.planes != 0 ? &used : nullptr;
+}
+
+std::span<const std::byte> port_session::read_metadata() {
+    const auto of = [this](u32 i) {
+        return ring::metadata_of(worker_->input(i).header(job_.input[i].index));
+    };
+    if (job_.inputs == 1) return of(0);
+    u32 bytes = 0;
+    for (u32 i = 0; i < job_.inputs; ++i) (void)ring::merge_metadata(joined_, bytes, of(i));
+    return std::span(joined_).first(bytes);
+}
+
+// The header is this process's from FILL to SUBMITTED, as in the runner of a stage: of a life that was
+// revoked the slot is in quarantine, and nobody reads it.
+shm::frame_header& port_session::header() const {
+    return worker_->output()->header_to_write(job_.output.index);
+}
+
+void port_session::set_capture_ns(u64 ns) {
+    shm::frame_header& h = header();
+    h.clock = job_.clock = ns != 0 ? shm::capture_clock::live : shm::capture_clock::none;
+    h.capture_ns = job_.capture_ns = ns;
+}
+
+void port_session::give_again() noexcept {
+    shm::frame_header& h = worker_->output()->header_to_write(job_.output.index);
+    h.metadata_bytes = 0;
+    h.used.planes = 0;
+    h.clock = job_.clock = shm::capture_clock::none;
+    h.capture_ns = job_.capture_ns = 0;
+    touch();
+}
+
+// E1 and E3 of ring/PROTOCOL.md, as a stage's runner does them. No clock runs: what is waited for is the
+// supervisor's next look, or a supervisor. Killed before it has looked, the claim stands no more, and the
+// next program writes that number; behind it END is known, and the number is nobody's.
+port_session::got port_session::end_stream(u64 until_ns) {
+    if ((worker_->stage().flags & shm::stage_flag::ends) == 0)
+        throw config_error(
+            fmt::format("port \"{0}\" ends its stream, but the pipeline file does not say that it "
+                        "may: write `ends = true` into the table of {0}",
+                        worker_->stage().name));
+    rest();
+    queue_->drain();
+    for (;;) {
+        const u32 seen = shm::ticket(worker_->stage().doorbell);
+        if (lost_.load(std::memory_order_acquire)) return got::lost;
+        const ring::outcome said = worker_->end_stream(job_);
+        if (said == ring::outcome::revoked) return got::lost;
+        if (said == ring::outcome::ok) break;
+        const u64 now = now_ns();
+        if (now >= until_ns) return got::nothing;
+        shm::wait(worker_->stage().doorbell, seen, std::min(shm::max_sleep_ns, until_ns - now));
+    }
+    crash_here(crash_point::end_known);
+    return worker_->give_back(job_) ? got::closed : got::lost;
+}
+
+}  // namespace carousel

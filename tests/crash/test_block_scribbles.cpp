@@ -1,0 +1,77 @@
+// Writes into the control block by real processes, past the ring's functions: the page's rights or a key end
+// their writer, who is named with the place, and nobody else.
+#include <fmt/format.h>
+
+#include <csignal>
+
+#include "core/errors.hpp"
+#include "shm/block_guard.hpp"
+#include "tests/crash/block_scribbles.hpp"
+#include "tests/crash/number_run.hpp"
+#include "tests/support/catch.hpp"
+#include "tests/support/skip.hpp"
+
+namespace {
+
+using namespace carousel;
+using namespace carousel::test;
+using nlohmann::json;
+
+}  // namespace
+
+TEST_CASE(
+    "12 stray writes into the control block end their writers alone, who are named, by protection keys") {
+    if (!shm::has_protection_keys()) CAROUSEL_SKIP(shm::why_no_keys());
+    check_block_scribbles("keys", 12, 1000, 300, "");
+}
+
+TEST_CASE("6 stray writes into the control block end their writers alone where keys are emulated") {
+    check_block_scribbles("emulated", 6, 700, 200, "emulated");
+}
+
+TEST_CASE("6 stray writes into pages of others end their writers alone where there are no keys") {
+    check_block_scribbles("pages", 6, 600, 300, "pages");
+}
+
+TEST_CASE("a stage says what keeps it out of the control block, and the plan what there is here") {
+    run_fixture run;
+    const std::string file = run.pipeline("told", number_pipeline("told", "fps = 200\n"));
+    std::string out;
+    REQUIRE(run.command({"run", file, "--dry-run"}, out) == 0);
+    CHECK_THAT(out, contains("control block: guarded"));
+    run.start(file, {}, {"CAROUSEL_TEST_BLOCK_GUARD=pages"});
+    REQUIRE(run.wait_running());
+    CHECK(run.stage("middle")["block_guard"] == "pages");
+    run.hit("middle", SIGKILL);
+    CHECK(run.wait_running());
+    run.signal(SIGINT);
+    CHECK(run.wait() == 0);
+    check_undamaged(run.report());
+}
+
+TEST_CASE("a stage that leaves the control block open is told so, and takes no stray write into it") {
+    run_fixture run;
+    run.start(run.pipeline("open", number_pipeline("open", "fps = 200\n")), {},
+              {"CAROUSEL_TEST_BLOCK_GUARD=off"});
+    REQUIRE(run.wait_running());
+    std::string out;
+    CHECK(run.stage("middle")["block_guard"] == "none");
+    CHECK(run.command({"inject", "middle", "--fault", "scribble-control", "-p", "open"}, out) ==
+          exit_code::usage);
+    CHECK_THAT(out, contains("middle: it could write to all of the control block"));
+    run.signal(SIGINT);
+    CHECK(run.wait() == 0);
+}
+
+TEST_CASE("control: where the control block is open, stray writes into it are told of nobody") {
+    run_fixture run;
+    run.start(run.pipeline("open", picture_pipeline("open", "fps = 200\n")), {"--frames", "400"},
+              {"CAROUSEL_TEST_BLOCK_GUARD=off", "CAROUSEL_TEST_SCRIBBLES_ANYWHERE=1"});
+    REQUIRE(run.wait_running());
+    (void)scribble_block(run, 6, test_seed(), false);
+    (void)run.wait(20);  // whatever becomes of it: words of the run are nonsense now
+    const std::string log = run.log();
+    INFO(log);
+    CHECK_THAT(log, contains("a write into the control block, part "));  // the writer's own word
+    CHECK(log.find("a write into the control block: ") == std::string::npos);
+}

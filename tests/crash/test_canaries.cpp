@@ -1,0 +1,115 @@
+// Rings that are guarded by canaries: a write beyond a slot is found before its frame goes on, whoever dies
+// meanwhile; one into a frame that has gone on is told as torn.
+#include <csignal>
+
+#include "core/errors.hpp"
+#include "device/canary.hpp"
+#include "device/cpu/memfd.hpp"
+#include "run/lent_ring.hpp"
+#include "tests/crash/number_run.hpp"
+#include "tests/crash/overruns.hpp"
+#include "tests/support/catch.hpp"
+
+namespace {
+
+using namespace carousel;
+using namespace carousel::test;
+using nlohmann::json;
+
+constexpr const char* guards = "[link.numbers]\nguard = \"canary\"\n[link.middle]\nguard = \"canary\"\n";
+
+/// Without what a narrow terminal breaks.
+std::string one_line(const std::string& text) {
+    std::string out;
+    for (const char c : text)
+        if (const char plain = c == '\n' ? ' ' : c; plain != ' ' || !out.ends_with(' ')) out += plain;
+    return out;
+}
+
+/// A slot of the ring whose frame waits for its reader; `none`: there is no such slot.
+u32 waiting_slot(const shm::link_block& l) {
+    for (u32 k = 0; k < l.slots; ++k) {
+        const ring::slot_word s = ring::slot_word::of(ring::load(l.slot[k]));
+        const auto lease = ring::lease_word::of(ring::load(l.group[k][0])).seen_at(s.generation);
+        if (s.state == ring::slot_state::ready && lease.state == ring::lease_state::wait) return k;
+    }
+    return shm::none;
+}
+
+}  // namespace
+
+TEST_CASE("15 writes into canaries end their writers alone, who are named, and no frame is harmed") {
+    check_overruns("canaries", 15, 800, 300, guard_kind::canary);
+}
+
+TEST_CASE("a ring with canaries is told as such: in the plan, by ps and in the report") {
+    run_fixture run;
+    const std::string file =
+        run.pipeline("told", number_pipeline("told", "fps = 200\n") + "[link.middle]\nguard = \"canary\"\n");
+    std::string out;
+    REQUIRE(run.command({"run", file, "--dry-run"}, out) == 0);
+    const std::string said = one_line(out);
+    CHECK_THAT(said, contains("outputs: guarded, a stage's write beyond its slot ends that stage alone; by "
+                              "canaries of 64 KiB, which tell it when the frame is made, behind the slots "
+                              "of ring middle (guard = \"canary\")"));
+    run.start(file, {});
+    REQUIRE(run.wait_running());
+    CHECK(run.stage("middle")["output_guarded"] == true);
+    const json links = run.ask({{"command", "ps"}})["links"];
+    CHECK(links[0]["guard"] == "gap");
+    CHECK(links[1]["guard"] == "canary");
+    run.signal(SIGINT);
+    CHECK(run.wait() == 0);
+    const json memory = run.report()["memory"];
+    CHECK(memory[1]["guard"] == "canary");
+    CHECK(memory[1]["bytes"] ==
+          links[1]["slots"].get<u64>() * (links[1]["slot_bytes"].get<u64>() + device::canary_bytes));
+}
+
+TEST_CASE("a stage with canaries that dies at any step of a frame loses, repeats and tears nothing") {
+    const std::string hash = test::undisturbed_hash(600);
+    run_fixture run;
+    crash_plan plan(run.path("plan"));
+    u64 nth = 20;
+    for (const char* stage : {"numbers", "middle"})
+        for (const crash_point point :
+             {crash_point::event_recorded, crash_point::work_complete, crash_point::host_work_done})
+            plan.add(stage, point, "kill", nth += 7);
+    plan.write();
+    run.start(run.pipeline("steps", number_pipeline("steps", crash_keys) + guards), {"--frames", "600"},
+              {plan.environment()});
+    CHECK(run.wait() == 0);
+    INFO(run.log());
+    CHECK(plan.still_to_come() == "");
+    check_whole(run, 600, hash, plan.lines());
+    CHECK(run.report()["stages"][0].value("helped", u64{0}) == 0);
+}
+
+TEST_CASE(
+    "a canary that is damaged behind its frame's commit makes the frame torn, once, and the run fails") {
+    run_fixture run;
+    run.start(run.pipeline("late", number_pipeline("late", "fps = 200\n") + guards), {"--frames", "300"});
+    REQUIRE(run.wait_running());
+    std::string out;
+    REQUIRE(run.command({"stop", "sink", "-p", "late"}, out) == 0);
+    const shm::segment s = look_into(run);
+    const shm::link_block& ring = link_of(s, "middle");
+    REQUIRE(run.wait_until([&] { return waiting_slot(ring) != shm::none; }));
+    const run::lent_ring lent =
+        run::borrow_ring(s.block(), run.path("runtime") + "/carousel/late/control.sock", "middle");
+    const device::memfd_mapping memory(lent.memory, device::access::write);
+    std::byte* const canary =
+        memory.slot(waiting_slot(ring), ring.slot_bytes) + ring.slot_bytes - device::canary_bytes;
+    canary[1000] ^= std::byte{1};
+    CHECK(run.command({"cont", "sink", "-p", "late"}, out) == 0);
+    CHECK(run.wait() == exit_code::stage_failed);
+    const std::string log = run.log();
+    CHECK_THAT(log, contains("is torn: behind its payload in the ring middle 1000 bytes on, something was "
+                             "written after its commit"));
+    const json r = run.report();
+    CHECK(r["frames"] == 300);
+    CHECK(r["torn"] == 1);
+    CHECK(r["lost"] == 0);
+    CHECK(r["repeated"] == 0);
+    CHECK(r["restarts"] == 0);
+}

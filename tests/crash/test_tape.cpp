@@ -1,0 +1,104 @@
+// `carousel record`: a running pipeline recorded from outside, by a port or by its newest frames.
+#include <filesystem>
+#include <memory>
+
+#include "core/errors.hpp"
+#include "tests/crash/port_programs.hpp"
+#include "tests/crash/recordings.hpp"
+
+namespace {
+
+using namespace carousel;
+using namespace carousel::test;
+
+constexpr const char* archive = "[[stage]]\nname = \"archive\"\nrun = \"port\"\ninputs = [\"fragment\"]\n";
+
+foreign_program records(const run_fixture& run, const std::string& said, std::vector<std::string> words) {
+    words.insert(words.begin(), {"record"});
+    return {run, said, "carousel", words};
+}
+
+void check_played(run_fixture& run, const nlohmann::json& recorded) {
+    run.start(run.pipeline("play", playing_pipeline("play", "")));
+    CHECK(run.wait(120) == 0);
+    INFO(run.log());
+    check_undamaged(run.report());
+    CHECK(run.report()["frames"] == recorded["frames"]);
+    CHECK(run.report()["image_hash"] == recorded["image_hash"]);
+    CHECK(run.left_behind() == "");
+}
+
+}  // namespace
+
+TEST_CASE(
+    "what a port records from outside is the whole run, whoever records it is killed, and plays the same") {
+    run_fixture run;
+    run.start(run.pipeline("rec", picture_pipeline("rec", "fps = 60\n") + archive), {"--frames", "150"});
+    const std::vector<std::string> words{"archive", "--out", run.path("rec.mcap"), "-p", "rec",
+                                         "--wait",  "20"};
+    auto now = std::make_unique<foreign_program>(records(run, "said", words));
+    for (const char* next : {"said1", "said2", "said3"}) {
+        const bool there = run.wait_until([&] { return std::filesystem::exists(run.path("rec.mcap")); });
+        INFO(now->said() << run.log());
+        REQUIRE(there);
+        sleep_s(0.3);
+        now->signal(SIGKILL);
+        CHECK(now->wait(10) == -SIGKILL);
+        now = std::make_unique<foreign_program>(records(run, next, words));
+    }
+    CHECK(run.wait(120) == 0);
+    INFO(run.log());
+    const nlohmann::json recorded = run.report();
+    check_undamaged(recorded);
+    CHECK(recorded["frames"] == 150);
+    CHECK(now->wait(20) == 0);
+    CHECK_THAT(now->said(), contains("rec.mcap: 150 frames"));
+    check_played(run, recorded);
+}
+
+TEST_CASE(
+    "the newest frames are recorded without holding anybody up, and those that are missed are counted") {
+    run_fixture run;
+    run.start(run.pipeline("some", picture_pipeline("some", "fps = 100\n")), {});
+    REQUIRE(run.wait_running());
+    foreign_program some = records(
+        run, "said",
+        {"fragment", "--latest", "--out", run.path("rec.mcap"), "-p", "some", "--compression", "none"});
+    REQUIRE(run.wait_until([&] {
+        std::error_code none;
+        return std::filesystem::file_size(run.path("rec.mcap"), none) + 1 > 300'000;
+    }));
+    some.signal(SIGINT);
+    CHECK(some.wait(20) == 0);
+    CHECK_THAT(some.said(), contains("were missed by this process"));
+    foreign_program again =
+        records(run, "again", {"sharpen", "--latest", "--out", run.path("x.mcap"), "-p", "some"});
+    CHECK(again.wait(20) == exit_code::usage);
+    CHECK_THAT(again.said(), contains("no stage \"sharpen\" with an output in some"));
+    foreign_program other = records(run, "other", {"archive", "--out", run.path("x.mcap"), "-p", "some"});
+    CHECK(other.wait(20) == exit_code::usage);
+    CHECK_THAT(other.said(), contains("the pipeline some has no port \"archive\""));
+    foreign_program text =
+        records(run, "text", {"fragment", "--latest", "--out", run.path("x.txt"), "-p", "some"});
+    CHECK(text.wait(20) == exit_code::usage);
+    CHECK_THAT(text.said(), contains("expected the name of an .mcap file"));
+    run.signal(SIGINT);
+    CHECK(run.wait() == 0);
+    run.start(run.pipeline("play", playing_pipeline("play", "")));
+    CHECK(run.wait(60) == 0);
+    check_undamaged(run.report());
+    CHECK(run.report()["frames"] >= 5);
+}
+
+TEST_CASE("a file that is there already is not recorded over") {
+    run_fixture run;
+    std::ofstream(run.path("rec.mcap")) << "somebody's\n";
+    run.start(run.pipeline("over", picture_pipeline("over", "fps = 60\n")), {});
+    REQUIRE(run.wait_running());
+    foreign_program some =
+        records(run, "said", {"fragment", "--latest", "--out", run.path("rec.mcap"), "-p", "over"});
+    CHECK(some.wait(20) == exit_code::usage);
+    CHECK_THAT(some.said(), contains("is there already: remove it, or record into another file"));
+    run.signal(SIGINT);
+    CHECK(run.wait() == 0);
+}

@@ -1,0 +1,311 @@
+"""Every fault that guards are for, and what the guards cost: guards_gpu.py PROGRAMS [--device cuda:0] [--parts faults,mps,controls,cost]
+
+  faults    scribble-input, overrun-output (gaps, then canaries) and scribble-control, --times each, every stage with a context of its own
+  mps       the same in one MPS domain, --mps-times each
+  controls  the same with the guards left out: what `faults` asks for must not hold then
+  cost      time and CPU time per frame at --size, with each guard and without it, --pairs pairs in turn: two runs, of which one is paused
+
+A run of the demo goes on while its stages are told to do harm, in turn; then it is stopped. Wanted: those that were told to have died, each
+with its place named, and nobody else (under MPS: or with its domain), lost = repeated = torn = 0, no frame given up, the control block never
+made anew, and the pictures of an undisturbed run of as many frames. Cost: each pair gives a ratio; the table has their median and the interval
+that holds the true median with 95 %. The time per frame is that of the device where the device is the limit, as the demo's at 1080p is.
+
+All of it ends within --seconds: each row gets its share of what is left, and says how many of its faults or pairs it came to. The tables come
+last. Exit code 1: a row of faults, mps or controls is not as wanted. --device cpu tries the script where there is no GPU."""
+import argparse
+import copy
+import json
+import os
+import random
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(HERE, "..", "bench"))
+from trace_cost import end, in_turn, interval, running  # noqa: E402
+
+RINGS = ("geometry", "vertex", "fragment")
+STAGES = (*RINGS, "display")
+READERS, WRITERS = STAGES[1:], RINGS
+GAPS, CANARIES, OPEN = ([f"link.{r}.guard={g}" for r in RINGS] for g in ("gap", "canary", "off"))
+
+# name, fault, who can be told to, settings; what a death of it is called on the CPU and on a GPU
+FAULTS = (
+    ("scribble-input", "scribble-input", READERS, [], ("a write into its input ring ", "an illegal address, with frame ")),
+    ("overrun-output, gaps", "overrun-output", WRITERS, GAPS, ("an overrun of its slot in the ring ", "an illegal address, with frame ")),
+    ("overrun-output, canaries", "overrun-output", WRITERS, CANARIES, ("an overrun of its slot in the ring ",) * 2),
+    ("scribble-control", "scribble-control", STAGES, [], (("a write into the control block: ", "a write into the headers of the ring ",
+                                                           "a write behind the headers of the ring "),) * 2),
+)
+# of the row of that name: settings and environment without its guard
+WITHOUT = {
+    "scribble-input": ([], {"CAROUSEL_TEST_INPUTS_WRITABLE": "1", "CAROUSEL_TEST_SCRIBBLES_ANYWHERE": "1"}),
+    "overrun-output, gaps": (OPEN, {"CAROUSEL_TEST_OVERRUNS_ANYWHERE": "1"}),
+    "overrun-output, canaries": (OPEN, {"CAROUSEL_TEST_OVERRUNS_ANYWHERE": "1"}),
+    "scribble-control": ([], {"CAROUSEL_TEST_BLOCK_GUARD": "off", "CAROUSEL_TEST_SCRIBBLES_ANYWHERE": "1"}),
+}
+# name, with it (settings, environment), without it
+COSTS = (
+    ("inputs for reading", ([], {}), ([], {"CAROUSEL_TEST_INPUTS_WRITABLE": "1"})),
+    ("gaps", (GAPS, {}), (OPEN, {})),
+    ("canaries", (CANARIES, {}), (OPEN, {})),
+    ("closed control block", ([], {}), ([], {"CAROUSEL_TEST_BLOCK_GUARD": "off"})),
+    ("all, with gaps", (GAPS, {}), (OPEN, {"CAROUSEL_TEST_INPUTS_WRITABLE": "1", "CAROUSEL_TEST_BLOCK_GUARD": "off"})),
+)
+
+
+class Demo:
+    """A run of the demo that is told to do harm."""
+
+    def __init__(self, a, settings, environment, frames=0, fps=0):
+        self.folder = tempfile.TemporaryDirectory(prefix="carousel-guards-")
+        self.program, self.report_file = os.path.join(a.programs, "carousel"), os.path.join(self.folder.name, "report.json")
+        self.environment = {**os.environ, "XDG_RUNTIME_DIR": self.folder.name, **environment}
+        command = [self.program, "run", a.pipeline, "--name", "guards", "--device", a.device, "--size", a.small, "--out", "", "--no-color",
+                   "--report", self.report_file, *(word for s in settings for word in ("--set", s))]
+        command += ["--frames", str(frames)] if frames else []
+        command += ["--fps", str(fps)] if fps else []
+        self.log = open(os.path.join(self.folder.name, "log"), "w+", encoding="utf-8", errors="replace")  # noqa: SIM115
+        self.process = subprocess.Popen(command, env=self.environment, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=self.log)
+
+    def ask(self, *words):
+        p = subprocess.run([self.program, *words, "-p", "guards"], env=self.environment, capture_output=True, text=True, check=False)
+        return p.returncode, p.stdout, p.stderr
+
+    def stages(self):
+        try:
+            return {s["name"]: s for s in json.loads(self.ask("ps", "--json")[1])["stages"]}
+        except (ValueError, KeyError):
+            return {}
+
+    def goes_on(self):
+        return self.process.poll() is None
+
+    def wait_for(self, true, seconds):
+        until = time.monotonic() + seconds
+        while self.goes_on() and time.monotonic() < until:
+            if true(self.stages()):
+                return True
+            time.sleep(0.01)
+        return False
+
+    def tell(self, fault, who, times, until, mps, dice, wait=True):
+        """The pids of those who were told to. Each is seen to be replaced before it is told again; under MPS before anybody is."""
+        told, last = [], {}
+        while len(told) < times and self.goes_on() and time.monotonic() < until:
+            stage = who[len(told) % len(who)] if not mps else dice.choice(who)
+
+            def ready(s, stage=stage):
+                names = STAGES if mps else (stage,)
+                return all(n in s and s[n]["state"] == "running" and s[n].get("pid") != last.get(n) for n in names)
+            if wait and not self.wait_for(ready, 30):
+                break
+            pid = self.stages().get(stage, {}).get("pid")
+            code, _, error = self.ask("inject", stage, "--fault", fault)
+            if code == 0 and pid:
+                told.append(pid)
+                last[stage] = pid
+            elif "unguarded" in error or "could write" in error:
+                raise SystemExit(error)
+            if not wait:
+                time.sleep(0.05)
+        if wait:
+            self.wait_for(lambda s: all(n in s and s[n]["state"] == "running" and s[n]["pid"] != last.get(n) for n in STAGES), 60)
+        return told
+
+    def stop(self, seconds=60):
+        """Exit code and report."""
+        if self.goes_on():
+            self.process.send_signal(signal.SIGINT)
+        try:
+            self.process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+        return self.process.returncode, self.report()
+
+    def report(self):
+        try:
+            with open(self.report_file, encoding="utf-8") as f:
+                return json.load(f)
+        except (OSError, ValueError):
+            return None
+
+    def said(self, lines):
+        self.log.seek(0)
+        return "".join(self.log.readlines()[-lines:])
+
+    def close(self):
+        self.stop(20)
+        self.log.close()
+        self.folder.cleanup()
+
+
+def undisturbed(a, frames):
+    run = Demo(a, [], {}, frames=frames)
+    try:
+        run.process.wait(300)
+        r = run.report()
+        return r and (r.get("image_hash_of"), r.get("image_hash"))
+    finally:
+        run.close()
+
+
+def complaints(a, code, r, told, called, mps):
+    """What is not as wanted."""
+    if r is None:
+        return [f"no report, exit code {code}"]
+    bad = [f"exit code {code}"] if code != 0 else []
+    for key in ("lost", "repeated", "torn", "stalls", "damaged", "begun_again"):
+        if r.get(key):
+            bad.append(f"{key} {r[key]}")
+    bad += ["frames were given up"] if r["dead_letters"] else []
+    died, innocent, unnamed = set(), set(), 0
+    for death in r["recoveries"]:
+        if "how" not in death:
+            continue  # it was through, and has left
+        if mps and (death.get("shared") or death["how"] == "with its MPS domain"):
+            died.add(death["pid"])
+        elif death["pid"] not in told or "injected" not in death["how"]:
+            innocent.add(f"{death['seat']}: {death['how']}")
+        else:
+            died.add(death["pid"])
+            unnamed += not death.get("stray", "").startswith(called)
+    bad += [f"innocent: {', '.join(sorted(innocent)[:3])}"] if innocent else []
+    bad += [f"{len(set(told) - died)} who were told to did not die"] if set(told) - died else []
+    bad += [f"{unnamed} without a place"] if unnamed else []
+    if not bad or not told:
+        wanted = undisturbed(a, r["frames"])
+        if wanted != (r.get("image_hash_of"), r.get("image_hash")):
+            bad.append("other pictures")
+    return bad
+
+
+def faults_row(a, row, times, until, mps=False, without=False):
+    name, fault, who, settings, called = row
+    environment = {}
+    if without:
+        settings, environment = WITHOUT[name]
+    settings = settings + (["isolation=mps"] if mps else [])
+    run = Demo(a, settings, environment, fps=a.fps)
+    try:
+        started = run.wait_for(lambda s: len(s) == len(STAGES) and all(x["state"] == "running" and x["frames"] > 5 for x in s.values()), 60)
+        if not started and run.process.poll() == 3:
+            print(f"no device {a.device} here: skipped\n{run.said(5)}")
+            sys.exit(77)
+        if not started:
+            raise SystemExit(f"the demo does not run:\n{run.said(20)}")
+        told = run.tell(fault, who, times, until, mps, random.Random(a.seed), wait=not without)
+        code, r = run.stop(20 if without else 60)
+        bad = complaints(a, code, r, told, called[a.device != "cpu"], mps)
+        right = bool(bad) if without else not bad and len(told) > 0
+        words = [name, "without its guard" if without else "one MPS domain" if mps else "a context each", f"{len(told)} of {times}",
+                 str(r and r["frames"]), "; ".join(bad)[:110] or "as wanted", "right" if right else "WRONG"]
+        print(" | ".join(words), flush=True)
+        if not right:
+            print(run.said(15), flush=True)
+        return words
+    finally:
+        run.close()
+
+
+class Arm(running):
+    """One of the two runs of a pair. trace_cost's, that says what a frame takes: seconds, and CPU seconds of all stages."""
+
+    def __init__(self, a, settings, environment, folder, name):
+        with_settings = copy.copy(a)
+        with_settings.set = settings
+        super().__init__(with_settings, a.programs, folder, name)
+        self.environment.update(environment)
+
+    def cpu_s(self, pids):
+        total = 0
+        for pid in pids:
+            for thread in os.listdir(f"/proc/{pid}/task"):
+                with open(f"/proc/{pid}/task/{thread}/schedstat", encoding="ascii") as f:
+                    total += int(f.read().split()[0])
+        return total / 1e9
+
+    def rate(self):
+        pids = [s["pid"] for s in self.stages()]
+        (t0, n0), c0 = self.frames(), self.cpu_s(pids)
+        time.sleep(self.a.seconds_a_look)
+        (t1, n1), c1 = self.frames(), self.cpu_s(pids)
+        frames = max(1, n1 - n0)
+        return (t1 - t0) / frames, (c1 - c0) / frames
+
+
+def cost_rows(a, row, until):
+    name, with_it, without = row
+    pairs = []
+    with tempfile.TemporaryDirectory(prefix="carousel-guards-cost-") as folder:
+        with Arm(a, *without, folder, "without") as bare:
+            bare.hold("stop")
+            with Arm(a, *with_it, folder, "with") as guarded:
+                guarded.hold("stop")
+                in_turn(0, bare.rate_alone, guarded.rate_alone)  # the first is a warm-up
+                while len(pairs) < a.pairs and (len(pairs) < 6 or time.monotonic() < until):
+                    pairs.append(in_turn(len(pairs), bare.rate_alone, guarded.rate_alone))
+                bare.hold("cont")
+                guarded.hold("cont")
+    rows = []
+    for k, what in enumerate(("time", "CPU time")):
+        first, second = [p[0][k] for p in pairs], [p[1][k] for p in pairs]
+        ratios = [b / x - 1 for x, b in zip(first, second)]
+        low, high = interval(ratios)
+        rows.append([name, what, str(len(pairs)), f"{statistics.median(first) * 1e6:.1f}", f"{statistics.median(second) * 1e6:.1f}",
+                     f"{statistics.median(ratios):+.2%}", f"{low:+.2%} to {high:+.2%}"])
+        print(" | ".join(rows[-1]), flush=True)
+    return rows
+
+
+def table(head, rows):
+    if rows:
+        print("\n".join(["", f"| {' | '.join(head)} |", "|---" * len(head) + "|", *(f"| {' | '.join(r)} |" for r in rows)]), flush=True)
+
+
+def main():
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument("programs")
+    p.add_argument("--pipeline", default=os.path.join(HERE, "..", "..", "pipelines", "demo.toml"))
+    p.add_argument("--device", default="cuda:0")
+    p.add_argument("--parts", default="faults,mps,controls,cost")
+    p.add_argument("--times", type=int, default=200, help="of each fault")
+    p.add_argument("--mps-times", type=int, default=50)
+    p.add_argument("--pairs", type=int, default=20)
+    p.add_argument("--seconds-a-look", type=float, default=0.7, help="measured each time")
+    p.add_argument("--seconds", type=float, default=570, help="for all of it")
+    p.add_argument("--size", default="1920x1080", help="of the pictures whose cost is measured")
+    p.add_argument("--small", default="640x360", help="of those that faults are told in")
+    p.add_argument("--fps", type=int, default=200, help="of those")
+    p.add_argument("--seed", type=int, default=16)
+    p.add_argument("--warm", type=float, default=1, help=argparse.SUPPRESS)
+    a = p.parse_args()
+    a.programs = os.path.abspath(a.programs)
+    if a.pairs < 6:
+        p.error("--pairs: 6 at least, or there is no interval of 95 %")
+    parts = a.parts.split(",")
+    weight = {"faults": 4.0, "mps": 3.0, "controls": 1.0, "cost": 3.0}
+    work = [(part, row) for part in weight if part in parts for row in (COSTS if part == "cost" else FAULTS)]
+    rows, costs, begun = [], [], time.monotonic()
+    for k, (part, row) in enumerate(work):
+        now = time.monotonic()
+        share = (begun + a.seconds - now) * weight[part] / sum(weight[q] for q, _ in work[k:])
+        until = now + 0.8 * share  # a fifth for the start, the end and the undisturbed run
+        if part == "cost":
+            costs += cost_rows(a, row, until)
+        else:
+            times = {"faults": a.times, "mps": a.mps_times, "controls": 10}[part]
+            rows.append(faults_row(a, row, times, until, mps=part == "mps", without=part == "controls"))
+    table(("fault", "where", "told", "frames", "account", ""), rows)
+    table(("guard", "per frame", "pairs", "without, us", "with, us", "change", "95 %"), costs)
+    print(f"{time.monotonic() - begun:.0f} s")
+    sys.exit(1 if any(r[-1] != "right" for r in rows) else 0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,87 @@
+// A flipped bit in a word: what holds, and what each part of the answer to it is there for.
+#include "builders.hpp"
+#include "catalogue.hpp"
+
+namespace carousel::model {
+namespace {
+
+setup struck_once(setup s, struck what = struck::any) {
+    s.damages = 1;
+    s.strikes = what;
+    return s;
+}
+
+/// One job in flight, a step each for the work and its end.
+setup quick(setup s) {
+    s.lowest_first = s.quick_gpu = s.links[0].quick_free = true;
+    return s;
+}
+
+/// A latest member whose lease can be revoked, over slots that are used again.
+setup viewed() {
+    return change(one_stage(2, 2, 1, 1, 0b1), [](setup& s) {
+        s.links[0].latest = 1;
+        s.revocable = s.lowest_first = s.quick_gpu = true;
+        s.incarnations = {{0, -1}};
+        s.lanes = {0};
+        s.jobs_a_seat = 1;
+    });
+}
+
+/// An instant source and a sink with one instance that may die.
+setup sink() {
+    setup s;
+    s.stages = {{.source = 0, .output = {0, -1}, .instant = true}, {.input = {0, -1}}};
+    s.links = {{.slots = 2, .window = 2, .consumers = 0, .quick_free = true}};
+    s.seat_stage = {1};
+    s.incarnations = {{0, 1}, {0, -1}};
+    s.lanes = {0, 1};
+    s.frames = 2;
+    s.quick_work = true;
+    return s;
+}
+
+setup believed(setup s, struck what) {
+    return change(struck_once(std::move(s), what), [](setup& t) { t.with.parity = false; });
+}
+
+}  // namespace
+
+std::vector<entry> damage_entries() {
+    return {
+        {"it holds when a bit of any word flips", struck_once(quick(small())), failure::holds},
+        {"it holds when a bit of any word flips and the work takes its time", struck_once(small()),
+         failure::holds, effort::lengthy},
+        {"it holds when a bit of any word flips and a consumer helps",
+         struck_once(with_helper(quick(small()))), failure::holds, effort::lengthy},
+        {"it holds when a bit of any word flips beside a sink", struck_once(sink()), failure::holds},
+        {"it holds when a bit of any word flips beside a latest member", struck_once(viewed()),
+         failure::holds},
+        {"it holds when bits of two words flip, one after the other",
+         change(struck_once(quick(one_stage(2, 2, 1))), [](setup& s) { s.damages = 2, s.numbers = 1; }),
+         failure::holds, effort::lengthy},
+        {"it holds when a bit flips while the run is stopped",
+         change(struck_once(quick(small())),
+                [](setup& s) { s.two_step_lease = true, s.end = ending::two_phases; }),
+         failure::holds, effort::lengthy},
+        {"a tail that is believed by one bit is found", believed(quick(small()), struck::tails),
+         failure::repeated},
+        {"a lease that is believed by one bit is found", believed(quick(small()), struck::leases),
+         failure::repeated},
+        {"a slot that is believed by one bit is found", believed(quick(small()), struck::slots),
+         failure::repeated},
+        {"a job that is believed by one bit is found", believed(quick(small()), struck::jobs),
+         failure::spurious},
+        {"a job word that goes back while a damaged word may be its own is found",
+         change(struck_once(quick(small()), struck::slots), [](setup& s) { s.with.recycle_waits = false; }),
+         failure::stuck},
+        {"a slot that is freed over a damaged latest column is found",
+         change(struck_once(viewed(), struck::leases), [](setup& s) { s.with.damaged_pins = false; }),
+         failure::torn},
+        {"an owner that takes its damaged job word for another's is found",
+         change(struck_once(quick(small()), struck::jobs), [](setup& s) { s.with.owner_waits = false; }),
+         failure::spurious},
+    };
+}
+
+}  // namespace carousel::model

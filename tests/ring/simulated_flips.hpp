@@ -1,0 +1,96 @@
+#pragma once
+// Bits that flip in the words of a simulated run, one word at a time, and a supervisor's look at them.
+
+#include <optional>
+#include <random>
+#include <vector>
+
+#include "core/errors.hpp"
+#include "ring/word_mend.hpp"
+#include "ring/worker.hpp"
+#include "simulation.hpp"
+
+namespace carousel::test {
+
+class simulated_flips {
+public:
+    struct flipped {
+        ring::damaged_word w;
+        u64 truth = 0;
+        shm::word* at = nullptr;
+        std::optional<u64> value = {};
+        u32 looks = 0;
+    };
+
+    void seed(u64 seed) { random_.seed(seed); }
+    [[nodiscard]] bool is_time() { return random_() % 40 == 0; }
+    [[nodiscard]] const std::optional<flipped>& now() const { return now_; }
+    [[nodiscard]] bool hides_a_seat() const {
+        return now_ &&
+               (now_->w.at.kind == ring::word_kind::seat || now_->w.at.kind == ring::word_kind::entry);
+    }
+
+    void flip(shm::control_block& c, const shm::control_block& made) {
+        std::vector<flipped> all;
+        ring::for_each_word(c, made, [&](shm::word& at, const ring::word_place& place) {
+            if (place.kind != ring::word_kind::header) all.push_back({{place, 0}, ring::load(at), &at});
+        });
+        now_ = all[random_() % all.size()];
+        now_->w.raw = now_->truth ^ u64 { 1 } << random_() % 64;
+        now_->at->store(now_->w.raw);
+    }
+
+    // As the engine does in its ticks: what two looks agree on is written.
+    void mend(shm::control_block& c, const shm::control_block& made, const ring::known_run& known,
+              simulation_result& result) {
+        flipped& f = *now_;
+        if (ring::load(*f.at) != f.w.raw) return now_.reset();  // a claim that was made anew, or END
+        const std::optional<u64> value = ring::mended_value(c, made, known, f.w);
+        if (value && value == f.value) {
+            CAROUSEL_ASSERT(ring::put_back(c, made, f.w, *value));
+            ++result.mended;
+            if (*value != f.truth) ++result.respelled;
+            return now_.reset();
+        }
+        f.value = value;
+        if (++f.looks < 4) return;
+        ring::cas(*f.at, f.w.raw, f.truth);
+        ++result.remade;
+        now_.reset();
+    }
+
+private:
+    std::optional<flipped> now_;
+    std::mt19937_64 random_;
+};
+
+enum class phase { filled, submitted, written, committed, ended, done };
+/// A frame in work in a simulated process.
+struct work {
+    ring::job j;
+    phase at = phase::filled;
+};
+
+/// An owner waits for a word of its own (ring::cas_mended): here it takes no step.
+inline bool waits_for_mend(const shm::control_block& c, ring::worker& w, const ring::job& j) {
+    using ring::intact, ring::load;
+    bool waits = !intact(load(c.job[j.index]));
+    if (w.output()) waits = waits || !intact(load(w.output()->block().slot[j.output.index]));
+    for (u32 k = 0; k < j.inputs; ++k)
+        waits = waits || !intact(load(w.input(k).block().group[j.input[k].index][w.stage().input_group[k]]));
+    if (j.number != shm::none) waits = waits || !intact(load(c.source[w.stage().source].number[j.number]));
+    return waits;
+}
+
+/// A member that gave its frame back while the word was damaged has left a lease: its time is up some day.
+inline void revoke_forgotten_leases(shm::control_block& c, u32 link, u32 group, u32 kept_slot) {
+    for (u32 k = 0; k < c.link[link].slots; ++k) {
+        shm::word& at = c.link[link].group[k][group];
+        const u64 raw = ring::load(at);
+        const ring::lease_word w = ring::lease_word::of(raw);
+        if (w.state == ring::lease_state::leased && k != kept_slot)
+            ring::cas(at, raw, ring::lease_word{w.generation, 0, 0, 0, ring::lease_state::skipped}.pack());
+    }
+}
+
+}  // namespace carousel::test

@@ -1,0 +1,324 @@
+// Every function of the ring that writes into the control block does so while a stage's own code can't: the
+// block is closed by a protection key where the CPU has keys, and by its emulation everywhere. A function
+// without its block_open ends its process by SIGSEGV, and so does a plain write. Each case is a child of its
+// own, since a process guards one block once.
+#include <csignal>
+#include <cstdio>
+#include <thread>
+
+#include "core/clock.hpp"
+#include "device/cpu/context.hpp"
+#include "ring/helper.hpp"
+#include "ring/latest.hpp"
+#include "ring/metadata.hpp"
+#include "ring/own_pages.hpp"
+#include "ring/parameter_box.hpp"
+#include "ring/stream_end.hpp"
+#include "ring/turn.hpp"
+#include "ring/used_extents.hpp"
+#include "shm/doorbell.hpp"
+#include "telemetry/busy_time.hpp"
+#include "tests/ring/seated.hpp"
+#include "tests/support/in_child.hpp"
+#include "tests/support/skip.hpp"
+
+namespace {
+
+using namespace carousel;
+using namespace carousel::ring;
+using namespace carousel::test;
+using shm::block_guard;
+
+/// source -> middle -> sink, with a latest reader's group and an asset of the source, all of them in this
+/// process.
+struct closed_run {
+    bench b{plan_of()};
+    seated source = b.sit(0), middle = b.sit(1), sink = b.sit(2);
+
+    static plan plan_of() {
+        plan p = chain_of_three();
+        p.stages[0].ends = true;
+        return p;
+    }
+    /// What all three of them write, as one list: the functions are looked at, not whose pages they are.
+    void close(block_guard how) {
+        page_list all;
+        for (const seated* s : {&source, &middle, &sink})
+            for (const shm::page_range& r : pages_of(*b.c, s->who, 0).pages())
+                all.add(*b.c, reinterpret_cast<const std::byte*>(b.c.get()) + r.from, r.bytes);
+        need(shm::guard_block(*b.c, all.pages(), how) == how);
+    }
+};
+
+void pass_closed(worker& w) {
+    job j;
+    need(w.begin(j, 0) == outcome::ok);
+    w.start_clock(j);
+    need(w.submit(j) && w.commit(j) && w.complete(j));
+}
+
+void frames(closed_run& r) {
+    for (int k = 0; k < 100; ++k) {
+        pass_closed(*r.source.w);
+        pass_closed(*r.middle.w);
+        pass_closed(*r.sink.w);
+    }
+    need(r.b.c->link[1].tail.load() == 100);
+}
+
+void headers(closed_run& r) {
+    job j;
+    need(r.source.w->begin(j, 0) == outcome::ok);
+    shm::frame_header& h = r.source.w->output()->header_to_write(j.output.index);
+    need(set_metadata(h.metadata, h.metadata_bytes, "a", u64{1}) == metadata_change::done);
+    need(set_metadata(h.metadata, h.metadata_bytes, "b", f64{2}) == metadata_change::done);
+    need(erase_metadata(h.metadata, h.metadata_bytes, "a"));
+    frame_format f;
+    f.planes.push_back({"points", element::f32_, {4, 3}});
+    const u64 extents[] = {2, 3};
+    set_used(h.used, f, "points", extents);
+    need(r.source.w->submit(j) && r.source.w->commit(j) && r.source.w->complete(j));
+    pass_closed(*r.middle.w);  // hands the metadata on
+    need(r.sink.w->begin(j, 0) == outcome::ok);
+    need(find_metadata(metadata_of(r.sink.w->input(0).header(j.input[0].index)), "b").has_value());
+}
+
+void help(closed_run& r) {
+    job j;
+    need(r.source.w->begin(j, 0) == outcome::ok);
+    const auto device = device::open(device::device_id{}, 1);
+    const auto queue = device->make_queue();
+    const auto event = device->make_event(&r.b.c->link[0].event_tag[j.output.index]);
+    event->record(*queue, r.source.w->tag(j));  // the queue's thread writes the tag
+    event->wait();
+    need(r.source.w->submit(j));
+    helper h(*r.b.c, *device);
+    link_ref input(*r.b.c, 0);
+    need(h.help(input) == 1);
+    need(r.source.w->commit(j) && r.source.w->complete(j));
+}
+
+void latest(closed_run& r) {
+    auto reader = std::make_unique<latest_reader>(*r.b.c, 0, shm::max_incarnations);
+    need(reader->joined());
+    pass_closed(*r.source.w);
+    need(bool(reader->acquire()));
+    need(reader->release());
+    pass_closed(*r.source.w);
+    need(bool(reader->acquire()));
+    need(revoke_stale_leases(*r.b.c, 0, now_ns() + 10 * ns_per_s));
+    need(!reader->release());
+    reader.reset();
+}
+
+void turns(closed_run& r) {
+    turn one(*r.b.c, 0, 0), two(*r.b.c, 0, 1);
+    need(one.take(1'000'000, 100) == turn::taking::yes);
+    need(two.take(1'000'000, 100) == turn::taking::no);
+    need(one.renew(1'000'000, 100));
+    one.hand_on(1'000'000);
+    need(two.take(1'000'000, 100) == turn::taking::yes);
+    need(one.take(1'000'000, 100) == turn::taking::no);
+    one.want_no_more();
+    two.hand_on(1'000'000);
+}
+
+void doorbells(closed_run& r) {
+    shm::doorbell_word& bell = r.b.c->stage[1].doorbell;
+    const u32 seen = shm::ticket(bell);
+    need(!shm::wait(bell, seen, 1'000'000));  // sets the sleep bit; the kernel reads a closed page
+    shm::ring(bell);
+    need(shm::wait(bell, seen, 1'000'000));
+    link_ref(*r.b.c, 0).ring();
+}
+
+void ends(closed_run& r) {
+    job j;
+    need(r.source.w->begin(j, 0) == outcome::ok);
+    need(r.source.w->end_stream(j) == outcome::empty);
+    need(claimed_end(*r.b.c).has_value());
+}
+
+void answers_stopping(closed_run& r) {
+    need(r.source.w->await_due() == outcome::stopping);
+    need(r.b.c->entry[r.source.who.entry].end_acknowledged.load() == shm::acknowledged_mark);
+}
+
+void gives_back(closed_run& r) {
+    job j;
+    need(r.source.w->begin(j, 0) == outcome::ok);
+    need(r.source.w->give_back(j));
+}
+
+void lives(closed_run& r) {
+    shm::incarnation& e = r.b.c->entry[r.source.who.entry];
+    telemetry::begin_busy(e, 1);
+    telemetry::count_busy(e, r.b.c->stage[0].counters, 5, true);
+    doom(*r.b.c, r.source.who.entry);
+}
+
+void assets(closed_run& r) {
+    need(begin_loading(*r.b.c, 0, r.source.who));
+    need(finish_loading(*r.b.c, 0, r.source.who));
+}
+
+struct entry_point {
+    const char* name;
+    void (*work)(closed_run&);
+    void (*before)(closed_run&) = [](closed_run&) {};
+};
+constexpr entry_point entry_points[] = {
+    {"frames from a source to a sink", frames},
+    {"what a frame carries", headers},
+    {"help, and an event's tag", help,
+     [](closed_run& r) { r.b.c->entry[r.source.who.entry].events_published.store(1); }},
+    {"a latest reader", latest},
+    {"turns", turns},
+    {"doorbells", doorbells},
+    {"a stream's end", ends},
+    {"the answer to STOPPING", answers_stopping, [](closed_run& r) { r.b.c->end.store(end_stopping); }},
+    {"a frame that doesn't exist", gives_back},
+    {"what a life says of itself", lives},
+    {"an asset", assets,
+     [](closed_run& r) {
+         r.b.c->assets = 1;
+         r.b.c->asset[0].maker_stage = 0;
+     }},
+};
+
+void check_entry_points(block_guard how) {
+    for (const entry_point& e : entry_points) {
+        CAPTURE(e.name);
+        CHECK(in_child([&] {
+                  closed_run r;
+                  e.before(r);
+                  r.close(how);
+                  e.work(r);
+              }) == went_through);
+    }
+}
+
+void check_strays(block_guard how) {
+    const auto write_to = [&](u64 (*place)(closed_run&)) {
+        return in_child([&] {
+            closed_run r;
+            r.close(how);
+            pass_closed(*r.source.w);
+            reinterpret_cast<volatile u64*>(r.b.c.get())[place(r) / 8] = ~u64{0};
+        });
+    };
+    // the head, a slot's word, the own entry, a header, a page of nobody
+    CHECK(write_to([](closed_run&) { return u64{64}; }) == faulted);
+    CHECK(write_to([](closed_run&) {
+              return u64{offsetof(shm::control_block, link) + offsetof(shm::link_block, slot)};
+          }) == faulted);
+    CHECK(write_to([](closed_run& r) {
+              return u64{offsetof(shm::control_block, entry) + r.middle.who.entry * sizeof(shm::incarnation)};
+          }) == faulted);
+    CHECK(write_to([](closed_run&) { return u64{offsetof(shm::control_block, frames)}; }) == faulted);
+    CHECK(write_to([](closed_run&) {
+              return u64{offsetof(shm::control_block, turn) + 9 * sizeof(shm::turn_block)};
+          }) == faulted);
+}
+
+}  // namespace
+
+TEST_CASE("every function of the ring writes into a block that a protection key closes") {
+    if (!shm::has_protection_keys()) CAROUSEL_SKIP(shm::why_no_keys());
+    check_entry_points(block_guard::keys);
+}
+
+TEST_CASE("every function of the ring writes into a block that is closed by emulation") {
+    check_entry_points(block_guard::emulated);
+}
+
+TEST_CASE("a plain write into a block that is closed faults its writer, wherever it goes, by a key") {
+    if (!shm::has_protection_keys()) CAROUSEL_SKIP(shm::why_no_keys());
+    check_strays(block_guard::keys);
+}
+
+TEST_CASE("a plain write into a block that is closed faults its writer, wherever it goes, by emulation") {
+    check_strays(block_guard::emulated);
+}
+
+TEST_CASE("without keys a process can write to its own pages and to no others") {
+    const auto write_to = [](bool own) {
+        return in_child([&] {
+            bench b(chain_of_three());
+            const seated middle = b.sit(1);
+            const page_list pages = pages_of(*b.c, middle.who, shm::none);
+            need(shm::guard_block(*b.c, pages.pages(), block_guard::pages) == block_guard::pages);
+            need(shm::is_closed(0) && !shm::is_closed(pages.pages()[0].from));
+            (own ? b.c->stage[1] : b.c->stage[0]).counters.frames.store(1);
+        });
+    };
+    CHECK(write_to(true) == went_through);
+    CHECK(write_to(false) == faulted);
+}
+
+TEST_CASE("a thread's scopes nest, and a thread beside it stays closed by a key") {
+    if (!shm::has_protection_keys()) CAROUSEL_SKIP(shm::why_no_keys());
+    CHECK(in_child([] {
+              closed_run r;
+              r.close(block_guard::keys);
+              {
+                  const shm::block_open outer;
+                  { const shm::block_open inner; }
+                  r.b.c->stage[0].counters.frames.store(1);  // still open
+              }
+              r.b.c->stage[0].counters.frames.store(2);
+          }) == faulted);
+    CHECK(in_child([] {
+              closed_run r;
+              r.close(block_guard::keys);
+              std::thread beside;
+              beside = std::thread([&] { r.b.c->stage[0].counters.frames.store(1); });
+              const shm::block_open open;
+              beside.join();
+          }) == faulted);
+}
+
+TEST_CASE("a signal's handler finds the block closed to reads, and opens it for good") {
+    if (!shm::has_protection_keys()) CAROUSEL_SKIP(shm::why_no_keys());
+    static closed_run* of = nullptr;
+    const auto handled_by = [](void (*handler)(int)) {
+        return in_child([&] {
+            closed_run r;
+            of = &r;
+            r.close(block_guard::keys);
+            std::signal(SIGUSR1, handler);
+            ::raise(SIGUSR1);
+        });
+    };
+    CHECK(handled_by([](int) { (void)of->b.c->job[0].load(); }) == faulted);
+    CHECK(handled_by([](int) {
+              shm::open_block_for_good();
+              of->b.c->entry[of->source.who.entry].exit_note.store(1);
+          }) == went_through);
+}
+
+// No check: a figure (tests/bench/FIGURES.md). Run it by its name.
+TEST_CASE("what a scope around one write costs", "[.cost]") {
+    if (!shm::has_protection_keys()) CAROUSEL_SKIP(shm::why_no_keys());
+    CHECK(in_child([] {
+              closed_run r;
+              r.close(block_guard::keys);
+              constexpr u64 times = 10'000'000;
+              shm::word& at = r.b.c->stage[0].counters.frames;
+              const u64 began = now_ns();
+              for (u64 k = 0; k < times; ++k) {
+                  const shm::block_open open;
+                  at.store(k, std::memory_order_relaxed);
+              }
+              const u64 one = now_ns() - began;
+              const shm::block_open outer;
+              const u64 nested_began = now_ns();
+              for (u64 k = 0; k < times; ++k) {
+                  const shm::block_open open;
+                  at.store(k, std::memory_order_relaxed);
+              }
+              std::printf("open, write, close: %.1f ns; the same within another scope: %.1f ns\n",
+                          static_cast<f64>(one) / times, static_cast<f64>(now_ns() - nested_began) / times);
+              std::fflush(stdout);
+          }) == went_through);
+}

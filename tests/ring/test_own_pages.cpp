@@ -1,0 +1,149 @@
+// Which pages of the control block a seat's process opens: all that its protocol steps write, and of others
+// no more than shares a page with it.
+#include "ring/own_pages.hpp"
+
+#include <algorithm>
+
+#include "shm/block_parts.hpp"
+#include "tests/ring/seated.hpp"
+#include "tests/support/catch.hpp"
+
+namespace {
+
+using namespace carousel;
+using namespace carousel::ring;
+using namespace carousel::test;
+
+bool is_in(const page_list& l, const shm::control_block& c, const void* at) {
+    const u64 offset =
+        static_cast<u64>(static_cast<const std::byte*>(at) - reinterpret_cast<const std::byte*>(&c));
+    return std::any_of(l.pages().begin(), l.pages().end(), [&](const shm::page_range& r) {
+        return offset >= r.from && offset - r.from < r.bytes;
+    });
+}
+
+}  // namespace
+
+TEST_CASE("a stage in the middle opens its rings' words, its own life and telemetry, and nobody else's") {
+    const bench b(chain_of_three());
+    const shm::control_block& c = *b.c;
+    const seated source = b.sit(0), middle = b.sit(1), sink = b.sit(2);
+    const page_list own = pages_of(c, middle.who, shm::none);
+    for (const void* at : std::initializer_list<const void*>{
+             &c.link[0].tail, &c.link[0].committed_ns[shm::max_slots - 1], &c.link[1].slot[0], &c.job[0],
+             &c.job_info[c.seat[1].first_job], &c.entry[middle.who.entry], &c.event_handle[middle.who.entry],
+             &c.stage[1].counters, &c.seat[1].fault, &c.seat[1].bell, &c.stage[0].doorbell,
+             &c.stage[2].doorbell, &c.frames[1].header[0]})
+        CHECK(is_in(own, c, at));
+    for (const void* at : std::initializer_list<const void*>{&c.magic,
+                                                             &c.end,
+                                                             &c.next_source_ns,
+                                                             &c.parameters.state,
+                                                             &c.parameters.set[3],
+                                                             &c.stage[1],
+                                                             &c.stage[0].counters,
+                                                             &c.stage[2].counters,
+                                                             &c.seat[1].current,
+                                                             &c.seat[0].fault,
+                                                             &c.entry[source.who.entry],
+                                                             &c.entry[sink.who.entry],
+                                                             &c.event_handle[sink.who.entry],
+                                                             &c.link[0].slots,
+                                                             &c.link[1].slots,
+                                                             &c.link[2].tail,
+                                                             &c.source[0].number,
+                                                             &c.asset[0].state,
+                                                             &c.turn[0],
+                                                             &c.frames[0].header[0]})
+        CHECK_FALSE(is_in(own, c, at));
+}
+
+TEST_CASE("a source opens its numbers and the choice of parameters, a sink neither, nor any headers") {
+    const bench b(chain());
+    const shm::control_block& c = *b.c;
+    const seated source = b.sit(0), sink = b.sit(1);
+    const page_list first = pages_of(c, source.who, shm::none), last = pages_of(c, sink.who, shm::none);
+    for (const void* at :
+         std::initializer_list<const void*>{&c.source[0].ended, &c.source[0].number[3], &c.parameters.state,
+                                            &c.next_source_ns, &c.frames[0].header[0]}) {
+        CHECK(is_in(first, c, at));
+        CHECK_FALSE(is_in(last, c, at));
+    }
+    CHECK(is_in(last, c, &c.link[0].tail));
+    CHECK_FALSE(is_in(first, c, &c.parameters.set[0]));
+}
+
+TEST_CASE("a sink opens no other sink's doorbell") {
+    ring::plan p;
+    p.stages = {{"source", {}, true}, {"middle", {0}, true}, {"sink", {1}, false}, {"other", {0}, false}};
+    const bench b(p);
+    const seated first = b.sit(3);
+    CHECK(is_in(pages_of(*b.c, first.who, shm::none), *b.c, &b.c->stage[1].doorbell));
+    CHECK_FALSE(is_in(pages_of(*b.c, first.who, shm::none), *b.c, &b.c->stage[2].doorbell));
+}
+
+TEST_CASE("whoever takes turns opens the GPU's token and every doorbell, who loads an asset its state") {
+    const bench b(chain_of_three());
+    b.c->assets = 2;
+    b.c->asset[0].maker_stage = 0;
+    b.c->asset[1].maker_stage = 2;
+    const seated source = b.sit(0);
+    const page_list own = pages_of(*b.c, source.who, 3);
+    CHECK(is_in(own, *b.c, &b.c->turn[3]));
+    CHECK_FALSE(is_in(own, *b.c, &b.c->turn[2]));
+    CHECK(is_in(own, *b.c, &b.c->stage[2].doorbell));
+    CHECK_FALSE(is_in(pages_of(*b.c, source.who, shm::none), *b.c, &b.c->stage[2].doorbell));
+    CHECK(is_in(own, *b.c, &b.c->asset[0].state));
+    CHECK_FALSE(is_in(own, *b.c, &b.c->asset[1].state));
+}
+
+TEST_CASE("a reader from outside opens the words of its ring and the doorbells there") {
+    const bench b(chain_of_three());
+    const page_list own = pages_of_reader(*b.c, 0);
+    CHECK(is_in(own, *b.c, &b.c->link[0].group_state[shm::max_blocking]));
+    CHECK(is_in(own, *b.c, &b.c->stage[1].doorbell));
+    CHECK_FALSE(is_in(own, *b.c, &b.c->stage[2].doorbell));
+    CHECK_FALSE(is_in(own, *b.c, &b.c->link[1].tail));
+    CHECK_FALSE(is_in(own, *b.c, &b.c->job[0]));
+}
+
+TEST_CASE("numbers that can't be open pages of nobody") {
+    const bench b(chain_of_three());
+    CHECK(pages_of(*b.c, {shm::max_seats, 0, 1}, shm::none).pages().empty());
+    CHECK(pages_of(*b.c, {0, shm::max_incarnations, 1}, shm::none).pages().empty());
+    b.c->stage[1].inputs = 4'000'000'000;
+    for (u32& link : b.c->stage[1].input_link) link = 77;
+    b.c->stage[1].output_link = 99;
+    b.c->seat[1].first_job = 100'000;
+    for (const shm::page_range& r : pages_of(*b.c, {1, 0, 1}, 12345).pages()) {
+        CHECK(r.from % shm::own_page == 0);
+        CHECK(r.from + r.bytes <= sizeof(shm::control_block));
+    }
+    CHECK(pages_of_reader(*b.c, 4'000'000'000).pages().empty());
+}
+
+TEST_CASE("each place of the control block has a part that it is told by") {
+    using shm::block_part;
+    const auto place = [](u64 offset) { return shm::place_in_block(offset); };
+    CHECK(place(0).part == block_part::head);
+    CHECK(place(offsetof(shm::control_block, next_source_ns)).part == block_part::pace);
+    CHECK(place(offsetof(shm::control_block, parameters) + 9000).part == block_part::parameters);
+    const u64 stage = offsetof(shm::control_block, stage) + 3 * sizeof(shm::stage_block);
+    CHECK(place(stage + 8).part == block_part::stage);
+    CHECK(place(stage + offsetof(shm::stage_block, doorbell)).part == block_part::doorbell);
+    const shm::block_place told = place(stage + offsetof(shm::stage_block, counters) + 24);
+    CHECK(told.part == block_part::telemetry);
+    CHECK(told.index == 3);
+    CHECK(told.offset == 24);
+    const shm::block_place entry =
+        place(offsetof(shm::control_block, entry) + 191 * sizeof(shm::incarnation) + 16);
+    CHECK(entry.part == block_part::entry);
+    CHECK(entry.index == 191);
+    CHECK(entry.offset == 16);
+    const shm::block_place words = place(offsetof(shm::control_block, link) + 31 * sizeof(shm::link_block) +
+                                         offsetof(shm::link_block, slot));
+    CHECK(words.part == block_part::ring_words);
+    CHECK(words.index == 31);
+    CHECK(place(offsetof(shm::control_block, job) + 511 * 8).offset == 511 * 8);
+    CHECK(place(shm::word_bytes).part == block_part::headers);
+}

@@ -1,0 +1,179 @@
+"""What people see of a pipeline over two hosts, on loopback: the page, its programs, the window, `carousel top`.
+Usage: test_hosts_seen.py FOLDER_OF_PROGRAMS [file for a picture of the page]"""
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+import unittest
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "viewer"))
+import browser  # noqa: E402
+from host_world import HOST, SINK, SOURCE, World  # noqa: E402
+from processes import end_process, wait_for  # noqa: E402
+from web_rig import Page  # noqa: E402
+
+PROGRAMS = os.path.abspath(sys.argv[1])
+PICTURE = sys.argv[2] if len(sys.argv) > 2 else None
+# As in test_hosts.py: a listener and 64 ports for a link.
+PORT = 20500 + os.getpid() % 80 * 140
+SIZE = 1 << 16
+
+
+def has(program):
+    return os.path.exists(os.path.join(PROGRAMS, program))
+
+
+class Hosts(unittest.TestCase):
+    def setUp(self):
+        self.world = World(PROGRAMS)
+        self.addCleanup(self.world.end)
+
+    def pair(self, *more, size=SIZE):
+        """source here, sink on b: (near, far), running."""
+        file = self.world.write("chain.toml", SOURCE.format(bytes=size) + SINK.format(name="sink", of="source", bytes=size, more='host = "b"\n')
+                                + HOST.format(name="b", address="127.0.0.1", port=PORT, launcher="none", more=""))
+        near, far = self.world.near(file, "--fps", "60", *more), self.world.far(file, "b", "--fps", "60")
+        near.start()
+        near.says("waiting for host b")
+        far.start()
+        wait_for("b's stages in ps", lambda: (near.stage("b/sink").get("frames") or 0) > 5)
+        return near, far
+
+    def page_of(self, near):
+        return Page(*wait_for("a printed address", lambda: re.search(r"http://[\d.]+:(\d+)/\?token=([0-9a-f]{32})", near.text())).groups())
+
+    @staticmethod
+    def host(page):
+        return next(iter(page.json()["hosts"]), {"state": None, "stages": []})
+
+    @classmethod
+    def far_stage(cls, page, label):
+        return next((s for s in cls.host(page)["stages"] if s["label"] == label), {})
+
+    @staticmethod
+    def events(page):
+        return "\n".join(e["text"] for e in page.json()["events"])
+
+
+@unittest.skipUnless(has("carousel-web"), "no carousel-web in this build")
+class Seen(Hosts):
+    def test_the_page_shows_the_other_host_and_kills_there(self):
+        near, far = self.pair("--http", "0")
+        page = self.page_of(near)
+        b = wait_for("host b", lambda: self.far_stage(page, "b/sink").get("frames_per_second") and self.host(page))
+        self.assertEqual((b["name"], b["address"], b["state"]), ("b", "127.0.0.1", "running"))
+        wait_for("its clock", lambda: self.host(page)["clock_error_ms"])
+        b = self.host(page)
+        self.assertLess(abs(b["clock_ahead_ms"]), b["clock_error_ms"] + 1)   # one machine, one clock
+        self.assertRegex(b["text"], r"^host b \(127\.0\.0\.1\): running, its clock is [\d.]+ ms (ahead of|behind) this one's")
+        self.assertEqual([s["label"] for s in b["stages"]], ["b/source-from-here", "b/sink"])
+        self.assertEqual([s["name"] for s in page.json()["stages"]], ["source", "source-to-b"])   # ours alone
+        sink = self.far_stage(page, "b/sink")
+        self.assertEqual((sink["pid"], sink["state"], sink["restarts"]), (far.stage("sink")["pid"], "running", 0))
+        metrics = page.ask("/metrics")[1].decode()
+        self.assertIn('carousel_host_up{pipeline="chain",host="b"} 1\n', metrics)
+        self.assertRegex(metrics, r'carousel_host_clock_error_seconds\{pipeline="chain",host="b"\} [\d.e-]+\n')
+
+        self.assertEqual(page.act("b%2Fsink", "kill", "0" * 32)[0], 403)
+        status, text = page.act("b%2Fsink", "kill")   # as the page's buttons write it
+        self.assertEqual(status, 200, text)
+        wait_for("another process", lambda: self.far_stage(page, "b/sink").get("pid") not in (None, sink["pid"]))
+        wait_for("how it ended", lambda: "SIGKILL" in (self.far_stage(page, "b/sink")["last_exit"] or ""))
+        self.assertRegex(self.events(page), rf"b/sink \(pid {sink['pid']} there\) was replaced: .*SIGKILL")
+        self.assertEqual(page.act("b/sink", "stop")[0], 200)
+        wait_for("held", lambda: self.far_stage(page, "b/sink")["held"])
+        self.assertEqual(page.act("b/sink", "cont")[0], 200)
+        self.assertEqual(page.act("c/sink", "kill")[0], 409)
+        wait_for("it goes on", lambda: self.far_stage(page, "b/sink")["state"] == "running")
+
+        far.process.send_signal(signal.SIGSTOP)   # a host that says nothing is lost
+        wait_for("it is lost", lambda: self.host(page)["state"] == "lost", 30)
+        self.assertEqual(self.far_stage(page, "b/sink")["pid"], None)
+        self.assertIn("host b: lost, was running", self.events(page))
+        self.assertIn('carousel_host_up{pipeline="chain",host="b"} 0\n', page.ask("/metrics")[1].decode())
+        far.process.send_signal(signal.SIGCONT)
+        wait_for("it is back", lambda: self.host(page)["state"] == "running", 30)
+        self.assertIn("host b: running, was lost", self.events(page))
+        near.interrupt()
+        self.assertEqual([near.wait(), far.wait()], [0, 0], near.text() + far.text())
+
+    @unittest.skipIf(browser.find() is None, "no Chromium here")
+    def test_a_person_sees_both_hosts_and_kills_on_the_other_one(self):
+        near, far = self.pair("--http", "0")
+        page = self.page_of(near)
+        b = browser.Browser(browser.find(), 1440, 1000)
+        self.addCleanup(b.close)
+        b.open(f"http://127.0.0.1:{page.port}/?token={page.token}")
+        rows = wait_for("all rows", lambda: len(r := b.value("[...document.querySelectorAll('#rows tr')].map(r => r.cells[0].textContent)")) == 5 and r)
+        self.assertEqual([rows[0], rows[1], rows[3], rows[4]], ["source", "source-to-b", "b/source-from-here", "b/sink"])
+        self.assertTrue(rows[2].startswith("host b (127.0.0.1): running"), rows[2])
+        if PICTURE:
+            time.sleep(8)
+            b.screenshot(PICTURE)
+        pid = far.stage("sink")["pid"]
+        b.value("document.querySelector('[data-verb=kill][data-stage=\"b/sink\"]').click()")
+        wait_for("another process", lambda: far.stage("sink").get("pid") not in (None, pid))
+        self.assertEqual(b.value("document.documentElement.scrollWidth <= innerWidth"), True)
+
+
+class Traces(Hosts):
+    def test_traces_of_both_hosts_are_joined_by_the_offset_of_their_clocks(self):
+        near, far = self.pair()
+        files = {name: os.path.join(self.world.folder, name + "-trace.json") for name in ("near", "b", "all")}
+        wait_for("a clock", lambda: near.ps()["hosts"][0].get("clock_error_ms"))
+        recording = [subprocess.Popen([self.world.carousel, "trace", files[s.name], "--seconds", "2", "-p", s.run_name], env=s.environment,
+                                      stdout=subprocess.DEVNULL) for s in (near, far)]
+        self.assertEqual([p.wait(60) for p in recording], [0, 0])
+        done = near.command("trace", files["all"], "--near", files["near"], "--join", "b=" + files["b"])
+        self.assertEqual(done.returncode, 0, done.stderr)
+        with open(files["all"], encoding="utf-8") as f:
+            trace = json.load(f)
+        names = {e["args"]["name"]: e["pid"] for e in trace["traceEvents"] if e["ph"] == "M" and e["name"] == "process_name"}
+        self.assertLessEqual({"source", "source-to-b", "b/source-from-here", "b/sink"}, set(names))
+        at = {}
+        for e in trace["traceEvents"]:
+            if e["ph"] == "X" and e.get("cat") == "frame":
+                at.setdefault(e["args"]["sequence"], {})[e["pid"]] = (e["ts"], e["ts"] + e["dur"])
+        whole = [bars for bars in at.values() if {names["source"], names["b/sink"]} <= set(bars)]
+        self.assertGreater(len(whole), 40)
+        slack = 1e3 * (trace["otherData"]["joined"][0]["error_ms"] + 1)   # us: one machine, one clock
+        for bars in whole:   # no frame is at the far sink before its source has begun it, nor a second later
+            self.assertGreater(bars[names["b/sink"]][0], bars[names["source"]][0] - slack)
+            self.assertLess(bars[names["b/sink"]][0], bars[names["source"]][0] + 1e6)
+        self.assertEqual(near.command("trace", files["all"], "--near", files["b"], "--join", "c=" + files["near"]).returncode, 2)
+        near.interrupt()
+        self.assertEqual([near.wait(), far.wait()], [0, 0], near.text() + far.text())
+
+
+@unittest.skipUnless(has("carousel-viewer"), "no carousel-viewer in this build")
+class Window(Hosts):
+    def test_the_window_and_top_have_rows_of_the_other_host(self):
+        near, far = self.pair()
+        seen = os.path.join(self.world.folder, "widgets.json")
+        with open(os.path.join(self.world.folder, "viewer.log"), "wb") as log:
+            viewer = subprocess.Popen([os.path.join(PROGRAMS, "carousel-viewer"), "--null", "-p", "chain", "--dump-widgets", seen, "--settings",
+                                       os.path.join(self.world.folder, "viewer.ini"), "--size", "1920x1080"],
+                                      env=near.environment, stdout=log, stderr=log)
+        self.addCleanup(end_process, viewer)
+
+        def widgets():
+            try:
+                with open(seen, encoding="utf-8") as f:
+                    return json.load(f)["widgets"]
+            except (OSError, ValueError):
+                return {}
+        wait_for("b's rows", lambda: {"stages.host.b", "stages.row.b/sink", "stages.kill.b/source-from-here"} <= set(widgets()))
+        top = near.command("top", "--once").stdout
+        self.assertRegex(top, r"\nb/sink +\d+ +running")
+        self.assertRegex(top, r"\nhost b \(127\.0\.0\.1\): running")
+        self.assertIsNone(viewer.poll())
+        near.interrupt()
+        self.assertEqual([near.wait(), far.wait()], [0, 0], near.text() + far.text())
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1], verbosity=2)

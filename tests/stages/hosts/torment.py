@@ -1,0 +1,61 @@
+"""Kills and silences, spread over a run in two network namespaces, and what a campaign says of them."""
+import os
+import random
+import re
+import statistics
+import time
+
+
+def add_words(p):
+    p.add_argument("programs")
+    p.add_argument("--size", type=int, default=1 << 20)
+    p.add_argument("--frames", type=int, default=1000)
+    p.add_argument("--kills", type=int, default=40)
+    p.add_argument("--silences", type=lambda t: [float(s) for s in t.split(",") if s], default=[0.5, 5.0])
+    p.add_argument("--fps", default="60")
+    p.add_argument("--pause", type=float, default=0.3)
+    p.add_argument("--seed", type=int, default=int(os.environ.get("CAROUSEL_SEED", "1")))
+
+
+def parsed(p, net):
+    """The words, with silences only where packets can be dropped here."""
+    a = p.parse_args()
+    print(f"seed {a.seed} (--seed)")
+    if a.silences and not net.can_be_silenced():
+        print("no silences: nft takes no rules here")
+        a.silences = []
+    return a
+
+
+def torment(net, a, is_over, kill):
+    """`kill(dice)` ends somebody and says who it was, or None. Returns who was killed."""
+    dice, killed, silent = random.Random(a.seed), [], list(a.silences)
+    while len(killed) < a.kills or silent:
+        if is_over():
+            raise AssertionError(f"the run was over after {len(killed)} kills: give it more frames or a lower --fps")
+        time.sleep(dice.uniform(0.02, a.pause))
+        if silent and len(killed) >= a.kills * (len(a.silences) - len(silent) + 1) / (len(a.silences) + 1):
+            seconds = silent.pop(0)
+            assert net.silence(), "nft did not take the rule"
+            time.sleep(seconds)
+            assert net.speak()
+            print(f"silent for {seconds} s")
+        elif len(killed) < a.kills:
+            what = kill(dice)
+            if what:
+                killed.append(what)
+    return killed
+
+
+def counted(killed):
+    return f"{len(killed)} kills ({', '.join(f'{w} {killed.count(w)}' for w in sorted(set(killed)))})"
+
+
+def tell(a, killed, seconds, said_by_a):
+    """Of a run that went well."""
+    print(f"{a.frames} frames of {a.size} bytes, {counted(killed)}, "
+          f"{len(a.silences)} silences, {seconds:.1f} s: lost 0, repeated 0, torn 0, the hash of one host")
+    # Of a living sender: until the receiver's next process, or the network, was back. A sender's own death counts in its next life.
+    back = sorted(float(s) for s in re.findall(r"is up after ([0-9.]+) s", said_by_a))
+    if back:
+        print(f"the link was back {len(back)} times: median {1000 * statistics.median(back):.0f} ms, longest {1000 * back[-1]:.0f} ms")

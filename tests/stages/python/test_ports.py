@@ -1,0 +1,262 @@
+"""Programs in Python that take part in a run by its ports: carried frames, ends, kills, and what is refused.
+
+Usage: test_ports.py BUILD [--kills N --seed N]
+"""
+import argparse
+import gc
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+import unittest
+
+import interpreter
+import port_rig
+
+words = argparse.ArgumentParser()
+words.add_argument("build")
+words.add_argument("--kills", type=int, default=0, help="no other test: so many kills of readers and writers, and of nothing else")
+words.add_argument("--seed", type=int, default=1)
+ARGS = words.parse_args()
+
+
+class Ports(unittest.TestCase):
+    def test_two_programs_carry_a_runs_frames_and_both_see_its_end(self):
+        rig = port_rig.Rig(self, frames=300)
+        reads, writes = rig.program("read"), rig.program("write")
+        report = rig.end()
+        self.assertEqual(report["frames"], 300)
+        for each in (reads, writes):
+            self.assertEqual(each.process.wait(20), 0, each.said())
+            self.assertIn("ended, 300 frames", each.said())
+        self.assertGreater(report["stages"][1]["from_capture_ms"]["p50"], 0)
+
+    def test_a_writer_ends_its_stream(self):
+        rig = port_rig.Rig(self)
+        view = carousel.open(rig.name)
+        with view.writer("camera") as writer, view.reader("analysis") as reader:
+            self.assertEqual(repr(writer), '<carousel.Writer "camera": port.camera {part: f32[64], value: u64[512]}>')
+            for n in range(5):
+                with writer.next() as frame:
+                    numpy.asarray(frame["out_value"])[:] = n
+                    frame.metadata.update({"n": n, "who": "me", "exact": 0.5, "yes": True, "raw": b"\0\1", "big": 2**64 - 1})
+                    frame.capture_ns = 1000 + n
+                with reader.next() as got:
+                    self.assertEqual(dict(got.metadata), {"n": n, "who": "me", "exact": 0.5, "yes": True, "raw": b"\0\1", "big": 2**64 - 1})
+                    self.assertIs(type(got.metadata["yes"]), bool)
+                    self.assertEqual((got.sequence, got.capture_ns, int(numpy.asarray(got["value"])[7])), (n, 1000 + n, n))
+                    kept = got.copy()
+                self.assertEqual((kept.metadata["who"], kept.capture_ns), ("me", 1000 + n))
+            dropped = writer.next()
+            dropped.metadata["lost"] = 1
+            writer.end()
+            self.assertTrue(writer.ended)
+            self.assertIsNone(writer.next(0))
+            with self.assertRaises(carousel.FrameEnded):
+                dropped.commit()
+            self.assertIsNone(reader.next(20))
+            self.assertTrue(reader.ended)
+        self.assertEqual(rig.end()["frames"], 5)
+
+    def test_what_a_frame_carries_is_checked_and_given_anew(self):
+        rig = port_rig.Rig(self)
+        view = carousel.open(rig.name)
+        writer, reader = view.writer("camera"), view.reader("analysis")
+        with self.assertRaises(ZeroDivisionError):
+            with writer.next() as frame:
+                frame.metadata["first"] = 1
+                frame["out_part"].set_used(3)
+                frame.capture_ns = 5
+                1 / 0
+        with writer.next() as again:   # the same number, and nothing of what was dropped
+            self.assertEqual((again.sequence, len(again.metadata), again.capture_ns), (0, 0, 0))
+            again.metadata["second"] = numpy.float32(2)
+            del again.metadata["second"]
+            with self.assertRaises(KeyError):
+                del again.metadata["second"]
+            again.metadata["n"] = numpy.int64(-7)
+            for key, value, says in (("", 1, "a key has 1 to 63 letters"), ("k", "\a", "a text is UTF-8 without control"),
+                                     ("k", b"x" * 1024, "finds no room")):
+                with self.assertRaisesRegex(carousel.ConfigError, says):
+                    again.metadata[key] = value
+            with self.assertRaisesRegex(TypeError, "expected bool, int, float, str or bytes, got list"):
+                again.metadata["k"] = [1]
+            with self.assertRaisesRegex(carousel.ConfigError, "part"):
+                again["out_part"].set_used(65)
+        with reader.next() as got:
+            self.assertEqual((dict(got.metadata), got["part"].shape, got.capture_ns), ({"n": -7}, (64,), 0))
+            self.assertIn('-7', repr(got.metadata))
+            with self.assertRaisesRegex(RuntimeError, "set in process"):
+                got.metadata["n"] = 1
+            with self.assertRaisesRegex(RuntimeError, "is said of an output"):
+                got["part"].set_used(1)
+            with self.assertRaisesRegex(ValueError, "read-only"):
+                numpy.asarray(got["part"])[0] = 1
+        with self.assertRaises(carousel.FrameEnded):
+            got.metadata["n"]
+        writer.end()
+        writer.close()
+        self.assertIsNone(reader.next(20))
+        reader.close()
+        rig.end()
+
+    def test_an_array_that_is_held_keeps_its_frame_from_its_commit(self):
+        rig = port_rig.Rig(self)
+        view = carousel.open(rig.name)
+        writer, reader = view.writer("camera"), view.reader("analysis")
+        frame = writer.next()
+        held = numpy.asarray(frame["out_value"])
+        for call in (frame.commit, writer.next, writer.end):
+            with self.assertRaisesRegex(carousel.Error, 'an array of plane "value" of frame 0 is held beyond'):
+                call()
+        held[:] = 11
+        del held
+        frame.commit()
+        with self.assertRaises(carousel.FrameEnded):
+            numpy.asarray(frame["out_value"])
+        got = reader.next()
+        held = numpy.asarray(got["value"])
+        reader.close()   # the memory stays for as long as the array does
+        self.assertEqual(held.sum(), 11 * 512)
+        with self.assertRaisesRegex(carousel.ConfigError, "port analysis has a program already"):
+            carousel.open(rig.name, wait_s=0).reader("analysis")
+        del held
+        gc.collect()
+        with view.reader("analysis") as other, other.next() as same:   # what was not committed goes to the next one
+            self.assertEqual(same.sequence, 0)
+        writer.end()
+        writer.close()
+        rig.end()
+
+    def test_what_cannot_be_is_one_sentence_and_the_run_lives(self):
+        rig = port_rig.Rig(self, keys="frame_timeout_ms = 2000")
+        view = carousel.open(rig.name, wait_s=0.2)
+        with self.assertRaisesRegex(carousel.ConfigError, r'port "camera" has frames of .*value: u64\[512\].*counts on value = "f32\[512\]"'):
+            view.writer("camera", planes={"value": "f32[512]"})
+        with self.assertRaisesRegex(carousel.ConfigError, 'port "analysis" has frames of .* counts on color'):
+            view.reader("analysis", planes={"color": "u8[1,1,4]"})
+        with self.assertRaisesRegex(carousel.ConfigError, 'port camera is for a writer: open it with writer'):
+            view.reader("camera")
+        writer = view.writer("camera", planes={"value": "u64[512]"})
+        with self.assertRaisesRegex(carousel.ConfigError, "port camera has a program already"):
+            view.writer("camera")
+        frame = writer.next()
+        for array, says in ((numpy.zeros(512, "f4"), "has elements of u64, the array of f32; convert it before"),
+                            (numpy.zeros(511, "u8"), r"is \[512\], the array \[511\]"),
+                            (numpy.zeros(1024, "u8")[::2], r"strides of \(2\) elements and is not dense"),
+                            (Elsewhere(), "lies on cpu, the array on cuda:0")):
+            with self.assertRaisesRegex((TypeError, ValueError), says):
+                frame["out_value"].copy_from(array)
+        frame.commit()
+        # A reader that never commits: asked for the next frame it is told; its place is another's in time.
+        never = view.reader("analysis")
+        taken = never.next()
+        with self.assertRaisesRegex(carousel.ConfigError, "frame 0 of port \"analysis\" was not committed before the next one"):
+            never.next()
+        patient = carousel.open(rig.name, wait_s=20)
+        with patient.reader("analysis") as other, other.next() as same:   # a frame that is over keeps no place
+            self.assertEqual(same.sequence, 0)
+        with self.assertRaisesRegex(carousel.PortRevoked, "frame 0 was not committed: port \"analysis\" has been given to another"):
+            taken.commit()
+        self.assertIn("process() of a frame takes longer than frame_timeout_ms = 2000: its place is another's now", rig.run.log_text(40))
+        with writer.next() as frame:   # the run lives
+            frame["out_value"].copy_from(numpy.zeros(512, "u8"))
+        with never.next(20) as frame:
+            self.assertEqual(frame.sequence, 1)
+        child = os.fork()   # it leaves the ports alone, also at its end
+        if child == 0:
+            try:
+                writer.next()
+            except RuntimeError as refused:
+                os._exit(0 if "a forked child can't use it" in str(refused) else 1)
+            os._exit(2)
+        self.assertEqual(os.waitpid(child, 0)[1], 0)
+        with writer.next() as frame:
+            pass
+        with never.next(20) as frame:
+            self.assertEqual(frame.sequence, 2)
+        with self.assertRaisesRegex(carousel.NothingNew, "no frame for port \"analysis\" in 0.01 s"):
+            never.close()
+            next(view.reader("analysis", patience_s=0.01))
+        self.assertEqual(repr(never), "<carousel.Reader, closed>")
+        writer.end()
+        writer.close()
+        rig.end()
+
+    def test_a_wait_of_a_port_leaves_other_threads_and_ctrl_c_alone(self):
+        rig = port_rig.Rig(self)
+        program = ("import carousel, threading, time\n"
+                   f"reader = carousel.open({rig.name!r}, wait_s=20).reader('analysis')\n"
+                   "def count():\n"
+                   "    global n\n"
+                   "    while True: n += 1; time.sleep(0.001)\n"
+                   "n = 0\n"
+                   "threading.Thread(target=count, daemon=True).start()\n"
+                   "print('waits', flush=True)\n"
+                   "try: reader.next(60)\n"
+                   "except KeyboardInterrupt: print('interrupted', n > 20, flush=True)\n")
+        waits = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True)
+        self.addCleanup(waits.kill)
+        self.assertEqual(waits.stdout.readline(), "waits\n")
+        time.sleep(0.5)
+        waits.send_signal(signal.SIGINT)
+        self.assertEqual(waits.communicate(timeout=20)[0], "interrupted True\n")
+        rig.run.stop()
+        rig.end()
+
+    def test_the_examples_run_as_they_are(self):
+        folder = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../../stages/examples/port")
+        with carousel.Pipeline(os.path.join(folder, "ports.toml")).start(name=f"ports-example-{os.getpid()}") as run:
+            feed, count = (subprocess.Popen([sys.executable, "-B", os.path.join(folder, file), run.name, port, *more], text=True,
+                                            stdout=subprocess.PIPE) for file, port, *more in (("feed.py", "camera", "20"), ("count.py", "analysis")))
+            said = count.communicate(timeout=60)[0]
+            self.assertIn("frame 19: mean 19.0, exposure 3.5 ms\n20 frames", said)
+            self.assertEqual((feed.wait(20), count.returncode, run.wait(60)), (0, 0, 0))
+            feed.stdout.close()
+
+    def test_readers_and_writers_that_are_killed_lose_repeat_and_tear_nothing(self):
+        kills(self, 10, ARGS.seed)
+
+
+class Elsewhere:
+    """An array that says that it lies on a GPU."""
+
+    def __dlpack_device__(self):
+        return (2, 0)
+
+    def __dlpack__(self, **_):
+        return numpy.zeros(512, "u8").__dlpack__()
+
+
+def kills(test, count, seed):
+    chance = random.Random(seed)
+    rig = port_rig.Rig(test, keys="supervisor_grace_s = 20")
+    at = {"read": rig.program("read"), "write": rig.program("write", 0.0005)}
+    for k in range(count):
+        what = chance.choice(("read", "write"))
+        if k % 3 == 0:   # where it has certainly come to work
+            test.assertTrue(port_rig.until(lambda: at[what].frames() > 0), at[what].said() + rig.run.log_text(40))
+        time.sleep(chance.random() * 0.25)
+        test.assertEqual(at[what].kill(), -signal.SIGKILL, at[what].said())
+        at[what] = rig.program(what, 0.0005 if what == "write" else 0.0)
+    test.assertTrue(port_rig.until(lambda: all(p.frames() > 3 for p in at.values())), rig.run.log_text(40))
+    rig.run.stop(60)
+    report = rig.end()
+    print(f"{count} kills, seed {seed}: {report['frames']} frames, lost {report['lost']}, repeated {report['repeated']}, "
+          f"torn {report['torn']}")
+    for program in at.values():
+        test.assertEqual(program.process.wait(20), 0, program.said())
+
+
+class Campaign(unittest.TestCase):
+    def test_kills(self):
+        kills(self, ARGS.kills, ARGS.seed)
+
+
+if __name__ == "__main__":
+    interpreter.use(ARGS.build)
+    import carousel
+    import numpy
+    unittest.main(argv=sys.argv[:1] + (["Campaign"] if ARGS.kills else ["Ports"]), verbosity=2)

@@ -1,0 +1,102 @@
+// The real runner behind a closed control block (shm/block_guard.hpp): whatever it and its threads write of a
+// frame, a clock, a count or a heartbeat, they write in a scope. One process plays all stages, so their pages
+// are closed as one; that a process opens no more than its own is what tests/crash shows.
+#include <sys/mman.h>
+
+#include "ring/own_pages.hpp"
+#include "ring/stray.hpp"
+#include "shm/block_parts.hpp"
+#include "stages/runner/exit_note.hpp"
+#include "tests/stages/in_process.hpp"
+#include "tests/support/in_child.hpp"
+#include "tests/support/skip.hpp"
+
+using namespace carousel;
+using namespace carousel::test;
+using shm::block_guard;
+
+namespace {
+
+#ifdef __SANITIZE_THREAD__
+constexpr const char* no_threads = "ThreadSanitizer does not follow threads that are made behind a fork";
+#else
+constexpr const char* no_threads = nullptr;
+#endif
+
+void close_all(threads_of_a_run& run, block_guard how) {
+    const shm::control_block& c = run.control();
+    ring::page_list all;
+    for (u32 seat = 0; seat < c.seats; ++seat) {
+        const u32 entry = ring::seat_word::of(ring::load(c.seat[seat].current)).entry;
+        for (const shm::page_range& r : ring::pages_of(c, {seat, entry, 1}, 0).pages())
+            all.add(c, reinterpret_cast<const std::byte*>(&c) + r.from, r.bytes);
+    }
+    need(shm::guard_block(run.control(), all.pages(), how) == how);
+}
+
+void check_runs(block_guard how) {
+    CHECK(in_child([&] {
+              threads_of_a_run run({.stages = 3, .frames = 200, .work_us = 20});
+              close_all(run, how);
+              run.run();
+              need(run.sink().frames.load() == 200 && run.sink().wrong.load() == 0);
+              ::_exit(0);  // the block is closed for good: an allocator may write into what is given back
+          }) == went_through);
+    CHECK(in_child([&] {  // threads that finish
+              threads_of_a_run run({.stages = 2, .frames = 100, .finish_threads = 3});
+              close_all(run, how);
+              run.run();
+              need(run.sink().frames.load() == 100);
+              ::_exit(0);
+          }) == went_through);
+}
+
+}  // namespace
+
+TEST_CASE("runners work behind a control block that a protection key closes") {
+    if (no_threads != nullptr) CAROUSEL_SKIP(no_threads);
+    if (!shm::has_protection_keys()) CAROUSEL_SKIP(shm::why_no_keys());
+    check_runs(block_guard::keys);
+}
+
+TEST_CASE("runners work behind a control block that is closed by emulation") {
+    if (no_threads != nullptr) CAROUSEL_SKIP(no_threads);
+    check_runs(block_guard::emulated);
+}
+
+TEST_CASE("a source, a stage and a sink write to pages of their own alone, each in its process") {
+    if (no_threads != nullptr) CAROUSEL_SKIP(no_threads);
+    for (const block_guard how : {block_guard::pages, block_guard::emulated, block_guard::keys}) {
+        if (how == block_guard::keys && !shm::has_protection_keys()) continue;
+        CAPTURE(static_cast<int>(how));
+        threads_of_a_run run({.stages = 3, .frames = 200, .work_us = 20, .guard = how});
+        CHECK(run.run_as_processes());
+        threads_of_a_run ending({.stages = 4, .frames = 60, .finish_threads = 3, .guard = how});
+        CHECK(ending.run_as_processes());
+    }
+}
+
+TEST_CASE("a stage's own code that writes into a closed control block dies of it, and its note says where") {
+    const auto how = shm::has_protection_keys() ? block_guard::keys : block_guard::emulated;
+    // The entry lies in memory that both processes see.
+    void* const at = ::mmap(nullptr, sizeof(shm::control_block), PROT_READ | PROT_WRITE,
+                            MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    REQUIRE(at != MAP_FAILED);
+    auto& c = *static_cast<shm::control_block*>(at);
+    CHECK(in_child([&] {
+              ring::page_list own;
+              own.add(c, &c.entry[5], sizeof c.entry[5]);
+              own.add(c, &c.link[2].tail, 8);
+              need(shm::guard_block(c, own.pages(), how) == how);
+              stages::install_exit_note(c.entry[5]);
+              c.link[2].slot[3].store(7);
+          }) == faulted);
+    CHECK(ring::exit_note::of(c.entry[5].exit_note.load()).signal == SIGSEGV);
+    const ring::stray told = ring::stray::of(c.entry[5].stray.load());
+    CHECK(told.what == ring::stray_target::block);
+    CHECK(told.index == static_cast<u32>(shm::block_part::ring_words));
+    CHECK(told.slot == 2);
+    CHECK(told.offset == offsetof(shm::link_block, slot) + 24 - offsetof(shm::link_block, tail));
+    CHECK(c.link[2].slot[3].load() == 0);
+    ::munmap(at, sizeof(shm::control_block));
+}

@@ -1,0 +1,172 @@
+"""Planes through the web page: which one is shown, in which colours, what lies at a pixel, two side by side. Run by test_web.py."""
+import json
+import os
+import subprocess
+import time
+import unittest
+
+import browser
+from web_rig import Rig, wait_for
+
+FILE = """[pipeline]
+name = "planes"
+[[stage]]
+name = "scene"
+run = "carousel-test-planes"
+[[stage]]
+name = "slope"
+run = "carousel-test-planes"
+inputs = ["scene"]
+[[stage]]
+name = "look"
+run = "carousel-test-planes"
+inputs = ["slope"]
+sink = true
+"""
+
+
+class PlanesRig(Rig):
+    def running_planes(self, size="320x180", fps="30"):
+        path = os.path.join(self.folder, "planes.toml")
+        with open(path, "w", encoding="utf-8") as f:
+            f.write(FILE)
+        run = self.start("carousel", "run", path, "--device", "cpu", "--size", size, "--fps", fps, "--no-color", "--http", "0")
+        page = self.page_of(run)
+        wait_for("frames", lambda: page.json()["phase"] == "running" and page.frames() > 5)
+        return run, page
+
+    def show(self, page, token=None, **wish):
+        status, text, _ = page.ask("/picture", "POST", {"X-Carousel-Token": page.token if token is None else token}, body=json.dumps(wish))
+        return status, text.decode()
+
+    def shown(self, page, test):
+        """The pictures that are shown once they are as they ought to be; somebody must look for them to move."""
+        def look():
+            self.assertEqual(page.ask("/snapshot.png")[0], 200)
+            s = page.json()["picture"]["shown"]
+            return s if s and test(s) else None
+        return wait_for("the picture that was asked for", look)
+
+
+class Planes(PlanesRig):
+    def test_each_plane_of_each_ring_can_be_shown_with_its_scale_and_its_exact_values(self):
+        _, page = self.running_planes()
+        slope, = self.shown(page, lambda s: s[0]["stage"] == "slope")
+        self.assertEqual((slope["plane"], slope["type"], slope["width"], slope["height"]), ("slope", "f32", 160, 90))
+        self.assertEqual(slope["values"]["colours"], "viridis")
+        self.assertEqual(self.show(page, stage="scene")[0], 200)
+        color, = self.shown(page, lambda s: s[0]["stage"] == "scene")
+        self.assertEqual((color["plane"], color["planes"], color["values"]), ("color", ["nv12", "color", "depth", "raw"], None))
+        self.assertEqual({c["name"]: c["value"] for c in color["carries"]}, {"exposure_ms": "3.5", "camera": '"left"'})
+        pixel = page.json("/pixel.json?x=10&y=10")
+        self.assertRegex(pixel["text"], r"^R \d+ G \d+ B \d+ A 255$")
+
+        self.assertEqual(self.show(page, plane="depth", range="0..10")[0], 200)
+        depth, = self.shown(page, lambda s: s[0]["plane"] == "depth" and s[0]["values"]["high"] == 10)
+        v = depth["values"]
+        self.assertEqual((v["low"], v["low_text"], v["high_text"], len(v["ramp"])), (0, "0", "10", 17))
+        self.assertGreater(v["nan"], 50)
+        self.assertGreater(v["infinite"], 500)
+        self.assertIn("NaN", v["beyond"])
+        corner = page.json("/pixel.json?x=0&y=0")   # which bears the frame's number
+        self.assertEqual((corner["stage"], corner["plane"], corner["text"]), ("scene", "depth", str(corner["frame"])))
+        self.assertEqual(page.json("/pixel.json?x=5&y=175")["text"], "nan")
+        self.assertEqual(page.json("/pixel.json?x=310&y=5")["text"], "inf")
+        self.assertIsNone(page.json("/pixel.json?x=320&y=5"))
+
+        top = subprocess.run([os.path.join(self.programs, "carousel"), "top", "--once", "--image-of", "scene/depth"], env=self.environment,
+                             capture_output=True, text=True, timeout=60, check=True).stdout
+        self.assertRegex(top, r"scene depth f32 · frame \d+: .* to .*NaN")
+        self.assertIn("\u2580", top)
+
+        self.show(page, plane="raw", range="extremes", colours="viridis")
+        raw, = self.shown(page, lambda s: s[0]["plane"] == "raw")
+        self.assertEqual((raw["type"], raw["values"]["colours"], raw["values"]["beyond"]), ("u16", "viridis", ""))
+        self.assertGreater(raw["values"]["low"], 1000)
+        self.show(page, plane="nv12")
+        nv12, = self.shown(page, lambda s: s[0]["plane"] == "nv12")
+        self.assertEqual((nv12["type"], nv12["height"], nv12["values"]), ("NV12", 180, None))
+        self.assertRegex(page.json("/pixel.json?x=10&y=10")["text"], r"^Y \d+ U 136 V 122$")
+
+    def test_two_rings_are_shown_of_one_frame_and_when_that_can_t_be_it_is_said(self):
+        run, page = self.running_planes()
+        self.assertEqual(self.show(page, stage="slope", beside="scene", beside_plane="depth")[0], 200)
+        left, right = self.shown(page, lambda s: len(s) == 2)
+        self.assertEqual((left["stage"], right["stage"], right["plane"]), ("slope", "scene", "depth"))
+        self.assertEqual((left["zoom"], right["zoom"], right["x"]), (2, 1, 328))
+        seen = set()
+        for _ in range(5):
+            page.ask("/snapshot.png")
+            left, right = page.json()["picture"]["shown"]
+            self.assertEqual(left["frame"], right["frame"])
+            seen.add(left["frame"])
+            numbers = [page.json(f"/pixel.json?x={x}&y=0") for x in (1, 328)]
+            self.assertEqual([n["text"] for n in numbers], [str(n["frame"]) for n in numbers])
+        self.assertGreater(len(seen), 2)
+        self.assertEqual(page.json()["picture"]["note"], "")
+        self.assertEqual(page.act("look", "stop")[0], 200)   # its input fills, the ring before that goes further
+        note = wait_for("the note", lambda: page.ask("/snapshot.png")[0] == 200 and page.json()["picture"]["note"])
+        self.assertRegex(note, r"^frame \d+ beside frame \d+: no frame was still in both rings for 0\.5 s$")
+        left, right = page.json()["picture"]["shown"]
+        self.assertNotEqual(left["frame"], right["frame"])
+        self.assertEqual(page.act("look", "cont")[0], 200)
+        self.shown(page, lambda s: len(s) == 2 and s[0]["frame"] == s[1]["frame"])
+        self.show(page, beside="")
+        self.shown(page, lambda s: len(s) == 1)
+        self.assertIsNone(run.poll())
+
+    def test_what_can_t_be_shown_is_a_sentence_and_only_the_token_chooses(self):
+        _, page = self.running_planes()
+        for token in ("", "0" * 32):
+            self.assertEqual(self.show(page, token, stage="scene")[0], 403)
+        self.assertEqual(page.ask("/picture", headers={"X-Carousel-Token": page.token})[0], 405)
+        before = page.json()["picture"]["wish"]
+        for wish, sentence in (({"stage": "scen"}, 'did you mean "scene"'), ({"range": "3..1"}, "LOW..HIGH"), ({"colours": "jet"}, "viridis"),
+                               ({"plain": "x"}, "none of stage, plane"), ({"stage": 7}, "expected a text"), ({}, "no JSON object that names"),
+                               ({"beside_plane": "depth"}, "nothing is beside"), ({"plane": "raw", "beside": "look"}, 'no stage "look" with an output')):
+            status, text = self.show(page, **wish)
+            self.assertEqual(status, 400, wish)
+            self.assertIn(sentence, text)
+        self.assertEqual(page.json()["picture"]["wish"], before)
+        self.assertEqual(self.show(page, stage="scene", plane="list")[0], 200)
+        problem = wait_for("why there is no picture", lambda: page.ask("/snapshot.png") and page.json()["picture"]["problem"])
+        self.assertIn('no plane "list" of it is a picture; these are: nv12, color, depth, raw', problem)
+        self.show(page, stage="scene")
+        self.shown(page, lambda s: s[0]["plane"] == "color")
+        self.assertEqual(page.ask("/pixel.json?x=-1&y=2")[0], 400)
+        self.assertEqual(page.ask("/pixel.json")[0], 400)
+
+
+@unittest.skipIf(browser.find() is None, "no Chromium here")
+class PlanesSeen(PlanesRig):
+    picture = None   # a file: what a person sees, as a picture
+
+    def choose(self, b, key, value):
+        b.value(f"(() => {{ const e = document.querySelector('[data-wish={key}]'); e.value = '{value}'; "
+                "e.dispatchEvent(new Event('change', {bubbles: true})); })()")
+
+    def test_a_person_chooses_a_plane_reads_its_scale_and_points_at_a_pixel(self):
+        _, page = self.running_planes(size="640x360")
+        b = browser.Browser(browser.find(), 1440, 1000)
+        self.addCleanup(b.close)
+        b.open(f"http://127.0.0.1:{page.port}/?token={page.token}")
+        wait_for("the controls", lambda: b.value("document.querySelectorAll('#picture-set select').length") == 5)
+        self.choose(b, "stage", "scene")
+        wait_for("its planes", lambda: b.value("(document.querySelector('[data-wish=plane]') || {}).value") == "color")
+        self.assertTrue(b.value("document.getElementById('scales').hidden"))
+        self.choose(b, "plane", "depth")
+        wait_for("the scale", lambda: b.value("document.querySelectorAll('.scale .bar').length") == 1)
+        self.assertIn("NaN", b.value("document.getElementById('scales').textContent"))
+        self.choose(b, "range", "fixed")
+        wait_for("two numbers", lambda: b.value("document.querySelectorAll('[data-range=range]').length") == 2)
+        self.choose(b, "beside", "slope")
+        wait_for("two pictures", lambda: b.value("document.querySelectorAll('.scale').length") == 2)
+        wait_for("both in the picture", lambda: b.value("live.naturalWidth") == 640 * 2 + 8)
+        x, y = b.value("(r => [r.left + r.width / 4, r.top + r.height / 2])(live.getBoundingClientRect())")
+        b.call("Input.dispatchMouseEvent", type="mouseMoved", x=x, y=y)
+        text = wait_for("the value", lambda: b.value("document.getElementById('pixel').textContent"))
+        self.assertRegex(text, r"^x \d+ y \d+ of scene depth: \d+\.\d+ · frame [\d,]+$")
+        self.assertEqual(b.value("document.documentElement.scrollWidth <= innerWidth"), True)
+        if self.picture:
+            time.sleep(6)   # a picture for people has something in its plots
+            b.screenshot(self.picture)

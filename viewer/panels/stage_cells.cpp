@@ -1,0 +1,156 @@
+#include "viewer/panels/stage_cells.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <csignal>
+
+#include "viewer/ui/theme.hpp"
+#include "viewer/ui/ui.hpp"
+
+namespace carousel::viewer {
+
+using theme::px;
+
+namespace {
+
+/// `seat`: as model::ask() takes it, of this host or of another one. `keys`: it can be chosen for them.
+template <typename Seat>
+void draw_buttons(model& m, const Seat& seat, const std::string& label, bool lives, bool held, bool keys) {
+    const auto hint = [keys](const char* name) { return keys ? name : ""; };
+    const bool watching = m.phase == run_phase::watching, can = watching && lives;
+    ImGui::PushStyleVar(ImGuiStyleVar_FramePadding, ImVec2(px(5), 0));
+    ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, ImVec2(px(4), 0));
+    if (ui::button("stages.kill." + label, "kill -9", hint("Ctrl+K"), "kill this process with SIGKILL", true,
+                   can))
+        m.ask("kill", seat, SIGKILL);
+    ImGui::SameLine();
+    if (held) {
+        if (ui::button("stages.cont." + label, "cont.", hint("C"), "let it go on", false, can))
+            m.ask("cont", seat);
+    } else if (ui::button("stages.stop." + label, " stop ", hint("Ctrl+S"),
+                          "hold it: the pipeline waits, nothing is replaced", false, can)) {
+        m.ask("stop", seat);
+    }
+    ImGui::SameLine();
+    if (ui::button("stages.restart." + label, "restart", hint("Ctrl+R"), "replace it by a new process", false,
+                   watching))
+        m.ask("restart", seat);
+    ImGui::PopStyleVar(2);
+}
+
+/// "host b (10.0.0.2): running, its clock is ...", over all columns.
+void draw_host(const model& m, const host_report& h) {
+    const theme::palette& c = theme::colors();
+    ImGui::TableNextRow();
+    ImGui::TableNextColumn();
+    const ImVec2 at = ImGui::GetCursorScreenPos();
+    const f32 width = ImGui::GetWindowWidth() - (at.x - ImGui::GetWindowPos().x) - px(12);
+    ImGui::Dummy(ImVec2(1, ImGui::GetFontSize()));
+    ui::mark("stages.host." + h.name, at, ImVec2(at.x + width, at.y + ImGui::GetFontSize()));
+    ImDrawList* d = ImGui::GetWindowDrawList();
+    d->PushClipRect(ImGui::GetWindowPos(), ImVec2(ImGui::GetWindowPos().x + ImGui::GetWindowWidth(),
+                                                  at.y + ImGui::GetFontSize() + px(2)));
+    const ImU32 color = m.phase == run_phase::ended ? c.muted : state_color(h.state);
+    d->AddRectFilled(ImVec2(at.x, at.y + px(2)), ImVec2(at.x + px(4), at.y + ImGui::GetFontSize()), color);
+    d->AddText(ImVec2(at.x + px(9), at.y), color, ui::fitted(h.text, width).c_str());
+    d->PopClipRect();
+}
+
+// What its supervisor tells: there is no control block of that host here.
+void draw_far_row(model& m, const host_report& h, const far_seat& s) {
+    const theme::palette& c = theme::colors();
+    const bool ended = m.phase == run_phase::ended;
+    ImGui::TableNextRow();
+    ImGui::PushID(s.label.c_str());
+    ImGui::TableNextColumn();
+    ImGui::Indent(px(9));
+    ui::text(ui::fitted(s.label, ImGui::GetContentRegionAvail().x), c.text);
+    ui::mark("stages.row." + s.label);
+    ImGui::Unindent(px(9));
+    ImGui::TableNextColumn();
+    ui::text(ended ? "ended" : s.state, ended ? c.muted : state_color(s.state));
+    ui::mark("stages.state." + s.label);
+    if (!s.last_exit.empty()) ui::tip("last exit: " + s.last_exit);
+    number_cell(s.pid == 0 ? "-" : fmt::format("{}", s.pid));
+    number_cell("-", c.muted);
+    number_cell(fmt::format("{}", s.restarts), s.restarts > 0 ? c.warning : c.muted);
+    number_cell(ui::number(s.frames_per_second.value_or(0), s.frames_per_second.has_value()));
+    ImGui::TableNextColumn();
+    if (s.time) draw_shares(*s.time);
+    for (int k = 0; k < 3; ++k) number_cell("-", c.muted);  // latencies and heartbeat
+    number_cell(s.cpu_percent ? fmt::format("{:.0f}", *s.cpu_percent) : "-");
+    number_cell(s.memory_bytes > 0 ? ui::bytes(static_cast<f64>(s.memory_bytes)) : "-");
+    number_cell("-", c.muted);
+    ImGui::TableNextColumn();
+    stage_buttons(m, s, h.is_there() && s.pid != 0);
+    ImGui::PopID();
+}
+
+}  // namespace
+
+ImU32 state_color(const std::string& state) {
+    const theme::palette& c = theme::colors();
+    if (state == "running") return c.good;
+    if (state == "done" || state == "down" || state == "ended") return c.muted;
+    const bool bad = state == "failed" || state == "dying" || state == "lost" || state == "refused";
+    return bad ? c.bad : c.warning;
+}
+
+void draw_shares(const telemetry::stage_shares& t) {
+    const theme::palette& c = theme::colors();
+    const ImVec2 at = ImGui::GetCursorScreenPos();
+    const f32 number = ImGui::CalcTextSize("100%").x + px(4);
+    const f32 width = std::max(px(10), ImGui::GetContentRegionAvail().x - number),
+              height = ImGui::GetFontSize() - px(2);
+    ImDrawList* d = ImGui::GetWindowDrawList();
+    ImGui::InvisibleButton("shares", ImVec2(width + number, height));
+    const ImVec2 low(at.x, at.y + px(1));
+    d->AddRectFilled(low, ImVec2(at.x + width, low.y + height), c.raised, px(2));
+    const f32 shares[3] = {static_cast<f32>(t.busy), static_cast<f32>(t.wait_input),
+                           static_cast<f32>(t.wait_output)};
+    const ImU32 tones[3] = {c.good, theme::with_alpha(theme::stage_color(0), 0.5F),
+                            theme::with_alpha(theme::stage_color(1), 0.65F)};
+    f32 x = at.x;  // a stage may wait for a slot while frames are in work: the waits get what busy leaves
+    for (int k = 0; k < 3; ++k) {
+        const f32 next = std::min(x + shares[k] * width, at.x + width);
+        if (next > x + 0.5F) d->AddRectFilled(ImVec2(x, low.y), ImVec2(next, low.y + height), tones[k]);
+        x = next;
+    }
+    const std::string text = fmt::format("{:.0f}%", t.busy * 100);
+    d->AddText(ImVec2(at.x + width + number - ImGui::CalcTextSize(text.c_str()).x, at.y), c.text,
+               text.c_str());
+    ui::tip(fmt::format(
+        "green: busy (a frame in work)  {:.1f} %\nblue: waiting for a frame  {:.1f} %\norange: "
+        "waiting for a free slot  {:.1f} %\n"
+        "waiting for its turn on the GPU  {:.1f} %\n"
+        "waiting for its own frames, part of busy  {:.1f} %",
+        t.busy * 100, t.wait_input * 100, t.wait_output * 100, t.wait_turn * 100, t.wait_own * 100));
+}
+
+void number_cell(const std::string& text, ImU32 color) {
+    ImGui::TableNextColumn();
+    ui::right_text(text, color);
+}
+
+void stage_buttons(model& m, u32 seat, const std::string& label, bool lives, bool held) {
+    draw_buttons(m, seat, label, lives, held, true);
+}
+void stage_buttons(model& m, const far_seat& seat, bool lives) {
+    draw_buttons(m, seat, seat.label, lives, seat.is_held(), false);
+}
+
+void draw_far_stages(model& m) {
+    for (const host_report& h : m.hosts) {
+        draw_host(m, h);
+        for (const far_seat& s : h.seats) draw_far_row(m, h, s);
+    }
+}
+
+std::size_t far_rows(const model& m) noexcept {
+    std::size_t rows = 0;
+    for (const host_report& h : m.hosts) rows += 1 + h.seats.size();
+    return rows;
+}
+
+}  // namespace carousel::viewer

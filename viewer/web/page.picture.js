@@ -1,0 +1,117 @@
+'use strict';
+// The panel with the picture: the picture itself, the scale of its values, what lies under the mouse, and what may be chosen of it. It stands
+// behind page.js in one script, and uses el, $, post and span of it.
+const pixelEveryMs = 120;
+const live = $('live');
+function stream() { live.src = document.hidden ? 'data:,' : '/stream.mjpg?' + Date.now(); }
+live.addEventListener('error', () => { if (!document.hidden) setTimeout(stream, 1000); });
+document.addEventListener('visibilitychange', stream);
+
+function pictureName(p) { return `${p.stage} ${p.plane} ${p.type} · frame ${p.frame.toLocaleString('en-US')}`; }
+
+/// The colours of the values, a part for each picture, as wide as that is.
+function scales(shown) {
+  $('scales').hidden = shown.length === 0 || (shown.length === 1 && shown[0].values === null);
+  if ($('scales').hidden) return $('scales').replaceChildren();
+  $('scales').replaceChildren(...shown.map(p => {
+    const v = p.values, parts = [el('b', {title: pictureName(p)}, pictureName(p))];
+    if (v) {
+      parts.push(el('span', {}, v.low_text), el('span', {class: 'bar', style: `background:linear-gradient(to right,${v.ramp.join(',')})`}),
+        el('span', {}, v.high_text));
+      if (v.nan + v.infinite > 0) parts.push(el('span', {class: 'none', title: 'NaN and the infinities have this colour'}));
+      if (v.beyond) parts.push(el('span', {}, v.beyond));
+    }
+    return el('div', {class: 'scale', style: `flex:${p.width * p.zoom} 1 0`}, ...parts);
+  }));
+}
+
+/// A list of which one is chosen; what is chosen is posted under `key`.
+function choice(label, key, lines, now) {
+  const list = el('select', {'data-wish': key});
+  for (const line of lines) {
+    const o = el('option', {value: line}, line === '' ? 'none' : line);
+    o.selected = line === now;
+    list.append(o);
+  }
+  return el('label', {}, label, list);
+}
+
+/// The range of values, and two numbers where it is fixed.
+function rangeChoice(key, wish) {
+  const fixed = wish.includes('..'), parts = [choice('range', key, ['auto', 'extremes', 'fixed'], fixed ? 'fixed' : wish)];
+  if (!fixed) return parts;
+  const [low, high] = wish.split('..');
+  for (const [which, value] of [['low', low], ['high', high]])
+    parts.push(el('input', {type: 'number', step: 'any', value, 'data-range': key, 'data-end': which, 'aria-label': `${which} end of the range`}));
+  return parts;
+}
+
+let wishShown = '', shownNow = [];
+function controls(s) {
+  const p = s.picture, rings = s.rings.map(r => r.stage), shown = p.shown;
+  const key = JSON.stringify([rings, p.wish, s.may_act, shown.map(x => [x.stage, x.plane, x.planes, x.values !== null])]);
+  const set = $('picture-set');
+  set.hidden = rings.length === 0;
+  if (key === wishShown || (document.activeElement && document.activeElement.dataset.range)) return;   // somebody types
+  wishShown = key;
+  const row = (x, prefix) => !x ? [] : [choice('plane', prefix + 'plane', x.planes, x.plane),
+    ...(x.values ? [...rangeChoice(prefix + 'range', p.wish[prefix + 'range']),
+      choice('colours', prefix + 'colours', ['auto', 'grey', 'viridis'], p.wish[prefix + 'colours'])] : [])];
+  const first = shown[0], second = p.wish.beside ? shown[1] : null;
+  const rows = [el('div', {class: 'wish'}, choice('ring', 'stage', rings, p.wish.stage || (first ? first.stage : '')), ...row(first, ''),
+    choice('beside it', 'beside', ['', ...rings], p.wish.beside))];
+  if (second) rows.push(el('div', {class: 'wish'}, second.stage, ...row(second, 'beside_')));
+  set.replaceChildren(...rows);
+  set.disabled = !s.may_act;
+  set.title = s.may_act ? '' : 'open the address with the token, which was printed when this page was started';
+}
+document.addEventListener('change', e => {
+  const d = e.target.dataset || {};
+  if (d.wish) {
+    let value = e.target.value;
+    if (value === 'fixed') {
+      const of = shownNow[d.wish.startsWith('beside') ? 1 : 0].values;
+      value = `${of.low}..${of.high > of.low ? of.high : of.low + 1}`;
+    }
+    e.target.blur();
+    post('/picture', JSON.stringify({[d.wish]: value}));
+  }
+  if (d.range) {
+    const end = which => document.querySelector(`[data-range=${d.range}][data-end=${which}]`).value;
+    if (Number(end('low')) < Number(end('high'))) post('/picture', JSON.stringify({[d.range]: `${end('low')}..${end('high')}`}));
+  }
+});
+
+const pointer = {at: null, busy: false};
+/// What lies under the mouse, of the frame that the page's program holds then: it is named.
+async function askPixel() {
+  if (pointer.busy || !pointer.at || !live.naturalWidth) return;
+  pointer.busy = true;
+  const box = live.getBoundingClientRect();
+  const x = Math.floor((pointer.at[0] - box.left) / box.width * live.naturalWidth), y = Math.floor((pointer.at[1] - box.top) / box.height * live.naturalHeight);
+  try {
+    const p = await (await fetch(`/pixel.json?x=${Math.max(0, x)}&y=${Math.max(0, y)}`)).json();
+    $('pixel').textContent = p && pointer.at ? `x ${p.x} y ${p.y} of ${p.stage} ${p.plane}: ${p.text} · frame ${p.frame.toLocaleString('en-US')}` : '';
+  } catch (e) { /* poll() says so */ }
+  pointer.busy = false;
+}
+live.addEventListener('mousemove', e => { pointer.at = [e.clientX, e.clientY]; });
+live.addEventListener('mouseleave', () => { pointer.at = null; $('pixel').textContent = ''; });
+setInterval(askPixel, pixelEveryMs);
+
+function picture(s) {
+  const p = s.picture;
+  shownNow = p.shown;
+  $('picture-about').textContent = p.frame === null ? '' : `frame ${p.frame.toLocaleString('en-US')} of ${p.stage} · ${p.width} × ${p.height} pixels`
+    + (p.age_s > 1 ? ` · ${span(p.age_s)} old` : '');
+  const why = s.phase === 'running' && p.problem ? p.problem : p.frame === null ? 'no picture yet' : '';
+  $('no-picture').hidden = why === '';
+  $('no-picture').textContent = why;
+  scales(p.shown);
+  controls(s);
+  $('picture-note').hidden = p.note === '';
+  $('picture-note').textContent = p.note;
+  const several = p.shown.length > 1, facts = p.shown.flatMap(x => x.carries.map(c => [several ? `${x.stage}: ${c.name}` : c.name, c.value]));
+  $('carries').hidden = facts.length === 0;
+  $('carries').replaceChildren(...facts.flatMap(([name, value]) => [el('dt', {}, name), el('dd', {}, value)]));
+}

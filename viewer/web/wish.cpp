@@ -1,0 +1,125 @@
+#include "viewer/web/wish.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "core/did_you_mean.hpp"
+
+namespace carousel::viewer::web {
+
+using nlohmann::json;
+
+namespace {
+
+constexpr int ramp_colours = 17;  ///< of a map, for a page that draws its scale
+
+std::string dump(const json& j) { return j.dump(-1, ' ', false, json::error_handler_t::replace); }
+
+json ramp_of(colour_map map) {
+    json out = json::array();
+    for (int k = 0; k < ramp_colours; ++k) {
+        const colour c = colour_at(map, static_cast<f64>(k) / (ramp_colours - 1));
+        out.push_back(fmt::format("#{:02x}{:02x}{:02x}", c.r, c.g, c.b));
+    }
+    return out;
+}
+
+/// "": it was taken.
+std::string take(picture_wish& w, const std::string& key, const std::string& value,
+                 const std::vector<std::string>& rings) {
+    const bool known = value.empty() || std::find(rings.begin(), rings.end(), value) != rings.end();
+    if ((key == "stage" || key == "beside") && !known)
+        return fmt::format("no stage \"{}\" with an output{}", value, did_you_mean_clause(value, rings));
+    if (key == "stage") {
+        w.what.first = {value, ""};
+    } else if (key == "beside") {
+        w.what.beside = value.empty() ? std::nullopt : std::optional(plane_choice{value, ""});
+    } else if (key == "plane") {
+        w.what.first.plane = value;
+    } else if (key == "beside_plane") {
+        if (!w.what.beside) return "beside_plane: nothing is beside the picture";
+        w.what.beside->plane = value;
+    } else if (key == "range" || key == "beside_range") {
+        if (!read_range(value, w.looks.of[key == "range" ? 0 : 1]))
+            return fmt::format("{}: expected auto, extremes or LOW..HIGH", key);
+    } else if (key == "colours" || key == "beside_colours") {
+        if (!read_colours(value, w.looks.of[key == "colours" ? 0 : 1]))
+            return fmt::format("{}: expected auto, grey or viridis", key);
+    }
+    return "";
+}
+
+}  // namespace
+
+json wish_json(const picture_wish& w) {
+    return {{"stage", w.what.first.stage},
+            {"plane", w.what.first.plane},
+            {"range", range_text(w.looks.of[0])},
+            {"colours", colours_text(w.looks.of[0])},
+            {"beside", w.what.beside ? w.what.beside->stage : ""},
+            {"beside_plane", w.what.beside ? w.what.beside->plane : ""},
+            {"beside_range", range_text(w.looks.of[1])},
+            {"beside_colours", colours_text(w.looks.of[1])}};
+}
+
+std::optional<picture_wish> read_wish(const std::string& body, const std::vector<std::string>& rings,
+                                      picture_wish now, std::string& why) {
+    const json asked = json::parse(body, nullptr, false);
+    const json known = wish_json(now);
+    if (!asked.is_object() || asked.empty()) {
+        why = R"(the body is no JSON object that names something: expected {"stage": "NAME", ...})";
+        return std::nullopt;
+    }
+    for (const auto& [key, value] : asked.items()) {
+        if (!known.contains(key))
+            why = fmt::format("\"{}\" is none of stage, plane, range, colours, and beside, beside_plane, ...",
+                              key.substr(0, 100));
+        else if (!value.is_string())
+            why = fmt::format("{}: expected a text", key);
+        if (!why.empty()) return std::nullopt;
+    }
+    // A ring before its plane, whatever their order in the body.
+    for (const char* key :
+         {"stage", "plane", "range", "colours", "beside", "beside_plane", "beside_range", "beside_colours"}) {
+        if (!asked.contains(key)) continue;
+        why = take(now, key, asked.at(key).get<std::string>(), rings);
+        if (!why.empty()) return std::nullopt;
+    }
+    return now;
+}
+
+json shown_json(const shown_picture& p) {
+    json out{{"stage", p.stage},    {"plane", p.plane},   {"planes", p.planes},
+             {"type", p.type},      {"x", p.x},           {"y", p.y},
+             {"width", p.width},    {"height", p.height}, {"zoom", p.zoom},
+             {"frame", p.sequence}, {"values", nullptr}};
+    if (p.scale.of_values)
+        out["values"] = {{"low", p.scale.low},
+                         {"high", p.scale.high},
+                         {"low_text", scale_text(p.scale.low)},
+                         {"high_text", scale_text(p.scale.high)},
+                         {"colours", name_of(p.scale.colours)},
+                         {"ramp", ramp_of(p.scale.colours)},
+                         {"below", p.scale.below},
+                         {"above", p.scale.above},
+                         {"nan", p.scale.nan},
+                         {"infinite", p.scale.infinite},
+                         {"beyond", beyond_text(p.scale)}};
+    out["carries"] = json::array();
+    for (const auto& [name, value] : p.carried) out["carries"].push_back({{"name", name}, {"value", value}});
+    return out;
+}
+
+std::string pixel_json(const std::optional<pointed_pixel>& p, const std::vector<shown_picture>& shown) {
+    if (!p || p->which >= shown.size()) return "null";
+    return dump({{"stage", shown[p->which].stage},
+                 {"plane", shown[p->which].plane},
+                 {"x", p->x},
+                 {"y", p->y},
+                 {"frame", p->sequence},
+                 {"text", p->text}});
+}
+
+}  // namespace carousel::viewer::web

@@ -1,0 +1,38 @@
+#pragma once
+// Which picture the page shows, to all who look: which plane of which ring, in which colours, and which
+// other beside it.
+//
+// POST /picture {KEY: VALUE, ...}, with the token; what isn't named stays as it is:
+//   stage, plane: texts, "" as at first · beside, beside_plane: another ring; "" none
+//   range, beside_range: "auto", "extremes", "LOW..HIGH" · colours, beside_colours: "auto", "grey", "viridis"
+// It answers {ok, message}. "wish" of the picture in /status.json has these keys, all of them.
+//
+// GET /pixel.json?x=X&y=Y, pixels of the whole picture:
+//   {stage, plane, x, y, frame, text}: what lies there, exactly, its own place, and of which frame it is;
+//   null: nothing that is known
+
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "viewer/watch/picture_choice.hpp"
+
+namespace carousel::viewer::web {
+
+struct picture_wish {
+    picture_choice what;
+    picture_looks looks;
+    bool operator==(const picture_wish&) const = default;
+};
+
+[[nodiscard]] nlohmann::json wish_json(const picture_wish& w);
+/// What a request's body changes. `rings`: of the run. Nothing, with a sentence in `why`: it can't be.
+[[nodiscard]] std::optional<picture_wish> read_wish(const std::string& body,
+                                                    const std::vector<std::string>& rings, picture_wish now,
+                                                    std::string& why);
+[[nodiscard]] nlohmann::json shown_json(const shown_picture& p);
+[[nodiscard]] std::string pixel_json(const std::optional<pointed_pixel>& p,
+                                     const std::vector<shown_picture>& shown);
+
+}  // namespace carousel::viewer::web
