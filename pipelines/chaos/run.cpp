@@ -78,6 +78,8 @@ private:
     [[nodiscard]] bool untouched(const victim& v) const {
         return v.running && std::find(hit_.begin(), hit_.end(), std::pair(v.label, v.pid)) == hit_.end();
     }
+    /// What is told of another host is a little old: a process there that was hit is gone, whatever it says.
+    [[nodiscard]] bool stands(const victim& v) const { return v.far ? untouched(v) : v.running; }
     void note(const done& d);
     void say(u64 frames);
     void run_calm();
@@ -240,13 +242,13 @@ bool chaos_run::act(subject& s, const step& what) {
         tried_ = what.number + 1;
         for (u64 k = 0; k < victims.size(); ++k) {
             const victim& v = victims[(what.who + k) % victims.size()];
-            if (v.running && hit(s, what, v)) return true;
-            if (!v.running && now - tried_since_ns_ < patience_ns) return false;
+            if (stands(v) && hit(s, what, v)) return true;
+            if (!stands(v) && now - tried_since_ns_ < patience_ns) return false;
         }
         return false;
     }
     bool any = false;
-    for (const victim& v : victims) any = (v.running && hit(s, what, v)) || any;
+    for (const victim& v : victims) any = (stands(v) && hit(s, what, v)) || any;
     return any;
 }
 

@@ -19,7 +19,7 @@ namespace carousel::ipc {
 namespace {
 
 namespace fs = std::filesystem;
-constexpr u64 patience_ns = ns_per_s;
+constexpr u64 answer_patience_ns = ns_per_s;
 
 bool is_our_folder(const std::string& path) {
     struct stat info {};
@@ -28,7 +28,7 @@ bool is_our_folder(const std::string& path) {
 
 // A holder that is stopped doesn't accept, but it listens.
 bool is_listened_to(const std::string& socket) {
-    const shm::unique_fd there = shm::connect_to(socket, patience_ns);
+    const shm::unique_fd there = shm::connect_to(socket, answer_patience_ns);
     return there || (errno != ECONNREFUSED && errno != ENOENT);
 }
 
@@ -65,10 +65,10 @@ std::optional<found_space> find_space(const std::string& name) {
 }
 
 space_view look_at(const found_space& s) {
-    const shm::unique_fd socket = shm::connect_to(s.place.socket(), patience_ns);
+    const shm::unique_fd socket = shm::connect_to(s.place.socket(), answer_patience_ns);
     shm::message m;
     if (!socket || !shm::send_message(socket.get(), look_request()) ||
-        shm::receive_message(socket.get(), m, patience_ns) != shm::receive_status::ok)
+        shm::receive_message(socket.get(), m, answer_patience_ns) != shm::receive_status::ok)
         throw shm_error(
             fmt::format("the space \"{}\": its holder (process {}) does not answer at {}: is it stopped?",
                         s.name, s.holder, s.place.socket()));

@@ -124,8 +124,9 @@ void check_parameters(findings& f, const shm::control_block& c, const shm::contr
     u64 reach = 0;
     for (u32 k = 0; k < std::min(made.sources, shm::max_sources); ++k) {
         const u32 link = std::min(made.source[k].link, shm::max_links - 1);
-        // the state first: tails follow
-        reach = std::max(reach, load(c.link[link].tail) + made.link[link].window);
+        const u64 tail = load(c.link[link].tail.raw());  // the state first: tails follow
+        if (!intact(tail)) return;                       // it bounds nothing: check_parity
+        reach = std::max(reach, shm::tail_word::unpack(tail) + made.link[link].window);
     }
     if (made.sources > 0 && is.horizon > reach)
         f.add("parameters: horizon",
@@ -141,10 +142,12 @@ void check_claims(findings& f, const shm::control_block& c, const shm::control_b
         const u32 stage = std::min(made.source[k].stage, shm::max_stages - 1),
                   link = std::min(made.source[k].link, shm::max_links - 1);
         const std::string whose = fmt::format("source {}: ended", stage_name(made, stage));
+        const u64 tail = load(c.link[link].tail.raw());
+        if (!intact(tail)) continue;  // check_parity
         const end_claim claim = end_claim::of(raw);
         const u32 seat =
             claim.job < std::min(made.jobs, shm::max_jobs) ? made.job_info[claim.job].seat : shm::none;
-        const u64 reach = load(c.link[link].tail) + made.link[link].window;
+        const u64 reach = shm::tail_word::unpack(tail) + made.link[link].window;
         if ((made.stage[stage].flags & shm::stage_flag::ends) == 0)
             f.add(whose, fmt::format("names frame {}, this source never ends its stream", claim.sequence));
         else if (seat >= shm::max_seats || made.seat[seat].stage != stage)

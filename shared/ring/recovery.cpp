@@ -64,9 +64,13 @@ void for_each_slot(shm::control_block& c, u32 seat, u32 job, u64 version, F&& fn
 /// Is a word damaged that a job of the seat may have tagged? Then nobody knows yet what its jobs hold.
 bool any_damaged(const shm::control_block& c, u32 seat) noexcept {
     const shm::stage_block& s = stage_of(c, seat);
-    if (s.source != shm::none)
-        for (const shm::word& at : c.source[std::min(s.source, shm::max_sources - 1)].number)
-            if (!intact(load(at))) return true;
+    if (s.source != shm::none) {
+        const shm::source_block& q = c.source[std::min(s.source, shm::max_sources - 1)];
+        // Behind the window no number is in use, and nobody would ever mend one.
+        const u32 window = c.link[std::min(q.link, shm::max_links - 1)].window;
+        for (u32 k = 0; k < std::min(window, shm::max_window); ++k)
+            if (!intact(load(q.number[k]))) return true;
+    }
     for (u32 i = 0; i < std::min(s.inputs, shm::max_inputs); ++i) {
         if (s.input_group[i] >= shm::max_groups || s.input_link[i] >= shm::max_links) continue;
         const shm::link_block& l = c.link[s.input_link[i]];

@@ -18,9 +18,7 @@
 namespace carousel::shm {
 
 /// Even parity: a word that nobody has damaged by one bit.
-[[nodiscard]] constexpr bool intact(u64 raw) noexcept {
-    return (std::popcount(raw) & 1) == 0;
-}
+[[nodiscard]] constexpr bool intact(u64 raw) noexcept { return (std::popcount(raw) & 1) == 0; }
 /// `bits` with its parity in bit `at`, which must be 0 in it.
 [[nodiscard]] constexpr u64 with_parity(u64 bits, unsigned at) noexcept {
     return bits | static_cast<u64>(std::popcount(bits) & 1) << at;

@@ -230,7 +230,8 @@ TEST_CASE(
 
 TEST_CASE("a change between a number's choice and its frame's header is not for that frame") {
     run_box r;
-    const box_once_at meanwhile(crash_point::parameters_chosen, [&] { CHECK(r.change() == first_frame + 3); });
+    const box_once_at meanwhile(crash_point::parameters_chosen,
+                                [&] { CHECK(r.change() == first_frame + 3); });
     CHECK(r.ask(first_frame + 2) == 0);
     CHECK(r.horizon() == first_frame + 3);
     CHECK(r.ask(first_frame + 3) == 1);
