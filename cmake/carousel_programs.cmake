@@ -1,7 +1,7 @@
 # The target `programs`: every program that a user runs, without the tests. A program is an executable that a folder outside tests/
-# adds; nobody has to list it a second time, neither here nor for the installation. The target `pipeline_programs`: those of them
-# that a pipeline and its page need; `viewer_programs`: the window, where its packages are. ./pipelines/launch builds these, the
-# window where there is a display, so that a first launch doesn't wait for benchmarks and lessons.
+# adds; nobody has to list it a second time, neither here nor for the installation. So that a first ./pipelines/launch waits for
+# nothing that its pipeline doesn't use, there are parts of it: `core_programs`, which every pipeline takes; `viewer_programs`, the
+# window, where its packages are; `pipeline_programs`, all but benchmarks and lessons. The names of the last are in programs.txt.
 
 # Targets of one type that `folder` and the folders below it have added.
 function(carousel_targets_below folder type result)
@@ -27,6 +27,7 @@ foreach(folder shared kernels stages pipelines viewer)
   list(APPEND CAROUSEL_PROGRAMS ${found})
 endforeach()
 add_custom_target(programs)
+add_custom_target(core_programs)
 add_custom_target(pipeline_programs)
 add_custom_target(viewer_programs)
 if(TARGET python_package)
@@ -37,6 +38,9 @@ if(CAROUSEL_PROGRAMS)
   set(needed ${CAROUSEL_PROGRAMS})
   list(FILTER needed EXCLUDE REGEX "^carousel-(bench|lab|train|viewer)")
   add_dependencies(pipeline_programs ${needed})
+  add_dependencies(core_programs carousel carousel-alloc carousel-probe)
+  list(JOIN needed "\n" lines)
+  file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/programs.txt CONTENT "${lines}\n")
   if(TARGET carousel-viewer)
     add_dependencies(viewer_programs carousel-viewer)
   endif()

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <set>
 
 #include "core/did_you_mean.hpp"
@@ -236,6 +237,16 @@ void check_ends(const pipeline& p, const std::vector<stage_description>& all) {
     }
 }
 
+/// ./pipelines/launch builds what its own file names.
+std::string may_be_built(const std::string& program) {
+    std::ifstream all(executable_folder() + "/programs.txt");
+    for (std::string name; std::getline(all, name);)
+        if (name == program)
+            return fmt::format(", but it can be built: cmake --build {} --target {}", executable_folder(),
+                               name);
+    return "";
+}
+
 }  // namespace
 
 std::string program_in_path(const std::string& name) {
@@ -268,12 +279,13 @@ std::string find_program(const pipeline& p, const stage_spec& s) {
     if (is_program(beside)) return beside.string();
     if (std::string found = program_in_path(s.run); !found.empty()) return found;
     const bool link = s.run == "carousel-send" || s.run == "carousel-receive";
-    refuse(at, fmt::format(
-                   "stage \"{}\": run = \"{}\": no such program in {} or in PATH{}", s.name, s.run,
-                   executable_folder(),
-                   link ? ". Links to other hosts are built where UCX is found: apt-get install libucx-dev "
-                          "libssl-dev, and build again"
-                        : did_you_mean_clause(s.run, stage_programs())));
+    std::string way = may_be_built(s.run);
+    if (way.empty())
+        way = link ? ". Links to other hosts are built where UCX is found: apt-get install libucx-dev "
+                     "libssl-dev, and build again"
+                   : did_you_mean_clause(s.run, stage_programs());
+    refuse(at, fmt::format("stage \"{}\": run = \"{}\": no such program in {} or in PATH{}", s.name, s.run,
+                           executable_folder(), way));
 }
 
 std::vector<stage_description> describe_stages(const pipeline& p, u32 timeout_ms) {

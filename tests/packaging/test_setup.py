@@ -19,6 +19,7 @@ FAKES = {
     "dpkg-query": """for p in "$@"; do case " $MISSING " in *" $p "*) ;; *) echo "ii  $p" ;; esac; done; exit 0""",
     "apt-get": """echo "apt-get $*" >>"$CALLS"; case $* in *install*) exit "${APT_EXIT:-0}" ;; esac""",
     "cmake": """echo "cmake $*" >>"$CALLS"; mkdir -p build/$2; touch build/$2/build.ninja build/$2/CMakeCache.txt
+        printf "carousel-%s\n" geometry fragment web record >build/$2/programs.txt
         echo "-- CUDA: no nvcc found; building the CPU backend alone"; exit "${CMAKE_EXIT:-0}" """,
     "ninja": """if [ "$1" = -n ]; then if [ -e built ]; then echo "ninja: no work to do."; else echo "[1/1] x"; fi; exit 0; fi
         echo "ninja $*" >>"$CALLS"; touch built
@@ -173,6 +174,19 @@ class Setup(unittest.TestCase):
         code, text, calls = self.start("pipelines/launch")
         self.assertLess(time.monotonic() - began, 1.0)
         self.assertEqual((code, calls), (0, ""), text)
+
+    def test_launch_builds_what_its_file_names_and_what_its_options_take_and_no_more(self):
+        file = os.path.join(self.folder.name, "named.toml")
+        with open(file, "w", encoding="utf-8") as f:
+            f.write('[[stage]]\n  run = "carousel-fragment"   # not carousel-web\n# run = "carousel-geometry"\nrun = "carousel-nonesuch"\n')
+        shutil.copy(os.path.join(ROOT, "pipelines", "demo.toml"), os.path.join(self.root, "pipelines"))
+        demo = "core_programs carousel-fragment carousel-geometry"
+        for arguments, built in (((file,), "core_programs carousel-fragment"), (("nonsense",), "core_programs"), ((), demo),
+                                 ((file, "--http", "8080"), "core_programs carousel-fragment carousel-web"),
+                                 ((file, "--record=a"), "core_programs carousel-fragment carousel-record")):
+            code, text, calls = self.start("pipelines/launch", *arguments)
+            os.remove(os.path.join(self.root, "build", "release", "built"))   # of the stand-in: it builds anew
+            self.assertEqual((code, calls.split("ninja -j ")[1].split(" ", 1)[1]), (0, built + "\n"), text)
 
     def test_launch_keeps_the_configuration_of_the_tests(self):
         self.assertIn("-DCAROUSEL_TESTS=ON", self.start("tests/run")[2])

@@ -36,10 +36,10 @@ std::string ending_of(const exit_status& s) {
 std::string page_program() {
     const std::string path = executable_folder() + "/carousel-web";
     if (::access(path.c_str(), X_OK) == 0) return path;
-    throw config_error(fmt::format(
-        "{} is not there: the web page was not built, for want of libjpeg-turbo; install libturbojpeg0-dev "
-        "(apt-get install libturbojpeg0-dev) and build again",
-        path));
+    throw config_error(
+        fmt::format("{} is not there: the web page was not built. It takes libjpeg-turbo (apt-get install "
+                    "libturbojpeg0-dev); then: cmake --build {} --target programs",
+                    path, executable_folder()));
 }
 
 web_page::web_page(event_loop& loop, console& out, std::string address, std::string name,
