@@ -66,6 +66,16 @@ std::optional<u64> publish(shm::parameter_box& box, std::span<const std::byte> v
     }
 }
 
+std::optional<parameter_state> mended_state(u64 damaged, u32 sets, u64 lowest, u64 highest) noexcept {
+    std::optional<parameter_state> found;
+    for (unsigned bit = 0; bit < 64; ++bit) {
+        const parameter_state s = parameter_state::of(damaged ^ u64{1} << bit);
+        if (s.sets != sets || s.horizon < lowest || s.horizon > highest) continue;
+        if (!found || s.horizon > found->horizon) found = s;
+    }
+    return found;
+}
+
 const shm::parameter_set& newest_parameters(const shm::parameter_box& box) noexcept {
     return box.set[index_of(parameter_state::of(load(box.state)).sets)];
 }

@@ -58,6 +58,13 @@ void initialise_parameters(shm::parameter_box& box, std::span<const std::byte> v
 [[nodiscard]] std::optional<u64> publish(shm::parameter_box& box, std::span<const std::byte> values,
                                          u64 oldest) noexcept;
 
+/// What a state was that is damaged by one bit, known to count `sets` and to have a horizon within
+/// [lowest, highest]: the one with the highest horizon of those that are one bit away. A horizon may lie
+/// higher than it was: numbers below it that nobody has asked for have the newest set, and a change counts
+/// from it. Nothing: none is.
+[[nodiscard]] std::optional<parameter_state> mended_state(u64 damaged, u32 sets, u64 lowest,
+                                                          u64 highest) noexcept;
+
 /// The newest set: what frames to come will have. By the supervisor, or from a copy.
 [[nodiscard]] const shm::parameter_set& newest_parameters(const shm::parameter_box& box) noexcept;
 

@@ -70,6 +70,7 @@ private:
         const bool of_itself = w_.at.kind == word_kind::lease    ? lease_is_possible(lease_word::of(value))
                                : w_.at.kind == word_kind::number ? number_is_possible(lease_word::of(value))
                                : w_.at.kind == word_kind::group  ? group_is_possible(group_word::of(value))
+                               : w_.at.kind == word_kind::asset  ? asset_is_possible(asset_word::of(value))
                                                                  : true;
         return of_itself && check_known(*copy_, made_, known_).empty() &&
                check_words(*copy_, made_, known_).empty();
@@ -118,6 +119,10 @@ private:
 
     [[nodiscard]] bool group_is_possible(const group_word& w) const {
         return w_.at.second >= shm::max_blocking || (w.entry == 0 && w.joins == 0);
+    }
+
+    [[nodiscard]] static bool asset_is_possible(const asset_word& w) {
+        return w.state != shm::asset_state::empty || (w.epoch == 0 && w.seat == 0);  // nobody's
     }
 
     /// Two values with the same one may stand for each other.
@@ -178,16 +183,20 @@ const known_process* current_of(const known_run& known, u32 seat) {
     return nullptr;
 }
 
-std::optional<u64> parameters_value(const shm::control_block& c, const shm::control_block& made) {
-    // A horizon may lie higher than it was: numbers below it that nobody has asked for yet have the newest
-    // set, and a change that comes counts from it.
-    parameter_state s = parameter_state::of(load(made.parameters.state));
+// The supervisor knows how many sets it has published. The frames' side of the word stands still while it is
+// damaged, so the value is the same at the next look however fast the rings move.
+std::optional<u64> parameters_value(const shm::control_block& c, const shm::control_block& made, u64 raw) {
+    const u64 known = load(made.parameters.state);
+    if (!intact(known)) return std::nullopt;
+    u64 reach = 0;
     for (u32 k = 0; k < std::min(made.sources, shm::max_sources); ++k) {
         const u32 link = std::min(made.source[k].link, shm::max_links - 1);
         if (!intact(load(c.link[link].tail.raw()))) return std::nullopt;
-        s.horizon = std::max(s.horizon, load(c.link[link].tail) + made.link[link].window);
+        reach = std::max(reach, load(c.link[link].tail) + made.link[link].window);
     }
-    return s.pack();
+    const parameter_state then = parameter_state::of(known);
+    const auto is = mended_state(raw, then.sets, then.horizon, std::max(reach, then.horizon));
+    return is ? std::optional(is->pack()) : std::nullopt;
 }
 
 // Only identities that name what the supervisor knows to be there are told.
@@ -257,7 +266,7 @@ std::optional<u64> mended_value(const shm::control_block& c, const shm::control_
             return p != nullptr ? std::optional(seat_word{p->epoch, p->entry}.pack()) : std::nullopt;
         }
         case word_kind::parameters:
-            return parameters_value(c, made);
+            return parameters_value(c, made, w.raw);
         case word_kind::entry:
             return entry_value(known, w);
         case word_kind::header:

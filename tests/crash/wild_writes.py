@@ -97,22 +97,52 @@ WHERE = ("used", "any", "bits")
 BETWEEN_BITS_S = 0.1  # a bit at a time can be mended before the next one
 
 
-def write_wildly(path, seed, count):
+class Block:
+    """The block that the run has now: one that is made anew is another file."""
+
+    def __init__(self, run):
+        self.run, self.inode, self.map = run, None, None
+
+    def now(self):
+        """The mapping, or None: the run is over."""
+        until = time.monotonic() + 2
+        while self.run.process.poll() is None and time.monotonic() < until:
+            try:
+                with open(self.run.block(), "r+b") as f:
+                    inode = os.fstat(f.fileno()).st_ino
+                    if inode != self.inode:
+                        self.close()
+                        self.inode, self.map = inode, mmap.mmap(f.fileno(), 0)
+                    return self.map
+            except (OSError, ValueError, StopIteration):   # just now it is made anew
+                time.sleep(0.01)
+        return None
+
+    def close(self):
+        if self.map is not None:
+            self.map.close()
+
+
+def write_wildly(run, seed, count):
     """`count` values into words of the block. What was written, as texts."""
     dice = random.Random(seed)
     where = WHERE[seed % len(WHERE)]
     done = []
-    with open(path, "r+b") as f, mmap.mmap(f.fileno(), 0) as block:
-        words = [at for at in range(0, len(block) - 7, 8) if where == "any" or block[at:at + 8] != b"\0" * 8]
-        for at in dice.sample(words, min(count, len(words))):
-            before = struct.unpack_from("<Q", block, at)[0]
-            kind = "bit" if where == "bits" else dice.choice(["random", "bit", "ones", "zeros"])
-            if where == "bits":
-                time.sleep(BETWEEN_BITS_S)
-                before = struct.unpack_from("<Q", block, at)[0]
-            value = {"random": dice.getrandbits(64), "bit": before ^ 1 << dice.randrange(64), "ones": 2**64 - 1, "zeros": 0}[kind]
-            struct.pack_into("<Q", block, at, value)
-            done.append(f"{at:#x}: {before:#x} -> {value:#x} ({kind})")
+    of_run = Block(run)
+    block = of_run.now()
+    words = [at for at in range(0, len(block) - 7, 8) if where == "any" or block[at:at + 8] != b"\0" * 8]
+    for at in dice.sample(words, min(count, len(words))):
+        kind = "bit" if where == "bits" else dice.choice(["random", "bit", "ones", "zeros"])
+        if where == "bits":
+            time.sleep(BETWEEN_BITS_S)
+            block = of_run.now()
+            if block is None:
+                break
+        before = struct.unpack_from("<Q", block, at)[0]
+        value = {"random": dice.getrandbits(64), "bit": before ^ 1 << dice.randrange(64), "ones": 2**64 - 1, "zeros": 0}[kind]
+        struct.pack_into("<Q", block, at, value)
+        done.append(f"{at:#x}: {before:#x} -> {value:#x} ({kind})")
+    of_run.close()
     return done
 
 
@@ -124,7 +154,7 @@ def one_seed(programs, pipelines, seed, writes, wanted_hash):
         while run.frames < 40 and run.process.poll() is None and time.monotonic() - begin < 60:
             time.sleep(0.02)
         time.sleep(random.Random(seed).random() * 0.5)
-        written = write_wildly(run.block(), seed, writes)
+        written = write_wildly(run, seed, writes)
         run.hear()
         run.longest_silence = 0.0
         while run.process.poll() is None and time.monotonic() - begin < LONGEST_S:

@@ -177,6 +177,63 @@ TEST_CASE("what the supervisor knows by itself is written back whichever bit it 
     }
 }
 
+TEST_CASE("a damaged tail is no sign of further damage, though nothing is bounded by it") {
+    run_in_hand r;
+    test::seated source = r.sit(0);
+    for (int k = 0; k < 6; ++k) {
+        (void)test::pass(*source.w);
+        r.b.c->link[0].tail.store(static_cast<u64>(k) + 1);
+    }
+    for (unsigned bit = 0; bit < 64; ++bit) {
+        r.b.c->link[0].tail.raw().fetch_xor(u64{1} << bit);
+        CHECK(check_known(*r.b.c, *r.made, r.known).empty());
+        r.b.c->link[0].tail.raw().fetch_xor(u64{1} << bit);
+    }
+}
+
+TEST_CASE("a number that no frame of the window has holds up no dead one's frames, whatever it says") {
+    run_in_hand r;
+    test::seated source = r.sit(0);
+    job j;
+    REQUIRE(source.w->begin(j, 0) == outcome::ok);
+    r.b.c->source[0].number[shm::max_window - 1].fetch_xor(1);
+    REQUIRE(r.b.c->link[0].window < shm::max_window);
+    REQUIRE(appoint(*r.b.c, 0));
+    CHECK(revoke(*r.b.c, 0, source.who.epoch));
+    (void)requeue(*r.b.c, 0, source.who.epoch, blame::none, 1);
+    CHECK(reclaim(*r.b.c, 0, source.who.epoch));
+}
+
+TEST_CASE("the state of the parameters is mended while the rings move on") {
+    run_in_hand r;
+    test::seated source = r.sit(0);
+    (void)test::pass(*source.w);
+    for (unsigned bit = 0; bit < 64; ++bit) {
+        INFO("bit " << bit);
+        const u64 truth = load(r.b.c->parameters.state);
+        const auto value = r.flip(r.b.c->parameters.state, bit);
+        REQUIRE(value);
+        r.b.c->link[0].tail.store(1);
+        CHECK(mended_value(*r.b.c, *r.made, r.known, damaged_words(*r.b.c, *r.made).front()) == value);
+        r.b.c->link[0].tail.store(0);
+        r.put_back(truth);
+    }
+}
+
+TEST_CASE("an asset that nobody loads is told from one that somebody does, whichever bit it is") {
+    run_in_hand r;
+    r.b.c->assets = r.made->assets = 1;
+    r.b.c->asset[0].state.store(asset_word{}.pack());
+    u32 told = 0;
+    for (unsigned bit = 0; bit < 64; ++bit) {
+        const auto value = r.flip(r.b.c->asset[0].state, bit);
+        if (value) CHECK(*value == asset_word{}.pack());
+        told += value ? 1 : 0;
+        r.b.c->asset[0].state.store(asset_word{}.pack());
+    }
+    CHECK(told >= 60);
+}
+
 TEST_CASE("a word that may have meant two things is nobody's to guess") {
     run_in_hand r;
     test::seated source = r.sit(0);

@@ -15,6 +15,7 @@ namespace {
 using nlohmann::json;
 constexpr std::size_t kept_changes = 500;
 constexpr u64 tell_every_ns = ns_per_s;
+constexpr u64 unknown_state = 1;  ///< damaged: no word of the block is mended by it
 
 /// No frame below it can be made any more.
 u64 oldest_frame(const shm::control_block& c) noexcept {
@@ -35,23 +36,77 @@ std::string listed(const json& values) {
 
 live_parameters::live_parameters(const parameter_plan& plan) : plan_(&plan), values_(plan.values) {}
 
-void live_parameters::write_into(shm::control_block& fresh, u64 first) const noexcept {
+void live_parameters::write_into(shm::control_block& fresh, u64 first) noexcept {
     ring::initialise_parameters(fresh.parameters, values_, first, number_);
+    sets_ = 0;
 }
 
-bool live_parameters::adopt(const shm::control_block& c, const json& state) {
-    if (!plan_->schema) return true;
-    const shm::parameter_set& newest = ring::newest_parameters(c.parameters);
-    const std::span<const std::byte> found = std::span(newest.value).first(values_.size());
-    if (!plan_->schema.is_possible(found)) return false;
-    values_.assign(found.begin(), found.end());
-    number_ = told_number_ = newest.number;
-    from_ = newest.from;
-    // The file may be one change older than the block.
-    if (state.is_array()) changes_ = state;
+// The dead supervisor writes its file behind each change, so it knows of all sets but the newest at most.
+// That one lies in its place before it counts: where there is none, the file's count is right.
+std::optional<ring::parameter_state> live_parameters::state_in(const shm::control_block& c,
+                                                               const json& state) const {
+    const u64 raw = ring::load(c.parameters.state);
+    if (ring::intact(raw)) return ring::parameter_state::of(raw);
+    if (!state.is_object() || !state.contains("sets")) return std::nullopt;
+    u64 reach = 0;
+    for (u32 k = 0; k < std::min(c.sources, shm::max_sources); ++k) {
+        const u32 link = std::min(c.source[k].link, shm::max_links - 1);
+        if (!ring::intact(ring::load(c.link[link].tail.raw()))) return std::nullopt;
+        reach = std::max(reach, ring::load(c.link[link].tail) + c.link[link].window);
+    }
+    const u32 told = state.value("sets", 0U), next = (told + 1) & 0x7F'FFFFU;
+    const auto& set_of = [&](u32 sets) -> const shm::parameter_set& {
+        return c.parameters.set[sets % shm::max_parameter_sets];
+    };
+    const auto as_told = ring::mended_state(raw, told, set_of(told).from, reach);
+    if (set_of(next).number != set_of(told).number + 1) return as_told;
+    const auto one_more = ring::mended_state(raw, next, set_of(next).from, reach);
+    if (as_told && one_more) return std::nullopt;
+    return as_told ? as_told : one_more;
+}
+
+std::string live_parameters::adopt(const shm::control_block& c, shm::control_block& made, const json& state) {
+    const auto found = state_in(c, state);
+    const shm::parameter_set& newest = c.parameters.set[found ? found->sets % shm::max_parameter_sets : 0];
+    const std::span<const std::byte> values = std::span(newest.value).first(values_.size());
+    const bool possible = found && (!plan_->schema || plan_->schema.is_possible(values));
+    if (state.is_object() && state.value("changes", json()).is_array()) changes_ = state["changes"];
+    if (possible) {
+        values_.assign(values.begin(), values.end());
+        number_ = newest.number;
+        from_ = newest.from;
+        sets_ = found->sets;
+        std::copy(std::begin(c.parameters.set), std::end(c.parameters.set), std::begin(made.parameters.set));
+        made.parameters.state.store(found->pack(), std::memory_order_relaxed);
+    } else {
+        if (state.is_object()) {
+            number_ = state.value("number", u64{0});
+            from_ = state.value("from", u64{0});
+            if (plan_->schema) adopt_values(state.value("values", json()));
+        }
+        made.parameters.state.store(unknown_state, std::memory_order_relaxed);
+    }
+    told_number_ = number_;
+    if (!plan_->schema) return "";
     const u64 last = changes_.empty() ? 0 : changes_.back().value("number", u64{0});
     if (last < number_) changes_.push_back({{"number", number_}, {"frame", from_}, {"values", nullptr}});
-    return true;
+    return possible ? ""
+                    : fmt::format(
+                          "the block's parameters are damaged, and nothing says which of them count: "
+                          "all frames from the first that is made again get those {}",
+                          state.is_object() ? "of the state file" : "of the pipeline file");
+}
+
+// What the schema refuses stays as the pipeline file says.
+void live_parameters::adopt_values(const json& told) {
+    try {
+        std::vector<std::byte> values = plan_->values;
+        if (told.is_object())
+            for (const auto& [name, value] : told.items()) plan_->schema.set(values, name, value);
+        plan_->schema.check_values(values);
+        values_ = std::move(values);
+    } catch (const error&) {
+    }
 }
 
 run::parameter_state live_parameters::answer() const {
@@ -87,6 +142,7 @@ run::parameter_state live_parameters::set(const run::set_request& request, shm::
     const u32 sets = ring::parameter_state::of(ring::load(made.parameters.state)).sets;
     made.parameters.state.store(ring::parameter_state{sets, *from}.pack(), std::memory_order_relaxed);
     (void)ring::publish(made.parameters, wanted, ~u64{0});
+    sets_ = ring::parameter_state::of(ring::load(made.parameters.state)).sets;
     values_ = std::move(wanted);
     ++number_;
     from_ = *from;
@@ -105,7 +161,13 @@ json live_parameters::report() const {
             {"change_count", number_}};
 }
 
-json live_parameters::state() const { return changes_; }
+json live_parameters::state() const {
+    return {{"changes", changes_},
+            {"sets", sets_},
+            {"number", number_},
+            {"from", from_},
+            {"values", plan_->schema ? plan_->schema.values_json(values_) : json::object()}};
+}
 
 std::string live_parameters::news(u64 now) {
     if (told_number_ == number_ || now - told_ns_ < tell_every_ns) return "";

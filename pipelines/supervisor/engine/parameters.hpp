@@ -4,9 +4,11 @@
 // made anew gets them from here. One thread.
 
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "ring/parameter_box.hpp"
 #include "run/parameter_message.hpp"
 #include "run/request_message.hpp"
 #include "shm/control_block.hpp"
@@ -19,10 +21,13 @@ public:
     explicit live_parameters(const parameter_plan& plan);
 
     /// Into a block that nobody has seen yet: for every frame from `first` on.
-    void write_into(shm::control_block& fresh, u64 first) const noexcept;
-    /// Takes over what a dead supervisor's block says, and what its state file says of the changes. False:
-    /// the block's values are impossible, so that the pipeline file's count again.
-    bool adopt(const shm::control_block& c, const nlohmann::json& state);
+    void write_into(shm::control_block& fresh, u64 first) noexcept;
+    /// Takes over what a dead supervisor's block says, and what its state file (`state`) says of the changes;
+    /// `made` becomes what the block's parameters are held against. Returns what the log should say of it, ""
+    /// as a rule. A state word that is damaged by one bit is told by the file's count. What can't be told, or
+    /// is impossible, is not taken over: then the file's values count, without a file the pipeline's, and
+    /// `made` differs from the block, so that it is made anew with them.
+    std::string adopt(const shm::control_block& c, shm::control_block& made, const nlohmann::json& state);
 
     /// Answers {"command": "parameters"}.
     [[nodiscard]] run::parameter_state answer() const;
@@ -42,8 +47,13 @@ private:
     const parameter_plan* plan_;
     std::vector<std::byte> values_;
     u64 number_ = 0, from_ = 0;
+    u32 sets_ = 0;                                      ///< published into the present block
     nlohmann::json changes_ = nlohmann::json::array();  ///< the newest
     u64 told_number_ = 0, told_ns_ = 0;
+
+    void adopt_values(const nlohmann::json& told);
+    [[nodiscard]] std::optional<ring::parameter_state> state_in(const shm::control_block& c,
+                                                                const nlohmann::json& state) const;
 };
 
 }  // namespace carousel::supervisor

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 
 #include "core/clock.hpp"
 #include "core/crash_point.hpp"
@@ -43,6 +44,13 @@ u32 next_tap(const shm::control_block& c) {
         }
     }
     return next;
+}
+
+/// A damaged END behind a stop: the number that the file tells, if it is one bit away. Else STOPPING, whether
+/// it was or not: the sources have acknowledged, and the same END is found once more.
+u64 end_of_stop(u64 damaged, u64 told) noexcept {
+    const bool fits = std::popcount(damaged ^ shm::end_word::pack(told)) == 1;
+    return fits && told != ring::end_unknown ? told : ring::end_stopping;
 }
 
 }  // namespace
@@ -106,13 +114,14 @@ void engine::takeover() {
         mends_.beyond_end = run.value("beyond_end", u64{0});
         if (ring::load(c.stop_asked) == 0)
             set_end(run.value("end", end_));  // a stop may be younger than the file
+        else if (ring::load(c.end) == shm::no_number)
+            set_end(end_of_stop(ring::load(c.end.raw()), run.value("end", end_)));
         adopt_stream_end(run.value("stream_ended_by", shm::none));
     }
-    if (parameters_.adopt(c, state.is_object() ? state.value("parameters", json()) : json())) {
-        std::copy(std::begin(c.parameters.set), std::end(c.parameters.set),
-                  std::begin(made_->parameters.set));
-        made_->parameters.state.store(ring::load(c.parameters.state), std::memory_order_relaxed);
-    }
+    if (const std::string said =
+            parameters_.adopt(c, *made_, state.is_object() ? state.value("parameters", json()) : json());
+        !said.empty())
+        seats_->say(said);
     if (!state.is_object()) deaths_then_ = ~u64{0};  // nobody knows how many there were
     ++taken_over_;
     taps_ = next_tap(c);

@@ -19,7 +19,7 @@ bool engine::mend_words() {
     for (const ring::damaged_word& w : damaged) {
         waiting_mend m{w, ring::mended_value(c, *made_, known, w), 1};
         const auto before = std::find_if(waiting_mends_.begin(), waiting_mends_.end(),
-                                         [&](const waiting_mend& other) { return other.word == w; });
+                                         [&](const waiting_mend& other) { return other.word.at == w.at; });
         if (before != waiting_mends_.end()) {
             m.looks = before->looks + 1;
             if (m.value && m.value == before->value && ring::put_back(c, *made_, w, *m.value)) {

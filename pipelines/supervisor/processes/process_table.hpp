@@ -78,10 +78,17 @@ struct process {
     bool requeued = false;  ///< at least once: its frames are back in the queue
     ring::blame why = ring::blame::none;
     std::vector<u64> sequences;  ///< frames that were in flight when its death was seen
+    /// Words of its jobs that were damaged by then: each may have been a frame's, and nobody knows which.
+    u32 unknown_frames = 0;
     std::vector<u64> committed;  ///< frames whose job words still said COMMITTED when they were taken from it
     u32 quarantined = 0;         ///< buffers that wait for its end
     std::string stray;           ///< stray_text.hpp
 };
+
+/// How many frames its death may have hit: none is blamed alone where a word of a job can't be read.
+[[nodiscard]] inline u32 frames_in_flight(const process& p) noexcept {
+    return static_cast<u32>(p.sequences.size()) + p.unknown_frames;
+}
 
 struct seat {
     u32 index = 0, stage = 0, instance = 0;

@@ -91,7 +91,7 @@ void apply_restart_policy(process_table& t, seat& s, process& p) {
         judged.stray = p.stray;
         t.recoveries.tell(judged);
         t.note("died", p.seen_dead_ns, s, p,
-               fmt::format("(pid {}) died: {}; {} frames in flight", p.pid, how, p.sequences.size()));
+               fmt::format("(pid {}) died: {}; {} frames in flight", p.pid, how, frames_in_flight(p)));
     }
     t.c->seat[s.index].held.store(0, std::memory_order_release);
     if (p.by_hand) {  // whoever started it decides about the next one
@@ -105,7 +105,7 @@ void apply_restart_policy(process_table& t, seat& s, process& p) {
                              : classify(p.how, t.setup->stages[s.stage].spec.restart);
     if (e != seat_event::finished && !t.ending && s.machine.state() != seat_state::stopping)
         t.say(fmt::format("{} (pid {}){}: {}; {} frames in flight", s.label, p.pid,
-                          p.port ? " is off its port" : " died", how, p.sequences.size()));
+                          p.port ? " is off its port" : " died", how, frames_in_flight(p)));
     apply_seat_action(t, s, s.machine.on(e, now_ns()), &p);
 }
 
@@ -151,13 +151,13 @@ void blame_late(process_table& t, seat& s, process& p) noexcept {
         p.sequences.empty())
         return;
     p.why = ring::blame::own;
-    const bool single = p.sequences.size() == 1;
+    const bool single = frames_in_flight(p) == 1;
     for (const u64 sequence : p.sequences) ring::blame_waiting(*t.c, s.stage, sequence, single);
     note_given_up(t, s, p);
 }
 
 void note_given_up(process_table& t, const seat& s, const process& p) {
-    if (p.sequences.size() != 1) return;
+    if (p.sequences.empty() || frames_in_flight(p) != 1) return;
     const u32 cap = t.made->stage[s.stage].max_attempts;
     u32 failures = 0;
     ring::for_each_lease_of(

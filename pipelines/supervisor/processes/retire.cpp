@@ -105,7 +105,7 @@ void end_process(process_table& t, const seat& s, process& p) {
 /// R4. Until the fence a process that is stopped between two of its own CASes may still tag words: it is done
 /// again at each look.
 void requeue(process_table& t, seat& s, process& p) {
-    ring::requeue(*t.c, s.index, p.who.epoch, p.why, static_cast<u32>(p.sequences.size()));
+    ring::requeue(*t.c, s.index, p.who.epoch, p.why, frames_in_flight(p));
     crash_here(crash_point::words_requeued);
     if (p.requeued) return;
     p.requeued = true;
@@ -132,7 +132,7 @@ void fence(process_table& t, seat& s, process& p) {
         p.log.close(*s.log, p.pid);
     }
     // once behind the fence
-    ring::requeue(*t.c, s.index, p.who.epoch, p.why, static_cast<u32>(p.sequences.size()));
+    ring::requeue(*t.c, s.index, p.who.epoch, p.why, frames_in_flight(p));
 }
 
 /// R5. True: nothing bears its epoch any more.
@@ -259,10 +259,14 @@ void write_death_down(process_table& t, seat& s, process& p) {
     const shm::seat_block& sb = t.made->seat[s.index];
     for (u32 j = sb.first_job; j < std::min(sb.first_job + sb.jobs, shm::max_jobs); ++j) {
         const ring::job_word w = ring::job_word::of(load(t.c->job[j]));
-        if (w.epoch == p.who.epoch && w.state != ring::job_state::idle &&
-            w.state != ring::job_state::committed)
-            if (const u64 n = load(t.c->job_info[j].sequence); n != shm::no_number)  // damaged: of no frame
-                p.sequences.push_back(n);
+        if (w.state == ring::job_state::damaged) ++p.unknown_frames;
+        if (w.epoch != p.who.epoch || w.state == ring::job_state::idle ||
+            w.state == ring::job_state::committed)
+            continue;
+        if (const u64 n = load(t.c->job_info[j].sequence); n != shm::no_number)
+            p.sequences.push_back(n);
+        else
+            ++p.unknown_frames;
     }
     p.how.through = t.through(s.stage);
     p.how.commits = load(t.c->entry[p.who.entry].commits);

@@ -233,6 +233,24 @@ TEST_CASE("an asset is nobody's again only when its loader is gone") {
     CHECK(ring::load(b.c().asset[0].state) == loading);
 }
 
+TEST_CASE("no frame is blamed alone for a death at which a word of another job could not be read") {
+    retired_run b;
+    const bool damaged = GENERATE(false, true);
+    CAPTURE(damaged);
+    b.set_job(0, 5, job_state::open);
+    b.c().job_info[0].sequence.store(0);
+    shm::word& lease = b.c().source[0].number[0];
+    lease.store(ring::lease_word{0, 0, 5, 0, ring::lease_state::leased}.pack());
+    if (damaged) b.c().job[1].fetch_xor(u64{1} << 20U);
+    b.c().entry[3].exit_note.store(u64{1} << 32U | u64{SIGSEGV} << 8U);
+    ::kill(static_cast<pid_t>(b.holder->pid()), SIGKILL);
+    REQUIRE(
+        b.until([&] { return ring::lease_word::of(ring::load(lease)).state == ring::lease_state::wait; }));
+    const ring::lease_word w = ring::lease_word::of(ring::load(lease));
+    CHECK(w.failures() == (damaged ? 0 : 1));
+    CHECK(w.alone() == damaged);
+}
+
 TEST_CASE("a viewer's lease that has become stale is revoked by the supervisor, also when no stage looks") {
     retired_run b;
     shm::link_block& l = b.c().link[0];
