@@ -274,6 +274,7 @@ def main():
     p.add_argument("--pipeline", default=os.path.join(HERE, "..", "..", "pipelines", "demo.toml"))
     p.add_argument("--device", default="cuda:0")
     p.add_argument("--parts", default="faults,mps,controls,cost")
+    p.add_argument("--rows", default="", help="of each part, by number: 0,2")
     p.add_argument("--times", type=int, default=200, help="of each fault")
     p.add_argument("--mps-times", type=int, default=50)
     p.add_argument("--pairs", type=int, default=20)
@@ -290,7 +291,8 @@ def main():
         p.error("--pairs: 6 at least, or there is no interval of 95 %")
     parts = a.parts.split(",")
     weight = {"faults": 4.0, "mps": 3.0, "controls": 1.0, "cost": 3.0}
-    work = [(part, row) for part in weight if part in parts for row in (COSTS if part == "cost" else FAULTS)]
+    wanted = {int(k) for k in a.rows.split(",") if k}
+    work = [(part, row) for part in weight if part in parts for k, row in enumerate(COSTS if part == "cost" else FAULTS) if not wanted or k in wanted]
     rows, costs, begun = [], [], time.monotonic()
     for k, (part, row) in enumerate(work):
         now = time.monotonic()
