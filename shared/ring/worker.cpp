@@ -71,8 +71,12 @@ outcome worker::begin(job& out, u32 in_flight) noexcept {
         // asks).
         control_->job_info[j.index].sequence.store(j.sequence, std::memory_order_release);
         crash_here(crash_point::job_chosen);
-        if (!cas(control_->job[j.index], raw, jw.with(job_state::open).pack()))
-            return intact(load(control_->job[j.index])) ? outcome::revoked : outcome::empty;
+        if (!cas(control_->job[j.index], raw, jw.with(job_state::open).pack())) {
+            const job_word now = job_word::of(load(control_->job[j.index]));
+            if (now.state == job_state::idle && now.epoch == epoch_)
+                continue;  // mended meanwhile: choose again
+            return now.state == job_state::damaged ? outcome::empty : outcome::revoked;
+        }
         crash_here(crash_point::job_opened);
         if (!lease_all(j)) {
             if (revoked()) return outcome::revoked;

@@ -1,7 +1,9 @@
 // Words with a flipped bit: nobody acts on one, what can be told from the others is written back, and no
 // history of kills and flips loses, repeats or tears a frame.
 #include <functional>
+#include <utility>
 
+#include "core/crash_hook.hpp"
 #include "ring/header_check.hpp"
 #include "ring/parameter_box.hpp"
 #include "ring/stream_end.hpp"
@@ -232,6 +234,29 @@ TEST_CASE("an asset that nobody loads is told from one that somebody does, which
         r.b.c->asset[0].state.store(asset_word{}.pack());
     }
     CHECK(told >= 60);
+}
+
+TEST_CASE(
+    "an idle job word that is mended while its owner opens it is opened, and nobody takes it for a "
+    "revocation") {
+    run_in_hand r;
+    test::seated source = r.sit(0);
+    for (const bool damaged : {false, true}) {
+        bool done = false;
+        set_crash_hook([&](crash_point at) {
+            if (at != crash_point::job_chosen || std::exchange(done, true)) return;
+            shm::word& first = r.b.c->job[r.b.c->seat[0].first_job];
+            job_word w = job_word::of(load(first));
+            w.version += u64{1} << 34U;
+            first.store(w.pack() ^ (damaged ? u64{1} << 9U : 0));
+        });
+        job j;
+        const outcome o = source.w->begin(j, 0);
+        set_crash_hook({});
+        CHECK(o == (damaged ? outcome::empty : outcome::ok));
+        if (o == outcome::ok) CHECK(source.w->submit(j));
+        if (o == outcome::ok) CHECK(source.w->commit(j));
+    }
 }
 
 TEST_CASE("a word that may have meant two things is nobody's to guess") {
