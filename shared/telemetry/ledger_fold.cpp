@@ -22,7 +22,7 @@
 namespace carousel::telemetry {
 namespace {
 
-constexpr u64 magic = 0x3244'4c4f'4657'4c43;  // "CLWFOLD2", as bytes
+constexpr u64 magic = 0x3344'4c4f'4657'4c43;  // "CLWFOLD3", as bytes
 constexpr u64 listed_voids = 1000, listed_tags = 4;
 
 // Where g++ 12 sees that the input has 8 bytes, it warns of the library's branches for longer ones: on the
@@ -70,7 +70,7 @@ void write_all(int fd, const void* bytes, u64 count, u64 offset, const std::stri
 struct file_layout {
     u64 what = magic;
     u32 library = XXH_VERSION_NUMBER, state_bytes = sizeof(XXH3_state_t);
-    u64 end = 0, repeated = 0, voids = 0, told = 0, without_hash = 0, listed = 0;
+    u64 first = 0, end = 0, repeated = 0, voids = 0, told = 0, without_hash = 0, listed = 0;
     u64 void_sequences[listed_voids] = {};
     u32 tags = 0, hash_tags[listed_tags] = {}, unused = 0;
     alignas(64) unsigned char state[sizeof(XXH3_state_t)] = {};
@@ -130,7 +130,7 @@ ledger_summary ledger_account::summary() const {
 
 ledger_account ledger_account::beginning_at(u64 first) {
     ledger_account a;
-    a.end_ = first;
+    a.first_ = a.end_ = first;
     return a;
 }
 
@@ -145,13 +145,15 @@ ledger_account ledger_account::load(const std::string& path) {
         std::memcpy(&f, bytes->data(), sizeof f);
     }
     if (bytes->size() != sizeof f || f.what != magic || f.check != check_of(f) ||
-        f.library != XXH_VERSION_NUMBER || f.listed > listed_voids || f.tags > listed_tags) {
+        f.library != XXH_VERSION_NUMBER || f.first > f.end || f.listed > listed_voids ||
+        f.tags > listed_tags) {
         throw output_error(fmt::format(
             "{} is no account of a ledger by this build of Carousel: what was delivered before can't be read",
             path));
     }
+    a.first_ = f.first;
     a.end_ = f.end;
-    a.sum_.records = f.end;
+    a.sum_.records = f.end - f.first;
     a.sum_.repeated = f.repeated;
     a.sum_.voids = f.voids;
     a.sum_.told = f.told;
@@ -167,6 +169,7 @@ ledger_account ledger_account::load(const std::string& path) {
 void ledger_account::save(const std::string& path) const {
     CAROUSEL_ASSERT(sum_.lost == 0);
     file_layout f;
+    f.first = first_;
     f.end = end_;
     f.repeated = sum_.repeated;
     f.voids = sum_.voids;

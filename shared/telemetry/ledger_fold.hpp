@@ -48,7 +48,7 @@ public:
 
 private:
     struct hash_state;
-    u64 end_ = 0;
+    u64 first_ = 0, end_ = 0;
     ledger_summary sum_;
     std::unique_ptr<hash_state> hash_;
 };

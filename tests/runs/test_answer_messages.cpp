@@ -109,7 +109,7 @@ TEST_CASE("what is not known of a seat or a run is null in ps, and no key is lef
     a.stages.emplace_back();
     const json told = run::to_json(a);
     for (const auto& [key, value] : told["stages"][0].items()) CHECK(value.is_null());
-    CHECK(told["stages"][0].size() == 28);
+    CHECK(told["stages"][0].size() == 29);
     CHECK(told["pipeline"].size() == 18);
     CHECK(told["pipeline"]["mps"].is_null());
     CHECK(told["pipeline"]["waits_for"] == json::array());

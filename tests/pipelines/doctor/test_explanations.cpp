@@ -59,7 +59,7 @@ TEST_CASE("every state of a job, a slot and a lease is explained") {
          {std::pair{"job_state", "job word"}, {"slot_state", "slot word"}, {"lease_state", "lease word"}}) {
         const auto list = all_of(words, std::string("enum class ") + type + " : u8 \\{([^}]*)\\}");
         REQUIRE(list.size() == 1);
-        const auto states = all_of(list[0], "(\\w+)");
+        const auto states = all_of(list[0], "([a-z]\\w*)");
         REQUIRE(states.size() >= 4);
         for (const std::string& state : states) {
             CAPTURE(type, state);
