@@ -36,9 +36,8 @@ std::string listed(const json& values) {
 
 live_parameters::live_parameters(const parameter_plan& plan) : plan_(&plan), values_(plan.values) {}
 
-void live_parameters::write_into(shm::control_block& fresh, u64 first) noexcept {
+void live_parameters::write_into(shm::control_block& fresh, u64 first) const noexcept {
     ring::initialise_parameters(fresh.parameters, values_, first, number_);
-    sets_ = 0;
 }
 
 // The dead supervisor writes its file behind each change, so it knows of all sets but the newest at most.
@@ -75,7 +74,6 @@ std::string live_parameters::adopt(const shm::control_block& c, shm::control_blo
         values_.assign(values.begin(), values.end());
         number_ = newest.number;
         from_ = newest.from;
-        sets_ = found->sets;
         std::copy(std::begin(c.parameters.set), std::end(c.parameters.set), std::begin(made.parameters.set));
         made.parameters.state.store(found->pack(), std::memory_order_relaxed);
     } else {
@@ -142,7 +140,6 @@ run::parameter_state live_parameters::set(const run::set_request& request, shm::
     const u32 sets = ring::parameter_state::of(ring::load(made.parameters.state)).sets;
     made.parameters.state.store(ring::parameter_state{sets, *from}.pack(), std::memory_order_relaxed);
     (void)ring::publish(made.parameters, wanted, ~u64{0});
-    sets_ = ring::parameter_state::of(ring::load(made.parameters.state)).sets;
     values_ = std::move(wanted);
     ++number_;
     from_ = *from;
@@ -161,9 +158,9 @@ json live_parameters::report() const {
             {"change_count", number_}};
 }
 
-json live_parameters::state() const {
+json live_parameters::state(const shm::control_block& made) const {
     return {{"changes", changes_},
-            {"sets", sets_},
+            {"sets", ring::parameter_state::of(ring::load(made.parameters.state)).sets},
             {"number", number_},
             {"from", from_},
             {"values", plan_->schema ? plan_->schema.values_json(values_) : json::object()}};

@@ -21,7 +21,7 @@ public:
     explicit live_parameters(const parameter_plan& plan);
 
     /// Into a block that nobody has seen yet: for every frame from `first` on.
-    void write_into(shm::control_block& fresh, u64 first) noexcept;
+    void write_into(shm::control_block& fresh, u64 first) const noexcept;
     /// Takes over what a dead supervisor's block says, and what its state file (`state`) says of the changes;
     /// `made` becomes what the block's parameters are held against. Returns what the log should say of it, ""
     /// as a rule. A state word that is damaged by one bit is told by the file's count. What can't be told, or
@@ -38,7 +38,8 @@ public:
                                            shm::control_block& made);
 
     [[nodiscard]] nlohmann::json report() const;  ///< null: the pipeline has none
-    [[nodiscard]] nlohmann::json state() const;   ///< for adopt()
+    /// For adopt(); `made` counts the sets of the present block.
+    [[nodiscard]] nlohmann::json state(const shm::control_block& made) const;
     [[nodiscard]] u64 number() const noexcept { return number_; }
     /// A sentence for the log on what was set since it was asked last; "": nothing, or it is not long ago.
     [[nodiscard]] std::string news(u64 now_ns);
@@ -47,7 +48,6 @@ private:
     const parameter_plan* plan_;
     std::vector<std::byte> values_;
     u64 number_ = 0, from_ = 0;
-    u32 sets_ = 0;                                      ///< published into the present block
     nlohmann::json changes_ = nlohmann::json::array();  ///< the newest
     u64 told_number_ = 0, told_ns_ = 0;
 

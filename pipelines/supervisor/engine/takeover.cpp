@@ -63,7 +63,7 @@ void engine::save_state() {
     if (print == saved_print_) return;
     saved_print_ = print;
     json j = supervisor::state_json(*seats_);
-    j["parameters"] = parameters_.state();
+    j["parameters"] = parameters_.state(*made_);
     j["run"] = {{"first", first_},
                 {"started_ns", started_ns_},
                 {"begun_ns", begun_ns_},

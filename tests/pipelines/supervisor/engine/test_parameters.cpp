@@ -136,7 +136,7 @@ TEST_CASE("the report lists each change with its frame and what was changed") {
 TEST_CASE("a second supervisor goes on with what the block says, also where its file is a change older") {
     lamp_run r;
     (void)r.set({{"level", 1}});
-    const json older = r.live->state();
+    const json older = r.live->state(*r.made);
     (void)r.set({{"level", 2}});
     live_parameters second(r.plan);
     CHECK(second.adopt(*r.c, *r.made, older).empty());
@@ -166,7 +166,7 @@ TEST_CASE(
     (void)r.level_of(3);
     (void)r.set({{"level", 1}});
     (void)r.level_of(9);
-    const json older = r.live->state();
+    const json older = r.live->state(*r.made);
     const bool behind_file = GENERATE(false, true), filled = GENERATE(false, true);
     CAPTURE(behind_file, filled);
     if (behind_file) (void)r.set({{"level", 2}});
