@@ -242,8 +242,7 @@ TEST_CASE("no frame is blamed alone for a death at which a word of another job c
     shm::word& lease = b.c().source[0].number[0];
     lease.store(ring::lease_word{0, 0, 5, 0, ring::lease_state::leased}.pack());
     if (damaged) b.c().job[1].fetch_xor(u64{1} << 20U);
-    b.c().entry[3].exit_note.store(u64{1} << 32U | u64{SIGSEGV} << 8U);
-    ::kill(static_cast<pid_t>(b.holder->pid()), SIGKILL);
+    ::kill(static_cast<pid_t>(b.holder->pid()), SIGBUS);
     REQUIRE(
         b.until([&] { return ring::lease_word::of(ring::load(lease)).state == ring::lease_state::wait; }));
     const ring::lease_word w = ring::lease_word::of(ring::load(lease));
