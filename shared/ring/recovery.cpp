@@ -295,11 +295,29 @@ void begin_stop(shm::control_block& c) noexcept {
     for (u32 k = 0; k < std::min(c.stages, shm::max_stages); ++k) shm::ring(c.stage[k].doorbell);
 }
 
+std::optional<u64> first_unbegun(const shm::control_block& c) noexcept {
+    u64 first = c.first_sequence;
+    for (u32 k = 0; k < std::min(c.sources, shm::max_sources); ++k) {
+        const shm::source_block& q = c.source[k];
+        const u64 n = std::clamp(c.link[std::min(q.link, shm::max_links - 1)].window, 1U, shm::max_window);
+        const shm::tail_word& tail = c.link[std::min(q.link, shm::max_links - 1)].tail;
+        const u64 t = load(tail);
+        if (!intact(load(tail.raw()))) return std::nullopt;
+        first = std::max(first, t);
+        for (u64 number = t; number < t + n; ++number) {
+            const lease_word w = lease_word::of(load(q.number[number % n]));
+            if (w.state == lease_state::damaged) return std::nullopt;
+            const bool begun = w.generation != lap_of(q, number, n) || w.state == lease_state::leased;
+            if (begun) first = std::max(first, number + 1);
+        }
+    }
+    return first;
+}
+
 bool try_finish_stop(shm::control_block& c) noexcept {
     const u64 now = load(c.end);
     if (now == end_unknown || now == shm::no_number) return false;
     if (now != end_stopping) return true;
-    u64 highest = c.first_sequence;  // first number that nobody has leased
     for (u32 k = 0; k < std::min(c.sources, shm::max_sources); ++k) {
         const shm::source_block& q = c.source[k];
         const shm::stage_block& s = c.stage[std::min(q.stage, shm::max_stages - 1)];
@@ -320,19 +338,9 @@ bool try_finish_stop(shm::control_block& c) noexcept {
             const bool acknowledged = load(e.end_acknowledged) == shm::acknowledged_mark;
             if (w.state == entry_state::live && !acknowledged) return false;
         }
-        const u64 n = std::clamp(c.link[std::min(q.link, shm::max_links - 1)].window, 1U, shm::max_window);
-        const shm::tail_word& tail = c.link[std::min(q.link, shm::max_links - 1)].tail;
-        const u64 t = load(tail);
-        if (!intact(load(tail.raw()))) return false;
-        highest = std::max(highest, t);
-        for (u64 number = t; number < t + n; ++number) {
-            const lease_word w = lease_word::of(load(q.number[number % n]));
-            if (w.state == lease_state::damaged) return false;
-            const bool begun = w.generation != lap_of(q, number, n) || w.state == lease_state::leased;
-            if (begun) highest = std::max(highest, number + 1);
-        }
     }
-    if (!cas(c.end, end_stopping, highest)) return false;
+    const std::optional<u64> first = first_unbegun(c);
+    if (!first || !cas(c.end, end_stopping, *first)) return false;
     for (u32 k = 0; k < std::min(c.stages, shm::max_stages); ++k) shm::ring(c.stage[k].doorbell);
     return true;
 }

@@ -16,6 +16,7 @@
 //      ABORTED -> IDLE.
 
 #include <functional>
+#include <optional>
 
 #include "ring/participants.hpp"
 
@@ -58,6 +59,9 @@ void dismiss_latest(shm::control_block& c, u32 entry) noexcept;
 /// The end of a run, phase 1: END unknown, or given -> STOPPING. No source leases from then on. Only the
 /// first call does anything.
 void begin_stop(shm::control_block& c) noexcept;
+/// The first number that no source has begun: it is leased or done by none, nor is any above it. Nothing: a
+/// word that would tell is damaged.
+[[nodiscard]] std::optional<u64> first_unbegun(const shm::control_block& c) noexcept;
 /// Phase 2: once every live source has acknowledged (revoked ones need not), END = 1 + the highest number
 /// leased or done. True when END is known.
 bool try_finish_stop(shm::control_block& c) noexcept;

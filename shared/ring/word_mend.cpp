@@ -1,9 +1,11 @@
 #include "ring/word_mend.hpp"
 
+#include <algorithm>
 #include <cstring>
 #include <type_traits>
 
 #include "ring/parameter_box.hpp"
+#include "ring/recovery.hpp"
 #include "ring/stream_end.hpp"
 #include "shm/doorbell.hpp"
 #include "shm/segment.hpp"
@@ -121,8 +123,13 @@ private:
         return w_.at.second >= shm::max_blocking || (w.entry == 0 && w.joins == 0);
     }
 
-    [[nodiscard]] static bool asset_is_possible(const asset_word& w) {
-        return w.state != shm::asset_state::empty || (w.epoch == 0 && w.seat == 0);  // nobody's
+    // EMPTY is nobody's. Who loads one is there, or not reclaimed yet; who has loaded one was there once.
+    [[nodiscard]] bool asset_is_possible(const asset_word& w) const {
+        if (w.state == shm::asset_state::empty) return w.epoch == 0 && w.seat == 0;
+        if (w.seat >= known_.epochs.size() || w.epoch == 0 || w.epoch > known_.epochs[w.seat]) return false;
+        return w.state != shm::asset_state::loading ||
+               std::any_of(known_.processes.begin(), known_.processes.end(),
+                           [&](const known_process& p) { return p.seat == w.seat && p.epoch == w.epoch; });
     }
 
     /// Two values with the same one may stand for each other.
@@ -183,19 +190,14 @@ const known_process* current_of(const known_run& known, u32 seat) {
     return nullptr;
 }
 
-// The supervisor knows how many sets it has published. The frames' side of the word stands still while it is
-// damaged, so the value is the same at the next look however fast the rings move.
+// The supervisor knows how many sets it has published, and a number that has its set is begun. Sources stand
+// still while the word is damaged, so the value is soon the same at each look, however fast the rings are.
 std::optional<u64> parameters_value(const shm::control_block& c, const shm::control_block& made, u64 raw) {
     const u64 known = load(made.parameters.state);
-    if (!intact(known)) return std::nullopt;
-    u64 reach = 0;
-    for (u32 k = 0; k < std::min(made.sources, shm::max_sources); ++k) {
-        const u32 link = std::min(made.source[k].link, shm::max_links - 1);
-        if (!intact(load(c.link[link].tail.raw()))) return std::nullopt;
-        reach = std::max(reach, load(c.link[link].tail) + made.link[link].window);
-    }
+    const std::optional<u64> unbegun = first_unbegun(c);
+    if (!intact(known) || !unbegun) return std::nullopt;
     const parameter_state then = parameter_state::of(known);
-    const auto is = mended_state(raw, then.sets, then.horizon, std::max(reach, then.horizon));
+    const auto is = mended_state(raw, then.sets, then.horizon, std::max(*unbegun, then.horizon));
     return is ? std::optional(is->pack()) : std::nullopt;
 }
 

@@ -5,6 +5,7 @@ TEST_CASE("200 stray writes into the control block end their writers alone, who 
     carousel::test::check_block_scribbles("keys", 200, 9000, 350, "");
 }
 
-TEST_CASE("200 stray writes into the control block end their writers alone where keys are emulated") {
-    carousel::test::check_block_scribbles("emulated", 200, 9000, 150, "emulated");
+// Emulated, each function of the ring is some fifty calls of the kernel: fewer, or it takes minutes.
+TEST_CASE("60 stray writes into the control block end their writers alone where keys are emulated") {
+    carousel::test::check_block_scribbles("emulated", 60, 2700, 150, "emulated");
 }

@@ -18,7 +18,7 @@ using namespace carousel;
 using namespace carousel::test;
 using nlohmann::json;
 
-constexpr const char* frames = "500";
+constexpr const char* frames = "1000";  // four seconds: a busy machine takes one to carry a command out
 const std::vector<std::string> stage_names{"numbers", "middle", "sink"};
 
 std::vector<std::string> with_fake(const run_fixture& run, const std::string& how = "") {

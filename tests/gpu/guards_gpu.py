@@ -3,11 +3,11 @@
   faults    scribble-input, overrun-output (gaps, then canaries) and scribble-control, --times each, every stage with a context of its own
   mps       the same in one MPS domain, --mps-times each
   controls  the same with the guards left out: what `faults` asks for must not hold then
-  cost      time and CPU time per frame at --size, with each guard and without it, --pairs pairs in turn: two runs, of which one is paused
+  cost      time and CPU time per frame at --size, with each guard, with all and with none: --pairs rounds, in each a run of its own for each
 
 A run of the demo goes on while its stages are told to do harm, in turn; then it is stopped. Wanted: those that were told to have died, each
 with its place named, and nobody else (under MPS: or with its domain), lost = repeated = torn = 0, no frame given up, the control block never
-made anew, and the pictures of an undisturbed run of as many frames. Cost: each pair gives a ratio; the table has their median and the interval
+made anew, and the pictures of an undisturbed run of as many frames. Cost: each round gives a ratio; the table has their median and the interval
 that holds the true median with 95 %. The time per frame is that of the device where the device is the limit, as the demo's at 1080p is.
 
 All of it ends within --seconds: each row gets its share of what is left, and says how many of its faults or pairs it came to. The tables come
@@ -26,7 +26,7 @@ import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "bench"))
-from trace_cost import end, in_turn, interval, running  # noqa: E402
+from trace_cost import interval, running  # noqa: E402
 
 RINGS = ("geometry", "vertex", "fragment")
 STAGES = (*RINGS, "display")
@@ -48,13 +48,16 @@ WITHOUT = {
     "overrun-output, canaries": (OPEN, {"CAROUSEL_TEST_OVERRUNS_ANYWHERE": "1"}),
     "scribble-control": ([], {"CAROUSEL_TEST_BLOCK_GUARD": "off", "CAROUSEL_TEST_SCRIBBLES_ANYWHERE": "1"}),
 }
-# name, with it (settings, environment), without it
-COSTS = (
-    ("inputs for reading", ([], {}), ([], {"CAROUSEL_TEST_INPUTS_WRITABLE": "1"})),
-    ("gaps", (GAPS, {}), (OPEN, {})),
-    ("canaries", (CANARIES, {}), (OPEN, {})),
-    ("closed control block", ([], {}), ([], {"CAROUSEL_TEST_BLOCK_GUARD": "off"})),
-    ("all, with gaps", (GAPS, {}), (OPEN, {"CAROUSEL_TEST_INPUTS_WRITABLE": "1", "CAROUSEL_TEST_BLOCK_GUARD": "off"})),
+# What is measured in each round: name, settings, environment. The first two are the same: what differs between them is chance.
+BARE = {"CAROUSEL_TEST_INPUTS_WRITABLE": "1", "CAROUSEL_TEST_BLOCK_GUARD": "off"}
+ARMS = (
+    ("none", OPEN, BARE),
+    ("none, once more", OPEN, BARE),
+    ("inputs for reading", OPEN, {"CAROUSEL_TEST_BLOCK_GUARD": "off"}),
+    ("gaps", GAPS, BARE),
+    ("canaries", CANARIES, BARE),
+    ("closed control block", OPEN, {"CAROUSEL_TEST_INPUTS_WRITABLE": "1"}),
+    ("all, with gaps", GAPS, {}),
 )
 
 
@@ -214,12 +217,12 @@ def faults_row(a, row, times, until, mps=False, without=False):
 
 
 class Arm(running):
-    """One of the two runs of a pair. trace_cost's, that says what a frame takes: seconds, and CPU seconds of all stages."""
+    """A run without faults. trace_cost's, that says what a frame takes: seconds, and CPU seconds of all stages."""
 
-    def __init__(self, a, settings, environment, folder, name):
+    def __init__(self, a, settings, environment, folder):
         with_settings = copy.copy(a)
         with_settings.set = settings
-        super().__init__(with_settings, a.programs, folder, name)
+        super().__init__(with_settings, a.programs, folder, "guards-cost")
         self.environment.update(environment)
 
     def cpu_s(self, pids):
@@ -230,7 +233,7 @@ class Arm(running):
                     total += int(f.read().split()[0])
         return total / 1e9
 
-    def rate(self):
+    def per_frame(self):
         pids = [s["pid"] for s in self.stages()]
         (t0, n0), c0 = self.frames(), self.cpu_s(pids)
         time.sleep(self.a.seconds_a_look)
@@ -239,27 +242,36 @@ class Arm(running):
         return (t1 - t0) / frames, (c1 - c0) / frames
 
 
-def cost_rows(a, row, until):
-    name, with_it, without = row
-    pairs = []
-    with tempfile.TemporaryDirectory(prefix="carousel-guards-cost-") as folder:
-        with Arm(a, *without, folder, "without") as bare:
-            bare.hold("stop")
-            with Arm(a, *with_it, folder, "with") as guarded:
-                guarded.hold("stop")
-                in_turn(0, bare.rate_alone, guarded.rate_alone)  # the first is a warm-up
-                while len(pairs) < a.pairs and (len(pairs) < 6 or time.monotonic() < until):
-                    pairs.append(in_turn(len(pairs), bare.rate_alone, guarded.rate_alone))
-                bare.hold("cont")
-                guarded.hold("cont")
+def kept(a):
+    """Rounds of earlier calls, as lists of (time, CPU time) by arm."""
+    if not a.keep or not os.path.exists(a.keep):
+        return []
+    with open(a.keep, encoding="utf-8") as f:
+        return json.load(f)
+
+
+def cost_rounds(a, until):
+    """A process may be fast or slow for as long as it lives: so each figure is of a run of its own."""
+    arms = [k for k in range(len(ARMS)) if k == 0 or not a.rows or k in a.rows]
+    rounds = kept(a)
+    dice = random.Random(a.seed + len(rounds))
+    while len(rounds) < a.pairs and (len(rounds) < 6 or time.monotonic() < until):
+        seen = {}
+        for k in dice.sample(arms, len(arms)):
+            with tempfile.TemporaryDirectory(prefix="carousel-guards-cost-") as folder, Arm(a, *ARMS[k][1:], folder) as run:
+                seen[str(k)] = run.per_frame()
+        rounds.append(seen)
+        if a.keep:
+            with open(a.keep, "w", encoding="utf-8") as f:
+                json.dump(rounds, f)
     rows = []
-    for k, what in enumerate(("time", "CPU time")):
-        first, second = [p[0][k] for p in pairs], [p[1][k] for p in pairs]
-        ratios = [b / x - 1 for x, b in zip(first, second)]
-        low, high = interval(ratios)
-        rows.append([name, what, str(len(pairs)), f"{statistics.median(first) * 1e6:.1f}", f"{statistics.median(second) * 1e6:.1f}",
-                     f"{statistics.median(ratios):+.2%}", f"{low:+.2%} to {high:+.2%}"])
-        print(" | ".join(rows[-1]), flush=True)
+    for k in arms[1:]:
+        for which, what in enumerate(("time", "CPU time")):
+            pairs = [(r["0"][which], r[str(k)][which]) for r in rounds if str(k) in r]
+            ratios = [b / x - 1 for x, b in pairs]
+            low, high = interval(ratios)
+            rows.append([ARMS[k][0], what, str(len(pairs)), f"{statistics.median(p[0] for p in pairs) * 1e6:.1f}",
+                         f"{statistics.median(p[1] for p in pairs) * 1e6:.1f}", f"{statistics.median(ratios):+.2%}", f"{low:+.2%} to {high:+.2%}"])
     return rows
 
 
@@ -274,37 +286,41 @@ def main():
     p.add_argument("--pipeline", default=os.path.join(HERE, "..", "..", "pipelines", "demo.toml"))
     p.add_argument("--device", default="cuda:0")
     p.add_argument("--parts", default="faults,mps,controls,cost")
-    p.add_argument("--rows", default="", help="of each part, by number: 0,2")
+    p.add_argument("--rows", default="", help="of each part, by number: 0,2; of cost, beside 0, what is compared with it")
+    p.add_argument("--keep", help="cost: a file of the rounds, which a later call goes on with")
     p.add_argument("--times", type=int, default=200, help="of each fault")
     p.add_argument("--mps-times", type=int, default=50)
     p.add_argument("--pairs", type=int, default=20)
-    p.add_argument("--seconds-a-look", type=float, default=0.7, help="measured each time")
+    p.add_argument("--seconds-a-look", type=float, default=0.8, help="measured each time")
     p.add_argument("--seconds", type=float, default=570, help="for all of it")
     p.add_argument("--size", default="1920x1080", help="of the pictures whose cost is measured")
     p.add_argument("--small", default="640x360", help="of those that faults are told in")
     p.add_argument("--fps", type=int, default=200, help="of those")
     p.add_argument("--seed", type=int, default=16)
-    p.add_argument("--warm", type=float, default=1, help=argparse.SUPPRESS)
+    p.add_argument("--warm", type=float, default=0.5, help=argparse.SUPPRESS)
     a = p.parse_args()
     a.programs = os.path.abspath(a.programs)
     if a.pairs < 6:
         p.error("--pairs: 6 at least, or there is no interval of 95 %")
     parts = a.parts.split(",")
-    weight = {"faults": 4.0, "mps": 3.0, "controls": 1.0, "cost": 3.0}
-    wanted = {int(k) for k in a.rows.split(",") if k}
-    work = [(part, row) for part in weight if part in parts for k, row in enumerate(COSTS if part == "cost" else FAULTS) if not wanted or k in wanted]
+    weight = {"faults": 4.0, "mps": 3.0, "controls": 1.0, "cost": 12.0}
+    a.rows = {int(k) for k in a.rows.split(",") if k}
+    work = []
+    for part in weight:
+        rows_of = (None,) if part == "cost" else [row for k, row in enumerate(FAULTS) if not a.rows or k in a.rows]
+        work += [(part, row) for row in rows_of if part in parts]
     rows, costs, begun = [], [], time.monotonic()
     for k, (part, row) in enumerate(work):
         now = time.monotonic()
         share = (begun + a.seconds - now) * weight[part] / sum(weight[q] for q, _ in work[k:])
         until = now + 0.8 * share  # a fifth for the start, the end and the undisturbed run
         if part == "cost":
-            costs += cost_rows(a, row, until)
+            costs += cost_rounds(a, until)
         else:
             times = {"faults": a.times, "mps": a.mps_times, "controls": 10}[part]
             rows.append(faults_row(a, row, times, until, mps=part == "mps", without=part == "controls"))
     table(("fault", "where", "told", "frames", "account", ""), rows)
-    table(("guard", "per frame", "pairs", "without, us", "with, us", "change", "95 %"), costs)
+    table(("guard", "per frame", "rounds", "without, us", "with, us", "change", "95 %"), costs)
     print(f"{time.monotonic() - begun:.0f} s")
     sys.exit(1 if any(r[-1] != "right" for r in rows) else 0)
 

@@ -7,6 +7,7 @@
 #include "core/clock.hpp"
 #include "core/errors.hpp"
 #include "ring/parameter_box.hpp"
+#include "ring/recovery.hpp"
 #include "run/answer_message.hpp"
 
 namespace carousel::supervisor {
@@ -47,19 +48,15 @@ std::optional<ring::parameter_state> live_parameters::state_in(const shm::contro
     const u64 raw = ring::load(c.parameters.state);
     if (ring::intact(raw)) return ring::parameter_state::of(raw);
     if (!state.is_object() || !state.contains("sets")) return std::nullopt;
-    u64 reach = 0;
-    for (u32 k = 0; k < std::min(c.sources, shm::max_sources); ++k) {
-        const u32 link = std::min(c.source[k].link, shm::max_links - 1);
-        if (!ring::intact(ring::load(c.link[link].tail.raw()))) return std::nullopt;
-        reach = std::max(reach, ring::load(c.link[link].tail) + c.link[link].window);
-    }
+    const std::optional<u64> unbegun = ring::first_unbegun(c);
+    if (!unbegun) return std::nullopt;
     const u32 told = state.value("sets", 0U), next = (told + 1) & 0x7F'FFFFU;
     const auto& set_of = [&](u32 sets) -> const shm::parameter_set& {
         return c.parameters.set[sets % shm::max_parameter_sets];
     };
-    const auto as_told = ring::mended_state(raw, told, set_of(told).from, reach);
+    const auto as_told = ring::mended_state(raw, told, set_of(told).from, *unbegun);
     if (set_of(next).number != set_of(told).number + 1) return as_told;
-    const auto one_more = ring::mended_state(raw, next, set_of(next).from, reach);
+    const auto one_more = ring::mended_state(raw, next, set_of(next).from, *unbegun);
     if (as_told && one_more) return std::nullopt;
     return as_told ? as_told : one_more;
 }
