@@ -69,13 +69,15 @@ enum class phase { filled, submitted, written, committed, ended, done };
 struct work {
     ring::job j;
     phase at = phase::filled;
+    u32 written = 0;  ///< outputs
 };
 
 /// An owner waits for a word of its own (ring::cas_mended): here it takes no step.
 inline bool waits_for_mend(const shm::control_block& c, ring::worker& w, const ring::job& j) {
     using ring::intact, ring::load;
     bool waits = !intact(load(c.job[j.index]));
-    if (w.output()) waits = waits || !intact(load(w.output()->block().slot[j.output.index]));
+    for (u32 k = 0; k < w.outputs(); ++k)
+        waits = waits || !intact(load(w.output(k).block().slot[j.output[k].index]));
     for (u32 k = 0; k < j.inputs; ++k)
         waits = waits || !intact(load(w.input(k).block().group[j.input[k].index][w.stage().input_group[k]]));
     if (j.number != shm::none) waits = waits || !intact(load(c.source[w.stage().source].number[j.number]));

@@ -113,7 +113,8 @@ TEST_CASE("numbers that can't be open pages of nobody") {
     CHECK(pages_of(*b.c, {0, shm::max_incarnations, 1}, shm::none).pages().empty());
     b.c->stage[1].inputs = 4'000'000'000;
     for (u32& link : b.c->stage[1].input_link) link = 77;
-    b.c->stage[1].output_link = 99;
+    b.c->stage[1].outputs = 4'000'000'000;
+    for (u32& link : b.c->stage[1].output_link) link = 99;
     b.c->seat[1].first_job = 100'000;
     for (const shm::page_range& r : pages_of(*b.c, {1, 0, 1}, 12345).pages()) {
         CHECK(r.from % shm::own_page == 0);
