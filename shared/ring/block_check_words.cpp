@@ -88,7 +88,7 @@ private:
     }
 
     // SUBMITTED is behind all leases and the slots of all outputs, and both stay until COMMITTED (or
-    // ABORTED).
+    // ABORTED): a slot is READY, or in quarantine, behind that alone.
     void submitted(u32 j, const job_word& w, u32 stage, const std::string& whose) {
         const shm::stage_block& b = made_.stage[stage];
         const u64 version = w.version & version_mask;
@@ -107,8 +107,10 @@ private:
         for (u32 o = 0; o < std::min(b.outputs, shm::max_outputs); ++o) {
             const u32 link = std::min(b.output_link[o], shm::max_links - 1);
             bool filled = false;
-            for (u32 k = 0; !filled && k < std::min(made_.link[link].slots, shm::max_slots); ++k)
-                filled = slot_word::of(load(c_.link[link].slot[k])).tagged(j, version);
+            for (u32 k = 0; !filled && k < std::min(made_.link[link].slots, shm::max_slots); ++k) {
+                const slot_word w = slot_word::of(load(c_.link[link].slot[k]));
+                filled = w.state == slot_state::fill && w.tagged(j, version);
+            }
             if (!filled)
                 add(whose,
                     fmt::format(
@@ -185,6 +187,13 @@ private:
         if (sequence == shm::no_number) return;  // check_parity
         if (stage_of_job(w.job) != m.stage)
             add(whose, fmt::format("was made by job {}, which is no job of {}", w.job, m.name));
+        // READY comes behind COMMITTED, at each output by itself.
+        if (const job_word maker = job(w.job);
+            (maker.version & version_mask) == w.version &&
+            (maker.state == job_state::open || maker.state == job_state::submitted ||
+             maker.state == job_state::aborted))
+            add(whose,
+                fmt::format("is ready, but its job {} has not committed version {}", w.job, w.version));
         if (sequence < made_.first_sequence || (sequence >= t && sequence - t >= m.window))
             add(whose + ": header.sequence",
                 fmt::format("is {}, the ring is at {} with a window of {}", sequence, t, m.window));

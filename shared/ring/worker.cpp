@@ -165,6 +165,9 @@ outcome worker::choose_number(job& j, u32 in_flight) noexcept {
         take_attempts(j, w);
         return outcome::ok;
     }
+    // No number is left below END: the ring that is not through yet is waited for.
+    for (u32 k = 1; k < outputs_ && t >= end; ++k)
+        if (output_[k]->tail() < end) return no_room(*output_[k], last);
     return no_room(*output_[0], last);
 }
 

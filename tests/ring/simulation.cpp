@@ -186,7 +186,8 @@ private:
     void supervise() {
         if (flips_.now()) flips_.mend(*world_.c, *made_, what_is_known(), world_.result);
         if (options_.flips != 0)
-            revoke_forgotten_leases(*world_.c, 1, viewer_->group(), viewed_ ? viewed_.index : shm::none);
+            revoke_forgotten_leases(*world_.c, seen_ring_, viewer_->group(),
+                                    viewed_ ? viewed_.index : shm::none);
         for (u32 k = 0; k < world_.c->links; ++k) link_ref(*world_.c, k).sweep();
         look_for_an_end();
         for (std::size_t k = 0; k < processes_.size();) {
