@@ -4,6 +4,7 @@
 
 #include "core/errors.hpp"
 #include "ring/block_check.hpp"
+#include "ring/header_check.hpp"
 #include "ring/metadata.hpp"
 #include "ring/stream_end.hpp"
 #include "tests/ring/seated.hpp"
@@ -60,6 +61,8 @@ TEST_CASE("what a stage sets at its first output is in the headers of all with S
     first.clock = shm::capture_clock::live;
     first.capture_ns = 42;
     REQUIRE(source.w->submit(j));
+    CHECK(is_sealed(first, b.c->parameters.bytes));
+    CHECK(is_sealed(second, b.c->parameters.bytes));
     CHECK(second.sequence.load() == 0);
     CHECK(second.epoch == first.epoch);
     CHECK(second.submitted_ns == first.submitted_ns);
