@@ -72,12 +72,19 @@ void worker::write_header_at(job& j, u32 output, std::size_t parameter_bytes) no
     j.output[output].sequence = j.sequence;
 }
 
-// What the stage has set at its first output every ring has with SUBMITTED: each header is sealed behind this.
-// What is in use of the planes is of one ring's payload alone.
+// What the stage has set at its first output every ring has with SUBMITTED: each header is sealed behind
+// this. What is in use of the planes is of one ring's payload alone.
 void worker::share_header(const job& j) noexcept {
     for (u32 k = 1; k < outputs_; ++k) {
         const shm::frame_header& from = output_[0]->header(j.output[0].index);
         shm::frame_header& to = output_[k]->header_to_write(j.output[k].index);
+        to.void_stage = from.void_stage;
+        to.void_reason = from.void_reason;
+        to.born_ns = from.born_ns;
+        to.time_s = from.time_s;
+        to.parameter_number = from.parameter_number;
+        std::memcpy(to.parameters, from.parameters,
+                    std::min(control_->parameters.bytes, shm::max_parameter_bytes));
         to.clock = from.clock;
         to.capture_ns = from.capture_ns;
         to.metadata_bytes = std::min(from.metadata_bytes, shm::max_metadata_bytes);

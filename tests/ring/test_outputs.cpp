@@ -53,6 +53,7 @@ TEST_CASE("a job fills a slot at each output, and its rings have the frame at on
 
 TEST_CASE("what a stage sets at its first output is in the headers of all with SUBMITTED") {
     bench b(fork_and_join());
+    b.c->parameters.bytes = 2;
     const seated source = b.sit(0);
     job j = begun(source);
     shm::frame_header& first = b.c->frames[0].header[j.output[0].index];
@@ -60,7 +61,21 @@ TEST_CASE("what a stage sets at its first output is in the headers of all with S
     REQUIRE(set_metadata(first.metadata, first.metadata_bytes, "exposure_ms", 3.5) == metadata_change::done);
     first.clock = shm::capture_clock::live;
     first.capture_ns = 42;
+    first.time_s = 2.5;
+    first.born_ns = 17;
+    first.parameter_number = 3;
+    first.parameters[1] = std::byte{9};
+    first.void_stage = 0;
+    first.void_reason = 73;
+    first.used.planes = 1;
     REQUIRE(source.w->submit(j));
+    CHECK(second.time_s == 2.5);
+    CHECK(second.born_ns == 17);
+    CHECK(second.parameter_number == 3);
+    CHECK(second.parameters[1] == std::byte{9});
+    CHECK(second.void_stage == 0);
+    CHECK(second.void_reason == 73);
+    CHECK(second.used.planes == 0);  // of the first ring's payload
     CHECK(is_sealed(first, b.c->parameters.bytes));
     CHECK(is_sealed(second, b.c->parameters.bytes));
     CHECK(second.sequence.load() == 0);
