@@ -58,7 +58,8 @@ public:
                 begin_stop(*world_.c);
             if (options_.stop_early) (void)try_finish_stop(*world_.c);
             if (changes_random_() % 16 == 0) change_parameters();
-            if (flips > 0 && !flips_.now() && flips_.is_time()) --flips, flips_.flip(*world_.c, *made_);
+            if (flips > 0 && !flips_.now() && flips_.is_time())
+                --flips, flips_.flip(*world_.c, *made_, options_.flips_in_use);
             const u64 dice = world_.below(1000);
             if (dice < 8 && kills > 0)
                 --kills, kill_one();

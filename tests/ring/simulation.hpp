@@ -38,7 +38,8 @@ struct simulation_options {
     bool mps = false;  ///< a kill cuts the device's work short, and the events behind it read as complete, as
                        ///< MPS's do
     bool kill_first = false;  ///< control: the kill comes before the revocation
-    u32 flips = 0;        ///< bits that flip in words, one word at a time; the supervisor mends what it can
+    u32 flips = 0;  ///< bits that flip in words, one word at a time; the supervisor mends what it can
+    bool flips_in_use = false;  ///< in words of frames in work alone
     u32 check_every = 0;  ///< holds the block against block_check.hpp after each so-many steps; 0: never
 };
 
