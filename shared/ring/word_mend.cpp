@@ -84,9 +84,10 @@ private:
         return false;
     }
 
-    // READY is set at one output after the other, all of it behind COMMITTED, and DONE behind the last of them
-    // (S6, C20). So a frame that is at some outputs alone is LEASED still, one that WAITs is at none, and one
-    // that is DONE is at all. A death between two READYs leaves the same words: COMMITTED holds them until R2.
+    // READY is set at one output after the other, all of it behind COMMITTED, and DONE behind the last of
+    // them (S6, C20). So a frame that is at some outputs alone is LEASED still, one that WAITs is at none,
+    // and one that is DONE is at all. A death between two READYs leaves the same words: COMMITTED holds them
+    // until R2.
     [[nodiscard]] bool agrees_with_outputs(const shm::stage_block& stage, u64 n, lease_state now) const {
         u32 outputs = 0, in = 0;
         for (u32 k = 0; k < std::min(stage.outputs, shm::max_outputs); ++k) {

@@ -103,8 +103,8 @@ void stage_runner::copy_inputs(const frame_in_work& f) {
 void stage_runner::copy_output(const frame_in_work& f) {
     mapped_link* const out = runtime_->output();
     if (!f.by_copy || out == nullptr || !out->near || out->slot_bytes <= before_payload) return;
-    runtime_->queue().copy(out->slot(f.job.output[0].index) + before_payload, out->near->data() + before_payload,
-                           out->slot_bytes - before_payload);
+    runtime_->queue().copy(out->slot(f.job.output[0].index) + before_payload,
+                           out->near->data() + before_payload, out->slot_bytes - before_payload);
 }
 
 }  // namespace carousel::stages

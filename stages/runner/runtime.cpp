@@ -159,6 +159,8 @@ mapped_link runtime::map_link(u32 link, device::access wanted) {
     throw shm_error(fmt::format("the supervisor sent no memory for link {}", link));
 }
 
+// The memory of the first output alone, and so gaps, canaries and status words of that one: no pipeline file
+// makes a second ring yet. Words and headers of all of them are the ring's, whatever is mapped.
 void runtime::map_links() {
     const shm::stage_block& s = stage_block();
     for (u32 i = 0; i < s.inputs; ++i) inputs_.push_back(map_link(s.input_link[i], of_others_));
