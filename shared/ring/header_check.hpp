@@ -23,8 +23,7 @@ inline void seal(shm::frame_header& h, u32 parameter_bytes) noexcept {
     h.seal = header_sum(h, parameter_bytes);
 }
 
-[[nodiscard]] inline bool is_sealed(const shm::frame_header& h, u32 parameter_bytes) noexcept {
-    return h.seal == header_sum(h, parameter_bytes);
-}
+/// Whether the header is as it was sealed. Says nothing of a frame that isn't leased: look, lease, then use.
+[[nodiscard]] bool is_sealed(const shm::frame_header& h, u32 parameter_bytes) noexcept;
 
 }  // namespace carousel::ring

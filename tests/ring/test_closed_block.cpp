@@ -43,9 +43,11 @@ struct closed_run {
     /// What all three of them write, as one list: the functions are looked at, not whose pages they are.
     void close(block_guard how) {
         page_list all;
-        for (const seated* s : {&source, &middle, &sink})
-            for (const shm::page_range& r : pages_of(*b.c, s->who, 0).pages())
+        for (const seated* s : {&source, &middle, &sink}) {
+            const page_list own = pages_of(*b.c, s->who, 0);
+            for (const shm::page_range& r : own.pages())
                 all.add(*b.c, reinterpret_cast<const std::byte*>(b.c.get()) + r.from, r.bytes);
+        }
         need(shm::guard_block(*b.c, all.pages(), how) == how);
     }
 };

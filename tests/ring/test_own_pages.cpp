@@ -115,7 +115,8 @@ TEST_CASE("numbers that can't be open pages of nobody") {
     for (u32& link : b.c->stage[1].input_link) link = 77;
     b.c->stage[1].output_link = 99;
     b.c->seat[1].first_job = 100'000;
-    for (const shm::page_range& r : pages_of(*b.c, {1, 0, 1}, 12345).pages()) {
+    const page_list own = pages_of(*b.c, {1, 0, 1}, 12345);
+    for (const shm::page_range& r : own.pages()) {
         CHECK(r.from % shm::own_page == 0);
         CHECK(r.from + r.bytes <= sizeof(shm::control_block));
     }

@@ -28,7 +28,8 @@ void close_all(threads_of_a_run& run, block_guard how) {
     ring::page_list all;
     for (u32 seat = 0; seat < c.seats; ++seat) {
         const u32 entry = ring::seat_word::of(ring::load(c.seat[seat].current)).entry;
-        for (const shm::page_range& r : ring::pages_of(c, {seat, entry, 1}, 0).pages())
+        const ring::page_list own = ring::pages_of(c, {seat, entry, 1}, 0);
+        for (const shm::page_range& r : own.pages())
             all.add(c, reinterpret_cast<const std::byte*>(&c) + r.from, r.bytes);
     }
     need(shm::guard_block(run.control(), all.pages(), how) == how);
