@@ -43,6 +43,7 @@ if(CAROUSEL_SANITIZE)
   add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-fsanitize=${CAROUSEL_SANITIZE}>
     $<$<COMPILE_LANGUAGE:CXX>:-fno-sanitize-recover=all> $<$<COMPILE_LANGUAGE:CXX>:-fno-omit-frame-pointer>)
   add_link_options(-fsanitize=${CAROUSEL_SANITIZE})
+  add_compile_definitions(CAROUSEL_SANITIZED)   # for tests that take fewer seeds there
 endif()
 
 # What nearly every file includes is parsed once for all targets. A file still includes what it uses: the tsan preset builds without.

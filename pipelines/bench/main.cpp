@@ -16,7 +16,7 @@
 #include "bench/report.hpp"
 #include "core/errors.hpp"
 #include "core/standard_output.hpp"
-#include "spec/describe.hpp"
+#include "spec/own_programs.hpp"
 
 namespace {
 

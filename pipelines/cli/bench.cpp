@@ -1,32 +1,18 @@
 // `carousel bench`: becomes carousel-bench, which may load CUDA and OpenGL.
 
-#include <fmt/format.h>
-#include <unistd.h>
-
-#include <cerrno>
-
 #include "bench/commands.hpp"
 #include "cli/command.hpp"
 #include "cli/completers.hpp"
 #include "core/errors.hpp"
-#include "spec/describe.hpp"
+#include "spec/own_programs.hpp"
 
 namespace carousel::supervisor {
 namespace {
 
-/// Returns only when it fails: the process becomes carousel-bench.
-int become_bench(const std::vector<std::string>& all, const cli_environment& env) {
-    const std::string program = executable_folder() + "/carousel-bench";
-    std::vector<std::string> words{program};
+[[noreturn]] void become_bench(const std::vector<std::string>& all, const cli_environment& env) {
+    std::vector<std::string> words{program_of_ours("carousel-bench", executable_folder())};
     words.insert(words.end(), all.begin() + 1, all.end());  // behind "bench"
-    std::vector<char*> pointers;
-    for (std::string& w : words) pointers.push_back(w.data());
-    pointers.push_back(nullptr);
-    env.out.flush();
-    ::execv(program.c_str(), pointers.data());
-    throw config_error(fmt::format(
-        "starting {}: {}; build the target carousel-bench, or all: cmake --build {} --target programs",
-        program, errno_text(errno), executable_folder()));
+    become(std::move(words), env.out);
 }
 
 void add_offers(CLI::App& bench, completers& offers) {
@@ -62,9 +48,9 @@ command_action add_bench_command(const command_parts& p) {
     const auto a = std::make_shared<bench::bench_words>();
     bench::add_bench_commands(p.app, *a);
     add_offers(p.app, p.offers);
-    return [a, &app = p.app](const common_words& c, const cli_environment& env) {
+    return [a, &app = p.app](const common_words& c, const cli_environment& env) -> int {
         (void)bench::check_bench_command(app, *a);
-        return become_bench(c.words, env);
+        become_bench(c.words, env);
     };
 }
 

@@ -9,7 +9,7 @@
 #include "os/interrupts.hpp"
 #include "os/table.hpp"
 #include "runs/spaces.hpp"
-#include "spec/describe.hpp"
+#include "spec/own_programs.hpp"
 
 namespace carousel::supervisor {
 namespace {

@@ -12,7 +12,7 @@
 #include "cli/start.hpp"
 #include "lab/tell.hpp"
 #include "lab/web_page.hpp"
-#include "spec/describe.hpp"
+#include "spec/own_programs.hpp"
 
 namespace carousel::supervisor {
 namespace {

@@ -8,7 +8,7 @@
 #include "cli/completers.hpp"
 #include "cli/new_stage.hpp"
 #include "core/did_you_mean.hpp"
-#include "spec/describe.hpp"
+#include "spec/own_programs.hpp"
 #include "spec/python_program.hpp"
 
 namespace carousel::supervisor {

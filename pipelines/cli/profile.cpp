@@ -16,7 +16,7 @@
 #include "os/spawn.hpp"
 #include "run/directory.hpp"
 #include "shm/process_id.hpp"
-#include "spec/describe.hpp"
+#include "spec/own_programs.hpp"
 
 namespace carousel::supervisor {
 namespace {

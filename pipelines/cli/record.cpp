@@ -1,16 +1,14 @@
 // `carousel record`: a running pipeline into an MCAP file; becomes the program that does it.
 
 #include <fmt/format.h>
-#include <unistd.h>
 
-#include <cerrno>
 #include <filesystem>
 
 #include "cli/clients.hpp"
 #include "cli/options.hpp"
 #include "cli/record.hpp"
 #include "runs/client.hpp"
-#include "spec/describe.hpp"
+#include "spec/own_programs.hpp"
 
 namespace carousel::supervisor {
 namespace {
@@ -20,30 +18,14 @@ struct record_arguments : client_arguments {
     bool latest = false;
 };
 
-std::string tape_program() {
-    const std::string path = executable_folder() + "/carousel-tape";
-    if (::access(path.c_str(), X_OK) == 0) return path;
-    throw config_error(fmt::format(
-        "{} is not there: build the programs (cmake --build build/release --target programs)", path));
-}
-
-int become_tape(const record_arguments& a, const cli_environment& env) {
-    const std::string program = tape_program();
+[[noreturn]] void become_tape(const record_arguments& a, const cli_environment& env) {
+    const std::string program = program_of_ours("carousel-tape", executable_folder());
     const run::record run = choose_pipeline(a.pipeline, a.wait_s);
     if (!a.out.ends_with(".mcap"))
         throw config_error(fmt::format("--out {}: expected the name of an .mcap file", a.out));
-    std::vector<std::string> words{program,
-                                   run.name,
-                                   std::filesystem::absolute(a.out).string(),
-                                   a.compression,
-                                   a.latest ? "latest" : "port",
-                                   a.of};
-    std::vector<char*> pointers;
-    for (std::string& w : words) pointers.push_back(w.data());
-    pointers.push_back(nullptr);
-    env.out.flush();
-    ::execv(program.c_str(), pointers.data());
-    throw config_error(fmt::format("starting {}: {}", program, errno_text(errno)));
+    become({program, run.name, std::filesystem::absolute(a.out).string(), a.compression,
+            a.latest ? "latest" : "port", a.of},
+           env.out);
 }
 
 command_action add_record_command(const command_parts& p) {
@@ -64,9 +46,9 @@ command_action add_record_command(const command_parts& p) {
         "file.\n\nExamples:\n"
         "  carousel record archive --out run.mcap -p demo\n  carousel record fragment --latest --out "
         "some.mcap");
-    return [a](const common_words&, const cli_environment& env) {
+    return [a](const common_words&, const cli_environment& env) -> int {
         read_wait(*a);
-        return become_tape(*a, env);
+        become_tape(*a, env);
     };
 }
 

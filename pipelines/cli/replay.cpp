@@ -13,6 +13,7 @@
 #include "os/table.hpp"
 #include "run/dead_letter.hpp"
 #include "run/directory.hpp"
+#include "spec/own_programs.hpp"
 #include "spec/python_program.hpp"
 #include "spec/shell_words.hpp"
 
@@ -92,12 +93,7 @@ int replay(const replay_arguments& a, const cli_environment& env) {
                         program, errno_text(errno)));
     for (std::string& word : command_of(program)) words.push_back(std::move(word));
     words.insert(words.end(), {"--replay", l.path});
-    std::vector<char*> argv;
-    for (std::string& w : words) argv.push_back(w.data());
-    argv.push_back(nullptr);
-    env.out.flush();
-    ::execvp(argv.front(), argv.data());
-    throw config_error(fmt::format("starting {}: {}", words.front(), errno_text(errno)));
+    become(std::move(words), env.out);
 }
 
 std::vector<std::string> kept_frames(const asked_for&) {

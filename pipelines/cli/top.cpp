@@ -17,7 +17,7 @@
 #include "run/client.hpp"
 #include "run/observer.hpp"
 #include "runs/client.hpp"
-#include "spec/describe.hpp"
+#include "spec/own_programs.hpp"
 #include "telemetry/run_life.hpp"
 
 namespace carousel::supervisor {
@@ -149,7 +149,8 @@ void add_picture(picture_pipe& p, screen_size size, u64 wait_ns, std::vector<std
 
 std::unique_ptr<picture_pipe> picture_of(const run::record& run, const top_arguments& a) {
     return a.image || !a.image_of.empty()
-               ? std::make_unique<picture_pipe>(executable_folder() + "/carousel-peek", run, a.image_of)
+               ? std::make_unique<picture_pipe>(program_of_ours("carousel-peek", executable_folder()), run,
+                                                a.image_of)
                : nullptr;
 }
 

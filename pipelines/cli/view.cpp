@@ -1,13 +1,9 @@
 // `carousel view`: becomes the page's program.
 
-#include <fmt/format.h>
-#include <unistd.h>
-
-#include <cerrno>
-
 #include "cli/options.hpp"
 #include "core/http_address.hpp"
 #include "runs/client.hpp"
+#include "spec/own_programs.hpp"
 #include "supervisor/engine/web_page.hpp"
 
 namespace carousel::supervisor {
@@ -17,19 +13,14 @@ struct view_arguments {
     std::string pipeline, http;
 };
 
-int become_page(const view_arguments& a, const cli_environment& env) {
+[[noreturn]] void become_page(const view_arguments& a, const cli_environment& env) {
     (void)parse_http_address(a.http);
     const std::string program = page_program();
     // None runs: the page waits for one. Several do: here is the place to choose.
     if (a.pipeline.empty() && run::living_runs().size() > 1) (void)choose_pipeline(a.pipeline, 0);
     std::vector<std::string> words{program, "--http", a.http};
     if (!a.pipeline.empty()) words.insert(words.end(), {"-p", a.pipeline});
-    std::vector<char*> pointers;
-    for (std::string& w : words) pointers.push_back(w.data());
-    pointers.push_back(nullptr);
-    env.out.flush();
-    ::execv(program.c_str(), pointers.data());
-    throw config_error(fmt::format("starting {}: {}", program, errno_text(errno)));
+    become(std::move(words), env.out);
 }
 
 command_action add_view_command(const command_parts& p) {
@@ -39,9 +30,9 @@ command_action add_view_command(const command_parts& p) {
         ->type_name("ADDR:PORT")
         ->take_last();
     p.app.footer("\nExample:\n  carousel view -p demo --http 8081      then open the address that it prints");
-    return [a](const common_words&, const cli_environment& env) {
+    return [a](const common_words&, const cli_environment& env) -> int {
         if (a->http.empty()) a->http = http_address().text();
-        return become_page(*a, env);
+        become_page(*a, env);
     };
 }
 

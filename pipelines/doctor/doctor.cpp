@@ -8,7 +8,7 @@
 
 #include "os/subprocess.hpp"
 #include "os/table.hpp"
-#include "spec/describe.hpp"
+#include "spec/own_programs.hpp"
 
 namespace carousel::supervisor {
 namespace {

@@ -4,7 +4,7 @@
 #include <unistd.h>
 
 #include "doctor/doctor.hpp"
-#include "spec/describe.hpp"
+#include "spec/own_programs.hpp"
 
 namespace carousel::supervisor {
 namespace {

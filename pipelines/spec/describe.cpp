@@ -12,6 +12,7 @@
 #include "core/did_you_mean.hpp"
 #include "os/subprocess.hpp"
 #include "shm/control_block.hpp"
+#include "spec/own_programs.hpp"
 #include "spec/parameters.hpp"
 #include "spec/pipeline_keys.hpp"
 #include "spec/port_stage.hpp"
@@ -237,27 +238,12 @@ void check_ends(const pipeline& p, const std::vector<stage_description>& all) {
     }
 }
 
-/// ./pipelines/launch builds what its own file names.
-std::string may_be_built(const std::string& program) {
-    std::ifstream all(executable_folder() + "/programs.txt");
-    for (std::string name; std::getline(all, name);)
-        if (name == program)
-            return fmt::format(", but it can be built: cmake --build {} --target {}", executable_folder(),
-                               name);
-    return "";
-}
-
 }  // namespace
 
 std::string program_in_path(const std::string& name) {
     for (const std::string& folder : path_folders())
         if (is_program(fs::path(folder) / name)) return fs::absolute(fs::path(folder) / name).string();
     return "";
-}
-
-std::string executable_folder() {
-    std::error_code failed;
-    return fs::read_symlink("/proc/self/exe", failed).parent_path().string();
 }
 
 std::string folder_of(const pipeline& p) {
@@ -279,8 +265,10 @@ std::string find_program(const pipeline& p, const stage_spec& s) {
     if (is_program(beside)) return beside.string();
     if (std::string found = program_in_path(s.run); !found.empty()) return found;
     const bool link = s.run == "carousel-send" || s.run == "carousel-receive";
-    std::string way = may_be_built(s.run);
-    if (way.empty())
+    std::string way = command_to_build(s.run, executable_folder());
+    if (!way.empty())
+        way = ", but it can be built: " + way;
+    else
         way = link ? ". Links to other hosts are built where UCX is found: apt-get install libucx-dev "
                      "libssl-dev, and build again"
                    : did_you_mean_clause(s.run, stage_programs());

@@ -44,8 +44,6 @@ struct stage_description {
 [[nodiscard]] std::string find_program(const pipeline& p, const stage_spec& s);
 /// Absolute path of a program of that name in PATH; "" when there is none.
 [[nodiscard]] std::string program_in_path(const std::string& name);
-/// Folder of the running executable.
-[[nodiscard]] std::string executable_folder();
 
 /// Folder of the pipeline file, absolute: a stage takes the relative paths among its settings from here.
 [[nodiscard]] std::string folder_of(const pipeline& p);

@@ -9,6 +9,7 @@
 
 #include "core/errors.hpp"
 #include "spec/describe.hpp"
+#include "spec/own_programs.hpp"
 
 namespace carousel::supervisor {
 namespace {

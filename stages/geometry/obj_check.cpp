@@ -37,6 +37,15 @@ bool parse_whole(std::string_view word, Number& value) {
     return failed == std::errc() && end == word.data() + word.size();
 }
 
+/// Whether the exponent has two digits at most, zeros in front aside. The library multiplies by the power of
+/// ten, so that 0e9999 is no number to it.
+bool exponent_fits(std::string_view number) {
+    const auto e = number.find_first_of("eE");
+    if (e == std::string_view::npos) return true;
+    const auto digits = number.find_first_not_of("+-0", e + 1);
+    return digits == std::string_view::npos || number.size() - digits <= 2;
+}
+
 class obj_checker {
 public:
     explicit obj_checker(const std::string& name) : name_(name) {}
@@ -112,6 +121,9 @@ private:
             if (!std::isfinite(value)) {
                 refuse(fmt::format("\"{}\" is not a finite number", word));
             }
+            if (!exponent_fits(word)) {
+                refuse(fmt::format("\"{}\" has an exponent that fits no float", word));
+            }
         }
     }
 
@@ -120,7 +132,7 @@ private:
         constexpr f32 beyond_int = 2147483648.0F;
         for (auto word = next_word(rest); !word.empty() && word.front() != '#'; word = next_word(rest)) {
             f32 value = 0;
-            if (!parse_whole(word, value) || !(std::abs(value) < beyond_int))
+            if (!parse_whole(word, value) || !(std::abs(value) < beyond_int) || !exponent_fits(word))
                 refuse(fmt::format("\"{}\" is no joint or weight of a skin", word));
         }
     }

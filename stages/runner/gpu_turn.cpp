@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "core/clock.hpp"
-
 namespace carousel::stages {
 namespace {
 
@@ -20,7 +18,7 @@ u32 frames_of_a_turn(u32 lanes, u64 work_ns) noexcept {
     return static_cast<u32>(std::min<u64>(lanes, enough));
 }
 
-gpu_turn::gpu_turn(shm::control_block& c, u32 token, u32 seat) {
+gpu_turn::gpu_turn(shm::control_block& c, u32 token, u32 seat, u64 (*now)() noexcept) : now_(now) {
     if (token >= shm::max_turns || seat >= shm::max_seats) return;
     turn_ = std::make_unique<ring::turn>(c, token, seat);
     counters_ = &c.stage[std::min(c.seat[seat].stage, shm::max_stages - 1)].counters;
@@ -40,7 +38,7 @@ void gpu_turn::set(u32 frames, u64 work_ns) {
                  ? 0
                  : static_cast<u32>(std::min<u64>((hand_over_ns + work_ns - 1) / work_ns, frames / 2));
     if (!ends) return;
-    if (held_) turn_->hand_on(now_ns());
+    if (held_) turn_->hand_on(now_());
     held_ = false;
     turn_->want_no_more();
 }
@@ -60,7 +58,7 @@ bool gpu_turn::may_begin() {
     if (!turn_) return true;
     const std::lock_guard lock(mutex_);
     if (frames_ == 0 || (held_ && left_ > 0)) return true;
-    const u64 now = now_ns();
+    const u64 now = now_();
     if (!held_) return take(now);
     // Closed, and its last frames are not complete. Where nobody waits it goes on as a new one.
     if (turn_->others_want()) return false;
@@ -92,7 +90,7 @@ void gpu_turn::nothing_to_begin() {
 
 void gpu_turn::hand_on_if_through() {
     if (!held_ || left_ > 0 || outstanding_ > early_) return;
-    turn_->hand_on(now_ns());
+    turn_->hand_on(now_());
     held_ = false;
 }
 
@@ -103,6 +101,6 @@ void gpu_turn::complete() {
     hand_on_if_through();
 }
 
-u64 gpu_turn::patience_ns() const { return turn_ ? turn_->patience_ns(now_ns()) : 0; }
+u64 gpu_turn::patience_ns() const { return turn_ ? turn_->patience_ns(now_()) : 0; }
 
 }  // namespace carousel::stages

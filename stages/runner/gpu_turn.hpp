@@ -10,6 +10,7 @@
 #include <memory>
 #include <mutex>
 
+#include "core/clock.hpp"
 #include "ring/turn.hpp"
 
 namespace carousel::stages {
@@ -22,8 +23,8 @@ inline constexpr u64 fullest_turn_ns = 8'000'000;
 
 class gpu_turn {
 public:
-    /// `token`: none where the stage takes no turns.
-    gpu_turn(shm::control_block& c, u32 token, u32 seat);
+    /// `token`: none where the stage takes no turns. `now`: the clock, which a test moves by hand.
+    gpu_turn(shm::control_block& c, u32 token, u32 seat, u64 (*now)() noexcept = &now_ns);
 
     /// Turns of `frames`, 0: none are taken (and one that is held is handed on). `work_ns`: what a frame
     /// takes on the device, 0: not known. The main thread, as the next three.
@@ -43,6 +44,7 @@ private:
     void hand_on_if_through();
     [[nodiscard]] bool take(u64 now);
 
+    u64 (*now_)() noexcept;
     std::unique_ptr<ring::turn> turn_;
     shm::stage_counters* counters_ = nullptr;
 

@@ -1,6 +1,7 @@
 // What a stage, and a client, make of a supervisor's answer that is damaged or of another version: an
 // attachment whose numbers fit, or an error of our own. Input: the answer; it comes with two file
 // descriptors.
+#include <poll.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 
@@ -21,11 +22,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     const std::string text(reinterpret_cast<const char*>(data),
                            std::min<std::size_t>(size, shm::max_message));
     std::thread supervisor([&] {
-        shm::unique_fd fd;
-        for (int k = 0; k < 2000 && !fd; ++k) {
-            fd.reset(::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
-            if (!fd) std::this_thread::yield();
-        }
+        pollfd waits{listener.get(), POLLIN, 0};
+        (void)::poll(&waits, 1, 30'000);
+        const shm::unique_fd fd(::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
         shm::message hello;
         test::require(fd && shm::receive_message(fd.get(), hello, 5'000'000'000) == shm::receive_status::ok,
                       "the stage says hello");

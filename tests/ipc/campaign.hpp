@@ -1,12 +1,19 @@
 #pragma once
 // Many histories of one primitive, with the seeds that the environment says:
-// CAROUSEL_IPC_SEED: the first seed, CAROUSEL_IPC_HISTORIES: how many of each; what failed names its seed.
+// CAROUSEL_IPC_SEED: the first seed, CAROUSEL_IPC_HISTORIES: how many of each (under a sanitizer, where each
+// takes ten times as long, fewer unless it says otherwise); what failed names its seed.
 #include <cstdlib>
 #include <string>
 
 #include "histories.hpp"
 
 namespace carousel::test {
+
+#ifdef CAROUSEL_SANITIZED
+constexpr u64 usual_histories = 250;
+#else
+constexpr u64 usual_histories = 800;
+#endif
 
 using one_history = bool (*)(history&, u64, u64&);
 
@@ -20,7 +27,7 @@ inline campaign_result histories(one_history of, bool mends_the_living, u64& don
                                  const std::string& rule = "", const history_options& like = {}) {
     campaign_result all;
     const u64 first = from_environment("CAROUSEL_IPC_SEED", 1);
-    const u64 last = first + from_environment("CAROUSEL_IPC_HISTORIES", 1500);
+    const u64 last = first + from_environment("CAROUSEL_IPC_HISTORIES", usual_histories);
     for (u64 seed = first; seed < last && all.failed == 0; ++seed) {
         history_options o = like;
         o.seed = seed;

@@ -1,6 +1,8 @@
 #pragma once
-// A seeded bug that is compiled into a primitive, and the rule by which its histories must fail. Each control
-// build has its own (CMakeLists.txt).
+// The seeded bugs that are compiled into a primitive, one in each control program, and the rule by which its
+// histories must fail. CMakeLists.txt lists them.
+#include <vector>
+
 #include "campaign.hpp"
 
 namespace carousel::test {
@@ -10,6 +12,6 @@ struct control {
     const char* rule;
     one_history of;
 };
-extern const control this_control;
+extern const std::vector<control> controls;
 
 }  // namespace carousel::test

@@ -37,6 +37,7 @@ struct history_options {
     u32 stops = 0;         ///< of clients, each for stop_steps at most
     u64 stop_steps = 1000;
     u64 step_ns = 1000;
+    u64 patience_ns = 15'000'000'000;  ///< of who looks at real processes, before they are said to wait for ever
     bool mends_the_living = false;  ///< control: the mend does not wait for the fence
 };
 
@@ -63,6 +64,7 @@ public:
     [[nodiscard]] const life* now() const;
     [[nodiscard]] bool over() const { return step_ >= options_.steps; }
     void each_step_takes(u64 ns) { options_.step_ns = ns; }
+    [[nodiscard]] u64 patience_ns() const { return options_.patience_ns; }
     [[nodiscard]] u64 clock_ns() const { return step_ * options_.step_ns; }
     [[nodiscard]] const std::array<u32, ipc::steps>& kills_at() const { return kills_at_; }
     /// A process of its own has died there.

@@ -24,7 +24,7 @@ namespace {
 using namespace carousel::ipc;
 
 constexpr u32 capacity = 8, most_pids = 256, lives_each = 5;
-constexpr u64 gpu_bytes = 65536, patience_ns = 15'000'000'000;
+constexpr u64 gpu_bytes = 65536;
 
 // What all these processes know together.
 struct page {
@@ -168,7 +168,7 @@ public:
         for (u32 k = 0; k < lives_each; ++k) dead.push_back(dies());
         u32 deaths = static_cast<u32>(random_() % 4), freed = 0;
         std::size_t fenced = 0;
-        const u64 until = now_ns() + patience_ns;
+        const u64 until = now_ns() + h_.patience_ns();
         for (; freed < lives_each && h_.finding().empty(); ::usleep(100)) {
             look_after_holder(deaths);
             if (fenced < dead.size() && random_() % 16 == 0) mark_fenced(registry(), dead[fenced++].entry);

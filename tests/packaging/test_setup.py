@@ -188,6 +188,13 @@ class Setup(unittest.TestCase):
             os.remove(os.path.join(self.root, "build", "release", "built"))   # of the stand-in: it builds anew
             self.assertEqual((code, calls.split("ninja -j ")[1].split(" ", 1)[1]), (0, built + "\n"), text)
 
+    def test_launch_builds_all_in_a_folder_that_lists_no_programs(self):
+        self.put("cmake", FAKES["cmake"].replace("build/$2/programs.txt", "/dev/null"))
+        shutil.copy(os.path.join(ROOT, "pipelines", "demo.toml"), os.path.join(self.root, "pipelines"))
+        code, text, calls = self.start("pipelines/launch")
+        self.assertEqual(code, 0, text)
+        self.assertEqual(calls.split("ninja -j ")[1].split(" ", 1)[1], "core_programs pipeline_programs\n")
+
     def test_launch_keeps_the_configuration_of_the_tests(self):
         self.assertIn("-DCAROUSEL_TESTS=ON", self.start("tests/run")[2])
         self.assertNotIn("cmake", self.start("pipelines/launch")[2])

@@ -1,5 +1,5 @@
-// A look at a ring is outdated the moment it is over. With CAROUSEL_BUG_NEWER_IS_STALE compiled in
-// (CAROUSEL_EXPECT_FAULT), the same history shows what the rule is good for.
+// A look at a ring is outdated the moment it is over. With CAROUSEL_BUG_NEWER_IS_STALE compiled in,
+// the same history shows what the rule is good for.
 
 #include "tests/ring/seated.hpp"
 
@@ -32,13 +32,12 @@ lease_state seen_by_an_old_look() {
 
 }  // namespace
 
-#ifndef CAROUSEL_EXPECT_FAULT
+#ifndef CAROUSEL_BUG_NEWER_IS_STALE
 TEST_CASE("whoever has looked before a slot was freed and filled again can't lease what lies in it now") {
     CHECK(seen_by_an_old_look() != lease_state::wait);
 }
 #else
-TEST_CASE("control: the seeded bug " CAROUSEL_EXPECT_FAULT
-          " lets an old look lease a frame that it has not seen") {
+TEST_CASE("control: the seeded bug newer_is_stale lets an old look lease a frame that it has not seen") {
     CHECK(seen_by_an_old_look() == lease_state::wait);
 }
 #endif

@@ -16,7 +16,7 @@
 #include "bench/threads/thread_pipeline.hpp"
 #include "core/errors.hpp"
 #include "core/standard_output.hpp"
-#include "spec/describe.hpp"
+#include "spec/own_programs.hpp"
 #include "spec/options.hpp"
 #include "supervisor/plan/device_choice.hpp"
 

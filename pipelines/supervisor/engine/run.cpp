@@ -16,6 +16,7 @@
 #include "run/directory.hpp"
 #include "runs/orphaned_run.hpp"
 #include "runs/run_lock.hpp"
+#include "spec/own_programs.hpp"
 #include "supervisor/engine/engine.hpp"
 #include "supervisor/engine/run_space.hpp"
 #include "supervisor/mps/mps_control.hpp"

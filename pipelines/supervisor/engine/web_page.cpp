@@ -11,7 +11,7 @@
 #include "core/token.hpp"
 #include "os/subprocess.hpp"
 #include "shm/process_id.hpp"
-#include "spec/describe.hpp"
+#include "spec/own_programs.hpp"
 
 namespace carousel::supervisor {
 namespace {
@@ -34,12 +34,8 @@ std::string ending_of(const exit_status& s) {
 }  // namespace
 
 std::string page_program() {
-    const std::string path = executable_folder() + "/carousel-web";
-    if (::access(path.c_str(), X_OK) == 0) return path;
-    throw config_error(
-        fmt::format("{} is not there: the web page was not built. It takes libjpeg-turbo (apt-get install "
-                    "libturbojpeg0-dev); then: cmake --build {} --target programs",
-                    path, executable_folder()));
+    return program_of_ours("carousel-web", executable_folder(),
+                           "the web page takes libjpeg-turbo (apt-get install libturbojpeg0-dev)");
 }
 
 web_page::web_page(event_loop& loop, console& out, std::string address, std::string name,

@@ -8,6 +8,7 @@
 #include "core/clock.hpp"
 #include "core/errors.hpp"
 #include "shm/control_block.hpp"
+#include "spec/own_programs.hpp"
 #include "supervisor/plan/depth_plan.hpp"
 #include "supervisor/plan/guard_plan.hpp"
 #include "supervisor/plan/peer_reach.hpp"

@@ -5,6 +5,7 @@
 
 #include "os/subprocess.hpp"
 #include "spec/describe.hpp"
+#include "spec/own_programs.hpp"
 #include "tests/pipelines/spec/world.hpp"
 
 using namespace carousel;
