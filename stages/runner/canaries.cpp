@@ -45,7 +45,7 @@ std::size_t stage_runner::canaries_of(const frame_in_work& f, bool first, device
     if (f.canaries == nullptr) return 0;
     std::size_t count = 0;
     if (mapped_link* own = runtime_->output(); own != nullptr && own->canary_bytes != 0) {
-        const u32 slot = f.job.output.index;
+        const u32 slot = f.job.output[0].index;
         const u64 key = device::canary_key(own->index, slot, f.job.sequence, worker_.epoch());
         out[count++] = {own->canary(slot), key, &f.canaries[0], first};
     }
@@ -71,7 +71,7 @@ void stage_runner::look_at_canaries(const frame_in_work& f) {
     if (const u32 found = seen(&f.canaries[0]);
         out != nullptr && out->canary_bytes != 0 && found != device::canary_whole) {
         const u64 offset = out->slot_bytes + first_damaged(found);
-        note_stray(ring::stray{ring::stray_target::output, out->index, f.job.output.index, offset}.pack());
+        note_stray(ring::stray{ring::stray_target::output, out->index, f.job.output[0].index, offset}.pack());
         log::error("frame {}: a write beyond its slot in the ring {}, {} bytes behind its end",
                    f.job.sequence, runtime_->control().link[out->index].name, first_damaged(found));
         die(exit_code::stage_exception);

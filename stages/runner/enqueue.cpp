@@ -59,7 +59,7 @@ void stage_runner::enqueue_checked(frame_in_work& f) {
     }
     look_at_status(f, device::status_state::ready);
     if (alike != nullptr) alike->end();
-    f.event = &runtime_->event_of(f.job.output.index, f.lane());
+    f.event = &runtime_->event_of(f.job.output[0].index, f.lane());
     f.event->record(q, worker_.tag(f.job));
     crash_here(crash_point::event_recorded);
 }
@@ -81,7 +81,7 @@ void stage_runner::look_at_status(const frame_in_work& f, device::status_state s
                     {f.job.sequence, h.epoch, static_cast<u32>(device::status_state::ready)});
     }
     if (mapped_link* out = runtime_->output()) {
-        step.write = out->status(f.job.output.index);
+        step.write = out->status(f.job.output[0].index);
         step.value = {f.job.sequence, worker_.epoch(), static_cast<u32>(state)};
     }
     static_assert(device::status_step::most >= shm::max_inputs);
@@ -103,8 +103,8 @@ void stage_runner::copy_inputs(const frame_in_work& f) {
 void stage_runner::copy_output(const frame_in_work& f) {
     mapped_link* const out = runtime_->output();
     if (!f.by_copy || out == nullptr || !out->near || out->slot_bytes <= before_payload) return;
-    runtime_->queue().copy(out->slot(f.job.output.index) + before_payload, out->near->data() + before_payload,
-                           out->slot_bytes - before_payload);
+    runtime_->queue().copy(out->slot(f.job.output[0].index) + before_payload,
+                           out->near->data() + before_payload, out->slot_bytes - before_payload);
 }
 
 }  // namespace carousel::stages

@@ -68,7 +68,7 @@ public:
     [[nodiscard]] output_payload output() const noexcept override {
         mapped_link* out = runtime_->output();
         if (out == nullptr) return {};
-        std::byte* const at = by_copy && out->near ? out->near->data() : out->slot(job.output.index);
+        std::byte* const at = by_copy && out->near ? out->near->data() : out->slot(job.output[0].index);
         return {at, &runtime_->output_format(), in_process ? &own_header().used : nullptr};
     }
     [[nodiscard]] u32 lane() const noexcept override { return lane_; }
@@ -96,7 +96,7 @@ public:
 
 private:
     [[nodiscard]] shm::frame_header& own_header() const noexcept {
-        return runtime_->control().frames[runtime_->output()->index].header[job.output.index];
+        return runtime_->control().frames[runtime_->output()->index].header[job.output[0].index];
     }
     [[nodiscard]] const shm::frame_header& header_of_input(std::size_t i) const noexcept {
         return runtime_->control().frames[runtime_->input(i).index].header[job.input[i].index];

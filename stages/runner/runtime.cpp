@@ -159,11 +159,13 @@ mapped_link runtime::map_link(u32 link, device::access wanted) {
     throw shm_error(fmt::format("the supervisor sent no memory for link {}", link));
 }
 
+// The memory of the first output alone, and so gaps, canaries and status words of that one: no pipeline file
+// makes a second ring yet. Words and headers of all of them are the ring's, whatever is mapped.
 void runtime::map_links() {
     const shm::stage_block& s = stage_block();
     for (u32 i = 0; i < s.inputs; ++i) inputs_.push_back(map_link(s.input_link[i], of_others_));
-    if (s.output_link != shm::none) output_ = map_link(s.output_link, device::access::write);
-    map_headers(s.output_link);
+    if (s.outputs > 0) output_ = map_link(s.output_link[0], device::access::write);
+    map_headers();
     tell_guard();
 }
 
@@ -175,9 +177,11 @@ void runtime::close_block() {
     guard_ = shm::guard_block(control(), own.pages(), hooks_.block_guard);
 }
 
-// The headers of the ring behind this stage are its own, also as a standby; all others it can only read.
-void runtime::map_headers(u32 own) {
-    if (own < shm::max_links && guard_ == shm::block_guard::off) shm::open_frames(control(), own);
+// The headers of the rings behind this stage are its own, also as a standby; all others it can only read.
+void runtime::map_headers() {
+    const shm::stage_block& s = stage_block();
+    for (u32 k = 0; k < std::min(s.outputs, shm::max_outputs) && guard_ == shm::block_guard::off; ++k)
+        if (s.output_link[k] < shm::max_links) shm::open_frames(control(), s.output_link[k]);
     guard_headers(control());
 }
 

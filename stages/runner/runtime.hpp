@@ -110,7 +110,7 @@ private:
     [[nodiscard]] device::access access_to_inputs(const description& d) const;
     void close_block();
     void map_links();
-    void map_headers(u32 own);
+    void map_headers();
     void make_events();
     [[nodiscard]] mapped_link map_link(u32 link, device::access wanted);
     [[nodiscard]] const attached_block& asset_block(std::string_view name) const;

@@ -27,7 +27,7 @@ json used_of(const stage_setup& st, const shm::used_extents& used) {
 
 json carried_json(const stage_setup& st, const shm::control_block& c, u32 stage) {
     if (!st.has_output() || stage >= std::min(c.stages, shm::max_stages)) return {};
-    const auto f = telemetry::last_facts(c, c.stage[stage].output_link);
+    const auto f = telemetry::last_facts(c, c.stage[stage].output_link[0]);
     if (!f || f->empty()) return {};
     return {{"frame", f->sequence},
             {"void", f->is_void},

@@ -78,8 +78,8 @@ json stage_json(const report_input& in, u32 stage) {
            {"device", st.device_name},
            {"in_flight", in.control->stage[stage].in_flight},
            {"window", st.has_output() && stage < in.control->stages &&
-                              in.control->stage[stage].output_link < shm::max_links
-                          ? json(in.control->link[in.control->stage[stage].output_link].window)
+                              in.control->stage[stage].output_link[0] < shm::max_links
+                          ? json(in.control->link[in.control->stage[stage].output_link[0]].window)
                           : json()},
            {"depth", depths},
            {"pids", pids},

@@ -30,7 +30,7 @@ u32 tapped_stage(const run_setup& s, const std::string& name) {
 void engine::lend(connection& c, const run::tap_request& wish) {
     const u32 stage = tapped_stage(*setup_, wish.stage);
     const stage_setup& st = setup_->stages[stage];
-    const u32 link = made_->stage[stage].output_link;
+    const u32 link = made_->stage[stage].output_link[0];
     if (c.tap == shm::none) {
         // Names a place in a latest group; never an incarnation's entry, and not used again for as long as it
         // matters.

@@ -51,7 +51,7 @@ std::vector<unguarded_output> unguarded_outputs(const run_setup& s) {
 }
 
 bool has_canaries(const shm::control_block& made, u32 stage, const stage_setup& as) {
-    const u32 link = stage < shm::max_stages ? made.stage[stage].output_link : shm::none;
+    const u32 link = stage < shm::max_stages ? made.stage[stage].output_link[0] : shm::none;
     return link < shm::max_links && made.link[link].slot_bytes > as.slot_bytes;
 }
 

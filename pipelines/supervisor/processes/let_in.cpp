@@ -71,7 +71,7 @@ std::string attach_answer(const process_table& t, const seat& s, const process& 
         a.links.push_back(std::move(j));
     };
     for (u32 i = 0; i < b.inputs; ++i) add_link(b.input_link[i]);
-    if (b.output_link != shm::none) add_link(b.output_link);
+    for (u32 i = 0; i < std::min(b.outputs, shm::max_outputs); ++i) add_link(b.output_link[i]);
     for (u32 k = 0; k < t.setup->assets.size(); ++k) {
         const asset_setup& asset = t.setup->assets[k];
         if (std::find(asset.users.begin(), asset.users.end(), s.stage) == asset.users.end()) continue;
