@@ -202,7 +202,7 @@ inline constexpr u64 acknowledged_mark = 0xE11D;
 namespace memory_guard {
 inline constexpr u32 mapped = 1;           ///< it has mapped its rings: the bit below counts
 inline constexpr u32 inputs_writable = 2;  ///< some input ring is mapped for writing
-inline constexpr u32 output_gaps = 4;      ///< what lies behind a slot of its output can't be written to
+inline constexpr u32 output_gaps = 4;      ///< what lies behind a slot of its outputs can't be written to
 inline constexpr u32 block_pages = 8;      ///< of this block it can write to the pages of its own alone
 inline constexpr u32 block_keys = 16;  ///< and to those in the ring's functions alone (shm/block_guard.hpp)
 }  // namespace memory_guard

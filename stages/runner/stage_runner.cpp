@@ -266,8 +266,8 @@ void stage_runner::wait_for_device(frame_in_work& f) {
         const u64 wait_began = now_ns();
         guarded("the device's work", f.job.sequence, [&] {
             // Nobody helps a stage at the end, or one with canaries: its own thread must be quick.
-            const mapped_link* const out = runtime_->output();
-            const bool quick = poll_ns_ > poll_ns && (out == nullptr || out->canary_bytes != 0);
+            const bool unhelped = runtime_->outputs() == 0 || runtime_->plants_canaries();
+            const bool quick = poll_ns_ > poll_ns && unhelped;
             while (quick && now_ns() - wait_began < poll_ns_ && !f.event->done()) {
             }
             f.event->wait();

@@ -92,7 +92,7 @@ void port_session::join(const std::string& folder, const std::string& stage, boo
         input_formats_.push_back(ring::frame_format::from_json(i.format.dump()));
         input_names_.push_back(i.stage);
     }
-    if (!a.format.is_null()) output_format_ = ring::frame_format::from_json(a.format.dump());
+    if (!a.outputs.empty()) output_format_ = ring::frame_format::from_json(a.outputs.front().format.dump());
     if (input_formats_.size() != inputs_.size())
         throw shm_error("the supervisor's answer names other inputs than the control block");
     entry().guard = shm::memory_guard::mapped | shm::memory_guard::block_pages;
@@ -281,10 +281,10 @@ void port_session::look_at_status(device::status_state state) {
                     {job_.sequence, h.epoch, static_cast<u32>(device::status_state::ready)});
     }
     if (output_.memory) {
-        step.write = reinterpret_cast<device::status_word*>(output_.slot(job_.output[0].index));
+        step.store_at(reinterpret_cast<device::status_word*>(output_.slot(job_.output[0].index)));
         step.value = {job_.sequence, who_.epoch, static_cast<u32>(state)};
     }
-    if (step.count > 0 || step.write != nullptr) queue_->status(step);
+    if (step.count > 0 || step.writes > 0) queue_->status(step);
     if (context_->kind() == device::device_kind::cpu) queue_->drain();
 }
 
