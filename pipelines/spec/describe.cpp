@@ -12,6 +12,7 @@
 #include "core/did_you_mean.hpp"
 #include "os/subprocess.hpp"
 #include "shm/control_block.hpp"
+#include "spec/outputs.hpp"
 #include "spec/own_programs.hpp"
 #include "spec/parameters.hpp"
 #include "spec/pipeline_keys.hpp"
@@ -83,10 +84,15 @@ std::string last_line(const subprocess_result& r) {
     refuse(s.position_of(key), fmt::format("stage \"{}\": {}", s.name, message));
 }
 
-json question(const pipeline& p, const stage_spec& s, const std::vector<stage_description>& known) {
+json question(const pipeline& p, const stage_spec& s, const std::vector<u32>& read,
+              const std::vector<stage_description>& known) {
     json inputs = json::array();
-    for (const u32 i : s.input_indices)
-        inputs.push_back({{"stage", p.stages[i].name}, {"format", known[i].format}});
+    for (std::size_t k = 0; k < s.input_indices.size(); ++k) {
+        const stage_description& from = known[s.input_indices[k]];
+        const u32 output = read.at(k);
+        const std::string name = output == 0 ? from.stage : from.stage + "." + from.ring(output).output;
+        inputs.push_back({{"stage", name}, {"format", from.ring(output).format}});
+    }
     return {{"stage", s.name},  {"width", p.width}, {"height", p.height}, {"settings", s.settings},
             {"inputs", inputs}, {"fps", p.fps},     {"device", s.device}, {"folder", folder_of(p)}};
 }
@@ -126,6 +132,9 @@ stage_description description_from(const stage_spec& s, const std::string& progr
     try {
         d.format = answer.at("format");
         d.slot_bytes = d.format.is_null() ? 0 : answer.at("slot_bytes").get<u64>();
+        d.output = answer.value("output", "");
+        for (const json& o : answer.value("more_outputs", json::array()))
+            d.more.push_back({o.at("output"), o.at("format"), o.at("slot_bytes")});
         for (const json& a : answer.value("makes", json::array()))
             d.makes.push_back({a.at("name").get<std::string>(), a.at("bytes").get<u64>()});
         d.uses = answer.value("uses", std::vector<std::string>{});
@@ -145,6 +154,9 @@ stage_description description_from(const stage_spec& s, const std::string& progr
                    "build both from one version of Carousel",
                    s.name, program, e.what()));
     }
+    if (d.outputs() > shm::max_outputs)
+        refuse(s.at,
+               fmt::format("stage \"{}\" has {} outputs; at most {}", s.name, d.outputs(), shm::max_outputs));
     return d;
 }
 
@@ -171,7 +183,8 @@ void check_output(const pipeline& p, const stage_spec& s, const stage_descriptio
                 s.name, d.format.value("type", "of no type")));
     if (!s.has_output || !d.format.is_null()) return;
     const auto reader = std::find_if(p.stages.begin(), p.stages.end(), [&](const stage_spec& r) {
-        return std::find(r.inputs.begin(), r.inputs.end(), s.name) != r.inputs.end();
+        return std::any_of(r.inputs.begin(), r.inputs.end(),
+                           [&](const std::string& input) { return ring_name_of(input).stage == s.name; });
     });
     refuse(reader->position_of("inputs"),
            fmt::format("stage \"{}\" reads \"{}\", which has no output", reader->name, s.name));
@@ -285,12 +298,18 @@ std::vector<stage_description> describe_stages(const pipeline& p, u32 timeout_ms
     std::vector<stage_description> all;
     for (std::size_t k = 0; k < p.stages.size(); ++k) {
         const stage_spec& s = p.stages[k];
-        all.push_back(s.is_port() ? describe_port(s)
-                                  : description_from(s, programs[k],
-                                                     ask(s, programs[k], question(p, s, all), timeout_ms)));
+        std::vector<u32> read;
+        for (std::size_t i = 0; i < s.input_indices.size(); ++i)
+            read.push_back(output_read(s, i, all[s.input_indices[i]]));
+        all.push_back(s.is_port()
+                          ? describe_port(s)
+                          : description_from(s, programs[k],
+                                             ask(s, programs[k], question(p, s, read, all), timeout_ms)));
+        all.back().input_outputs = std::move(read);
         check_output(p, s, all.back());
         check_device(s, all.back());
     }
+    check_outputs(p, all);
     check_assets(p, all);
     check_ends(p, all);
     (void)plan_parameters(p, all);

@@ -1,8 +1,8 @@
 #pragma once
 // What the stages of a pipeline say about themselves before anything is started: each program is run as
 // `PROGRAM --describe`, in the order of the links, with its settings and its inputs' formats on stdin, and
-// answers with its output's format. So wiring, settings and sizes are checked while there is nothing to clean
-// up.
+// answers with its outputs' formats. So wiring, settings and sizes are checked while there is nothing to
+// clean up.
 //
 // Who may call: the `carousel` program. The programs touch no device and write no file; each has 10 seconds.
 // Errors: config_error: a missing program (with the places that were looked at), a stage's complaint (at the
@@ -24,12 +24,18 @@ struct asset_spec {
     u64 bytes = 0;
 };
 
-/// Of pipeline::stages[i], at the same index.
-struct stage_description {
+struct output_spec {
+    std::string output;     ///< its name; "": it has none
+    nlohmann::json format;  ///< ring::frame_format as JSON; null: there is no output
+    u64 slot_bytes = 0;
+};
+
+/// Of pipeline::stages[i], at the same index. What it inherits is of its first output.
+struct stage_description : output_spec {
     std::string stage;
     std::string program;                ///< path that will be started
-    nlohmann::json format;              ///< ring::frame_format as JSON; null: a sink
-    u64 slot_bytes = 0;                 ///< of the output; 0: none
+    std::vector<output_spec> more;      ///< outputs behind the first
+    std::vector<u32> input_outputs;     ///< which output each of its inputs is, by index
     std::vector<asset_spec> makes;      ///< assets that it fills
     std::vector<std::string> uses;      ///< assets that it maps
     ring::parameter_schema parameters;  ///< that it reads; none: it reads none
@@ -38,6 +44,12 @@ struct stage_description {
     bool ends = false;                  ///< a source that may end its stream
     bool hands_on = false;              ///< none of its deaths is held against a frame
     bool writable_inputs = false;       ///< can't be content with inputs that are mapped for reading
+    [[nodiscard]] u32 outputs() const noexcept {
+        return format.is_null() ? 0 : 1 + static_cast<u32>(more.size());
+    }
+    [[nodiscard]] const output_spec& ring(u32 k) const {
+        return k == 0 ? static_cast<const output_spec&>(*this) : more[k - 1];
+    }
 };
 
 /// Path of the program of a stage. Throws config_error.

@@ -113,6 +113,16 @@ void check_hosts(const pipeline& p) {
                fmt::format("every stage has another host than the one of `carousel run` (\"{}\"): one runs "
                            "there at least, e.g. a source or a sink",
                            near_name(p)));
+    for (const stage_spec& s : p.stages)
+        for (std::size_t i = 0; i < s.inputs.size(); ++i) {
+            const stage_spec& from = p.stages[s.input_indices[i]];
+            if (from.host == s.host || s.input_outputs[i].empty()) continue;
+            refuse(s.position_of("inputs"),
+                   fmt::format("stage \"{}\" reads \"{}\" on another host: a link between hosts carries the "
+                               "first output of a stage, \"{}\", and no other; put a stage that reads \"{}\" "
+                               "beside \"{}\", and read that one",
+                               s.name, s.inputs[i], from.name, s.inputs[i], from.name));
+        }
     for (const host_spec* h : far_hosts(p)) {
         if (h->address.empty())
             refuse(h->at, fmt::format("[hosts.{}] has no address; expected the host's numeric IPv4 address, "

@@ -7,6 +7,7 @@
 #include "core/did_you_mean.hpp"
 #include "ring/topology.hpp"
 #include "shm/control_block.hpp"
+#include "spec/outputs.hpp"
 #include "spec/port_stage.hpp"
 #include "spec/stage_plan.hpp"
 
@@ -45,16 +46,24 @@ void resolve_inputs(pipeline& p) {
             refuse(at, fmt::format("stage \"{}\" has {} inputs; at most {}", s.name, s.inputs.size(),
                                    shm::max_inputs));
         s.input_indices.clear();
-        for (const std::string& input : s.inputs) {
-            if (input == s.name) refuse(at, fmt::format("stage \"{}\" names itself as its input", s.name));
-            const u32 index = index_of(p, input);
+        s.input_outputs.clear();
+        for (auto each = s.inputs.begin(); each != s.inputs.end(); ++each) {
+            const std::string& input = *each;
+            const ring_name ring = ring_name_of(input);
+            if (ring.output.empty() && ring.stage != input)
+                refuse(at, fmt::format("stage \"{}\" reads \"{}\"; expected STAGE or STAGE.OUTPUT", s.name,
+                                       input));
+            if (ring.stage == s.name)
+                refuse(at, fmt::format("stage \"{}\" names itself as its input", s.name));
+            const u32 index = index_of(p, ring.stage);
             if (index == shm::none)
                 refuse(at, fmt::format("stage \"{}\" reads \"{}\", which is no stage; the stages are {}{}",
-                                       s.name, input, fmt::join(names_of(p), ", "),
-                                       did_you_mean_clause(input, names_of(p))));
-            if (std::find(s.input_indices.begin(), s.input_indices.end(), index) != s.input_indices.end())
+                                       s.name, ring.stage, fmt::join(names_of(p), ", "),
+                                       did_you_mean_clause(ring.stage, names_of(p))));
+            if (std::find(s.inputs.begin(), each, input) != each)
                 refuse(at, fmt::format("stage \"{}\" names \"{}\" as its input twice", s.name, input));
             s.input_indices.push_back(index);
+            s.input_outputs.push_back(ring.output);
             p.stages[index].has_output = true;
         }
     }
@@ -160,11 +169,16 @@ void check_readers(const pipeline& p) {
     for (u32 k = 0; k < p.stages.size(); ++k) {
         const stage_spec& s = p.stages[k];
         u32 blocking = 0, latest = 0;
+        bool by_name = false;  // its outputs have readers each: outputs.cpp counts them
         for (const stage_spec& reader : p.stages) {
             const auto& inputs = reader.input_indices;
-            if (std::find(inputs.begin(), inputs.end(), k) == inputs.end()) continue;
+            const auto at = std::find(inputs.begin(), inputs.end(), k);
+            if (at == inputs.end()) continue;
+            for (std::size_t i = 0; i < inputs.size(); ++i)
+                by_name = by_name || (inputs[i] == k && !reader.input_outputs[i].empty());
             ++(reader.group == group_kind::latest ? latest : blocking);
         }
+        if (by_name) continue;
         if (blocking > shm::max_blocking || latest > shm::max_latest)
             refuse(s.at,
                    fmt::format("stage \"{}\" is read by {} blocking and {} latest stages; at most {} and {}",
@@ -198,16 +212,17 @@ void check_limits(const pipeline& p) {
 
 void complete_links(pipeline& p) {
     for (const auto& [name, link] : p.links) {
-        const stage_spec* s = p.find(name);
+        const std::string front = ring_name_of(name).stage;
+        const stage_spec* s = p.find(front);
         if (s == nullptr)
             refuse(link.at,
                    fmt::format(
                        "[link.{}]: no stage \"{}\"; a link bears the name of the stage in front of it: {}{}",
-                       name, name, fmt::join(names_of(p), ", "), did_you_mean_clause(name, names_of(p))));
+                       name, front, fmt::join(names_of(p), ", "), did_you_mean_clause(front, names_of(p))));
         if (!s->has_output)
-            refuse(
-                link.at,
-                fmt::format("[link.{0}]: stage \"{0}\" has no ring behind it, for no stage reads it", name));
+            refuse(link.at,
+                   fmt::format("[link.{}]: stage \"{}\" has no ring behind it, for no stage reads it", name,
+                               front));
     }
     for (const stage_spec& s : p.stages) {
         if (!s.has_output) continue;

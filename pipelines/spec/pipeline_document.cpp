@@ -86,7 +86,16 @@ void read_named(std::map<std::string, document_section>& to, const toml::node& n
         if (one == nullptr)
             refuse(place(file, name.source()),
                    fmt::format("[{}] has no keys of its own: expected {} above \"{}\"", kind, form, word));
-        to[word] = section_from(*one, fmt::format("[{}.{}]", kind, word), file);
+        // [link.STAGE.OUTPUT] is a table in [link.STAGE], which may stand alone.
+        document_section own = section_from(*one, fmt::format("[{}.{}]", kind, word), file);
+        for (const auto& [inner, node_of] : *one) {
+            const toml::table* ring = kind == "link" ? node_of.as_table() : nullptr;
+            if (ring == nullptr || ring->is_inline()) continue;
+            const std::string both = fmt::format("{}.{}", word, inner.str());
+            to[both] = section_from(*ring, fmt::format("[{}.{}]", kind, both), file);
+            own.keys.erase(std::string(inner.str()));
+        }
+        if (!own.keys.empty() || one->empty()) to[word] = std::move(own);
     }
 }
 
@@ -277,8 +286,12 @@ void apply_override(document& d, const key_override& o) {
         if (path.size() < 2)
             refuse(at, first == "link" ? "expected link.STAGE.KEY, e.g. link.fragment.window"
                                        : "expected hosts.NAME.KEY, e.g. hosts.b.address");
-        const std::string name = path.front();
+        std::string name = path.front();
         path.erase(path.begin());
+        if (first == "link" && path.size() > 1) {  // link.STAGE.OUTPUT.KEY
+            name += "." + path.front();
+            path.erase(path.begin());
+        }
         auto [section, added] = (first == "link" ? d.links : d.hosts).try_emplace(name);
         if (added) {
             section->second.title = fmt::format("[{}.{}]", first, name);

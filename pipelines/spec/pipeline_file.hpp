@@ -72,9 +72,10 @@ inline constexpr word_table<device::memory_kind, 2> link_memory_words{
 struct stage_spec {
     std::string name;  ///< letters, digits, - and _; at most 47
     std::string run;   ///< program: found beside carousel or in PATH, or a path relative to the pipeline file
-    std::vector<std::string> inputs;   ///< names of stages, in the file's order
-    std::vector<u32> input_indices;    ///< the same as indices into pipeline::stages
-    bool has_output = false;           ///< some other stage reads it
+    std::vector<std::string> inputs;         ///< names of stages, in the file's order
+    std::vector<u32> input_indices;          ///< the same as indices into pipeline::stages
+    std::vector<std::string> input_outputs;  ///< which output of each, by name; "": the first (outputs.hpp)
+    bool has_output = false;                 ///< some other stage reads it
     std::string device = "auto";       ///< auto | cpu | cuda:N; the pipeline's unless the stage has its own
     std::vector<std::string> devices;  ///< where device is a list: of its instances, round robin; else empty
     std::optional<u32> in_flight;      ///< frames under way in one instance; empty: auto (depth_plan.hpp)
@@ -108,7 +109,7 @@ struct stage_spec {
     [[nodiscard]] const source_position& position_of(const std::string& key) const;
 };
 
-/// The ring behind the stage of that name.
+/// The ring behind the stage of that name, or behind its output of that name (STAGE.OUTPUT).
 struct link_spec {
     std::optional<u32> window;  ///< frames beyond the oldest undelivered one; empty: auto (depth_plan.hpp)
     device::memory_kind memory = device::memory_kind::vmm;

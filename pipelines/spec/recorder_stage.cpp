@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "shm/control_block.hpp"
+#include "spec/outputs.hpp"
 
 namespace carousel::supervisor {
 
@@ -10,9 +11,9 @@ namespace {
 
 /// One process reads them all, where they are.
 std::string host_of_rings(const pipeline& p, const stage_spec& recorder) {
-    const stage_spec* first = p.find(recorder.inputs.front());
+    const stage_spec* first = p.find(ring_name_of(recorder.inputs.front()).stage);
     for (const std::string& name : recorder.inputs) {
-        const stage_spec* s = p.find(name);
+        const stage_spec* s = p.find(ring_name_of(name).stage);
         if (first == nullptr || s == nullptr || s->host == first->host) continue;
         refuse(recorder.at,
                fmt::format("record = true for {} and {}, which are on different hosts: one process writes a "

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "spec/hosts.hpp"
+#include "spec/outputs.hpp"
 #include "spec/pipeline_check.hpp"
 
 namespace carousel::supervisor {
@@ -108,7 +109,8 @@ pipeline part_of(const pipeline& whole, const std::string& host, const std::vect
         for (std::string& input : s.inputs)
             for (const crossing& c : crossings)
                 if (c.to == host && c.stage == input) input = c.receive;
-        if (const auto link = whole.links.find(s.name); link != whole.links.end()) p.links.insert(*link);
+        for (const auto& link : whole.links)
+            if (ring_name_of(link.first).stage == s.name) p.links.insert(link);
         p.stages.push_back(std::move(s));
     }
     for (const crossing& c : crossings) {

@@ -149,7 +149,7 @@ namespace cpu {
 class pool;
 }
 
-/// What is done to status words in one piece of work: checks, then a store.
+/// What is done to status words in one piece of work: checks, then stores of one value.
 struct status_step {
     static constexpr std::size_t most = 4;
     struct check {
@@ -157,13 +157,17 @@ struct status_step {
         status_word expected{};
     };
     std::array<check, most> checks{};
-    u32 count = 0;                 ///< of checks, at most `most`
-    u32* torn = nullptr;           ///< host-visible memory (allocate_host): each mismatch adds 1
-    status_word* write = nullptr;  ///< null: nothing is stored
-    status_word value{};
+    u32 count = 0;        ///< of checks, at most `most`
+    u32* torn = nullptr;  ///< host-visible memory (allocate_host): each mismatch adds 1
+    std::array<status_word*, most> write{};
+    u32 writes = 0;       ///< of stores, at most `most`
+    status_word value{};  ///< what is stored at each
 
     void expect(const status_word* at, status_word expected) noexcept {
         if (count < most) checks[count++] = {at, expected};
+    }
+    void store_at(status_word* at) noexcept {
+        if (writes < most) write[writes++] = at;
     }
 };
 
@@ -181,7 +185,9 @@ public:
     /// behind everything enqueued before. A GPU does it in one launch.
     virtual void status(const status_step& step) = 0;
     /// Stores a status word.
-    void write_status(status_word* at, status_word value) { status({.write = at, .value = value}); }
+    void write_status(status_word* at, status_word value) {
+        status({.write = {at}, .writes = 1, .value = value});
+    }
     /// Compares *at with `expected`; a mismatch adds 1 to *torn.
     void check_status(const status_word* at, status_word expected, u32* torn) {
         status({.checks = {{{at, expected}}}, .count = 1, .torn = torn});

@@ -15,7 +15,7 @@ struct canary_step {
     u32* found = nullptr;  ///< host-visible memory (allocate_host): what a look says; a plant leaves it
     bool plant = false;    ///< else it is looked at
 };
-inline constexpr std::size_t most_canaries = status_step::most + 1;
+inline constexpr std::size_t most_canaries = 2 * status_step::most;  ///< inputs and outputs
 
 /// queue::status(), and each of the canaries, at most `most_canaries`, is planted or looked at: behind what
 /// is in the queue and before what comes after, in no order to the words and to each other.

@@ -18,7 +18,7 @@ void for_each_lease_of(shm::control_block& c, u32 stage, u64 sequence, F&& fn) {
     const shm::stage_block& b = c.stage[std::min(stage, shm::max_stages - 1)];
     if (b.source < shm::max_sources) {
         const u64 n =
-            std::clamp(c.link[std::min(b.output_link, shm::max_links - 1)].window, 1U, shm::max_window);
+            std::clamp(c.link[std::min(b.output_link[0], shm::max_links - 1)].window, 1U, shm::max_window);
         shm::word& at = c.source[b.source].number[sequence % n];
         const u64 raw = load(at);
         const u32 lap = lap_of(c.source[b.source], sequence, n);

@@ -74,7 +74,9 @@ void check_stage(findings& f, const shm::stage_block& now, const shm::stage_bloc
         f.same(now.input_link[i], then.input_link[i], whose, "input_link");
         f.same(now.input_group[i], then.input_group[i], whose, "input_group");
     }
-    f.same(now.output_link, then.output_link, whose, "output_link");
+    f.same(now.outputs, then.outputs, whose, "outputs");
+    for (u32 i = 0; i < shm::max_outputs; ++i)
+        f.same(now.output_link[i], then.output_link[i], whose, "output_link");
     f.same(now.source, then.source, whose, "source");
     f.same(now.first_seat, then.first_seat, whose, "first_seat");
     f.same(now.seats, then.seats, whose, "seats");

@@ -87,11 +87,12 @@ private:
         }
     }
 
-    // SUBMITTED is behind all leases and the output's slot, and both stay until COMMITTED (or ABORTED).
+    // SUBMITTED is behind all leases and the slots of all outputs, and both stay until COMMITTED (or
+    // ABORTED): a slot is READY, or in quarantine, behind that alone.
     void submitted(u32 j, const job_word& w, u32 stage, const std::string& whose) {
         const shm::stage_block& b = made_.stage[stage];
         const u64 version = w.version & version_mask;
-        bool leased = false, filled = b.output_link >= shm::max_links;
+        bool leased = false;
         if (b.source < shm::max_sources)
             for (const shm::word& at : c_.source[b.source].number)
                 leased = leased || lease_word::of(load(at)).tagged(j, version);
@@ -101,13 +102,21 @@ private:
                 leased = leased || lease_word::of(load(c_.link[b.input_link[i]].group[k][b.input_group[i]]))
                                        .tagged(j, version);
         }
-        for (u32 k = 0; !filled && k < std::min(made_.link[b.output_link].slots, shm::max_slots); ++k)
-            filled = slot_word::of(load(c_.link[b.output_link].slot[k])).tagged(j, version);
         if (!leased)
             add(whose, fmt::format("is submitted, but no frame is leased to it in its version {}", version));
-        if (!filled)
-            add(whose, fmt::format("is submitted, but no slot of its ring is filled by it in its version {}",
-                                   version));
+        for (u32 o = 0; o < std::min(b.outputs, shm::max_outputs); ++o) {
+            const u32 link = std::min(b.output_link[o], shm::max_links - 1);
+            bool filled = false;
+            for (u32 k = 0; !filled && k < std::min(made_.link[link].slots, shm::max_slots); ++k) {
+                const slot_word w = slot_word::of(load(c_.link[link].slot[k]));
+                filled = w.state == slot_state::fill && w.tagged(j, version);
+            }
+            if (!filled)
+                add(whose,
+                    fmt::format(
+                        "is submitted, but no slot of the ring of {} is filled by it in its version {}",
+                        made_.link[link].name, version));
+        }
     }
 
     void link(u32 k) {
@@ -178,6 +187,13 @@ private:
         if (sequence == shm::no_number) return;  // check_parity
         if (stage_of_job(w.job) != m.stage)
             add(whose, fmt::format("was made by job {}, which is no job of {}", w.job, m.name));
+        // READY comes behind COMMITTED, at each output by itself.
+        if (const job_word maker = job(w.job);
+            (maker.version & version_mask) == w.version &&
+            (maker.state == job_state::open || maker.state == job_state::submitted ||
+             maker.state == job_state::aborted))
+            add(whose,
+                fmt::format("is ready, but its job {} has not committed version {}", w.job, w.version));
         if (sequence < made_.first_sequence || (sequence >= t && sequence - t >= m.window))
             add(whose + ": header.sequence",
                 fmt::format("is {}, the ring is at {} with a window of {}", sequence, t, m.window));
@@ -259,7 +275,9 @@ private:
                 if (job(j).state != job_state::idle && load(c_.job_info[j].sequence) == t) return;
         const std::string whose = fmt::format("ring of {}: frame {}", m.name, t);
         if (maker.source < shm::max_sources) {
-            const u64 n = std::clamp(m.window, 1U, shm::max_window);
+            // the numbers come round with the window of the first output
+            const u64 n = std::clamp(made_.link[std::min(maker.output_link[0], shm::max_links - 1)].window,
+                                     1U, shm::max_window);
             const lease_word w = lease_word::of(load(c_.source[maker.source].number[t % n]));
             if (w.generation == ((lap_of(made_.source[maker.source], t, n) + 1U) & generation_mask))
                 add(whose, "is done with by its source, but in no slot");

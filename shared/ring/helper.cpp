@@ -9,7 +9,8 @@
 
 namespace carousel::ring {
 
-device::imported_event* helper::event_of(link_ref& link, u32 seat, u32 epoch, u32 slot) noexcept try {
+device::imported_event* helper::event_of(u32 link, u32 seat, u32 epoch, u32 slot) noexcept try {
+    shm::link_block& first = control_->link[link];
     for (u32 k = 0; k < shm::max_incarnations; ++k) {
         shm::incarnation& entry = control_->entry[k];
         const entry_word w = entry_word::of(load(entry.identity));
@@ -19,15 +20,16 @@ device::imported_event* helper::event_of(link_ref& link, u32 seat, u32 epoch, u3
         const u64 identity = u64{epoch} << 12U | seat;
         if (known.identity != identity) known = {identity, {}, {}};
         if (known.events.empty()) {
-            known.events.resize(link.slots());
-            known.tried.resize(link.slots());
+            known.events.resize(std::min(first.slots, shm::max_slots));
+            known.tried.resize(known.events.size());
         }
+        if (slot >= known.events.size()) return nullptr;
         if (!known.tried[slot]) {
             known.tried[slot] = true;
             device::event::handle handle;
             std::memcpy(handle.data(), control_->event_handle[k][slot], handle.size());
             known.events[slot] = context_->import_event(static_cast<device::device_kind>(entry.device),
-                                                        handle, &link.block().event_tag[slot]);
+                                                        handle, &first.event_tag[slot]);
         }
         return known.events[slot].get();
     }
@@ -35,6 +37,22 @@ device::imported_event* helper::event_of(link_ref& link, u32 seat, u32 epoch, u3
 } catch (const std::exception& e) {
     log::debug("importing an event of seat {}: {}: its owner commits alone", seat, e.what());
     return nullptr;
+}
+
+// A job has one event, that of the slot which it has filled at its stage's first output. Whoever looks at
+// another output finds that slot by the tag. It holds for (job, version) as long as J does: the owner has
+// filled it before SUBMITTED, and it goes back behind COMMITTED or ABORTED alone; so the CAS of that very J
+// proves it.
+u32 helper::event_slot(const shm::stage_block& owner, const link_ref& link, u32 slot,
+                       const slot_word& s) noexcept {
+    const u32 first = owner.output_link[0];
+    if (first == link.index()) return slot;
+    if (first >= shm::max_links) return shm::none;
+    for (u32 k = 0; k < std::min(control_->link[first].slots, shm::max_slots); ++k) {
+        const slot_word w = slot_word::of(load(control_->link[first].slot[k]));
+        if (w.state == slot_state::fill && w.job == s.job && w.version == s.version) return k;
+    }
+    return shm::none;
 }
 
 u32 helper::help(link_ref& link) noexcept {
@@ -63,7 +81,9 @@ u32 helper::help(link_ref& link) noexcept {
         // seeded bug: an unrecorded event reads complete
         if (j.state != job_state::submitted && j.state != job_state::open) continue;
 #endif
-        device::imported_event* event = event_of(link, seat, j.epoch, k);
+        const u32 at = event_slot(owner, link, k, s);
+        if (at == shm::none) continue;
+        device::imported_event* event = event_of(owner.output_link[0], seat, j.epoch, at);
 #ifndef CAROUSEL_BUG_HELP_OPEN
         if (event == nullptr || !event->done(event_tag(s.job, j.version, j.epoch))) continue;
 #else

@@ -32,7 +32,11 @@ private:
         std::vector<std::unique_ptr<device::imported_event>> events;
         std::vector<bool> tried;
     };
-    [[nodiscard]] device::imported_event* event_of(link_ref& link, u32 seat, u32 epoch, u32 slot) noexcept;
+    /// The event of that slot of `link`, the first output of the seat's stage.
+    [[nodiscard]] device::imported_event* event_of(u32 link, u32 seat, u32 epoch, u32 slot) noexcept;
+    /// Whose event covers the job that has filled `slot` of `link` as `s` says: a slot of its first output.
+    [[nodiscard]] u32 event_slot(const shm::stage_block& owner, const link_ref& link, u32 slot,
+                                 const slot_word& s) noexcept;
 
     shm::control_block* control_;
     device::context* context_;

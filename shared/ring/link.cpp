@@ -22,7 +22,8 @@ link_ref::link_ref(shm::control_block& c, u32 index) noexcept
     static_assert(shm::max_stages <= 32);
     for (u32 k = 0; k < std::min(c.stages, shm::max_stages); ++k) {
         const shm::stage_block& s = c.stage[k];
-        bool here = s.output_link == index;
+        bool here = false;
+        for (u32 i = 0; i < std::min(s.outputs, shm::max_outputs); ++i) here |= s.output_link[i] == index;
         for (u32 i = 0; i < std::min(s.inputs, shm::max_inputs); ++i) here |= s.input_link[i] == index;
         if (here) bells_ |= 1U << k;
     }

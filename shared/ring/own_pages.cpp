@@ -7,8 +7,9 @@ namespace carousel::ring {
 namespace {
 
 bool is_at(const shm::stage_block& s, u32 link) noexcept {
-    if (link >= shm::max_links) return false;  // a sink has no output
-    bool here = s.output_link == link;
+    if (link >= shm::max_links) return false;
+    bool here = false;
+    for (u32 k = 0; k < std::min(s.outputs, shm::max_outputs); ++k) here |= s.output_link[k] == link;
     for (u32 i = 0; i < std::min(s.inputs, shm::max_inputs); ++i) here |= s.input_link[i] == link;
     return here;
 }
@@ -57,17 +58,20 @@ page_list pages_of(const shm::control_block& c, const incarnation_id& who, u32 t
         own.add(c, &c.job_info[seat.first_job],
                 std::min(seat.jobs, shm::max_jobs - seat.first_job) * sizeof(shm::job_block));
     for (u32 i = 0; i < std::min(s.inputs, shm::max_inputs); ++i) add_ring(own, c, s.input_link[i]);
-    add_ring(own, c, s.output_link);
-    if (s.output_link < shm::max_links) {
-        const shm::frame_segment& headers = c.frames[s.output_link];
-        own.add(c, &headers, shm::frame_bytes(c.link[s.output_link].slots));
+    for (u32 k = 0; k < std::min(s.outputs, shm::max_outputs); ++k) {
+        const u32 link = s.output_link[k];
+        if (link >= shm::max_links) continue;
+        add_ring(own, c, link);
+        own.add(c, &c.frames[link], shm::frame_bytes(c.link[link].slots));
     }
     add_source(own, c, s.source);
     for (u32 k = 0; k < std::min(c.assets, shm::max_assets); ++k)
         if (c.asset[k].maker_stage == stage) own.add(c, &c.asset[k].state, sizeof c.asset[k].state);
     if (token < shm::max_turns) own.add(c, &c.turn[token], sizeof c.turn[token]);
     for (u32 k = 0; k < std::min(c.stages, shm::max_stages); ++k) {
-        bool rings = k == stage || token < shm::max_turns || is_at(c.stage[k], s.output_link);
+        bool rings = k == stage || token < shm::max_turns;
+        for (u32 o = 0; o < std::min(s.outputs, shm::max_outputs); ++o)
+            rings |= is_at(c.stage[k], s.output_link[o]);
         for (u32 i = 0; i < std::min(s.inputs, shm::max_inputs); ++i)
             rings |= is_at(c.stage[k], s.input_link[i]);
         if (rings) add_doorbell(own, c, k);

@@ -4,7 +4,7 @@
 //
 //   S1, S4 to S6   the job words, which all seats share; the records of its own jobs
 //   S2, S6, S7     the words of its input rings, or a source's numbers
-//   S3, S6, S7     the words of its output ring; the headers of that ring
+//   S3, S6, S7     the words of its output rings; the headers of those rings
 //   S5, helpers    the job words; the words of its input rings
 //   S8             doorbells of the stages at its rings; with turns those of every stage
 //   P1, E1         a source: which set counts, its claim, when its next frame is due

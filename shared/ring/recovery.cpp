@@ -46,18 +46,20 @@ void for_each_lease(shm::control_block& c, u32 seat, u32 job, u64 version, F&& f
     }
 }
 
-/// Calls fn(word, exact value, slot word, slot index) for every output slot that the job has tagged (FILL or
-/// QUARANTINED).
+/// Calls fn(word, exact value, slot word, link) for every slot that the job has tagged (FILL or QUARANTINED),
+/// at all outputs of its stage.
 template <typename F>
 void for_each_slot(shm::control_block& c, u32 seat, u32 job, u64 version, F&& fn) {
     const shm::stage_block& s = stage_of(c, seat);
-    if (s.output_link >= shm::max_links) return;
-    shm::link_block& l = c.link[s.output_link];
-    for (u32 k = 0; k < std::min(l.slots, shm::max_slots); ++k) {
-        const u64 raw = load(l.slot[k]);
-        const slot_word w = slot_word::of(raw);
-        if ((w.state == slot_state::fill || w.state == slot_state::quarantined) && w.tagged(job, version))
-            fn(l.slot[k], raw, w, k);
+    for (u32 o = 0; o < std::min(s.outputs, shm::max_outputs); ++o) {
+        if (s.output_link[o] >= shm::max_links) continue;
+        shm::link_block& l = c.link[s.output_link[o]];
+        for (u32 k = 0; k < std::min(l.slots, shm::max_slots); ++k) {
+            const u64 raw = load(l.slot[k]);
+            const slot_word w = slot_word::of(raw);
+            if ((w.state == slot_state::fill || w.state == slot_state::quarantined) && w.tagged(job, version))
+                fn(l.slot[k], raw, w, l);
+        }
     }
 }
 
@@ -77,10 +79,12 @@ bool any_damaged(const shm::control_block& c, u32 seat) noexcept {
         for (u32 k = 0; k < std::min(l.slots, shm::max_slots); ++k)
             if (!intact(load(l.group[k][s.input_group[i]]))) return true;
     }
-    if (s.output_link >= shm::max_links) return false;
-    const shm::link_block& l = c.link[s.output_link];
-    for (u32 k = 0; k < std::min(l.slots, shm::max_slots); ++k)
-        if (!intact(load(l.slot[k]))) return true;
+    for (u32 o = 0; o < std::min(s.outputs, shm::max_outputs); ++o) {
+        if (s.output_link[o] >= shm::max_links) continue;
+        const shm::link_block& l = c.link[s.output_link[o]];
+        for (u32 k = 0; k < std::min(l.slots, shm::max_slots); ++k)
+            if (!intact(load(l.slot[k]))) return true;
+    }
     return false;
 }
 
@@ -88,10 +92,9 @@ bool any_damaged(const shm::control_block& c, u32 seat) noexcept {
 [[maybe_unused]] void finish_committed(shm::control_block& c, u32 seat, u32 job, u64 raw,
                                        u32 successor) noexcept {
     const job_word j = job_word::of(raw);
-    const shm::stage_block& s = stage_of(c, seat);
-    for_each_slot(c, seat, job, j.version, [&](shm::word& at, u64 exact, slot_word w, u32) {
+    for_each_slot(c, seat, job, j.version, [&](shm::word& at, u64 exact, slot_word w, shm::link_block& l) {
         if (w.state == slot_state::fill && cas(at, exact, w.with(slot_state::ready).pack()))
-            c.link[s.output_link].committed.fetch_add(1, std::memory_order_relaxed);
+            l.committed.fetch_add(1, std::memory_order_relaxed);
     });
     for_each_lease(c, seat, job, j.version, [](shm::word& at, u64 exact, bool number) {
         const lease_word w = lease_word::of(exact);
@@ -199,7 +202,7 @@ bool requeue(shm::control_block& c, u32 seat, u32 dead_epoch, blame why, u32 in_
             cas(at, exact, lease_word{l.generation, 0, 0, attempts, lease_state::done}.pack());  // seeded bug: drops the frame
 #endif
         });
-        for_each_slot(c, seat, j, w.version, [&](shm::word& at, u64 exact, slot_word s, u32) {
+        for_each_slot(c, seat, j, w.version, [&](shm::word& at, u64 exact, slot_word s, shm::link_block&) {
             if (s.state != slot_state::fill) return;
             nothing = false;
 #ifndef CAROUSEL_BUG_FREE_BEFORE_FENCE
@@ -223,7 +226,7 @@ bool reclaim(shm::control_block& c, u32 seat, u32 dead_epoch) noexcept {
         const job_word w = job_word::of(raw);
         if (w.epoch != dead_epoch || w.state != job_state::aborted) continue;
         bool tagged = false;
-        for_each_slot(c, seat, j, w.version, [&](shm::word& at, u64 exact, slot_word s, u32) {
+        for_each_slot(c, seat, j, w.version, [&](shm::word& at, u64 exact, slot_word s, shm::link_block&) {
             if (s.state == slot_state::fill || !cas(at, exact, s.freed().pack())) tagged = true;
         });
         for_each_lease(c, seat, j, w.version, [&](shm::word&, u64, bool) { tagged = true; });
@@ -249,7 +252,8 @@ void ring_neighbours(shm::control_block& c, u32 seat) noexcept {
     const shm::stage_block& s = stage_of(c, seat);
     for (u32 i = 0; i < std::min(s.inputs, shm::max_inputs); ++i)
         if (s.input_link[i] < shm::max_links) link_ref(c, s.input_link[i]).ring();
-    if (s.output_link < shm::max_links) link_ref(c, s.output_link).ring();
+    for (u32 o = 0; o < std::min(s.outputs, shm::max_outputs); ++o)
+        if (s.output_link[o] < shm::max_links) link_ref(c, s.output_link[o]).ring();
 }
 
 void close_group(shm::control_block& c, u32 link, u32 group) noexcept {

@@ -23,20 +23,27 @@ void require(bool holds, const std::string& message) {
 
 u32 frames_under_way(const stage_plan& s) { return s.in_flight * s.instances; }
 
-void write_link(shm::control_block& c, const plan& p, u32 stage) {
+/// Which output of the stage that it reads from.
+u32 output_read(const stage_plan& s, std::size_t input) {
+    return input < s.input_outputs.size() ? s.input_outputs[input] : 0;
+}
+
+void write_link(shm::control_block& c, const plan& p, u32 stage, u32 output) {
     const stage_plan& s = p.stages[stage];
+    require(c.links < shm::max_links, fmt::format("more than {} rings in one pipeline", shm::max_links));
     const u32 index = c.links++;
     shm::link_block& l = c.link[index];
-    c.stage[stage].output_link = index;
-    set_name(l.name, s.name);
+    c.stage[stage].output_link[output] = index;
+    c.stage[stage].outputs = output + 1;
+    set_name(l.name, output == 0 ? s.name : s.more[output - 1].name);
     l.stage = stage;
-    l.window = derived_window(p, stage);
-    l.slots = derived_slots(p, stage);
-    l.slot_bytes = s.slot_bytes;
+    l.window = derived_window(p, stage, output);
+    l.slots = derived_slots(p, stage, output);
+    l.slot_bytes = output == 0 ? s.slot_bytes : s.more[output - 1].slot_bytes;
     require(l.window <= shm::max_window && l.slots <= shm::max_slots,
             fmt::format("link {}: window {} with {} buffers is more than the ring's {} and {}: lower "
                         "in_flight, instances or window",
-                        s.name, l.window, l.slots, shm::max_window, shm::max_slots));
+                        l.name, l.window, l.slots, shm::max_window, shm::max_slots));
     l.tail.store(p.first_sequence, std::memory_order_relaxed);
     const u32 generation = p.first.generation & static_cast<u32>(generation_mask);
     for (u32 k = 0; k < l.slots; ++k) {
@@ -47,13 +54,13 @@ void write_link(shm::control_block& c, const plan& p, u32 stage) {
 }
 
 // A source's numbers: the word of index i begins at the lap of the first number >= first_sequence that falls
-// on it.
+// on it. They come round with the window of its first output.
 void write_source(shm::control_block& c, const plan& p, u32 stage) {
     const u32 index = c.sources++;
     c.stage[stage].source = index;
     shm::source_block& q = c.source[index];
     q.stage = stage;
-    q.link = c.stage[stage].output_link;
+    q.link = c.stage[stage].output_link[0];
     q.first_lap = p.first.lap;
     const u64 n = c.link[q.link].window;
     for (u64 i = 0; i < n; ++i) {
@@ -99,8 +106,9 @@ void write_inputs(shm::control_block& c, const plan& p, u32 stage) {
             fmt::format("stage {}: more than {} inputs", s.name, shm::max_inputs));
     b.inputs = static_cast<u32>(s.inputs.size());
     for (u32 i = 0; i < b.inputs; ++i) {
-        const u32 link = c.stage[s.inputs[i]].output_link;
-        CAROUSEL_ASSERT(link != shm::none);
+        const shm::stage_block& from = c.stage[s.inputs[i]];
+        CAROUSEL_ASSERT(output_read(s, i) < from.outputs);
+        const u32 link = from.output_link[output_read(s, i)];
         shm::link_block& l = c.link[link];
         b.input_link[i] = link;
         b.input_group[i] = shm::none;  // a latest member joins when it starts
@@ -116,19 +124,21 @@ void write_inputs(shm::control_block& c, const plan& p, u32 stage) {
 
 }  // namespace
 
-u32 derived_window(const plan& p, u32 stage) {
+u32 derived_window(const plan& p, u32 stage, u32 output) {
     const stage_plan& s = p.stages[stage];
-    if (s.window != 0) return s.window;
+    const u32 given = output == 0 ? s.window : s.more[output - 1].window;
+    if (given != 0) return given;
     u32 largest = 0;
     for (const stage_plan& other : p.stages)
-        if (std::find(other.inputs.begin(), other.inputs.end(), stage) != other.inputs.end())
-            largest = std::max(largest, frames_under_way(other));
+        for (std::size_t i = 0; i < other.inputs.size(); ++i)
+            if (other.inputs[i] == stage && output_read(other, i) == output)
+                largest = std::max(largest, frames_under_way(other));
     return std::max(8U, frames_under_way(s) + largest);
 }
 
-u32 derived_slots(const plan& p, u32 stage) {
+u32 derived_slots(const plan& p, u32 stage, u32 output) {
     const stage_plan& s = p.stages[stage];
-    return derived_window(p, stage) + frames_under_way(s) + s.in_flight + 1;
+    return derived_window(p, stage, output) + frames_under_way(s) + s.in_flight + 1;
 }
 
 void initialise(shm::control_block& c, const plan& p) {
@@ -148,7 +158,8 @@ void initialise(shm::control_block& c, const plan& p) {
         const stage_plan& s = p.stages[k];
         shm::stage_block& b = c.stage[k];
         set_name(b.name, s.name);
-        b.output_link = b.source = shm::none;
+        std::fill(std::begin(b.output_link), std::end(b.output_link), shm::none);
+        b.source = shm::none;
         b.in_flight = s.in_flight;
         b.max_attempts = std::min(s.max_attempts, max_failures);
         b.frame_timeout_ns = s.frame_timeout_ns;
@@ -156,7 +167,9 @@ void initialise(shm::control_block& c, const plan& p) {
                   (s.latest ? shm::stage_flag::latest : 0U) | (s.optional ? shm::stage_flag::optional : 0U) |
                   (s.ends ? shm::stage_flag::ends : 0U);
         write_inputs(c, p, k);
-        if (s.has_output) write_link(c, p, k);
+        require(s.more.size() < shm::max_outputs && (s.has_output || s.more.empty()),
+                fmt::format("stage {}: more than {} outputs", s.name, shm::max_outputs));
+        for (u32 o = 0; s.has_output && o <= s.more.size(); ++o) write_link(c, p, k, o);
         if (s.inputs.empty()) {
             require(s.has_output, fmt::format("stage {} has neither inputs nor an output", s.name));
             write_source(c, p, k);

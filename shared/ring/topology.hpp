@@ -10,6 +10,13 @@
 
 namespace carousel::ring {
 
+/// A ring beside a stage's first.
+struct ring_plan {
+    std::string name;
+    u32 window = 0;  ///< 0: derived
+    u64 slot_bytes = 0;
+};
+
 struct stage_plan {
     std::string name;
     std::vector<u32> inputs;  ///< indices of stages
@@ -19,8 +26,10 @@ struct stage_plan {
     u32 max_attempts = 3;
     u64 frame_timeout_ns = 2'000'000'000;  ///< 0: none
     bool owner_commits = false, latest = false, optional = false, ends = false;
-    u32 window = 0;  ///< of its output link; 0: derived
+    u32 window = 0;  ///< of its first output's link; 0: derived
     u64 slot_bytes = 0;
+    std::vector<u32> input_outputs = {};  ///< which output of each input's stage; missing: the first
+    std::vector<ring_plan> more = {};     ///< outputs behind the first
 };
 
 /// Where the counters of a fresh control block's words begin. Anywhere will do: all of them come round.
@@ -47,10 +56,10 @@ struct plan {
 
 /// The window of a link: as the plan says; where it says nothing the producer's frames in flight plus the
 /// largest group's, at least 8, so that a hiccup of one end is not felt at the other at once.
-[[nodiscard]] u32 derived_window(const plan& p, u32 stage);
+[[nodiscard]] u32 derived_window(const plan& p, u32 stage, u32 output = 0);
 /// Buffers of a link: the window, one unfenced producer incarnation's frames, one more for a second, and one
 /// spare.
-[[nodiscard]] u32 derived_slots(const plan& p, u32 stage);
+[[nodiscard]] u32 derived_slots(const plan& p, u32 stage, u32 output = 0);
 /// Throws config_error when a limit of the control block is passed (named, with the limit).
 void initialise(shm::control_block& c, const plan& p);
 

@@ -78,17 +78,30 @@ private:
                check_words(*copy_, made_, known_).empty();
     }
 
-    /// The stage's frame n has been committed into its ring, or below.
-    [[nodiscard]] bool passed_on(const shm::stage_block& stage, u64 n) const {
-        if (n < load(copy_->link[stage.output_link].tail)) return true;
-        for (u32 k = 0; k < std::min(made_.link[stage.output_link].slots, shm::max_slots); ++k)
-            if (is_ready(*copy_, stage.output_link, k) &&
-                load(copy_->frames[stage.output_link].header[k].sequence) == n)
-                return true;
+    /// Frame n has been committed into that ring, or below.
+    [[nodiscard]] bool is_in(u32 link, u64 n) const {
+        if (n < load(copy_->link[link].tail)) return true;
+        for (u32 k = 0; k < std::min(made_.link[link].slots, shm::max_slots); ++k)
+            if (is_ready(*copy_, link, k) && load(copy_->frames[link].header[k].sequence) == n) return true;
         return false;
     }
 
-    // S6: an input is DONE behind the output's READY. One that WAITs names no job.
+    // READY is set at one output after the other, all of it behind COMMITTED, and DONE behind the last of
+    // them (S6, C20). So a frame that is at some outputs alone is LEASED still, one that WAITs is at none,
+    // and one that is DONE is at all. A death between two READYs leaves the same words: COMMITTED holds them
+    // until R2.
+    [[nodiscard]] bool agrees_with_outputs(const shm::stage_block& stage, u64 n, lease_state now) const {
+        u32 outputs = 0, in = 0;
+        for (u32 k = 0; k < std::min(stage.outputs, shm::max_outputs); ++k) {
+            if (stage.output_link[k] >= shm::max_links) continue;
+            ++outputs;
+            in += is_in(stage.output_link[k], n) ? 1U : 0U;
+        }
+        if (outputs == 0 || now == lease_state::leased) return true;
+        return in == (now == lease_state::wait ? 0 : outputs);
+    }
+
+    // One that WAITs names no job.
     [[nodiscard]] bool lease_is_possible(const lease_word& w) const {
         const u32 link = w_.at.first, g = w_.at.third;
         const slot_word slot = slot_of(link, w_.at.second);
@@ -105,8 +118,7 @@ private:
             return false;
         const shm::stage_block& stage =
             made_.stage[std::min(made_.link[link].group_stage[g], shm::max_stages - 1)];
-        if (stage.output_link >= shm::max_links || now == lease_state::leased) return true;
-        return (now == lease_state::wait) != passed_on(stage, n);
+        return agrees_with_outputs(stage, n, now);
     }
 
     [[nodiscard]] bool number_is_possible(const lease_word& w) const {

@@ -21,8 +21,9 @@ worker::worker(shm::control_block& c, u32 seat, u32 entry, u32 epoch) noexcept
     CAROUSEL_ASSERT(first_job_ < shm::max_jobs && jobs_ <= shm::max_jobs - first_job_ &&
                     stage_->inputs <= shm::max_inputs);
     for (u32 i = 0; i < stage_->inputs; ++i) input_[i].emplace(c, stage_->input_link[i]);
-    if (stage_->output_link != shm::none) output_.emplace(c, stage_->output_link);
-    in_order_ = !output_ && stage_->seats == 1;
+    outputs_ = std::min(stage_->outputs, shm::max_outputs);
+    for (u32 k = 0; k < outputs_; ++k) output_[k].emplace(c, stage_->output_link[k]);
+    in_order_ = outputs_ == 0 && stage_->seats == 1;
 }
 
 bool worker::revoked() const noexcept {
@@ -103,7 +104,7 @@ outcome worker::look(u32 in_flight, u64& sequence) noexcept {
 // A number that is done waits at its next lap (S6). A word that is read late says less, never more.
 u64 worker::done_below() const noexcept {
     const shm::source_block& q = control_->source[std::min(stage_->source, shm::max_sources - 1)];
-    const u64 n = output_->window(), tail = output_->tail();
+    const u64 n = output_[0]->window(), tail = output_[0]->tail();
     for (u64 k = tail; k < tail + n; ++k) {
         const lease_word w = lease_word::of(load(q.number[k % n]));
         if (w.generation != ((lap_of(q, k, n) + 1) & generation_mask) || w.state == lease_state::damaged)
@@ -122,38 +123,52 @@ outcome worker::look_at_end(u64 end) noexcept {
         control_->entry[entry_].end_acknowledged.store(shm::acknowledged_mark, std::memory_order_release);
         return outcome::stopping;
     }
-    return end != end_unknown && output_->tail() >= end ? outcome::closed : outcome::ok;
+    bool through = end != end_unknown;
+    for (u32 k = 0; k < outputs_; ++k) through = through && output_[k]->tail() >= end;
+    return through ? outcome::closed : outcome::ok;
 }
 
-// How far beyond the output's tail: the ring's window, or less by this process's own choice.
-u64 worker::within() const noexcept { return std::min(output_->window(), reach_); }
+// How far beyond an output's tail: the ring's window, or less by this process's own choice.
+u64 worker::within(const link_ref& output) const noexcept { return std::min(output.window(), reach_); }
+
+// The first output that has no room for that frame. Of every output, or a fork fills the one ring with frames
+// for which the other has no slot, and the join behind it waits for a frame that nobody can make.
+const link_ref* worker::without_room(u64 sequence) const noexcept {
+    for (u32 k = 0; k < outputs_; ++k)
+        if (sequence >= output_[k]->tail() + within(*output_[k]) || !output_[k]->has_free_slot())
+            return &*output_[k];
+    return nullptr;
+}
 
 outcome worker::choose(job& j, u32 in_flight) noexcept {
     return stage_->source != shm::none ? choose_number(j, in_flight) : choose_inputs(j, in_flight);
 }
 
-// A source's number n is the one in [T, T+N) that falls on its word; it is free when the word waits at that
-// very lap.
+// A source's number n is the one in [T, T+N) of its first output that falls on its word; it is free when the
+// word waits at that very lap.
 outcome worker::choose_number(job& j, u32 in_flight) noexcept {
     shm::source_block& q = control_->source[std::min(stage_->source, shm::max_sources - 1)];
     const u64 end = load(control_->end);
     if (const outcome o = look_at_end(end); o != outcome::ok) return o;
-    const u64 t = output_->tail();
-    const u64 n = output_->window();
-    const u64 last = t + within();
+    const u64 t = output_[0]->tail();
+    const u64 n = output_[0]->window();
+    const u64 last = t + within(*output_[0]);
     for (u64 k = t; k < last && k < end; ++k) {
         const u64 raw = load(q.number[k % n]);
         const lease_word w = lease_word::of(raw);
         if (w.state != lease_state::wait || w.generation != lap_of(q, k, n)) continue;
         if (w.alone() && in_flight > 0) return outcome::own_work;
-        if (!output_->has_free_slot()) return no_room(k);
+        if (const link_ref* full = without_room(k)) return no_room(*full, k);
         j.sequence = k;
         j.number = static_cast<u32>(k % n);
         j.number_lease = raw;
         take_attempts(j, w);
         return outcome::ok;
     }
-    return no_room(last);
+    // No number is left below END: the ring that is not through yet is waited for.
+    for (u32 k = 1; k < outputs_ && t >= end; ++k)
+        if (output_[k]->tail() < end) return no_room(*output_[k], last);
+    return no_room(*output_[0], last);
 }
 
 outcome worker::choose_inputs(job& j, u32 in_flight) noexcept {
@@ -195,8 +210,7 @@ outcome worker::choose_inputs(job& j, u32 in_flight) noexcept {
             take_attempts(j, other);
         }
         if (j.alone && in_flight > 0) return outcome::own_work;
-        const bool room = !output_ || (j.sequence < output_->tail() + within() && output_->has_free_slot());
-        if (!room) return no_room(j.sequence);
+        if (const link_ref* full = without_room(j.sequence)) return no_room(*full, j.sequence);
         return outcome::ok;
     }
     return none;
@@ -204,9 +218,9 @@ outcome worker::choose_inputs(job& j, u32 in_flight) noexcept {
 
 // Who is in the way of `sequence`: the oldest frame of the ring is either made, and waits for its readers, or
 // it is this stage's own work still. For the books only: the tail may have moved on meanwhile.
-outcome worker::no_room(u64 sequence) const noexcept {
-    const u64 oldest = output_->tail();
-    return oldest < sequence && !output_->is_ready(oldest) ? outcome::own_work : outcome::full;
+outcome worker::no_room(const link_ref& output, u64 sequence) noexcept {
+    const u64 oldest = output.tail();
+    return oldest < sequence && !output.is_ready(oldest) ? outcome::own_work : outcome::full;
 }
 
 bool worker::lease_all(job& j) noexcept {
@@ -245,17 +259,19 @@ bool worker::abandon(job& j, u32 leased) noexcept {
     return false;
 }
 
-// The window at the lease guarantees that a slot comes free; until then the job stays OPEN, which has no
-// deadline.
+// The windows at the lease guarantee that a slot comes free at each output; until then the job stays OPEN,
+// which has no deadline. One output after the other: a death between them leaves FILL at some, which R4 finds
+// at all.
 outcome worker::fill(job& j) noexcept {
-    if (output_) {
-        while (!(j.output = output_->claim(j.index, j.version))) {
+    for (u32 k = 0; k < outputs_; ++k) {
+        link_ref& out = *output_[k];
+        while (!(j.output[k] = out.claim(j.index, j.version))) {
             const u32 seen = shm::ticket(stage_->doorbell);
-            output_->sweep();
+            out.sweep();
             if (!await_mended(control_->job[j.index]) ||
                 job_word::of(load(control_->job[j.index])) != job_word{j.version, epoch_, job_state::open})
                 return outcome::revoked;
-            if (output_->has_free_slot()) continue;
+            if (out.has_free_slot()) continue;
             const u64 began = now_ns();
             shm::wait(stage_->doorbell, seen, shm::max_sleep_ns);
             stage_->counters.wait_output_ns.fetch_add(now_ns() - began, std::memory_order_relaxed);
@@ -263,7 +279,7 @@ outcome worker::fill(job& j) noexcept {
         crash_here(crash_point::slot_filled);
         // Tags come round after 2^28 versions, and a slot may have rested for as long: nobody finds this
         // job's in there before its time.
-        output_->block().event_tag[j.output.index].store(0, std::memory_order_relaxed);
+        out.block().event_tag[j.output[k].index].store(0, std::memory_order_relaxed);
     }
     if (!write_header(j)) return outcome::revoked;
     crash_here(crash_point::header_written);
@@ -278,8 +294,9 @@ void worker::start_clock(const job& j) noexcept {
 bool worker::submit(job& j) noexcept {
     const shm::block_open words;
     j.submitted_ns = now_ns();
-    if (output_) {
-        shm::frame_header& h = output_->header_to_write(j.output.index);
+    share_header(j);
+    for (u32 k = 0; k < outputs_; ++k) {
+        shm::frame_header& h = output_[k]->header_to_write(j.output[k].index);
         h.submitted_ns = j.submitted_ns;
         seal(h, control_->parameters.bytes);  // the last write into it
     }
@@ -288,7 +305,7 @@ bool worker::submit(job& j) noexcept {
     if (!cas_mended(control_->job[j.index], open.pack(), open.with(job_state::submitted).pack()))
         return false;
     crash_here(crash_point::job_submitted);
-    if (output_) output_->ring();
+    for (u32 k = 0; k < outputs_; ++k) output_[k]->ring();
     return true;
 }
 
@@ -317,13 +334,14 @@ bool worker::commit(job& j) noexcept {
 
 bool worker::complete(job& j) noexcept {
     const shm::block_open open;
-    if (output_) {
-        output_->block().committed_ns[j.output.index].store(now_ns(), std::memory_order_relaxed);
-        (void)await_mended(output_->block().slot[j.output.index]);
-        if (output_->mark_ready(j.output.index, j.index, j.version))
-            output_->block().committed.fetch_add(1, std::memory_order_relaxed);
+    for (u32 k = 0; k < outputs_; ++k) {
+        link_ref& out = *output_[k];
+        out.block().committed_ns[j.output[k].index].store(now_ns(), std::memory_order_relaxed);
+        (void)await_mended(out.block().slot[j.output[k].index]);
+        if (out.mark_ready(j.output[k].index, j.index, j.version))
+            out.block().committed.fetch_add(1, std::memory_order_relaxed);
         crash_here(crash_point::slot_ready);
-        output_->ring();
+        out.ring();
     }
     if (j.number != shm::none) {
         const lease_word w = lease_word::of(j.number_lease);
@@ -360,14 +378,16 @@ outcome worker::end_stream(const job& j) noexcept {
 // The job word last, as in complete(): behind an IDLE nothing is tagged with the old version.
 bool worker::give_back(const job& j) noexcept {
     const shm::block_open words;
-    cas_mended(output_->block().slot[j.output.index], j.output.word.pack(), j.output.word.freed().pack());
+    for (u32 k = 0; k < outputs_; ++k)
+        cas_mended(output_[k]->block().slot[j.output[k].index], j.output[k].word.pack(),
+                   j.output[k].word.freed().pack());
     const lease_word w = lease_word::of(j.number_lease);
     cas_mended(control_->source[stage_->source].number[j.number], j.number_lease,
                lease_word{w.generation, 0, 0, w.attempts, lease_state::wait}.pack());
     const job_word open{j.version, epoch_, job_state::open};
     const bool ours = cas_mended(control_->job[j.index], open.pack(),
                                  job_word{j.version + 1, epoch_, job_state::idle}.pack());
-    output_->ring();
+    for (u32 k = 0; k < outputs_; ++k) output_[k]->ring();
     return ours;
 }
 

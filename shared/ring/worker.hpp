@@ -6,7 +6,8 @@
 // A job's life and what a crash leaves at each step (the supervisor's recovery.hpp mends all of them):
 //   begin     J IDLE -> OPEN          nothing else: the word is aborted and recycled
 //             C or Q WAIT -> LEASED   the frame is tagged with (job, version): requeued
-//             S FREE -> FILL          the slot is tagged: quarantined until the fence, then freed
+//             S FREE -> FILL          the slot is tagged: quarantined until the fence, then freed. At each
+//                                     output, in their order; so are the headers, READY and FREE below
 //   submit    J OPEN -> SUBMITTED     all work is enqueued and the event recorded. The GPU may still write:
 //                                     quarantine covers it. Consumers may commit from here on, when they have
 //                                     seen the event complete.
@@ -44,7 +45,7 @@ struct job {
     u32 inputs = 0;
     u32 number = shm::none;  ///< source: index of the number's word
     u64 number_lease = 0;
-    slot_ref output;
+    slot_ref output[shm::max_outputs];
     u32 void_stage = shm::none;  ///< set: pass a void frame on, don't call process
     u32 void_reason = 0;
     bool alone = false;  ///< suspect: no other frame may be in flight beside it
@@ -96,24 +97,29 @@ public:
     [[nodiscard]] u32 epoch() const noexcept { return epoch_; }
     /// A standby takes its seat: this is the epoch whose words it may move. Before the first begin() only.
     void bear(u32 epoch) noexcept { epoch_ = epoch; }
-    [[nodiscard]] std::optional<link_ref>& output() noexcept { return output_; }
+    /// 0: a sink.
+    [[nodiscard]] u32 outputs() const noexcept { return outputs_; }
+    [[nodiscard]] link_ref& output(u32 k) noexcept { return *output_[k]; }
     [[nodiscard]] link_ref& input(u32 i) noexcept { return *input_[i]; }
     [[nodiscard]] bool revoked() const noexcept;
-    /// Begins no frame that lies `frames` or more beyond the output's tail: a soft bound within the ring's
+    /// Begins no frame that lies `frames` or more beyond an output's tail: a soft bound within the ring's
     /// window, this process's own and no word of the ring, which it may move at any time. 1 at least, so
     /// that the oldest frame can always be begun. The thread that calls begin().
     void reach(u32 frames) noexcept { reach_ = frames > 0 ? frames : 1; }
 
 private:
     [[nodiscard]] outcome look_at_end(u64 end) noexcept;
-    [[nodiscard]] u64 within() const noexcept;
+    [[nodiscard]] u64 within(const link_ref& output) const noexcept;
+    [[nodiscard]] const link_ref* without_room(u64 sequence) const noexcept;
     [[nodiscard]] outcome choose(job& j, u32 in_flight) noexcept;
     [[nodiscard]] outcome choose_number(job& j, u32 in_flight) noexcept;
     [[nodiscard]] outcome choose_inputs(job& j, u32 in_flight) noexcept;
-    [[nodiscard]] outcome no_room(u64 sequence) const noexcept;
+    [[nodiscard]] static outcome no_room(const link_ref& output, u64 sequence) noexcept;
     [[nodiscard]] bool lease_all(job& j) noexcept;
     [[nodiscard]] outcome fill(job& j) noexcept;
     [[nodiscard]] bool write_header(job& j) noexcept;
+    void write_header_at(job& j, u32 output, std::size_t parameter_bytes) noexcept;
+    void share_header(const job& j) noexcept;
     [[nodiscard]] bool inputs_are_whole(const job& j) const noexcept;
     void hand_on_metadata(const job& j, shm::frame_header& to) noexcept;
     [[nodiscard]] const shm::frame_header& input_header(const job& j, u32 i) const noexcept {
@@ -130,7 +136,8 @@ private:
     u32 reach_ = shm::max_window;
     bool in_order_;  ///< a sink with one instance: a frame of a predecessor's comes before its followers
     std::optional<link_ref> input_[shm::max_inputs];
-    std::optional<link_ref> output_;
+    std::optional<link_ref> output_[shm::max_outputs];
+    u32 outputs_;
 };
 
 }  // namespace carousel::ring

@@ -46,8 +46,13 @@ bool worker::write_header(job& j) noexcept {
         j.time_s = static_cast<f64>(j.sequence) / (control_->fps > 0 ? control_->fps : 60.0);
         j.born_ns = j.claimed_ns;
     }
-    if (!output_) return true;
-    shm::frame_header& h = output_->header_to_write(j.output.index);
+    for (u32 k = 0; k < outputs_; ++k) write_header_at(j, k, bytes);
+    return true;
+}
+
+void worker::write_header_at(job& j, u32 output, std::size_t parameter_bytes) noexcept {
+    link_ref& out = *output_[output];
+    shm::frame_header& h = out.header_to_write(j.output[output].index);
     h.sequence.store(j.sequence, std::memory_order_relaxed);
     h.epoch = epoch_;
     h.maker_seat = seat_;
@@ -56,16 +61,36 @@ bool worker::write_header(job& j) noexcept {
     h.born_ns = j.born_ns;
     h.claimed_ns = j.claimed_ns;
     h.submitted_ns = 0;
-    output_->block().committed_ns[j.output.index].store(0, std::memory_order_relaxed);
+    out.block().committed_ns[j.output[output].index].store(0, std::memory_order_relaxed);
     h.time_s = j.time_s;
     h.parameter_number = j.parameter_number;
     h.clock = j.clock;
     h.capture_ns = j.capture_ns;
     h.used.planes = 0;
-    std::memcpy(h.parameters, j.parameters, bytes);
+    std::memcpy(h.parameters, j.parameters, parameter_bytes);
     hand_on_metadata(j, h);
-    j.output.sequence = j.sequence;
-    return true;
+    j.output[output].sequence = j.sequence;
+}
+
+// What the stage has set at its first output every ring has with SUBMITTED: each header is sealed behind
+// this. What is in use of the planes is of one ring's payload alone.
+void worker::share_header(const job& j) noexcept {
+    for (u32 k = 1; k < outputs_; ++k) {
+        const shm::frame_header& from = output_[0]->header(j.output[0].index);
+        shm::frame_header& to = output_[k]->header_to_write(j.output[k].index);
+        to.void_stage = from.void_stage;
+        to.void_reason = from.void_reason;
+        to.born_ns = from.born_ns;
+        to.time_s = from.time_s;
+        to.parameter_number = from.parameter_number;
+        std::memcpy(to.parameters, from.parameters,
+                    std::min(control_->parameters.bytes, shm::max_parameter_bytes));
+        to.clock = from.clock;
+        to.capture_ns = from.capture_ns;
+        to.metadata_bytes = std::min(from.metadata_bytes, shm::max_metadata_bytes);
+        to.metadata_left_out = from.metadata_left_out;
+        std::memcpy(to.metadata, from.metadata, to.metadata_bytes);
+    }
 }
 
 // What the stage finds, and may add to until SUBMITTED: its inputs' entries, the first input's first.

@@ -3,8 +3,8 @@
 // memory. Written and read here.
 //   {"attach": {run_id, run_directory, stage, seat, entry, epoch, standby, width, height,
 //               supervisor_grace_s, settings {...}, graphs, asked_device, folder, device {kind, uuid,
-//               ordinal}, inputs [{stage, format}], format (own output, or null), parameters (schema, or
-//               null), depth {latency, sharing, lanes_given, window_given, contexts, beside} (or null), links
+//               ordinal}, inputs [{stage, format}], outputs [{name, format}], parameters (schema, or null),
+//               depth {latency, sharing, lanes_given, window_given, contexts, beside} (or null), links
 //               [{link, MEMORY}], assets [{index, name, MEMORY}], kept [{asset, index, MEMORY}]}}
 // MEMORY: memory_message.hpp. "control" and "pid" are for a port's program: which descriptor is the control
 // block, and the number that it claims its entry with. "kept" is all memory of the run, also what this stage
@@ -22,8 +22,12 @@ namespace carousel::run {
 
 struct attach_message {
     struct input {
-        std::string stage;
+        std::string stage;      ///< STAGE, or STAGE.OUTPUT
         nlohmann::json format;  ///< ring/frame_format.hpp
+    };
+    struct output {
+        std::string name;  ///< "": it has none
+        nlohmann::json format;
     };
     std::string run_id, run_directory, stage;
     ring::incarnation_id who;
@@ -35,11 +39,11 @@ struct attach_message {
     std::string asked_device = "auto", folder;  ///< as configure() gets them
     device::device_id device;
     std::vector<input> inputs;
-    nlohmann::json format;      ///< of its output; null: none
-    nlohmann::json parameters;  ///< ring/parameter_schema.hpp; null: none
-    nlohmann::json depth;       ///< how many frames it keeps under way; null: as the control block has it
-    int control = -1;           ///< of a port's program: the control block's descriptor
-    i32 pid = 0;                ///< of a port's program: what its entry calls it
+    std::vector<output> outputs;  ///< in the order of the rings behind it
+    nlohmann::json parameters;    ///< ring/parameter_schema.hpp; null: none
+    nlohmann::json depth;         ///< how many frames it keeps under way; null: as the control block has it
+    int control = -1;             ///< of a port's program: the control block's descriptor
+    i32 pid = 0;                  ///< of a port's program: what its entry calls it
     nlohmann::json links = nlohmann::json::array(), assets = nlohmann::json::array(),
                    kept = nlohmann::json::array();
 };

@@ -17,7 +17,7 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
-constexpr int letter_version = 1;
+constexpr int letter_version = 2;
 
 std::string hex_of(const std::vector<std::byte>& bytes) {
     std::string text;
@@ -71,7 +71,7 @@ dead_letter letter_from(const json& j) {
             ring::set_used(l.inputs.back().used, l.inputs.back().format, plane,
                            extents.get<std::vector<u64>>());
     }
-    l.output = format_from(j.at("output"));
+    for (const json& o : j.at("outputs")) l.outputs.push_back({o.at("name"), format_from(o.at("format"))});
     for (const json& a : j.at("assets")) l.assets.push_back({a.at("name"), a.at("bytes")});
     l.parameter_number = j.at("parameter_number");
     l.parameters = bytes_of(j.at("parameters"));
@@ -90,12 +90,14 @@ std::string input_file(std::size_t index) { return fmt::format("input-{}.bin", i
 std::string asset_file(std::string_view name) { return fmt::format("asset-{}.bin", name); }
 
 std::string to_json(const dead_letter& l) {
-    json inputs = json::array(), assets = json::array();
+    json inputs = json::array(), outputs = json::array(), assets = json::array();
     for (std::size_t k = 0; k < l.inputs.size(); ++k)
         inputs.push_back({{"stage", l.inputs[k].stage},
                           {"format", format_json(l.inputs[k].format)},
                           {"used", used_json(l.inputs[k])},
                           {"file", input_file(k)}});
+    for (const dead_letter::output& o : l.outputs)
+        outputs.push_back({{"name", o.name}, {"format", format_json(o.format)}});
     for (const dead_letter::asset& a : l.assets) assets.push_back({{"name", a.name}, {"bytes", a.bytes}});
     const bool cuda = l.device.kind == device::device_kind::cuda;
     const json j = {
@@ -114,7 +116,7 @@ std::string to_json(const dead_letter& l) {
         {"folder", l.folder},
         {"device", {{"kind", cuda ? "cuda" : "cpu"}, {"uuid", l.device.uuid}, {"ordinal", l.device.ordinal}}},
         {"inputs", std::move(inputs)},
-        {"output", format_json(l.output)},
+        {"outputs", std::move(outputs)},
         {"assets", std::move(assets)},
         {"parameter_number", l.parameter_number},
         {"parameters", hex_of(l.parameters)},

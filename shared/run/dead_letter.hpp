@@ -27,6 +27,10 @@ struct dead_letter {
         ring::frame_format format;
         shm::used_extents used{};
     };
+    struct output {
+        std::string name;  ///< "": it has none
+        ring::frame_format format;
+    };
     struct asset {
         std::string name;
         u64 bytes = 0;
@@ -41,8 +45,8 @@ struct dead_letter {
     std::string asked_device, folder;  ///< as configure() gets them
     device::device_id device;
     std::vector<input> inputs;
-    ring::frame_format output;  ///< empty type: none
-    std::vector<asset> assets;  ///< of other stages
+    std::vector<output> outputs;  ///< that others read
+    std::vector<asset> assets;    ///< of other stages
     u64 parameter_number = 0;
     std::vector<std::byte> parameters;
     u64 capture_ns = 0;

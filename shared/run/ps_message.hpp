@@ -50,7 +50,8 @@ struct ps_stage {
     std::optional<std::string> block_guard;
 };
 
-/// The ring behind a stage, and who reads it.
+/// A ring and who reads it. `stage` is its name: that of the stage before it, behind that one's first output
+/// STAGE.OUTPUT.
 struct ps_link {
     struct reader {
         std::string stage, group;  ///< group: "blocking", "latest"

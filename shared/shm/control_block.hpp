@@ -31,13 +31,14 @@
 namespace carousel::shm {
 
 inline constexpr u64 control_magic = 0x4c45'5355'4f52'4143ULL;  // "CAROUSEL"
-inline constexpr u32 control_version = 11;
+inline constexpr u32 control_version = 12;
 
 inline constexpr u32 max_stages = 32;
 inline constexpr u32 max_seats = 64;  ///< instances of all stages
-inline constexpr u32 max_links = 32;  ///< one behind each stage that has an output
+inline constexpr u32 max_links = 32;  ///< one behind each output of a stage
 inline constexpr u32 max_window = 48;
 inline constexpr u32 max_inputs = 4;
+inline constexpr u32 max_outputs = 4;
 inline constexpr u32 max_blocking = 8;  ///< groups 0..7 of a link
 inline constexpr u32 max_latest = 8;    ///< groups 8..15 of a link: come and go
 inline constexpr u32 max_groups = max_blocking + max_latest;
@@ -57,9 +58,9 @@ struct alignas(64) doorbell_word {
     std::atomic<u32> value;
 };
 
-/// The ring behind one stage.
+/// The ring behind one output of a stage.
 struct link_block {
-    char name[48];                ///< of the producing stage
+    char name[48];                ///< of the producing stage, or STAGE.OUTPUT
     u32 stage;                    ///< producing stage
     u32 slots;                    ///< buffers, <= max_slots
     u32 window;                   ///< N: sequences beyond the tail that may be under way
@@ -76,7 +77,7 @@ struct link_block {
     word skipped[max_groups];          ///< frames that passed a group by (latest, or a closed one)
     alignas(64) word slot[max_slots];
     alignas(64) word group[max_slots][max_groups];
-    word event_tag[max_slots];  ///< CPU events: tag of the job whose work is complete
+    word event_tag[max_slots];  ///< CPU events: tag of the job whose work is complete; at a first output
     word committed;             ///< frames committed into this link
     /// when the frame in the slot was committed, as its owner or a helper has seen it; for latencies alone
     word committed_ns[max_slots];
@@ -126,9 +127,10 @@ struct stage_block {
     u32 inputs;  ///< count
     u32 input_link[max_inputs];
     u32 input_group[max_inputs];
-    u32 output_link;        ///< or none
-    u32 source;             ///< index into control_block::source, or none
-    u32 first_seat, seats;  ///< instances
+    u32 outputs;                   ///< count; 0: a sink
+    u32 output_link[max_outputs];  ///< none behind them
+    u32 source;                    ///< index into control_block::source, or none
+    u32 first_seat, seats;         ///< instances
     u32 in_flight;
     u32 max_attempts;
     u32 flags;             ///< stage_flag
@@ -200,7 +202,7 @@ inline constexpr u64 acknowledged_mark = 0xE11D;
 namespace memory_guard {
 inline constexpr u32 mapped = 1;           ///< it has mapped its rings: the bit below counts
 inline constexpr u32 inputs_writable = 2;  ///< some input ring is mapped for writing
-inline constexpr u32 output_gaps = 4;      ///< what lies behind a slot of its output can't be written to
+inline constexpr u32 output_gaps = 4;      ///< what lies behind a slot of its outputs can't be written to
 inline constexpr u32 block_pages = 8;      ///< of this block it can write to the pages of its own alone
 inline constexpr u32 block_keys = 16;  ///< and to those in the ring's functions alone (shm/block_guard.hpp)
 }  // namespace memory_guard

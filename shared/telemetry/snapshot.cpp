@@ -39,7 +39,7 @@ void read_stage(const shm::stage_block& b, u64 seats, u64 links, stage_view& out
     out.inputs.clear();
     for (u32 i = 0; i < std::min(b.inputs, shm::max_inputs); ++i)
         if (b.input_link[i] < links) out.inputs.push_back(b.input_link[i]);
-    out.output = index_below(b.output_link, links);
+    out.output = index_below(b.output_link[0], links);
     out.first_seat = std::min<u32>(b.first_seat, static_cast<u32>(seats));
     out.seats = std::min<u32>(b.seats, static_cast<u32>(seats) - out.first_seat);
     out.in_flight = b.in_flight;

@@ -21,7 +21,7 @@ public:
     }
     [[nodiscard]] device::queue& queue() noexcept override { return whole_.queue(); }
     [[nodiscard]] input_payload input(std::size_t) const noexcept override { return in_; }
-    [[nodiscard]] output_payload output() const noexcept override { return out_; }
+    [[nodiscard]] output_payload output(std::size_t) const noexcept override { return out_; }
     [[nodiscard]] u32 lane() const noexcept override { return whole_.lane(); }
     [[nodiscard]] std::string_view void_reason() const noexcept override { return whole_.void_reason(); }
 

@@ -38,7 +38,7 @@ struct attachment {
     std::string settings_json;
     device::device_id device;
     std::vector<input_description> inputs;
-    ring::frame_format output;                  ///< empty type: none
+    std::vector<output_description> outputs;    ///< laid out; empty: a sink
     std::string asked_device = "auto", folder;  ///< as configure() gets them
     ring::parameter_schema parameters;          ///< of the pipeline; none: it has none
     depth_rule depth;

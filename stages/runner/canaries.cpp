@@ -1,5 +1,5 @@
-// Canaries behind slots (device/canary.hpp). A frame's first launch plants that of its output's slot and
-// looks at those of its inputs; its last launch looks at its output's again, behind all that the stage has
+// Canaries behind slots (device/canary.hpp). A frame's first launch plants those of its outputs' slots and
+// looks at those of its inputs; its last launch looks at its outputs' again, behind all that the stage has
 // enqueued. What they have seen is read here, between the event and the commit. So a stage with one is never
 // helped (stage_flag::owner_commits): nobody else looks.
 //
@@ -18,6 +18,9 @@
 namespace carousel::stages {
 namespace {
 
+constexpr u32 of_inputs = shm::max_outputs;  ///< where a frame's words for its inputs begin
+static_assert(shm::max_outputs + shm::max_inputs <= device::most_canaries);
+
 u32 seen(const u32* word) noexcept { return *static_cast<const volatile u32*>(word); }
 
 /// Bytes from the canary's begin; one that nobody has looked at counts as damaged from there on.
@@ -28,10 +31,10 @@ u64 first_damaged(u32 found) noexcept {
 }  // namespace
 
 void stage_runner::lend_canary_words() {
-    bool any = runtime_->output() != nullptr && runtime_->output()->canary_bytes != 0;
+    bool any = runtime_->plants_canaries();
     for (u32 i = 0; i < worker_.stage().inputs; ++i) any = any || runtime_->input(i).canary_bytes != 0;
     if (!any) return;
-    constexpr u64 a_frame = 1 + shm::max_inputs;
+    constexpr u64 a_frame = of_inputs + shm::max_inputs;
     canaries_ = runtime_->context().allocate_host(frames_.size() * a_frame * sizeof(u32));
     auto* at = reinterpret_cast<u32*>(canaries_->data());
     for (const auto& f : frames_) {
@@ -44,20 +47,22 @@ void stage_runner::lend_canary_words() {
 std::size_t stage_runner::canaries_of(const frame_in_work& f, bool first, device::canary_step* out) {
     if (f.canaries == nullptr) return 0;
     std::size_t count = 0;
-    if (mapped_link* own = runtime_->output(); own != nullptr && own->canary_bytes != 0) {
-        const u32 slot = f.job.output.index;
-        const u64 key = device::canary_key(own->index, slot, f.job.sequence, worker_.epoch());
-        out[count++] = {own->canary(slot), key, &f.canaries[0], first};
+    for (u32 k = 0; k < runtime_->outputs(); ++k) {
+        mapped_link& own = *runtime_->output(k);
+        if (own.canary_bytes == 0) continue;
+        const u32 slot = f.job.output[k].index;
+        const u64 key = device::canary_key(own.index, slot, f.job.sequence, worker_.epoch());
+        out[count++] = {own.canary(slot), key, &f.canaries[k], first};
     }
     if (!first) return count;
-    for (u32 i = 0; i <= shm::max_inputs; ++i) f.canaries[i] = device::canary_unlooked;
+    for (u32 i = 0; i < of_inputs + shm::max_inputs; ++i) f.canaries[i] = device::canary_unlooked;
     for (u32 i = 0; i < f.job.inputs && f.job.void_stage == shm::none; ++i) {
         mapped_link& in = runtime_->input(i);
         if (in.canary_bytes == 0) continue;
         const u32 slot = f.job.input[i].index;
         const u32 epoch = worker_.input(i).header(slot).epoch;
         out[count++] = {in.canary(slot), device::canary_key(in.index, slot, f.job.sequence, epoch),
-                        &f.canaries[1 + i], false};
+                        &f.canaries[of_inputs + i], false};
     }
     return count;
 }
@@ -67,18 +72,19 @@ std::size_t stage_runner::canaries_of(const frame_in_work& f, bool first, device
 // is counted here, in front of the commit, so that no death keeps it from being.
 void stage_runner::look_at_canaries(const frame_in_work& f) {
     if (f.canaries == nullptr) return;
-    const mapped_link* out = runtime_->output();
-    if (const u32 found = seen(&f.canaries[0]);
-        out != nullptr && out->canary_bytes != 0 && found != device::canary_whole) {
-        const u64 offset = out->slot_bytes + first_damaged(found);
-        note_stray(ring::stray{ring::stray_target::output, out->index, f.job.output.index, offset}.pack());
+    for (u32 k = 0; k < runtime_->outputs(); ++k) {
+        const mapped_link& out = *runtime_->output(k);
+        const u32 found = seen(&f.canaries[k]);
+        if (out.canary_bytes == 0 || found == device::canary_whole) continue;
+        const u64 offset = out.slot_bytes + first_damaged(found);
+        note_stray(ring::stray{ring::stray_target::output, out.index, f.job.output[k].index, offset}.pack());
         log::error("frame {}: a write beyond its slot in the ring {}, {} bytes behind its end",
-                   f.job.sequence, runtime_->control().link[out->index].name, first_damaged(found));
+                   f.job.sequence, runtime_->control().link[out.index].name, first_damaged(found));
         die(exit_code::stage_exception);
     }
     for (u32 i = 0; i < f.job.inputs && f.job.void_stage == shm::none; ++i) {
         const mapped_link& in = runtime_->input(i);
-        const u32 found = seen(&f.canaries[1 + i]);
+        const u32 found = seen(&f.canaries[of_inputs + i]);
         if (in.canary_bytes == 0 || found == device::canary_whole) continue;
         const char* const maker = runtime_->control().link[in.index].name;
         log::error(

@@ -20,7 +20,7 @@ bool is_left_out(const shm::control_block& c, const shm::stage_block& s) noexcep
 }
 
 bool counts(const shm::control_block& c, const shm::stage_block& s) noexcept {
-    return s.output_link == shm::none && (s.flags & shm::stage_flag::latest) == 0 && !is_left_out(c, s);
+    return s.outputs == 0 && (s.flags & shm::stage_flag::latest) == 0 && !is_left_out(c, s);
 }
 
 }  // namespace

@@ -75,7 +75,7 @@ void stage_runner::look_at_depth() {
         runtime_->entry().depth.store(d.pack(), std::memory_order_relaxed);
     }
     if (!another) return;
-    if (worker_.output()) worker_.reach(d.window);
+    if (worker_.outputs() > 0) worker_.reach(d.window);
     if (d.lanes != lanes)
         log::info("{} frames in flight (there were {}; {} at most): {}", d.lanes, lanes, frames_.size(),
                   d.reason());

@@ -26,17 +26,18 @@ json describe_to_json(stage& s, const json& asked) {
     description d = s.configure(c);
     own.refuse_unread();
     if (d.parameters) d.parameters.check();
-    json out{{"format", nullptr},
-             {"slot_bytes", 0},
-             {"makes", json::array()},
-             {"uses", d.uses},
-             {"commits_on_host", s.commits_on_host()},
-             {"ends", d.ends},
-             {"hands_on", d.hands_on},
-             {"writable_inputs", d.writable_inputs}};
-    if (frame_format* output = output_of(d); output != nullptr) {
-        out["slot_bytes"] = output->lay_out();
-        out["format"] = json::parse(output->to_json());
+    json out{{"format", nullptr},      {"slot_bytes", 0},        {"more_outputs", json::array()},
+             {"makes", json::array()}, {"uses", d.uses},         {"commits_on_host", s.commits_on_host()},
+             {"ends", d.ends},         {"hands_on", d.hands_on}, {"writable_inputs", d.writable_inputs}};
+    check_outputs(d);
+    for (std::size_t k = 0; k < d.outputs.size(); ++k) {
+        output_description& o = d.outputs[k];
+        const u64 bytes = o.lay_out();
+        const json of{{"output", o.name}, {"format", json::parse(o.to_json())}, {"slot_bytes", bytes}};
+        if (k == 0)
+            out.update(of);
+        else
+            out["more_outputs"].push_back(of);
     }
     out["runs_on"] = name_of(d.device);
     out["parameters"] = d.parameters ? d.parameters.to_json() : json();

@@ -52,14 +52,14 @@ void stage_runner::enqueue_checked(frame_in_work& f) {
             if (alike != nullptr) alike->drop();
             return;
         }
-        copy_output(f);
+        copy_outputs(f);
     } else {
         const shm::block_open open;
         worker_.stage().counters.voids.fetch_add(1, std::memory_order_relaxed);
     }
     look_at_status(f, device::status_state::ready);
     if (alike != nullptr) alike->end();
-    f.event = &runtime_->event_of(f.job.output.index, f.lane());
+    f.event = &runtime_->event_of(f.job.output[0].index, f.lane());
     f.event->record(q, worker_.tag(f.job));
     crash_here(crash_point::event_recorded);
 }
@@ -70,7 +70,7 @@ void stage_runner::process(frame_in_work& f) {
     f.in_process = false;
 }
 
-// The inputs' words are to be what their producers left, the output's is this frame's: one launch on a GPU.
+// The inputs' words are to be what their producers left, the outputs' are this frame's: one launch on a GPU.
 // A void frame's inputs are not looked at.
 void stage_runner::look_at_status(const frame_in_work& f, device::status_state state) {
     device::status_step step;
@@ -80,19 +80,19 @@ void stage_runner::look_at_status(const frame_in_work& f, device::status_state s
         step.expect(runtime_->input(i).status(f.job.input[i].index),
                     {f.job.sequence, h.epoch, static_cast<u32>(device::status_state::ready)});
     }
-    if (mapped_link* out = runtime_->output()) {
-        step.write = out->status(f.job.output.index);
-        step.value = {f.job.sequence, worker_.epoch(), static_cast<u32>(state)};
-    }
-    static_assert(device::status_step::most >= shm::max_inputs);
-    if (step.count == 0 && step.write == nullptr) return;
+    step.value = {f.job.sequence, worker_.epoch(), static_cast<u32>(state)};
+    for (u32 k = 0; k < runtime_->outputs(); ++k)
+        step.store_at(runtime_->output(k)->status(f.job.output[k].index));
+    static_assert(device::status_step::most >= shm::max_inputs &&
+                  device::status_step::most >= shm::max_outputs);
+    if (step.count == 0 && step.writes == 0) return;
     std::array<device::canary_step, device::most_canaries> canaries;
     const std::size_t count = canaries_of(f, state == device::status_state::writing, canaries.data());
     device::guarded_status(runtime_->queue(), step, std::span(canaries).first(count));
 }
 
 // Rings on another GPU, where the choice has fallen on copies: what the inputs hold comes over first, and the
-// output goes back last. One slot a ring is enough, since the queue runs in order.
+// outputs go back last. One slot a ring is enough, since the queue runs in order.
 void stage_runner::copy_inputs(const frame_in_work& f) {
     for (u32 i = 0; f.by_copy && i < f.job.inputs; ++i) {
         mapped_link& in = runtime_->input(i);
@@ -100,11 +100,13 @@ void stage_runner::copy_inputs(const frame_in_work& f) {
     }
 }
 
-void stage_runner::copy_output(const frame_in_work& f) {
-    mapped_link* const out = runtime_->output();
-    if (!f.by_copy || out == nullptr || !out->near || out->slot_bytes <= before_payload) return;
-    runtime_->queue().copy(out->slot(f.job.output.index) + before_payload, out->near->data() + before_payload,
-                           out->slot_bytes - before_payload);
+void stage_runner::copy_outputs(const frame_in_work& f) {
+    for (u32 k = 0; f.by_copy && k < runtime_->outputs(); ++k) {
+        mapped_link& out = *runtime_->output(k);
+        if (!out.near || out.slot_bytes <= before_payload) continue;
+        runtime_->queue().copy(out.slot(f.job.output[k].index) + before_payload,
+                               out.near->data() + before_payload, out.slot_bytes - before_payload);
+    }
 }
 
 }  // namespace carousel::stages

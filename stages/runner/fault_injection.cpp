@@ -37,7 +37,7 @@ void overrun(runtime& r, const ring::job& at_work) {
     log::warning("a write {} bytes beyond its slot in ring {}, frame {}", beyond,
                  r.control().link[out->index].name, at_work.sequence);
     auto* const to =
-        reinterpret_cast<device::status_word*>(out->slot(at_work.output.index) + out->slot_bytes + beyond);
+        reinterpret_cast<device::status_word*>(out->slot(at_work.output[0].index) + out->slot_bytes + beyond);
     r.queue().write_status(to, {~u64{0}, ~0U, ~0U});
 }
 

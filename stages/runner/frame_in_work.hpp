@@ -34,7 +34,7 @@ public:
     std::optional<u64> hash;      ///< as finish() has given it
     std::string hash_name;        ///< what of
     bool in_process = false;      ///< process() of this frame runs
-    u32* canaries = nullptr;      ///< what was seen of its output's, its inputs'; null: there are none
+    u32* canaries = nullptr;      ///< what was seen of its outputs', its inputs'; null: there are none
     bool ended = false;           ///< it has said that the stream ends before this frame
     bool by_copy = false;         ///< rings on another GPU are reached through a slot on this one
     std::unique_ptr<device::same_work> alike;  ///< null: its launches go into the queue one by one
@@ -65,11 +65,14 @@ public:
         std::byte* const at = by_copy && in.near ? in.near->data() : in.slot(job.input[i].index);
         return {at, &runtime_->input_format(i), used_of_input(i)};
     }
-    [[nodiscard]] output_payload output() const noexcept override {
-        mapped_link* out = runtime_->output();
-        if (out == nullptr) return {};
-        std::byte* const at = by_copy && out->near ? out->near->data() : out->slot(job.output.index);
-        return {at, &runtime_->output_format(), in_process ? &own_header().used : nullptr};
+    [[nodiscard]] output_payload output(std::size_t k) const noexcept override {
+        if (k >= runtime_->outputs()) return {};
+        mapped_link& out = *runtime_->output(k);
+        std::byte* const at = by_copy && out.near ? out.near->data() : out.slot(job.output[k].index);
+        return {at, &runtime_->output_format(k), in_process ? &own_header(k).used : nullptr};
+    }
+    [[nodiscard]] std::size_t output_index(std::string_view name) const override {
+        return carousel::output_index(runtime_->attached().outputs, name);
     }
     [[nodiscard]] u32 lane() const noexcept override { return lane_; }
     [[nodiscard]] std::string_view void_reason() const noexcept override { return void_text_; }
@@ -95,8 +98,10 @@ public:
     void set_void_text(std::string text) { void_text_ = std::move(text); }
 
 private:
-    [[nodiscard]] shm::frame_header& own_header() const noexcept {
-        return runtime_->control().frames[runtime_->output()->index].header[job.output.index];
+    /// What the stage writes into the first output's the worker hands to the others at SUBMITTED, all but
+    /// what of the planes is in use.
+    [[nodiscard]] shm::frame_header& own_header(std::size_t k = 0) const noexcept {
+        return runtime_->control().frames[runtime_->output(k)->index].header[job.output[k].index];
     }
     [[nodiscard]] const shm::frame_header& header_of_input(std::size_t i) const noexcept {
         return runtime_->control().frames[runtime_->input(i).index].header[job.input[i].index];

@@ -99,7 +99,7 @@ run::dead_letter letter_of(const runtime& r, frame_in_work& f) {
         const shm::used_extents* used = f.input(l.inputs.size() - 1).used();
         if (used != nullptr) l.inputs.back().used = *used;
     }
-    l.output = a.output;
+    for (const output_description& o : a.outputs) l.outputs.push_back({o.name, o});
     l.assets = foreign_assets(r);
     l.parameter_number = f.job.parameter_number;
     l.parameters.assign(f.job.parameters,

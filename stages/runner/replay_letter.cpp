@@ -118,8 +118,10 @@ public:
             std::copy(l.metadata.begin(), l.metadata.end(), metadata_.begin());
             metadata_bytes_ = static_cast<u32>(l.metadata.size());
         }
-        if (!l.output.type.empty())
-            output_ = std::make_unique<exact_memory>(env.context(), used_bytes(l.output));
+        for (const run::dead_letter::output& o : l.outputs) {
+            outputs_.push_back(std::make_unique<exact_memory>(env.context(), used_bytes(o.format)));
+            names_.emplace_back(o.name, o.format);
+        }
     }
     [[nodiscard]] u64 sequence() const noexcept override { return letter_->sequence; }
     [[nodiscard]] f64 time_s() const noexcept override { return letter_->time_s; }
@@ -140,8 +142,12 @@ public:
     [[nodiscard]] input_payload input(std::size_t i) const noexcept override {
         return {inputs_[i]->data(), &letter_->inputs[i].format, &letter_->inputs[i].used};
     }
-    [[nodiscard]] output_payload output() const noexcept override {
-        return output_ ? output_payload(output_->data(), &letter_->output, &used_) : output_payload();
+    [[nodiscard]] output_payload output(std::size_t k) const noexcept override {
+        if (k >= std::min(outputs_.size(), used_.size())) return {};
+        return {outputs_[k]->data(), &letter_->outputs[k].format, &used_[k]};
+    }
+    [[nodiscard]] std::size_t output_index(std::string_view name) const override {
+        return carousel::output_index(names_, name);
     }
     [[nodiscard]] u32 lane() const noexcept override { return 0; }
     [[nodiscard]] std::string_view void_reason() const noexcept override { return {}; }
@@ -151,23 +157,29 @@ private:
     const run::dead_letter* letter_;
     u32 metadata_bytes_ = 0;
     std::array<std::byte, shm::max_metadata_bytes> metadata_{};
-    mutable shm::used_extents used_{};
+    mutable std::array<shm::used_extents, max_stage_outputs> used_{};
     device::queue* queue_;
     const parameter_schema* schema_;
     std::vector<std::unique_ptr<exact_memory>> inputs_;
-    std::unique_ptr<exact_memory> output_;
+    std::vector<std::unique_ptr<exact_memory>> outputs_;
+    std::vector<output_description> names_;
 };
 
-/// A program that was built anew may have another mind about its output.
-void require_same_output(const run::dead_letter& l, const description& d) {
-    const frame_format* output = output_of(d);
-    frame_format mine = output != nullptr ? *output : frame_format();
-    if (output != nullptr) (void)mine.lay_out();
+std::string all_text(const std::vector<output_description>& all) {
+    std::string text;
+    for (const output_description& o : all) text += (text.empty() ? "" : ", ") + o.describe();
+    return text.empty() ? "nothing" : text;
+}
+
+/// A program that was built anew may have another mind about its outputs.
+void require_same_outputs(const run::dead_letter& l, const description& d) {
+    std::vector<output_description> mine = d.outputs, kept;
+    for (output_description& o : mine) (void)o.lay_out();
+    for (const run::dead_letter::output& o : l.outputs) kept.emplace_back(o.name, o.format);
     // A stage whose output nobody read has no ring, and the letter no format.
-    if (l.output.type.empty() || mine == l.output) return;
+    if (kept.empty() || mine == kept) return;
     throw config_error(fmt::format("stage {} writes {}, but the letter was kept by one that wrote {}",
-                                   l.stage, mine.type.empty() ? "nothing" : mine.describe(),
-                                   l.output.describe()));
+                                   l.stage, all_text(mine), all_text(kept)));
 }
 
 description configure(stage& s, const run::dead_letter& l) {
@@ -183,7 +195,7 @@ description configure(stage& s, const run::dead_letter& l) {
     for (const run::dead_letter::input& i : l.inputs) c.inputs.push_back({i.stage, i.format});
     description d = s.configure(c);
     own.refuse_unread();
-    require_same_output(l, d);
+    require_same_outputs(l, d);
     return d;
 }
 

@@ -22,6 +22,14 @@ namespace carousel::stages {
 namespace {
 
 constexpr double asset_timeout_s = 120;
+static_assert(max_stage_outputs == shm::max_outputs);
+
+std::string describe_outputs(const std::vector<output_description>& all) {
+    std::string text;
+    for (const output_description& o : all)
+        text += (text.empty() ? "" : ", ") + (o.name.empty() ? "" : o.name + " = ") + o.describe();
+    return text.empty() ? "nothing" : text;
+}
 
 bool on_another_gpu(const device::memory_handle& memory, const device::device_id& own) {
     return memory.kind == device::memory_kind::vmm && !memory.uuid.empty() && memory.uuid != own.uuid;
@@ -77,16 +85,16 @@ void runtime::set_up(stage& s, const runtime_sources& from) {
     crash_here(crash_point::events_published);
 }
 
-// A stage rebuilt during the run must still write what the ring behind it was made for.
+// A stage rebuilt during the run must still write what the rings behind it were made for.
 void runtime::check_output(const description& d) const {
-    const frame_format* output = output_of(d);
-    ring::frame_format mine = output != nullptr ? *output : frame_format();
-    if (output != nullptr) (void)mine.lay_out();
-    if (mine == attachment_.output) return;
+    check_outputs(d);
+    std::vector<output_description> mine = d.outputs;
+    for (output_description& o : mine) (void)o.lay_out();
+    if (mine == attachment_.outputs) return;
     throw config_error(fmt::format(
-        "stage {} writes {}, but the ring behind it was made for {}: restart the pipeline to change it",
-        attachment_.stage, mine.type.empty() ? "nothing" : mine.describe(),
-        attachment_.output.type.empty() ? "nothing" : attachment_.output.describe()));
+        "stage {} writes {}, but the {} behind it {} made for {}: restart the pipeline to change it",
+        attachment_.stage, describe_outputs(mine), attachment_.outputs.size() > 1 ? "rings" : "ring",
+        attachment_.outputs.size() > 1 ? "were" : "was", describe_outputs(attachment_.outputs)));
 }
 
 // The same of what it reads of the parameters.
@@ -162,8 +170,14 @@ mapped_link runtime::map_link(u32 link, device::access wanted) {
 void runtime::map_links() {
     const shm::stage_block& s = stage_block();
     for (u32 i = 0; i < s.inputs; ++i) inputs_.push_back(map_link(s.input_link[i], of_others_));
-    if (s.output_link != shm::none) output_ = map_link(s.output_link, device::access::write);
-    map_headers(s.output_link);
+    if (std::min(s.outputs, shm::max_outputs) != attachment_.outputs.size())
+        throw shm_error(
+            fmt::format("stage {} has {} rings behind it and was told of {}: the control block is "
+                        "damaged, restart the run",
+                        attachment_.stage, s.outputs, attachment_.outputs.size()));
+    for (std::size_t k = 0; k < attachment_.outputs.size(); ++k)
+        outputs_.push_back(map_link(s.output_link[k], device::access::write));
+    map_headers();
     tell_guard();
 }
 
@@ -175,9 +189,11 @@ void runtime::close_block() {
     guard_ = shm::guard_block(control(), own.pages(), hooks_.block_guard);
 }
 
-// The headers of the ring behind this stage are its own, also as a standby; all others it can only read.
-void runtime::map_headers(u32 own) {
-    if (own < shm::max_links && guard_ == shm::block_guard::off) shm::open_frames(control(), own);
+// The headers of the rings behind this stage are its own, also as a standby; all others it can only read.
+void runtime::map_headers() {
+    const shm::stage_block& s = stage_block();
+    for (u32 k = 0; k < std::min(s.outputs, shm::max_outputs) && guard_ == shm::block_guard::off; ++k)
+        if (s.output_link[k] < shm::max_links) shm::open_frames(control(), s.output_link[k]);
     guard_headers(control());
 }
 
@@ -207,20 +223,25 @@ void runtime::tell_guard() {
                 "write of this stage can harm others",
                 control().link[in.index].name);
     }
-    if (output_.memory) {
-        guard(*output_.memory, ring::stray_target::output, output_.index, output_.slot_bytes, output_.slots);
-        if (output_.memory->has_gaps()) guard_of |= shm::memory_guard::output_gaps;
+    bool gaps = false, guarded = true;  // each by a gap, or beside one that has gaps by canaries
+    for (const mapped_link& out : outputs_) {
+        guard(*out.memory, ring::stray_target::output, out.index, out.slot_bytes, out.slots);
+        gaps = gaps || out.memory->has_gaps();
+        guarded = guarded && (out.memory->has_gaps() || out.canary_bytes != 0);
     }
+    if (gaps && guarded) guard_of |= shm::memory_guard::output_gaps;
     const shm::block_open open;
     entry().guard = guard_of;
 }
 
-// One event a slot of the output, made now and never again: handles go into this incarnation's own entry,
-// which nobody overwrites as long as a job word bears its epoch.
+// One event a slot of the first output, made now and never again: handles go into this incarnation's own
+// entry, which nobody overwrites as long as a job word bears its epoch. It is recorded behind all of a job's
+// work, so behind that at the other outputs, too (C18).
 void runtime::make_events() {
-    if (output_.memory) {
-        for (u32 k = 0; k < output_.slots; ++k) {
-            events_.push_back(context_->make_event(&control().link[output_.index].event_tag[k]));
+    if (!outputs_.empty()) {
+        const mapped_link& first = outputs_.front();
+        for (u32 k = 0; k < first.slots; ++k) {
+            events_.push_back(context_->make_event(&control().link[first.index].event_tag[k]));
             const device::event::handle h = events_.back()->export_handle();
             const shm::block_open open;
             std::memcpy(control().event_handle[who().entry][k], h.data(), h.size());
@@ -233,7 +254,7 @@ void runtime::make_events() {
 }
 
 device::event& runtime::event_of(u32 output_slot, u32 lane) {
-    return output_.memory ? *events_[output_slot] : *events_[lane];
+    return outputs_.empty() ? *events_[lane] : *events_[output_slot];
 }
 
 const attached_block& runtime::asset_block(std::string_view name) const {
@@ -244,8 +265,14 @@ const attached_block& runtime::asset_block(std::string_view name) const {
 }
 
 bool runtime::reaches_far() const noexcept {
-    return output_.near || std::any_of(inputs_.begin(), inputs_.end(),
-                                       [](const mapped_link& l) { return l.near != nullptr; });
+    const auto is_far = [](const mapped_link& l) { return l.near != nullptr; };
+    return std::any_of(outputs_.begin(), outputs_.end(), is_far) ||
+           std::any_of(inputs_.begin(), inputs_.end(), is_far);
+}
+
+bool runtime::plants_canaries() const noexcept {
+    return std::any_of(outputs_.begin(), outputs_.end(),
+                       [](const mapped_link& l) { return l.canary_bytes != 0; });
 }
 
 std::span<std::byte> runtime::map_for_loading(const attached_block& block) {

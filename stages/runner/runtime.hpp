@@ -50,8 +50,8 @@ struct runtime_sources {
 
 class runtime final : public environment {
 public:
-    /// Attaches, claims the entry (before any device call), configures the stage and checks its output
-    /// against the ring's, opens the device, maps the rings, makes and publishes the events. Throws
+    /// Attaches, claims the entry (before any device call), configures the stage and checks its outputs
+    /// against the rings', opens the device, maps the rings, makes and publishes the events. Throws
     /// carousel::error before the claim, dies of errors behind it.
     runtime(attachment a, stage& s, const runtime_sources& from = {});
 
@@ -85,18 +85,26 @@ public:
     [[nodiscard]] const ring::incarnation_id& who() const noexcept { return attachment_.who; }
     [[nodiscard]] const attachment& attached() const noexcept { return attachment_; }
     [[nodiscard]] mapped_link& input(std::size_t i) { return inputs_[i]; }
-    [[nodiscard]] mapped_link* output() { return output_.memory ? &output_ : nullptr; }
+    [[nodiscard]] std::size_t outputs() const noexcept { return outputs_.size(); }
+    /// Null: there are not so many.
+    [[nodiscard]] mapped_link* output(std::size_t k = 0) {
+        return k < outputs_.size() ? &outputs_[k] : nullptr;
+    }
     [[nodiscard]] const ring::frame_format& input_format(std::size_t i) const {
         return attachment_.inputs[i].format;
     }
-    [[nodiscard]] const ring::frame_format& output_format() const { return attachment_.output; }
+    [[nodiscard]] const ring::frame_format& output_format(std::size_t k) const {
+        return attachment_.outputs[k];
+    }
+    /// Whether a ring behind this stage has canaries.
+    [[nodiscard]] bool plants_canaries() const noexcept;
     /// Whether the work of this stage is alike for every frame, and is to be played as graphs.
     [[nodiscard]] bool plays_graphs() const noexcept { return same_work_ && attachment_.graphs; }
     /// Whether a ring of this stage lies on another GPU.
     [[nodiscard]] bool reaches_far() const noexcept;
     /// As configure() has asked for, at least 1.
     [[nodiscard]] u32 finish_threads() const noexcept { return finish_threads_; }
-    /// The event behind a job: of its output slot, or of its lane for a sink.
+    /// The event behind a job: of its slot at the first output, or of its lane for a sink.
     [[nodiscard]] device::event& event_of(u32 output_slot, u32 lane);
     [[nodiscard]] supervisor_link& supervisor() noexcept { return supervisor_; }
     [[nodiscard]] const test_hooks& hooks() const noexcept { return hooks_; }
@@ -110,7 +118,7 @@ private:
     [[nodiscard]] device::access access_to_inputs(const description& d) const;
     void close_block();
     void map_links();
-    void map_headers(u32 own);
+    void map_headers();
     void make_events();
     [[nodiscard]] mapped_link map_link(u32 link, device::access wanted);
     [[nodiscard]] const attached_block& asset_block(std::string_view name) const;
@@ -126,7 +134,7 @@ private:
     std::unique_ptr<device::context> context_;
     std::unique_ptr<device::queue> queue_;
     std::vector<mapped_link> inputs_;
-    mapped_link output_;
+    std::vector<mapped_link> outputs_;  ///< as many as the attachment has formats for
     std::vector<std::unique_ptr<device::event>> events_;
     u32 finish_threads_ = 1;
     bool same_work_ = false;

@@ -47,10 +47,10 @@ stage_runner::stage_runner(runtime& r, stage& s)
       torn_(r.context().allocate_host(sizeof(u32))),
       turn_(r.control(), r.attached().depth.token, r.who().seat),
       reach_(r.reaches_far()),
-      depth_(rule_of(r, s), r.in_flight(), worker_.output() ? worker_.output()->window() : 0),
+      depth_(rule_of(r, s), r.in_flight(), worker_.outputs() > 0 ? worker_.output(0).window() : 0),
       poll_ns_(poll_of(r)) {
     *reinterpret_cast<u32*>(torn_->host_data()) = 0;
-    if (!worker_.output())
+    if (worker_.outputs() == 0)
         ledger_ = std::make_unique<telemetry::ledger_writer>(
             telemetry::ledger_path(r.run_directory(), r.attached().stage));
     for (u32 k = 0; k < r.in_flight(); ++k) {
@@ -208,7 +208,7 @@ void stage_runner::submit(frame_in_work& f) {
 // doorbell.
 bool stage_runner::look_around() {
     bool changed = false;
-    if (worker_.output()) changed |= worker_.output()->sweep();
+    for (u32 k = 0; k < worker_.outputs(); ++k) changed |= worker_.output(k).sweep();
     for (u32 i = 0; i < worker_.stage().inputs; ++i) changed |= helper_.help(worker_.input(i)) > 0;
     return changed;
 }
@@ -223,8 +223,8 @@ void stage_runner::wait_for_change(u32 seen, wait_reason why, u64 at_most_ns) {
         changed = shm::ticket(worker_.stage().doorbell) != seen || look_around();
     }
     if (!changed) {
-        if (worker_.output())
-            ring::revoke_stale_leases(runtime_->control(), worker_.output()->index(), began);
+        for (u32 k = 0; k < worker_.outputs(); ++k)
+            ring::revoke_stale_leases(runtime_->control(), worker_.output(k).index(), began);
         changed = shm::wait(worker_.stage().doorbell, seen, std::min(at_most_ns, shm::max_sleep_ns));
     }
     last_wait_changed_ = changed;
@@ -266,8 +266,8 @@ void stage_runner::wait_for_device(frame_in_work& f) {
         const u64 wait_began = now_ns();
         guarded("the device's work", f.job.sequence, [&] {
             // Nobody helps a stage at the end, or one with canaries: its own thread must be quick.
-            const mapped_link* const out = runtime_->output();
-            const bool quick = poll_ns_ > poll_ns && (out == nullptr || out->canary_bytes != 0);
+            const bool unhelped = runtime_->outputs() == 0 || runtime_->plants_canaries();
+            const bool quick = poll_ns_ > poll_ns && unhelped;
             while (quick && now_ns() - wait_began < poll_ns_ && !f.event->done()) {
             }
             f.event->wait();
@@ -340,11 +340,11 @@ void stage_runner::account(const frame_in_work& f, u64 committed_ns) {
     const u64 latency = committed_ns - f.job.claimed_ns;
     telemetry::add_sample(n.latency, latency);
     telemetry::raise_to(n.latency_max_ns, latency);
-    if (!worker_.output() && f.job.born_ns != 0 && f.job.born_ns < committed_ns) {
+    if (worker_.outputs() == 0 && f.job.born_ns != 0 && f.job.born_ns < committed_ns) {
         telemetry::add_sample(n.end_to_end, committed_ns - f.job.born_ns);
         telemetry::raise_to(n.end_to_end_max_ns, committed_ns - f.job.born_ns);
     }
-    if (!worker_.output()) telemetry::count_from_capture(n, f.job.clock, f.job.capture_ns, committed_ns);
+    if (worker_.outputs() == 0) telemetry::count_from_capture(n, f.job.clock, f.job.capture_ns, committed_ns);
     const u32 torn = *reinterpret_cast<volatile u32*>(torn_->host_data());
     if (torn != torn_seen_) {
         log::error("frame {} or one beside it is torn: a status word in ring memory changed under a lease",

@@ -50,7 +50,7 @@ private:
     void enqueue_checked(frame_in_work& f);
     void process(frame_in_work& f);
     void copy_inputs(const frame_in_work& f);
-    void copy_output(const frame_in_work& f);
+    void copy_outputs(const frame_in_work& f);
     void look_at_status(const frame_in_work& f, device::status_state state);
     void lend_canary_words();  ///< canaries.cpp, as the next two
     [[nodiscard]] std::size_t canaries_of(const frame_in_work& f, bool first, device::canary_step* out);

@@ -11,7 +11,7 @@ u64 poll_of(const runtime& r) {
     const u32 cores = device::cpu::usable_cores();
     u32 ends = 0;
     for (u32 k = 0; k < c.stages && k < shm::max_stages; ++k)
-        ends += c.stage[k].output_link == shm::none ? c.stage[k].seats : 0;
+        ends += c.stage[k].outputs == 0 ? c.stage[k].seats : 0;
     const bool low = r.attached().depth.latency == latency_wish::low;
     if (low && cores > c.seats + ends + 1) return poll_for_low_ns;
     return cores > c.seats + 1 ? poll_ns : 0;

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <utility>
 
@@ -13,10 +14,46 @@ std::string configuration::path(std::string_view written) const {
     return (std::filesystem::path(folder) / written).lexically_normal().string();
 }
 
+void check_outputs(const description& d) {
+    const auto& all = d.outputs;
+    if (all.size() > max_stage_outputs)
+        throw config_error(
+            fmt::format("configure() names {} outputs; at most {}: a stage behind this one can "
+                        "make more of them",
+                        all.size(), max_stage_outputs));
+    for (std::size_t k = 0; k < all.size(); ++k) {
+        const std::string& name = all[k].name;
+        if (name.empty() && all.size() == 1) continue;
+        const bool spelled = std::all_of(name.begin(), name.end(), [](char c) {
+            return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
+                   c == '_';
+        });
+        if (name.empty() || name.size() > max_output_name || !spelled)
+            throw config_error(
+                fmt::format("configure() calls output {} of {} \"{}\"; expected a name of 1 to "
+                            "{} letters, digits, - and _",
+                            k + 1, all.size(), name, max_output_name));
+        const auto same = [&](const output_description& o) { return o.name == name; };
+        if (std::find_if(all.begin(), all.end(), same) != all.begin() + static_cast<std::ptrdiff_t>(k))
+            throw config_error(fmt::format("configure() calls two outputs \"{}\"", name));
+    }
+}
+
+std::size_t output_index(const std::vector<output_description>& outputs, std::string_view name) {
+    std::vector<std::string> names;
+    for (const output_description& o : outputs) {
+        if (o.name == name) return names.size();
+        names.push_back(o.name.empty() ? "one without a name" : o.name);
+    }
+    throw config_error(fmt::format("there is no output \"{}\"; the outputs are: {}", name,
+                                   names.empty() ? "none" : fmt::format("{}", fmt::join(names, ", "))));
+}
+
 const frame_format* output_of(const description& d) {
     if (d.outputs.size() > 1)
-        throw config_error(fmt::format("configure() names {} outputs, {} and {} among them; one is possible",
-                                       d.outputs.size(), d.outputs[0].describe(), d.outputs[1].describe()));
+        throw config_error(
+            fmt::format("configure() names {} outputs, {} and {} among them; one is possible here",
+                        d.outputs.size(), d.outputs[0].describe(), d.outputs[1].describe()));
     return d.outputs.empty() ? nullptr : &d.outputs.front();
 }
 

@@ -1,8 +1,10 @@
 #pragma once
 // What a stage is told before anything starts, and what it answers: plain data, made and read in any process.
 
+#include <map>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "core/runs_on.hpp"
@@ -24,7 +26,7 @@ using ring::require_format;
 
 /// One input as configure() sees it.
 struct input_description {
-    std::string stage;    ///< the producer's name
+    std::string stage;    ///< the producer's name; behind its first output STAGE.OUTPUT
     frame_format format;  ///< laid out
 };
 
@@ -34,6 +36,18 @@ struct asset_description {
     std::string name;
     u64 bytes = 0;
 };
+
+/// One output: a format, and what readers call it. A stage with one output needs no name for it.
+struct output_description : frame_format {
+    output_description(frame_format format) : frame_format(std::move(format)) {}  // NOLINT: as it is
+    output_description(std::string named, frame_format format)
+        : frame_format(std::move(format)), name(std::move(named)) {}
+    output_description(std::string type_of, std::vector<plane> planes_of, std::map<std::string, double> all)
+        : frame_format{std::move(type_of), std::move(planes_of), std::move(all)} {}
+    std::string name;  ///< 1 to 24 letters, digits, - and _
+    bool operator==(const output_description&) const = default;
+};
+inline constexpr std::size_t max_stage_outputs = 4, max_output_name = 24;
 
 struct configuration {
     std::string stage;          ///< this stage's name in the pipeline file
@@ -51,8 +65,10 @@ struct configuration {
 };
 
 struct description {
-    /// What the stage writes; empty: nothing (a sink). One at most for now.
-    std::vector<frame_format> outputs = {};
+    /// What the stage writes, a ring each; empty: nothing (a sink). At most 4; several have a name each:
+    /// `.outputs = {{"color", image_format(w, h)}, {"depth", depth_format(w, h)}}`. A pipeline file reads the
+    /// first by the stage's name alone, each by STAGE.OUTPUT.
+    std::vector<output_description> outputs = {};
     std::vector<asset_description> makes = {};  ///< assets this stage fills in load_asset()
     std::vector<std::string> uses = {};         ///< assets of other stages that it maps
     /// T::schema() if it reads frame::parameters<T>(); all stages of a pipeline that read some name the same.
@@ -77,7 +93,13 @@ struct description {
     u32 finish_threads = 1;
 };
 
-/// The one output of `d`, or null for a sink. Throws config_error when there are several.
+/// Throws config_error unless `d` has at most 4 outputs, which are named where there are several.
+void check_outputs(const description& d);
+/// The index of the output of that name. Throws config_error with those that are there.
+[[nodiscard]] std::size_t output_index(const std::vector<output_description>& outputs, std::string_view name);
+
+/// The one output of `d`, or null for a sink. Throws config_error when there are several: for those who can
+/// do with one alone.
 [[nodiscard]] const frame_format* output_of(const description& d);
 [[nodiscard]] frame_format* output_of(description& d);
 

@@ -34,7 +34,7 @@ std::span<const std::byte> port_session::read_metadata() {
 // The header is this process's from FILL to SUBMITTED, as in the runner of a stage: of a life that was
 // revoked the slot is in quarantine, and nobody reads it.
 shm::frame_header& port_session::header() const {
-    return worker_->output()->header_to_write(job_.output.index);
+    return worker_->output(0).header_to_write(job_.output[0].index);
 }
 
 void port_session::set_capture_ns(u64 ns) {
@@ -44,7 +44,7 @@ void port_session::set_capture_ns(u64 ns) {
 }
 
 void port_session::give_again() noexcept {
-    shm::frame_header& h = worker_->output()->header_to_write(job_.output.index);
+    shm::frame_header& h = header();
     h.metadata_bytes = 0;
     h.used.planes = 0;
     h.clock = job_.clock = shm::capture_clock::none;

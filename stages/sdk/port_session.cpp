@@ -87,12 +87,12 @@ void port_session::join(const std::string& folder, const std::string& stage, boo
     const shm::stage_block& s = c.stage[std::min(c.seat[who_.seat].stage, shm::max_stages - 1)];
     for (u32 i = 0; i < std::min(s.inputs, shm::max_inputs); ++i)
         inputs_.push_back(map_link(a, s.input_link[i], device::access::read, fds));
-    if (s.output_link != shm::none) output_ = map_link(a, s.output_link, device::access::write, fds);
+    if (s.outputs > 0) output_ = map_link(a, s.output_link[0], device::access::write, fds);
     for (const run::attach_message::input& i : a.inputs) {
         input_formats_.push_back(ring::frame_format::from_json(i.format.dump()));
         input_names_.push_back(i.stage);
     }
-    if (!a.format.is_null()) output_format_ = ring::frame_format::from_json(a.format.dump());
+    if (!a.outputs.empty()) output_format_ = ring::frame_format::from_json(a.outputs.front().format.dump());
     if (input_formats_.size() != inputs_.size())
         throw shm_error("the supervisor's answer names other inputs than the control block");
     entry().guard = shm::memory_guard::mapped | shm::memory_guard::block_pages;
@@ -255,12 +255,12 @@ port_session::got port_session::begin(u64 until_ns) {
         }
         const u64 now = now_ns();
         if (now >= until_ns) return got::nothing;
-        if (worker_->output()) {
-            worker_->output()->sweep();
-            (void)ring::revoke_stale_leases(block_->block(), worker_->output()->index(), now);
+        for (u32 k = 0; k < worker_->outputs(); ++k) {
+            worker_->output(k).sweep();
+            (void)ring::revoke_stale_leases(block_->block(), worker_->output(k).index(), now);
         }
         shm::wait(s.doorbell, seen, std::min(shm::max_sleep_ns, until_ns - now));
-        (worker_->output() ? s.counters.wait_output_ns : s.counters.wait_input_ns)
+        (worker_->outputs() > 0 ? s.counters.wait_output_ns : s.counters.wait_input_ns)
             .fetch_add(now_ns() - now, std::memory_order_relaxed);
     }
 }
@@ -281,10 +281,10 @@ void port_session::look_at_status(device::status_state state) {
                     {job_.sequence, h.epoch, static_cast<u32>(device::status_state::ready)});
     }
     if (output_.memory) {
-        step.write = reinterpret_cast<device::status_word*>(output_.slot(job_.output.index));
+        step.store_at(reinterpret_cast<device::status_word*>(output_.slot(job_.output[0].index)));
         step.value = {job_.sequence, who_.epoch, static_cast<u32>(state)};
     }
-    if (step.count > 0 || step.write != nullptr) queue_->status(step);
+    if (step.count > 0 || step.writes > 0) queue_->status(step);
     if (context_->kind() == device::device_kind::cpu) queue_->drain();
 }
 
@@ -330,6 +330,6 @@ void port_session::account() {
     torn_seen_ = torn;
 }
 
-std::byte* port_session::output_slot() const { return output_.slot(job_.output.index); }
+std::byte* port_session::output_slot() const { return output_.slot(job_.output[0].index); }
 
 }  // namespace carousel

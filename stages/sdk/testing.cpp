@@ -43,13 +43,24 @@ struct chain::seat {
     carousel::settings settings;
     carousel::description description;
     std::vector<std::string> inputs;
-    std::unique_ptr<device::mapping> slot;
-    std::unique_ptr<telemetry::ledger_writer> ledger;  // of a sink, as the runner keeps it
-    shm::used_extents used{};
+    std::vector<std::unique_ptr<device::mapping>> slots;  // one for each output
+    std::unique_ptr<telemetry::ledger_writer> ledger;     // of a sink, as the runner keeps it
+    std::array<shm::used_extents, max_stage_outputs> used{};
     std::array<std::byte, shm::max_metadata_bytes> metadata{};
     u32 metadata_bytes = 0;
     u64 capture_ns = 0;
-    [[nodiscard]] const frame_format* output() const { return output_of(description); }
+};
+
+/// An output of a stage: "fork" is its first, "fork.square" the one of that name.
+struct chain::made_output {
+    seat* of;
+    std::size_t output;
+    [[nodiscard]] const frame_format& format() const { return of->description.outputs[output]; }
+    [[nodiscard]] std::byte* data() const { return of->slots.at(output)->data(); }
+    [[nodiscard]] shm::used_extents& used() const { return of->used[output]; }
+    [[nodiscard]] output_payload payload() const {
+        return output < of->slots.size() ? output_payload(data(), &format(), &used()) : output_payload();
+    }
 };
 
 class chain::frame_in_hand : public frame {
@@ -75,24 +86,24 @@ public:
     [[nodiscard]] u64 parameter_number() const noexcept override { return 0; }
     [[nodiscard]] u64 capture_ns() const noexcept override { return seat_.capture_ns; }
     [[nodiscard]] frame_metadata metadata() noexcept override {
-        if (!seat_.slot) return frame_metadata(std::span(seat_.metadata).first(seat_.metadata_bytes));
+        if (seat_.slots.empty()) return frame_metadata(std::span(seat_.metadata).first(seat_.metadata_bytes));
         return {seat_.metadata, seat_.metadata_bytes};
     }
     [[nodiscard]] frame_metadata input_metadata(std::size_t i) noexcept override {
-        const seat& from = chain_.find(seat_.inputs[i]);
+        const seat& from = *chain_.find_ring(seat_.inputs[i]).of;
         return frame_metadata(std::span(from.metadata).first(from.metadata_bytes));
     }
     void set_capture_ns(u64 ns) override {
-        if (!seat_.inputs.empty() || !seat_.slot) frame::set_capture_ns(ns);
+        if (!seat_.inputs.empty() || seat_.slots.empty()) frame::set_capture_ns(ns);
         seat_.capture_ns = ns;
     }
     /// What its inputs carry, as a ring's worker hands it on.
     void take_carried() {
         seat_.metadata_bytes = 0;
         seat_.capture_ns = 0;
-        seat_.used.planes = 0;
+        for (shm::used_extents& used : seat_.used) used.planes = 0;
         for (const std::string& input : seat_.inputs) {
-            const seat& from = chain_.find(input);
+            const seat& from = *chain_.find_ring(input).of;
             if (seat_.capture_ns == 0) seat_.capture_ns = from.capture_ns;
             (void)ring::merge_metadata(seat_.metadata, seat_.metadata_bytes,
                                        std::span(from.metadata).first(from.metadata_bytes));
@@ -100,9 +111,14 @@ public:
     }
     [[nodiscard]] device::queue& queue() noexcept override { return *chain_.world_->work; }
     [[nodiscard]] input_payload input(std::size_t i) const noexcept override {
-        return slot_of(chain_.find(seat_.inputs[i]));
+        return chain_.find_ring(seat_.inputs[i]).payload();
     }
-    [[nodiscard]] output_payload output() const noexcept override { return slot_of(seat_); }
+    [[nodiscard]] output_payload output(std::size_t k) const noexcept override {
+        return made_output{&seat_, k}.payload();
+    }
+    [[nodiscard]] std::size_t output_index(std::string_view name) const override {
+        return carousel::output_index(seat_.description.outputs, name);
+    }
     [[nodiscard]] u32 lane() const noexcept override {
         return static_cast<u32>(sequence_ % chain_.options_.in_flight);
     }
@@ -128,9 +144,6 @@ public:
     }
 
 private:
-    static output_payload slot_of(seat& s) {
-        return s.slot ? output_payload(s.slot->data(), s.output(), &s.used) : output_payload();
-    }
     chain& chain_;
     seat& seat_;
     u64 sequence_;
@@ -152,6 +165,15 @@ chain::seat& chain::find(const std::string& name) {
     return **at;
 }
 
+chain::made_output chain::find_ring(const std::string& name) {
+    const std::size_t dot = name.find('.');
+    seat& s = find(name.substr(0, dot));
+    if (s.description.outputs.empty()) throw config_error(fmt::format("stage \"{}\" has no output", s.name));
+    return {&s, dot == std::string::npos
+                    ? 0
+                    : carousel::output_index(s.description.outputs, std::string_view(name).substr(dot + 1))};
+}
+
 description& chain::add(const std::string& name, std::unique_ptr<stage> object,
                         const std::string& settings_json, const std::vector<std::string>& inputs) {
     auto s = std::make_unique<seat>();
@@ -169,15 +191,15 @@ description& chain::add(const std::string& name, std::unique_ptr<stage> object,
                        .device = cuda ? fmt::format("cuda:{}", options_.device.ordinal) : "cpu",
                        .folder = options_.folder};
     for (const std::string& input : inputs) {
-        const frame_format* format = find(input).output();
-        if (format == nullptr)
+        if (find(input.substr(0, input.find('.'))).description.outputs.empty())
             throw config_error(fmt::format("stage {} reads \"{}\", which has no output", name, input));
-        with.inputs.push_back({input, *format});
+        with.inputs.push_back({input, find_ring(input).format()});
     }
     s->description = s->object->configure(with);
     s->settings.refuse_unread();
     if (s->description.parameters) s->description.parameters.check();
-    if (frame_format* output = output_of(s->description); output != nullptr) (void)output->lay_out();
+    check_outputs(s->description);
+    for (output_description& o : s->description.outputs) (void)o.lay_out();
     seats_.push_back(std::move(s));
     return seats_.back()->description;
 }
@@ -192,8 +214,8 @@ void chain::give(const std::string& name, frame_format format) {
 
 void chain::prepare() {
     for (auto& s : seats_) {
-        if (frame_format* output = output_of(s->description); output != nullptr)
-            s->slot = world_->device->allocate(output->lay_out());
+        for (output_description& o : s->description.outputs)
+            s->slots.push_back(world_->device->allocate(o.lay_out()));
         for (const asset_description& made : s->description.makes) {
             auto memory = world_->device->allocate(made.bytes);
             s->object->load_asset(made.name, {memory->data(), made.bytes}, *world_);
@@ -203,7 +225,7 @@ void chain::prepare() {
     for (auto& s : seats_) {
         if (!s->object) continue;
         s->object->prepare(*world_);
-        if (s->output() == nullptr)
+        if (s->description.outputs.empty())
             s->ledger = std::make_unique<telemetry::ledger_writer>(
                 telemetry::ledger_path(options_.run_directory, s->name));
     }
@@ -241,18 +263,16 @@ std::vector<std::byte> chain::fetch(const std::byte* from, u64 bytes) {
 }
 
 std::vector<std::byte> chain::read_bytes(const std::string& name, std::size_t index) {
-    const seat& s = find(name);
-    if (s.output() == nullptr) throw config_error(fmt::format("stage \"{}\" has no output", name));
-    const plane& p = s.output()->planes.at(index);
-    return fetch(s.slot->data() + p.offset, p.bytes());
+    const made_output r = find_ring(name);
+    const plane& p = r.format().planes.at(index);
+    return fetch(r.data() + p.offset, p.bytes());
 }
 
 std::vector<std::byte> chain::read_plane(const std::string& name, std::string_view plane, element type) {
-    const seat& s = find(name);
-    if (s.output() == nullptr) throw config_error(fmt::format("stage \"{}\" has no output", name));
-    const ring::plane& p = detail::find_plane(*s.output(), plane, &type);
-    const auto index = static_cast<std::size_t>(&p - s.output()->planes.data());
-    return fetch(s.slot->data() + p.offset, ring::used_plane(*s.output(), index, s.used).bytes());
+    const made_output r = find_ring(name);
+    const ring::plane& p = detail::find_plane(r.format(), plane, &type);
+    const auto index = static_cast<std::size_t>(&p - r.format().planes.data());
+    return fetch(r.data() + p.offset, ring::used_plane(r.format(), index, r.used()).bytes());
 }
 
 void chain::write_plane(const std::string& name, std::string_view plane, element type,
@@ -261,13 +281,14 @@ void chain::write_plane(const std::string& name, std::string_view plane, element
     if (s.object)
         throw config_error(
             fmt::format("\"{}\" is a stage, which writes its planes itself; give() makes a stand-in", name));
-    const ring::plane& p = detail::find_plane(*s.output(), plane, &type);
+    const made_output r{&s, 0};
+    const ring::plane& p = detail::find_plane(r.format(), plane, &type);
     if (bytes.size() != p.bytes())
         throw config_error(fmt::format("the plane \"{}\" of \"{}\" has {} bytes, but is given {}: {}", plane,
-                                       name, p.bytes(), bytes.size(), s.output()->describe()));
+                                       name, p.bytes(), bytes.size(), r.format().describe()));
     const auto host = world_->device->allocate_host(bytes.size());
     std::copy(bytes.begin(), bytes.end(), host->host_data());
-    world_->work->copy(s.slot->data() + p.offset, host->data(), bytes.size());
+    world_->work->copy(r.data() + p.offset, host->data(), bytes.size());
     world_->work->drain();
 }
 
@@ -283,7 +304,7 @@ void chain::set_used(const std::string& name, std::string_view plane, std::initi
     if (s.object)
         throw config_error(
             fmt::format("\"{}\" is a stage, which says itself what it uses; give() makes a stand-in", name));
-    ring::set_used(s.used, *s.output(), plane, {elements.begin(), elements.size()});
+    ring::set_used(s.used[0], s.description.outputs[0], plane, {elements.begin(), elements.size()});
 }
 
 std::vector<std::byte> chain::read_asset(const std::string& name) {

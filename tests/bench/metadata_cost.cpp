@@ -42,7 +42,7 @@ struct chain {
             ring::job j;
             if (w.begin(j, 0) != ring::outcome::ok) std::abort();
             if (k == 0 && entries > 0) {
-                shm::frame_header& h = w.output()->header_to_write(j.output.index);
+                shm::frame_header& h = w.output(0).header_to_write(j.output[0].index);
                 for (u32 e = 0; e < entries; ++e) {
                     const char key[] = {'e', static_cast<char>('0' + e / 10),
                                         static_cast<char>('0' + e % 10)};

@@ -127,7 +127,7 @@ TEST_CASE("a latest reader that stops with a lease in hand holds nobody up, and 
     REQUIRE(run.wait_running());
     REQUIRE(run.wait_until([&] { return shm::is_stopped(run.pid_of("peek")); }));
     const shm::segment seen = shm::segment::observe(run.run_id());
-    const shm::link_block& link = seen.block().link[seen.block().stage[2].output_link];
+    const shm::link_block& link = seen.block().link[seen.block().stage[2].output_link[0]];
     // long before the end of the run, at which its death would give the lease back
     CHECK(run.wait_until(
         [&] {

@@ -103,11 +103,11 @@ TEST_CASE("a step does status words, one canary to plant and four to look at, ea
     s.torn = c.word(5);
     s.expect(at, ready);
     s.expect(at + 1, ready);  // zeroes
-    s.write = at + 1;
+    s.store_at(at + 1);
     s.value = {8, 1, 1};
     std::array<canary_step, device::most_canaries> all;
     for (u32 k = 0; k < 5; ++k) all[k] = c.one(k, k == 0 ? 9 : k, k == 0);
-    device::guarded_status(*c.queue, s, all);
+    device::guarded_status(*c.queue, s, std::span(all).first(5));
     c.queue->drain();
     CHECK(c.said(0) == canary_unlooked);
     CHECK(c.said(1) == canary_whole);

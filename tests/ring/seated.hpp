@@ -83,4 +83,13 @@ inline ring::plan chain_of_three() {
     return p;
 }
 
+/// A source with two rings -> a sink that joins them.
+inline ring::plan fork_and_join() {
+    ring::plan p;
+    p.stages = {{"source", {}, true}, {"join", {0, 0}, false}};
+    p.stages[0].more = {{"source.depth", 0, 256}};
+    p.stages[1].input_outputs = {0, 1};
+    return p;
+}
+
 }  // namespace carousel::test

@@ -30,11 +30,15 @@ public:
                (now_->w.at.kind == ring::word_kind::seat || now_->w.at.kind == ring::word_kind::entry);
     }
 
-    void flip(shm::control_block& c, const shm::control_block& made) {
-        std::vector<flipped> all;
+    /// `in_use`: a word that some job has tagged, or the word of such a job, where there is one.
+    void flip(shm::control_block& c, const shm::control_block& made, bool in_use) {
+        std::vector<flipped> all, used;
         ring::for_each_word(c, made, [&](shm::word& at, const ring::word_place& place) {
-            if (place.kind != ring::word_kind::header) all.push_back({{place, 0}, ring::load(at), &at});
+            if (place.kind == ring::word_kind::header) return;
+            all.push_back({{place, 0}, ring::load(at), &at});
+            if (in_use && is_in_use(place.kind, all.back().truth)) used.push_back(all.back());
         });
+        if (!used.empty()) all = used;
         now_ = all[random_() % all.size()];
         now_->w.raw = now_->truth ^ u64 { 1 } << random_() % 64;
         now_->at->store(now_->w.raw);
@@ -60,6 +64,22 @@ public:
     }
 
 private:
+    static bool is_in_use(ring::word_kind kind, u64 raw) {
+        switch (kind) {
+            case ring::word_kind::slot: {
+                const auto s = ring::slot_word::of(raw).state;
+                return s == ring::slot_state::fill || s == ring::slot_state::quarantined;
+            }
+            case ring::word_kind::lease:
+            case ring::word_kind::number:
+                return ring::lease_word::of(raw).state == ring::lease_state::leased;
+            case ring::word_kind::job:
+                return ring::job_word::of(raw).state != ring::job_state::idle;
+            default:
+                return false;
+        }
+    }
+
     std::optional<flipped> now_;
     std::mt19937_64 random_;
 };
@@ -69,13 +89,15 @@ enum class phase { filled, submitted, written, committed, ended, done };
 struct work {
     ring::job j;
     phase at = phase::filled;
+    u32 written = 0;  ///< outputs
 };
 
 /// An owner waits for a word of its own (ring::cas_mended): here it takes no step.
 inline bool waits_for_mend(const shm::control_block& c, ring::worker& w, const ring::job& j) {
     using ring::intact, ring::load;
     bool waits = !intact(load(c.job[j.index]));
-    if (w.output()) waits = waits || !intact(load(w.output()->block().slot[j.output.index]));
+    for (u32 k = 0; k < w.outputs(); ++k)
+        waits = waits || !intact(load(w.output(k).block().slot[j.output[k].index]));
     for (u32 k = 0; k < j.inputs; ++k)
         waits = waits || !intact(load(w.input(k).block().group[j.input[k].index][w.stage().input_group[k]]));
     if (j.number != shm::none) waits = waits || !intact(load(c.source[w.stage().source].number[j.number]));

@@ -1,6 +1,7 @@
 #pragma once
 // What stands in for a device under the simulated histories: contents of slots, and events that fire when
 // told.
+#include <algorithm>
 #include <cstring>
 #include <map>
 #include <memory>
@@ -9,18 +10,45 @@
 #include <vector>
 
 #include "device/backend.hpp"
+#include "ring/topology.hpp"
 #include "shm/segment.hpp"
 #include "simulation.hpp"
 
 namespace carousel::test {
 
+inline ring::plan plan_of(const simulation_options& o) {
+    ring::plan p;
+    p.pipeline = "simulated";
+    p.stages = {{"source", {}, true, o.in_flight, 1},
+                {"middle", {0}, true, o.in_flight, o.instances},
+                {"left", {1}, false, 2, 1},
+                {"right", {1}, false, 1, 1}};
+    if (o.fork) {
+        p.stages[2].inputs = {1, 0, 1};
+        p.stages[2].input_outputs = {0, 1, 1};
+        p.stages[3].input_outputs = {1};
+    }
+    for (u32 k = 0; k < 2; ++k) {
+        p.stages[k].window = o.window;
+        p.stages[k].slot_bytes = 256;
+        // the second ring is narrower: whoever fills the first to its brim must see that
+        if (o.fork) p.stages[k].more = {{p.stages[k].name + ".more", std::max(o.window, 4U) - 2, 256}};
+    }
+    p.stages[0].ends = o.ends_at != ~u64{0};
+    p.first = o.first;
+    p.end = o.stop_early ? ring::end_unknown : o.frames;
+    p.latest_lease_ns = ~u64{0} >> 1U;  // revoked by the scheduler's hand, not by the clock
+    return p;
+}
+
 /// What a device would have: per link and slot the content, and per (incarnation, slot) whether its event has
 /// fired.
 struct world {
     shm::private_block c = shm::make_private_block();
-    std::map<std::pair<u32, u32>, u64> content;   // (link, slot) -> sequence written; ~0 while being written
-    std::map<std::pair<u32, u32>, bool> pending;  // (entry, slot) -> recorded and not complete
-    std::map<u32, std::vector<u64>> delivered;    // sink stage -> sequences in order of commit
+    std::map<std::pair<u32, u32>, u64> content;  // (link, slot) -> sequence written; ~0 while being written
+    // (entry, slot of the first output) -> recorded and not complete
+    std::map<std::pair<u32, u32>, bool> pending;
+    std::map<u32, std::vector<u64>> delivered;  // sink stage -> sequences in order of commit
     simulation_result result;
     std::mt19937_64 random;
     u64 below(u64 n) { return random() % n; }

@@ -30,19 +30,8 @@ class scheduler {
 public:
     explicit scheduler(const simulation_options& o) : options_(o) {
         world_.random.seed(o.seed);
-        plan p;
-        p.pipeline = "simulated";
-        p.stages = {{"source", {}, true, o.in_flight, 1},
-                    {"middle", {0}, true, o.in_flight, o.instances},
-                    {"left", {1}, false, 2, 1},
-                    {"right", {1}, false, 1, 1}};
-        for (stage_plan& s : p.stages) s.slot_bytes = 256;
-        p.stages[0].window = p.stages[1].window = o.window;
-        p.stages[0].ends = o.ends_at != ~u64{0};
-        p.first = o.first;
-        p.end = o.stop_early ? end_unknown : o.frames;
-        p.latest_lease_ns = ~u64{0} >> 1U;  // revoked by the scheduler's hand, not by the clock
-        initialise(*world_.c, p);
+        initialise(*world_.c, plan_of(o));
+        seen_ring_ = world_.c->stage[1].output_link[0];
         const u64 value = 0;
         initialise_parameters(world_.c->parameters, std::as_bytes(std::span(&value, 1)), 0);
         if (o.first.lap != 0)
@@ -56,7 +45,7 @@ public:
             shm::copy_words(*made_, *world_.c);
         }
         for (u32 seat = 0; seat < world_.c->seats; ++seat) start(seat);
-        viewer_ = std::make_unique<latest_reader>(*world_.c, 1, shm::max_incarnations);
+        viewer_ = std::make_unique<latest_reader>(*world_.c, seen_ring_, shm::max_incarnations);
     }
 
     simulation_result run() {
@@ -69,7 +58,8 @@ public:
                 begin_stop(*world_.c);
             if (options_.stop_early) (void)try_finish_stop(*world_.c);
             if (changes_random_() % 16 == 0) change_parameters();
-            if (flips > 0 && !flips_.now() && flips_.is_time()) --flips, flips_.flip(*world_.c, *made_);
+            if (flips > 0 && !flips_.now() && flips_.is_time())
+                --flips, flips_.flip(*world_.c, *made_, options_.flips_in_use);
             const u64 dice = world_.below(1000);
             if (dice < 8 && kills > 0)
                 --kills, kill_one();
@@ -197,7 +187,8 @@ private:
     void supervise() {
         if (flips_.now()) flips_.mend(*world_.c, *made_, what_is_known(), world_.result);
         if (options_.flips != 0)
-            revoke_forgotten_leases(*world_.c, 1, viewer_->group(), viewed_ ? viewed_.index : shm::none);
+            revoke_forgotten_leases(*world_.c, seen_ring_, viewer_->group(),
+                                    viewed_ ? viewed_.index : shm::none);
         for (u32 k = 0; k < world_.c->links; ++k) link_ref(*world_.c, k).sweep();
         look_for_an_end();
         for (std::size_t k = 0; k < processes_.size();) {
@@ -231,10 +222,10 @@ private:
 
     void view() {
         if (viewed_) {
-            const u64 seen = world_.content[{1, viewed_.index}];
+            const u64 seen = world_.content[{seen_ring_, viewed_.index}];
             const u64 expected = viewed_.sequence;
             if (world_.below(3) == 0) {  // somebody revokes a stale lease
-                shm::word& at = world_.c->link[1].group[viewed_.index][viewer_->group()];
+                shm::word& at = world_.c->link[seen_ring_].group[viewed_.index][viewer_->group()];
                 const u64 raw = load(at);
                 if (lease_word::of(raw).state == lease_state::leased)
                     cas(at, raw,
@@ -249,7 +240,7 @@ private:
             return;
         }
         viewed_ = viewer_->acquire();
-        if (viewed_ && world_.content[{1, viewed_.index}] != viewed_.sequence) ++world_.result.torn;
+        if (viewed_ && world_.content[{seen_ring_, viewed_.index}] != viewed_.sequence) ++world_.result.torn;
     }
 
     void advance(process& p) {
@@ -257,10 +248,10 @@ private:
         const u64 choice = world_.below(6);
         if (choice == 0 && !p.zombie)
             for (u32 k = 0; k < p.w->stage().inputs; ++k) world_.result.helped += p.help->help(p.w->input(k));
-        if (choice == 1 && p.w->output()) p.w->output()->sweep();
+        for (u32 k = 0; choice == 1 && k < p.w->outputs(); ++k) p.w->output(k).sweep();
         if (choice <= 3 && begin_one(p)) return;
         if (!p.jobs.empty()) {
-            work& x = p.jobs[p.w->output() ? world_.below(p.jobs.size()) : 0];
+            work& x = p.jobs[p.w->outputs() > 0 ? world_.below(p.jobs.size()) : 0];
             if (!waits_for_mend(*world_.c, *p.w, x.j)) step(p, x);
         }
         std::erase_if(p.jobs, [](const work& w) { return w.at == phase::done; });
@@ -273,7 +264,8 @@ private:
             return false;
         // fill() may sleep for a slot: only go in where one is free, as no other thread could free it
         // meanwhile
-        if (p.w->output() && !p.w->output()->has_free_slot()) return false;
+        for (u32 k = 0; k < p.w->outputs(); ++k)
+            if (!p.w->output(k).has_free_slot()) return false;
         if (options_.reach_moves) p.w->reach(1 + static_cast<u32>(world_.below(world_.c->link[0].window)));
         work n;
         const outcome o = p.w->begin(n.j, static_cast<u32>(p.jobs.size()));
@@ -284,7 +276,8 @@ private:
         if (o == outcome::closed && p.jobs.empty()) p.exited = true;
         if (o != outcome::ok) return false;
         check_inputs(p, n.j);
-        if (p.w->output()) world_.content[{p.w->output()->index(), n.j.output.index}] = ~u64{0};
+        for (u32 k = 0; k < p.w->outputs(); ++k)
+            world_.content[{p.w->output(k).index(), n.j.output[k].index}] = ~u64{0};
         if (n.j.number != shm::none && n.j.sequence >= options_.ends_at) n.at = phase::ended;
         p.jobs.push_back(n);
         return true;
@@ -300,8 +293,8 @@ private:
     void step(process& p, work& x) {
         switch (x.at) {
             case phase::filled:
-                if (p.w->output())
-                    world_.pending[{p.who.entry, x.j.output.index}] = true;  // recorded, before SUBMITTED
+                if (p.w->outputs() > 0)
+                    world_.pending[{p.who.entry, x.j.output[0].index}] = true;  // recorded, before SUBMITTED
                 if (p.w->submit(x.j))
                     x.at = phase::submitted;
                 else
@@ -309,9 +302,11 @@ private:
                 break;
             case phase::submitted:  // the device is done: late writes of a zombie land here too, until its
                                     // fence
-                if (p.w->output()) {
-                    world_.content[{p.w->output()->index(), x.j.output.index}] = x.j.sequence;
-                    world_.pending[{p.who.entry, x.j.output.index}] = false;
+                if (x.written < p.w->outputs()) {
+                    world_.content[{p.w->output(x.written).index(), x.j.output[x.written].index}] =
+                        x.j.sequence;
+                    if (++x.written < p.w->outputs()) break;
+                    world_.pending[{p.who.entry, x.j.output[0].index}] = false;
                 }
                 x.at = phase::written;
                 break;
@@ -319,7 +314,7 @@ private:
                 check_inputs(p, x.j);
                 if (p.w->commit(x.j)) {
                     if (p.revoked) ++world_.result.late;
-                    if (!p.w->output()) deliver(p, x.j.sequence);
+                    if (p.w->outputs() == 0) deliver(p, x.j.sequence);
                     x.at = phase::committed;
                 } else {
                     leave(p);
@@ -391,6 +386,7 @@ private:
     u32 epochs_[shm::max_seats] = {};
     std::unique_ptr<latest_reader> viewer_;
     slot_ref viewed_;
+    u32 seen_ring_ = 1;  ///< the middle's first
 };
 
 }  // namespace

@@ -4,7 +4,8 @@
 // device write lands. What the protocol promises is checked at every delivery. Parameters are changed all the
 // time. So the code that runs in production is what is tested, in hours of crashes a second.
 //
-// Pipeline: source -> middle (1 or 2 instances) -> two sinks, plus a latest reader that dawdles.
+// Pipeline: source -> middle (1 or 2 instances) -> two sinks, plus a latest reader that dawdles. With `fork`
+// the source has a ring more, which a sink reads beside the middle's two.
 
 #include <map>
 #include <memory>
@@ -28,6 +29,7 @@ struct simulation_options {
     u32 in_flight = 2;
     u32 window = 0;            ///< of both rings; 0: derived
     bool reach_moves = false;  ///< every process's own bound within its window goes up and down all the time
+    bool fork = false;         ///< source and middle have two outputs, and a sink joins three of the four
     u32 kills = 12;
     ring::first_counters first;   ///< where the words' counters begin
     bool stop_early = false;      ///< END is unknown and a stop is asked for in mid-run
@@ -36,7 +38,8 @@ struct simulation_options {
     bool mps = false;  ///< a kill cuts the device's work short, and the events behind it read as complete, as
                        ///< MPS's do
     bool kill_first = false;  ///< control: the kill comes before the revocation
-    u32 flips = 0;        ///< bits that flip in words, one word at a time; the supervisor mends what it can
+    u32 flips = 0;  ///< bits that flip in words, one word at a time; the supervisor mends what it can
+    bool flips_in_use = false;  ///< in words of frames in work alone
     u32 check_every = 0;  ///< holds the block against block_check.hpp after each so-many steps; 0: never
 };
 

@@ -29,8 +29,8 @@ using namespace carousel::ring;
 using namespace carousel::test;
 using shm::block_guard;
 
-/// source -> middle -> sink, with a latest reader's group and an asset of the source, all of them in this
-/// process.
+/// source -> middle -> sink over both of the middle's rings, with a latest reader's group and an asset of the
+/// source, all of them in this process.
 struct closed_run {
     bench b{plan_of()};
     seated source = b.sit(0), middle = b.sit(1), sink = b.sit(2);
@@ -38,6 +38,9 @@ struct closed_run {
     static plan plan_of() {
         plan p = chain_of_three();
         p.stages[0].ends = true;
+        p.stages[1].more = {{"middle.depth", 0, 256}};
+        p.stages[2].inputs = {1, 1};
+        p.stages[2].input_outputs = {0, 1};
         return p;
     }
     /// What all three of them write, as one list: the functions are looked at, not whose pages they are.
@@ -66,12 +69,13 @@ void frames(closed_run& r) {
         pass_closed(*r.sink.w);
     }
     need(r.b.c->link[1].tail.load() == 100);
+    need(r.b.c->link[2].tail.load() == 100);
 }
 
 void headers(closed_run& r) {
     job j;
     need(r.source.w->begin(j, 0) == outcome::ok);
-    shm::frame_header& h = r.source.w->output()->header_to_write(j.output.index);
+    shm::frame_header& h = r.source.w->output(0).header_to_write(j.output[0].index);
     need(set_metadata(h.metadata, h.metadata_bytes, "a", u64{1}) == metadata_change::done);
     need(set_metadata(h.metadata, h.metadata_bytes, "b", f64{2}) == metadata_change::done);
     need(erase_metadata(h.metadata, h.metadata_bytes, "a"));
@@ -90,7 +94,7 @@ void help(closed_run& r) {
     need(r.source.w->begin(j, 0) == outcome::ok);
     const auto device = device::open(device::device_id{}, 1);
     const auto queue = device->make_queue();
-    const auto event = device->make_event(&r.b.c->link[0].event_tag[j.output.index]);
+    const auto event = device->make_event(&r.b.c->link[0].event_tag[j.output[0].index]);
     event->record(*queue, r.source.w->tag(j));  // the queue's thread writes the tag
     event->wait();
     need(r.source.w->submit(j));

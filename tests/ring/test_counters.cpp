@@ -78,7 +78,7 @@ TEST_CASE("a slot that rested while its job's tag came round helps nobody to com
     helper help(*b.c, context);
     job j;
     REQUIRE(source.w->begin(j, 0) == outcome::ok);
-    shm::word& event = b.c->link[0].event_tag[j.output.index];
+    shm::word& event = b.c->link[0].event_tag[j.output[0].index];
     event.store(source.w->tag(j));  // its work is complete
     REQUIRE(source.w->submit(j));
     CHECK(help.help(sink.w->input(0)) == 1);
@@ -92,7 +92,7 @@ TEST_CASE("a slot that rested while its job's tag came round helps nobody to com
     job later;
     REQUIRE(source.w->begin(later, 0) == outcome::ok);
     REQUIRE(later.index == j.index);
-    REQUIRE(later.output.index == j.output.index);
+    REQUIRE(later.output[0].index == j.output[0].index);
     REQUIRE(source.w->tag(later) == source.w->tag(j));
     REQUIRE(source.w->submit(later));  // its event has not fired
     CHECK(help.help(sink.w->input(0)) == 0);

@@ -79,7 +79,7 @@ struct helped_ring {
     job submitted(const seated& s, bool at_work) {
         job j;
         REQUIRE(s.w->begin(j, 0) == outcome::ok);
-        all.pending[{s.who.entry, j.output.index}] = at_work;
+        all.pending[{s.who.entry, j.output[0].index}] = at_work;
         REQUIRE(s.w->submit(j));
         return j;
     }
@@ -97,7 +97,7 @@ TEST_CASE(
     r.all.pending.clear();
     CHECK(r.help.help(r.link) == 1);
     CHECK(r.b.job(j.index).state == job_state::committed);
-    CHECK(r.b.slot(0, j.output.index).state == slot_state::ready);
+    CHECK(r.b.slot(0, j.output[0].index).state == slot_state::ready);
     CHECK(r.b.c->link[0].committed.load() == 1);
     CHECK(source.w->commit(j));
     CHECK(source.w->complete(j));
@@ -119,12 +119,12 @@ TEST_CASE(
     const seated source = r.sit(0);
     job j = r.submitted(source, false);
     REQUIRE(source.w->commit(j));
-    const u64 filled = load(r.b.c->link[0].slot[j.output.index]);  // the first look
+    const u64 filled = load(r.b.c->link[0].slot[j.output[0].index]);  // the first look
     REQUIRE(source.w->complete(j));
     const job next = r.submitted(source, true);  // the same job word, another slot, its device at work
     REQUIRE(next.index == j.index);
-    REQUIRE(next.output.index != j.output.index);
-    r.b.c->link[0].slot[j.output.index].store(filled);
+    REQUIRE(next.output[0].index != j.output[0].index);
+    r.b.c->link[0].slot[j.output[0].index].store(filled);
     CHECK(r.help.help(r.link) == 0);
     CHECK(r.b.job(next.index).state == job_state::submitted);
 }
@@ -173,7 +173,32 @@ TEST_CASE(
     const seated source = r.sit(0);
     job j = r.submitted(source, false);
     REQUIRE(source.w->commit(j));
-    CHECK(r.b.slot(0, j.output.index).state == slot_state::fill);
+    CHECK(r.b.slot(0, j.output[0].index).state == slot_state::fill);
     CHECK(r.help.help(r.link) == 1);
-    CHECK(r.b.slot(0, j.output.index).state == slot_state::ready);
+    CHECK(r.b.slot(0, j.output[0].index).state == slot_state::ready);
+}
+
+TEST_CASE("a helper at the second output asks for the job's one event, and marks its own slot alone") {
+    helped_ring r(fork_and_join());
+    const seated source = r.sit(0);
+    link_ref second(*r.b.c, 1);
+    // The rings' readers go at different speeds: the job's slots have different numbers.
+    const slot_ref taken = r.link.claim(shm::max_jobs - 1, 7);
+    REQUIRE(taken);
+    job j = r.submitted(source, true);
+    REQUIRE(j.output[0].index != j.output[1].index);
+    CHECK(r.help.help(second) == 0);
+    CHECK(r.all.asked == 1);
+    CHECK(r.b.job(j.index).state == job_state::submitted);
+    r.all.pending.clear();
+    CHECK(r.help.help(second) == 1);
+    CHECK(r.b.job(j.index).state == job_state::committed);
+    CHECK(r.b.slot(1, j.output[1].index).state == slot_state::ready);
+    CHECK(r.b.slot(0, j.output[0].index).state == slot_state::fill);
+    CHECK(r.help.help(r.link) == 1);
+    CHECK(r.b.slot(0, j.output[0].index).state == slot_state::ready);
+    CHECK(source.w->commit(j));
+    CHECK(source.w->complete(j));
+    CHECK(r.b.c->link[0].committed.load() == 1);
+    CHECK(r.b.c->link[1].committed.load() == 1);
 }

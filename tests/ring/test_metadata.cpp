@@ -156,7 +156,7 @@ TEST_CASE("metadata and capture time of a frame are in each ring behind the stag
     const test::seated source = b.sit(0), middle = b.sit(1);
     job j;
     REQUIRE(source.w->begin(j, 0) == outcome::ok);
-    shm::frame_header& made = b.c->frames[0].header[j.output.index];
+    shm::frame_header& made = b.c->frames[0].header[j.output[0].index];
     CHECK(made.metadata_bytes == 0);
     CHECK(made.clock == shm::capture_clock::none);
     REQUIRE(set_metadata(made.metadata, made.metadata_bytes, "exposure_ms", 3.5) == metadata_change::done);
@@ -168,7 +168,7 @@ TEST_CASE("metadata and capture time of a frame are in each ring behind the stag
     job k;
     REQUIRE(middle.w->begin(k, 0) == outcome::ok);
     CHECK(k.capture_ns == 42);
-    const shm::frame_header& seen = b.c->frames[1].header[k.output.index];
+    const shm::frame_header& seen = b.c->frames[1].header[k.output[0].index];
     CHECK(text_of(*find_metadata(metadata_of(seen), "exposure_ms")) == "3.5");
     CHECK(seen.clock == shm::capture_clock::live);
     CHECK(seen.capture_ns == 42);
@@ -180,7 +180,7 @@ TEST_CASE("a slot used again bears nothing of the frame that was in it before") 
     for (int k = 0; k < 40; ++k) {
         job j;
         REQUIRE(source.w->begin(j, 0) == outcome::ok);
-        shm::frame_header& made = b.c->frames[0].header[j.output.index];
+        shm::frame_header& made = b.c->frames[0].header[j.output[0].index];
         CHECK(made.metadata_bytes == 0);
         CHECK(made.metadata_left_out == 0);
         CHECK(made.used.planes == 0);

@@ -58,6 +58,37 @@ TEST_CASE("a stage in the middle opens its rings' words, its own life and teleme
         CHECK_FALSE(is_in(own, c, at));
 }
 
+TEST_CASE(
+    "a stage with two outputs opens the words, headers and readers' doorbells of both, whoever reads them") {
+    ring::plan p;
+    p.stages = {{"source", {}, true}, {"fork", {0}, true}, {"left", {1}, false}, {"join", {1, 1}, false}};
+    p.stages[1].more = {{"fork.depth", 0, 256}, {"fork.mask", 0, 256}};
+    p.stages[2].input_outputs = {1};
+    p.stages[3].input_outputs = {0, 2};
+    const bench b(p);
+    const shm::control_block& c = *b.c;
+    const seated source = b.sit(0), fork = b.sit(1), left = b.sit(2), join = b.sit(3);
+    const page_list own = pages_of(c, fork.who, shm::none);
+    for (u32 k = 1; k <= 3; ++k) {
+        CHECK(is_in(own, c, &c.link[k].tail));
+        CHECK(is_in(own, c, &c.link[k].slot[0]));
+        CHECK(is_in(own, c, &c.frames[k].header[c.link[k].slots - 1]));
+        CHECK_FALSE(is_in(pages_of(c, source.who, shm::none), c, &c.link[k].tail));
+        CHECK_FALSE(is_in(pages_of(c, join.who, shm::none), c, &c.frames[k].header[0]));
+    }
+    CHECK_FALSE(is_in(own, c, &c.frames[0].header[0]));
+    CHECK(is_in(own, c, &c.stage[2].doorbell));
+    CHECK(is_in(own, c, &c.stage[3].doorbell));
+    const page_list of_left = pages_of(c, left.who, shm::none);
+    CHECK(is_in(of_left, c, &c.link[2].tail));
+    CHECK_FALSE(is_in(of_left, c, &c.link[1].tail));
+    CHECK(is_in(of_left, c, &c.stage[1].doorbell));
+    CHECK_FALSE(is_in(of_left, c, &c.stage[3].doorbell));
+    const page_list of_reader = pages_of_reader(c, 3);
+    CHECK(is_in(of_reader, c, &c.stage[1].doorbell));
+    CHECK_FALSE(is_in(of_reader, c, &c.stage[2].doorbell));
+}
+
 TEST_CASE("a source opens its numbers and the choice of parameters, a sink neither, nor any headers") {
     const bench b(chain());
     const shm::control_block& c = *b.c;
@@ -113,7 +144,8 @@ TEST_CASE("numbers that can't be open pages of nobody") {
     CHECK(pages_of(*b.c, {0, shm::max_incarnations, 1}, shm::none).pages().empty());
     b.c->stage[1].inputs = 4'000'000'000;
     for (u32& link : b.c->stage[1].input_link) link = 77;
-    b.c->stage[1].output_link = 99;
+    b.c->stage[1].outputs = 4'000'000'000;
+    for (u32& link : b.c->stage[1].output_link) link = 99;
     b.c->seat[1].first_job = 100'000;
     const page_list own = pages_of(*b.c, {1, 0, 1}, 12345);
     for (const shm::page_range& r : own.pages()) {

@@ -84,6 +84,34 @@ TEST_CASE("a process that moves its own bound within the window at every step lo
     }
 }
 
+TEST_CASE(
+    "a fork and the join behind it lose, repeat and mix nothing, whoever dies, to the end of a stream and at "
+    "a stop") {
+    u64 helped = 0, kills = 0;
+    for (u64 seed = 1; seed <= 400; ++seed) {
+        simulation_options o;
+        o.seed = seed;
+        o.fork = true;
+        o.window = seed % 2 == 0 ? 0 : 1 + static_cast<carousel::u32>(seed % 9);
+        o.instances = 1 + seed % 2;
+        o.in_flight = 1 + static_cast<carousel::u32>(seed % 4);
+        o.kills = 4 + static_cast<carousel::u32>(seed % 20);
+        o.check_every = seed % 8 == 0 ? 3 : 0;
+        o.stop_early = seed % 5 == 0;
+        if (seed % 7 == 0) o.ends_at = seed % 40;
+        if (seed % 3 == 0) o.first = carousel::ring::counters_near_their_ends;
+        const simulation_result r = simulate(o);
+        INFO(describe(o, r));
+        REQUIRE(r.finding.empty());
+        REQUIRE(r.sound());
+        REQUIRE((o.stop_early || seed % 7 == 0 || r.delivered >= 2 * o.frames));
+        helped += r.helped;
+        for (const auto n : r.kills_at) kills += n;
+    }
+    CHECK(helped > 100);
+    CHECK(kills > 1000);
+}
+
 TEST_CASE("a stop in mid-run ends with every frame that a source had begun") {
     for (u64 seed = 1; seed <= 300; ++seed) {
         simulation_options o;

@@ -49,7 +49,7 @@ TEST_CASE("a middle stage leases no frame beyond the window of its output, howev
     }
     CHECK(pass(*source.w) == window);
     job j;
-    CHECK(middle.w->output()->has_free_slot());
+    CHECK(middle.w->output(0).has_free_slot());
     CHECK(middle.w->begin(j, 0) == outcome::full);
     CHECK(pass(*sink.w) == 0);
     CHECK(pass(*middle.w) == window);
@@ -274,7 +274,7 @@ TEST_CASE("frames that a dead worker had committed are finished for it, those it
     REQUIRE(old.w->submit(done));
     REQUIRE(old.w->commit(done));
     const seated successor = b.die(old, blame::none, 1);
-    CHECK(slot_of(b, 1, 0) == done.output.index);
+    CHECK(slot_of(b, 1, 0) == done.output[0].index);
     CHECK(b.lease(0, done.input[0].index, 0).state == lease_state::done);
     CHECK(pass(*successor.w) == 1);
     CHECK(pass(*sink.w) == 0);
@@ -304,14 +304,14 @@ TEST_CASE(
     const seated successor = b.sit(0);
     REQUIRE(revoke(*b.c, 0, old.who.epoch));
     (void)requeue(*b.c, 0, old.who.epoch, blame::none, 3);
-    for (const job& j : held) CHECK(b.slot(0, j.output.index).state == slot_state::quarantined);
+    for (const job& j : held) CHECK(b.slot(0, j.output[0].index).state == slot_state::quarantined);
     const u32 window = b.c->link[0].window;
     for (u32 n = 0; n < window; ++n) CHECK(pass(*successor.w) == n);
-    CHECK(successor.w->output()->has_free_slot());
+    CHECK(successor.w->output(0).has_free_slot());
     for (u32 n = 0; n < window; ++n) CHECK(pass(*sink.w) == n);
-    for (const job& j : held) CHECK(b.slot(0, j.output.index).state == slot_state::quarantined);
+    for (const job& j : held) CHECK(b.slot(0, j.output[0].index).state == slot_state::quarantined);
     b.fence(old);
-    for (const job& j : held) CHECK(b.slot(0, j.output.index).state == slot_state::free);
+    for (const job& j : held) CHECK(b.slot(0, j.output[0].index).state == slot_state::free);
 }
 
 TEST_CASE("a job word of the dead is not given away while a frame or a buffer bears its tag") {
@@ -325,11 +325,11 @@ TEST_CASE("a job word of the dead is not given away while a frame or a buffer be
     REQUIRE(revoke(*b.c, 1, old.who.epoch));
     mark_fenced(*b.c, old.who.entry);
     CHECK_FALSE(reclaim(*b.c, 1, old.who.epoch));  // no requeue has been
-    CHECK(b.slot(1, j.output.index).state == slot_state::fill);
+    CHECK(b.slot(1, j.output[0].index).state == slot_state::fill);
     CHECK(b.job(j.index).state == job_state::aborted);
-    const u64 raw = load(b.c->link[1].slot[j.output.index]);
-    REQUIRE(
-        cas(b.c->link[1].slot[j.output.index], raw, slot_word::of(raw).with(slot_state::quarantined).pack()));
+    const u64 raw = load(b.c->link[1].slot[j.output[0].index]);
+    REQUIRE(cas(b.c->link[1].slot[j.output[0].index], raw,
+                slot_word::of(raw).with(slot_state::quarantined).pack()));
     CHECK_FALSE(reclaim(*b.c, 1, old.who.epoch));  // its input is still leased
     CHECK(b.job(j.index).state == job_state::aborted);
     (void)requeue(*b.c, 1, old.who.epoch, blame::none, 1);

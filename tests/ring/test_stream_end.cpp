@@ -46,7 +46,7 @@ TEST_CASE(
     CHECK_FALSE(look(b));
     REQUIRE(source.w->end_stream(j) == outcome::ok);
     REQUIRE(source.w->give_back(j));
-    CHECK(b.slot(0, j.output.index).state == slot_state::free);
+    CHECK(b.slot(0, j.output[0].index).state == slot_state::free);
     CHECK(b.job(j.index) == job_word{j.version + 1, source.who.epoch, job_state::idle});
     const lease_word number = lease_word::of(load(b.c->source[0].number[j.number]));
     CHECK(number == lease_word{lap_of(b.c->source[0], 2, b.c->link[0].window), 0, 0, 0, lease_state::wait});

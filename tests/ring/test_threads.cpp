@@ -87,7 +87,7 @@ void live(shared_run& run, stage_thread& self) {
         }
         if (o != outcome::ok) {
             for (u32 k = 0; k < w.stage().inputs; ++k) run.helped.fetch_add(help.help(w.input(k)));
-            if (w.output()) w.output()->sweep();
+            if (w.outputs() > 0) w.output(0).sweep();
             std::this_thread::yield();
             continue;
         }
@@ -95,14 +95,14 @@ void live(shared_run& run, stage_thread& self) {
         bool sound = true;
         for (u32 k = 0; k < j.inputs; ++k)
             sound = sound && whole(run.memory[w.input(k).index()][j.input[k].index], j.sequence);
-        if (w.output()) {
-            run.memory[w.output()->index()][j.output.index].fill(j.sequence);
-            w.output()->block().event_tag[j.output.index].store(w.tag(j), std::memory_order_release);
+        if (w.outputs() > 0) {
+            run.memory[w.output(0).index()][j.output[0].index].fill(j.sequence);
+            w.output(0).block().event_tag[j.output[0].index].store(w.tag(j), std::memory_order_release);
         }
         if (self.killed.load(std::memory_order_relaxed)) return;
         if (!w.commit(j)) return;
         if (!sound) run.torn.fetch_add(1);
-        if (!w.output()) run.delivered[j.sequence].fetch_add(1);
+        if (w.outputs() == 0) run.delivered[j.sequence].fetch_add(1);
         if (self.killed.load(std::memory_order_relaxed)) return;
         if (!w.complete(j)) return;
     }

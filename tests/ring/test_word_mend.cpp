@@ -8,7 +8,7 @@
 #include "ring/parameter_box.hpp"
 #include "ring/stream_end.hpp"
 #include "ring/word_mend.hpp"
-#include "seated.hpp"
+#include "run_with_flips.hpp"
 #include "simulation.hpp"
 
 namespace {
@@ -16,36 +16,7 @@ namespace {
 using namespace carousel;
 using namespace carousel::ring;
 
-/// source -> middle -> sink, with a copy of the block as it was made.
-struct run_in_hand {
-    shm::private_block made = shm::make_private_block();
-    test::bench b{test::chain_of_three()};
-    known_run known;
-
-    run_in_hand() {
-        shm::copy_words(*made, *b.c);
-        known.end = end_unknown;
-        known.epochs.resize(made->seats);
-    }
-    test::seated sit(u32 seat) {
-        test::seated s = b.sit(seat);
-        known.epochs[seat] = s.who.epoch;
-        known.processes.push_back({seat, s.who.entry, s.who.epoch,
-                                   entry_word::of(load(b.c->entry[s.who.entry].identity)).pid, true, false});
-        return s;
-    }
-    /// Flips the bit, and says what the mender makes of it.
-    std::optional<u64> flip(shm::word& at, unsigned bit) const {
-        at.fetch_xor(u64{1} << bit);
-        const auto damaged = damaged_words(*b.c, *made);
-        REQUIRE(damaged.size() == 1);
-        return mended_value(*b.c, *made, known, damaged.front());
-    }
-    void put_back(u64 value) const {
-        REQUIRE(ring::put_back(*b.c, *made, damaged_words(*b.c, *made).front(), value));
-        REQUIRE(damaged_words(*b.c, *made).empty());
-    }
-};
+using test::run_in_hand;
 
 TEST_CASE("any one bit of a word makes it damaged, which is no state of any word and no tag") {
     const u64 words[] = {job_word{77, 5, job_state::submitted}.pack(),

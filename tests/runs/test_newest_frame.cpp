@@ -28,10 +28,10 @@ struct small_ring {
         r.sit_all();
         r.work = [this](u32 seat, const ring::job& j) {
             if (seat != 0) return;
-            std::byte* slot = filled->data() + j.output.index * slot_bytes;
+            std::byte* slot = filled->data() + j.output[0].index * slot_bytes;
             const u64 value = j.sequence * 1000;
             std::memcpy(slot + at, &value, sizeof value);
-            const u32 epoch = block().frames[0].header[j.output.index].epoch;
+            const u32 epoch = block().frames[0].header[j.output[0].index].epoch;
             const device::status_word ready{j.sequence, epoch, static_cast<u32>(device::status_state::ready)};
             std::memcpy(slot, &ready, sizeof ready);
         };

@@ -92,19 +92,25 @@ TEST_CASE("what a stage is given to begin with is read as it was told") {
     CHECK(read.who.epoch == 4);
     CHECK(read.graphs);
     CHECK(read.device.ordinal == 1);
-    CHECK(read.format.is_null());
+    CHECK(read.outputs.empty());
     CHECK(read.inputs.at(0).stage == "fragment");
 }
 
 TEST_CASE("an answer to a hello that refuses, lacks a key or names a seat that can't be, is no attachment") {
     CHECK_THROWS_WITH(run::read_attach(run::refusal("the run is ending")), contains("the run is ending"));
     json j = run::to_json(whole());
-    for (const char* key : {"run_id", "seat", "device", "inputs", "links"}) {
+    for (const char* key : {"run_id", "seat", "device", "inputs", "outputs", "links"}) {
         CAPTURE(key);
         json less = j;
         less["attach"].erase(key);
         CHECK_THROWS_AS(run::read_attach(less), json::exception);
     }
+    json many = j;
+    for (u32 k = 0; k <= shm::max_outputs; ++k)
+        many["attach"]["outputs"].push_back({{"name", "o" + std::to_string(k)}, {"format", {{"type", "t"}}}});
+    CHECK_THROWS_AS(run::read_attach(many), shm_error);
+    many["attach"]["outputs"].erase(0);
+    CHECK(run::read_attach(many).outputs.at(3).name == "o4");
     j["attach"]["seat"] = shm::max_seats;
     CHECK_THROWS_AS(run::read_attach(j), shm_error);
 }

@@ -275,7 +275,7 @@ stages::attachment threads_of_a_run::attachment_for(u32 stage) {
         a.links.push_back({stage - 1, "", rings_[stage - 1], canary_of(options_)});
     }
     if (stage + 1 < options_.stages) {
-        a.output = format_;
+        a.outputs = {format_};
         a.links.push_back({stage, "", rings_[stage], canary_of(options_)});
     }
     return a;

@@ -146,7 +146,9 @@ public:
     [[nodiscard]] carousel::input_payload input(std::size_t k) const noexcept override {
         return of_.input(k);
     }
-    [[nodiscard]] carousel::output_payload output() const noexcept override { return of_.output(); }
+    [[nodiscard]] carousel::output_payload output(std::size_t index) const noexcept override {
+        return of_.output(index);
+    }
     [[nodiscard]] u32 lane() const noexcept override { return of_.lane(); }
     [[nodiscard]] std::string_view void_reason() const noexcept override { return of_.void_reason(); }
     void set_hash(u64 hash, std::string_view name) noexcept override { of_.set_hash(hash, name); }

@@ -199,7 +199,7 @@ TEST_CASE("a stand-in takes just what its plane holds") {
     CHECK_THROWS_WITH(c.read<f32>("amplifer", "wave"), contains("no stage \"amplifer\""));
 }
 
-TEST_CASE("several outputs are refused as long as one is possible") {
+TEST_CASE("several outputs are refused where one is possible") {
     const description d{.outputs = {wave, wave}};
     CHECK_THROWS_WITH(output_of(d), contains("2 outputs"));
 }

@@ -20,7 +20,7 @@ struct numbered_frames {
         r.sit_all();
         r.work = [this](u32 seat, const ring::job& j) {
             if (seat != 0) return;
-            shm::frame_header& h = r.block().frames[0].header[j.output.index];
+            shm::frame_header& h = r.block().frames[0].header[j.output[0].index];
             h.metadata_bytes = 0;
             REQUIRE(ring::set_metadata(h.metadata, h.metadata_bytes, "number", j.sequence) ==
                     ring::metadata_change::done);

@@ -136,14 +136,14 @@ u32 fake_run::color_of(u64 sequence, u32 x, u32 y, u32 width, u32 height) noexce
 }
 
 void fake_run::paint(u32 seat, const ring::job& j) {
-    if (seat != 2 || !j.output) return;
+    if (seat != 2 || !j.output[0]) return;
     const shm::control_block& c = segment_->block();
-    std::byte* at = ring_->data() + j.output.index * c.link[2].slot_bytes;
+    std::byte* at = ring_->data() + j.output[0].index * c.link[2].slot_bytes;
     auto* pixels = reinterpret_cast<u32*>(at + 256);
     for (u32 y = 0; y < options_.height; ++y)
         for (u32 x = 0; x < options_.width; ++x)
             pixels[y * options_.width + x] = color_of(j.sequence, x, y, options_.width, options_.height);
-    const device::status_word ready{j.sequence, c.frames[2].header[j.output.index].epoch,
+    const device::status_word ready{j.sequence, c.frames[2].header[j.output[0].index].epoch,
                                     static_cast<u32>(device::status_state::ready)};
     std::memcpy(at, &ready, sizeof ready);
 }

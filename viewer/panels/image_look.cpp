@@ -15,7 +15,7 @@ using theme::px;
 
 std::vector<std::string> rings_of(const model& m) {
     std::vector<std::string> out;
-    for (const telemetry::link_view& l : m.snap.links) out.push_back(m.snap.stage_name(l.stage));
+    for (const telemetry::link_view& l : m.snap.links) out.push_back(l.name);
     return out;
 }
 

@@ -218,7 +218,7 @@ void connection::choose_picture(std::string_view query) {
     if (!may_act(query)) return;
     const std::vector<std::string> rings = site_.run.look([](const view& v) {
         std::vector<std::string> out;
-        for (const telemetry::link_view& l : v.snap.links) out.push_back(v.snap.stage_name(l.stage));
+        for (const telemetry::link_view& l : v.snap.links) out.push_back(l.name);
         return out;
     });
     std::string why;

@@ -151,21 +151,18 @@ void rings(writer& w, const snapshot& s) {
         for (const slot_phase p : phases) {
             u64 n = 0;
             for (const telemetry::slot_view& slot : l.slots) n += slot.phase == p ? 1 : 0;
-            w.value(fmt::format("{},{}", label("ring", s.stage_name(l.stage)),
-                                label("state", telemetry::name_of(p))),
+            w.value(fmt::format("{},{}", label("ring", l.name), label("state", telemetry::name_of(p))),
                     static_cast<f64>(n));
         }
     w.family("carousel_ring_bytes_total", "counter",
              "Bytes that were handed on through the ring behind a stage.");
     for (const telemetry::link_view& l : s.links)
-        w.value(label("ring", s.stage_name(l.stage)),
-                static_cast<f64>(l.committed) * static_cast<f64>(l.slot_bytes));
+        w.value(label("ring", l.name), static_cast<f64>(l.committed) * static_cast<f64>(l.slot_bytes));
     w.family("carousel_ring_skipped_frames_total", "counter", "Frames that a latest reader has skipped.");
     for (const telemetry::link_view& l : s.links)
         for (const telemetry::group_view& g : l.groups)
             if (g.state == ring::group_state::latest && g.stage != shm::none)
-                w.value(fmt::format("{},{}", label("ring", s.stage_name(l.stage)),
-                                    label("reader", s.stage_name(g.stage))),
+                w.value(fmt::format("{},{}", label("ring", l.name), label("reader", s.stage_name(g.stage))),
                         static_cast<f64>(g.skipped));
 }
 

@@ -143,7 +143,7 @@ function stages(s) {
 function rings(s) {
   const colors = palette();
   $('ring-list').replaceChildren(...s.rings.map(r => {
-    const k = s.stages.findIndex(x => x.name === r.stage);
+    const k = s.stages.findIndex(x => x.name === r.stage.split('.')[0]);
     const readers = r.readers.map(g => `${g.stage} (${g.kind})${g.kind === 'blocking' ? ', ' + g.behind + ' behind' : ''}${g.skipped ? ', ' + g.skipped.toLocaleString('en-US') + ' skipped' : ''}`);
     const name = el('b', {style: `color:${colors[Math.max(0, k) % colors.length]}`}, `behind ${r.stage}`);
     return el('div', {class: 'ring'}, el('p', {}, name, ` · ${r.slots.length} slots of ${bytes(r.slot_bytes)} (${r.memory}) · ${number(r.sent_per_second)} frames/s in, `
@@ -196,7 +196,7 @@ async function plots() {
     const c = palette(), line = (name, k, values) => ({name, color: c[k % c.length], values});
     plot('fps', h, h.stages.map((s, k) => line(s.name, k, s.frames_per_second)));
     plot('latency', h, [...h.stages.map((s, k) => line(s.name, k, s.latency_p99_ms)), {name: 'end to end', color: css('--text'), values: h.end_to_end_p99_ms}]);
-    plot('bytes', h, h.rings.map(r => ({...line(r.stage, h.stages.findIndex(s => s.name === r.stage), r.bytes_per_second.map(v => v / 1e9)), says: v => bytes(v * 1e9) + '/s'})));
+    plot('bytes', h, h.rings.map(r => ({...line(r.stage, h.stages.findIndex(s => s.name === r.stage.split('.')[0]), r.bytes_per_second.map(v => v / 1e9)), says: v => bytes(v * 1e9) + '/s'})));
   } catch (e) { /* poll() says so */ }
   setTimeout(plots, 1000);
 }

@@ -140,7 +140,7 @@ json ring_json(const view& v, std::size_t k) {
         slots.push_back(
             {{"state", telemetry::name_of(s.phase)}, {"frame", has_frame ? json(s.sequence) : json()}});
     }
-    return {{"stage", v.snap.stage_name(l.stage)},
+    return {{"stage", l.name},
             {"slot_bytes", l.slot_bytes},
             {"memory",
              l.memory <= 2 ? json(device::name_of(static_cast<device::memory_kind>(l.memory))) : json()},
@@ -296,7 +296,7 @@ std::string history_json(const view& v, u64 now) {
                   return k < h.stage_p99_ms.size() ? h.stage_p99_ms[k] : 0.0F;
               })}});
     for (std::size_t k = 0; k < v.snap.links.size(); ++k)
-        out["rings"].push_back({{"stage", v.snap.stage_name(v.snap.links[k].stage)},
+        out["rings"].push_back({{"stage", v.snap.links[k].name},
                                 {"bytes_per_second", column(v, [k](const auto& h) {
                                      return k < h.link_bytes_per_second.size() ? h.link_bytes_per_second[k]
                                                                                : 0.0F;

@@ -52,7 +52,7 @@ public:
         const thread_stage& from = *of_.inputs_[i];
         return input_payload(from.slots_[n_ % from.slots_.size()]->data(), from.output());
     }
-    [[nodiscard]] output_payload output() const noexcept override {
+    [[nodiscard]] output_payload output(std::size_t) const noexcept override {
         if (of_.slots_.empty()) return {};
         return output_payload(of_.slots_[n_ % of_.slots_.size()]->data(), of_.output());
     }

@@ -19,17 +19,22 @@ constexpr u64 shown_ns = 60 * ns_per_s;
 struct slots {
     u32 quarantined = 0, free = 0;
 };
-/// Of the ring behind a stage; quarantined: those of one seat, or (none) of all.
+/// Of the rings behind a stage; quarantined: those of one seat, or (none) of all; free: of the ring that has
+/// fewest.
 slots slots_of(const shm::control_block& c, u32 stage, u32 seat) {
     slots n;
-    const u32 link = c.stage[stage].output_link;
-    if (link >= shm::max_links) return n;
-    for (u32 k = 0; k < std::min(c.link[link].slots, shm::max_slots); ++k) {
-        const ring::slot_word w = ring::slot_word::of(ring::load(c.link[link].slot[k]));
-        n.free += w.state == ring::slot_state::free ? 1 : 0;
-        const bool its = seat == shm::none || (w.job >= c.seat[seat].first_job &&
-                                               w.job - c.seat[seat].first_job < c.seat[seat].jobs);
-        n.quarantined += w.state == ring::slot_state::quarantined && its ? 1 : 0;
+    for (u32 o = 0; o < std::min(c.stage[stage].outputs, shm::max_outputs); ++o) {
+        const u32 link = c.stage[stage].output_link[o];
+        if (link >= shm::max_links) continue;
+        u32 free = 0;
+        for (u32 k = 0; k < std::min(c.link[link].slots, shm::max_slots); ++k) {
+            const ring::slot_word w = ring::slot_word::of(ring::load(c.link[link].slot[k]));
+            free += w.state == ring::slot_state::free ? 1 : 0;
+            const bool its = seat == shm::none || (w.job >= c.seat[seat].first_job &&
+                                                   w.job - c.seat[seat].first_job < c.seat[seat].jobs);
+            n.quarantined += w.state == ring::slot_state::quarantined && its ? 1 : 0;
+        }
+        n.free = o == 0 ? free : std::min(n.free, free);
     }
     return n;
 }

@@ -78,8 +78,8 @@ json stage_json(const report_input& in, u32 stage) {
            {"device", st.device_name},
            {"in_flight", in.control->stage[stage].in_flight},
            {"window", st.has_output() && stage < in.control->stages &&
-                              in.control->stage[stage].output_link < shm::max_links
-                          ? json(in.control->link[in.control->stage[stage].output_link].window)
+                              in.control->stage[stage].output_link[0] < shm::max_links
+                          ? json(in.control->link[in.control->stage[stage].output_link[0]].window)
                           : json()},
            {"depth", depths},
            {"pids", pids},
@@ -100,6 +100,13 @@ json stage_json(const report_input& in, u32 stage) {
            {"torn", ring::load(n.torn)}};
     if (json carried = carried_json(st, *in.control, stage); !carried.is_null())
         j["last_frame_carried"] = std::move(carried);
+    for (u32 o = 1; o < std::min(st.outputs(), shm::max_outputs); ++o) {
+        const u32 link = in.control->stage[stage].output_link[o];
+        if (link >= shm::max_links) continue;
+        j["more_outputs"].push_back({{"ring", st.ring_name(o)},
+                                     {"window", in.control->link[link].window},
+                                     {"last_frame_carried", carried_json(st, *in.control, stage, o)}});
+    }
     if (json link = link_json(in, st.spec.name); !link.is_null()) j["link"] = std::move(link);
     if (!st.has_output()) j["end_to_end_ms"] = latency_json(n.end_to_end, &n.end_to_end_max_ns);
     if (!st.has_output() && ring::load(n.from_capture_max_ns) != 0)

@@ -12,25 +12,40 @@
 namespace carousel::supervisor {
 namespace {
 
-/// The stage whose output is asked for; "": what the last sink reads.
-u32 tapped_stage(const run_setup& s, const std::string& name) {
+std::string rings_text(const stage_setup& st) {
+    std::string text;
+    for (u32 o = 0; o < st.outputs(); ++o) text += (o == 0 ? "" : ", ") + st.ring_name(o);
+    return text;
+}
+
+/// The ring that is asked for; "": what the last sink reads.
+ring_place tapped_ring(const run_setup& s, const std::string& name) {
     if (name.empty()) {
         for (std::size_t k = s.stages.size(); k-- > 0;)
             if (!s.stages[k].has_output() && !s.stages[k].spec.input_indices.empty())
-                return s.stages[k].spec.input_indices.front();
+                return {s.stages[k].spec.input_indices.front(), s.stages[k].output_of_input(0)};
         throw config_error("this pipeline has no sink");
     }
-    for (std::size_t k = 0; k < s.stages.size(); ++k)
-        if (s.stages[k].spec.name == name && s.stages[k].has_output()) return static_cast<u32>(k);
+    for (const ring_place at : s.rings()) {
+        const stage_setup& st = s.stages[at.stage];
+        const std::string& output = st.ring(at.output).output;
+        if (st.ring_name(at.output) == name || (!output.empty() && st.spec.name + "." + output == name))
+            return at;
+    }
+    const std::string stage = name.substr(0, name.find('.'));
+    for (const stage_setup& st : s.stages)
+        if (stage != name && st.spec.name == stage && st.has_output())
+            throw config_error(
+                fmt::format("no ring \"{}\" in {}; those of {}: {}", name, s.name, stage, rings_text(st)));
     throw config_error(fmt::format("no stage \"{}\" with an output in {}", name, s.name));
 }
 
 }  // namespace
 
 void engine::lend(connection& c, const run::tap_request& wish) {
-    const u32 stage = tapped_stage(*setup_, wish.stage);
-    const stage_setup& st = setup_->stages[stage];
-    const u32 link = made_->stage[stage].output_link;
+    const ring_place at = tapped_ring(*setup_, wish.stage);
+    const stage_setup& st = setup_->stages[at.stage];
+    const u32 link = made_->stage[at.stage].output_link[at.output];
     if (c.tap == shm::none) {
         // Names a place in a latest group; never an incarnation's entry, and not used again for as long as it
         // matters.
@@ -41,9 +56,9 @@ void engine::lend(connection& c, const run::tap_request& wish) {
     run::tap_answer a;
     a.run_id = run_id_;
     a.link = link;
-    a.stage = st.spec.name;
+    a.stage = st.ring_name(at.output);
     a.entry = c.tap;
-    a.format = st.format;
+    a.format = st.ring(at.output).format;
     a.memory = memory_.describe(false, link, fds);
     a.device = st.device;
     (void)shm::send_message(c.fd.get(), run::to_json(a).dump(), fds);

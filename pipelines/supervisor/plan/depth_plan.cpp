@@ -30,14 +30,14 @@ u32 lanes_of(const stage_setup& s, u32 most) {
     return std::clamp(a_share, std::min(most, lanes_for_low), max_in_flight);
 }
 
-u32 window_of(const run_setup& s, u32 k, u32 most) {
-    const stage_setup& from = s.stages[k];
-    if (from.link.window) return *from.link.window;
+u32 window_of(const run_setup& s, ring_place at, u32 most) {
+    const stage_setup& from = s.stages[at.stage];
+    if (const auto& given = from.ring(at.output).link.window) return *given;
     const u32 own = from.lanes * from.spec.instances;
     u32 readers = 0;
     bool governed = on_gpu(from) && !from.spec.in_flight;
     for (const stage_setup& r : s.stages) {
-        if (!r.reads(k)) continue;
+        if (!r.reads(at.stage, at.output)) continue;
         readers = std::max(readers, r.lanes * r.spec.instances);
         governed = governed && (!r.spec.in_flight || r.spec.latest());
     }
@@ -52,19 +52,18 @@ u32 window_of(const run_setup& s, u32 k, u32 most) {
 
 void set_depths(run_setup& s, u32 most) {
     for (stage_setup& st : s.stages) st.lanes = lanes_of(st, most);
-    for (u32 k = 0; k < s.stages.size(); ++k)
-        s.stages[k].window = s.stages[k].has_output() ? window_of(s, k, most) : 0;
+    for (stage_setup& st : s.stages) st.window = 0;
+    for (const ring_place at : s.rings()) s.stages[at.stage].ring(at.output).window = window_of(s, at, most);
 }
 
 bool within_limits(const run_setup& s) {
     const ring::plan p = plan_of(s);
     u32 jobs = 0;
-    for (u32 k = 0; k < p.stages.size(); ++k) {
-        jobs += 2 * p.stages[k].in_flight * p.stages[k].instances;
-        if (p.stages[k].has_output &&
-            (ring::derived_window(p, k) > shm::max_window || ring::derived_slots(p, k) > shm::max_slots))
+    for (const ring::stage_plan& st : p.stages) jobs += 2 * st.in_flight * st.instances;
+    for (const auto [k, output] : s.rings())
+        if (ring::derived_window(p, k, output) > shm::max_window ||
+            ring::derived_slots(p, k, output) > shm::max_slots)
             return false;
-    }
     return jobs <= shm::max_jobs;
 }
 
@@ -102,16 +101,11 @@ const memory_place* crowded(const std::map<std::string, memory_place>& all, u64 
 }
 
 bool has_auto(const run_setup& s) {
-    return std::any_of(s.stages.begin(), s.stages.end(), [](const stage_setup& st) {
-        return !st.spec.in_flight || (st.has_output() && !st.link.window);
-    });
-}
-
-u32 stage_of(const run_setup& s, const memory_item& m) {
-    u32 link = 0;
-    for (u32 k = 0; k < s.stages.size(); ++k)
-        if (s.stages[k].has_output() && link++ == m.index) return k;
-    return 0;
+    const std::vector<ring_place> rings = s.rings();
+    return std::any_of(s.stages.begin(), s.stages.end(),
+                       [](const stage_setup& st) { return !st.spec.in_flight; }) ||
+           std::any_of(rings.begin(), rings.end(),
+                       [&](ring_place at) { return !s.stages[at.stage].ring(at.output).link.window; });
 }
 
 /// Which of the run's GPUs that of this uuid is, counted as the stages and their instances come.
@@ -166,13 +160,14 @@ void require_room(const run_setup& s, const free_memory& memory) {
     std::string largest = fmt::format("{} alone {}", m.name, human_bytes(m.bytes));
     std::string where = s.file;
     if (!m.asset && !m.beside) {
-        const u32 k = stage_of(s, m);
+        const auto [k, output] = s.rings().at(m.index);
         const ring::plan p = plan_of(s);
         const stage_setup& st = s.stages[k];
-        largest +=
-            fmt::format(": {} buffers of {} for in_flight = {} and window = {}", ring::derived_slots(p, k),
-                        human_bytes(st.slot_bytes), p.stages[k].in_flight, ring::derived_window(p, k));
-        where = (st.link.window ? st.link.key_at.at("window") : st.spec.position_of("in_flight")).text();
+        const ring_setup& r = st.ring(output);
+        largest += fmt::format(": {} buffers of {} for in_flight = {} and window = {}",
+                               ring::derived_slots(p, k, output), human_bytes(r.slot_bytes),
+                               p.stages[k].in_flight, ring::derived_window(p, k, output));
+        where = (r.link.window ? r.link.key_at.at("window") : st.spec.position_of("in_flight")).text();
     }
     throw config_error(fmt::format(
         "{}: rings and assets would take {} of memory on {} ({}), and {} are free there: lower in_flight, "
@@ -250,6 +245,8 @@ json depth_rule_of(const run_setup& s, u32 stage, u32 instance) {
 json depths_json(const run_setup& s) {
     json out = json::object();
     for (const stage_setup& st : s.stages) out[st.spec.name] = {{"lanes", st.lanes}, {"window", st.window}};
+    for (const auto [k, output] : s.rings())
+        if (output != 0) out[s.stages[k].ring_name(output)] = {{"window", s.stages[k].ring(output).window}};
     out[""] = s.depth_reason;
     return out;
 }
@@ -259,6 +256,9 @@ void keep_depths(const json& depths, run_setup& s) {
         const json d = depths.value(st.spec.name, json::object());
         st.lanes = d.value("lanes", st.lanes);
         st.window = d.value("window", st.window);
+        for (u32 o = 1; o < st.outputs(); ++o)
+            st.ring(o).window =
+                depths.value(st.ring_name(o), json::object()).value("window", st.ring(o).window);
     }
     s.depth_reason = depths.value("", s.depth_reason);
 }

@@ -23,10 +23,12 @@ void add_edges(drawing& d, const std::vector<run::ps_link>& links,
     for (const run::ps_link& l : links) {
         for (const run::ps_link::reader& r : l.readers) {
             graph_edge e;
-            e.from = node_of.at(l.stage);
+            e.from = node_of.at(l.stage.substr(0, l.stage.find('.')));
+            e.ring = l.stage;
             e.to = node_of.at(r.stage);
             e.latest = r.group == "latest";
-            e.lines = {l.format,
+            const bool named = l.stage.find('.') != std::string::npos;  // an output behind the first
+            e.lines = {named ? l.stage + ": " + l.format : l.format,
                        fmt::format("{} slots x {}, {}", l.slots, human_bytes(l.slot_bytes), l.memory),
                        r.group};
             d.edges.push_back(std::move(e));
@@ -69,9 +71,9 @@ std::string states_text(const stage_row& r) {
 }
 
 /// Frames that the reader has not done yet.
-std::string lag_text(const telemetry::snapshot& s, const std::string& from, const std::string& to) {
+std::string lag_text(const telemetry::snapshot& s, const std::string& ring, const std::string& to) {
     for (const telemetry::link_view& l : s.links) {
-        if (s.stage_name(l.stage) != from) continue;
+        if (l.name != ring) continue;
         for (const telemetry::group_view& g : l.groups)
             if (s.stage_name(g.stage) == to) return fmt::format("{} behind", g.lag);
     }
@@ -111,22 +113,21 @@ const std::map<char, std::string> mermaid_escapes = {{'"', "#quot;"}, {'<', "#lt
 std::vector<run::ps_link> links_of(const run_setup& s) {
     const ring::plan plan = plan_of(s);
     std::vector<run::ps_link> links;
-    std::vector<u32> makers;
-    for (u32 k = 0; k < s.stages.size(); ++k)
-        if (s.stages[k].has_output()) makers.push_back(k);
+    const std::vector<ring_place> rings = s.rings();
     for (const memory_item& m : plan_memory(s)) {
         if (m.asset) continue;
-        const u32 k = makers.at(m.index);
+        const auto [k, output] = rings.at(m.index);
+        const ring_setup& of = s.stages[k].ring(output);
         run::ps_link l;
-        l.stage = s.stages[k].spec.name;
-        l.format = s.stages[k].format.value("type", "?");
+        l.stage = s.stages[k].ring_name(output);
+        l.format = of.format.value("type", "?");
         l.memory = device::name_of(m.choice.kind);
-        l.slots = ring::derived_slots(plan, k);
-        l.window = ring::derived_window(plan, k);
-        l.slot_bytes = s.stages[k].slot_bytes;
+        l.slots = ring::derived_slots(plan, k, output);
+        l.window = ring::derived_window(plan, k, output);
+        l.slot_bytes = of.slot_bytes;
         l.guard = m.guard.name();
         for (const stage_setup& r : s.stages)
-            if (r.reads(k)) l.readers.push_back({r.spec.name, word_of(group_words, r.spec.group)});
+            if (r.reads(k, output)) l.readers.push_back({r.spec.name, word_of(group_words, r.spec.group)});
         links.push_back(std::move(l));
     }
     return links;
@@ -163,7 +164,7 @@ drawing drawing_of(const run::ps_answer& ps, const telemetry::snapshot* live) {
         add_edges(d, *ps.links, node_of);
         if (live == nullptr) return d;
         for (graph_edge& e : d.edges)
-            if (const std::string lag = lag_text(*live, names[e.from], names[e.to]); !lag.empty())
+            if (const std::string lag = lag_text(*live, e.ring, names[e.to]); !lag.empty())
                 e.lines.push_back(lag);
         return d;
     } catch (const std::exception& e) {  // also maps' that miss a name

@@ -17,6 +17,7 @@ struct graph_node {
 };
 struct graph_edge {
     std::size_t from = 0, to = 0;  ///< nodes
+    std::string ring;              ///< "fork", "fork.square"
     std::vector<std::string> lines;
     bool latest = false;
 };

@@ -21,8 +21,9 @@ std::string why_unguarded(const stage_setup& reader, const memory_item& m) {
     return "";
 }
 
-bool reads(const run_setup& s, u32 reader, const memory_item& m, const std::vector<u32>& maker_of_link) {
-    if (!m.asset) return m.index < maker_of_link.size() && s.stages[reader].reads(maker_of_link[m.index]);
+bool reads(const run_setup& s, u32 reader, const memory_item& m, const std::vector<ring_place>& rings) {
+    if (!m.asset)
+        return m.index < rings.size() && s.stages[reader].reads(rings[m.index].stage, rings[m.index].output);
     const asset_setup& a = s.assets[m.index];
     return a.maker != reader && std::find(a.users.begin(), a.users.end(), reader) != a.users.end();
 }
@@ -30,14 +31,12 @@ bool reads(const run_setup& s, u32 reader, const memory_item& m, const std::vect
 }  // namespace
 
 std::vector<unguarded_input> unguarded_inputs(const run_setup& s) {
-    std::vector<u32> maker_of_link;
-    for (u32 k = 0; k < s.stages.size(); ++k)
-        if (s.stages[k].has_output()) maker_of_link.push_back(k);
+    const std::vector<ring_place> rings = s.rings();
     const std::vector<memory_item> memory = plan_memory(s);
     std::vector<unguarded_input> out;
     for (u32 k = 0; k < s.stages.size(); ++k)
         for (const memory_item& m : memory)
-            if (reads(s, k, m, maker_of_link))
+            if (reads(s, k, m, rings))
                 if (const std::string why = why_unguarded(s.stages[k], m); !why.empty())
                     out.push_back({s.stages[k].spec.name, m.name, why});
     return out;
@@ -51,18 +50,24 @@ std::vector<unguarded_output> unguarded_outputs(const run_setup& s) {
 }
 
 bool has_canaries(const shm::control_block& made, u32 stage, const stage_setup& as) {
-    const u32 link = stage < shm::max_stages ? made.stage[stage].output_link : shm::none;
-    return link < shm::max_links && made.link[link].slot_bytes > as.slot_bytes;
+    bool all = stage < shm::max_stages && as.outputs() > 0;
+    for (u32 o = 0; all && o < std::min(as.outputs(), shm::max_outputs); ++o) {
+        const u32 link = made.stage[stage].output_link[o];
+        all = link < shm::max_links && made.link[link].slot_bytes > as.ring(o).slot_bytes;
+    }
+    return all;
 }
 
 void require_guards(const run_setup& s) {
     const std::vector<unguarded_output> open = unguarded_outputs(s);
-    for (const stage_setup& st : s.stages) {
-        const guard_wish wish = st.link.guard;
-        if (!st.has_output() || wish == guard_wish::automatic || wish == guard_wish::off) continue;
+    for (const auto [k, output] : s.rings()) {
+        const stage_setup& st = s.stages[k];
+        const link_spec& link = st.ring(output).link;
+        const guard_wish wish = link.guard;
+        if (wish == guard_wish::automatic || wish == guard_wish::off) continue;
         for (const unguarded_output& u : open)
-            if (u.memory == "ring " + st.spec.name)
-                refuse(st.link.key_at.count("guard") != 0 ? st.link.key_at.at("guard") : st.spec.at,
+            if (u.memory == "ring " + st.ring_name(output))
+                refuse(link.key_at.count("guard") != 0 ? link.key_at.at("guard") : st.spec.at,
                        fmt::format("guard = \"{}\" can't be had for {}: {}; leave it to \"auto\"",
                                    word_of(guard_words, wish), u.memory, u.why));
     }

@@ -24,7 +24,7 @@ struct unguarded_output {
 /// Rings with neither gaps nor canaries behind their slots, in the order of the control block.
 [[nodiscard]] std::vector<unguarded_output> unguarded_outputs(const run_setup& s);
 
-/// Whether the ring of that stage was made with canaries: its slots are larger than their payload.
+/// Whether all rings behind that stage were made with canaries: their slots are larger than their payload.
 [[nodiscard]] bool has_canaries(const shm::control_block& made, u32 stage, const stage_setup& as);
 
 /// Throws config_error with the place in the file: guard = "gap" or "canary" is asked for where it can't be

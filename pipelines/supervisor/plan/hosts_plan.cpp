@@ -50,6 +50,14 @@ json stage_json(const pipeline& p, const stage_spec& s, const stage_description&
               {"slot_bytes", d.slot_bytes},
               {"host", s.host}});
     if (const auto link = p.links.find(s.name); link != p.links.end()) j["link"] = values_of(link->second);
+    for (const output_spec& o : d.more) {
+        const auto link = p.links.find(s.name + "." + o.output);
+        j["more_outputs"].push_back(
+            {{"output", o.output},
+             {"format", o.format},
+             {"slot_bytes", o.slot_bytes},
+             {"link", values_of(link != p.links.end() ? link->second : link_spec())}});
+    }
     return j;
 }
 

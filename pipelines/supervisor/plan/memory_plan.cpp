@@ -25,11 +25,12 @@ void add_devices(const stage_setup& s, std::vector<device_id>& to) {
     for (u32 k = 0; k < s.spec.instances; ++k) to.push_back(s.device_of(k));
 }
 
-memory_item ring_of(const stage_setup& maker, u32 link, u32 slots, const memory_choice& choice,
+memory_item ring_of(const stage_setup& maker, u32 output, u32 link, u32 slots, const memory_choice& choice,
                     u64 descriptors_left) {
-    memory_item m{"ring " + maker.spec.name, false, link, u64{slots} * maker.slot_bytes, choice};
-    m.guard = choose_guard(choice.kind, maker.link.guard, slots, maker.slot_bytes, descriptors_left,
-                           !maker.spec.is_port());
+    const ring_setup& r = maker.ring(output);
+    memory_item m{"ring " + maker.ring_name(output), false, link, u64{slots} * r.slot_bytes, choice};
+    m.guard =
+        choose_guard(choice.kind, r.link.guard, slots, r.slot_bytes, descriptors_left, !maker.spec.is_port());
     if (m.guard.gaps()) m.bytes = u64{slots} * m.guard.piece_bytes;
     m.bytes += slots * m.guard.canary_bytes;
     return m;
@@ -39,18 +40,17 @@ memory_item ring_of(const stage_setup& maker, u32 link, u32 slots, const memory_
 std::vector<memory_item> plan_memory(const run_setup& s) {
     const ring::plan p = plan_of(s);
     std::vector<memory_item> items;
-    u32 link = 0;
-    u64 blocks = s.assets.size();  // of which each has a descriptor at least
-    for (const stage_setup& st : s.stages) blocks += st.has_output() ? 1 : 0;
+    const std::vector<ring_place> rings = s.rings();
+    const u64 blocks = s.assets.size() + rings.size();  // of which each has a descriptor at least
     u64 left = most_descriptors - std::min(blocks, most_descriptors);
-    for (u32 k = 0; k < s.stages.size(); ++k) {
-        if (!s.stages[k].has_output()) continue;
+    for (u32 link = 0; link < rings.size(); ++link) {
+        const auto [k, output] = rings[link];
         std::vector<device_id> ends;
         add_devices(s.stages[k], ends);
         for (const stage_setup& other : s.stages)
-            if (other.reads(k)) add_devices(other, ends);
-        items.push_back(ring_of(s.stages[k], link++, ring::derived_slots(p, k),
-                                choose_memory(ends, s.stages[k].memory), left));
+            if (other.reads(k, output)) add_devices(other, ends);
+        items.push_back(ring_of(s.stages[k], output, link, ring::derived_slots(p, k, output),
+                                choose_memory(ends, s.stages[k].ring(output).memory), left));
         if (items.back().choice.kind == memory_kind::vmm)
             left -= std::min<u64>(left, items.back().guard.pieces);
     }
@@ -67,12 +67,17 @@ std::vector<memory_item> plan_memory(const run_setup& s) {
 ring::plan guarded_plan_of(const run_setup& s) {
     ring::plan p = plan_of(s);
     const std::vector<memory_item> memory = plan_memory(s);
-    auto of = memory.begin();  // rings come first, in the order of their stages
-    for (ring::stage_plan& st : p.stages)
-        if (st.has_output && (of++)->guard.canaries()) {
-            st.slot_bytes += device::canary_bytes;
-            st.owner_commits = true;  // nobody else looks at them
-        }
+    auto of = memory.begin();  // rings come first, in the order of their links
+    const auto make_room = [&](ring::stage_plan& st, u64& slot_bytes) {
+        if (!(of++)->guard.canaries()) return;
+        slot_bytes += device::canary_bytes;
+        st.owner_commits = true;  // nobody else looks at them
+    };
+    for (ring::stage_plan& st : p.stages) {
+        if (!st.has_output) continue;
+        make_room(st, st.slot_bytes);
+        for (ring::ring_plan& r : st.more) make_room(st, r.slot_bytes);
+    }
     return p;
 }
 
@@ -94,18 +99,17 @@ void add_if_elsewhere(const memory_item& of, u64 bytes, const char* what, const 
 
 std::vector<memory_item> plan_memory_beside(const run_setup& s) {
     std::vector<memory_item> items;
-    std::vector<u32> makers;
-    for (u32 k = 0; k < s.stages.size(); ++k)
-        if (s.stages[k].has_output()) makers.push_back(k);
+    const std::vector<ring_place> rings = s.rings();
     for (const memory_item& m : plan_memory(s)) {
         if (m.asset) {
             for (const u32 user : s.assets[m.index].users)
                 add_if_elsewhere(m, m.bytes, "a copy of ", s.stages[user], items);
         } else if (m.choice.kind != memory_kind::memfd) {
-            const u32 maker = makers.at(m.index);
+            const auto [maker, output] = rings.at(m.index);
+            const u64 bytes = s.stages[maker].ring(output).slot_bytes;
             for (u32 k = 0; k < s.stages.size(); ++k)
-                if (k == maker || s.stages[k].reads(maker))
-                    add_if_elsewhere(m, s.stages[maker].slot_bytes, "a slot of ", s.stages[k], items);
+                if (k == maker || s.stages[k].reads(maker, output))
+                    add_if_elsewhere(m, bytes, "a slot of ", s.stages[k], items);
         }
     }
     std::vector<std::string> with_spare;

@@ -34,15 +34,17 @@ void require_reach_of(const run_setup& s, const memory_item& m, u32 stage, const
 }  // namespace
 
 void require_reach(const run_setup& s, const machine_offer& machine) {
-    std::vector<u32> makers;  // of the rings, in their order
-    for (u32 k = 0; k < s.stages.size(); ++k)
-        if (s.stages[k].has_output()) makers.push_back(k);
+    const std::vector<ring_place> rings = s.rings();
+    const auto maps_ring = [&](u32 stage, u32 link) {
+        const ring_place at = rings.at(link);
+        return at.stage == stage || s.stages[stage].reads(at.stage, at.output);
+    };
     for (const memory_item& m : plan_memory(s)) {
         for (u32 k = 0; k < s.stages.size(); ++k) {
             const bool maps = m.asset
                                   ? std::find(s.assets[m.index].users.begin(), s.assets[m.index].users.end(),
                                               k) != s.assets[m.index].users.end()
-                                  : makers[m.index] == k || s.stages[k].reads(makers[m.index]);
+                                  : maps_ring(k, m.index);
             if (maps) require_reach_of(s, m, k, machine);
         }
     }

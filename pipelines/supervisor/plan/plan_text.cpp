@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
 
 #include "os/table.hpp"
 #include "ring/frame_format.hpp"
@@ -29,14 +28,20 @@ std::string place_of(const memory_choice& c, const std::vector<stage_setup>& sta
     return fmt::format("{} ({})", device::name_of(c.kind), on == stages.end() ? "gpu" : on->device_name);
 }
 
-std::string readers_of(const run_setup& s, u32 stage) {
+std::string readers_of(const run_setup& s, ring_place at) {
     std::string text;
     for (const stage_setup& r : s.stages) {
-        if (!r.reads(stage)) continue;
+        if (!r.reads(at.stage, at.output)) continue;
         text += fmt::format("{}{} ({}{})", text.empty() ? "" : ", ", r.spec.name,
                             word_of(group_words, r.spec.group), r.spec.optional ? ", optional" : "");
     }
     return text;
+}
+
+u64 sum_of_slots(const stage_description& d) {
+    u64 sum = 0;
+    for (u32 o = 0; o < d.outputs(); ++o) sum += d.ring(o).slot_bytes;
+    return sum;
 }
 
 json decided_json(const pipeline& p, const stage_spec& s, const stage_description& d) {
@@ -54,6 +59,13 @@ json decided_json(const pipeline& p, const stage_spec& s, const stage_descriptio
               {"hands_on", d.hands_on},
               {"writable_inputs", d.writable_inputs}});
     if (const auto link = p.links.find(s.name); link != p.links.end()) j["link"] = values_of(link->second);
+    if (!d.output.empty()) j["output"] = d.output;
+    for (const output_spec& o : d.more) {
+        json other{{"output", o.output}, {"format", o.format}, {"slot_bytes", o.slot_bytes}};
+        const auto link = p.links.find(s.name + "." + o.output);
+        other["link"] = values_of(link != p.links.end() ? link->second : link_spec());
+        j["more_outputs"].push_back(std::move(other));
+    }
     return j;
 }
 
@@ -92,7 +104,7 @@ std::string plan_text(const pipeline& p, const std::vector<stage_description>& a
                s.inputs.empty() ? "-" : fmt::format("{}", fmt::join(s.inputs, ", ")),
                s.devices.empty() ? s.device : fmt::format("{}", fmt::join(s.devices, "+")),
                s.in_flight ? std::to_string(*s.in_flight) : "auto",
-               all[k].slot_bytes == 0 ? "-" : human_bytes(all[k].slot_bytes)});
+               all[k].slot_bytes == 0 ? "-" : human_bytes(sum_of_slots(all[k]))});
     }
     t.fit(width, {{"READS"}, {"STAGE", 8}});
     const std::string head = fmt::format("{}: pipeline \"{}\", {} stages, {} x {}: fine", p.file, p.name,
@@ -105,7 +117,11 @@ std::string plan_text(const pipeline& p, const std::vector<stage_description>& a
         if (!t.has("READS") && !p.stages[k].inputs.empty())
             text += wrapped(fmt::format("  reads {}", fmt::join(p.stages[k].inputs, ", ")), width, 4) + "\n";
         if (!all[k].format.is_null())
-            text += wrapped("  writes " + format_text(all[k].format), width, 4) + "\n";
+            for (u32 o = 0; o < all[k].outputs(); ++o) {
+                const output_spec& out = all[k].ring(o);
+                const std::string name = out.output.empty() ? "" : out.output + ": ";
+                text += wrapped("  writes " + name + format_text(out.format), width, 4) + "\n";
+            }
     }
     if (const parameter_plan plan = plan_parameters(p, all); plan.schema)
         text += "\n" + wrapped("parameters: " + plan.schema.describe(), width, 4) + "\n";
@@ -125,13 +141,10 @@ json plan_json(const pipeline& p, const std::vector<stage_description>& all) {
 
 std::string placement_text(const run_setup& s, std::size_t width) {
     const ring::plan plan = plan_of(s);
-    std::map<u32, u32> stage_of;  // link -> stage
+    const std::vector<ring_place> rings = s.rings();
     std::string devices;
-    for (u32 k = 0; k < s.stages.size(); ++k) {
-        if (s.stages[k].has_output()) stage_of.emplace(static_cast<u32>(stage_of.size()), k);
-        devices +=
-            fmt::format("{}{} on {}", k == 0 ? "" : ", ", s.stages[k].spec.name, s.stages[k].device_name);
-    }
+    for (const stage_setup& st : s.stages)
+        devices += fmt::format("{}{} on {}", devices.empty() ? "" : ", ", st.spec.name, st.device_name);
     table t({"MEMORY", "READERS", ">SLOTS", ">WINDOW", ">SLOT", ">BYTES", "KIND"});
     u64 sum = 0;
     std::string readers;
@@ -141,11 +154,13 @@ std::string placement_text(const run_setup& s, std::size_t width) {
             t.add({m.name, "", "", "", "", human_bytes(m.bytes), place_of(m.choice, s.stages)});
             continue;
         }
-        const u32 k = stage_of.at(m.index);
-        readers += wrapped(fmt::format("{} is read by {}", m.name, readers_of(s, k)), width, 4) + "\n";
-        t.add({m.name, readers_of(s, k), std::to_string(ring::derived_slots(plan, k)),
-               std::to_string(ring::derived_window(plan, k)), human_bytes(s.stages[k].slot_bytes),
-               human_bytes(m.bytes), place_of(m.choice, s.stages)});
+        const auto [k, output] = rings.at(m.index);
+        const std::string read_by = readers_of(s, rings.at(m.index));
+        readers += wrapped(fmt::format("{} is read by {}", m.name, read_by), width, 4) + "\n";
+        t.add({m.name, read_by, std::to_string(ring::derived_slots(plan, k, output)),
+               std::to_string(ring::derived_window(plan, k, output)),
+               human_bytes(s.stages[k].ring(output).slot_bytes), human_bytes(m.bytes),
+               place_of(m.choice, s.stages)});
     }
     t.fit(width, {{"READERS"}, {"WINDOW"}, {"MEMORY", 12}});
     const std::string end = s.end == ring::end_unknown ? "runs until it is told to end"

@@ -40,6 +40,13 @@ json stage_json(const stage_setup& s) {
     for (const stage_device& d : s.devices) j["uuids"].push_back(d.id.uuid);
     j.update(values_of(s.link));
     j["memory"] = device::name_of(s.memory);
+    if (!s.output.empty()) j["output"] = s.output;
+    for (const ring_setup& r : s.more) {
+        json other{{"output", r.output}, {"format", r.format}, {"slot_bytes", r.slot_bytes}};
+        other.update(values_of(r.link));
+        other["memory"] = device::name_of(r.memory);
+        j["more_outputs"].push_back(std::move(other));
+    }
     return j;
 }
 

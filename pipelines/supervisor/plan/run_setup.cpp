@@ -10,6 +10,12 @@ bool stage_setup::reads(u32 stage) const noexcept {
     return std::find(spec.input_indices.begin(), spec.input_indices.end(), stage) != spec.input_indices.end();
 }
 
+bool stage_setup::reads(u32 stage, u32 output) const noexcept {
+    for (std::size_t i = 0; i < spec.input_indices.size(); ++i)
+        if (spec.input_indices[i] == stage && output_of_input(i) == output) return true;
+    return false;
+}
+
 u32 stage_setup::instances_on(const std::string& uuid) const noexcept {
     if (devices.empty()) return device.uuid == uuid ? spec.instances : 0;
     u32 count = 0;
@@ -19,6 +25,13 @@ u32 stage_setup::instances_on(const std::string& uuid) const noexcept {
 
 bool run_setup::has_mps() const noexcept {
     return std::any_of(stages.begin(), stages.end(), [](const stage_setup& s) { return s.mps; });
+}
+
+std::vector<ring_place> run_setup::rings() const {
+    std::vector<ring_place> all;
+    for (u32 k = 0; k < stages.size(); ++k)
+        for (u32 o = 0; o < stages[k].outputs(); ++o) all.push_back({k, o});
+    return all;
 }
 
 ring::plan plan_of(const run_setup& s) {
@@ -39,6 +52,12 @@ ring::plan plan_of(const run_setup& s) {
         to.owner_commits = from.owner_commits;
         to.ends = from.ends;
         to.slot_bytes = from.slot_bytes;
+        to.input_outputs = from.input_outputs;
+        for (u32 o = 1; o < from.outputs(); ++o) {
+            const ring_setup& r = from.ring(o);
+            const u32 window = r.window != 0 ? r.window : r.link.window.value_or(0);
+            to.more.push_back({from.ring_name(o), window, r.slot_bytes});
+        }
         p.stages.push_back(std::move(to));
     }
     return p;

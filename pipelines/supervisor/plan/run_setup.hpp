@@ -26,20 +26,28 @@ struct stage_device {
     std::string name;  ///< "cuda:0"
 };
 
-/// A stage as its file describes it, and what was decided behind that.
-struct stage_setup {
-    stage_spec spec;        ///< what the file says
-    link_spec link;         ///< of the ring behind it
-    std::string program;    ///< path
-    nlohmann::json format;  ///< of the output; null: none
+/// An output of a stage, and the ring behind it.
+struct ring_setup {
+    std::string output;     ///< its name; "": it has none
+    link_spec link;         ///< what the file says of the ring
+    nlohmann::json format;  ///< null: there is no output
     u64 slot_bytes = 0;
-    device::device_id device;                               ///< of a list: the first
-    std::string device_name;                                ///< "cpu", "cuda:0"; of a list: "cuda:0+cuda:1"
-    std::vector<stage_device> devices;                      ///< of a list, as it stands there; else empty
-    device::memory_kind memory = device::memory_kind::vmm;  ///< wish for the ring behind it
-    bool deep_on_cpu = false;  ///< for tests: its depth is planned and chosen as on a GPU
-    u32 lanes = 0;   ///< what in_flight came to (depth_plan.hpp); 0: not chosen, a number of the file or 3
-    u32 window = 0;  ///< what the window of the ring behind it came to; 0: not chosen, the file's or derived
+    device::memory_kind memory = device::memory_kind::vmm;  ///< wish for the ring
+    u32 window = 0;  ///< what the ring's came to; 0: not chosen, the file's or derived
+};
+
+/// A stage as its file describes it, and what was decided behind that. What it inherits is of its first
+/// output.
+struct stage_setup : ring_setup {
+    stage_spec spec;                    ///< what the file says
+    std::vector<ring_setup> more;       ///< outputs behind the first
+    std::vector<u32> input_outputs;     ///< which output each input is, by index; missing: the first
+    std::string program;                ///< path
+    device::device_id device;           ///< of a list: the first
+    std::string device_name;            ///< "cpu", "cuda:0"; of a list: "cuda:0+cuda:1"
+    std::vector<stage_device> devices;  ///< of a list, as it stands there; else empty
+    bool deep_on_cpu = false;           ///< for tests: its depth is planned and chosen as on a GPU
+    u32 lanes = 0;  ///< what in_flight came to (depth_plan.hpp); 0: not chosen, a number of the file or 3
     bool owner_commits = false;
     bool ends = false;             ///< a source that may end its stream
     bool writable_inputs = false;  ///< it asks for inputs that it can write to
@@ -47,7 +55,24 @@ struct stage_setup {
     bool mps = false;  ///< a client of the run's MPS domain (mps_domain.hpp): it was asked for, and it
                        ///< computes on a GPU
     [[nodiscard]] bool has_output() const noexcept { return !format.is_null(); }
-    [[nodiscard]] bool reads(u32 stage) const noexcept;
+    [[nodiscard]] u32 outputs() const noexcept {
+        return has_output() ? 1 + static_cast<u32>(more.size()) : 0;
+    }
+    [[nodiscard]] const ring_setup& ring(u32 output) const {
+        return output == 0 ? static_cast<const ring_setup&>(*this) : more.at(output - 1);
+    }
+    [[nodiscard]] ring_setup& ring(u32 output) {
+        return output == 0 ? static_cast<ring_setup&>(*this) : more.at(output - 1);
+    }
+    /// "fork"; behind its first output "fork.square".
+    [[nodiscard]] std::string ring_name(u32 output) const {
+        return output == 0 ? spec.name : spec.name + "." + ring(output).output;
+    }
+    [[nodiscard]] bool reads(u32 stage) const noexcept;  ///< one of its outputs
+    [[nodiscard]] bool reads(u32 stage, u32 output) const noexcept;
+    [[nodiscard]] u32 output_of_input(std::size_t input) const noexcept {
+        return input < input_outputs.size() ? input_outputs[input] : 0;
+    }
     /// Of an instance: those of a list go round.
     [[nodiscard]] const device::device_id& device_of(u32 instance) const noexcept {
         return devices.empty() ? device : devices[instance % devices.size()].id;
@@ -57,6 +82,11 @@ struct stage_setup {
     }
     /// How many instances lie on a device of that uuid.
     [[nodiscard]] u32 instances_on(const std::string& uuid) const noexcept;
+};
+
+/// Which ring of a run: of that stage, by index, behind that output of it.
+struct ring_place {
+    u32 stage = 0, output = 0;
 };
 
 /// The keys of [pipeline], and what was decided behind them.
@@ -82,6 +112,8 @@ struct run_setup : pipeline_spec {
     std::string http;         ///< --http ADDR:PORT; "": no page
     bool color = false, terminal = false, quiet = false;
     [[nodiscard]] bool has_mps() const noexcept;  ///< some stage is a client of an MPS domain
+    /// All rings, in the order of the control block's links.
+    [[nodiscard]] std::vector<ring_place> rings() const;
 };
 
 /// What the ring library makes a control block from.

@@ -22,9 +22,18 @@ stage_setup stage_from(const pipeline& p, const stage_spec& spec, const stage_de
     s.spec = spec;
     if (const auto link = p.links.find(spec.name); link != p.links.end()) s.link = link->second;
     s.program = d.program;
+    s.output = d.output;
+    s.input_outputs = d.input_outputs;
     s.format = spec.has_output ? d.format : nlohmann::json();
     s.slot_bytes = spec.has_output ? d.slot_bytes : 0;
     s.memory = s.link.memory;
+    for (const output_spec& o : d.more) {
+        ring_setup r{o.output, {}, o.format, o.slot_bytes};
+        if (const auto link = p.links.find(spec.name + "." + o.output); link != p.links.end())
+            r.link = link->second;
+        r.memory = r.link.memory;
+        s.more.push_back(std::move(r));
+    }
     s.owner_commits = d.commits_on_host;
     s.ends = d.ends;
     if (d.hands_on) s.spec.max_attempts = 0;  // no number of deaths gives a frame up
@@ -43,7 +52,8 @@ stage_setup stage_from(const pipeline& p, const stage_spec& spec, const stage_de
             s.device_name += s.devices.size() > 1 ? "+" + own.name : "";
         }
         s.mps = s.mps && (c.id.kind == device::device_kind::cuda || hooks.mps_on_cpu);
-        if (!c.vmm) s.memory = device::memory_kind::ipc;  // an old driver, or one without fds for its memory
+        // an old driver, or one without fds for its memory
+        for (u32 o = 0; !c.vmm && o <= s.more.size(); ++o) s.ring(o).memory = device::memory_kind::ipc;
     } catch (const device_error& e) {
         throw device_error(
             fmt::format("{}: stage {}: {}", spec.position_of("device").text(), spec.name, e.what()));

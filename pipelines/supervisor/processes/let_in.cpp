@@ -55,11 +55,14 @@ std::string attach_answer(const process_table& t, const seat& s, const process& 
     a.folder = t.setup->folder;
     a.depth = depth_rule_of(*t.setup, s.stage, s.instance);
     a.graphs = t.setup->graphs;
-    a.format = st.format;
+    for (u32 o = 0; o < st.outputs(); ++o) a.outputs.push_back({st.ring(o).output, st.ring(o).format});
     if (t.setup->parameters.schema) a.parameters = t.setup->parameters.schema.to_json();
     a.device = st.device_of(s.instance);
-    for (const u32 i : st.spec.input_indices)
-        a.inputs.push_back({t.setup->stages[i].spec.name, t.setup->stages[i].format});
+    for (std::size_t i = 0; i < st.spec.input_indices.size(); ++i) {
+        const stage_setup& from = t.setup->stages[st.spec.input_indices[i]];
+        const u32 output = st.output_of_input(i);
+        a.inputs.push_back({from.ring_name(output), from.ring(output).format});
+    }
     const auto block = [&](bool asset, u32 index) -> json {
         for (const json& j : a.kept)
             if (j["asset"] == asset && j["index"] == index) return j;
@@ -71,7 +74,7 @@ std::string attach_answer(const process_table& t, const seat& s, const process& 
         a.links.push_back(std::move(j));
     };
     for (u32 i = 0; i < b.inputs; ++i) add_link(b.input_link[i]);
-    if (b.output_link != shm::none) add_link(b.output_link);
+    for (u32 i = 0; i < std::min(b.outputs, shm::max_outputs); ++i) add_link(b.output_link[i]);
     for (u32 k = 0; k < t.setup->assets.size(); ++k) {
         const asset_setup& asset = t.setup->assets[k];
         if (std::find(asset.users.begin(), asset.users.end(), s.stage) == asset.users.end()) continue;

@@ -112,8 +112,13 @@ bool process_table::through(u32 stage) const noexcept {
     const u64 last = end ? *end : ring::load(c->end);
     if (last == ring::end_unknown || last == ring::end_stopping) return false;
     const shm::stage_block& b = made->stage[stage];
-    if (b.source != shm::none)
-        return b.output_link < shm::max_links && ring::load(c->link[b.output_link].tail) >= last;
+    if (b.source != shm::none) {
+        bool all = b.outputs > 0;
+        for (u32 i = 0; i < std::min(b.outputs, shm::max_outputs); ++i)
+            all = all && b.output_link[i] < shm::max_links &&
+                  ring::load(c->link[b.output_link[i]].tail) >= last;
+        return all;
+    }
     for (u32 i = 0; i < std::min(b.inputs, shm::max_inputs); ++i)
         if (b.input_link[i] >= shm::max_links || ring::load(c->link[b.input_link[i]].tail) < last)
             return false;

@@ -312,15 +312,15 @@ void on_process_end(process_table& t, seat& s, process& p) {
 
 u32 count_quarantined(const process_table& t, const seat& s) noexcept {
     const shm::seat_block& sb = t.made->seat[s.index];
-    const u32 link = t.made->stage[s.stage].output_link;
-    if (link >= shm::max_links) return 0;
+    const shm::stage_block& made = t.made->stage[s.stage];
     u32 count = 0;
-    for (u32 k = 0; k < std::min(t.c->link[link].slots, shm::max_slots); ++k) {
-        const ring::slot_word w = ring::slot_word::of(load(t.c->link[link].slot[k]));
-        count += w.state == ring::slot_state::quarantined && w.job >= sb.first_job &&
-                         w.job - sb.first_job < sb.jobs
-                     ? 1U
-                     : 0U;
+    for (u32 o = 0; o < std::min(made.outputs, shm::max_outputs); ++o) {
+        const u32 link = std::min(made.output_link[o], shm::max_links - 1);
+        for (u32 k = 0; k < std::min(t.c->link[link].slots, shm::max_slots); ++k) {
+            const ring::slot_word w = ring::slot_word::of(load(t.c->link[link].slot[k]));
+            const bool its = w.job >= sb.first_job && w.job - sb.first_job < sb.jobs;
+            count += w.state == ring::slot_state::quarantined && its ? 1U : 0U;
+        }
     }
     return count;
 }

@@ -42,7 +42,7 @@ void require_guarded_input(const process_table& t, const seat& s, const process&
 
 void require_guarded_output(const process_table& t, const seat& s, const process& p,
                             const shm::injected_fault_row& row) {
-    if (t.made->stage[s.stage].output_link == shm::none)
+    if (t.made->stage[s.stage].outputs == 0)
         throw config_error(fmt::format("{} has no output to write beyond: {} is for the stages before it",
                                        s.label, row.name));
     const bool guarded = (t.c->entry[p.who.entry].guard & shm::memory_guard::output_gaps) != 0 ||

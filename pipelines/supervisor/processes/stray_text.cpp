@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <csignal>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "core/errors.hpp"
 #include "ring/frame_format.hpp"
@@ -14,29 +15,40 @@
 namespace carousel::supervisor {
 namespace {
 
+/// Of a link of the run's own plan: the stage before it and which of its outputs; nothing: there is none.
+std::optional<ring_place> ring_place_of(const process_table& t, u32 link) {
+    if (link >= std::min(t.made->links, shm::max_links)) return std::nullopt;
+    const u32 stage = t.made->link[link].stage;
+    if (stage >= t.setup->stages.size()) return std::nullopt;
+    for (u32 o = 0; o < std::min(t.setup->stages[stage].outputs(), shm::max_outputs); ++o)
+        if (t.made->stage[stage].output_link[o] == link) return ring_place{stage, o};
+    return std::nullopt;
+}
+
+std::string name_of_ring(const process_table& t, u32 link) {
+    const auto at = ring_place_of(t, link);
+    return at ? t.setup->stages[at->stage].ring_name(at->output) : "";
+}
+
 std::string text_of_ring(const process_table& t, const ring::stray& to) {
-    if (to.index >= std::min(t.made->links, shm::max_links)) return "";
-    const shm::link_block& made = t.made->link[to.index];
-    if (to.slot >= std::min(made.slots, shm::max_slots) || made.stage >= t.setup->stages.size()) return "";
-    const stage_setup& producer = t.setup->stages[made.stage];
+    const auto at = ring_place_of(t, to.index);
+    if (!at || to.slot >= std::min(t.made->link[to.index].slots, shm::max_slots)) return "";
+    const stage_setup& producer = t.setup->stages[at->stage];
     const char* const what = to.what == ring::stray_target::output ? "an overrun of its slot in the ring"
                              : to.what == ring::stray_target::input
                                  ? "a write into its input ring"
                                  : "an access beyond a slot of its input ring";
-    return fmt::format("{} {}, frame {}, {}", what, producer.spec.name,
+    return fmt::format("{} {}, frame {}, {}", what, producer.ring_name(at->output),
                        ring::load(t.c->frames[to.index].header[to.slot].sequence),
-                       place_in_slot(producer.format, to.offset));
+                       place_in_slot(producer.ring(at->output).format, to.offset));
 }
 
 std::string text_of_header(const process_table& t, const ring::stray& to) {
-    if (to.index >= std::min(t.made->links, shm::max_links)) return "";
-    const shm::link_block& made = t.made->link[to.index];
-    if (made.stage >= t.setup->stages.size()) return "";
-    if (to.slot >= std::min(made.slots, shm::max_slots))
-        return fmt::format("a write behind the headers of the ring {}",
-                           t.setup->stages[made.stage].spec.name);
-    return fmt::format("a write into the headers of the ring {}, frame {}, offset {}",
-                       t.setup->stages[made.stage].spec.name,
+    const std::string name = name_of_ring(t, to.index);
+    if (name.empty()) return "";
+    if (to.slot >= std::min(t.made->link[to.index].slots, shm::max_slots))
+        return fmt::format("a write behind the headers of the ring {}", name);
+    return fmt::format("a write into the headers of the ring {}, frame {}, offset {}", name,
                        ring::load(t.c->frames[to.index].header[to.slot].sequence), to.offset);
 }
 
@@ -53,7 +65,7 @@ std::string text_of_owner(const process_table& t, shm::block_part part, u32 inde
             return index < t.seats.size() ? t.seats[index]->label : "";
         case shm::block_part::ring:
         case shm::block_part::ring_words:
-            return index < std::min(t.made->links, shm::max_links) ? stage(t.made->link[index].stage) : "";
+            return name_of_ring(t, index);
         case shm::block_part::source:
         case shm::block_part::numbers:
             return index < std::min(t.made->sources, shm::max_sources) ? stage(t.made->source[index].stage)

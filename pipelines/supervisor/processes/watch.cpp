@@ -49,10 +49,15 @@ u64 heart_timeout(const run_setup& s, u32 stage) noexcept {
 
 bool work_waits(const process_table& t, const seat& s) noexcept {
     const shm::stage_block& b = t.c->stage[s.stage];
-    if (b.source != shm::none && b.output_link < shm::max_links) {
-        const u64 tail = ring::load(t.c->link[b.output_link].tail), end = ring::load(t.c->end);
-        return end == ring::end_stopping ||
-               (tail < end && ring::link_ref(*t.c, b.output_link).has_free_slot());
+    if (b.source != shm::none && b.outputs > 0) {
+        const u64 end = ring::load(t.c->end);
+        bool room = true, through = true;
+        for (u32 i = 0; i < std::min(b.outputs, shm::max_outputs); ++i) {
+            const ring::link_ref out(*t.c, std::min(b.output_link[i], shm::max_links - 1));
+            room = room && out.has_free_slot();
+            through = through && out.tail() >= end;
+        }
+        return end == ring::end_stopping || (!through && room);
     }
     const u64 end = ring::load(t.c->end);
     for (u32 i = 0; i < std::min(b.inputs, shm::max_inputs); ++i) {

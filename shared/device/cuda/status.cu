@@ -12,7 +12,8 @@ struct status_args {
     uint4 expected[status_step::most];
     u32 count;
     u32* torn;
-    uint4* write;
+    uint4* write[status_step::most];
+    u32 writes;
     uint4 value;
 };
 
@@ -42,8 +43,8 @@ __device__ void status_words(const status_args& a) {
         if (!same) atomicAdd_system(a.torn, 1U);  // host memory: touched only when something is wrong
     }
     __threadfence_system();
-    if (a.write == nullptr) return;
-    __stwt(a.write, a.value);
+    if (a.writes == 0) return;
+    for (u32 k = 0; k < a.writes; ++k) __stwt(a.write[k], a.value);
     __threadfence_system();
 }
 
@@ -106,7 +107,8 @@ status_args arguments_of(const status_step& step) noexcept {
     }
     a.count = step.count;
     a.torn = step.torn;
-    a.write = reinterpret_cast<uint4*>(step.write);
+    for (u32 k = 0; k < step.writes; ++k) a.write[k] = reinterpret_cast<uint4*>(step.write[k]);
+    a.writes = step.writes;
     a.value = as_vector(step.value);
     return a;
 }

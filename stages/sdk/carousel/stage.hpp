@@ -142,7 +142,14 @@ public:
     }
     [[nodiscard]] virtual device::queue& queue() noexcept = 0;
     [[nodiscard]] virtual input_payload input(std::size_t index = 0) const noexcept = 0;
-    [[nodiscard]] virtual output_payload output() const noexcept = 0;
+    /// By its index in description::outputs. All outputs of a frame have the same metadata, times and
+    /// parameters; what of its planes is in use each says for itself.
+    [[nodiscard]] virtual output_payload output(std::size_t index = 0) const noexcept = 0;
+    /// By its name there. Throws config_error when there is none of that name.
+    [[nodiscard]] output_payload output(std::string_view name) const { return output(output_index(name)); }
+    [[nodiscard]] virtual std::size_t output_index(std::string_view name) const {
+        return carousel::output_index({}, name);
+    }
     [[nodiscard]] virtual u32 lane() const noexcept = 0;  ///< < in_flight; scratch per lane is never shared
     /// Non-empty when the frame is void (it was given up upstream after max_attempts): only finish() sees
     /// such frames.

@@ -97,9 +97,11 @@ public:
 
 private:
     struct seat;
+    struct made_output;
     struct world;
     class frame_in_hand;
     [[nodiscard]] seat& find(const std::string& name);
+    [[nodiscard]] made_output find_ring(const std::string& name);
     [[nodiscard]] std::vector<std::byte> fetch(const std::byte* from, u64 bytes);
     [[nodiscard]] std::vector<std::byte> read_plane(const std::string& name, std::string_view plane,
                                                     element type);

@@ -198,10 +198,10 @@ TEST_CASE("what a process that is not gone yet writes late falls into no other f
     ring::worker successor(b.c(), who.seat, who.entry, who.epoch);
     ring::job j;
     REQUIRE(successor.begin(j, 0) == ring::outcome::ok);
-    b.holder->content(j.output.index).store(1111);  // its frame
+    b.holder->content(j.output[0].index).store(1111);  // its frame
     REQUIRE(b.holder->lives());
     REQUIRE(b.holder->writes_late(0));
-    CHECK(b.holder->content(j.output.index).load() == 1111);
+    CHECK(b.holder->content(j.output[0].index).load() == 1111);
     CHECK(b.slot(0).state == ring::slot_state::quarantined);
 }
 

@@ -1,0 +1,203 @@
+// A fork with two outputs and a join behind it (fork_stage.cpp): whoever dies where, the join gets each frame
+// once, whole, with number and square of the same frame.
+#include <fmt/format.h>
+
+#include <csignal>
+
+#include "core/errors.hpp"
+#include "tests/crash/crash_drive.hpp"
+#include "tests/support/catch.hpp"
+
+namespace {
+
+using namespace carousel;
+using namespace carousel::test;
+using nlohmann::json;
+
+std::string forked(const std::string& name, const std::string& keys = "", const std::string& fork = "",
+                   const std::string& more = "") {
+    return fmt::format(R"([pipeline]
+name = "{0}"
+device = "cpu"
+{2}
+[[stage]]
+name = "numbers"
+run = "{1}/carousel-test-number"
+[[stage]]
+name = "fork"
+run = "{1}/carousel-test-fork"
+inputs = ["numbers"]
+{3}
+[[stage]]
+name = "join"
+run = "{1}/carousel-test-fork"
+inputs = ["fork", "fork.square"]
+{4}
+)",
+                       name, programs(), keys, fork, more);
+}
+
+std::string calm_hash(u64 frames) {
+    run_fixture calm;
+    calm.start(calm.pipeline("calm", forked("calm")), {"--frames", std::to_string(frames)});
+    CHECK(calm.wait(60) == 0);
+    INFO(calm.log());
+    const json r = calm.report();
+    check_undamaged(r);
+    CHECK(r["restarts"] == 0);
+    return r["image_hash"];
+}
+
+std::string refused(const std::string& text) {
+    run_fixture run;
+    std::string out;
+    CHECK(run.command({"validate", run.pipeline("bad", text)}, out) == exit_code::usage);
+    return out;
+}
+
+}  // namespace
+
+TEST_CASE("a fork, its join and their source, killed at random, lose, repeat and tear nothing") {
+    run_fixture run;
+    run.start(run.pipeline("forked", forked("forked", "fps = 400\n")));
+    REQUIRE(run.wait_running());
+    std::mt19937_64 random(test_seed());
+    constexpr u32 kills = 80;
+    constexpr const char* victims[] = {"fork", "fork", "join", "numbers"};
+    i32 last = 0;
+    for (u32 done = 0; done < kills && run.running();) {
+        const i32 pid = run.pid_of(victims[random() % 4]);
+        if (pid > 0 && pid != last && ::kill(pid, SIGKILL) == 0) ++done, last = pid;
+        sleep_s(static_cast<f64>(random() % 1000) / 25'000.0);
+    }
+    run.signal(SIGINT);
+    CHECK(run.wait(60) == 0);
+    INFO(run.log());
+    const json r = run.report();
+    REQUIRE(r.contains("frames"));
+    check_whole(run, r["frames"], calm_hash(r["frames"]), kills / 2);
+    fmt::print("{} frames, {} restarts\n", r["frames"].dump(), r["restarts"].dump());
+}
+
+TEST_CASE("a fork that dies between its outputs, at every named step, loses, repeats and tears nothing") {
+    const u64 seed = test_seed();
+    CAPTURE(seed);
+    run_fixture run;
+    crash_plan plan(run.path("plan"));
+    plan.add_life_story("fork", role::middle, "kill", {}, seed);
+    // One of each two passages is that of the second output.
+    for (const crash_point point : {crash_point::slot_filled, crash_point::slot_ready})
+        for (const u64 nth : {21, 22}) plan.add("fork", point, "kill", nth);
+    plan.add_life_story("join", role::sink, "kill", {}, seed + 1);
+    plan.write();
+    run.start(run.pipeline("steps", forked("steps", crash_keys)), {}, {plan.environment()});
+    REQUIRE(run.wait_running());
+    CHECK(run.wait_until([&] { return plan.still_to_come().empty() || !run.running(); }, 60));
+    CHECK(plan.still_to_come() == "");
+    run.signal(SIGINT);
+    CHECK(run.wait(60) == 0);
+    INFO(run.log());
+    const json r = run.report();
+    REQUIRE(r.contains("frames"));
+    check_whole(run, r["frames"], calm_hash(r["frames"]), plan.lines());
+}
+
+TEST_CASE("a write beyond a slot of the second output ends its writer, and its ring is named") {
+    for (const char* guard : {"gap", "canary"}) {
+        CAPTURE(guard);
+        run_fixture run;
+        const std::string more = fmt::format("[link.fork.square]\nguard = \"{}\"\n", guard);
+        run.start(run.pipeline("over", forked("over", "", "overrun = 20\nmax_attempts = 2\n", more)),
+                  {"--frames", "60"});
+        CHECK(run.wait(60) == exit_code::given_up);
+        INFO(run.log());
+        const json r = run.report();
+        check_undamaged(r);
+        CHECK(r["dead_letters"].size() == 1);
+        CHECK(r["dead_letters"][0]["sequence"] == 20);
+        CHECK_THAT(run.log(), contains("ring fork.square, frame 20, behind plane list"));
+    }
+}
+
+TEST_CASE("a ring behind a second output is shown by its name") {
+    run_fixture run;
+    const std::string file = run.pipeline(
+        "shown", forked("shown", "fps = 50\n", "", "[link.fork.square]\nwindow = 11\nguard = \"canary\"\n"));
+    std::string out;
+    REQUIRE(run.command({"run", file, "--dry-run"}, out) == 0);
+    CHECK_THAT(out, contains("writes number: test.number {value: u64[1]}") &&
+                        contains("writes square: test.square") && contains("ring fork.square") &&
+                        contains("fork, fork.square"));
+    REQUIRE(run.command({"graph", file}, out) == 0);
+    CHECK_THAT(out, contains("fork.square: test.square"));
+    run.start(file);
+    REQUIRE(run.wait_running());
+    const json ps = run.ask({{"command", "ps"}});
+    REQUIRE(ps["links"].size() == 3);
+    CHECK(ps["links"][1]["stage"] == "fork");
+    CHECK(ps["links"][2]["stage"] == "fork.square");
+    CHECK(ps["links"][2]["window"] == 11);
+    CHECK(ps["links"][2]["guard"] == "canary");
+    CHECK(ps["links"][1]["guard"] == "gap");
+    CHECK(run.wait_until([&] { return run.stage("fork")["output_guarded"] == true; }, 5));
+    run.signal(SIGINT);
+    CHECK(run.wait(60) == 0);
+    const json r = run.report();
+    check_undamaged(r);
+    bool told = false;
+    for (const json& m : r["memory"])
+        told = told || (m["of"] == "ring fork.square" && m["guard"] == "canary");
+    CHECK(told);
+    for (const json& s : r["stages"])
+        if (s["name"] == "fork") {
+            CHECK(s["more_outputs"][0]["ring"] == "fork.square");
+            CHECK(s["more_outputs"][0]["window"] == 11);
+            CHECK(s["last_frame_carried"]["metadata"].contains("fork"));
+            CHECK(s["last_frame_carried"]["used"].empty());
+            CHECK(s["more_outputs"][0]["last_frame_carried"]["metadata"].contains("fork"));
+            CHECK(s["more_outputs"][0]["last_frame_carried"]["used"].contains("list"));
+        }
+}
+
+TEST_CASE("outputs that can't be are refused in one sentence") {
+    CHECK_THAT(refused(forked("bad", "", "outputs = 5\n")),
+               contains("stage \"fork\": configure() names 5 outputs; at most 4"));
+    CHECK_THAT(refused(forked("bad", "", "outputs = 3\n")),
+               contains("stage \"fork\" makes \"more-2\" (test.square), which no stage reads; name "
+                        "\"fork.more-2\" in the inputs of a sink"));
+    CHECK_THAT(
+        refused(forked("bad", "", "outputs = 1\n")),
+        contains("stage \"join\" reads \"fork.square\", but stage \"fork\" has no output \"square\"; its "
+                 "outputs: number"));
+}
+
+TEST_CASE("the ring behind a second output is recorded by its name") {
+    run_fixture run;
+    run.start(run.pipeline("taped", forked("taped")),
+              {"--frames", "100", "--record", "fork.square", "--record-to", run.path("square.mcap")});
+    CHECK(run.wait(60) == 0);
+    INFO(run.log());
+    const json r = run.report();
+    check_undamaged(r);
+    CHECK(r["frames"] == 100);
+    CHECK(std::filesystem::file_size(run.path("square.mcap")) > 100 * sizeof(u64));
+    const std::string again = fmt::format(R"([pipeline]
+name = "again"
+device = "cpu"
+[[stage]]
+name = "tape"
+run = "carousel-replay"
+file = "{}"
+ring = "fork.square"
+[[stage]]
+name = "sink"
+run = "{}/carousel-test-number"
+inputs = ["tape"]
+sink = true
+)",
+                                          run.path("square.mcap"), programs());
+    run.start(run.pipeline("again", again));
+    CHECK(run.wait(60) == 0);
+    INFO(run.log());
+    CHECK(run.report()["frames"] == 100);
+}
