@@ -37,7 +37,8 @@ struct history_options {
     u32 stops = 0;         ///< of clients, each for stop_steps at most
     u64 stop_steps = 1000;
     u64 step_ns = 1000;
-    u64 patience_ns = 15'000'000'000;  ///< of who looks at real processes, before they are said to wait for ever
+    u64 patience_ns =
+        15'000'000'000;             ///< of who looks at real processes, before they are said to wait for ever
     bool mends_the_living = false;  ///< control: the mend does not wait for the fence
 };
 

@@ -16,8 +16,8 @@
 #include "bench/threads/thread_pipeline.hpp"
 #include "core/errors.hpp"
 #include "core/standard_output.hpp"
-#include "spec/own_programs.hpp"
 #include "spec/options.hpp"
+#include "spec/own_programs.hpp"
 #include "supervisor/plan/device_choice.hpp"
 
 namespace {
