@@ -178,6 +178,29 @@ TEST_CASE("a status check finds each single flipped bit and accepts the right wo
     REQUIRE(std::count(around.begin() + 272, around.end(), 0) == 240);
 }
 
+TEST_CASE("one piece of work stores a status word in up to four places, and nowhere where one is null") {
+    CAROUSEL_NEEDS_BACKEND();
+    const auto context = test::open_backend();
+    const auto queue = context->make_queue();
+    const auto memory = context->allocate(4096);
+    auto* at = reinterpret_cast<status_word*>(memory->data());
+    const status_word value{7, 42, static_cast<u32>(device::status_state::ready)};
+    device::status_step step;
+    for (status_word* place : {at + 1, static_cast<status_word*>(nullptr), at + 3, at + 5, at + 7})
+        step.store_at(place);
+    CHECK(step.writes == device::status_step::most);  // the fifth is one too many
+    step.value = value;
+    queue->status(step);
+    queue->write_status(nullptr, value);
+    queue->drain();
+    const std::vector<u8> seen = test::read_back(*context, *queue, memory->data(), 8 * sizeof(status_word));
+    for (std::size_t k = 0; k < 8; ++k) {
+        const status_word wanted = k == 1 || k == 3 || k == 5 ? value : status_word{};
+        CAPTURE(k);
+        CHECK(std::memcmp(seen.data() + k * sizeof(wanted), &wanted, sizeof(wanted)) == 0);
+    }
+}
+
 TEST_CASE("a thousand records on one event, each waited for by another thread") {
     CAROUSEL_NEEDS_BACKEND();
     const auto context = test::open_backend();

@@ -151,7 +151,8 @@ void queue::status(const status_step& step) {
         for (u32 k = 0; k < step.count; ++k)
             if (!status_equals(step.checks[k].at, step.checks[k].expected))
                 std::atomic_ref<u32>(*step.torn).fetch_add(1, std::memory_order_relaxed);
-        for (u32 k = 0; k < step.writes; ++k) store_status(step.write[k], step.value);
+        for (u32 k = 0; k < step.writes; ++k)
+            if (step.write[k] != nullptr) store_status(step.write[k], step.value);
     });
 }
 

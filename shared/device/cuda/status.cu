@@ -44,7 +44,8 @@ __device__ void status_words(const status_args& a) {
     }
     __threadfence_system();
     if (a.writes == 0) return;
-    for (u32 k = 0; k < a.writes; ++k) __stwt(a.write[k], a.value);
+    for (u32 k = 0; k < a.writes; ++k)
+        if (a.write[k] != nullptr) __stwt(a.write[k], a.value);
     __threadfence_system();
 }
 
