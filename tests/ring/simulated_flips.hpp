@@ -36,6 +36,7 @@ public:
             if (place.kind != ring::word_kind::header) all.push_back({{place, 0}, ring::load(at), &at});
         });
         now_ = all[random_() % all.size()];
+        if (random_() % 2 == 0) now_ = one_of_a_kind(all);  // END is one word among hundreds
         now_->w.raw = now_->truth ^ u64 { 1 } << random_() % 64;
         now_->at->store(now_->w.raw);
     }
@@ -49,6 +50,7 @@ public:
         if (value && value == f.value) {
             CAROUSEL_ASSERT(ring::put_back(c, made, f.w, *value));
             ++result.mended;
+            ++result.mended_of[static_cast<std::size_t>(f.w.at.kind)];
             if (*value != f.truth) ++result.respelled;
             return now_.reset();
         }
@@ -60,6 +62,16 @@ public:
     }
 
 private:
+    flipped one_of_a_kind(const std::vector<flipped>& all) {
+        std::vector<flipped> kind;
+        while (kind.empty()) {
+            const auto wanted = static_cast<ring::word_kind>(random_() % ring::word_kinds);
+            for (const flipped& f : all)
+                if (f.w.at.kind == wanted) kind.push_back(f);
+        }
+        return kind[random_() % kind.size()];
+    }
+
     std::optional<flipped> now_;
     std::mt19937_64 random_;
 };
