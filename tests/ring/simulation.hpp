@@ -63,5 +63,14 @@ struct simulation_result {
 };
 
 [[nodiscard]] simulation_result simulate(const simulation_options& options);
+/// What a seed stands for in the histories of the ring and in their controls, which must be the same.
+[[nodiscard]] inline simulation_options usual_history(u64 seed) {
+    simulation_options o;
+    o.seed = seed;
+    o.instances = seed % 3 == 0 ? 2 : 1;
+    o.in_flight = 1 + static_cast<u32>(seed % 4);
+    o.kills = 4 + static_cast<u32>(seed % 20);
+    return o;
+}
 
 }  // namespace carousel::test

@@ -8,15 +8,12 @@ using carousel::u64;
 using carousel::test::simulate;
 using carousel::test::simulation_options;
 using carousel::test::simulation_result;
+using carousel::test::usual_history;
 
 TEST_CASE("control: the seeded bug shows in the same histories") {
     u64 lost = 0, repeated = 0, torn = 0, late = 0, stuck = 0, mixed = 0;
     for (u64 seed = 1; seed <= 1500 && lost + repeated + torn + late + stuck + mixed == 0; ++seed) {
-        simulation_options o;
-        o.seed = seed;
-        o.instances = seed % 3 == 0 ? 2 : 1;
-        o.in_flight = 1 + static_cast<carousel::u32>(seed % 4);
-        o.kills = 4 + static_cast<carousel::u32>(seed % 20);
+        const simulation_options o = usual_history(seed);
         const simulation_result r = simulate(o);
         lost += r.lost, repeated += r.repeated, torn += r.torn, late += r.late + r.disorder,
             stuck += r.stuck ? 1 : 0, mixed += r.mixed;

@@ -10,6 +10,7 @@ using carousel::u64;
 using carousel::test::simulate;
 using carousel::test::simulation_options;
 using carousel::test::simulation_result;
+using carousel::test::usual_history;
 
 namespace {
 std::string describe(const simulation_options& o, const simulation_result& r) {
@@ -24,11 +25,7 @@ TEST_CASE("every frame reaches both sinks exactly once, in order and whole, whoe
     u64 kills_at[5] = {};
     u64 helped = 0, seen = 0, changes = 0;
     for (u64 seed = 1; seed <= 1500; ++seed) {
-        simulation_options o;
-        o.seed = seed;
-        o.instances = seed % 3 == 0 ? 2 : 1;
-        o.in_flight = 1 + static_cast<carousel::u32>(seed % 4);
-        o.kills = 4 + static_cast<carousel::u32>(seed % 20);
+        const simulation_options o = usual_history(seed);
         const simulation_result r = simulate(o);
         INFO(describe(o, r));
         REQUIRE(r.sound());
