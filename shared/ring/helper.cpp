@@ -66,8 +66,10 @@ u32 helper::help(link_ref& link) noexcept {
         // its owner, or another helper, died or rests between commit and READY
         if (j.state == job_state::committed) {
             const shm::block_open open;
-            if (link.mark_ready(k, s.job, j.version))
+            if (link.mark_ready(k, s.job, j.version)) {
                 ++made, link.block().committed.fetch_add(1, std::memory_order_relaxed);
+                link.ring();
+            }
             continue;
         }
         const u32 seat = control_->job_info[s.job].seat;
@@ -96,10 +98,10 @@ u32 helper::help(link_ref& link) noexcept {
         if (link.mark_ready(k, s.job, j.version))
             link.block().committed.fetch_add(1, std::memory_order_relaxed);
         crash_here(crash_point::help_ready);
+        link.ring();  // in the same scope
         ++made;
         ++commits_;
     }
-    if (made > 0) link.ring();
     return made;
 }
 

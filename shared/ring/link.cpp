@@ -93,6 +93,7 @@ bool link_ref::done_in_all_groups(const slot_ref& slot) noexcept {
         if (w.state != lease_state::wait ||
             group_word::of(load(link_->group_state[g])).state != group_state::closed)
             return false;
+        const shm::block_open open;
         if (!cas(link_->group[slot.index][g], raw,
                  lease_word{slot.word.generation, 0, 0, 0, lease_state::skipped}.pack()))
             return false;
@@ -118,8 +119,10 @@ bool link_ref::close_latest(u32 slot, u32 generation) noexcept {
     return true;
 }
 
+// Most looks find nothing to change, and an idle thread looks all the time: the scope begins at the first
+// write.
 bool link_ref::sweep() noexcept {
-    const shm::block_open open;
+    shm::block_open_late open;
     bool changed = false;
     ready_map ready;
     read_ready(ready);
@@ -127,6 +130,7 @@ bool link_ref::sweep() noexcept {
     for (u32 k = 0; k < window_; ++k) {  // (a) before (c): a death between them would lose the tail
         const slot_ref& s = ready.at[k];
         if (!s || !done_in_all_groups(s)) break;
+        open.now();
         if (!cas(link_->tail, t, t + 1)) break;
 #ifndef CAROUSEL_BUG_TAIL_TWICE
         ++t;
@@ -143,6 +147,7 @@ bool link_ref::sweep() noexcept {
         const slot_word w = slot_word::of(raw);
         if (w.state != slot_state::ready) continue;
         if (headers_[k].sequence.load(std::memory_order_relaxed) >= t) continue;
+        open.now();
         if (!close_latest(k, w.generation)) continue;  // (b) before (c)
         crash_here(crash_point::latest_closed);
         changed |= cas(link_->slot[k], raw, w.freed().pack());

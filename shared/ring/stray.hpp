@@ -16,7 +16,8 @@ enum class stray_target : u8 {
     nothing = 0,
     input = 1,   ///< the ring behind another stage: index of the link, slot, offset in the slot
     asset = 2,   ///< another stage's asset: its index, offset in it
-    device = 3,  ///< a GPU tells no address: offset is the oldest frame that was not known to be complete
+    device = 3,  ///< a GPU tells no address: offset is the oldest frame in flight, index how many there were,
+                 ///< slot how much higher the newest was (255: so many or more)
     header = 4,  ///< frame headers of a ring that is another stage's output: link, slot, offset in the header
     output = 5,  ///< the gap behind a slot of its own output: link, slot, offset from that slot's begin
     behind_input = 6,  ///< the gap behind a slot of an input; a read, as likely as a write

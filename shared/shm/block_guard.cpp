@@ -28,6 +28,7 @@ std::atomic<control_block*> block{nullptr};
 std::atomic<block_guard> how{block_guard::off};
 
 thread_local u32 depth = 0;  ///< of this thread's scopes; the outermost one changes its rights
+thread_local u64 outermost = 0;
 
 // Emulated: rights are the process's, so the scopes of all threads are counted together.
 std::mutex emulation;
@@ -84,6 +85,7 @@ namespace guard_state {
 
 void enter() noexcept {
     if (depth++ != 0) return;
+    ++outermost;
     if (how.load(std::memory_order_relaxed) == block_guard::keys) {
         (void)::pkey_set(key, 0);
         return;
@@ -103,6 +105,9 @@ void leave() noexcept {
 }
 
 }  // namespace guard_state
+
+u64 scopes_of_this_thread() noexcept { return outermost; }
+bool is_open_here() noexcept { return depth != 0; }
 
 bool has_protection_keys() noexcept { return probed().there; }
 const char* why_no_keys() noexcept { return probed().why; }

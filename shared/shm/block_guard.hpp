@@ -16,10 +16,14 @@
 // key of the thread that calls it: a futex on a closed page can be waited on (that reads), and set only when
 // open.
 //
+// Each outermost scope costs two writes of the thread's rights, so the runner holds one over several
+// functions of the ring in a row; tests/stages/test_closed_run.cpp counts how many a frame takes.
+//
 // Processes that guard nothing (supervisor, observers, ports' programs, tests) pay one untaken branch.
 // Crash: rights are this process's own and go with it.
 
 #include <atomic>
+#include <optional>
 #include <span>
 
 #include "shm/control_block.hpp"
@@ -65,6 +69,11 @@ void enter() noexcept;
 void leave() noexcept;
 }  // namespace guard_state
 
+/// How many outermost scopes this thread has begun behind a guard: each costs two writes of its rights.
+[[nodiscard]] u64 scopes_of_this_thread() noexcept;
+/// Whether this thread is in one.
+[[nodiscard]] bool is_open_here() noexcept;
+
 /// The guarded pages are open to this thread as long as this lives.
 class block_open {
 public:
@@ -81,6 +90,32 @@ public:
 
 private:
     bool counted_;  ///< a scope that began before the guard ends as it began
+};
+
+/// A scope that begins at the first write, if there is one: for a function that mostly looks.
+class block_open_late {
+public:
+    void now() noexcept {
+        if (!open_) open_.emplace();
+    }
+
+private:
+    std::optional<block_open> open_;
+};
+
+/// A scope over several functions in a row, which is left for what lies between them and isn't the ring's.
+class block_open_between {
+public:
+    /// Runs `work`, a stage's own code or a wait, outside of this scope.
+    template <typename F>
+    void leave_for(F&& work) {
+        open_.reset();
+        work();
+        open_.emplace();
+    }
+
+private:
+    std::optional<block_open> open_{std::in_place};
 };
 
 }  // namespace carousel::shm

@@ -2,7 +2,9 @@
 // A stage's own code, called from the runner: whatever it throws ends the process, with a note for the
 // supervisor.
 
+#include <algorithm>
 #include <exception>
+#include <utility>
 
 #include "core/errors.hpp"
 #include "core/log.hpp"
@@ -11,19 +13,42 @@
 
 namespace carousel::stages {
 
-template <typename F>
-void guarded(const char* what, u64 sequence, F&& fn) {
+/// What was in flight when a device failed. No driver's call tells an address, or whose kernel it was: it can
+/// have been any of these.
+struct frames_on_device {
+    u64 oldest = 0, newest = 0;
+    u32 count = 1;
+};
+
+inline void tell_device_fault(const frames_on_device& f) {
+    log::error(
+        "the device tells neither the address nor the kernel: it can have been any of the {} frames in "
+        "flight, "
+        "{} to {}",
+        f.count, f.oldest, f.newest);
+    note_stray(ring::stray{ring::stray_target::device, std::min(f.count, 255U),
+                           static_cast<u32>(std::min<u64>(f.newest - f.oldest, 255)), f.oldest}
+                   .pack());
+}
+
+/// `in_flight`: called where the device has failed.
+template <typename F, typename InFlight>
+void guarded(const char* what, u64 sequence, F&& fn, InFlight&& in_flight) {
     try {
         fn();
     } catch (const carousel::error& e) {
         log::error("{} of frame {}: {}", what, sequence, e.what());
-        if (e.code() == exit_code::gpu_fault)
-            note_stray(ring::stray{ring::stray_target::device, 0, 0, sequence}.pack());
+        if (e.code() == exit_code::gpu_fault) tell_device_fault(in_flight());
         die(e.code());
     } catch (const std::exception& e) {
         log::error("{} of frame {} threw: {}", what, sequence, e.what());
         die(exit_code::stage_exception);
     }
+}
+
+template <typename F>
+void guarded(const char* what, u64 sequence, F&& fn) {
+    guarded(what, sequence, std::forward<F>(fn), [&] { return frames_on_device{sequence, sequence}; });
 }
 
 }  // namespace carousel::stages

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <thread>
+#include <utility>
 
 #include "core/clock.hpp"
 #include "core/crash_point.hpp"
@@ -12,9 +13,7 @@
 #include "ring/latest.hpp"
 #include "shm/doorbell.hpp"
 #include "stages/runner/exit_note.hpp"
-#include "stages/runner/guarded.hpp"
 #include "stages/runner/keep_letter.hpp"
-#include "stages/runner/running_clock.hpp"
 #include "stages/runner/waiting.hpp"
 #include "telemetry/busy_time.hpp"
 #include "telemetry/histogram.hpp"
@@ -37,6 +36,7 @@ u32 committer_of(const runtime& r) { return telemetry::ledger_committer(r.who().
 stage_runner::stage_runner(runtime& r, stage& s)
     : runtime_(&r),
       stage_(&s),
+      commits_on_host_(s.commits_on_host()),
       worker_(r.control(), r.who().seat, r.who().entry, r.who().epoch),
       helper_(r.control(), r.context()),
       trace_(r.control(), r.who().seat, r.who().epoch),
@@ -64,7 +64,10 @@ stage_runner::stage_runner(runtime& r, stage& s)
     // Here and not in run(): a standby that takes over has them already.
     pool_ = std::make_unique<finish_pool>(
         r.finish_threads(), [this](frame_in_work& f) { wait_for_device(f); },
-        [this](frame_in_work& f) { finish(f); });
+        [this](frame_in_work& f) {
+            const finish_clock::running clock(finishing_);
+            finish(f);
+        });
     for (const auto& f : frames_) f->pool = pool_.get();
 }
 
@@ -77,6 +80,18 @@ void stage_runner::stand_by() {
 u32 stage_runner::in_flight() {
     const std::lock_guard lock(mutex_);
     return static_cast<u32>(frames_.size() - idle_.size());
+}
+
+frames_on_device stage_runner::on_device() {
+    const std::lock_guard lock(mutex_);
+    frames_on_device all{~u64{0}, 0, 0};
+    for (const auto& f : frames_) {
+        if (std::find(idle_.begin(), idle_.end(), f.get()) != idle_.end()) continue;
+        ++all.count;
+        all.oldest = std::min(all.oldest, f->job.sequence);
+        all.newest = std::max(all.newest, f->job.sequence);
+    }
+    return all;
 }
 
 void stage_runner::run() {
@@ -106,12 +121,11 @@ void stage_runner::run() {
                 wait_for_change(seen, wait_reason::turn, turn_.patience_ns());
                 continue;
             }
-            if (got == ring::outcome::ok) got = worker_.begin(f->job, others);
+            if (got == ring::outcome::ok) got = begin(*f, others);
         } else if (f != nullptr && (got = worker_.await_due()) == ring::outcome::ok) {
             continue;
         }
         if (got == ring::outcome::ok) {
-            paced(f->job.claimed_ns);
             submit(*f);
             continue;
         }
@@ -121,6 +135,7 @@ void stage_runner::run() {
         if (got == ring::outcome::closed && others == 0) break;
         wait_for_change(seen, reason_of(got), shm::max_sleep_ns);
     }
+    count_waits();
     {
         const std::lock_guard lock(mutex_);
         all_here_ = true;
@@ -155,11 +170,16 @@ void stage_runner::paced(u64 claimed_ns) {
     c.next_source_ns.store(std::max(planned, claimed_ns), std::memory_order_relaxed);
 }
 
-void stage_runner::submit(frame_in_work& f) {
+// From the lease to the stage's own code in one scope: each one costs.
+ring::outcome stage_runner::begin(frame_in_work& f, u32 in_flight) {
+    const shm::block_open open;
+    const ring::outcome got = worker_.begin(f.job, in_flight);
+    if (got != ring::outcome::ok) return got;
     const u64 claimed = f.job.claimed_ns;
+    paced(claimed);
+    count_waits();
     {
         const std::lock_guard lock(mutex_);
-        const shm::block_open open;
         idle_.pop_back();
         alone_ = f.job.alone;
         const u64 depth = frames_.size() - idle_.size();
@@ -169,27 +189,42 @@ void stage_runner::submit(frame_in_work& f) {
     if (f.job.inputs > 0) {
         const u64 ready =
             worker_.input(0).block().committed_ns[f.job.input[0].index].load(std::memory_order_relaxed);
-        const shm::block_open open;
         if (ready != 0 && ready <= claimed)
             telemetry::add_sample(worker_.stage().counters.handover, claimed - ready);
     }
+    if (f.job.void_stage != worker_.stage_index()) start_clocks(f);
+    return got;
+}
+
+void stage_runner::start_clocks(const frame_in_work& f) {
+    const shm::block_open open;
+    worker_.start_clock(f.job);
+    runtime_->entry().processing_since_ns.store(now_ns(), std::memory_order_release);
+}
+
+void stage_runner::submit(frame_in_work& f) {
+    const u64 claimed = f.job.claimed_ns;
     f.traced = trace_.on(claimed);
     if (f.traced)
         trace_.claimed(f.job.sequence, static_cast<u8>(f.lane()), claimed, f.job.born_ns,
                        shm::told_by(f.job.clock, f.job.capture_ns));
     const u64 process = f.traced ? now_ns() : 0;
     f.take_carried(false);
-    // Given up here and not upstream: nobody else has its inputs any more once it goes on.
-    if (f.job.void_stage == worker_.stage_index())
+    // Given up here and not upstream: nobody else has its inputs any more once it goes on. The copies have
+    // clocks of their own.
+    if (f.job.void_stage == worker_.stage_index()) {
         guarded("keeping", f.job.sequence, [&] { keep_dead_letter(*runtime_, f); });
-    worker_.start_clock(f.job);
+        start_clocks(f);
+    }
     {
-        const running_clock clock(runtime_->entry().processing_since_ns);
         crash_here(crash_point::clock_started);
         const device::profiler_range shown(profiler_, "process", f.job.sequence);
-        guarded("process", f.job.sequence, [&] { enqueue_checked(f); });
+        guarded(
+            "process", f.job.sequence, [&] { enqueue_checked(f); }, [&] { return on_device(); });
     }
-    if (f.ended) return end_stream(f);
+    shm::block_open_between open;
+    runtime_->entry().processing_since_ns.store(0, std::memory_order_release);
+    if (f.ended) return open.leave_for([&] { end_stream(f); });
     // Before the job word says SUBMITTED: a frame that anybody can commit has this stamp.
     if (f.traced)
         trace_.submitted(f.job.sequence, static_cast<u8>(f.lane()), f.job.void_stage != shm::none, process,
@@ -204,38 +239,6 @@ void stage_runner::submit(frame_in_work& f) {
     changed_.notify_all();
 }
 
-// Where the stage would idle it frees slots, commits what its producers have finished, and then sleeps on its
-// doorbell.
-bool stage_runner::look_around() {
-    bool changed = false;
-    for (u32 k = 0; k < worker_.outputs(); ++k) changed |= worker_.output(k).sweep();
-    for (u32 i = 0; i < worker_.stage().inputs; ++i) changed |= helper_.help(worker_.input(i)) > 0;
-    return changed;
-}
-
-void stage_runner::wait_for_change(u32 seen, wait_reason why, u64 at_most_ns) {
-    const u64 began = now_ns();
-    const device::profiler_range shown(profiler_, text_of(why));
-    bool changed = look_around();
-    // Long only behind a change: a run that rests sleeps.
-    const u64 poll = std::min(last_wait_changed_ ? poll_ns_ : std::min(poll_ns_, poll_ns), at_most_ns);
-    while (!changed && poll != 0 && now_ns() - began < poll) {
-        changed = shm::ticket(worker_.stage().doorbell) != seen || look_around();
-    }
-    if (!changed) {
-        for (u32 k = 0; k < worker_.outputs(); ++k)
-            ring::revoke_stale_leases(runtime_->control(), worker_.output(k).index(), began);
-        changed = shm::wait(worker_.stage().doorbell, seen, std::min(at_most_ns, shm::max_sleep_ns));
-    }
-    last_wait_changed_ = changed;
-    const u64 now = now_ns();
-    {
-        const shm::block_open open;
-        counter_of(worker_.stage().counters, why).fetch_add(now - began, std::memory_order_relaxed);
-    }
-    if (trace_.on(now)) trace_.waiting(why, began, now);
-}
-
 void stage_runner::complete_loop() {
     for (;;) {
         frame_in_work* f = nullptr;
@@ -246,34 +249,52 @@ void stage_runner::complete_loop() {
             f = submitted_.front();
             submitted_.pop_front();
         }
+        u64 wait_began = 0;
         if (pool_) {
             pool_->await(*f);
         } else {
-            wait_for_device(*f);
+            wait_began = await_device(*f);
         }
-        commit(*f);
+        // One scope from here to the frame's end, left where the stage's own code or a disk has its turn.
+        shm::block_open_between open;
+        if (!pool_) device_is_through(*f, wait_began);
+        commit(*f, open);
         released(*f);
     }
 }
 
 // One frame at a time and in order, the oldest first: whoever calls this sees to that.
 void stage_runner::wait_for_device(frame_in_work& f) {
+    const u64 wait_began = await_device(f);
+    const shm::block_open open;
+    device_is_through(f, wait_began);
+}
+
+/// When the wait began.
+u64 stage_runner::await_device(frame_in_work& f) {
+    const device::profiler_range shown(profiler_, "wait for the device", f.job.sequence);
+    const u64 wait_began = now_ns();
     {
-        const device::profiler_range shown(profiler_, "wait for the device", f.job.sequence);
-        const running_clock clock(
-            runtime_->entry()
-                .device_since_ns);  // of the oldest submitted frame alone: the others wait behind it
-        const u64 wait_began = now_ns();
-        guarded("the device's work", f.job.sequence, [&] {
+        const shm::block_open open;  // of the oldest submitted frame alone: the others wait behind it
+        runtime_->entry().device_since_ns.store(wait_began, std::memory_order_release);
+    }
+    guarded(
+        "the device's work", f.job.sequence,
+        [&] {
             // Nobody helps a stage at the end, or one with canaries: its own thread must be quick.
             const bool unhelped = runtime_->outputs() == 0 || runtime_->plants_canaries();
             const bool quick = poll_ns_ > poll_ns && unhelped;
             while (quick && now_ns() - wait_began < poll_ns_ && !f.event->done()) {
             }
             f.event->wait();
-        });
-        measure(f, wait_began);
-    }
+        },
+        [&] { return on_device(); });
+    return wait_began;
+}
+
+void stage_runner::device_is_through(frame_in_work& f, u64 wait_began) {
+    measure(f, wait_began);
+    runtime_->entry().device_since_ns.store(0, std::memory_order_release);
     turn_.complete();
     crash_here(crash_point::work_complete);
     look_at_canaries(f);
@@ -283,8 +304,7 @@ void stage_runner::wait_for_device(frame_in_work& f) {
 // Any thread of the pool, for several frames at once; else the completion thread.
 void stage_runner::finish(frame_in_work& f) {
     f.hash.reset();
-    if (!stage_->commits_on_host()) return;
-    const finish_clock::running clock(finishing_);
+    if (!commits_on_host_) return;
     const device::profiler_range shown(profiler_, "finish", f.job.sequence);
     host_work("finish", f, [&] { stage_->finish(f); });
     f.wait_for_link(false);
@@ -292,10 +312,10 @@ void stage_runner::finish(frame_in_work& f) {
 
 // Without a pool finish() comes here, too, and has one deadline with the commit. With one each has its own:
 // a frame that waits for its turn, behind one whose finish() takes long, has none.
-void stage_runner::commit(frame_in_work& f) {
+void stage_runner::commit(frame_in_work& f, shm::block_open_between& open) {
     const finish_clock::running clock(finishing_);
-    if (!pool_) finish(f);
-    if (ledger_) host_work("the record", f, [&] { record(f); });
+    if (!pool_ && commits_on_host_) open.leave_for([&] { finish(f); });
+    if (ledger_) open.leave_for([&] { host_work("the record", f, [&] { record(f); }); });
     crash_here(crash_point::host_work_done);
     if (!worker_.commit(f.job)) {
         log::info("frame {}: commit refused, this process has a successor: leaving", f.job.sequence);
@@ -304,13 +324,15 @@ void stage_runner::commit(frame_in_work& f) {
     // Before the job word moves on: one that says COMMITTED tells the supervisor that this mark may be
     // missing.
     if (ledger_)
-        host_work("the mark", f, [&] {
-            ledger_->mark_committed(f.job.sequence, f.for_ledger(), is_void(f), committer_of(*runtime_));
+        open.leave_for([&] {
+            host_work("the mark", f, [&] {
+                ledger_->mark_committed(f.job.sequence, f.for_ledger(), is_void(f), committer_of(*runtime_));
+            });
         });
     const u64 committed = now_ns();
     account(f, committed);
     telemetry::count_busy(runtime_->entry(), worker_.stage().counters, committed, false);
-    guarded("committed", f.job.sequence, [&] { stage_->committed(f.job.sequence); });
+    open.leave_for([&] { guarded("committed", f.job.sequence, [&] { stage_->committed(f.job.sequence); }); });
     const bool ours = worker_.complete(f.job);
     if (f.traced)
         trace_.committed(f.job.sequence, static_cast<u8>(f.lane()), f.complete_ns, committed, now_ns());
@@ -325,11 +347,12 @@ void stage_runner::record(const frame_in_work& f) {
 // nothing.
 template <typename F>
 void stage_runner::host_work(const char* what, const frame_in_work& f, F&& work) {
-    guarded(what, f.job.sequence, [&] { hold_.write_patiently(f.job.sequence, work); });
+    guarded(
+        what, f.job.sequence, [&] { hold_.write_patiently(f.job.sequence, work); },
+        [&] { return on_device(); });
 }
 
 void stage_runner::account(const frame_in_work& f, u64 committed_ns) {
-    const shm::block_open open;
     shm::stage_counters& n = worker_.stage().counters;
     n.frames.fetch_add(1, std::memory_order_relaxed);
     // A void frame is no delivery: a life that commits nothing else (a full disk, say) counts as one without

@@ -13,6 +13,7 @@
 // with exit_code::stage_exception, a revocation with exit_code::revoked; each by _exit, with a note for the
 // supervisor.
 
+#include <array>
 #include <condition_variable>
 #include <deque>
 #include <memory>
@@ -29,6 +30,7 @@
 #include "stages/runner/finish_pool.hpp"
 #include "stages/runner/frame_in_work.hpp"
 #include "stages/runner/gpu_turn.hpp"
+#include "stages/runner/guarded.hpp"
 #include "stages/runner/reach.hpp"
 #include "stages/runner/work_meter.hpp"
 #include "telemetry/ledger.hpp"
@@ -45,6 +47,8 @@ public:
     void run();
 
 private:
+    [[nodiscard]] ring::outcome begin(frame_in_work& f, u32 in_flight);
+    void start_clocks(const frame_in_work& f);
     void submit(frame_in_work& f);
     void play_graphs();  ///< enqueue.cpp, as the next ones
     void enqueue_checked(frame_in_work& f);
@@ -57,6 +61,7 @@ private:
     void look_at_canaries(const frame_in_work& f);
     void end_stream(frame_in_work& f);  ///< stream_end.cpp
     void wait_for_change(u32 seen, telemetry::wait_reason why, u64 at_most_ns);
+    void count_waits();
     [[nodiscard]] bool look_around();
     [[nodiscard]] bool due();
     [[nodiscard]] bool ready(u64 sequence, u32 in_flight);  ///< edge.cpp, as the next one
@@ -64,13 +69,16 @@ private:
     void paced(u64 claimed_ns);
     void complete_loop();
     void wait_for_device(frame_in_work& f);
+    void device_is_through(frame_in_work& f, u64 wait_began);
+    [[nodiscard]] u64 await_device(frame_in_work& f);
     void finish(frame_in_work& f);
-    void commit(frame_in_work& f);
+    void commit(frame_in_work& f, shm::block_open_between& open);
     template <typename F>
     void host_work(const char* what, const frame_in_work& f, F&& work);
     void record(const frame_in_work& f);
     void account(const frame_in_work& f, u64 committed_ns);
     [[nodiscard]] u32 in_flight();
+    [[nodiscard]] frames_on_device on_device();
     void look_at_depth();  ///< depth.cpp, as the next two
     void look_at_turns();
     [[nodiscard]] u64 work_of_a_turn() const;
@@ -79,6 +87,7 @@ private:
 
     runtime* runtime_;
     stage* stage_;
+    bool commits_on_host_;  ///< what the stage says, asked once
     ring::worker worker_;
     ring::helper helper_;
     /// of a stage without an output; its completion thread writes it
@@ -96,11 +105,12 @@ private:
     reach_choice reach_;
     depth_governor depth_;  ///< the main thread's
     u64 next_look_ns_ = 0;
-    work_meter meter_;               ///< the completion thread's
-    u64 last_complete_ns_ = 0;       ///< the same
-    u64 poll_ns_;                    ///< before it sleeps, 0: not at all
-    bool last_wait_changed_ = true;  ///< the main thread's, as the next one
-    bool waits_for_link_ = false;    ///< a source: nothing is there to be begun
+    work_meter meter_;                ///< the completion thread's
+    u64 last_complete_ns_ = 0;        ///< the same
+    u64 poll_ns_;                     ///< before it sleeps, 0: not at all
+    bool last_wait_changed_ = true;   ///< the main thread's, as the next two
+    std::array<u64, 4> waited_ns_{};  ///< by wait_reason; not yet counted in the control block
+    bool waits_for_link_ = false;     ///< a source: nothing is there to be begun
 
     std::mutex mutex_;  ///< this process's own; guards what follows
     std::condition_variable changed_;

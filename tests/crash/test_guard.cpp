@@ -46,6 +46,32 @@ TEST_CASE("a frame that makes its stage write into its input is given up, and th
     CHECK_THAT(run.log(), contains("a write into its input ring numbers, frame 30, plane value, offset 0"));
 }
 
+TEST_CASE("a fault of a device names the frames that were in flight, and says that it tells no place") {
+    run_fixture run;
+    run.start(run.pipeline("faults", number_pipeline("faults", "",
+                                                     "die_at = 30\ndie_how = \"gpu\"\nmax_attempts = 2\n"
+                                                     "work_ms = 20\nin_flight = 3\n")),
+              {"--frames", "60"});
+    CHECK(run.wait() == exit_code::given_up);
+    INFO(run.log());
+    const json r = run.report();
+    check_undamaged(r);
+    u32 together = 0, alone = 0;
+    for (const json& death : r["recoveries"]) {
+        if (!death.contains("how")) continue;
+        CHECK(death["seat"] == "middle");
+        const std::string where = death.value("stray", "");
+        CAPTURE(where);
+        alone += where == "an illegal address, with frame 30 alone in flight (a GPU tells no place)" ? 1 : 0;
+        together +=
+            where.find(" in flight, the newest 30 (a GPU tells no place)") != std::string::npos ? 1 : 0;
+    }
+    CHECK(together >= 1);
+    CHECK(alone >= 2);
+    CHECK_THAT(run.log(),
+               contains("the device tells neither the address nor the kernel: it can have been any of"));
+}
+
 TEST_CASE("a stray write into another stage's frame headers ends its writer alone, who is named") {
     run_fixture run;
     run.start(run.pipeline("headers", number_pipeline("headers", "",

@@ -72,6 +72,51 @@ void frames(closed_run& r) {
     need(r.b.c->link[2].tail.load() == 100);
 }
 
+/// A look that changes nothing opens nothing; what changes something does all of it in one scope.
+void looks(closed_run& r) {
+    const auto scopes = [](auto&& work) {
+        const u64 before = shm::scopes_of_this_thread();
+        work();
+        return shm::scopes_of_this_thread() - before;
+    };
+    need(scopes([&] { need(!r.middle.w->output()->sweep()); }) == 0);
+    job j;
+    need(scopes([&] { need(r.middle.w->look(0) == outcome::empty); }) == 0);
+    need(scopes([&] { need(r.source.w->begin(j, 0) == outcome::ok); }) == 1);
+    need(scopes([&] { need(r.source.w->submit(j)); }) == 1);
+    need(scopes([&] { need(r.source.w->commit(j)); }) == 1);
+    need(scopes([&] { need(r.source.w->complete(j)); }) == 1);
+    pass_closed(*r.middle.w);
+    need(r.b.c->link[0].tail.load() == 1);
+    shm::block_open_late late;
+    need(scopes([&] { late.now(), late.now(); }) == 1);
+    shm::block_open_between between;
+    need(scopes([&] { between.leave_for([] {}); }) == 0);  // within the one above
+}
+
+/// The frame is done in all groups and nobody has swept behind it: what its reader left undone when it died.
+void frees(closed_run& r) {
+    need(r.source.w->output()->sweep());
+    need(r.b.c->link[0].tail.load() == 1);
+    need(slot_word::of(load(r.b.c->link[0].slot[0])).state == slot_state::free);
+}
+void frees_before(closed_run& r) {
+    (void)pass(*r.source.w);
+    const u64 raw = load(r.b.c->link[0].group[0][0]);
+    lease_word w = lease_word::of(raw);
+    w.generation = r.b.slot(0, 0).generation, w.state = lease_state::done;
+    r.b.c->link[0].group[0][0].store(w.pack());
+}
+void frees_only(closed_run& r) {
+    frees_before(r);
+    r.b.c->link[0].tail.store(1);  // the tail has moved on already
+}
+/// A frame that waits in a group that is closed is passed by.
+void skips_before(closed_run& r) {
+    (void)pass(*r.source.w);
+    r.b.c->link[0].group_state[0].store(group_word{0, 0, group_state::closed}.pack());
+}
+
 void headers(closed_run& r) {
     job j;
     need(r.source.w->begin(j, 0) == outcome::ok);
@@ -175,6 +220,10 @@ struct entry_point {
 };
 constexpr entry_point entry_points[] = {
     {"frames from a source to a sink", frames},
+    {"scopes are counted", looks},
+    {"a tail is moved and a slot freed", frees, frees_before},
+    {"a slot is freed behind the tail", frees, frees_only},
+    {"a closed group is passed by", frees, skips_before},
     {"what a frame carries", headers},
     {"help, and an event's tag", help,
      [](closed_run& r) { r.b.c->entry[r.source.who.entry].events_published.store(1); }},

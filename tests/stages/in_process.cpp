@@ -159,6 +159,7 @@ void counting_stage::prepare(carousel::environment& env) {
 }
 
 void counting_stage::process(carousel::frame& f) {
+    if (at_process) at_process();
     const u64* in = source_ ? nullptr : f.input().plane<const u64>("value").data();
     u64* out = sink_ ? seen_[f.lane()].get() : f.output().plane<u64>("value").data();
     const u64 beyond = source_ && f.sequence() == stray_at ? device::slot_alignment + stray_bytes : 0;

@@ -47,6 +47,7 @@ public:
     std::function<void(carousel::frame&)> at_finish;  ///< of a sink, before it counts the frame
     std::function<bool(u64, u64)> at_ready;
     std::function<void(u64)> at_committed;
+    std::function<void()> at_process;
     u64 stray_at = ~u64{0}, stray_bytes = 0;  ///< threads_of_a_run::options
 
 private:
@@ -103,6 +104,7 @@ public:
     [[nodiscard]] shared_memory& memory() noexcept { return memory_; }
     [[nodiscard]] counting_stage& sink() const noexcept { return *made_.back(); }
     [[nodiscard]] counting_stage& source() const noexcept { return *made_.front(); }
+    [[nodiscard]] counting_stage& stage(u32 k) const noexcept { return *made_[k]; }
     [[nodiscard]] u64 value_in(u32 link, u32 slot) const;
     /// Behind the payload of that frame in the ring.
     [[nodiscard]] std::byte* behind(u32 link, u64 sequence);

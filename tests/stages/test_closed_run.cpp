@@ -3,6 +3,11 @@
 // are closed as one; that a process opens no more than its own is what tests/crash shows.
 #include <sys/mman.h>
 
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <thread>
+
 #include "ring/own_pages.hpp"
 #include "ring/stray.hpp"
 #include "shm/block_parts.hpp"
@@ -52,7 +57,74 @@ void check_runs(block_guard how) {
           }) == went_through);
 }
 
+/// What a thread's outermost scopes are from one call to the next: the least, which is a frame without a
+/// wait.
+struct scope_count {
+    u64 last = 0, calls = 0, least = ~u64{0};
+    void look() {
+        const u64 now = shm::scopes_of_this_thread();
+        if (calls++ > 0) least = std::min(least, now - last);
+        last = now;
+    }
+};
+
+struct scopes_of_a_frame {
+    u32 stage;
+    u64 main, completion;
+};
+
+void check_scopes(const scopes_of_a_frame& wanted, u64 work_us) {
+    CAPTURE(wanted.stage);
+    CHECK(in_child([&] {
+              // Only the stage that is looked at is slow: its frames wait for it, and there is room behind
+              // it.
+              threads_of_a_run run({.stages = 3, .frames = 300});
+              scope_count main, completion;
+              run.stage(wanted.stage).at_process = [&] {
+                  main.look();
+                  std::this_thread::sleep_for(std::chrono::microseconds(work_us));
+              };
+              run.stage(wanted.stage).at_committed = [&](u64) { completion.look(); };
+              close_all(run, block_guard::emulated);
+              run.run();
+              std::printf("stage %u: %llu and %llu scopes\n", wanted.stage,
+                          static_cast<unsigned long long>(main.least),
+                          static_cast<unsigned long long>(completion.least));
+              std::fflush(stdout);
+              need(main.calls == 300 && main.least == wanted.main);
+              need(completion.calls == 300 && completion.least == wanted.completion);
+              ::_exit(0);
+          }) == went_through);
+}
+
 }  // namespace
+
+TEST_CASE(
+    "a frame that finds its input takes two scopes on a stage's main thread, three where it is completed") {
+    if (no_threads != nullptr) CAROUSEL_SKIP(no_threads);
+    check_scopes({1, 2, 3}, 500);
+}
+
+TEST_CASE("a stage's own code is called outside of any scope, on whichever thread") {
+    if (no_threads != nullptr) CAROUSEL_SKIP(no_threads);
+    const u32 finish_threads = GENERATE(1U, 3U);
+    CAPTURE(finish_threads);
+    CHECK(in_child([&] {
+              threads_of_a_run run({.stages = 3,
+                                    .frames = 100,
+                                    .finish_threads = finish_threads,
+                                    .at_finish = [](carousel::frame&) { need(!shm::is_open_here()); }});
+              for (u32 k = 0; k < 3; ++k) {
+                  run.stage(k).at_process = [] { need(!shm::is_open_here()); };
+                  run.stage(k).at_committed = [](u64) { need(!shm::is_open_here()); };
+                  run.stage(k).at_ready = [](u64, u64) { return need(!shm::is_open_here()), true; };
+              }
+              close_all(run, block_guard::emulated);
+              run.run();
+              need(run.sink().frames.load() == 100);
+              ::_exit(0);
+          }) == went_through);
+}
 
 TEST_CASE("runners work behind a control block that a protection key closes") {
     if (no_threads != nullptr) CAROUSEL_SKIP(no_threads);

@@ -121,6 +121,16 @@ std::string text_of_block(const process_table& t, const ring::stray& to) {
     return "";
 }
 
+// No call of the driver tells an address: neither ring, plane nor offset can be said.
+std::string text_of_device(const ring::stray& to) {
+    if (to.index <= 1)
+        return fmt::format("an illegal address, with frame {} alone in flight (a GPU tells no place)",
+                           to.offset);
+    return fmt::format(
+        "an illegal address, with frame {} the oldest of {} in flight, the newest {} (a GPU tells no place)",
+        to.offset, to.index, to.offset + to.slot);
+}
+
 /// By the canary.
 bool found_late(const process& p) {
     return p.how.signal == 0 && p.how.exit_code == exit_code::stage_exception;
@@ -164,7 +174,7 @@ std::string stray_text(const process_table& t, const process& p) {
                                to.offset);
         case ring::stray_target::device:
             if (p.how.signal != 0 || p.how.exit_code != exit_code::gpu_fault) return "";
-            return fmt::format("an illegal address, with frame {} the oldest on its device", to.offset);
+            return text_of_device(to);
         case ring::stray_target::nothing:
             return "";
     }
