@@ -35,6 +35,7 @@ struct known_process {
     u32 pid = 0;           ///< 0: not known
     bool current = false;  ///< sits on its seat: the seat's word names it
     bool standby = false;
+    bool ready = false;  ///< it has said that it is LIVE, or could take over
 };
 
 /// What the supervisor knows without reading the block.

@@ -27,6 +27,7 @@ enum class word_kind : u8 {
     sequence,  ///< (job): of the frame that it works on
     asset,     ///< (asset)
 };
+inline constexpr u32 word_kinds = 14;
 
 struct word_place {
     word_kind kind = word_kind::end;

@@ -213,23 +213,29 @@ std::optional<u64> parameters_value(const shm::control_block& c, const shm::cont
     return is ? std::optional(is->pack()) : std::nullopt;
 }
 
-// Only identities that name what the supervisor knows to be there are told.
+// Only identities that name what the supervisor knows to be there are told. An entry that it has given to
+// nobody is nobody's: an epoch that words may bear still is known by them, and its event handles are no more
+// asked for.
 std::optional<u64> entry_value(const known_run& known, const damaged_word& w) {
     std::optional<u64> only;
+    bool given = known.processes.empty();
     for (const known_process& p : known.processes) {
         if (p.entry != w.at.first) continue;
+        given = true;
         for (unsigned bit = 0; bit < 64; ++bit) {
             const entry_word e = entry_word::of(w.raw ^ u64{1} << bit);
-            if (e.seat != p.seat || e.epoch != p.epoch || e.pid != p.pid || p.pid == 0) continue;
+            if (e.seat != p.seat || e.epoch != p.epoch || e.pid != p.pid) continue;
+            const bool unborn = (p.pid == 0 || !p.ready) && e.state == entry_state::starting,
+                       born = p.pid != 0 && e.state == entry_state::live;
             const bool right = p.standby   ? e.state == entry_state::standby
-                               : p.current ? e.state == entry_state::starting || e.state == entry_state::live
+                               : p.current ? unborn || born
                                            : e.state == entry_state::doomed || e.state == entry_state::fenced;
             if (!right) continue;
             if (only) return std::nullopt;
             only = e.pack();
         }
     }
-    return only;
+    return given ? only : entry_word{}.pack();
 }
 
 // A job at work holds the frame that it names; an idle one names none.

@@ -38,8 +38,10 @@ public:
             all.push_back({{place, 0}, ring::load(at), &at});
             if (in_use && is_in_use(place.kind, all.back().truth)) used.push_back(all.back());
         });
-        if (!used.empty()) all = used;
-        now_ = all[random_() % all.size()];
+        const std::vector<flipped>& of = used.empty() ? all : used;
+        now_ = of[random_() % of.size()];
+        // END is one word among hundreds.
+        if (used.empty() && random_() % 2 == 0) now_ = one_of_a_kind(all);
         now_->w.raw = now_->truth ^ u64 { 1 } << random_() % 64;
         now_->at->store(now_->w.raw);
     }
@@ -53,6 +55,7 @@ public:
         if (value && value == f.value) {
             CAROUSEL_ASSERT(ring::put_back(c, made, f.w, *value));
             ++result.mended;
+            ++result.mended_of[static_cast<std::size_t>(f.w.at.kind)];
             if (*value != f.truth) ++result.respelled;
             return now_.reset();
         }
@@ -78,6 +81,16 @@ private:
             default:
                 return false;
         }
+    }
+
+    flipped one_of_a_kind(const std::vector<flipped>& all) {
+        std::vector<flipped> kind;
+        while (kind.empty()) {
+            const auto wanted = static_cast<ring::word_kind>(random_() % ring::word_kinds);
+            for (const flipped& f : all)
+                if (f.w.at.kind == wanted) kind.push_back(f);
+        }
+        return kind[random_() % kind.size()];
     }
 
     std::optional<flipped> now_;

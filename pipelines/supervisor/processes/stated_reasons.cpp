@@ -80,7 +80,7 @@ void tell_known(const process_table& t, ring::known_run& known) {
     const auto add = [&](const process& p, bool current, bool standby) {
         // A fenced one's entry may be another's by now; its epoch may still stand on words.
         known.processes.push_back({p.who.seat, is_fenced(p) ? shm::none : p.who.entry, p.who.epoch,
-                                   static_cast<u32>(p.pid), current, standby});
+                                   static_cast<u32>(p.pid), current, standby, p.how.was_ready});
     };
     for (const auto& s : t.seats) {
         u32 epoch = shm::none;
