@@ -86,16 +86,36 @@ TEST_CASE(
     "static parts and the seats' words are looked at all the time, and a newcomer never sees them broken") {
     damaged_run d("static");
     d.write([](shm::control_block& c) { c.magic.store(7); });
-    d.run.wait_until([&] { return d.run.log().find("magic") != std::string::npos; }, 5);
-    REQUIRE(d.run.wait_running());
+    CHECK(d.run.wait_until(
+        [&] {
+            return d.run.log().find("the block's head: magic was not as it was made") != std::string::npos;
+        },
+        5));
     d.write([](shm::control_block& c) { c.stage[1].input_link[0] = 4000; });
     d.run.wait_until([&] { return d.run.log().find("input_link") != std::string::npos; }, 5);
     REQUIRE(d.run.wait_running());
     d.write([](shm::control_block& c) { c.seat[2].current.store(~u64{0}); });
     const json r = d.ends_whole();
-    CHECK(r["damaged"] == 3);
-    CHECK(r["begun_again"] == 3);
+    CHECK(r["damaged"] == 2);
+    CHECK(r["begun_again"] == 2);
+    CHECK(r["words_mended"] == 1);
     CHECK_THAT(d.run.log(), contains("seat of sink: current"));
+}
+
+TEST_CASE("names and sets of parameters that no frame needs are written back, and the run goes on") {
+    damaged_run d("shown");
+    d.write([](shm::control_block& c) {
+        for (u32 k = 1; k < shm::max_parameter_sets; ++k) c.parameters.set[k].value[k] ^= std::byte{4};
+        c.parameters.set[5].from ^= u64{1} << 40U;
+        c.stage[1].name[0] ^= 2;
+        c.link[0].group_stage[0] ^= 1U << 20U;
+        c.created_ns ^= 8;
+    });
+    CHECK(d.run.wait_until([&] { return d.run.log().find("not as it was made") != std::string::npos; }, 5));
+    const json r = d.ends_whole();
+    CHECK(r["begun_again"] == 0);
+    CHECK(r["damaged"] == 0);
+    CHECK(r["words_mended"].get<u64>() >= shm::max_parameter_sets - 1 + 3);
 }
 
 TEST_CASE("a word that can't be is found within about a second, though frames move on, and is named") {

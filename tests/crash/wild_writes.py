@@ -228,7 +228,7 @@ def main():
     p.add_argument("programs")
     p.add_argument("pipelines")
     p.add_argument("length", nargs="?", default="campaign", choices=["campaign", "everyday"])
-    p.add_argument("--seeds", default="1-1000")
+    p.add_argument("--seeds", default="1-1000", help="1-1000, or 53,83-90")
     p.add_argument("--writes", type=int, default=30)
     p.add_argument("--jobs", type=int, default=2)
     p.add_argument("--keep")
@@ -237,13 +237,16 @@ def main():
     a = p.parse_args()
     a.programs, a.pipelines = os.path.abspath(a.programs), os.path.abspath(a.pipelines)
     Run.on = ["--device", a.device, "--set", f"isolation={a.isolation}"]
-    first, _, last = (a.seeds if a.length == "campaign" else "3-5").partition("-")
+    wanted_seeds = []
+    for part in (a.seeds if a.length == "campaign" else "3-5").split(","):
+        first, _, last = part.partition("-")
+        wanted_seeds += range(int(first), int(last or first) + 1)
     results = {}
     if a.keep and os.path.exists(a.keep):
         with open(a.keep, encoding="utf-8") as f:
             results = {r["seed"]: r for r in json.load(f)["results"]}
     wanted = undisturbed(a.programs, a.pipelines)
-    seeds = [s for s in range(int(first), int(last or first) + 1) if s not in results]
+    seeds = [s for s in wanted_seeds if s not in results]
     with concurrent.futures.ThreadPoolExecutor(a.jobs) as pool:
         for r in pool.map(lambda s: one_seed(a.programs, a.pipelines, s, a.writes, wanted), seeds):
             results[r["seed"]] = r

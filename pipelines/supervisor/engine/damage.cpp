@@ -2,9 +2,9 @@
 // have written anywhere in the block, so nothing in it is taken for granted: its static parts are held
 // against a copy, END and seats against what this process has set, and every word against the protocol
 // (ring/block_check.hpp): once a second, behind each death, and when nothing moves without a reason. A
-// word that is wrong by one bit is mended where the others say what it was (word_mends.cpp); whatever else is
-// wrong is mended in one way: the block is made anew (rebuild.cpp). A run that stands still three times
-// with no frame in between ends.
+// word that is wrong by one bit is mended where the others say what it was, and a static part that nobody
+// acts on from the copy (word_mends.cpp); whatever else is wrong is mended in one way: the block is made anew
+// (rebuild.cpp). A run that stands still three times with no frame in between ends.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -132,6 +132,7 @@ void engine::watch_damage(u64 now) {
     }
     const bool damaged = mend_words();
     if (phase_ == phase::rebuilding || phase_ == phase::ending) return;
+    mend_statics();
     if (const auto found = look_beside_parity(false); !found.empty()) {
         ++mends_.damaged;
         return mend(fmt::format("the control block is damaged ({})", listed(found)), found);
@@ -202,6 +203,7 @@ void engine::watch_stall(u64 now) {
 bool engine::failed_by_damage() {
     if (phase_ == phase::rebuilding || mends_in_row_ >= most_in_row || taking_over_since_ns_ != 0)
         return false;
+    mend_statics();
     std::vector<ring::finding> found = look_at_block(true);
     for (int k = 0; k < 2 && !found.empty(); ++k) {
         std::this_thread::sleep_for(std::chrono::milliseconds(3));

@@ -141,6 +141,7 @@ private:
     void watch_damage(u64 now);
     // word_mends.cpp
     [[nodiscard]] bool mend_words();
+    void mend_statics();
     [[nodiscard]] bool audit_words(u64 now);
     void watch_stall(u64 now);
     [[nodiscard]] bool failed_by_damage();

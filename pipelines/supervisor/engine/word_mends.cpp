@@ -1,10 +1,12 @@
 // engine: single words that are damaged by one bit, looked for in each tick. What follows from the other
 // words and from what this process knows is written back, behind a second look; the run goes on, and nobody
-// but the log has noticed. A supervisor that dies in between leaves the word as it was found.
+// but the log has noticed. A supervisor that dies in between leaves the word as it was found. Parts that are
+// written once are held against the copy.
 #include <fmt/format.h>
 
 #include <algorithm>
 
+#include "ring/static_mend.hpp"
 #include "supervisor/engine/engine.hpp"
 
 namespace carousel::supervisor {
@@ -41,6 +43,16 @@ bool engine::mend_words() {
                      found.empty() ? "" : found.front().text()),
          found);
     return true;
+}
+
+// Parts that nobody acts on. One look is enough: the copy is certain, and nobody else writes there.
+void engine::mend_statics() {
+    const std::vector<std::string> mended = ring::mend_static(segment_->block(), *made_, what_is_known());
+    if (mended.empty()) return;
+    mends_.words += mended.size();
+    seats_->say(
+        fmt::format("{}{} not as it was made, and nobody has acted on it: mended", mended.front(),
+                    mended.size() == 1 ? " was" : fmt::format(" and {} more were", mended.size() - 1)));
 }
 
 }  // namespace carousel::supervisor

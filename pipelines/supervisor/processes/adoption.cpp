@@ -13,6 +13,7 @@
 #include "runs/orphaned_run.hpp"
 #include "shm/process_id.hpp"
 #include "supervisor/mps/mps_domain.hpp"
+#include "supervisor/processes/damaged_entries.hpp"
 #include "supervisor/processes/mps_seats.hpp"
 #include "supervisor/processes/port_seats.hpp"
 #include "supervisor/processes/retire.hpp"
@@ -202,6 +203,7 @@ found_processes adopt_processes(process_table& t, const json& state, const std::
             "what the dead supervisor has counted can't be read ({}): restarts and deaths count from here",
             e.what()));
     }
+    mend_adopted_entries(t, remembered, run_id);
     found_processes n;
     for (auto& s : t.seats)
         find_processes(t, *s, run_id, s->index < remembered.size() ? remembered[s->index] : json::array(), n);

@@ -39,6 +39,7 @@ json seat_json(const seat& s) {
     json processes = json::array();
     if (s.now) processes.push_back(process_json(*s.now));
     for (const auto& p : s.gone) processes.push_back(process_json(*p));
+    if (s.standby) processes.push_back(process_json(*s.standby));  // for an entry that is damaged meanwhile
     return {{"label", s.label},
             {"state", static_cast<int>(s.machine.state())},
             {"since_ns", s.machine.since_ns()},
@@ -73,6 +74,7 @@ u64 fingerprint(const process_table& t) noexcept {
         mix(sum, s->start_wanted ? s->due_ns + 1 : 0);
         if (s->now) mix_process(sum, *s->now);
         for (const auto& p : s->gone) mix_process(sum, *p);
+        if (s->standby) mix_process(sum, *s->standby);
     }
     mix(sum, t.account.deaths);
     mix(sum, t.account.restarts);

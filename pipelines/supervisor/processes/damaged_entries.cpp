@@ -1,0 +1,70 @@
+#include "supervisor/processes/damaged_entries.hpp"
+
+#include <fmt/format.h>
+
+#include <csignal>
+#include <nlohmann/json.hpp>
+
+#include "ring/entry_mend.hpp"
+#include "ring/names.hpp"
+#include "shm/process_id.hpp"
+#include "shm/run_member.hpp"
+
+namespace carousel::supervisor {
+namespace {
+
+using nlohmann::json;
+
+std::vector<ring::known_process> told_by(const json& remembered) {
+    std::vector<ring::known_process> told;
+    for (u32 seat = 0; seat < remembered.size(); ++seat)
+        for (const json& p : remembered[seat])
+            told.push_back({seat, p.value("entry", shm::none), p.value("epoch", 0U),
+                            static_cast<u32>(p.value("pid", 0)), false, p.value("epoch", 0U) == 0});
+    return told;
+}
+
+/// Whoever it may have been: one bit from the pid that is found.
+void end_whoever_it_was(const shm::incarnation& e, const std::string& run_id) {
+    constexpr unsigned pid_from = 40;
+    const u64 raw = ring::load(e.identity);
+    for (unsigned bit = pid_from - 1; bit < 64; ++bit) {
+        const auto pid = static_cast<i32>((bit < pid_from ? raw : raw ^ u64{1} << bit) >> pid_from);
+        const shm::unique_fd fd = shm::open_member({pid, ring::load(e.start_time)}, run_id);
+        if (fd) shm::signal_pidfd(fd.get(), SIGKILL);
+    }
+}
+
+}  // namespace
+
+// One CAS an entry: a supervisor that dies here leaves some of them to the next one.
+void mend_adopted_entries(process_table& t, const json& remembered, const std::string& run_id) {
+    for (u32 k = 0; k < shm::max_incarnations; ++k) {
+        shm::incarnation& e = t.c->entry[k];
+        const u64 raw = ring::load(e.identity);
+        if (ring::intact(raw)) continue;
+        const auto is_ours = [&](u32 pid) {
+            return bool(shm::open_member({static_cast<i32>(pid), ring::load(e.start_time)}, run_id));
+        };
+        const auto value = ring::adopted_entry(*t.c, k, {told_by(remembered), is_ours});
+        if (!value) {
+            t.say(
+                fmt::format("entry {} was damaged while nobody supervised ({:#x}), and nothing says whose it "
+                            "is: its process is ended, and the run begins again",
+                            k, raw));
+            end_whoever_it_was(e, run_id);
+            continue;
+        }
+        if (!ring::cas(e.identity, raw, *value)) continue;
+        const ring::entry_word w = ring::entry_word::of(*value);
+        t.say(
+            w.state == ring::entry_state::unused
+                ? fmt::format("entry {} was damaged while nobody supervised ({:#x}): it is nobody's", k, raw)
+                : fmt::format(
+                      "entry {} was damaged while nobody supervised ({:#x}): mended, it is that of {} "
+                      "(pid {})",
+                      k, raw, ring::seat_name(*t.c, w.seat), w.pid));
+    }
+}
+
+}  // namespace carousel::supervisor

@@ -1,0 +1,112 @@
+#include "ring/static_mend.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <type_traits>
+
+#include "ring/names.hpp"
+#include "ring/parameter_box.hpp"
+
+namespace carousel::ring {
+namespace {
+
+class static_mender {
+public:
+    template <typename T>
+    void same(T& now, const T& then, const std::string& whose, const char* field) {
+        static_assert(std::is_trivially_copyable_v<T>);
+        if (std::memcmp(&now, &then, sizeof then) == 0) return;
+        auto* const to = reinterpret_cast<std::byte*>(&now);
+        const auto* const from = reinterpret_cast<const std::byte*>(&then);
+        for (std::size_t k = 0; k < sizeof then; ++k)
+            if (to[k] != from[k]) to[k] = from[k];
+        told(fmt::format("{}: {}", whose, field));
+    }
+    void told(std::string word) { mended_.push_back(std::move(word)); }
+    [[nodiscard]] std::vector<std::string> take() { return std::move(mended_); }
+
+private:
+    std::vector<std::string> mended_;
+};
+
+// What a process reads when it attaches (version, bytes, uid) refuses it while it is wrong: nothing is acted
+// on. The magic is stored last, by its maker, and read by who attaches.
+void mend_head(static_mender& m, shm::control_block& c, const shm::control_block& made) {
+    const std::string whose = "the block's head";
+    if (load(c.magic) != shm::control_magic) {
+        c.magic.store(shm::control_magic, std::memory_order_release);
+        m.told(whose + ": magic");
+    }
+    m.same(c.version, made.version, whose, "version");
+    m.same(c.uid, made.uid, whose, "uid");
+    m.same(c.bytes, made.bytes, whose, "bytes");
+    m.same(c.run_id, made.run_id, whose, "run_id");
+    m.same(c.pipeline, made.pipeline, whose, "pipeline");
+    m.same(c.created_ns, made.created_ns, whose, "created_ns");
+    m.same(c.width, made.width, whose, "width");
+    m.same(c.height, made.height, whose, "height");
+    m.same(c.frame_timeout_ns, made.frame_timeout_ns, whose, "frame_timeout_ns");
+}
+
+u64 oldest_frame(const shm::control_block& made, const known_run& known) noexcept {
+    u64 oldest = ~u64{0};
+    for (u32 k = 0; k < std::min(made.sources, shm::max_sources); ++k) {
+        const u32 link = made.source[k].link;
+        oldest = std::min(oldest, link < known.tails.size() ? known.tails[link] : made.first_sequence);
+    }
+    return oldest;
+}
+
+void mend_sets(static_mender& m, shm::parameter_box& now, const shm::parameter_box& then, u64 oldest) {
+    const u64 raw = load(then.state);
+    if (!intact(raw)) return;  // the supervisor doesn't know itself which of them count
+    const u32 newest = parameter_state::of(raw).sets, used = sets_in_use(then, oldest);
+    for (u32 back = used; back < shm::max_parameter_sets; ++back) {
+        const u32 k = (newest - back) % shm::max_parameter_sets;
+        m.same(now.set[k], then.set[k], "parameters", fmt::format("set {}, which no frame needs", k).c_str());
+    }
+}
+
+}  // namespace
+
+u32 sets_in_use(const shm::parameter_box& made, u64 oldest) noexcept {
+    const u32 newest = parameter_state::of(load(made.state)).sets;
+    for (u32 back = 0; back < readable_sets; ++back)
+        if (made.set[(newest - back) % shm::max_parameter_sets].from <= oldest) return back + 1;
+    return readable_sets;
+}
+
+std::vector<std::string> mend_static(shm::control_block& c, const shm::control_block& made,
+                                     const known_run& known) {
+    static_mender m;
+    mend_head(m, c, made);
+    for (u32 k = 0; k < std::min(made.stages, shm::max_stages); ++k) {
+        const std::string whose = "stage " + stage_name(made, k);
+        m.same(c.stage[k].name, made.stage[k].name, whose, "name");
+        m.same(c.stage[k].frame_timeout_ns, made.stage[k].frame_timeout_ns, whose, "frame_timeout_ns");
+    }
+    for (u32 k = 0; k < std::min(made.links, shm::max_links); ++k) {
+        shm::link_block& now = c.link[k];
+        const shm::link_block& then = made.link[k];
+        const std::string whose = "ring of " + std::string(then.name);
+        m.same(now.name, then.name, whose, "name");
+        m.same(now.group_stage, then.group_stage, whose, "group_stage");
+        m.same(now.memory, then.memory, whose, "memory");
+        m.same(now.memory_ready, then.memory_ready, whose, "memory_ready");
+        m.same(now.ipc_handle, then.ipc_handle, whose, "ipc_handle");
+    }
+    for (u32 k = 0; k < std::min(made.seats, shm::max_seats); ++k)
+        m.same(c.seat[k].first_epoch, made.seat[k].first_epoch, "seat of " + seat_name(made, k),
+               "first_epoch");
+    for (u32 k = 0; k < std::min(made.assets, shm::max_assets); ++k) {
+        const std::string whose = "asset " + std::string(made.asset[k].name);
+        m.same(c.asset[k].memory, made.asset[k].memory, whose, "memory");
+        m.same(c.asset[k].ipc_handle, made.asset[k].ipc_handle, whose, "ipc_handle");
+    }
+    mend_sets(m, c.parameters, made.parameters, oldest_frame(made, known));
+    return m.take();
+}
+
+}  // namespace carousel::ring

@@ -1,0 +1,55 @@
+// An entry of the control block whose bit flips while no supervisor lives: the second one tells whose it is,
+// and its process goes on.
+#include <fmt/format.h>
+
+#include <csignal>
+
+#include "ring/words.hpp"
+#include "shm/segment.hpp"
+#include "tests/crash/run_fixture.hpp"
+#include "tests/support/catch.hpp"
+
+using namespace carousel;
+using namespace carousel::test;
+using nlohmann::json;
+
+TEST_CASE(
+    "an entry that is damaged while nobody supervises is told by the second supervisor, and its process goes "
+    "on") {
+    const unsigned bit = GENERATE(1U, 17U, 44U);  // of its state, its epoch, its pid
+    CAPTURE(bit);
+    run_fixture run;
+    const std::string file = run.pipeline(
+        "nameless", number_pipeline("nameless", "fps = 400\nsupervisor_grace_s = 20\n", "work_ms = 2\n"));
+    const std::vector<std::string> to_end{"--frames", "1200"};
+    run.start(file, to_end);
+    REQUIRE(run.wait_running());
+    const i32 numbers = run.pid_of("numbers"), middle = run.pid_of("middle"), sink = run.pid_of("sink");
+    const std::string id = run.ask({{"command", "ps"}})["pipeline"]["run_id"];
+    run.signal(SIGKILL);
+    REQUIRE(run.wait() == -SIGKILL);
+    u32 damaged = 0;
+    {
+        shm::segment s = shm::segment::attach(id);
+        for (shm::incarnation& e : s.block().entry) {
+            if (ring::entry_word::of(ring::load(e.identity)).pid != static_cast<u32>(middle)) continue;
+            e.identity.fetch_xor(u64{1} << bit);
+            ++damaged;
+        }
+    }
+    REQUIRE(damaged == 1);
+    run.start(file, to_end);
+    REQUIRE(run.wait_running());
+    CHECK(run.pid_of("numbers") == numbers);
+    CHECK(run.pid_of("middle") == middle);
+    CHECK(run.pid_of("sink") == sink);
+    CHECK(run.wait() == 0);
+    INFO(run.log());
+    const json r = run.report();
+    check_undamaged(r);
+    CHECK(r["frames"] == 1200);
+    CHECK(r["restarts"] == 0);
+    CHECK(r["begun_again"] == 0);
+    CHECK_THAT(run.log(), contains(fmt::format("mended, it is that of middle (pid {})", middle)));
+    CHECK(run.left_behind() == "");
+}

@@ -1,0 +1,171 @@
+// An entry whose bit flips while no supervisor lives: the next one tells whose it is, whichever bit it is, by
+// the seats' words, by who lives and by the dead one's file; and where nothing tells it, says so.
+#include "ring/entry_mend.hpp"
+#include "seated.hpp"
+
+namespace {
+
+using namespace carousel;
+using namespace carousel::ring;
+
+/// source -> middle -> sink: each has had a life that is fenced, and has one now.
+struct left_entries {
+    test::bench b{test::chain_of_three()};
+    test::seated source = b.sit(0), middle = b.sit(1), sink = b.sit(2);
+    entry_evidence evidence;
+    std::vector<u32> alive;
+
+    left_entries() {
+        for (u32 seat = 0; seat < 3; ++seat) (void)b.sit(seat);
+        rename(source, 4000), rename(middle, 4001), rename(sink, 4002);
+        evidence.is_ours = [this](u32 pid) {
+            return std::find(alive.begin(), alive.end(), pid) != alive.end();
+        };
+    }
+    /// A life with a pid of its own: here all are this process.
+    void rename(test::seated& s, u32 pid) {
+        shm::word& at = b.c->entry[s.who.entry].identity;
+        entry_word w = entry_word::of(load(at));
+        w.pid = pid;
+        at.store(w.pack());
+        b.c->entry[s.who.entry].start_time.store(7);
+        alive.push_back(pid);
+    }
+    [[nodiscard]] entry_word is(u32 entry) const { return entry_word::of(load(b.c->entry[entry].identity)); }
+    [[nodiscard]] u32 sits(u32 seat) const { return seat_word::of(load(b.c->seat[seat].current)).entry; }
+    void tell(u32 entry) {
+        const entry_word w = is(entry);
+        evidence.told.push_back({w.seat, entry, w.epoch, w.pid, false, w.epoch == 0});
+    }
+    std::optional<u64> flipped(u32 entry, unsigned bit) const {
+        shm::word& at = b.c->entry[entry].identity;
+        at.fetch_xor(u64{1} << bit);
+        const auto value = adopted_entry(*b.c, entry, evidence);
+        at.fetch_xor(u64{1} << bit);
+        return value;
+    }
+    /// Whichever bit it is.
+    void check_all(u32 entry, const entry_word& wanted) const {
+        for (unsigned bit = 0; bit < 64; ++bit) {
+            INFO("bit " << bit);
+            const auto value = flipped(entry, bit);
+            REQUIRE(value);
+            REQUIRE(entry_word::of(*value) == wanted);
+        }
+    }
+};
+
+}  // namespace
+
+TEST_CASE(
+    "the entry of a process that sits and lives is told by its seat and its pid, whichever bit has flipped") {
+    left_entries r;
+    const bool by_file = GENERATE(false, true);
+    CAPTURE(by_file);
+    for (u32 seat = 0; seat < 3; ++seat) {
+        const u32 entry = r.sits(seat);
+        r.b.c->entry[entry].start_time.store(9);
+        constexpr u32 pids[] = {0x0F0F, 0x1234, 0x3A5C};  // none is a bit from another: they began together
+        const u32 pid = pids[seat];
+        entry_word w = r.is(entry);
+        w.pid = pid;
+        r.b.c->entry[entry].identity.store(w.pack());
+        r.alive.push_back(pid);
+        if (by_file) r.tell(entry);
+        r.check_all(entry, w);
+    }
+}
+
+TEST_CASE("of one that sits and is dead any pid will do: it is retired, whichever it was") {
+    left_entries r;
+    const u32 entry = r.sits(1);
+    r.b.c->entry[entry].start_time.store(9);
+    r.alive.clear();
+    const entry_word w = r.is(entry);
+    for (unsigned bit = 0; bit < 64; ++bit) {
+        INFO("bit " << bit);
+        const auto value = r.flipped(entry, bit);
+        REQUIRE(value);
+        const entry_word told = entry_word::of(*value);
+        REQUIRE(told.seat == w.seat);
+        REQUIRE(told.epoch == w.epoch);
+        REQUIRE(told.state == entry_state::live);
+        REQUIRE(std::popcount(told.pid ^ w.pid) <= 1);
+    }
+    r.tell(entry);  // and by the file it is that very one
+    r.check_all(entry, w);
+}
+
+TEST_CASE("an entry that was appointed and nobody has claimed is as it was") {
+    left_entries r;
+    const incarnation_id who = appoint(*r.b.c, 2);
+    REQUIRE(who);
+    r.check_all(who.entry, {0, who.epoch, 2, entry_state::starting});
+}
+
+TEST_CASE("one that is being retired is told by the file, whoever of them lives") {
+    left_entries r;
+    doom(*r.b.c, r.middle.who.entry);
+    const bool lives = GENERATE(true, false);
+    CAPTURE(lives);
+    if (!lives) r.alive.clear();
+    // Its words bear its epoch still.
+    const job_word idle{4, r.middle.who.epoch, job_state::aborted};
+    r.b.c->job[r.b.c->seat[1].first_job].store(idle.pack());
+    r.tell(r.middle.who.entry);
+    r.check_all(r.middle.who.entry, r.is(r.middle.who.entry));
+}
+
+TEST_CASE("a standby is told by the file and its pid") {
+    left_entries r;
+    const incarnation_id who = reserve_standby(*r.b.c, 1);
+    REQUIRE(who);
+    shm::word& at = r.b.c->entry[who.entry].identity;
+    const entry_word standby{5001, 0, 1, entry_state::standby};
+    at.store(standby.pack());
+    r.b.c->entry[who.entry].start_time.store(9);
+    r.alive.push_back(5001);
+    r.tell(who.entry);
+    r.check_all(who.entry, standby);
+}
+
+TEST_CASE("what is nobody's any more is free, unless a job word rests on it") {
+    left_entries r;
+    r.alive.clear();
+    u32 unused = 0;
+    while (r.is(unused).state != entry_state::unused) ++unused;
+    r.check_all(unused, {});
+    // Fenced, and all its words have been handed on.
+    mark_fenced(*r.b.c, r.source.who.entry);
+    r.check_all(r.source.who.entry, {});
+    // Fenced, and a word bears its epoch: it is retired once more, which changes nothing that was done.
+    r.b.c->job[r.b.c->seat[0].first_job].store(job_word{4, r.source.who.epoch, job_state::aborted}.pack());
+    for (unsigned bit = 4; bit < 64; ++bit) {
+        const auto value = r.flipped(r.source.who.entry, bit);
+        REQUIRE(value);
+        const entry_word told = entry_word::of(*value);
+        CHECK(told.state == entry_state::doomed);
+        CHECK(told.epoch == r.source.who.epoch);
+        CHECK(told.seat == 0);
+    }
+}
+
+TEST_CASE(
+    "a living process that no seat names and no file tells is nobody's to guess, and none is told wrongly") {
+    left_entries r;
+    doom(*r.b.c, r.middle.who.entry);
+    const entry_word w = r.is(r.middle.who.entry);
+    for (unsigned bit = 0; bit < 64; ++bit) {
+        const auto value = r.flipped(r.middle.who.entry, bit);
+        if (!value) continue;
+        INFO("bit " << bit);
+        CHECK(entry_word::of(*value) == w);
+    }
+}
+
+TEST_CASE("with a damaged seat, or undamaged, nothing is told") {
+    left_entries r;
+    CHECK_FALSE(adopted_entry(*r.b.c, r.sits(0), r.evidence));
+    r.b.c->seat[2].current.fetch_xor(2);
+    CHECK_FALSE(r.flipped(r.sits(0), 40));
+}

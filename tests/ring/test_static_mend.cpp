@@ -1,0 +1,171 @@
+// Static parts whose bits flip: what nobody acts on is as it was made again behind one look, everything else
+// is left to be found, and a set of parameters belongs to the one or the other by what frames can still need
+// it.
+#include <cstring>
+
+#include "ring/parameter_box.hpp"
+#include "ring/static_mend.hpp"
+#include "seated.hpp"
+
+namespace {
+
+using namespace carousel;
+using namespace carousel::ring;
+
+struct static_block {
+    shm::private_block made = shm::make_private_block();
+    test::bench b{test::chain_of_three()};
+    known_run known;
+
+    static_block() {
+        const std::byte values[] = {std::byte{1}, std::byte{2}, std::byte{3}};
+        initialise_parameters(b.c->parameters, values, 0);
+        b.c->magic.store(shm::control_magic);
+        keep();
+    }
+    void keep() const { shm::copy_words(*made, *b.c); }
+    [[nodiscard]] bool whole() const {
+        return std::memcmp(static_cast<const void*>(b.c.get()), static_cast<const void*>(made.get()),
+                           shm::word_bytes) == 0;
+    }
+    /// As the supervisor does it, in the block and in its copy.
+    void publish(u64 horizon, std::byte value) const {
+        for (shm::control_block* c : {b.c.get(), made.get()}) {
+            const u32 sets = parameter_state::of(load(c->parameters.state)).sets;
+            c->parameters.state.store(parameter_state{sets, horizon}.pack());
+            REQUIRE(ring::publish(c->parameters, std::span(&value, 1), ~u64{0}) == horizon);
+        }
+    }
+};
+
+struct mended_field {
+    const char* name;
+    void* at;
+    std::size_t bytes;
+};
+
+template <typename T>
+mended_field field_of(const char* name, T& at) {
+    return {name, &at, sizeof at};
+}
+
+}  // namespace
+
+TEST_CASE("what is only shown is written back whichever of its bits has flipped, and named") {
+    static_block r;
+    shm::control_block& c = *r.b.c;
+    c.assets = 1;
+    std::strcpy(c.asset[0].name, "boxes");
+    r.keep();
+    const mended_field fields[] = {field_of("magic", c.magic),
+                                   field_of("version", c.version),
+                                   field_of("uid", c.uid),
+                                   field_of("bytes", c.bytes),
+                                   field_of("run_id", c.run_id),
+                                   field_of("pipeline", c.pipeline),
+                                   field_of("created_ns", c.created_ns),
+                                   field_of("width", c.width),
+                                   field_of("height", c.height),
+                                   field_of("frame_timeout_ns", c.frame_timeout_ns),
+                                   field_of("name", c.stage[1].name),
+                                   field_of("frame_timeout_ns", c.stage[2].frame_timeout_ns),
+                                   field_of("name", c.link[1].name),
+                                   field_of("group_stage", c.link[0].group_stage),
+                                   field_of("memory", c.link[0].memory),
+                                   field_of("memory_ready", c.link[1].memory_ready),
+                                   field_of("ipc_handle", c.link[1].ipc_handle),
+                                   field_of("first_epoch", c.seat[1].first_epoch),
+                                   field_of("memory", c.asset[0].memory),
+                                   field_of("ipc_handle", c.asset[0].ipc_handle)};
+    REQUIRE(r.whole());
+    for (const mended_field& f : fields) {
+        for (std::size_t bit = 0; bit < 8 * f.bytes; ++bit) {
+            static_cast<std::byte*>(f.at)[bit / 8] ^= std::byte{1} << (bit % 8);
+            const auto mended = mend_static(c, *r.made, r.known);
+            INFO(f.name << " bit " << bit);
+            REQUIRE(mended.size() == 1);
+            REQUIRE(mended[0].ends_with(std::string(": ") + f.name));
+            REQUIRE(r.whole());
+        }
+    }
+    CHECK(mend_static(c, *r.made, r.known).empty());
+}
+
+TEST_CASE("what a process may have acted on is left as it was found, whichever bit it is") {
+    static_block r;
+    shm::control_block& c = *r.b.c;
+    const mended_field fields[] = {field_of("stages", c.stages),
+                                   field_of("seats", c.seats),
+                                   field_of("links", c.links),
+                                   field_of("jobs", c.jobs),
+                                   field_of("first_sequence", c.first_sequence),
+                                   field_of("fps", c.fps),
+                                   field_of("inputs", c.stage[1].inputs),
+                                   field_of("input_link", c.stage[1].input_link),
+                                   field_of("input_group", c.stage[1].input_group),
+                                   field_of("output_link", c.stage[0].output_link),
+                                   field_of("max_attempts", c.stage[1].max_attempts),
+                                   field_of("flags", c.stage[2].flags),
+                                   field_of("slots", c.link[0].slots),
+                                   field_of("window", c.link[0].window),
+                                   field_of("blocking", c.link[0].blocking),
+                                   field_of("slot_bytes", c.link[0].slot_bytes),
+                                   field_of("first_job", c.seat[1].first_job),
+                                   field_of("jobs", c.seat[1].jobs),
+                                   field_of("seat", c.job_info[0].seat),
+                                   field_of("first_lap", c.source[0].first_lap),
+                                   field_of("bytes", c.parameters.bytes)};
+    for (const mended_field& f : fields) {
+        for (std::size_t bit = 0; bit < 8 * f.bytes; ++bit) {
+            std::byte& at = static_cast<std::byte*>(f.at)[bit / 8];
+            at ^= std::byte{1} << (bit % 8);
+            INFO(f.name << " bit " << bit);
+            REQUIRE(mend_static(c, *r.made, r.known).empty());
+            REQUIRE(check_static(c, *r.made).size() == 1);
+            at ^= std::byte{1} << (bit % 8);
+        }
+    }
+}
+
+TEST_CASE("a set of parameters is mended when no frame that can still be made needs it") {
+    static_block r;
+    constexpr u32 changes = 10;
+    for (u32 k = 1; k <= changes; ++k)
+        r.publish(u64{k} * 100, std::byte(k));  // set k counts from frame 100 k
+    struct seen {
+        u64 tail;
+        u32 in_use;
+    };
+    for (const auto [tail, in_use] :
+         {seen{0, 11}, seen{99, 11}, seen{100, 10}, seen{450, 7}, seen{1000, 1}}) {
+        INFO("oldest frame " << tail);
+        r.known.tails = {tail, tail};
+        CHECK(sets_in_use(r.made->parameters, tail) == in_use);
+        for (u32 k = 0; k < shm::max_parameter_sets; ++k) {
+            for (const std::size_t byte : {std::size_t{0}, sizeof(u64), 2 * sizeof(u64) + 7}) {
+                auto& at = reinterpret_cast<std::byte*>(&r.b.c->parameters.set[k])[byte];
+                at ^= std::byte{16};
+                const bool needed = k <= changes && k + in_use > changes;
+                const auto mended = mend_static(*r.b.c, *r.made, r.known);
+                INFO("set " << k);
+                REQUIRE(mended.size() == (needed ? 0 : 1));
+                REQUIRE(check_static(*r.b.c, *r.made).size() == (needed ? 1 : 0));
+                if (needed) at ^= std::byte{16};
+            }
+        }
+    }
+    // What a source reads of them for the oldest frame is among those that are left alone.
+    for (u64 n = 0; n <= 1100; n += 50) {
+        const shm::parameter_set* const found = parameters_for(r.made->parameters, n);
+        REQUIRE(found != nullptr);
+        const auto index = static_cast<u32>(found - r.made->parameters.set);
+        CHECK(changes - index < sets_in_use(r.made->parameters, n));
+    }
+}
+
+TEST_CASE("a supervisor that doesn't know which sets count mends none of them") {
+    static_block r;
+    r.made->parameters.state.store(1);
+    r.b.c->parameters.set[40].value[0] ^= std::byte{1};
+    CHECK(mend_static(*r.b.c, *r.made, r.known).empty());
+}
