@@ -42,7 +42,8 @@ void overrun(runtime& r, const ring::job& at_work) {
 }
 
 /// Eight bytes somewhere into the control block, by the stage's own code: where the guard faults them. Half
-/// of them go into pages of its own, where those are closed, too. With no guard they go anywhere.
+/// of them go into pages of its own, where those are closed, too. With no guard they go anywhere where
+/// something stands: most of the block is spare, and a write there would show nothing.
 void scribble_block(runtime& r, const ring::job& at_work) {
     const bool closed = shm::is_closed(0);
     const ring::page_list own = ring::pages_of(r.control(), r.who(), r.attached().depth.token);
@@ -54,13 +55,14 @@ void scribble_block(runtime& r, const ring::job& at_work) {
     };
     // Pages of its own are closed by keys alone.
     const bool own_too = !closed || shm::is_closed(own.pages()[0].from);
+    const auto* const words = reinterpret_cast<const shm::word*>(&r.control());
     u64 place = 0;
     do {
         place = random() % (shm::word_bytes / 8) * 8;
         if (!own_too || at_work.sequence % 2 == 0) continue;
         const shm::page_range& page = own.pages()[random() % own.pages().size()];
         place = page.from + random() % (page.bytes / 8) * 8;
-    } while (closed && !shm::is_closed(place));
+    } while (closed ? !shm::is_closed(place) : words[place / 8].load(std::memory_order_relaxed) == 0);
     const shm::block_place to = shm::place_in_block(place);
     log::warning("a write into the control block, part {} of index {}, offset {}", static_cast<u32>(to.part),
                  to.index, to.offset);

@@ -63,15 +63,24 @@ TEST_CASE("a stage that leaves the control block open is told so, and takes no s
     CHECK(run.wait() == 0);
 }
 
-TEST_CASE("control: where the control block is open, stray writes into it are told of nobody") {
+TEST_CASE("control: where the control block is open, stray writes into it do harm and are told of nobody") {
     run_fixture run;
-    run.start(run.pipeline("open", picture_pipeline("open", "fps = 200\n")), {"--frames", "400"},
+    run.start(run.pipeline("open", picture_pipeline("open", "fps = 200\n")), {"--frames", "600"},
               {"CAROUSEL_TEST_BLOCK_GUARD=off", "CAROUSEL_TEST_SCRIBBLES_ANYWHERE=1"});
     REQUIRE(run.wait_running());
-    (void)scribble_block(run, 6, test_seed(), false);
-    (void)run.wait(20);  // whatever becomes of it: words of the run are nonsense now
+    const std::set<i32> guilty = scribble_block(run, 60, test_seed(), false);
+    (void)run.wait(60);  // whatever becomes of it: words of the run are nonsense now
     const std::string log = run.log();
     INFO(log);
     CHECK_THAT(log, contains("a write into the control block, part "));  // the writer's own word
     CHECK(log.find("a write into the control block: ") == std::string::npos);
+    // The supervisor finds words that are wrong, or somebody dies who was not told to.
+    const json r = run.report();
+    REQUIRE(r.contains("frames"));
+    u64 harm = 0;
+    for (const char* key : {"damaged", "words_mended", "stalls", "begun_again", "lost", "repeated", "torn"})
+        harm += r[key].get<u64>();
+    for (const json& death : r["recoveries"])
+        harm += death.contains("how") && !guilty.contains(death["pid"].get<i32>()) ? 1 : 0;
+    CHECK(harm > 0);
 }

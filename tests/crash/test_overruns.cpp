@@ -49,16 +49,19 @@ TEST_CASE("control: without gaps, writes beyond output slots go unseen and harm 
                       "[link.geometry]\nguard = \"off\"\n[link.vertex]\nguard = \"off\"\n"
                       "[link.fragment]\nguard = \"off\"\n";
     run_fixture calm;
-    calm.start(calm.pipeline("calm", text), {"--frames", "1500"});
+    calm.start(calm.pipeline("calm", text), {"--frames", "900"});
     REQUIRE(calm.wait() == 0);
     run_fixture run;
-    run.start(run.pipeline("unguarded", text), {"--frames", "1500"}, {"CAROUSEL_TEST_OVERRUNS_ANYWHERE=1"});
+    // Behind a slow sink frames wait in every ring: a neighbouring slot holds one that is still to be read.
+    run.start(run.pipeline("unguarded", text), {"--frames", "900", "--set", "display.delay_ms=4"},
+              {"CAROUSEL_TEST_OVERRUNS_ANYWHERE=1"});
     REQUIRE(run.wait_running());
-    (void)overrun(run, 30, test_seed(), false);
-    const int code = run.wait();
+    (void)overrun(run, 40, test_seed(), false);
+    (void)run.wait(60);
     INFO(run.log());
     const json r = run.report();
-    const bool unharmed =
-        code == 0 && r["restarts"] == 0 && r["torn"] == 0 && r["image_hash"] == calm.report()["image_hash"];
-    CHECK_FALSE(unharmed);
+    REQUIRE(r.contains("frames"));
+    // Harm to frames: that a writer has died of it, or has not, would be none.
+    CHECK((r["torn"] != 0 || r["image_hash"] != calm.report()["image_hash"]));
+    CHECK(run.log().find("an overrun of its slot in the ring ") == std::string::npos);
 }

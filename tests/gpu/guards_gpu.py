@@ -2,12 +2,14 @@
 
   faults    scribble-input, overrun-output (gaps, then canaries) and scribble-control, --times each, every stage with a context of its own
   mps       the same in one MPS domain, --mps-times each
-  controls  the same with the guards left out: what `faults` asks for must not hold then
+  controls  the same with the guards left out, --control-times each: the harm that they keep off must be seen
   cost      time and CPU time per frame at --size, with each guard, with all and with none: --pairs rounds, in each a run of its own for each
 
 A run of the demo goes on while its stages are told to do harm, in turn; then it is stopped. Wanted: those that were told to have died, each
 with its place named, and nobody else (under MPS: or with its domain), lost = repeated = torn = 0, no frame given up, the control block never
-made anew, and the pictures of an undisturbed run of as many frames. Cost: each round gives a ratio; the table has their median and the interval
+made anew, and the pictures of an undisturbed run of as many frames. Harm, without its guard: of a write into an input or beyond an output slot
+other pictures, or a frame that is counted as torn; of writes into the control block words that the supervisor finds damaged, deaths of others, an
+account that is not whole, or other pictures; and in no case a writer that is named. That those who were told to live on is no harm. Cost: each round gives a ratio; the table has their median and the interval
 that holds the true median with 95 %. The time per frame is that of the device where the device is the limit, as the demo's at 1080p is.
 
 All of it ends within --seconds: each row gets its share of what is left, and says how many of its faults or pairs it came to. The tables come
@@ -48,6 +50,8 @@ WITHOUT = {
     "overrun-output, canaries": (OPEN, {"CAROUSEL_TEST_OVERRUNS_ANYWHERE": "1"}),
     "scribble-control": ([], {"CAROUSEL_TEST_BLOCK_GUARD": "off", "CAROUSEL_TEST_SCRIBBLES_ANYWHERE": "1"}),
 }
+# Frames wait in every ring then, so that a neighbouring slot holds one that somebody is still to read.
+SLOW_SINK = ["display.delay_ms=8"]
 # What is measured in each round: name, settings, environment. The first two are the same: what differs between them is chance.
 BARE = {"CAROUSEL_TEST_INPUTS_WRITABLE": "1", "CAROUSEL_TEST_BLOCK_GUARD": "off"}
 ARMS = (
@@ -188,11 +192,35 @@ def complaints(a, code, r, told, called, mps):
     return bad
 
 
+def innocents(r, told):
+    """Who has died without having been told to, in a run without MPS."""
+    return {f"{d['seat']}: {d['how']}" for d in r["recoveries"] if "how" in d and d["pid"] not in told}
+
+
+def harm_seen(a, name, code, r, told, called):
+    """What others have suffered where the guard of that row is left out, and what speaks against a control."""
+    if r is None:
+        return [], [f"no report, exit code {code}"]
+    harm, against = [], []
+    if any(d.get("stray", "").startswith(called) for d in r["recoveries"] if "how" in d):
+        against.append("a writer is named: the guard is there")
+    if r.get("torn"):
+        harm.append(f"{r['torn']} torn")
+    if name == "scribble-control":
+        harm += [f"{key} {r[key]}" for key in ("lost", "repeated", "stalls", "damaged", "words_mended", "begun_again") if r.get(key)]
+        others = innocents(r, told)
+        harm += [f"died of it: {', '.join(sorted(others)[:3])}"] if others else []
+    if r["frames"] and not (name == "scribble-control" and harm) and undisturbed(a, r["frames"]) != (r.get("image_hash_of"), r.get("image_hash")):
+        harm.append("other pictures")
+    return harm, against
+
+
 def faults_row(a, row, times, until, mps=False, without=False):
     name, fault, who, settings, called = row
     environment = {}
     if without:
         settings, environment = WITHOUT[name]
+        settings = settings + SLOW_SINK
     settings = settings + (["isolation=mps"] if mps else [])
     run = Demo(a, settings, environment, fps=a.fps)
     try:
@@ -204,10 +232,15 @@ def faults_row(a, row, times, until, mps=False, without=False):
             raise SystemExit(f"the demo does not run:\n{run.said(20)}")
         told = run.tell(fault, who, times, until, mps, random.Random(a.seed), wait=not without)
         code, r = run.stop(20 if without else 60)
-        bad = complaints(a, code, r, told, called[a.device != "cpu"], mps)
-        right = bool(bad) if without else not bad and len(told) > 0
+        said = called[a.device != "cpu"]
+        if without:
+            harm, against = harm_seen(a, name, code, r, told, said)
+            right, account = bool(harm) and not against and len(told) > 0, "; ".join(against + harm) or "no harm"
+        else:
+            bad = complaints(a, code, r, told, said, mps)
+            right, account = not bad and len(told) > 0, "; ".join(bad) or "as wanted"
         words = [name, "without its guard" if without else "one MPS domain" if mps else "a context each", f"{len(told)} of {times}",
-                 str(r and r["frames"]), "; ".join(bad)[:110] or "as wanted", "right" if right else "WRONG"]
+                 str(r and r["frames"]), account[:110], "right" if right else "WRONG"]
         print(" | ".join(words), flush=True)
         if not right:
             print(run.said(15), flush=True)
@@ -290,6 +323,7 @@ def main():
     p.add_argument("--keep", help="cost: a file of the rounds, which a later call goes on with")
     p.add_argument("--times", type=int, default=200, help="of each fault")
     p.add_argument("--mps-times", type=int, default=50)
+    p.add_argument("--control-times", type=int, default=40, help="of each, without its guard")
     p.add_argument("--pairs", type=int, default=20)
     p.add_argument("--seconds-a-look", type=float, default=0.8, help="measured each time")
     p.add_argument("--seconds", type=float, default=570, help="for all of it")
@@ -317,7 +351,7 @@ def main():
         if part == "cost":
             costs += cost_rounds(a, until)
         else:
-            times = {"faults": a.times, "mps": a.mps_times, "controls": 10}[part]
+            times = {"faults": a.times, "mps": a.mps_times, "controls": a.control_times}[part]
             rows.append(faults_row(a, row, times, until, mps=part == "mps", without=part == "controls"))
     table(("fault", "where", "told", "frames", "account", ""), rows)
     table(("guard", "per frame", "rounds", "without, us", "with, us", "change", "95 %"), costs)
