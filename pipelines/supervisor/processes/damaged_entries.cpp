@@ -7,6 +7,7 @@
 
 #include "ring/entry_mend.hpp"
 #include "ring/names.hpp"
+#include "ring/word_mend.hpp"
 #include "shm/process_id.hpp"
 #include "shm/run_member.hpp"
 
@@ -55,7 +56,7 @@ void mend_adopted_entries(process_table& t, const json& remembered, const std::s
             end_whoever_it_was(e, run_id);
             continue;
         }
-        if (!ring::cas(e.identity, raw, *value)) continue;
+        if (!ring::put_back(*t.c, *t.c, {{ring::word_kind::entry, k}, raw}, *value)) continue;
         const ring::entry_word w = ring::entry_word::of(*value);
         t.say(
             w.state == ring::entry_state::unused
