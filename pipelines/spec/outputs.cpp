@@ -27,11 +27,13 @@ void check_readers_of(const pipeline& p, u32 stage, u32 output, const std::vecto
     const stage_spec& s = p.stages[stage];
     const output_spec& o = all[stage].ring(output);
     const std::string ring = shown_ring(all[stage], output);
-    u32 blocking = 0, latest = 0;
+    u32 blocking = 0, latest = 0, skipping = 0;
     for (std::size_t k = 0; k < all.size(); ++k)
         for (std::size_t i = 0; i < all[k].input_outputs.size(); ++i)
-            if (p.stages[k].input_indices[i] == stage && all[k].input_outputs[i] == output)
+            if (p.stages[k].input_indices[i] == stage && all[k].input_outputs[i] == output) {
                 ++(p.stages[k].latest() ? latest : blocking);
+                skipping += p.stages[k].skips() ? 1 : 0;
+            }
     if (blocking + latest == 0)
         refuse(s.at, fmt::format(
                          "stage \"{}\" makes \"{}\" ({}), which no stage reads; name \"{}\" in the inputs of "
@@ -42,6 +44,12 @@ void check_readers_of(const pipeline& p, u32 stage, u32 output, const std::vecto
                fmt::format("every stage that reads \"{}\" reads as latest; at least one must be blocking, "
                            "or every frame could be skipped",
                            ring));
+    if (blocking == skipping)
+        refuse(s.at,
+               fmt::format(
+                   "every stage that reads \"{}\" may miss frames (vacant = \"skip\"{}); at least one must "
+                   "read all of them",
+                   ring, latest > 0 ? ", or latest" : ""));
     if (blocking > shm::max_blocking || latest > shm::max_latest)
         refuse(s.at, fmt::format("\"{}\" is read by {} blocking and {} latest stages; at most {} and {}",
                                  ring, blocking, latest, shm::max_blocking, shm::max_latest));

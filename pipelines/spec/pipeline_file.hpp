@@ -100,6 +100,10 @@ struct stage_spec {
     /// A place for a program that nobody here starts: port_stage.hpp.
     [[nodiscard]] bool is_port() const noexcept { return run == "port"; }
     [[nodiscard]] bool latest() const noexcept { return group == group_kind::latest; }
+    /// A port that frames pass by while nobody is in it: vacant = "skip".
+    [[nodiscard]] bool skips() const;
+    /// A reader that frames pass by, by its own rule: what it has missed isn't lost.
+    [[nodiscard]] bool may_miss() const { return latest() || skips(); }
     [[nodiscard]] u64 frame_timeout_ns() const noexcept { return frame_timeout_ms * ns_per_ms; }
     [[nodiscard]] u64 first_frame_timeout_ns() const noexcept {
         const bool longer = frame_timeout_ms != 0 && first_frame_timeout_ms > frame_timeout_ms;

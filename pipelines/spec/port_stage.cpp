@@ -75,13 +75,20 @@ void check_port(stage_spec& s) {
             refuse(s.position_of(key), fmt::format("port \"{}\": unknown key \"{}\"{}", s.name, key,
                                                    did_you_mean_clause(key, known)));
     }
-    if (const auto v = s.settings.find("vacant"); v != s.settings.end() && *v != "wait")
-        refuse(s.position_of("vacant"),
-               fmt::format(
-                   "port \"{}\": vacant = {}: expected \"wait\": while no program has the port the pipeline "
-                   "waits for one. Frames are not passed over (\"skip\"): for those that may be missed "
-                   "a program opens the run as `latest`, which needs no port",
-                   s.name, v->dump()));
+    if (const auto v = s.settings.find("vacant"); v != s.settings.end()) {
+        if (*v != "wait" && *v != "skip")
+            refuse(
+                s.position_of("vacant"),
+                fmt::format("port \"{}\": vacant = {}: expected \"wait\" (while no program has the port the "
+                            "pipeline waits for one) or \"skip\" (frames pass it by)",
+                            s.name, v->dump()));
+        if (*v == "skip" && s.inputs.empty())
+            refuse(
+                s.position_of("vacant"),
+                fmt::format("port \"{}\": vacant = \"skip\" is for a port that reads: this one writes, and "
+                            "while nobody is in it there are no frames to pass by",
+                            s.name));
+    }
     if (const auto e = s.settings.find("ends"); e != s.settings.end()) {
         if (!e->is_boolean())
             refuse(s.position_of("ends"),
@@ -103,6 +110,11 @@ void check_port(stage_spec& s) {
                fmt::format("port \"{}\" reads \"{}\", and so writes nothing", s.name, s.inputs.front()));
     s.in_flight = 1;
     s.isolation = isolation_kind::process;
+}
+
+bool stage_spec::skips() const {
+    const auto v = settings.find("vacant");
+    return is_port() && v != settings.end() && *v == "skip";
 }
 
 stage_description describe_port(const stage_spec& s) {

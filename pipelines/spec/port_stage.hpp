@@ -4,7 +4,9 @@
 //   output = { color = "u8[720,1280,4]" }   what a writing one writes, a plane each
 //   type = "carousel.image.rgba8"           what its readers call that; derived where it is a picture
 //   ends = true                             a writing one may end its stream (writer_port::end)
-//   vacant = "wait"                         while nobody has it, the pipeline waits
+//   vacant = "wait"                         while nobody has it, the pipeline waits; "skip", of a reading
+//   one:
+//                                           frames pass it by
 
 #include "spec/describe.hpp"
 

@@ -14,6 +14,7 @@ ring::stage_plan stage_plan_of(const stage_spec& s, const link_spec& behind) {
     to.frame_timeout_ns = s.frame_timeout_ns();
     to.latest = s.latest();
     to.optional = s.optional;
+    to.skips = s.skips();
     to.window = behind.window.value_or(0);
     return to;
 }

@@ -256,17 +256,27 @@ void ring_neighbours(shm::control_block& c, u32 seat) noexcept {
         if (s.output_link[o] < shm::max_links) link_ref(c, s.output_link[o]).ring();
 }
 
-void close_group(shm::control_block& c, u32 link, u32 group) noexcept {
+bool close_group(shm::control_block& c, u32 link, u32 group) noexcept {
     link_ref l(c, link);
     shm::word& at = l.block().group_state[group];
     const u64 raw = load(at);
     group_word w = group_word::of(raw);
-    if (w.state != group_state::closed) {
-        w.state = group_state::closed;
-        cas(at, raw, w.pack());
-    }
+    if (w.state == group_state::closed) return false;
+    w.state = group_state::closed;
+    cas(at, raw, w.pack());
     l.sweep();
     l.ring();
+    return true;
+}
+
+// Whoever has read CLOSED may still pass one frame by, as if the reader had come behind it.
+void open_group(shm::control_block& c, u32 link, u32 group) noexcept {
+    shm::word& at = c.link[link].group_state[group];
+    const u64 raw = load(at);
+    group_word w = group_word::of(raw);
+    if (w.state != group_state::closed) return;
+    w.state = group_state::blocking;
+    cas(at, raw, w.pack());
 }
 
 void dismiss_latest(shm::control_block& c, u32 entry) noexcept {

@@ -165,7 +165,7 @@ void initialise(shm::control_block& c, const plan& p) {
         b.frame_timeout_ns = s.frame_timeout_ns;
         b.flags = (s.owner_commits ? shm::stage_flag::owner_commits : 0U) |
                   (s.latest ? shm::stage_flag::latest : 0U) | (s.optional ? shm::stage_flag::optional : 0U) |
-                  (s.ends ? shm::stage_flag::ends : 0U);
+                  (s.ends ? shm::stage_flag::ends : 0U) | (s.skips ? shm::stage_flag::skips : 0U);
         write_inputs(c, p, k);
         require(s.more.size() < shm::max_outputs && (s.has_output || s.more.empty()),
                 fmt::format("stage {}: more than {} outputs", s.name, shm::max_outputs));

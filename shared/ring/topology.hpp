@@ -25,7 +25,7 @@ struct stage_plan {
     u32 instances = 1;
     u32 max_attempts = 3;
     u64 frame_timeout_ns = 2'000'000'000;  ///< 0: none
-    bool owner_commits = false, latest = false, optional = false, ends = false;
+    bool owner_commits = false, latest = false, optional = false, ends = false, skips = false;
     u32 window = 0;  ///< of its first output's link; 0: derived
     u64 slot_bytes = 0;
     std::vector<u32> input_outputs = {};  ///< which output of each input's stage; missing: the first

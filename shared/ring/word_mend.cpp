@@ -113,11 +113,12 @@ private:
         if (g >= shm::max_blocking)
             return now != lease_state::leased ||
                    (w.job == 0 && w.attempts == 0 && w.version == (n & version_mask));
-        if (now == lease_state::skipped &&
-            group_word::of(load(copy_->link[link].group_state[g])).state != group_state::closed)
-            return false;
         const shm::stage_block& stage =
             made_.stage[std::min(made_.link[link].group_stage[g], shm::max_stages - 1)];
+        const bool may_skip =
+            (stage.flags & shm::stage_flag::skips) != 0 ||  // its group may have been closed a while ago
+            group_word::of(load(copy_->link[link].group_state[g])).state == group_state::closed;
+        if (now == lease_state::skipped && !may_skip) return false;
         return agrees_with_outputs(stage, n, now);
     }
 

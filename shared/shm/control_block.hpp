@@ -143,7 +143,8 @@ namespace stage_flag {
 inline constexpr u32 owner_commits = 1;  ///< does host work behind the event: never helped
 inline constexpr u32 latest = 2;         ///< reads its input as a latest group
 inline constexpr u32 optional = 4;
-inline constexpr u32 ends = 8;  ///< a source that may end its stream: ring/stream_end.hpp
+inline constexpr u32 ends = 8;    ///< a source that may end its stream: ring/stream_end.hpp
+inline constexpr u32 skips = 16;  ///< its groups are closed while nobody sits, and open again
 }  // namespace stage_flag
 
 /// A place for one incarnation of an instance. Successive processes sit on it, one epoch each.

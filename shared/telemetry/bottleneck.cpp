@@ -101,7 +101,7 @@ bottleneck find_bottleneck(const snapshot& s, const rates& r) {
         l.shares = r.stages[k].time;
         l.source = v.source;
         l.waited_for = (v.flags & shm::stage_flag::latest) == 0;
-        l.required = (v.flags & shm::stage_flag::optional) == 0;
+        l.required = (v.flags & (shm::stage_flag::optional | shm::stage_flag::skips)) == 0;
         for (u32 seat = v.first_seat; seat < v.first_seat + v.seats; ++seat) {
             const stage_condition one = condition_of(s.seats[seat]);
             l.condition = seat == v.first_seat ? one : std::min(l.condition, one);

@@ -75,6 +75,12 @@ private:
     std::string name_, file_;
 };
 
+/// A stage that reads every frame beside the port.
+std::string witness() {
+    return "[[stage]]\nname = \"witness\"\nrun = \"" + programs() +
+           "/carousel-test-number\"\ninputs = [\"camera\"]\nsink = true\n";
+}
+
 u64 kills_wanted(u64 usual) {
     const char* more = std::getenv("CAROUSEL_TEST_KILLS");
     return more != nullptr ? static_cast<u64>(std::atoi(more)) : usual;
@@ -199,9 +205,7 @@ TEST_CASE("ports of a run without stages lose what is in the rings with their su
 }
 
 TEST_CASE("ports come back to a second supervisor, and no frame is lost over it") {
-    const std::string stage = "[[stage]]\nname = \"witness\"\nrun = \"" + programs() +
-                              "/carousel-test-number\"\ninputs = [\"camera\"]\nsink = true\n";
-    port_run run("succeeded", "supervisor_grace_s = 20\n", stage);
+    port_run run("succeeded", "supervisor_grace_s = 20\n", witness());
     foreign_program reads = run.reads("reads"), writes = run.writes("writes");
     REQUIRE(run.goes_on(reads));
     for (int k = 0; k < 2; ++k) {
@@ -216,6 +220,52 @@ TEST_CASE("ports come back to a second supervisor, and no frame is lost over it"
     foreign_program next = run.reads("next");
     CHECK(run.goes_on(next));
     run.end_and_check();
+}
+
+TEST_CASE("frames pass a port by that skips while nobody is in it, and wait for whoever is") {
+    port_run run("skips", "supervisor_grace_s = 20\n", "vacant = \"skip\"\n" + witness());
+    foreign_program writes = run.writes("writes", {"500"});
+    CHECK(run.goes_on(writes));
+    for (int k = 0; k < 4; ++k) {
+        {
+            foreign_program reads = run.reads("reads");
+            REQUIRE(run.goes_on(reads));
+        }
+        CHECK(run.goes_on(writes));
+        CHECK(run.goes_on(writes));  // more than a ring holds
+        if (k != 1) continue;
+        run.signal(SIGKILL);
+        REQUIRE(run.wait() == -SIGKILL);
+        run.start(run.file());
+        CHECK(run.goes_on(writes));
+    }
+    foreign_program slow = run.reads("slow", {"200000"});
+    REQUIRE(run.goes_on(slow));
+    const u64 then = link_of(look_into(run), "camera").tail.load();
+    sleep_s(1);
+    CHECK(link_of(look_into(run), "camera").tail.load() - then < 100);  // of 2,000 that the writer would make
+    slow.signal(SIGKILL);
+    CHECK(run.goes_on(writes));
+    run.end_and_check();
+    CHECK_THAT(run.log(), contains("nobody is in port analysis: frames pass it by"));
+    const json report = run.report();
+    CHECK_THAT(report.dump(), contains("frames pass it by while nobody is in it (vacant = \\\"skip\\\")"));
+}
+
+TEST_CASE("a port that skips reads, beside somebody who reads every frame") {
+    run_fixture run;
+    const auto refuses = [&](const std::string& text, const std::string& sentence) {
+        std::string out;
+        CHECK(run.command({"run", run.pipeline("skips", text), "--dry-run"}, out) == exit_code::usage);
+        CHECK_THAT(out, contains(sentence));
+    };
+    const std::string ports = port_pipeline("skips", ""), skips = "vacant = \"skip\"\n";
+    refuses(ports + "vacant = \"sulk\"\n" + witness(),
+            "port \"analysis\": vacant = \"sulk\": expected \"wait\"");
+    refuses(ports + skips, "every stage that reads \"camera\" may miss frames (vacant = \"skip\")");
+    refuses(ports + witness() +
+                "[[stage]]\nname = \"other\"\nrun = \"port\"\noutput = { value = \"u8[4]\" }\n" + skips,
+            "is for a port that reads: this one writes");
 }
 
 TEST_CASE(

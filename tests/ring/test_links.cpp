@@ -37,8 +37,27 @@ TEST_CASE("a group whose optional stage has failed for good is passed by, and co
     CHECK(pass(*source.w) == 0);
     CHECK(pass(*left.w) == 0);
     CHECK(b.c->link[0].tail.load() == 0);
-    close_group(*b.c, 0, 1);
+    CHECK(close_group(*b.c, 0, 1));
+    CHECK_FALSE(close_group(*b.c, 0, 1));
     CHECK(b.c->link[0].tail.load() == 1);
+    CHECK(b.c->link[0].skipped[1].load() == 1);
+}
+
+TEST_CASE("a group that opens again is waited for, and gets what comes from then on") {
+    plan p;
+    p.stages = {{"source", {}, true}, {"left", {0}, false}, {"right", {0}, false}};
+    bench b(p);
+    const seated source = b.sit(0), left = b.sit(1), right = b.sit(2);
+    close_group(*b.c, 0, 1);
+    CHECK(pass(*source.w) == 0);
+    CHECK(pass(*left.w) == 0);
+    CHECK(b.c->link[0].tail.load() == 1);
+    open_group(*b.c, 0, 1);
+    CHECK(pass(*source.w) == 1);
+    CHECK(pass(*left.w) == 1);
+    CHECK(b.c->link[0].tail.load() == 1);
+    CHECK(pass(*right.w) == 1);
+    CHECK(b.c->link[0].tail.load() == 2);
     CHECK(b.c->link[0].skipped[1].load() == 1);
 }
 

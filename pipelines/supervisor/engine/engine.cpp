@@ -315,7 +315,8 @@ void engine::begin_drain(const std::string& why) {
     for (const auto& s : seats_->seats) {
         const bool missing =
             s->machine.state() == seat_state::down && !setup_->stages[s->stage].spec.optional;
-        if (s->machine.state() == seat_state::vacant && !setup_->stages[s->stage].spec.inputs.empty())
+        if (s->machine.state() == seat_state::vacant && !setup_->stages[s->stage].spec.inputs.empty() &&
+            !setup_->stages[s->stage].spec.skips())
             seats_->say(fmt::format(
                 "port {} is vacant: what waits for it can't be delivered until a program takes it",
                 s->label));

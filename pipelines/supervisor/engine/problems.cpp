@@ -65,7 +65,7 @@ std::string absence(const run_setup& setup, const seat_list& seats, u32 stage) {
             return "";
         why = name_of(state);
     }
-    return setup.stages[stage].spec.input_indices.empty() || setup.stages[stage].spec.latest() ? "" : why;
+    return setup.stages[stage].spec.input_indices.empty() || setup.stages[stage].spec.may_miss() ? "" : why;
 }
 
 std::vector<problem> look(const run_setup& setup, const shm::control_block& c, const seat_list& seats,

@@ -38,7 +38,7 @@ u64 engine::first_to_believe() const {
     for (u32 k = 0; k < std::min<std::size_t>(seen_tails_.size(), made_->links); ++k)
         first = std::min(first, seen_tails_[k]);
     for (const stage_setup& st : setup_->stages) {
-        if (st.has_output() || st.spec.latest()) continue;
+        if (st.has_output() || st.spec.may_miss()) continue;
         if (const auto ledger =
                 telemetry::ledger_reader::open(telemetry::ledger_path(setup_->directory, st.spec.name)))
             folded = std::max(folded, ledger->summarize(lacking).folded);
@@ -52,7 +52,7 @@ u64 engine::first_to_deliver() const {
     u64 lowest = ~u64{0};
     for (u32 k = 0; k < setup_->stages.size(); ++k) {
         const stage_setup& st = setup_->stages[k];
-        if (st.has_output() || st.spec.latest()) continue;
+        if (st.has_output() || st.spec.may_miss()) continue;
         const bool given_up =
             st.spec.optional && std::all_of(seats_->seats.begin(), seats_->seats.end(), [&](const auto& s) {
                 return s->stage != k || s->machine.state() == seat_state::failed;
@@ -75,7 +75,7 @@ u64 engine::first_to_deliver() const {
 void engine::begin_ledgers() const {
     if (first_ == 0) return;
     for (const stage_setup& st : setup_->stages)
-        if (!st.has_output() && !st.spec.latest())
+        if (!st.has_output() && !st.spec.may_miss())
             telemetry::begin_ledger(telemetry::ledger_path(setup_->directory, st.spec.name), first_);
 }
 
@@ -83,7 +83,7 @@ void engine::begin_ledgers() const {
 // are those beyond the end.
 void engine::cut_ledgers(u64 first) {
     for (const stage_setup& st : setup_->stages) {
-        if (st.has_output() || st.spec.latest()) continue;
+        if (st.has_output() || st.spec.may_miss()) continue;
         const std::string path = telemetry::ledger_path(setup_->directory, st.spec.name);
         const auto ledger = telemetry::ledger_reader::open(path);
         if (!ledger) continue;

@@ -105,7 +105,7 @@ nlohmann::json bottleneck_of(const run_setup& s, const std::vector<telemetry::st
         if (k < shares.size()) loads[k].shares = shares[k];
         loads[k].source = s.stages[k].spec.input_indices.empty();
         loads[k].waited_for = !s.stages[k].spec.latest();
-        loads[k].required = !s.stages[k].spec.optional;
+        loads[k].required = !s.stages[k].spec.optional && !s.stages[k].spec.skips();
         const seat* best = seats != nullptr ? best_of(*seats, k) : nullptr;
         if (best != nullptr) loads[k].condition = condition_of(best->machine.state());
     }
@@ -125,7 +125,7 @@ std::vector<missing_stage> missing_stages(const run_setup& s, const seat_list& s
     std::vector<missing_stage> out;
     for (u32 k = 0; k < s.stages.size(); ++k) {
         const seat* best =
-            s.stages[k].spec.optional || s.stages[k].spec.latest() ? nullptr : best_of(seats, k);
+            s.stages[k].spec.optional || s.stages[k].spec.may_miss() ? nullptr : best_of(seats, k);
         if (best != nullptr && condition_of(best->machine.state()) == stage_condition::down)
             out.push_back({s.stages[k].spec.name,
                            how_missing(best->machine.state()) +

@@ -33,7 +33,10 @@ std::string readers_of(const run_setup& s, ring_place at) {
     for (const stage_setup& r : s.stages) {
         if (!r.reads(at.stage, at.output)) continue;
         text += fmt::format("{}{} ({}{})", text.empty() ? "" : ", ", r.spec.name,
-                            word_of(group_words, r.spec.group), r.spec.optional ? ", optional" : "");
+                            word_of(group_words, r.spec.group),
+                            r.spec.optional  ? ", optional"
+                            : r.spec.skips() ? ", passed by while vacant"
+                                             : "");
     }
     return text;
 }

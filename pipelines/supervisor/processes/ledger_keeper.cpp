@@ -26,6 +26,7 @@ bool is_left_out(const shm::stage_block& b, const shm::control_block& c) noexcep
 std::string not_counted(const run_setup& s, const shm::control_block& c, u32 stage) {
     if (s.stages[stage].has_output()) return "it is no sink";
     if (s.stages[stage].spec.latest()) return "it reads the newest frames only (group = \"latest\")";
+    if (s.stages[stage].spec.skips()) return "frames pass it by while nobody is in it (vacant = \"skip\")";
     if (stage < shm::max_stages && is_left_out(c.stage[stage], c))
         return "it has failed and was left out (optional = true)";
     return "";
@@ -33,7 +34,7 @@ std::string not_counted(const run_setup& s, const shm::control_block& c, u32 sta
 
 std::string ledger_keeper::found_committed(u32 stage, u32 seat, u32 epoch, u64 sequence) noexcept {
     if (stage >= setup_->stages.size() || setup_->stages[stage].has_output() ||
-        setup_->stages[stage].spec.latest())
+        setup_->stages[stage].spec.may_miss())
         return "";
     const std::string& name = setup_->stages[stage].spec.name;
     try {

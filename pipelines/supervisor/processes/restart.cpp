@@ -24,7 +24,7 @@ constexpr std::size_t listed_given_up = 1000;
 bool is_last_sink(const process_table& t, const seat& s) noexcept {
     return std::none_of(t.seats.begin(), t.seats.end(), [&](const auto& o) {
         const stage_setup& st = t.setup->stages[o->stage];
-        return o.get() != &s && !st.has_output() && !st.spec.latest() &&
+        return o.get() != &s && !st.has_output() && !st.spec.may_miss() &&
                o->machine.state() != seat_state::failed;
     });
 }
@@ -176,11 +176,20 @@ void note_given_up(process_table& t, const seat& s, const process& p) {
                       s.label, p.sequences.front(), failures, describe(p.how)));
 }
 
-void close_groups_of(process_table& t, u32 stage) noexcept {
+bool close_groups_of(process_table& t, u32 stage) noexcept {
+    const shm::stage_block& b = t.made->stage[stage];
+    bool closed = false;
+    for (u32 i = 0; i < std::min(b.inputs, shm::max_inputs); ++i)
+        if (b.input_link[i] < shm::max_links && b.input_group[i] < shm::max_blocking)
+            closed |= ring::close_group(*t.c, b.input_link[i], b.input_group[i]);
+    return closed;
+}
+
+void open_groups_of(process_table& t, u32 stage) noexcept {
     const shm::stage_block& b = t.made->stage[stage];
     for (u32 i = 0; i < std::min(b.inputs, shm::max_inputs); ++i)
         if (b.input_link[i] < shm::max_links && b.input_group[i] < shm::max_blocking)
-            ring::close_group(*t.c, b.input_link[i], b.input_group[i]);
+            ring::open_group(*t.c, b.input_link[i], b.input_group[i]);
 }
 
 }  // namespace carousel::supervisor

@@ -101,7 +101,7 @@ std::string stated_reason(const process_table& t, u64 now) {
     if (t.renewing) return "the MPS domain is being renewed";
     for (const auto& s : t.seats) {
         const stage_setup& st = t.setup->stages[s->stage];
-        if (st.spec.latest()) continue;  // holds nobody up
+        if (st.spec.latest() || (st.spec.skips() && !s->now)) continue;  // holds nobody up
         if (std::string why = reason_of(t, *s, now); !why.empty()) return why;
         // Buffers of a process that has been killed and has not gone: problems.hpp names it.
         const bool unfenced = std::any_of(s->gone.begin(), s->gone.end(), [](const auto& p) {
