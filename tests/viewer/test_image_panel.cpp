@@ -130,6 +130,8 @@ TEST_CASE(
         REQUIRE((at != nullptr && in != nullptr));
         CHECK(is_inside(*at, *in));
     }
+    CHECK(viewer::theme::ring_color(w.m.snap, 0) == viewer::theme::stage_color(0));
+    CHECK(viewer::theme::ring_color(w.m.snap, 1) != viewer::theme::stage_color(0));
     const auto press = [&](int key) { s.screen.on_key(w.m, {key, false, false}); };
     w.m.picture.shown = {depth_of("fork")};
     press('U');
