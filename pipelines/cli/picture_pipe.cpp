@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <csignal>
 #include <cstdio>
+#include <string_view>
 #include <utility>
 
 #include "core/clock.hpp"
@@ -18,7 +19,8 @@
 namespace carousel::supervisor {
 namespace {
 constexpr std::size_t most_pixels = 50'000;  // as carousel-peek
-}
+constexpr std::string_view error_mark = "error: ";
+}  // namespace
 
 picture_pipe::picture_pipe(const std::string& program, const run::record& run,
                            const std::string& of) noexcept {
@@ -53,14 +55,24 @@ void picture_pipe::give_up(const std::string& why) {
     socket_.reset();
 }
 
+// A program that can't begin says why and ends, maybe before it is asked: the question then finds nobody
+// there, or is left unread, which the kernel tells once (ECONNRESET) in front of what was said.
+void picture_pipe::has_ended() {
+    shm::message m;
+    for (int look = 0; look < 2; ++look) {
+        if (shm::receive_message(socket_.get(), m) != shm::receive_status::ok) continue;
+        if (m.text.starts_with(error_mark)) return give_up(m.text.substr(error_mark.size()));
+    }
+    give_up("carousel-peek has ended");
+}
+
 void picture_pipe::take(u64 wait_ns) {
     shm::message m;
     const shm::receive_status got = shm::receive_message(socket_.get(), m, wait_ns);
     if (got == shm::receive_status::would_block) return;
     due_ = false;
-    if (got != shm::receive_status::ok || m.text.starts_with("error: ")) {
-        return give_up(m.text.starts_with("error: ") ? m.text.substr(7) : "carousel-peek has ended");
-    }
+    if (got != shm::receive_status::ok) return has_ended();
+    if (m.text.starts_with(error_mark)) return give_up(m.text.substr(error_mark.size()));
     std::size_t width = 0, height = 0, begin = m.text.find('\n');
     // "none"
     if (begin == std::string::npos || std::sscanf(m.text.c_str(), "%zu %zu", &width, &height) != 2) return;
@@ -83,8 +95,8 @@ void picture_pipe::ask(std::size_t columns, std::size_t rows, u64 wait_ns) {
         if (socket_ && due_) take(wait_ns);
         if (!socket_ || due_) return;
         due_ = shm::send_message(socket_.get(), fmt::format("{} {}", width, height));
-        if (!due_) give_up("carousel-peek has ended");
-        if (!due_ || now_ns() >= until || !lines_.empty()) return;
+        if (!due_) return has_ended();
+        if (now_ns() >= until || !lines_.empty()) return;
     }
 }
 

@@ -34,6 +34,7 @@ public:
 
 private:
     void take(u64 wait_ns);
+    void has_ended();
     void give_up(const std::string& why);
 
     shm::unique_fd socket_;

@@ -5,6 +5,8 @@
 #include <cstring>
 #include <memory>
 
+#include "tests/support/state_set.hpp"
+
 namespace carousel::model {
 namespace {
 
@@ -25,76 +27,11 @@ private:
     size_t size_ = 0;
 };
 
-u64 mix(u64 h, u64 v) {
-    h ^= v;
-    h *= 0x9E3779B97F4A7C15ULL;
-    return h ^ (h >> 29U);
-}
-
-/// Packed states by number, and the number of a packed state.
-class state_set {
-public:
-    explicit state_set(size_t bytes) : bytes_(bytes), table_(size_t{1} << 16U, empty) {}
-    [[nodiscard]] const u8* at(u32 k) const { return &chunks_[k / chunk][size_t{k % chunk} * bytes_]; }
-    [[nodiscard]] u32 size() const { return size_; }
-    [[nodiscard]] u64 memory() const {
-        return u64{chunks_.size()} * chunk * bytes_ + table_.size() * sizeof(u32);
-    }
-
-    /// The state's number; `fresh` tells whether it is new.
-    u32 insert(const u8* packed, bool& fresh) {
-        size_t h = hash(packed) & (table_.size() - 1);
-        for (; table_[h] != empty; h = (h + 1) & (table_.size() - 1)) {
-            if (std::memcmp(at(table_[h]), packed, bytes_) != 0) continue;
-            fresh = false;
-            return table_[h];
-        }
-        fresh = true;
-        if (size_ % chunk == 0)
-            chunks_.push_back(std::make_unique_for_overwrite<u8[]>(size_t{chunk} * bytes_));
-        std::memcpy(&chunks_.back()[size_t{size_ % chunk} * bytes_], packed, bytes_);
-        table_[h] = size_++;
-        if (size_t{size_} * 8 > table_.size() * 5) grow();
-        return size_ - 1;
-    }
-
-private:
-    static constexpr u32 empty = ~0U, chunk = 1U << 14U;
-
-    [[nodiscard]] u64 hash(const u8* p) const {
-        u64 h = 0x243F6A8885A308D3ULL, v = 0;
-        size_t k = 0;
-        for (; k + 8 <= bytes_; k += 8) {
-            std::memcpy(&v, p + k, 8);
-            h = mix(h, v);
-        }
-        v = 0;
-        std::memcpy(&v, p + k, bytes_ - k);
-        h = mix(h, v);
-        return h ^ (h >> 32U);
-    }
-    void grow() {
-        std::vector<u32> bigger(table_.size() * 2, empty);
-        for (u32 k = 0; k < size_; ++k) {
-            size_t h = hash(at(k)) & (bigger.size() - 1);
-            while (bigger[h] != empty) h = (h + 1) & (bigger.size() - 1);
-            bigger[h] = k;
-        }
-        table_.swap(bigger);
-    }
-
-    size_t bytes_;
-    std::vector<std::unique_ptr<u8[]>> chunks_;
-    std::vector<u32> table_;
-    u32 size_ = 0;
-};
-
 constexpr u32 target_bits = 28;  // an edge is {actor:4, target:28}
 
 class search final : successors {
 public:
-    explicit search(const setup& s)
-        : setup_(s), layout_(s), set_(layout_.size()), packed_(layout_.size()), moves_(s, *this) {}
+    explicit search(const setup& s) : setup_(s), layout_(s), set_(layout_.size()), moves_(s, *this) {}
 
     result run(u64 max_states) {
         const auto started = std::chrono::steady_clock::now();
@@ -108,39 +45,60 @@ public:
     }
 
 private:
+    /// A successor of the state at hand.
+    struct successor {
+        u32 hash;
+        actor who;
+        label how;
+        failure broken;
+        std::string why;
+    };
+
     void forward(u64 max_states) {
         bool fresh = false;
+        packed_.resize(layout_.size() + 8);
         layout_.pack(initial_state(setup_), packed_.data());
-        set_.insert(packed_.data(), fresh);
+        set_.insert(packed_.data(), set_.hash(packed_.data()), fresh);
         parent_.push_back(0);
         label_.push_back({action::start});
         state now;
         for (from_ = 0; from_ < set_.size() && result_.found == failure::holds; ++from_) {
             first_edge_.push_back(static_cast<u32>(edges_.size()));
             layout_.unpack(set_.at(from_), now);
+            next_.clear();
             moves_.expand(now);
+            for (const successor& s : next_) set_.expect_state(s.hash);
+            for (size_t k = 0; k < next_.size() && result_.found == failure::holds; ++k)
+                enter(next_[k], packed_.data() + k * layout_.size());
             if (set_.size() > max_states) result_.found = failure::too_big;
         }
         first_edge_.push_back(static_cast<u32>(edges_.size()));
     }
 
+    // Kept until all of a state's successors are known: their look-ups wait for memory together.
     void take(const state& s, label l, actor who, failure f, const std::string& why) override {
-        if (result_.found != failure::holds) return;
-        layout_.pack(s, packed_.data());
+        const size_t at = next_.size() * layout_.size();
+        if (packed_.size() < at + layout_.size() + 8) packed_.resize(2 * (at + layout_.size() + 8));
+        layout_.pack(s, packed_.data() + at);
+        next_.push_back({set_.hash(packed_.data() + at), who, l, f, why});
+        set_.expect(next_.back().hash);
+    }
+
+    void enter(const successor& s, const u8* packed) {
         bool fresh = false;
-        const u32 k = set_.insert(packed_.data(), fresh);
+        const u32 k = set_.insert(packed, s.hash, fresh);
         if (fresh) {
             parent_.push_back(from_);
-            label_.push_back(l);
+            label_.push_back(s.how);
         }
-        if (f != failure::holds) {
-            result_.found = f;
-            result_.why = why;
+        if (s.broken != failure::holds) {
+            result_.found = s.broken;
+            result_.why = s.why;
             result_.trace = trace(from_);
-            result_.trace.push_back(to_text(l));
+            result_.trace.push_back(to_text(s.how));
             return;
         }
-        if (k != from_) edges_.push_back(static_cast<u32>(who) << target_bits | k);
+        if (k != from_) edges_.push_back(static_cast<u32>(s.who) << target_bits | k);
     }
 
     [[nodiscard]] std::vector<std::string> trace(u32 k) const {
@@ -206,8 +164,9 @@ private:
 
     const setup& setup_;
     layout layout_;
-    state_set set_;
-    std::vector<u8> packed_;
+    test::state_set set_;
+    std::vector<successor> next_;
+    std::vector<u8> packed_;  ///< theirs, with room behind the last
     moves moves_;
     chunked<u32> parent_;
     chunked<label> label_;

@@ -140,12 +140,17 @@ class layout {
 public:
     explicit layout(const setup& s);
     [[nodiscard]] size_t size() const { return bytes_.size(); }
+    /// Writes up to 7 bytes behind `out` + size().
     void pack(const state& s, u8* out) const;
     void unpack(const u8* in, state& s) const;
 
 private:
+    struct run {
+        u16 from, bytes;  ///< of the state; at most 8
+    };
     state start_;
     std::vector<u16> bytes_;
+    std::vector<run> runs_;
 };
 
 /// One line about a state, for traces.

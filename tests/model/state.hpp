@@ -144,6 +144,7 @@ struct state {
     u8 damaged;                ///< which word has a flipped bit (rules_damage.cpp), or none
     u8 damages;                ///< how many had
     u8 revoked;                ///< ghost: incarnations whose words were all taken from them
+    u8 behind[7];              ///< zero: eight bytes can be read from any of the above
 };
 static_assert(std::is_trivially_copyable_v<state> && std::has_unique_object_representations_v<state>);
 

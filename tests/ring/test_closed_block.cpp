@@ -79,7 +79,7 @@ void looks(closed_run& r) {
         work();
         return shm::scopes_of_this_thread() - before;
     };
-    need(scopes([&] { need(!r.middle.w->output()->sweep()); }) == 0);
+    need(scopes([&] { need(!r.middle.w->output(0).sweep()); }) == 0);
     job j;
     need(scopes([&] { need(r.middle.w->look(0) == outcome::empty); }) == 0);
     need(scopes([&] { need(r.source.w->begin(j, 0) == outcome::ok); }) == 1);
@@ -96,7 +96,7 @@ void looks(closed_run& r) {
 
 /// The frame is done in all groups and nobody has swept behind it: what its reader left undone when it died.
 void frees(closed_run& r) {
-    need(r.source.w->output()->sweep());
+    need(r.source.w->output(0).sweep());
     need(r.b.c->link[0].tail.load() == 1);
     need(slot_word::of(load(r.b.c->link[0].slot[0])).state == slot_state::free);
 }

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "core/types.hpp"
+#include "tests/support/state_set.hpp"
 
 namespace carousel::ipc_model {
 
@@ -42,58 +43,6 @@ protected:
     ~sink() = default;
 };
 
-/// Packed states by number, and the number of a packed state.
-template <class State>
-class state_set {
-    static_assert(std::is_trivially_copyable_v<State> && alignof(State) == 1,
-                  "bytes only: nothing is padding");
-
-public:
-    [[nodiscard]] const State& operator[](u32 k) const { return chunks_[k / chunk][k % chunk]; }
-    [[nodiscard]] u32 size() const { return size_; }
-    u32 insert(const State& s, bool& fresh) {
-        std::size_t h = hash(s) & (table_.size() - 1);
-        for (; table_[h] != empty; h = (h + 1) & (table_.size() - 1)) {
-            if (std::memcmp(&(*this)[table_[h]], &s, sizeof s) != 0) continue;
-            fresh = false;
-            return table_[h];
-        }
-        fresh = true;
-        if (size_ % chunk == 0) chunks_.push_back(std::make_unique_for_overwrite<State[]>(chunk));
-        chunks_.back()[size_ % chunk] = s;
-        table_[h] = size_++;
-        if (u64{size_} * 8 > table_.size() * 5) grow();
-        return size_ - 1;
-    }
-
-private:
-    static constexpr u32 empty = ~0U, chunk = 1U << 14U;
-    static u64 hash(const State& s) {
-        const auto* p = reinterpret_cast<const u8*>(&s);
-        u64 h = 0x243F6A8885A308D3ULL;
-        for (std::size_t k = 0; k < sizeof s; k += 8) {
-            u64 v = 0;
-            std::memcpy(&v, p + k, std::min<std::size_t>(8, sizeof s - k));
-            h = (h ^ v) * 0x9E3779B97F4A7C15ULL;
-            h ^= h >> 29U;
-        }
-        return h ^ (h >> 32U);
-    }
-    void grow() {
-        std::vector<u32> bigger(table_.size() * 2, empty);
-        for (u32 k = 0; k < size_; ++k) {
-            std::size_t h = hash((*this)[k]) & (bigger.size() - 1);
-            while (bigger[h] != empty) h = (h + 1) & (bigger.size() - 1);
-            bigger[h] = k;
-        }
-        table_.swap(bigger);
-    }
-
-    std::vector<std::unique_ptr<State[]>> chunks_;
-    std::vector<u32> table_ = std::vector<u32>(std::size_t{1} << 14U, empty);
-    u32 size_ = 0;
-};
-
 /// What the search asks of a model:
 ///   state first()                          where it begins
 ///   void expand(state, sink<state>&)       all that may come next
@@ -104,6 +53,8 @@ private:
 template <class Model>
 class search final : sink<typename Model::state> {
     using state = typename Model::state;
+    static_assert(std::is_trivially_copyable_v<state> && alignof(state) == 1,
+                  "bytes only: nothing is padding");
 
 public:
     explicit search(const Model& m, u64 max_states) : model_(m), max_states_(max_states) {}
@@ -121,46 +72,66 @@ private:
     struct edge {
         u32 from, to;
     };
+    /// A successor of the state at hand.
+    struct successor {
+        state next;
+        u32 hash;
+        bool works;
+        const char* broken;
+    };
+
+    static const u8* bytes_of(const state& s) { return reinterpret_cast<const u8*>(&s); }
+    [[nodiscard]] const state& at(u32 k) const { return *reinterpret_cast<const state*>(set_.at(k)); }
 
     void forward() {
         bool fresh = false;
-        set_.insert(model_.first(), fresh);
+        const state first = model_.first();
+        set_.insert(bytes_of(first), set_.hash(bytes_of(first)), fresh);
         parent_.push_back(0);
         for (from_ = 0; from_ < set_.size() && result_.broken.empty(); ++from_) {
-            const state now = set_[from_];
+            const state now = at(from_);
+            next_.clear();
             model_.expand(now, *this);
+            for (const successor& s : next_) set_.expect_state(s.hash);
+            for (std::size_t k = 0; k < next_.size() && result_.broken.empty(); ++k) enter(next_[k]);
             if (set_.size() > max_states_) fail(from_, too_big);
         }
     }
 
+    // Kept until all of a state's successors are known: their look-ups wait for memory together.
     void take(const state& next, const char* what, u8 who, bool works, const char* broken) override {
         if (wanted_ != nullptr) {  // a trace is told
             if (said_.empty() && std::memcmp(&next, wanted_, sizeof next) == 0)
                 said_ = fmt::format("{}:{}", who == 0xFF ? "holder" : std::to_string(who), what);
             return;
         }
-        if (!result_.broken.empty()) return;
+        next_.push_back({next, set_.hash(bytes_of(next)), works, broken});
+        set_.expect(next_.back().hash);
+    }
+
+    void enter(const successor& s) {
         ++result_.steps;
         bool fresh = false;
-        const u32 k = set_.insert(next, fresh);
+        const u32 k = set_.insert(bytes_of(s.next), s.hash, fresh);
+        const char* broken = s.broken;
         if (fresh) {
             parent_.push_back(from_);
-            if (broken == nullptr) broken = model_.broken(next);
-            if (broken == nullptr && model_.done(next)) broken = model_.unsettled(next);
+            if (broken == nullptr) broken = model_.broken(s.next);
+            if (broken == nullptr && model_.done(s.next)) broken = model_.unsettled(s.next);
         }
-        if (works && k != from_) edges_.push_back({from_, k});
+        if (s.works && k != from_) edges_.push_back({from_, k});
         if (broken == nullptr) return;
         fail(from_, broken);
-        tell(set_[from_], set_[k]);
-        result_.why = model_.text(set_[k]);
+        tell(at(from_), at(k));
+        result_.why = model_.text(at(k));
     }
 
     void fail(u32 k, const char* rule) {
         result_.broken = rule;
-        result_.why = model_.text(set_[k]);
+        result_.why = model_.text(at(k));
         std::vector<u32> way{k};
         while (way.back() != 0) way.push_back(parent_[way.back()]);
-        for (std::size_t n = way.size() - 1; n-- > 0;) tell(set_[way[n + 1]], set_[way[n]]);
+        for (std::size_t n = way.size() - 1; n-- > 0;) tell(at(way[n + 1]), at(way[n]));
     }
     void tell(const state& from, const state& to) {
         wanted_ = &to;
@@ -180,7 +151,7 @@ private:
         std::vector<bool> good(n, false);
         std::vector<u32> open;
         for (u32 k = 0; k < n; ++k)
-            if (model_.done(set_[k])) good[k] = true, open.push_back(k);
+            if (model_.done(at(k))) good[k] = true, open.push_back(k);
         while (!open.empty()) {
             const u32 k = open.back();
             open.pop_back();
@@ -199,7 +170,8 @@ private:
 
     const Model& model_;
     u64 max_states_;
-    state_set<state> set_;
+    test::state_set set_ = test::state_set(sizeof(state));
+    std::vector<successor> next_;
     std::vector<u32> parent_;
     std::vector<edge> edges_;
     u32 from_ = 0;

@@ -1,0 +1,39 @@
+// The pipe to carousel-peek, with programs that end in its place.
+
+#include <chrono>
+#include <thread>
+
+#include "cli/picture_pipe.hpp"
+#include "core/clock.hpp"
+#include "tests/pipelines/spec/world.hpp"
+
+using namespace carousel;
+using namespace carousel::test;
+using namespace carousel::supervisor;
+
+namespace {
+
+// The trouble of a pipe to `script`, which is asked for a picture `before_ns` after its start.
+std::string trouble_with(const std::string& script, u64 before_ns) {
+    const world w;
+    w.program("peek", script);
+    run::record run;
+    run.name = "nothing";
+    run.run_id = "0";
+    picture_pipe p(w.path("peek"), run, "");
+    std::this_thread::sleep_for(std::chrono::nanoseconds(before_ns));
+    const u64 until = now_ns() + 10'000'000'000;
+    while (p.trouble().empty() && now_ns() < until) p.ask(8, 8, 100'000'000);
+    return p.trouble();
+}
+
+}  // namespace
+
+TEST_CASE(
+    "what a peek says before it ends is told, whether it was asked before that, after that or never heard") {
+    const std::string says = "printf 'error: there is nothing to see' >&3";
+    CHECK(trouble_with(says, 500'000'000) == "there is nothing to see");        // ended before it is asked
+    CHECK(trouble_with("sleep 0.5; " + says, 0) == "there is nothing to see");  // the question is left unread
+    CHECK(trouble_with("true", 500'000'000) == "carousel-peek has ended");
+    CHECK(trouble_with("sleep 0.5", 0) == "carousel-peek has ended");
+}
