@@ -39,7 +39,9 @@ void read_stage(const shm::stage_block& b, u64 seats, u64 links, stage_view& out
     out.inputs.clear();
     for (u32 i = 0; i < std::min(b.inputs, shm::max_inputs); ++i)
         if (b.input_link[i] < links) out.inputs.push_back(b.input_link[i]);
-    out.output = index_below(b.output_link[0], links);
+    out.outputs.clear();
+    for (u32 o = 0; o < std::min(b.outputs, shm::max_outputs); ++o)
+        if (b.output_link[o] < links) out.outputs.push_back(b.output_link[o]);
     out.first_seat = std::min<u32>(b.first_seat, static_cast<u32>(seats));
     out.seats = std::min<u32>(b.seats, static_cast<u32>(seats) - out.first_seat);
     out.in_flight = b.in_flight;
@@ -265,6 +267,19 @@ std::string snapshot::seat_label(u32 seat) const {
     if (stage < stages.size() && stages[stage].seats > 1)
         return fmt::format("{}.{}", stages[stage].name, seats[seat].instance);
     return stage_name(stage);
+}
+
+u32 link_view::ahead() const noexcept {
+    return newest > tail ? static_cast<u32>(std::min<u64>(newest - tail, slots.size())) : 0;
+}
+
+const link_view* snapshot::fullest_output(u32 stage) const noexcept {
+    const link_view* fullest = nullptr;
+    if (stage >= stages.size()) return fullest;
+    const auto room = [](const link_view& l) { return i64{l.window} - i64{l.ahead()}; };
+    for (const u32 link : stages[stage].outputs)
+        if (fullest == nullptr || room(links[link]) < room(*fullest)) fullest = &links[link];
+    return fullest;
 }
 
 bool snapshot::ended() const noexcept {

@@ -55,7 +55,7 @@ struct job_view {
 struct stage_view {
     std::string name;
     std::vector<u32> inputs;        ///< indices into snapshot::links
-    u32 output = shm::none;         ///< index into snapshot::links
+    std::vector<u32> outputs;       ///< the same; none: a sink
     u32 first_seat = 0, seats = 0;  ///< range of snapshot::seats
     u32 in_flight = 0, flags = 0;
     bool source = false;
@@ -102,6 +102,9 @@ struct link_view {
     u64 newest = 0;  ///< highest READY sequence + 1; the tail when there is none
     std::vector<slot_view> slots;
     std::vector<group_view> groups;  ///< those that are not absent
+
+    /// Frames that its producer is ahead of its slowest blocking reader.
+    [[nodiscard]] u32 ahead() const noexcept;
 };
 
 struct snapshot {
@@ -126,6 +129,9 @@ struct snapshot {
     [[nodiscard]] const std::string& stage_name(u32 stage) const noexcept;
     /// "fragment", or "fragment.1" where the stage has several instances.
     [[nodiscard]] std::string seat_label(u32 seat) const;
+    /// Of the rings behind a stage the one with the least room left: it holds the stage up first. Null: a
+    /// sink.
+    [[nodiscard]] const link_view* fullest_output(u32 stage) const noexcept;
     [[nodiscard]] bool ended() const noexcept;  ///< every frame of the run is through all rings
 };
 

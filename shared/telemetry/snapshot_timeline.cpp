@@ -16,18 +16,22 @@ frame_bar& timeline::bar_of(u32 stage, u64 sequence) {
 }
 
 void timeline::feed_slots(const snapshot& s, u32 stage) {
-    const link_view& l = s.links[s.stages[stage].output];
-    for (const slot_view& slot : l.slots) {
-        if (slot.claimed_ns == 0 || slot.committed_ns < slot.claimed_ns) continue;
-        frame_bar& b = bar_of(stage, slot.sequence);
-        b.born_ns = slot.born_ns;
-        b.claimed_ns = slot.claimed_ns;
-        b.submitted_ns = slot.submitted_ns;
-        b.committed_ns = slot.committed_ns;
-        b.is_void = slot.void_stage != shm::none;
+    u64 through = ~u64{0};  // all of its rings
+    for (const u32 link : s.stages[stage].outputs) {
+        const link_view& l = s.links[link];
+        through = std::min(through, l.tail);
+        for (const slot_view& slot : l.slots) {
+            if (slot.claimed_ns == 0 || slot.committed_ns < slot.claimed_ns) continue;
+            frame_bar& b = bar_of(stage, slot.sequence);
+            b.born_ns = slot.born_ns;
+            b.claimed_ns = slot.claimed_ns;
+            b.submitted_ns = slot.submitted_ns;
+            b.committed_ns = slot.committed_ns;
+            b.is_void = slot.void_stage != shm::none;
+        }
     }
     for (frame_bar& b : bars_[stage])
-        if (b.done_ns == 0 && b.committed_ns != 0 && b.sequence < l.tail) b.done_ns = s.taken_ns;
+        if (b.done_ns == 0 && b.committed_ns != 0 && b.sequence < through) b.done_ns = s.taken_ns;
 }
 
 void timeline::feed_jobs(const snapshot& s) {
@@ -55,7 +59,7 @@ void timeline::feed(const snapshot& s) {
         bars_.assign(s.stages.size(), {});
     }
     for (u32 k = 0; k < s.stages.size(); ++k)
-        if (s.stages[k].output < s.links.size()) feed_slots(s, k);
+        if (!s.stages[k].outputs.empty()) feed_slots(s, k);
     feed_jobs(s);
     for (std::vector<frame_bar>& bars : bars_)
         if (bars.size() > capacity_ + 64)

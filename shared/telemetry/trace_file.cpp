@@ -73,7 +73,8 @@ private:
     /// The link whose tail says how far a stage's frames have come.
     [[nodiscard]] u32 link_of(u32 stage) const {
         const stage_view& s = shape_.stages[stage];
-        return s.output < shape_.links.size() ? s.output : s.inputs.empty() ? shm::none : s.inputs.front();
+        const std::vector<u32>& links = s.outputs.empty() ? s.inputs : s.outputs;
+        return links.empty() ? shm::none : links.front();
     }
     [[nodiscard]] u64 delivered() const {
         u64 t = ~u64{0};

@@ -9,6 +9,8 @@
 // with another pattern, before anything else.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "core/errors.hpp"
 #include "core/log.hpp"
 #include "ring/stray.hpp"
@@ -86,12 +88,13 @@ void stage_runner::look_at_canaries(const frame_in_work& f) {
         const mapped_link& in = runtime_->input(i);
         const u32 found = seen(&f.canaries[of_inputs + i]);
         if (in.canary_bytes == 0 || found == device::canary_whole) continue;
-        const char* const maker = runtime_->control().link[in.index].name;
+        const shm::link_block& ring = runtime_->control().link[in.index];
+        const char* const maker = runtime_->control().stage[std::min(ring.stage, shm::max_stages - 1)].name;
         log::error(
             "frame {} is torn: behind its payload in the ring {} {} bytes on, something was written after "
             "its "
             "commit: by {} while it made another frame, as likely as not",
-            f.job.sequence, maker, first_damaged(found), maker);
+            f.job.sequence, ring.name, first_damaged(found), maker);
         const shm::block_open open;
         worker_.stage().counters.torn.fetch_add(1, std::memory_order_relaxed);
     }

@@ -179,8 +179,13 @@ latest_losses latest_port::losses() const noexcept {
 }
 
 latest_port open_run::latest(const std::string& stage, const latest_options& options) const {
-    if (const std::vector<std::string> there = to_->stages();
-        !stage.empty() && std::find(there.begin(), there.end(), stage) == there.end())
+    const std::vector<std::string> there = to_->stages();
+    const auto is_there = [&](const std::string& ring) {
+        return std::find(there.begin(), there.end(), ring) != there.end();
+    };
+    // The control block calls a first output's ring by the stage alone; what an output behind a stage's dot
+    // is the supervisor knows.
+    if (!stage.empty() && !is_there(stage) && !is_there(stage.substr(0, stage.find('.'))))
         throw config_error(fmt::format("no stage \"{}\" with an output in {}{}; these have one: {}", stage,
                                        name(), did_you_mean_clause(stage, there), fmt::join(there, ", ")));
     auto s = std::make_unique<latest_port::state>(to_, stage, options);

@@ -1,6 +1,6 @@
-// A foreign program for tests: looks at the newest frames of the stage `middle` or `numbers` of a number
-// pipeline, whose values say of which frame they are.
-//   carousel-test-port RUN STAGE [DEVICE [PAUSE_MS [PATIENCE_S]]]
+// A foreign program for tests: looks at the newest frames of a ring of a number pipeline, whose values say of
+// which frame they are: those of `middle` and of `fork.square` in their own way, all others as `numbers`.
+//   carousel-test-port RUN RING [DEVICE [PAUSE_MS [PATIENCE_S]]]
 // A line a hundred frames: "frame N"; at the end "ended: HOW, F frames, R revoked, V void", exit code 0. A
 // value that is not its frame's, or a sequence that doesn't grow: exit code 99.
 #include <fmt/format.h>
@@ -16,6 +16,12 @@ namespace {
 
 using namespace carousel;
 
+u64 expected_of(u64 sequence, const std::string& ring) {
+    const u64 made = sequence * 1000;
+    if (ring == "middle") return made * 3 + 1;
+    return ring == "fork.square" ? made * made : made;
+}
+
 /// On whatever device it lies.
 u64 value_of(const latest_frame& f) {
     u64 value = 0;
@@ -29,8 +35,8 @@ int look(const std::string& run, const std::string& stage, const std::string& de
     latest_port newest = open(run, {.device = device}).latest(stage, {.patience_s = patience_s});
     u64 frames = 0, before = 0;
     for (latest_frame& f : newest) {
-        const u64 made = f.sequence() * 1000, expected = stage == "middle" ? made * 3 + 1 : made;
-        if (const u64 value = value_of(f); value != expected || (frames > 0 && f.sequence() <= before)) {
+        const u64 value = value_of(f);
+        if (value != expected_of(f.sequence(), stage) || (frames > 0 && f.sequence() <= before)) {
             fmt::print("frame {} behind {} holds {}\n", f.sequence(), before, value);
             return 99;
         }

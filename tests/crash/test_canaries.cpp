@@ -6,6 +6,7 @@
 #include "device/canary.hpp"
 #include "device/cpu/memfd.hpp"
 #include "run/lent_ring.hpp"
+#include "tests/crash/fork_run.hpp"
 #include "tests/crash/number_run.hpp"
 #include "tests/crash/overruns.hpp"
 #include "tests/support/catch.hpp"
@@ -87,25 +88,33 @@ TEST_CASE("a stage with canaries that dies at any step of a frame loses, repeats
 
 TEST_CASE(
     "a canary that is damaged behind its frame's commit makes the frame torn, once, and the run fails") {
+    const bool second = GENERATE(false, true);  // a fork's second ring is named, and the fork as its maker
+    const std::string keys = "fps = 400\n", reader = second ? "join" : "sink",
+                      maker = second ? "fork" : "middle", name = second ? "fork.square" : "middle";
     run_fixture run;
-    run.start(run.pipeline("late", number_pipeline("late", "fps = 200\n") + guards), {"--frames", "300"});
+    run.start(
+        run.pipeline("late", second ? forked("late", keys, "", "[link.fork.square]\nguard = \"canary\"\n")
+                                    : number_pipeline("late", keys) + guards),
+        {"--frames", "300"});
     REQUIRE(run.wait_running());
     std::string out;
-    REQUIRE(run.command({"stop", "sink", "-p", "late"}, out) == 0);
+    REQUIRE(run.command({"stop", reader, "-p", "late"}, out) == 0);
     const shm::segment s = look_into(run);
-    const shm::link_block& ring = link_of(s, "middle");
+    const shm::link_block& ring = link_of(s, name);
     REQUIRE(run.wait_until([&] { return waiting_slot(ring) != shm::none; }));
     const run::lent_ring lent =
-        run::borrow_ring(s.block(), run.path("runtime") + "/carousel/late/control.sock", "middle");
+        run::borrow_ring(s.block(), run.path("runtime") + "/carousel/late/control.sock", name);
     const device::memfd_mapping memory(lent.memory, device::access::write);
     std::byte* const canary =
         memory.slot(waiting_slot(ring), ring.slot_bytes) + ring.slot_bytes - device::canary_bytes;
     canary[1000] ^= std::byte{1};
-    CHECK(run.command({"cont", "sink", "-p", "late"}, out) == 0);
+    CHECK(run.command({"cont", reader, "-p", "late"}, out) == 0);
     CHECK(run.wait() == exit_code::stage_failed);
     const std::string log = run.log();
-    CHECK_THAT(log, contains("is torn: behind its payload in the ring middle 1000 bytes on, something was "
-                             "written after its commit"));
+    CHECK_THAT(log,
+               contains(fmt::format("is torn: behind its payload in the ring {} 1000 bytes on, something "
+                                    "was written after its commit: by {} while",
+                                    name, maker)));
     const json r = run.report();
     CHECK(r["frames"] == 300);
     CHECK(r["torn"] == 1);

@@ -13,6 +13,7 @@
 #include "core/errors.hpp"
 #include "shm/process_id.hpp"
 #include "tests/crash/crash_plan.hpp"
+#include "tests/crash/fork_run.hpp"
 #include "tests/crash/number_run.hpp"
 #include "tests/support/skip.hpp"
 
@@ -252,5 +253,24 @@ TEST_CASE("a reader in another pid namespace looks on like any other") {
         looks.kill();
         CHECK(run.wait_until([&] { return taken_places(link) == 0; }));
         end_and_check(run);
+    }
+}
+
+TEST_CASE("each ring of a fork is read by its name, the first one by its output's, too") {
+    run_fixture run;
+    run.start(run.pipeline("forked", forked("forked", "fps = 400\n")));
+    REQUIRE(run.wait_running());
+    std::deque<reader> all;
+    for (const char* ring : {"fork", "fork.number", "fork.square"})
+        all.emplace_back(run, fmt::format("{}.out", ring), std::vector<std::string>{"forked", ring});
+    for (const reader& looks : all) CHECK(run.wait_until([&] { return looks.frame() > 0; }));
+    reader mistaken(run, "mistaken.out", {"forked", "fork.squar"});
+    CHECK(mistaken.wait(10) == exit_code::usage);
+    CHECK_THAT(mistaken.said(),
+               contains("no ring \"fork.squar\" in forked; those of fork: fork, fork.square"));
+    end_and_check(run);
+    for (reader& looks : all) {
+        CHECK(looks.wait(10) == 0);
+        CHECK_THAT(looks.said(), contains("ended: exit code 0"));
     }
 }

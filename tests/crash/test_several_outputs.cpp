@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 
 #include <csignal>
+#include <regex>
 
 #include "core/errors.hpp"
 #include "tests/crash/crash_drive.hpp"
+#include "tests/crash/fork_run.hpp"
 #include "tests/support/catch.hpp"
 
 namespace {
@@ -13,29 +15,6 @@ namespace {
 using namespace carousel;
 using namespace carousel::test;
 using nlohmann::json;
-
-std::string forked(const std::string& name, const std::string& keys = "", const std::string& fork = "",
-                   const std::string& more = "") {
-    return fmt::format(R"([pipeline]
-name = "{0}"
-device = "cpu"
-{2}
-[[stage]]
-name = "numbers"
-run = "{1}/carousel-test-number"
-[[stage]]
-name = "fork"
-run = "{1}/carousel-test-fork"
-inputs = ["numbers"]
-{3}
-[[stage]]
-name = "join"
-run = "{1}/carousel-test-fork"
-inputs = ["fork", "fork.square"]
-{4}
-)",
-                       name, programs(), keys, fork, more);
-}
 
 std::string calm_hash(u64 frames) {
     run_fixture calm;
@@ -140,6 +119,10 @@ TEST_CASE("a ring behind a second output is shown by its name") {
     CHECK(ps["links"][2]["guard"] == "canary");
     CHECK(ps["links"][1]["guard"] == "gap");
     CHECK(run.wait_until([&] { return run.stage("fork")["output_guarded"] == true; }, 5));
+    REQUIRE(run.command({"graph", "--live"}, out) == 0);  // each of its rings has its own count
+    CHECK(std::regex_search(out, std::regex(R"(s1 -> s2 \[label="test\.number\\n.*\d+ behind"\])")));
+    CHECK(std::regex_search(out,
+                            std::regex(R"(s1 -> s2 \[label="fork\.square: test\.square\\n.*\d+ behind"\])")));
     run.signal(SIGINT);
     CHECK(run.wait(60) == 0);
     const json r = run.report();

@@ -138,11 +138,11 @@ snapshot two_stages(u64 tail) {
     s.stages[0] = {};
     s.stages[0].name = "numbers";
     s.stages[0].source = true;
-    s.stages[0].output = 0;
+    s.stages[0].outputs = {0};
     s.stages[0].seats = 1;
     s.stages[1].name = "sink";
     s.stages[1].inputs = {0};
-    s.stages[1].output = shm::none;
+    s.stages[1].outputs = {};
     s.stages[1].seats = 1;
     s.seats.resize(2);
     s.seats[0].stage = 0;

@@ -1,7 +1,7 @@
 // A stage for tests of pictures: a source with a plane of each kind, a middle that makes one of another size
 // of it, or a sink, by its inputs and its setting `sink`. The value in the upper left corner of the float
-// planes is the frame's number. Settings: sink [false]; hold_ms, how long a sink or a middle keeps a frame
-// [4].
+// planes is the frame's number. Settings: sink [false]; slope, whether a source makes what a middle makes, as
+// its second output [false]; hold_ms, how long a sink or a middle keeps a frame [4].
 #include <chrono>
 #include <cmath>
 #include <limits>
@@ -20,24 +20,31 @@ public:
         source_ = with.inputs.empty();
         hold_ms_ = with.settings->integer("hold_ms", 4, 0, 60'000);
         sink_ = with.settings->flag("sink", false);
+        slope_ = with.settings->flag("slope", false);
         carousel::description d;
         d.device = carousel::runs_on::cpu;
         if (source_)
-            d.outputs = {{"test.scene",
-                          {{"color", element::u8_, {height_, width_, 4}},
-                           {"depth", element::f32_, {height_, width_}},
-                           {"raw", element::u16_, {height_, width_}},
-                           {"nv12", element::u8_, {height_ * 3 / 2, width_}},
-                           {"list", element::f32_, {100}}},
-                          {}}};
-        else if (!sink_)
-            d.outputs = {{"test.slope", {{"slope", element::f32_, {height_ / 2, width_ / 2}}}, {}}};
+            d.outputs.emplace_back("scene", frame_format{"test.scene",
+                                                         {{"color", element::u8_, {height_, width_, 4}},
+                                                          {"depth", element::f32_, {height_, width_}},
+                                                          {"raw", element::u16_, {height_, width_}},
+                                                          {"nv12", element::u8_, {height_ * 3 / 2, width_}},
+                                                          {"list", element::f32_, {100}}},
+                                                         {}});
+        if (source_ ? slope_ : !sink_)
+            d.outputs.emplace_back(
+                "slope",
+                frame_format{"test.slope", {{"slope", element::f32_, {height_ / 2, width_ / 2}}}, {}});
         return d;
     }
 
     void process(carousel::frame& f) override {
-        if (source_) return make(f);
-        if (!sink_) slope_of(f);
+        if (source_) {
+            make(f);
+            if (slope_) slope_of(f, f.output().plane<f32>("depth"), f.output("slope").plane<f32>("slope"));
+            return;
+        }
+        if (!sink_) slope_of(f, f.input().plane<const f32>("depth"), f.output().plane<f32>("slope"));
         cpu::enqueue(
             f, [ms = hold_ms_](cpu::pool&) { std::this_thread::sleep_for(std::chrono::milliseconds(ms)); });
     }
@@ -84,9 +91,7 @@ private:
         });
     }
 
-    void slope_of(carousel::frame& f) {
-        const auto in = f.input().plane<const f32>("depth");
-        const auto out = f.output().plane<f32>("slope");
+    void slope_of(carousel::frame& f, const auto& in, const auto& out) {
         const u64 width = width_ / 2, number = f.sequence();
         cpu::for_each_row(f, height_ / 2, [=](u64 y) {
             for (u64 x = 0; x < width; ++x)
@@ -97,7 +102,7 @@ private:
 
     u64 width_ = 0, height_ = 0;
     i64 hold_ms_ = 0;
-    bool source_ = false, sink_ = false;
+    bool source_ = false, sink_ = false, slope_ = false;
 };
 
 }  // namespace carousel::test

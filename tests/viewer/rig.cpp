@@ -86,6 +86,22 @@ plan chain_of(u32 stages, u64 slot_bytes) {
     return p;
 }
 
+plan forked_plan() {
+    plan p;
+    p.pipeline = "forked";
+    p.stages.resize(3);
+    p.stages[0].name = "fork";
+    p.stages[0].has_output = true;
+    p.stages[0].slot_bytes = 4096;
+    p.stages[0].more = {{"fork.square", 0, 4096}};
+    for (u32 k = 1; k < 3; ++k) {
+        p.stages[k].name = k == 1 ? "quick" : "slow";
+        p.stages[k].inputs = {0};
+        p.stages[k].input_outputs = {k - 1};
+    }
+    return p;
+}
+
 plan demo_plan(u32 width, u32 height) {
     plan p;
     p.pipeline = "demo";

@@ -54,6 +54,8 @@ private:
 
 /// source -> middle ... -> sink: `stages` of them.
 [[nodiscard]] ring::plan chain_of(u32 stages, u64 slot_bytes = 4096);
+/// A source with two outputs, `quick` behind the first of them and `slow` behind the other.
+[[nodiscard]] ring::plan forked_plan();
 /// The demo's four stages with a picture of this size behind the third.
 [[nodiscard]] ring::plan demo_plan(u32 width, u32 height);
 

@@ -118,6 +118,30 @@ TEST_CASE("keys choose ring, plane, range, colours, and what is beside") {
     CHECK_FALSE(p.wanted.beside);
 }
 
+TEST_CASE(
+    "the ring behind a second output has a place among the rings, and is chosen and shown beside the first") {
+    watched w(test::forked_plan());
+    w.r.sit_all();
+    w.run(60);
+    canvas s(false);
+    s.draw(w.m);
+    for (const char* ring : {"rings.link.fork", "rings.link.fork.square"}) {
+        const widget *at = canvas::find(ring), *in = canvas::find("panel.rings");
+        REQUIRE((at != nullptr && in != nullptr));
+        CHECK(is_inside(*at, *in));
+    }
+    CHECK(viewer::theme::ring_color(w.m.snap, 0) == viewer::theme::stage_color(0));
+    CHECK(viewer::theme::ring_color(w.m.snap, 1) != viewer::theme::stage_color(0));
+    const auto press = [&](int key) { s.screen.on_key(w.m, {key, false, false}); };
+    w.m.picture.shown = {depth_of("fork")};
+    press('U');
+    CHECK(w.m.picture.wanted.first == viewer::plane_choice{"fork.square", ""});
+    press('B');
+    CHECK(w.m.picture.wanted.beside == viewer::plane_choice{"fork", ""});
+    press('B');
+    CHECK(w.m.picture.wanted.beside == viewer::plane_choice{"fork.square", ""});
+}
+
 TEST_CASE("the mouse asks for the value under it, and only there") {
     watched_picture w;
     canvas s(false);

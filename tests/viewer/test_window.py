@@ -9,6 +9,7 @@ import unittest
 
 from window_case import WindowCase, end_process, missing_tools, wait_for
 from processes import skip  # window_case has made it findable
+from web_planes import FORKED
 
 PROGRAMS = WindowCase.programs = os.path.abspath(sys.argv[1])
 WindowCase.pipelines = os.path.abspath(sys.argv[2])
@@ -106,6 +107,18 @@ class Window(WindowCase):
         self.frames_go_on()
         self.assertEqual(self.seen()["run"], mine)
         self.assertIsNone(viewer.poll())
+
+    def test_the_ring_behind_a_second_output_is_shown_beside_the_first(self):
+        path = os.path.join(self.folder, "planes.toml")
+        with open(path, "w", encoding="utf-8") as f:
+            f.write(FORKED)
+        self.start(os.path.join(PROGRAMS, "carousel"), "run", path, "--device", "cpu", "--size", "320x180", "--fps", "30", "--no-color")
+        self.wait_running()
+        self.start_viewer("--null", "--stage", "scene.slope", "--beside", "scene")
+        slope, scene = wait_for("both pictures", lambda: len(self.seen().get("shown", [])) == 2 and self.seen()["shown"])
+        self.assertEqual([(p["stage"], p["plane"], p["values"]) for p in (slope, scene)], [("scene.slope", "slope", True), ("scene", "color", False)])
+        self.assertEqual(slope["sequence"], scene["sequence"])
+        self.frames_go_on()
 
     def test_no_display_is_a_sentence(self):
         self.environment.pop("DISPLAY", None)

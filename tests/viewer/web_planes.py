@@ -24,12 +24,26 @@ inputs = ["slope"]
 sink = true
 """
 
+# Both pictures by one stage, of two outputs.
+FORKED = """[pipeline]
+name = "planes"
+[[stage]]
+name = "scene"
+run = "carousel-test-planes"
+slope = true
+[[stage]]
+name = "look"
+run = "carousel-test-planes"
+inputs = ["scene.slope", "scene"]
+sink = true
+"""
+
 
 class PlanesRig(Rig):
-    def running_planes(self, size="320x180", fps="30"):
+    def running_planes(self, size="320x180", fps="30", text=FILE):
         path = os.path.join(self.folder, "planes.toml")
         with open(path, "w", encoding="utf-8") as f:
-            f.write(FILE)
+            f.write(text)
         run = self.start("carousel", "run", path, "--device", "cpu", "--size", size, "--fps", fps, "--no-color", "--http", "0")
         page = self.page_of(run)
         wait_for("frames", lambda: page.json()["phase"] == "running" and page.frames() > 5)
@@ -115,6 +129,28 @@ class Planes(PlanesRig):
         self.shown(page, lambda s: len(s) == 1)
         self.assertIsNone(run.poll())
 
+    def test_the_ring_behind_a_second_output_is_listed_counted_and_shown_beside_the_first(self):
+        _, page = self.running_planes(text=FORKED)
+        self.assertEqual([(r["stage"], [x["stage"] for x in r["readers"] if x["kind"] == "blocking"]) for r in page.json()["rings"]],
+                         [("scene", ["look"]), ("scene.slope", ["look"])])
+        first, = self.shown(page, lambda s: len(s) == 1)   # what the last sink reads
+        self.assertEqual((first["stage"], first["plane"], first["width"]), ("scene.slope", "slope", 160))
+        self.assertEqual(self.show(page, stage="scene", plane="depth", beside="scene.slope")[0], 200)
+        left, right = self.shown(page, lambda s: len(s) == 2)
+        self.assertEqual((left["stage"], right["stage"], left["frame"]), ("scene", "scene.slope", right["frame"]))
+        numbers = [page.json(f"/pixel.json?x={x}&y=0") for x in (0, 329)]
+        self.assertEqual([(n["stage"], n["text"]) for n in numbers], [(name, str(numbers[0]["frame"])) for name in ("scene", "scene.slope")])
+        figures = page.ask("/metrics")[1].decode()
+        self.assertRegex(figures, r'carousel_ring_bytes_total\{pipeline="planes",ring="scene\.slope"\} [1-9]')
+        status, text = self.show(page, stage="scene.slop")
+        self.assertEqual((status, 'did you mean "scene.slope"' in text), (400, True), text)
+
+        top = subprocess.run([os.path.join(self.programs, "carousel"), "top", "--once", "--image-of", "scene.slope"], env=self.environment,
+                             capture_output=True, text=True, timeout=60, check=True).stdout
+        self.assertRegex(top, r"(?m)^scene\.slope +\d+ .* look \d+ behind, a viewer \(latest\) +[.wRrd]{8,}$")
+        self.assertRegex(top, r"scene\.slope slope f32 · frame \d+: ")
+        self.assertIn("\u2580", top)
+
     def test_what_can_t_be_shown_is_a_sentence_and_only_the_token_chooses(self):
         _, page = self.running_planes()
         for token in ("", "0" * 32):
@@ -146,7 +182,7 @@ class PlanesSeen(PlanesRig):
                 "e.dispatchEvent(new Event('change', {bubbles: true})); })()")
 
     def test_a_person_chooses_a_plane_reads_its_scale_and_points_at_a_pixel(self):
-        _, page = self.running_planes(size="640x360")
+        _, page = self.running_planes(size="640x360", text=FORKED)
         b = browser.Browser(browser.find(), 1440, 1000)
         self.addCleanup(b.close)
         b.open(f"http://127.0.0.1:{page.port}/?token={page.token}")
@@ -159,7 +195,7 @@ class PlanesSeen(PlanesRig):
         self.assertIn("NaN", b.value("document.getElementById('scales').textContent"))
         self.choose(b, "range", "fixed")
         wait_for("two numbers", lambda: b.value("document.querySelectorAll('[data-range=range]').length") == 2)
-        self.choose(b, "beside", "slope")
+        self.choose(b, "beside", "scene.slope")
         wait_for("two pictures", lambda: b.value("document.querySelectorAll('.scale').length") == 2)
         wait_for("both in the picture", lambda: b.value("live.naturalWidth") == 640 * 2 + 8)
         x, y = b.value("(r => [r.left + r.width / 4, r.top + r.height / 2])(live.getBoundingClientRect())")

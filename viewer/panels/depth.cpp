@@ -47,11 +47,6 @@ void draw_places(u32 used, u32 allowed, u32 room, ImU32 color) {
     d->AddText(ImVec2(at.x + width + px(6), at.y), c.text, text.c_str());
 }
 
-/// Frames that a link's producer is ahead of its slowest blocking reader.
-u32 ahead_of(const telemetry::link_view& l) {
-    return l.newest > l.tail ? static_cast<u32>(std::min<u64>(l.newest - l.tail, l.slots.size())) : 0;
-}
-
 class depth_panel final : public panel {
 public:
     [[nodiscard]] const char* name() const noexcept override { return "depth"; }
@@ -103,9 +98,9 @@ private:
         ImGui::TableNextColumn();
         draw_places(s.jobs_in_flight, s.depth.lanes, stage.in_flight, color);
         ImGui::TableNextColumn();
-        if (stage.output < m.snap.links.size()) {
-            const telemetry::link_view& l = m.snap.links[stage.output];
-            draw_places(ahead_of(l), s.depth.window, static_cast<u32>(l.slots.size()), color);
+        if (const telemetry::link_view* l = m.snap.fullest_output(s.stage)) {
+            draw_places(l->ahead(), std::min(s.depth.window, l->window), static_cast<u32>(l->slots.size()),
+                        color);
         } else {
             ui::text("-", theme::colors().muted);
         }

@@ -70,13 +70,11 @@ plot_spec latency(const model& m) {
 
 plot_spec bytes(const model& m) {
     plot_spec s = timed(m, "Data through the rings", "GB/s", 0.01);
-    for (std::size_t k = 0; k < m.snap.links.size(); ++k) {
-        const u32 stage = m.snap.links[k].stage;
-        add_line(m, s, m.snap.links[k].name, theme::stage_color(stage == shm::none ? 7 : stage),
+    for (std::size_t k = 0; k < m.snap.links.size(); ++k)
+        add_line(m, s, m.snap.links[k].name, theme::ring_color(m.snap, k),
                  [k](const telemetry::history_sample& h) {
                      return at_or_zero(h.link_bytes_per_second, k) / 1e9F;
                  });
-    }
     return s;
 }
 

@@ -135,6 +135,15 @@ ImU32 slot_color(telemetry::slot_phase p) noexcept {
     return now.muted;
 }
 
+ImU32 ring_color(const telemetry::snapshot& s, std::size_t link) noexcept {
+    constexpr u32 of_no_stage = 7;
+    const u32 stage = s.links[link].stage;
+    if (stage >= s.stages.size()) return stage_color(of_no_stage);
+    const std::vector<u32>& all = s.stages[stage].outputs;
+    const auto before = std::find(all.begin(), all.end(), link) - all.begin();
+    return with_alpha(stage_color(stage), 1.0F / static_cast<f32>(1 + before));
+}
+
 ImU32 stage_color(u32 stage) noexcept {
     static constexpr std::array on_dark{rgb(0x56B4E9), rgb(0xE69F00), rgb(0x3DBB8F), rgb(0xCC79A7),
                                         rgb(0xF0E442), rgb(0xF07240), rgb(0x8C9EFF), rgb(0xB8BEC7)};

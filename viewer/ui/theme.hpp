@@ -27,6 +27,8 @@ void load_fonts(f32 scale);
 
 [[nodiscard]] ImU32 slot_color(telemetry::slot_phase p) noexcept;
 [[nodiscard]] ImU32 stage_color(u32 stage) noexcept;
+/// Of a line for a ring: its stage's, paler behind each further output, so that rings of one stage differ.
+[[nodiscard]] ImU32 ring_color(const telemetry::snapshot& s, std::size_t link) noexcept;
 [[nodiscard]] ImU32 event_color(telemetry::event_kind k) noexcept;
 [[nodiscard]] ImU32 with_alpha(ImU32 color, f32 alpha) noexcept;
 /// Black or white, whichever can be read on it.

@@ -132,13 +132,13 @@ void latency(writer& w, const view& v) {
     w.family("carousel_end_to_end_latency_seconds", "summary",
              "From the source's claim of a frame to a sink's commit; quantiles of the last 2 seconds.");
     for (std::size_t k = 0; k < s.stages.size(); ++k)
-        if (s.stages[k].output == shm::none)
+        if (s.stages[k].outputs.empty())
             quantiles(label("stage", s.stages[k].name), recent(k).end_to_end, s.stages[k].end_to_end);
     w.family(
         "carousel_from_capture_latency_seconds", "summary",
         "From what a frame shows, as its source says, to a sink's commit; quantiles of the last 2 seconds.");
     for (std::size_t k = 0; k < s.stages.size(); ++k)
-        if (s.stages[k].output == shm::none && count(s.stages[k].from_capture) != 0)
+        if (s.stages[k].outputs.empty() && count(s.stages[k].from_capture) != 0)
             quantiles(label("stage", s.stages[k].name), recent(k).from_capture, s.stages[k].from_capture);
 }
 

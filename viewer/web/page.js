@@ -190,13 +190,20 @@ async function poll() {
   setTimeout(poll, 500);
 }
 
+/// A ring's line has its stage's colour, paler behind each further output, so that rings of one stage differ.
+function ringColor(h, k) {
+  const stageOf = r => r.stage.split('.')[0], own = stageOf(h.rings[k]), colors = palette();
+  const at = Math.max(0, h.stages.findIndex(s => s.name === own)), before = h.rings.slice(0, k).filter(r => stageOf(r) === own).length;
+  return colors[at % colors.length] + ['', '80', '55', '40'][Math.min(before, 3)];
+}
+
 async function plots() {
   try {
     const h = await (await fetch('/history.json')).json();
     const c = palette(), line = (name, k, values) => ({name, color: c[k % c.length], values});
     plot('fps', h, h.stages.map((s, k) => line(s.name, k, s.frames_per_second)));
     plot('latency', h, [...h.stages.map((s, k) => line(s.name, k, s.latency_p99_ms)), {name: 'end to end', color: css('--text'), values: h.end_to_end_p99_ms}]);
-    plot('bytes', h, h.rings.map(r => ({...line(r.stage, h.stages.findIndex(s => s.name === r.stage.split('.')[0]), r.bytes_per_second.map(v => v / 1e9)), says: v => bytes(v * 1e9) + '/s'})));
+    plot('bytes', h, h.rings.map((r, k) => ({name: r.stage, color: ringColor(h, k), values: r.bytes_per_second.map(v => v / 1e9), says: v => bytes(v * 1e9) + '/s'})));
   } catch (e) { /* poll() says so */ }
   setTimeout(plots, 1000);
 }

@@ -53,7 +53,7 @@ json stage_json(const view& v, std::size_t k, u64 now) {
     const telemetry::stage_view& s = v.snap.stages[k];
     const bool rated = k < v.rates.stages.size() && v.rates.span_s > 0;
     const telemetry::stage_rates r = rated ? v.rates.stages[k] : telemetry::stage_rates{};
-    const bool sink = s.output == shm::none;
+    const bool sink = s.outputs.empty();
     json processes = json::array();
     for (u32 seat = s.first_seat; seat < s.first_seat + s.seats; ++seat)
         processes.push_back(process_json(v, seat, now));
@@ -162,7 +162,7 @@ struct delivery {
 delivery delivered(const view& v) {
     delivery d;
     for (std::size_t k = 0; k < v.snap.stages.size(); ++k) {
-        if (v.snap.stages[k].output != shm::none) continue;
+        if (!v.snap.stages[k].outputs.empty()) continue;
         const telemetry::stage_rates r =
             k < v.rates.stages.size() ? v.rates.stages[k] : telemetry::stage_rates{};
         d.frames = d.known ? std::min(d.frames, v.snap.stages[k].frames) : v.snap.stages[k].frames;

@@ -7,6 +7,7 @@
 
 #include "core/errors.hpp"
 #include "ring/recovery.hpp"
+#include "spec/outputs.hpp"
 #include "supervisor/engine/engine.hpp"
 
 namespace carousel::supervisor {
@@ -32,7 +33,7 @@ ring_place tapped_ring(const run_setup& s, const std::string& name) {
         if (st.ring_name(at.output) == name || (!output.empty() && st.spec.name + "." + output == name))
             return at;
     }
-    const std::string stage = name.substr(0, name.find('.'));
+    const std::string stage = ring_name_of(name).stage;
     for (const stage_setup& st : s.stages)
         if (stage != name && st.spec.name == stage && st.has_output())
             throw config_error(

@@ -8,6 +8,7 @@
 
 #include "core/errors.hpp"
 #include "os/table.hpp"
+#include "spec/outputs.hpp"
 #include "supervisor/plan/memory_plan.hpp"
 
 namespace carousel::supervisor {
@@ -23,12 +24,12 @@ void add_edges(drawing& d, const std::vector<run::ps_link>& links,
     for (const run::ps_link& l : links) {
         for (const run::ps_link::reader& r : l.readers) {
             graph_edge e;
-            e.from = node_of.at(l.stage.substr(0, l.stage.find('.')));
+            const ring_name ring = ring_name_of(l.stage);
+            e.from = node_of.at(ring.stage);
             e.ring = l.stage;
             e.to = node_of.at(r.stage);
             e.latest = r.group == "latest";
-            const bool named = l.stage.find('.') != std::string::npos;  // an output behind the first
-            e.lines = {named ? l.stage + ": " + l.format : l.format,
+            e.lines = {ring.output.empty() ? l.format : l.stage + ": " + l.format,
                        fmt::format("{} slots x {}, {}", l.slots, human_bytes(l.slot_bytes), l.memory),
                        r.group};
             d.edges.push_back(std::move(e));

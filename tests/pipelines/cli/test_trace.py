@@ -14,6 +14,20 @@ import unittest
 
 PROGRAMS, PIPELINES = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
 STAGES = ["geometry", "vertex", "fragment", "display"]
+FORK = f"""[pipeline]
+name = "forked"
+[[stage]]
+name = "numbers"
+run = "{PROGRAMS}/carousel-test-number"
+[[stage]]
+name = "fork"
+run = "{PROGRAMS}/carousel-test-fork"
+inputs = ["numbers"]
+[[stage]]
+name = "join"
+run = "{PROGRAMS}/carousel-test-fork"
+inputs = ["fork", "fork.square"]
+"""
 
 
 class Trace(unittest.TestCase):
@@ -23,10 +37,10 @@ class Trace(unittest.TestCase):
         self.environment = {**os.environ, "XDG_RUNTIME_DIR": self.folder, "CAROUSEL_LOG": "warning"}
         self.file = os.path.join(self.folder, "trace.json")
 
-    def start_run(self, *options, pipeline="demo.toml"):
+    def start_run(self, *options, pipeline="demo.toml", keys=("--set", "geometry.triangles=200", "--out", "")):
         run = subprocess.Popen([os.path.join(PROGRAMS, "carousel"), "run", os.path.join(PIPELINES, pipeline), "--device", "cpu", "--size",
-                                "64x36", "--set", "geometry.triangles=200", "--fps", "300", "--out", "", "--no-color", *options], env=self.environment,
-                               cwd=self.folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+                                "64x36", "--fps", "300", "--no-color", *keys, *options], env=self.environment, cwd=self.folder,
+                               stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         self.addCleanup(self.end, run)
         until = time.monotonic() + 30
         while time.monotonic() < until:
@@ -180,6 +194,21 @@ class Trace(unittest.TestCase):
         self.check_every_frame(self.load())
         names = {e["args"]["name"] for e in self.load()["traceEvents"] if e["ph"] == "M" and e["name"] == "thread_name"}
         self.assertTrue(any(n.startswith("fragment.2 lane") for n in names), names)
+
+    def test_a_stage_with_two_outputs_has_one_bar_a_frame_and_a_counter_for_each_ring(self):
+        path = os.path.join(self.folder, "fork.toml")
+        with open(path, "w", encoding="utf-8") as f:
+            f.write(FORK)
+        self.start_run(pipeline=path, keys=())
+        trace = self.start_trace("--seconds", "0.5")
+        out, err = trace.communicate(timeout=30)
+        self.assertEqual((trace.returncode, err), (0, ""), out)
+        t, stages = self.load(), ["numbers", "fork", "join"]
+        bars = self.check_every_frame(t, stages)
+        self.check_flows(t, bars, stages)
+        self.check_nesting(t)
+        counters = {e["name"] for e in t["traceEvents"] if e["ph"] == "C" and e["pid"] == 1}
+        self.assertEqual(counters, {"ring behind numbers", "ring behind fork", "ring behind fork.square"})
 
     def test_a_pipeline_that_ends_meanwhile_leaves_a_trace_that_says_so(self):
         run = self.start_run()

@@ -174,7 +174,7 @@ TEST_CASE("at 80 x 24 top keeps state, rate, busy, latency and slots of every st
         s.stages[k].name = names[k];
         s.stages[k].first_seat = k;
         s.stages[k].seats = 1;
-        s.stages[k].output = k < 3 ? k : shm::none;
+        if (k < 3) s.stages[k].outputs = {k};
         s.seats.emplace_back();
         s.seats[k].stage = k;
         s.seats[k].pid = 1234567 + k;

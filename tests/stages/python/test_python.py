@@ -80,6 +80,22 @@ class Python(unittest.TestCase):
             self.assertTrue(newest.ended)
             self.assertEqual(list(newest), [])
 
+    def test_the_ring_behind_a_second_output_is_read_by_its_name(self):
+        with self.pipeline(stage("numbers", "carousel-test-number"), stage("fork", "carousel-test-fork", ["numbers"]),
+                           stage("join", "carousel-test-fork", ["fork", "fork.square"]), more="fps = 100").start() as run:
+            view = run.open()
+            self.assertEqual(repr(view), f'<carousel.Run "{run.name}": numbers, fork, fork.square>')
+            for ring, format, power in (("fork", "test.number {", 1), ("fork.number", "test.number {", 1), ("fork.square", "test.square {", 2)):
+                newest = view.latest(ring)
+                self.assertIn(format, repr(newest))
+                frame = newest.next()
+                self.assertEqual(int(numpy.asarray(frame["value"])[0]), (frame.sequence * 1000) ** power, ring)
+                self.assertEqual(dict(frame.metadata), {"fork": frame.sequence})
+            with self.assertRaisesRegex(carousel.ConfigError, "no ring \"fork.squar\" in .*; those of fork: fork, fork.square"):
+                view.latest("fork.squar")
+            run.stop()
+            self.end(run)
+
     def test_a_pipeline_is_run_and_its_stage_killed(self):
         with self.pipeline(stage("source", "carousel-test-copy"), stage("copy", "copy_numpy.py", ["source"]),
                            stage("sink", "eater.py", ["copy"], "pause_s = 0.004"), more="fps = 100").start() as run:
