@@ -197,7 +197,6 @@ void check_output(const pipeline& p, const stage_spec& s, const stage_descriptio
         return std::any_of(r.inputs.begin(), r.inputs.end(),
                            [&](const std::string& input) { return ring_name_of(input).stage == s.name; });
     });
-    if (reader == p.stages.end()) return;  // side_inputs.cpp says it
     refuse(reader->position_of("inputs"),
            fmt::format("stage \"{}\" reads \"{}\", which has no output", reader->name, s.name));
 }

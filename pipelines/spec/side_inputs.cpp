@@ -50,8 +50,6 @@ u32 stage_looked_at(const pipeline& p, const stage_spec& s, const std::string& w
 u32 output_looked_at(const stage_spec& s, std::size_t side, const stage_description& from) {
     const std::string& name = s.side_outputs.at(side);
     const source_position& at = s.position_of(side_key);
-    if (from.format.is_null())
-        refuse(at, fmt::format("stage \"{}\" looks at \"{}\", which has no output", s.name, from.stage));
     std::vector<std::string> names;
     for (u32 o = 0; o < from.outputs(); ++o) names.push_back(from.ring(o).output);
     if (name.empty()) return 0;
@@ -93,9 +91,13 @@ void check_side_inputs(const pipeline& p, std::vector<stage_description>& all) {
         if (s.side_inputs.empty()) continue;
         const source_position& at = s.position_of(side_key);
         if (!all[k].takes_latest)
-            refuse(at, fmt::format("stage \"{}\" takes no latest inputs: its program does not say so in "
-                                   "configure() (description::takes_latest); leave latest out",
-                                   s.name));
+            refuse(
+                at,
+                fmt::format(
+                    "stage \"{}\" takes no latest inputs: its program does not say so in "
+                    "configure() (description::takes_latest; in Python: it takes the argument frame). Leave "
+                    "latest out",
+                    s.name));
         std::set<std::pair<u32, u32>> seen;
         for (std::size_t i = 0; i < s.side_inputs.size(); ++i) {
             const u32 output = output_looked_at(s, i, all[s.side_indices[i]]);

@@ -64,8 +64,8 @@ private:
     void wait_for_change(u32 seen, telemetry::wait_reason why, u64 at_most_ns);
     void count_waits();
     [[nodiscard]] bool look_around();
-    [[nodiscard]] bool due(u32 seen);
-    [[nodiscard]] bool ready(u64 sequence, u32 in_flight);  ///< edge.cpp, as the next one
+    [[nodiscard]] bool due(u32 seen);  ///< edge.cpp, as the next three
+    [[nodiscard]] bool ready(u64 sequence, u32 in_flight);
     void wait_for_link(bool waits);
     void paced(u64 claimed_ns);
     void complete_loop();

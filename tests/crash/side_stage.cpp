@@ -1,27 +1,27 @@
-// Stages with a side input for tests with real processes. By inputs and settings it is one of
-//   poses     no inputs: a source of frames of which every word tells the frame's number
-//   looker    one input and a latest one: passes its input's number on, and beside it which frame of the
-//   latest
-//             input it had and whether that was whole in every word; a frame older than one that this life
-//             has seen before ends it
-//   watcher   `sink = true`, reads poses: throws at a frame that isn't whole
-//   sink      `sink = true`, reads a looker: throws at a frame whose latest input was not whole, or is
-//   another
-//             one than the header of the looker's frame says
+// Stages with a side input for tests with real processes, on the CPU and on a GPU: all that they do to a
+// frame is to copy it. By inputs and settings it is one of
+//   a source  no inputs: each word of its frames tells the frame's number
+//   a looker  passes its input's words on and beside them those of its latest input, whose number it notes in
+//   the
+//             metadata; a frame older than one that this life has seen before ends it
+//   a sink    `sink = true`: throws at a frame of a source that isn't whole, and at one of a looker's whose
+//   words
+//             of either kind are not whole, or whose header names another latest frame than its maker has
+//             noted
 // Settings:
 //   sink      has no output [false]
-//   trusts    a watcher looks at nothing [false]
-//   tear_at   of poses: from that frame on a word in the middle is another frame's [-1: never]
+//   trusts    a sink throws at nothing [false]
+//   tear_at   of a source: from that frame on a word in the middle is another frame's [-1: never]
 //   tell      of a sink: a file that gets the last latest frame that it was told of [""]
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <fstream>
 #include <memory>
 #include <stdexcept>
 #include <vector>
 
 #include <carousel/stage.hpp>
-#include "device/cpu/pool.hpp"
 #include "telemetry/ledger.hpp"
 
 namespace carousel::test {
@@ -31,103 +31,92 @@ public:
     carousel::description configure(const carousel::configuration& with) override {
         const carousel::settings& s = *with.settings;
         sink_ = s.flag("sink", false);
+        trusts_ = s.flag("trusts", false);
         tear_at_ = s.integer("tear_at", -1, -1, 1'000'000);
         tell_ = s.text("tell", "");
-        trusts_ = s.flag("trusts", false);
         source_ = with.inputs.empty();
-        watches_ = sink_ && with.inputs.at(0).format.type == "test.pose";
+        reads_looker_ = sink_ && with.inputs.at(0).format.type == "test.looked";
         looks_ = !with.latest.empty();
-        frame_format pose_format{"test.pose", {{"words", element::u64_, {words}}}, {}};
-        (void)pose_format.lay_out();
-        if (looks_ && !with.latest[0].format.planes.empty())
-            require_format(with.latest[0].format, pose_format, with.stage, with.latest[0].stage);
+        frame_format of_source{"test.words", {{"words", element::u64_, {words}}}, {}};
+        (void)of_source.lay_out();
+        if (looks_) require_format(with.latest[0].format, of_source, with.stage, with.latest[0].stage);
         carousel::description d;
         d.takes_latest = true;
-        if (sink_) return d;
-        if (source_)
-            d.outputs = {pose_format};
-        else
-            d.outputs = {{"test.looked", {{"value", element::u64_, {3}}}, {}}};
+        if (source_) d.outputs = {of_source};
+        if (!source_ && !sink_)
+            d.outputs = {
+                {"test.looked", {{"words", element::u64_, {words}}, {"latest", element::u64_, {words}}}, {}}};
         return d;
     }
 
     void prepare(carousel::environment& env) override {
-        for (u32 lane = 0; lane < env.in_flight(); ++lane) seen_.push_back(std::make_unique<sight>());
+        for (u32 lane = 0; lane < env.in_flight(); ++lane)
+            host_.push_back(env.context().allocate_host(2 * bytes));
     }
 
     void process(carousel::frame& f) override {
-        if (source_) return pose(f);
-        if (!sink_) return look(f);
-        sight* const to = seen_[f.lane()].get();
-        if (watches_) {
-            const u64* all = f.input().plane<const u64>("words").data();
-            return f.queue().submit([=, n = f.sequence(), trusts = trusts_](device::cpu::pool&) {
-                *to = {n, n, trusts || is_whole(all, n)};
-            });
+        std::byte* const host = host_[f.lane()]->data();
+        if (source_) {
+            fill(reinterpret_cast<u64*>(host_[f.lane()]->host_data()), f.sequence());
+            f.queue().copy(f.output().plane<u64>("words").data(), host, bytes);
+        } else if (sink_) {
+            f.queue().copy(host, f.input().plane<const u64>("words").data(), bytes);
+            if (reads_looker_)
+                f.queue().copy(host + bytes, f.input().plane<const u64>("latest").data(), bytes);
+        } else {
+            look(f);
         }
-        const auto told = f.input_latest();
-        const u64 header = told.empty() ? shm::no_side_frame : told[0];
-        const u64* value = f.input().plane<const u64>("value").data();
-        f.queue().submit([=](device::cpu::pool&) {
-            *to = {value[0], value[1], value[2] == 1 && value[1] == header};
-        });
     }
 
     [[nodiscard]] bool commits_on_host() const override { return sink_; }
     void finish(carousel::frame& f) override {
         if (!f.void_reason().empty()) return;
-        const sight& s = *seen_[f.lane()];
-        if (!s.whole)
-            throw std::runtime_error(
-                fmt::format("frame {}: the latest frame {} is not whole", f.sequence(), s.latest));
-        if (!tell_.empty() && s.latest != shm::no_side_frame) std::ofstream(tell_) << s.latest << "\n";
-        f.set_hash(telemetry::hash_bytes(std::as_bytes(std::span(&s.number, 1))));
+        const auto* const seen = reinterpret_cast<const u64*>(host_[f.lane()]->host_data());
+        const u64 n = f.sequence();
+        if (!trusts_ && !is_whole(seen, n)) throw std::runtime_error(fmt::format("frame {} is not whole", n));
+        f.set_hash(telemetry::hash_bytes(std::as_bytes(std::span(&n, 1))));
+        if (!reads_looker_) return;
+        const auto told = f.input_latest();
+        const u64 noted = f.metadata().get<u64>("latest").value_or(shm::no_side_frame);
+        if (told.size() != 1 || told[0] != noted)
+            throw std::runtime_error(fmt::format("frame {}: its header names another latest frame", n));
+        if (noted == shm::no_side_frame) return;
+        if (!is_whole(seen + words, noted))
+            throw std::runtime_error(fmt::format("frame {}: the latest frame {} is not whole", n, noted));
+        if (!tell_.empty()) std::ofstream(tell_) << noted << "\n";
     }
 
 private:
-    static constexpr u64 words = 4096;
-    struct sight {
-        u64 number = 0, latest = 0;
-        bool whole = false;
-    };
+    static constexpr u64 words = 4096, bytes = words * sizeof(u64);
 
+    void fill(u64* to, u64 n) const {
+        for (u64 k = 0; k < words; ++k) to[k] = n * words + k;
+        if (tear_at_ >= 0 && static_cast<i64>(n) >= tear_at_) to[words / 2] = 0;
+    }
     static bool is_whole(const u64* all, u64 n) {
         for (u64 k = 0; k < words; ++k)
             if (all[k] != n * words + k) return false;
         return true;
     }
 
-    void pose(carousel::frame& f) const {
-        u64* out = f.output().plane<u64>("words").data();
-        const u64 n = f.sequence();
-        const bool torn = tear_at_ >= 0 && static_cast<i64>(n) >= tear_at_;
-        f.queue().submit([=](device::cpu::pool&) {
-            for (u64 k = 0; k < words; ++k) out[k] = n * words + k;
-            if (torn) out[words / 2] = 0;
-        });
-    }
-
     void look(carousel::frame& f) {
-        const u64* in = f.input().plane<const u64>("value").data();
-        u64* out = f.output().plane<u64>("value").data();
-        const side_frame side = f.latest("poses");
-        if (!side)
-            return f.queue().submit(
-                [=](device::cpu::pool&) { out[0] = *in, out[1] = shm::no_side_frame, out[2] = 1; });
+        f.queue().copy(f.output().plane<u64>("words").data(), f.input().plane<const u64>("words").data(),
+                       bytes);
+        const side_frame side = looks_ ? f.latest(0) : side_frame();
+        if (!side) return;
         const u64 n = side.sequence();
         if (n < last_)
             throw std::runtime_error(fmt::format("the latest frame went back from {} to {}", last_, n));
         last_ = n;
-        const u64* all = side.plane<const u64>("words").data();
-        f.queue().submit(
-            [=](device::cpu::pool&) { out[0] = *in, out[1] = n, out[2] = is_whole(all, n) ? 1 : 0; });
+        f.metadata().set("latest", n);
+        f.queue().copy(f.output().plane<u64>("latest").data(), side.plane<const u64>("words").data(), bytes);
     }
 
-    bool sink_ = false, source_ = false, watches_ = false, looks_ = false, trusts_ = false;
+    bool sink_ = false, source_ = false, reads_looker_ = false, looks_ = false, trusts_ = false;
     i64 tear_at_ = -1;
     u64 last_ = 0;
     std::string tell_;
-    std::vector<std::unique_ptr<sight>> seen_;
+    std::vector<std::unique_ptr<device::mapping>> host_;
 };
 
 }  // namespace carousel::test

@@ -23,7 +23,7 @@ device = "cpu"
 {2}
 [[stage]]
 name = "numbers"
-run = "{1}/carousel-test-number"
+run = "{1}/carousel-test-side"
 [[stage]]
 name = "poses"
 run = "{1}/carousel-test-side"

@@ -117,7 +117,7 @@ TEST_CASE("latest inputs that can't be are refused with a place and a guess") {
     CHECK_THAT(w.refusal_of(side_text("latest = [\"pose\", \"pose.pose\"]\n")),
                contains("stage \"middle\" names \"pose.pose\" as its latest input twice"));
     CHECK_THAT(w.refusal_of(side_text("latest = [\"sink\"]\n")),
-               contains("stage \"middle\" looks at \"sink\", which has no output"));
+               contains(":8:1: \"sink\" is named in latest alone; a stage must read it, too"));
     CHECK_THAT(w.refusal_of(side_text("latest = \"pose\"\n")), contains("latest") && contains("expected"));
     CHECK_THAT(w.refusal_of(side_text("latest = [\"a\", \"b\", \"c\", \"d\", \"e\"]\n")),
                contains("stage \"middle\" has 5 latest inputs; at most 4"));
@@ -132,7 +132,7 @@ TEST_CASE("who only looks is no reader that a ring could wait for, and there are
                               stage_text("middle", "maker", "\"source\"", "latest = [\"lamp\"]\n") +
                               stage_text("sink", "sink", "\"middle\"") + stage_text("lamp", "maker", "");
     CHECK_THAT(w.refusal_of(alone),
-               contains(":7:1: \"lamp\" is named in latest alone; a stage must read it, too"));
+               contains(":8:1: \"lamp\" is named in latest alone; a stage must read it, too"));
     CHECK(w.refusal_of(side_text("latest = [\"pose\"]\ninstances = 8\n")).empty());
     CHECK_THAT(w.refusal_of(side_text("latest = [\"pose\"]\ninstances = 9\n")),
                contains("\"pose\" is read by 1 blocking and 9 latest stages"));
