@@ -231,7 +231,8 @@ void bind_frame(py::module_& m) {
             "The output's planes by name.")
         .def("__getitem__", &frame_object::plane, py::arg("name"))
         .def("latest", &frame_object::latest, py::arg("name"),
-             "The newest frame of a side input (latest = [\"pose\"] in the pipeline file), whole and at hand for as "
+             "The newest frame of a side input (latest = [\"pose\"] in the pipeline file), whole and at hand "
+             "for as "
              "long as this frame; None while there was none.")
         .def("copy", &frame_object::copy, "The same frame in host memory, which stays.")
         .def("end_stream", &frame_object::end_stream,
