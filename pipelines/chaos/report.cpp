@@ -115,7 +115,8 @@ bool comparable(const json& ours, const json& theirs, const std::string& where,
 /// By hash, sink by sink, where the stage gives one; else by what was counted: both runs have as many frames.
 void compare(const outcome& o, std::vector<std::string>& out) {
     const json &r = o.report, &calm = o.calm;
-    if (comparable(r, calm, "", out) && calm["image_hash"] != r["image_hash"])
+    const bool alike = r.value("not_comparable", json()).is_null();  // by the run's own word
+    if (alike && comparable(r, calm, "", out) && calm["image_hash"] != r["image_hash"])
         out.push_back("image_hash differs from the undisturbed run's");
     if (calm["frames"] != r["frames"])
         out.push_back(
@@ -127,7 +128,7 @@ void compare(const outcome& o, std::vector<std::string>& out) {
                                       key, a.dump(), b.dump()));
     };
     for (std::size_t k = 0; k < std::min(ours.size(), theirs.size()); ++k) {
-        if (k > 0 && comparable(ours[k], theirs[k], ours[k].value("stage", "?") + ": ", out))
+        if (alike && k > 0 && comparable(ours[k], theirs[k], ours[k].value("stage", "?") + ": ", out))
             differs(k, "image_hash");
         differs(k, "records");
     }
@@ -234,6 +235,7 @@ json make_report(const settings& s, const outcome& o) {
              {"untouched", recoveries_json(j.untouched)},
              {"image_hash", of_run("image_hash")},
              {"image_hash_of", of_run("image_hash_of")},
+             {"not_comparable", of_run("not_comparable")},
              {"leaked", o.leaked},
              {"spent", json::array()},
              {"cpus", std::thread::hardware_concurrency()}};
@@ -268,6 +270,9 @@ std::string report_text(const json& r) {
             r["image_hash"].is_null() && calm["image_hash"].is_null()
                 ? fmt::format("no hashes (no sink gives any): compared by count, {} frames, undisturbed {}",
                               shown("frames"), calm["frames"].dump())
+            : r["not_comparable"].is_string()
+                ? fmt::format("image_hash not compared ({}): compared by count, {} frames, undisturbed {}",
+                              r["not_comparable"].get<std::string>(), shown("frames"), calm["frames"].dump())
                 : fmt::format("image_hash {}, undisturbed {}", shown("image_hash"),
                               calm["image_hash"].dump());
         text += fmt::format("; {:.1f} frames/s, undisturbed {:.1f}\n", r.value("frames_per_second", 0.0),

@@ -193,12 +193,15 @@ void tracer::look_at_headers() {
     for (u32 l = 0; l < std::min(c.links, shm::max_links); ++l)
         for (u32 s = 0; s < std::min(c.link[l].slots, shm::max_slots); ++s) {
             const auto f = telemetry::facts_in_passing(c, l, s);
-            if (!f || facts_.size() >= most_facts || (f->metadata.empty() && f->used.planes == 0)) continue;
+            const bool plain = f && f->metadata.empty() && f->used.planes == 0 && f->side_frames.empty();
+            if (!f || plain || facts_.size() >= most_facts) continue;
             std::string& text = facts_[{c.link[l].stage, f->sequence}];
             if (!text.empty()) continue;
             json all = telemetry::metadata_json(f->metadata);
             const ring::frame_format* format = f->used.planes != 0 ? format_of(l) : nullptr;
             if (format != nullptr) all["in use"] = telemetry::used_json(*format, f->used);
+            for (const u64 n : f->side_frames)
+                all["latest"].push_back(n == shm::no_side_frame ? json() : json(n));
             text = all.dump(-1, ' ', false, json::error_handler_t::replace);
         }
 }

@@ -18,6 +18,7 @@
 #include "spec/pipeline_keys.hpp"
 #include "spec/port_stage.hpp"
 #include "spec/python_program.hpp"
+#include "spec/side_inputs.hpp"
 
 namespace carousel::supervisor {
 namespace {
@@ -93,8 +94,17 @@ json question(const pipeline& p, const stage_spec& s, const std::vector<u32>& re
         const std::string name = output == 0 ? from.stage : from.stage + "." + from.ring(output).output;
         inputs.push_back({{"stage", name}, {"format", from.ring(output).format}});
     }
-    return {{"stage", s.name},  {"width", p.width}, {"height", p.height}, {"settings", s.settings},
-            {"inputs", inputs}, {"fps", p.fps},     {"device", s.device}, {"folder", folder_of(p)}};
+    json asked{{"stage", s.name},  {"width", p.width}, {"height", p.height}, {"settings", s.settings},
+               {"inputs", inputs}, {"fps", p.fps},     {"device", s.device}, {"folder", folder_of(p)}};
+    // Those of stages behind this one have no format yet: their own may hang on this stage's.
+    for (std::size_t i = 0; i < s.side_inputs.size(); ++i) {
+        const u32 from = s.side_indices[i];
+        const bool told = from < known.size();
+        asked["latest"].push_back(
+            {{"stage", s.side_inputs[i]},
+             {"format", told ? known[from].ring(output_looked_at(s, i, known[from])).format : json()}});
+    }
+    return asked;
 }
 
 json ask(const stage_spec& s, const std::string& program, const json& what, u32 timeout_ms) {
@@ -143,6 +153,7 @@ stage_description description_from(const stage_spec& s, const std::string& progr
         d.device = runs_on_named(answer.value("runs_on", "any"), runs_on::any);
         d.commits_on_host = answer.value("commits_on_host", false);
         d.ends = answer.value("ends", false);
+        d.takes_latest = answer.value("takes_latest", false);
         d.hands_on = answer.value("hands_on", false);
         d.writable_inputs = answer.value("writable_inputs", false);
     } catch (const config_error& e) {
@@ -309,6 +320,7 @@ std::vector<stage_description> describe_stages(const pipeline& p, u32 timeout_ms
         check_output(p, s, all.back());
         check_device(s, all.back());
     }
+    check_side_inputs(p, all);
     check_outputs(p, all);
     check_assets(p, all);
     check_ends(p, all);

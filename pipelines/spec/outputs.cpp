@@ -8,6 +8,7 @@
 #include "core/did_you_mean.hpp"
 #include "shm/control_block.hpp"
 #include "spec/pipeline_keys.hpp"
+#include "spec/side_inputs.hpp"
 
 namespace carousel::supervisor {
 namespace {
@@ -50,8 +51,10 @@ void check_readers_of(const pipeline& p, u32 stage, u32 output, const std::vecto
                    "every stage that reads \"{}\" may miss frames (vacant = \"skip\"{}); at least one must "
                    "read all of them",
                    ring, latest > 0 ? ", or latest" : ""));
+    latest += side_members(p, all, stage, output);
     if (blocking > shm::max_blocking || latest > shm::max_latest)
-        refuse(s.at, fmt::format("\"{}\" is read by {} blocking and {} latest stages; at most {} and {}",
+        refuse(s.at, fmt::format("\"{}\" is read by {} blocking and {} latest stages (each instance with a "
+                                 "latest input is one); at most {} and {}",
                                  ring, blocking, latest, shm::max_blocking, shm::max_latest));
     if (ring.size() > max_name)
         refuse(s.position_of("name"),

@@ -9,6 +9,7 @@
 #include "shm/control_block.hpp"
 #include "spec/outputs.hpp"
 #include "spec/port_stage.hpp"
+#include "spec/side_inputs.hpp"
 #include "spec/stage_plan.hpp"
 
 namespace carousel::supervisor {
@@ -88,19 +89,26 @@ std::string cycle_text(const pipeline& p, const std::vector<bool>& placed) {
     return text;
 }
 
-/// Producers before consumers; among those that are free, the file's order.
+/// Producers before consumers; among those that are free, the file's order. Whom a stage only looks at comes
+/// before it, too, where that can be.
 std::vector<u32> order_of(const pipeline& p) {
     std::vector<u32> order;
     std::vector<bool> placed(p.stages.size());
     while (order.size() < p.stages.size()) {
         const std::size_t before = order.size();
+        const auto all_placed = [&](const std::vector<u32>& stages) {
+            return std::all_of(stages.begin(), stages.end(), [&](u32 i) { return placed[i]; });
+        };
+        u32 next = shm::none;
         for (u32 k = 0; k < p.stages.size(); ++k) {
-            const auto& inputs = p.stages[k].input_indices;
-            if (placed[k] || !std::all_of(inputs.begin(), inputs.end(), [&](u32 i) { return placed[i]; }))
-                continue;
-            placed[k] = true;
-            order.push_back(k);
-            break;
+            if (placed[k] || !all_placed(p.stages[k].input_indices)) continue;
+            const bool whole = all_placed(p.stages[k].side_indices);
+            if (whole || next == shm::none) next = k;
+            if (whole) break;
+        }
+        if (next != shm::none) {
+            placed[next] = true;
+            order.push_back(next);
         }
         if (order.size() == before) {
             u32 first = 0;
@@ -121,6 +129,7 @@ void reorder(pipeline& p, const std::vector<u32>& order) {
     for (const u32 k : order) {
         stages.push_back(std::move(p.stages[k]));
         for (u32& input : stages.back().input_indices) input = place[input];
+        for (u32& side : stages.back().side_indices) side = place[side];
     }
     p.stages = std::move(stages);
 }
@@ -165,6 +174,19 @@ void check_groups(pipeline& p) {
     }
 }
 
+/// Of a stage that others only look at.
+[[noreturn]] void refuse_unwaited(const pipeline& p, u32 stage) {
+    const auto looks = [&](const stage_spec& s) {
+        return std::find(s.side_indices.begin(), s.side_indices.end(), stage) != s.side_indices.end();
+    };
+    const auto reader = std::find_if(p.stages.begin(), p.stages.end(), looks);
+    const std::string& name = p.stages[stage].name;
+    refuse((reader != p.stages.end() ? *reader : p.stages[stage]).position_of("latest"),
+           fmt::format("\"{}\" is named in latest alone; a stage must read it, too, as one of its inputs, or "
+                       "every frame could be skipped",
+                       name));
+}
+
 void check_readers(const pipeline& p) {
     for (u32 k = 0; k < p.stages.size(); ++k) {
         const stage_spec& s = p.stages[k];
@@ -178,6 +200,7 @@ void check_readers(const pipeline& p) {
                 by_name = by_name || (inputs[i] == k && !reader.input_outputs[i].empty());
             ++(reader.group == group_kind::latest ? latest : blocking);
         }
+        if (blocking + latest == 0 && s.has_output) refuse_unwaited(p, k);
         if (by_name) continue;
         if (blocking > shm::max_blocking || latest > shm::max_latest)
             refuse(s.at,
@@ -267,6 +290,7 @@ void check_and_wire(pipeline& p) {
                fmt::format("{} stages; at most {}", p.stages.size(), shm::max_stages));
     check_names(p);
     resolve_inputs(p);
+    resolve_side_inputs(p);
     reorder(p, order_of(p));
     check_groups(p);
     check_readers(p);

@@ -271,6 +271,11 @@ const key_row<stage_spec> stage_rows[] = {
          s.inputs = r.texts(key, "a list of stages' names, e.g. [\"vertex\"]");
      },
      [](auto& s) { return json(s.inputs); }},
+    {"latest",
+     [](auto& r, auto key, auto& s) {
+         s.side_inputs = r.texts(key, "a list of stages' names whose newest frame it takes, e.g. [\"pose\"]");
+     },
+     [](auto& s) { return json(s.side_inputs); }},
     {"device", [](auto& r, auto, auto& s) { read_stage_device(r, s); },
      [](auto& s) { return s.devices.empty() ? json(s.device) : json(s.devices); }},
     {"in_flight",

@@ -74,6 +74,9 @@ void check_stage(findings& f, const shm::stage_block& now, const shm::stage_bloc
         f.same(now.input_link[i], then.input_link[i], whose, "input_link");
         f.same(now.input_group[i], then.input_group[i], whose, "input_group");
     }
+    f.same(now.side_inputs, then.side_inputs, whose, "side_inputs");
+    for (u32 i = 0; i < shm::max_side_inputs; ++i)
+        f.same(now.side_link[i], then.side_link[i], whose, "side_link");
     f.same(now.outputs, then.outputs, whose, "outputs");
     for (u32 i = 0; i < shm::max_outputs; ++i)
         f.same(now.output_link[i], then.output_link[i], whose, "output_link");

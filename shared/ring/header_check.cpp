@@ -58,6 +58,8 @@ CAROUSEL_LOOKS u64 header_sum(const shm::frame_header& h, u32 parameter_bytes) n
     for (u32 p = 0; p < shm::max_used_planes; ++p)
         if ((h.used.planes >> p & 1U) != 0)
             for (const u64 extent : h.used.of[p]) s.add(extent);
+    s.add(h.side_inputs, 0);
+    for (u32 k = 0; k < std::min(h.side_inputs, shm::max_side_inputs); ++k) s.add(h.side_sequence[k]);
     s.add(h.parameters, std::min(parameter_bytes, shm::max_parameter_bytes));
     s.add(h.metadata, std::min(metadata_bytes, shm::max_metadata_bytes));
     return s.value();

@@ -25,6 +25,8 @@ link_ref::link_ref(shm::control_block& c, u32 index) noexcept
         bool here = false;
         for (u32 i = 0; i < std::min(s.outputs, shm::max_outputs); ++i) here |= s.output_link[i] == index;
         for (u32 i = 0; i < std::min(s.inputs, shm::max_inputs); ++i) here |= s.input_link[i] == index;
+        for (u32 i = 0; i < std::min(s.side_inputs, shm::max_side_inputs); ++i)
+            here |= s.side_link[i] == index;
         if (here) bells_ |= 1U << k;
     }
 }

@@ -11,6 +11,7 @@ bool is_at(const shm::stage_block& s, u32 link) noexcept {
     bool here = false;
     for (u32 k = 0; k < std::min(s.outputs, shm::max_outputs); ++k) here |= s.output_link[k] == link;
     for (u32 i = 0; i < std::min(s.inputs, shm::max_inputs); ++i) here |= s.input_link[i] == link;
+    for (u32 i = 0; i < std::min(s.side_inputs, shm::max_side_inputs); ++i) here |= s.side_link[i] == link;
     return here;
 }
 
@@ -58,6 +59,7 @@ page_list pages_of(const shm::control_block& c, const incarnation_id& who, u32 t
         own.add(c, &c.job_info[seat.first_job],
                 std::min(seat.jobs, shm::max_jobs - seat.first_job) * sizeof(shm::job_block));
     for (u32 i = 0; i < std::min(s.inputs, shm::max_inputs); ++i) add_ring(own, c, s.input_link[i]);
+    for (u32 i = 0; i < std::min(s.side_inputs, shm::max_side_inputs); ++i) add_ring(own, c, s.side_link[i]);
     for (u32 k = 0; k < std::min(s.outputs, shm::max_outputs); ++k) {
         const u32 link = s.output_link[k];
         if (link >= shm::max_links) continue;
@@ -74,6 +76,8 @@ page_list pages_of(const shm::control_block& c, const incarnation_id& who, u32 t
             rings |= is_at(c.stage[k], s.output_link[o]);
         for (u32 i = 0; i < std::min(s.inputs, shm::max_inputs); ++i)
             rings |= is_at(c.stage[k], s.input_link[i]);
+        for (u32 i = 0; i < std::min(s.side_inputs, shm::max_side_inputs); ++i)
+            rings |= is_at(c.stage[k], s.side_link[i]);
         if (rings) add_doorbell(own, c, k);
     }
     return own;

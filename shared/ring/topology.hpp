@@ -30,6 +30,9 @@ struct stage_plan {
     u64 slot_bytes = 0;
     std::vector<u32> input_outputs = {};  ///< which output of each input's stage; missing: the first
     std::vector<ring_plan> more = {};     ///< outputs behind the first
+    /// stages whose newest frame it takes, anywhere in the plan
+    std::vector<u32> side_inputs = {};
+    std::vector<u32> side_outputs = {};  ///< which output of each; missing: the first
 };
 
 /// Where the counters of a fresh control block's words begin. Anywhere will do: all of them come round.

@@ -24,6 +24,7 @@ worker::worker(shm::control_block& c, u32 seat, u32 entry, u32 epoch) noexcept
     outputs_ = std::min(stage_->outputs, shm::max_outputs);
     for (u32 k = 0; k < outputs_; ++k) output_[k].emplace(c, stage_->output_link[k]);
     in_order_ = outputs_ == 0 && stage_->seats == 1;
+    side_frame_.fill(shm::no_side_frame);
 }
 
 bool worker::revoked() const noexcept {

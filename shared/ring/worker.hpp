@@ -18,6 +18,7 @@
 // Sync points: SUBMITTED (release) publishes header, metadata with it, and event record to helpers (acquire);
 // COMMITTED publishes the payload of the CPU backend, whose event word was read with acquire.
 
+#include <array>
 #include <optional>
 
 #include "ring/link.hpp"
@@ -62,6 +63,11 @@ class worker {
 public:
     worker(shm::control_block& c, u32 seat, u32 entry, u32 epoch) noexcept;
 
+    /// The newest frame of a side input, for the headers of the frames that are begun from now on; which
+    /// frame it is decides nothing. The thread that calls begin().
+    void note_side_frame(u32 side, u64 sequence) noexcept {
+        if (side < shm::max_side_inputs) side_frame_[side] = sequence;
+    }
     /// Chooses a frame and takes it (S1 to S3). `in_flight`: jobs of this process not yet completed. On `ok`
     /// the caller must bring the job to submit() or end the process.
     [[nodiscard]] outcome begin(job& out, u32 in_flight) noexcept;
@@ -134,6 +140,7 @@ private:
     u32 seat_, entry_, epoch_, stage_index_;
     u32 first_job_, jobs_;
     u32 reach_ = shm::max_window;
+    std::array<u64, shm::max_side_inputs> side_frame_;
     bool in_order_;  ///< a sink with one instance: a frame of a predecessor's comes before its followers
     std::optional<link_ref> input_[shm::max_inputs];
     std::optional<link_ref> output_[shm::max_outputs];

@@ -67,6 +67,8 @@ void worker::write_header_at(job& j, u32 output, std::size_t parameter_bytes) no
     h.clock = j.clock;
     h.capture_ns = j.capture_ns;
     h.used.planes = 0;
+    h.side_inputs = std::min(stage_->side_inputs, shm::max_side_inputs);
+    for (u32 k = 0; k < h.side_inputs; ++k) h.side_sequence[k] = side_frame_[k];
     std::memcpy(h.parameters, j.parameters, parameter_bytes);
     hand_on_metadata(j, h);
     j.output[output].sequence = j.sequence;

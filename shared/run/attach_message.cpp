@@ -10,6 +10,9 @@ json to_json(const attach_message& m) {
     json inputs = json::array();
     for (const attach_message::input& i : m.inputs)
         inputs.push_back({{"stage", i.stage}, {"format", i.format}});
+    json sides = json::array();
+    for (const attach_message::side_input& i : m.latest)
+        sides.push_back({{"stage", i.stage}, {"format", i.format}, {"told", i.told}});
     json outputs = json::array();
     for (const attach_message::output& o : m.outputs)
         outputs.push_back({{"name", o.name}, {"format", o.format}});
@@ -28,6 +31,7 @@ json to_json(const attach_message& m) {
            {"asked_device", m.asked_device},
            {"folder", m.folder},
            {"inputs", std::move(inputs)},
+           {"latest", std::move(sides)},
            {"outputs", std::move(outputs)},
            {"parameters", m.parameters},
            {"depth", m.depth},
@@ -64,9 +68,13 @@ attach_message read_attach(const json& answer) {
     m.device.uuid = d.value("uuid", "");
     m.device.ordinal = d.value("ordinal", 0);
     for (const json& i : j.at("inputs")) m.inputs.push_back({i.at("stage"), i.at("format")});
+    for (const json& i : j.value("latest", json::array()))
+        m.latest.push_back({i.at("stage"), i.at("format"), i.value("told", true)});
     for (const json& o : j.at("outputs")) m.outputs.push_back({o.at("name"), o.at("format")});
     if (m.outputs.size() > shm::max_outputs)
         throw shm_error("the supervisor's answer names more outputs than a stage can have");
+    if (m.latest.size() > shm::max_side_inputs)
+        throw shm_error("the supervisor's answer names more latest inputs than a stage can have");
     m.parameters = j.value("parameters", json());
     m.depth = j.value("depth", json());
     m.control = j.value("control", -1);

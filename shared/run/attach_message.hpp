@@ -3,9 +3,10 @@
 // memory. Written and read here.
 //   {"attach": {run_id, run_directory, stage, seat, entry, epoch, standby, width, height,
 //               supervisor_grace_s, settings {...}, graphs, asked_device, folder, device {kind, uuid,
-//               ordinal}, inputs [{stage, format}], outputs [{name, format}], parameters (schema, or null),
-//               depth {latency, sharing, lanes_given, window_given, contexts, beside} (or null), links
-//               [{link, MEMORY}], assets [{index, name, MEMORY}], kept [{asset, index, MEMORY}]}}
+//               ordinal}, inputs [{stage, format}], latest [{stage, format, told}], outputs [{name, format}],
+//               parameters (schema, or null), depth {latency, sharing, lanes_given, window_given, contexts,
+//               beside} (or null), links [{link, MEMORY}], assets [{index, name, MEMORY}],
+//               kept [{asset, index, MEMORY}]}}
 // MEMORY: memory_message.hpp. "control" and "pid" are for a port's program: which descriptor is the control
 // block, and the number that it claims its entry with. "kept" is all memory of the run, also what this stage
 // never maps: it holds those descriptors open for life, so that any one living stage can give a second
@@ -29,6 +30,11 @@ struct attach_message {
         std::string name;  ///< "": it has none
         nlohmann::json format;
     };
+    struct side_input {
+        std::string stage;  ///< as the pipeline file names it
+        nlohmann::json format;
+        bool told = true;  ///< configure() gets the format; not of a stage behind this one
+    };
     std::string run_id, run_directory, stage;
     ring::incarnation_id who;
     bool standby = false;
@@ -39,6 +45,7 @@ struct attach_message {
     std::string asked_device = "auto", folder;  ///< as configure() gets them
     device::device_id device;
     std::vector<input> inputs;
+    std::vector<side_input> latest;
     std::vector<output> outputs;  ///< in the order of the rings behind it
     nlohmann::json parameters;    ///< ring/parameter_schema.hpp; null: none
     nlohmann::json depth;         ///< how many frames it keeps under way; null: as the control block has it

@@ -31,7 +31,7 @@
 namespace carousel::shm {
 
 inline constexpr u64 control_magic = 0x4c45'5355'4f52'4143ULL;  // "CAROUSEL"
-inline constexpr u32 control_version = 12;
+inline constexpr u32 control_version = 13;
 
 inline constexpr u32 max_stages = 32;
 inline constexpr u32 max_seats = 64;  ///< instances of all stages
@@ -127,6 +127,8 @@ struct stage_block {
     u32 inputs;  ///< count
     u32 input_link[max_inputs];
     u32 input_group[max_inputs];
+    u32 side_inputs;  ///< count of the rings it takes the newest frame of, as a latest member
+    u32 side_link[max_side_inputs];
     u32 outputs;                   ///< count; 0: a sink
     u32 output_link[max_outputs];  ///< none behind them
     u32 source;                    ///< index into control_block::source, or none

@@ -22,8 +22,10 @@ struct frame_facts {
     u32 metadata_left_out = 0;
     std::vector<std::byte> metadata = {};  ///< ring/metadata.hpp
     shm::used_extents used = {};
+    std::vector<u64> side_frames = {};  ///< of its maker's side inputs, or shm::no_side_frame
     [[nodiscard]] bool empty() const noexcept {
-        return capture_ns == 0 && metadata.empty() && metadata_left_out == 0 && used.planes == 0;
+        return capture_ns == 0 && metadata.empty() && metadata_left_out == 0 && used.planes == 0 &&
+               side_frames.empty();
     }
 };
 

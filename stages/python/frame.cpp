@@ -58,6 +58,22 @@ frame_object::frame_object(const latest_frame& of, std::shared_ptr<lease> held, 
     add_input(of.planes(), stage);
 }
 
+frame_object::frame_object(const side_frame& of, std::shared_ptr<lease> held, const std::string& name)
+    : lease_(std::move(held)),
+      sequence_(of.sequence()),
+      born_ns_(of.born_ns()),
+      capture_ns_(of.capture_ns()),
+      metadata_(kept_metadata(of.metadata().bytes())),
+      time_s_(of.time_s()) {
+    add_input(of.payload(), name);
+}
+
+std::shared_ptr<frame_object> frame_object::latest(const std::string& name) {
+    if (const auto known = sides_.find(name); known != sides_.end()) return known->second;
+    const side_frame side = in_stage("latest()").latest(name);
+    return sides_[name] = side ? std::make_shared<frame_object>(side, lease_, name) : nullptr;
+}
+
 // An input's planes have the shape that this frame uses of them.
 void frame_object::add_input(const input_payload& planes, const std::string& stage) {
     inputs_.push_back({stage, {}});
@@ -175,6 +191,8 @@ std::string frame_object::outlived() const {
     };
     for (const payload_object& input : inputs_)
         if (std::string name = held_by_others(input); !name.empty()) return name;
+    for (const auto& [side, f] : sides_)
+        if (std::string name = f ? f->outlived() : ""; !name.empty()) return name;
     return held_by_others(output_);
 }
 
@@ -212,6 +230,10 @@ void bind_frame(py::module_& m) {
             "output", [](const frame_object& f) { return dict_of(f.output()); },
             "The output's planes by name.")
         .def("__getitem__", &frame_object::plane, py::arg("name"))
+        .def("latest", &frame_object::latest, py::arg("name"),
+             "The newest frame of a side input (latest = [\"pose\"] in the pipeline file), whole and at hand "
+             "for as "
+             "long as this frame; None while there was none.")
         .def("copy", &frame_object::copy, "The same frame in host memory, which stays.")
         .def("end_stream", &frame_object::end_stream,
              "In a source with ends=True: the stream ends before this frame.")

@@ -8,6 +8,7 @@
 #include <carousel/stage.hpp>
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -28,6 +29,8 @@ public:
     /// Of a stage. `inputs`: the producers' names.
     frame_object(frame& of, std::shared_ptr<lease> held, const std::vector<std::string>& inputs,
                  const parameter_schema& schema);
+    /// The newest frame of a side input, which ends with the frame that has it.
+    frame_object(const side_frame& of, std::shared_ptr<lease> held, const std::string& name);
     /// Of `latest`.
     frame_object(const latest_frame& of, std::shared_ptr<lease> held, const std::string& stage);
     virtual ~frame_object() = default;
@@ -48,6 +51,8 @@ public:
     [[nodiscard]] const payload_object& output() const noexcept { return output_; }
     /// The plane of that name among the inputs; "out" and "out_NAME" of the output. Throws key_error.
     [[nodiscard]] std::shared_ptr<plane_object> plane(const std::string& name) const;
+    /// The newest frame of that side input; null: there was none.
+    [[nodiscard]] std::shared_ptr<frame_object> latest(const std::string& name);
     [[nodiscard]] std::shared_ptr<frame_object> copy() const;
     void end_stream();
     virtual void set_hash(u64 hash, const std::string& name);
@@ -78,6 +83,7 @@ protected:
     const parameter_schema* schema_ = nullptr;
     std::vector<payload_object> inputs_;
     payload_object output_;
+    std::map<std::string, std::shared_ptr<frame_object>> sides_;  ///< that were asked for, by name
 };
 
 void bind_frame(py::module_& m);

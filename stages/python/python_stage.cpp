@@ -36,6 +36,7 @@ description description_from(const py::dict& d) {
         out.outputs = {frame_format::from_json(format.cast<std::string>())};
     out.device = runs_on_named(d["device"].cast<std::string>(), runs_on::any);
     out.ends = d["ends"].cast<bool>();
+    out.takes_latest = d["takes_latest"].cast<bool>();
     return out;
 }
 

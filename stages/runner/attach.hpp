@@ -30,6 +30,11 @@ struct attached_block {
     u64 canary_bytes = 0;  ///< at the end of each of a ring's slots; 0: it has no canaries
 };
 
+/// A side input.
+struct side_description : input_description {
+    bool told = true;  ///< configure() gets its format
+};
+
 struct attachment {
     std::string run_id, run_directory, stage;
     ring::incarnation_id who;  ///< of a standby: epoch 0 until it takes over
@@ -38,6 +43,7 @@ struct attachment {
     std::string settings_json;
     device::device_id device;
     std::vector<input_description> inputs;
+    std::vector<side_description> latest;       ///< side inputs, as the file names them
     std::vector<output_description> outputs;    ///< laid out; empty: a sink
     std::string asked_device = "auto", folder;  ///< as configure() gets them
     ring::parameter_schema parameters;          ///< of the pipeline; none: it has none

@@ -23,12 +23,23 @@ json describe_to_json(stage& s, const json& asked) {
                     .folder = asked.value("folder", "")};
     for (const json& i : asked.at("inputs"))
         c.inputs.push_back({i.at("stage"), ring::frame_format::from_json(i.at("format").dump())});
+    for (const json& i : asked.value("latest", json::array()))
+        c.latest.push_back({i.at("stage"), i.at("format").is_null()
+                                               ? frame_format{}
+                                               : ring::frame_format::from_json(i.at("format").dump())});
     description d = s.configure(c);
     own.refuse_unread();
     if (d.parameters) d.parameters.check();
-    json out{{"format", nullptr},      {"slot_bytes", 0},        {"more_outputs", json::array()},
-             {"makes", json::array()}, {"uses", d.uses},         {"commits_on_host", s.commits_on_host()},
-             {"ends", d.ends},         {"hands_on", d.hands_on}, {"writable_inputs", d.writable_inputs}};
+    json out{{"format", nullptr},
+             {"slot_bytes", 0},
+             {"more_outputs", json::array()},
+             {"makes", json::array()},
+             {"uses", d.uses},
+             {"commits_on_host", s.commits_on_host()},
+             {"ends", d.ends},
+             {"hands_on", d.hands_on},
+             {"writable_inputs", d.writable_inputs},
+             {"takes_latest", d.takes_latest}};
     check_outputs(d);
     for (std::size_t k = 0; k < d.outputs.size(); ++k) {
         output_description& o = d.outputs[k];

@@ -1,5 +1,12 @@
 // Stages at the edge of a run: a source whose frames come from outside is asked whether one is there before
-// anything is begun, and a sink whose frames go to another host may wait for it. Neither is a hang.
+// anything is begun, and a sink whose frames go to another host may wait for it. Neither is a hang; nor is
+// the rest of a source that was given a rate.
+#include <algorithm>
+#include <chrono>
+#include <thread>
+
+#include "core/clock.hpp"
+#include "shm/doorbell.hpp"
 #include "stages/runner/guarded.hpp"
 #include "stages/runner/outside_hold.hpp"
 #include "stages/runner/stage_runner.hpp"
@@ -26,6 +33,34 @@ void frame_in_work::wait_for_link(bool waits) {
     if (waits == waits_for_link || outside == nullptr) return;
     waits_for_link = waits;
     waits ? outside->begin(shm::hold_reason::link) : outside->end(shm::hold_reason::link);
+}
+
+// A source that was given a rate spaces its claims; when the next one is due is in the control block, so that
+// a successor keeps the beat. A source that has fallen behind catches up by one frame at most.
+bool stage_runner::due(u32 seen) {
+    shm::control_block& c = runtime_->control();
+    if (c.fps <= 0 || worker_.stage().source == shm::none) return true;
+    const u64 next = c.next_source_ns.load(std::memory_order_relaxed), now = now_ns();
+    if (next <= now) return true;
+    const u64 rest = std::min(next - now, shm::max_sleep_ns);
+    if (sides_)  // whose frames ring
+        shm::wait(worker_.stage().doorbell, seen, rest);
+    else
+        std::this_thread::sleep_for(std::chrono::nanoseconds(rest));
+    const u64 woken = now_ns();
+    const shm::block_open open;
+    // the clock is a source's input
+    worker_.stage().counters.wait_input_ns.fetch_add(woken - now, std::memory_order_relaxed);
+    return woken >= next;
+}
+
+void stage_runner::paced(u64 claimed_ns) {
+    shm::control_block& c = runtime_->control();
+    if (c.fps <= 0 || worker_.stage().source == shm::none) return;
+    const u64 step = static_cast<u64>(1e9 / c.fps);
+    const u64 planned = c.next_source_ns.load(std::memory_order_relaxed) + step;
+    const shm::block_open open;
+    c.next_source_ns.store(std::max(planned, claimed_ns), std::memory_order_relaxed);
 }
 
 }  // namespace carousel::stages

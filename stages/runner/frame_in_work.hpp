@@ -2,6 +2,7 @@
 // A frame as a stage's own code sees it: a job of the ring with its mapped payloads. One a lane, used again
 // and again.
 
+#include <algorithm>
 #include <array>
 #include <functional>
 #include <optional>
@@ -16,6 +17,7 @@
 namespace carousel::stages {
 
 class finish_pool;
+struct side_copy;
 class outside_hold;
 
 class frame_in_work final : public frame {
@@ -36,7 +38,9 @@ public:
     bool in_process = false;      ///< process() of this frame runs
     u32* canaries = nullptr;      ///< what was seen of its outputs', its inputs'; null: there are none
     bool ended = false;           ///< it has said that the stream ends before this frame
-    bool by_copy = false;         ///< rings on another GPU are reached through a slot on this one
+    /// What it has of each side input; null: nothing yet. The main thread's, when the lane is taken.
+    std::array<const side_copy*, shm::max_side_inputs> side{};
+    bool by_copy = false;  ///< rings on another GPU are reached through a slot on this one
     std::unique_ptr<device::same_work> alike;  ///< null: its launches go into the queue one by one
 
     [[nodiscard]] u64 sequence() const noexcept override { return job.sequence; }
@@ -64,6 +68,14 @@ public:
         mapped_link& in = runtime_->input(i);
         std::byte* const at = by_copy && in.near ? in.near->data() : in.slot(job.input[i].index);
         return {at, &runtime_->input_format(i), used_of_input(i)};
+    }
+    using frame::latest;
+    [[nodiscard]] side_frame latest(std::size_t i) const override;                 ///< side_inputs.cpp
+    [[nodiscard]] std::size_t latest_index(std::string_view name) const override;  ///< the same
+    [[nodiscard]] std::span<const u64> input_latest(std::size_t i) const noexcept override {
+        if (kept_) return {};
+        const shm::frame_header& h = header_of_input(i);
+        return std::span(h.side_sequence).first(std::min(h.side_inputs, shm::max_side_inputs));
     }
     [[nodiscard]] output_payload output(std::size_t k) const noexcept override {
         if (k >= runtime_->outputs()) return {};

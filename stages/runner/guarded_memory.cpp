@@ -17,7 +17,7 @@ struct range {
     ring::stray_target what = ring::stray_target::nothing;
     u32 index = 0;
 };
-std::array<range, shm::max_inputs + 1 + shm::max_assets> ranges;
+std::array<range, shm::max_inputs + shm::max_side_inputs + shm::max_outputs + shm::max_assets> ranges;
 std::atomic<u32> count{0};  // lock-free: read in a signal handler
 std::atomic<const shm::frame_segment*> segments{nullptr};
 

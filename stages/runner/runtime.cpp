@@ -57,9 +57,11 @@ runtime::runtime(attachment a, stage& s, const runtime_sources& from)
 void runtime::set_up(stage& s, const runtime_sources& from) {
     close_block();
     const settings own = settings::from_json(attachment_.settings_json);
-    const description d =
-        s.configure({attachment_.stage, attachment_.width, attachment_.height, &own, attachment_.inputs,
-                     control().fps, attachment_.asked_device, attachment_.folder});
+    configuration with{attachment_.stage,  attachment_.width, attachment_.height,       &own,
+                       attachment_.inputs, control().fps,     attachment_.asked_device, attachment_.folder};
+    for (const side_description& i : attachment_.latest)
+        with.latest.push_back({i.stage, i.told ? i.format : frame_format{}});
+    const description d = s.configure(with);
     own.refuse_unread();
     check_output(d);
     check_parameters(d);
@@ -177,6 +179,15 @@ void runtime::map_links() {
                         attachment_.stage, s.outputs, attachment_.outputs.size()));
     for (std::size_t k = 0; k < attachment_.outputs.size(); ++k)
         outputs_.push_back(map_link(s.output_link[k], device::access::write));
+    if (std::min(s.side_inputs, shm::max_side_inputs) != attachment_.latest.size())
+        throw shm_error(
+            fmt::format("stage {} has {} latest inputs and was told of {}: the control block is damaged, "
+                        "restart the run",
+                        attachment_.stage, s.side_inputs, attachment_.latest.size()));
+    for (std::size_t i = 0; i < attachment_.latest.size(); ++i) {
+        sides_.push_back(map_link(s.side_link[i], device::access::read));
+        sides_.back().near.reset();  // it is copied as a whole
+    }
     map_headers();
     tell_guard();
 }
@@ -213,7 +224,11 @@ void runtime::tell_guard() {
     if (guard_ != shm::block_guard::off) guard_of |= shm::memory_guard::block_pages;
     if (guard_ == shm::block_guard::keys || guard_ == shm::block_guard::emulated)
         guard_of |= shm::memory_guard::block_keys;
-    for (const mapped_link& in : inputs_) {
+    std::vector<const mapped_link*> of_others;
+    for (const mapped_link& in : inputs_) of_others.push_back(&in);
+    for (const mapped_link& in : sides_) of_others.push_back(&in);
+    for (const mapped_link* each : of_others) {
+        const mapped_link& in = *each;
         guard(*in.memory, ring::stray_target::input, in.index, in.slot_bytes + in.canary_bytes, in.slots);
         if (in.memory->read_only()) continue;
         guard_of |= shm::memory_guard::inputs_writable;

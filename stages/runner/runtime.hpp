@@ -85,6 +85,11 @@ public:
     [[nodiscard]] const ring::incarnation_id& who() const noexcept { return attachment_.who; }
     [[nodiscard]] const attachment& attached() const noexcept { return attachment_; }
     [[nodiscard]] mapped_link& input(std::size_t i) { return inputs_[i]; }
+    [[nodiscard]] u32 sides() const noexcept { return static_cast<u32>(sides_.size()); }
+    [[nodiscard]] mapped_link& side(std::size_t i) { return sides_[i]; }
+    [[nodiscard]] const ring::frame_format& side_format(std::size_t i) const {
+        return attachment_.latest[i].format;
+    }
     [[nodiscard]] std::size_t outputs() const noexcept { return outputs_.size(); }
     /// Null: there are not so many.
     [[nodiscard]] mapped_link* output(std::size_t k = 0) {
@@ -134,6 +139,7 @@ private:
     std::unique_ptr<device::context> context_;
     std::unique_ptr<device::queue> queue_;
     std::vector<mapped_link> inputs_;
+    std::vector<mapped_link> sides_;    ///< rings whose newest frame it takes: side_inputs.hpp
     std::vector<mapped_link> outputs_;  ///< as many as the attachment has formats for
     std::vector<std::unique_ptr<device::event>> events_;
     u32 finish_threads_ = 1;

@@ -58,6 +58,7 @@ stage_runner::stage_runner(runtime& r, stage& s)
         frames_.back()->outside = &outside_;
         idle_.push_back(frames_.back().get());
     }
+    if (r.sides() > 0) sides_ = std::make_unique<side_inputs>(r);
     lend_canary_words();
     play_graphs();
     if (!wants_pool(r, s)) return;
@@ -108,7 +109,8 @@ void stage_runner::run() {
             if (!idle_.empty() && others < depth_.now().lanes && !alone_) f = idle_.back();
         }
         ring::outcome got = ring::outcome::own_work;  // no lane left, or a suspect frame is alone
-        if (f != nullptr && due()) {
+        if (sides_) sides_->take(frames_);  // a frame may have left its ring by the time that it is wanted
+        if (f != nullptr && due(seen)) {
             u64 next = 0;
             got = worker_.look(others, next);
             if (got == ring::outcome::ok && !ready(next, others)) {
@@ -146,32 +148,13 @@ void stage_runner::run() {
     crash_here(crash_point::work_ended);
 }
 
-// A source that was given a rate spaces its claims; when the next one is due is in the control block, so that
-// a successor keeps the beat. A source that has fallen behind catches up by one frame at most.
-bool stage_runner::due() {
-    shm::control_block& c = runtime_->control();
-    if (c.fps <= 0 || worker_.stage().source == shm::none) return true;
-    const u64 next = c.next_source_ns.load(std::memory_order_relaxed), now = now_ns();
-    if (next <= now) return true;
-    std::this_thread::sleep_for(std::chrono::nanoseconds(std::min(next - now, shm::max_sleep_ns)));
-    const u64 woken = now_ns();
-    const shm::block_open open;
-    // the clock is a source's input
-    worker_.stage().counters.wait_input_ns.fetch_add(woken - now, std::memory_order_relaxed);
-    return woken >= next;
-}
-
-void stage_runner::paced(u64 claimed_ns) {
-    shm::control_block& c = runtime_->control();
-    if (c.fps <= 0 || worker_.stage().source == shm::none) return;
-    const u64 step = static_cast<u64>(1e9 / c.fps);
-    const u64 planned = c.next_source_ns.load(std::memory_order_relaxed) + step;
-    const shm::block_open open;
-    c.next_source_ns.store(std::max(planned, claimed_ns), std::memory_order_relaxed);
-}
-
-// From the lease to the stage's own code in one scope: each one costs.
+// From the lease to the stage's own code in one scope: each one costs. The newest frames of side inputs come
+// before it: nothing is leased while they are copied.
 ring::outcome stage_runner::begin(frame_in_work& f, u32 in_flight) {
+    if (sides_) {
+        sides_->take(frames_);
+        sides_->give(f, worker_);
+    }
     const shm::block_open open;
     const ring::outcome got = worker_.begin(f.job, in_flight);
     if (got != ring::outcome::ok) return got;

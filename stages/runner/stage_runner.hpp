@@ -32,6 +32,7 @@
 #include "stages/runner/gpu_turn.hpp"
 #include "stages/runner/guarded.hpp"
 #include "stages/runner/reach.hpp"
+#include "stages/runner/side_inputs.hpp"
 #include "stages/runner/work_meter.hpp"
 #include "telemetry/ledger.hpp"
 #include "telemetry/trace_writer.hpp"
@@ -63,8 +64,8 @@ private:
     void wait_for_change(u32 seen, telemetry::wait_reason why, u64 at_most_ns);
     void count_waits();
     [[nodiscard]] bool look_around();
-    [[nodiscard]] bool due();
-    [[nodiscard]] bool ready(u64 sequence, u32 in_flight);  ///< edge.cpp, as the next one
+    [[nodiscard]] bool due(u32 seen);  ///< edge.cpp, as the next three
+    [[nodiscard]] bool ready(u64 sequence, u32 in_flight);
     void wait_for_link(bool waits);
     void paced(u64 claimed_ns);
     void complete_loop();
@@ -101,6 +102,7 @@ private:
     u32 torn_seen_ = 0;
     std::unique_ptr<device::mapping> canaries_;  ///< words of the frames; null: no ring has canaries
     std::vector<std::unique_ptr<frame_in_work>> frames_;
+    std::unique_ptr<side_inputs> sides_;  ///< the main thread's; null: it has none
     gpu_turn turn_;
     reach_choice reach_;
     depth_governor depth_;  ///< the main thread's

@@ -58,6 +58,9 @@ struct configuration {
     f64 fps = 0;                                 ///< frames per second of the pipeline; 0: as fast as it goes
     std::string device = "auto";                 ///< as the file asks for this stage: auto, cpu, cuda:N
     std::string folder = {};  ///< of the pipeline file, absolute: relative paths start here
+    /// Of the key `latest`, in the file's order. Those of stages behind this one have a format without
+    /// planes: theirs may hang on this stage's.
+    std::vector<input_description> latest = {};
 
     /// A path among the settings, as an absolute one: relative paths are taken from the pipeline file's
     /// folder.
@@ -78,6 +81,9 @@ struct description {
     /// It hands frames on between this run and somewhere else and computes nothing: none of its deaths is
     /// held against a frame, whatever max_attempts says.
     bool hands_on = false;
+    /// It can have side inputs (the key `latest`), which it reads by frame::latest(); of any other stage they
+    /// are refused.
+    bool takes_latest = false;
     /// Its inputs and the assets of others are to be mapped for writing, too: what it reads them with can't
     /// be content with less. A stray write of it can harm other stages then; the plan and the log say so.
     bool writable_inputs = false;

@@ -113,6 +113,20 @@ TEST_CASE("a sink opens no other sink's doorbell") {
     CHECK_FALSE(is_in(pages_of(*b.c, first.who, shm::none), *b.c, &b.c->stage[2].doorbell));
 }
 
+TEST_CASE("a stage opens the words of the rings that it looks at, and rings for what it changes there") {
+    ring::plan p;
+    p.stages = {{"source", {}, true}, {"middle", {0}, true}, {"sink", {1}, false}};
+    p.stages[0].side_inputs = {1};  // what comes back from downstream
+    const bench b(p);
+    const seated source = b.sit(0), sink = b.sit(2);
+    const page_list own = pages_of(*b.c, source.who, shm::none);
+    CHECK(b.c->stage[0].side_link[0] == b.c->stage[1].output_link[0]);
+    CHECK(is_in(own, *b.c, &b.c->link[1].group_state[shm::max_blocking]));
+    CHECK_FALSE(is_in(own, *b.c, &b.c->frames[1].header[0]));
+    CHECK(is_in(own, *b.c, &b.c->stage[2].doorbell));
+    CHECK(is_in(pages_of(*b.c, sink.who, shm::none), *b.c, &b.c->stage[0].doorbell));
+}
+
 TEST_CASE("whoever takes turns opens the GPU's token and every doorbell, who loads an asset its state") {
     const bench b(chain_of_three());
     b.c->assets = 2;

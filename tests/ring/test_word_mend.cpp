@@ -114,6 +114,7 @@ TEST_CASE("a header that is not as it was sealed is leased by nobody, whichever 
         {"metadata_bytes", [&] { h.metadata_bytes ^= 16U; }},
         {"metadata_left_out", [&] { h.metadata_left_out ^= 1U; }},
         {"used.planes", [&] { h.used.planes ^= 1U; }},
+        {"side_inputs", [&] { h.side_inputs ^= 2U; }},
         {"seal", [&] { h.seal ^= 1U; }},
     };
     for (const auto& [name, change] : changes) {

@@ -41,6 +41,7 @@ public:
     [[nodiscard]] device::device_kind kind() const noexcept override { return inner_->kind(); }
     void copy(void* to, const void* from, u64 bytes) override {
         if (counts_ != nullptr) counts_->copies.fetch_add(1);
+        if (counts_ != nullptr && counts_->at_copy) counts_->at_copy();
         inner_->copy(to, from, bytes);
     }
     void fill(void* to, u8 value, u64 bytes) override { inner_->fill(to, value, bytes); }
@@ -149,6 +150,7 @@ private:
 carousel::description counting_stage::configure(const carousel::configuration&) {
     carousel::description d;
     d.finish_threads = finish_threads;
+    d.takes_latest = true;
     d.ends = source_ && ends_at_ != ~u64{0};
     if (!sink_) d.outputs = {{"test.number", {{"value", element::u64_, {1}}}, {}}};
     return d;
@@ -160,6 +162,7 @@ void counting_stage::prepare(carousel::environment& env) {
 
 void counting_stage::process(carousel::frame& f) {
     if (at_process) at_process();
+    if (at_frame) at_frame(f);
     const u64* in = source_ ? nullptr : f.input().plane<const u64>("value").data();
     u64* out = sink_ ? seen_[f.lane()].get() : f.output().plane<u64>("value").data();
     const u64 beyond = source_ && f.sequence() == stray_at ? device::slot_alignment + stray_bytes : 0;
@@ -219,6 +222,8 @@ threads_of_a_run::threads_of_a_run(const options& o) : options_(o), block_(make_
         s.owner_commits = !s.has_output || o.canaries;
         s.ends = k == 0 && o.ends_at != ~u64{0};
         s.slot_bytes = s.has_output ? slot_bytes + canary_of(o) : 0;
+        for (const auto& [looker, at] : o.looks)
+            if (looker == k) s.side_inputs.push_back(at);
         p.stages.push_back(s);
         counts_.push_back(std::make_unique<queue_counts>());
         made_.push_back(std::make_unique<counting_stage>(k == 0, !s.has_output, k, o.work_us, o.ends_at));
@@ -274,6 +279,11 @@ stages::attachment threads_of_a_run::attachment_for(u32 stage) {
     if (stage > 0) {
         a.inputs.push_back({block_->stage[stage - 1].name, format_});
         a.links.push_back({stage - 1, "", rings_[stage - 1], canary_of(options_)});
+    }
+    for (const auto& [looker, at] : options_.looks) {
+        if (looker != stage) continue;
+        a.latest.push_back({{block_->stage[at].name, format_}, at < stage});
+        if (at != stage && at + 1 != stage) a.links.push_back({at, "", rings_[at], canary_of(options_)});
     }
     if (stage + 1 < options_.stages) {
         a.outputs = {format_};

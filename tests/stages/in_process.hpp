@@ -48,7 +48,8 @@ public:
     std::function<bool(u64, u64)> at_ready;
     std::function<void(u64)> at_committed;
     std::function<void()> at_process;
-    u64 stray_at = ~u64{0}, stray_bytes = 0;  ///< threads_of_a_run::options
+    std::function<void(carousel::frame&)> at_frame;  ///< in process(), before its work is enqueued
+    u64 stray_at = ~u64{0}, stray_bytes = 0;         ///< threads_of_a_run::options
 
 private:
     bool source_, sink_;
@@ -61,6 +62,7 @@ private:
 struct queue_counts {
     std::atomic<u32> status_steps{0};
     std::atomic<u32> copies{0};
+    std::function<void()> at_copy;  ///< by the thread that asks for it, before
 };
 
 /// What the processes of a run would share, made once.
@@ -89,8 +91,9 @@ public:
         u32 finish_threads = 1;  ///< of the sink
         std::function<void(carousel::frame&)> at_finish = {};
         stages::depth_rule depth = {};
-        bool far_rings = false;  ///< each ring counts as one of another device
-        bool canaries = false;   ///< behind the slots of each ring
+        bool far_rings = false;                       ///< each ring counts as one of another device
+        std::vector<std::pair<u32, u32>> looks = {};  ///< {stage, the stage whose newest frame it takes}
+        bool canaries = false;                        ///< behind the slots of each ring
         u64 stray_at = ~u64{0};  ///< the source's frame at which it writes `stray_bytes` beyond its slot
         u64 stray_bytes = 0;
         shm::block_guard guard = shm::block_guard::off;  ///< of each process, in run_as_processes()
@@ -109,7 +112,7 @@ public:
     /// Behind the payload of that frame in the ring.
     [[nodiscard]] std::byte* behind(u32 link, u64 sequence);
     /// Of each stage's queue.
-    [[nodiscard]] const queue_counts& counts(u32 stage) const noexcept { return *counts_[stage]; }
+    [[nodiscard]] queue_counts& counts(u32 stage) const noexcept { return *counts_[stage]; }
     [[nodiscard]] std::string directory() const { return folder_.path.string(); }
     /// Runs all stages to the end of the run; each has its heart and its line to the supervisor, whose ends
     /// are `supervisor`.

@@ -23,6 +23,14 @@ json used_of(const ring_setup& r, const shm::used_extents& used) {
     }
 }
 
+/// Of each side input the frame that was used, by its name; null where there was none yet.
+json sides_of(const stage_setup& st, const std::vector<u64>& frames) {
+    json out = json::object();
+    for (std::size_t k = 0; k < std::min(frames.size(), st.spec.side_inputs.size()); ++k)
+        out[st.spec.side_inputs[k]] = frames[k] == shm::no_side_frame ? json() : json(frames[k]);
+    return out;
+}
+
 }  // namespace
 
 json carried_json(const stage_setup& st, const shm::control_block& c, u32 stage, u32 output) {
@@ -30,13 +38,15 @@ json carried_json(const stage_setup& st, const shm::control_block& c, u32 stage,
         return {};
     const auto f = telemetry::last_facts(c, c.stage[stage].output_link[output]);
     if (!f || f->empty()) return {};
-    return {{"frame", f->sequence},
-            {"void", f->is_void},
-            {"capture_clock", clock_json(f->clock)},
-            {"capture_ns", f->capture_ns != 0 ? json(f->capture_ns) : json()},
-            {"metadata", telemetry::metadata_json(f->metadata)},
-            {"metadata_left_out", f->metadata_left_out},
-            {"used", used_of(st.ring(output), f->used)}};
+    json j{{"frame", f->sequence},
+           {"void", f->is_void},
+           {"capture_clock", clock_json(f->clock)},
+           {"capture_ns", f->capture_ns != 0 ? json(f->capture_ns) : json()},
+           {"metadata", telemetry::metadata_json(f->metadata)},
+           {"metadata_left_out", f->metadata_left_out},
+           {"used", used_of(st.ring(output), f->used)}};
+    if (!st.spec.side_inputs.empty()) j["latest"] = sides_of(st, f->side_frames);
+    return j;
 }
 
 }  // namespace carousel::supervisor

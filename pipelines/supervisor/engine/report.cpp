@@ -302,6 +302,7 @@ json make_report(const report_input& in) {
            {"image_hash_of", first != in.sinks->end() ? hash_name(*first)
                              : in.sinks->size() == 1  ? hash_name(in.sinks->front())
                                                       : json()},
+           {"not_comparable", s.why_not_comparable().empty() ? json() : json(s.why_not_comparable())},
            {"command_line", in.outcome.command_line}};
     r["kills_at"] = json::object();
     constexpr const char* states[] = {"idle", "open", "submitted", "committed", "aborted"};

@@ -125,6 +125,8 @@ int finish(engine& e, const run_setup& s, run_outcome o, const run_options& aske
     }
     if (!s.report_path.empty()) write_report(s.report_path, report, s, sinks);
     std::string account = damage_text(d, sinks);
+    if (const std::string why = s.why_not_comparable(); !why.empty())
+        account += "; hashes can't be compared: " + why;
     if (letters.count > 0) account += "; " + given_up_text(letters);
     const std::string line = closing_line(s, o, account, e.seats().account.restarts);
     last.line(line);

@@ -129,6 +129,9 @@ std::vector<run::ps_link> links_of(const run_setup& s) {
         l.guard = m.guard.name();
         for (const stage_setup& r : s.stages)
             if (r.reads(k, output)) l.readers.push_back({r.spec.name, word_of(group_words, r.spec.group)});
+        for (const stage_setup& r : s.stages)
+            if (r.looks_at(k, output))
+                l.readers.push_back({r.spec.name, word_of(group_words, group_kind::latest)});
         links.push_back(std::move(l));
     }
     return links;

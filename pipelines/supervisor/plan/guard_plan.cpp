@@ -23,7 +23,7 @@ std::string why_unguarded(const stage_setup& reader, const memory_item& m) {
 
 bool reads(const run_setup& s, u32 reader, const memory_item& m, const std::vector<ring_place>& rings) {
     if (!m.asset)
-        return m.index < rings.size() && s.stages[reader].reads(rings[m.index].stage, rings[m.index].output);
+        return m.index < rings.size() && s.stages[reader].maps(rings[m.index].stage, rings[m.index].output);
     const asset_setup& a = s.assets[m.index];
     return a.maker != reader && std::find(a.users.begin(), a.users.end(), reader) != a.users.end();
 }

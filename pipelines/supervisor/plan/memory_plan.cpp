@@ -48,7 +48,7 @@ std::vector<memory_item> plan_memory(const run_setup& s) {
         std::vector<device_id> ends;
         add_devices(s.stages[k], ends);
         for (const stage_setup& other : s.stages)
-            if (other.reads(k, output)) add_devices(other, ends);
+            if (other.maps(k, output)) add_devices(other, ends);
         items.push_back(ring_of(s.stages[k], output, link, ring::derived_slots(p, k, output),
                                 choose_memory(ends, s.stages[k].ring(output).memory), left));
         if (items.back().choice.kind == memory_kind::vmm)
@@ -95,6 +95,19 @@ void add_if_elsewhere(const memory_item& of, u64 bytes, const char* what, const 
     }
 }
 
+/// What stages on GPUs keep of a ring that they only look at: side_inputs.hpp of the runner.
+void add_side_copies(const memory_item& of, const run_setup& s, ring_place at, std::vector<memory_item>& to) {
+    for (const stage_setup& st : s.stages)
+        for (u32 k = 0; st.looks_at(at.stage, at.output) && k < st.spec.instances; ++k)
+            if (const device_id& own = st.device_of(k); own.kind == device_kind::cuda)
+                to.push_back({"copies of " + of.name,
+                              false,
+                              of.index,
+                              (u64{st.lanes} + 2) * s.stages[at.stage].ring(at.output).slot_bytes,
+                              {memory_kind::vmm, own},
+                              true});
+}
+
 }  // namespace
 
 std::vector<memory_item> plan_memory_beside(const run_setup& s) {
@@ -111,6 +124,7 @@ std::vector<memory_item> plan_memory_beside(const run_setup& s) {
                 if (k == maker || s.stages[k].reads(maker, output))
                     add_if_elsewhere(m, bytes, "a slot of ", s.stages[k], items);
         }
+        if (!m.asset) add_side_copies(m, s, rings.at(m.index), items);
     }
     std::vector<std::string> with_spare;
     for (const stage_setup& st : s.stages) {

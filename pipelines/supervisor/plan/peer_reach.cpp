@@ -37,7 +37,7 @@ void require_reach(const run_setup& s, const machine_offer& machine) {
     const std::vector<ring_place> rings = s.rings();
     const auto maps_ring = [&](u32 stage, u32 link) {
         const ring_place at = rings.at(link);
-        return at.stage == stage || s.stages[stage].reads(at.stage, at.output);
+        return at.stage == stage || s.stages[stage].maps(at.stage, at.output);
     };
     for (const memory_item& m : plan_memory(s)) {
         for (u32 k = 0; k < s.stages.size(); ++k) {

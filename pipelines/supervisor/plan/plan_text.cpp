@@ -38,6 +38,16 @@ std::string readers_of(const run_setup& s, ring_place at) {
                             : r.spec.skips() ? ", passed by while vacant"
                                              : "");
     }
+    for (const stage_setup& r : s.stages)
+        if (r.looks_at(at.stage, at.output))
+            text += fmt::format("{}{} (latest)", text.empty() ? "" : ", ", r.spec.name);
+    return text;
+}
+
+std::string reads_text(const stage_spec& s) {
+    std::string text = fmt::format("{}", fmt::join(s.inputs, ", "));
+    for (const std::string& side : s.side_inputs)
+        text += fmt::format("{}{} (latest)", text.empty() ? "" : ", ", side);
     return text;
 }
 
@@ -59,6 +69,7 @@ json decided_json(const pipeline& p, const stage_spec& s, const stage_descriptio
               {"uses", d.uses},
               {"commits_on_host", d.commits_on_host},
               {"ends", d.ends},
+              {"takes_latest", d.takes_latest},
               {"hands_on", d.hands_on},
               {"writable_inputs", d.writable_inputs}});
     if (const auto link = p.links.find(s.name); link != p.links.end()) j["link"] = values_of(link->second);
@@ -103,8 +114,7 @@ std::string plan_text(const pipeline& p, const std::vector<stage_description>& a
     table t({"STAGE", "READS", "DEVICE", ">IN FLIGHT", ">SLOT"});
     for (std::size_t k = 0; k < all.size(); ++k) {
         const stage_spec& s = p.stages[k];
-        t.add({name_with_count(s.name, s.instances),
-               s.inputs.empty() ? "-" : fmt::format("{}", fmt::join(s.inputs, ", ")),
+        t.add({name_with_count(s.name, s.instances), reads_text(s).empty() ? "-" : reads_text(s),
                s.devices.empty() ? s.device : fmt::format("{}", fmt::join(s.devices, "+")),
                s.in_flight ? std::to_string(*s.in_flight) : "auto",
                all[k].slot_bytes == 0 ? "-" : human_bytes(sum_of_slots(all[k]))});
@@ -117,8 +127,8 @@ std::string plan_text(const pipeline& p, const std::vector<stage_description>& a
         const std::string does = p.stages[k].is_port() ? "is a port: a program opens the run and takes it"
                                                        : "runs " + all[k].program;
         text += "\n" + wrapped(fmt::format("{} {}", p.stages[k].name, does), width, 4) + "\n";
-        if (!t.has("READS") && !p.stages[k].inputs.empty())
-            text += wrapped(fmt::format("  reads {}", fmt::join(p.stages[k].inputs, ", ")), width, 4) + "\n";
+        if (const std::string reads = reads_text(p.stages[k]); !t.has("READS") && !reads.empty())
+            text += wrapped("  reads " + reads, width, 4) + "\n";
         if (!all[k].format.is_null())
             for (u32 o = 0; o < all[k].outputs(); ++o) {
                 const output_spec& out = all[k].ring(o);

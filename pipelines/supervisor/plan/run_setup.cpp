@@ -1,5 +1,7 @@
 #include "supervisor/plan/run_setup.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "spec/stage_plan.hpp"
@@ -16,6 +18,12 @@ bool stage_setup::reads(u32 stage, u32 output) const noexcept {
     return false;
 }
 
+bool stage_setup::looks_at(u32 stage, u32 output) const noexcept {
+    for (std::size_t i = 0; i < spec.side_indices.size(); ++i)
+        if (spec.side_indices[i] == stage && output_of_side(i) == output) return true;
+    return false;
+}
+
 u32 stage_setup::instances_on(const std::string& uuid) const noexcept {
     if (devices.empty()) return device.uuid == uuid ? spec.instances : 0;
     u32 count = 0;
@@ -25,6 +33,17 @@ u32 stage_setup::instances_on(const std::string& uuid) const noexcept {
 
 bool run_setup::has_mps() const noexcept {
     return std::any_of(stages.begin(), stages.end(), [](const stage_setup& s) { return s.mps; });
+}
+
+// A frame that is made again after a death may find another newest frame beside it, and so does a frame of
+// another run.
+std::string run_setup::why_not_comparable() const {
+    std::string text;
+    for (const stage_setup& s : stages)
+        if (!s.spec.side_inputs.empty())
+            text += fmt::format("{}stage {} takes the newest frame of {}", text.empty() ? "" : ", ",
+                                s.spec.name, fmt::join(s.spec.side_inputs, " and "));
+    return text;
 }
 
 std::vector<ring_place> run_setup::rings() const {
@@ -53,6 +72,7 @@ ring::plan plan_of(const run_setup& s) {
         to.ends = from.ends;
         to.slot_bytes = from.slot_bytes;
         to.input_outputs = from.input_outputs;
+        to.side_outputs = from.side_outputs;
         for (u32 o = 1; o < from.outputs(); ++o) {
             const ring_setup& r = from.ring(o);
             const u32 window = r.window != 0 ? r.window : r.link.window.value_or(0);

@@ -42,6 +42,7 @@ struct stage_setup : ring_setup {
     stage_spec spec;                    ///< what the file says
     std::vector<ring_setup> more;       ///< outputs behind the first
     std::vector<u32> input_outputs;     ///< which output each input is, by index; missing: the first
+    std::vector<u32> side_outputs;      ///< the same of its side inputs
     std::string program;                ///< path
     device::device_id device;           ///< of a list: the first
     std::string device_name;            ///< "cpu", "cuda:0"; of a list: "cuda:0+cuda:1"
@@ -70,6 +71,14 @@ struct stage_setup : ring_setup {
     }
     [[nodiscard]] bool reads(u32 stage) const noexcept;  ///< one of its outputs
     [[nodiscard]] bool reads(u32 stage, u32 output) const noexcept;
+    /// As a side input.
+    [[nodiscard]] bool looks_at(u32 stage, u32 output) const noexcept;
+    [[nodiscard]] bool maps(u32 stage, u32 output) const noexcept {
+        return reads(stage, output) || looks_at(stage, output);
+    }
+    [[nodiscard]] u32 output_of_side(std::size_t side) const noexcept {
+        return side < side_outputs.size() ? side_outputs[side] : 0;
+    }
     [[nodiscard]] u32 output_of_input(std::size_t input) const noexcept {
         return input < input_outputs.size() ? input_outputs[input] : 0;
     }
@@ -112,6 +121,8 @@ struct run_setup : pipeline_spec {
     std::string http;         ///< --http ADDR:PORT; "": no page
     bool color = false, terminal = false, quiet = false;
     [[nodiscard]] bool has_mps() const noexcept;  ///< some stage is a client of an MPS domain
+    /// Why two such runs may make different pictures, so that their hashes say nothing; "": they may not.
+    [[nodiscard]] std::string why_not_comparable() const;
     /// All rings, in the order of the control block's links.
     [[nodiscard]] std::vector<ring_place> rings() const;
 };

@@ -63,6 +63,11 @@ std::string attach_answer(const process_table& t, const seat& s, const process& 
         const u32 output = st.output_of_input(i);
         a.inputs.push_back({from.ring_name(output), from.ring(output).format});
     }
+    for (std::size_t i = 0; i < st.spec.side_indices.size(); ++i) {
+        const u32 from = st.spec.side_indices[i];
+        a.latest.push_back({st.spec.side_inputs[i], t.setup->stages[from].ring(st.output_of_side(i)).format,
+                            from < s.stage});
+    }
     const auto block = [&](bool asset, u32 index) -> json {
         for (const json& j : a.kept)
             if (j["asset"] == asset && j["index"] == index) return j;
@@ -74,6 +79,7 @@ std::string attach_answer(const process_table& t, const seat& s, const process& 
         a.links.push_back(std::move(j));
     };
     for (u32 i = 0; i < b.inputs; ++i) add_link(b.input_link[i]);
+    for (u32 i = 0; i < std::min(b.side_inputs, shm::max_side_inputs); ++i) add_link(b.side_link[i]);
     for (u32 i = 0; i < std::min(b.outputs, shm::max_outputs); ++i) add_link(b.output_link[i]);
     for (u32 k = 0; k < t.setup->assets.size(); ++k) {
         const asset_setup& asset = t.setup->assets[k];

@@ -46,6 +46,16 @@ class Python(unittest.TestCase):
         report = self.end(run)
         self.assertEqual([report["frames"], report["restarts"]], [50, 0], run.log_text(40))
 
+    def test_a_stage_looks_aside(self):
+        run = self.pipeline(stage("source", "carousel-test-copy"), stage("beside", "carousel-test-copy"),
+                            stage("aside", "aside.py", ["source"], 'latest = ["beside"]'), stage("eater", "eater.py", ["aside"]),
+                            stage("slow", "eater.py", ["beside"], "pause_s = 0.004")).start(frames=100)
+        report = self.end(run)
+        self.assertEqual([report["frames"], report["restarts"]], [100, 0], run.log_text(40))
+        self.assertEqual(report["not_comparable"], "stage aside takes the newest frame of beside")
+        carried = {s["name"]: s.get("last_frame_carried") for s in report["stages"]}["aside"]
+        self.assertGreater(carried["latest"]["beside"], 0)
+
     def test_a_source_ends_and_a_sink_hashes(self):
         run = self.pipeline(stage("counted", "counted.py", more="count = 9"), stage("summed", "summed.py", ["counted"])).start()
         report = self.end(run)

@@ -203,6 +203,7 @@ class Adapter:
         self.values = {s.name: s.read(config) for s in self.stage.settings}
         written = [p["name"] for p in json.loads(form)["planes"]] if form else []
         return {"format": form, "device": self.stage.device, "ends": self.stage.ends,
+                "takes_latest": "frame" in self.stage.arguments or self.finishes,  # by frame.latest() alone
                 "picks": [self.pick(name, inputs, written) for name in self.stage.arguments]}
 
     def pick(self, name, inputs, written):

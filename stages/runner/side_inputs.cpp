@@ -1,0 +1,173 @@
+#include "stages/runner/side_inputs.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "core/clock.hpp"
+#include "core/crash_point.hpp"
+#include "core/did_you_mean.hpp"
+#include "core/log.hpp"
+#include "ring/metadata.hpp"
+#include "ring/used_extents.hpp"
+
+namespace carousel::stages {
+namespace {
+
+/// A copy that hangs, on a GPU that does, is as late as work of process() is.
+class copy_clock {
+public:
+    explicit copy_clock(shm::incarnation& entry) : entry_(&entry) { store(now_ns()); }
+    ~copy_clock() { store(0); }
+    copy_clock(const copy_clock&) = delete;
+    copy_clock& operator=(const copy_clock&) = delete;
+
+private:
+    void store(u64 ns) {
+        const shm::block_open open;
+        entry_->processing_since_ns.store(ns, std::memory_order_release);
+    }
+    shm::incarnation* entry_;
+};
+
+}  // namespace
+
+side_input::side_input(runtime& r, u32 index)
+    : runtime_(&r),
+      index_(index),
+      queue_(r.context().make_queue()),
+      torn_(r.context().allocate_host(sizeof(u32))),
+      event_(r.context().make_event(&event_word_)) {}
+
+// Each life is a member of its own. All places may be taken, by viewers too, or its predecessor's is not free
+// yet: the stage goes on without, and asks again.
+bool side_input::join() {
+    if (reader_ && reader_->joined()) return true;
+    const u32 link = runtime_->side(index_).index;
+    reader_ = std::make_unique<ring::latest_reader>(runtime_->control(), link, runtime_->who().entry, next_);
+    if (!reader_->joined() && !said_full_)
+        log::warning(
+            "all {} places for latest readers at the ring {} are taken: it has no newest frame of it",
+            shm::max_latest, runtime_->attached().latest[index_].stage);
+    said_full_ = !reader_->joined();
+    return reader_->joined();
+}
+
+// A copy is written again when neither a frame in work nor the next one to be begun reads it. Frames that
+// have left keep theirs until their lane is used again: this thread needs no lock to know.
+side_copy& side_input::spare(std::span<const std::unique_ptr<frame_in_work>> frames) {
+    const auto is_held = [&](const side_copy* c) {
+        return c == current_ ||
+               std::any_of(frames.begin(), frames.end(), [&](const auto& f) { return f->side[index_] == c; });
+    };
+    const auto at =
+        std::find_if(copies_.begin(), copies_.end(), [&](const auto& c) { return !is_held(c.get()); });
+    if (at != copies_.end()) return **at;
+    copies_.push_back(std::make_unique<side_copy>());
+    copies_.back()->memory = runtime_->context().allocate(runtime_->side(index_).slot_bytes);
+    return *copies_.back();
+}
+
+void side_input::take(std::span<const std::unique_ptr<frame_in_work>> frames) {
+    if (!join()) return;
+    const ring::slot_ref slot = reader_->acquire();
+    if (!slot) return;
+    next_ = slot.sequence + 1;
+    crash_here(crash_point::latest_leased);
+    // Read under the lease: where that is revoked meanwhile all of it may be another frame's, and is thrown
+    // away.
+    const shm::frame_header& h = reader_->link().header(slot.index);
+    const bool is_void = h.void_stage != shm::none;  // it has no payload
+    side_copy* to = nullptr;
+    bool fits = true;
+    if (!is_void) {
+        const copy_clock clock(runtime_->entry());
+        to = &spare(frames);
+        fits = copy(slot, h, *to);
+    }
+    crash_here(crash_point::latest_read);
+    const bool whole = reader_->release();
+    crash_here(crash_point::latest_released);
+    if (!whole || is_void) return;
+    if (fits) {
+        current_ = to;
+        return;
+    }
+    log::error("frame {} of the latest input {} is torn: its status word changed under a lease",
+               slot.sequence, runtime_->attached().latest[index_].stage);
+    const shm::block_open open;
+    runtime_->stage_block().counters.torn.fetch_add(1, std::memory_order_relaxed);
+}
+
+// Complete when it returns: the lease is given back behind it. False: a status word doesn't fit.
+bool side_input::copy(const ring::slot_ref& slot, const shm::frame_header& h, side_copy& to) {
+    const mapped_link& ring = runtime_->side(index_);
+    const frame_format& format = runtime_->side_format(index_);
+    std::byte* const from = ring.slot(slot.index);
+    const device::status_word expected{slot.sequence, h.epoch, static_cast<u32>(device::status_state::ready)};
+    auto* torn = reinterpret_cast<u32*>(torn_->data());
+    *reinterpret_cast<volatile u32*>(torn_->host_data()) = 0;
+    to.used = h.used;
+    queue_->check_status(ring.status(slot.index), expected, torn);
+    if (to.used.planes == 0) {
+        queue_->copy(to.memory->data(), from, ring.slot_bytes);
+    } else {
+        for (std::size_t k = 0; k < format.planes.size(); ++k) {
+            const plane in_use = ring::used_plane(format, k, to.used);
+            queue_->copy(to.memory->data() + in_use.offset, from + in_use.offset, in_use.bytes());
+        }
+    }
+    queue_->check_status(ring.status(slot.index), expected, torn);
+    const std::span<const std::byte> metadata = ring::metadata_of(h);
+    const std::size_t set = std::min(runtime_->control().parameters.bytes, shm::max_parameter_bytes);
+    std::copy(metadata.begin(), metadata.end(), to.metadata.begin());
+    std::memcpy(to.parameters.data(), h.parameters, set);
+    to.about = {slot.sequence,
+                h.time_s,
+                h.born_ns,
+                h.capture_ns,
+                h.clock,
+                h.parameter_number,
+                std::span(to.parameters).first(set),
+                std::span(to.metadata).first(metadata.size())};
+    event_->record(*queue_, slot.sequence);
+    event_->wait();
+    return *reinterpret_cast<volatile u32*>(torn_->host_data()) == 0;
+}
+
+side_inputs::side_inputs(runtime& r) {
+    for (u32 k = 0; k < r.sides(); ++k) all_.push_back(std::make_unique<side_input>(r, k));
+}
+
+void side_inputs::give(frame_in_work& f, ring::worker& w) const noexcept {
+    for (u32 k = 0; k < all_.size(); ++k) {
+        const side_copy* const copy = all_[k]->current();
+        f.side[k] = copy;
+        w.note_side_frame(k, copy != nullptr ? copy->about.sequence : shm::no_side_frame);
+    }
+}
+
+side_frame frame_in_work::latest(std::size_t i) const {
+    if (i >= runtime_->sides())
+        throw config_error(fmt::format("stage {} asks for latest input {}; its pipeline file names {}",
+                                       runtime_->attached().stage, i, runtime_->sides()));
+    const side_copy* const copy = side[i];
+    if (copy == nullptr) return {};
+    const shm::used_extents* used = copy->used.planes != 0 ? &copy->used : nullptr;
+    return {{copy->memory->data(), &runtime_->side_format(i), used}, copy->about};
+}
+
+std::size_t frame_in_work::latest_index(std::string_view name) const {
+    std::vector<std::string> names;
+    for (const side_description& s : runtime_->attached().latest) {
+        if (s.stage == name) return names.size();
+        names.push_back(s.stage);
+    }
+    throw config_error(fmt::format("stage {} asks for the latest input \"{}\"; its pipeline file names {}{}",
+                                   runtime_->attached().stage, name,
+                                   names.empty() ? "none" : fmt::format("{}", fmt::join(names, ", ")),
+                                   did_you_mean_clause(std::string(name), names)));
+}
+
+}  // namespace carousel::stages

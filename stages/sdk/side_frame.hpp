@@ -1,0 +1,65 @@
+#pragma once
+// The newest frame of a side input (the key `latest` of a pipeline file), as a stage's own code sees it: a
+// copy that the runner has made before the stage's frame was begun. Empty as long as there was none.
+
+#include <span>
+#include <string_view>
+
+#include "core/errors.hpp"
+#include "stages/sdk/metadata.hpp"
+#include "stages/sdk/payload.hpp"
+
+namespace carousel {
+
+class side_frame {
+public:
+    struct about {
+        u64 sequence = 0;
+        f64 time_s = 0;
+        u64 born_ns = 0, capture_ns = 0;
+        shm::capture_clock clock = shm::capture_clock::none;
+        u64 parameter_number = 0;
+        std::span<const std::byte> parameters, metadata;
+    };
+
+    /// None.
+    side_frame() = default;
+    side_frame(const input_payload& payload, const about& what) noexcept : payload_(payload), what_(&what) {}
+
+    [[nodiscard]] explicit operator bool() const noexcept { return what_ != nullptr; }
+    /// Its planes as an input's: in the memory of the stage's device, valid until the stage's frame is
+    /// complete. All of these throw config_error where there is none.
+    [[nodiscard]] const input_payload& payload() const {
+        (void)there();
+        return payload_;
+    }
+    template <typename T>
+    [[nodiscard]] plane_view<T> plane(std::string_view name) const {
+        return payload().template plane<T>(name);
+    }
+    [[nodiscard]] std::span<const std::byte> bytes(std::string_view name) const {
+        return payload().bytes(name);
+    }
+    [[nodiscard]] u64 sequence() const { return there().sequence; }
+    [[nodiscard]] f64 time_s() const { return there().time_s; }
+    [[nodiscard]] u64 born_ns() const { return there().born_ns; }
+    [[nodiscard]] u64 capture_ns() const { return there().capture_ns; }
+    [[nodiscard]] shm::capture_clock capture_clock() const { return there().clock; }
+    [[nodiscard]] frame_metadata metadata() const { return frame_metadata(there().metadata); }
+    /// Of the pipeline's one set of parameters, as that frame was made with them.
+    [[nodiscard]] u64 parameter_number() const { return there().parameter_number; }
+    [[nodiscard]] std::span<const std::byte> parameter_bytes() const { return there().parameters; }
+
+private:
+    [[nodiscard]] const about& there() const {
+        if (what_ != nullptr) return *what_;
+        throw config_error(
+            "a latest input has no frame yet, and its planes are asked for: `if (const auto side = "
+            "f.latest(...))` comes first");
+    }
+
+    input_payload payload_;
+    const about* what_ = nullptr;
+};
+
+}  // namespace carousel

@@ -1,0 +1,124 @@
+// Stages with a side input for tests with real processes, on the CPU and on a GPU: all that they do to a
+// frame is to copy it. By inputs and settings it is one of
+//   a source  no inputs: each word of its frames tells the frame's number
+//   a looker  passes its input's words on and beside them those of its latest input, whose number it notes in
+//   the
+//             metadata; a frame older than one that this life has seen before ends it
+//   a sink    `sink = true`: throws at a frame of a source that isn't whole, and at one of a looker's whose
+//   words
+//             of either kind are not whole, or whose header names another latest frame than its maker has
+//             noted
+// Settings:
+//   sink      has no output [false]
+//   trusts    a sink throws at nothing [false]
+//   tear_at   of a source: from that frame on a word in the middle is another frame's [-1: never]
+//   tell      of a sink: a file that gets the last latest frame that it was told of [""]
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <fstream>
+#include <memory>
+#include <stdexcept>
+#include <vector>
+
+#include <carousel/stage.hpp>
+#include "telemetry/ledger.hpp"
+
+namespace carousel::test {
+
+class side_stage final : public carousel::stage {
+public:
+    carousel::description configure(const carousel::configuration& with) override {
+        const carousel::settings& s = *with.settings;
+        sink_ = s.flag("sink", false);
+        trusts_ = s.flag("trusts", false);
+        tear_at_ = s.integer("tear_at", -1, -1, 1'000'000);
+        tell_ = s.text("tell", "");
+        source_ = with.inputs.empty();
+        reads_looker_ = sink_ && with.inputs.at(0).format.type == "test.looked";
+        looks_ = !with.latest.empty();
+        frame_format of_source{"test.words", {{"words", element::u64_, {words}}}, {}};
+        (void)of_source.lay_out();
+        if (looks_) require_format(with.latest[0].format, of_source, with.stage, with.latest[0].stage);
+        carousel::description d;
+        d.takes_latest = true;
+        if (source_) d.outputs = {of_source};
+        if (!source_ && !sink_)
+            d.outputs = {
+                {"test.looked", {{"words", element::u64_, {words}}, {"latest", element::u64_, {words}}}, {}}};
+        return d;
+    }
+
+    void prepare(carousel::environment& env) override {
+        for (u32 lane = 0; lane < env.in_flight(); ++lane)
+            host_.push_back(env.context().allocate_host(2 * bytes));
+    }
+
+    void process(carousel::frame& f) override {
+        std::byte* const host = host_[f.lane()]->data();
+        if (source_) {
+            fill(reinterpret_cast<u64*>(host_[f.lane()]->host_data()), f.sequence());
+            f.queue().copy(f.output().plane<u64>("words").data(), host, bytes);
+        } else if (sink_) {
+            f.queue().copy(host, f.input().plane<const u64>("words").data(), bytes);
+            if (reads_looker_)
+                f.queue().copy(host + bytes, f.input().plane<const u64>("latest").data(), bytes);
+        } else {
+            look(f);
+        }
+    }
+
+    [[nodiscard]] bool commits_on_host() const override { return sink_; }
+    void finish(carousel::frame& f) override {
+        if (!f.void_reason().empty()) return;
+        const auto* const seen = reinterpret_cast<const u64*>(host_[f.lane()]->host_data());
+        const u64 n = f.sequence();
+        if (!trusts_ && !is_whole(seen, n)) throw std::runtime_error(fmt::format("frame {} is not whole", n));
+        f.set_hash(telemetry::hash_bytes(std::as_bytes(std::span(&n, 1))));
+        if (!reads_looker_) return;
+        const auto told = f.input_latest();
+        const u64 noted = f.metadata().get<u64>("latest").value_or(shm::no_side_frame);
+        if (told.size() != 1 || told[0] != noted)
+            throw std::runtime_error(fmt::format("frame {}: its header names another latest frame", n));
+        if (noted == shm::no_side_frame) return;
+        if (!is_whole(seen + words, noted))
+            throw std::runtime_error(fmt::format("frame {}: the latest frame {} is not whole", n, noted));
+        if (!tell_.empty()) std::ofstream(tell_) << noted << "\n";
+    }
+
+private:
+    static constexpr u64 words = 4096, bytes = words * sizeof(u64);
+
+    void fill(u64* to, u64 n) const {
+        for (u64 k = 0; k < words; ++k) to[k] = n * words + k;
+        if (tear_at_ >= 0 && static_cast<i64>(n) >= tear_at_) to[words / 2] = 0;
+    }
+    static bool is_whole(const u64* all, u64 n) {
+        for (u64 k = 0; k < words; ++k)
+            if (all[k] != n * words + k) return false;
+        return true;
+    }
+
+    void look(carousel::frame& f) {
+        f.queue().copy(f.output().plane<u64>("words").data(), f.input().plane<const u64>("words").data(),
+                       bytes);
+        const side_frame side = looks_ ? f.latest(0) : side_frame();
+        if (!side) return;
+        const u64 n = side.sequence();
+        if (n < last_)
+            throw std::runtime_error(fmt::format("the latest frame went back from {} to {}", last_, n));
+        last_ = n;
+        f.metadata().set("latest", n);
+        f.queue().copy(f.output().plane<u64>("latest").data(), side.plane<const u64>("words").data(), bytes);
+    }
+
+    bool sink_ = false, source_ = false, reads_looker_ = false, looks_ = false, trusts_ = false;
+    i64 tear_at_ = -1;
+    u64 last_ = 0;
+    std::string tell_;
+    std::vector<std::unique_ptr<device::mapping>> host_;
+};
+
+}  // namespace carousel::test
+
+int main(int argc, char** argv) { return carousel::stage_main<carousel::test::side_stage>(argc, argv); }

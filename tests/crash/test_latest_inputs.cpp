@@ -1,0 +1,192 @@
+// A stage that takes the newest frame of another ring beside its own input (side_stage.cpp): whoever dies or
+// is stopped where, every frame comes once, with a newest frame that is whole.
+#include <fmt/format.h>
+
+#include <csignal>
+#include <fstream>
+
+#include "core/errors.hpp"
+#include "tests/crash/crash_drive.hpp"
+#include "tests/support/catch.hpp"
+
+namespace {
+
+using namespace carousel;
+using namespace carousel::test;
+using nlohmann::json;
+
+std::string looked(const std::string& name, const std::string& keys = "", const std::string& looker = "",
+                   const std::string& poses = "", const std::string& sink = "") {
+    return fmt::format(R"([pipeline]
+name = "{0}"
+device = "cpu"
+{2}
+[[stage]]
+name = "numbers"
+run = "{1}/carousel-test-side"
+[[stage]]
+name = "poses"
+run = "{1}/carousel-test-side"
+{4}
+[[stage]]
+name = "looker"
+run = "{1}/carousel-test-side"
+inputs = ["numbers"]
+latest = ["poses"]
+{3}
+[[stage]]
+name = "sink"
+run = "{1}/carousel-test-side"
+inputs = ["looker"]
+sink = true
+{5}
+[[stage]]
+name = "watcher"
+run = "{1}/carousel-test-side"
+inputs = ["poses"]
+sink = true
+)",
+                       name, programs(), keys, looker, poses, sink);
+}
+
+/// Nothing is lost, repeated or torn, no frame is given up, and no stage has seen what it must not.
+void check_looked(run_fixture& run, std::size_t deaths) {
+    const json r = run.report();
+    REQUIRE(r.contains("frames"));
+    check_undamaged(r);
+    CHECK(r["dead_letters"].empty());
+    CHECK(r["restarts"].get<std::size_t>() >= deaths);
+    CHECK_THAT(run.log(), !contains("is not whole") && !contains("went back"));
+    CHECK(r["not_comparable"] == "stage looker takes the newest frame of poses");
+    CHECK(run.left_behind() == "");
+}
+
+u64 last_told(const run_fixture& run) {
+    u64 last = 0;
+    std::ifstream(run.path("told")) >> last;
+    return last;
+}
+
+}  // namespace
+
+TEST_CASE(
+    "a stage that looks aside and who makes what it looks at, killed at random, lose and tear nothing") {
+    run_fixture run;
+    run.start(run.pipeline(
+        "looked", looked("looked", "fps = 400\n", "", "", fmt::format("tell = \"{}\"\n", run.path("told")))));
+    REQUIRE(run.wait_running());
+    std::mt19937_64 random(test_seed());
+    constexpr u32 kills = 80;
+    constexpr const char* victims[] = {"looker", "looker",  "looker",  "poses",
+                                       "poses",  "watcher", "numbers", "sink"};
+    i32 last = 0;
+    for (u32 done = 0; done < kills && run.running();) {
+        const i32 pid = run.pid_of(victims[random() % 8]);
+        if (pid > 0 && pid != last && ::kill(pid, SIGKILL) == 0) ++done, last = pid;
+        sleep_s(static_cast<f64>(random() % 1000) / 25'000.0);
+    }
+    // Whoever lives now has found a place and takes newer frames: no place stays with the dead.
+    const u64 seen = last_told(run);
+    CHECK(run.wait_until([&] { return last_told(run) > seen + 100; }));
+    run.signal(SIGINT);
+    CHECK(run.wait(60) == 0);
+    INFO(run.log());
+    check_looked(run, kills / 2);
+    CHECK_THAT(run.log(), contains("hashes can't be compared: stage looker takes the newest frame of poses"));
+    fmt::print("{} frames, {} restarts\n", run.report()["frames"].dump(), run.report()["restarts"].dump());
+}
+
+TEST_CASE(
+    "a stage that dies or stops at every step of a lease beside its own frame loses and tears nothing") {
+    const u64 seed = test_seed();
+    CAPTURE(seed);
+    run_fixture run;
+    crash_plan plan(run.path("plan"));
+    plan.add_life_story("looker", role::middle, "kill", set_up_points(), seed);
+    for (const char* how : {"kill", "stop"})
+        for (const crash_point point :
+             {crash_point::latest_leased, crash_point::latest_read, crash_point::latest_released})
+            for (const u64 nth : {1, 7, 30}) plan.add("looker", point, how, nth);
+    plan.add_life_story("poses", role::source, "kill", {}, seed + 1);
+    plan.write();
+    run.start(run.pipeline("aside", looked("aside", crash_keys)), {}, {plan.environment()});
+    REQUIRE(run.wait_running());
+    CHECK(run.wait_until([&] { return plan.still_to_come().empty() || !run.running(); }, 90));
+    CHECK(plan.still_to_come() == "");
+    CHECK(goes_on(run));
+    run.signal(SIGINT);
+    CHECK(run.wait(60) == 0);
+    INFO(run.log());
+    check_looked(run, plan.lines());
+}
+
+TEST_CASE("instances and standbys each look for themselves") {
+    run_fixture run;
+    run.start(run.pipeline("several", looked("several", "fps = 400\n", "instances = 2\nstandby = true\n")));
+    REQUIRE(run.wait_running());
+    const auto members = [&] {
+        u64 count = 0;
+        const json ps = run.ask({{"command", "ps"}});
+        for (const json& l : ps.value("links", json::array()))
+            if (l["stage"] == "poses") count = l["readers"].size();
+        return count;
+    };
+    CHECK(members() == 2);  // watcher and looker
+    for (u32 k = 0; k < 6; ++k) {
+        run.hit(k % 2 == 0 ? "looker.0" : "looker.1", SIGKILL);
+        CHECK(run.wait_running());
+        CHECK(goes_on(run));
+    }
+    run.signal(SIGINT);
+    CHECK(run.wait(60) == 0);
+    INFO(run.log());
+    check_looked(run, 6);
+}
+
+TEST_CASE("a producer is never held up by a stage that stands still while it looks") {
+    run_fixture run;
+    run.start(run.pipeline("still",
+                           looked("still", "fps = 400\nlatest_lease_ms = 50\nframe_timeout_ms = 20000\n")));
+    REQUIRE(run.wait_running());
+    run.hit("looker", SIGSTOP);
+    const auto frames_of = [&](const char* stage) { return run.stage(stage)["frames"].get<u64>(); };
+    sleep_s(0.3);
+    const u64 before = frames_of("watcher");
+    sleep_s(1.0);
+    CHECK(frames_of("watcher") > before + 100);
+    run.hit("looker", SIGCONT);
+    CHECK(goes_on(run));
+    run.signal(SIGINT);
+    CHECK(run.wait(60) == 0);
+    INFO(run.log());
+    check_looked(run, 0);
+}
+
+TEST_CASE("control: a newest frame that isn't whole is noticed") {
+    run_fixture run;
+    run.start(run.pipeline("torn", looked("torn", "fps = 200\n", "", "tear_at = 20\n", "max_attempts = 1\n") +
+                                       "trusts = true\n"),
+              {"--frames", "100"});
+    CHECK(run.wait(60) != 0);
+    CHECK_THAT(run.log(), contains("is not whole"));
+    CHECK_FALSE(run.report()["dead_letters"].empty());
+}
+
+TEST_CASE("a latest input is shown as one, dashed, and the report says which frame was used last") {
+    run_fixture run;
+    const std::string file = run.pipeline("shown", looked("shown", "fps = 200\n"));
+    std::string out;
+    REQUIRE(run.command({"run", file, "--dry-run"}, out) == 0);
+    CHECK_THAT(out, contains("looker (latest)"));
+    REQUIRE(run.command({"graph", file}, out) == 0);
+    CHECK_THAT(out, contains("latest\", style=dashed"));
+    run.start(file);
+    REQUIRE(run.wait_running());
+    CHECK(goes_on(run));
+    run.signal(SIGINT);
+    CHECK(run.wait(60) == 0);
+    INFO(run.log());
+    check_looked(run, 0);
+    for (const json& s : run.report()["stages"])
+        if (s["name"] == "looker") CHECK(s["last_frame_carried"]["latest"]["poses"].get<u64>() > 20);
+}
