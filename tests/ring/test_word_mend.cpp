@@ -262,6 +262,29 @@ TEST_CASE(
     CHECK(source.w->commit(j));
 }
 
+TEST_CASE("a frame that has passed a port by is never told as another once somebody is in the port again") {
+    plan p;
+    p.stages = {{"source", {}, true}, {"port", {0}, false}, {"slow", {0}, false}};
+    p.stages[1].skips = true;
+    run_in_hand r(p);
+    const test::seated source = r.sit(0);
+    (void)test::pass(*source.w);
+    close_group(*r.b.c, 0, 0);
+    open_group(*r.b.c, 0, 0);
+    shm::word& lease = r.b.c->link[0].group[0][0];
+    const u64 truth = load(lease);
+    REQUIRE(lease_word::of(truth).state == lease_state::skipped);
+    unsigned told = 0;
+    for (unsigned bit = 0; bit < 64; ++bit) {
+        INFO("bit " << bit);
+        const auto value = r.flip(lease, bit);
+        if (value) CHECK(*value == truth);
+        told += value ? 1 : 0;
+        lease.store(truth);
+    }
+    CHECK(told > 32);
+}
+
 TEST_CASE("a word that may have meant two things is nobody's to guess") {
     run_in_hand r;
     test::seated source = r.sit(0);
