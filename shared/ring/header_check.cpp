@@ -42,7 +42,7 @@ private:
 CAROUSEL_LOOKS u64 header_sum(const shm::frame_header& h, u32 parameter_bytes) noexcept {
     // Copies: what takes a reference would read the header where ThreadSanitizer looks on.
     const f64 time_s = h.time_s;
-    const u32 metadata_bytes = h.metadata_bytes;
+    const u32 metadata_bytes = h.metadata_bytes, sides = h.side_inputs;
     sum s;
     s.add(h.sequence.raw().load(std::memory_order_relaxed));
     s.add(h.epoch, h.void_stage);
@@ -58,8 +58,8 @@ CAROUSEL_LOOKS u64 header_sum(const shm::frame_header& h, u32 parameter_bytes) n
     for (u32 p = 0; p < shm::max_used_planes; ++p)
         if ((h.used.planes >> p & 1U) != 0)
             for (const u64 extent : h.used.of[p]) s.add(extent);
-    s.add(h.side_inputs, 0);
-    for (u32 k = 0; k < std::min(h.side_inputs, shm::max_side_inputs); ++k) s.add(h.side_sequence[k]);
+    s.add(sides, 0);
+    for (u32 k = 0; k < std::min(sides, shm::max_side_inputs); ++k) s.add(h.side_sequence[k]);
     s.add(h.parameters, std::min(parameter_bytes, shm::max_parameter_bytes));
     s.add(h.metadata, std::min(metadata_bytes, shm::max_metadata_bytes));
     return s.value();

