@@ -29,6 +29,15 @@ bool is_last_sink(const process_table& t, const seat& s) noexcept {
     });
 }
 
+/// By the supervisor's own copy of the block.
+template <typename F>
+void for_each_blocking_group(const process_table& t, u32 stage, F&& fn) noexcept {
+    const shm::stage_block& b = t.made->stage[stage];
+    for (u32 i = 0; i < std::min(b.inputs, shm::max_inputs); ++i)
+        if (b.input_link[i] < shm::max_links && b.input_group[i] < shm::max_blocking)
+            fn(b.input_link[i], b.input_group[i]);
+}
+
 void give_seat_up(process_table& t, seat& s, const process* p) {
     const stage_setup& st = t.setup->stages[s.stage];
     const bool last = st.spec.optional && is_last_sink(t, s);
@@ -177,19 +186,14 @@ void note_given_up(process_table& t, const seat& s, const process& p) {
 }
 
 bool close_groups_of(process_table& t, u32 stage) noexcept {
-    const shm::stage_block& b = t.made->stage[stage];
     bool closed = false;
-    for (u32 i = 0; i < std::min(b.inputs, shm::max_inputs); ++i)
-        if (b.input_link[i] < shm::max_links && b.input_group[i] < shm::max_blocking)
-            closed |= ring::close_group(*t.c, b.input_link[i], b.input_group[i]);
+    for_each_blocking_group(t, stage,
+                            [&](u32 link, u32 group) { closed |= ring::close_group(*t.c, link, group); });
     return closed;
 }
 
 void open_groups_of(process_table& t, u32 stage) noexcept {
-    const shm::stage_block& b = t.made->stage[stage];
-    for (u32 i = 0; i < std::min(b.inputs, shm::max_inputs); ++i)
-        if (b.input_link[i] < shm::max_links && b.input_group[i] < shm::max_blocking)
-            ring::open_group(*t.c, b.input_link[i], b.input_group[i]);
+    for_each_blocking_group(t, stage, [&](u32 link, u32 group) { ring::open_group(*t.c, link, group); });
 }
 
 }  // namespace carousel::supervisor
