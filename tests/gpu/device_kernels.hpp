@@ -12,6 +12,15 @@ enum class device_fault : u8 { illegal, trap, misaligned, endless };
 void enqueue_number(void* stream, u64* out, const u64* in, u64 sequence);
 /// The same by a launch that can be part of a graph, with so many blocks, of which one does it.
 void launch_number(device::queue& q, u64* out, const u64* in, u64 sequence, u32 blocks);
+/// `value` into so many elements.
+void enqueue_words(void* stream, u64* out, u64 value, u64 elements);
+/// Each element of `in`, and its square.
+void enqueue_squares(void* stream, u64* number, u64* square, const u64* in, u64 elements);
+/// The first elements of two lists, and how many others differ from theirs.
+struct pair_seen {
+    u64 number, square, others;
+};
+void enqueue_compare(void* stream, pair_seen* seen, const u64* number, const u64* square, u64 elements);
 /// Keeps the stream busy for so long.
 void enqueue_hold(void* stream, u64 ns);
 /// `word`: 16 bytes of device memory of one's own.

@@ -5,7 +5,8 @@
 
 using namespace carousel::model;
 
-TEST_CASE("the protocol as written holds in the large set-ups of one stage") {
+// The largest of all, by name alone: ./tests/run --campaign models.
+TEST_CASE("the protocol as written holds in the large set-ups of one stage", "[.largest]") {
     check_entries(holding_entries(), effort::lengthy, true);
 }
 

@@ -321,7 +321,12 @@ TEST_CASE(
     "nothing is lost, repeated, torn or stuck by flipped bits between kills, and most words are mended") {
     u64 mended = 0, remade = 0, respelled = 0;
     std::array<u64, word_kinds> mended_of{};
-    for (u64 seed = 1; seed <= 60; ++seed) {
+#ifdef CAROUSEL_SANITIZED
+    constexpr u64 last = 25;
+#else
+    constexpr u64 last = 60;
+#endif
+    for (u64 seed = 1; seed <= last; ++seed) {
         test::simulation_options o;
         o.seed = seed;
         o.instances = seed % 3 == 0 ? 2 : 1;

@@ -13,6 +13,29 @@ __global__ void make_number(u64* out, const u64* in, u64 sequence) {
     *out = in != nullptr ? *in * 3 + 1 : sequence * 1000;
 }
 
+__global__ void fill_words(u64* out, u64 value, u64 elements) {
+    for (u64 k = blockIdx.x * blockDim.x + threadIdx.x; k < elements; k += gridDim.x * blockDim.x)
+        out[k] = value;
+}
+
+__global__ void make_squares(u64* number, u64* square, const u64* in, u64 elements) {
+    for (u64 k = blockIdx.x * blockDim.x + threadIdx.x; k < elements; k += gridDim.x * blockDim.x) {
+        number[k] = in[k];
+        square[k] = in[k] * in[k];
+    }
+}
+
+__global__ void begin_compare(pair_seen* seen, const u64* number, const u64* square) {
+    *seen = {number[0], square[0], 0};
+}
+
+__global__ void compare_rest(pair_seen* seen, const u64* number, const u64* square, u64 elements) {
+    unsigned long long differ = 0;
+    for (u64 k = blockIdx.x * blockDim.x + threadIdx.x; k < elements; k += gridDim.x * blockDim.x)
+        differ += (number[k] != number[0]) + (square[k] != square[0]);
+    if (differ != 0) atomicAdd_system(reinterpret_cast<unsigned long long*>(&seen->others), differ);
+}
+
 __device__ u64 device_ns() {
     u64 now = 0;
     asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
@@ -42,6 +65,20 @@ void launch_number(device::queue& q, u64* out, const u64* in, u64 sequence, u32 
             device::cuda::launch(q, "make_number", make_number, blocks, 1, 0, false, out, in, sequence);
         status != cudaSuccess)
         throw cuda_error(static_cast<int>(status), cudaGetErrorString(status));
+}
+
+void enqueue_words(void* stream, u64* out, u64 value, u64 elements) {
+    fill_words<<<64, 256, 0, static_cast<cudaStream_t>(stream)>>>(out, value, elements);
+}
+
+void enqueue_squares(void* stream, u64* number, u64* square, const u64* in, u64 elements) {
+    make_squares<<<64, 256, 0, static_cast<cudaStream_t>(stream)>>>(number, square, in, elements);
+}
+
+void enqueue_compare(void* stream, pair_seen* seen, const u64* number, const u64* square, u64 elements) {
+    auto* s = static_cast<cudaStream_t>(stream);
+    begin_compare<<<1, 1, 0, s>>>(seen, number, square);
+    compare_rest<<<64, 256, 0, s>>>(seen, number, square, elements);
 }
 
 void enqueue_hold(void* stream, u64 ns) { hold<<<1, 1, 0, static_cast<cudaStream_t>(stream)>>>(ns); }
