@@ -144,7 +144,7 @@ TEST_CASE("a ring behind a second output is shown by its name") {
 
 TEST_CASE("outputs that can't be are refused in one sentence") {
     CHECK_THAT(refused(forked("bad", "", "outputs = 5\n")),
-               contains("stage \"fork\": configure() names 5 outputs; at most 4"));
+               contains("stage \"fork\": 5 outputs are named; at most 4"));
     CHECK_THAT(refused(forked("bad", "", "outputs = 3\n")),
                contains("stage \"fork\" makes \"more-2\" (test.square), which no stage reads; name "
                         "\"fork.more-2\" in the inputs of a sink"));

@@ -56,6 +56,27 @@ class Python(unittest.TestCase):
         carried = {s["name"]: s.get("last_frame_carried") for s in report["stages"]}["aside"]
         self.assertGreater(carried["latest"]["beside"], 0)
 
+    def test_a_stage_writes_two_outputs(self):
+        hashes = []
+        for fork in ("fork.py", "carousel-test-fork"):
+            run = self.pipeline(stage("numbers", "carousel-test-number"), stage("fork", fork, ["numbers"]),
+                                stage("join", "carousel-test-fork", ["fork", "fork.square"])).start(frames=300)
+            report = self.end(run)
+            self.assertEqual([report["frames"], report["restarts"]], [300, 0], run.log_text(40))
+            hashes.append(report["image_hash"])
+        self.assertEqual(*hashes)
+
+    def test_a_stage_reads_one_of_several_outputs_by_its_name(self):
+        reader = os.path.join(self.folder.name, "reader.py")
+        with open(reader, "w", encoding="utf-8") as out:
+            out.write("import carousel, numpy\n@carousel.stage\ndef reader(frame, value, list):\n"
+                      "    assert int(numpy.asarray(value)[0]) == (frame.sequence * 1000) ** 2, value\n"
+                      "    assert list.shape == (frame.sequence % 200 + 1,) and frame.metadata['fork'] == frame.sequence\n")
+        run = self.pipeline(stage("numbers", "carousel-test-number"), stage("fork", "fork.py", ["numbers"]),
+                            stage("reader", reader, ["fork.square"]), stage("eater", "eater.py", ["fork.number"])).start(frames=300)
+        report = self.end(run)
+        self.assertEqual([report["frames"], report["restarts"]], [300, 0], run.log_text(40))
+
     def test_a_source_ends_and_a_sink_hashes(self):
         run = self.pipeline(stage("counted", "counted.py", more="count = 9"), stage("summed", "summed.py", ["counted"])).start()
         report = self.end(run)
