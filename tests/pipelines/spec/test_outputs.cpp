@@ -164,3 +164,17 @@ TEST_CASE("an output behind the first is not read over a link between hosts") {
         contains("stage \"sink\" reads \"fork.square\" on another host: a link between hosts carries the "
                  "first output of a stage, \"fork\", and no other"));
 }
+
+TEST_CASE("a port has one output, and says so to who wants several") {
+    const forked_world w;
+    const std::string port = "[[stage]]\nname = \"camera\"\nrun = \"port\"\n";
+    const auto read_by = [](const std::string& ring) {
+        return "[[stage]]\nname = \"sink\"\nrun = \"./sink\"\ninputs = [\"" + ring + "\"]\n";
+    };
+    CHECK_THAT(
+        w.refusal_of(port + "outputs = { color = \"u8[4]\", depth = \"f32[4]\" }\n" + read_by("camera")),
+        contains("port \"camera\": outputs: a port has one output, with any planes"));
+    CHECK_THAT(
+        w.refusal_of(port + "output = { color = \"u8[4]\" }\n" + read_by("camera.depth")),
+        contains("stage \"sink\" reads \"camera.depth\", but stage \"camera\" has no output \"depth\""));
+}
