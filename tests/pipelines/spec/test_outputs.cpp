@@ -142,7 +142,9 @@ TEST_CASE("the plan of a fork has a ring, memory and a line for each output") {
     CHECK(plan.stages[1].input_outputs == std::vector<u32>{0, 1});
     const auto links = links_of(s);
     REQUIRE(links.size() == 2);
+    CHECK(links[0].output == "number");
     CHECK(links[1].stage == "fork.square");
+    CHECK(links[1].output == "square");
     CHECK(links[1].slot_bytes == 1024);
     CHECK(links[1].readers.at(0).stage == "sink");
     const drawing d = drawing_of(s);
