@@ -68,6 +68,12 @@ void check_port(stage_spec& s) {
     if (!s.devices.empty())
         refuse(s.position_of("device"),
                fmt::format("port \"{}\": a port is one process, and has one device", s.name));
+    if (s.settings.contains("outputs"))
+        refuse(
+            s.position_of("outputs"),
+            fmt::format("port \"{}\": outputs: a port has one output, with any planes ({}); a stage behind "
+                        "it can make several of them",
+                        s.name, output_hint));
     for (const auto& [key, value] : s.settings.items()) {
         std::vector<std::string> known = stage_keys();
         known.insert(known.end(), {"output", "type", "ends", "vacant"});

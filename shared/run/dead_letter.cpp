@@ -46,6 +46,58 @@ json used_json(const dead_letter::input& of) {
     return out;
 }
 
+json input_json(const dead_letter::input& i) {
+    json latest = json::array();
+    for (const u64 n : i.latest) latest.push_back(n == shm::no_side_frame ? json() : json(n));
+    return {{"stage", i.stage},
+            {"format", format_json(i.format)},
+            {"used", used_json(i)},
+            {"metadata", hex_of(i.metadata)},
+            {"latest", std::move(latest)}};
+}
+
+dead_letter::input input_from(const json& j) {
+    dead_letter::input i{
+        j.at("stage"), format_from(j.at("format")), {}, bytes_of(j.value("metadata", "")), {}};
+    const json used = j.value("used", json::object());  // stays while its items are gone through
+    for (const auto& [plane, extents] : used.items())
+        ring::set_used(i.used, i.format, plane, extents.get<std::vector<u64>>());
+    const json latest = j.value("latest", json::array());
+    for (const json& n : latest) i.latest.push_back(n.is_null() ? shm::no_side_frame : n.get<u64>());
+    return i;
+}
+
+json side_json(const dead_letter::side& s, const std::string& file) {
+    json j = input_json(s);
+    j["told"] = s.told;
+    j["file"] = s.there ? json(file) : json();
+    if (s.there)
+        j.update({{"sequence", s.sequence},
+                  {"born_ns", s.born_ns},
+                  {"capture_ns", s.capture_ns},
+                  {"clock", static_cast<u32>(s.clock)},
+                  {"time_s", s.time_s},
+                  {"parameter_number", s.parameter_number},
+                  {"parameters", hex_of(s.parameters)}});
+    return j;
+}
+
+dead_letter::side side_from(const json& j) {
+    dead_letter::side s;
+    static_cast<dead_letter::input&>(s) = input_from(j);
+    s.told = j.at("told");
+    s.there = !j.at("file").is_null();
+    if (!s.there) return s;
+    s.sequence = j.at("sequence");
+    s.born_ns = j.at("born_ns");
+    s.capture_ns = j.at("capture_ns");
+    s.clock = static_cast<shm::capture_clock>(j.at("clock").get<u32>());
+    s.time_s = j.at("time_s");
+    s.parameter_number = j.at("parameter_number");
+    s.parameters = bytes_of(j.at("parameters"));
+    return s;
+}
+
 dead_letter letter_from(const json& j) {
     dead_letter l;
     l.stage = j.at("stage");
@@ -64,13 +116,9 @@ dead_letter letter_from(const json& j) {
     l.device.kind = device.at("kind") == "cuda" ? device::device_kind::cuda : device::device_kind::cpu;
     l.device.uuid = device.at("uuid");
     l.device.ordinal = device.at("ordinal");
-    for (const json& i : j.at("inputs")) {
-        l.inputs.push_back({i.at("stage"), format_from(i.at("format"))});
-        const json used = i.value("used", json::object());  // stays while its items are gone through
-        for (const auto& [plane, extents] : used.items())
-            ring::set_used(l.inputs.back().used, l.inputs.back().format, plane,
-                           extents.get<std::vector<u64>>());
-    }
+    for (const json& i : j.at("inputs")) l.inputs.push_back(input_from(i));
+    const json latest = j.value("latest", json::array());
+    for (const json& s : latest) l.latest.push_back(side_from(s));
     for (const json& o : j.at("outputs")) l.outputs.push_back({o.at("name"), format_from(o.at("format"))});
     for (const json& a : j.at("assets")) l.assets.push_back({a.at("name"), a.at("bytes")});
     l.parameter_number = j.at("parameter_number");
@@ -87,15 +135,17 @@ std::string dead_letter_name(std::string_view stage, u64 sequence) {
     return fmt::format("{}-{}", stage, sequence);
 }
 std::string input_file(std::size_t index) { return fmt::format("input-{}.bin", index); }
+std::string latest_file(std::size_t index) { return fmt::format("latest-{}.bin", index); }
 std::string asset_file(std::string_view name) { return fmt::format("asset-{}.bin", name); }
 
 std::string to_json(const dead_letter& l) {
-    json inputs = json::array(), outputs = json::array(), assets = json::array();
-    for (std::size_t k = 0; k < l.inputs.size(); ++k)
-        inputs.push_back({{"stage", l.inputs[k].stage},
-                          {"format", format_json(l.inputs[k].format)},
-                          {"used", used_json(l.inputs[k])},
-                          {"file", input_file(k)}});
+    json inputs = json::array(), latest = json::array(), outputs = json::array(), assets = json::array();
+    for (std::size_t k = 0; k < l.inputs.size(); ++k) {
+        inputs.push_back(input_json(l.inputs[k]));
+        inputs.back()["file"] = input_file(k);
+    }
+    for (std::size_t k = 0; k < l.latest.size(); ++k)
+        latest.push_back(side_json(l.latest[k], latest_file(k)));
     for (const dead_letter::output& o : l.outputs)
         outputs.push_back({{"name", o.name}, {"format", format_json(o.format)}});
     for (const dead_letter::asset& a : l.assets) assets.push_back({{"name", a.name}, {"bytes", a.bytes}});
@@ -116,6 +166,7 @@ std::string to_json(const dead_letter& l) {
         {"folder", l.folder},
         {"device", {{"kind", cuda ? "cuda" : "cpu"}, {"uuid", l.device.uuid}, {"ordinal", l.device.ordinal}}},
         {"inputs", std::move(inputs)},
+        {"latest", std::move(latest)},
         {"outputs", std::move(outputs)},
         {"assets", std::move(assets)},
         {"parameter_number", l.parameter_number},

@@ -4,6 +4,8 @@
 //   RUN/dead-letters/STAGE-SEQUENCE/letter.json    who, what with, which frame
 //                                  /input-N.bin    the slot of input N as it lay in the ring, status word and
 //                                  all
+//                                  /latest-N.bin  the copy that the frame had of latest input N, if it had
+//                                  one
 //   RUN/dead-letters/asset-NAME.bin                an asset that another stage has made, once for all letters
 //
 // Who writes: the stage's next process, which holds the frame's inputs and passes it on void
@@ -26,6 +28,19 @@ struct dead_letter {
         std::string stage;
         ring::frame_format format;
         shm::used_extents used{};
+        std::vector<std::byte> metadata;
+        std::vector<u64> latest;  ///< which side frames it was made with, or shm::no_side_frame
+    };
+    /// A side input (the key `latest`), and the copy that the frame had of it. Of a frame that has ended
+    /// several processes it is the last one's, whose the file is: what the others had ended with them.
+    struct side : input {
+        bool told = true;    ///< configure() gets its format
+        bool there = false;  ///< else there was no frame yet, and what follows says nothing
+        u64 sequence = 0, born_ns = 0, capture_ns = 0;
+        shm::capture_clock clock = shm::capture_clock::none;
+        f64 time_s = 0;
+        u64 parameter_number = 0;
+        std::vector<std::byte> parameters;
     };
     struct output {
         std::string name;  ///< "": it has none
@@ -45,6 +60,7 @@ struct dead_letter {
     std::string asked_device, folder;  ///< as configure() gets them
     device::device_id device;
     std::vector<input> inputs;
+    std::vector<side> latest;
     std::vector<output> outputs;  ///< that others read
     std::vector<asset> assets;    ///< of other stages
     u64 parameter_number = 0;
@@ -59,6 +75,7 @@ struct dead_letter {
 /// "fragment-17"
 [[nodiscard]] std::string dead_letter_name(std::string_view stage, u64 sequence);
 [[nodiscard]] std::string input_file(std::size_t index);
+[[nodiscard]] std::string latest_file(std::size_t index);
 [[nodiscard]] std::string asset_file(std::string_view name);
 
 [[nodiscard]] std::string to_json(const dead_letter& letter);

@@ -163,7 +163,8 @@ std::optional<ps_link> link_from(const json& j) {
               count_in<u32>(j, "window").value_or(0),
               *slot_bytes,
               {},
-              text_in(j, "guard").value_or("")};
+              text_in(j, "guard").value_or(""),
+              text_in(j, "output").value_or("")};
     for (const json& r : readers) {
         const auto reader = text_in(r, "stage"), group = text_in(r, "group");
         if (!reader || !group) return std::nullopt;
@@ -253,9 +254,9 @@ std::string ps_pipeline::limit() const { return text_in(bottleneck, "text").valu
 json to_json(const ps_link& l) {
     json readers = json::array();
     for (const ps_link::reader& r : l.readers) readers.push_back({{"stage", r.stage}, {"group", r.group}});
-    return {{"stage", l.stage},   {"format", l.format},           {"slots", l.slots},
-            {"window", l.window}, {"slot_bytes", l.slot_bytes},   {"memory", l.memory},
-            {"guard", l.guard},   {"readers", std::move(readers)}};
+    return {{"stage", l.stage},   {"format", l.format},         {"slots", l.slots},
+            {"window", l.window}, {"slot_bytes", l.slot_bytes}, {"memory", l.memory},
+            {"guard", l.guard},   {"output", l.output},         {"readers", std::move(readers)}};
 }
 
 namespace {

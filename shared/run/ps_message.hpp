@@ -60,7 +60,8 @@ struct ps_link {
     u32 slots = 0, window = 0;
     u64 slot_bytes = 0;
     std::vector<reader> readers;
-    std::string guard = {};  ///< what lies behind each slot: "gap" or "none"; "": not told
+    std::string guard = {};   ///< what lies behind each slot: "gap" or "none"; "": not told
+    std::string output = {};  ///< what its stage calls it: STAGE.OUTPUT names it, too; "": nothing
 };
 
 /// Another host that the pipeline is on. Its stages are called NAME/STAGE in `stages`.

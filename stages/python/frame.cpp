@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <pybind11/stl.h>
 
+#include <cctype>
 #include <span>
 
 #include <nlohmann/json.hpp>
@@ -32,39 +33,22 @@ std::shared_ptr<plane_object> payload_object::find(std::string_view name) const 
 }
 
 frame_object::frame_object(frame& of, std::shared_ptr<lease> held, const std::vector<std::string>& inputs,
-                           const parameter_schema& schema)
-    : of_(&of),
-      lease_(std::move(held)),
-      sequence_(of.sequence()),
-      born_ns_(of.born_ns()),
-      capture_ns_(of.capture_ns()),
-      metadata_([this] { return of_->metadata(); }),
-      time_s_(of.time_s()),
-      schema_(&schema) {
-    lease_->sequence = sequence_;
+                           const std::vector<std::string>& outputs, const parameter_schema& schema)
+    : frame_object(std::move(held), words_of(of, [this] { return of_->metadata(); })) {
+    of_ = &of;
+    schema_ = &schema;
     if (!of.void_reason().empty()) return;  // it has no picture
     for (std::size_t k = 0; k < inputs.size(); ++k) add_input(of.input(k), inputs[k]);
-    if (const output_payload out = of.output(); out) set_output(out);
+    for (std::size_t k = 0; k < outputs.size(); ++k) add_output(of.output(k), outputs[k]);
 }
 
 frame_object::frame_object(const latest_frame& of, std::shared_ptr<lease> held, const std::string& stage)
-    : lease_(std::move(held)),
-      sequence_(of.sequence()),
-      born_ns_(of.born_ns()),
-      capture_ns_(of.capture_ns()),
-      metadata_(kept_metadata(of.metadata().bytes())),
-      time_s_(of.time_s()) {
-    lease_->sequence = sequence_;
+    : frame_object(std::move(held), words_of(of, kept_metadata(of.metadata().bytes()))) {
     add_input(of.planes(), stage);
 }
 
 frame_object::frame_object(const side_frame& of, std::shared_ptr<lease> held, const std::string& name)
-    : lease_(std::move(held)),
-      sequence_(of.sequence()),
-      born_ns_(of.born_ns()),
-      capture_ns_(of.capture_ns()),
-      metadata_(kept_metadata(of.metadata().bytes())),
-      time_s_(of.time_s()) {
+    : frame_object(std::move(held), words_of(of, kept_metadata(of.metadata().bytes()))) {
     add_input(of.payload(), name);
 }
 
@@ -83,7 +67,9 @@ void frame_object::add_input(const input_payload& planes, const std::string& sta
             lease_, const_cast<std::byte*>(planes.slot()) + each.offset, planes.in_use(each.name), false));
 }
 
-void frame_object::set_output(const output_payload& planes) {
+void frame_object::add_output(const output_payload& planes, const std::string& name) {
+    outputs_.push_back({name, {}});
+    if (!planes) return;
     for (const ring::plane& each : planes.format().planes) {
         auto plane = std::make_shared<plane_object>(lease_, planes.slot() + each.offset, each, true);
         if (planes.used() != nullptr)
@@ -91,25 +77,26 @@ void frame_object::set_output(const output_payload& planes) {
                                 name = each.name](const std::vector<u64>& elements) {
                 ring::set_used(*used, *format, name, elements);
             };
-        output_.planes.push_back(std::move(plane));
+        outputs_.back().planes.push_back(std::move(plane));
     }
 }
 
 void frame_object::require_not_ended(const char* what) const {
     if (lease_->ended)
-        throw frame_ended(fmt::format("{} of frame {} was asked for after its frame ended", what, sequence_));
+        throw frame_ended(
+            fmt::format("{} of frame {} was asked for after its frame ended", what, says_.sequence));
 }
 
 frame_metadata frame_object::metadata() const {
     require_not_ended("metadata");
-    return metadata_ ? metadata_() : frame_metadata();
+    return says_.metadata ? says_.metadata() : frame_metadata();
 }
 
 frame& frame_object::in_stage(const char* what) const {
     require_not_ended(what);
     if (of_ == nullptr)
         throw std::runtime_error(
-            fmt::format("{} is for the frame of a stage; frame {} is not one", what, sequence_));
+            fmt::format("{} is for the frame of a stage; frame {} is not one", what, says_.sequence));
     return *of_;
 }
 
@@ -129,35 +116,54 @@ std::string frame_object::void_reason() const {
     return of_ == nullptr ? "" : std::string(of_->void_reason());
 }
 
+// An output's name counts before a plane's.
+std::vector<std::shared_ptr<plane_object>> frame_object::written_as(const std::string& argument) const {
+    const auto spelled = [](std::string word) {
+        for (char& c : word)
+            if (std::isalnum(static_cast<unsigned char>(c)) == 0) c = '_';
+        return word;
+    };
+    std::vector<std::shared_ptr<plane_object>> by_output, by_plane;
+    for (const payload_object& output : outputs_) {
+        const std::string own = output.name.empty() ? "out" : "out_" + spelled(output.name);
+        for (const auto& plane : output.planes) {
+            const bool alone = output.planes.size() == 1 && argument == own;
+            if (alone || (!output.name.empty() && argument == own + "_" + plane->name()))
+                by_output.push_back(plane);
+            if (argument == "out_" + plane->name()) by_plane.push_back(plane);
+        }
+    }
+    return by_output.empty() ? by_plane : by_output;
+}
+
 std::shared_ptr<plane_object> frame_object::plane(const std::string& name) const {
     std::vector<std::shared_ptr<plane_object>> found;
     for (const payload_object& input : inputs_)
         if (auto plane = input.find(name)) found.push_back(std::move(plane));
-    if (found.empty() && name == "out" && output_.planes.size() == 1) return output_.planes.front();
-    if (found.empty() && name.starts_with("out_"))
-        if (auto plane = output_.find(name.substr(4))) return plane;
+    const bool is_input = !found.empty();
+    if (!is_input) found = written_as(name);
     if (found.size() == 1) return found.front();
     std::vector<std::string> names;
     for (const payload_object& input : inputs_)
         for (const auto& plane : input.planes) names.push_back(plane->name());
     throw py::key_error(
-        found.empty() ? fmt::format("frame {} has no plane \"{}\"; there are {}", sequence_, name,
+        found.empty() ? fmt::format("frame {} has no plane \"{}\"; there are {}", says_.sequence, name,
                                     names.empty() ? "none" : fmt::format("{}", fmt::join(names, ", ")))
-                      : fmt::format("{} inputs have a plane \"{}\": frame.inputs[0][\"{}\"] is the first's",
-                                    found.size(), name, name));
+        : is_input ? fmt::format("{} inputs have a plane \"{}\": frame.inputs[0][\"{}\"] is the first's",
+                                 found.size(), name, name)
+                      : fmt::format("\"{}\" is a plane of {} outputs: frame.outputs[\"{}\"] has the first's",
+                                    name, found.size(), outputs_.front().name));
 }
 
 std::shared_ptr<frame_object> frame_object::copy() const {
-    auto out = std::shared_ptr<frame_object>(new frame_object(std::make_shared<lease>()));
-    out->lease_->sequence = out->sequence_ = sequence_;
-    out->born_ns_ = born_ns_;
-    out->capture_ns_ = capture_ns_;
-    out->metadata_ = kept_metadata(metadata().bytes());
-    out->time_s_ = time_s_;
+    auto held = std::make_shared<lease>();
+    held->sequence = says_.sequence;
+    const auto out = std::shared_ptr<frame_object>(
+        new frame_object(std::move(held), words_of(*this, kept_metadata(metadata().bytes()))));
     if (of_ != nullptr && schema_ != nullptr && *schema_)
         out->parameters_ = schema_->values_json(of_->parameter_bytes()).dump();
     for (const payload_object& input : inputs_) {
-        out->inputs_.push_back({input.stage, {}});
+        out->inputs_.push_back({input.name, {}});
         for (const auto& plane : input.planes) out->inputs_.back().planes.push_back(plane->to_host());
     }
     return out;
@@ -165,7 +171,7 @@ std::shared_ptr<frame_object> frame_object::copy() const {
 
 void frame_object::set_capture_ns(u64 ns) {
     in_stage("capture_ns").set_capture_ns(ns);
-    capture_ns_ = ns;
+    says_.capture_ns = ns;
 }
 void frame_object::end_stream() { in_stage("end_stream()").end_stream(); }
 void frame_object::set_hash(u64 hash, const std::string& name) {
@@ -178,7 +184,8 @@ std::string frame_object::describe() const {
         for (const auto& plane : input.planes)
             planes += fmt::format("{}{}: {}{}", planes.empty() ? "" : ", ", plane->name(), plane->type(),
                                   py::str(plane->shape()).cast<std::string>());
-    return fmt::format("<carousel.Frame {} {{{}}}{}>", sequence_, planes, lease_->ended ? ", ended" : "");
+    return fmt::format("<carousel.Frame {} {{{}}}{}>", says_.sequence, planes,
+                       lease_->ended ? ", ended" : "");
 }
 
 // What holds a plane that was lent by __cuda_array_interface__ may be an array: it has no deleter of ours.
@@ -193,7 +200,9 @@ std::string frame_object::outlived() const {
         if (std::string name = held_by_others(input); !name.empty()) return name;
     for (const auto& [side, f] : sides_)
         if (std::string name = f ? f->outlived() : ""; !name.empty()) return name;
-    return held_by_others(output_);
+    for (const payload_object& output : outputs_)
+        if (std::string name = held_by_others(output); !name.empty()) return name;
+    return "";
 }
 
 void bind_frame(py::module_& m) {
@@ -227,8 +236,17 @@ void bind_frame(py::module_& m) {
             },
             "A dict of planes for each input, in the file's order.")
         .def_property_readonly(
-            "output", [](const frame_object& f) { return dict_of(f.output()); },
-            "The output's planes by name.")
+            "output",
+            [](const frame_object& f) { return f.outputs().empty() ? py::dict() : dict_of(f.outputs()[0]); },
+            "The output's planes by name; of several outputs the first one's.")
+        .def_property_readonly(
+            "outputs",
+            [](const frame_object& f) {
+                py::dict all;
+                for (const payload_object& output : f.outputs()) all[py::str(output.name)] = dict_of(output);
+                return all;
+            },
+            "A dict of planes for each output, by its name; \"\" is one that has none.")
         .def("__getitem__", &frame_object::plane, py::arg("name"))
         .def("latest", &frame_object::latest, py::arg("name"),
              "The newest frame of a side input (latest = [\"pose\"] in the pipeline file), whole and at hand "

@@ -17,18 +17,29 @@
 
 namespace carousel::python {
 
-/// The planes of one input, or of the output.
+/// What a frame says of itself, whoever delivers it.
+struct frame_words {
+    u64 sequence = 0, born_ns = 0, capture_ns = 0;
+    f64 time_s = 0;
+    std::function<frame_metadata()> metadata;  ///< as they are now
+};
+template <typename Frame>
+[[nodiscard]] frame_words words_of(const Frame& f, std::function<frame_metadata()> metadata) {
+    return {f.sequence(), f.born_ns(), f.capture_ns(), f.time_s(), std::move(metadata)};
+}
+
+/// The planes of one input, or of an output.
 struct payload_object {
-    std::string stage;  ///< whose output it is; "": this stage's own
+    std::string name;  ///< of an input: the producer's; of an output: its own, "" where it has none
     std::vector<std::shared_ptr<plane_object>> planes;
     [[nodiscard]] std::shared_ptr<plane_object> find(std::string_view name) const;
 };
 
 class frame_object {
 public:
-    /// Of a stage. `inputs`: the producers' names.
+    /// Of a stage. `inputs`: the producers' names; `outputs`: its own.
     frame_object(frame& of, std::shared_ptr<lease> held, const std::vector<std::string>& inputs,
-                 const parameter_schema& schema);
+                 const std::vector<std::string>& outputs, const parameter_schema& schema);
     /// The newest frame of a side input, which ends with the frame that has it.
     frame_object(const side_frame& of, std::shared_ptr<lease> held, const std::string& name);
     /// Of `latest`.
@@ -37,10 +48,10 @@ public:
     frame_object(const frame_object&) = delete;
     frame_object& operator=(const frame_object&) = delete;
 
-    [[nodiscard]] u64 sequence() const noexcept { return sequence_; }
-    [[nodiscard]] f64 time_s() const noexcept { return time_s_; }
-    [[nodiscard]] u64 born_ns() const noexcept { return born_ns_; }
-    [[nodiscard]] u64 capture_ns() const noexcept { return capture_ns_; }
+    [[nodiscard]] u64 sequence() const noexcept { return says_.sequence; }
+    [[nodiscard]] f64 time_s() const noexcept { return says_.time_s; }
+    [[nodiscard]] u64 born_ns() const noexcept { return says_.born_ns; }
+    [[nodiscard]] u64 capture_ns() const noexcept { return says_.capture_ns; }
     virtual void set_capture_ns(u64 ns);
     /// Its metadata as they are now; throws frame_ended.
     [[nodiscard]] frame_metadata metadata() const;
@@ -48,8 +59,9 @@ public:
     [[nodiscard]] py::object parameters() const;
     [[nodiscard]] std::string void_reason() const;
     [[nodiscard]] const std::vector<payload_object>& inputs() const noexcept { return inputs_; }
-    [[nodiscard]] const payload_object& output() const noexcept { return output_; }
-    /// The plane of that name among the inputs; "out" and "out_NAME" of the output. Throws key_error.
+    [[nodiscard]] const std::vector<payload_object>& outputs() const noexcept { return outputs_; }
+    /// The plane of that name among the inputs; "out", "out_PLANE", "out_OUTPUT" and "out_OUTPUT_PLANE" among
+    /// the outputs, as arguments are named (package/carousel/_outputs.py). Throws key_error.
     [[nodiscard]] std::shared_ptr<plane_object> plane(const std::string& name) const;
     /// The newest frame of that side input; null: there was none.
     [[nodiscard]] std::shared_ptr<frame_object> latest(const std::string& name);
@@ -68,21 +80,20 @@ public:
     }
 
 protected:
-    explicit frame_object(std::shared_ptr<lease> held) : lease_(std::move(held)) {}
+    frame_object(std::shared_ptr<lease> held, frame_words says)
+        : lease_(std::move(held)), says_(std::move(says)) {}
     [[nodiscard]] frame& in_stage(const char* what) const;
     void require_not_ended(const char* what) const;
     void add_input(const input_payload& planes, const std::string& stage);
-    void set_output(const output_payload& planes);
+    void add_output(const output_payload& planes, const std::string& name);
+    [[nodiscard]] std::vector<std::shared_ptr<plane_object>> written_as(const std::string& argument) const;
 
     frame* of_ = nullptr;  ///< null: of a port, a copy, or ended
     std::shared_ptr<lease> lease_;
-    u64 sequence_ = 0, born_ns_ = 0, capture_ns_ = 0;
-    std::function<frame_metadata()> metadata_;
-    f64 time_s_ = 0;
+    frame_words says_;
     std::string parameters_;  ///< JSON; "": not known
     const parameter_schema* schema_ = nullptr;
-    std::vector<payload_object> inputs_;
-    payload_object output_;
+    std::vector<payload_object> inputs_, outputs_;
     std::map<std::string, std::shared_ptr<frame_object>> sides_;  ///< that were asked for, by name
 };
 

@@ -46,6 +46,7 @@ public:
 private:
     py::object deliver(latest_frame& f) {
         held_ = std::make_shared<lease>();
+        held_->sequence = f.sequence();
         held_->memory = f.memory();
         if (f.where() == device_kind::cuda) {
             held_->stream = f.stream();

@@ -84,13 +84,9 @@ shared_hold<Port> make_hold(Port port, f64 patience_s) {
 template <typename Port>
 class port_frame_object : public frame_object {
 public:
-    port_frame_object(shared_hold<Port> of, std::shared_ptr<lease> held, const port_frame& f)
-        : frame_object(std::move(held)), port_(std::move(of)) {
-        lease_->sequence = sequence_ = f.sequence();
-        time_s_ = f.time_s();
-        born_ns_ = f.born_ns();
-        capture_ns_ = f.capture_ns();
-    }
+    port_frame_object(shared_hold<Port> of, std::shared_ptr<lease> held, const port_frame& f,
+                      std::function<frame_metadata()> metadata)
+        : frame_object(std::move(held), words_of(f, std::move(metadata))), port_(std::move(of)) {}
     void commit() {
         require_not_ended("commit()");
         port_->enter();
@@ -143,9 +139,9 @@ class read_frame final : public port_frame_object<reader_port> {
 public:
     read_frame(shared_hold<reader_port> of, std::shared_ptr<lease> held, reader_frame& f,
                const std::vector<std::string>& inputs)
-        : port_frame_object(std::move(of), std::move(held), f), frame_(&f) {
+        : port_frame_object(std::move(of), std::move(held), f, [this] { return frame_->metadata(); }),
+          frame_(&f) {
         for (std::size_t k = 0; k < inputs.size(); ++k) add_input(f.input(k), inputs[k]);
-        metadata_ = [this] { return frame_->metadata(); };
     }
 
 private:
@@ -157,14 +153,14 @@ private:
 class written_frame final : public port_frame_object<writer_port> {
 public:
     written_frame(shared_hold<writer_port> of, std::shared_ptr<lease> held)
-        : port_frame_object(of, std::move(held), *of->filling) {
-        set_output(port_->filling->output());
-        metadata_ = [this] { return port_->filling->metadata(); };
+        : port_frame_object(of, std::move(held), *of->filling,
+                            [this] { return port_->filling->metadata(); }) {
+        add_output(port_->filling->output(), "");
     }
     void set_capture_ns(u64 ns) override {
         require_not_ended("capture_ns");
         port_->filling->set_capture_ns(ns);
-        capture_ns_ = ns;
+        says_.capture_ns = ns;
     }
     void drop() {
         require_not_ended("drop()");
@@ -209,6 +205,7 @@ public:
     std::shared_ptr<lease> lend(const port_frame& f) {
         hold<Port>& h = there();
         h.lent = std::make_shared<lease>();
+        h.lent->sequence = f.sequence();
         h.lent->memory = port_;
         if (f.where() == device::device_kind::cuda) {
             h.lent->stream = f.stream();

@@ -32,8 +32,10 @@ auto as_settings_error(F&& f) {
 
 description description_from(const py::dict& d) {
     description out;
-    if (const py::object format = d["format"]; !format.is_none())
-        out.outputs = {frame_format::from_json(format.cast<std::string>())};
+    for (const py::handle each : d["outputs"]) {
+        const auto [name, format] = each.cast<std::pair<std::string, std::string>>();
+        out.outputs.emplace_back(name, frame_format::from_json(format));
+    }
     out.device = runs_on_named(d["device"].cast<std::string>(), runs_on::any);
     out.ends = d["ends"].cast<bool>();
     out.takes_latest = d["takes_latest"].cast<bool>();
@@ -64,8 +66,11 @@ description python_stage::configure(const configuration& with) {
     for (const input_description& i : with.inputs) inputs_.push_back(i.stage);
     try {
         const py::dict d = adapter_.attr("configure")(configuration_object{&with});
-        picks_ = d["picks"].cast<std::vector<std::pair<int, std::size_t>>>();
-        return description_from(d);
+        picks_ = d["picks"].cast<decltype(picks_)>();
+        description described = description_from(d);
+        outputs_.clear();
+        for (const output_description& o : described.outputs) outputs_.push_back(o.name);
+        return described;
     } catch (py::error_already_set& e) {
         const py::module_ errors = py::module_::import("carousel._errors");
         if (e.matches(errors.attr("SettingsError")))
@@ -100,13 +105,11 @@ void python_stage::prepare(environment& env) {
 py::tuple python_stage::arguments(const std::shared_ptr<frame_object>& f) const {
     py::tuple words(picks_.size());
     for (std::size_t k = 0; k < picks_.size(); ++k) {
-        const auto [from, plane] = picks_[k];
-        if (from == -2)
+        const auto& [what, index, plane] = picks_[k];
+        if (what == "frame")
             words[k] = f;
-        else if (from == -1)
-            words[k] = f->output().planes.at(plane);
         else
-            words[k] = f->inputs().at(static_cast<std::size_t>(from)).planes.at(plane);
+            words[k] = (what == "output" ? f->outputs() : f->inputs()).at(index).planes.at(plane);
     }
     return words;
 }
@@ -118,9 +121,10 @@ void python_stage::call(frame& f, py::handle function, bool enqueues) {
     const char* const what = enqueues ? "process()" : "finish()";
     const py::gil_scoped_acquire gil;
     auto held = std::make_shared<lease>();
+    held->sequence = f.sequence();
     held->gpu = gpu_;
     held->stream = gpu_ >= 0 ? f.queue().native_stream() : nullptr;
-    const auto seen = std::make_shared<frame_object>(f, held, inputs_, env_->parameters());
+    const auto seen = std::make_shared<frame_object>(f, held, inputs_, outputs_, env_->parameters());
     try {
         if (gpu_ >= 0) frameworks_(reinterpret_cast<std::uintptr_t>(held->stream), gpu_);
         const py::tuple words = enqueues ? arguments(seen) : py::make_tuple(seen);

@@ -20,6 +20,7 @@
 
 #include <memory>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "stages/python/frame.hpp"
@@ -53,10 +54,10 @@ private:
     std::string stage_;  ///< its name in the pipeline file
     environment* env_ = nullptr;
     int gpu_ = -1;
-    std::vector<std::string> inputs_;  ///< the producers' names
-    /// Of each argument which plane it is: an input's (index, plane), the output's (-1, plane), the frame
-    /// (-2, 0).
-    std::vector<std::pair<int, std::size_t>> picks_;
+    std::vector<std::string> inputs_;   ///< the producers' names
+    std::vector<std::string> outputs_;  ///< its own; "": one without a name
+    /// Of each argument which plane it is: ("input" or "output", its index, the plane's), or ("frame", 0, 0).
+    std::vector<std::tuple<std::string, std::size_t, std::size_t>> picks_;
     /// Of each lane the last frame's: it is complete when the lane is used again.
     std::vector<std::shared_ptr<lease>> lanes_;
 };

@@ -16,6 +16,7 @@
 #include "run/traceback.hpp"
 #include "shm/fd_socket.hpp"
 #include "stages/runner/running_clock.hpp"
+#include "stages/runner/side_inputs.hpp"
 
 namespace carousel::stages {
 namespace {
@@ -78,6 +79,30 @@ std::string program_of_process() {
     return fs::read_symlink("/proc/self/exe", failed).string();
 }
 
+std::vector<std::byte> copy_of(std::span<const std::byte> bytes) { return {bytes.begin(), bytes.end()}; }
+
+run::dead_letter::side side_of(const runtime& r, const frame_in_work& f, std::size_t k) {
+    const side_description& named = r.attached().latest[k];
+    run::dead_letter::side s;
+    s.stage = named.stage;
+    s.format = named.format;
+    s.told = named.told;
+    const side_copy* const copy = f.side[k];
+    s.there = copy != nullptr;
+    if (!s.there) return s;
+    const side_frame::about& what = copy->about;
+    s.used = copy->used;
+    s.metadata = copy_of(what.metadata);
+    s.sequence = what.sequence;
+    s.born_ns = what.born_ns;
+    s.capture_ns = what.capture_ns;
+    s.clock = what.clock;
+    s.time_s = what.time_s;
+    s.parameter_number = what.parameter_number;
+    s.parameters = copy_of(what.parameters);
+    return s;
+}
+
 run::dead_letter letter_of(const runtime& r, frame_in_work& f) {
     const attachment& a = r.attached();
     run::dead_letter l;
@@ -95,24 +120,30 @@ run::dead_letter letter_of(const runtime& r, frame_in_work& f) {
     l.folder = a.folder;
     l.device = a.device;
     for (const input_description& i : a.inputs) {
-        l.inputs.push_back({i.stage, i.format});
-        const shm::used_extents* used = f.input(l.inputs.size() - 1).used();
-        if (used != nullptr) l.inputs.back().used = *used;
+        const std::size_t k = l.inputs.size();
+        const std::span<const u64> latest = f.input_latest(k);
+        const shm::used_extents* used = f.input(k).used();
+        l.inputs.push_back({i.stage,
+                            i.format,
+                            used != nullptr ? *used : shm::used_extents{},
+                            copy_of(f.input_metadata(k).bytes()),
+                            {latest.begin(), latest.end()}});
     }
+    for (std::size_t k = 0; k < r.sides(); ++k) l.latest.push_back(side_of(r, f, k));
     for (const output_description& o : a.outputs) l.outputs.push_back({o.name, o});
     l.assets = foreign_assets(r);
     l.parameter_number = f.job.parameter_number;
     l.parameters.assign(f.job.parameters,
                         f.job.parameters + std::min(r.control().parameters.bytes, shm::max_parameter_bytes));
     l.capture_ns = f.job.capture_ns;
-    const std::span<const std::byte> metadata = f.metadata().bytes();
-    l.metadata.assign(metadata.begin(), metadata.end());
+    l.metadata = copy_of(f.metadata().bytes());
     return l;
 }
 
 u64 bytes_of(runtime& r, const run::dead_letter& l) {
     u64 sum = 0;
     for (std::size_t k = 0; k < l.inputs.size(); ++k) sum += r.input(k).slot_bytes;
+    for (std::size_t k = 0; k < l.latest.size(); ++k) sum += l.latest[k].there ? r.side(k).slot_bytes : 0;
     for (const run::dead_letter::asset& a : l.assets) sum += a.bytes;
     return sum;
 }
@@ -153,6 +184,9 @@ void write_letter(runtime& r, const frame_in_work& f, const run::dead_letter& l,
     for (std::size_t k = 0; k < l.inputs.size(); ++k)
         to_file.copy(r.input(k).slot(f.job.input[k].index), r.input(k).slot_bytes,
                      part + "/" + run::input_file(k));
+    for (std::size_t k = 0; k < l.latest.size(); ++k)
+        if (l.latest[k].there)
+            to_file.copy(f.side[k]->memory->data(), r.side(k).slot_bytes, part + "/" + run::latest_file(k));
     run::move_traceback(r.run_directory(), l.stage, l.sequence, part);
     run::write_whole_file(part + "/letter.json", run::to_json(l));
 }

@@ -118,6 +118,15 @@ public:
             std::copy(l.metadata.begin(), l.metadata.end(), metadata_.begin());
             metadata_bytes_ = static_cast<u32>(l.metadata.size());
         }
+        for (std::size_t k = 0; k < l.latest.size(); ++k) {
+            const run::dead_letter::side& s = l.latest[k];
+            sides_.push_back(nullptr);
+            about_.push_back({s.sequence, s.time_s, s.born_ns, s.capture_ns, s.clock, s.parameter_number,
+                              s.parameters, s.metadata});
+            if (!s.there) continue;
+            sides_.back() = std::make_unique<exact_memory>(env.context(), used_bytes(s.format));
+            env.load(l.path + "/" + run::latest_file(k), sides_.back()->data(), sides_.back()->bytes());
+        }
         for (const run::dead_letter::output& o : l.outputs) {
             outputs_.push_back(std::make_unique<exact_memory>(env.context(), used_bytes(o.format)));
             names_.emplace_back(o.name, o.format);
@@ -142,6 +151,31 @@ public:
     [[nodiscard]] input_payload input(std::size_t i) const noexcept override {
         return {inputs_[i]->data(), &letter_->inputs[i].format, &letter_->inputs[i].used};
     }
+    [[nodiscard]] frame_metadata input_metadata(std::size_t i) noexcept override {
+        return frame_metadata(letter_->inputs[i].metadata);
+    }
+    [[nodiscard]] std::span<const u64> input_latest(std::size_t i) const noexcept override {
+        return letter_->inputs[i].latest;
+    }
+    using frame::latest;
+    [[nodiscard]] side_frame latest(std::size_t i) const override {
+        if (i >= sides_.size())
+            throw config_error(fmt::format("stage {} asks for latest input {}; the letter holds {}",
+                                           letter_->stage, i, sides_.size()));
+        if (!sides_[i]) return {};
+        const run::dead_letter::side& s = letter_->latest[i];
+        return {{sides_[i]->data(), &s.format, s.used.planes != 0 ? &s.used : nullptr}, about_[i]};
+    }
+    [[nodiscard]] std::size_t latest_index(std::string_view name) const override {
+        const auto& all = letter_->latest;
+        const auto at = std::find_if(all.begin(), all.end(), [&](const auto& s) { return s.stage == name; });
+        if (at == all.end())
+            throw config_error(
+                fmt::format("stage {} asks for the latest input \"{}\", of which the letter "
+                            "holds none",
+                            letter_->stage, name));
+        return static_cast<std::size_t>(at - all.begin());
+    }
     [[nodiscard]] output_payload output(std::size_t k) const noexcept override {
         if (k >= std::min(outputs_.size(), used_.size())) return {};
         return {outputs_[k]->data(), &letter_->outputs[k].format, &used_[k]};
@@ -160,7 +194,8 @@ private:
     mutable std::array<shm::used_extents, max_stage_outputs> used_{};
     device::queue* queue_;
     const parameter_schema* schema_;
-    std::vector<std::unique_ptr<exact_memory>> inputs_;
+    std::vector<std::unique_ptr<exact_memory>> inputs_, sides_;  ///< no side: the frame had none
+    std::vector<side_frame::about> about_;
     std::vector<std::unique_ptr<exact_memory>> outputs_;
     std::vector<output_description> names_;
 };
@@ -193,6 +228,8 @@ description configure(stage& s, const run::dead_letter& l) {
                     .device = l.asked_device,
                     .folder = l.folder};
     for (const run::dead_letter::input& i : l.inputs) c.inputs.push_back({i.stage, i.format});
+    for (const run::dead_letter::side& i : l.latest)
+        c.latest.push_back({i.stage, i.told ? i.format : frame_format{}});
     description d = s.configure(c);
     own.refuse_unread();
     require_same_outputs(l, d);

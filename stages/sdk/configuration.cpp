@@ -18,8 +18,7 @@ void check_outputs(const description& d) {
     const auto& all = d.outputs;
     if (all.size() > max_stage_outputs)
         throw config_error(
-            fmt::format("configure() names {} outputs; at most {}: a stage behind this one can "
-                        "make more of them",
+            fmt::format("{} outputs are named; at most {}: a stage behind this one can make more of them",
                         all.size(), max_stage_outputs));
     for (std::size_t k = 0; k < all.size(); ++k) {
         const std::string& name = all[k].name;
@@ -30,12 +29,12 @@ void check_outputs(const description& d) {
         });
         if (name.empty() || name.size() > max_output_name || !spelled)
             throw config_error(
-                fmt::format("configure() calls output {} of {} \"{}\"; expected a name of 1 to "
-                            "{} letters, digits, - and _",
+                fmt::format("output {} of {} is called \"{}\"; expected a name of 1 to {} letters, "
+                            "digits, - and _",
                             k + 1, all.size(), name, max_output_name));
         const auto same = [&](const output_description& o) { return o.name == name; };
         if (std::find_if(all.begin(), all.end(), same) != all.begin() + static_cast<std::ptrdiff_t>(k))
-            throw config_error(fmt::format("configure() calls two outputs \"{}\"", name));
+            throw config_error(fmt::format("two outputs are called \"{}\"", name));
     }
 }
 

@@ -42,7 +42,9 @@ struct chain::seat {
     std::unique_ptr<stage> object;
     carousel::settings settings;
     carousel::description description;
-    std::vector<std::string> inputs;
+    std::vector<std::string> inputs, latest;
+    std::optional<u64> newest;   // its last frame; none: there was none
+    std::vector<u64> made_with;  // of each side input the frame that its last frame had
     std::vector<std::unique_ptr<device::mapping>> slots;  // one for each output
     std::unique_ptr<telemetry::ledger_writer> ledger;     // of a sink, as the runner keeps it
     std::array<shm::used_extents, max_stage_outputs> used{};
@@ -66,7 +68,19 @@ struct chain::made_output {
 class chain::frame_in_hand : public frame {
 public:
     frame_in_hand(chain& c, seat& s, u64 sequence, std::span<const std::byte> parameters, std::string reason)
-        : chain_(c), seat_(s), sequence_(sequence), parameters_(parameters), reason_(std::move(reason)) {}
+        : chain_(c), seat_(s), sequence_(sequence), parameters_(parameters), reason_(std::move(reason)) {
+        for (const std::string& name : seat_.latest) {
+            const seat& of = *chain_.find_ring(name).of;
+            const u64 newest = of.newest.value_or(shm::no_side_frame);
+            sides_.push_back(
+                {.sequence = newest,
+                 .time_s = static_cast<f64>(newest) / chain_.options_.fps,
+                 .capture_ns = of.capture_ns,
+                 .clock = of.capture_ns != 0 ? shm::capture_clock::live : shm::capture_clock::none,
+                 .parameters = of.object ? parameters_ : std::span<const std::byte>(),
+                 .metadata = std::span(of.metadata).first(of.metadata_bytes)});
+        }
+    }
     [[nodiscard]] u64 sequence() const noexcept override { return sequence_; }
     [[nodiscard]] f64 time_s() const noexcept override {
         return static_cast<f64>(sequence_) / chain_.options_.fps;
@@ -101,6 +115,8 @@ public:
     void take_carried() {
         seat_.metadata_bytes = 0;
         seat_.capture_ns = 0;
+        seat_.made_with.clear();
+        for (const side_frame::about& side : sides_) seat_.made_with.push_back(side.sequence);
         for (shm::used_extents& used : seat_.used) used.planes = 0;
         for (const std::string& input : seat_.inputs) {
             const seat& from = *chain_.find_ring(input).of;
@@ -112,6 +128,25 @@ public:
     [[nodiscard]] device::queue& queue() noexcept override { return *chain_.world_->work; }
     [[nodiscard]] input_payload input(std::size_t i) const noexcept override {
         return chain_.find_ring(seat_.inputs[i]).payload();
+    }
+    using frame::latest;
+    [[nodiscard]] side_frame latest(std::size_t i) const override {
+        if (i >= sides_.size())
+            throw config_error(fmt::format("stage {} asks for latest input {}; it was added with {}",
+                                           seat_.name, i, sides_.size()));
+        if (sides_[i].sequence == shm::no_side_frame) return {};
+        return {chain_.find_ring(seat_.latest[i]).payload(), sides_[i]};
+    }
+    [[nodiscard]] std::size_t latest_index(std::string_view name) const override {
+        const auto at = std::find(seat_.latest.begin(), seat_.latest.end(), name);
+        if (at == seat_.latest.end())
+            throw config_error(fmt::format(
+                "stage {} asks for the latest input \"{}\"; it was added with {}", seat_.name, name,
+                seat_.latest.empty() ? "none" : fmt::format("{}", fmt::join(seat_.latest, ", "))));
+        return static_cast<std::size_t>(at - seat_.latest.begin());
+    }
+    [[nodiscard]] std::span<const u64> input_latest(std::size_t i) const noexcept override {
+        return chain_.find_ring(seat_.inputs[i]).of->made_with;
     }
     [[nodiscard]] output_payload output(std::size_t k) const noexcept override {
         return made_output{&seat_, k}.payload();
@@ -149,6 +184,7 @@ private:
     u64 sequence_;
     std::span<const std::byte> parameters_;
     mutable std::vector<std::byte> initial_;
+    std::vector<side_frame::about> sides_;
     std::string reason_;
     std::optional<u64> hash_;
     std::string hash_name_;
@@ -175,12 +211,14 @@ chain::made_output chain::find_ring(const std::string& name) {
 }
 
 description& chain::add(const std::string& name, std::unique_ptr<stage> object,
-                        const std::string& settings_json, const std::vector<std::string>& inputs) {
+                        const std::string& settings_json, const std::vector<std::string>& inputs,
+                        const std::vector<std::string>& latest) {
     auto s = std::make_unique<seat>();
     s->name = name;
     s->object = std::move(object);
     s->settings = settings::from_json(settings_json);
     s->inputs = inputs;
+    s->latest = latest;
     const bool cuda = options_.device.kind == device_kind::cuda;
     configuration with{.stage = name,
                        .width = options_.width,
@@ -195,7 +233,13 @@ description& chain::add(const std::string& name, std::unique_ptr<stage> object,
             throw config_error(fmt::format("stage {} reads \"{}\", which has no output", name, input));
         with.inputs.push_back({input, find_ring(input).format()});
     }
+    for (const std::string& side : latest) with.latest.push_back({side, find_ring(side).format()});
     s->description = s->object->configure(with);
+    if (!latest.empty() && !s->description.takes_latest)
+        throw config_error(
+            fmt::format("stage {} is added with latest inputs and takes none: configure() "
+                        "says takes_latest = true where frame::latest() is read",
+                        name));
     s->settings.refuse_unread();
     if (s->description.parameters) s->description.parameters.check();
     check_outputs(s->description);
@@ -204,12 +248,25 @@ description& chain::add(const std::string& name, std::unique_ptr<stage> object,
     return seats_.back()->description;
 }
 
-void chain::give(const std::string& name, frame_format format) {
+void chain::give(const std::string& name, std::vector<output_description> outputs) {
     auto s = std::make_unique<seat>();
     s->name = name;
-    (void)format.lay_out();
-    s->description.outputs.push_back(std::move(format));
+    s->description.outputs = std::move(outputs);
+    check_outputs(s->description);
+    for (output_description& o : s->description.outputs) (void)o.lay_out();
     seats_.push_back(std::move(s));
+}
+
+chain::seat& chain::find_stand_in(const std::string& name, const char* does_itself) {
+    seat& s = find(name.substr(0, name.find('.')));
+    if (s.object)
+        throw config_error(
+            fmt::format("\"{}\" is a stage, which {}; give() makes a stand-in", s.name, does_itself));
+    return s;
+}
+
+void chain::newest(const std::string& name, u64 sequence) {
+    find_stand_in(name, "has its own frames").newest = sequence;
 }
 
 void chain::prepare() {
@@ -239,6 +296,7 @@ void chain::run_with(u64 sequence, std::span<const std::byte> parameters) {
         f.take_carried();
         s->object->process(f);
         if (ended_) break;  // the frame doesn't exist: nobody behind gets it
+        s->newest = sequence;
         if (s->object->commits_on_host()) {
             world_->work->drain();
             f.finish();
@@ -277,11 +335,8 @@ std::vector<std::byte> chain::read_plane(const std::string& name, std::string_vi
 
 void chain::write_plane(const std::string& name, std::string_view plane, element type,
                         std::span<const std::byte> bytes) {
-    seat& s = find(name);
-    if (s.object)
-        throw config_error(
-            fmt::format("\"{}\" is a stage, which writes its planes itself; give() makes a stand-in", name));
-    const made_output r{&s, 0};
+    (void)find_stand_in(name, "writes its planes itself");
+    const made_output r = find_ring(name);
     const ring::plane& p = detail::find_plane(r.format(), plane, &type);
     if (bytes.size() != p.bytes())
         throw config_error(fmt::format("the plane \"{}\" of \"{}\" has {} bytes, but is given {}: {}", plane,
@@ -300,11 +355,9 @@ frame_metadata chain::metadata(const std::string& name) {
 u64 chain::capture_ns(const std::string& name) { return find(name).capture_ns; }
 
 void chain::set_used(const std::string& name, std::string_view plane, std::initializer_list<u64> elements) {
-    seat& s = find(name);
-    if (s.object)
-        throw config_error(
-            fmt::format("\"{}\" is a stage, which says itself what it uses; give() makes a stand-in", name));
-    ring::set_used(s.used[0], s.description.outputs[0], plane, {elements.begin(), elements.size()});
+    (void)find_stand_in(name, "says itself what it uses");
+    const made_output r = find_ring(name);
+    ring::set_used(r.used(), r.format(), plane, {elements.begin(), elements.size()});
 }
 
 std::vector<std::byte> chain::read_asset(const std::string& name) {

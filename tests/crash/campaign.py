@@ -90,7 +90,7 @@ class campaign:
                     self.innocent += 1
                     self.note(changed=key, before=last[key], now=s["pid"])
                 last[key] = s["pid"]
-            victims = [s for s in now if s["name"] == name]
+            victims = [s for s in now if s["name"] == name and (not self.a.at_work or s.get("commits"))]
             if self.a.at_once and self.random.random() < 0.05: victims = now
             elif victims: victims = [self.random.choice(victims)]
             what = self.random.choice(self.a.signals.split(","))
@@ -169,6 +169,7 @@ if __name__ == "__main__":
     p.add_argument("--delay-ms", type=int, default=0), p.add_argument("--timeout", type=float, default=300)
     p.add_argument("--set", action="append", default=[]), p.add_argument("--log", default="")
     p.add_argument("--supervisor-kills", type=int, default=0, help="so many SIGKILLs of the supervisor, in between")
+    p.add_argument("--at-work", action="store_true", help="only processes that have committed a frame: none that is only starting")
     p.add_argument("--at-once", action="store_true", help="now and then all stages at the same moment")
     p.add_argument("--through-carousel", action="store_true", help="by `carousel kill` (SIGKILL) instead of kill(2)")
     sys.exit(campaign(p.parse_args()).main())

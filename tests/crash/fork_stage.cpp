@@ -4,9 +4,12 @@
 // what both carry, throws when they don't belong together, and gives the ledger a hash of both. Settings:
 //   outputs   of the fork: 5 are too many, 1 is the number alone [2]
 //   overrun   frame at which the fork's second output is overrun [-1: none]
+//   die_at    of either: at that frame it throws, the fork when it has looked at its outputs; not where
+//             FORK_MENDED is set [-1: never]
 #include <fmt/format.h>
 
 #include <array>
+#include <cstdlib>
 #include <memory>
 #include <span>
 #include <stdexcept>
@@ -23,6 +26,8 @@ public:
     carousel::description configure(const carousel::configuration& with) override {
         join_ = with.inputs.size() == 2;
         const i64 outputs = with.settings->integer("outputs", 2, 1, 5);
+        die_at_ = with.settings->integer("die_at", -1, -1, 1'000'000);
+        if (std::getenv("FORK_MENDED") != nullptr) die_at_ = -1;
         overrun_at_ = with.settings->integer("overrun", -1, -1, 1'000'000);
         carousel::description d;
         if (join_) return d;
@@ -40,6 +45,8 @@ public:
     }
 
     void process(carousel::frame& f) override {
+        const bool dies = static_cast<i64>(f.sequence()) == die_at_;
+        if (join_ && dies) throw std::runtime_error("dying as told");
         if (join_) return compare(f);
         const u64* in = f.input().plane<const u64>("value").data();
         u64* number = f.output().plane<u64>("value").data();
@@ -49,6 +56,7 @@ public:
         const u64 n = f.sequence();
         f.metadata().set("fork", n);
         f.output("square").set_used("list", {n % longest + 1});
+        if (dies) throw std::runtime_error(fmt::format("dying as told, with a list of {}", longest_list(f)));
         const bool over = static_cast<i64>(n) == overrun_at_;
         f.queue().submit([=](device::cpu::pool&) {
             *number = *in;
@@ -71,6 +79,7 @@ public:
 
 private:
     static constexpr u64 longest = 200;
+    static u64 longest_list(const carousel::frame& f) { return f.output("square").plane<u16>("list").size(); }
     struct pair {
         u64 number = 0, square = 0;
         bool list = false;
@@ -92,7 +101,7 @@ private:
     }
 
     bool join_ = false;
-    i64 overrun_at_ = -1;
+    i64 overrun_at_ = -1, die_at_ = -1;
     std::vector<std::unique_ptr<pair>> seen_;
 };
 

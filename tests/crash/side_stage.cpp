@@ -13,12 +13,18 @@
 //   trusts    a sink throws at nothing [false]
 //   tear_at   of a source: from that frame on a word in the middle is another frame's [-1: never]
 //   tell      of a sink: a file that gets the last latest frame that it was told of [""]
+//   slow_ms   of a sink: it takes so long for a frame [0]
+//   die_at    of a looker and a sink: at that frame it throws, and tells of its latest frame; not where
+//             SIDE_MENDED is set [-1: never]
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
+#include <cstdlib>
 #include <fstream>
 #include <memory>
 #include <stdexcept>
+#include <thread>
 #include <vector>
 
 #include <carousel/stage.hpp>
@@ -34,6 +40,9 @@ public:
         trusts_ = s.flag("trusts", false);
         tear_at_ = s.integer("tear_at", -1, -1, 1'000'000);
         tell_ = s.text("tell", "");
+        slow_ms_ = s.integer("slow_ms", 0, 0, 1000);
+        die_at_ = s.integer("die_at", -1, -1, 1'000'000);
+        if (std::getenv("SIDE_MENDED") != nullptr) die_at_ = -1;
         source_ = with.inputs.empty();
         reads_looker_ = sink_ && with.inputs.at(0).format.type == "test.looked";
         looks_ = !with.latest.empty();
@@ -60,6 +69,8 @@ public:
             fill(reinterpret_cast<u64*>(host_[f.lane()]->host_data()), f.sequence());
             f.queue().copy(f.output().plane<u64>("words").data(), host, bytes);
         } else if (sink_) {
+            std::this_thread::sleep_for(std::chrono::milliseconds(slow_ms_));
+            if (static_cast<i64>(f.sequence()) == die_at_) throw std::runtime_error("dying as told");
             f.queue().copy(host, f.input().plane<const u64>("words").data(), bytes);
             if (reads_looker_)
                 f.queue().copy(host + bytes, f.input().plane<const u64>("latest").data(), bytes);
@@ -108,12 +119,22 @@ private:
         if (n < last_)
             throw std::runtime_error(fmt::format("the latest frame went back from {} to {}", last_, n));
         last_ = n;
+        if (static_cast<i64>(f.sequence()) == die_at_) die(f, side);
         f.metadata().set("latest", n);
         f.queue().copy(f.output().plane<u64>("latest").data(), side.plane<const u64>("words").data(), bytes);
     }
 
+    [[noreturn]] void die(carousel::frame& f, const side_frame& side) {
+        f.queue().copy(host_[f.lane()]->data(), side.plane<const u64>("words").data(), bytes);
+        f.queue().drain();
+        const bool whole =
+            is_whole(reinterpret_cast<const u64*>(host_[f.lane()]->host_data()), side.sequence());
+        throw std::runtime_error(fmt::format("dying as told, beside frame {}, which is {}", side.sequence(),
+                                             whole ? "whole" : "torn"));
+    }
+
     bool sink_ = false, source_ = false, reads_looker_ = false, looks_ = false, trusts_ = false;
-    i64 tear_at_ = -1;
+    i64 tear_at_ = -1, die_at_ = -1, slow_ms_ = 0;
     u64 last_ = 0;
     std::string tell_;
     std::vector<std::unique_ptr<device::mapping>> host_;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <csignal>
+#include <filesystem>
 #include <fstream>
 
 #include "core/errors.hpp"
@@ -66,6 +67,8 @@ u64 last_told(const run_fixture& run) {
     std::ifstream(run.path("told")) >> last;
     return last;
 }
+
+constexpr const char* dying = "die_at = 40\nmax_attempts = 2\n";
 
 }  // namespace
 
@@ -189,4 +192,40 @@ TEST_CASE("a latest input is shown as one, dashed, and the report says which fra
     check_looked(run, 0);
     for (const json& s : run.report()["stages"])
         if (s["name"] == "looker") CHECK(s["last_frame_carried"]["latest"]["poses"].get<u64>() > 20);
+}
+
+TEST_CASE("a frame that was given up keeps the newest frame beside it, and is replayed with that one") {
+    const std::string slow = "slow_ms = 8\n";  // slower than the pace: its ring has frames at any time
+    run_fixture run;
+    run.start(run.pipeline("letters", looked("letters", "fps = 250\n", dying) + slow), {"--frames", "80"});
+    CHECK(run.wait(60) == exit_code::given_up);
+    INFO(run.log());
+    check_undamaged(run.report());
+    const std::string folder = run.path("runtime") + "/carousel/letters/dead-letters/looker-40";
+    const json letter = json::parse(std::ifstream(folder + "/letter.json"));
+    REQUIRE(letter["latest"].size() == 1);
+    CHECK(letter["latest"][0]["stage"] == "poses");
+    REQUIRE(letter["latest"][0]["file"] == "latest-0.bin");
+    const u64 beside = letter["latest"][0]["sequence"];
+    std::string out;
+    CHECK(run.command({"replay", "--dead-letter", "40"}, out) == exit_code::stage_exception);
+    CHECK_THAT(out, contains(fmt::format("dying as told, beside frame {}, which is whole", beside)));
+    CHECK(run.command({"replay", "--dead-letter", "40", "--prefix", "env SIDE_MENDED=1"}, out) == 0);
+    // A letter whose copy is cut short is no letter that a stage may run on.
+    std::filesystem::resize_file(folder + "/latest-0.bin", 1000);
+    CHECK(run.command({"replay", "--dead-letter", "40"}, out) == exit_code::usage);
+    CHECK_THAT(out, contains("latest-0.bin ends at 1000 of") && contains("the letter is not whole"));
+}
+
+TEST_CASE("a frame behind a stage with side inputs is kept with the numbers that it was made with") {
+    run_fixture run;
+    run.start(run.pipeline("behind", looked("behind", "fps = 250\n", "", "", dying) + "slow_ms = 8\n"),
+              {"--frames", "80"});
+    CHECK(run.wait(60) == exit_code::given_up);
+    INFO(run.log());
+    std::string out;
+    CHECK(run.command({"replay", "--dead-letter", "40"}, out) == exit_code::stage_exception);
+    // It compares what its input's maker has noted with what the header told.
+    CHECK(run.command({"replay", "--dead-letter", "40", "--prefix", "env SIDE_MENDED=1"}, out) == 0);
+    CHECK_THAT(out, contains("frame 40 of stage sink went through"));
 }

@@ -250,6 +250,12 @@ TEST_CASE("frames pass a port by that skips while nobody is in it, and wait for 
     CHECK_THAT(run.log(), contains("nobody is in port analysis: frames pass it by"));
     const json report = run.report();
     CHECK_THAT(report.dump(), contains("frames pass it by while nobody is in it (vacant = \\\"skip\\\")"));
+    // Each frame was read or has passed by; a reader that is killed behind its commit has not counted it.
+    const u64 skipped = report["sinks"][0]["skipped"], read = report["stages"][1]["frames"];
+    CHECK(skipped > 0);
+    CHECK(skipped + read <= report["frames"]);
+    CHECK(skipped + read + 5 >= report["frames"]);
+    CHECK_THAT(run.log(), contains(fmt::format("(vacant = \"skip\"): {} of them", skipped)));
 }
 
 TEST_CASE("a port that skips reads, beside somebody who reads every frame") {

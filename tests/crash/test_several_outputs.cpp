@@ -144,7 +144,7 @@ TEST_CASE("a ring behind a second output is shown by its name") {
 
 TEST_CASE("outputs that can't be are refused in one sentence") {
     CHECK_THAT(refused(forked("bad", "", "outputs = 5\n")),
-               contains("stage \"fork\": configure() names 5 outputs; at most 4"));
+               contains("stage \"fork\": 5 outputs are named; at most 4"));
     CHECK_THAT(refused(forked("bad", "", "outputs = 3\n")),
                contains("stage \"fork\" makes \"more-2\" (test.square), which no stage reads; name "
                         "\"fork.more-2\" in the inputs of a sink"));
@@ -183,4 +183,25 @@ sink = true
     CHECK(run.wait(60) == 0);
     INFO(run.log());
     CHECK(run.report()["frames"] == 100);
+}
+
+TEST_CASE("a frame that a fork or its join gives up is replayed with all that it has") {
+    constexpr const char* dying = "die_at = 20\nmax_attempts = 2\n";
+    const auto dies = [&](const std::string& stage) {
+        return forked("letters", "", stage == "fork" ? dying : "", stage == "join" ? dying : "");
+    };
+    for (const std::string stage : {"fork", "join"}) {
+        CAPTURE(stage);
+        run_fixture run;
+        run.start(run.pipeline("letters", dies(stage)), {"--frames", "60"});
+        CHECK(run.wait(60) == exit_code::given_up);
+        INFO(run.log());
+        check_undamaged(run.report());
+        std::string out;
+        CHECK(run.command({"replay", "--dead-letter", "20"}, out) == exit_code::stage_exception);
+        CHECK_THAT(out, contains(stage == "fork" ? "dying as told, with a list of 200" : "dying as told"));
+        // What the join compares: number, square, list and what both inputs carry.
+        CHECK(run.command({"replay", "--dead-letter", "20", "--prefix", "env FORK_MENDED=1"}, out) == 0);
+        CHECK_THAT(out, contains("frame 20 of stage " + stage + " went through"));
+    }
 }

@@ -60,7 +60,15 @@ run::ps_answer whole_answer() {
     s.block_guard = "keys";
     a.stages = {s, {}};
     a.problems = {"the disk is full"};
-    a.links = {{"fragment", "t", "memfd", 15, 9, 1024, {{"display", "blocking"}, {"film", "latest"}}, "gap"}};
+    a.links = {{"fragment",
+                "t",
+                "memfd",
+                15,
+                9,
+                1024,
+                {{"display", "blocking"}, {"film", "latest"}},
+                "gap",
+                "color"}};
     return a;
 }
 
@@ -96,10 +104,10 @@ TEST_CASE("what ps tells of pipeline, stages, links and problems is read as it w
     CHECK(told["pipeline"]["kills_at"] ==
           json::parse(R"({"idle":1,"open":2,"submitted":3,"committed":4,"aborted":5})"));
     CHECK(told["stages"][0]["end_to_end"] == json::parse("[[0.0,0.5,7],[0.5,1.5,9]]"));
-    CHECK(
-        told["links"][0] ==
-        json::parse(
-            R"({"stage":"fragment","format":"t","slots":15,"window":9,"slot_bytes":1024,"memory":"memfd","guard":"gap",
+    CHECK(told["links"][0] ==
+          json::parse(
+              R"({"stage":"fragment","format":"t","slots":15,"window":9,"slot_bytes":1024,"memory":"memfd",
+                                              "guard":"gap","output":"color",
                                               "readers":[{"stage":"display","group":"blocking"},{"stage":"film","group":"latest"}]})"));
     CHECK(run::read_ps(told).pipeline.limit() == "fragment limits: busy 98 %");
 }

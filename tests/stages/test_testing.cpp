@@ -203,3 +203,109 @@ TEST_CASE("several outputs are refused where one is possible") {
     const description d{.outputs = {wave, wave}};
     CHECK_THROWS_WITH(output_of(d), contains("2 outputs"));
 }
+
+namespace {
+
+/// The sum of its input and the newest frame beside it, and behind a second output their difference.
+class mixer : public stage {
+public:
+    std::vector<u64> sides;
+
+private:
+    description configure(const configuration& with) override {
+        CHECK(with.latest.size() == 1);
+        description d{.outputs = {{"sum", wave}, {"difference", wave}}};
+        d.takes_latest = true;
+        return d;
+    }
+    void process(frame& f) override {
+        CHECK_THROWS_WITH(f.latest("beside you"), contains("it was added with beside"));
+        CHECK_THROWS_WITH(f.latest(1), contains("asks for latest input 1; it was added with 1"));
+        const side_frame side = f.latest("beside");
+        const f32* b = side ? side.plane<const f32>("wave").data() : nullptr;
+        sides.push_back(side ? side.sequence() : shm::no_side_frame);
+        if (side) f.metadata().set("side_capture_ns", side.capture_ns());
+        if (side) f.metadata().set("side_says", side.metadata().get<i64>("says").value_or(-1));
+        f.output("difference").set_used("wave", {3});
+        cpu::for_each(
+            f, 4, 1,
+            [=, a = f.input().plane<const f32>("wave").data(), sum = f.output().plane<f32>("wave").data(),
+             difference = f.output(1).plane<f32>("wave").data()](u64 k) {
+                sum[k] = a[k] + (b != nullptr ? b[k] : 0);
+                difference[k] = a[k] - (b != nullptr ? b[k] : 0);
+            });
+    }
+};
+
+/// Which side frames its input was made with.
+class behind_mixer : public stage {
+public:
+    std::vector<u64> told;
+
+private:
+    description configure(const configuration& with) override {
+        CHECK(with.inputs.at(0).stage == "mixer.difference");
+        return {.outputs = {with.inputs[0].format}};
+    }
+    void process(frame& f) override { told = {f.input_latest().begin(), f.input_latest().end()}; }
+};
+
+}  // namespace
+
+TEST_CASE("a stage has side inputs, none before the first, and each of its outputs is read by its name") {
+    testing::chain c({.fps = 10});
+    c.give("source", wave);
+    c.give("beside", wave);
+    auto object = std::make_unique<mixer>();
+    auto behind = std::make_unique<behind_mixer>();
+    const mixer& stage = *object;
+    const behind_mixer& last = *behind;
+    c.add("mixer", std::move(object), "{}", {"source"}, {"beside"});
+    c.add("behind", std::move(behind), "{}", {"mixer.difference"});
+    c.prepare();
+    c.fill("source", "wave", std::vector<f32>{1, 2, 3, 4});
+    c.fill("beside", "wave", std::vector<f32>{10, 20, 30, 40});
+    c.run(0);
+    CHECK(c.read<f32>("mixer", "wave") == std::vector<f32>{1, 2, 3, 4});
+    CHECK(last.told == std::vector<u64>{shm::no_side_frame});
+    c.metadata("beside").set("says", 3);
+    c.newest("beside", 7);
+    c.run(1);
+    c.run(2);
+    CHECK(stage.sides == std::vector<u64>{shm::no_side_frame, 7, 7});
+    CHECK(last.told == std::vector<u64>{7});
+    CHECK(c.read<f32>("mixer.sum", "wave") == std::vector<f32>{11, 22, 33, 44});
+    CHECK(c.read<f32>("mixer.difference", "wave") == std::vector<f32>{-9, -18, -27});
+    CHECK(c.metadata("mixer").get<i64>("side_says") == 3);
+    CHECK_THROWS_WITH(c.read<f32>("mixer.quotient", "wave"),
+                      contains("no output \"quotient\"; the outputs are: sum, difference"));
+    CHECK_THROWS_WITH(c.newest("mixer", 1), contains("\"mixer\" is a stage, which has its own frames"));
+}
+
+TEST_CASE("a stage before is the newest frame of a side input, and what can't be one is refused") {
+    testing::chain c({});
+    c.give("fork", {{"number", wave}, {"square", wave}});
+    c.give("source", wave);
+    c.add("early", std::make_unique<amplifier>(), "{}", {"fork.square"});
+    CHECK_THROWS_WITH(c.add("deaf", std::make_unique<amplifier>(), "{}", {"source"}, {"source"}),
+                      contains("stage deaf is added with latest inputs and takes none"));
+    CHECK_THROWS_WITH(c.add("vain", std::make_unique<mixer>(), "{}", {"source"}, {"late"}),
+                      contains("no stage \"late\" was added to this chain"));
+    CHECK_THROWS_WITH(c.give("double", {{"number", wave}, {"number", wave}}),
+                      contains("two outputs are called \"number\""));
+    class looker : public carousel::stage {
+        description configure(const configuration& with) override {
+            return {.outputs = {with.latest.at(0).format}, .takes_latest = true};
+        }
+        void process(frame& f) override {
+            CHECK(f.latest().sequence() == f.sequence());
+            const std::span<std::byte> out = f.output().bytes("wave");
+            f.queue().copy(out.data(), f.latest("early").bytes("wave").data(), out.size());
+        }
+    };
+    c.add("looker", std::make_unique<looker>(), "{}", {"source"}, {"early"});
+    c.prepare();
+    c.fill("fork.square", "wave", std::vector<f32>{1, 4, 9, 16});
+    c.run(5);
+    CHECK(c.read<f32>("looker", "wave") == std::vector<f32>{2, 8, 18, 32});
+}

@@ -1,4 +1,5 @@
 """Planes through the web page: which one is shown, in which colours, what lies at a pixel, two side by side. Run by test_web.py."""
+import http.client
 import json
 import os
 import subprocess
@@ -150,6 +151,29 @@ class Planes(PlanesRig):
         self.assertRegex(top, r"(?m)^scene\.slope +\d+ .* look \d+ behind, a viewer \(latest\) +[.wRrd]{8,}$")
         self.assertRegex(top, r"scene\.slope slope f32 · frame \d+: ")
         self.assertIn("\u2580", top)
+
+    def test_a_first_output_is_shown_by_its_own_name_too(self):
+        _, page = self.running_planes(text=FORKED)
+        wait_for("what the supervisor says of rings", lambda: self.show(page, stage="scene.scene")[0] == 200)
+        first, = self.shown(page, lambda s: s[0]["stage"] == "scene")
+        wish = page.json()["picture"]["wish"]
+        self.assertEqual((wish["stage"], first["width"]), ("scene", 320))
+        self.assertEqual(self.show(page, stage="scene.slope", beside="scene.scene")[0], 200)
+        self.shown(page, lambda s: [each["stage"] for each in s] == ["scene.slope", "scene"])
+        status, text = self.show(page, stage="scene.scen")
+        self.assertEqual((status, 'no stage "scene.scen" with an output; did you mean "scene.scene"' in text), (400, True), text)
+
+    def test_a_page_of_its_own_streams_a_first_output_by_its_name(self):
+        self.running_planes(text=FORKED)
+        for name, size in (("scene.scene", (320, 180)), ("scene.slope", (160, 90))):
+            page = self.page_of(self.start("carousel-web", "-p", "planes", "--stage", name, "--http", "0"))
+            connection = http.client.HTTPConnection("127.0.0.1", page.port, timeout=20)
+            self.addCleanup(connection.close)
+            connection.request("GET", "/stream.mjpg")
+            parts = connection.getresponse()
+            wait_for(f"pictures of {name}", lambda: b"\xff\xd8\xff" in parts.read(4096))   # a JPEG's first bytes
+            shown, = page.json()["picture"]["shown"]
+            self.assertEqual((shown["stage"], shown["width"], shown["height"]), (name.removesuffix(".scene"), *size))
 
     def test_what_can_t_be_shown_is_a_sentence_and_only_the_token_chooses(self):
         _, page = self.running_planes()

@@ -78,6 +78,7 @@ void control_client::aim(const std::string& socket_path, const std::string& run_
     aim_ = std::move(next);
     report_.clear();
     hosts_.clear();
+    ring_names_.clear();
     forget_parameters();
     told_problem_.clear();
     next_ps_ns_ = 0;
@@ -102,6 +103,11 @@ std::vector<reply> control_client::take_replies() {
 std::vector<seat_report> control_client::report() {
     const std::lock_guard lock(mutex_);
     return report_;
+}
+
+std::map<std::string, std::string> control_client::other_ring_names() {
+    const std::lock_guard lock(mutex_);
+    return ring_names_;
 }
 
 std::vector<host_report> control_client::hosts() {
@@ -174,17 +180,22 @@ void control_client::ask_ps(const target& to, const gpu_memory& gpus) {
     const std::optional<json> answer = talk(to.path, to.run_id, run::ps_request{}, why);
     std::vector<seat_report> seats;
     std::vector<host_report> hosts;
+    std::map<std::string, std::string> names;
     const std::map<u32, u64> on_gpu = gpus.by_pid();
     if (answer) {
         const run::ps_answer said = run::read_ps(*answer);
         hosts = host_reports(said);
         for (const run::ps_stage& row : said.stages)  // a pid of another host is another process here
             if (!is_far(row.name.value_or(""))) seats.push_back(report_of(row, on_gpu));
+        for (const run::ps_link& l : said.links.value_or(std::vector<run::ps_link>()))
+            if (!l.output.empty() && l.stage.find('.') == std::string::npos)
+                names[l.stage + "." + l.output] = l.stage;
     }
     const std::lock_guard lock(mutex_);
     if (aim_ == to) {
         report_ = std::move(seats);
         hosts_ = std::move(hosts);
+        if (answer) ring_names_ = std::move(names);  // a run's rings keep theirs
     }
     next_ps_ns_ = now_ns() + ps_every_ns;
 }

@@ -5,6 +5,7 @@
 
 #include <condition_variable>
 #include <deque>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -62,6 +63,9 @@ public:
     [[nodiscard]] std::vector<reply> take_replies();
     /// Empty: not known (yet).
     [[nodiscard]] std::vector<seat_report> report();
+    /// Names that rings have beside their own: of a stage's first output STAGE.OUTPUT, to the ring's. As last
+    /// told.
+    [[nodiscard]] std::map<std::string, std::string> other_ring_names();
     /// The other hosts of the pipeline; empty: it has none, or nothing is known (yet).
     [[nodiscard]] std::vector<host_report> hosts();
     /// As the supervisor answered; nothing: not known (yet), it is asked each second.
@@ -101,6 +105,7 @@ private:
     std::vector<reply> replies_;
     std::vector<seat_report> report_;
     std::vector<host_report> hosts_;
+    std::map<std::string, std::string> ring_names_;
     std::unique_ptr<run::parameter_state> parameters_;
     u64 question_ = 0;          ///< an answer to an older one doesn't count
     std::string told_problem_;  ///< of the parameters, to this target

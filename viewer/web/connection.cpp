@@ -216,9 +216,9 @@ void connection::set_parameters(std::string_view path, std::string_view query) {
 // What all who look are shown; the run has no part in it.
 void connection::choose_picture(std::string_view query) {
     if (!may_act(query)) return;
-    const std::vector<std::string> rings = site_.run.look([](const view& v) {
-        std::vector<std::string> out;
-        for (const telemetry::link_view& l : v.snap.links) out.push_back(l.name);
+    const auto rings = site_.run.look([](const view& v) {
+        std::map<std::string, std::string> out = v.other_ring_names;
+        for (const telemetry::link_view& l : v.snap.links) out[l.name] = l.name;
         return out;
     });
     std::string why;

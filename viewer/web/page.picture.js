@@ -58,8 +58,10 @@ function controls(s) {
     ...(x.values ? [...rangeChoice(prefix + 'range', p.wish[prefix + 'range']),
       choice('colours', prefix + 'colours', ['auto', 'grey', 'viridis'], p.wish[prefix + 'colours'])] : [])];
   const first = shown[0], second = p.wish.beside ? shown[1] : null;
-  const rows = [el('div', {class: 'wish'}, choice('ring', 'stage', rings, p.wish.stage || (first ? first.stage : '')), ...row(first, ''),
-    choice('beside it', 'beside', ['', ...rings], p.wish.beside))];
+  // Whoever started the page may have called a ring by another name than its own.
+  const own = (wish, ring) => rings.includes(wish) || !ring ? wish : ring.stage;
+  const rows = [el('div', {class: 'wish'}, choice('ring', 'stage', rings, own(p.wish.stage, first)), ...row(first, ''),
+    choice('beside it', 'beside', ['', ...rings], own(p.wish.beside, second)))];
   if (second) rows.push(el('div', {class: 'wish'}, second.stage, ...row(second, 'beside_')));
   set.replaceChildren(...rows);
   set.disabled = !s.may_act;

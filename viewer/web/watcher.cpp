@@ -190,6 +190,7 @@ void watcher::read() {
     view_.past.feed(view_.snap, view_.rates);
     for (const telemetry::crash& c : view_.events.take_deaths()) view_.past.mark(c.died_ns, c.stage);
     view_.report = control_.report();
+    view_.other_ring_names = control_.other_ring_names();
     take_hosts();
     learn_parameters();
     explain_crash();

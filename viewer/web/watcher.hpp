@@ -6,6 +6,7 @@
 // view::notice.
 
 #include <condition_variable>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -35,8 +36,9 @@ struct view {
     telemetry::rates rates;
     telemetry::history past{0.25, 480};  ///< two minutes
     telemetry::event_tracker events;
-    std::vector<seat_report> report;  ///< the supervisor's own words, may be empty
-    std::vector<host_report> hosts;   ///< the other hosts of the pipeline, as last told
+    std::vector<seat_report> report;                      ///< the supervisor's own words, may be empty
+    std::vector<host_report> hosts;                       ///< the other hosts of the pipeline, as last told
+    std::map<std::string, std::string> other_ring_names;  ///< control_client::other_ring_names
     /// of what lies in snap.parameters; none: no parameters, or not known yet
     ring::parameter_schema schema;
     /// The supervisor's report on a seat, or null.

@@ -28,14 +28,17 @@ json ramp_of(colour_map map) {
 
 /// "": it was taken.
 std::string take(picture_wish& w, const std::string& key, const std::string& value,
-                 const std::vector<std::string>& rings) {
-    const bool known = value.empty() || std::find(rings.begin(), rings.end(), value) != rings.end();
-    if ((key == "stage" || key == "beside") && !known)
-        return fmt::format("no stage \"{}\" with an output{}", value, did_you_mean_clause(value, rings));
+                 const std::map<std::string, std::string>& rings) {
+    const auto ring = rings.find(value);
+    if ((key == "stage" || key == "beside") && !value.empty() && ring == rings.end()) {
+        std::vector<std::string> names;
+        for (const auto& [name, own] : rings) names.push_back(name);
+        return fmt::format("no stage \"{}\" with an output{}", value, did_you_mean_clause(value, names));
+    }
     if (key == "stage") {
-        w.what.first = {value, ""};
+        w.what.first = {value.empty() ? "" : ring->second, ""};
     } else if (key == "beside") {
-        w.what.beside = value.empty() ? std::nullopt : std::optional(plane_choice{value, ""});
+        w.what.beside = value.empty() ? std::nullopt : std::optional(plane_choice{ring->second, ""});
     } else if (key == "plane") {
         w.what.first.plane = value;
     } else if (key == "beside_plane") {
@@ -64,8 +67,9 @@ json wish_json(const picture_wish& w) {
             {"beside_colours", colours_text(w.looks.of[1])}};
 }
 
-std::optional<picture_wish> read_wish(const std::string& body, const std::vector<std::string>& rings,
-                                      picture_wish now, std::string& why) {
+std::optional<picture_wish> read_wish(const std::string& body,
+                                      const std::map<std::string, std::string>& rings, picture_wish now,
+                                      std::string& why) {
     const json asked = json::parse(body, nullptr, false);
     const json known = wish_json(now);
     if (!asked.is_object() || asked.empty()) {

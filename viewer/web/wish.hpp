@@ -3,7 +3,8 @@
 // other beside it.
 //
 // POST /picture {KEY: VALUE, ...}, with the token; what isn't named stays as it is:
-//   stage, plane: texts, "" as at first · beside, beside_plane: another ring; "" none
+//   stage, plane: texts, "" as at first; STAGE.OUTPUT names any output, a first one, too
+//   beside, beside_plane: another ring; "" none
 //   range, beside_range: "auto", "extremes", "LOW..HIGH" · colours, beside_colours: "auto", "grey", "viridis"
 // It answers {ok, message}. "wish" of the picture in /status.json has these keys, all of them.
 //
@@ -11,6 +12,7 @@
 //   {stage, plane, x, y, frame, text}: what lies there, exactly, its own place, and of which frame it is;
 //   null: nothing that is known
 
+#include <map>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
@@ -27,10 +29,11 @@ struct picture_wish {
 };
 
 [[nodiscard]] nlohmann::json wish_json(const picture_wish& w);
-/// What a request's body changes. `rings`: of the run. Nothing, with a sentence in `why`: it can't be.
+/// What a request's body changes. `rings`: the names that those of the run have, and to each the ring's own.
+/// Nothing, with a sentence in `why`: it can't be.
 [[nodiscard]] std::optional<picture_wish> read_wish(const std::string& body,
-                                                    const std::vector<std::string>& rings, picture_wish now,
-                                                    std::string& why);
+                                                    const std::map<std::string, std::string>& rings,
+                                                    picture_wish now, std::string& why);
 [[nodiscard]] nlohmann::json shown_json(const shown_picture& p);
 [[nodiscard]] std::string pixel_json(const std::optional<pointed_pixel>& p,
                                      const std::vector<shown_picture>& shown);

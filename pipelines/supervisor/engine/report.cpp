@@ -130,6 +130,18 @@ json samples_json(const std::vector<f64>& samples) {
             {"max", quantile(samples, 1.0)}};
 }
 
+/// Frames that have passed a stage by, as the rings that it reads count them: a frame passes at each of them,
+/// and where the block is damaged the greatest of the counts is told.
+u64 passed_by(const shm::control_block& c, u32 stage) noexcept {
+    u64 most = 0;
+    if (stage >= std::min(c.stages, shm::max_stages)) return most;
+    const shm::stage_block& b = c.stage[stage];
+    for (u32 i = 0; i < std::min(b.inputs, shm::max_inputs); ++i)
+        if (b.input_link[i] < shm::max_links && b.input_group[i] < shm::max_blocking)
+            most = std::max(most, ring::load(c.link[b.input_link[i]].skipped[b.input_group[i]]));
+    return most;
+}
+
 }  // namespace
 
 f64 quantile(std::vector<f64> samples, f64 p) {
@@ -145,6 +157,7 @@ std::vector<sink_account> read_ledgers(const run_setup& s, const shm::control_bl
         if (s.stages[k].has_output()) continue;
         sink_account a{s.stages[k].spec.name, not_counted(s, c, k)};
         const auto ledger = telemetry::ledger_reader::open(telemetry::ledger_path(s.directory, a.stage));
+        if (s.stages[k].spec.skips()) a.passed_by = passed_by(c, k);
         if (a.counted() && ledger) a.sum = ledger->summarize(end);
         if (a.counted() && !ledger) a.sum.lost = end;  // it has never begun
         out.push_back(std::move(a));
@@ -209,7 +222,9 @@ std::string damage_text(const damage& d, const std::vector<sink_account>& sinks)
     std::string out = d.counted ? fmt::format("lost {}, repeated {}, torn {}", d.lost, d.repeated, d.torn)
                                 : fmt::format("lost and repeated frames were not counted, torn {}", d.torn);
     for (const sink_account& s : sinks)
-        if (!s.counted()) out += fmt::format("; {} not counted: {}", s.stage, s.not_counted);
+        if (!s.counted())
+            out += fmt::format("; {} not counted: {}{}", s.stage, s.not_counted,
+                               s.passed_by ? fmt::format(": {} of them", *s.passed_by) : "");
     return out;
 }
 
@@ -225,11 +240,9 @@ json hash_name(const sink_account& a) {
 
 json sink_json(const run_setup& s, const sink_account& a) {
     if (!a.counted())
-        return {{"stage", a.stage},
-                {"counted", false},
-                {"why", a.not_counted},
-                {"lost", nullptr},
-                {"repeated", nullptr}};
+        return {{"stage", a.stage},     {"counted", false},
+                {"why", a.not_counted}, {"skipped", a.passed_by ? json(*a.passed_by) : json()},
+                {"lost", nullptr},      {"repeated", nullptr}};
     const telemetry::ledger_summary& sum = a.sum;
     return {{"stage", a.stage},
             {"counted", true},

@@ -127,6 +127,7 @@ std::vector<run::ps_link> links_of(const run_setup& s) {
         l.window = ring::derived_window(plan, k, output);
         l.slot_bytes = of.slot_bytes;
         l.guard = m.guard.name();
+        l.output = of.output;
         for (const stage_setup& r : s.stages)
             if (r.reads(k, output)) l.readers.push_back({r.spec.name, word_of(group_words, r.spec.group)});
         for (const stage_setup& r : s.stages)

@@ -10,6 +10,10 @@
 //   c.run(0);
 //   c.read<u8>("negative", "color");
 //
+// Of several outputs "fork" is the first, "fork.square" the one of that name, wherever a ring is named. A
+// side input (the key `latest`) is the newest frame of a stage before, or of a stand-in, once newest() has
+// told it.
+//
 // Throws what the stages throw; carousel::error for a wrong name, type or size.
 
 #include <cstring>
@@ -41,12 +45,18 @@ public:
     chain(const chain&) = delete;
     chain& operator=(const chain&) = delete;
 
-    /// Configures a stage on what the named ones write; refuses settings that it didn't read, and
-    /// parameters that make no sense. Throws what configure() throws.
+    /// Configures a stage on what the named ones write, `latest` being its side inputs; refuses settings
+    /// that it didn't read, parameters that make no sense, and side inputs of a stage that takes none. Throws
+    /// what configure() throws.
     description& add(const std::string& name, std::unique_ptr<stage> object,
-                     const std::string& settings_json = "{}", const std::vector<std::string>& inputs = {});
+                     const std::string& settings_json = "{}", const std::vector<std::string>& inputs = {},
+                     const std::vector<std::string>& latest = {});
     /// A stand-in for a stage that writes `format`: the test itself fills its planes.
-    void give(const std::string& name, frame_format format);
+    void give(const std::string& name, frame_format format) {
+        give(name, std::vector<output_description>{std::move(format)});
+    }
+    /// The same for one with several outputs.
+    void give(const std::string& name, std::vector<output_description> outputs);
     /// Makes memory and assets, prepares all stages. After the last add() and give().
     void prepare();
 
@@ -60,6 +70,10 @@ public:
     void fill(const std::string& name, std::string_view plane, const std::vector<T>& elements) {
         fill(name, plane, std::span<const T>(elements));
     }
+
+    /// From now on frame `sequence` of a stand-in is the newest one, with all that was put into it: for the
+    /// stages that have it as a side input. Until the first call they have none of it.
+    void newest(const std::string& name, u64 sequence);
 
     /// One frame through all stages, finished and committed. Without values the parameters are those of the
     /// schema's start.
@@ -101,6 +115,7 @@ private:
     struct world;
     class frame_in_hand;
     [[nodiscard]] seat& find(const std::string& name);
+    [[nodiscard]] seat& find_stand_in(const std::string& name, const char* does_itself);
     [[nodiscard]] made_output find_ring(const std::string& name);
     [[nodiscard]] std::vector<std::byte> fetch(const std::byte* from, u64 bytes);
     [[nodiscard]] std::vector<std::byte> read_plane(const std::string& name, std::string_view plane,

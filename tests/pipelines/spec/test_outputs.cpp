@@ -142,7 +142,9 @@ TEST_CASE("the plan of a fork has a ring, memory and a line for each output") {
     CHECK(plan.stages[1].input_outputs == std::vector<u32>{0, 1});
     const auto links = links_of(s);
     REQUIRE(links.size() == 2);
+    CHECK(links[0].output == "number");
     CHECK(links[1].stage == "fork.square");
+    CHECK(links[1].output == "square");
     CHECK(links[1].slot_bytes == 1024);
     CHECK(links[1].readers.at(0).stage == "sink");
     const drawing d = drawing_of(s);
@@ -163,4 +165,18 @@ TEST_CASE("an output behind the first is not read over a link between hosts") {
                      hosts),
         contains("stage \"sink\" reads \"fork.square\" on another host: a link between hosts carries the "
                  "first output of a stage, \"fork\", and no other"));
+}
+
+TEST_CASE("a port has one output, and says so to who wants several") {
+    const forked_world w;
+    const std::string port = "[[stage]]\nname = \"camera\"\nrun = \"port\"\n";
+    const auto read_by = [](const std::string& ring) {
+        return "[[stage]]\nname = \"sink\"\nrun = \"./sink\"\ninputs = [\"" + ring + "\"]\n";
+    };
+    CHECK_THAT(
+        w.refusal_of(port + "outputs = { color = \"u8[4]\", depth = \"f32[4]\" }\n" + read_by("camera")),
+        contains("port \"camera\": outputs: a port has one output, with any planes"));
+    CHECK_THAT(
+        w.refusal_of(port + "output = { color = \"u8[4]\" }\n" + read_by("camera.depth")),
+        contains("stage \"sink\" reads \"camera.depth\", but stage \"camera\" has no output \"depth\""));
 }

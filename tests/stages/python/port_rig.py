@@ -20,6 +20,13 @@ name = "analysis"
 run = "port"
 inputs = ["camera"]
 """
+# Frames pass the port by while nobody is in it; a stage reads every frame beside it.
+SKIPS = f"""vacant = "skip"
+[[stage]]
+name = "witness"
+run = "{HERE}/eater.py"
+inputs = ["camera"]
+"""
 
 
 def until(true, timeout_s=30):
@@ -60,14 +67,14 @@ class Program:
 class Rig:
     """The pipeline as it runs: a carousel.Running in `run`."""
 
-    def __init__(self, test, keys="", frames=None):
+    def __init__(self, test, keys="", frames=None, more=""):
         import carousel
         folder = tempfile.TemporaryDirectory()
         test.addCleanup(folder.cleanup)
         self.test, self.folder = test, folder.name
         path = os.path.join(self.folder, "ports.toml")
         with open(path, "w", encoding="utf-8") as out:
-            out.write(PIPELINE.format(name=f"ports-{os.getpid()}", keys=keys))
+            out.write(PIPELINE.format(name=f"ports-{os.getpid()}", keys=keys) + more)
         self.run = carousel.Pipeline(path).start(frames=frames)
         test.addCleanup(self.run.__exit__)
         self.name = self.run.name

@@ -33,7 +33,7 @@ first_frame_timeout_ms = 4000
 [[stage]]
 name = "sink"
 run = "{build}/carousel-test-copy"
-inputs = ["bad"]
+inputs = ["{reads}"]
 sink = true
 """
 
@@ -70,21 +70,21 @@ class BadInput(unittest.TestCase):
         self.folder = tempfile.TemporaryDirectory()
         self.addCleanup(self.folder.cleanup)
 
-    def pipeline(self, file, more=""):
+    def pipeline(self, file, more="", reads="bad"):
         path = os.path.join(self.folder.name, "bad.toml")
         with open(path, "w", encoding="utf-8") as out:
-            out.write(PIPELINE.format(pid=os.getpid(), build=BUILD, file=file, more=more))
+            out.write(PIPELINE.format(pid=os.getpid(), build=BUILD, file=file, more=more, reads=reads))
         return path
 
     def carousel(self, *words):
         return subprocess.run([os.path.join(BUILD, "carousel"), *words], capture_output=True, text=True, timeout=100)
 
-    def refused(self, text, more=""):
+    def refused(self, text, more="", reads="bad"):
         """What `carousel validate` says of a stage with that text."""
         file = os.path.join(self.folder.name, "stage.py")
         with open(file, "w", encoding="utf-8") as out:
             out.write(text)
-        done = self.carousel("validate", self.pipeline(file, more))
+        done = self.carousel("validate", self.pipeline(file, more, reads))
         self.assertEqual(done.returncode, 2, done.stdout)
         return done.stderr
 
@@ -125,9 +125,41 @@ class BadInput(unittest.TestCase):
             stage + "def f(color, out, *, strength): pass\n": "the setting strength needs a type",
             stage + "def f(color, out, *, strength: float): pass\n": "strength is missing; expected a number",
             stage.replace("like(0)", "like(1)") + "def f(color, out): pass\n": "the stage has 1 inputs",
+            stage + "def f(color): pass\n": "f(color): nothing writes the output; take out or out_color or frame",
+            stage + "def f(color, out, out_color): pass\n": "f(color, out, out_color): out and out_color are the same plane; name it once",
             stage.replace("carousel.like(0)", "{'depth': 'f32[36, w]'}") + "def f(color, out): pass\n": "the extent 'w' is no number",
         }.items():
             self.assertIn(says, self.refused(text), text)
+
+    def test_outputs_that_cannot_be_are_one_sentence_each(self):
+        def stage(outputs, arguments, more=""):
+            return f"import carousel\n@carousel.stage(outputs={outputs}{more})\ndef f({arguments}): pass\n"
+        two = "{'color': carousel.like(0), 'depth': {'z': 'f32[36, 64]'}}"
+        alike = "{'left': carousel.like(0), 'right': carousel.like(0)}"
+        for text, says in {
+            stage(two, "color, out_color, out_dept"): "the argument out_dept is no plane here; there are frame, color, out_color, "
+                                                      "out_color_color, out_depth, out_depth_z, out_z",
+            stage(two, "color, out"): "the argument out is no plane here",
+            stage(two, "color, out_color"): "f(color, out_color): nothing writes the output 'depth'; take out_depth or out_depth_z or "
+                                            "out_z or frame",
+            stage(two, "color, out_color, out_depth, out_z"): "out_depth and out_z are the same plane; name it once",
+            stage(alike, "color, out_left, out_color"): "the argument out_color is a plane of 2 outputs; there are frame, color, out_left",
+            stage("{'a_b': carousel.like(0), 'a-b': carousel.like(0)}", "out_a_b"): "the argument out_a_b is a plane of 2 outputs",
+            stage("{}", "color"): "outputs={}; expected a name for each",
+            stage("carousel.like(0)", "color, out"): "outputs=carousel.like(0); expected a name for each",
+            stage("{'color': None}", "frame"): "outputs['color']=None; expected carousel.like(0)",
+            stage("{'color': carousel.like(1)}", "frame"): "outputs['color']=carousel.like(1), but the stage has 1 inputs",
+            stage("{'color': {'z': 'f32[h]'}}", "frame"): "output plane 'z': the extent 'h' is no number",
+            stage("lambda config: [1]", "frame"): "outputs=[1]; expected a name for each",
+            stage("{'a b': carousel.like(0), 'c': carousel.like(0)}", "frame"): "output 1 of 2 is called \"a b\"; expected a name",
+            stage("{k: carousel.like(0) for k in 'abcde'}", "frame"): "5 outputs are named; at most 4",
+            stage(two, "frame", ", output=carousel.like(0)"): "output= and outputs= are both there",
+            stage(two, "frame"): "makes \"depth\" (f.depth), which no stage reads",
+        }.items():
+            said = self.refused(text)
+            self.assertIn(says, said, text)
+            self.assertNotIn("Traceback", said)
+        self.assertRegex(self.refused(stage(two, "frame"), reads="bad.dept"), "bad.dept.*color.*depth")
 
     def test_settings_have_types_and_ranges(self):
         text = ("import carousel\nfrom typing import Annotated, Literal\n@carousel.stage(output=carousel.like(0))\n"

@@ -216,6 +216,41 @@ class Ports(unittest.TestCase):
             self.assertEqual((feed.wait(20), count.returncode, run.wait(60)), (0, 0, 0))
             feed.stdout.close()
 
+    def test_frames_pass_a_port_by_that_skips_while_nobody_is_in_it(self):
+        rig = port_rig.Rig(self, more=port_rig.SKIPS)
+        view = carousel.open(rig.name)
+        read, written = [], 0
+        with view.writer("camera") as writer:
+            def write(count):
+                for _ in range(count):
+                    with writer.next() as frame:
+                        numpy.asarray(frame["out_value"])[:] = frame.sequence
+                return writer.next(0.3) is not None   # its number comes again
+            for _ in range(3):
+                write(200)   # more than the ring holds, and nobody is there
+                written += 200
+                with view.reader("analysis") as reader:
+                    while write(1):   # until the ring is full of what waits for the reader
+                        written += 1
+                    written += 1
+                    seen = []
+                    while (frame := reader.next(0.3)) is not None:
+                        with frame:
+                            self.assertTrue((numpy.asarray(frame["value"]) == frame.sequence).all())
+                            seen.append(frame.sequence)
+                    self.assertEqual(seen, list(range(seen[0], written)))
+                    read += seen
+            writer.end()
+        report = rig.end()
+        port, = (s for s in report["sinks"] if s["stage"] == "analysis")
+        self.assertEqual((report["frames"], port["counted"], port["skipped"]), (written, False, written - len(read)))
+        self.assertGreaterEqual(port["skipped"], 600 - 3 * 64)
+        self.assertIn(f'analysis not counted: frames pass it by while nobody is in it (vacant = "skip"): {port["skipped"]} of them',
+                      rig.run.log_text(40))
+
+    def test_readers_of_a_port_that_skips_may_be_killed_at_any_time(self):
+        kills(self, 6, ARGS.seed + 1, ("read",), port_rig.SKIPS)
+
     def test_readers_and_writers_that_are_killed_lose_repeat_and_tear_nothing(self):
         kills(self, 10, ARGS.seed)
 
@@ -230,12 +265,12 @@ class Elsewhere:
         return numpy.zeros(512, "u8").__dlpack__()
 
 
-def kills(test, count, seed):
+def kills(test, count, seed, whom=("read", "write"), more=""):
     chance = random.Random(seed)
-    rig = port_rig.Rig(test, keys="supervisor_grace_s = 20")
+    rig = port_rig.Rig(test, keys="supervisor_grace_s = 20", more=more)
     at = {"read": rig.program("read"), "write": rig.program("write", 0.0005)}
     for k in range(count):
-        what = chance.choice(("read", "write"))
+        what = chance.choice(whom)
         if k % 3 == 0:   # where it has certainly come to work
             test.assertTrue(port_rig.until(lambda: at[what].frames() > 0), at[what].said() + rig.run.log_text(40))
         time.sleep(chance.random() * 0.25)
@@ -248,6 +283,9 @@ def kills(test, count, seed):
           f"torn {report['torn']}")
     for program in at.values():
         test.assertEqual(program.process.wait(20), 0, program.said())
+    if more:   # each frame was read or has passed by; a reader that is killed behind a commit has not counted it
+        gone = report["sinks"][0]["skipped"] + report["stages"][1]["frames"]
+        test.assertTrue(report["frames"] - count <= gone <= report["frames"], (gone, report["frames"]))
 
 
 class Campaign(unittest.TestCase):

@@ -3,6 +3,7 @@
 Usage: test_python.py BUILD ROOT
 """
 import gc
+import json
 import os
 import subprocess
 import sys
@@ -55,6 +56,48 @@ class Python(unittest.TestCase):
         self.assertEqual(report["not_comparable"], "stage aside takes the newest frame of beside")
         carried = {s["name"]: s.get("last_frame_carried") for s in report["stages"]}["aside"]
         self.assertGreater(carried["latest"]["beside"], 0)
+
+    def test_a_stage_writes_two_outputs(self):
+        hashes = []
+        for fork in ("fork.py", "carousel-test-fork"):
+            run = self.pipeline(stage("numbers", "carousel-test-number"), stage("fork", fork, ["numbers"]),
+                                stage("join", "carousel-test-fork", ["fork", "fork.square"])).start(frames=300)
+            report = self.end(run)
+            self.assertEqual([report["frames"], report["restarts"]], [300, 0], run.log_text(40))
+            hashes.append(report["image_hash"])
+        self.assertEqual(*hashes)
+
+    def test_a_stage_reads_one_of_several_outputs_by_its_name(self):
+        reader = os.path.join(self.folder.name, "reader.py")
+        with open(reader, "w", encoding="utf-8") as out:
+            out.write("import carousel, numpy\n@carousel.stage\ndef reader(frame, value, list):\n"
+                      "    assert int(numpy.asarray(value)[0]) == (frame.sequence * 1000) ** 2, value\n"
+                      "    assert list.shape == (frame.sequence % 200 + 1,) and frame.metadata['fork'] == frame.sequence\n")
+        run = self.pipeline(stage("numbers", "carousel-test-number"), stage("fork", "fork.py", ["numbers"]),
+                            stage("reader", reader, ["fork.square"]), stage("eater", "eater.py", ["fork.number"])).start(frames=300)
+        report = self.end(run)
+        self.assertEqual([report["frames"], report["restarts"]], [300, 0], run.log_text(40))
+
+    def test_a_frame_that_was_given_up_is_replayed_with_what_lay_beside_it(self):
+        file = os.path.join(self.folder.name, "dies.py")
+        with open(file, "w", encoding="utf-8") as out:
+            out.write("import carousel, numpy\n@carousel.stage(outputs={'color': carousel.like(0), 'half': carousel.image(8, 4)})\n"
+                      "def dies(frame, color, out_color, out_half):\n"
+                      "    side = frame.latest('beside')\n"
+                      "    if frame.sequence == 40:\n"
+                      "        raise ValueError(f'beside {side.sequence}: {numpy.asarray(side[\"color\"])[5, 5, 1]}, half is {out_half.shape}')\n"
+                      "    out_color.copy_from(color)\n    numpy.asarray(out_half)[:] = 1\n")
+        run = self.pipeline(stage("source", "carousel-test-copy"), stage("beside", "carousel-test-copy"),
+                            stage("dies", file, ["source"], 'latest = ["beside"]\nmax_attempts = 1'), stage("eater", "eater.py", ["dies"]),
+                            stage("half", "eater.py", ["dies.half"]), stage("slow", "eater.py", ["beside"], "pause_s = 0.03"),
+                            more="allow_dead_letters = true\nfps = 100").start(frames=60)
+        self.end(run)
+        folder = os.path.join(os.environ["XDG_RUNTIME_DIR"], "carousel", run.name, "dead-letters", "dies-40")
+        with open(os.path.join(folder, "letter.json"), encoding="utf-8") as text:
+            beside = json.load(text)["latest"][0]["sequence"]
+        again = subprocess.run([os.path.join(BUILD, "carousel"), "replay", "--dead-letter", "40", "-p", run.name], capture_output=True, text=True)
+        self.assertEqual(again.returncode, 73, again.stderr)
+        self.assertIn(f"ValueError: beside {beside}: {(beside * 7 + 1) % 256}, half is (4, 8, 4)", again.stderr)
 
     def test_a_source_ends_and_a_sink_hashes(self):
         run = self.pipeline(stage("counted", "counted.py", more="count = 9"), stage("summed", "summed.py", ["counted"])).start()

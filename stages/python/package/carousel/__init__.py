@@ -30,7 +30,8 @@ from ._carousel import (Configuration, ConfigError, Error, Frame, FrameEnded, La
                         ReaderFrame, Run, Writer, WriterFrame, open, with_cuda)
 from ._errors import SettingsError
 from ._metadata import Metadata
-from ._stage import Range, Stage, between, image, like, stage
+from ._outputs import image, like
+from ._stage import Range, Stage, between, stage
 from .pipeline import Pipeline, Running
 
 __all__ = ["ConfigError", "Configuration", "Error", "Frame", "FrameEnded", "Latest", "Metadata", "NothingNew", "Pipeline", "Plane",

@@ -6,9 +6,9 @@ import os
 import re
 import typing
 
-from . import _carousel
 from ._carousel import ConfigError
 from ._errors import SettingsError
+from ._outputs import arguments_of, formats_of, spelled
 
 NO_LIMIT = 2**63 - 1
 HUGE = 1.7976931348623157e308
@@ -23,26 +23,6 @@ class Range(typing.NamedTuple):
 def between(low, high):
     """In a setting's type: strength: Annotated[float, carousel.between(0, 4)] = 0.5"""
     return Range(low, high)
-
-
-class like:
-    """output=carousel.like(0): the output is as input 0 is."""
-
-    def __init__(self, index=0):
-        self.index = index
-
-    def __repr__(self):
-        return f"carousel.like({self.index})"
-
-
-class image:
-    """output=carousel.image(): a picture, u8[height, width, 4]; without a size as large as the pipeline's."""
-
-    def __init__(self, width=None, height=None):
-        self.width, self.height = width, height
-
-    def __repr__(self):
-        return f"carousel.image({self.width}, {self.height})" if self.width else "carousel.image()"
 
 
 class Setting(typing.NamedTuple):
@@ -121,14 +101,16 @@ def _names_of(function, owner, bound):
 class Stage:
     """A function or a class as a stage. It can still be called, with arrays in place of planes."""
 
-    def __init__(self, target, output, device, ends):
-        self.target, self.output, self.device, self.ends = target, output, device, ends
+    def __init__(self, target, output, outputs, device, ends):
+        self.target, self.output, self.outputs, self.device, self.ends = target, output, outputs, device, ends
         self.name, self.module, self.__doc__ = target.__name__, target.__module__, target.__doc__
         self.is_class = inspect.isclass(target)
         if self.is_class and not callable(getattr(target, "process", None)):
             raise ConfigError(f"{self.name}: a stage's class has process(self, ...)")
         if device not in ("any", "cpu", "cuda"):
             raise ConfigError(f"{self.name}: device={device!r}: expected \"any\", \"cpu\" or \"cuda\"")
+        if output is not None and outputs is not None:
+            raise ConfigError(f"{self.name}: output= and outputs= are both there; outputs= is for several, with a name each")
         own_init = self.is_class and target.__init__ is not object.__init__
         self.settings = _settings_of(target.__init__, self.name) if own_init else \
             [] if self.is_class else _settings_of(target, self.name)
@@ -140,10 +122,11 @@ class Stage:
 
     def __repr__(self):
         keys = ", ".join(f"{s.name}: {s.kind.__name__}" for s in self.settings)
-        return f"<carousel.Stage {self.name}({', '.join(self.arguments)}{'; ' + keys if keys else ''}) -> {self.output!r}>"
+        return (f"<carousel.Stage {self.name}({', '.join(self.arguments)}{'; ' + keys if keys else ''}) -> "
+                f"{self.output if self.outputs is None else self.outputs!r}>")
 
 
-def stage(target=None, *, output=None, device="any", ends=False):
+def stage(target=None, *, output=None, outputs=None, device="any", ends=False):
     """Makes a stage of a function, or of a class with process(self, ...) where there is state to prepare.
 
     Positional arguments are the frame's planes by their names: frame (the frame itself), color (the plane of an input), out (the
@@ -151,44 +134,14 @@ def stage(target=None, *, output=None, device="any", ends=False):
     name). Keyword arguments (of a class: of __init__) with a type are the stage's settings in the pipeline file.
 
     output: what it writes. carousel.like(0), carousel.image(), {"depth": "f32[720, 1280]"}, or a function of the Configuration that
-    returns one of these; None: nothing (a sink). device: where it can run, "any", "cpu", "cuda". ends: a source that may call
-    frame.end_stream().
+    returns one of these; None: nothing (a sink). outputs: where there are several, a dict of such by their names, a ring each:
+    {"color": carousel.like(0), "depth": {"z": "f32[720, 1280]"}}. out_depth is then the only plane of output depth, out_depth_z its
+    plane z, and out_z the plane of that name of the one output that has it. device: where it can run, "any", "cpu", "cuda". ends: a
+    source that may call frame.end_stream().
     """
     if target is None:
-        return functools.partial(stage, output=output, device=device, ends=ends)
-    return Stage(target, output, device, ends)
-
-
-def _plane_from(text, owner, name, config):
-    found = re.fullmatch(r"\s*([a-z]+[0-9]*)\s*\[([^\]]*)\]\s*", text) if isinstance(text, str) else None
-    if not found:
-        raise ConfigError(f"{owner}: output plane {name!r}: {text!r}; expected a type and its extents, e.g. \"f32[720, 1280]\"")
-    extents = []
-    for word in found[2].split(","):
-        word = word.strip()
-        value = {"width": config.width, "height": config.height}.get(word, word)
-        if not str(value).isdigit():
-            raise ConfigError(f"{owner}: output plane {name!r}: the extent {word!r} is no number, width or height")
-        extents.append(int(value))
-    return {"name": name, "element": found[1], "shape": extents}
-
-
-def _format_of(output, owner, config, inputs):
-    """The output's format as JSON; None: a sink."""
-    if callable(output) and not isinstance(output, (like, image)):
-        output = output(config)
-    if output is None:
-        return None
-    if isinstance(output, like):
-        if output.index >= len(inputs):
-            raise ConfigError(f"{owner}: output={output!r}, but the stage has {len(inputs)} inputs; write inputs = [\"NAME\"]")
-        return json.dumps(inputs[output.index][1])
-    if isinstance(output, image):
-        return _carousel._image(output.width or config.width, output.height or config.height)
-    if isinstance(output, dict) and output:
-        planes = [_plane_from(text, owner, name, config) for name, text in output.items() if name != "type"]
-        return _carousel._lay_out(json.dumps({"type": output.get("type", owner), "planes": planes, "constants": {}}))
-    raise ConfigError(f"{owner}: output={output!r}; expected carousel.like(0), carousel.image() or a dict of planes")
+        return functools.partial(stage, output=output, outputs=outputs, device=device, ends=ends)
+    return Stage(target, output, outputs, device, ends)
 
 
 class Adapter:
@@ -199,30 +152,44 @@ class Adapter:
 
     def configure(self, config):
         inputs = [(name, json.loads(text)) for name, text in config._inputs]
-        form = _format_of(self.stage.output, self.stage.name, config, inputs)
+        outputs = formats_of(self.stage.output, self.stage.outputs, self.stage.name, config, inputs)
         self.values = {s.name: s.read(config) for s in self.stage.settings}
-        written = [p["name"] for p in json.loads(form)["planes"]] if form else []
-        return {"format": form, "device": self.stage.device, "ends": self.stage.ends,
-                "takes_latest": "frame" in self.stage.arguments or self.finishes,  # by frame.latest() alone
-                "picks": [self.pick(name, inputs, written) for name in self.stage.arguments]}
+        written = [(name, [p["name"] for p in json.loads(form)["planes"]]) for name, form in outputs]
+        picks = [self.pick(name, inputs, written) for name in self.stage.arguments]
+        self.require_writers(picks, written)
+        return {"outputs": outputs, "device": self.stage.device, "ends": self.stage.ends, "picks": picks,
+                "takes_latest": "frame" in self.stage.arguments or self.finishes}   # by frame.latest() alone
 
     def pick(self, name, inputs, written):
-        """Which plane an argument is: (input or -1 for the output or -2 for the frame, plane)."""
+        """Which plane an argument is: ("input" or "output", its index, the plane's), or ("frame", 0, 0)."""
         if name == "frame":
-            return -2, 0
+            return "frame", 0, 0
         there = [(k, p, who, plane["name"]) for k, (who, form) in enumerate(inputs) for p, plane in enumerate(form["planes"])]
-        found = [(k, p) for k, p, who, plane in there if name in (plane, f"{re.sub(r'[^0-9A-Za-z]', '_', who)}_{plane}")]
+        found = [("input", k, p) for k, p, who, plane in there if name in (plane, f"{spelled(who)}_{plane}")]
+        to_write = arguments_of(written)
+        found = found or [("output", k, p) for k, p in to_write.get(name, [])]
         if len(found) == 1:
             return found[0]
-        if not found and name == "out" and len(written) == 1:
-            return -1, 0
-        if not found and name.startswith("out_") and name[4:] in written:
-            return -1, written.index(name[4:])
-        known = ["frame"] + [f"{who}_{plane}" if len(inputs) > 1 else plane for _, _, who, plane in there] + \
-            (["out"] if len(written) == 1 else [f"out_{w}" for w in written])
-        why = "is no plane here" if not found else f"is a plane of {len(found)} inputs"
-        raise ConfigError(f"{self.stage.name}({', '.join(self.stage.arguments)}): the argument {name} {why}; there are "
-                          f"{', '.join(known)} (settings are keyword arguments, behind *)")
+        known = ["frame"] + [f"{spelled(who)}_{plane}" if len(inputs) > 1 else plane for _, _, who, plane in there] + \
+            [each for each, planes in to_write.items() if len(planes) == 1]
+        why = "is no plane here" if not found else f"is a plane of {len(found)} {found[0][0]}s"
+        raise ConfigError(f"{self.words()}: the argument {name} {why}; there are {', '.join(known)} (settings are keyword arguments, "
+                          "behind *)")
+
+    def require_writers(self, picks, written):
+        """An output that no argument is would go out as the slot was left; two arguments of one plane write over each other."""
+        for k, pick in enumerate(picks):
+            if pick[0] == "output" and pick in picks[:k]:
+                raise ConfigError(f"{self.words()}: {self.stage.arguments[picks.index(pick)]} and {self.stage.arguments[k]} are the same "
+                                  "plane; name it once")
+        for k, (name, planes) in enumerate(written):
+            if not any(pick[0] == "frame" or pick[:2] == ("output", k) for pick in picks):
+                can = [argument for argument, of in arguments_of(written).items() if [o for o, _ in of] == [k]]
+                raise ConfigError(f"{self.words()}: nothing writes {f'the output {name!r}' if name else 'the output'}; take "
+                                  f"{' or '.join(can)} or frame")
+
+    def words(self):
+        return f"{self.stage.name}({', '.join(self.stage.arguments)})"
 
     def prepare(self, env):
         """The functions for process() and finish()."""

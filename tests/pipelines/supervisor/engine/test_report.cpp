@@ -237,6 +237,34 @@ TEST_CASE("a frame that was recorded and committed by nobody is lost") {
     CHECK(damage_of(read_ledgers(s.setup, *s.control, 10), *s.control).any());
 }
 
+TEST_CASE("frames that have passed a port by are told, of a port that skips alone") {
+    synthetic s;
+    s.record(0, 10);
+    CHECK_FALSE(s.report()["sinks"][0].contains("skipped"));
+    s.setup.stages[1].spec.run = "port";
+    s.setup.stages[1].spec.settings = {{"vacant", "skip"}};
+    shm::stage_block& b = s.control->stage[1];
+    s.control->link[b.input_link[0]].skipped[b.input_group[0]].store(7);
+    CHECK(s.report()["sinks"][0]["skipped"] == 7);
+    const auto sinks = read_ledgers(s.setup, *s.control, 10);
+    CHECK_THAT(damage_text(damage_of(sinks, *s.control), sinks),
+               test::contains("frames pass it by while nobody is in it (vacant = \"skip\"): 7 of them"));
+    SECTION("of a port that reads two rings the one where more have is told") {
+        b.inputs = 2;
+        b.input_link[1] = b.input_link[0];
+        b.input_group[1] = b.input_group[0] + 1;
+        s.control->link[b.input_link[0]].skipped[b.input_group[1]].store(9);
+        CHECK(s.report()["sinks"][0]["skipped"] == 9);
+        s.control->link[b.input_link[0]].skipped[b.input_group[1]].store(5);
+        CHECK(s.report()["sinks"][0]["skipped"] == 7);
+    }
+    SECTION("and a damaged block leads nowhere") {
+        b.inputs = ~0U;
+        for (u32& link : b.input_link) link = shm::max_links;
+        CHECK(s.report()["sinks"][0]["skipped"] == 0);
+    }
+}
+
 TEST_CASE("where nothing was counted the report says so, and claims nothing") {
     synthetic s;
     const auto why = GENERATE("latest", "optional");

@@ -1,0 +1,101 @@
+"""What a stage writes: output= and outputs= of the decorator, and the arguments that its planes are."""
+import json
+import re
+
+from . import _carousel
+from ._carousel import ConfigError
+
+EXPECTED = "expected carousel.like(0), carousel.image() or a dict of planes"
+
+
+class like:
+    """output=carousel.like(0): the output is as input 0 is."""
+
+    def __init__(self, index=0):
+        self.index = index
+
+    def __repr__(self):
+        return f"carousel.like({self.index})"
+
+
+class image:
+    """output=carousel.image(): a picture, u8[height, width, 4]; without a size as large as the pipeline's."""
+
+    def __init__(self, width=None, height=None):
+        self.width, self.height = width, height
+
+    def __repr__(self):
+        return f"carousel.image({self.width}, {self.height})" if self.width else "carousel.image()"
+
+
+def _plane_from(text, owner, name, config):
+    found = re.fullmatch(r"\s*([a-z]+[0-9]*)\s*\[([^\]]*)\]\s*", text) if isinstance(text, str) else None
+    if not found:
+        raise ConfigError(f"{owner}: output plane {name!r}: {text!r}; expected a type and its extents, e.g. \"f32[720, 1280]\"")
+    extents = []
+    for word in found[2].split(","):
+        word = word.strip()
+        value = {"width": config.width, "height": config.height}.get(word, word)
+        if not str(value).isdigit():
+            raise ConfigError(f"{owner}: output plane {name!r}: the extent {word!r} is no number, width or height")
+        extents.append(int(value))
+    return {"name": name, "element": found[1], "shape": extents}
+
+
+def _format_of(output, owner, config, inputs, name=""):
+    """An output's format as JSON; None: there is none."""
+    said = f"outputs[{name!r}]={output!r}" if name else f"output={output!r}"
+    if output is None:
+        return None
+    if isinstance(output, like):
+        if output.index >= len(inputs):
+            raise ConfigError(f"{owner}: {said}, but the stage has {len(inputs)} inputs; write inputs = [\"NAME\"]")
+        return json.dumps(inputs[output.index][1])
+    if isinstance(output, image):
+        return _carousel._image(output.width or config.width, output.height or config.height)
+    if isinstance(output, dict) and output:
+        planes = [_plane_from(text, owner, plane, config) for plane, text in output.items() if plane != "type"]
+        kind = output.get("type", f"{owner}.{name}" if name else owner)
+        return _carousel._lay_out(json.dumps({"type": kind, "planes": planes, "constants": {}}))
+    raise ConfigError(f"{owner}: {said}; {EXPECTED}")
+
+
+def formats_of(output, outputs, owner, config, inputs):
+    """[(name, format as JSON)]: one without a name of output=, one of each entry of outputs=; none: a sink."""
+    if outputs is None:
+        form = _format_of(_of_configuration(output, config), owner, config, inputs)
+        return [("", form)] if form else []
+    outputs = _of_configuration(outputs, config)
+    if not isinstance(outputs, dict) or not outputs or not all(isinstance(name, str) for name in outputs):
+        raise ConfigError(f"{owner}: outputs={outputs!r}; expected a name for each, e.g. {{\"color\": carousel.like(0), "
+                          "\"depth\": {\"z\": \"f32[720, 1280]\"}}; a sink says nothing of outputs")
+    found = [(name, _format_of(each, owner, config, inputs, name)) for name, each in outputs.items()]
+    for name, form in found:
+        if form is None:
+            raise ConfigError(f"{owner}: outputs[{name!r}]=None; {EXPECTED}")
+    return found
+
+
+def _of_configuration(output, config):
+    return output(config) if callable(output) and not isinstance(output, (like, image)) else output
+
+
+def spelled(name):
+    """As a part of an argument's name."""
+    return re.sub(r"[^0-9A-Za-z]", "_", name)
+
+
+def arguments_of(written):
+    """Which planes an argument is: {its name: [(output, plane), ...]}. written: [(output, [plane, ...])].
+
+    An output's name counts before a plane's: with outputs color and half that both have a plane color, out_color is the former's."""
+    by_output, by_plane = {}, {}
+    for k, (name, planes) in enumerate(written):
+        own = f"out_{spelled(name)}" if name else "out"
+        if len(planes) == 1:
+            by_output.setdefault(own, []).append((k, 0))
+        for p, plane in enumerate(planes):
+            if name:
+                by_output.setdefault(f"{own}_{plane}", []).append((k, p))
+            by_plane.setdefault(f"out_{plane}", []).append((k, p))
+    return {**by_output, **{argument: planes for argument, planes in by_plane.items() if argument not in by_output}}
