@@ -19,7 +19,7 @@
 #include "core/clock.hpp"
 #include "core/errors.hpp"
 #include "shm/fd_socket.hpp"
-#include "stages/hosts/link/pieces.hpp"
+#include "stages/hosts/ucx/pieces.hpp"
 
 namespace carousel::hosts {
 namespace {
@@ -65,8 +65,9 @@ public:
     ~implementation();
     bool listen(u16 port);
     void connect(u32 connection, const std::string& address, u16 port);
-    void send(u32 connection, const message_bytes& bytes);
-    void send_frame(u32 connection, const message_bytes& header, const std::byte* data, u64 bytes, u64 seq);
+    void send(u32 connection, const std::vector<std::byte>& bytes);
+    void send_frame(u32 connection, const std::vector<std::byte>& header, const std::byte* data, u64 bytes,
+                    u64 seq);
     void close(u32 connection);
     bool progress();
     void wait(u64 at_most_ns);
@@ -88,7 +89,7 @@ private:
     };
     struct outgoing {
         implementation* of;
-        message_bytes bytes;  ///< a message, or what stands in front of a piece
+        std::vector<std::byte> bytes;  ///< a message, or what stands in front of a piece
         std::shared_ptr<outgoing_frame> frame{};
         std::shared_ptr<unsigned> pieces{};
     };
@@ -261,15 +262,15 @@ void transport::implementation::post(link& l, unsigned id, outgoing* o, std::spa
     sent(o);
 }
 
-void transport::implementation::send(u32 connection, const message_bytes& bytes) {
+void transport::implementation::send(u32 connection, const std::vector<std::byte>& bytes) {
     const auto at = links_.find(connection);
     if (at == links_.end() || at->second->failed) return;
     auto* o = new outgoing{this, bytes};
     post(*at->second, message_id, o, o->bytes);
 }
 
-void transport::implementation::send_frame(u32 connection, const message_bytes& header, const std::byte* data,
-                                           u64 bytes, u64 sequence) {
+void transport::implementation::send_frame(u32 connection, const std::vector<std::byte>& header,
+                                           const std::byte* data, u64 bytes, u64 sequence) {
     auto frame = std::make_shared<outgoing_frame>(
         header, data, bytes, [this, connection, sequence] { to_->frame_sent(connection, sequence); });
     const auto at = links_.find(connection);
@@ -369,9 +370,9 @@ bool transport::listen(u16 port) { return me_->listen(port); }
 void transport::connect(u32 connection, const std::string& address, u16 port) {
     me_->connect(connection, address, port);
 }
-void transport::send(u32 connection, const message_bytes& bytes) { me_->send(connection, bytes); }
-void transport::send_frame(u32 connection, const message_bytes& header, const std::byte* data, u64 bytes,
-                           u64 sequence) {
+void transport::send(u32 connection, const std::vector<std::byte>& bytes) { me_->send(connection, bytes); }
+void transport::send_frame(u32 connection, const std::vector<std::byte>& header, const std::byte* data,
+                           u64 bytes, u64 sequence) {
     me_->send_frame(connection, header, data, bytes, sequence);
 }
 void transport::close(u32 connection) { me_->close(connection); }

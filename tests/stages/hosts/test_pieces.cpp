@@ -2,7 +2,7 @@
 #include <optional>
 #include <vector>
 
-#include "stages/hosts/link/pieces.hpp"
+#include "stages/hosts/ucx/pieces.hpp"
 #include "tests/support/catch.hpp"
 
 namespace {
@@ -35,7 +35,8 @@ struct taker {
 };
 
 std::shared_ptr<outgoing_frame> frame_of(
-    const message_bytes& header, const std::vector<std::byte>& data, std::function<void()> over = [] {}) {
+    const std::vector<std::byte>& header, const std::vector<std::byte>& data,
+    std::function<void()> over = [] {}) {
     return std::make_shared<outgoing_frame>(header, data.data(), data.size(), std::move(over));
 }
 

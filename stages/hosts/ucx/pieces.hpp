@@ -18,7 +18,6 @@
 #include <vector>
 
 #include "core/types.hpp"
-#include "stages/hosts/link/message.hpp"
 
 namespace carousel::hosts {
 
@@ -29,7 +28,8 @@ inline constexpr u64 piece_bytes = 128 * 1024;
 /// A frame that is being sent. It is over, which is told, when nobody holds it any more.
 class outgoing_frame {
 public:
-    outgoing_frame(message_bytes header, const std::byte* data, u64 bytes, std::function<void()> over)
+    outgoing_frame(std::vector<std::byte> header, const std::byte* data, u64 bytes,
+                   std::function<void()> over)
         : header_(std::move(header)), data_(data), bytes_(bytes), over_(std::move(over)) {}
     ~outgoing_frame() { over_(); }
     outgoing_frame(const outgoing_frame&) = delete;
@@ -37,7 +37,7 @@ public:
 
 private:
     friend class outgoing_frames;
-    message_bytes header_;
+    std::vector<std::byte> header_;
     const std::byte* data_;
     u64 bytes_, given_ = 0;
     std::function<void()> over_;
@@ -48,7 +48,7 @@ class outgoing_frames {
 public:
     struct piece {
         std::shared_ptr<outgoing_frame> of;  ///< as long as its bytes are read
-        message_bytes front;
+        std::vector<std::byte> front;
         std::span<const std::byte> data;
     };
     void add(std::shared_ptr<outgoing_frame> frame) { frames_.push_back(std::move(frame)); }

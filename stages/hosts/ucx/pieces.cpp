@@ -1,4 +1,4 @@
-#include "stages/hosts/link/pieces.hpp"
+#include "stages/hosts/ucx/pieces.hpp"
 
 #include <algorithm>
 #include <cstring>
