@@ -110,7 +110,10 @@ void near_hosts::gather(console& out, const std::string& run_id) {
 void near_hosts::attend(event_loop&, host_orders& to, const std::string& run_id) {
     orders_ = &to;
     run_id_ = run_id;
-    for (const auto& h : hosts_) h->count_from(now_ns());
+    for (const auto& h : hosts_) {
+        h->count_from(now_ns());
+        h->all_have_begun();
+    }
 }
 
 void near_hosts::leave() noexcept {

@@ -153,6 +153,39 @@ TEST_CASE("the newest sender has the link, an older process of it doesn't get it
     CHECK(introduce(3, 6) == std::vector<u32>{3});
 }
 
+TEST_CASE(
+    "a frame that comes twice is acknowledged and dropped, one that leaves another out ends its connection") {
+    const token_file token("a secret that both sides know");
+    receiving_side b = receiver(token);
+    introduced i(b, hello_of_test(), token, 1000);
+    REQUIRE(i.a.up());
+    for (u64 n = 0; n < 2; ++n) {
+        frame_message m;
+        m.sequence = n, m.bytes = m.packed_bytes = 100;
+        i.a.begin(n);
+        i.a.offer(m);
+    }
+    std::vector<frame_message> sent;
+    for (const action& x : i.a.step(1000))
+        if (x.kind == action::what::send_frame) sent.push_back(std::get<frame_message>(*decode(x.bytes)));
+    REQUIRE(sent.size() == 2);
+    const auto room = b.frame_begins(1, sent[0], 1000);
+    REQUIRE(room);
+    b.frame_ends(*room, true, 1000);
+    (void)b.step(1000);
+    CHECK_FALSE(b.frame_begins(1, sent[0], 1000));
+    CHECK(b.up());
+    bool told = false;
+    for (const action& x : b.step(1000)) {
+        const auto m = decode(x.bytes);
+        if (m && std::holds_alternative<ack>(*m)) told = std::get<ack>(*m).committed == 0;
+    }
+    CHECK(told);  // whole here, but not committed: no word of that
+    sent[1].sequence = 2;
+    CHECK_FALSE(b.frame_begins(1, sent[1], 1000));
+    CHECK_FALSE(b.up());
+}
+
 TEST_CASE("strangers who say nothing do not crowd out a sender") {
     const token_file token("a secret that both sides know");
     receiving_side b = receiver(token);
