@@ -27,7 +27,7 @@ namespace {
 constexpr unsigned message_id = 1, frame_id = 2;
 constexpr unsigned pieces_under_way = 8;  ///< of each connection: about what a socket's buffer takes
 /// A piece, and what UCX and this link put in front of it, is one of UCX's messages.
-const std::string segment = std::to_string(piece_bytes + 16 * 1024);
+const std::string segment = std::to_string(piece_bytes + 4096);
 
 std::string device_of(const std::string& address) {
     ifaddrs* all = nullptr;
