@@ -72,10 +72,11 @@ int be_host(const host_arguments& a, const cli_environment& env) {
     const pipeline whole = read_as_asked(a.file, a.keys);
     const host_spec self = section_of(whole, a.as);
     const std::vector<stage_description> all = describe_stages(whole);
-    const hosts_plan plan = plan_hosts(whole, a.as, all);
+    hosts_plan plan = plan_hosts(whole, a.as, all);
     const pipeline part = part_of(whole, a.as, all, plan.token);
     run_options o = options_of(a, whole, env);
     o.parameters = plan.parameters;
+    plan.first = o.first;
     if (a.dry_run) {
         env.out << hosts_text(whole) << "\n";
         show_plan(env, part, std::move(o));

@@ -125,6 +125,7 @@ int run_near_part(const start_arguments& a, const cli_environment& env, const pi
     plan.words = words_of(a.keys);
     run_options o = options_of(a, whole, env);
     o.parameters = plan.parameters;
+    plan.first = o.first;
     if (a.dry_run) {
         env.out << hosts_text(whole) << "\n";
         show_plan(env, part, std::move(o));

@@ -9,6 +9,7 @@
 #include "core/clock.hpp"
 #include "core/log.hpp"
 #include "core/read_file.hpp"
+#include "device/cpu/threads.hpp"
 #include "run/directory.hpp"
 
 namespace carousel::hosts {
@@ -124,6 +125,7 @@ bool receiver_link::listen(transport& t) {
 }
 
 void receiver_link::run() {
+    device::cpu::name_this_thread("link");
     try {
         transport t(*this,
                     {set_.where.address, set_.where.transports, static_cast<u16>(set_.where.port + 1)});

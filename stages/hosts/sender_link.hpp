@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <condition_variable>
+#include <map>
 #include <mutex>
 #include <string>
 #include <thread>
@@ -38,6 +39,8 @@ public:
 private:
     void run();
     void carry_out(transport& t, actions& todo);
+    [[nodiscard]] bool over(u64 sequence) const;
+    void wake_who_is_done();
     void tell_news();
 
     void accepted(u32) override {}
@@ -49,8 +52,9 @@ private:
 
     link_settings where_;
     std::string from_;
-    mutable std::mutex mutex_;  ///< guards what follows
-    std::condition_variable changed_;
+    mutable std::mutex mutex_;                         ///< guards what follows
+    std::condition_variable changed_;                  ///< of end()
+    std::map<u64, std::condition_variable*> waiting_;  ///< of each frame that somebody waits for
     link_figures figures_;
     sending_side side_;
     std::unordered_map<u64, const std::byte*> data_;

@@ -1,10 +1,13 @@
 """A link between two runs beside iperf3 and ucx_perftest, in turns, in two network namespaces (or on loopback without root).
-Usage: links.py FOLDER_OF_PROGRAMS [--sizes BYTES,BYTES] [--seconds S] [--rounds N] [--loopback]
+Usage: links.py FOLDER_OF_PROGRAMS [--sizes BYTES,BYTES] [--seconds S] [--rounds N] [--loopback] [--threads]
 MB are 10^6 bytes. A hop: from the sender's lease of a frame to its commit there, the acknowledgement included; its figures come in steps
-(telemetry/histogram.hpp). CPU: of the two link stages, both processes, a GB that was sent."""
+(telemetry/histogram.hpp). CPU: of the two link stages, both processes, a GB that was sent. --threads: where the time of a frame goes, by
+thread of all stages, and how often each slept."""
 import argparse
+import glob
 import json
 import os
+import re
 import shutil
 import statistics
 import subprocess
@@ -14,6 +17,7 @@ import time
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "stages", "hosts"))
 from link_pair import Pair, skip  # noqa: E402
 from namespaces import B_ADDRESS, Namespaces  # noqa: E402
+from processes import wait_for  # noqa: E402
 
 PORT = 41000
 TICK = os.sysconf("SC_CLK_TCK")
@@ -57,7 +61,39 @@ def ticks_of(pid):
         return 0
 
 
-def link(programs, inside_a, inside_b, address, size, seconds, rate):
+def of_threads(pids):
+    """(CPU ms, times that it slept) of each thread of these processes."""
+    out = {}
+    for stage, pid in pids.items():
+        for thread in glob.glob(f"/proc/{pid}/task/*"):
+            try:
+                with open(thread + "/schedstat", encoding="ascii") as a, open(thread + "/status", encoding="ascii") as b, \
+                        open(thread + "/comm", encoding="ascii") as c:
+                    sleeps = re.search(r"^voluntary_ctxt_switches:\s+(\d+)", b.read(), re.M)
+                    out[stage, thread, c.read().strip()] = int(a.read().split()[0]) / 1e6, int(sleeps[1])
+            except OSError:
+                pass  # it has ended
+    return out
+
+
+def tell_threads(pair, size, seconds):
+    """While frames cross."""
+    both = ((pair.a, "source"), (pair.a, "send"), (pair.b, "receive"), (pair.b, "sink"))
+    wait_for("frames", lambda: (pair.b.stage("sink").get("frames") or 0) > 20)
+    pids = {name: host.stage(name).get("pid") for host, name in both}
+    frames, began, before = pair.b.stage("receive")["frames"], time.monotonic(), of_threads(pids)
+    time.sleep(seconds)
+    after, took = of_threads(pids), time.monotonic() - began
+    frames = max(1, pair.b.stage("receive")["frames"] - frames)
+    print(f"frames of {size} bytes, {frames * size / took / 1e6:.0f} MB/s: a frame takes {1000 * took / frames:.2f} ms, of which")
+    for (stage, thread, name), (busy, sleeps) in sorted(after.items()):
+        old_busy, old_sleeps = before.get((stage, thread, name), (busy, sleeps))
+        if (busy - old_busy) / frames >= 0.02:
+            print(f"  {stage:8} {name:16} {(busy - old_busy) / frames:6.2f} ms, {(busy - old_busy) / took / 10:4.0f} % of a core, "
+                  f"{(sleeps - old_sleeps) / frames:5.1f} sleeps")
+
+
+def link(programs, inside_a, inside_b, address, size, seconds, rate, threads=False):
     """Returns (MB/s, hop p50 ms, hop p99 ms, CPU seconds a GB)."""
     frames = max(30, int(seconds * (rate or 1.2e9 / size)))
     pair = Pair(programs, size, address, PORT, inside_a, inside_b, ["--frames", str(frames), *(["--fps", str(rate)] if rate else [])], more="light = true\n")
@@ -65,6 +101,8 @@ def link(programs, inside_a, inside_b, address, size, seconds, rate):
         pair.b.start()
         pair.a.start()
         pids, cpu = {}, {}
+        if threads:
+            tell_threads(pair, size, seconds / 4)
         while pair.a.process.poll() is None:
             for host, name in ((pair.a, "send"), (pair.b, "receive")):
                 if not pids.get(name):
@@ -88,6 +126,7 @@ def main():
     p.add_argument("--seconds", type=float, default=2)
     p.add_argument("--rounds", type=int, default=3)
     p.add_argument("--loopback", action="store_true")
+    p.add_argument("--threads", action="store_true")
     a = p.parse_args()
     for needed in ("iperf3", "ucx_perftest"):
         if not shutil.which(needed):
@@ -105,6 +144,8 @@ def main():
                 speed, _, _, seconds = link(a.programs, inside_a, inside_b, address, size, a.seconds, 0)
                 got["link"].append(speed)
                 cpu.append(seconds)
+            if a.threads:
+                link(a.programs, inside_a, inside_b, address, size, 4 * a.seconds, 0, True)
             quiet = link(a.programs, inside_a, inside_b, address, size, a.seconds, 30)
             hops = quiet[1:3]
             median = {name: statistics.median(all_of) for name, all_of in got.items()}

@@ -249,7 +249,8 @@ int run_pipeline(const pipeline& p, const run_options& asked) {
     if (const std::string idle = idle_turns(s); !left && !idle.empty()) out.line(idle);
     if (const auto why = no_domain_text(p, s); !why.empty() && !left) out.line(why);
     engine e(s, run_id, executable_folder(), o.seconds, out,
-             left ? engine::beginning::adopt : engine::beginning::fresh, o.first);
+             left ? engine::beginning::adopt : engine::beginning::fresh,
+             o.hosts ? o.hosts->first(o.first) : o.first);
     lock.leave_folder(false);
     e.hold(std::move(space));
     e.work_with(o.hosts.get());

@@ -60,6 +60,7 @@ far_host::far_host(hosts_plan plan, const host_spec& self) : plan_(std::move(pla
             "`carousel host` takes a build with UCX and libcrypto: apt-get install libucx-dev libssl-dev, "
             "and "
             "build again");
+    first_ = plan_.first;
     token_ = read_secret(plan_.token, "the token of this pipeline's hosts");
     listener_ = listen_on(self_);
 }
@@ -105,6 +106,25 @@ void far_host::refuse_near(const std::string& here, const std::string& there) {
         out_->line(here);
 }
 
+// A run that begins does so with one frame on all hosts: the near host's. One that runs already says nothing
+// of it: then this host is the heir of one that was lost, and begins where it was told to.
+bool far_host::take_first(const json& hello) {
+    if (begun_ || !hello.contains("first")) return true;
+    const u64 theirs = hello["first"].get<u64>();
+    if (plan_.first != 0 && plan_.first != theirs) {
+        refuse_near(
+            fmt::format("the near host's run begins with frame {}, and --first {} was given here: leave "
+                        "it out, or give both the same",
+                        theirs, plan_.first),
+            fmt::format("it was given --first {}, and this run begins with frame {}: leave it out there, "
+                        "or give both the same",
+                        plan_.first, theirs));
+        return false;
+    }
+    first_ = theirs;
+    return true;
+}
+
 void far_host::take_hello(const json& hello) {
     const std::string meant = hello.value("host", "?");
     if (meant != self_.name)
@@ -122,6 +142,7 @@ void far_host::take_hello(const json& hello) {
         if (orders_ != nullptr) orders_->end_at_once("the near host has begun another run");
         return;
     }
+    if (!take_first(hello)) return;
     near_run_ = run;
     if (begun_) keep_near_run(run);
     compared_ = true;

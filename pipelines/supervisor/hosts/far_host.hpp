@@ -20,6 +20,7 @@ public:
     far_host(hosts_plan plan, const host_spec& self);
 
     void gather(console& out, const std::string& run_id) override;
+    [[nodiscard]] u64 first(u64) const override { return first_; }
     void attend(event_loop& loop, host_orders& to, const std::string& run_id) override;
     void leave() noexcept override;
     void tick(u64 now) override;
@@ -35,7 +36,11 @@ public:
     [[nodiscard]] bool superseded() const noexcept { return superseded_; }
     /// Started by a near supervisor: it ends by itself when that one refuses, or doesn't come within 60 s.
     void was_launched() noexcept { launched_ = true; }
-    void begin_again() noexcept { superseded_ = false; }
+    /// --first was of the run that is over.
+    void begin_again() noexcept {
+        superseded_ = false;
+        plan_.first = first_ = 0;
+    }
 
 private:
     void accept_all(u64 now);
@@ -44,6 +49,7 @@ private:
     void send_lines(u64 now);
     void refuse_near(const std::string& here, const std::string& there);
     void take_hello(const nlohmann::json& hello);
+    [[nodiscard]] bool take_first(const nlohmann::json& hello);
     void keep_near_run(const std::string& id) const;
     [[nodiscard]] std::string kept_near_run() const;
     [[nodiscard]] bool near_is_there() const noexcept { return near_ && near_->open(); }
@@ -59,7 +65,7 @@ private:
     bool launched_ = false;
     bool compared_ = false, begun_ = false, superseded_ = false, bye_ = false, told_lost_ = false,
          was_there_ = false;
-    u64 lost_ns_ = 0, lines_ns_ = 0;
+    u64 lost_ns_ = 0, lines_ns_ = 0, first_ = 0;
     std::unique_ptr<log_reader> lines_;  ///< of this run's own log files
     std::deque<log_record> unsent_;      ///< the newest, while nobody takes them
 };

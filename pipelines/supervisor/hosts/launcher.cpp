@@ -6,6 +6,7 @@
 
 #include <cerrno>
 #include <csignal>
+#include <utility>
 
 #include "core/clock.hpp"
 #include "core/errors.hpp"
@@ -73,6 +74,7 @@ void launcher::start(u64 now) {
     if (runs_ || now < again_ns_ || host_.launcher == launcher_kind::none) return;
     again_ns_ = now + rest_ns;
     lines_.clear();
+    reached_ = false;
     int in[2] = {-1, -1}, out[2] = {-1, -1};
     if (::pipe2(in, O_CLOEXEC) != 0) return;
     const shm::unique_fd theirs_in(in[0]), ours_in(in[1]);
@@ -107,8 +109,9 @@ void launcher::look(u64 now) {
     if (!how.known) return;
     runs_ = false;
     take_lines();
-    if (how.signal == 0 && how.exit_code == 0) {
-        // It listened. If it dies its stages wait supervisor_grace_s for the next one: no rest.
+    if ((how.signal == 0 && how.exit_code == 0) || std::exchange(reached_, false)) {
+        // It listened (srun ends with it, whatever it died of). If it dies its stages wait supervisor_grace_s
+        // for the next one: no rest.
         again_ns_ = now + settle_ns;
         failure_.clear();
         return;

@@ -19,6 +19,8 @@ public:
     void start(u64 now);
     /// Takes its lines, and its end.
     void look(u64 now);
+    /// Its supervisor has answered: an end that comes now is no failure to start it.
+    void reached() noexcept { reached_ = true; }
     /// Why it can't be started; "": it can, so far as is known.
     [[nodiscard]] const std::string& failure() const noexcept { return failure_; }
     /// The failure, once.
@@ -34,7 +36,7 @@ private:
     std::vector<std::string> words_;
     spawned child_;
     shm::unique_fd output_;
-    bool runs_ = false, told_ = true;
+    bool runs_ = false, reached_ = false, told_ = true;
     u64 again_ns_ = 0;
 };
 

@@ -72,8 +72,10 @@ void near_hosts::say_waiting(remote_host& h, console& out) const {
 // finds its stages alive and takes them over.
 void near_hosts::launch_missing(u64 now) {
     for (std::size_t k = 0; k < hosts_.size(); ++k) {
+        const life is = hosts_[k]->life();
+        if (is == life::agreed || is == life::begun) launchers_[k]->reached();
         launchers_[k]->look(now);
-        if (hosts_[k]->life() == life::away && hosts_[k]->nobody_there()) launchers_[k]->start(now);
+        if (is == life::away && hosts_[k]->nobody_there()) launchers_[k]->start(now);
     }
 }
 
@@ -108,7 +110,10 @@ void near_hosts::gather(console& out, const std::string& run_id) {
 void near_hosts::attend(event_loop&, host_orders& to, const std::string& run_id) {
     orders_ = &to;
     run_id_ = run_id;
-    for (const auto& h : hosts_) h->count_from(now_ns());
+    for (const auto& h : hosts_) {
+        h->count_from(now_ns());
+        h->all_have_begun();
+    }
 }
 
 void near_hosts::leave() noexcept {

@@ -42,6 +42,8 @@ public:
     /// Before anything of a fresh run is made: waits until all hosts have the same plan and begin. Throws
     /// config_error: a difference, a wrong token; interrupted_early: a signal. `run_id`: of this host's run.
     virtual void gather(console& out, const std::string& run_id) = 0;
+    /// The frame that this host's rings begin with, once the hosts have gathered; `own`: by --first.
+    [[nodiscard]] virtual u64 first(u64 own) const { return own; }
     /// From here on the engine's loop and orders. `running`: the run is one that was taken over.
     virtual void attend(event_loop& loop, host_orders& to, const std::string& run_id) = 0;
     virtual void leave() noexcept = 0;

@@ -127,8 +127,9 @@ std::vector<json> remote_host::look(u64 now, const std::string& run_id) {
         nobody_there_ = false;
         clock_.forget();  // it may be another machine's by now
         if (life_ == stage_of_life::away) life_ = stage_of_life::greeting;
-        send({{"hello",
-               {{"host", spec_.name}, {"pipeline", plan_->name}, {"run", run_id}, {"plan", plan_->plan}}}});
+        json hello{{"host", spec_.name}, {"pipeline", plan_->name}, {"run", run_id}, {"plan", plan_->plan}};
+        if (!all_begun_) hello["first"] = plan_->first;
+        send({{"hello", std::move(hello)}});
     }
     if (stream_->open() && now >= ping_ns_) {
         ping_ns_ = now + ping_every_ns;

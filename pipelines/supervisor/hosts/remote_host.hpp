@@ -27,6 +27,8 @@ public:
     [[nodiscard]] std::vector<nlohmann::json> look(u64 now, const std::string& run_id);
     void send(const nlohmann::json& message);
     void begin();
+    /// The run has begun: a host that comes later, or begins anew, is not told with which frame.
+    void all_have_begun() noexcept { all_begun_ = true; }
     [[nodiscard]] stage_of_life life() const noexcept { return life_; }
     [[nodiscard]] bool connected() const noexcept { return stream_ && stream_->open(); }
     [[nodiscard]] const host_spec& spec() const noexcept { return spec_; }
@@ -66,7 +68,7 @@ private:
     std::unique_ptr<sealed_stream> stream_;
     stage_of_life life_ = stage_of_life::away;
     u64 again_ns_ = 0, ping_ns_ = 0, away_since_ns_;
-    bool nobody_there_ = false, said_hello_ = false;
+    bool nobody_there_ = false, said_hello_ = false, all_begun_ = false;
     hosts::clock_filter clock_;
 };
 

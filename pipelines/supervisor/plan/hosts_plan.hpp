@@ -21,6 +21,7 @@ struct hosts_plan {
     nlohmann::json plan;                  ///< what all hosts must have alike
     std::string name;                     ///< of the pipeline
     std::string file, token;              ///< absolute paths here
+    u64 first = 0;                        ///< --first, as it was given here
     std::vector<std::string> words = {};  ///< options that the other hosts are to be started with
     [[nodiscard]] bool leads(const std::string& host) const noexcept;
     [[nodiscard]] std::string name_of(const std::string& host) const { return host.empty() ? near : host; }

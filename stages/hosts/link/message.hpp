@@ -28,7 +28,7 @@
 
 namespace carousel::hosts {
 
-inline constexpr u32 link_version = 2;
+inline constexpr u32 link_version = 3;
 inline constexpr u32 longest_text = 16384;     ///< of one text in a message
 inline constexpr u32 longest_message = 65536;  ///< a longer one is none
 inline constexpr u32 most_bytes = 1024;        ///< of a frame's parameters, and of its metadata

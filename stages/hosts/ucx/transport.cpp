@@ -11,19 +11,23 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <cstring>
 #include <map>
+#include <memory>
+#include <string>
 #include <utility>
 
 #include "core/clock.hpp"
 #include "core/errors.hpp"
 #include "shm/fd_socket.hpp"
+#include "stages/hosts/ucx/pieces.hpp"
 
 namespace carousel::hosts {
 namespace {
 
 constexpr unsigned message_id = 1, frame_id = 2;
-constexpr u64 rendezvous_from = 64 * 1024;  ///< a frame of more bytes goes straight into its buffer
+constexpr unsigned pieces_under_way = 8;  ///< of each connection: about what a socket's buffer takes
+/// A piece, and what UCX and this link put in front of it, is one of UCX's messages.
+const std::string segment = std::to_string(piece_bytes + 4096);
 
 std::string device_of(const std::string& address) {
     ifaddrs* all = nullptr;
@@ -78,28 +82,26 @@ private:
         ucp_ep_h endpoint = nullptr;
         bool failed = false;  ///< UCX has said so
         std::string why;
+        outgoing_frames frames;
+        std::shared_ptr<unsigned> pieces = std::make_shared<unsigned>(0);  ///< under way; outlives it
+        incoming_frame coming;
+        u64 ticket = 0;  ///< of that
     };
     struct outgoing {
         implementation* of;
-        u32 connection;
-        std::vector<std::byte> bytes;
-        bool frame;
-        u64 sequence;
-    };
-    struct incoming {
-        implementation* of;
-        u64 ticket;
+        std::vector<std::byte> bytes;  ///< a message, or what stands in front of a piece
+        std::shared_ptr<outgoing_frame> frame{};
+        std::shared_ptr<unsigned> pieces{};
     };
 
     void open_endpoint(u32 connection, ucp_ep_params_t& with);
-    void post(u32 connection, unsigned id, outgoing* o, const std::byte* data, u64 bytes);
+    void post(link& l, unsigned id, outgoing* o, std::span<const std::byte> data);
+    bool post_pieces(link& l);
     void sent(outgoing* o);
-    [[nodiscard]] link* link_of(ucp_ep_h endpoint);
-    ucs_status_t on_message(const ucp_am_recv_param_t* p, const void* data, size_t bytes);
-    ucs_status_t on_frame(const void* header, size_t header_bytes, void* data, size_t bytes,
-                          const ucp_am_recv_param_t* p);
+    [[nodiscard]] link* link_of(const ucp_am_recv_param_t* p);
+    void on_message(link& l, std::span<const std::byte> bytes);
+    void on_piece(link& l, std::span<const std::byte> front, std::span<const std::byte> data);
     static void sent_by_ucx(void* request, ucs_status_t, void* user);
-    static void received_by_ucx(void* request, ucs_status_t s, size_t, void* user);
 
     events* to_;
     transport_options how_;
@@ -122,6 +124,8 @@ transport::implementation::implementation(events& to, const transport_options& h
             "no network device of this host has the address {} (`ip -4 addr` lists them)", how.address));
     ::setenv("UCX_NET_DEVICES", device.c_str(), 1);
     ::setenv("UCX_TLS", how.transports.c_str(), 1);
+    ::setenv("UCX_TCP_RX_SEG_SIZE", segment.c_str(), 1);
+    ::setenv("UCX_ZCOPY_THRESH", "16384", 1);  // else a piece is cut into copies of 8 KB
     if (how.first_port != 0)
         ::setenv("UCX_TCP_PORT_RANGE", fmt::format("{}-{}", how.first_port, how.first_port + 63).c_str(), 1);
     ucp_config_t* config = nullptr;
@@ -148,11 +152,18 @@ transport::implementation::implementation(events& to, const transport_options& h
     };
     handle(message_id,
            [](void* me, const void*, size_t, void* data, size_t bytes, const ucp_am_recv_param_t* p) {
-               return static_cast<implementation*>(me)->on_message(p, data, bytes);
+               auto* const here = static_cast<implementation*>(me);
+               if (link* const l = here->link_of(p))
+                   here->on_message(*l, {static_cast<const std::byte*>(data), bytes});
+               return UCS_OK;
            });
-    handle(frame_id, [](void* me, const void* header, size_t header_bytes, void* data, size_t bytes,
+    handle(frame_id, [](void* me, const void* front, size_t front_bytes, void* data, size_t bytes,
                         const ucp_am_recv_param_t* p) {
-        return static_cast<implementation*>(me)->on_frame(header, header_bytes, data, bytes, p);
+        auto* const here = static_cast<implementation*>(me);
+        if (link* const l = here->link_of(p))
+            here->on_piece(*l, {static_cast<const std::byte*>(front), front_bytes},
+                           {static_cast<const std::byte*>(data), bytes});
+        return UCS_OK;
     });
 }
 
@@ -212,16 +223,19 @@ void transport::implementation::connect(u32 connection, const std::string& addre
     open_endpoint(connection, p);
 }
 
-transport::implementation::link* transport::implementation::link_of(ucp_ep_h endpoint) {
+// Whose message this is. What is ours is never a rendezvous: one is refused by not asking for its bytes.
+transport::implementation::link* transport::implementation::link_of(const ucp_am_recv_param_t* p) {
+    if ((p->recv_attr & UCP_AM_RECV_ATTR_FIELD_REPLY_EP) == 0) return nullptr;
+    if ((p->recv_attr & UCP_AM_RECV_ATTR_FLAG_RNDV) != 0) return nullptr;
     for (auto& [number, l] : links_)
-        if (l->endpoint == endpoint && !l->failed) return l.get();
+        if (l->endpoint == p->reply_ep && !l->failed) return l.get();
     return nullptr;
 }
 
 void transport::implementation::sent(outgoing* o) {
     const std::unique_ptr<outgoing> over(o);
     --under_way_;
-    if (o->frame) to_->frame_sent(o->connection, o->sequence);
+    if (o->pieces) --*o->pieces;
 }
 
 void transport::implementation::sent_by_ucx(void* request, ucs_status_t, void* user) {
@@ -230,81 +244,66 @@ void transport::implementation::sent_by_ucx(void* request, ucs_status_t, void* u
     ucp_request_free(request);
 }
 
-void transport::implementation::post(u32 connection, unsigned id, outgoing* o, const std::byte* data,
-                                     u64 bytes) {
+void transport::implementation::post(link& l, unsigned id, outgoing* o, std::span<const std::byte> data) {
     ++under_way_;
-    const auto at = links_.find(connection);
-    if (at == links_.end() || at->second->failed) return sent(o);
+    if (o->pieces) ++*o->pieces;
     ucp_request_param_t p{};
     p.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA | UCP_OP_ATTR_FIELD_FLAGS;
     p.cb.send = &sent_by_ucx;
     p.user_data = o;
-    p.flags =
-        UCP_AM_SEND_FLAG_REPLY | (bytes > rendezvous_from ? UCP_AM_SEND_FLAG_RNDV : UCP_AM_SEND_FLAG_EAGER);
-    const bool frame = id == frame_id;
-    void* request = ucp_am_send_nbx(at->second->endpoint, id, frame ? o->bytes.data() : nullptr,
-                                    frame ? o->bytes.size() : 0, data, bytes, &p);
+    p.flags = UCP_AM_SEND_FLAG_REPLY | UCP_AM_SEND_FLAG_EAGER;
+    const bool piece = id == frame_id;
+    void* request = ucp_am_send_nbx(l.endpoint, id, piece ? o->bytes.data() : nullptr,
+                                    piece ? o->bytes.size() : 0, data.data(), data.size(), &p);
     if (request == nullptr) return sent(o);
     if (!UCS_PTR_IS_ERR(request)) return;
-    at->second->failed = true;
-    at->second->why = ucs_status_string(UCS_PTR_STATUS(request));
+    l.failed = true;
+    l.why = ucs_status_string(UCS_PTR_STATUS(request));
     sent(o);
 }
 
 void transport::implementation::send(u32 connection, const std::vector<std::byte>& bytes) {
-    auto* o = new outgoing{this, connection, bytes, false, 0};
-    post(connection, message_id, o, o->bytes.data(), o->bytes.size());
+    const auto at = links_.find(connection);
+    if (at == links_.end() || at->second->failed) return;
+    auto* o = new outgoing{this, bytes};
+    post(*at->second, message_id, o, o->bytes);
 }
 
 void transport::implementation::send_frame(u32 connection, const std::vector<std::byte>& header,
                                            const std::byte* data, u64 bytes, u64 sequence) {
-    post(connection, frame_id, new outgoing{this, connection, header, true, sequence}, data, bytes);
+    auto frame = std::make_shared<outgoing_frame>(
+        header, data, bytes, [this, connection, sequence] { to_->frame_sent(connection, sequence); });
+    const auto at = links_.find(connection);
+    if (at == links_.end() || at->second->failed) return;
+    at->second->frames.add(std::move(frame));
+    post_pieces(*at->second);
 }
 
-ucs_status_t transport::implementation::on_message(const ucp_am_recv_param_t* p, const void* data,
-                                                   size_t bytes) {
-    link* l = (p->recv_attr & UCP_AM_RECV_ATTR_FIELD_REPLY_EP) != 0 ? link_of(p->reply_ep) : nullptr;
-    // A message of ours is always short; a rendezvous is refused by not asking for its bytes.
-    if (l != nullptr && (p->recv_attr & UCP_AM_RECV_ATTR_FLAG_RNDV) == 0)
-        to_->message_came(l->number, {static_cast<const std::byte*>(data), bytes});
-    return UCS_OK;
-}
-
-void transport::implementation::received_by_ucx(void* request, ucs_status_t s, size_t, void* user) {
-    const std::unique_ptr<incoming> in(static_cast<incoming*>(user));
-    --in->of->under_way_;
-    in->of->to_->frame_came(in->ticket, s == UCS_OK);
-    ucp_request_free(request);
-}
-
-ucs_status_t transport::implementation::on_frame(const void* header, size_t header_bytes, void* data,
-                                                 size_t bytes, const ucp_am_recv_param_t* p) {
-    link* l = (p->recv_attr & UCP_AM_RECV_ATTR_FIELD_REPLY_EP) != 0 ? link_of(p->reply_ep) : nullptr;
-    if (l == nullptr) return UCS_OK;
-    u64 ticket = 0;
-    std::byte* room =
-        to_->frame_begins(l->number, {static_cast<const std::byte*>(header), header_bytes}, bytes, ticket);
-    if (room == nullptr) return UCS_OK;
-    if ((p->recv_attr & UCP_AM_RECV_ATTR_FLAG_RNDV) == 0) {
-        std::memcpy(room, data, bytes);
-        to_->frame_came(ticket, true);
-        return UCS_OK;
+bool transport::implementation::post_pieces(link& l) {
+    bool any = false;
+    while (!l.failed && *l.pieces < pieces_under_way) {
+        auto piece = l.frames.next();
+        if (!piece) break;
+        post(l, frame_id, new outgoing{this, std::move(piece->front), std::move(piece->of), l.pieces},
+             piece->data);
+        any = true;
     }
-    auto* in = new incoming{this, ticket};
-    ucp_request_param_t with{};
-    with.op_attr_mask =
-        UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA | UCP_OP_ATTR_FLAG_NO_IMM_CMPL;
-    with.cb.recv_am = &received_by_ucx;
-    with.user_data = in;
-    ++under_way_;
-    void* request = ucp_am_recv_data_nbx(worker_, data, room, bytes, &with);
-    if (request != nullptr && UCS_PTR_IS_ERR(request)) {
-        --under_way_;
-        to_->frame_came(ticket, false);
-        delete in;
-        return UCS_OK;
-    }
-    return UCS_INPROGRESS;
+    return any;
+}
+
+void transport::implementation::on_message(link& l, std::span<const std::byte> bytes) {
+    to_->message_came(l.number, bytes);
+}
+
+void transport::implementation::on_piece(link& l, std::span<const std::byte> front,
+                                         std::span<const std::byte> data) {
+    const auto got = l.coming.take(front, data, [&](std::span<const std::byte> header, u64 bytes) {
+        return to_->frame_begins(l.number, header, bytes, l.ticket);
+    });
+    if (got == incoming_frame::taken::whole) to_->frame_came(l.ticket, true);
+    if (got != incoming_frame::taken::against_the_rules) return;
+    l.failed = true;
+    l.why = "its frames came in pieces that do not fit each other";
 }
 
 void transport::implementation::close(u32 connection) {
@@ -312,6 +311,8 @@ void transport::implementation::close(u32 connection) {
     if (at == links_.end()) return;
     std::unique_ptr<link> l = std::move(at->second);
     links_.erase(at);
+    if (l->coming.half()) to_->frame_came(l->ticket, false);
+    l->frames = {};
     if (l->endpoint != nullptr) {
         ucp_request_param_t p{};
         p.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS;
@@ -338,8 +339,10 @@ bool transport::implementation::progress() {
         return true;
     });
     std::vector<u32> failed;
-    for (const auto& [number, l] : links_)
+    for (const auto& [number, l] : links_) {
+        any = post_pieces(*l) || any;
         if (l->failed) failed.push_back(number);
+    }
     for (const u32 number : failed) {
         const std::string why = links_[number]->why;
         close(number);

@@ -64,8 +64,9 @@ class Host:
         return True
 
     def kill_supervisor(self):
-        """SIGKILL; the next one takes the run over."""
-        if self.process.poll() is not None:
+        """SIGKILL; the next one takes the run over. Not while none of its stages is alive, as on a busy machine a moment after both were
+        killed: their ring's memory would be gone with it."""
+        if self.process.poll() is not None or not any(is_alive(s["pid"]) for s in self.ps().get("stages") or [] if s.get("pid")):
             return False
         self.process.kill()
         self.process.wait()

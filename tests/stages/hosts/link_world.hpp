@@ -154,6 +154,7 @@ struct world {
         }
         if (released < given && a->released(released)) {
             CHECK(released < committed);  // nothing is released here that is not committed there
+            for (const auto& [n, w] : wires) CHECK((!w.open_a || w.reading.count(released) == 0));
             a->forget(released++);
         }
         if (released == frames) a->end(frames);

@@ -90,6 +90,22 @@ class Everyday(Case):
         other.start()
         self.assertEqual([other.wait(), far.wait()], [0, 0], other.text() + far.text())
 
+    def test_a_run_that_begins_in_the_middle_does_so_on_all_hosts(self):
+        file = self.file()
+        near, far = self.world.near(file, "--frames", "60", "--first", "20"), self.world.far(file, "b", "--frames", "60", "--first", "30")
+        near.start()
+        near.says("waiting for host b")
+        far.start()
+        self.assertEqual(near.wait(), 2)
+        self.assertIn("it was given --first 30, and this run begins with frame 20", near.text())
+        far.says("the near host's run begins with frame 20, and --first 30 was given here")
+        far.end()
+        near, far = self.world.near(file, "--frames", "60", "--first", "20"), self.world.far(file, "b", "--frames", "60")
+        near.start()
+        far.start()
+        self.assertEqual([near.wait(), far.wait()], [0, 0], near.text() + far.text())
+        self.assertEqual([(h.report()["frames"], h.report()["lost"], h.report()["first"]) for h in (near, far)], [(60, 0, 20)] * 2)
+
     def test_a_wrong_token_is_told_and_gets_nothing_in(self):
         file = self.file()
         near, far = self.world.near(file, "--frames", "10"), self.world.far(file, "b", "--frames", "10")

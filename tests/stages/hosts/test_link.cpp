@@ -1,11 +1,6 @@
 // What the two sides of a link say and keep, without a socket.
 #include "stages/hosts/link/message.hpp"
 #include "tests/stages/hosts/link_world.hpp"
-#include "tests/support/scratch_folder.hpp"
-
-#include <sys/stat.h>
-
-#include <fstream>
 
 namespace {
 
@@ -129,10 +124,11 @@ TEST_CASE("a receiver that has lost frames which the sender has released is foun
           std::string::npos);
 }
 
-TEST_CASE("the newest sender has the link, an older process of it doesn't get it back") {
-    const token_file token("a secret that both sides know");
-    receiving_side b = receiver(token);
-    const auto introduce = [&](u32 connection, u64 epoch) {
+/// What `b` says and closes when somebody with that token connects and says hello.
+struct introduction {
+    std::vector<u32> closed;
+    std::optional<welcome> welcomed;
+    introduction(receiving_side& b, u32 connection, u64 epoch, const token_file& token) {
         hello h = hello_of_test();
         h.epoch = epoch;
         b.accepted(connection, 1000);
@@ -143,14 +139,122 @@ TEST_CASE("the newest sender has the link, an older process of it doesn't get it
                 fresh = std::get<proof_message>(*decode(x.bytes)).fresh;
         b.received(connection, proof_message{{}, token.prove(side::sending, h, fresh), 0, 0}, 1000);
         b.sender_is_kept();
-        std::vector<u32> closed;
-        for (const action& x : b.step(1000))
+        look(b.step(1000));
+    }
+    void look(const actions& said) {
+        for (const action& x : said) {
             if (x.kind == action::what::close) closed.push_back(x.connection);
-        return closed;
-    };
-    CHECK(introduce(1, 5).empty());
-    CHECK(introduce(2, 7) == std::vector<u32>{1});
-    CHECK(introduce(3, 6) == std::vector<u32>{3});
+            if (x.kind != action::what::send) continue;
+            const auto m = decode(x.bytes);
+            if (m && std::holds_alternative<welcome>(*m)) welcomed = std::get<welcome>(*m);
+        }
+    }
+};
+
+frame_message frame_of_test(u64 sequence, u64 epoch) {
+    frame_message m;
+    m.sequence = sequence, m.epoch = epoch, m.bytes = m.packed_bytes = 100;
+    return m;
+}
+
+TEST_CASE("the newest sender has the link, an older process of it doesn't get it back") {
+    const token_file token("a secret that both sides know");
+    receiving_side b = receiver(token);
+    CHECK(introduction(b, 1, 5, token).closed.empty());
+    CHECK(introduction(b, 2, 7, token).closed == std::vector<u32>{1});
+    CHECK(introduction(b, 3, 6, token).closed == std::vector<u32>{3});
+}
+
+TEST_CASE(
+    "a frame that comes twice is acknowledged and dropped, one that leaves another out ends its connection") {
+    const token_file token("a secret that both sides know");
+    receiving_side b = receiver(token);
+    introduced i(b, hello_of_test(), token, 1000);
+    REQUIRE(i.a.up());
+    for (u64 n = 0; n < 2; ++n) {
+        frame_message m;
+        m.sequence = n, m.bytes = m.packed_bytes = 100;
+        i.a.begin(n);
+        i.a.offer(m);
+    }
+    std::vector<frame_message> sent;
+    for (const action& x : i.a.step(1000))
+        if (x.kind == action::what::send_frame) sent.push_back(std::get<frame_message>(*decode(x.bytes)));
+    REQUIRE(sent.size() == 2);
+    const auto room = b.frame_begins(1, sent[0], 1000);
+    REQUIRE(room);
+    b.frame_ends(*room, true, 1000);
+    (void)b.step(1000);
+    CHECK_FALSE(b.frame_begins(1, sent[0], 1000));
+    CHECK(b.up());
+    bool told = false;
+    for (const action& x : b.step(1000)) {
+        const auto m = decode(x.bytes);
+        if (m && std::holds_alternative<ack>(*m)) told = std::get<ack>(*m).committed == 0;
+    }
+    CHECK(told);  // whole here, but not committed: no word of that
+    sent[1].sequence = 2;
+    CHECK_FALSE(b.frame_begins(1, sent[1], 1000));
+    CHECK_FALSE(b.up());
+}
+
+TEST_CASE("a receiver lets nobody in who does not know the token") {
+    const token_file right("a secret that both sides know"), wrong("another secret of that length");
+    receiving_side b = receiver(right);
+    CHECK(introduction(b, 1, 5, wrong).closed == std::vector<u32>{1});
+    CHECK_FALSE(b.up());
+    CHECK(introduction(b, 2, 5, right).welcomed);
+}
+
+TEST_CASE("a sender is welcomed when nothing comes any more from its predecessor into the same memory") {
+    const token_file token("a secret that both sides know");
+    receiving_side b = receiver(token);
+    REQUIRE(introduction(b, 1, 5, token).welcomed);
+    const auto room = b.frame_begins(1, frame_of_test(0, 5), 1000);
+    REQUIRE(room);
+    introduction next(b, 2, 6, token);
+    CHECK_FALSE(next.welcomed);
+    b.frame_ends(*room, false, 1000);
+    next.look(b.step(1000));
+    REQUIRE(next.welcomed);
+    CHECK(next.welcomed->next == 0);
+}
+
+TEST_CASE("a damaged frame is asked for again, by a new connection, with those behind it") {
+    const token_file token("a secret that both sides know");
+    receiving_side b = receiver(token);
+    REQUIRE(introduction(b, 1, 5, token).welcomed);
+    for (u64 n = 0; n < 3; ++n) {
+        const auto room = b.frame_begins(1, frame_of_test(n, 5), 1000);
+        REQUIRE(room);
+        b.frame_ends(*room, true, 1000);
+    }
+    b.free_buffer(0);
+    b.committed(1);
+    b.damaged(1, 1000);
+    CHECK_FALSE(b.up());
+    CHECK(b.whole(1) == nullptr);
+    CHECK(b.whole(2) == nullptr);
+    const introduction next(b, 2, 6, token);
+    REQUIRE(next.welcomed);
+    CHECK(next.welcomed->next == 1);
+    CHECK(next.welcomed->committed == 1);
+}
+
+TEST_CASE("a frame is released when the transport has done with its memory, whatever the far side says") {
+    const token_file token("a secret that both sides know");
+    receiving_side b = receiver(token);
+    introduced i(b, hello_of_test(), token, 1000);
+    REQUIRE(i.a.up());
+    i.a.begin(0);
+    i.a.offer(frame_of_test(0, 0));
+    (void)i.a.step(1000);
+    b.committed(1);  // a predecessor of that process had it
+    for (const action& x : b.step(1000))
+        if (x.kind == action::what::send) i.a.received(1, *decode(x.bytes), 1000);
+    CHECK_FALSE(i.a.released(0));
+    i.a.frame_sent(1, 0);
+    CHECK(i.a.released(0));
 }
 
 TEST_CASE("strangers who say nothing do not crowd out a sender") {
@@ -179,33 +283,6 @@ TEST_CASE("a silent far side is given up after a second, and tried again") {
     for (const action& x : i.a.step(1001 + dead_after_ns + longest_rest_ns))
         again |= x.kind == action::what::connect;
     CHECK(again);
-}
-
-TEST_CASE("an answer about the other clock may name any time, without an overflow") {
-    clock_filter f;
-    constexpr u64 far = u64{1} << 63U;
-    f.answered(1, far, 3);
-    REQUIRE(f.at(3));
-    CHECK(f.at(3)->here_from(far) == 3);
-}
-
-TEST_CASE("of the answers about the other clock the quickest counts, until drift may have made it worse") {
-    clock_filter f;
-    CHECK_FALSE(f.at(0));
-    const u64 ms = ns_per_ms;
-    f.answered(1000 * ms, 5010 * ms, 1020 * ms);  // 20 ms for both ways, the other clock is 4 s ahead
-    CHECK(f.at(1020 * ms)->offset_ns == static_cast<i64>(4000 * ms) - 1);
-    CHECK(f.at(1020 * ms)->error_ns == 10 * ms + 1);
-    f.answered(1030 * ms, 5050 * ms, 1070 * ms);  // slower: it says less
-    CHECK(f.at(1020 * ms)->error_ns == 10 * ms + 1);
-    f.answered(1100 * ms, 5101 * ms, 1101 * ms);
-    CHECK(f.at(1101 * ms)->error_ns == ms / 2 + 1);
-    CHECK(f.at(1101 * ms)->here_from(5101 * ms) == 1101 * ms - (ms / 2 - 1) + 0);
-    CHECK(f.at(11'101 * ms)->error_ns == ms / 2 + 1 + ms);  // 10 s later
-    f.answered(11'099 * ms, 15'100 * ms, 11'101 * ms);      // 1 ms is better than what is left of the old one
-    CHECK(f.at(11'101 * ms)->error_ns == ms + 1);
-    f.answered(20'000 * ms, 1, 19'000 * ms);  // from the future
-    CHECK(f.answers() == 4);
 }
 
 TEST_CASE("a hello of another version is read as far as its version") {
@@ -301,21 +378,4 @@ TEST_CASE("a run that goes on for one that was lost is let in, but leaves nothin
     CHECK_FALSE(i.a.up());
     CHECK(i.a.failure().empty());
     CHECK(i.a.trouble().find("frames 0 to 6 would be left out") != std::string::npos);
-}
-
-TEST_CASE("a token file must be its owner's alone, and hold a secret") {
-    const scratch_folder folder;
-    const auto file = [&](const std::string& text, mode_t mode) {
-        std::string path = (folder.path / "token").string();
-        std::ofstream(path) << text;
-        ::chmod(path.c_str(), mode);
-        return path;
-    };
-    CHECK_NOTHROW(token_file::read(file("0123456789abcdef\n", 0600)));
-    CHECK_THROWS_WITH(token_file::read(file("0123456789abcdef\n", 0640)),
-                      Catch::Contains("others may read it"));
-    CHECK_THROWS_WITH(token_file::read(file("short\n", 0600)), Catch::Contains("has 5 bytes; expected 16"));
-    CHECK_THROWS_WITH(token_file::read((folder.path / "none").string()),
-                      Catch::Contains("Make one for both hosts"));
-    CHECK_THROWS_WITH(token_file::read(folder.path.string()), Catch::Contains("is no plain file"));
 }

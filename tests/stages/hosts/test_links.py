@@ -140,11 +140,10 @@ class Long(Case):
     def recorded_hello(self, pair):
         """What UCX of a sender says first to UCX of a receiver, before a byte of ours."""
         with socket.socket() as listener, socket.socket() as there:
-            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            listener.bind(("127.0.0.1", PORT + 64))
+            listener.bind(("127.0.0.1", 0))   # none of those behind PORT: the receiver may have any of them
             listener.listen()
             listener.settimeout(20)
-            other = self.other_sender(pair, port=PORT + 64).start()
+            other = self.other_sender(pair, port=listener.getsockname()[1]).start()
             here, _ = listener.accept()
             with here:
                 here.settimeout(5)

@@ -52,7 +52,7 @@ class Everyday(Many):
         for host, name in victims:
             time.sleep(dice.uniform(0.05, 0.3))
             wait_for(f"a process of {name}", lambda h=host, n=name: h.kill(n))
-        pair.b.kill_supervisor()
+        wait_for("a supervisor of b that can be killed", pair.b.kill_supervisor)
         self.all_end_well(pair, 180, pair.a, pair.b, c)
 
 

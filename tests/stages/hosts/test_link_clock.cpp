@@ -1,0 +1,57 @@
+// What a link's sides stand on: the relation of two clocks, and the token's file.
+#include <sys/stat.h>
+
+#include <fstream>
+
+#include "hosts/clock_filter.hpp"
+#include "stages/hosts/link/token_file.hpp"
+#include "tests/support/catch.hpp"
+#include "tests/support/scratch_folder.hpp"
+
+using namespace carousel;
+using namespace carousel::hosts;
+using namespace carousel::test;
+
+TEST_CASE("an answer about the other clock may name any time, without an overflow") {
+    clock_filter f;
+    constexpr u64 far = u64{1} << 63U;
+    f.answered(1, far, 3);
+    REQUIRE(f.at(3));
+    CHECK(f.at(3)->here_from(far) == 3);
+}
+
+TEST_CASE("of the answers about the other clock the quickest counts, until drift may have made it worse") {
+    clock_filter f;
+    CHECK_FALSE(f.at(0));
+    const u64 ms = ns_per_ms;
+    f.answered(1000 * ms, 5010 * ms, 1020 * ms);  // 20 ms for both ways, the other clock is 4 s ahead
+    CHECK(f.at(1020 * ms)->offset_ns == static_cast<i64>(4000 * ms) - 1);
+    CHECK(f.at(1020 * ms)->error_ns == 10 * ms + 1);
+    f.answered(1030 * ms, 5050 * ms, 1070 * ms);  // slower: it says less
+    CHECK(f.at(1020 * ms)->error_ns == 10 * ms + 1);
+    f.answered(1100 * ms, 5101 * ms, 1101 * ms);
+    CHECK(f.at(1101 * ms)->error_ns == ms / 2 + 1);
+    CHECK(f.at(1101 * ms)->here_from(5101 * ms) == 1101 * ms - (ms / 2 - 1) + 0);
+    CHECK(f.at(11'101 * ms)->error_ns == ms / 2 + 1 + ms);  // 10 s later
+    f.answered(11'099 * ms, 15'100 * ms, 11'101 * ms);      // 1 ms is better than what is left of the old one
+    CHECK(f.at(11'101 * ms)->error_ns == ms + 1);
+    f.answered(20'000 * ms, 1, 19'000 * ms);  // from the future
+    CHECK(f.answers() == 4);
+}
+
+TEST_CASE("a token file must be its owner's alone, and hold a secret") {
+    const scratch_folder folder;
+    const auto file = [&](const std::string& text, mode_t mode) {
+        std::string path = (folder.path / "token").string();
+        std::ofstream(path) << text;
+        ::chmod(path.c_str(), mode);
+        return path;
+    };
+    CHECK_NOTHROW(token_file::read(file("0123456789abcdef\n", 0600)));
+    CHECK_THROWS_WITH(token_file::read(file("0123456789abcdef\n", 0640)),
+                      Catch::Contains("others may read it"));
+    CHECK_THROWS_WITH(token_file::read(file("short\n", 0600)), Catch::Contains("has 5 bytes; expected 16"));
+    CHECK_THROWS_WITH(token_file::read((folder.path / "none").string()),
+                      Catch::Contains("Make one for both hosts"));
+    CHECK_THROWS_WITH(token_file::read(folder.path.string()), Catch::Contains("is no plain file"));
+}
