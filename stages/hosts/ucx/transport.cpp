@@ -13,6 +13,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <map>
+#include <mutex>
 #include <utility>
 
 #include "core/clock.hpp"
@@ -120,6 +121,9 @@ transport::implementation::implementation(events& to, const transport_options& h
     if (device.empty())
         throw config_error(fmt::format(
             "no network device of this host has the address {} (`ip -4 addr` lists them)", how.address));
+    // A process may have two of these, made by a thread each, and the environment is all threads'.
+    static std::mutex environment;
+    const std::lock_guard alone(environment);
     ::setenv("UCX_NET_DEVICES", device.c_str(), 1);
     ::setenv("UCX_TLS", how.transports.c_str(), 1);
     if (how.first_port != 0)
