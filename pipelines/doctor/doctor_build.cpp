@@ -47,7 +47,7 @@ void examine_build(std::vector<finding>& all) {
     all.push_back(part("recordings, packed", with_lz4 && with_zstd, "record_compression = \"lz4\", \"zstd\"",
                        "liblz4-dev libzstd-dev"));
     all.push_back(part("links to other hosts", there("carousel-send"),
-                       "carousel-send, carousel-receive, by UCX", "libucx-dev libssl-dev"));
+                       "carousel-send, carousel-receive, carousel-remote, by UCX", "libucx-dev libssl-dev"));
 }
 
 }  // namespace carousel::supervisor

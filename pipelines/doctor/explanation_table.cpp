@@ -59,6 +59,10 @@ constexpr auto explanations = std::to_array<explanation>({
     {exit_kind, "75", "Pictures, a ledger or a report can't be written.", "A full disk or no permission.",
      "While it runs the run holds and goes on when there is room; free some, or leave pictures out (--out "
      "'')."},
+    {exit_kind, "76", "A process has given its frames back, for other instances of its stage.",
+     "It stands for instances on another host (carousel-remote), which is away, has begun anew or is late.",
+     "Nothing: no attempt counts, and its successor takes frames again when that host is back. The log says "
+     "why."},
     {exit_kind, "130", "Ended by Ctrl-C (128 + signal 2).",
      "What was begun has been delivered; a second Ctrl-C doesn't wait.", "Nothing."},
     {exit_kind, "137", "Ended by SIGKILL (128 + signal 9).",

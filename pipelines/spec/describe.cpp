@@ -288,7 +288,7 @@ std::string find_program(const pipeline& p, const stage_spec& s) {
     const fs::path beside = fs::path(executable_folder()) / s.run;
     if (is_program(beside)) return beside.string();
     if (std::string found = program_in_path(s.run); !found.empty()) return found;
-    const bool link = s.run == "carousel-send" || s.run == "carousel-receive";
+    const bool link = s.run == "carousel-send" || s.run == "carousel-receive" || s.run == "carousel-remote";
     std::string way = command_to_build(s.run, executable_folder());
     if (!way.empty())
         way = ", but it can be built: " + way;

@@ -10,6 +10,7 @@
 #include "spec/pipeline_keys.hpp"
 #include "spec/section_reader.hpp"
 #include "spec/split.hpp"
+#include "spec/workers.hpp"
 
 namespace carousel::supervisor {
 namespace {
@@ -72,8 +73,9 @@ const host_spec* find_host(const pipeline& p, const std::string& name) noexcept 
 std::vector<const host_spec*> far_hosts(const pipeline& p) {
     std::vector<const host_spec*> out;
     for (const host_spec& h : p.hosts)
-        if (std::any_of(p.stages.begin(), p.stages.end(),
-                        [&](const stage_spec& s) { return s.host == h.name; }))
+        if (std::any_of(p.stages.begin(), p.stages.end(), [&](const stage_spec& s) {
+                return s.host == h.name || std::find(s.hosts.begin(), s.hosts.end(), h.name) != s.hosts.end();
+            }))
             out.push_back(&h);
     return out;
 }
@@ -98,6 +100,7 @@ void read_hosts(const document& d, pipeline& p) {
                "[hosts.here]: \"here\" is the host of `carousel run`: expected launcher = \"here\"");
     names.push_back(near);
     for (stage_spec& s : p.stages) {
+        read_host_list(p, s);
         if (s.host == near) s.host.clear();
         if (s.host.empty() || find_host(p, s.host) != nullptr) continue;
         refuse(s.position_of("host"),
@@ -130,6 +133,7 @@ void check_hosts(const pipeline& p) {
                        fmt::format("stage \"{}\" looks at \"{}\" on another host: links carry inputs alone; "
                                    "put both on one host",
                                    s.name, s.side_inputs[i]));
+    check_workers(p);
     for (const host_spec* h : far_hosts(p)) {
         if (h->address.empty())
             refuse(h->at, fmt::format("[hosts.{}] has no address; expected the host's numeric IPv4 address, "

@@ -75,7 +75,8 @@ const stage_spec* pipeline::find(const std::string& stage) const noexcept {
 }
 
 bool pipeline::is_spread() const noexcept {
-    return std::any_of(stages.begin(), stages.end(), [](const stage_spec& s) { return !s.host.empty(); });
+    return std::any_of(stages.begin(), stages.end(),
+                       [](const stage_spec& s) { return !s.host.empty() || !s.hosts.empty(); });
 }
 
 pipeline parse_pipeline(const std::string& text, const std::string& file,

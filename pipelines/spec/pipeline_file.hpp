@@ -69,6 +69,15 @@ inline constexpr word_table<guard_wish, 4> guard_words{{{"auto", guard_wish::aut
 inline constexpr word_table<device::memory_kind, 2> link_memory_words{
     {{"vmm", device::memory_kind::vmm}, {"ipc", device::memory_kind::ipc}}};
 
+/// A seat of a stage that stands for its instances on another host (spec/workers.hpp): another program sits
+/// on it, with settings of its own.
+struct far_seat {
+    std::string host;
+    u32 instances = 0;  ///< there
+    std::string run;
+    nlohmann::json settings;
+};
+
 struct stage_spec {
     std::string name;  ///< letters, digits, - and _; at most 47
     std::string run;   ///< program: found beside carousel or in PATH, or a path relative to the pipeline file
@@ -92,7 +101,9 @@ struct stage_spec {
     /// of a process's first frame, which may warm a framework up; no shorter than frame_timeout_ms counts
     u32 first_frame_timeout_ms = 0;
     bool optional = false;
-    std::string host;  ///< where it runs, a section [hosts.NAME]; "": where `carousel run` is
+    std::string host;                ///< where it runs, a section [hosts.NAME]; "": where `carousel run` is
+    std::vector<std::string> hosts;  ///< where host is a list: of its instances, round robin; else empty
+    std::optional<far_seat> far;     ///< its last instance, of a part of a file with such a list
     group_kind group = group_kind::blocking;
     /// the pipeline's unless the stage has its own; says nothing on the CPU
     isolation_kind isolation = isolation_kind::process;
@@ -104,6 +115,7 @@ struct stage_spec {
     /// A place for a program that nobody here starts: port_stage.hpp.
     [[nodiscard]] bool is_port() const noexcept { return run == "port"; }
     [[nodiscard]] bool latest() const noexcept { return group == group_kind::latest; }
+    [[nodiscard]] bool is_far(u32 instance) const noexcept { return far && instance + 1 == instances; }
     /// A port that frames pass by while nobody is in it: vacant = "skip".
     [[nodiscard]] bool skips() const;
     /// A reader that frames pass by, by its own rule: what it has missed isn't lost.

@@ -13,6 +13,7 @@
 #include "spec/python_program.hpp"
 #include "spec/section_reader.hpp"
 #include "spec/shell_words.hpp"
+#include "spec/workers.hpp"
 
 namespace carousel::supervisor {
 namespace {
@@ -303,8 +304,8 @@ const key_row<stage_spec> stage_rows[] = {
      [](auto& s) { return json(s.first_frame_timeout_ms); }},
     {"optional", [](auto& r, auto key, auto& s) { s.optional = r.flag(key, s.optional); },
      [](auto& s) { return json(s.optional); }},
-    {"host", [](auto& r, auto key, auto& s) { s.host = r.text(key, s.host); },
-     [](auto& s) { return json(s.host); }},
+    {"host", [](auto& r, auto, auto& s) { read_stage_host(r, s); },
+     [](auto& s) { return s.hosts.empty() ? json(s.host) : json(s.hosts); }},
     {"group", [](auto& r, auto key, auto& s) { s.group = r.choice(key, s.group, group_words); },
      [](auto& s) { return json(word_of(group_words, s.group)); }},
     {"isolation",

@@ -8,6 +8,7 @@
 #include "spec/hosts.hpp"
 #include "spec/outputs.hpp"
 #include "spec/pipeline_check.hpp"
+#include "spec/workers.hpp"
 
 namespace carousel::supervisor {
 namespace {
@@ -123,6 +124,7 @@ pipeline part_of(const pipeline& whole, const std::string& host, const std::vect
         link.record = false;  // the recorder is where the ring begins
         p.links[c.receive] = link;
     }
+    add_workers(whole, host, all, token, p);
     // Where every frame comes from another host, its end does, too: whoever sends must be heard to say so.
     if (std::none_of(p.stages.begin(), p.stages.end(),
                      [](const stage_spec& s) { return s.inputs.empty() && !is_derived(s); }))

@@ -23,6 +23,8 @@ inline constexpr int supervisor_gone = 72;  ///< the supervisor died and nobody 
 inline constexpr int stage_exception = 73;  ///< an exception escaped a stage's own code
 inline constexpr int shared_memory = 74;    ///< the control block or ring memory can't be used
 inline constexpr int output = 75;  ///< pictures or the ledger can't be written (disk full, no permission)
+/// a stage gives its frames back, for others of its kind: held against nobody
+inline constexpr int gave_back = 76;
 }  // namespace exit_code
 
 /// Base of all errors that a Carousel program reports itself.

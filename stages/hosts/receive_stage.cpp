@@ -3,12 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <iterator>
 
 #include "core/clock.hpp"
 #include "core/log.hpp"
 #include "shm/block_guard.hpp"
 #include "stages/compression/compression.hpp"
+#include "stages/hosts/frame_to_message.hpp"
 
 namespace carousel::stages {
 namespace {
@@ -26,13 +26,6 @@ frame_format format_from(const configuration& with) {
     }
 }
 
-void give_used(const hosts::used_planes& from, shm::used_extents& to) {
-    const shm::block_open open;  // it lies in the frame's header
-    to.planes = from.planes;
-    for (u32 k = 0; k < shm::max_used_planes; ++k)
-        std::copy(from.of[k].begin(), from.of[k].end(), std::begin(to.of[k]));
-}
-
 }  // namespace
 
 description receive_stage::configure(const configuration& with) {
@@ -40,6 +33,7 @@ description receive_stage::configure(const configuration& with) {
     end_.read(with, format_from(with));
     window_ = static_cast<u32>(with.settings->integer("window", 4, 1, 64));
     sync_ = with.settings->flag("sync", false);
+    work_ = with.settings->flag("work", false);
     description d;
     d.outputs = {end_.format};
     d.ends = true;
@@ -60,6 +54,7 @@ void receive_stage::open(u64 next) {
     hosts::receiver_link::set_up s;
     s.where = end_.where;
     s.expected = hosts::hello_of(end_.format, end_.env->parameters());
+    if (work_) s.expected.kind = static_cast<u8>(hosts::link_kind::work);
     s.token = end_.token;
     s.run = end_.env->run_id();
     s.note_path = end_.file("link");
@@ -146,7 +141,10 @@ void receive_stage::process(frame& f) {
     f.stamp(stamp_of(m, m.parameters.size() == f.parameter_bytes().size()));
     f.metadata().assign(m.metadata);
     if (m.void_reason.empty()) {
-        if (shm::used_extents* const used = f.output().used()) give_used(m.used, *used);
+        if (shm::used_extents* const used = f.output().used()) {
+            const shm::block_open open;  // it lies in the frame's header
+            *used = hosts::extents_of(m.used);
+        }
         f.queue().copy(f.output().slot() + hosts::before_payload, next_->data, end_.bytes);
     } else {
         log::warning("frame {} was given up on the sending host ({}): it goes on void", f.sequence(),

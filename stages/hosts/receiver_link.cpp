@@ -37,7 +37,8 @@ void link_note::write(const std::string& path) const {
 
 receiver_link::receiver_link(set_up s)
     : set_(std::move(s)),
-      note_(link_note::read(set_.note_path, set_.run)),
+      note_(set_.note_path.empty() ? link_note{set_.run, "", std::nullopt}
+                                   : link_note::read(set_.note_path, set_.run)),
       figures_(set_.figures_path, set_.run),
       side_(make_side()),
       thread_([this] { run(); }) {}
@@ -64,6 +65,23 @@ std::optional<receiver_link::arrived> receiver_link::whole(u64 sequence) {
     const frame_message* m = side_.whole(sequence);
     if (m == nullptr) return std::nullopt;
     return arrived{*m, set_.buffers[sequence % set_.buffers.size()]};
+}
+
+std::optional<receiver_link::arrived> receiver_link::oldest_whole() {
+    const std::lock_guard lock(mutex_);
+    if (!broken_.empty()) throw config_error(broken_);
+    const frame_message* m = side_.oldest_whole();
+    if (m == nullptr) return std::nullopt;
+    return arrived{*m, set_.buffers[m->sequence % set_.buffers.size()], side_.sender()};
+}
+
+void receiver_link::taken(const arrived& a) {
+    const std::lock_guard lock(mutex_);
+    const u64 sequence = a.message.sequence;
+    if (!side_.up() || side_.sender() != a.run || side_.whole(sequence) == nullptr) return;
+    side_.free_buffer(sequence);
+    side_.committed(sequence + 1);
+    if (transport_ != nullptr) transport_->wake();
 }
 
 void receiver_link::damaged(u64 sequence) {
@@ -168,7 +186,7 @@ void receiver_link::keep() {
     if (!ends && !side_.sender_must_be_kept()) return;
     note_.sender = side_.sender();
     note_.end = side_.end();
-    note_.write(set_.note_path);
+    if (!set_.note_path.empty()) note_.write(set_.note_path);
     side_.sender_is_kept();
     if (!side_.end()) return;
     side_.end_is_kept();

@@ -34,7 +34,9 @@ public:
         link_settings where;
         hello expected;
         token_file token;
-        std::string run, note_path, figures_path;
+        std::string run;
+        std::string note_path;  ///< "": nothing is kept for a next process
+        std::string figures_path;
         u64 next = 0;                     ///< the first frame that is not committed here
         std::vector<packing> unpacks;     ///< how frames may come beside packing::none
         std::vector<std::byte*> buffers;  ///< a window of them, each of expected.payload_bytes
@@ -47,11 +49,18 @@ public:
     struct arrived {
         frame_message message;
         const std::byte* data = nullptr;
+        std::string run = {};  ///< of answers: who has sent it
     };
     /// Throws config_error: the port is in use, or UCX can't be set up.
     [[nodiscard]] std::optional<arrived> whole(u64 sequence);
     void damaged(u64 sequence);
     void free_buffer(u64 sequence);
+    /// Of answers (link_kind::answers): the oldest that is there whole and was not freed, and the run that
+    /// sent it. A new sender's bytes may take the place of these while they are read: the hash tells. Throws
+    /// as whole() does.
+    [[nodiscard]] std::optional<arrived> oldest_whole();
+    /// It was looked at: its buffer is free, and its sender is told, if that is the present one still.
+    void taken(const arrived& a);
     void committed(u64 below);
     void durable(u64 below);
     [[nodiscard]] bool wants_durable();

@@ -2,13 +2,12 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <filesystem>
-#include <iterator>
 
 #include "core/clock.hpp"
 #include "core/log.hpp"
 #include "stages/compression/compression.hpp"
+#include "stages/hosts/frame_to_message.hpp"
 
 namespace carousel::stages {
 namespace {
@@ -16,16 +15,6 @@ namespace {
 constexpr u32 frames_under_way = 4, most_under_way = 16;  ///< the second: in_flight has no more
 constexpr u64 patience_ns = 250 * ns_per_ms;              ///< a longer wait is told as one for the other host
 constexpr u64 end_patience_ns = 4 * ns_per_s;
-constexpr std::size_t longest_reason = 1000;
-constexpr std::string_view hash_name = "carousel.blocks4k.v1 of a payload";
-
-hosts::used_planes used_of(const shm::used_extents& from) {
-    hosts::used_planes out;
-    out.planes = from.planes & ((1U << shm::max_used_planes) - 1);
-    for (u32 k = 0; k < shm::max_used_planes; ++k)
-        std::copy(std::begin(from.of[k]), std::end(from.of[k]), out.of[k].begin());
-    return out;
-}
 
 }  // namespace
 
@@ -35,6 +24,7 @@ description send_stage::configure(const configuration& with) {
     ring_ = in.stage;
     by_durable_ = with.settings->choice("release", "committed", {"committed", "durable"}) == "durable";
     packing_ = hosts::packing_from(with);
+    work_ = with.settings->flag("work", false);
     description d;
     // By durable a frame is under way until the sinks of the other host have it: through all of its rings.
     d.finish_threads = by_durable_ ? most_under_way : frames_under_way;
@@ -63,6 +53,7 @@ bool send_stage::ready(u64 sequence, u64) {
         who.ring = ring_;
         who.begins = end_.env->first_frame();
         who.by_durable = by_durable_ ? 1 : 0;
+        if (work_) who.kind = static_cast<u8>(hosts::link_kind::answers);
         who.packed = static_cast<u8>(packing_);
         link_ = std::make_unique<hosts::sender_link>(end_.where, who, end_.token,
                                                      u64{end_.env->epoch()} << 32U, end_.file("figures"));
@@ -84,21 +75,6 @@ void send_stage::process(frame& f) {
     if (!lanes_.empty()) f.queue().copy(lanes_[f.lane()]->data(), payload, end_.bytes);
 }
 
-hosts::frame_message send_stage::message_of(frame& f) const {
-    hosts::frame_message m;
-    m.sequence = f.sequence();
-    m.time_s = f.time_s();
-    m.born_ns = f.born_ns();
-    m.capture_ns = f.capture_ns();
-    m.clock = static_cast<u8>(f.capture_clock());
-    m.parameter_number = f.parameter_number();
-    m.parameters.assign(f.parameter_bytes().begin(), f.parameter_bytes().end());
-    const auto metadata = f.metadata().bytes();
-    m.metadata.assign(metadata.begin(), metadata.end());
-    m.void_reason = f.void_reason().substr(0, longest_reason);
-    return m;
-}
-
 // One that would not become smaller crosses as it is.
 const std::byte* send_stage::pack(hosts::frame_message& m, const std::byte* data, u32 lane) {
     std::vector<std::byte>& to = packed_[lane];
@@ -110,14 +86,14 @@ const std::byte* send_stage::pack(hosts::frame_message& m, const std::byte* data
 }
 
 void send_stage::finish(frame& f) {
-    hosts::frame_message m = message_of(f);
+    hosts::frame_message m = hosts::message_of(f);
     const std::byte* data = nullptr;
     if (m.void_reason.empty()) {
         m.bytes = m.packed_bytes = end_.bytes;
         m.hash = reinterpret_cast<const u64*>(hashes_->host_data())[f.lane()];
-        if (const shm::used_extents* const used = f.input().used()) m.used = used_of(*used);
+        if (const shm::used_extents* const used = f.input().used()) m.used = hosts::used_of(*used);
         data = lanes_.empty() ? f.input().slot() + hosts::before_payload : lanes_[f.lane()]->host_data();
-        f.set_hash(m.hash, hash_name);
+        f.set_hash(m.hash, hosts::payload_hash_name);
         if (packing_ != hosts::packing::none) data = pack(m, data, f.lane());
     }
     link_->offer(m, data);

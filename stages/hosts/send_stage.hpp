@@ -2,6 +2,7 @@
 // The sink that hands its input to another host (carousel-send). Its settings: link_settings.hpp, and
 //   release   "committed": a frame is kept here until the other host has committed it; "durable": until each
 //             sink there has it in its files, so that the loss of that host loses none ["committed"]
+//   work      true: the frames are answers, to whichever process asked for them (remote_stage.hpp) [false]
 //   compress  "lz4" or "zstd": frames cross the link compressed, those that become smaller ["none"]
 // process() names the payload by a hash, made where it lies, and copies it into page-locked memory where the
 // ring is a GPU's; the CPU's ring is sent from as it lies, since the lease lasts until the commit. finish()
@@ -35,12 +36,11 @@ public:
     void committed(u64 sequence) override { next_ = sequence + 1; }
 
 private:
-    [[nodiscard]] hosts::frame_message message_of(frame& f) const;
     [[nodiscard]] const std::byte* pack(hosts::frame_message& m, const std::byte* data, u32 lane);
 
     hosts::link_end end_;
     std::string ring_;
-    bool by_durable_ = false;
+    bool by_durable_ = false, work_ = false;
     hosts::packing packing_ = hosts::packing::none;
     std::vector<std::vector<std::byte>> packed_;  ///< of each lane
     std::unique_ptr<device::mapping> scratch_, hashes_;

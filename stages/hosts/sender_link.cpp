@@ -73,12 +73,61 @@ bool sender_link::over(u64 sequence) const {
 void sender_link::wake_who_is_done() {
     for (const auto& [sequence, who] : waiting_)
         if (over(sequence)) who->notify_one();
-    if (side_.end_known()) changed_.notify_all();
+    if (side_.end_known() || letting_go_ > 0) changed_.notify_all();
 }
 
 bool sender_link::end(u64 sequence, u64 ns) {
     std::unique_lock lock(mutex_);
     side_.end(sequence);
+    if (transport_ != nullptr) transport_->wake();
+    return changed_.wait_for(lock, std::chrono::nanoseconds(ns), [&] { return side_.end_known(); });
+}
+
+bool sender_link::takes_work() {
+    const std::lock_guard lock(mutex_);
+    return side_.up() && side_.is_drained();
+}
+
+u64 sender_link::next_number() {
+    const std::lock_guard lock(mutex_);
+    const u64 number = side_.first().value() + given_++;
+    side_.begin(number);
+    return number;
+}
+
+std::string sender_link::far_run() const {
+    const std::lock_guard lock(mutex_);
+    return side_.far_run();
+}
+
+std::string sender_link::begun_anew() const {
+    const std::lock_guard lock(mutex_);
+    if (!broken_.empty()) throw config_error(broken_);
+    if (!side_.failure().empty() && !side_.begun_anew()) throw config_error(side_.failure());
+    return side_.failure();
+}
+
+u64 sender_link::away_ns() const {
+    const std::lock_guard lock(mutex_);
+    const u64 now = now_ns();
+    return was_up_ || now < down_since_ns_ ? 0 : now - down_since_ns_;
+}
+
+bool sender_link::let_go(u64 sequence, u64 ns) {
+    std::unique_lock lock(mutex_);
+    ++letting_go_;
+    const bool idle =
+        changed_.wait_for(lock, std::chrono::nanoseconds(ns), [&] { return side_.is_idle(sequence); });
+    --letting_go_;
+    if (!idle) return false;
+    side_.forget(sequence);
+    data_.erase(sequence);
+    return true;
+}
+
+bool sender_link::end_here(u64 ns) {
+    std::unique_lock lock(mutex_);
+    side_.end_here();
     if (transport_ != nullptr) transport_->wake();
     return changed_.wait_for(lock, std::chrono::nanoseconds(ns), [&] { return side_.end_known(); });
 }

@@ -32,6 +32,23 @@ public:
     [[nodiscard]] bool wait_released(u64 sequence, u64 ns);
     /// No frame follows. True: the far side knows, within `ns`.
     [[nodiscard]] bool end(u64 sequence, u64 ns);
+
+    // Of work for another host (link_kind::work), whose numbers are that host's.
+    /// Frames may go: the link is up, and what predecessors have sent has left the ring there.
+    [[nodiscard]] bool takes_work();
+    /// The number of the next frame, which is begun.
+    [[nodiscard]] u64 next_number();
+    /// Whose numbers they are.
+    [[nodiscard]] std::string far_run() const;
+    /// Why this process's numbers count no more; "": they do. Throws config_error for what no process mends.
+    [[nodiscard]] std::string begun_anew() const;
+    /// For how long the link has been away; 0: it is up.
+    [[nodiscard]] u64 away_ns() const;
+    /// True: nobody reads the frame's memory any more, and it is forgotten. Waits `ns` at most.
+    [[nodiscard]] bool let_go(u64 sequence, u64 ns);
+    /// No frame follows. True: the far side knows, within `ns`.
+    [[nodiscard]] bool end_here(u64 ns);
+
     /// Its thread has gone round within the last second: whoever waits for the far side waits for nothing
     /// else.
     [[nodiscard]] bool alive() const noexcept;
@@ -53,7 +70,8 @@ private:
     link_settings where_;
     std::string from_;
     mutable std::mutex mutex_;                         ///< guards what follows
-    std::condition_variable changed_;                  ///< of end()
+    std::condition_variable changed_;                  ///< of end() and let_go()
+    u32 letting_go_ = 0;                               ///< who waits in let_go()
     std::map<u64, std::condition_variable*> waiting_;  ///< of each frame that somebody waits for
     link_figures figures_;
     sending_side side_;
@@ -61,6 +79,7 @@ private:
     transport* transport_ = nullptr;
     std::string broken_;  ///< UCX could not be set up
     bool was_up_ = false;
+    u64 given_ = 0;  ///< numbers of work
     u64 say_ns_, down_since_ns_;
     std::atomic<u64> round_ns_;
     std::atomic<bool> stop_{false};

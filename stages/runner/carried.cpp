@@ -1,7 +1,9 @@
 // What a frame carries beside its payload: metadata, when it was captured, what of its planes is in use.
+#include <algorithm>
 #include <stdexcept>
 #include <string>
 
+#include "ring/header_check.hpp"
 #include "stages/runner/frame_in_work.hpp"
 
 namespace carousel::stages {
@@ -24,6 +26,23 @@ void frame_in_work::take_carried(bool to_keep) {
     }
     kept_ = to_keep;
     if (to_keep) used_ = header_of_input(0).used;
+}
+
+// Behind SUBMITTED, which only a stage that nobody helps may do (owner_commits): until its owner commits, no
+// reader looks at the header, and COMMITTED (release) is behind the seal; the audit looks at READY slots. A
+// death here leaves a header of a frame that nobody reads; a revoked process writes into a slot in
+// quarantine.
+void frame_in_work::carry(std::span<const std::byte> metadata, const shm::used_extents& used) {
+    const bool fits = metadata.size() <= shm::max_metadata_bytes;
+    if (in_process || runtime_->outputs() != 1 || !fits ||
+        (runtime_->stage_block().flags & shm::stage_flag::owner_commits) == 0)
+        frame::carry(metadata, used);
+    const shm::block_open open;
+    shm::frame_header& h = own_header();
+    h.metadata_bytes = static_cast<u32>(metadata.size());
+    std::copy(metadata.begin(), metadata.end(), h.metadata);
+    h.used = used;
+    ring::seal(h, runtime_->control().parameters.bytes);
 }
 
 void frame_in_work::require_source_at_work(const char* what) const {

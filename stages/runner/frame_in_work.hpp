@@ -103,9 +103,10 @@ public:
     }
     void in_parts(u32 parts, const std::function<void(u32 part)>& body) override;  ///< finish_pool.cpp
     void wait_for_link(bool waits) override;                                       ///< edge.cpp
-    void stamp(const frame_stamp& with) override;                                  ///< stamp.cpp
-    void pass_void() override;                                                     ///< stamp.cpp
-    void end_stream() override;                                                    ///< stream_end.cpp
+    void carry(std::span<const std::byte> metadata, const shm::used_extents& used) override;  ///< carried.cpp
+    void stamp(const frame_stamp& with) override;                                             ///< stamp.cpp
+    void pass_void() override;                                                                ///< stamp.cpp
+    void end_stream() override;  ///< stream_end.cpp
 
     void set_void_text(std::string text) { void_text_ = std::move(text); }
 

@@ -22,6 +22,7 @@ using life = remote_host::stage_of_life;
 constexpr u64 say_again_ns = 10 * ns_per_s, lost_patience_ns = 10 * ns_per_s,
               failed_patience_ns = 8 * ns_per_s;
 constexpr u64 ps_every_ns = 500 * ns_per_ms;
+constexpr u64 help_patience_ns = 5 * ns_per_s;  ///< until a host that only helps is ended; else it hears END
 
 /// A signal that has come and is kept for who begins.
 int pending_signal() {
@@ -125,8 +126,9 @@ void near_hosts::say_changes(remote_host& h, u64 now) {
     const std::string& name = h.spec().name;
     if (h.life() == life::away && !h.told_away && now > h.away_since_ns() + ns_per_s / 2) {
         h.told_away = true;
-        orders_->say(fmt::format("host {} is lost ({}): the rings to and from it wait, and it is tried again",
-                                 name, h.trouble()));
+        orders_->say(fmt::format(
+            "host {} is lost ({}): {}, and it is tried again", name, h.trouble(),
+            plan_.helps(name) ? "what its instances had goes to others" : "the rings to and from it wait"));
     }
     if (h.life() == life::begun && h.told_away) {
         h.told_away = false;
@@ -158,9 +160,19 @@ void near_hosts::begin_anew(remote_host& h) {
     }
     h.send({{"over", true}});
     h.give_up("its part of the run is lost");
+    if (plan_.helps(h.spec().name)) return;  // all that it could do is done
     lost_code_ = exit_code::stage_failed;
     lost_ = fmt::format("error: host {} has lost its part of the run: not all frames have come to its sinks",
                         h.spec().name);
+}
+
+// It has nothing that is not here, too: the run goes on without it.
+void near_hosts::say_end_of_help(const remote_host& h, bool had_ended) {
+    const bool over = (h.life() == life::ended && !had_ended) || h.life() == life::refused;
+    if (!over || waiting_since_ns_ != 0 || !ended_early_.insert(h.spec().name).second) return;
+    orders_->say(fmt::format("host {} computes no more ({}): what its instances had goes to others",
+                             h.spec().name,
+                             h.outcome ? h.outcome->value("line", "its part has ended") : h.trouble()));
 }
 
 void near_hosts::tick(u64 now) {
@@ -170,6 +182,10 @@ void near_hosts::tick(u64 now) {
         for (const json& m : h->look(now, run_id_)) take_news(*h, m);
         say_changes(*h, now);
         if (h->life() == life::agreed) begin_anew(*h);
+        if (plan_.helps(h->spec().name)) {
+            say_end_of_help(*h, had_ended);
+            continue;
+        }
         if (h->life() == life::refused && lost_code_ == 0) {
             lost_code_ = exit_code::stage_failed;
             orders_->host_has_failed(h->spec().name, h->trouble(), exit_code::stage_failed);
@@ -245,6 +261,15 @@ bool near_hosts::ask_for_end(bool at_once) {
                        [&](const auto& h) { return plan_.leads(h->spec().name) && !h->connected(); });
 }
 
+// It hears the end of its work by the link. Where that has not got there it is ended, and where it is away
+// nobody waits for it.
+bool near_hosts::awaits_end_of_help(remote_host& h, u64 now) {
+    if (!h.connected() || now > waiting_since_ns_ + 2 * help_patience_ns) return false;
+    if (now > waiting_since_ns_ + help_patience_ns && ended_early_.insert(h.spec().name).second)
+        h.send({{"end", "at once"}});
+    return true;
+}
+
 bool near_hosts::may_leave(bool whole, u64 now) {
     if (waiting_since_ns_ == 0) waiting_since_ns_ = now;
     if (!whole && !end_told_) {
@@ -254,6 +279,10 @@ bool near_hosts::may_leave(bool whole, u64 now) {
     bool all = true;
     for (const auto& h : hosts_) {
         if (h->life() == life::ended || h->life() == life::refused) continue;
+        if (plan_.helps(h->spec().name)) {
+            all = all && !awaits_end_of_help(*h, now);
+            continue;
+        }
         const u64 away = h->connected() ? 0 : now - std::max(h->away_since_ns(), waiting_since_ns_);
         const bool given_up =
             away > lost_patience_ns || (!whole && now > waiting_since_ns_ + failed_patience_ns);
@@ -272,7 +301,7 @@ bool near_hosts::may_leave(bool whole, u64 now) {
 
 int near_hosts::code() const {
     for (const auto& h : hosts_)
-        if (h->outcome)
+        if (h->outcome && !plan_.helps(h->spec().name))
             if (const int code = h->outcome->value("code", 1); code != 0) return code;
     return lost_code_;
 }

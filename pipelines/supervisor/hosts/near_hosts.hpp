@@ -1,6 +1,8 @@
 #pragma once
 // The hosts of a pipeline as `carousel run` has them: all others.
 
+#include <set>
+
 #include "supervisor/hosts/launcher.hpp"
 #include "supervisor/hosts/other_hosts.hpp"
 #include "supervisor/hosts/remote_host.hpp"
@@ -32,6 +34,8 @@ private:
     void begin_anew(remote_host& h);
     void launch_missing(u64 now);
     void end_all(const char* how);
+    void say_end_of_help(const remote_host& h, bool had_ended);
+    [[nodiscard]] bool awaits_end_of_help(remote_host& h, u64 now);
 
     hosts_plan plan_;
     std::vector<std::unique_ptr<remote_host>> hosts_;
@@ -39,6 +43,7 @@ private:
     host_orders* orders_ = nullptr;
     std::string run_id_;
     bool end_told_ = false;
+    std::set<std::string> ended_early_;  ///< hosts that only help, told as over or told to end
     u64 waiting_since_ns_ = 0, ps_ns_ = 0, last_ask_ = 0;
     int lost_code_ = 0;
     std::string lost_;

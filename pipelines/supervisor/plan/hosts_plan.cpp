@@ -9,6 +9,7 @@
 #include "core/read_file.hpp"
 #include "shm/control_block.hpp"
 #include "spec/pipeline_keys.hpp"
+#include "spec/workers.hpp"
 #include "telemetry/ledger.hpp"
 
 namespace carousel::supervisor {
@@ -76,6 +77,20 @@ json links_json(const pipeline& whole) {
     return out;
 }
 
+json works_json(const pipeline& whole) {
+    json out = json::array();
+    for (const far_work& w : far_works_of(whole))
+        out.push_back({{"stage", w.stage},
+                       {"host", w.host},
+                       {"instances", w.instances},
+                       {"port", w.port},
+                       {"back_address", find_host(whole, "")->address},
+                       {"back_port", w.back_port},
+                       {"receive", w.receive},
+                       {"send", w.send}});
+    return out;
+}
+
 json plan_of(const pipeline& whole, const std::vector<stage_description>& all,
              const parameter_plan& parameters) {
     json stages = json::array();
@@ -85,7 +100,8 @@ json plan_of(const pipeline& whole, const std::vector<stage_description>& all,
     j.update({{"version", CAROUSEL_VERSION},
               {"layout", shm::control_version},
               {"stages", stages},
-              {"links", links_json(whole)}});
+              {"links", links_json(whole)},
+              {"works", works_json(whole)}});
     if (parameters.schema)
         j["parameters"] = {{"schema", parameters.schema.to_json()},
                            {"values", parameters.schema.values_json(parameters.values)}};
@@ -98,6 +114,10 @@ bool hosts_plan::leads(const std::string& host) const noexcept {
     return std::find(leading.begin(), leading.end(), host) != leading.end();
 }
 
+bool hosts_plan::helps(const std::string& host) const noexcept {
+    return std::find(helping.begin(), helping.end(), host) != helping.end();
+}
+
 std::string token_path(const pipeline& whole) { return folder_of(whole) + "/" + whole.name + ".token"; }
 
 hosts_plan plan_hosts(const pipeline& whole, const std::string& self,
@@ -105,7 +125,10 @@ hosts_plan plan_hosts(const pipeline& whole, const std::string& self,
     hosts_plan h;
     h.self = self;
     h.near = near_name(whole);
-    for (const host_spec* each : far_hosts(whole)) h.others.push_back(*each);
+    for (const host_spec* each : far_hosts(whole)) {
+        h.others.push_back(*each);
+        if (only_helps(whole, each->name)) h.helping.push_back(each->name);
+    }
     h.links = crossings_of(whole);
     h.leading = leading_hosts(whole);
     h.parameters = plan_parameters(whole, all);
@@ -123,7 +146,10 @@ json hosts_json(const pipeline& whole) {
                        {"address", h->address},
                        {"port", h->port},
                        {"launcher", word_of(launcher_words, h->launcher)}});
-    return {{"near", near_name(whole)}, {"others", out}, {"links", links_json(whole)}};
+    return {{"near", near_name(whole)},
+            {"others", out},
+            {"links", links_json(whole)},
+            {"works", works_json(whole)}};
 }
 
 std::string hosts_text(const pipeline& whole) {
@@ -132,6 +158,9 @@ std::string hosts_text(const pipeline& whole) {
         std::string stages;
         for (const stage_spec& s : whole.stages)
             if (s.host == h->name) stages += (stages.empty() ? "" : ", ") + s.name;
+        for (const far_work& w : far_works_of(whole))
+            if (w.host == h->name)
+                stages += fmt::format("{}{} of {}", stages.empty() ? "" : ", ", w.instances, w.stage);
         text += fmt::format("host {} ({} port {}, launcher {}): {}\n", h->name, h->address, h->port,
                             word_of(launcher_words, h->launcher), stages);
     }
@@ -140,6 +169,12 @@ std::string hosts_text(const pipeline& whole) {
                             c["stage"].get<std::string>(), c["from"].get<std::string>(),
                             c["to"].get<std::string>(), c["address"].get<std::string>(), c["port"].get<u32>(),
                             c["send"].get<std::string>(), c["receive"].get<std::string>());
+    for (const far_work& w : far_works_of(whole))
+        text += fmt::format(
+            "{} instances of {} are on {}: their work comes in at {} port {} ({}), their answers "
+            "at {} port {} ({})\n",
+            w.instances, w.stage, w.host, find_host(whole, w.host)->address, w.port, w.receive,
+            find_host(whole, "")->address, w.back_port, w.send);
     return text;
 }
 

@@ -17,6 +17,7 @@ struct hosts_plan {
     std::vector<host_spec> others;  ///< on that one: all that stages run on
     std::vector<crossing> links;
     std::vector<std::string> leading;  ///< leading_hosts()
+    std::vector<std::string> helping;  ///< only_helps(): their loss costs nothing
     parameter_plan parameters;
     nlohmann::json plan;                  ///< what all hosts must have alike
     std::string name;                     ///< of the pipeline
@@ -24,6 +25,7 @@ struct hosts_plan {
     u64 first = 0;                        ///< --first, as it was given here
     std::vector<std::string> words = {};  ///< options that the other hosts are to be started with
     [[nodiscard]] bool leads(const std::string& host) const noexcept;
+    [[nodiscard]] bool helps(const std::string& host) const noexcept;
     [[nodiscard]] std::string name_of(const std::string& host) const { return host.empty() ? near : host; }
 };
 

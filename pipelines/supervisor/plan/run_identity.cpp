@@ -37,6 +37,11 @@ json stage_json(const stage_setup& s) {
               {"commits_on_host", s.owner_commits},
               {"ends", s.ends},
               {"writable_inputs", s.writable_inputs}});
+    if (const auto& far = s.spec.far)
+        j["far"] = {{"host", far->host},
+                    {"instances", far->instances},
+                    {"run", s.far_program},
+                    {"settings", far->settings}};
     for (const stage_device& d : s.devices) j["uuids"].push_back(d.id.uuid);
     j.update(values_of(s.link));
     j["memory"] = device::name_of(s.memory);

@@ -44,6 +44,7 @@ struct stage_setup : ring_setup {
     std::vector<u32> input_outputs;     ///< which output each input is, by index; missing: the first
     std::vector<u32> side_outputs;      ///< the same of its side inputs
     std::string program;                ///< path
+    std::string far_program;            ///< of spec.far
     device::device_id device;           ///< of a list: the first
     std::string device_name;            ///< "cpu", "cuda:0"; of a list: "cuda:0+cuda:1"
     std::vector<stage_device> devices;  ///< of a list, as it stands there; else empty
@@ -81,6 +82,13 @@ struct stage_setup : ring_setup {
     }
     [[nodiscard]] u32 output_of_input(std::size_t input) const noexcept {
         return input < input_outputs.size() ? input_outputs[input] : 0;
+    }
+    /// Of an instance, whose last may stand for others on another host.
+    [[nodiscard]] const std::string& program_of(u32 instance) const noexcept {
+        return spec.is_far(instance) ? far_program : program;
+    }
+    [[nodiscard]] const nlohmann::json& settings_of(u32 instance) const noexcept {
+        return spec.is_far(instance) ? spec.far->settings : spec.settings;
     }
     /// Of an instance: those of a list go round.
     [[nodiscard]] const device::device_id& device_of(u32 instance) const noexcept {

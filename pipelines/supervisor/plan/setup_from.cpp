@@ -36,6 +36,12 @@ stage_setup stage_from(const pipeline& p, const stage_spec& spec, const stage_de
         s.more.push_back(std::move(r));
     }
     s.owner_commits = d.commits_on_host;
+    if (spec.far) {
+        stage_spec seat = spec;
+        seat.run = spec.far->run;
+        s.far_program = find_program(p, seat);
+        s.owner_commits = true;  // what comes from another host is there behind its own work alone
+    }
     s.ends = d.ends;
     if (d.hands_on) s.spec.max_attempts = 0;  // no number of deaths gives a frame up
     s.deep_on_cpu = hooks.depth_on_cpu;

@@ -50,7 +50,7 @@ std::string attach_answer(const process_table& t, const seat& s, const process& 
     a.height = t.setup->height;
     a.supervisor_grace_s = t.setup->supervisor_grace_s;
     a.kept = t.memory->describe_all(fds);
-    a.settings = st.spec.settings;
+    a.settings = st.settings_of(s.instance);
     a.asked_device = st.spec.devices.empty() ? st.spec.device : st.device_name_of(s.instance);
     a.folder = t.setup->folder;
     a.depth = depth_rule_of(*t.setup, s.stage, s.instance);

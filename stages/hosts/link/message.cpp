@@ -88,7 +88,8 @@ void fields(F& f, auto& m) {
     using T = std::remove_const_t<std::remove_reference_t<decltype(m)>>;
     if constexpr (std::is_same_v<T, hello>) {
         f(m.version), f(m.run), f(m.pipeline), f(m.ring), f(m.format), f(m.payload_bytes), f(m.parameters);
-        f(m.parameter_bytes), f(m.epoch), f(m.oldest), f(m.begins), f(m.packed), f(m.by_durable), f(m.fresh);
+        f(m.parameter_bytes), f(m.epoch), f(m.oldest), f(m.begins), f(m.packed), f(m.by_durable), f(m.kind);
+        f(m.fresh);
     } else if constexpr (std::is_same_v<T, proof_message>) {
         f(m.fresh), f(m.of_token), f(m.sent_ns), f(m.here_ns);
     } else if constexpr (std::is_same_v<T, welcome>) {

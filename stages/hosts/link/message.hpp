@@ -38,6 +38,14 @@ using nonce = std::array<u8, 32>;
 using proof = std::array<u8, 32>;
 using message_bytes = std::vector<std::byte>;
 
+/// What a link's frames are. Of work for another host the numbers are those of the ring there, which the
+/// frames go through and come back from: the near end of both links remembers nothing and has no ring.
+enum class link_kind : u8 {
+    ring,     ///< a ring goes on: its numbers are the same on both hosts
+    work,     ///< frames that are to be worked on: whoever sends goes on at the receiver's next number
+    answers,  ///< what was made of them: whoever receives takes what comes
+};
+
 struct hello {
     u32 version = link_version;
     std::string run;         ///< which run, and which pipeline, sends
@@ -52,6 +60,7 @@ struct hello {
     u64 begins = 0;     ///< where its rings begin; above 0: in the middle of a stream
     u8 packed = 0;      ///< a `packing` that its frames may come in
     u8 by_durable = 0;  ///< 1: it keeps a frame until the receiver's sinks have it on disk
+    u8 kind = 0;        ///< a link_kind, the same at both ends
     nonce fresh{};
     bool operator==(const hello&) const = default;
 };

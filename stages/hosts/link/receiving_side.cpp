@@ -55,7 +55,8 @@ void receiving_side::received(u32 connection, const message& m, u64 now) {
     heard_ns_ = now;
     if (const auto* q = std::get_if<ping>(&m)) say(connection, pong{q->sent_ns, now});
     if (const auto* q = std::get_if<pong>(&m)) clock_.answered(q->sent_ns, q->here_ns, now);
-    if (const auto* e = std::get_if<stream_end>(&m); e != nullptr && welcomed_ && e->sequence <= committed_) {
+    if (const auto* e = std::get_if<stream_end>(&m);
+        e != nullptr && welcomed_ && (e->sequence <= committed_ || is(link_kind::answers))) {
         if (!end_) end_ = e->sequence;
         end_told_ = false;
     }
@@ -109,6 +110,9 @@ std::string receiving_side::objection(const hello& h) const {
         return fmt::format(
             "its frames are {} of {} bytes, but the receiving stage is to write {} of {} bytes", h.format,
             h.payload_bytes, expected_.format, expected_.payload_bytes);
+    if (h.kind != expected_.kind)
+        return "one end of the link is for work on another host, and the other end is not: both are to read "
+               "the same pipeline file";
     if (!expected_.parameters.empty() &&
         (h.parameters != expected_.parameters || h.parameter_bytes != expected_.parameter_bytes))
         return fmt::format(
@@ -120,7 +124,7 @@ std::string receiving_side::objection(const hello& h) const {
         return "its frames come compressed in a way that this host's Carousel was not built with: install "
                "liblz4-dev and libzstd-dev there and build again, or leave `compress` out";
     const bool goes_on = h.begins > 0 && h.begins <= next_;
-    if (!sender_.empty() && h.run != sender_ && next_ > 0 && !goes_on)
+    if (is(link_kind::ring) && !sender_.empty() && h.run != sender_ && next_ > 0 && !goes_on)
         return fmt::format(
             "run {} (pipeline {}) is not the one whose frames up to {} are here (run {}): end the "
             "receiving run, too, and begin again; or, if it is to go on for that one, begin it with "
@@ -131,7 +135,7 @@ std::string receiving_side::objection(const hello& h) const {
 
 // What another run on this host mends: the sender keeps its frames and goes on trying.
 std::string receiving_side::gap_before(const hello& h) const {
-    if (!sender_.empty() || next_ <= h.oldest) return "";
+    if (!is(link_kind::ring) || !sender_.empty() || next_ <= h.oldest) return "";
     return fmt::format(
         "frames {} to {} would be left out: the receiving run begins at frame {}, but the sender has them "
         "from {} on",
@@ -150,11 +154,15 @@ bool receiving_side::arriving() const {
 
 // Nothing is under way from an earlier connection any more, so what is not whole now is to come again.
 void receiving_side::welcome_current() {
+    const hello& h = *peers_.at(current_).said;
+    if (is(link_kind::answers)) {
+        next_ = committed_ = h.oldest;
+        for (buffer& b : buffers_) b.is = buffer::state::empty;
+    }
     for (buffer& b : buffers_)
         if (b.is == buffer::state::whole && b.message.sequence >= next_) b.is = buffer::state::empty;
     arrive_ = next_;
     welcomed_ = true;
-    const hello& h = *peers_.at(current_).said;
     say(current_, welcome{run_, committed_, durable(), next_, static_cast<u32>(buffers_.size())});
     news_ = fmt::format("frames of {} come from run {} (pipeline {}), from {} on", h.ring, h.run, h.pipeline,
                         next_);
@@ -194,6 +202,16 @@ const frame_message* receiving_side::whole(u64 sequence) const {
     const buffer& b = of(sequence);
     const bool there = b.is == buffer::state::whole && b.message.sequence == sequence && sequence < next_;
     return there ? &b.message : nullptr;
+}
+
+const frame_message* receiving_side::oldest_whole() const {
+    const frame_message* oldest = nullptr;
+    if (!up()) return nullptr;  // of a sender that is no more: they come again
+    for (const buffer& b : buffers_)
+        if (b.is == buffer::state::whole && b.message.sequence < next_ &&
+            (oldest == nullptr || b.message.sequence < oldest->sequence))
+            oldest = &b.message;
+    return oldest;
 }
 
 void receiving_side::damaged(u64 sequence, u64 now) {

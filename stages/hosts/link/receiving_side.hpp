@@ -7,6 +7,9 @@
 // beside a younger. Frame n goes into buffer n mod window, and the sender has at most a window under way, so
 // its buffer is free; a sender that breaks that loses its connection. What is whole is looked at (the hash)
 // before anybody begins it. Only what is committed in the ring here is acknowledged.
+//
+// Of work (link_kind::work) any run may send, one after the other: they all go on at this ring's number. Of
+// answers there is no ring here: each sender's frames are taken from the oldest that it has.
 
 #include <algorithm>
 #include <map>
@@ -41,6 +44,8 @@ public:
     // The stage's side.
     /// A frame that is there whole, with its buffer `sequence % window`; null: not yet.
     [[nodiscard]] const frame_message* whole(u64 sequence) const;
+    /// Of answers: the oldest that is there whole and was not freed.
+    [[nodiscard]] const frame_message* oldest_whole() const;
     /// Its hash was not that of its bytes: it is asked for again, by a new connection.
     void damaged(u64 sequence, u64 now);
     /// Its bytes are not needed any more.
@@ -93,6 +98,7 @@ private:
     void refuse_peer(u32 connection, peer& p, const std::string& why);
     void drop(u32 connection);
     void welcome_current();
+    [[nodiscard]] bool is(link_kind k) const noexcept { return expected_.kind == static_cast<u8>(k); }
     void say(u32 connection, const message& m);
     [[nodiscard]] bool arriving() const;
     [[nodiscard]] u64 durable() const noexcept { return std::min(delivered_, committed_); }

@@ -27,6 +27,11 @@ bool sending_side::released(u64 sequence) const {
     return sequence < kept_from() && (at == frames_.end() || at->second.under_way == 0);
 }
 
+bool sending_side::is_idle(u64 sequence) const {
+    const auto at = frames_.find(sequence);
+    return at == frames_.end() || at->second.under_way == 0;
+}
+
 void sending_side::drop(const std::string& why, u64 now) {
     if (state_ == state::apart) return;
     trouble_ = why;
@@ -83,7 +88,32 @@ void sending_side::take(const proof_message& m, u64 now) {
     state_ = state::proof_sent;
 }
 
+// What was answered is forgotten, so a far side that wants it again has lost its ring, and its numbers count
+// anew.
+void sending_side::take_numbers(const welcome& m) {
+    if (!oldest_) {
+        oldest_ = m.next;
+        far_run_ = m.run;
+    } else {
+        bool goes_on = m.run == far_run_ && m.next >= *oldest_ && m.next <= next_;
+        for (u64 n = m.next; goes_on && n < next_; ++n) goes_on = frames_.count(n) != 0;
+        if (!goes_on) {
+            begun_anew_ = true;
+            failure_ = fmt::format(
+                "the other host (run {}) goes on at frame {} of its ring, and is not where run {} was left, "
+                "at frame {}: it has begun anew",
+                m.run, m.next, far_run_, next_);
+            return;
+        }
+    }
+    durable_ = m.durable;
+    committed_ = m.committed;
+    next_ = m.next;
+    be_up(m);
+}
+
 void sending_side::take(const welcome& m, u64 now) {
+    if (is_work()) return take_numbers(m);
     if (oldest_ && m.next < kept_from()) {
         if (who_.by_durable != 0) {
             drop(
@@ -107,6 +137,10 @@ void sending_side::take(const welcome& m, u64 now) {
     // Frames that were only committed there may have gone with that ring: they are here still.
     committed_ = std::max(kept_from(), m.committed);
     next_ = std::max(m.next, m.committed);
+    be_up(m);
+}
+
+void sending_side::be_up(const welcome& m) {
     window_ = std::max(m.window, 1U);
     end_sent_ = false;
     state_ = state::up;
@@ -153,7 +187,7 @@ actions sending_side::step(u64 now) {
     close_ = false;
     out.insert(out.end(), answers_.begin(), answers_.end());
     answers_.clear();
-    const bool wanted = (oldest_ || end_) && !end_known_;
+    const bool wanted = (oldest_ || end_ || is_work()) && !end_known_;
     if (state_ == state::apart && wanted && now >= retry_ns_) connect(out, now);
     if (state_ != state::up) return out;
     send_frames(out);
@@ -161,6 +195,7 @@ actions sending_side::step(u64 now) {
         say(out, ping{now});
         ping_ns_ = now + ping_rest_ns(clock_.answers());
     }
+    if (ends_here_ && !end_) end_ = next_;
     if (end_ && !end_sent_ && committed_ >= *end_) {
         say(out, stream_end{*end_});
         end_sent_ = true;

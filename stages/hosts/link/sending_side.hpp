@@ -8,6 +8,10 @@
 // WELCOME's `next` on; what is below `committed` there is released unsent. While there is no connection
 // frames are kept, and one is tried for ever. A WELCOME that wants frames below the oldest one here says that
 // the far side has lost frames which this side has released: that is told once, exactly, as a failure.
+//
+// Of work (link_kind::work) the numbers are the far side's: the first WELCOME says where this process begins.
+// A frame is kept until its answer has come by another link. A WELCOME that doesn't go on where this process
+// stands (another ring, or one made anew) is a failure: whoever comes next begins with fresh numbers.
 
 #include <map>
 #include <optional>
@@ -33,6 +37,20 @@ public:
     void forget(u64 sequence) { frames_.erase(sequence); }
     /// No frame follows: the stream ends before this one.
     void end(u64 sequence) { end_ = sequence; }
+
+    // Of work.
+    /// The number of the first frame of this process; nothing: no WELCOME has said it.
+    [[nodiscard]] const std::optional<u64>& first() const noexcept { return oldest_; }
+    /// Whose numbers they are: the far run.
+    [[nodiscard]] const std::string& far_run() const noexcept { return far_run_; }
+    /// failure() is that the row of numbers has broken: who comes next begins another one.
+    [[nodiscard]] bool begun_anew() const noexcept { return begun_anew_; }
+    /// All that predecessors have sent has left the far run's ring.
+    [[nodiscard]] bool is_drained() const noexcept { return oldest_ && durable_ >= *oldest_; }
+    /// Nobody reads the frame's memory.
+    [[nodiscard]] bool is_idle(u64 sequence) const;
+    /// No frame follows those that were sent.
+    void end_here() { ends_here_ = true; }
 
     void closed(u32 connection, const std::string& why, u64 now);
     void received(u32 connection, const message& m, u64 now);
@@ -66,6 +84,9 @@ private:
     void take(const welcome& m, u64 now);
     void connect(actions& out, u64 now);
     void send_frames(actions& out);
+    void take_numbers(const welcome& m);
+    void be_up(const welcome& m);
+    [[nodiscard]] bool is_work() const noexcept { return who_.kind == static_cast<u8>(link_kind::work); }
     [[nodiscard]] u64 kept_from() const noexcept { return who_.by_durable != 0 ? durable_ : committed_; }
     void say(actions& out, const message& m);
 
@@ -81,9 +102,10 @@ private:
     u64 committed_ = 0, next_ = 0, window_ = 1;
     u64 durable_ = 0;  ///< by hello::by_durable: what is below may be released
     bool close_ = false, end_sent_ = false, end_known_ = false;
+    bool ends_here_ = false, begun_anew_ = false;
     u32 connection_ = 0, to_close_ = 0;
     actions answers_;
-    std::string failure_, trouble_;
+    std::string failure_, trouble_, far_run_;
     clock_filter clock_;
 };
 

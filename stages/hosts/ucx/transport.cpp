@@ -13,6 +13,7 @@
 #include <cstdlib>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <utility>
 
@@ -122,6 +123,9 @@ transport::implementation::implementation(events& to, const transport_options& h
     if (device.empty())
         throw config_error(fmt::format(
             "no network device of this host has the address {} (`ip -4 addr` lists them)", how.address));
+    // A process may have two of these, made by a thread each, and the environment is all threads'.
+    static std::mutex environment;
+    const std::lock_guard alone(environment);
     ::setenv("UCX_NET_DEVICES", device.c_str(), 1);
     ::setenv("UCX_TLS", how.transports.c_str(), 1);
     ::setenv("UCX_TCP_RX_SEG_SIZE", segment.c_str(), 1);

@@ -195,6 +195,13 @@ public:
     /// In finish(): true until false, or until finish() returns, this frame waits for another host. That is
     /// no hang: no clock of this process runs meanwhile, and `carousel ps` says what it waits for.
     virtual void wait_for_link(bool waits) { (void)waits; }
+    /// In finish() of a stage with one output that commits on the host: the frame's metadata, and what of its
+    /// planes is in use, in place of what process() has left: for who knows only now what another process has
+    /// made. Throws std::logic_error anywhere else.
+    virtual void carry(std::span<const std::byte> metadata, const shm::used_extents& used) {
+        (void)metadata, (void)used;
+        throw std::logic_error("carry() is for finish() of a stage with one output, in a run");
+    }
     /// In process() of a source, for each frame or for none: its time and parameters, in place of the run's.
     /// It must be a function of the sequence. Throws config_error for parameters of another size than the
     /// pipeline's.

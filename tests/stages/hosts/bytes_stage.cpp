@@ -6,8 +6,10 @@
 //   dies_at   the first four lives of the sink abort in that frame [-1]
 //   hands_on  it hands frames on: no death of it is held against a frame [false]
 //   delay_ms  the sink takes so long for each [0]
-//   carries   the source gives its frames all that one can carry, and the sink ends its process where
-//   something of that is missing [false]
+//   turns     it stands in the middle: what it writes is a function of the bytes that it reads alone, so it
+//   may be one of several instances on several hosts [false] turned    the sink of frames that carry
+//   something misses what such a stage adds [false] carries   the source gives its frames all that one can
+//   carry, and the sink ends its process where something of that is missing [false]
 #include <chrono>
 #include <cstdlib>
 #include <memory>
@@ -39,23 +41,24 @@ public:
         bytes_ = static_cast<u64>(with.settings->integer("bytes", 1 << 20, 8, i64{1} << 30));
         light_ = with.settings->flag("light", false);
         delay_ms_ = with.settings->integer("delay_ms", 0, 0, 60'000);
+        turns_ = with.settings->flag("turns", false);
+        turned_ = with.settings->flag("turned", false);
         dies_at_ = with.settings->integer("dies_at", -1, -1, 1'000'000);
         carries_ = with.settings->flag("carries", false);
         description d;
         if (carries_) d.parameters = gain_parameters::schema();
         d.hands_on = with.settings->flag("hands_on", false);
-        if (source_)
-            d.outputs = {format()};
-        else
-            require_format(with.inputs[0].format, format(), with.stage, with.inputs[0].stage);
+        if (source_ || turns_) d.outputs = {format()};
+        if (!source_) require_format(with.inputs[0].format, format(), with.stage, with.inputs[0].stage);
         return d;
     }
     void prepare(environment& env) override {
         life_ = env.epoch();
-        if (!source_) hasher_ = std::make_unique<plane_hasher>(env);
+        if (!source_ && !turns_) hasher_ = std::make_unique<plane_hasher>(env);
     }
     void process(frame& f) override {
         if (static_cast<i64>(f.sequence()) == dies_at_ && life_ <= 4) std::abort();
+        if (turns_) return turn(f);
         if (carries_) source_ ? give(f) : look(f);
         if (!source_ && light_) return;
         if (!source_) return hasher_->enqueue(f, "data");
@@ -69,7 +72,7 @@ public:
     [[nodiscard]] bool commits_on_host() const override { return !source_; }
     void finish(frame& f) override {
         if (delay_ms_ > 0) std::this_thread::sleep_for(std::chrono::milliseconds(delay_ms_));
-        if (!light_) hasher_->give(f);
+        if (hasher_ && !light_) hasher_->give(f);
     }
 
 private:
@@ -83,6 +86,20 @@ private:
         f.output().set_used("data", {used(n)});
         f.set_capture_ns(now_ns() - 3 * ns_per_ms);
     }
+    void turn(frame& f) const {
+        if (carries_) {
+            const u64 n = f.metadata().get<u64>("number").value_or(0);
+            f.metadata().set("turned", n + 1);
+            f.output().set_used("data", {used(n)});
+        }
+        const auto* const in = reinterpret_cast<const u64*>(f.input().plane<const u8>("data").data());
+        u64* const out = reinterpret_cast<u64*>(f.output().plane<u8>("data").data());
+        f.queue().submit([in, out, words = bytes_ / 8](device::cpu::pool& pool) {
+            pool.parallel_for(words, 65536, [&](u64 begin, u64 end, unsigned) {
+                for (u64 k = begin; k < end; ++k) out[k] = in[k] * 0x9E3779B97F4A7C15U + 1;
+            });
+        });
+    }
     void look(frame& f) const {
         const u64 n = f.sequence(), now = now_ns();
         const auto need = [n](bool there, const char* what) {
@@ -91,6 +108,7 @@ private:
         need(f.metadata().get<u64>("number") == n, "a number");
         need(f.metadata().get<std::string>("words") == "frame " + std::to_string(n), "words");
         need(f.metadata().get<std::vector<std::byte>>("blob") == blob(n), "bytes");
+        need(!turned_ || f.metadata().get<u64>("turned") == n + 1, "what was added on the way");
         need(f.input().plane<const u8>("data").size() == used(n), "what of its plane is in use");
         need(f.parameters<gain_parameters>().gain == 7, "its parameters");
         // Both hosts are one machine here: the clocks are one, and the relation's error is below a second.
@@ -100,7 +118,7 @@ private:
     [[nodiscard]] frame_format format() const {
         return {"test.bytes", {{.name = "data", .type = element::u8_, .shape = {bytes_}}}, {}};
     }
-    bool source_ = false, light_ = false, carries_ = false;
+    bool source_ = false, light_ = false, carries_ = false, turns_ = false, turned_ = false;
     u64 bytes_ = 0;
     i64 delay_ms_ = 0, dies_at_ = -1;
     u32 life_ = 0;

@@ -21,6 +21,8 @@ CASES = {
     "200 frames of 8 MiB, 40 kills, silence": ["links_campaign.py", "--size", "8388608", "--frames", "200", "--fps", "10"],
     "one file: 1,000 frames of 1 MiB, 40 kills, silence": ["one_file_campaign.py"],
     "one file: 200 frames of 8 MiB, 40 kills, silence": ["one_file_campaign.py", "--size", "8388608", "--frames", "200", "--fps", "10"],
+    "workers on two hosts: 1,000 frames of 1 MiB, 40 kills, silence": ["workers_campaign.py"],
+    "workers on two hosts that are lost or stand still": ["test_workers.py", "Long"],
     "a minute of silence": ["links_campaign.py", "--frames", "300", "--kills", "10", "--silences", "60", "--fps", "30"],
     "durable, compressed by lz4, 40 kills": ["links_campaign.py", "--durable", "--compress", "lz4"],
     "links of two hosts": ["test_links.py", "Long"],

@@ -19,9 +19,9 @@ using namespace carousel::hosts;
 inline hello hello_of_test(std::string run = "run-a") {
     hello h;
     h.run = std::move(run);
-    h.pipeline = "a";
-    h.ring = "source";
-    h.format = "{}";
+    h.pipeline = std::string("a");
+    h.ring = std::string("source");
+    h.format = std::string("{}");
     h.payload_bytes = 100;
     return h;
 }

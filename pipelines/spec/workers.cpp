@@ -1,0 +1,261 @@
+#include "spec/workers.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "core/did_you_mean.hpp"
+#include "spec/hosts.hpp"
+#include "spec/pipeline_keys.hpp"
+#include "spec/split.hpp"
+
+namespace carousel::supervisor {
+namespace {
+
+constexpr u32 most_in_flight = 16;
+constexpr u64 give_back_slack_ms = 1000;  ///< beyond two frames that hang over there
+
+u32 instances_there(const stage_spec& s, const std::string& host) {
+    u32 count = 0;
+    for (u32 k = 0; k < s.instances; ++k) count += s.hosts[k % s.hosts.size()] == host ? 1 : 0;
+    return count;
+}
+
+std::string far_host_of(const stage_spec& s) {
+    const auto at = std::find_if(s.hosts.begin(), s.hosts.end(), [](const auto& h) { return !h.empty(); });
+    return at == s.hosts.end() ? "" : *at;
+}
+
+const stage_description& description_of(const std::vector<stage_description>& all, const std::string& stage) {
+    return *std::find_if(all.begin(), all.end(),
+                         [&](const stage_description& d) { return d.stage == stage; });
+}
+
+nlohmann::json settings_of_link(const host_spec& to, u32 port, const std::string& token) {
+    nlohmann::json out{{"address", to.address}, {"port", port}, {"token", token}};
+    if (to.insecure) out["insecure"] = true;
+    return out;
+}
+
+/// What a link's stages over there have of the stage that they serve.
+stage_spec serving_stage(const pipeline& whole, const stage_spec& s) {
+    stage_spec to;
+    to.at = s.at;
+    to.isolation = whole.isolation;
+    to.frame_timeout_ms = whole.frame_timeout_ms;
+    to.device = s.device;
+    return to;
+}
+
+/// Frames under way of the seat here, and of the links: one more than instances compute.
+u32 frames_asked(const far_work& w) { return std::clamp(w.instances + 1, 4U, most_in_flight); }
+
+u64 give_back_ms(const stage_spec& s) {
+    constexpr u64 never = 3'600'000;
+    return s.frame_timeout_ms == 0 ? never
+                                   : std::min(never, 2 * u64{s.frame_timeout_ms} + give_back_slack_ms);
+}
+
+void add_far_seat(const pipeline& whole, const far_work& w, const stage_description& d,
+                  const std::string& token, stage_spec& s) {
+    const host_spec& there = *find_host(whole, w.host);
+    const host_spec& here = *find_host(whole, "");
+    nlohmann::json settings = settings_of_link(there, w.port, token);
+    if (here.insecure) settings["insecure"] = true;
+    settings.update({{"back_address", here.address},
+                     {"back_port", w.back_port},
+                     {"format", d.format.dump()},
+                     {"output", d.output},
+                     {"give_back_ms", give_back_ms(s)}});
+    s.instances = s.instances - w.instances + 1;
+    if (!s.in_flight) s.in_flight = std::clamp(w.instances + 1, 2U, most_in_flight);
+    s.hosts.clear();
+    s.far = far_seat{w.host, w.instances, "carousel-remote", std::move(settings)};
+}
+
+void add_far_stages(const pipeline& whole, const far_work& w, const std::vector<stage_description>& all,
+                    const std::string& token, pipeline& part) {
+    const stage_spec& s = *whole.find(w.stage);
+    stage_spec receive = serving_stage(whole, s), send = receive, middle = s;
+    receive.name = w.receive;
+    receive.run = "carousel-receive";
+    receive.in_flight = frames_asked(w);
+    receive.settings = settings_of_link(*find_host(whole, w.host), w.port, token);
+    receive.settings.update({{"work", true},
+                             {"window", frames_asked(w)},
+                             {"format", description_of(all, s.inputs.front()).format.dump()}});
+    middle.inputs = {w.receive};
+    middle.instances = w.instances;
+    middle.hosts.clear();
+    middle.has_output = false;  // as the wiring finds it
+    send.name = w.send;
+    send.run = "carousel-send";
+    send.inputs = {s.name};
+    send.in_flight = frames_asked(w);
+    send.settings = settings_of_link(*find_host(whole, ""), w.back_port, token);
+    send.settings["work"] = true;
+    if (const auto link = whole.links.find(s.name); link != whole.links.end()) {
+        part.links[s.name] = link->second;
+        part.links[s.name].record = false;  // the recorder is where the whole ring is
+    }
+    for (stage_spec* each : {&receive, &middle, &send}) part.stages.push_back(std::move(*each));
+}
+
+/// What no link carries, or no other host has.
+void refuse_unshared(const stage_spec& s, const std::vector<stage_description>& all) {
+    const stage_description& d = description_of(all, s.name);
+    const source_position& at = s.position_of("host");
+    if (d.outputs() > 1)
+        refuse(at, fmt::format("stage \"{}\" has {} outputs: an answer from another host is of one; keep its "
+                               "instances on one host",
+                               s.name, d.outputs()));
+    for (const std::string& used : d.uses)
+        for (const stage_description& maker : all)
+            for (const asset_spec& a : maker.makes)
+                if (a.name == used && maker.stage != s.name)
+                    refuse(at,
+                           fmt::format("stage \"{}\" has instances on host {} and uses the asset {}, which "
+                                       "\"{}\" makes: assets don't cross hosts",
+                                       s.name, far_host_of(s), used, maker.stage));
+}
+
+void refuse_keys(const stage_spec& s) {
+    const auto need = [&](bool good, const char* key, const std::string& what) {
+        if (good) return;
+        refuse(s.position_of(key),
+               fmt::format("stage \"{}\" has instances on two hosts, so it {}", s.name, what));
+    };
+    need(!s.is_port(), "run", "is a program: a port has one place");
+    need(s.inputs.size() == 1 && s.has_output && s.input_outputs.front().empty(), "inputs",
+         "reads the first output of one stage, and is read: a link carries one ring, and answers come "
+         "back");
+    need(s.side_inputs.empty(), "latest", "has no latest inputs: links carry inputs alone");
+    need(!s.standby, "standby", "has no standbys: say standby = false");
+    need(s.restart == restart_policy::always, "restart",
+         "is restarted always: a seat that gives frames back ends for that");
+    need(s.prefix.empty(), "prefix", "has no prefix: a tool would sit in front of the seat of the others");
+    need(s.devices.empty(), "device", "has one device on each: a list goes round instances of one host");
+}
+
+// Its run has one end for all of its sources, and each would count frames of its own.
+void refuse_company(const pipeline& p, const std::vector<far_work>& works, const far_work& w) {
+    const stage_spec& s = *p.find(w.stage);
+    for (const stage_spec& other : p.stages) {
+        const bool there =
+            other.host == w.host || std::any_of(works.begin(), works.end(), [&](const far_work& o) {
+                return o.stage == other.name && o.host == w.host && o.stage != w.stage;
+            });
+        if (there)
+            refuse(s.position_of("host"),
+                   fmt::format("stage \"{}\" has instances on {}, and \"{}\" is there, too: a host that has "
+                               "instances of a stage has nothing else",
+                               s.name, w.host, other.name));
+    }
+}
+
+void refuse_names_and_ports(const pipeline& p, const far_work& w) {
+    const stage_spec& s = *p.find(w.stage);
+    const host_spec* const here = find_host(p, "");
+    if (here == nullptr || here->address.empty())
+        refuse(
+            s.position_of("host"),
+            fmt::format("what \"{}\" makes on {} comes to the host of `carousel run`, whose address is not "
+                        "said; expected [hosts.{}] with launcher = \"here\" and address",
+                        w.stage, w.host, near_name(p)));
+    for (const u32 port : {w.port, w.back_port})
+        if (port > 65535 - ports_per_link)
+            refuse(s.position_of("host"), fmt::format("port {} for its work: too high; lower `port` of the "
+                                                      "hosts",
+                                                      port));
+    for (const std::string& name : {w.receive, w.send})
+        if (p.find(name) != nullptr || name.size() > max_name)
+            refuse(s.position_of("name"), fmt::format("its stage on {} would be called {}: expected another "
+                                                      "or a shorter name",
+                                                      w.host, name));
+}
+
+}  // namespace
+
+std::vector<far_work> far_works_of(const pipeline& whole) {
+    std::vector<far_work> out;
+    const u32 links = static_cast<u32>(crossings_of(whole).size());
+    const auto first_port = [&](const std::string& host) {
+        const host_spec* h = find_host(whole, host);
+        return (h != nullptr ? h->port : host_spec{}.port) + 1;
+    };
+    for (const stage_spec& s : whole.stages) {
+        if (s.hosts.empty()) continue;
+        const u32 number = links + 2 * static_cast<u32>(out.size());
+        const std::string there = far_host_of(s);
+        out.push_back({s.name, there, instances_there(s, there), first_port(there) + number * ports_per_link,
+                       first_port("") + (number + 1) * ports_per_link, s.name + "-work", s.name + "-done"});
+    }
+    return out;
+}
+
+void read_stage_host(section_reader& r, stage_spec& s) {
+    const document_entry* e = r.take("host");
+    if (e == nullptr || !e->value.is_array()) {
+        s.host = r.text("host", s.host, "a host's name, or a list of them for the instances");
+        return;
+    }
+    s.hosts = r.texts("host", "a list of hosts, e.g. [\"\", \"b\"]");
+    if (s.hosts.empty()) section_reader::wrong("host", *e, "a list of hosts, e.g. [\"\", \"b\"]");
+}
+
+void read_host_list(const pipeline& p, stage_spec& s) {
+    if (s.hosts.empty()) return;
+    const source_position& at = s.position_of("host");
+    const std::string near = near_name(p);
+    std::vector<std::string> names{near}, there;
+    for (const host_spec& h : p.hosts) names.push_back(h.name);
+    for (std::string& host : s.hosts) {
+        if (host == near) host.clear();
+        if (!host.empty() && find_host(p, host) == nullptr)
+            refuse(at, fmt::format("stage \"{}\": no host \"{}\"; expected a section [hosts.{}] with its "
+                                   "address{}",
+                                   s.name, host, host, did_you_mean_clause(host, names)));
+        if (!host.empty() && std::find(there.begin(), there.end(), host) == there.end())
+            there.push_back(host);
+    }
+    if (s.hosts.size() > s.instances)
+        refuse(at, fmt::format("stage \"{}\": {} hosts for {} instances: say instances = {}", s.name,
+                               s.hosts.size(), s.instances, s.hosts.size()));
+    if (there.size() > 1)
+        refuse(at,
+               fmt::format("stage \"{}\" has instances on {} and {}: they are here (\"{}\") and on one other "
+                           "host",
+                           s.name, there[0], there[1], near));
+    const bool here = std::find(s.hosts.begin(), s.hosts.end(), "") != s.hosts.end();
+    s.host = here || there.empty() ? "" : there.front();
+    if (here && !there.empty()) return;
+    s.hosts.clear();
+}
+
+void check_workers(const pipeline& p) {
+    for (const stage_spec& s : p.stages)
+        if (!s.hosts.empty()) refuse_keys(s);
+    const std::vector<far_work> works = far_works_of(p);
+    for (const far_work& w : works) {
+        refuse_company(p, works, w);
+        refuse_names_and_ports(p, w);
+    }
+}
+
+void add_workers(const pipeline& whole, const std::string& host, const std::vector<stage_description>& all,
+                 const std::string& token, pipeline& part) {
+    for (const far_work& w : far_works_of(whole)) {
+        refuse_unshared(*whole.find(w.stage), all);
+        if (w.host == host) add_far_stages(whole, w, all, token, part);
+        for (stage_spec& s : part.stages)
+            if (host.empty() && s.name == w.stage)
+                add_far_seat(whole, w, description_of(all, w.stage), token, s);
+    }
+}
+
+bool only_helps(const pipeline& whole, const std::string& host) {
+    return std::none_of(whole.stages.begin(), whole.stages.end(),
+                        [&](const stage_spec& s) { return s.host == host; });
+}
+
+}  // namespace carousel::supervisor

@@ -1,0 +1,18 @@
+#pragma once
+// What a frame carries beside its payload, as it crosses a link and back.
+
+#include <string_view>
+
+#include <carousel/stage.hpp>
+#include "stages/hosts/link/message.hpp"
+
+namespace carousel::hosts {
+
+inline constexpr std::string_view payload_hash_name = "carousel.blocks4k.v1 of a payload";
+
+/// All but its bytes, their hash and what of them is in use.
+[[nodiscard]] frame_message message_of(frame& f);
+[[nodiscard]] used_planes used_of(const shm::used_extents& from);
+[[nodiscard]] shm::used_extents extents_of(const used_planes& from);
+
+}  // namespace carousel::hosts

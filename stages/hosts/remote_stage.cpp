@@ -1,0 +1,228 @@
+#include "stages/hosts/remote_stage.hpp"
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <filesystem>
+
+#include "core/clock.hpp"
+#include "core/log.hpp"
+#include "kernels/plane_hash.hpp"
+#include "stages/hosts/frame_to_message.hpp"
+
+namespace carousel::stages {
+namespace {
+
+constexpr u32 most_asked = 16;  ///< in_flight has no more
+constexpr u64 look_again_ns = 250 * ns_per_ms;
+/// A link that is away for longer has no frames: its end is seen after 1 s of silence already.
+constexpr u64 away_patience_ns = 500 * ns_per_ms;
+constexpr u64 let_go_patience_ns = 5 * ns_per_s;
+constexpr u64 leave_patience_ns = 2 * ns_per_s;
+
+[[noreturn]] void give_back(const std::string& why) {
+    throw error(exit_code::gave_back,
+                why + ": the frames that are there go to other instances, and none goes there until then");
+}
+
+}  // namespace
+
+description remote_stage::configure(const configuration& with) {
+    const input_description& in = require_one_input(with, "the frames that another host works on");
+    end_.read(with, in.format);
+    back_ = end_.where;
+    back_.address = with.settings->text("back_address", "");
+    back_.port = static_cast<u16>(with.settings->integer("back_port", 47101, 1024, 65535 - 64));
+    give_back_ns_ =
+        static_cast<u64>(with.settings->integer("give_back_ms", 5000, 100, 3'600'000)) * ns_per_ms;
+    const std::string output = with.settings->text("output", "");
+    try {
+        made_ = frame_format::from_json(with.settings->text("format", ""));
+    } catch (const error& e) {
+        throw settings_error("format", fmt::format("{}. Expected the stage's format as JSON", e.what()));
+    }
+    made_bytes_ = hosts::payload_bytes(made_);
+    description d;
+    d.outputs = {output_description(output, made_)};
+    d.finish_threads = most_asked;
+    return d;
+}
+
+void remote_stage::prepare(environment& env) {
+    end_.env = &env;
+    end_.token = hosts::token_file::read(end_.where.token);
+    device::context& c = env.context();
+    hashes_ = c.allocate_host(u64{env.in_flight()} * sizeof(u64));
+    answer_hash_ = c.allocate_host(sizeof(u64));
+    if (const u64 bytes = kernels::hash_scratch_bytes(c.kind()); bytes > 0)
+        scratch_ = c.allocate(bytes), collector_scratch_ = c.allocate(bytes);
+    collector_queue_ = c.make_queue();
+    numbers_.resize(env.in_flight());
+    for (u32 k = 0; k < env.in_flight(); ++k) {
+        buffers_.push_back(c.allocate_host(made_bytes_));
+        if (c.kind() != device_kind::cpu) lanes_.push_back(c.allocate_host(end_.bytes));
+    }
+}
+
+// With the first frame that there may be, and not before: its epoch is known now.
+void remote_stage::open() {
+    environment& env = *end_.env;
+    hosts::receiver_link::set_up s;
+    s.where = back_;
+    s.expected = hosts::hello_of(made_, env.parameters());
+    s.expected.kind = static_cast<u8>(hosts::link_kind::answers);
+    s.token = end_.token;
+    s.run = env.run_id();
+    s.figures_path = end_.file("figures") + ".back";
+    for (const auto& b : buffers_) s.buffers.push_back(b->host_data());
+    s.wake = [this] {
+        {
+            const std::lock_guard lock(mutex_);
+            news_ = true;
+        }
+        changed_.notify_all();
+    };
+    answers_ = std::make_unique<hosts::receiver_link>(std::move(s));
+    hosts::hello who = hosts::hello_of(end_.format, env.parameters());
+    who.run = env.run_id();
+    who.pipeline = std::filesystem::path(env.run_directory()).filename().string();
+    who.ring = end_.stage;
+    who.by_durable = 1;  // it is to say what has left its ring
+    who.kind = static_cast<u8>(hosts::link_kind::work);
+    work_ = std::make_unique<hosts::sender_link>(end_.where, who, end_.token, u64{env.epoch()} << 32U,
+                                                 end_.file("figures"));
+    collector_ = std::thread([this] { collect(); });
+}
+
+bool remote_stage::ready(u64, u64) {
+    if (!work_) open();
+    if (const std::string why = work_->begun_anew(); !why.empty()) give_back(why);
+    const std::lock_guard lock(mutex_);
+    if (!broken_.empty()) throw config_error(broken_);
+    return work_->takes_work();
+}
+
+void remote_stage::process(frame& f) {
+    const std::byte* payload = f.input().slot() + hosts::before_payload;
+    kernels::hash_args args{.data = payload, .row_bytes = end_.bytes};
+    if (scratch_) args.scratch = scratch_->data(), args.scratch_bytes = scratch_->bytes();
+    args.out = reinterpret_cast<u64*>(hashes_->data()) + f.lane();
+    kernels::hash_plane(f.queue(), args);
+    if (!lanes_.empty()) f.queue().copy(lanes_[f.lane()]->data(), payload, end_.bytes);
+    numbers_[f.lane()] = work_->next_number();
+}
+
+void remote_stage::send(frame& f, u64 number) {
+    hosts::frame_message m = hosts::message_of(f);
+    m.sequence = number;
+    m.bytes = m.packed_bytes = end_.bytes;
+    m.hash = reinterpret_cast<const u64*>(hashes_->host_data())[f.lane()];
+    if (const shm::used_extents* const used = f.input().used()) m.used = hosts::used_of(*used);
+    const std::byte* const data =
+        lanes_.empty() ? f.input().slot() + hosts::before_payload : lanes_[f.lane()]->host_data();
+    {
+        const std::lock_guard lock(mutex_);
+        asked_[number].to = f.output().slot() + hosts::before_payload;
+    }
+    work_->offer(m, data);
+}
+
+hosts::frame_message remote_stage::await(frame& f, u64 number) {
+    const u64 sent = now_ns();
+    std::unique_lock lock(mutex_);
+    const auto answered = [&] { return asked_[number].answered; };
+    while (!changed_.wait_for(lock, std::chrono::nanoseconds(look_again_ns), answered)) {
+        if (!broken_.empty()) throw config_error(broken_);
+        lock.unlock();
+        if (const std::string why = work_->begun_anew(); !why.empty()) give_back(why);
+        if (work_->away_ns() > away_patience_ns) give_back("the link to the other host is down");
+        if (now_ns() - sent > give_back_ns_)
+            give_back(fmt::format("frame {} was not answered within {} ms", f.sequence(),
+                                  give_back_ns_ / ns_per_ms));
+        f.wait_for_link(work_->alive());
+        lock.lock();
+    }
+    hosts::frame_message answer = std::move(asked_[number].answer);
+    asked_.erase(number);
+    return answer;
+}
+
+// The input's memory is lent to the link until it lets go of it: a connection that ends gives all back.
+void remote_stage::finish(frame& f) {
+    if (!f.void_reason().empty()) return;
+    const u64 number = numbers_[f.lane()];
+    send(f, number);
+    const hosts::frame_message answer = await(f, number);
+    if (!work_->let_go(number, let_go_patience_ns)) give_back("the link does not let go of a frame's memory");
+    if (!answer.void_reason.empty())
+        throw error(exit_code::stage_exception, "the other host gave it up: " + answer.void_reason);
+    f.carry(answer.metadata, hosts::extents_of(answer.used));
+}
+
+// Whole and sound, where it is to lie: a buffer may be a new sender's while it is copied.
+bool remote_stage::fill(std::byte* to, const hosts::receiver_link::arrived& a) {
+    collector_queue_->copy(to, a.data, made_bytes_);
+    kernels::hash_args args{.data = to, .row_bytes = made_bytes_};
+    if (collector_scratch_)
+        args.scratch = collector_scratch_->data(), args.scratch_bytes = collector_scratch_->bytes();
+    args.out = reinterpret_cast<u64*>(answer_hash_->data());
+    kernels::hash_plane(*collector_queue_, args);
+    collector_queue_->drain();
+    return *reinterpret_cast<const volatile u64*>(answer_hash_->host_data()) == a.message.hash;
+}
+
+// One that nobody here waits for is a predecessor's, or comes twice: it is told as taken all the same, so
+// that the other host's ring moves on.
+void remote_stage::take(const hosts::receiver_link::arrived& a) {
+    const u64 number = a.message.sequence;
+    const std::string asked_run = work_->far_run();
+    bool sound = true;
+    {
+        const std::lock_guard lock(mutex_);
+        const auto at = a.run == asked_run ? asked_.find(number) : asked_.end();
+        if (at != asked_.end() && !at->second.answered) {
+            sound = !a.message.void_reason.empty() || fill(at->second.to, a);
+            at->second.answered = sound;
+            if (sound) at->second.answer = a.message;
+        }
+    }
+    // Without the lock: the link's thread says that there is news with its own one held.
+    if (!sound) return answers_->damaged(number);
+    changed_.notify_all();
+    answers_->taken(a);
+}
+
+void remote_stage::collect() {
+    std::unique_lock lock(mutex_);
+    while (!ending_) {
+        changed_.wait_for(lock, std::chrono::nanoseconds(look_again_ns), [&] { return news_ || ending_; });
+        news_ = false;
+        lock.unlock();
+        try {
+            while (const auto a = answers_->oldest_whole()) take(*a);
+        } catch (const error& e) {
+            lock.lock();
+            broken_ = e.what();
+            return;
+        }
+        end_.env->wake();
+        lock.lock();
+    }
+}
+
+remote_stage::~remote_stage() {
+    if (!work_) return;
+    const u64 until = now_ns() + leave_patience_ns;
+    if (work_->end_here(leave_patience_ns))  // that host's last word, so that its stages end well, too
+        while (!answers_->end() && now_ns() < until)
+            std::this_thread::sleep_for(std::chrono::nanoseconds(ns_per_ms));
+    {
+        const std::lock_guard lock(mutex_);
+        ending_ = true;
+    }
+    changed_.notify_all();
+    collector_.join();
+    answers_.reset();  // its thread says that there is news
+}
+
+}  // namespace carousel::stages

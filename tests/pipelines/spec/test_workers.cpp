@@ -1,0 +1,144 @@
+// Instances of one stage on two hosts: `host = ["", "x"]`, and what the plan makes of it.
+
+#include "spec/workers.hpp"
+
+#include "spec/hosts.hpp"
+#include "spec/split.hpp"
+#include "tests/pipelines/spec/pipeline_support.hpp"
+
+using namespace carousel;
+using namespace carousel::test;
+
+namespace {
+
+const std::string two_hosts =
+    "[hosts.x]\naddress = \"10.0.0.2\"\n[hosts.me]\naddress = \"10.0.0.1\"\nport = 50000\nlauncher = "
+    "\"here\"\n";
+
+std::string workers(const std::string& hosts, const std::string& more = "instances = 3") {
+    return stage("a", "") + stage("b", "\"a\"", "host = " + hosts + "\n" + more) + stage("c", "\"b\"");
+}
+
+supervisor::pipeline parsed_workers(const std::string& text) {
+    return supervisor::parse_pipeline(text + two_hosts, "p.toml");
+}
+
+std::vector<supervisor::stage_description> told_by(const supervisor::pipeline& p) {
+    std::vector<supervisor::stage_description> all;
+    for (const auto& s : p.stages) {
+        all.emplace_back();
+        all.back().stage = s.name;
+        if (s.has_output) all.back().format = {{"type", "of " + s.name}};
+    }
+    return all;
+}
+
+std::vector<std::string> names_in_part(const supervisor::pipeline& p) {
+    std::vector<std::string> out;
+    for (const auto& s : p.stages) out.push_back(s.name);
+    return out;
+}
+
+}  // namespace
+
+TEST_CASE("instances on another host are one seat here, and a run of their own there") {
+    const auto p = parsed_workers(workers("[\"\", \"x\", \"x\"]"));
+    const auto all = told_by(p);
+    CHECK(p.is_spread());
+    CHECK(supervisor::crossings_of(p).empty());
+    CHECK(supervisor::only_helps(p, "x"));
+    const auto works = supervisor::far_works_of(p);
+    REQUIRE(works.size() == 1);
+    CHECK(works[0].instances == 2);
+    CHECK(works[0].port == 47101);
+    CHECK(works[0].back_port == 50001 + supervisor::ports_per_link);
+
+    const auto near = supervisor::part_of(p, "", all, "/t");
+    CHECK(names_in_part(near) == std::vector<std::string>{"a", "b", "c"});
+    const auto& here = *near.find("b");
+    CHECK(here.instances == 2);
+    REQUIRE(here.far);
+    CHECK_FALSE(here.is_far(0));
+    CHECK(here.is_far(1));
+    CHECK(here.in_flight == 3U);
+    CHECK(here.far->run == "carousel-remote");
+    CHECK(here.far->settings["address"] == "10.0.0.2");
+    CHECK(here.far->settings["port"] == 47101);
+    CHECK(here.far->settings["back_address"] == "10.0.0.1");
+    CHECK(here.far->settings["back_port"] == works[0].back_port);
+    CHECK(here.far->settings["format"] == "{\"type\":\"of b\"}");
+    CHECK(here.far->settings["give_back_ms"] == 5000);
+
+    const auto there = supervisor::part_of(p, "x", all, "/t");
+    CHECK(there.name == "p.x");
+    CHECK(names_in_part(there) == std::vector<std::string>{"b-work", "b", "b-done"});
+    CHECK(there.find("b")->instances == 2);
+    CHECK_FALSE(there.find("b")->far);
+    CHECK(there.find("b")->inputs == std::vector<std::string>{"b-work"});
+    CHECK(there.find("b-work")->settings["format"] == "{\"type\":\"of a\"}");
+    CHECK(there.find("b-work")->settings["work"] == true);
+    CHECK(there.find("b-done")->settings["work"] == true);
+    CHECK(there.find("b-done")->settings["port"] == works[0].back_port);
+    CHECK(supervisor::leading_hosts(p) == std::vector<std::string>{""});
+}
+
+TEST_CASE("a list of hosts goes round the instances, and one of a single host is that host") {
+    CHECK(
+        supervisor::far_works_of(parsed_workers(workers("[\"me\", \"x\"]", "instances = 5")))[0].instances ==
+        2);
+    CHECK(parsed_workers(workers("[\"x\", \"x\"]")).find("b")->host == "x");
+    CHECK_FALSE(parsed_workers(workers("[\"\", \"me\"]")).is_spread());
+}
+
+TEST_CASE("what can't be on two hosts is refused where it stands") {
+    const std::string list = "[\"\", \"x\"]";
+    const auto said = [&](const std::string& text) { return refusal(text + two_hosts); };
+    CHECK(said(workers(list)).empty());
+    CHECK_THAT(said(workers("[\"\", \"y\"]")), contains("no host \"y\"; expected a section [hosts.y]"));
+    CHECK_THAT(said(workers("[]")), contains("a list of hosts"));
+    CHECK_THAT(said(workers(list, "instances = 1")), contains("2 hosts for 1 instances"));
+    CHECK_THAT(said(workers("[\"\", \"x\", \"z\"]") + "[hosts.z]\naddress = \"10.0.0.3\"\n"),
+               contains("instances on x and z: they are here (\"me\") and on one other host"));
+    CHECK_THAT(said(workers(list, "instances = 2\nstandby = true")), contains("say standby = false"));
+    CHECK_THAT(said(workers(list, "instances = 2\nrestart = \"no\"")), contains("is restarted always"));
+    CHECK_THAT(said(workers(list, "instances = 2\nprefix = \"gdb\"")), contains("has no prefix"));
+    CHECK_THAT(said(workers(list, "instances = 2\ndevice = [\"cuda:0\", \"cuda:1\"]")),
+               contains("has one device on each"));
+    CHECK_THAT(said(workers(list, "instances = 2\nlatest = [\"a\"]")), contains("has no latest inputs"));
+    CHECK_THAT(said(stage("a", "") + stage("b", "\"a\"", "host = " + list + "\ninstances = 2")),
+               contains("answers come back"));
+    CHECK_THAT(said(stage("a", "") + stage("d", "") +
+                    stage("b", "\"a\", \"d\"", "host = " + list + "\ninstances = 2") + stage("c", "\"b\"")),
+               contains("reads the first output of one stage"));
+    CHECK_THAT(said(workers(list) + stage("d", "\"b\"", "host = \"x\"")),
+               contains("\"d\" is there, too: a host that has instances of a stage has nothing else"));
+    CHECK_THAT(said(stage("a", "") + stage("b", "\"a\"", "host = " + list + "\ninstances = 2") +
+                    stage("c", "\"b\"", "host = " + list + "\ninstances = 2") + stage("d", "\"c\"")),
+               contains("and \"c\" is there, too"));
+    CHECK_THAT(said(workers(list) + stage("b-work", "\"a\"")), contains("would be called b-work"));
+    CHECK_THAT(refusal(workers(list) + "[hosts.x]\naddress = \"10.0.0.2\"\n"),
+               contains("expected [hosts.here] with launcher = \"here\" and address"));
+}
+
+TEST_CASE("several outputs, and assets of others, keep a stage's instances on one host") {
+    const auto p = parsed_workers(workers("[\"\", \"x\"]"));
+    const auto refused = [&](const std::vector<supervisor::stage_description>& all) -> std::string {
+        try {
+            (void)supervisor::part_of(p, "", all, "/t");
+        } catch (const config_error& e) {
+            return e.what();
+        }
+        return "";
+    };
+    auto all = told_by(p);
+    CHECK(refused(all).empty());
+    all[1].more.push_back({"other", {{"type", "more"}}, 64});
+    CHECK_THAT(refused(all), contains("stage \"b\" has 2 outputs"));
+    all = told_by(p);
+    all[0].makes = {{"mesh", 64}};
+    all[1].uses = {"mesh"};
+    CHECK_THAT(refused(all), contains("uses the asset mesh, which \"a\" makes: assets don't cross hosts"));
+    all[0].makes.clear();
+    all[1].makes = {{"mesh", 64}};
+    CHECK(refused(all).empty());
+}
