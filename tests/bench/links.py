@@ -81,10 +81,10 @@ def tell_threads(pair, size, seconds):
     both = ((pair.a, "source"), (pair.a, "send"), (pair.b, "receive"), (pair.b, "sink"))
     wait_for("frames", lambda: (pair.b.stage("sink").get("frames") or 0) > 20)
     pids = {name: host.stage(name).get("pid") for host, name in both}
-    frames, began, before = pair.b.stage("receive")["frames"], time.monotonic(), of_threads(pids)
+    frames, began, before = pair.b.stage("receive").get("frames") or 0, time.monotonic(), of_threads(pids)
     time.sleep(seconds)
     after, took = of_threads(pids), time.monotonic() - began
-    frames = max(1, pair.b.stage("receive")["frames"] - frames)
+    frames = max(1, (pair.b.stage("receive").get("frames") or 0) - frames)
     print(f"frames of {size} bytes, {frames * size / took / 1e6:.0f} MB/s: a frame takes {1000 * took / frames:.2f} ms, of which")
     for (stage, thread, name), (busy, sleeps) in sorted(after.items()):
         old_busy, old_sleeps = before.get((stage, thread, name), (busy, sleeps))
@@ -93,9 +93,9 @@ def tell_threads(pair, size, seconds):
                   f"{(sleeps - old_sleeps) / frames:5.1f} sleeps")
 
 
-def link(programs, inside_a, inside_b, address, size, seconds, rate, threads=False):
-    """Returns (MB/s, hop p50 ms, hop p99 ms, CPU seconds a GB)."""
-    frames = max(30, int(seconds * (rate or 1.2e9 / size)))
+def link(programs, inside_a, inside_b, address, size, seconds, rate, threads=False, about=1200):
+    """Returns (MB/s, hop p50 ms, hop p99 ms, CPU seconds a GB). `about`: MB/s, so that it takes as long as is asked for."""
+    frames = max(30, int(seconds * (rate or about * 1e6 / size)))
     pair = Pair(programs, size, address, PORT, inside_a, inside_b, ["--frames", str(frames), *(["--fps", str(rate)] if rate else [])], more="light = true\n")
     try:
         pair.b.start()
@@ -141,11 +141,11 @@ def main():
             for _ in range(a.rounds):
                 got["iperf3"].append(iperf(inside_a, inside_b, address, max(1, int(a.seconds))))
                 got["ucx_perftest"].append(perftest(inside_a, inside_b, address, size, a.seconds, device))
-                speed, _, _, seconds = link(a.programs, inside_a, inside_b, address, size, a.seconds, 0)
+                speed, _, _, seconds = link(a.programs, inside_a, inside_b, address, size, a.seconds, 0, about=got["ucx_perftest"][-1])
                 got["link"].append(speed)
                 cpu.append(seconds)
             if a.threads:
-                link(a.programs, inside_a, inside_b, address, size, 4 * a.seconds, 0, True)
+                link(a.programs, inside_a, inside_b, address, size, 4 * a.seconds, 0, True, about=got["ucx_perftest"][-1])
             quiet = link(a.programs, inside_a, inside_b, address, size, a.seconds, 30)
             hops = quiet[1:3]
             median = {name: statistics.median(all_of) for name, all_of in got.items()}

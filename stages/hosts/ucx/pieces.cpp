@@ -11,10 +11,29 @@ struct piece_front {
 };
 }  // namespace
 
-std::optional<outgoing_frames::piece> outgoing_frames::next() {
+void pace::begun(u64 now_ns) noexcept {
+    if (under_way_++ == 0)
+        since_ns_ = now_ns, bytes_ = 0;  // what it has waited for frames counts for nothing
+}
+
+void pace::over(u64 bytes, u64 now_ns) noexcept {
+    --under_way_;
+    bytes_ += bytes;
+    if (now_ns < since_ns_ + look_ns) return;
+    const f64 seen = static_cast<f64>(bytes_) / static_cast<f64>(now_ns - since_ns_);
+    bytes_a_ns_ = bytes_a_ns_ > 0 ? (3 * bytes_a_ns_ + seen) / 4 : seen;
+    since_ns_ = now_ns, bytes_ = 0;
+}
+
+u64 pace::piece_bytes() const noexcept {
+    return static_cast<u64>(std::clamp(bytes_a_ns_ * static_cast<f64>(piece_takes_ns),
+                                       static_cast<f64>(least_piece), static_cast<f64>(most_piece)));
+}
+
+std::optional<outgoing_frames::piece> outgoing_frames::next(u64 most_bytes) {
     if (frames_.empty()) return std::nullopt;
     outgoing_frame& f = *frames_.front();
-    piece out{frames_.front(), {}, {f.data_ + f.given_, std::min(piece_bytes, f.bytes_ - f.given_)}};
+    piece out{frames_.front(), {}, {f.data_ + f.given_, std::min(most_bytes, f.bytes_ - f.given_)}};
     const piece_front front{f.given_, f.bytes_};
     out.front.resize(sizeof front);
     std::memcpy(out.front.data(), &front, sizeof front);
@@ -24,23 +43,21 @@ std::optional<outgoing_frames::piece> outgoing_frames::next() {
     return out;
 }
 
-incoming_frame::taken incoming_frame::take(std::span<const std::byte> front, std::span<const std::byte> data,
-                                           const find_room& room) {
+std::optional<incoming_frames::place> incoming_frames::next(std::span<const std::byte> front, u64 bytes,
+                                                            const begin_frame& begin) {
     piece_front at{};
-    if (front.size() < sizeof at) return taken::against_the_rules;
+    if (front.size() < sizeof at) return std::nullopt;
     std::memcpy(&at, front.data(), sizeof at);
-    if (comes_ ? at.offset != got_ || at.bytes != bytes_ : at.offset != 0) return taken::against_the_rules;
-    if (data.size() > at.bytes - at.offset || (data.empty() && at.bytes > 0)) return taken::against_the_rules;
-    if (!comes_) {
-        bytes_ = at.bytes, got_ = 0;
-        room_ = room(front.subspan(sizeof at), at.bytes);
-        comes_ = true;
+    if (frame_ ? at.offset != begun_ || at.bytes != frame_->bytes_ : at.offset != 0) return std::nullopt;
+    if (bytes > at.bytes - at.offset || (bytes == 0 && at.bytes > 0)) return std::nullopt;
+    if (!frame_) {
+        frame_ = begin(front.subspan(sizeof at), at.bytes);
+        begun_ = 0;
     }
-    if (room_ != nullptr && !data.empty()) std::memcpy(room_ + got_, data.data(), data.size());
-    got_ += data.size();
-    if (got_ < bytes_) return taken::part;
-    comes_ = false;
-    return room_ != nullptr ? taken::whole : taken::nothing;
+    place out{frame_, frame_->room_ != nullptr ? frame_->room_ + begun_ : nullptr};
+    begun_ += bytes;
+    if (begun_ == at.bytes) frame_.reset();
+    return out;
 }
 
 }  // namespace carousel::hosts

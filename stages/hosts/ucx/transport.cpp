@@ -1,34 +1,31 @@
-#include "stages/hosts/ucx/transport.hpp"
-
 #include <arpa/inet.h>
 #include <fmt/format.h>
 #include <ifaddrs.h>
 #include <net/if.h>
 #include <poll.h>
 #include <sys/eventfd.h>
-#include <ucp/api/ucp.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cstdlib>
-#include <map>
-#include <memory>
 #include <mutex>
 #include <string>
+#include <thread>
 #include <utility>
 
 #include "core/clock.hpp"
 #include "core/errors.hpp"
-#include "shm/fd_socket.hpp"
-#include "stages/hosts/ucx/pieces.hpp"
+#include "stages/hosts/ucx/implementation.hpp"
 
 namespace carousel::hosts {
 namespace {
 
-constexpr unsigned message_id = 1, frame_id = 2;
-constexpr unsigned pieces_under_way = 8;  ///< of each connection: about what a socket's buffer takes
-/// A piece, and what UCX and this link put in front of it, is one of UCX's messages.
-const std::string segment = std::to_string(piece_bytes + 4096);
+/// A piece of the least size, and what UCX and this link put in front of it, is one of UCX's messages. A
+/// longer one goes straight into its place, by a rendezvous.
+const std::string segment = std::to_string(least_piece + 4096);
+/// Where there are cores for it, a link whose frames are under way looks for news so long before it sleeps:
+/// to be woken takes as long as a part of a piece.
+constexpr u64 looks_for_ns = 50'000;
+constexpr unsigned cores_to_look = 8;
 
 std::string device_of(const std::string& address) {
     ifaddrs* all = nullptr;
@@ -60,65 +57,11 @@ void require(ucs_status_t s, const std::string& what) {
 
 }  // namespace
 
-class transport::implementation {
-public:
-    implementation(events& to, const transport_options& how);
-    ~implementation();
-    bool listen(u16 port);
-    void connect(u32 connection, const std::string& address, u16 port);
-    void send(u32 connection, const std::vector<std::byte>& bytes);
-    void send_frame(u32 connection, const std::vector<std::byte>& header, const std::byte* data, u64 bytes,
-                    u64 seq);
-    void close(u32 connection);
-    bool progress();
-    void wait(u64 at_most_ns);
-    void wake() noexcept {
-        const u64 one = 1;
-        (void)!::write(bell_.get(), &one, sizeof one);
-    }
-
-private:
-    struct link {
-        u32 number = 0;
-        ucp_ep_h endpoint = nullptr;
-        bool failed = false;  ///< UCX has said so
-        std::string why;
-        outgoing_frames frames;
-        std::shared_ptr<unsigned> pieces = std::make_shared<unsigned>(0);  ///< under way; outlives it
-        incoming_frame coming;
-        u64 ticket = 0;  ///< of that
-    };
-    struct outgoing {
-        implementation* of;
-        std::vector<std::byte> bytes;  ///< a message, or what stands in front of a piece
-        std::shared_ptr<outgoing_frame> frame{};
-        std::shared_ptr<unsigned> pieces{};
-    };
-
-    void open_endpoint(u32 connection, ucp_ep_params_t& with);
-    void post(link& l, unsigned id, outgoing* o, std::span<const std::byte> data);
-    bool post_pieces(link& l);
-    void sent(outgoing* o);
-    [[nodiscard]] link* link_of(const ucp_am_recv_param_t* p);
-    void on_message(link& l, std::span<const std::byte> bytes);
-    void on_piece(link& l, std::span<const std::byte> front, std::span<const std::byte> data);
-    static void sent_by_ucx(void* request, ucs_status_t, void* user);
-
-    events* to_;
-    transport_options how_;
-    ucp_context_h context_ = nullptr;
-    ucp_worker_h worker_ = nullptr;
-    ucp_listener_h listener_ = nullptr;
-    std::map<u32, std::unique_ptr<link>> links_;
-    std::vector<std::pair<void*, std::unique_ptr<link>>> closing_;  ///< a request each
-    std::vector<ucp_conn_request_h> asked_;
-    u32 next_number_ = 1;
-    u64 under_way_ = 0;
-    shm::unique_fd bell_;
-};
-
 transport::implementation::implementation(events& to, const transport_options& how)
-    : to_(&to), how_(how), bell_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+    : to_(&to),
+      how_(how),
+      looks_(std::thread::hardware_concurrency() >= cores_to_look),
+      bell_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
     const std::string device = device_of(how.address);
     if (device.empty())
         throw config_error(fmt::format(
@@ -157,17 +100,18 @@ transport::implementation::implementation(events& to, const transport_options& h
     handle(message_id,
            [](void* me, const void*, size_t, void* data, size_t bytes, const ucp_am_recv_param_t* p) {
                auto* const here = static_cast<implementation*>(me);
-               if (link* const l = here->link_of(p))
+               // A message of ours is never a rendezvous: one is refused by not asking for its bytes.
+               if (link* const l = here->link_of(p); l != nullptr && !is_rendezvous(p))
                    here->on_message(*l, {static_cast<const std::byte*>(data), bytes});
                return UCS_OK;
            });
     handle(frame_id, [](void* me, const void* front, size_t front_bytes, void* data, size_t bytes,
                         const ucp_am_recv_param_t* p) {
         auto* const here = static_cast<implementation*>(me);
-        if (link* const l = here->link_of(p))
-            here->on_piece(*l, {static_cast<const std::byte*>(front), front_bytes},
-                           {static_cast<const std::byte*>(data), bytes});
-        return UCS_OK;
+        link* const l = here->link_of(p);
+        if (l == nullptr) return UCS_OK;
+        return here->on_piece(*l, {static_cast<const std::byte*>(front), front_bytes}, data, bytes,
+                              is_rendezvous(p));
     });
 }
 
@@ -227,95 +171,12 @@ void transport::implementation::connect(u32 connection, const std::string& addre
     open_endpoint(connection, p);
 }
 
-// Whose message this is. What is ours is never a rendezvous: one is refused by not asking for its bytes.
-transport::implementation::link* transport::implementation::link_of(const ucp_am_recv_param_t* p) {
-    if ((p->recv_attr & UCP_AM_RECV_ATTR_FIELD_REPLY_EP) == 0) return nullptr;
-    if ((p->recv_attr & UCP_AM_RECV_ATTR_FLAG_RNDV) != 0) return nullptr;
-    for (auto& [number, l] : links_)
-        if (l->endpoint == p->reply_ep && !l->failed) return l.get();
-    return nullptr;
-}
-
-void transport::implementation::sent(outgoing* o) {
-    const std::unique_ptr<outgoing> over(o);
-    --under_way_;
-    if (o->pieces) --*o->pieces;
-}
-
-void transport::implementation::sent_by_ucx(void* request, ucs_status_t, void* user) {
-    auto* o = static_cast<outgoing*>(user);
-    o->of->sent(o);
-    ucp_request_free(request);
-}
-
-void transport::implementation::post(link& l, unsigned id, outgoing* o, std::span<const std::byte> data) {
-    ++under_way_;
-    if (o->pieces) ++*o->pieces;
-    ucp_request_param_t p{};
-    p.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA | UCP_OP_ATTR_FIELD_FLAGS;
-    p.cb.send = &sent_by_ucx;
-    p.user_data = o;
-    p.flags = UCP_AM_SEND_FLAG_REPLY | UCP_AM_SEND_FLAG_EAGER;
-    const bool piece = id == frame_id;
-    void* request = ucp_am_send_nbx(l.endpoint, id, piece ? o->bytes.data() : nullptr,
-                                    piece ? o->bytes.size() : 0, data.data(), data.size(), &p);
-    if (request == nullptr) return sent(o);
-    if (!UCS_PTR_IS_ERR(request)) return;
-    l.failed = true;
-    l.why = ucs_status_string(UCS_PTR_STATUS(request));
-    sent(o);
-}
-
-void transport::implementation::send(u32 connection, const std::vector<std::byte>& bytes) {
-    const auto at = links_.find(connection);
-    if (at == links_.end() || at->second->failed) return;
-    auto* o = new outgoing{this, bytes};
-    post(*at->second, message_id, o, o->bytes);
-}
-
-void transport::implementation::send_frame(u32 connection, const std::vector<std::byte>& header,
-                                           const std::byte* data, u64 bytes, u64 sequence) {
-    auto frame = std::make_shared<outgoing_frame>(
-        header, data, bytes, [this, connection, sequence] { to_->frame_sent(connection, sequence); });
-    const auto at = links_.find(connection);
-    if (at == links_.end() || at->second->failed) return;
-    at->second->frames.add(std::move(frame));
-    post_pieces(*at->second);
-}
-
-bool transport::implementation::post_pieces(link& l) {
-    bool any = false;
-    while (!l.failed && *l.pieces < pieces_under_way) {
-        auto piece = l.frames.next();
-        if (!piece) break;
-        post(l, frame_id, new outgoing{this, std::move(piece->front), std::move(piece->of), l.pieces},
-             piece->data);
-        any = true;
-    }
-    return any;
-}
-
-void transport::implementation::on_message(link& l, std::span<const std::byte> bytes) {
-    to_->message_came(l.number, bytes);
-}
-
-void transport::implementation::on_piece(link& l, std::span<const std::byte> front,
-                                         std::span<const std::byte> data) {
-    const auto got = l.coming.take(front, data, [&](std::span<const std::byte> header, u64 bytes) {
-        return to_->frame_begins(l.number, header, bytes, l.ticket);
-    });
-    if (got == incoming_frame::taken::whole) to_->frame_came(l.ticket, true);
-    if (got != incoming_frame::taken::against_the_rules) return;
-    l.failed = true;
-    l.why = "its frames came in pieces that do not fit each other";
-}
-
 void transport::implementation::close(u32 connection) {
     const auto at = links_.find(connection);
     if (at == links_.end()) return;
     std::unique_ptr<link> l = std::move(at->second);
     links_.erase(at);
-    if (l->coming.half()) to_->frame_came(l->ticket, false);
+    l->coming = {};
     l->frames = {};
     if (l->endpoint != nullptr) {
         ucp_request_param_t p{};
@@ -357,6 +218,11 @@ bool transport::implementation::progress() {
 }
 
 void transport::implementation::wait(u64 at_most_ns) {
+    if (under_way_ > 0 && looks_) {
+        const u64 until = now_ns() + std::min(at_most_ns, looks_for_ns);
+        while (now_ns() < until)
+            if (rung_.exchange(false, std::memory_order_relaxed) || progress()) return;
+    }
     if (ucp_worker_arm(worker_) != UCS_OK) return;  // something came meanwhile
     int fd = -1;
     if (ucp_worker_get_efd(worker_, &fd) != UCS_OK) return;

@@ -1,4 +1,5 @@
 // Frames in pieces: what was put in comes out, and pieces that do not fit each other go nowhere.
+#include <cstring>
 #include <optional>
 #include <vector>
 
@@ -9,7 +10,8 @@ namespace {
 
 using namespace carousel;
 using namespace carousel::hosts;
-using taken = incoming_frame::taken;
+
+constexpr u64 piece = 1000;
 
 std::vector<std::byte> bytes_of(u64 count, u64 seed) {
     std::vector<std::byte> out(count);
@@ -19,19 +21,29 @@ std::vector<std::byte> bytes_of(u64 count, u64 seed) {
 
 /// Takes frames into memory of its own.
 struct taker {
-    incoming_frame in;
+    incoming_frames in;
     std::vector<std::byte> header, room;
     bool has_room = true;
-    int asked = 0;
-    taken take(const outgoing_frames::piece& p) { return take(p.front, p.data); }
-    taken take(std::span<const std::byte> front, std::span<const std::byte> data) {
-        return in.take(front, data, [&](std::span<const std::byte> h, u64 bytes) -> std::byte* {
+    int asked = 0, whole = 0, broken = 0;
+
+    std::optional<incoming_frames::place> place(std::span<const std::byte> front, u64 bytes) {
+        return in.next(front, bytes, [&](std::span<const std::byte> h, u64 all) {
             ++asked;
             header.assign(h.begin(), h.end());
-            room.assign(bytes + 1, std::byte{});
-            return has_room ? room.data() : nullptr;
+            room.assign(all + 1, std::byte{});
+            return std::make_shared<arriving_frame>(has_room ? room.data() : nullptr, all,
+                                                    [this](bool is) { ++(is ? whole : broken); });
         });
     }
+    /// False: it may not come now.
+    bool take(std::span<const std::byte> front, std::span<const std::byte> data) {
+        const auto to = place(front, data.size());
+        if (!to) return false;
+        if (to->to != nullptr && !data.empty()) std::memcpy(to->to, data.data(), data.size());
+        to->of->got(data.size());
+        return true;
+    }
+    bool take(const outgoing_frames::piece& p) { return take(p.front, p.data); }
 };
 
 std::shared_ptr<outgoing_frame> frame_of(
@@ -42,49 +54,50 @@ std::shared_ptr<outgoing_frame> frame_of(
 
 /// The pieces of one frame of three and a bit.
 struct in_pieces {
-    std::vector<std::byte> data = bytes_of(3 * piece_bytes + 7, 1);
+    std::vector<std::byte> data = bytes_of(3 * piece + 7, 1);
     outgoing_frames out;
     std::vector<outgoing_frames::piece> all;
     in_pieces() {
         out.add(frame_of({std::byte{5}}, data));
-        while (auto p = out.next()) all.push_back(std::move(*p));
+        while (auto p = out.next(piece)) all.push_back(std::move(*p));
     }
 };
 
 }  // namespace
 
 TEST_CASE("a frame of any size comes out of its pieces as it went in, behind its header") {
-    for (const u64 size : {u64{0}, u64{1}, piece_bytes - 1, piece_bytes, piece_bytes + 1, 5 * piece_bytes}) {
+    for (const u64 size : {u64{0}, u64{1}, piece - 1, piece, piece + 1, 5 * piece}) {
         CAPTURE(size);
         const auto header = bytes_of(40, 9), first = bytes_of(size, 2), second = bytes_of(size, 3);
         outgoing_frames out;
         out.add(frame_of(header, first));
         out.add(frame_of(header, second));
         taker t;
-        int whole = 0;
-        while (const auto p = out.next()) {
-            CHECK(p->data.size() <= piece_bytes);
-            const taken got = t.take(*p);
-            REQUIRE((got == taken::part || got == taken::whole));
-            CHECK(t.in.half() == (got == taken::part));
-            if (got == taken::part) continue;
+        u64 most = piece;
+        int seen = 0;
+        while (const auto p = out.next(most)) {
+            CHECK(p->data.size() <= most);
+            most = most % 7 * 300 + 100;  // they need not be alike
+            REQUIRE(t.take(*p));
+            if (t.whole == seen) continue;
             t.room.pop_back();
             CHECK(t.header == header);
-            CHECK(t.room == (whole == 0 ? first : second));
-            ++whole;
+            CHECK(t.room == (seen == 0 ? first : second));
+            ++seen;
         }
-        CHECK(whole == 2);
+        CHECK(t.whole == 2);
+        CHECK(t.broken == 0);
         CHECK(t.asked == 2);
     }
 }
 
 TEST_CASE("a frame is over when none of its pieces is held, and not before") {
-    const auto data = bytes_of(2 * piece_bytes, 4);
+    const auto data = bytes_of(2 * piece, 4);
     int over = 0;
     outgoing_frames out;
     out.add(frame_of({}, data, [&] { ++over; }));
-    auto first = out.next(), second = out.next();
-    CHECK_FALSE(out.next());
+    auto first = out.next(piece), second = out.next(piece);
+    CHECK_FALSE(out.next(piece));
     first.reset();
     CHECK(over == 0);
     second.reset();
@@ -94,45 +107,103 @@ TEST_CASE("a frame is over when none of its pieces is held, and not before") {
     CHECK(over == 2);
 }
 
-TEST_CASE("a frame without room is heard to its end, and the next one is taken") {
-    in_pieces f;
+TEST_CASE(
+    "a frame that comes is over when its last piece is there, whichever that is, and whole if all are") {
+    const in_pieces f;
+    taker t;
+    std::vector<std::optional<incoming_frames::place>> under_way;
+    for (const auto& p : f.all) under_way.push_back(t.place(p.front, p.data.size()));
+    CHECK(t.whole + t.broken == 0);
+    for (const std::size_t k : {2, 0, 3, 1}) {
+        REQUIRE(under_way[k]);
+        CHECK(t.whole == 0);
+        under_way[k]->of->got(f.all[k].data.size());
+        under_way[k].reset();
+    }
+    CHECK(t.whole == 1);
+    under_way.clear();
+    for (const auto& p : f.all) under_way.push_back(t.place(p.front, p.data.size()));
+    under_way[0]->of->got(f.all[0].data.size());  // the others' bytes never come
+    CHECK(t.broken == 0);
+    under_way.clear();
+    CHECK(t.broken == 1);
+    CHECK(t.whole == 1);
+}
+
+TEST_CASE(
+    "a frame whose connection ends is told as broken, but not before its last piece under way is over") {
+    const in_pieces f;
+    taker t;
+    auto under_way = t.place(f.all[0].front, f.all[0].data.size());
+    t.in = {};
+    CHECK(t.broken == 0);  // its room is still written to
+    under_way.reset();
+    CHECK(t.broken == 1);
+}
+
+TEST_CASE("a frame without room is heard to its end, of which nothing is told, and the next one is taken") {
+    const in_pieces f;
     taker t;
     t.has_room = false;
-    for (std::size_t k = 0; k < f.all.size(); ++k) {
-        CHECK(t.take(f.all[k]) == (k + 1 < f.all.size() ? taken::part : taken::nothing));
-        CHECK_FALSE(t.in.half());
-    }
+    for (const auto& p : f.all) CHECK(t.take(p));
+    CHECK(t.whole + t.broken == 0);
     t.has_room = true;
-    CHECK(t.take(f.all[0]) == taken::part);
+    CHECK(t.take(f.all[0]));
     CHECK(t.asked == 2);
 }
 
 TEST_CASE("pieces that are left out, come twice, are longer than their frame or have no front go nowhere") {
-    in_pieces f;
+    const in_pieces f;
     {
         taker t;
-        CHECK(t.take(f.all[1]) == taken::against_the_rules);
+        CHECK_FALSE(t.take(f.all[1]));
         CHECK(t.asked == 0);
     }
     {
         taker t;
-        CHECK(t.take(f.all[0]) == taken::part);
-        CHECK(t.take(f.all[2]) == taken::against_the_rules);
-        CHECK(t.take(f.all[0]) == taken::against_the_rules);
+        CHECK(t.take(f.all[0]));
+        CHECK_FALSE(t.take(f.all[2]));
+        CHECK_FALSE(t.take(f.all[0]));
     }
     {
         taker t;
         const auto longer = bytes_of(f.data.size() + 1, 1);
-        CHECK(t.take(f.all[0].front, longer) == taken::against_the_rules);
+        CHECK_FALSE(t.take(f.all[0].front, longer));
         CHECK(t.asked == 0);
-        CHECK(t.take(f.all[0].front, {}) == taken::against_the_rules);
-        CHECK(t.take(std::span(f.all[0].front).first(9), f.all[0].data) == taken::against_the_rules);
+        CHECK_FALSE(t.take(f.all[0].front, {}));
+        CHECK_FALSE(t.take(std::span(f.all[0].front).first(9), f.all[0].data));
     }
     {
         taker t;
-        CHECK(t.take(f.all[0]) == taken::part);
+        CHECK(t.take(f.all[0]));
         auto other = f.all[1].front;
         other[8] ^= std::byte{1};  // of a frame of another size
-        CHECK(t.take(other, f.all[1].data) == taken::against_the_rules);
+        CHECK_FALSE(t.take(other, f.all[1].data));
     }
+}
+
+TEST_CASE("pieces are small until their connection is seen to be fast, and again when it is slow") {
+    constexpr u64 ms = 1'000'000;
+    pace p;
+    CHECK(p.piece_bytes() == least_piece);
+    u64 now = 5 * ms;
+    const auto go = [&](u64 bytes, u64 takes_ns) {
+        p.begun(now);
+        CHECK(p.under_way() == 1);
+        now += takes_ns;
+        p.over(bytes, now);
+        CHECK(p.under_way() == 0);
+    };
+    go(least_piece, ms);  // into a socket's buffer: no word of the network
+    CHECK(p.piece_bytes() == least_piece);
+    for (int k = 0; k < 20; ++k) go(4 * most_piece, 4 * ms);  // 1 GB/s
+    CHECK(p.piece_bytes() == most_piece);
+    now += 10'000 * ms;  // nothing to send
+    go(4 * most_piece, 4 * ms);
+    CHECK(p.piece_bytes() == most_piece);
+    for (int k = 0; k < 40; ++k) go(25 * 1000, 10 * ms);  // 20 Mbit/s
+    CHECK(p.piece_bytes() == least_piece);
+    for (int k = 0; k < 40; ++k) go(125 * 1000, 10 * ms);  // 100 Mbit/s: what 20 ms carry
+    CHECK(p.piece_bytes() > 249'000);
+    CHECK(p.piece_bytes() < 251'000);
 }

@@ -1,0 +1,94 @@
+#pragma once
+// What a transport is inside: one worker of UCX, and a connection's sides of frames (messages.cpp).
+
+#include <ucp/api/ucp.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "shm/fd_socket.hpp"
+#include "stages/hosts/ucx/pieces.hpp"
+#include "stages/hosts/ucx/transport.hpp"
+
+namespace carousel::hosts {
+
+inline constexpr unsigned message_id = 1, frame_id = 2;  ///< of UCX's active messages
+
+inline bool is_rendezvous(const ucp_am_recv_param_t* p) {
+    return (p->recv_attr & UCP_AM_RECV_ATTR_FLAG_RNDV) != 0;
+}
+
+class transport::implementation {
+public:
+    implementation(events& to, const transport_options& how);
+    ~implementation();
+    bool listen(u16 port);
+    void connect(u32 connection, const std::string& address, u16 port);
+    void send(u32 connection, const std::vector<std::byte>& bytes);
+    void send_frame(u32 connection, const std::vector<std::byte>& header, const std::byte* data, u64 bytes,
+                    u64 seq);
+    void close(u32 connection);
+    bool progress();
+    void wait(u64 at_most_ns);
+    void wake() noexcept {
+        const u64 one = 1;
+        (void)!::write(bell_.get(), &one, sizeof one);
+        rung_.store(true, std::memory_order_relaxed);  // wait() looks for it before it sleeps on the bell
+    }
+
+private:
+    struct link {
+        u32 number = 0;
+        ucp_ep_h endpoint = nullptr;
+        bool failed = false;  ///< UCX has said so
+        std::string why;
+        outgoing_frames frames;
+        std::shared_ptr<pace> pieces = std::make_shared<pace>();  ///< outlives it
+        incoming_frames coming;
+    };
+    struct outgoing {
+        implementation* of;
+        std::vector<std::byte> bytes;  ///< a message, or what stands in front of a piece
+        std::shared_ptr<outgoing_frame> frame{};
+        std::shared_ptr<pace> pieces{};
+        u64 data_bytes = 0;  ///< of the piece
+    };
+
+    struct incoming {
+        implementation* of;
+        std::shared_ptr<arriving_frame> frame;
+        u64 bytes;
+    };
+
+    void open_endpoint(u32 connection, ucp_ep_params_t& with);
+    void post(link& l, unsigned id, outgoing* o, std::span<const std::byte> data);
+    bool post_pieces(link& l);
+    void sent(outgoing* o);
+    [[nodiscard]] link* link_of(const ucp_am_recv_param_t* p);
+    void on_message(link& l, std::span<const std::byte> bytes);
+    ucs_status_t on_piece(link& l, std::span<const std::byte> front, void* data, u64 bytes, bool rendezvous);
+    static void sent_by_ucx(void* request, ucs_status_t, void* user);
+    static void received_by_ucx(void* request, ucs_status_t s, size_t, void* user);
+
+    events* to_;
+    transport_options how_;
+    ucp_context_h context_ = nullptr;
+    ucp_worker_h worker_ = nullptr;
+    ucp_listener_h listener_ = nullptr;
+    std::map<u32, std::unique_ptr<link>> links_;
+    std::vector<std::pair<void*, std::unique_ptr<link>>> closing_;  ///< a request each
+    std::vector<ucp_conn_request_h> asked_;
+    u32 next_number_ = 1;
+    u64 under_way_ = 0;
+    const bool looks_;  ///< there are cores for it
+    std::atomic<bool> rung_ = false;
+    shm::unique_fd bell_;
+};
+
+}  // namespace carousel::hosts
