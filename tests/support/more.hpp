@@ -1,5 +1,6 @@
 #pragma once
-// How often a long test does what it does: CAROUSEL_TEST_MORE times the usual count (a campaign's way to ask for more).
+// How often a long test does what it does: CAROUSEL_TEST_MORE times the usual count (a campaign's way to ask
+// for more).
 
 #include <cstdlib>
 
