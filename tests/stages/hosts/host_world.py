@@ -15,6 +15,7 @@ from processes import end_process, wait_for  # noqa: E402
 
 SOURCE = '[[stage]]\nname = "source"\nrun = "carousel-test-bytes"\nbytes = {bytes}\n'
 SINK = '[[stage]]\nname = "{name}"\nrun = "carousel-test-bytes"\ninputs = ["{of}"]\nbytes = {bytes}\n{more}\n'
+DEVICE = os.environ.get("CAROUSEL_TEST_DEVICE", "cpu")   # of both hosts
 HOST = '[hosts.{name}]\naddress = "{address}"\nport = {port}\nlauncher = "{launcher}"\n{more}\n'
 
 
@@ -117,12 +118,12 @@ class World:
         return path
 
     def near(self, file, *options, inside=()):
-        s = Supervisor(self, "near", ["run", file, "--device", "cpu", *options], os.path.basename(file)[:-5], inside)
+        s = Supervisor(self, "near", ["run", file, "--device", DEVICE, *options], os.path.basename(file)[:-5], inside)
         self.all.append(s)
         return s
 
     def far(self, file, name, *options, inside=()):
-        s = Supervisor(self, name, ["host", "--file", file, "--as", name, "--device", "cpu", *options], os.path.basename(file)[:-5] + "." + name,
+        s = Supervisor(self, name, ["host", "--file", file, "--as", name, "--device", DEVICE, *options], os.path.basename(file)[:-5] + "." + name,
                        inside)
         self.all.append(s)
         return s
