@@ -94,6 +94,8 @@ bool newest_frame::take(device::queue& q, std::byte* to, u64 offset, u64 bytes, 
     const std::span<const std::byte> metadata = ring::metadata_of(h);
     found.metadata.assign(metadata.begin(), metadata.end());
     if (h.used.planes != 0) found.used = h.used;
+    found.side_frames.assign(h.side_sequence,
+                             h.side_sequence + std::min(h.side_inputs, shm::max_side_inputs));
     const bool fits = is_void || copy(q, slot, to, offset, bytes);
     crash_here(crash_point::latest_read);
     const bool leased = reader_->release();

@@ -42,6 +42,8 @@ public:
         shm::capture_clock clock = shm::capture_clock::none;
         std::vector<std::byte> metadata = {};  ///< ring/metadata.hpp
         shm::used_extents used = {};
+        /// of its maker's latest inputs, or shm::no_side_frame
+        std::vector<u64> side_frames = {};
     };
     /// Copies `bytes` from `offset` of the newest frame's slot, by `q`, and waits for the copy. True: `to`
     /// holds a whole frame, newer than the last one; `what` tells of it. False: there is none just now, or it

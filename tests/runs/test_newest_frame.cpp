@@ -142,9 +142,12 @@ TEST_CASE("the newest frame comes with its metadata, its capture time and what o
         h.clock = shm::capture_clock::live;
         h.used.planes = 1;
         h.used.of[0][0] = 0;
+        h.side_inputs = 1;
+        h.side_sequence[0] = 5;
         ring::seal(h, of.block().parameters.bytes);
     }
     REQUIRE(look.take());
+    CHECK(look.what.side_frames == std::vector<u64>{5});
     CHECK(ring::line_of(look.what.metadata) == "gain 2");
     CHECK(look.what.capture_ns == 77);
     CHECK(look.what.clock == shm::capture_clock::live);

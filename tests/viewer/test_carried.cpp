@@ -38,3 +38,12 @@ TEST_CASE(
                                                                 {"metadata", "damaged from here on"},
                                                                 {"in use", "boxes 7 x 4 of 50 x 4"}});
 }
+
+TEST_CASE("a frame's table says with which frames of its maker's latest inputs it was made") {
+    ring::frame_format format{"t", {{"boxes", ring::element::f32_, {50, 4}, {}, 0}}, {}};
+    (void)format.lay_out();
+    run::newest_frame::about frame;
+    frame.side_frames = {12, shm::no_side_frame};
+    CHECK(viewer::carried_by(frame, format, 0) ==
+          carried_facts{{"made with the latest", "frame 12, none yet"}});
+}
