@@ -17,6 +17,7 @@ carried_facts carried_by(const run::newest_frame::about& frame, const ring::fram
         out.emplace_back("in use", used);
     if (const auto& sides = frame.side_frames; !sides.empty()) {
         std::vector<std::string> words;
+        words.reserve(sides.size());
         for (const u64 n : sides)
             words.push_back(n == shm::no_side_frame ? "none yet" : fmt::format("frame {}", n));
         out.emplace_back("made with the latest", fmt::format("{}", fmt::join(words, ", ")));
