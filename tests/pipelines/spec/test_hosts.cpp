@@ -4,6 +4,7 @@
 
 #include "spec/hosts.hpp"
 #include "spec/split.hpp"
+#include "tests/pipelines/spec/parts.hpp"
 #include "tests/pipelines/spec/pipeline_support.hpp"
 
 using namespace carousel;
@@ -18,23 +19,6 @@ std::string host(const std::string& name, const std::string& more = "address = \
 std::string on(const std::string& name) { return "host = \"" + name + "\""; }
 
 supervisor::pipeline parsed(const std::string& text) { return supervisor::parse_pipeline(text, "p.toml"); }
-
-/// As the stages would say it.
-std::vector<supervisor::stage_description> described(const supervisor::pipeline& p) {
-    std::vector<supervisor::stage_description> all;
-    for (const auto& s : p.stages) {
-        all.emplace_back();
-        all.back().stage = s.name;
-        if (s.has_output) all.back().format = {{"type", "of " + s.name}};
-    }
-    return all;
-}
-
-std::vector<std::string> names(const supervisor::pipeline& p) {
-    std::vector<std::string> out;
-    for (const auto& s : p.stages) out.push_back(s.name);
-    return out;
-}
 
 }  // namespace
 

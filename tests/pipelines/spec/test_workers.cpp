@@ -4,6 +4,7 @@
 
 #include "spec/hosts.hpp"
 #include "spec/split.hpp"
+#include "tests/pipelines/spec/parts.hpp"
 #include "tests/pipelines/spec/pipeline_support.hpp"
 
 using namespace carousel;
@@ -23,27 +24,11 @@ supervisor::pipeline parsed_workers(const std::string& text) {
     return supervisor::parse_pipeline(text + two_hosts, "p.toml");
 }
 
-std::vector<supervisor::stage_description> told_by(const supervisor::pipeline& p) {
-    std::vector<supervisor::stage_description> all;
-    for (const auto& s : p.stages) {
-        all.emplace_back();
-        all.back().stage = s.name;
-        if (s.has_output) all.back().format = {{"type", "of " + s.name}};
-    }
-    return all;
-}
-
-std::vector<std::string> names_in_part(const supervisor::pipeline& p) {
-    std::vector<std::string> out;
-    for (const auto& s : p.stages) out.push_back(s.name);
-    return out;
-}
-
 }  // namespace
 
 TEST_CASE("instances on another host are one seat here, and a run of their own there") {
     const auto p = parsed_workers(workers("[\"\", \"x\", \"x\"]"));
-    const auto all = told_by(p);
+    const auto all = described(p);
     CHECK(p.is_spread());
     CHECK(supervisor::crossings_of(p).empty());
     CHECK(supervisor::only_helps(p, "x"));
@@ -54,7 +39,7 @@ TEST_CASE("instances on another host are one seat here, and a run of their own t
     CHECK(works[0].back_port == 50001 + supervisor::ports_per_link);
 
     const auto near = supervisor::part_of(p, "", all, "/t");
-    CHECK(names_in_part(near) == std::vector<std::string>{"a", "b", "c"});
+    CHECK(names(near) == std::vector<std::string>{"a", "b", "c"});
     const auto& here = *near.find("b");
     CHECK(here.instances == 2);
     REQUIRE(here.far);
@@ -71,7 +56,7 @@ TEST_CASE("instances on another host are one seat here, and a run of their own t
 
     const auto there = supervisor::part_of(p, "x", all, "/t");
     CHECK(there.name == "p.x");
-    CHECK(names_in_part(there) == std::vector<std::string>{"b-work", "b", "b-done"});
+    CHECK(names(there) == std::vector<std::string>{"b-work", "b", "b-done"});
     CHECK(there.find("b")->instances == 2);
     CHECK_FALSE(there.find("b")->far);
     CHECK(there.find("b")->inputs == std::vector<std::string>{"b-work"});
@@ -130,11 +115,11 @@ TEST_CASE("several outputs, and assets of others, keep a stage's instances on on
         }
         return "";
     };
-    auto all = told_by(p);
+    auto all = described(p);
     CHECK(refused(all).empty());
     all[1].more.push_back({"other", {{"type", "more"}}, 64});
     CHECK_THAT(refused(all), contains("stage \"b\" has 2 outputs"));
-    all = told_by(p);
+    all = described(p);
     all[0].makes = {{"mesh", 64}};
     all[1].uses = {"mesh"};
     CHECK_THAT(refused(all), contains("uses the asset mesh, which \"a\" makes: assets don't cross hosts"));
