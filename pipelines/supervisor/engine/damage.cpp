@@ -181,6 +181,7 @@ void engine::watch_stall(u64 now) {
         if (stall_.quiet_ns(now) == 0) still_because_.clear();
         return;
     }
+    if (stall_.just_excused(setup_->stall_timeout_ns(), now)) return;
     if (const std::string why = supervisor::stated_reason(*seats_, now); !why.empty()) {
         if (why != still_because_)
             seats_->say(fmt::format("no frame has moved for {:.1f} s: {}",

@@ -22,6 +22,11 @@ public:
     void restart(u64 now) noexcept { since_ns_ = excused_ns_ = now; }
     /// Somebody has a reason to wait. When that is over, others get a second to go on.
     void excuse(u64 now) noexcept { excused_ns_ = now; }
+    /// Is the last excuse so young that nobody need be asked for one? Asking reads words of every process and
+    /// /proc: a pipeline that is paused for hours is not asked with every look.
+    [[nodiscard]] bool just_excused(u64 patience_ns, u64 now) const noexcept {
+        return excused_ns_ != 0 && now < excused_ns_ + std::min(patience_ns, u64{ns_per_s}) / 8;
+    }
     /// For how long nothing has moved.
     [[nodiscard]] u64 quiet_ns(u64 now) const noexcept {
         return since_ns_ != 0 && now > since_ns_ ? now - since_ns_ : 0;

@@ -260,8 +260,9 @@ process_view view_of(const process_table& t, const seat& s, u64 now) noexcept {
             v.submitted || w.state == ring::job_state::submitted || w.state == ring::job_state::committed;
     }
     v.in_hand = v.open || v.submitted;
-    v.stopped =
-        age_ns(v.heartbeat_ns, 0, now) > suspect_after_ns && !s.now->elsewhere && shm::is_stopped(s.now->pid);
+    // Asked of /proc only where it would save somebody from a deadline.
+    v.stopped = v.state == seat_state::running && v.in_hand && !s.now->elsewhere &&
+                age_ns(v.heartbeat_ns, 0, now) > suspect_after_ns && shm::is_stopped(s.now->pid);
     v.frames_wait = heart_is_late(v, now) && work_waits(t, s);
     return v;
 }
