@@ -5,9 +5,9 @@
 //   finish_ms       a sink sleeps so long inside finish() [0]
 //   finish_threads  of the sink [1]
 //   die_at          frame at which it dies [-1: none]
-//   die_how         exit0 | exit3 | bare_exit | abort | segv | throw | gpu | hang | scribble (into its input)
-//                   | scribble_header (of a frame of the first ring) | hang_device (its queue's work never
-//                   ends) | hang_finish | throw_finish [abort]
+//   die_how         exit0 | exit3 | exit76 | bare_exit | abort | segv | throw | gpu | hang | scribble (into
+//                   its input) | scribble_header (of a frame of the first ring) | hang_device (its queue's
+//                   work never ends) | hang_finish | throw_finish [abort]
 //   die_lives       only the first so many lives of a seat die so [1000000]
 //   writable_inputs asks for inputs that it can write to [false]
 //   carries         frames carry a capture time, metadata and a list that is used in part; a sink without all
@@ -75,7 +75,7 @@ public:
         die_at_ = s.integer("die_at", -1, -1, 1'000'000);
         die_lives_ = s.integer("die_lives", 1'000'000, 0, 1'000'000);
         die_how_ = s.choice("die_how", "abort",
-                            {"exit0", "exit3", "bare_exit", "abort", "segv", "throw", "gpu", "hang",
+                            {"exit0", "exit3", "exit76", "bare_exit", "abort", "segv", "throw", "gpu", "hang",
                              "hang_device", "hang_finish", "throw_finish", "scribble", "scribble_header"});
         finish_threads_ = static_cast<u32>(s.integer("finish_threads", 1, 0, 64));
         late_start_ = s.flag("late_start", false);
@@ -181,6 +181,7 @@ private:
         log::warning("dying as told: {}", die_how_);
         if (die_how_ == "exit0") std::exit(0);
         if (die_how_ == "exit3") std::exit(3);
+        if (die_how_ == "exit76") std::exit(exit_code::gave_back);
         if (die_how_ == "bare_exit") ::_exit(5);
         if (die_how_ == "segv") std::raise(SIGSEGV);
         if (die_how_ == "gpu") throw cuda_error(700, "an illegal address, as told");

@@ -98,8 +98,10 @@ bool self_inflicted(const death& d) noexcept {
     if (d.injected) return false;
     if (d.deadline) return true;
     if (d.outside || !d.known) return false;
-    // an exit before the end is an own act whatever its code, but for frames that are given back
-    return d.signal != 0 ? is_fault(d.signal) : d.exit_code != exit_code::gave_back;
+    if (d.signal != 0) return is_fault(d.signal);
+    // An exit before the end is an own act, whatever its code: a stage that ends with this one again and
+    // again would be started for ever.
+    return d.exit_code != exit_code::gave_back || !d.may_give_back;
 }
 
 seat_event classify(const death& d, restart_policy policy) noexcept {
@@ -123,9 +125,10 @@ std::string describe(const death& d) {
     if (!d.known) return "unknown";
     if (d.signal == 0)
         return fmt::format("exit code {}{}{}", d.exit_code,
-                           d.exit_code == exit_code::gpu_fault   ? " (GPU fault)"
-                           : d.exit_code == exit_code::gave_back ? " (gave its frames back)"
-                                                                 : "",
+                           d.exit_code == exit_code::gpu_fault ? " (GPU fault)"
+                           : d.exit_code == exit_code::gave_back && d.may_give_back
+                               ? " (gave its frames back)"
+                               : "",
                            injected);
     const char* name = sigabbrev_np(d.signal);
     return fmt::format("signal {} (SIG{}){}", d.signal, name != nullptr ? name : "?", injected);

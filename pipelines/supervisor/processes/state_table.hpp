@@ -74,6 +74,8 @@ struct death {
     u64 commits = 0;         ///< frames this process committed
     bool injected = false;   ///< `carousel inject`: whatever it looks like, it came from outside
     bool through = false;    ///< every frame of the run is through its stage
+    bool may_give_back =
+        false;  ///< it stands for instances on another host: exit_code::gave_back is no fault
 };
 /// The event that a death is for the table.
 [[nodiscard]] seat_event classify(const death& d, restart_policy policy) noexcept;

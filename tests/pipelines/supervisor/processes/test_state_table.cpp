@@ -38,6 +38,11 @@ death exited(int code, u64 commits, bool ready = true) {
     d.was_ready = ready;
     return d;
 }
+death gave_back(bool may) {
+    death d = exited(exit_code::gave_back, 0);
+    d.may_give_back = may;
+    return d;
+}
 death signalled(int signal, u64 commits) {
     death d;
     d.known = true;
@@ -154,9 +159,10 @@ TEST_CASE("a death is from outside or by its own hand") {
         CHECK_FALSE(self_inflicted(signalled(s, 0)));
     for (const int s : {SIGSEGV, SIGABRT, SIGBUS, SIGFPE, SIGILL}) CHECK(self_inflicted(signalled(s, 0)));
     CHECK(self_inflicted(exited(3, 0)));
-    CHECK(self_inflicted(exited(0, 0)));                           // before the end of the run
-    CHECK_FALSE(self_inflicted(exited(exit_code::gave_back, 0)));  // for others of its kind
-    CHECK_FALSE(self_inflicted(death{}));  // unknown: innocent until the exit status says otherwise
+    CHECK(self_inflicted(exited(0, 0)));           // before the end of the run
+    CHECK_FALSE(self_inflicted(gave_back(true)));  // for others of its kind
+    CHECK(self_inflicted(gave_back(false)));       // there are none on another host
+    CHECK_FALSE(self_inflicted(death{}));          // unknown: innocent until the exit status says otherwise
     death late;
     late.deadline = true;
     CHECK(self_inflicted(late));
@@ -171,7 +177,8 @@ TEST_CASE("the policy decides what a death is for the table") {
     CHECK(classify(signalled(SIGSEGV, 0), P::always) == E::died_fresh);
     CHECK(classify(signalled(SIGSEGV, 5), P::always) == E::died_spent);
     CHECK(classify(exited(73, 0), P::always) == E::died_fresh);
-    CHECK(classify(exited(exit_code::gave_back, 0), P::always) == E::died_outside);
+    CHECK(classify(gave_back(true), P::always) == E::died_outside);
+    CHECK(classify(gave_back(false), P::always) == E::died_fresh);
     CHECK(classify(exited(0, 3), P::always) == E::died_spent);
     CHECK(classify(exited(0, 3), P::on_failure) == E::died_for_good);
     CHECK(classify(exited(1, 3), P::on_failure) == E::died_spent);
@@ -190,7 +197,8 @@ TEST_CASE("the policy decides what a death is for the table") {
 
 TEST_CASE("deaths are told in words") {
     CHECK(describe(exited(3, 0)) == "exit code 3");
-    CHECK(describe(exited(exit_code::gave_back, 0)) == "exit code 76 (gave its frames back)");
+    CHECK(describe(gave_back(true)) == "exit code 76 (gave its frames back)");
+    CHECK(describe(gave_back(false)) == "exit code 76");
     CHECK(describe(signalled(SIGSEGV, 0)) == "signal 11 (SIGSEGV)");
     death late;
     late.deadline = true;
