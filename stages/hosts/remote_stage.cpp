@@ -52,16 +52,13 @@ void remote_stage::prepare(environment& env) {
     end_.env = &env;
     end_.token = hosts::token_file::read(end_.where.token);
     device::context& c = env.context();
-    hashes_ = c.allocate_host(u64{env.in_flight()} * sizeof(u64));
+    payload_.prepare(env, end_.bytes);
     answer_hash_ = c.allocate_host(sizeof(u64));
     if (const u64 bytes = kernels::hash_scratch_bytes(c.kind()); bytes > 0)
-        scratch_ = c.allocate(bytes), collector_scratch_ = c.allocate(bytes);
+        collector_scratch_ = c.allocate(bytes);
     collector_queue_ = c.make_queue();
     numbers_.resize(env.in_flight());
-    for (u32 k = 0; k < env.in_flight(); ++k) {
-        buffers_.push_back(c.allocate_host(made_bytes_));
-        if (c.kind() != device_kind::cpu) lanes_.push_back(c.allocate_host(end_.bytes));
-    }
+    for (u32 k = 0; k < env.in_flight(); ++k) buffers_.push_back(c.allocate_host(made_bytes_));
 }
 
 // With the first frame that there may be, and not before: its epoch is known now.
@@ -103,23 +100,14 @@ bool remote_stage::ready(u64, u64) {
 }
 
 void remote_stage::process(frame& f) {
-    const std::byte* payload = f.input().slot() + hosts::before_payload;
-    kernels::hash_args args{.data = payload, .row_bytes = end_.bytes};
-    if (scratch_) args.scratch = scratch_->data(), args.scratch_bytes = scratch_->bytes();
-    args.out = reinterpret_cast<u64*>(hashes_->data()) + f.lane();
-    kernels::hash_plane(f.queue(), args);
-    if (!lanes_.empty()) f.queue().copy(lanes_[f.lane()]->data(), payload, end_.bytes);
+    payload_.enqueue(f);
     numbers_[f.lane()] = work_->next_number();
 }
 
 void remote_stage::send(frame& f, u64 number) {
     hosts::frame_message m = hosts::message_of(f);
     m.sequence = number;
-    m.bytes = m.packed_bytes = end_.bytes;
-    m.hash = reinterpret_cast<const u64*>(hashes_->host_data())[f.lane()];
-    if (const shm::used_extents* const used = f.input().used()) m.used = hosts::used_of(*used);
-    const std::byte* const data =
-        lanes_.empty() ? f.input().slot() + hosts::before_payload : lanes_[f.lane()]->host_data();
+    const std::byte* const data = payload_.describe(f, m);
     {
         const std::lock_guard lock(mutex_);
         asked_[number].to = f.output().slot() + hosts::before_payload;

@@ -27,9 +27,9 @@
 #include <thread>
 #include <vector>
 
-#include <carousel/hash.hpp>
 #include <carousel/stage.hpp>
 #include "stages/hosts/link_end.hpp"
+#include "stages/hosts/outgoing_payload.hpp"
 #include "stages/hosts/receiver_link.hpp"
 #include "stages/hosts/sender_link.hpp"
 
@@ -68,8 +68,7 @@ private:
     hosts::link_settings back_;
     frame_format made_;
     u64 made_bytes_ = 0, give_back_ns_ = 0;
-    std::unique_ptr<device::mapping> scratch_, hashes_;
-    std::vector<std::unique_ptr<device::mapping>> lanes_;    ///< of a GPU: what goes out
+    hosts::outgoing_payload payload_;
     std::vector<std::unique_ptr<device::mapping>> buffers_;  ///< what comes in
     std::vector<u64> numbers_;                               ///< of each lane's frame, over there
     std::unique_ptr<device::queue> collector_queue_;

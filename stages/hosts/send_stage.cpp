@@ -34,13 +34,8 @@ description send_stage::configure(const configuration& with) {
 
 void send_stage::prepare(environment& env) {
     end_.prepare(env);
-    hashes_ = env.context().allocate_host(u64{env.in_flight()} * sizeof(u64));
-    if (const u64 bytes = kernels::hash_scratch_bytes(env.context().kind()); bytes > 0)
-        scratch_ = env.context().allocate(bytes);
+    payload_.prepare(env, end_.bytes);
     packed_.resize(env.in_flight());
-    if (env.context().kind() == device_kind::cpu) return;
-    for (u32 lane = 0; lane < env.in_flight(); ++lane)
-        lanes_.push_back(env.context().allocate_host(end_.bytes));
 }
 
 // In order, void frames too: so the link knows the oldest frame that there is. The link is made with the
@@ -67,12 +62,7 @@ bool send_stage::ready(u64 sequence, u64) {
 
 void send_stage::process(frame& f) {
     if (!link_) throw config_error("a link carries every frame of its ring: it can't read it as latest");
-    const std::byte* payload = f.input().slot() + hosts::before_payload;
-    kernels::hash_args args{.data = payload, .row_bytes = end_.bytes};
-    if (scratch_) args.scratch = scratch_->data(), args.scratch_bytes = scratch_->bytes();
-    args.out = reinterpret_cast<u64*>(hashes_->data()) + f.lane();
-    kernels::hash_plane(f.queue(), args);
-    if (!lanes_.empty()) f.queue().copy(lanes_[f.lane()]->data(), payload, end_.bytes);
+    payload_.enqueue(f);
 }
 
 // One that would not become smaller crosses as it is.
@@ -89,10 +79,7 @@ void send_stage::finish(frame& f) {
     hosts::frame_message m = hosts::message_of(f);
     const std::byte* data = nullptr;
     if (m.void_reason.empty()) {
-        m.bytes = m.packed_bytes = end_.bytes;
-        m.hash = reinterpret_cast<const u64*>(hashes_->host_data())[f.lane()];
-        if (const shm::used_extents* const used = f.input().used()) m.used = hosts::used_of(*used);
-        data = lanes_.empty() ? f.input().slot() + hosts::before_payload : lanes_[f.lane()]->host_data();
+        data = payload_.describe(f, m);
         f.set_hash(m.hash, hosts::payload_hash_name);
         if (packing_ != hosts::packing::none) data = pack(m, data, f.lane());
     }

@@ -13,9 +13,9 @@
 #include <memory>
 #include <vector>
 
-#include <carousel/hash.hpp>
 #include <carousel/stage.hpp>
 #include "stages/hosts/link_end.hpp"
+#include "stages/hosts/outgoing_payload.hpp"
 #include "stages/hosts/sender_link.hpp"
 
 namespace carousel::stages {
@@ -43,8 +43,7 @@ private:
     bool by_durable_ = false, work_ = false;
     hosts::packing packing_ = hosts::packing::none;
     std::vector<std::vector<std::byte>> packed_;  ///< of each lane
-    std::unique_ptr<device::mapping> scratch_, hashes_;
-    std::vector<std::unique_ptr<device::mapping>> lanes_;  ///< of a GPU
+    hosts::outgoing_payload payload_;
     u64 last_ = 0, next_ = 0;
     std::unique_ptr<hosts::sender_link> link_;
 };
