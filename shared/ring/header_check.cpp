@@ -52,6 +52,7 @@ CAROUSEL_LOOKS u64 header_sum(const shm::frame_header& h, u32 parameter_bytes) n
     s.add(h.submitted_ns);
     s.add(std::bit_cast<u64>(time_s));
     s.add(h.parameter_number);
+    s.add(h.number);
     s.add(h.capture_ns);
     s.add(static_cast<u32>(h.clock), metadata_bytes);
     s.add(h.metadata_left_out, h.used.planes);

@@ -51,6 +51,7 @@ struct job {
     u32 void_reason = 0;
     bool alone = false;  ///< suspect: no other frame may be in flight beside it
     u64 claimed_ns = 0, submitted_ns = 0;
+    u64 called = 0;  ///< shm::frame_header::number
     u64 parameter_number = 0;
     alignas(8) std::byte parameters[shm::max_parameter_bytes] = {};  ///< parameter_box::bytes of them
     f64 time_s = 0;

@@ -23,6 +23,7 @@ bool worker::write_header(job& j) noexcept {
     if (j.inputs > 0) {
         const shm::frame_header& from = input_header(j, 0);
         // at a join the first input's; its number has the same in every ring
+        j.called = from.number;
         j.parameter_number = from.parameter_number;
         std::memcpy(j.parameters, from.parameters, bytes);
         j.time_s = from.time_s;
@@ -41,6 +42,7 @@ bool worker::write_header(job& j) noexcept {
     } else {
         const shm::parameter_set* set = parameters_for(control_->parameters, j.sequence);
         if (set == nullptr) return false;
+        j.called = j.sequence;
         j.parameter_number = set->number;
         std::memcpy(j.parameters, set->value, bytes);
         j.time_s = static_cast<f64>(j.sequence) / (control_->fps > 0 ? control_->fps : 60.0);
@@ -63,6 +65,7 @@ void worker::write_header_at(job& j, u32 output, std::size_t parameter_bytes) no
     h.submitted_ns = 0;
     out.block().committed_ns[j.output[output].index].store(0, std::memory_order_relaxed);
     h.time_s = j.time_s;
+    h.number = j.called;
     h.parameter_number = j.parameter_number;
     h.clock = j.clock;
     h.capture_ns = j.capture_ns;
@@ -84,6 +87,7 @@ void worker::share_header(const job& j) noexcept {
         to.void_reason = from.void_reason;
         to.born_ns = from.born_ns;
         to.time_s = from.time_s;
+        to.number = from.number;
         to.parameter_number = from.parameter_number;
         std::memcpy(to.parameters, from.parameters,
                     std::min(control_->parameters.bytes, shm::max_parameter_bytes));

@@ -103,6 +103,7 @@ dead_letter letter_from(const json& j) {
     l.stage = j.at("stage");
     l.program = j.at("program");
     l.sequence = j.at("sequence");
+    l.number = j.value("number", l.sequence);
     l.time_s = j.at("time_s");
     l.attempts = j.at("attempts");
     l.width = j.at("width");
@@ -155,6 +156,7 @@ std::string to_json(const dead_letter& l) {
         {"stage", l.stage},
         {"program", l.program},
         {"sequence", l.sequence},
+        {"number", l.number},
         {"time_s", l.time_s},
         {"attempts", l.attempts},
         {"width", l.width},

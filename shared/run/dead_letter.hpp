@@ -52,6 +52,7 @@ struct dead_letter {
     };
     std::string stage, program;  ///< its name in the pipeline file; the path of what ran
     u64 sequence = 0;
+    u64 number = 0;  ///< what the stage calls it: on another host not its place in the ring
     f64 time_s = 0;
     u32 attempts = 0;  ///< processes that the frame has ended
     u32 width = 0, height = 0, in_flight = 1;

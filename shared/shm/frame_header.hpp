@@ -55,7 +55,7 @@ struct used_extents {
 };
 
 struct alignas(64) frame_header {
-    sequence_word sequence;  ///< the frame's number = its position in the ring
+    sequence_word sequence;  ///< the frame's position in the ring
     u32 epoch;               ///< of the producer: what the status word in ring memory must bear
     u32 void_stage;          ///< stage that gave the frame up, or `none`: the payload is whole
     u32 void_reason;         ///< exit_note of the last attempt
@@ -64,12 +64,15 @@ struct alignas(64) frame_header {
     u64 claimed_ns, submitted_ns;  ///< of this link's producer
     f64 time_s;                    ///< sequence / fps
     u64 parameter_number;          ///< which set of parameters: 0 at the start, one more with each change
-    u64 seal;                      ///< over what the frame carries: ring/header_check.hpp
-    u64 capture_ns;                ///< when what the frame shows happened, as its source says
-    capture_clock clock;           ///< of capture_ns
-    u32 metadata_bytes;            ///< of `metadata` that are in use
-    u32 metadata_left_out;         ///< entries that found no room at a join, here or before
-    used_extents used;             ///< of this ring's payload alone: it doesn't travel
+    /// What its stages call it: the same as `sequence`, but where these rings hold only some of another
+    /// host's frames, which are called there as they are on that host.
+    u64 number;
+    u64 seal;               ///< over what the frame carries: ring/header_check.hpp
+    u64 capture_ns;         ///< when what the frame shows happened, as its source says
+    capture_clock clock;    ///< of capture_ns
+    u32 metadata_bytes;     ///< of `metadata` that are in use
+    u32 metadata_left_out;  ///< entries that found no room at a join, here or before
+    used_extents used;      ///< of this ring's payload alone: it doesn't travel
     /// Which frame of each of its maker's side inputs was the newest one when this frame was begun, or
     /// no_side_frame. It doesn't travel either: a frame that is made again may have another one.
     u32 side_inputs;

@@ -120,7 +120,10 @@ bool receive_stage::ready(u64 sequence, u64 done_below) {
 // Times of the other host's clock become this one's, as well as the two are known to each other; while they
 // are not, nothing is told of them here.
 frame_stamp receive_stage::stamp_of(const hosts::frame_message& m, bool own_parameters) const {
-    frame_stamp s{.time_s = m.time_s, .parameter_number = m.parameter_number, .capture_ns = m.capture_ns};
+    frame_stamp s{.time_s = m.time_s,
+                  .parameter_number = m.parameter_number,
+                  .capture_ns = m.capture_ns,
+                  .number = m.number};
     if (own_parameters) s.parameters = m.parameters;
     const u64 now = now_ns();
     const auto clock = link_->clock(now);
@@ -132,10 +135,10 @@ frame_stamp receive_stage::stamp_of(const hosts::frame_message& m, bool own_para
 }
 
 void receive_stage::process(frame& f) {
-    if (!next_ || next_->message.sequence != f.sequence()) {
-        if (const auto end = link_->end(); end && f.sequence() >= *end) return f.end_stream();
+    if (!next_ || next_->message.sequence != f.position()) {
+        if (const auto end = link_->end(); end && f.position() >= *end) return f.end_stream();
         throw error(exit_code::stage_exception,
-                    fmt::format("frame {} was begun, but frame {} is next", f.sequence(), expected_));
+                    fmt::format("frame {} was begun, but frame {} is next", f.position(), expected_));
     }
     const hosts::frame_message& m = next_->message;
     f.stamp(stamp_of(m, m.parameters.size() == f.parameter_bytes().size()));
@@ -152,10 +155,10 @@ void receive_stage::process(frame& f) {
         f.pass_void();
     }
     next_.reset();
-    expected_ = f.sequence() + 1;
+    expected_ = f.position() + 1;
 }
 
-void receive_stage::finish(frame& f) { link_->free_buffer(f.sequence()); }
+void receive_stage::finish(frame& f) { link_->free_buffer(f.position()); }
 void receive_stage::committed(u64 sequence) { link_->committed(sequence + 1); }
 
 }  // namespace carousel::stages

@@ -176,7 +176,7 @@ void python_stage::fail(frame& f, py::error_already_set& e) const {
     const auto [sentence, traceback] = words_of_exception(e);
     log::error("{}", traceback);
     try {
-        run::keep_traceback(env_->run_directory(), stage_, f.sequence(), traceback);
+        run::keep_traceback(env_->run_directory(), stage_, f.position(), traceback);
     } catch (const error& not_kept) {
         log::warning("{}", not_kept.what());
     }

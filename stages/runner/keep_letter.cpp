@@ -109,6 +109,7 @@ run::dead_letter letter_of(const runtime& r, frame_in_work& f) {
     l.stage = a.stage;
     l.program = program_of_process();
     l.sequence = f.job.sequence;
+    l.number = f.job.called;
     l.time_s = f.job.time_s;
     l.attempts = r.stage_block().max_attempts;
     l.width = a.width;

@@ -27,6 +27,7 @@ ring::job job_of(const shm::control_block& c, const ring::slot_ref& slot, const 
     j.input[0] = slot;
     j.void_stage = h.void_stage;
     j.void_reason = h.void_reason;
+    j.called = h.number;
     j.parameter_number = h.parameter_number;
     std::memcpy(j.parameters, h.parameters, std::min(c.parameters.bytes, shm::max_parameter_bytes));
     j.time_s = h.time_s;

@@ -132,7 +132,8 @@ public:
             names_.emplace_back(o.name, o.format);
         }
     }
-    [[nodiscard]] u64 sequence() const noexcept override { return letter_->sequence; }
+    [[nodiscard]] u64 sequence() const noexcept override { return letter_->number; }
+    [[nodiscard]] u64 position() const noexcept override { return letter_->sequence; }
     [[nodiscard]] f64 time_s() const noexcept override { return letter_->time_s; }
     [[nodiscard]] std::span<const std::byte> parameter_values(std::string_view type,
                                                               std::size_t bytes) const override {

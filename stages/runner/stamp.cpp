@@ -29,6 +29,7 @@ void frame_in_work::stamp(const frame_stamp& with) {
         h.clock = job.clock = with.captured_here ? shm::capture_clock::live : shm::capture_clock::recorded;
         h.capture_ns = job.capture_ns = with.capture_ns;
     }
+    if (with.number) h.number = job.called = *with.number;
     if (with.born_ns != 0) h.born_ns = job.born_ns = with.born_ns;
     if (with.parameters.empty()) return;
     h.parameter_number = job.parameter_number = with.parameter_number;

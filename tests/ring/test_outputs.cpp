@@ -63,6 +63,8 @@ TEST_CASE("what a stage sets at its first output is in the headers of all with S
     first.capture_ns = 42;
     first.time_s = 2.5;
     first.born_ns = 17;
+    CHECK(first.number == 0);
+    first.number = 60;
     first.parameter_number = 3;
     first.parameters[1] = std::byte{9};
     first.void_stage = 0;
@@ -71,6 +73,7 @@ TEST_CASE("what a stage sets at its first output is in the headers of all with S
     REQUIRE(source.w->submit(j));
     CHECK(second.time_s == 2.5);
     CHECK(second.born_ns == 17);
+    CHECK(second.number == 60);
     CHECK(second.parameter_number == 3);
     CHECK(second.parameters[1] == std::byte{9});
     CHECK(second.void_stage == 0);

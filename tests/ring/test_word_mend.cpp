@@ -109,6 +109,7 @@ TEST_CASE("a header that is not as it was sealed is leased by nobody, whichever 
         {"born_ns", [&] { h.born_ns ^= u64{1} << 63U; }},
         {"claimed_ns", [&] { h.claimed_ns ^= 1U; }},
         {"submitted_ns", [&] { h.submitted_ns ^= 1U; }},
+        {"number", [&] { h.number ^= 1U; }},
         {"parameter_number", [&] { h.parameter_number ^= 1U; }},
         {"capture_ns", [&] { h.capture_ns ^= 8U; }},
         {"metadata_bytes", [&] { h.metadata_bytes ^= 16U; }},

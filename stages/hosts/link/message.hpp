@@ -28,7 +28,7 @@
 
 namespace carousel::hosts {
 
-inline constexpr u32 link_version = 3;
+inline constexpr u32 link_version = 4;
 inline constexpr u32 longest_text = 16384;     ///< of one text in a message
 inline constexpr u32 longest_message = 65536;  ///< a longer one is none
 inline constexpr u32 most_bytes = 1024;        ///< of a frame's parameters, and of its metadata
@@ -101,6 +101,7 @@ struct frame_message {
     u64 capture_ns = 0;
     u8 clock = 0;  ///< a shm::capture_clock: whether capture_ns is of that clock
     f64 time_s = 0;
+    u64 number = 0;  ///< what its stages call it, where `sequence` is its place on this link
     u64 parameter_number = 0;
     std::vector<std::byte> parameters;
     std::vector<std::byte> metadata;  ///< entries as in a frame's header (ring/metadata.hpp)

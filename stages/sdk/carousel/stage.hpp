@@ -37,6 +37,7 @@
 #include <cstring>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -98,13 +99,18 @@ struct frame_stamp {
     u64 capture_ns = 0;                          ///< as it was recorded; 0: it was not
     bool captured_here = false;                  ///< capture_ns is of this machine's clock
     u64 born_ns = 0;  ///< when its source began it, by this machine's clock; 0: when it is begun here
+    std::optional<u64> number = {};  ///< frame::sequence() of the stages behind; none: its position
 };
 
 /// One frame on its way through this stage.
 class frame {
 public:
     virtual ~frame() = default;
+    /// The frame's number, from 0: the same in every stage and on every host.
     [[nodiscard]] virtual u64 sequence() const noexcept = 0;
+    /// Its place in this host's rings. It differs from its number only where this host works on some of
+    /// another host's frames (instances of one stage on two hosts).
+    [[nodiscard]] virtual u64 position() const noexcept { return sequence(); }
     /// sequence / fps: a function of the sequence alone
     [[nodiscard]] virtual f64 time_s() const noexcept = 0;
     /// The frame's parameters, as its source has stamped them: every stage sees the same for one frame,

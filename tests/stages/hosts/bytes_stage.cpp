@@ -57,7 +57,7 @@ public:
         if (!source_ && !turns_) hasher_ = std::make_unique<plane_hasher>(env);
     }
     void process(frame& f) override {
-        if (static_cast<i64>(f.sequence()) == dies_at_ && life_ <= 4) std::abort();
+        if (static_cast<i64>(f.position()) == dies_at_ && life_ <= 4) std::abort();
         if (turns_) return turn(f);
         if (carries_) source_ ? give(f) : look(f);
         if (!source_ && light_) return;
@@ -87,16 +87,19 @@ private:
         f.set_capture_ns(now_ns() - 3 * ns_per_ms);
     }
     void turn(frame& f) const {
+        const u64 number = f.sequence();  // what is made hangs on it: another number is another picture
         if (carries_) {
             const u64 n = f.metadata().get<u64>("number").value_or(0);
+            if (n != number)
+                throw config_error("frame " + std::to_string(n) + " is called " + std::to_string(number));
             f.metadata().set("turned", n + 1);
             f.output().set_used("data", {used(n)});
         }
         const auto* const in = reinterpret_cast<const u64*>(f.input().plane<const u8>("data").data());
         u64* const out = reinterpret_cast<u64*>(f.output().plane<u8>("data").data());
-        f.queue().submit([in, out, words = bytes_ / 8](device::cpu::pool& pool) {
+        f.queue().submit([in, out, number, words = bytes_ / 8](device::cpu::pool& pool) {
             pool.parallel_for(words, 65536, [&](u64 begin, u64 end, unsigned) {
-                for (u64 k = begin; k < end; ++k) out[k] = in[k] * 0x9E3779B97F4A7C15U + 1;
+                for (u64 k = begin; k < end; ++k) out[k] = in[k] * 0x9E3779B97F4A7C15U + 1 + number;
             });
         });
     }

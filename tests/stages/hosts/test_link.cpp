@@ -12,7 +12,8 @@ std::vector<message> one_of_each() {
     h.parameters = "scene";
     h.fresh.fill(7);
     frame_message f;
-    f.sequence = 5, f.bytes = f.packed_bytes = 100, f.time_s = 0.5, f.capture_ns = 77, f.clock = 1;
+    f.sequence = 5, f.bytes = f.packed_bytes = 100, f.time_s = 0.5, f.number = 6, f.capture_ns = 77,
+    f.clock = 1;
     f.parameters = {std::byte{1}, std::byte{2}};
     f.metadata = {std::byte{3}};
     f.used.planes = 5, f.used.of[0] = {1, 2, 3, 4}, f.used.of[2] = {5, 6, 7, 8};

@@ -90,7 +90,7 @@ class Long(Case):
         self.whole(near)
 
     def test_a_frame_that_the_other_host_gives_up_is_tried_again_and_its_account_is_its_own(self):
-        near, far = self.begin(400, of_two="dies_at = 60\n")  # of each ring's numbers, in the first four lives
+        near, far = self.begin(400, of_two="dies_at = 60\n")  # of each ring's positions, in the first four lives
         for _ in range(4):
             pid = wait_for("the instance here", lambda: rows(near, "work")[0].get("pid"))
             os.kill(pid, signal.SIGKILL)
