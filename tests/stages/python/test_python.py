@@ -81,9 +81,11 @@ class Python(unittest.TestCase):
     def test_a_frame_that_was_given_up_is_replayed_with_what_lay_beside_it(self):
         file = os.path.join(self.folder.name, "dies.py")
         with open(file, "w", encoding="utf-8") as out:
-            out.write("import carousel, numpy\n@carousel.stage(outputs={'color': carousel.like(0), 'half': carousel.image(8, 4)})\n"
+            # a frame waits for nothing that lies beside it: those before frame 40 give `beside` time to come
+            out.write("import carousel, numpy, time\n@carousel.stage(outputs={'color': carousel.like(0), 'half': carousel.image(8, 4)})\n"
                       "def dies(frame, color, out_color, out_half):\n"
                       "    side = frame.latest('beside')\n"
+                      "    if side is None and frame.sequence < 40: time.sleep(0.1)\n"
                       "    if frame.sequence == 40:\n"
                       "        raise ValueError(f'beside {side.sequence}: {numpy.asarray(side[\"color\"])[5, 5, 1]}, half is {out_half.shape}')\n"
                       "    out_color.copy_from(color)\n    numpy.asarray(out_half)[:] = 1\n")
