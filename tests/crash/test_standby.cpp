@@ -34,8 +34,8 @@ i32 next_standby(run_fixture& run, const std::string& stage, i32 old = 0) {
 
 TEST_CASE("a warm standby takes a killed stage's seat and a new one starts behind it") {
     run_fixture run;
-    run.start(run.pipeline("warm", number_pipeline("warm", crash_keys, "standby = true\n", "standby = true\n",
-                                                   "standby = true\n")));
+    run.start(run.pipeline("warm", number_pipeline("warm", patient_keys, "standby = true\n",
+                                                   "standby = true\n", "standby = true\n")));
     u32 kills = 0;
     for (const char* stage : {"middle", "sink", "numbers", "middle", "sink", "numbers"}) {
         const i32 standby = next_standby(run, stage);
@@ -132,7 +132,7 @@ TEST_CASE("a standby that dies in the moment of taking over leaves the seat to t
 
 TEST_CASE("a restarted stage takes the new program, not the old one's standby") {
     run_fixture run;
-    run.start(run.pipeline("anew", number_pipeline("anew", crash_keys, "standby = true\n")));
+    run.start(run.pipeline("anew", number_pipeline("anew", patient_keys, "standby = true\n")));
     const i32 standby = next_standby(run, "middle");
     REQUIRE(standby != 0);
     std::string out;
@@ -154,7 +154,7 @@ struct doubled {
     explicit doubled(const std::string& name, std::vector<std::string> env = {})
         : environment(std::move(env)) {
         file =
-            run.pipeline(name, number_pipeline(name, std::string(crash_keys) + "supervisor_grace_s = 20\n",
+            run.pipeline(name, number_pipeline(name, std::string(patient_keys) + "supervisor_grace_s = 20\n",
                                                "standby = true\n", "standby = true\n", "standby = true\n"));
         start();
         REQUIRE(look());

@@ -29,7 +29,7 @@ constexpr u64 picture_frames = 300;
 std::string undisturbed_pictures() {
     static const std::string hash = [] {
         run_fixture run;
-        run.start(run.pipeline("calm", picture_pipeline("calm", crash_keys)),
+        run.start(run.pipeline("calm", picture_pipeline("calm", patient_keys)),
                   {"--frames", std::to_string(picture_frames)});
         REQUIRE(run.wait() == 0);
         return run.report()["image_hash"].get<std::string>();
@@ -45,11 +45,11 @@ struct stopped_loader {
     i32 loader = 0;
     std::unique_ptr<shm::segment> block;
 
-    stopped_loader(crash_point at, std::vector<std::string> environment = {}) : point(at) {
+    stopped_loader(crash_point at, const char* keys, std::vector<std::string> environment = {}) : point(at) {
         plan.add("geometry", at, "stop", 1);
         plan.write();
         environment.push_back(plan.environment());
-        run.start(run.pipeline("loader", picture_pipeline("loader", crash_keys)),
+        run.start(run.pipeline("loader", picture_pipeline("loader", keys)),
                   {"--frames", std::to_string(picture_frames)}, environment);
         REQUIRE(run.wait_until([&] {
             return plan.still_to_come().empty() && (loader = run.pid_of("geometry")) > 0 &&
@@ -82,7 +82,7 @@ TEST_CASE(
     "the same") {
     const crash_point point = GENERATE(asset_loading, asset_loaded);
     CAPTURE(std::string(name_of(point)));
-    stopped_loader l(point);
+    stopped_loader l(point, crash_keys);
     // Far behind the patience with a stage that runs (frame_timeout_ms = 400): no frame can wait for one that
     // starts.
     CHECK(l.run.wait_until([&] { return now_ns() - load(l.sitting().heartbeat_ns) > 1600 * ns_per_ms; }));
@@ -102,9 +102,9 @@ TEST_CASE(
     (void)undisturbed_pictures();
     std::vector<std::unique_ptr<stopped_loader>> all;
     for (const crash_point point : {asset_loading, asset_loaded})
-        all.push_back(std::make_unique<stopped_loader>(point));
+        all.push_back(std::make_unique<stopped_loader>(point, patient_keys));
     for (const crash_point point : {asset_loading, asset_loaded})
-        all.push_back(std::make_unique<stopped_loader>(point, kill_late));
+        all.push_back(std::make_unique<stopped_loader>(point, patient_keys, kill_late));
     for (std::size_t k = 0; k < all.size(); ++k) {
         stopped_loader& l = *all[k];
         const bool woken = k >= 2;

@@ -10,6 +10,7 @@
 
 #include "shm/process_id.hpp"
 #include "tests/crash/crash_plan.hpp"
+#include "tests/crash/number_run.hpp"
 #include "tests/crash/run_fixture.hpp"
 #include "tests/support/catch.hpp"
 
@@ -303,10 +304,11 @@ TEST_CASE("a run that is through when its supervisor dies is kept for the next o
     REQUIRE(run.wait_running());
     const std::vector<i32> before = pids_of(run);
     REQUIRE(run.wait_until([&] {
-        return run.ask({{"command", "ps"}})["pipeline"].value("frames", u64{0}) > frames - 300;
+        return run.ask({{"command", "ps"}})["pipeline"].value("frames", u64{0}) > 300;
     }));
+    const shm::segment s = look_into(run);
     kill_supervisor(run);
-    sleep_s(1.2);  // 400 frames/s: it is through by now
+    REQUIRE(run.wait_until([&] { return ring::load(link_of(s, "middle").tail) >= frames; }));
     for (const i32 pid : before) CHECK_FALSE(is_gone(pid));
     run.start(file, to_end);
     CHECK(run.wait() == 0);
