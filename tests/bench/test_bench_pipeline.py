@@ -39,12 +39,15 @@ class BenchPipeline(unittest.TestCase):
 
     def test_a_build_that_is_slower_on_purpose_is_found_slower_than_this_one(self):
         slow = self.build('if [ "$1" = run ]; then exec "$real" "$@" --set display.delay_ms=20; fi\nexec "$real" "$@"')
-        done = self.bench(DEMO, *SMALL, *SHORT, "--against", slow, "--json", os.path.join(self.folder, "r.json"))
-        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        for _ in range(3):   # other programs may disturb a run of half a second so much that nothing is told apart
+            done = self.bench(DEMO, *SMALL, *SHORT, "--against", slow, "--json", os.path.join(self.folder, "r.json"))
+            self.assertEqual((done.returncode, done.stderr), (0, ""))
+            with open(os.path.join(self.folder, "r.json"), encoding="utf-8") as f:
+                said = json.load(f)
+            cell = said["cells"][0]
+            if cell["difference"]["frames_per_second"]["low"] > 0 and cell["difference"]["p50_ms"]["high"] < 0:
+                break
         self.assertRegex(done.stdout.splitlines()[-1], r"^  B is [0-9.]+ % faster, 95 %: [0-9.]+ to [0-9.]+$")
-        with open(os.path.join(self.folder, "r.json"), encoding="utf-8") as f:
-            said = json.load(f)
-        cell = said["cells"][0]
         self.assertEqual((cell["mode"], cell["width"], cell["height"], said["latency_of"]), ("process", 96, 64, "window"))
         self.assertEqual(said["builds"], {"A": os.path.join(slow, "bin"), "B": PROGRAMS})
         self.assertTrue(any(text.startswith("mps:") for text in said["skipped"]), said["skipped"])
@@ -160,7 +163,9 @@ class BenchPipeline(unittest.TestCase):
             self.assertIn(expected, done.stderr)
 
     def test_figures_of_a_run_in_which_a_stage_died_do_not_count(self):
-        deadly = self.build('if [ "$1" = run ]; then (sleep 0.4; "$real" kill vertex >/dev/null 2>&1) & fi\nexec "$real" "$@"')
+        # A run that starts slowly has nobody to kill at first.
+        kills = '(sleep 0.4; for k in $(seq 200); do "$real" kill vertex && break; sleep 0.1; done) >/dev/null 2>&1 &'
+        deadly = self.build(f'if [ "$1" = run ]; then {kills} fi\nexec "$real" "$@"')
         done = self.bench(DEMO, *SMALL, "--rounds", "1", "--seconds", "1", "--against", deadly)
         self.assertEqual(done.returncode, 1, done.stderr)
         self.assertIn("its figures don't count, the report has 1 deaths", done.stderr)

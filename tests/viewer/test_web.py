@@ -64,21 +64,27 @@ class Served(Rig):
 
     def test_the_page_names_what_limits_and_its_figures_move_while_a_stage_is_busy(self):
         _, page = self.running_page("--set", "display.delay_ms=40")
+        for _ in range(3):   # other programs may spoil the figures of a second
+            amiss = self.amiss_while_the_display_limits(page)
+            if not amiss:
+                break
+        self.assertEqual(amiss, [])
+
+    def amiss_while_the_display_limits(self, page):
+        """What of the page is not as it must be then, with its values."""
         limit = wait_for("a name", lambda: (b := page.json()["pipeline"]["bottleneck"])["kind"] == "stage" and b, 20)
-        self.assertEqual(limit["stage"], "display")
-        self.assertRegex(limit["text"], r"^display limits: busy (9\d|100) %$")
         display, = [s for s in page.json()["stages"] if s["name"] == "display"]
-        self.assertGreater(display["busy"], 0.9)
-        self.assertGreater(display["wait_own"], 0.7)
-        self.assertLess(display["wait_input"] + display["wait_output"], 0.2)
-        busy, own = (f'carousel_stage_{x}_seconds_total{{pipeline="demo",stage="display"}}' for x in ("busy", "wait_own"))
+        facts = [(limit, limit["stage"] == "display" and re.search(r"^display limits: busy (9\d|100) %$", limit["text"])),
+                 (display, display["busy"] > 0.9 and display["wait_own"] > 0.7 and display["wait_input"] + display["wait_output"] < 0.2)]
         before, began = metrics(page.ask("/metrics")[1].decode()), time.monotonic()
         time.sleep(1)
         after = metrics(page.ask("/metrics")[1].decode())
         passed = time.monotonic() - began
-        for name in (busy, own):
-            self.assertGreater(after[name] - before[name], 0.5 * passed)
-            self.assertLess(after[name] - before[name], passed + 0.3)
+        for figure in ("busy", "wait_own"):
+            name = f'carousel_stage_{figure}_seconds_total{{pipeline="demo",stage="display"}}'
+            grown = after[name] - before[name]
+            facts.append((f"{name} has grown by {grown} in {passed} s", 0.5 * passed < grown < passed + 0.3))
+        return [said for said, holds in facts if not holds]
 
     def test_what_the_page_serves(self):
         run, page = self.running_page()
