@@ -27,9 +27,9 @@ struct shared_bell {
 
 TEST_CASE("a ring wakes a sleeper in another process") {
     const shared_bell s;
+    const u32 seen = shm::ticket(*s.bell);  // a child that starts late has not missed the ring
     const pid_t child = fork();
     if (child == 0) {
-        const u32 seen = shm::ticket(*s.bell);
         bool rung = false;
         for (int k = 0; k < 50 && !rung; ++k) rung = shm::wait(*s.bell, seen, shm::max_sleep_ns);
         _exit(rung ? 0 : 1);

@@ -58,6 +58,16 @@ class Trace(unittest.TestCase):
             time.sleep(0.02)
         time.sleep(1)
 
+    def wait_for_processes(self, names, killed):
+        """Until all of these stages run, in processes other than those that were killed. Returns their pids by name."""
+        until = time.monotonic() + 20
+        while True:
+            pids = {s["name"]: s["pid"] for s in self.stages() if s["state"] == "running" and s["pid"]}
+            if all(pids.get(n) and (n, pids[n]) not in killed for n in names):
+                return pids
+            self.assertLess(time.monotonic(), until, f"{names} do not all run")
+            time.sleep(0.05)
+
     @staticmethod
     def end(process):
         if process.poll() is None:
@@ -165,14 +175,17 @@ class Trace(unittest.TestCase):
 
     def test_killed_stages_are_shown_and_nothing_is_missing(self):
         self.start_run()
-        trace = self.start_trace("--seconds", "2.5")
+        trace = self.start_trace("--seconds", "60")
+        self.wait_tracing()
         killed = []
         for stage in ("fragment", "display", "vertex", "geometry", "fragment"):
             time.sleep(0.35)
-            pid = next(s["pid"] for s in self.stages() if s["name"] == stage)
-            if pid:
-                os.kill(pid, signal.SIGKILL)
-                killed.append((stage, pid))
+            pid = self.wait_for_processes([stage], killed)[stage]
+            os.kill(pid, signal.SIGKILL)
+            killed.append((stage, pid))
+        self.wait_for_processes(STAGES, killed)
+        time.sleep(0.3)   # some frames behind the last return
+        trace.send_signal(signal.SIGINT)
         out, err = trace.communicate(timeout=30)
         self.assertEqual(trace.returncode, 0, err)
         t = self.load()
@@ -200,7 +213,7 @@ class Trace(unittest.TestCase):
         with open(path, "w", encoding="utf-8") as f:
             f.write(FORK)
         self.start_run(pipeline=path, keys=())
-        trace = self.start_trace("--seconds", "0.5")
+        trace = self.start_trace("--frames", "60")
         out, err = trace.communicate(timeout=30)
         self.assertEqual((trace.returncode, err), (0, ""), out)
         t, stages = self.load(), ["numbers", "fork", "join"]
@@ -277,7 +290,7 @@ class Trace(unittest.TestCase):
         trace.kill()
         trace.wait()
         time.sleep(3.5)
-        again = self.start_trace("--seconds", "0.5")
+        again = self.start_trace("--frames", "60")
         out, err = again.communicate(timeout=20)
         self.assertEqual((again.returncode, err), (0, ""), out)
         t = self.load()

@@ -4,6 +4,7 @@
 #include <sys/socket.h>
 #include <sys/wait.h>
 
+#include <atomic>
 #include <csignal>
 #include <functional>
 #include <nlohmann/json.hpp>
@@ -153,11 +154,14 @@ TEST_CASE("a supervisor that talks nonsense, is silent or goes away is reported"
         CHECK_THAT(error_of(5), contains("ended before it answered"));
     }
     {
-        const fake_supervisor demo("demo", [](const json&) {
-            std::this_thread::sleep_for(std::chrono::milliseconds(300));
+        std::atomic<bool> given_up{false};
+        const fake_supervisor demo("demo", [&](const json&) {
+            for (int k = 0; k < 4000 && !given_up; ++k)
+                std::this_thread::sleep_for(std::chrono::milliseconds(5));
             return "{}";
         });
         CHECK_THAT(error_of(0.05), contains("has not answered within 0.05 s"));
+        given_up = true;
     }
     CHECK_THAT(error_of(5),
                contains("nobody listens at"));  // the record is still there, and this process lives

@@ -108,8 +108,8 @@ TEST_CASE("a program that is missing, dies, hangs or talks nonsense is named") {
     CHECK_THAT(describe_refusal(w), contains("in a form that this version does not know"));
     w.program("sink", "sleep 60");
     const auto before = std::chrono::steady_clock::now();
-    CHECK_THAT(describe_refusal(w, two_stages, 200),
-               contains("stage \"b\"") && contains("no answer within 0.2 s"));
+    CHECK_THAT(describe_refusal(w, two_stages, 2000),
+               contains("stage \"b\"") && contains("no answer within 2 s"));
     CHECK(std::chrono::steady_clock::now() - before < std::chrono::seconds(10));
 }
 

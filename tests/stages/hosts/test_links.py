@@ -19,7 +19,7 @@ class Everyday(Case):
     def test_frames_arrive_once_each_whatever_process_of_either_host_is_killed(self):
         print(f"seed {SEED} (CAROUSEL_SEED)", file=sys.stderr)
         dice = random.Random(SEED)
-        pair = self.pair(240, fps=60)
+        pair = self.pair(480, fps=60)
         pair.b.start()
         pair.a.start()
         self.said(pair.a, "is up after")
@@ -31,7 +31,7 @@ class Everyday(Case):
             wait_for(f"a process of {victim}", lambda h=host, v=victim: h.kill(v))
         pair.a.kill_supervisor()
         pair.b.kill_supervisor()
-        self.whole(pair, 240)
+        self.whole(pair, 480)
 
     def test_a_receiver_that_comes_late_gets_every_frame(self):
         pair = self.pair(30)
@@ -198,7 +198,7 @@ class Long(Case):
         self.whole(pair, 400)
 
     def test_a_link_process_that_is_stopped_holds_nobody_up_for_long(self):
-        pair = self.pair(240, fps=60)
+        pair = self.pair(480, fps=60)
         pair.b.start()
         pair.a.start()
         self.said(pair.a, "is up after")
@@ -206,7 +206,7 @@ class Long(Case):
             pid = wait_for(name, lambda h=host, n=name: h.stage(n).get("pid"))
             os.kill(pid, signal.SIGSTOP)
             wait_for("it is replaced", lambda h=host, n=name, p=pid: h.stage(n).get("pid") not in (None, p))
-        self.whole(pair, 240)
+        self.whole(pair, 480)
 
     def test_ctrl_c_on_the_sending_host_ends_both_with_every_frame(self):
         pair = self.pair(100000, fps=60)

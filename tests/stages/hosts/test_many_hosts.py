@@ -39,7 +39,7 @@ class Everyday(Many):
     def test_frames_come_through_a_chain_of_three_hosts_whatever_process_is_killed(self):
         print(f"seed {SEED} (CAROUSEL_SEED)", file=sys.stderr)
         dice = random.Random(SEED)
-        pair = self.pair(180, fps=60)
+        pair = self.pair(480, fps=60)
         with open(pair.b.file, "w", encoding="utf-8") as f:
             f.write((RECEIVE + END).format(name="b", format=format_of(pair.size), **self.where())
                     + (SEND + END).format(of="receive", **self.where(SECOND_PORT)))
@@ -53,7 +53,7 @@ class Everyday(Many):
             time.sleep(dice.uniform(0.05, 0.3))
             wait_for(f"a process of {name}", lambda h=host, n=name: h.kill(n))
         wait_for("a supervisor of b that can be killed", pair.b.kill_supervisor)
-        self.all_end_well(pair, 180, pair.a, pair.b, c)
+        self.all_end_well(pair, 480, pair.a, pair.b, c)
 
 
 class Long(Many):
@@ -73,7 +73,7 @@ class Long(Many):
         check_report(winner, frames)
 
     def test_a_ring_goes_to_two_hosts_and_each_gets_all_of_it(self):
-        pair = self.pair(180, fps=60)
+        pair = self.pair(480, fps=60)
         second = SEND.replace('"send"', '"send2"') + END
         with open(pair.a.file, "a", encoding="utf-8") as f:
             f.write(second.format(of="source", **self.where(SECOND_PORT)))
@@ -85,7 +85,7 @@ class Long(Many):
         for host, name in ((pair.a, "send2"), (c, "receive"), (pair.b, "receive"), (pair.a, "send")):
             wait_for(f"a process of {name}", lambda h=host, n=name: h.kill(n))
             time.sleep(0.2)
-        self.all_end_well(pair, 180, pair.a, pair.b, c)
+        self.all_end_well(pair, 480, pair.a, pair.b, c)
 
     def test_a_slow_receiver_holds_the_sender_back_and_is_no_trouble(self):
         pair = self.pair(80, delay_ms=30)
