@@ -4,6 +4,7 @@
   mps       the same in one MPS domain, --mps-times each
   controls  the same with the guards left out, --control-times each: the harm that they keep off must be seen
   cost      time and CPU time per frame at --size, with each guard, with all and with none: --pairs rounds, in each a run of its own for each
+  paced     device time and CPU time per frame, the same way, of runs that make --pace frames a second and rest in between
 
 A run of the demo goes on while its stages are told to do harm, in turn; then it is stopped. Wanted: those that were told to have died, each
 with its place named, and nobody else (under MPS: or with its domain), lost = repeated = torn = 0, no frame given up, the control block never
@@ -11,6 +12,8 @@ made anew, and the pictures of an undisturbed run of as many frames. Harm, witho
 other pictures, or a frame that is counted as torn; of writes into the control block words that the supervisor finds damaged, deaths of others, an
 account that is not whole, or other pictures; and in no case a writer that is named. That those who were told to live on is no harm. Cost: each round gives a ratio; the table has their median and the interval
 that holds the true median with 95 %. The time per frame is that of the device where the device is the limit, as the demo's at 1080p is.
+Paced runs leave out what the stages do to each other on a device that is full. Their device time is from the hand-over of a frame's work until
+its stage knows that the work is done, the median over a second's frames, summed over the stages (by `carousel trace`).
 
 All of it ends within --seconds: each row gets its share of what is left, and says how many of its faults or pairs it came to. The tables come
 last. Exit code 1: a row of faults, mps or controls is not as wanted. --device cpu tries the script where there is no GPU."""
@@ -275,6 +278,31 @@ class Arm(running):
         return (t1 - t0) / frames, (c1 - c0) / frames
 
 
+class PacedArm(Arm):
+    """An Arm whose frames come at --pace: each stage rests before the next one."""
+
+    def __init__(self, a, settings, environment, folder):
+        super().__init__(a, [*settings, f"fps={a.pace}"], environment, folder)
+
+    def per_frame(self):
+        path = os.path.join(self.folder, "trace.json")
+        pids = [s["pid"] for s in self.stages()]
+        (_, n0), c0 = self.frames(), self.cpu_s(pids)
+        time.sleep(self.a.seconds_a_look)
+        (_, n1), c1 = self.frames(), self.cpu_s(pids)
+        subprocess.run([self.program, "trace", path, "-p", self.name, "--seconds", str(self.a.seconds_a_look)], env=self.environment,
+                       check=True, stdout=subprocess.DEVNULL)
+        with open(path, encoding="utf-8") as f:
+            events = json.load(f)["traceEvents"]
+        spans = {}
+        for e in events:
+            if e.get("cat") == "phase" and e["name"] == "device":
+                spans.setdefault(e["pid"], []).append(e["dur"])
+        if len(spans) < len(STAGES) - 1:
+            sys.exit(f"the trace tells the device's work of {len(spans)} stages only")
+        return sum(statistics.median(all_of_one) for all_of_one in spans.values()) / 1e6, (c1 - c0) / max(1, n1 - n0)
+
+
 def kept(a):
     """Rounds of earlier calls, as lists of (time, CPU time) by arm."""
     if not a.keep or not os.path.exists(a.keep):
@@ -283,7 +311,7 @@ def kept(a):
         return json.load(f)
 
 
-def cost_rounds(a, until):
+def cost_rounds(a, until, arm=Arm, names=("time", "CPU time")):
     """A process may be fast or slow for as long as it lives: so each figure is of a run of its own."""
     arms = [k for k in range(len(ARMS)) if k == 0 or not a.rows or k in a.rows]
     rounds = kept(a)
@@ -291,7 +319,7 @@ def cost_rounds(a, until):
     while len(rounds) < a.pairs and (len(rounds) < 6 or time.monotonic() < until):
         seen = {}
         for k in dice.sample(arms, len(arms)):
-            with tempfile.TemporaryDirectory(prefix="carousel-guards-cost-") as folder, Arm(a, *ARMS[k][1:], folder) as run:
+            with tempfile.TemporaryDirectory(prefix="carousel-guards-cost-") as folder, arm(a, *ARMS[k][1:], folder) as run:
                 seen[str(k)] = run.per_frame()
         rounds.append(seen)
         if a.keep:
@@ -299,7 +327,7 @@ def cost_rounds(a, until):
                 json.dump(rounds, f)
     rows = []
     for k in arms[1:]:
-        for which, what in enumerate(("time", "CPU time")):
+        for which, what in enumerate(names):
             pairs = [(r["0"][which], r[str(k)][which]) for r in rounds if str(k) in r]
             ratios = [b / x - 1 for x, b in pairs]
             low, high = interval(ratios)
@@ -320,11 +348,12 @@ def main():
     p.add_argument("--device", default="cuda:0")
     p.add_argument("--parts", default="faults,mps,controls,cost")
     p.add_argument("--rows", default="", help="of each part, by number: 0,2; of cost, beside 0, what is compared with it")
-    p.add_argument("--keep", help="cost: a file of the rounds, which a later call goes on with")
+    p.add_argument("--keep", help="of cost or of paced: a file of the rounds, which a later call of the same part goes on with")
     p.add_argument("--times", type=int, default=200, help="of each fault")
     p.add_argument("--mps-times", type=int, default=50)
     p.add_argument("--control-times", type=int, default=40, help="of each, without its guard")
     p.add_argument("--pairs", type=int, default=20)
+    p.add_argument("--pace", type=int, default=500, help="frames a second of paced runs")
     p.add_argument("--seconds-a-look", type=float, default=0.8, help="measured each time")
     p.add_argument("--seconds", type=float, default=570, help="for all of it")
     p.add_argument("--size", default="1920x1080", help="of the pictures whose cost is measured")
@@ -337,11 +366,11 @@ def main():
     if a.pairs < 6:
         p.error("--pairs: 6 at least, or there is no interval of 95 %")
     parts = a.parts.split(",")
-    weight = {"faults": 4.0, "mps": 3.0, "controls": 1.0, "cost": 12.0}
+    weight = {"faults": 4.0, "mps": 3.0, "controls": 1.0, "cost": 12.0, "paced": 12.0}
     a.rows = {int(k) for k in a.rows.split(",") if k}
     work = []
     for part in weight:
-        rows_of = (None,) if part == "cost" else [row for k, row in enumerate(FAULTS) if not a.rows or k in a.rows]
+        rows_of = (None,) if part in ("cost", "paced") else [row for k, row in enumerate(FAULTS) if not a.rows or k in a.rows]
         work += [(part, row) for row in rows_of if part in parts]
     rows, costs, begun = [], [], time.monotonic()
     for k, (part, row) in enumerate(work):
@@ -350,6 +379,8 @@ def main():
         until = now + 0.8 * share  # a fifth for the start, the end and the undisturbed run
         if part == "cost":
             costs += cost_rounds(a, until)
+        elif part == "paced":
+            costs += cost_rounds(a, until, PacedArm, ("device time, paced", "CPU time, paced"))
         else:
             times = {"faults": a.times, "mps": a.mps_times, "controls": a.control_times}[part]
             rows.append(faults_row(a, row, times, until, mps=part == "mps", without=part == "controls"))
