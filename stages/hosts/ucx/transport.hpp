@@ -71,5 +71,9 @@ private:
 void set_ucx_environment(char** argv);
 /// "UCX 1.13.1".
 [[nodiscard]] std::string ucx_version();
+/// What UCX this is: {"version", "cuda": whether it reaches a GPU's memory here, or null, "set": the settings
+/// that these programs make, with values that are the same for all links}. It looks for devices of every
+/// kind, so it is for a process that may hang.
+[[nodiscard]] std::string ucx_json();
 
 }  // namespace carousel::hosts
