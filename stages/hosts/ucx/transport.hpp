@@ -39,7 +39,7 @@ public:
         virtual void frame_sent(u32 connection, u64 sequence) = 0;
     };
 
-    /// Throws config_error: no device has the address, or UCX can't be set up on it.
+    /// Throws config_error: no device has the address, or has it as its first; or UCX can't be set up on it.
     transport(events& to, const transport_options& how);
     ~transport();
     transport(const transport&) = delete;
