@@ -152,7 +152,7 @@ std::vector<finding> examine(const doctor_places& places) {
     examine_death_signs(all);
     examine_cuda(all, places);
     examine_display(all);
-    examine_build(all);
+    examine_build(all, places);
     return all;
 }
 

@@ -3,11 +3,16 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <nlohmann/json.hpp>
+
 #include "doctor/doctor.hpp"
+#include "os/subprocess.hpp"
 #include "spec/own_programs.hpp"
 
 namespace carousel::supervisor {
 namespace {
+
+using nlohmann::json;
 
 #ifdef CAROUSEL_WITH_TURBOJPEG
 constexpr bool with_jpeg = true;
@@ -31,12 +36,41 @@ finding part(const char* name, bool there, const char* use, const char* packages
             there ? "" : fmt::format("apt-get install {}, and build again", packages)};
 }
 
+constexpr const char* links = "links to other hosts";
+
 }  // namespace
 
-void examine_build(std::vector<finding>& all) {
-    const auto there = [folder = executable_folder()](const char* file) {
-        return ::access((folder + "/" + file).c_str(), R_OK) == 0;
-    };
+// By a program that is linked with UCX, since this one is not, and looking for devices may hang.
+finding examine_links(const std::string& folder, u32 timeout_ms) {
+    const std::string program = folder + "/carousel-send";
+    const char* use = "carousel-send, carousel-receive, carousel-remote, by UCX";
+    if (::access(program.c_str(), R_OK) != 0) return part(links, false, use, "libucx-dev libssl-dev");
+    const subprocess_result r = run_subprocess({program, "--ucx"}, "", timeout_ms);
+    const json j = json::parse(r.output, nullptr, false);
+    if (!r.succeeded() || !j.is_object() || !j.contains("version") || !j["version"].is_string())
+        return {
+            links, verdict::warn,
+            fmt::format("{} --ucx: {}", program,
+                        r.succeeded() ? "it does not say what UCX it has" : r.ending(timeout_ms)),
+            "links may not work: install UCX again (apt-get install --reinstall libucx0), and build again"};
+    std::string set;
+    const json& settings = j.contains("set") ? j["set"] : json::object();
+    for (const auto& [name, value] : settings.items()) set += (set.empty() ? "" : ", ") + name;
+    const json cuda = j.value("cuda", json());
+    return {
+        links, verdict::ok,
+        fmt::format("built: {} {}; over tcp, or what a link's `transports` says; {}: set by these programs; "
+                    "frames on a GPU cross through page-locked memory: {}",
+                    use, j["version"].get<std::string>(), set,
+                    !cuda.is_boolean() ? "whether this UCX has CUDA can't be found out"
+                    : cuda.get<bool>() ? "this UCX has CUDA, which is not used"
+                                       : "this UCX has no CUDA here"),
+        ""};
+}
+
+void examine_build(std::vector<finding>& all, const doctor_places& places) {
+    const std::string folder = executable_folder();
+    const auto there = [&](const char* file) { return ::access((folder + "/" + file).c_str(), R_OK) == 0; };
     all.push_back(part("films", there("libcarousel-film.so"), "--out film.mp4",
                        "libavcodec-dev libavformat-dev libavutil-dev libswscale-dev"));
     all.push_back(part("page", there("carousel-web"), "--http, `carousel view`", "libturbojpeg0-dev"));
@@ -46,8 +80,7 @@ void examine_build(std::vector<finding>& all) {
                        "libturbojpeg0-dev"));
     all.push_back(part("recordings, packed", with_lz4 && with_zstd, "record_compression = \"lz4\", \"zstd\"",
                        "liblz4-dev libzstd-dev"));
-    all.push_back(part("links to other hosts", there("carousel-send"),
-                       "carousel-send, carousel-receive, carousel-remote, by UCX", "libucx-dev libssl-dev"));
+    all.push_back(examine_links(folder, places.probe_timeout_ms));
 }
 
 }  // namespace carousel::supervisor

@@ -79,7 +79,7 @@ carousel_packages() {
         case " $* " in *' hosts '*) carousel_host_packages ;; esac
         case " $* " in *' python '*) carousel_python_packages ;; esac
         case $1 in *tests) carousel_test_packages ;; esac
-        if [ "$1" = all-tests ]; then carousel_fuzz_packages && carousel_lint_packages && carousel_docs_packages; fi
+        if [ "$1" = all-tests ]; then carousel_fuzz_packages && carousel_lint_packages && carousel_docs_packages && carousel_network_packages; fi
     } | carousel_missing)
     [ ${#missing[@]} = 0 ] && return 0
 

@@ -1,7 +1,7 @@
 """A link between two runs beside iperf3 and ucx_perftest, in turns, in two network namespaces (or on loopback without root).
 Usage: links.py FOLDER_OF_PROGRAMS [--sizes BYTES,BYTES] [--seconds S] [--rounds N] [--loopback] [--threads]
-MB are 10^6 bytes. A hop: from the sender's lease of a frame to its commit there, the acknowledgement included; its figures come in steps
-(telemetry/histogram.hpp). CPU: of the two link stages, both processes, a GB that was sent. --threads: where the time of a frame goes, by
+MB are 10^6 bytes. A hop: from the sender's lease of a frame to its commit there, the acknowledgement included, of 300 frames at 30 frames/s
+one by one (`carousel trace`), a second after the link has come up. CPU: of the two link stages, both processes, a GB that was sent. --threads: where the time of a frame goes, by
 thread of all stages, and how often each slept."""
 import argparse
 import glob
@@ -20,6 +20,7 @@ from namespaces import B_ADDRESS, Namespaces  # noqa: E402
 from processes import wait_for  # noqa: E402
 
 PORT = 41000
+HOPS, HOP_RATE = 300, 30   # frames, frames/s
 TICK = os.sysconf("SC_CLK_TCK")
 
 
@@ -93,10 +94,35 @@ def tell_threads(pair, size, seconds):
                   f"{(sleeps - old_sleeps) / frames:5.1f} sleeps")
 
 
-def link(programs, inside_a, inside_b, address, size, seconds, rate, threads=False, about=1200):
-    """Returns (MB/s, hop p50 ms, hop p99 ms, CPU seconds a GB). `about`: MB/s, so that it takes as long as is asked for."""
-    frames = max(30, int(seconds * (rate or about * 1e6 / size)))
-    pair = Pair(programs, size, address, PORT, inside_a, inside_b, ["--frames", str(frames), *(["--fps", str(rate)] if rate else [])], more="light = true\n")
+def part(ordered, percent):
+    return ordered[min(len(ordered) - 1, len(ordered) * percent // 100)]
+
+
+def hops(programs, inside_a, inside_b, address, size):
+    """Returns the hops of the frames in ms, sorted. The connection's first second is not among them: clocks are asked for then, and buffers are new."""
+    pair = Pair(programs, size, address, PORT, inside_a, inside_b, ["--fps", str(HOP_RATE)], more="light = true\n")
+    trace = os.path.join(pair.folder, "trace.json")
+    try:
+        pair.b.start()
+        pair.a.start()
+        wait_for("the link is up", lambda: "is up after" in pair.a.text())
+        time.sleep(1)
+        done = subprocess.run([pair.carousel, "trace", trace, "-p", "a", "--frames", str(HOPS)], env=pair.environment, capture_output=True, text=True,
+                              timeout=60 + HOPS / HOP_RATE, check=False)
+        if done.returncode != 0:
+            raise SystemExit(done.stderr)
+        with open(trace, encoding="utf-8") as f:
+            events = json.load(f)["traceEvents"]
+        send = next(e["pid"] for e in events if e["ph"] == "M" and e["name"] == "process_name" and e["args"]["name"] == "send")
+        return sorted(e["dur"] / 1000 for e in events if e["ph"] == "X" and e["pid"] == send and e["cat"] == "frame")
+    finally:
+        pair.end()
+
+
+def link(programs, inside_a, inside_b, address, size, seconds, threads=False, about=1200):
+    """Returns (MB/s, CPU seconds a GB). `about`: MB/s, so that it takes as long as is asked for."""
+    frames = max(30, int(seconds * about * 1e6 / size))
+    pair = Pair(programs, size, address, PORT, inside_a, inside_b, ["--frames", str(frames)], more="light = true\n")
     try:
         pair.b.start()
         pair.a.start()
@@ -112,9 +138,7 @@ def link(programs, inside_a, inside_b, address, size, seconds, rate, threads=Fal
             time.sleep(0.1)
         if pair.a.wait(10) != 0 or pair.b.wait(30) != 0:
             raise SystemExit(pair.a.text() + pair.b.text())
-        b, send = pair.b.report(), next(s for s in pair.a.report()["stages"] if s["name"] == "send")
-        hop = send["latency_ms"]
-        return b["frames_per_second"] * size / 1e6, hop["p50"], hop["p99"], sum(cpu.values()) / TICK / (frames * size / 1e9)
+        return pair.b.report()["frames_per_second"] * size / 1e6, sum(cpu.values()) / TICK / (frames * size / 1e9)
     finally:
         pair.end()
 
@@ -137,23 +161,23 @@ def main():
     try:
         for size in a.sizes:
             got = {"iperf3": [], "ucx_perftest": [], "link": []}
-            hops, cpu = [], []
+            cpu = []
             for _ in range(a.rounds):
                 got["iperf3"].append(iperf(inside_a, inside_b, address, max(1, int(a.seconds))))
                 got["ucx_perftest"].append(perftest(inside_a, inside_b, address, size, a.seconds, device))
-                speed, _, _, seconds = link(a.programs, inside_a, inside_b, address, size, a.seconds, 0, about=got["ucx_perftest"][-1])
+                speed, seconds = link(a.programs, inside_a, inside_b, address, size, a.seconds, about=got["ucx_perftest"][-1])
                 got["link"].append(speed)
                 cpu.append(seconds)
             if a.threads:
-                link(a.programs, inside_a, inside_b, address, size, 4 * a.seconds, 0, True, about=got["ucx_perftest"][-1])
-            quiet = link(a.programs, inside_a, inside_b, address, size, a.seconds, 30)
-            hops = quiet[1:3]
+                link(a.programs, inside_a, inside_b, address, size, 4 * a.seconds, True, about=got["ucx_perftest"][-1])
+            quiet = hops(a.programs, inside_a, inside_b, address, size)
             median = {name: statistics.median(all_of) for name, all_of in got.items()}
             print(f"frames of {size} bytes, MB/s, median of {a.rounds} (all):")
             for name, all_of in got.items():
                 print(f"  {name:13} {median[name]:7.0f}  ({', '.join(f'{v:.0f}' for v in all_of)})")
             print(f"  link / the better of both: {median['link'] / max(median['iperf3'], median['ucx_perftest']):.2f}; "
-                  f"CPU {statistics.median(cpu):.2f} s a GB; a hop at 30 frames/s: p50 {hops[0]:.2f} ms, p99 {hops[1]:.2f} ms")
+                  f"CPU {statistics.median(cpu):.2f} s a GB; a hop of {len(quiet)} frames at {HOP_RATE} frames/s: "
+                  f"p50 {part(quiet, 50):.2f} ms, p99 {part(quiet, 99):.2f} ms")
     finally:
         if net:
             net.end()

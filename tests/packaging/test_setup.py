@@ -46,7 +46,7 @@ class Setup(unittest.TestCase):
     def setUp(self):
         self.folder = tempfile.TemporaryDirectory(prefix="carousel-setup-")
         self.root = os.path.join(self.folder.name, "tree")
-        for part in ("pipelines/launch", "pipelines/setup", "tests/run", "CMakePresets.json"):
+        for part in ("pipelines/launch", "pipelines/setup", "tests/run", "tests/slow.txt", "CMakePresets.json"):
             source, target = os.path.join(ROOT, part), os.path.join(self.root, part)
             os.makedirs(os.path.dirname(target), exist_ok=True)
             (shutil.copytree if os.path.isdir(source) else shutil.copy)(source, target)
@@ -132,8 +132,8 @@ class Setup(unittest.TestCase):
         self.assertRegex(self.start("pipelines/launch", file, MISSING=missing)[2], f"apt-get .*install -y --no-install-recommends {missing}\n")
         self.assertIn("libucx-dev", self.start("tests/run", "--no-install", MISSING=missing)[1])
 
-    def test_what_looks_at_the_sources_and_doxygen_are_installed_for_all_tests_alone(self):
-        for package in ("doxygen", "clang-tidy"):
+    def test_what_looks_at_the_sources_doxygen_and_networks_are_installed_for_all_tests_alone(self):
+        for package in ("doxygen", "clang-tidy", "iproute2", "nftables"):
             self.assertNotIn(package, self.start("tests/run", MISSING=package)[2])
             code, text, _ = self.start("tests/run", "--all", "--no-install", MISSING=package)
             self.assertEqual(code, 2, text)

@@ -4,13 +4,11 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <span>
 
-#include "core/read_file.hpp"
 #include "shm/control_block.hpp"
 #include "spec/pipeline_keys.hpp"
 #include "spec/workers.hpp"
-#include "telemetry/ledger.hpp"
+#include "supervisor/plan/compared_files.hpp"
 
 namespace carousel::supervisor {
 namespace {
@@ -21,16 +19,6 @@ using nlohmann::json;
 // Settings that name a file which a stage reads. Paths differ between hosts; what is in the file must not.
 constexpr const char* read_files[] = {"mesh", "texture", "file", "weights"};
 
-json file_json(const fs::path& path) {
-    std::error_code failed;
-    if (!fs::is_regular_file(path, failed)) return "not there";
-    const auto text = read_file(path.string());
-    if (!text)
-        throw config_error(fmt::format("{}: can't be read, to be compared between the hosts", path.string()));
-    return {{"bytes", text->size()},
-            {"hash", fmt::format("{:016x}", telemetry::hash_bytes(std::as_bytes(std::span(*text))))}};
-}
-
 json settings_json(const pipeline& p, const stage_spec& s) {
     json out = s.settings;
     for (const char* key : read_files) {
@@ -38,8 +26,7 @@ json settings_json(const pipeline& p, const stage_spec& s) {
         if (setting == out.end() || !setting->is_string()) continue;
         const std::string name = *setting;
         if (name.find_first_of("./") == std::string::npos) continue;
-        *setting = {{"file", fs::path(name).filename().string()},
-                    {"content", file_json(fs::path(folder_of(p)) / name)}};
+        *setting = {{"content", compared_files(fs::path(folder_of(p)) / name)}};
     }
     return out;
 }

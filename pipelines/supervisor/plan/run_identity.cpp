@@ -68,6 +68,8 @@ std::string named(const std::string& path, const json& there, const json& here) 
     }
     for (char& c : text)
         if (c == '/') c = '.';
+    for (std::size_t at = 0; (at = text.find("~1", at)) != std::string::npos; ++at)
+        text.replace(at, 2, "/");  // in a file's name
     return prefix + text;
 }
 

@@ -29,6 +29,8 @@ inline constexpr u64 first_pings = 8, first_ping_every_ns = 20 * ns_per_ms;
 inline constexpr u64 dead_after_ns = 1000 * ns_per_ms;
 /// from the first packet to the WELCOME
 inline constexpr u64 handshake_ns = 2000 * ns_per_ms;
+/// Another build must be installed there first.
+inline constexpr u64 other_version_rest_ns = 2000 * ns_per_ms;
 inline constexpr u64 shortest_rest_ns = 20 * ns_per_ms, longest_rest_ns = 320 * ns_per_ms;
 
 }  // namespace carousel::hosts

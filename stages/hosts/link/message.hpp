@@ -13,6 +13,9 @@
 //   END {sequence}                                    ->
 //                                                  <-  BYE {why}
 //
+// A HELLO begins with the version, in every version, and is read that far whatever follows. Who receives a
+// HELLO of another version answers with one of its own, and both can name the difference.
+//
 // decode() takes anything: it reads within its bytes, knows each length, and returns nothing for what is no
 // message of this version.
 

@@ -63,14 +63,9 @@ void receiving_side::received(u32 connection, const message& m, u64 now) {
 }
 
 void receiving_side::take(u32 connection, peer& p, const hello& h, u64 now) {
+    if (h.version != link_version) return turn_away_version(connection, p, h.version, now);
     p.said = h;
     p.fresh = fresh_bytes();
-    if (h.version != link_version)
-        return refuse_peer(
-            connection, p,
-            fmt::format("this side speaks version {} of the link, the other one {}: install the same "
-                        "Carousel on both hosts",
-                        link_version, h.version));
     say(connection, proof_message{p.fresh, token_.prove(side::receiving, h, p.fresh), now, 0});
 }
 
@@ -140,6 +135,21 @@ std::string receiving_side::gap_before(const hello& h) const {
         "frames {} to {} would be left out: the receiving run begins at frame {}, but the sender has them "
         "from {} on",
         h.oldest, next_ - 1, next_, h.oldest);
+}
+
+// Its proof can't be asked for, since what a proof is made of may differ, too. So it may be anybody: it
+// learns our version and no more, and can't fill the log.
+void receiving_side::turn_away_version(u32 connection, peer& p, u32 version, u64 now) {
+    p.refused = true;
+    hello ours;
+    ours.version = link_version;
+    say(connection, ours);
+    if (now < version_news_ns_) return;
+    version_news_ns_ = now + version_news_every_ns;
+    news_ = fmt::format(
+        "who sends there speaks version {} of the link, this side version {}: use the same build on both "
+        "hosts",
+        version, link_version);
 }
 
 void receiving_side::refuse_peer(u32 connection, peer& p, const std::string& why) {

@@ -90,11 +90,13 @@ private:
         frame_message message;
     };
     static constexpr std::size_t most_strangers = 8;  ///< connections that have proven nothing yet
+    static constexpr u64 version_news_every_ns = 5 * ns_per_s;
 
     void take(u32 connection, peer& p, const hello& h, u64 now);
     void take(u32 connection, peer& p, const proof_message& m, u64 now);
     [[nodiscard]] std::string objection(const hello& h) const;
     [[nodiscard]] std::string gap_before(const hello& h) const;
+    void turn_away_version(u32 connection, peer& p, u32 version, u64 now);
     void refuse_peer(u32 connection, peer& p, const std::string& why);
     void drop(u32 connection);
     void welcome_current();
@@ -118,7 +120,7 @@ private:
     u32 current_ = 0;            ///< 0: nobody has the link
     bool welcomed_ = false, end_kept_ = false, end_told_ = false, by_durable_ = false;
     u8 packed_ = 0;  ///< how this sender's frames may come
-    u64 current_epoch_ = 0, heard_ns_ = 0, ping_ns_ = 0;
+    u64 current_epoch_ = 0, heard_ns_ = 0, ping_ns_ = 0, version_news_ns_ = 0;
     std::optional<u64> end_;
     std::string leaving_, news_;
     clock_filter clock_;

@@ -58,6 +58,14 @@ void sending_side::received(u32 connection, const message& m, u64 now) {
     heard_ns_ = now;
     if (const auto* p = std::get_if<proof_message>(&m); p != nullptr && state_ == state::hello_sent) {
         take(*p, now);
+    } else if (const auto* h = std::get_if<hello>(&m);
+               h != nullptr && state_ == state::hello_sent && h->version != who_.version) {
+        // It has proven nothing: it may be anybody, which ends no run.
+        drop(fmt::format("the other side speaks version {} of the link, this one {}: use the same build on "
+                         "both hosts",
+                         h->version, who_.version),
+             now);
+        retry_ns_ = now + other_version_rest_ns;
     } else if (const auto* w = std::get_if<welcome>(&m); w != nullptr && state_ == state::proof_sent) {
         take(*w, now);
     } else if (const auto* r = std::get_if<refuse>(&m)) {

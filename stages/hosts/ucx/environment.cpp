@@ -4,19 +4,45 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <nlohmann/json.hpp>
+#include <optional>
 #include <utility>
 
 #include "stages/hosts/ucx/transport.hpp"
 
 namespace carousel::hosts {
+namespace {
 
 // UCX_ERROR_SIGNALS: its handlers of SEGV and others would hide from the supervisor what a stage has died of.
 // UCX_LOG_LEVEL: a peer that is gone is our own news, told once.
+constexpr std::pair<const char*, const char*> early[] = {
+    {"UCX_ERROR_SIGNALS", ""},         {"UCX_HANDLE_ERRORS", "none"}, {"UCX_LOG_LEVEL", "fatal"},
+    {"UCX_WARN_UNUSED_ENV_VARS", "n"}, {"UCX_CM_REUSEADDR", "y"},
+};
+
+/// With all transports that this UCX has on this machine; nothing: it can't be set up.
+std::optional<bool> reaches_cuda() {
+    ::setenv("UCX_TLS", "all", 1);
+    ucp_config_t* config = nullptr;
+    if (ucp_config_read(nullptr, nullptr, &config) != UCS_OK) return std::nullopt;
+    ucp_params_t params{};
+    params.field_mask = UCP_PARAM_FIELD_FEATURES;
+    params.features = UCP_FEATURE_AM;
+    ucp_context_h context = nullptr;
+    const ucs_status_t made = ucp_init(&params, config, &context);
+    ucp_config_release(config);
+    if (made != UCS_OK) return std::nullopt;
+    ucp_context_attr_t is{};
+    is.field_mask = UCP_ATTR_FIELD_MEMORY_TYPES;
+    const bool known = ucp_context_query(context, &is) == UCS_OK;
+    ucp_cleanup(context);
+    if (!known) return std::nullopt;
+    return (is.memory_types >> UCS_MEMORY_TYPE_CUDA & 1U) != 0;
+}
+
+}  // namespace
+
 void set_ucx_environment(char** argv) {
-    constexpr std::pair<const char*, const char*> early[] = {
-        {"UCX_ERROR_SIGNALS", ""},         {"UCX_HANDLE_ERRORS", "none"}, {"UCX_LOG_LEVEL", "fatal"},
-        {"UCX_WARN_UNUSED_ENV_VARS", "n"}, {"UCX_CM_REUSEADDR", "y"},
-    };
     if (std::getenv("CAROUSEL_UCX_SET") != nullptr) return;
     for (const auto& [name, value] : early) ::setenv(name, value, 1);
     ::setenv("CAROUSEL_UCX_SET", "1", 1);
@@ -27,6 +53,16 @@ std::string ucx_version() {
     unsigned major = 0, minor = 0, release = 0;
     ucp_get_version(&major, &minor, &release);
     return fmt::format("UCX {}.{}.{}", major, minor, release);
+}
+
+std::string ucx_json() {
+    nlohmann::json j{{"version", ucp_get_version_string()}, {"cuda", nullptr}};
+    if (const auto cuda = reaches_cuda()) j["cuda"] = *cuda;
+    for (const auto& [name, value] : early) j["set"][name] = value;
+    for (const char* of_each_link :
+         {"UCX_NET_DEVICES", "UCX_TCP_PORT_RANGE", "UCX_TCP_RX_SEG_SIZE", "UCX_TLS", "UCX_ZCOPY_THRESH"})
+        j["set"][of_each_link] = nullptr;
+    return j.dump();
 }
 
 }  // namespace carousel::hosts

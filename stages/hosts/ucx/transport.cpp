@@ -6,11 +6,13 @@
 #include <sys/eventfd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdlib>
 #include <mutex>
 #include <string>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "core/clock.hpp"
 #include "core/errors.hpp"
@@ -27,19 +29,40 @@ const std::string segment = std::to_string(least_piece + 4096);
 constexpr u64 looks_for_ns = 50'000;
 constexpr unsigned cores_to_look = 8;
 
-std::string device_of(const std::string& address) {
+/// Addresses of IPv4 by their devices, in the kernel's order. Throws config_error.
+std::vector<std::pair<std::string, std::string>> addresses() {
     ifaddrs* all = nullptr;
-    std::string found;
-    if (::getifaddrs(&all) != 0) return found;
-    for (const ifaddrs* at = all; at != nullptr && found.empty(); at = at->ifa_next) {
+    if (::getifaddrs(&all) != 0)
+        throw config_error("this host's network devices can't be listed: " + errno_text(errno));
+    std::vector<std::pair<std::string, std::string>> out;
+    for (const ifaddrs* at = all; at != nullptr; at = at->ifa_next) {
         if (at->ifa_addr == nullptr || at->ifa_addr->sa_family != AF_INET) continue;
         char text[INET_ADDRSTRLEN] = {};
         ::inet_ntop(AF_INET, &reinterpret_cast<const sockaddr_in*>(at->ifa_addr)->sin_addr, text,
                     sizeof text);
-        if (address == text) found = at->ifa_name;
+        out.emplace_back(at->ifa_name, text);
     }
     ::freeifaddrs(all);
-    return found;
+    return out;
+}
+
+/// UCX is told a device, and takes its first address for the frames, whatever the one of the link is: that
+/// would be no address that anybody has named, and no connection comes about by it (seen with UCX 1.13.1).
+std::string device_of(const std::string& address) {
+    const auto all = addresses();
+    const auto it = std::find_if(all.begin(), all.end(), [&](const auto& a) { return a.second == address; });
+    if (it == all.end())
+        throw config_error(fmt::format(
+            "no network device of this host has the address {} (`ip -4 addr` lists them)", address));
+    const auto& [device, first] =
+        *std::find_if(all.begin(), all.end(), [&](const auto& a) { return a.first == it->first; });
+    if (first != address)
+        throw config_error(
+            fmt::format("{} is not the first address of {}, and UCX takes none but that: {}. Let the link "
+                        "use that one, or "
+                        "make {} the first (`ip -4 addr show dev {}` lists them in order)",
+                        address, device, first, address, device));
+    return device;
 }
 
 sockaddr_in socket_address(const std::string& address, u16 port) {
@@ -63,9 +86,6 @@ transport::implementation::implementation(events& to, const transport_options& h
       looks_(std::thread::hardware_concurrency() >= cores_to_look),
       bell_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
     const std::string device = device_of(how.address);
-    if (device.empty())
-        throw config_error(fmt::format(
-            "no network device of this host has the address {} (`ip -4 addr` lists them)", how.address));
     // A process may have two of these, made by a thread each, and the environment is all threads'.
     static std::mutex environment;
     const std::lock_guard alone(environment);

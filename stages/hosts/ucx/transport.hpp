@@ -39,7 +39,7 @@ public:
         virtual void frame_sent(u32 connection, u64 sequence) = 0;
     };
 
-    /// Throws config_error: no device has the address, or UCX can't be set up on it.
+    /// Throws config_error: no device has the address, or has it as its first; or UCX can't be set up on it.
     transport(events& to, const transport_options& how);
     ~transport();
     transport(const transport&) = delete;
@@ -71,5 +71,9 @@ private:
 void set_ucx_environment(char** argv);
 /// "UCX 1.13.1".
 [[nodiscard]] std::string ucx_version();
+/// What UCX this is: {"version", "cuda": whether it reaches a GPU's memory here, or null, "set": the settings
+/// that these programs make, with values that are the same for all links}. It looks for devices of every
+/// kind, so it is for a process that may hang.
+[[nodiscard]] std::string ucx_json();
 
 }  // namespace carousel::hosts

@@ -34,9 +34,10 @@ TEST_CASE("doctor's JSON has a status, a reading and a remedy for every check") 
         if (status == "fail") CHECK_FALSE(c.at("remedy").get<std::string>().empty());
     }
     CHECK(names.size() == j.at("checks").size());
-    for (const char* name : {"cores", "shared memory", "sealed memory", "open files", "locked memory",
-                             "run folder", "process numbers", "passing memory", "MPS", "death by EOF",
-                             "death by pidfd", "NVIDIA driver", "CUDA", "display", "OpenGL"})
+    for (const char* name :
+         {"cores", "shared memory", "sealed memory", "open files", "locked memory", "run folder",
+          "process numbers", "passing memory", "MPS", "death by EOF", "death by pidfd", "NVIDIA driver",
+          "CUDA", "display", "OpenGL", "links to other hosts"})
         CHECK(names.count(name) == 1);
 }
 
@@ -97,6 +98,38 @@ TEST_CASE("a probe that crashes or hangs is a finding, not doctor's end") {
     CHECK_THAT(of_name(examine(places), "CUDA").found, contains("no answer within 0.1 s"));
     places.probe = w.path("nowhere");
     CHECK_THAT(of_name(examine(places), "CUDA").found, contains("GPUs can't be examined"));
+}
+
+TEST_CASE("doctor says what UCX links are made by, and what of it they use") {
+    const world w;
+    const auto links = [&](const std::string& body) {
+        (void)w.program("carousel-send", body);
+        return examine_links(w.folder(), 2000);
+    };
+    CHECK(examine_links(w.path("nowhere"), 2000).status == verdict::warn);
+    CHECK_THAT(examine_links(w.path("nowhere"), 2000).found, contains("not built: carousel-send"));
+    CHECK_THAT(examine_links(w.path("nowhere"), 2000).remedy,
+               contains("apt-get install libucx-dev libssl-dev"));
+
+    const auto says = [](const char* cuda) {
+        return R"([ "$1" = --ucx ] && echo '{"version":"1.2.3","set":{"UCX_A":"","UCX_B":null},"cuda":)" +
+               std::string(cuda) + "}'";
+    };
+    const finding without = links(says("false"));
+    CHECK(without.name == "links to other hosts");
+    CHECK(without.status == verdict::ok);
+    CHECK_THAT(without.found, contains("by UCX 1.2.3; over tcp"));
+    CHECK_THAT(without.found, contains("UCX_A, UCX_B: set by these programs"));
+    CHECK_THAT(without.found, contains("page-locked memory: this UCX has no CUDA here"));
+    CHECK_THAT(links(says("true")).found, contains("this UCX has CUDA, which is not used"));
+    CHECK_THAT(links(says("null")).found, contains("can't be found out"));
+
+    for (const char* body : {"exit 1", "echo no json", "echo '{}'", "kill -SEGV $$"}) {
+        INFO(body);
+        CHECK(links(body).status == verdict::warn);
+        CHECK_THAT(links(body).found, contains("carousel-send --ucx: "));
+        CHECK_FALSE(links(body).remedy.empty());
+    }
 }
 
 TEST_CASE("doctor's text has a line a finding and its remedy below") {

@@ -120,6 +120,6 @@ if __name__ == "__main__":
     name = sys.argv.pop(2)
     if name == "Ssh":
         if SSHD is None or not shutil.which("ssh-keygen"):
-            skip("sshd is not installed (apt-get install openssh-server)")
+            skip("sshd is not installed; ./tests/run --all doesn't install it, since that starts a daemon (apt-get install openssh-server)")
         Namespaces().end()   # or skips
     unittest.main(argv=[sys.argv[0], name], verbosity=2)

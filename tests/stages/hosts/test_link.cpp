@@ -286,15 +286,6 @@ TEST_CASE("a silent far side is given up after a second, and tried again") {
     CHECK(again);
 }
 
-TEST_CASE("a hello of another version is read as far as its version") {
-    message_bytes bytes = encode(hello_of_test());
-    bytes[1] = std::byte{9};
-    bytes.resize(20);
-    const auto m = decode(bytes);
-    REQUIRE(m);
-    CHECK(std::get<hello>(*m).version == 9);
-}
-
 TEST_CASE("a sender that waits for the disk there keeps frames that are only committed") {
     const token_file token("a secret that both sides know");
     receiving_side b = receiver(token);

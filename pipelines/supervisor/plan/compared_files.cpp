@@ -1,0 +1,119 @@
+#include "supervisor/plan/compared_files.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cstring>
+#include <set>
+#include <span>
+#include <sstream>
+#include <string>
+
+#include "core/errors.hpp"
+#include "core/read_file.hpp"
+#include "telemetry/ledger.hpp"
+
+namespace carousel::supervisor {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+using names = std::set<std::string>;
+
+json size_and_hash(const std::string& text) {
+    return {{"bytes", text.size()},
+            {"hash", fmt::format("{:016x}", telemetry::hash_bytes(std::as_bytes(std::span(text))))}};
+}
+
+/// "a%20b" -> "a b", as the reader of meshes takes a URI.
+std::string without_percent(const std::string& uri) {
+    std::string out;
+    for (std::size_t i = 0; i < uri.size(); ++i) {
+        unsigned char c = 0;
+        const char* const digits = uri.data() + i + 1;
+        if (uri[i] == '%' && i + 2 < uri.size() &&
+            std::from_chars(digits, digits + 2, c, 16).ptr == digits + 2) {
+            out += static_cast<char>(c);
+            i += 2;
+        } else {
+            out += uri[i];
+        }
+    }
+    return out;
+}
+
+/// The JSON of a .gltf, or of a .glb: its first chunk, behind five words.
+std::string_view json_in(std::string_view text) {
+    constexpr std::size_t head = 20;
+    if (!text.starts_with("glTF") || text.size() < head) return text;
+    u32 bytes = 0;
+    std::memcpy(&bytes, text.data() + 12, sizeof bytes);
+    return text.substr(head, bytes);
+}
+
+names named_by_gltf(const std::string& text) {
+    names out;
+    const json j = json::parse(json_in(text), nullptr, false);
+    for (const char* array : {"buffers", "images"}) {
+        if (!j.is_object() || !j.contains(array) || !j[array].is_array()) continue;
+        for (const json& each : j[array]) {
+            if (!each.is_object() || !each.contains("uri") || !each["uri"].is_string()) continue;
+            const auto& uri = each["uri"].get_ref<const std::string&>();
+            if (!uri.starts_with("data:")) out.insert(without_percent(uri));
+        }
+    }
+    return out;
+}
+
+/// What stands behind `word` in the lines of an OBJ or MTL file; behind options, its last word.
+names behind(const std::string& word, const std::string& text) {
+    names out;
+    std::istringstream lines(text);
+    for (std::string line; std::getline(lines, line);) {
+        std::istringstream words(line);
+        std::string first, name, rest;
+        if (!(words >> first) || first != word || !(words >> name)) continue;
+        const bool options = name.starts_with("-");
+        while (words >> rest) name = options ? rest : name + " " + rest;
+        std::replace(name.begin(), name.end(), '\\', '/');
+        out.insert(name);
+    }
+    return out;
+}
+
+/// The file's text, "" where there is none; what it is goes into `all`. Only what lies below the folder
+/// counts, as for the reader of meshes.
+std::string take_beside(const fs::path& folder, const std::string& name, json& all) {
+    const fs::path below = fs::path(name).lexically_normal();
+    if (name.empty() || name.find('\0') != std::string::npos || below.is_absolute() || *below.begin() == "..")
+        return "";
+    std::error_code failed;
+    const bool there = fs::is_regular_file(folder / below, failed);
+    const auto text = there ? read_file((folder / below).string()) : std::nullopt;
+    all[name] = text ? size_and_hash(*text) : json(there ? "can't be read" : "not there");
+    return text.value_or("");
+}
+
+}  // namespace
+
+json compared_files(const fs::path& path) {
+    const std::string name = path.filename().string();
+    json all;
+    std::error_code failed;
+    if (!fs::is_regular_file(path, failed)) return {{name, "not there"}};
+    const auto text = read_file(path.string());
+    if (!text)
+        throw config_error(fmt::format("{}: can't be read, to be compared between the hosts", path.string()));
+    all[name] = size_and_hash(*text);
+    const std::string kind = path.extension().string();
+    if (kind == ".gltf" || kind == ".glb")
+        for (const std::string& each : named_by_gltf(*text)) (void)take_beside(path.parent_path(), each, all);
+    if (kind == ".obj")
+        for (const std::string& library : behind("mtllib", *text))
+            for (const std::string& each : behind("map_Kd", take_beside(path.parent_path(), library, all)))
+                (void)take_beside(path.parent_path(), each, all);
+    return all;
+}
+
+}  // namespace carousel::supervisor

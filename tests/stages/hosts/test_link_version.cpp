@@ -1,0 +1,101 @@
+// Two builds that speak different versions of the link.
+#include <fmt/format.h>
+
+#include "stages/hosts/link/message.hpp"
+#include "tests/stages/hosts/link_world.hpp"
+
+namespace {
+
+using namespace carousel;
+using namespace carousel::test;
+
+receiving_side listening(const token_file& token) { return {hello_of_test(), token, "run-b", "", 0, 4}; }
+
+/// A sender that has met `b` over a connection of that number.
+struct met {
+    sending_side a;
+    met(receiving_side& b, hello who, const token_file& token, u32 connection, u64 now)
+        : a(std::move(who), token, 0) {
+        a.begin(0);
+        b.accepted(connection, now);
+        for (int k = 0; k < 4; ++k) {
+            for (const action& x : a.step(now))
+                if (x.kind == action::what::send) b.received(connection, *decode(x.bytes), now);
+            for (const action& x : b.step(now))
+                if (x.kind == action::what::send) a.received(1, *decode(x.bytes), now);
+            b.sender_is_kept();
+        }
+    }
+};
+
+std::string sentence(const char* of, u32 there, u32 here) {
+    return fmt::format(fmt::runtime(of), there, here);
+}
+
+constexpr const char* of_sender =
+    "the other side speaks version {} of the link, this one {}: use the same build on both hosts";
+constexpr const char* of_receiver =
+    "who sends there speaks version {} of the link, this side version {}: use the same build on both hosts";
+
+}  // namespace
+
+TEST_CASE("a hello of another version is read as far as its version") {
+    message_bytes bytes = encode(hello_of_test());
+    bytes[1] = std::byte{9};
+    bytes.resize(20);
+    const auto m = decode(bytes);
+    REQUIRE(m);
+    CHECK(std::get<hello>(*m).version == 9);
+}
+
+TEST_CASE("a sender of another version is turned away, and both sides name both versions") {
+    const token_file token("a secret that both sides know");
+    receiving_side b = listening(token);
+    hello who = hello_of_test();
+    who.version = link_version + 1;
+    const met i(b, who, token, 1, 1000);
+    CHECK_FALSE(b.up());
+    CHECK_FALSE(i.a.up());
+    CHECK(i.a.failure().empty());  // who says it may be anybody
+    CHECK(i.a.trouble() == sentence(of_sender, link_version, link_version + 1));
+    CHECK(b.news() == sentence(of_receiver, link_version + 1, link_version));
+    CHECK(met(b, hello_of_test(), token, 2, 1000 + handshake_ns).a.up());  // the same build has come
+}
+
+TEST_CASE("strangers of another version say so in the log no more than every five seconds") {
+    receiving_side b = listening(token_file("a secret that both sides know"));
+    hello other = hello_of_test();
+    other.version = link_version + 1;
+    u64 said = 0;
+    for (u32 k = 1; k <= 100; ++k) {  // one in 100 ms
+        const u64 now = k * 100 * ns_per_ms;
+        b.accepted(k, now);
+        b.received(k, other, now);
+        for (const action& x : b.step(now))  // and they learn no more than our version
+            if (x.kind == action::what::send) CHECK(*decode(x.bytes) == message(hello{}));
+        b.closed(k);
+        said += b.news().empty() ? 0 : 1;
+    }
+    CHECK(said == 2);
+}
+
+TEST_CASE("a sender hears that a receiver is of another version, and tries it again, in peace") {
+    const token_file token("a secret that both sides know");
+    sending_side a(hello_of_test(), token, 0);
+    a.begin(0);
+    (void)a.step(1000);
+    hello other;
+    other.version = link_version + 1;
+    message_bytes bytes = encode(other);
+    bytes.resize(9);  // what follows the version is that version's affair
+    a.received(1, *decode(bytes), 1000);
+    CHECK(a.failure().empty());
+    CHECK(a.trouble() == sentence(of_sender, link_version + 1, link_version));
+    const auto connects = [&](u64 now) {
+        bool any = false;
+        for (const action& x : a.step(now)) any |= x.kind == action::what::connect;
+        return any;
+    };
+    CHECK_FALSE(connects(1000 + longest_rest_ns));
+    CHECK(connects(1000 + other_version_rest_ns));
+}

@@ -1,0 +1,135 @@
+"""What keeps a pipeline over hosts from beginning, in one sentence each. Usage: test_refused_hosts.py FOLDER_OF_PROGRAMS"""
+import json
+import os
+import shutil
+import struct
+import sys
+import unittest
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from host_world import HOST, SINK, SOURCE, World  # noqa: E402
+
+PROGRAMS = sys.argv[1]
+PORT = 20500 + os.getpid() % 80 * 140   # as test_hosts.py
+SIZE = 1 << 12
+MESH = """[pipeline]
+size = [64, 48]
+
+[[stage]]
+name = "geometry"
+run = "carousel-geometry"
+mesh = "one.gltf"
+
+[[stage]]
+name = "vertex"
+run = "carousel-vertex"
+inputs = ["geometry"]
+
+[[stage]]
+name = "fragment"
+run = "carousel-fragment"
+inputs = ["vertex"]
+
+[[stage]]
+name = "display"
+run = "carousel-display"
+inputs = ["fragment"]
+host = "b"
+
+"""
+GLTF = {"asset": {"version": "2.0"}, "scene": 0, "scenes": [{"nodes": [0]}], "nodes": [{"mesh": 0}],
+        "meshes": [{"primitives": [{"attributes": {"POSITION": 0}}]}],
+        "accessors": [{"bufferView": 0, "componentType": 5126, "count": 3, "type": "VEC3", "min": [0, 0, 0], "max": [1, 1, 0]}],
+        "bufferViews": [{"buffer": 0, "byteLength": 36}], "buffers": [{"uri": "one.bin", "byteLength": 36}]}
+
+
+class Refused(unittest.TestCase):
+    def setUp(self):
+        self.world = World(PROGRAMS)
+        self.addCleanup(self.world.end)
+
+    def file(self, address="127.0.0.1"):
+        return self.world.write("chain.toml", SOURCE.format(bytes=SIZE) + SINK.format(name="sink", of="source", bytes=SIZE, more='host = "b"')
+                                + HOST.format(name="b", address=address, port=PORT, launcher="none", more=""))
+
+    def token(self, mode=0o600, folder=""):
+        path = self.world.write(os.path.join(folder, "chain.token"), "a" * 64)
+        os.chmod(path, mode)
+        return path
+
+    def refused(self, host, code, words):
+        self.assertEqual(host.start().wait(20), code, host.text())
+        self.assertRegex(host.text(), words)
+        # One sentence: what is wrong stands in one line of the log, once.
+        self.assertEqual(len([line for line in host.text().splitlines() if line.strip()]), 1, host.text())
+
+    def test_a_build_without_links_says_what_it_takes(self):
+        folder = os.path.join(self.world.folder, "bin")
+        os.makedirs(folder)
+        for program in ("carousel", "carousel-test-bytes"):
+            shutil.copy(os.path.join(PROGRAMS, program), folder)
+        self.world.carousel = os.path.join(folder, "carousel")
+        self.refused(self.world.near(self.file(), "--frames", "5"), 2,
+                     r'run = "carousel-send": no such program in .*bin or in PATH. Links to other hosts are built where UCX is found: '
+                     "apt-get install libucx-dev libssl-dev, and build again")
+
+    def test_a_second_supervisor_on_one_port_is_refused_and_the_first_one_goes_on(self):
+        file = self.file()
+        self.token()
+        first = self.world.far(file, "b", "--frames", "20")
+        first.start()
+        first.says("waits for `carousel run`")
+        other = self.world.far(file, "b", "--frames", "20")
+        other.log += "2"
+        other.environment["XDG_RUNTIME_DIR"] = os.path.join(self.world.folder, "elsewhere")   # else the run itself is there twice
+        os.makedirs(other.environment["XDG_RUNTIME_DIR"])
+        other.begin = 0
+        self.refused(other, 2, f"host b: port {PORT} of 127.0.0.1 can't be listened on: .*[Aa]ddress already in use.*; another port: port = N in "
+                     r"\[hosts.b\]")
+        self.assertIsNone(first.process.poll())
+        near = self.world.near(file, "--frames", "20").start()
+        self.assertEqual([near.wait(), first.wait()], [0, 0], near.text() + first.text())
+        self.assertEqual(first.report()["frames"], 20)
+
+    def test_an_address_of_another_machine_is_refused(self):
+        file = self.file(address="10.255.254.253")
+        self.token()
+        self.refused(self.world.far(file, "b"), 2, "host b: 10.255.254.253 is no address of this machine: `carousel host --as b` is for the machine that has it")
+
+    def test_a_token_that_others_may_read_is_refused_on_both_hosts(self):
+        file = self.file()
+        path = self.token(0o644)
+        for host in (self.world.near(file), self.world.far(file, "b")):
+            self.refused(host, 2, f"the token of this pipeline's hosts, {path}, has mode 0644: others may read it. `chmod 600 ")
+
+    def test_a_token_that_is_not_there_is_asked_for_on_the_far_host(self):
+        self.refused(self.world.far(self.file(), "b"), 2, "the token of this pipeline's hosts, .*chain.token: No such file or directory.*copy it over ssh")
+
+    def test_a_token_that_is_a_link_to_another_file_is_refused(self):
+        file = self.file()
+        elsewhere = self.token(folder="..")
+        self.addCleanup(os.unlink, elsewhere)
+        os.symlink(elsewhere, os.path.join(self.world.folder, "chain.token"))
+        self.refused(self.world.near(file), 2, "the token of this pipeline's hosts, .*chain.token: ")
+
+    def test_a_buffer_of_a_mesh_that_differs_between_the_hosts_is_named(self):
+        for folder, last in (("here", 0), ("there", 1)):
+            os.makedirs(os.path.join(self.world.folder, folder))
+            self.world.write(f"{folder}/one.gltf", json.dumps(GLTF))
+            with open(os.path.join(self.world.folder, folder, "one.bin"), "wb") as f:
+                f.write(struct.pack("<9f", 0, 0, 0, 1, 0, 0, 0, 1, last))
+            self.world.write(f"{folder}/chain.toml", MESH + HOST.format(name="b", address="127.0.0.1", port=PORT, launcher="none", more=""))
+            self.token(folder=folder)
+        far = self.world.far(os.path.join(self.world.folder, "there/chain.toml"), "b", "--frames", "5").start()
+        far.says("waits for `carousel run`")
+        near = self.world.near(os.path.join(self.world.folder, "here/chain.toml"), "--frames", "5")
+        self.assertEqual(near.start().wait(), 2)
+        self.assertRegex(near.text(), r"host b: .*stage geometry: settings.mesh.content.one.bin.hash is \"\w+\" there and \"\w+\" here")
+        far.says("the near host's plan is another: stage geometry: settings.mesh.content.one.bin.hash")
+        shutil.copy(os.path.join(self.world.folder, "there/one.bin"), os.path.join(self.world.folder, "here/one.bin"))
+        self.assertEqual([near.start().wait(), far.wait()], [0, 0], near.text() + far.text())
+
+
+if __name__ == "__main__":
+    sys.argv.pop(1)
+    unittest.main(verbosity=2)
