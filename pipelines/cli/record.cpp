@@ -2,7 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
+#include <string>
+#include <vector>
 
 #include "cli/clients.hpp"
 #include "cli/options.hpp"
@@ -14,27 +17,50 @@ namespace carousel::supervisor {
 namespace {
 
 struct record_arguments : client_arguments {
-    std::string of, out, compression;
+    std::vector<std::string> of;
+    std::string out, compression;
     bool latest = false;
 };
+
+// A port is one place, whose program commits its frames one by one: several ports at once would wait for each
+// other. One with several inputs has the frames of all of them, and a stage `record` as well.
+void require_what_can_be(const record_arguments& a, const std::string& pipeline) {
+    for (auto at = a.of.begin(); at != a.of.end(); ++at)
+        if (std::find(a.of.begin(), at, *at) != at)
+            throw config_error(fmt::format("{} is named twice: a ring stands in a recording once", *at));
+    if (a.latest || a.of.size() == 1) return;
+    std::vector<std::string> quoted;
+    for (const std::string& name : a.of) quoted.push_back(fmt::format("\"{}\"", name));
+    throw config_error(
+        fmt::format("every frame of several rings is read by one port that has them as its inputs: write "
+                    "[[stage]] name = "
+                    "\"archive\" run = \"port\" inputs = [{0}] into the file of {1}, and `carousel record "
+                    "archive --out {2} -p "
+                    "{1}`; a run that is yet to be started records them by itself (`carousel run FILE "
+                    "--record {3} --record-to "
+                    "{2}`); --latest has the newest frames of each, from any run",
+                    fmt::join(quoted, ", "), pipeline, a.out, fmt::join(a.of, ",")));
+}
 
 [[noreturn]] void become_tape(const record_arguments& a, const cli_environment& env) {
     const std::string program = program_of_ours("carousel-tape", executable_folder());
     const run::record run = choose_pipeline(a.pipeline, a.wait_s);
     if (!a.out.ends_with(".mcap"))
         throw config_error(fmt::format("--out {}: expected the name of an .mcap file", a.out));
-    become({program, run.name, std::filesystem::absolute(a.out).string(), a.compression,
-            a.latest ? "latest" : "port", a.of},
-           env.out);
+    require_what_can_be(a, run.name);
+    std::vector<std::string> words{program, run.name, std::filesystem::absolute(a.out).string(),
+                                   a.compression, a.latest ? "latest" : "port"};
+    words.insert(words.end(), a.of.begin(), a.of.end());
+    become(words, env.out);
 }
 
 command_action add_record_command(const command_parts& p) {
     const auto a = std::make_shared<record_arguments>();
     add_client_options(p, *a);
-    p.app.add_option("NAME", a->of, "A reading port of the pipeline file; with --latest a stage")->required();
+    p.app.add_option("NAME", a->of, "A reading port of the pipeline file; with --latest stages")->required();
     p.app.add_option("--out", a->out, "The file, an .mcap")->required()->type_name("FILE");
     p.app.add_flag("--latest", a->latest,
-                   "The newest frames of a stage: holds nobody up, and counts the frames that it misses");
+                   "The newest frames of each stage: holds nobody up, and counts the frames that it misses");
     p.app
         .add_option("--compression", a->compression,
                     "lz4, zstd or none [the first of them that was built in]")
@@ -42,10 +68,11 @@ command_action add_record_command(const command_parts& p) {
     p.app.footer(
         "\nA port (run = \"port\", inputs = [...] in the pipeline file) gets every frame once, and the "
         "pipeline "
-        "waits for the file. It ends with the run, or by Ctrl-C; `carousel-replay` plays the "
+        "waits for the file; one with several inputs gets those of several rings. It ends with the run, or "
+        "by Ctrl-C; `carousel-replay` plays the "
         "file.\n\nExamples:\n"
-        "  carousel record archive --out run.mcap -p demo\n  carousel record fragment --latest --out "
-        "some.mcap");
+        "  carousel record archive --out run.mcap -p demo\n  carousel record fragment vertex --latest "
+        "--out some.mcap");
     return [a](const common_words&, const cli_environment& env) -> int {
         read_wait(*a);
         become_tape(*a, env);

@@ -9,12 +9,15 @@
 namespace carousel::ring {
 namespace {
 
-constexpr element all_elements[] = {element::u8_,  element::u16_, element::u32_, element::u64_,
-                                    element::i32_, element::f16_, element::f32_, element::f64_};
+/// From the first of the enum to the last: a type that is added there can be written here.
+template <typename F>
+void for_each_element(F&& each) {
+    for (u32 e = 0; e <= static_cast<u32>(element::bool_); ++e) each(static_cast<element>(e));
+}
 
 [[noreturn]] void refuse(const std::string& name, std::string_view text) {
     std::string types;
-    for (const element e : all_elements) types += (types.empty() ? "" : ", ") + std::string(name_of(e));
+    for_each_element([&](element e) { types += (types.empty() ? "" : ", ") + std::string(name_of(e)); });
     throw config_error(fmt::format(
         "plane \"{}\" is \"{}\"; expected an element type ({}) with 1 to {} extents, e.g. \"u8[720,1280,4]\"",
         name, text, types, max_rank));
@@ -28,8 +31,9 @@ plane plane_from_text(const std::string& name, std::string_view text) {
     const std::size_t open = text.find('[');
     if (open == std::string_view::npos || text.back() != ']') refuse(name, text);
     bool known = false;
-    for (const element e : all_elements)
+    for_each_element([&](element e) {
         if (text.substr(0, open) == name_of(e)) p.type = e, known = true;
+    });
     const char* at = text.data() + open + 1;
     const char* const last = text.data() + text.size() - 1;
     while (known && at <= last) {

@@ -75,6 +75,8 @@ void player::prepare(environment& env) {
         throw config_error(
             fmt::format("{} is being recorded: it can be played when that run has ended", path_));
     mcap::contents c = naming(path_, [&] { return mcap::scan(fd_.get()); });
+    const auto channel = static_cast<u16>(ring_ + 1);
+    std::erase_if(c.chunks, [&](const mcap::chunk_entry& unit) { return !unit.has(channel); });
     const u64 whole = c.chunks.size();
     if (!c.ended)
         log::info("{} has no end (its recorder was killed): its {} whole frames are played", path_, whole);

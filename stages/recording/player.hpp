@@ -2,7 +2,7 @@
 // The source that plays a recording (carousel-replay), bit for bit: planes, parameters, time.
 //   file    the recording, relative to the pipeline file's folder
 //   ring    whose frames, by the stage that wrote them [the only one]
-//   first   position of the first frame that is played, from 0 [0]
+//   first   position of the first frame of that ring that is played, from 0 [0]
 //   count   how many; 0: to the end [0]
 //   loop    begins again at `first` for ever; with count = 1 one frame for ever [false]
 //   rate    of the recorded pace: 1 as it was, 2 twice as fast, 0 as fast as it goes, or by the pipeline's

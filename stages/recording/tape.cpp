@@ -31,6 +31,7 @@ i64 wall_offset() {
 tape::tape(std::string path, std::string compression, recording about, const std::string& note)
     : path_(std::move(path)), compression_(std::move(compression)), about_(std::move(about)) {
     messages_.resize(about_.rings.size());
+    rings_.resize(about_.rings.size());
     if (const auto text = read_file(note)) {
         const json j = json::parse(*text, nullptr, false);
         if (j.is_object() && j.contains("id") && j.contains("offset_ns")) {
@@ -50,28 +51,31 @@ tape::tape(std::string path, std::string compression, recording about, const std
 
 void tape::open() {
     file_ = std::make_unique<mcap::writer>(path_, preamble_of(about_), compression_, lock_patience_s);
-    const auto messages = mcap::read_messages(file_->last_records());
-    any_ = !messages.empty();
-    if (any_) last_ = take_frame(messages.front().data, about_.rings.front().format, nullptr).sequence;
-    if (any_ || file_->cut() > 0)
+    for (std::size_t k = 0; k < about_.rings.size(); ++k) {
+        const auto channel = static_cast<u16>(k + 1);
+        for (const mcap::message& m : mcap::read_messages(file_->last_records(channel)))
+            if (m.channel == channel)
+                rings_[k] = {true, take_frame(m.data, about_.rings[k].format, nullptr).sequence};
+    }
+    if (file_->units() > 0 || file_->cut() > 0)
         log::info("goes on with {}: {} frames are in it; {} bytes of a frame that was not whole are cut off",
                   path_, file_->units(), file_->cut());
 }
 
-void tape::append(std::span<const taped_frame> frames) {
+void tape::append(std::span<const taped_frame> frames, std::size_t first_ring) {
     if (!file_) open();
     const frame_facts& first = frames.front().facts;
     const u64 wall = static_cast<u64>(static_cast<i64>(first.born_ns) + about_.offset_ns);
     std::vector<mcap::message> unit;
-    for (std::size_t k = 0; k < about_.rings.size(); ++k) {
+    for (std::size_t n = 0; n < frames.size(); ++n) {
+        const std::size_t k = first_ring + n;
         const recorded_ring& r = about_.rings[k];
         messages_[k].clear();
-        put_frame(messages_[k], r.format, r.stage, frames[k].facts, wall, frames[k].slot);
+        put_frame(messages_[k], r.format, r.stage, frames[n].facts, wall, frames[n].slot);
         unit.push_back({static_cast<u16>(k + 1), static_cast<u32>(first.sequence), wall, messages_[k]});
     }
     file_->append(unit);
-    any_ = true;
-    last_ = first.sequence;
+    for (std::size_t n = 0; n < frames.size(); ++n) rings_[first_ring + n] = {true, first.sequence};
 }
 
 void tape::finish() noexcept try {

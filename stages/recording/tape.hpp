@@ -29,10 +29,14 @@ public:
     /// Waits for the file's lock: its holder may be about to end. Throws output_error, disk_full_error.
     void open();
     [[nodiscard]] bool is_open() const noexcept { return file_ != nullptr; }
-    /// An earlier life has written it, or a later one.
-    [[nodiscard]] bool has(u64 sequence) const noexcept { return any_ && sequence <= last_; }
+    /// An earlier life has written that frame of the ring, or a later one.
+    [[nodiscard]] bool has(u64 sequence, std::size_t ring = 0) const noexcept {
+        return rings_[ring].any && sequence <= rings_[ring].last;
+    }
     /// One unit: a frame of each ring, in their order. Throws as open() does; the file is as before then.
-    void append(std::span<const taped_frame> frames);
+    void append(std::span<const taped_frame> frames) { append(frames, 0); }
+    /// The same of one ring alone: those of which each has frames of its own.
+    void append(const taped_frame& frame, std::size_t ring) { append({&frame, 1}, ring); }
     /// The file gets its end, with an index, and the log a line.
     void finish() noexcept;
 
@@ -41,11 +45,16 @@ public:
     [[nodiscard]] const recording& about() const noexcept { return about_; }
 
 private:
+    void append(std::span<const taped_frame> frames, std::size_t first_ring);
+
     std::string path_, compression_;
     recording about_;
     std::unique_ptr<mcap::writer> file_;
-    bool any_ = false;  ///< there is a frame in the file: the last one's number is `last_`
-    u64 last_ = 0;
+    struct ring_end {
+        bool any = false;  ///< there is a frame of it in the file: the last one's number is `last`
+        u64 last = 0;
+    };
+    std::vector<ring_end> rings_;
     std::vector<mcap::buffer> messages_;
 };
 

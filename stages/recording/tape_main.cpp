@@ -1,17 +1,21 @@
 // Records a running pipeline, as a program that it knows by a port, or not at all (`carousel record` starts
 // it):
 //   carousel-tape RUN OUT.mcap COMPRESSION port PORT       every frame once; the run waits for this program
-//   carousel-tape RUN OUT.mcap COMPRESSION latest STAGE    the newest frames, those that it misses are
-//   counted
+//   carousel-tape RUN OUT.mcap COMPRESSION latest STAGE... the newest frames of each, those that it misses
+//                                                          are counted
 // COMPRESSION "": the first that was built in.
 // It ends with the run, by SIGINT or SIGTERM, and then the file has an index. Killed and started again with
 // the same words while the run goes on, it goes on with its file.
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <csignal>
 #include <cstdio>
 #include <functional>
+#include <future>
+#include <mutex>
+#include <string_view>
 
 #include <carousel/port.hpp>
 #include "core/errors.hpp"
@@ -24,11 +28,13 @@ namespace {
 using namespace carousel;
 using namespace carousel::stages;
 
-volatile std::sig_atomic_t asked_to_end = 0;
+std::atomic<int> asked_to_end = 0;
+static_assert(std::atomic<int>::is_always_lock_free, "a signal's handler writes it");
 constexpr f64 look_every_s = 0.2;
 
 struct task {
-    std::string run, out, compression, what, of;
+    std::string run, out, compression;
+    std::vector<std::string> of;
     [[nodiscard]] std::string note() const {
         const std::string folder = run.find('/') != std::string::npos ? run : run::run_folder(run);
         return fmt::format("{}/recording-{:x}", folder, std::hash<std::string>()(out));
@@ -68,8 +74,8 @@ private:
 
 // Committed behind its unit in the file: who dies between the two finds it there, and writes it no second
 // time.
-u64 record_port(const task& t) {
-    reader_port port = open(t.run).reader(t.of);
+std::string record_port(const task& t) {
+    reader_port port = open(t.run).reader(t.of.front());
     recording about;
     for (std::size_t k = 0; k < port.inputs().size(); ++k)
         about.rings.push_back({port.inputs()[k], port.format(k)});
@@ -88,28 +94,64 @@ u64 record_port(const task& t) {
     }
     const u64 frames = to.frames();
     to.finish();
-    return frames;
+    return fmt::format("{}: {} frames", t.out, frames);
 }
 
-u64 record_latest(const task& t, u64& missed) {
-    latest_port port = open(t.run, {.device = "cpu"}).latest(t.of);
+/// A ring's newest frames. Each ring has a thread, which sleeps on that ring's bell alone: a port belongs to
+/// one thread, and a slow ring keeps no other one's frames waiting.
+struct newest_ring {
+    latest_port port;
+    u64 first = 0, last = 0, taken = 0;
+
+    void record(tape& to, std::mutex& one_at_a_time, std::size_t ring) {
+        while (asked_to_end == 0 && !port.ended()) {
+            latest_frame* const f = port.next(look_every_s);
+            if (f == nullptr) continue;
+            const std::lock_guard lock(one_at_a_time);
+            if (to.has(f->sequence(), ring)) continue;
+            if (taken++ == 0) first = f->sequence();
+            last = f->sequence();
+            to.append({facts_of(*f, f->planes()), f->planes().slot()}, ring);
+        }
+    }
+    [[nodiscard]] u64 missed() const noexcept { return taken > 0 ? last - first + 1 - taken : 0; }
+};
+
+// A unit is one frame of one ring: the rings have their newest frames at different times, and each of them is
+// in the file before its next one is taken.
+std::string record_latest(const task& t) {
+    std::vector<newest_ring> rings;
     recording about;
-    about.rings.push_back({port.stage(), port.format()});
+    for (const std::string& of : t.of) {
+        rings.push_back({open(t.run, {.device = "cpu"}).latest(of)});
+        about.rings.push_back({rings.back().port.stage(), rings.back().port.format()});
+    }
     tape to(t.out, t.compression, about, t.note());
     to.open();
-    u64 first = 0, last = 0, taken = 0;
-    while (asked_to_end == 0 && !port.ended()) {
-        latest_frame* const f = port.next(look_every_s);
-        if (f == nullptr || to.has(f->sequence())) continue;
-        if (taken++ == 0) first = f->sequence();
-        last = f->sequence();
-        const taped_frame one{facts_of(*f, f->planes()), f->planes().slot()};
-        to.append({&one, 1});
-    }
-    missed = taken > 0 ? last - first + 1 - taken : 0;
+    std::mutex one_at_a_time;
+    std::vector<std::future<void>> threads;
+    for (std::size_t k = 0; k < rings.size(); ++k)
+        threads.push_back(std::async(std::launch::async, [&, k] {
+            try {
+                rings[k].record(to, one_at_a_time, k);
+            } catch (...) {
+                asked_to_end =
+                    1;  // the others end, too: one error ends the recording, and the file gets its end
+                throw;
+            }
+        }));
+    for (std::future<void>& each : threads) each.wait();
     const u64 frames = to.frames();
+    u64 missed = 0;
+    std::vector<std::string> taken;
+    for (const newest_ring& r : rings) {
+        missed += r.missed();
+        taken.push_back(fmt::format("{} of {}", r.taken, r.port.stage()));
+    }
     to.finish();
-    return frames;
+    for (std::future<void>& each : threads) each.get();
+    return fmt::format("{}: {} frames, {} were missed by this process{}", t.out, frames, missed,
+                       rings.size() > 1 ? fmt::format(", which wrote {}", fmt::join(taken, ", ")) : "");
 }
 
 std::string chosen(const std::string& compression) {
@@ -123,20 +165,19 @@ std::string chosen(const std::string& compression) {
 }  // namespace
 
 int main(int argc, char** argv) {
-    if (argc != 6) {
-        fmt::print(stderr,
-                   "carousel-tape RUN OUT.mcap COMPRESSION port|latest NAME (`carousel record` starts it)\n");
+    const bool port = argc == 6 && std::string_view(argv[4]) == "port";
+    if (!port && (argc < 6 || std::string_view(argv[4]) != "latest")) {
+        fmt::print(
+            stderr,
+            "carousel-tape RUN OUT.mcap COMPRESSION port PORT | latest STAGE... (`carousel record` starts "
+            "it)\n");
         return exit_code::usage;
     }
-    task t{argv[1], argv[2], argv[3], argv[4], argv[5]};
+    task t{argv[1], argv[2], argv[3], {argv + 5, argv + argc}};
     for (const int signal : {SIGINT, SIGTERM}) std::signal(signal, [](int) { asked_to_end = 1; });
     try {
         t.compression = chosen(t.compression);
-        u64 missed = 0;
-        const u64 frames = t.what == "port" ? record_port(t) : record_latest(t, missed);
-        fmt::print(
-            "{}: {} frames{}\n", t.out, frames,
-            t.what == "port" ? std::string() : fmt::format(", {} were missed by this process", missed));
+        fmt::print("{}\n", port ? record_port(t) : record_latest(t));
         return exit_code::ok;
     } catch (const error& e) {
         fmt::print(stderr, "carousel-tape: {}\n", e.what());

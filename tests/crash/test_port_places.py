@@ -1,8 +1,9 @@
-"""Programs that enter a run's ports from other places: a root of their own, a launcher. Usage: test_port_places.py BUILD"""
+"""Programs that enter a run's ports from other places: a root of their own, a launcher. Usage: test_port_places.py BUILD [TEST...]"""
 import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -15,10 +16,10 @@ PIPELINE = """[pipeline]
 name = "places"
 device = "cpu"
 frames = 400
-[[stage]]
+{keys}[[stage]]
 name = "camera"
 run = "port"
-output = { value = "u64[512]" }
+output = {{ value = "u64[512]" }}
 [[stage]]
 name = "analysis"
 run = "port"
@@ -34,6 +35,8 @@ def starts(*words):
 
 class Case(unittest.TestCase):
     around = ()   # words before those of the supervisor
+    keys = ""     # of the pipeline
+    options = ()
 
     def setUp(self):
         folder = tempfile.TemporaryDirectory()
@@ -42,10 +45,10 @@ class Case(unittest.TestCase):
         self.environment = {**os.environ, "XDG_RUNTIME_DIR": self.folder}
         path, self.report = os.path.join(self.folder, "places.toml"), os.path.join(self.folder, "report.json")
         with open(path, "w", encoding="utf-8") as out:
-            out.write(PIPELINE)
+            out.write(PIPELINE.format(keys=self.keys))
         self.log = open(os.path.join(self.folder, "log"), "w", encoding="utf-8")
         self.addCleanup(self.log.close)
-        self.run_ = self.start(*self.around, os.path.join(BUILD, "carousel"), "run", path, "--no-color", "--report", self.report, out=self.log)
+        self.run_ = self.start(*self.around, os.path.join(BUILD, "carousel"), "run", path, *self.options, "--no-color", "--report", self.report, out=self.log)
         self.at = os.path.join(self.folder, "carousel/places")
         until = time.monotonic() + 30
         while not os.path.exists(os.path.join(self.at, "control.sock")) and time.monotonic() < until:
@@ -83,6 +86,105 @@ class Siblings(Case):
         self.check_end(reads, writes)
 
 
+class Fenced(Case):
+    """The same places, and a program that the run can poll but not kill: it is fenced, and lives."""
+    around = Siblings.around
+    keys = "frame_timeout_ms = 400\n"
+
+    def setUp(self):
+        if not self.around:
+            self.skipTest("no pid namespace can be made here (unshare)")
+        super().setUp()
+
+    def beside(self, what, *words):
+        return self.start(*UNSHARE, PROGRAM, what, self.at, "analysis" if what == "read" else "camera", *map(str, words))
+
+    def holder(self, what, frame=20):
+        """A program that has said that it holds this frame, for so long that its time is over; its pid here."""
+        holds = self.beside(what, 1000, frame, 2500)
+        for line in iter(holds.stdout.readline, ""):
+            if line.startswith("holds "):
+                with open(f"/proc/{holds.pid}/task/{holds.pid}/children", encoding="utf-8") as children:
+                    return holds, int(children.read())
+        self.fail("it never held a frame: " + self.text())
+
+    def wait_for(self, line):
+        until = time.monotonic() + 20
+        while line not in self.text() and time.monotonic() < until:
+            time.sleep(0.02)
+        self.assertIn(line, self.text())
+
+    def problems(self):
+        """What `carousel ps` of the supervisor's own namespace tells of buffers that somebody keeps."""
+        with open(f"/proc/{self.run_.pid}/task/{self.run_.pid}/children", encoding="utf-8") as children:
+            enter = ["nsenter", "--target", children.read().split()[0], "--mount", "--pid", *([] if os.geteuid() == 0 else ["--user"])]
+        said = subprocess.run([*enter, os.path.join(BUILD, "carousel"), "ps", "--json", "-p", "places"], env=self.environment,
+                              capture_output=True, text=True, check=False)
+        self.assertEqual(said.returncode, 0, said.stdout + said.stderr)
+        return [text for text in re.findall(r"[^\n]*quarantine[^\n]*", said.stdout) if "stay in quarantine" in text]
+
+    def check_fenced(self, pid, why):
+        self.wait_for(why + ": its place is another's now")
+        with open(f"/proc/{pid}/stat", encoding="utf-8") as stat:   # nobody has ended it
+            self.assertNotIn(stat.read().rsplit(")", 1)[1].split()[0], "ZX")
+        self.assertNotIn("SIGKILL", self.text())
+
+    def test_a_writer_that_keeps_its_frame_is_fenced_told_and_never_killed(self):
+        reads = self.beside("read")
+        keeps, pid = self.holder("write")
+        writes = self.beside("write", 10000)
+        self.assertEqual(writes.stdout.readline(), "frame 20\n")   # the number that was not committed
+        self.check_fenced(pid, "process() of a frame takes longer than frame_timeout_ms = 400")
+        self.assertRegex(keeps.stdout.readline(), "^revoked 20: .*given to another life")
+        self.check_end(reads, keeps, writes)
+
+    def test_a_reader_that_is_stopped_is_fenced_and_goes_on_late_without_harm(self):
+        writes = self.beside("write", 5000)
+        keeps, pid = self.holder("read")
+        os.kill(pid, signal.SIGSTOP)
+        reads = self.beside("read")
+        self.assertEqual(reads.stdout.readline(), "frame 20\n")   # what was not committed comes once more
+        self.check_fenced(pid, "it gives no sign of life while frames wait for it")
+        os.kill(pid, signal.SIGCONT)
+        self.assertRegex(keeps.stdout.readline(), "^revoked 20: .*given to another life")
+        self.check_end(reads, keeps, writes)
+
+    def test_the_buffers_of_a_stopped_writer_are_kept_until_it_ends(self):
+        reads = self.beside("read")
+        keeps, pid = self.holder("write")
+        os.kill(pid, signal.SIGSTOP)
+        writes = self.beside("write", 10000)
+        self.assertEqual(writes.stdout.readline(), "frame 20\n")
+        self.check_fenced(pid, "it gives no sign of life while frames wait for it")
+        self.wait_for("a port's program is not killed, and has the ring mapped); 1 of its buffers stay in quarantine until it does")
+        self.assertTrue(self.problems())
+        os.kill(pid, signal.SIGKILL)
+        keeps.wait(10)
+        until = time.monotonic() + 10
+        while self.problems() and time.monotonic() < until:
+            time.sleep(0.05)
+        self.assertEqual(self.problems(), [])   # it told of the buffer, which is the ring's again
+        self.check_end(reads, writes)
+
+
+class SmallRing(Fenced):
+    """Buffers that did not come back would soon be missed."""
+    options = ("--set", "link.camera.window=1")
+    test_a_writer_that_keeps_its_frame_is_fenced_told_and_never_killed = None
+    test_a_reader_that_is_stopped_is_fenced_and_goes_on_late_without_harm = None
+    test_the_buffers_of_a_stopped_writer_are_kept_until_it_ends = None
+
+    def test_more_writers_are_stopped_and_end_than_the_ring_has_buffers(self):
+        reads = self.beside("read")
+        for frame in range(0, 24, 3):
+            keeps, pid = self.holder("write", frame)
+            os.kill(pid, signal.SIGSTOP)
+            time.sleep(0.5)   # behind its deadline
+            os.kill(pid, signal.SIGKILL)   # without it the fourth gets no frame: the ring's buffers are in quarantine
+            keeps.wait(10)
+        self.check_end(reads, self.beside("write"))
+
+
 class Places(Case):
     def make_root(self):
         """The program, its libraries, and a place for the run's folder; nothing else: no /dev/shm, no /proc."""
@@ -115,5 +217,5 @@ class Places(Case):
 
 
 if __name__ == "__main__":
-    result = unittest.main(argv=sys.argv[:1], verbosity=2, exit=False).result
+    result = unittest.main(argv=[sys.argv[0], *sys.argv[2:]], verbosity=2, exit=False).result
     sys.exit(1 if not result.wasSuccessful() else 77 if len(result.skipped) == result.testsRun else 0)

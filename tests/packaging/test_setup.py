@@ -132,6 +132,25 @@ class Setup(unittest.TestCase):
         self.assertRegex(self.start("pipelines/launch", file, MISSING=missing)[2], f"apt-get .*install -y --no-install-recommends {missing}\n")
         self.assertIn("libucx-dev", self.start("tests/run", "--no-install", MISSING=missing)[1])
 
+    def test_what_a_stage_in_python_takes_is_installed_and_built_for_a_file_that_has_one_and_for_tests(self):
+        missing = "python3-dev pybind11-dev python3-numpy"
+        file = os.path.join(self.folder.name, "warm.toml")
+        installs = f"apt-get .*install -y --no-install-recommends {missing}\n"
+        for lines, python in (('run = "carousel-geometry"\n# run = "x.py"\n', False), ('name = "x.py"\n', False),
+                              ('run = "x.py"\n', True), ('  run="folder/x.py"   # a stage\n', True), ("run = 'x.py'\n", True)):
+            with open(file, "w", encoding="utf-8") as f:
+                f.write("[[stage]]\n" + lines)
+            code, text, calls = self.start("pipelines/launch", file, MISSING=missing)
+            os.remove(os.path.join(self.root, "build", "release", "built"))   # of the stand-in: it builds anew
+            self.assertEqual(code, 0, text)
+            self.assertEqual((bool(re.search(installs, calls)), "python_package" in calls.split("ninja -j ")[1].split()), (python, python), lines)
+            code, text, calls = self.start("pipelines/launch", file, "--no-install", MISSING=missing)
+            self.assertEqual((code, missing in text), (2, True) if python else (0, False), text)
+            if not python:
+                os.remove(os.path.join(self.root, "build", "release", "built"))
+        self.assertNotIn("pybind11", self.start("pipelines/launch", MISSING=missing)[2])   # the demo has none
+        self.assertIn(missing, self.start("tests/run", "--no-install", MISSING=missing)[1])
+
     def test_what_looks_at_the_sources_doxygen_and_networks_are_installed_for_all_tests_alone(self):
         for package in ("doxygen", "clang-tidy", "iproute2", "nftables"):
             self.assertNotIn(package, self.start("tests/run", MISSING=package)[2])

@@ -111,12 +111,68 @@ TEST_CASE("a recording is cut to its last whole frame wherever its recorder dies
         while (whole + 1 < ends.size() && ends[whole + 1] <= size) ++whole;
         mcap::writer w(part, preamble_of(r), how, 1);
         CHECK(w.units() == whole);
-        CHECK(w.last_records().empty() == (whole == 0));
+        CHECK(w.last_records(1).empty() == (whole == 0));
         for (u64 n = whole; n < 3; ++n) add_frame(w, r, n);
         w.finish();
         check_frames(part, 3);
         CHECK(contents_of(part).ended);
         CHECK(bytes_of(part).substr(0, all.size()) == all);
+    }
+}
+
+TEST_CASE("a unit may be of one ring alone, and who goes on with the file finds each ring's last frame") {
+    const scratch_folder folder;
+    const std::string path = (folder.path / "a.mcap").string(), part = (folder.path / "b.mcap").string();
+    const recording r = two_rings();
+    const u16 channels[] = {1, 2, 2, 1, 2, 2, 2};
+    std::vector<u64> ends;
+    const auto add_one = [&](mcap::writer& w, u64 unit) {
+        const recorded_ring& ring = r.rings[channels[unit] - 1U];
+        mcap::buffer data;
+        put_frame(data, ring.format, ring.stage, {unit, unit + 5, 0.5, 2, {}}, 9,
+                  slot_of(ring.format, unit).data());
+        const mcap::message m{channels[unit], static_cast<u32>(unit), 9, data};
+        w.append({&m, 1});
+    };
+    const auto last_of = [&](mcap::writer& w, u16 channel) -> i64 {
+        const auto messages = mcap::read_messages(w.last_records(channel));
+        return messages.empty() ? -1 : static_cast<i64>(messages.front().sequence);
+    };
+    const auto check_owners = [&](const mcap::contents& c, std::size_t units) {
+        REQUIRE(c.chunks.size() == units);
+        for (std::size_t k = 0; k < units; ++k) {
+            CHECK(c.chunks[k].has(channels[k]));
+            CHECK_FALSE(c.chunks[k].has(static_cast<u16>(3 - channels[k])));
+        }
+    };
+    {
+        mcap::writer w(path, preamble_of(r), "none", 1);
+        ends.push_back(w.bytes());
+        for (u64 n = 0; n < std::size(channels); ++n) {
+            add_one(w, n);
+            ends.push_back(w.bytes());
+        }
+    }
+    const std::string all = bytes_of(path);
+    for (u64 size = ends.front(); size <= all.size(); size += size + 31 < all.size() ? 31 : 1) {
+        CAPTURE(size);
+        folder.write("b.mcap", all.substr(0, size));
+        std::size_t whole = 0;
+        while (whole + 1 < ends.size() && ends[whole + 1] <= size) ++whole;
+        mcap::writer w(part, preamble_of(r), "none", 1);
+        CHECK(w.units() == whole);
+        for (const u16 channel : {u16{1}, u16{2}}) {
+            i64 expected = -1;
+            for (std::size_t k = 0; k < whole; ++k)
+                if (channels[k] == channel) expected = static_cast<i64>(k);
+            CHECK(last_of(w, channel) == expected);
+        }
+        check_owners(contents_of(part), whole);  // by the heads
+        for (u64 n = whole; n < std::size(channels); ++n) add_one(w, n);
+        w.finish();
+        const mcap::contents c = contents_of(part);  // by the summary
+        CHECK(c.ended);
+        check_owners(c, std::size(channels));
     }
 }
 
@@ -161,7 +217,7 @@ TEST_CASE("a damaged frame is told by its check sum, and as the last one it is c
         CHECK_THROWS_AS(mcap::read_chunk(fd.get(), c.chunks[1], compressed, records), mcap::format_error);
     }
     mcap::writer w(path, preamble_of(r), how, 1);
-    CHECK_FALSE(w.last_records().empty());
+    CHECK_FALSE(w.last_records(2).empty());
     CHECK(w.units() == 1);
     CHECK(w.bytes() == before);
 }

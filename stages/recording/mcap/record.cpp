@@ -1,6 +1,9 @@
 #include "stages/recording/mcap/record.hpp"
 
+#include <fmt/format.h>
 #include <isa-l/crc.h>
+
+#include <bit>
 
 namespace carousel::stages::mcap {
 
@@ -38,18 +41,20 @@ void put(buffer& to, const channel& c) {
     });
 }
 
-void put(buffer& to, const chunk_entry& c, std::span<const channel> channels,
-         std::span<const u64> index_lengths) {
+void put(buffer& to, const chunk_entry& c, std::span<const channel> channels) {
     put_record(to, opcode::chunk_index, [&](byte_writer& w) {
         w.number(c.first_ns);
         w.number(c.last_ns);
         w.number(c.start);
         w.number(c.length);
-        w.number(static_cast<u32>(channels.size() * (sizeof(u16) + sizeof(u64))));
+        w.number(static_cast<u32>(static_cast<u64>(std::popcount(c.channels)) * (sizeof(u16) + sizeof(u64))));
         u64 at = c.start + c.length;
-        for (std::size_t k = 0; k < channels.size(); at += index_lengths[k], ++k) {
-            w.number(channels[k].id);
-            w.number(at);
+        for (const channel& one : channels) {
+            if (c.has(one.id)) {
+                w.number(one.id);
+                w.number(at);
+            }
+            at += head_bytes + (c.has(one.id) ? message_index_bytes : empty_message_index_bytes);
         }
         w.number(c.index_length);
         w.text(c.compression);
@@ -77,6 +82,13 @@ void put_message_index(buffer& to, u16 channel, u64 log_ns, u64 offset) {
     });
 }
 
+void put_empty_message_index(buffer& to, u16 channel) {
+    put_record(to, opcode::message_index, [&](byte_writer& w) {
+        w.number(channel);
+        w.number(u32{0});
+    });
+}
+
 void put_chunk_head(buffer& to, const chunk_entry& c, u32 crc) {
     byte_writer w(to);
     w.number(static_cast<u8>(opcode::chunk));
@@ -87,6 +99,12 @@ void put_chunk_head(buffer& to, const chunk_entry& c, u32 crc) {
     w.number(crc);
     w.text(c.compression);
     w.number(c.compressed);
+}
+
+u64 bit_of(u16 channel) {
+    if (channel == 0 || channel > most_channels)
+        throw format_error(fmt::format("a channel {}: a recording has {} at most", channel, most_channels));
+    return u64{1} << (channel - 1U);
 }
 
 schema read_schema(std::span<const std::byte> content) {
@@ -126,7 +144,8 @@ chunk_entry read_chunk_index(std::span<const std::byte> content) {
     c.last_ns = r.number<u64>();
     c.start = r.number<u64>();
     c.length = r.number<u64>();
-    (void)r.raw(r.number<u32>());
+    for (byte_reader indexes(r.raw(r.number<u32>())); !indexes.empty(); (void)indexes.number<u64>())
+        c.channels |= bit_of(indexes.number<u16>());
     c.index_length = r.number<u64>();
     c.compression = r.text();
     c.compressed = r.number<u64>();

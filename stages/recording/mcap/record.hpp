@@ -5,8 +5,11 @@
 // A recording is laid out so that a recorder may die at any instruction:
 //   magic, Header, Metadata, Schemas, Channels             one write
 //   Chunk, MessageIndex of each channel                    one write a frame: a *unit*; all rings of that
-//   frame DataEnd, summary, Footer, magic                        at the end of the run
-// A unit that is not whole is cut off by the next life. A file without an end is read by its units.
+//                                                          frame, or one of them
+//   DataEnd, summary, Footer, magic                        at the end of the run
+// A unit that is not whole is cut off by the next life. A file without an end is read by its units. Every
+// channel has its MessageIndex behind every chunk, an empty one where it has no message there: so a reader
+// tells whether a unit is whole, and whose it is, by the heads alone.
 
 #include <optional>
 #include <span>
@@ -36,6 +39,8 @@ enum class opcode : u8 {
     summary_offset = 0x0E,
     data_end = 0x0F,
 };
+
+inline constexpr std::size_t most_channels = 64;  ///< a bit each, in chunk_entry::channels
 
 struct schema {
     u16 id = 0;  ///< from 1
@@ -71,8 +76,15 @@ struct chunk_entry {
     u64 index_length = 0;       ///< of the message indexes behind it
     u64 compressed = 0, uncompressed = 0;
     std::string compression;
+    u64 channels = 0;  ///< of which it has messages
+    [[nodiscard]] bool has(u16 channel) const noexcept {
+        return channel - 1U < most_channels && (channels >> (channel - 1U) & 1U) != 0;
+    }
     [[nodiscard]] u64 end() const noexcept { return start + length + index_length; }
 };
+
+/// Of chunk_entry::channels. Throws format_error: no channel of a recording.
+[[nodiscard]] u64 bit_of(u16 channel);
 
 using buffer = std::vector<std::byte>;
 
@@ -81,12 +93,14 @@ using buffer = std::vector<std::byte>;
 [[nodiscard]] buffer encode(const preamble& p);
 void put(buffer& to, const schema& s);
 void put(buffer& to, const channel& c);
-void put(buffer& to, const chunk_entry& c, std::span<const channel> channels,
-         std::span<const u64> index_lengths);
+void put(buffer& to, const chunk_entry& c, std::span<const channel> channels);
 /// The head of a message's record, without its data.
 void put_message_head(buffer& to, const message& m);
 /// `times_and_offsets` of one message.
 void put_message_index(buffer& to, u16 channel, u64 log_ns, u64 offset);
+/// That of a channel without a message.
+void put_empty_message_index(buffer& to, u16 channel);
+inline constexpr u64 empty_message_index_bytes = 2 + 4, message_index_bytes = empty_message_index_bytes + 16;
 /// A chunk's record up to the compressed records.
 void put_chunk_head(buffer& to, const chunk_entry& c, u32 crc);
 /// Runs `content` and puts its bytes into a record.

@@ -124,7 +124,12 @@ void walk(record_stream& s, contents& c) {
         chunk_entry unit = read_chunk_head(s, h);
         s.skip(h);
         for (std::size_t k = 0; k < c.front.channels.size(); ++k) {
-            if (!s.next(h) || h.code != opcode::message_index) return;
+            if (!s.next(h) || h.code != opcode::message_index || h.length < empty_message_index_bytes) return;
+            if (h.length > empty_message_index_bytes) {
+                const u16 channel = byte_reader(s.content(h, sizeof(u16))).number<u16>();
+                if (channel == 0 || channel > most_channels) return;
+                unit.channels |= bit_of(channel);
+            }
             unit.index_length += head_bytes + h.length;
             s.skip(h);
         }

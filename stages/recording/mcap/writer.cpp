@@ -18,8 +18,6 @@
 namespace carousel::stages::mcap {
 namespace {
 
-constexpr u64 message_index_bytes = head_bytes + 2 + 4 + 16;
-
 [[noreturn]] void fail(const std::string& path, const char* doing, int why) {
     throw_output_error(path, why, fmt::format("{} the recording {}: {}", doing, path, errno_text(why)));
 }
@@ -31,7 +29,6 @@ writer::writer(std::string path, const preamble& front, std::string compression,
     fd_.reset(::open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644));
     if (!fd_) fail(path_, "opening", errno);
     take_lock(wait_s);
-    index_lengths_.assign(front.channels.size(), message_index_bytes);
     go_on(encode(front));
 }
 
@@ -69,14 +66,16 @@ void writer::go_on(const buffer& front) {
     if (cut_ != 0 && ::ftruncate(fd_.get(), static_cast<off_t>(end_)) != 0) fail(path_, "cutting", errno);
 }
 
-const buffer& writer::last_records() {
+const buffer& writer::last_records(u16 channel) {
     records_.clear();
-    while (!chunks_.empty()) {
+    for (std::size_t k = chunks_.size(); k-- > 0;) {
+        if (!chunks_[k].has(channel)) continue;
         try {
-            read_chunk(fd_.get(), chunks_.back(), compressed_, records_);
+            read_chunk(fd_.get(), chunks_[k], compressed_, records_);
             break;
         } catch (const format_error&) {
             records_.clear();
+            if (k + 1 < chunks_.size()) continue;
             cut_ += end_ - chunks_.back().start;
             end_ = chunks_.back().start;
             chunks_.pop_back();
@@ -93,7 +92,14 @@ void writer::append(std::span<const message> messages) {
     c.compression = compression_ == "none" ? "" : compression_;
     records_.clear();
     indexes_.clear();
-    for (const message& m : messages) {
+    auto next = messages.begin();
+    for (const channel& of : front_.channels) {
+        if (next == messages.end() || next->channel != of.id) {
+            put_empty_message_index(indexes_, of.id);
+            continue;
+        }
+        const message& m = *next++;
+        c.channels |= bit_of(of.id);
         c.first_ns = std::min(c.first_ns, m.log_ns);
         c.last_ns = std::max(c.last_ns, m.log_ns);
         put_message_index(indexes_, m.channel, m.log_ns, records_.size());
@@ -173,7 +179,12 @@ void writer::summary(buffer& to) const {
             u64 first = chunks_.empty() ? 0 : chunks_.front().first_ns, last = 0;
             for (const chunk_entry& c : chunks_)
                 first = std::min(first, c.first_ns), last = std::max(last, c.last_ns);
-            w.number(u64{chunks_.size() * front_.channels.size()});
+            u64 messages = 0;
+            std::vector<u64> of(front_.channels.size());
+            for (const chunk_entry& c : chunks_)
+                for (std::size_t k = 0; k < of.size(); ++k)
+                    if (c.has(front_.channels[k].id)) ++of[k], ++messages;
+            w.number(messages);
             w.number(static_cast<u16>(front_.schemas.size()));
             w.number(static_cast<u32>(front_.channels.size()));
             w.number(u32{0});
@@ -182,11 +193,11 @@ void writer::summary(buffer& to) const {
             w.number(first);
             w.number(last);
             w.number(static_cast<u32>(front_.channels.size() * (sizeof(u16) + sizeof(u64))));
-            for (const channel& c : front_.channels) w.number(c.id), w.number(u64{chunks_.size()});
+            for (std::size_t k = 0; k < of.size(); ++k) w.number(front_.channels[k].id), w.number(of[k]);
         });
     });
     add(opcode::chunk_index, [&] {
-        for (const chunk_entry& c : chunks_) put(to, c, front_.channels, index_lengths_);
+        for (const chunk_entry& c : chunks_) put(to, c, front_.channels);
     });
     add(opcode::metadata_index, [&] {
         buffer header, about;

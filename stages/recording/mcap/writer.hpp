@@ -18,14 +18,16 @@ public:
     /// refused. Throws output_error, disk_full_error.
     writer(std::string path, const preamble& front, std::string compression, double wait_s);
 
-    /// One unit. Throws disk_full_error, output_error; the file is as before then.
+    /// One unit: a message of each channel, or of some, in the channels' order. Throws disk_full_error,
+    /// output_error; the file is as before then.
     void append(std::span<const message> messages);
     /// The end of the file. Throws as append() does; the units stay whole.
     void finish();
 
     [[nodiscard]] u64 units() const noexcept { return chunks_.size(); }
-    /// The records of the last unit; empty: there is none. Cuts off one whose check sum is wrong.
-    [[nodiscard]] const buffer& last_records();
+    /// The records of the last unit that has a message of that channel; empty: there is none. One whose check
+    /// sum is wrong is cut off at the end of the file, and passed over in front of others.
+    [[nodiscard]] const buffer& last_records(u16 channel);
     [[nodiscard]] u64 bytes() const noexcept { return end_; }
     [[nodiscard]] u64 cut() const noexcept { return cut_; }  ///< bytes that were no whole unit
 
@@ -39,7 +41,6 @@ private:
     preamble front_;
     shm::unique_fd fd_;
     std::vector<chunk_entry> chunks_;
-    std::vector<u64> index_lengths_;
     u64 end_ = 0, cut_ = 0;
     buffer records_, compressed_, head_, indexes_;
 };

@@ -179,15 +179,15 @@ class Stage:
     name: str
     def __call__(self, *arguments: Any, **settings: Any) -> Any: ...
 
-Output = like | image | dict[str, str] | Callable[[Configuration], "like | image | dict[str, str] | None"] | None
+_Output = like | image | dict[str, str] | Callable[[Configuration], "like | image | dict[str, str] | None"] | None
 
-Outputs = Mapping[str, like | image | dict[str, str]] | Callable[[Configuration], "Mapping[str, like | image | dict[str, str]]"] | None
+_Outputs = Mapping[str, like | image | dict[str, str]] | Callable[[Configuration], "Mapping[str, like | image | dict[str, str]]"] | None
 
 @overload
-def stage(target: Callable[..., Any], *, output: Output = None, outputs: Outputs = None, device: str = "any",
+def stage(target: Callable[..., Any], *, output: _Output = None, outputs: _Outputs = None, device: str = "any",
           ends: bool = False) -> Stage: ...
 @overload
-def stage(target: None = None, *, output: Output = None, outputs: Outputs = None, device: str = "any",
+def stage(target: None = None, *, output: _Output = None, outputs: _Outputs = None, device: str = "any",
           ends: bool = False) -> Callable[[Callable[..., Any]], Stage]: ...
 
 class Pipeline:

@@ -1,0 +1,90 @@
+// `carousel record` of several rings: the newest frames of each in one file, whoever records is killed.
+#include <filesystem>
+#include <memory>
+
+#include "core/errors.hpp"
+#include "tests/crash/port_programs.hpp"
+#include "tests/crash/recordings.hpp"
+
+namespace {
+
+using namespace carousel;
+using namespace carousel::test;
+
+foreign_program records_rings(const run_fixture& run, const std::string& said,
+                              std::vector<std::string> words) {
+    words.insert(words.begin(), {"record", "-p", "rings"});
+    return {run, said, "carousel", words};
+}
+
+u64 size_of_tape(const run_fixture& run) {
+    std::error_code none;
+    const auto size = std::filesystem::file_size(run.path("rec.mcap"), none);
+    return none ? 0 : size;
+}
+
+}  // namespace
+
+TEST_CASE(
+    "the newest frames of several rings go into one file, whoever records them is killed, and each plays") {
+    run_fixture run;
+    run.start(run.pipeline("rings", picture_pipeline("rings", "fps = 100\n")), {});
+    REQUIRE(run.wait_running());
+    const std::vector<std::string> words{"fragment",           "vertex",        "--latest", "--out",
+                                         run.path("rec.mcap"), "--compression", "none"};
+    auto now = std::make_unique<foreign_program>(records_rings(run, "said", words));
+    for (const char* next : {"said1", "said2", "said3"}) {
+        const u64 before = size_of_tape(run);
+        REQUIRE(run.wait_until([&] { return size_of_tape(run) > before + 300'000; }));
+        now->signal(SIGKILL);
+        CHECK(now->wait(10) == -SIGKILL);
+        now = std::make_unique<foreign_program>(records_rings(run, next, words));
+    }
+    const u64 before = size_of_tape(run);
+    REQUIRE(run.wait_until([&] { return size_of_tape(run) > before + 300'000; }));
+    now->signal(SIGINT);
+    CHECK(now->wait(20) == 0);
+    CHECK_THAT(now->said(), contains("were missed by this process, which wrote "));
+    CHECK_THAT(now->said(), contains(" of fragment, "));
+    CHECK_THAT(now->said(), contains(" of vertex"));
+    run.signal(SIGINT);
+    CHECK(run.wait() == 0);
+    INFO(run.log());
+    check_undamaged(run.report());
+
+    for (const char* ring : {"fragment", "vertex"}) {
+        CAPTURE(ring);
+        const std::string keys = fmt::format("ring = \"{}\"\n", ring);
+        std::string playing = playing_pipeline("play", keys);
+        if (ring == std::string("vertex"))  // no picture: whoever plays it alone needs a stage that reads it
+            playing = playing.substr(0, playing.find("[[stage]]\nname = \"display\"")) +
+                      "[[stage]]\nname = \"archive\"\nrun = \"carousel-record\"\nout = \"again.mcap\"\n"
+                      "inputs = [\"tape\"]\n";
+        run.start(run.pipeline("play", playing));
+        CHECK(run.wait(60) == 0);
+        INFO(run.log());
+        check_undamaged(run.report());
+        CHECK(run.report()["frames"] >= 4);
+    }
+}
+
+TEST_CASE("several rings without --latest are refused with what to write in place, and so is a ring twice") {
+    run_fixture run;
+    run.start(run.pipeline("rings", picture_pipeline("rings", "fps = 20\n")), {});
+    REQUIRE(run.wait_running());
+    const std::string out = run.path("rec.mcap");
+    foreign_program both = records_rings(run, "both", {"fragment", "vertex", "--out", out});
+    CHECK(both.wait(20) == exit_code::usage);
+    CHECK_THAT(both.said(), contains("run = \"port\" inputs = [\"fragment\", \"vertex\"]"));
+    CHECK_THAT(both.said(), contains("--record fragment,vertex --record-to " + out));
+    CHECK_THAT(both.said(), contains("--latest has the newest frames of each"));
+    foreign_program twice = records_rings(run, "twice", {"vertex", "vertex", "--latest", "--out", out});
+    CHECK(twice.wait(20) == exit_code::usage);
+    CHECK_THAT(twice.said(), contains("vertex is named twice"));
+    foreign_program none = records_rings(run, "none", {"vertex", "vortex", "--latest", "--out", out});
+    CHECK(none.wait(20) == exit_code::usage);
+    CHECK_THAT(none.said(), contains("no stage \"vortex\" with an output in rings"));
+    CHECK(size_of_tape(run) == 0);
+    run.signal(SIGINT);
+    CHECK(run.wait() == 0);
+}

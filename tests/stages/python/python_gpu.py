@@ -1,0 +1,260 @@
+"""Stages and ports in Python on a GPU, with torch and CuPy: python_gpu.py PROGRAMS [--parts a,b] [--device cuda:0] [--kills 10] [--frames 200]
+
+Parts, for each library: pointers (a tensor of a slot is the slot, the current stream the frame's); streams (an own one, named and not);
+input (x += 1 on an input: a fault of that stage alone); keep (an array kept beyond its frame); host (a CPU array into a GPU's output);
+outputs (several); latest (a look aside); newest (run.latest and plane.cpu()); ports (a reader and a writer); kills (of each, N times).
+A line a part, the table last. Exit code 77 with the reason: no GPU, or neither torch nor CuPy. --device cpu: with NumPy, what makes
+sense there; that looks for faults of this script, and of nothing else."""
+import argparse
+import importlib.util
+import os
+import subprocess
+import sys
+import tempfile
+import time
+
+import interpreter
+
+HERE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "gpu")
+PORTS = '[[stage]]\nname = "camera"\nrun = "port"\noutput = { value = "i32[65536]" }\n[[stage]]\nname = "analysis"\nrun = "port"\ninputs = ["camera"]\n'
+
+
+class Skipped(Exception):
+    pass
+
+
+def require(true, text):
+    if not true:
+        raise AssertionError(text)
+
+
+def until(true, what, timeout_s=60):
+    end = time.monotonic() + timeout_s
+    while not true():
+        require(time.monotonic() < end, f"not within {timeout_s} s: {what}")
+        time.sleep(0.01)
+
+
+class Rig:
+    def __init__(self, a, library, folder):
+        self.a, self.library, self.folder, self.gpu = a, library, folder, a.device != "cpu"
+
+    def stage(self, name, run, inputs=(), more=""):
+        path = os.path.join(HERE if run.endswith(".py") else self.a.programs, run)
+        return f'[[stage]]\nname = "{name}"\nrun = "{path}"\ninputs = [{", ".join(repr(i) for i in inputs)}]\n{more}\n'
+
+    def sink(self, of, name="sink"):
+        return self.stage(name, "carousel-test-copy", [of], "sink = true")
+
+    def acts(self, act, more=""):
+        """source -> middle, which acts -> sink"""
+        return (self.stage("source", "carousel-test-copy")
+                + self.stage("middle", "acts.py", ["source"], f'library = "{self.library}"\nact = "{act}"\n{more}') + self.sink("middle"))
+
+    def start(self, stages, frames=None, keys=""):
+        path = os.path.join(self.folder, "gpu.toml")
+        with open(path, "w", encoding="utf-8") as out:
+            out.write(f'[pipeline]\nname = "python-gpu-{os.getpid()}"\nsize = [320, 180]\ndevice = "{self.a.device}"\n{keys}\n{stages}')
+        return carousel.Pipeline(path).start(frames=frames)
+
+    def end(self, run, restarts=0):
+        code = run.wait(180)
+        require(code == 0, f"exit code {code}\n{run.log_text(40)}")
+        report = run.report()
+        require([report[k] for k in ("lost", "repeated", "torn")] == [0, 0, 0], f"lost, repeated or torn\n{run.log_text(40)}")
+        if restarts is not None:
+            require(report["restarts"] == restarts, f"{report['restarts']} restarts\n{run.log_text(40)}")
+        return report
+
+    def reference(self, frames):
+        """The hash of the same pipeline with a copy in C++."""
+        middle = self.stage("middle", "carousel-test-copy", ["source"])
+        return self.end(self.start(self.stage("source", "carousel-test-copy") + middle + self.sink("middle"), frames))["image_hash"]
+
+    def copies(self, act):
+        got = self.end(self.start(self.acts(act), self.a.frames))["image_hash"]
+        require(got == self.reference(self.a.frames), "another hash than the same stage in C++ has")
+        return f"{self.a.frames} frames, the hash of C++"
+
+    def one_frame(self, act, *sentences):
+        """The stage does it at frame 30: that frame is given up, nobody else has a restart."""
+        run = self.start(self.acts(act, "at = 30\nmax_attempts = 1\nstandby = false"), 60, "allow_dead_letters = true\nframe_timeout_ms = 5000")
+        report, log = self.end(run, None), run.log_text(200)
+        letters = [letter["sequence"] for letter in report["dead_letters"]]
+        require(letters == [30], f"dead letters {letters}, expected of frame 30 alone\n{log}")
+        restarts = {s["name"]: s["restarts"] for s in report["stages"]}
+        require(restarts["source"] == restarts["sink"] == 0, f"others were hit: {restarts}\n{log}")
+        require(any(s in log for s in sentences), f"expected one of {sentences}\n{log}")
+        return "frame 30 alone, others untouched: " + next(s for s in sentences if s in log)
+
+    # --- the parts ---------------------------------------------------------------------------------------------------------------
+    def pointers(self):
+        return self.copies("pointers")
+
+    def streams(self):
+        if not self.gpu:
+            raise Skipped("there are no streams on the CPU")
+        return ", ".join(f"{way}: {self.copies(way)}" for way in ("named", "silent"))
+
+    def input(self):
+        return self.one_frame("input", "a write into its input ring source, frame 30", "read-only", "illegal memory access",
+                              "illegal address", "invalid permission")
+
+    def keep(self):
+        return self.one_frame("keep", 'an array of plane "color" of frame 30 outlives process()')
+
+    def host(self):
+        if not self.gpu:
+            raise Skipped("the output lies on the CPU itself")
+        return self.one_frame("host", f'plane "color" lies on {self.a.device}, the array on cpu')
+
+    def fork(self):
+        return (self.stage("source", "carousel-test-copy") + self.stage("middle", "two.py", ["source"], f'library = "{self.library}"')
+                + self.sink("middle") + self.sink("middle.turned", "turned"))
+
+    def aside(self):
+        beside = self.stage("beside", "carousel-test-copy") + self.sink("beside", "other")
+        return (self.stage("source", "carousel-test-copy") + beside + self.stage("middle", "side.py", ["source"], 'latest = ["beside"]')
+                + self.sink("middle"))
+
+    def watch(self, run, ring, turned, count=20):
+        """Frames of a ring by plane.cpu(): each is one value all over, and the one that it must be."""
+        with run.open() as view:
+            newest = view.latest(ring)
+            for _ in range(count):
+                frame = newest.next()
+                value = (frame.sequence * 7 + 1) % 256
+                picture = numpy.asarray(frame["color"].cpu())
+                require((picture == (255 - value if turned else value)).all(), f"{frame!r} of {ring} is another picture")
+
+    def outputs(self):
+        run = self.start(self.fork(), keys="fps = 100")
+        for ring, turned in (("middle", False), ("middle.turned", True)):
+            self.watch(run, ring, turned)
+        run.stop(60)
+        return f"{self.end(run)['frames']} frames, both rings looked at"
+
+    def latest(self):
+        report = self.end(self.start(self.aside(), self.a.frames))
+        return f"{report['frames']} frames, each frame aside was whole"
+
+    def newest(self):
+        run = self.start(self.acts("copy"), keys="fps = 100")
+        self.watch(run, "middle", False, 50)
+        run.stop(60)
+        return f"50 of {self.end(run)['frames']} frames were the ones that they must be"
+
+    def program(self, run, what, number=0):
+        said = os.path.join(self.folder, f"{what}{number}")
+        with open(said, "w", encoding="utf-8") as out:
+            process = subprocess.Popen([sys.executable, "-B", os.path.join(HERE, "port_any.py"), what, run.name,
+                                        "camera" if what == "write" else "analysis", self.library], stdout=out, stderr=subprocess.STDOUT)
+        process.said = lambda: open(said, encoding="utf-8").read()
+        return process
+
+    def ports(self, kills=0):
+        run = self.start(PORTS, None if kills else self.a.frames, "supervisor_grace_s = 20")
+        at = {what: self.program(run, what) for what in ("read", "write")}
+        try:
+            for k in range(kills):
+                what = ("read", "write")[k % 2]
+                until(lambda: at[what].said().count("frame ") > 2 or at[what].poll() is not None, f"a frame of {what}: {at[what].said()[-500:]}")
+                at[what].kill()
+                require(at[what].wait() == -9, f"{what} ended by itself: {at[what].said()[-800:]}")
+                at[what] = self.program(run, what, k + 1)
+            if kills:
+                until(lambda: all(p.said().count("frame ") > 2 for p in at.values()), "frames behind the last kill")
+                run.stop(60)
+            report = self.end(run, None)
+            ends = {what: p.wait(30) for what, p in at.items()}
+            require(set(ends.values()) == {0}, f"{ends}: " + "".join(p.said()[-500:] for p in at.values()))
+        finally:
+            for each in at.values():
+                if each.poll() is None:
+                    each.kill()
+        return f"{report['frames']} frames" + (f", {kills} kills: lost 0, repeated 0, torn 0" if kills else "")
+
+    def kills_of(self, stages):
+        run = self.start(stages, keys="fps = 100")
+        of = lambda: next(s for s in run.ps()["stages"] if s["name"] == "middle")   # noqa: E731
+        for k in range(self.a.kills):
+            until(lambda: of()["pid"] and of()["state"] == "running", "the stage at work")
+            time.sleep(0.05 + 0.03 * (k % 5))
+            before = of()["restarts"]
+            run.kill("middle")
+            until(lambda: of()["restarts"] > before, f"a restart\n{run.log_text(40)}")
+        until(lambda: of()["state"] == "running", "the stage at work")
+        run.stop(60)
+        report = self.end(run, None)
+        if not report.get("not_comparable"):
+            undisturbed = self.end(self.start(stages, report["frames"]))["image_hash"]
+            require(report["image_hash"] == undisturbed, f"{report['frames']} frames have another hash than those of an undisturbed run")
+        return f"{report['frames']} frames"
+
+    def kills(self):
+        kinds = {"a copy": self.acts("copy"), "two outputs": self.fork(), "a look aside": self.aside()}
+        if self.gpu:
+            kinds["an own stream"] = self.acts("silent")
+        told = [f"{kind}: {self.kills_of(stages)}" for kind, stages in kinds.items()]
+        return f"{self.a.kills} of each, lost 0, repeated 0, torn 0; " + ", ".join([*told, f"ports: {self.ports(self.a.kills)}"])
+
+
+PARTS = ("pointers", "streams", "input", "keep", "host", "outputs", "latest", "newest", "ports", "kills")
+
+
+def libraries(device):
+    """Those that are here, and why the others are not."""
+    if device == "cpu":
+        return ["numpy"], []
+    there, why = [], []
+    for name in ("torch", "cupy"):
+        if importlib.util.find_spec(name) is None:
+            why.append(f"{name} is not installed")
+            continue
+        try:
+            module = importlib.import_module(name)
+            count = module.cuda.device_count() if name == "torch" else module.cuda.runtime.getDeviceCount()
+            (there if count > 0 else why).append(name if count > 0 else f"{name} sees no GPU")
+        except Exception as failed:   # whatever a framework says of a machine without a driver
+            why.append(f"{name}: {str(failed).splitlines()[0]}")
+    return there, why
+
+
+def main():
+    there, why = libraries(ARGS.device)
+    if not there:
+        print("no part can run here: " + "; ".join(why))
+        return 77
+    for each in why:
+        print(f"left out: {each}")
+    rows, failed = [], 0
+    for part in ARGS.parts.split(","):
+        for library in there:
+            began = time.monotonic()
+            with tempfile.TemporaryDirectory() as folder:
+                try:
+                    verdict, told = "passed", getattr(Rig(ARGS, library, folder), part)()
+                except Skipped as reason:
+                    verdict, told = "skipped", str(reason)
+                except Exception as wrong:   # the other parts are of interest all the same
+                    verdict, told, failed = "FAILED", f"{type(wrong).__name__}: {wrong}", failed + 1
+            rows.append((part, library, verdict, time.monotonic() - began, told))
+            print(f"{part} with {library}: {verdict}: {told}", flush=True)
+    print(f"\n{'part':10} {'library':8} {'':8} {'s':>6}  on {ARGS.device}")
+    for part, library, verdict, took, told in rows:
+        print(f"{part:10} {library:8} {verdict:8} {took:6.1f}  {told.splitlines()[0]}")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    words = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    words.add_argument("programs", type=os.path.abspath)
+    words.add_argument("--parts", default=",".join(PARTS)), words.add_argument("--device", default="cuda:0")
+    words.add_argument("--kills", type=int, default=10), words.add_argument("--frames", type=int, default=200)
+    ARGS = words.parse_args()
+    if unknown := set(ARGS.parts.split(",")) - set(PARTS):
+        words.error(f"no such part: {', '.join(sorted(unknown))}; there are {', '.join(PARTS)}")
+    interpreter.use(ARGS.programs)
+    import carousel
+    import numpy
+    sys.exit(main())

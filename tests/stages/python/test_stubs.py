@@ -1,0 +1,101 @@
+"""The stubs of the package name what it offers, neither more nor less. Usage: test_stubs.py BUILD"""
+import ast
+import inspect
+import os
+import sys
+import unittest
+
+import interpreter
+
+# What makes an object usable in a statement: a class that has one of these says so in its stub.
+PROTOCOLS = {"__enter__", "__exit__", "__iter__", "__next__", "__getitem__", "__setitem__", "__delitem__", "__len__", "__call__",
+             "__array__", "__dlpack__", "__dlpack_device__", "__cuda_array_interface__"}
+
+
+def names_of(body):
+    """name -> the definitions of it, by a stub's lines."""
+    found = {}
+    for line in body:
+        name = line.target.id if isinstance(line, ast.AnnAssign) else getattr(line, "name", None)
+        if name is None and isinstance(line, ast.Assign):
+            name = line.targets[0].id
+        if name is not None:
+            found.setdefault(name, []).append(line)
+    return found
+
+
+def public(names):
+    return {name for name in names if not name.startswith("_")}
+
+
+def parameters_of(definition):
+    a = definition.args
+    return [p.arg for p in a.posonlyargs + a.args], [p.arg for p in a.kwonlyargs]
+
+
+class Stubs(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        with open(os.path.join(os.path.dirname(carousel.__file__), "__init__.pyi"), encoding="utf-8") as text:
+            cls.told = names_of(ast.parse(text.read()).body)
+        cls.classes = {name: lines[0] for name, lines in cls.told.items() if isinstance(lines[0], ast.ClassDef)}
+
+    def test_the_module_s_names_are_those_of_the_stubs(self):
+        self.assertEqual(public(self.told), set(carousel.__all__))
+        modules = {name for name, value in vars(carousel).items() if inspect.ismodule(value)}
+        self.assertEqual(public(vars(carousel)) - modules, set(carousel.__all__))
+
+    def test_each_class_has_the_members_of_its_stub(self):
+        self.assertGreater(len(self.classes), 15)
+        for name, stub in self.classes.items():
+            with self.subTest(name):
+                there, told = getattr(carousel, name), names_of(stub.body)
+                own = {member for member in vars(there) if not isinstance(vars(there)[member], type)}
+                # What an object alone has (`name: str`) is not of the class; what the class has must be told.
+                of_objects = {member for member, lines in told.items() if isinstance(lines[0], ast.AnnAssign)}
+                if issubclass(there, tuple):   # a named tuple has the methods of one, too
+                    self.assertEqual(list(there._fields), sorted(of_objects, key=there._fields.index))
+                    continue
+                self.assertEqual(public(own) - of_objects, public(told) - of_objects)
+                inherited = {member for base in there.__mro__[1:-1] for member in vars(base)}
+                self.assertEqual({m for m in told if m in PROTOCOLS} - own - inherited, set())
+                self.assertEqual({m for m in own if m in PROTOCOLS} - set(told), set())
+
+    def test_each_property_and_each_base_is_one_there(self):
+        for name, stub in self.classes.items():
+            there = getattr(carousel, name)
+            for base in (b.id for b in stub.bases if isinstance(b, ast.Name) and hasattr(carousel, b.id)):
+                self.assertTrue(issubclass(there, getattr(carousel, base)), name)
+            for member, lines in names_of(stub.body).items():
+                if not isinstance(lines[0], ast.FunctionDef) or member.startswith("__"):
+                    continue
+                value = inspect.getattr_static(there, member)
+                told = any(isinstance(d, ast.Name) and d.id == "property" for d in lines[0].decorator_list)
+                self.assertEqual(isinstance(value, property), told, f"{name}.{member}")
+                if told:
+                    self.assertEqual(value.fset is not None, len(lines) > 1, f"{name}.{member} can be set")
+
+    def test_parameters_have_their_names(self):
+        compared = 0
+        for owner, body in [(None, self.told), *((getattr(carousel, n), names_of(c.body)) for n, c in self.classes.items())]:
+            for name, lines in body.items():
+                if not isinstance(lines[0], ast.FunctionDef) or name.startswith("__") or lines[0].decorator_list:
+                    continue
+                there = getattr(owner or carousel, name)
+                positional, keywords = parameters_of(lines[0])
+                if inspect.isfunction(there):
+                    of = list(inspect.signature(there).parameters.values())
+                    self.assertEqual([p.name for p in of if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)], positional, name)
+                    if not any(p.kind == p.VAR_KEYWORD for p in of):   # what passes them on has the names of what it calls
+                        self.assertEqual([p.name for p in of if p.kind == p.KEYWORD_ONLY], keywords, name)
+                else:   # of the extension: its first line of text says what it takes
+                    for parameter in [p for p in positional if p != "self"] + keywords:
+                        self.assertIn(f"{parameter}: ", there.__doc__.splitlines()[0], f"{owner}.{name}")
+                compared += 1
+        self.assertGreater(compared, 25)
+
+
+if __name__ == "__main__":
+    interpreter.use(sys.argv[1])
+    import carousel
+    unittest.main(argv=sys.argv[:1], verbosity=2)
