@@ -1,4 +1,4 @@
-"""Recordings on a full disk, and read by a library that isn't ours. Usage: test_recording_files.py FOLDER_OF_PROGRAMS PIPELINES_FOLDER"""
+"""Recordings on a full disk. Usage: test_recording_files.py FOLDER_OF_PROGRAMS PIPELINES_FOLDER"""
 import json
 import os
 import shutil
@@ -15,7 +15,6 @@ from processes import skip  # noqa: E402
 PROGRAMS, PIPELINES = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
 DEMO = os.path.join(PIPELINES, "demo.toml")
 NAMESPACE = ["unshare", "--mount"] if os.getuid() == 0 else ["unshare", "--user", "--map-root-user", "--mount"]
-NOT_THERE = []
 
 
 def text_of(path):
@@ -63,49 +62,6 @@ class RecordingFiles(unittest.TestCase):
         with open(os.path.join(self.folder, "whole.mcap"), "rb") as f:
             self.assertTrue(f.read().endswith(b"\x89MCAP0\r\n"))
 
-    def test_a_library_that_is_not_ours_reads_it(self):
-        if shutil.which("node") is None:
-            NOT_THERE.append("node is not there")
-            return
-        path = os.path.join(self.folder, "run.mcap")
-        subprocess.run(self.record(path, 30), env=self.environment, cwd=self.folder, check=True, capture_output=True, timeout=60)
-        done = subprocess.run(["node", os.path.join(HERE, "read_mcap.cjs"), path], capture_output=True, text=True, timeout=60)
-        if done.returncode == 77:
-            NOT_THERE.append("@mcap/core is not there (npm install @mcap/core, NODE_PATH=.../node_modules)")
-            return
-        self.assertEqual(done.returncode, 0, done.stderr)
-        found = json.loads(done.stdout)
-        self.assertEqual(found["topics"], {"fragment": 30, "vertex": 30})
-        self.assertEqual(found["schemas"], ["carousel.Frame", "foxglove.RawImage"])
-        self.assertEqual(found["chunks"], 30)
-        self.assertEqual(found["metadata"]["carousel.recording"]["version"], "1")
-
-    def test_it_finds_what_frames_carry_by_the_description_that_the_file_has_of_them(self):
-        if shutil.which("node") is None:
-            return
-        path, file = os.path.join(self.folder, "run.mcap"), os.path.join(self.folder, "carries.toml")
-        stage = '[[stage]]\nname = "{0}"\nrun = "{1}/carousel-test-number"\ncarries = true\n{2}'
-        with open(file, "w", encoding="utf-8") as f:
-            f.write('[pipeline]\nname = "carries"\ndevice = "cpu"\n' + stage.format("numbers", PROGRAMS, "")
-                    + stage.format("middle", PROGRAMS, 'inputs = ["numbers"]\n') + stage.format("sink", PROGRAMS, 'inputs = ["middle"]\nsink = true\n'))
-        subprocess.run([os.path.join(PROGRAMS, "carousel"), "run", file, "--frames", "20", "--no-color", "--record", "middle", "--record-to", path],
-                       env=self.environment, cwd=self.folder, check=True, capture_output=True, timeout=60)
-        done = subprocess.run(["node", os.path.join(HERE, "read_mcap.cjs"), path], capture_output=True, text=True, timeout=60)
-        last = json.loads(done.stdout)["last"] if done.returncode == 0 else None
-        if last is None:
-            NOT_THERE.append("@mcap/core or protobufjs is not there (npm install @mcap/core protobufjs, NODE_PATH=.../node_modules)")
-            return
-        frame = last["middle"]
-        self.assertEqual(frame["sequence"], "19")
-        self.assertEqual({e["key"]: e.get("natural") or e.get("text") for e in frame["metadata"]}, {"number": "19", "by": "middle", "twice": "38"})
-        self.assertGreater(int(frame["captureNs"]), 0)
-        used, = [p["used"] for p in frame["planes"] if p["name"] == "list"]
-        self.assertEqual(used, [str(19 * 7 % 101), "2"])
-
 
 if __name__ == "__main__":
-    result = unittest.main(argv=sys.argv[:1], exit=False, verbosity=2).result
-    if not result.wasSuccessful():
-        sys.exit(1)
-    if NOT_THERE:
-        print("skipped in part: " + "; ".join(NOT_THERE))
+    unittest.main(argv=sys.argv[:1], verbosity=2)
