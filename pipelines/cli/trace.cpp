@@ -197,7 +197,8 @@ void tracer::look_at_headers() {
             if (!f || plain || facts_.size() >= most_facts) continue;
             std::string& text = facts_[{c.link[l].stage, f->sequence}];
             if (!text.empty()) continue;
-            json all = telemetry::metadata_json(f->metadata);
+            json all = json::object();  // metadata apart: a stage may call an entry as it likes
+            if (!f->metadata.empty()) all["metadata"] = telemetry::metadata_json(f->metadata);
             const ring::frame_format* format = f->used.planes != 0 ? format_of(l) : nullptr;
             if (format != nullptr) all["in use"] = telemetry::used_json(*format, f->used);
             for (const u64 n : f->side_frames)

@@ -22,7 +22,6 @@ struct lease {
     std::string last_plane;              ///< that an array was made from, for the message
     void* stream = nullptr;              ///< the frame's cudaStream_t; null on the CPU
     int gpu = -1;                        ///< as this process counts them; -1: the planes lie in host memory
-    std::vector<void*> joined;           ///< streams that consumers have named
     std::shared_ptr<const void> memory;  ///< what keeps the planes' memory, where not the process does
     std::vector<pybind11::object> kept;  ///< what copies read that are only enqueued
 

@@ -147,7 +147,7 @@ py::tuple plane_object::dlpack_device() const {
     return py::make_tuple(dl_cuda, lease_->gpu);
 }
 
-// The consumer's stream waits for what this frame's has by now, and the frame's for it at the end.
+// The consumer's stream waits for what this frame's has by now; at the end the frame waits for all streams.
 py::capsule plane_object::to_dlpack(const py::object& stream, const py::object& max_version,
                                     const py::object& device, const py::object& copy) const {
     check();
@@ -165,10 +165,8 @@ py::capsule plane_object::to_dlpack(const py::object& stream, const py::object& 
         const i64 named = stream.is_none() ? 1 : stream.cast<i64>();
         if (named == 0)
             throw py::value_error("__dlpack__(stream=0) is ambiguous: 1 is the legacy default stream");
-        if (void* const consumer = reinterpret_cast<void*>(named); named > 0 && consumer != lease_->stream) {
+        if (void* const consumer = reinterpret_cast<void*>(named); named > 0 && consumer != lease_->stream)
             follow(consumer, lease_->stream);
-            lease_->joined.push_back(consumer);
-        }
     }
     lease_->take(plane_.name);
     auto* t =

@@ -7,6 +7,7 @@
 
 #include "core/clock.hpp"
 #include "stages/python/frame.hpp"
+#include "stages/python/join_streams.hpp"
 #include "stages/python/port_frames.hpp"
 #include "stages/python/streams.hpp"
 
@@ -56,7 +57,7 @@ private:
     }
     // What was enqueued on other streams is in front of what the port does next.
     void settle() {
-        if (held_ && held_->gpu >= 0) (void)join_all(held_->stream, held_->joined);
+        if (held_ && held_->gpu >= 0) (void)join_or_wait(held_->stream);
         held_.reset();
     }
 

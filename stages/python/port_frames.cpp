@@ -9,7 +9,7 @@
 
 #include "core/clock.hpp"
 #include "stages/python/frame.hpp"
-#include "stages/python/streams.hpp"
+#include "stages/python/join_streams.hpp"
 
 namespace carousel::python {
 namespace {
@@ -122,14 +122,9 @@ protected:
     void end_planes() noexcept { lease_->ended = true; }
     // Behind what the program has enqueued, on whatever stream, and in front of the port's last look.
     void join_streams() {
-        if (lease_->gpu < 0 || join_all(lease_->stream, lease_->joined) || port_->warned) return;
+        if (lease_->gpu < 0 || join_or_wait(lease_->stream) || port_->warned) return;
         port_->warned = true;
-        if (PyErr_WarnEx(
-                PyExc_RuntimeWarning,
-                "this driver can't tell of work on non-blocking streams: use frame.stream, or a stream "
-                "that is named in __dlpack__(stream=)",
-                1) != 0)
-            throw py::error_already_set();
+        if (PyErr_WarnEx(PyExc_RuntimeWarning, slower_streams, 1) != 0) throw py::error_already_set();
     }
 
     shared_hold<Port> port_;

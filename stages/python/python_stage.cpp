@@ -6,6 +6,7 @@
 #include "core/log.hpp"
 #include "core/runs_on.hpp"
 #include "run/traceback.hpp"
+#include "stages/python/join_streams.hpp"
 #include "stages/python/streams.hpp"
 
 namespace carousel::python {
@@ -150,12 +151,9 @@ void python_stage::call(frame& f, py::handle function, bool enqueues) {
 // Behind the user's function and in front of the runner's last look and SUBMITTED: who sees the frame as
 // complete sees all that the function has enqueued, on whatever stream.
 void python_stage::join_streams(const lease& held) {
-    if (join_all(held.stream, held.joined) || warned_) return;
+    if (join_or_wait(held.stream) || warned_) return;
     warned_ = true;
-    log::warning(
-        "this driver can't tell of work on non-blocking streams: use the current stream, or one that is "
-        "named in "
-        "__dlpack__(stream=)");
+    log::warning("{}", slower_streams);
 }
 
 void python_stage::close(frame_object& f, const char* what) {

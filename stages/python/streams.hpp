@@ -2,8 +2,6 @@
 // The order of a frame's work on a GPU, whatever streams a framework enqueues it on. Built from
 // cuda/streams.cpp, or from no_streams.cpp where there is no CUDA.
 
-#include <vector>
-
 #include "core/types.hpp"
 
 namespace carousel::python {
@@ -13,10 +11,12 @@ namespace carousel::python {
 /// What is enqueued on `follower` from here on waits for what is on `leader` by now; on the device, not here.
 /// Streams are cudaStream_t, or 1 and 2 for the default ones. Throws cuda_error.
 void follow(void* follower, void* leader);
-/// What is enqueued on `stream` from here on waits for all that this process has enqueued by now, on the
-/// streams `named` and on every other one of its context. Nothing here waits. Drivers older than 12.5 can't
-/// tell of streams that are non-blocking and not named: false. Throws cuda_error.
-[[nodiscard]] bool join_all(void* stream, const std::vector<void*>& named);
+/// What is enqueued on `stream` from here on waits for all that this process has enqueued by now, on every
+/// stream of its context. Nothing here waits. False: the driver, older than 12.5, can't tell of that, nothing
+/// is joined, and wait_for_all() has to take its place. Throws cuda_error.
+[[nodiscard]] bool join_all(void* stream);
+/// Waits here until all that this process has enqueued on this GPU is done. Throws cuda_error.
+void wait_for_all();
 /// Copies device memory to host memory behind what is on `stream`, and waits for it. Throws cuda_error.
 void copy_to_host(void* to, const void* from, u64 bytes, void* stream);
 /// Enqueues a copy within the device. Throws cuda_error.

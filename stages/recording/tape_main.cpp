@@ -4,8 +4,9 @@
 //   carousel-tape RUN OUT.mcap COMPRESSION latest STAGE... the newest frames of each, those that it misses
 //                                                          are counted
 // COMPRESSION "": the first that was built in.
-// It ends with the run, by SIGINT or SIGTERM, and then the file has an index. Killed and started again with
-// the same words while the run goes on, it goes on with its file.
+// A full disk ends it with 75, and leaves the file whole. It ends with the run, by SIGINT or SIGTERM, and
+// then the file has an index. Killed and started again with the same words while the run goes on, it goes on
+// with its file.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -18,6 +19,7 @@
 #include <string_view>
 
 #include <carousel/port.hpp>
+#include "core/disk_full.hpp"
 #include "core/errors.hpp"
 #include "run/directory.hpp"
 #include "stages/compression/compression.hpp"
@@ -179,6 +181,14 @@ int main(int argc, char** argv) {
         t.compression = chosen(t.compression);
         fmt::print("{}\n", port ? record_port(t) : record_latest(t));
         return exit_code::ok;
+    } catch (const disk_full_error& e) {
+        // Waiting here would keep the frame in hand beyond its deadline. The frame goes to the next process.
+        fmt::print(stderr,
+                   "carousel-tape: {}. What is in the file is whole: make room on that disk and start this "
+                   "again with the same words; {}\n",
+                   e.what(),
+                   t.what == "port" ? "its port is vacant meanwhile" : "what comes meanwhile is missed");
+        return e.code();
     } catch (const error& e) {
         fmt::print(stderr, "carousel-tape: {}\n", e.what());
         return e.code();

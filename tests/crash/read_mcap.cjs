@@ -1,25 +1,24 @@
 // Reads a recording with @mcap/core, an MCAP library that isn't ours, by its index and its check sums; prints what it found as JSON.
-// Where protobufjs is there, too, the last message of each topic is read by the description that the file has of it: "last".
-// Exit code 77: @mcap/core is not there (NODE_PATH says where).
-let core, protobuf = null;
-try {
-  core = require("@mcap/core");
-} catch {
-  process.exit(77);
+// The last message of each topic is read by protobufjs, by the description that the file has of it: "last".
+// "--there" in place of a file: exit code 77, with a sentence, where a library is not there (NODE_PATH says where).
+function library(name) {
+  try {
+    return require(name);
+  } catch (e) {
+    console.error(`${name} is not there (npm install @mcap/core protobufjs, NODE_PATH=.../node_modules): ${e.code ?? e}`);
+    process.exit(77);
+  }
 }
-try {
-  protobuf = require("protobufjs");
-  require("protobufjs/ext/descriptor");
-} catch {
-  protobuf = null;
-}
+const core = library("@mcap/core"), protobuf = library("protobufjs");
+library("protobufjs/ext/descriptor");
+if (process.argv[2] === "--there") process.exit(0);
 const fs = require("node:fs/promises");
 
 function read(schema, data) {
   const root = protobuf.Root.fromDescriptor(schema.data);
   root.resolveAll();
   const type = root.lookupType(schema.name);
-  return type.toObject(type.decode(data), { longs: String, bytes: (b) => b.length, arrays: true });
+  return type.toObject(type.decode(data), { longs: String, bytes: String, arrays: true });
 }
 
 async function main() {
@@ -35,7 +34,7 @@ async function main() {
   };
   const reader = await core.McapIndexedReader.Initialize({ readable });
   const found = { messages: 0, topics: {}, schemas: [...reader.schemasById.values()].map((s) => s.name).sort(),
-                  metadata: {}, chunks: reader.chunkIndexes.length, last: protobuf ? {} : null };
+                  metadata: {}, chunks: reader.chunkIndexes.length, last: {} };
   const last = {};
   for await (const m of reader.readMessages()) {
     const topic = reader.channelsById.get(m.channelId).topic;
@@ -44,7 +43,7 @@ async function main() {
     last[topic] = m;
     ++found.messages;
   }
-  for (const [topic, m] of protobuf ? Object.entries(last) : [])
+  for (const [topic, m] of Object.entries(last))
     found.last[topic] = read(reader.schemasById.get(reader.channelsById.get(m.channelId).schemaId), m.data);
   for await (const m of reader.readMetadata()) found.metadata[m.name] = Object.fromEntries(m.metadata);
   console.log(JSON.stringify(found));

@@ -195,13 +195,17 @@ TEST_CASE("what can't be is one sentence, and the run lives") {
 
 TEST_CASE("ports of a run without stages lose what is in the rings with their supervisor, and say so") {
     port_run run("orphaned", "supervisor_grace_s = 20\n");
-    foreign_program reads = run.reads("reads"), writes = run.writes("writes");
-    REQUIRE(run.goes_on(reads));
+    // A reader that is slower than the writer: frames are in the rings when all of it ends.
+    foreign_program reads = run.reads("reads", {"20000"}), writes = run.writes("writes");
+    REQUIRE(run.wait_until([&] { return reads.has_said("frame 0") && writes.has_said("frame 0"); }));
+    sleep_s(0.1);
     run.signal(SIGKILL);
     REQUIRE(run.wait() == -SIGKILL);
     run.start(run.file());
     CHECK(run.wait() == exit_code::stage_failed);
     CHECK_THAT(run.log(), contains("nothing can be made again"));
+    INFO(run.log());
+    CHECK(run.report()["lost"] > 0);
 }
 
 TEST_CASE("ports come back to a second supervisor, and no frame is lost over it") {

@@ -102,10 +102,13 @@ void engine::cut_ledgers(u64 first) {
 }
 
 // What a port has written can't be asked for again, and what it has read is its own: nothing is made anew
-// around it. The frames that no sink has are lost, and the report counts them.
+// around it. The frames that no sink has are lost, and the report counts them. How far a ring was written its
+// block says, and is believed within a window of what is known otherwise: the tail that this supervisor has
+// seen, or, where it has only just adopted the run and seen none, what the sinks' ledgers have.
 void engine::give_up_rings(const std::string& why, const stage_setup& port) {
+    const u64 delivered = first_to_deliver();
     for (u32 k = 0; k < made_->links; ++k) {
-        const u64 seen = k < seen_tails_.size() ? seen_tails_[k] : made_->first_sequence;
+        const u64 seen = std::max(delivered, k < seen_tails_.size() ? seen_tails_[k] : 0);
         const u64 written = made_->first_sequence + ring::load(segment_->block().link[k].committed);
         lost_until_ = std::max(lost_until_, std::clamp(written, seen, seen + made_->link[k].window));
     }

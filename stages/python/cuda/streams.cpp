@@ -3,6 +3,8 @@
 #include <cuda.h>
 #include <cuda_runtime_api.h>
 
+#include <cstdlib>
+
 #include "device/cuda/check.hpp"
 
 namespace carousel::python {
@@ -22,41 +24,55 @@ cudaEvent_t join_event() {
     return event;
 }
 
-/// cuCtxRecordEvent and cuCtxGetCurrent; null where the driver has none.
-struct context_events {
-    decltype(&::cuCtxRecordEvent) record = nullptr;
-    decltype(&::cuCtxGetCurrent) current = nullptr;
+/// Calls of the driver, found by their names at run time: the toolkit that this is built with may be older
+/// than the driver, and know the signatures of neither. Null where the driver has none.
+struct context_calls {
+    CUresult(CUDAAPI* record_event)(CUcontext, CUevent) = nullptr;  ///< drivers since CUDA 12.5
+    CUresult(CUDAAPI* current)(CUcontext*) = nullptr;
 };
 
-#if CUDART_VERSION >= 12050
 template <typename Function>
 void find(Function& into, const char* name, unsigned since) {
     void* found = nullptr;
     cudaDriverEntryPointQueryResult answer = cudaDriverEntryPointSymbolNotFound;
-    if (cudaGetDriverEntryPointByVersion(name, &found, since, cudaEnableDefault, &answer) == cudaSuccess &&
-        answer == cudaDriverEntryPointSuccess)
+#if CUDART_VERSION >= 12050
+    const cudaError_t code =
+        cudaGetDriverEntryPointByVersion(name, &found, since, cudaEnableDefault, &answer);
+#else
+    // This one names no function that is newer than its toolkit: the driver's own search takes any version.
+    using search = CUresult(CUDAAPI*)(const char*, void**, int, cuuint64_t, CUdriverProcAddressQueryResult*);
+    void* call = nullptr;
+    cudaError_t code = cudaGetDriverEntryPoint("cuGetProcAddress", &call, cudaEnableDefault, &answer);
+    if (code == cudaSuccess && answer == cudaDriverEntryPointSuccess && call != nullptr) {
+        auto seen = CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
+        const bool is_there =
+            reinterpret_cast<search>(call)(name, &found, static_cast<int>(since), 0, &seen) == CUDA_SUCCESS &&
+            seen == CU_GET_PROC_ADDRESS_SUCCESS;
+        answer = is_there ? cudaDriverEntryPointSuccess : cudaDriverEntryPointSymbolNotFound;
+    }
+#endif
+    if (code == cudaSuccess && answer == cudaDriverEntryPointSuccess)
         into = reinterpret_cast<Function>(found);
     (void)cudaGetLastError();  // a driver without it is no failure
 }
-#endif
 
-const context_events& events_of_contexts() {
-    static const context_events api = [] {
-        context_events found;
-#if CUDART_VERSION >= 12050
-        find(found.record, "cuCtxRecordEvent", 12050);
+const context_calls& calls_of_contexts() {
+    static const context_calls api = [] {
+        context_calls found;
+        // For tests: as on a driver that is older than that.
+        if (std::getenv("CAROUSEL_TEST_NO_CONTEXT_EVENTS") == nullptr)
+            find(found.record_event, "cuCtxRecordEvent", 12050);
         find(found.current, "cuCtxGetCurrent", 12000);
-#endif
         return found;
     }();
     return api;
 }
 
 bool record_context(cudaEvent_t event) {
-    const context_events& api = events_of_contexts();
+    const context_calls& api = calls_of_contexts();
     CUcontext context = nullptr;
-    return api.record != nullptr && api.current != nullptr && api.current(&context) == CUDA_SUCCESS &&
-           context != nullptr && api.record(context, event) == CUDA_SUCCESS;
+    return api.record_event != nullptr && api.current != nullptr && api.current(&context) == CUDA_SUCCESS &&
+           context != nullptr && api.record_event(context, event) == CUDA_SUCCESS;
 }
 
 }  // namespace
@@ -73,16 +89,14 @@ void follow(void* follower, void* leader) {
     CAROUSEL_CUDA_RUN(label, cudaStreamWaitEvent(stream_of(follower), join_event(), 0));
 }
 
-bool join_all(void* stream, const std::vector<void*>& named) {
-    if (record_context(join_event())) {
-        CAROUSEL_CUDA_RUN(label, cudaStreamWaitEvent(stream_of(stream), join_event(), 0));
-        return true;
-    }
-    // An event on the legacy default stream waits for all streams that block with it.
-    follow(stream, cudaStreamLegacy);
-    for (void* other : named) follow(stream, other);
-    return false;
+bool join_all(void* stream) {
+    if (!record_context(join_event())) return false;
+    CAROUSEL_CUDA_RUN(label, cudaStreamWaitEvent(stream_of(stream), join_event(), 0));
+    return true;
 }
+
+// While a stream is being captured it is refused: an error of the frame, which is never taken for complete.
+void wait_for_all() { CAROUSEL_CUDA_RUN(label, cudaDeviceSynchronize()); }
 
 void copy_to_host(void* to, const void* from, u64 bytes, void* stream) {
     CAROUSEL_CUDA_RUN(label, cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream_of(stream)));

@@ -28,6 +28,16 @@ name = "join"
 run = "{PROGRAMS}/carousel-test-fork"
 inputs = ["fork", "fork.square"]
 """
+CARRIES = """[pipeline]
+name = "demo"
+""" + "".join(f"""[[stage]]
+name = "{name}"
+run = "{PROGRAMS}/carousel-test-{program}"
+{more}
+""" for name, program, more in (("numbers", "number", "carries = true"), ("middle", "number", 'carries = true\ninputs = ["numbers"]'),
+                                ("sink", "number", 'carries = true\ninputs = ["middle"]\nsink = true\nfinish_ms = 10'), ("camera", "side", ""), ("pose", "side", ""),
+                                ("looker", "side", 'inputs = ["camera"]\nlatest = ["pose"]'), ("screen", "side", 'inputs = ["looker"]\nsink = true\nslow_ms = 10'),
+                                ("poses", "side", 'inputs = ["pose"]\nsink = true')))
 
 
 class Trace(unittest.TestCase):
@@ -172,6 +182,25 @@ class Trace(unittest.TestCase):
         for phase in ("process", "device", "release"):
             self.assertGreater(phases[phase], 20, phases)
         self.assertIn("open it at ui.perfetto.dev", out)
+
+    def test_a_frame_has_what_it_carries(self):
+        file = os.path.join(self.folder, "carries.toml")
+        with open(file, "w", encoding="utf-8") as f:
+            f.write(CARRIES)
+        self.start_run(pipeline=file, keys=())
+        done = self.carousel("trace", self.file, "--seconds", "1")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        bars = self.bars(self.load())
+        carried = {stage: {n: b["args"]["carries"] for n, (b, *_) in bars[stage].items() if "carries" in b["args"]} for stage in bars}
+        # Headers are looked at in passing, and the sinks are slow, so that there is time to: each frame that was seen has its own.
+        for stage, own in (("numbers", lambda n: {"number": n}), ("middle", lambda n: {"number": n, "twice": 2 * n})):
+            self.assertGreater(len(carried[stage]), 2, stage)
+            for n, all_of_it in carried[stage].items():
+                self.assertEqual(all_of_it, {"metadata": {**own(n), "by": stage}, "in use": {"list": [n * 7 % 101, 2]}})
+        self.assertEqual(carried["camera"], {})
+        self.assertGreater(len([c for c in carried["looker"].values() if c["latest"] != [None]]), 2)
+        for all_of_it in carried["looker"].values():   # it has noted the frame of the other ring that it was given
+            self.assertEqual([all_of_it.get("metadata", {}).get("latest")], all_of_it["latest"])
 
     def test_killed_stages_are_shown_and_nothing_is_missing(self):
         self.start_run()

@@ -5,6 +5,7 @@ Usage: test_python.py BUILD ROOT
 import gc
 import json
 import os
+import struct
 import subprocess
 import sys
 import tempfile
@@ -46,6 +47,23 @@ class Python(unittest.TestCase):
                             stage("eater", "eater.py", ["views"])).start(frames=50)
         report = self.end(run)
         self.assertEqual([report["frames"], report["restarts"]], [50, 0], run.log_text(40))
+
+    def test_planes_of_each_element_type_are_what_numpy_takes_them_for(self):
+        import elements
+        with self.pipeline(stage("elements", "elements.py", more="max_attempts = 1"), stage("eater", "eater.py", ["elements"], "pause_s = 0.004"),
+                           more="fps = 100").start() as run:
+            for frame, _ in zip(run.open().latest("elements"), range(8)):
+                for word, (kind, letter, _) in elements.TYPES.items():
+                    array = numpy.asarray(frame[f"p_{word}"])
+                    self.assertEqual((word, array.dtype, array.shape), (word, numpy.dtype(kind), (3, 2)))
+                    wanted = elements.values(word, frame.sequence)
+                    self.assertEqual((word, array.tobytes()), (word, struct.pack(f"<6{letter}", *wanted)))
+                    self.assertEqual(array.ravel().tolist(), wanted, word)
+                with self.assertRaisesRegex(BufferError, "Python's buffers have no bf16; torch.from_dlpack"):
+                    numpy.asarray(frame["p_bf16"])
+            run.stop()
+            report = self.end(run)
+            self.assertEqual((report["restarts"], report["dead_letters"]), (0, []), run.log_text(40))
 
     def test_a_stage_looks_aside(self):
         run = self.pipeline(stage("source", "carousel-test-copy"), stage("beside", "carousel-test-copy"),

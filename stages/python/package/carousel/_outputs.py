@@ -29,7 +29,7 @@ class image:
 
 
 def _plane_from(text, owner, name, config):
-    found = re.fullmatch(r"\s*([a-z]+[0-9]*)\s*\[([^\]]*)\]\s*", text) if isinstance(text, str) else None
+    found = re.fullmatch(r"\s*([a-z]\w*)\s*\[([^\]]*)\]\s*", text) if isinstance(text, str) else None
     if not found:
         raise ConfigError(f"{owner}: output plane {name!r}: {text!r}; expected a type and its extents, e.g. \"f32[720, 1280]\"")
     extents = []

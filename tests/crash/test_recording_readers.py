@@ -1,0 +1,66 @@
+"""Recordings are read by a library that isn't ours, @mcap/core, and their messages by protobufjs. Usage:
+test_recording_readers.py FOLDER_OF_PROGRAMS PIPELINES_FOLDER
+
+Skipped, with the reason, where node or a library is not there:
+  npm install --prefix FOLDER @mcap/core protobufjs && NODE_PATH=FOLDER/node_modules ctest -R "library that isn't ours"
+"""
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(HERE, "..", "support"))
+from processes import SKIPPED, skip  # noqa: E402
+
+PROGRAMS, PIPELINES = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
+READER = ["node", os.path.join(HERE, "read_mcap.cjs")]
+
+
+class RecordingReaders(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.mkdtemp(prefix="carousel-readers-")
+        self.addCleanup(shutil.rmtree, self.folder, True)
+        self.path = os.path.join(self.folder, "run.mcap")
+
+    def record(self, file, frames, rings, *more):
+        """What the library finds in a recording of these rings. Not packed: the library has no lz4 and no zstd of its own."""
+        run = subprocess.run([os.path.join(PROGRAMS, "carousel"), "run", file, "--device", "cpu", "--frames", str(frames), "--no-color", "--record", rings,
+                              "--record-to", self.path, "--set", "record_compression=none", *more], cwd=self.folder,
+                             env={**os.environ, "XDG_RUNTIME_DIR": self.folder}, capture_output=True, text=True, timeout=60)
+        self.assertEqual(run.returncode, 0, run.stderr)
+        done = subprocess.run([*READER, self.path], capture_output=True, text=True, timeout=60)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return json.loads(done.stdout)
+
+    def test_it_finds_every_frame_of_both_rings_by_index_and_check_sums(self):
+        found = self.record(os.path.join(PIPELINES, "demo.toml"), 30, "fragment,vertex", "--size", "160x90", "--set", "geometry.triangles=500", "--out", "")
+        self.assertEqual(found["topics"], {"fragment": 30, "vertex": 30})
+        self.assertEqual(found["schemas"], ["carousel.Frame", "foxglove.RawImage"])
+        self.assertEqual(found["chunks"], 30)
+        self.assertEqual(found["metadata"]["carousel.recording"]["version"], "1")
+
+    def test_it_finds_what_frames_carry_by_the_description_that_the_file_has_of_them(self):
+        file = os.path.join(self.folder, "carries.toml")
+        stage = '[[stage]]\nname = "{0}"\nrun = "{1}/carousel-test-number"\ncarries = true\n{2}'
+        with open(file, "w", encoding="utf-8") as f:
+            f.write('[pipeline]\nname = "carries"\n' + stage.format("numbers", PROGRAMS, "")
+                    + stage.format("middle", PROGRAMS, 'inputs = ["numbers"]\n') + stage.format("sink", PROGRAMS, 'inputs = ["middle"]\nsink = true\n'))
+        frame = self.record(file, 20, "middle")["last"]["middle"]
+        self.assertEqual(frame["sequence"], "19")
+        self.assertEqual({e["key"]: e.get("natural") or e.get("text") for e in frame["metadata"]}, {"number": "19", "by": "middle", "twice": "38"})
+        self.assertGreater(int(frame["capture_ns"]), 0)
+        used, = [p["used"] for p in frame["planes"] if p["name"] == "list"]
+        self.assertEqual(used, [str(19 * 7 % 101), "2"])
+
+
+if __name__ == "__main__":
+    if shutil.which("node") is None:
+        skip("node is not there (apt-get install nodejs)")
+    probe = subprocess.run([*READER, "--there"], capture_output=True, text=True, timeout=60)
+    if probe.returncode == SKIPPED:
+        skip(probe.stderr.strip())
+    unittest.main(argv=sys.argv[:1], verbosity=2)

@@ -1,0 +1,57 @@
+"""A source with a plane of each element type, through NumPy; a word that isn't true ends it. test_python.py reads what it has written."""
+import carousel
+import numpy
+
+# Carousel's word -> NumPy's type, the struct module's letter, the bytes of an element
+TYPES = {"u8": ("u1", "B", 1), "u16": ("u2", "H", 2), "u32": ("u4", "I", 4), "u64": ("u8", "Q", 8),
+         "i8": ("i1", "b", 1), "i16": ("i2", "h", 2), "i32": ("i4", "i", 4), "i64": ("i8", "q", 8),
+         "f16": ("f2", "e", 2), "f32": ("f4", "f", 4), "f64": ("f8", "d", 8), "bool": ("?", "?", 1)}
+FOREIGN = {"bf16": 2, "f8_e4m3": 1, "f8_e5m2": 1}   # NumPy has none of these
+WIDEST = {"f16": 65504.0, "f32": (2 - 2**-23) * 2.0**127, "f64": (2 - 2**-52) * 2.0**1023}
+
+
+def values(word, sequence):
+    """Six numbers that tell the type: its ends, and what only a signed or a broken one has."""
+    if word == "bool":
+        return [True, False, sequence % 2 == 0, True, True, False]
+    if word in WIDEST:
+        return [WIDEST[word], -WIDEST[word], -0.5, float("-inf"), 0.25, float(sequence % 2048)]
+    bits, signed = 8 * TYPES[word][2], word.startswith("i")
+    return [2**(bits - signed) - 1, -2**(bits - 1) if signed else 0, sequence % 128, 1, 2, 3]
+
+
+def refused(call):
+    try:
+        call()
+    except BufferError as why:
+        return str(why)
+    raise AssertionError("not refused")
+
+
+@carousel.stage(output={f"p_{word}": f"{word}[3, 2]" for word in [*TYPES, *FOREIGN]})
+def elements(frame):
+    for word, (kind, letter, size) in TYPES.items():
+        plane = frame.output[f"p_{word}"]
+        into, content = numpy.asarray(plane), numpy.array(values(word, frame.sequence), kind).reshape(3, 2)
+        assert (plane.dtype, into.dtype, into.itemsize) == (word, numpy.dtype(kind), size), (word, into.dtype)
+        assert memoryview(plane).format == letter, word
+        if word != "bool":   # NumPy takes no bool by DLPack before 1.25
+            assert numpy.from_dlpack(plane).dtype == numpy.dtype(kind), word
+        if frame.sequence % 2 == 0:
+            into[:] = content
+        else:
+            plane.copy_from(content)
+    for word, size in FOREIGN.items():
+        plane = frame.output[f"p_{word}"]
+        assert (plane.dtype, plane.nbytes) == (word, 6 * size), plane
+        said = refused(lambda plane=plane: numpy.asarray(plane))
+        assert said == f'plane "p_{word}": Python\'s buffers have no {word}; torch.from_dlpack(plane)', said
+    for word in ("f8_e4m3", "f8_e5m2"):
+        said = refused(frame.output[f"p_{word}"].__dlpack__)
+        assert said == f'plane "p_{word}": DLPack 1.0 has no {word}', said
+    assert "dltensor" in repr(frame.output["p_bf16"].__dlpack__())
+    try:
+        frame.output["p_i8"].copy_from(numpy.zeros((3, 2), "u1"))
+        raise AssertionError("not refused")
+    except (TypeError, ValueError) as why:
+        assert "i8" in str(why) and "u8" in str(why), why
