@@ -168,6 +168,12 @@ std::optional<u64> near_hosts::first_kept_for(const host_spec& h) const {
     return first;
 }
 
+bool near_hosts::all_frames_are_ours(const host_spec& h) const {
+    return !plan_.leads(h.name) &&
+           std::all_of(plan_.links.begin(), plan_.links.end(),
+                       [&](const crossing& c) { return c.to != h.name || c.from.empty(); });
+}
+
 // It has come back without its part of the run. What was there and is acknowledged is gone, or in its sinks'
 // files: a link that goes on finds out by itself what is lost; where all of ours is done there is none.
 void near_hosts::begin_anew(remote_host& h) {
@@ -182,6 +188,12 @@ void near_hosts::begin_anew(remote_host& h) {
     h.send({{"over", true}});
     h.give_up("its part of the run is lost");
     if (plan_.helps(h.spec().name)) return;  // all that it could do is done
+    if (h.spec().durable() && all_frames_are_ours(h.spec())) {
+        // Our sending stages are done, and were not before its sinks had the last frame.
+        lost_ = fmt::format("host {} has lost its report: all frames are in the files of its sinks",
+                            h.spec().name);
+        return;
+    }
     lost_code_ = exit_code::stage_failed;
     lost_ = fmt::format("error: host {} has lost its part of the run: not all frames have come to its sinks",
                         h.spec().name);
@@ -207,7 +219,7 @@ void near_hosts::tick(u64 now) {
             say_end_of_help(*h, had_ended);
             continue;
         }
-        if (h->life() == life::refused && lost_code_ == 0) {
+        if (h->life() == life::refused && lost_code_ == 0 && lost_.empty()) {
             lost_code_ = exit_code::stage_failed;
             orders_->host_has_failed(h->spec().name, h->trouble(), exit_code::stage_failed);
         }

@@ -34,6 +34,7 @@ private:
     void say_waiting(remote_host& h, console& out) const;
     void begin_anew(remote_host& h);
     [[nodiscard]] std::optional<u64> first_kept_for(const host_spec& h) const;
+    [[nodiscard]] bool all_frames_are_ours(const host_spec& h) const;
     void launch_missing(u64 now);
     void end_all(const char* how);
     void say_end_of_help(const remote_host& h, bool had_ended);

@@ -2,13 +2,14 @@
 import os
 import random
 import re
+import signal
 import sys
 import time
 import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from host_world import HOST, SINK, SOURCE, World  # noqa: E402
-from link_pair import ledger  # noqa: E402
+from link_pair import ledger, lose_run  # noqa: E402
 from processes import wait_for  # noqa: E402
 
 PROGRAMS = sys.argv[1]
@@ -206,6 +207,21 @@ class Long(Case):
         self.assertEqual(min(here), first)
         self.hash_on_one_host(240)
         self.assertEqual({**delivered, **here}, ledger(os.path.join(self.world.folder, "near-ledger-sink.bin")))
+
+    def test_a_far_part_that_is_lost_when_its_durable_sinks_have_all_is_no_loss_of_frames(self):
+        file = self.file(more="delay_ms = 100", host='release = "durable"')
+        near, far = self.world.near(file, "--frames", "30"), self.world.far(file, "b", "--frames", "30")
+        near.start()
+        near.says("waiting for host b")
+        far.start()
+        far.has_frames("sink", near)
+        folder, pids = os.path.join(far.runtime, "carousel", far.run_name), [s["pid"] for s in far.ps()["stages"]]
+        far.process.send_signal(signal.SIGSTOP)   # its stages go on, and nobody tells the near host that they are done
+        wait_for("this host is done", lambda: all(s.get("state") == "done" for s in near.ps().get("stages") or [{}] if "/" not in s.get("name", "/")))
+        self.assertEqual(len(lose_run(far.process, folder, pids)), 30)
+        far.start()
+        self.assertEqual(near.wait(), 0, near.text() + far.text())
+        self.assertIn("host b has lost its report: all frames are in the files of its sinks", near.text())
 
     def test_a_host_that_asks_for_compressed_frames_gets_fewer_bytes(self):
         smooth = "smooth = true\n"
