@@ -208,6 +208,23 @@ class Long(Case):
         self.hash_on_one_host(240)
         self.assertEqual({**delivered, **here}, ledger(os.path.join(self.world.folder, "near-ledger-sink.bin")))
 
+    def test_a_lost_durable_host_that_two_rings_go_to_gets_the_rest_of_both(self):
+        file = self.world.write("two.toml", SOURCE.format(bytes=SIZE) + SINK.format(name="turn", of="source", bytes=SIZE, more="turns = true")
+                                + SINK.format(name="sink", of='turn", "source', bytes=SIZE, more='host = "b"\ndelay_ms = 5')
+                                + HOST.format(name="b", address="127.0.0.1", port=PORT, launcher="none", more='release = "durable"\nsync = true'))
+        near, far = self.world.near(file, "--frames", "300"), self.world.far(file, "b", "--frames", "300")
+        near.start()
+        near.says("waiting for host b")
+        far.start()
+        far.has_frames("sink", near, more_than=30)
+        delivered = far.lose()
+        far.start()
+        near.says(r"host b begins anew, at frame \d+")
+        self.assertEqual([near.wait(60), far.wait(30)], [0, 0], near.text() + far.text())
+        here = ledger(os.path.join(self.world.folder, "b-ledger-sink.bin"))
+        self.assertEqual(sorted({**delivered, **here}), list(range(300)))
+        self.assertEqual(max(here), 299)
+
     def test_a_far_part_that_is_lost_when_its_durable_sinks_have_all_is_no_loss_of_frames(self):
         file = self.file(more="delay_ms = 100", host='release = "durable"')
         near, far = self.world.near(file, "--frames", "30"), self.world.far(file, "b", "--frames", "30")
