@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 
 #include "core/did_you_mean.hpp"
 #include "core/private_address.hpp"
@@ -30,12 +31,18 @@ host_spec read_host(const document_section& s, const std::string& name) {
     h.program = r.text("program", "", "the path of `carousel` on that host");
     h.file = r.text("file", "", "the path of this pipeline file on that host");
     h.insecure = r.flag("insecure", false);
+    h.release = r.choice("release", h.release, release_words);
+    h.sync = r.flag("sync", false);
+    h.compress = r.choice("compress", h.compress, packing_words);
     r.refuse_unknown();
     for (const auto& [key, entry] : s.keys) h.key_at[key] = entry.key_at;
     for (const char* key : {"login", "program", "file"})
         if (const document_entry* e = s.find(key);
             e != nullptr && e->value.get<std::string>().starts_with('-'))
             section_reader::wrong(key, *e, "a text that is no option: it begins with \"-\"");
+    if (h.sync && !h.durable())
+        section_reader::wrong("sync", s.keys.at("sync"),
+                              "release = \"durable\" beside it: nobody waits for what is only committed");
     if (h.address.empty()) return h;
     const document_entry& address = s.keys.at("address");
     if (!is_host_address(h.address))
@@ -47,13 +54,76 @@ host_spec read_host(const document_section& s, const std::string& name) {
     return h;
 }
 
-bool is_host_name(const std::string& name) {
-    return run::is_run_name(name) && name.size() <= longest_host_name && name.find('.') == std::string::npos;
+source_position place_of(const host_spec& h, const char* key) {
+    const auto at = h.key_at.find(key);
+    return at != h.key_at.end() ? at->second : h.at;
 }
 
-source_position place_of_address(const host_spec& h) {
-    const auto at = h.key_at.find("address");
-    return at != h.key_at.end() ? at->second : h.at;
+std::string shown_host(const pipeline& p, const std::string& host) {
+    return host.empty() ? near_name(p) : host;
+}
+
+/// A frame counts as durable when each sink there has it: one that waits for every frame.
+bool has_sink(const pipeline& p, const std::vector<crossing>& all, const std::string& host) {
+    return std::any_of(all.begin(), all.end(), [&](const crossing& c) { return c.from == host; }) ||
+           std::any_of(p.stages.begin(), p.stages.end(),
+                       [&](const stage_spec& s) { return s.host == host && !s.has_output && !s.latest(); });
+}
+
+/// Hosts that wait for the files of this one, and those that wait for theirs.
+std::set<std::string> behind(const pipeline& p, const std::vector<crossing>& all, const std::string& host) {
+    std::set<std::string> out;
+    for (bool grew = true; grew;) {
+        grew = false;
+        for (const crossing& c : all)
+            if ((c.from == host || out.count(c.from) != 0) && find_host(p, c.to)->durable())
+                grew = out.insert(c.to).second || grew;
+    }
+    return out;
+}
+
+/// What the section of a host says of links that lead to it. `all` have hosts with addresses.
+void check_links_to(const pipeline& p, const std::vector<crossing>& all, const host_spec& h) {
+    const std::string to = h.launcher == launcher_kind::here ? "" : h.name;
+    const auto leads_there = [&](const crossing& c) { return c.to == to; };
+    if (std::none_of(all.begin(), all.end(), leads_there))
+        for (const char* key : {"release", "compress"}) {
+            if (h.key_at.count(key) == 0) continue;
+            const bool helps =
+                !to.empty() && std::any_of(p.stages.begin(), p.stages.end(), [&](const stage_spec& s) {
+                    return std::find(s.hosts.begin(), s.hosts.end(), to) != s.hosts.end();
+                });
+            refuse(place_of(h, key),
+                   helps
+                       ? fmt::format("{} of [hosts.{}] is of rings that go there, and {} has only instances "
+                                     "of a stage: their frames are kept here until they are done, and go as "
+                                     "they are; expected none",
+                                     key, h.name, h.name)
+                       : fmt::format("{} of [hosts.{}] is of rings that go there, and none does; expected it "
+                                     "in the section of a host that reads one",
+                                     key, h.name));
+        }
+    if (!h.durable()) return;
+    if (!has_sink(p, all, to))
+        refuse(place_of(h, "release"),
+               fmt::format("release = \"durable\" of [hosts.{}]: frames would be kept until its sinks have "
+                           "them, and none of its stages is one that gets every frame; expected a sink there "
+                           "with group = \"blocking\"",
+                           h.name));
+    // A host's sending stages are sinks, too: each would wait for the other one's, for ever.
+    const std::set<std::string> waits_for = behind(p, all, to);
+    for (const crossing& c : all)
+        if (c.to == to && waits_for.count(c.from) != 0)
+            refuse(
+                place_of(h, "release"),
+                fmt::format("release = \"durable\" of [hosts.{}]: frames go from {} there and come back, "
+                            "and all hosts on the way are durable, so each would wait for the sinks of the "
+                            "others; expected release = \"committed\" of one of them",
+                            h.name, shown_host(p, c.from)));
+}
+
+bool is_host_name(const std::string& name) {
+    return run::is_run_name(name) && name.size() <= longest_host_name && name.find('.') == std::string::npos;
 }
 
 }  // namespace
@@ -144,7 +214,8 @@ void check_hosts(const pipeline& p) {
                                       "characters with the dot)",
                                       h->name, p.name, h->name));
     }
-    for (const crossing& c : crossings_of(p)) {
+    const std::vector<crossing> crossings = crossings_of(p);
+    for (const crossing& c : crossings) {
         const host_spec* to = find_host(p, c.to);
         if (to == nullptr || to->address.empty())
             refuse(
@@ -153,9 +224,10 @@ void check_hosts(const pipeline& p) {
                             "expected [hosts.{}] with launcher = \"here\" and address",
                             c.stage, near_name(p)));
         if (c.port > last_port)
-            refuse(place_of_address(*to), fmt::format("port = {}: too high for the links of this file: each "
-                                                      "takes {} ports, up to 65535",
-                                                      to->port, ports_per_link));
+            refuse(place_of(*to, "address"),
+                   fmt::format("port = {}: too high for the links of this file: each "
+                               "takes {} ports, up to 65535",
+                               to->port, ports_per_link));
         for (const std::string& name : {c.send, c.receive}) {
             if (const stage_spec* taken = p.find(name))
                 refuse(
@@ -168,6 +240,8 @@ void check_hosts(const pipeline& p) {
                     fmt::format("the stage of its link would be called {}: expected a shorter name", name));
         }
     }
+    for (const host_spec* h : far_hosts(p)) check_links_to(p, crossings, *h);
+    if (const host_spec* near = find_host(p, "")) check_links_to(p, crossings, *near);
 }
 
 }  // namespace carousel::supervisor

@@ -44,6 +44,11 @@ enum class group_kind : u8 { blocking, latest };
 enum class isolation_kind : u8 { process, mps };
 /// Who starts the supervisor of another host: nobody has to (it is this one), a person, ssh, or Slurm's srun.
 enum class launcher_kind : u8 { here, none, ssh, slurm };
+/// Until when a frame that goes to another host is kept here: until its ring has it, or its sinks' files
+/// have.
+enum class release_kind : u8 { committed, durable };
+/// How a frame that becomes smaller by it goes to another host.
+enum class packing_kind : u8 { none, lz4, zstd };
 enum class latency_kind : u8 { low, balanced, throughput };
 /// What lies behind each slot of a ring (slot_guard.hpp).
 enum class guard_wish : u8 { automatic, gap, canary, off };
@@ -57,6 +62,10 @@ inline constexpr word_table<launcher_kind, 4> launcher_words{{{"here", launcher_
                                                               {"none", launcher_kind::none},
                                                               {"ssh", launcher_kind::ssh},
                                                               {"slurm", launcher_kind::slurm}}};
+inline constexpr word_table<release_kind, 2> release_words{
+    {{"committed", release_kind::committed}, {"durable", release_kind::durable}}};
+inline constexpr word_table<packing_kind, 3> packing_words{
+    {{"none", packing_kind::none}, {"lz4", packing_kind::lz4}, {"zstd", packing_kind::zstd}}};
 inline constexpr word_table<latency_kind, 3> latency_words{{{"low", latency_kind::low},
                                                             {"balanced", latency_kind::balanced},
                                                             {"throughput", latency_kind::throughput}}};
@@ -149,8 +158,13 @@ struct host_spec {
     std::string program;  ///< `carousel` there [the same path as here]
     std::string file;     ///< the pipeline file there [the same path as here]
     bool insecure = false;
+    // Of the links that lead to it; what leads away from it says where it leads to.
+    release_kind release = release_kind::committed;
+    bool sync = false;  ///< durable: it calls sync(2) before it tells
+    packing_kind compress = packing_kind::none;
     source_position at;
     std::map<std::string, source_position> key_at;
+    [[nodiscard]] bool durable() const noexcept { return release == release_kind::durable; }
 };
 
 /// The keys of [pipeline].

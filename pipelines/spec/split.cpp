@@ -8,12 +8,14 @@
 #include "spec/hosts.hpp"
 #include "spec/outputs.hpp"
 #include "spec/pipeline_check.hpp"
+#include "spec/pipeline_keys.hpp"
 #include "spec/workers.hpp"
 
 namespace carousel::supervisor {
 namespace {
 
-constexpr u32 frames_under_way = 4;
+/// Of a link whose frames are released when the ring there has them; its window holds as many.
+constexpr u32 committed_under_way = 4;
 
 std::string shown(const pipeline& p, const std::string& host) { return host.empty() ? near_name(p) : host; }
 
@@ -25,7 +27,7 @@ stage_spec link_stage(const pipeline& whole, const crossing& c, const std::strin
     s.at = front.at;
     s.isolation = whole.isolation;
     s.frame_timeout_ms = whole.frame_timeout_ms;
-    s.in_flight = frames_under_way;
+    s.in_flight = committed_under_way;
     s.settings = {{"address", to.address}, {"port", c.port}, {"token", token}};
     if (to.insecure) s.settings["insecure"] = true;
     for (const auto& [key, place] : to.key_at) s.key_at[key] = place;
@@ -38,6 +40,10 @@ stage_spec sender(const pipeline& whole, const crossing& c, const std::string& t
     s.run = "carousel-send";
     s.inputs = {c.stage};
     s.device = whole.find(c.stage)->device;
+    const host_spec& to = *find_host(whole, c.to);
+    s.settings["release"] = word_of(release_words, to.release);
+    s.settings["compress"] = word_of(packing_words, to.compress);
+    if (to.durable()) s.in_flight = max_in_flight;  // through all rings there
     return s;
 }
 
@@ -47,6 +53,7 @@ stage_spec receiver(const pipeline& whole, const crossing& c, const stage_descri
     s.name = c.receive;
     s.run = "carousel-receive";
     s.settings["format"] = front.format.dump();
+    s.settings["sync"] = find_host(whole, c.to)->sync;
     for (const stage_spec& reader : whole.stages)
         if (reader.host == c.to && std::count(reader.inputs.begin(), reader.inputs.end(), c.stage) != 0) {
             s.device = reader.device;

@@ -107,7 +107,8 @@ void far_host::refuse_near(const std::string& here, const std::string& there) {
 }
 
 // A run that begins does so with one frame on all hosts: the near host's. One that runs already says nothing
-// of it: then this host is the heir of one that was lost, and begins where it was told to.
+// of it here: then this host is the heir of one that was lost, and begins where --first says, or else where
+// the near host does (take()).
 bool far_host::take_first(const json& hello) {
     if (begun_ || !hello.contains("first")) return true;
     const u64 theirs = hello["first"].get<u64>();
@@ -158,6 +159,7 @@ void far_host::take(const json& m) {
     }
     if (m.contains("over") && !begun_) last_refusal_ = "the near host's run is over";
     if (m.contains("begin") && compared_) {
+        if (!begun_ && m.contains("first") && plan_.first == 0) first_ = m["first"].get<u64>();
         begun_ = true;
         return;
     }

@@ -12,7 +12,9 @@
 #include "core/errors.hpp"
 #include "core/secret_file.hpp"
 #include "os/own_command.hpp"
+#include "run/directory.hpp"
 #include "run/request_message.hpp"
+#include "telemetry/ledger.hpp"
 
 namespace carousel::supervisor {
 namespace {
@@ -151,16 +153,47 @@ void near_hosts::take_news(remote_host& h, const json& m) {
     }
 }
 
-// It has come back without its part of the run. What was there and is acknowledged is gone: a link that goes
-// on finds that out by itself; where all of ours is done there is none.
+// Our sending stages mark a frame when all sinks over there have it. Two links hear of that one after the
+// other, so the one that has come furthest is right: what lies below its first unmarked frame may be released
+// here, and is in those sinks' files. Links from other hosts are known to those alone.
+std::optional<u64> near_hosts::first_kept_for(const host_spec& h) const {
+    if (!h.durable()) return std::nullopt;
+    u64 first = plan_.first;
+    for (const crossing& c : plan_.links) {
+        if (!c.from.empty() || c.to != h.name) continue;
+        const auto ledger =
+            telemetry::ledger_reader::open(telemetry::ledger_path(run::run_folder(plan_.name), c.send));
+        if (ledger) first = std::max(first, ledger->first_undelivered(plan_.first));
+    }
+    return first;
+}
+
+bool near_hosts::all_frames_are_ours(const host_spec& h) const {
+    return !plan_.leads(h.name) &&
+           std::all_of(plan_.links.begin(), plan_.links.end(),
+                       [&](const crossing& c) { return c.to != h.name || c.from.empty(); });
+}
+
+// It has come back without its part of the run. What was there and is acknowledged is gone, or in its sinks'
+// files: a link that goes on finds out by itself what is lost; where all of ours is done there is none.
 void near_hosts::begin_anew(remote_host& h) {
     if (waiting_since_ns_ == 0) {
-        orders_->say(fmt::format("host {} begins anew: what it had is lost", h.spec().name));
-        return h.begin();
+        const std::optional<u64> first = first_kept_for(h.spec());
+        orders_->say(
+            first ? fmt::format("host {} begins anew, at frame {}: what its sinks have not is kept here",
+                                h.spec().name, *first)
+                  : fmt::format("host {} begins anew: what it had is lost", h.spec().name));
+        return h.begin(first);
     }
     h.send({{"over", true}});
     h.give_up("its part of the run is lost");
     if (plan_.helps(h.spec().name)) return;  // all that it could do is done
+    if (h.spec().durable() && all_frames_are_ours(h.spec())) {
+        // Our sending stages are done, and were not before its sinks had the last frame.
+        lost_ = fmt::format("host {} has lost its report: all frames are in the files of its sinks",
+                            h.spec().name);
+        return;
+    }
     lost_code_ = exit_code::stage_failed;
     lost_ = fmt::format("error: host {} has lost its part of the run: not all frames have come to its sinks",
                         h.spec().name);
@@ -186,7 +219,7 @@ void near_hosts::tick(u64 now) {
             say_end_of_help(*h, had_ended);
             continue;
         }
-        if (h->life() == life::refused && lost_code_ == 0) {
+        if (h->life() == life::refused && lost_code_ == 0 && lost_.empty()) {
             lost_code_ = exit_code::stage_failed;
             orders_->host_has_failed(h->spec().name, h->trouble(), exit_code::stage_failed);
         }

@@ -1,6 +1,7 @@
 #pragma once
 // The hosts of a pipeline as `carousel run` has them: all others.
 
+#include <optional>
 #include <set>
 
 #include "supervisor/hosts/launcher.hpp"
@@ -32,6 +33,8 @@ private:
     void say_changes(remote_host& h, u64 now);
     void say_waiting(remote_host& h, console& out) const;
     void begin_anew(remote_host& h);
+    [[nodiscard]] std::optional<u64> first_kept_for(const host_spec& h) const;
+    [[nodiscard]] bool all_frames_are_ours(const host_spec& h) const;
     void launch_missing(u64 now);
     void end_all(const char* how);
     void say_end_of_help(const remote_host& h, bool had_ended);

@@ -70,9 +70,11 @@ void remote_host::send(const json& message) {
     if (connected()) stream_->send(message);
 }
 
-void remote_host::begin() {
+void remote_host::begin(std::optional<u64> first) {
     if (life_ != stage_of_life::agreed) return;
-    send({{"begin", true}});
+    json m{{"begin", true}};
+    if (first) m["first"] = *first;
+    send(std::move(m));
     life_ = stage_of_life::begun;
     away_since_ns_ = 0;
 }

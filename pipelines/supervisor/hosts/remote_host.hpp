@@ -26,7 +26,8 @@ public:
     /// Takes what has come. Everything that the caller must know of comes back, in order.
     [[nodiscard]] std::vector<nlohmann::json> look(u64 now, const std::string& run_id);
     void send(const nlohmann::json& message);
-    void begin();
+    /// `first`: the frame that an heir goes on at; the run's own first one.
+    void begin(std::optional<u64> first = std::nullopt);
     /// The run has begun: a host that comes later, or begins anew, is not told with which frame.
     void all_have_begun() noexcept { all_begun_ = true; }
     [[nodiscard]] stage_of_life life() const noexcept { return life_; }

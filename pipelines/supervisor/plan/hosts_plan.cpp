@@ -53,15 +53,29 @@ json links_json(const pipeline& whole) {
     json out = json::array();
     for (const crossing& c : crossings_of(whole)) {
         const auto named = [&](const std::string& host) { return host.empty() ? near_name(whole) : host; };
+        const host_spec& to = *find_host(whole, c.to);
         out.push_back({{"stage", c.stage},
                        {"from", named(c.from)},
                        {"to", named(c.to)},
-                       {"address", find_host(whole, c.to)->address},
+                       {"address", to.address},
                        {"port", c.port},
                        {"send", c.send},
-                       {"receive", c.receive}});
+                       {"receive", c.receive},
+                       {"release", word_of(release_words, to.release)},
+                       {"sync", to.sync},
+                       {"compress", word_of(packing_words, to.compress)}});
     }
     return out;
+}
+
+/// What its host's section asks of a link, beside the ordinary.
+std::string keys_text(const json& link) {
+    std::string text;
+    if (link["release"] != "committed")
+        text +=
+            fmt::format(", released when its sinks have a frame{}", link["sync"] == true ? ", by sync" : "");
+    if (link["compress"] != "none") text += ", compressed by " + link["compress"].get<std::string>();
+    return text;
 }
 
 json works_json(const pipeline& whole) {
@@ -152,10 +166,10 @@ std::string hosts_text(const pipeline& whole) {
                             word_of(launcher_words, h->launcher), stages);
     }
     for (const json& c : links_json(whole))
-        text += fmt::format("{} goes from {} to {}: {} there port {}, by the stages {} and {}\n",
+        text += fmt::format("{} goes from {} to {}: {} there port {}, by the stages {} and {}{}\n",
                             c["stage"].get<std::string>(), c["from"].get<std::string>(),
                             c["to"].get<std::string>(), c["address"].get<std::string>(), c["port"].get<u32>(),
-                            c["send"].get<std::string>(), c["receive"].get<std::string>());
+                            c["send"].get<std::string>(), c["receive"].get<std::string>(), keys_text(c));
     for (const far_work& w : far_works_of(whole))
         text += fmt::format(
             "{} instances of {} are on {}: their work comes in at {} port {} ({}), their answers "

@@ -8,6 +8,9 @@
 #include "hosts/seal.hpp"
 
 namespace carousel::hosts {
+namespace {
+constexpr u64 most_durable_under_way = 16;  ///< in_flight of a sender has no more
+}
 
 receiving_side::receiving_side(hello expected, token_file token, std::string run, std::string sender,
                                u64 next, u32 window)
@@ -128,9 +131,13 @@ std::string receiving_side::objection(const hello& h) const {
     return "";
 }
 
-// What another run on this host mends: the sender keeps its frames and goes on trying.
+// What another run on this host mends: the sender keeps its frames and goes on trying. Where several links
+// lead to a durable host, one has heard further than another how far the sinks are, and the run that begins
+// anew does so at the furthest: what the other's sender keeps below, no more than it had under way, is in
+// their files.
 std::string receiving_side::gap_before(const hello& h) const {
     if (!is(link_kind::ring) || !sender_.empty() || next_ <= h.oldest) return "";
+    if (h.by_durable != 0 && next_ - h.oldest <= most_durable_under_way) return "";
     return fmt::format(
         "frames {} to {} would be left out: the receiving run begins at frame {}, but the sender has them "
         "from {} on",

@@ -4,6 +4,7 @@
 
 #include "spec/hosts.hpp"
 #include "spec/split.hpp"
+#include "supervisor/plan/hosts_plan.hpp"
 #include "tests/pipelines/spec/parts.hpp"
 #include "tests/pipelines/spec/pipeline_support.hpp"
 
@@ -82,6 +83,69 @@ TEST_CASE("a ring that crosses hosts becomes a pair of stages, once for each hos
 
     const auto y = supervisor::part_of(p, "y", all, "/t");
     CHECK(y.find("d")->inputs == std::vector<std::string>{"a-from-me", "b-from-x"});
+}
+
+TEST_CASE("a host's section says how frames come to it: both ends of a link have it from there") {
+    const std::string wishes =
+        "address = \"10.0.0.2\"\nrelease = \"durable\"\nsync = true\ncompress = \"lz4\"\n";
+    const auto p = parsed(stage("a", "") + stage("b", "\"a\"", on("x")) + stage("c", "\"b\"") +
+                          host("x", wishes) + host("me", "address = \"10.0.0.1\"\nlauncher = \"here\"\n"));
+    const auto near = supervisor::part_of(p, "", described(p), "/t");
+    const auto x = supervisor::part_of(p, "x", described(p), "/t");
+    const auto& there = *near.find("a-to-x");
+    CHECK(there.settings["release"] == "durable");
+    CHECK(there.settings["compress"] == "lz4");
+    CHECK(there.in_flight == 16U);
+    CHECK(x.find("a-from-me")->settings["sync"] == true);
+    const auto& back = *x.find("b-to-me");  // that host's section says nothing
+    CHECK(back.settings["release"] == "committed");
+    CHECK(back.settings["compress"] == "none");
+    CHECK(back.in_flight == 4U);
+    CHECK(near.find("b-from-x")->settings["sync"] == false);
+}
+
+TEST_CASE("what a host's section asks of links is in the plan that the hosts compare, and in its text") {
+    const auto plan_with = [](const std::string& more) {
+        const auto p = parsed(stage("a", "") + stage("b", "\"a\"", on("x")) +
+                              host("x", "address = \"10.0.0.2\"\n" + more));
+        return std::pair(supervisor::hosts_json(p)["links"][0], supervisor::hosts_text(p));
+    };
+    const auto plain = plan_with("");
+    CHECK(plain.first["release"] == "committed");
+    CHECK_THAT(plain.second, !contains("released"));
+    CHECK_THAT(plain.second, !contains("compressed"));
+    const auto asked = plan_with("release = \"durable\"\nsync = true\ncompress = \"zstd\"\n");
+    CHECK(asked.first["release"] == "durable");
+    CHECK(asked.first["sync"] == true);
+    CHECK(asked.first["compress"] == "zstd");
+    CHECK_THAT(asked.second, contains("released when its sinks have a frame, by sync, compressed by zstd"));
+}
+
+TEST_CASE("what a host's section can't ask of links is refused") {
+    const std::string at = "address = \"10.0.0.2\"\n", two = stage("a", "") + stage("b", "\"a\"", on("x"));
+    const std::string durable = "release = \"durable\"\n";
+    const std::string me = "address = \"10.0.0.1\"\nlauncher = \"here\"\n";
+    CHECK_THAT(refusal(two + host("x", at + "release = \"durabel\"\n")),
+               contains("did you mean \"durable\"?"));
+    CHECK_THAT(refusal(two + host("x", at + "compress = \"gzip\"\n")),
+               contains("expected \"none\" or \"lz4\" or \"zstd\""));
+    CHECK_THAT(refusal(two + host("x", at + "sync = true\n")), contains("release = \"durable\" beside it"));
+    CHECK_THAT(refusal(two + host("x", at) + host("me", me + durable)),
+               contains("release of [hosts.me] is of rings that go there, and none does"));
+    const std::string helping =
+        stage("a", "") + stage("b", "\"a\"", "instances = 2\nhost = [\"\", \"x\"]") + stage("c", "\"b\"");
+    for (const std::string& key : {durable, std::string("compress = \"lz4\"\n")})
+        CHECK_THAT(
+            refusal(helping + host("x", at + key) + host("me", me)),
+            contains("x has only instances of a stage: their frames are kept here until they are done"));
+    CHECK_THAT(refusal(stage("a", "") + stage("c", "\"a\"") +
+                       stage("b", "\"a\"", on("x") + "\ngroup = \"latest\"") + host("x", at + durable)),
+               contains("none of its stages is one that gets every frame"));
+    const std::string back = two + stage("c", "\"b\"");
+    CHECK(refusal(back + host("x", at + durable) + host("me", me)).empty());
+    CHECK(refusal(back + host("x", at) + host("me", me + durable)).empty());
+    CHECK_THAT(refusal(back + host("x", at + durable) + host("me", me + durable)),
+               contains("each would wait for the sinks of the others"));
 }
 
 TEST_CASE("the end comes from the hosts whose sources no other host's frames reach") {

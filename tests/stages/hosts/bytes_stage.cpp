@@ -3,6 +3,8 @@
 //   bytes     of each frame [1048576]
 //   light     the source writes the first word alone, the sink looks at nothing: for figures of the link
 //   [false]
+//   smooth    the source writes words that are alike for 4 KiB, so that a frame becomes smaller when it is
+//   packed; the hash still names it [false]
 //   dies_at   the first four lives of the sink abort in that frame [-1]
 //   hands_on  it hands frames on: no death of it is held against a frame [false]
 //   delay_ms  the sink takes so long for each [0]
@@ -40,6 +42,7 @@ public:
         source_ = with.inputs.empty();
         bytes_ = static_cast<u64>(with.settings->integer("bytes", 1 << 20, 8, i64{1} << 30));
         light_ = with.settings->flag("light", false);
+        smooth_ = with.settings->flag("smooth", false);
         delay_ms_ = with.settings->integer("delay_ms", 0, 0, 60'000);
         turns_ = with.settings->flag("turns", false);
         turned_ = with.settings->flag("turned", false);
@@ -63,9 +66,11 @@ public:
         if (!source_ && light_) return;
         if (!source_) return hasher_->enqueue(f, "data");
         u64* const out = reinterpret_cast<u64*>(f.output().plane<u8>("data").data());
-        f.queue().submit([out, words = light_ ? 1 : bytes_ / 8, n = f.sequence()](device::cpu::pool& pool) {
+        f.queue().submit([out, words = light_ ? 1 : bytes_ / 8, n = f.sequence(),
+                          smooth = smooth_](device::cpu::pool& pool) {
             pool.parallel_for(words, 65536, [&](u64 begin, u64 end, unsigned) {
-                for (u64 k = begin; k < end; ++k) out[k] = (n << 32U) ^ (k * 0x9E3779B97F4A7C15U);
+                for (u64 k = begin; k < end; ++k)
+                    out[k] = (n << 32U) ^ (smooth ? k / alike : k * 0x9E3779B97F4A7C15U);
             });
         });
     }
@@ -76,6 +81,7 @@ public:
     }
 
 private:
+    static constexpr u64 alike = 512;
     static std::vector<std::byte> blob(u64 n) { return {n * 131 % 900, std::byte(n & 0xffU)}; }
     [[nodiscard]] u64 used(u64 n) const { return bytes_ - n % 7 * 8; }
     void give(frame& f) const {
@@ -121,7 +127,7 @@ private:
     [[nodiscard]] frame_format format() const {
         return {"test.bytes", {{.name = "data", .type = element::u8_, .shape = {bytes_}}}, {}};
     }
-    bool source_ = false, light_ = false, carries_ = false, turns_ = false, turned_ = false;
+    bool source_ = false, light_ = false, smooth_ = false, carries_ = false, turns_ = false, turned_ = false;
     u64 bytes_ = 0;
     i64 delay_ms_ = 0, dies_at_ = -1;
     u32 life_ = 0;

@@ -80,8 +80,8 @@ class Supervisor:
         return self.start(*more)
 
     def lose(self):
-        """As if the machine had gone: all of its processes at once, and its run with its rings."""
-        lose_run(self.process, os.path.join(self.runtime, "carousel", self.run_name), [s["pid"] for s in self.ps().get("stages") or [] if s.get("pid")])
+        """As if the machine had gone: all of its processes at once, and its run with its rings. What its sink had delivered."""
+        return lose_run(self.process, os.path.join(self.runtime, "carousel", self.run_name), [s["pid"] for s in self.ps().get("stages") or [] if s.get("pid")])
 
     def interrupt(self):
         self.process.send_signal(signal.SIGINT)

@@ -23,7 +23,8 @@ def main():
         a = parsed(p, net)
         send, in_flight = sending_words(a)
         pair = Pair(a.programs, a.size, B_ADDRESS, inside_a=net.inside(net.a), inside_b=net.inside(net.b),
-                    options_a=["--frames", str(a.frames), "--fps", a.fps], in_flight=in_flight, send=send)
+                    options_a=["--frames", str(a.frames), "--fps", a.fps], in_flight=in_flight, send=send,
+                    more="" if a.compress == "none" else "smooth = true\n")
         expected = pair.hash_on_one_host(a.frames)
         pair.b.start()
         pair.a.start()
@@ -32,6 +33,8 @@ def main():
         codes = [pair.a.wait(120), pair.b.wait(60)]
         assert codes == [0, 0], f"exit codes {codes}\n{pair.a.text()[-3000:]}\n{pair.b.text()[-3000:]}"
         assert check_whole(pair, a.frames) == expected, "another hash than on one host"
+        link = next(s for s in pair.a.report()["stages"] if s["name"] == "send")["link"]   # of its last process
+        assert a.compress == "none" or link["bytes_on_the_way"] <= link["bytes"] / 4, f"frames crossed as they are: {link}"
         tell(a, killed, time.monotonic() - began, pair.a.text())
     finally:
         if pair:

@@ -1,12 +1,15 @@
 """One pipeline file over hosts, each with its own supervisor, on loopback. Usage: test_hosts.py FOLDER_OF_PROGRAMS Everyday|Long"""
 import os
 import random
+import re
+import signal
 import sys
 import time
 import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from host_world import HOST, SINK, SOURCE, World  # noqa: E402
+from link_pair import ledger, lose_run  # noqa: E402
 from processes import wait_for  # noqa: E402
 
 PROGRAMS = sys.argv[1]
@@ -21,14 +24,14 @@ class Case(unittest.TestCase):
         self.world = World(PROGRAMS)
         self.addCleanup(self.world.end)
 
-    def file(self, name="chain", more=""):
-        """source here, sink on b."""
-        return self.world.write(name + ".toml", SOURCE.format(bytes=SIZE)
+    def file(self, name="chain", more="", source="", host=""):
+        """source here, sink on b; keys of the sink, of the source and of [hosts.b]."""
+        return self.world.write(name + ".toml", SOURCE.format(bytes=SIZE) + source
                                 + SINK.format(name="sink", of="source", bytes=SIZE, more='host = "b"\n' + more)
-                                + HOST.format(name="b", address="127.0.0.1", port=PORT, launcher="none", more=""))
+                                + HOST.format(name="b", address="127.0.0.1", port=PORT, launcher="none", more=host))
 
-    def hash_on_one_host(self, frames):
-        one = self.world.near(self.world.write("one.toml", SOURCE.format(bytes=SIZE) + SINK.format(name="sink", of="source", bytes=SIZE, more="")))
+    def hash_on_one_host(self, frames, source=""):
+        one = self.world.near(self.world.write("one.toml", SOURCE.format(bytes=SIZE) + source + SINK.format(name="sink", of="source", bytes=SIZE, more="")))
         self.assertEqual(one.start("--frames", str(frames)).wait(), 0, one.text())
         return one.report()["image_hash"]
 
@@ -183,6 +186,73 @@ class Long(Case):
         far.start()
         self.assertEqual(near.wait(), 1, near.text() + far.text())
         self.assertIn("host b has lost its part of the run: not all frames have come to its sinks", near.text())
+
+    def test_a_lost_host_goes_on_by_durable_release_where_its_sinks_were(self):
+        file = self.file(host='release = "durable"')
+        options = ("--frames", "240", "--fps", "60")
+        near, far = self.world.near(file, *options), self.world.far(file, "b", *options)
+        near.start()
+        near.says("waiting for host b")
+        far.start()
+        far.has_frames("sink", near, more_than=30)
+        delivered = far.lose()
+        far.start()
+        near.says(r"host b begins anew, at frame \d+: what its sinks have not is kept here")
+        first = int(re.search(r"begins anew, at frame (\d+)", near.text())[1])
+        self.assertTrue(0 < first <= len(delivered), (first, len(delivered)))
+        self.assertEqual([near.wait(60), far.wait(30)], [0, 0], near.text() + far.text())
+        self.whole(near, far, 240)
+        self.assertEqual([near.report()["first"], far.report()["first"]], [0, first])
+        here = ledger(os.path.join(self.world.folder, "b-ledger-sink.bin"))
+        self.assertEqual(min(here), first)
+        self.hash_on_one_host(240)
+        self.assertEqual({**delivered, **here}, ledger(os.path.join(self.world.folder, "near-ledger-sink.bin")))
+
+    def test_a_lost_durable_host_that_two_rings_go_to_gets_the_rest_of_both(self):
+        file = self.world.write("two.toml", SOURCE.format(bytes=SIZE) + SINK.format(name="turn", of="source", bytes=SIZE, more="turns = true")
+                                + SINK.format(name="sink", of='turn", "source', bytes=SIZE, more='host = "b"\ndelay_ms = 5')
+                                + HOST.format(name="b", address="127.0.0.1", port=PORT, launcher="none", more='release = "durable"\nsync = true'))
+        near, far = self.world.near(file, "--frames", "300"), self.world.far(file, "b", "--frames", "300")
+        near.start()
+        near.says("waiting for host b")
+        far.start()
+        far.has_frames("sink", near, more_than=30)
+        delivered = far.lose()
+        far.start()
+        near.says(r"host b begins anew, at frame \d+")
+        self.assertEqual([near.wait(60), far.wait(30)], [0, 0], near.text() + far.text())
+        here = ledger(os.path.join(self.world.folder, "b-ledger-sink.bin"))
+        self.assertEqual(sorted({**delivered, **here}), list(range(300)))
+        self.assertEqual(max(here), 299)
+
+    def test_a_far_part_that_is_lost_when_its_durable_sinks_have_all_is_no_loss_of_frames(self):
+        file = self.file(more="delay_ms = 100", host='release = "durable"')
+        near, far = self.world.near(file, "--frames", "30"), self.world.far(file, "b", "--frames", "30")
+        near.start()
+        near.says("waiting for host b")
+        far.start()
+        far.has_frames("sink", near)
+        folder, pids = os.path.join(far.runtime, "carousel", far.run_name), [s["pid"] for s in far.ps()["stages"]]
+        far.process.send_signal(signal.SIGSTOP)   # its stages go on, and nobody tells the near host that they are done
+        wait_for("this host is done", lambda: all(s.get("state") == "done" for s in near.ps().get("stages") or [{}] if "/" not in s.get("name", "/")))
+        self.assertEqual(len(lose_run(far.process, folder, pids)), 30)
+        far.start()
+        self.assertEqual(near.wait(), 0, near.text() + far.text())
+        self.assertIn("host b has lost its report: all frames are in the files of its sinks", near.text())
+
+    def test_a_host_that_asks_for_compressed_frames_gets_fewer_bytes(self):
+        smooth = "smooth = true\n"
+        file = self.file(source=smooth, host='compress = "lz4"')
+        near, far = self.world.near(file, "--frames", "40"), self.world.far(file, "b", "--frames", "40")
+        near.start()
+        near.says("waiting for host b")
+        far.start()
+        self.assertEqual([near.wait(), far.wait()], [0, 0], near.text() + far.text())
+        self.whole(near, far, 40)
+        link = next(s for s in near.report()["stages"] if s["name"] == "source-to-b")["link"]
+        self.assertEqual(link["bytes"], 40 * SIZE)
+        self.assertLess(link["bytes_on_the_way"], link["bytes"] / 4)
+        self.assertEqual(far.report()["image_hash"], self.hash_on_one_host(40, smooth))
 
 
 class Names(Case):

@@ -371,3 +371,17 @@ TEST_CASE("a run that goes on for one that was lost is let in, but leaves nothin
     CHECK(i.a.failure().empty());
     CHECK(i.a.trouble().find("frames 0 to 6 would be left out") != std::string::npos);
 }
+
+TEST_CASE(
+    "a durable sender that has heard less than another one gets an heir that begins beyond its oldest "
+    "frame") {
+    const token_file token("a secret that both sides know");
+    hello durable = hello_of_test();
+    durable.by_durable = 1;
+    const auto meets = [&](u64 first) {
+        receiving_side heir = receiver(token, "", first);
+        return introduced(heir, durable, token, 1000).a.up();
+    };
+    CHECK(meets(16));
+    CHECK_FALSE(meets(17));  // more than it can have under way: a wrong --first
+}
