@@ -10,7 +10,7 @@ import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "support"))
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from link_pair import lose_run  # noqa: E402
+from link_pair import lose_run, may_be_killed  # noqa: E402
 from processes import end_process, wait_for  # noqa: E402
 
 SOURCE = '[[stage]]\nname = "source"\nrun = "carousel-test-bytes"\nbytes = {bytes}\n'
@@ -75,12 +75,19 @@ class Supervisor:
         return bool(pid)
 
     def kill_supervisor(self, *more):
+        """SIGKILL; the next one takes the run over. False: it can't be killed now."""
+        if not may_be_killed(self.process, self.ps()):
+            return False
         self.process.kill()
         self.process.wait()
-        return self.start(*more)
+        self.start(*more)
+        return True
+
+    def supervisor_is_killed(self, *more):
+        wait_for(f"a supervisor of {self.name} that can be killed", lambda: self.kill_supervisor(*more))
 
     def lose(self):
-        """As if the machine had gone: all of its processes at once, and its run with its rings. What its sink had delivered."""
+        """As if the machine had gone: all of its processes at once, and its run with its rings. Returns what its sink had delivered."""
         return lose_run(self.process, os.path.join(self.runtime, "carousel", self.run_name), [s["pid"] for s in self.ps().get("stages") or [] if s.get("pid")])
 
     def interrupt(self):

@@ -1,4 +1,4 @@
-"""Two network namespaces joined by a veth pair, as two hosts on one machine. Needs root, ip and (for silence) nft."""
+"""Two network namespaces joined by a veth pair, or three by a bridge, as hosts on one machine. Needs root, ip and (for silence) nft."""
 import os
 import shutil
 import subprocess
@@ -7,7 +7,7 @@ import sys
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from link_pair import skip  # noqa: E402
 
-A_ADDRESS, B_ADDRESS = "10.83.0.1", "10.83.0.2"
+A_ADDRESS, B_ADDRESS, C_ADDRESS = "10.83.0.1", "10.83.0.2", "10.83.0.3"
 
 
 def call(*command, **more):
@@ -17,22 +17,43 @@ def call(*command, **more):
 class Namespaces:
     """`ip netns exec` and not nsenter: UCX looks for its devices in /sys/class/net."""
 
-    def __init__(self):
+    def __init__(self, hosts=2, otherwise=skip):
+        """`otherwise(why)`, which must not return, where there are none here."""
         if os.geteuid() != 0 or not shutil.which("ip"):
-            skip("network namespaces need root and ip")
-        self.a, self.b = f"carousel-a-{os.getpid()}", f"carousel-b-{os.getpid()}"
-        made = call("ip", "netns", "add", self.a)
-        if made.returncode != 0:
-            skip("no network namespaces here: " + made.stderr.strip())
-        call("ip", "netns", "add", self.b)
-        pair = call("ip", "-n", self.a, "link", "add", "la", "type", "veth", "peer", "name", "lb", "netns", self.b)
-        for name, device, address in ((self.a, "la", A_ADDRESS), (self.b, "lb", B_ADDRESS)):
-            call("ip", "-n", name, "addr", "add", address + "/24", "dev", device)
-            call("ip", "-n", name, "link", "set", device, "up")
-            call("ip", "-n", name, "link", "set", "lo", "up")
-        if pair.returncode != 0:
+            otherwise("network namespaces need root and ip")
+        self.a, self.b, self.c = (f"carousel-{name}-{os.getpid()}" for name in "abc")
+        self.far, self.made = [self.b, self.c][:hosts - 1], []
+        try:
+            for name in (self.a, *self.far):
+                self.must("ip", "netns", "add", name)
+                self.made.append(name)
+                self.must("ip", "-n", name, "link", "set", "lo", "up")
+            if hosts == 2:
+                self.join("la", self.b, "lb")
+                self.give(self.a, "la", A_ADDRESS)
+            else:
+                self.must("ip", "-n", self.a, "link", "add", "bridge", "type", "bridge")
+                self.give(self.a, "bridge", A_ADDRESS)
+                for near, name, far in (("la", self.b, "lb"), ("lac", self.c, "lc")):
+                    self.join(near, name, far)
+                    self.must("ip", "-n", self.a, "link", "set", near, "master", "bridge", "up")
+                self.give(self.c, "lc", C_ADDRESS)
+            self.give(self.b, "lb", B_ADDRESS)
+        except RuntimeError as e:
             self.end()
-            skip("no veth pair here: " + pair.stderr.strip())
+            otherwise(f"no network namespaces here: {e}")
+
+    def must(self, *command):
+        done = call(*command)
+        if done.returncode != 0:
+            raise RuntimeError(f"{' '.join(command)}: {done.stderr.strip()}")
+
+    def join(self, near, name, far):
+        self.must("ip", "-n", self.a, "link", "add", near, "type", "veth", "peer", "name", far, "netns", name)
+
+    def give(self, name, device, address):
+        self.must("ip", "-n", name, "addr", "add", address + "/24", "dev", device)
+        self.must("ip", "-n", name, "link", "set", device, "up")
 
     def inside(self, name):
         return ["ip", "netns", "exec", name]
@@ -43,14 +64,14 @@ class Namespaces:
         heard = self.silence() and self.speak()
         return heard
 
-    def silence(self):
-        """Every packet that B gets is dropped, and nobody is told."""
+    def silence(self, host=None):
+        """Every packet that B, or another far host, gets is dropped, and nobody is told."""
         rules = "table inet carousel {\n chain c {\n  type filter hook input priority 0; policy drop;\n }\n}\n"
-        return call("ip", "netns", "exec", self.b, "nft", "-f", "-", input=rules).returncode == 0
+        return call("ip", "netns", "exec", host or self.b, "nft", "-f", "-", input=rules).returncode == 0
 
-    def speak(self):
-        return call("ip", "netns", "exec", self.b, "nft", "delete", "table", "inet", "carousel").returncode == 0
+    def speak(self, host=None):
+        return call("ip", "netns", "exec", host or self.b, "nft", "delete", "table", "inet", "carousel").returncode == 0
 
     def end(self):
-        for name in (self.a, self.b):
+        for name in self.made:
             call("ip", "netns", "del", name)

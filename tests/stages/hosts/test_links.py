@@ -29,8 +29,8 @@ class Everyday(Case):
             time.sleep(dice.uniform(0.05, 0.3))
             host = pair.a if victim in ("send", "source") else pair.b
             wait_for(f"a process of {victim}", lambda h=host, v=victim: h.kill(v))
-        pair.a.kill_supervisor()
-        pair.b.kill_supervisor()
+        for host in (pair.a, pair.b):
+            wait_for(f"a supervisor of {host.name} that can be killed", host.kill_supervisor)
         self.whole(pair, 480)
 
     def test_a_receiver_that_comes_late_gets_every_frame(self):

@@ -53,8 +53,8 @@ class Everyday(Case):
         for host, stage in victims:
             time.sleep(dice.uniform(0.05, 0.25))
             wait_for(f"a process of {host.name}/{stage}", lambda h=host, s=stage: kill(h, dice, s))
-        far.kill_supervisor()
-        near.kill_supervisor()
+        far.supervisor_is_killed()
+        near.supervisor_is_killed()
         there = wait_for("frames of b behind the kills", lambda: frames_of(far, "work-done"))
         self.whole(near)
         self.assertEqual(far.wait(30), 0, far.text())

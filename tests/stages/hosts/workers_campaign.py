@@ -42,10 +42,7 @@ def main():
             host, stage = dice.choice(victims)
             if stage:
                 return f"{host.name}/{stage}" if kill(host, dice, stage) else None
-            if host.process.poll() is not None:
-                return None
-            host.kill_supervisor()
-            return f"supervisor {host.name}"
+            return f"supervisor {host.name}" if host.kill_supervisor() else None
 
         killed = torment(net, a, lambda: near.process.poll() is not None, hit)
         assert near.wait(120) == 0, f"{near.text()[-3000:]}\n{far.text()[-3000:]}"

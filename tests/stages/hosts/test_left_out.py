@@ -1,0 +1,78 @@
+"""What the campaigns of hosts say where something can't be done here: it is skipped, with the reason, and counted apart.
+Usage: test_left_out.py FOLDER_OF_PROGRAMS"""
+import argparse
+import contextlib
+import io
+import os
+import sys
+import tempfile
+import unittest
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import hosts_campaign  # noqa: E402
+from processes import SKIPPED  # noqa: E402
+from torment import add_words, parsed, tell  # noqa: E402
+
+
+class NoSilence:
+    def can_be_silenced(self):
+        return False
+
+
+class LeftOut(unittest.TestCase):
+    def torment(self, *words):
+        """The exit code of a campaign whose kills went well, where nft is missing; and what it said."""
+        before, sys.argv = sys.argv, ["campaign", "programs", *words]
+        self.addCleanup(setattr, sys, "argv", before)
+        p = argparse.ArgumentParser()
+        add_words(p)
+        with contextlib.redirect_stdout(io.StringIO()) as said:
+            try:
+                tell(parsed(p, NoSilence()), [], 1.0, "")
+            except SystemExit as e:
+                return e.code, said.getvalue()
+        return 0, said.getvalue()
+
+    def test_a_campaign_without_the_silences_that_it_was_to_have_is_skipped_and_says_why(self):
+        code, said = self.torment("--silences", "0.5,5")
+        self.assertEqual(code, SKIPPED)
+        self.assertRegex(said, "(?m)^skipped: 2 silences: nft takes no rules here")
+
+    def test_one_that_was_to_have_none_passes(self):
+        self.assertEqual(self.torment("--silences", "")[0], 0)
+
+    def case(self, text):
+        """What the campaign of all cases makes of a program like that."""
+        with tempfile.NamedTemporaryFile("w", suffix=".py") as f:
+            f.write(text)
+            f.flush()
+            hosts_campaign.CASES["this"] = [f.name]
+            self.addCleanup(hosts_campaign.CASES.pop, "this", None)
+            return hosts_campaign.one_round("programs", "this", 1)
+
+    def test_a_skipped_case_is_neither_passed_nor_failed(self):
+        r = self.case(f"print('skipped: no ip here'); raise SystemExit({SKIPPED})")
+        self.assertEqual((r["how"], r["skipped"]), ("skipped", "no ip here"))
+
+    def test_a_case_of_which_one_test_was_skipped_passes_and_tells_it(self):
+        quiet = self.case("import sys; print('OK (skipped=1)', file=sys.stderr)")
+        self.assertEqual((quiet["how"], quiet["skipped"]), ("passed", "1 of its tests"))
+        verbose = self.case("import sys; print(\"test_it (T.test_it) ... skipped 'no nft'\\nOK (skipped=1)\", file=sys.stderr)")
+        self.assertEqual((verbose["how"], verbose["skipped"]), ("passed", "no nft"))
+
+    def test_a_case_that_fails_has_failed_and_one_that_passes_has_nothing_left_out(self):
+        self.assertEqual(self.case("raise SystemExit(1)")["how"], "failed")
+        self.assertEqual([self.case("")[k] for k in ("how", "skipped")], ["passed", ""])
+
+    def test_the_table_counts_them_apart(self):
+        with tempfile.TemporaryDirectory() as folder:
+            case = next(iter(hosts_campaign.CASES))
+            rounds = [{"case": case, "seed": n, "how": how, "skipped": why, "seconds": 1.0} for n, (how, why) in
+                      enumerate([("passed", ""), ("skipped", "no ip here"), ("failed", "")], 1)]
+            hosts_campaign.keep(os.path.join(folder, "hosts.json"), {"commit": "c", "cores": 2, "kernel": "6", "machine": "m"}, rounds)
+            with open(os.path.join(folder, "hosts.md"), encoding="utf-8") as f:
+                self.assertIn(f"| {case} | 3 | 3 | 1 | 1: no ip here | 3 |", f.read())
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1], verbosity=2)

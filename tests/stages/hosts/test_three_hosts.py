@@ -1,0 +1,184 @@
+"""One pipeline file over three hosts, and hosts that are lost with a part of it, on loopback.
+Usage: test_three_hosts.py FOLDER_OF_PROGRAMS Everyday|Stopped|Long"""
+import contextlib
+import os
+import random
+import re
+import signal
+import sys
+import time
+import unittest
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from host_world import World  # noqa: E402
+from namespaces import B_ADDRESS, Namespaces  # noqa: E402
+from processes import is_alive, wait_for  # noqa: E402
+from spread import STAGES, Spread  # noqa: E402
+
+PROGRAMS = sys.argv[1]
+SEED = int(os.environ.get("CAROUSEL_SEED", "7"))
+# Below the ports that the system gives to clients, as in test_hosts.py. The links of a file are counted through, and take 65 each.
+PORT = 20500 + os.getpid() % 55 * 205
+PLACES = {"b": ("127.0.0.1", PORT), "c": ("127.0.0.1", PORT + 70)}
+SIZE = 1 << 16
+
+
+class Case(unittest.TestCase):
+    def spread(self, shape, frames, fps=60, more=None):
+        world = World(PROGRAMS)
+        self.addCleanup(world.end)
+        return Spread(world, shape, SIZE, frames, fps, PLACES, more=more).start()
+
+    def kill_on_all(self, s, dice, of_each=None):
+        """So many stages of each host, or all of them, and then each supervisor."""
+        victims = [(s.hosts[h], stage) for h, stages in STAGES[s.shape].items() for stage in dice.sample(stages, of_each or len(stages))]
+        dice.shuffle(victims)
+        for host, stage in victims:
+            time.sleep(dice.uniform(0.02, 0.15))
+            wait_for(f"a process of {host.name}/{stage}", lambda h=host, n=stage: h.kill(n))
+        supervisors = list(s.hosts.values())
+        dice.shuffle(supervisors)
+        for host in supervisors:
+            host.supervisor_is_killed()
+
+    def kill_all_of(self, host, with_supervisor=False):
+        """All of its stages at once, and before them their supervisor. Returns when they are gone."""
+        pids = [s["pid"] for s in host.ps().get("stages") or [] if s.get("pid")]
+        self.assertTrue(pids)
+        if with_supervisor:
+            host.process.kill()
+            host.process.wait()
+        for pid in pids:
+            os.kill(pid, signal.SIGKILL)
+        wait_for("they are gone", lambda: not any(is_alive(pid) for pid in pids))
+
+
+class Everyday(Case):
+    def test_a_chain_of_three_hosts_loses_nothing_by_kills_of_stages_and_supervisors_on_all_of_them(self):
+        print(f"seed {SEED} (CAROUSEL_SEED)", file=sys.stderr)
+        s = self.spread("chain", 120)
+        self.kill_on_all(s, random.Random(SEED), 1)
+        s.check_whole()
+
+
+class Stopped(Case):
+    def test_a_link_is_silent_for_longer_than_its_patience_and_one_of_its_processes_stands_still_and_nothing_is_lost(self):
+        net = None
+        try:
+            net = Namespaces(otherwise=self.fail)
+            self.addCleanup(net.end)
+            silent = net.can_be_silenced()
+        except AssertionError:   # none here: then the receiving process stands still for as long
+            silent = False
+        print("silence by nft" if silent else "silence by SIGSTOP", file=sys.stderr)
+        world = World(PROGRAMS)
+        self.addCleanup(world.end)
+        inside = {"near": net.inside(net.a), "b": net.inside(net.b)} if silent else {}
+        # Soon told dead, unless it is to stand still for as long as a silence lasts.
+        more = {"pipeline": "frame_timeout_ms = 1000"} if silent else None
+        s = Spread(world, "two", SIZE, 100, 60, {"b": (B_ADDRESS, PORT) if silent else PLACES["b"]}, inside, more).start()
+        b = s.far["b"]
+        pid = wait_for("the receiving process", lambda: b.stage("source-from-here").get("pid"))
+        if silent:
+            self.assertTrue(net.silence())
+            time.sleep(1.5)
+            self.assertTrue(net.speak())
+        else:
+            os.kill(pid, signal.SIGSTOP)
+            time.sleep(1.5)
+            with contextlib.suppress(ProcessLookupError):   # a busy machine has found 2 s in it, and has replaced it
+                os.kill(pid, signal.SIGCONT)
+        s.near.says("source-to-b .*is down[\\s\\S]*source-to-b .*is up after")
+        pid = wait_for("the receiving process", lambda: b.stage("source-from-here").get("pid"))
+        os.kill(pid, signal.SIGSTOP)
+        wait_for("it is replaced", lambda: b.stage("source-from-here").get("pid") not in (None, pid))
+        s.check_whole()
+
+
+class Long(Case):
+    def test_a_chain_of_three_hosts_loses_nothing_by_kills_of_every_process_one_after_the_other(self):
+        print(f"seed {SEED} (CAROUSEL_SEED)", file=sys.stderr)
+        s = self.spread("chain", 300)
+        self.kill_on_all(s, random.Random(SEED))
+        s.check_whole()
+
+    def test_one_ring_read_on_two_hosts_loses_nothing_by_kills_of_stages_and_supervisors_on_all_three(self):
+        print(f"seed {SEED} (CAROUSEL_SEED)", file=sys.stderr)
+        s = self.spread("fan-out", 300)
+        self.kill_on_all(s, random.Random(SEED))
+        s.check_whole()
+
+    def test_a_middle_host_whose_stages_all_die_at_once_and_whose_supervisor_dies_later_keeps_its_rings(self):
+        s = self.spread("chain", 300)
+        b = s.far["b"]
+        self.kill_all_of(b)
+        b.supervisor_is_killed()
+        dice = random.Random(SEED)
+        for stage in dice.sample(STAGES["chain"]["b"], 3):
+            wait_for(f"a process of {stage}", lambda n=stage: b.kill(n))
+        s.check_whole()
+
+    def told_as_lost(self, host, stage):
+        """What its sending stage has said: how many frames are lost, all that were committed there."""
+        # As in: "finish of frame 77: the receiving host (run ...) goes on at frame 0, but frames 0 to 73 ..."
+        host.says(f"{stage} .*frames 0 to \\d+ have been committed there and released here: \\d+ frames are lost")
+        told = set(re.findall(r"frames 0 to (\d+) have been committed there and released here: (\d+) frames are lost", host.text()))
+        self.assertEqual(len(told), 1, told)   # each time it is said it is the same
+        last, count = map(int, told.pop())
+        self.assertEqual(count, last + 1)
+        return count
+
+    def ends_with_a_loss(self, s, lost, by, stage):
+        """`lost` began again without its rings; `stage` of host `by` sends to it."""
+        codes = dict(zip(s.hosts, s.codes()))
+        self.assertEqual([codes["near"], codes[by]], [1, 1], s.text())
+        self.assertEqual([codes[h] for h in codes if h not in ("near", by)], [75] * (len(codes) - (1 if by == "near" else 2)), s.text())
+        self.assertIn(f"host {lost} begins anew: what it had is lost", s.near.text())
+        count = self.told_as_lost(s.near, f"{by}/{stage}" if by != "near" else stage)
+        here, there = s.hosts[by].report(), s.far[lost].report()
+        # What the sending host calls sent is what it calls lost, and nobody else calls it delivered.
+        row = next(x for x in here["stages"] if x["name"] == stage)
+        self.assertEqual([row["frames"], there["frames"]], [count, 0], s.text())
+        self.assertEqual(s.near.report()["hosts"][lost]["frames"], 0)
+        self.assertIn("failed", s.near.report()["ending"])
+        return count
+
+    def test_a_host_with_the_sink_that_is_lost_with_its_rings_ends_the_run_with_the_frames_that_are_lost(self):
+        s = self.spread("two", 600)
+        s.far["b"].has_frames("sink", s.near, 30)
+        delivered = len(s.far["b"].lose())
+        s.far["b"].start()
+        self.assertGreaterEqual(self.ends_with_a_loss(s, "b", "near", "source-to-b"), delivered)
+
+    def test_a_middle_host_that_is_lost_with_its_rings_ends_the_run_with_the_frames_that_it_had_taken(self):
+        s = self.spread("chain", 600)
+        s.far["c"].has_frames("sink", s.near, 30)
+        s.far["b"].lose()
+        s.far["b"].start()
+        count = self.ends_with_a_loss(s, "b", "near", "source-to-b")
+        c = s.far["c"].report()
+        # What b had handed on is in c's sink, whole: of what is said to be lost there, that is not.
+        self.assertEqual([c[k] for k in ("lost", "repeated", "torn")], [0, 0, 0])
+        self.assertTrue(30 < c["frames"] <= count, (c["frames"], count))
+
+    def test_the_last_host_of_a_chain_that_is_lost_with_its_rings_is_told_by_the_host_before_it(self):
+        s = self.spread("chain", 600)
+        s.far["c"].has_frames("sink", s.near, 30)
+        s.far["c"].lose()
+        s.far["c"].start()
+        self.ends_with_a_loss(s, "c", "b", "middle-to-c")
+        self.assertIn("host b has failed", s.near.text())
+
+    def test_a_supervisor_that_dies_with_all_of_its_stages_has_lost_its_rings_and_that_is_said(self):
+        s = self.spread("chain", 600)
+        b = s.far["b"]
+        s.far["c"].has_frames("sink", s.near, 30)
+        self.kill_all_of(b, with_supervisor=True)
+        b.start()
+        b.says("none of its stages is alive: its ring memory is gone with them: a fresh run begins")
+        self.ends_with_a_loss(s, "b", "near", "source-to-b")
+
+
+if __name__ == "__main__":
+    name = sys.argv.pop(2)
+    unittest.main(argv=[sys.argv[0], name], verbosity=2)
