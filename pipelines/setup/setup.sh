@@ -3,7 +3,7 @@
 # What ./pipelines/launch and ./tests/run share: find and install missing packages, configure, build. Sourced; bash.
 #
 # The caller sets `root` (the repository), may set `no_install=yes`, and calls in this order:
-#   carousel_packages programs [films] [hosts] [python]|tests|all-tests      ends the script with exit code 2 when something is missing and can't be installed
+#   carousel_packages programs [films] [hosts] [python]|tests [networks]|all-tests      ends the script with exit code 2 when something is missing and can't be installed
 #   carousel_configure PRESET [--kept] [-Dkey=value ...]
 #   carousel_build PRESET TARGET...
 # A second start costs one dpkg-query, one comparison of a stamp file and a ninja run that finds nothing to do.
@@ -79,7 +79,8 @@ carousel_packages() {
         case " $* " in *' hosts '*) carousel_host_packages ;; esac
         case " $* " in *' python '*) carousel_python_packages ;; esac
         case $1 in *tests) carousel_test_packages ;; esac
-        if [ "$1" = all-tests ]; then carousel_fuzz_packages && carousel_lint_packages && carousel_docs_packages && carousel_network_packages; fi
+        if [ "$1" = all-tests ]; then carousel_fuzz_packages && carousel_lint_packages && carousel_docs_packages; fi
+        case " $* " in *' networks '*) carousel_network_packages ;; esac
     } | carousel_missing)
     [ ${#missing[@]} = 0 ] && return 0
 

@@ -151,10 +151,11 @@ class Setup(unittest.TestCase):
         self.assertNotIn("pybind11", self.start("pipelines/launch", MISSING=missing)[2])   # the demo has none
         self.assertIn(missing, self.start("tests/run", "--no-install", MISSING=missing)[1])
 
-    def test_what_looks_at_the_sources_doxygen_and_networks_are_installed_for_all_tests_alone(self):
-        for package in ("doxygen", "clang-tidy", "iproute2", "nftables"):
+    def test_what_looks_at_the_sources_and_doxygen_are_installed_for_all_tests_alone_and_networks_for_a_campaign(self):
+        for package, words in (("doxygen", ["--all"]), ("clang-tidy", ["--all"]), ("iproute2", ["--campaign", "hosts"]),
+                               ("nftables", ["--campaign", "hosts"])):
             self.assertNotIn(package, self.start("tests/run", MISSING=package)[2])
-            code, text, _ = self.start("tests/run", "--all", "--no-install", MISSING=package)
+            code, text, _ = self.start("tests/run", *words, "--no-install", MISSING=package)
             self.assertEqual(code, 2, text)
             self.assertIn(f"Missing packages: {package}\n", text)
 
