@@ -73,14 +73,21 @@ bool sender_link::over(u64 sequence) const {
 void sender_link::wake_who_is_done() {
     for (const auto& [sequence, who] : waiting_)
         if (over(sequence)) who->notify_one();
-    if (side_.end_known() || letting_go_ > 0) changed_.notify_all();
+    if (side_.end_known() || !side_.failure().empty() || letting_go_ > 0) changed_.notify_all();
 }
 
 bool sender_link::end(u64 sequence, u64 ns) {
     std::unique_lock lock(mutex_);
     side_.end(sequence);
     if (transport_ != nullptr) transport_->wake();
-    return changed_.wait_for(lock, std::chrono::nanoseconds(ns), [&] { return side_.end_known(); });
+    changed_.wait_for(lock, std::chrono::nanoseconds(ns),
+                      [&] { return side_.end_known() || !side_.failure().empty(); });
+    return side_.end_known();
+}
+
+std::string sender_link::failure() const {
+    const std::lock_guard lock(mutex_);
+    return side_.failure();
 }
 
 bool sender_link::takes_work() {

@@ -32,6 +32,8 @@ public:
     [[nodiscard]] bool wait_released(u64 sequence, u64 ns);
     /// No frame follows. True: the far side knows, within `ns`.
     [[nodiscard]] bool end(u64 sequence, u64 ns);
+    /// What no retry mends; "": nothing.
+    [[nodiscard]] std::string failure() const;
 
     // Of work for another host (link_kind::work), whose numbers are that host's.
     /// Frames may go: the link is up, and what predecessors have sent has left the ring there.

@@ -303,6 +303,42 @@ bool near_hosts::awaits_end_of_help(remote_host& h, u64 now) {
     return true;
 }
 
+// One of its receiving stages waits for a link whose sending host is done.
+bool near_hosts::waits_for_nobody(const remote_host& h) const {
+    const auto is_done = [&](const std::string& host) {
+        return host.empty() || std::any_of(hosts_.begin(), hosts_.end(), [&](const auto& o) {
+                   return o->spec().name == host && o->life() == life::ended;
+               });
+    };
+    const run::ps_answer there = run::read_ps(h.ps);
+    return std::any_of(plan_.links.begin(), plan_.links.end(), [&](const crossing& c) {
+        return c.to == h.spec().name && is_done(c.from) &&
+               std::any_of(there.stages.begin(), there.stages.end(), [&](const run::ps_stage& s) {
+                   return s.name == c.receive && s.waits_for == "another host";
+               });
+    });
+}
+
+// All of this host is done. A host that began anew after the sending stage of its link was done is told of
+// the loss by none, and one that has not heard where the stream ends waits for that: both would wait for
+// ever.
+bool near_hosts::has_waited_in_vain(remote_host& h, u64 now) {
+    const std::string& name = h.spec().name;
+    if (h.life() != life::begun || !h.connected() || !waits_for_nobody(h)) {
+        in_vain_since_ns_.erase(name);
+        return false;
+    }
+    if (now < in_vain_since_ns_.try_emplace(name, now).first->second + lost_patience_ns) return false;
+    h.send({{"end", "at once"}});
+    h.give_up("it waits for frames that come no more");
+    lost_code_ = exit_code::stage_failed;
+    lost_ = fmt::format(
+        "error: host {} waits for frames that come no more, for who sends to it is done: it has begun anew "
+        "since, or was not told where the stream ends. Not all frames are known to have come to its sinks",
+        name);
+    return true;
+}
+
 bool near_hosts::may_leave(bool whole, u64 now) {
     if (waiting_since_ns_ == 0) waiting_since_ns_ = now;
     if (!whole && !end_told_) {
@@ -316,6 +352,7 @@ bool near_hosts::may_leave(bool whole, u64 now) {
             all = all && !awaits_end_of_help(*h, now);
             continue;
         }
+        if (whole && has_waited_in_vain(*h, now)) continue;
         const u64 away = h->connected() ? 0 : now - std::max(h->away_since_ns(), waiting_since_ns_);
         const bool given_up =
             away > lost_patience_ns || (!whole && now > waiting_since_ns_ + failed_patience_ns);

@@ -1,6 +1,7 @@
 #pragma once
 // The hosts of a pipeline as `carousel run` has them: all others.
 
+#include <map>
 #include <optional>
 #include <set>
 
@@ -39,6 +40,8 @@ private:
     void end_all(const char* how);
     void say_end_of_help(const remote_host& h, bool had_ended);
     [[nodiscard]] bool awaits_end_of_help(remote_host& h, u64 now);
+    [[nodiscard]] bool waits_for_nobody(const remote_host& h) const;
+    [[nodiscard]] bool has_waited_in_vain(remote_host& h, u64 now);
 
     hosts_plan plan_;
     std::vector<std::unique_ptr<remote_host>> hosts_;
@@ -46,7 +49,8 @@ private:
     host_orders* orders_ = nullptr;
     std::string run_id_;
     bool end_told_ = false;
-    std::set<std::string> ended_early_;  ///< hosts that only help, told as over or told to end
+    std::set<std::string> ended_early_;            ///< hosts that only help, told as over or told to end
+    std::map<std::string, u64> in_vain_since_ns_;  ///< by host: see has_waited_in_vain()
     u64 waiting_since_ns_ = 0, ps_ns_ = 0, last_ask_ = 0;
     int lost_code_ = 0;
     std::string lost_;

@@ -24,10 +24,11 @@ SIZE = 1 << 16
 
 
 class Case(unittest.TestCase):
-    def spread(self, shape, frames, fps=60, more=None):
+    def spread(self, shape, frames, fps=60, started=True):
         world = World(PROGRAMS)
         self.addCleanup(world.end)
-        return Spread(world, shape, SIZE, frames, fps, PLACES, more=more).start()
+        run = Spread(world, shape, SIZE, frames, fps, PLACES)
+        return run.start() if started else run
 
     def kill_on_all(self, s, dice, of_each=None):
         """So many stages of each host, or all of them, and then each supervisor."""
@@ -168,6 +169,25 @@ class Long(Case):
         s.far["c"].start()
         self.ends_with_a_loss(s, "c", "b", "middle-to-c")
         self.assertIn("host b has failed", s.near.text())
+
+    def test_a_host_that_is_lost_behind_the_last_acknowledgement_is_told_and_nobody_waits_for_ever(self):
+        # Its link has nothing more to send, and this host is not done yet: another link of it is held.
+        s = self.spread("fan-out", 12, fps=4, started=False)
+        s.near.start()
+        s.near.says("waiting for host b")
+        for host in s.far.values():
+            host.start()
+        wait_for("frames on the way to c", lambda: (s.near.stage("source-to-c").get("frames") or 0) >= 8)
+        self.assertEqual(s.near.command("stop", "source-to-c").returncode, 0)
+        wait_for("all frames on b", lambda: s.near.stage("source-to-b").get("frames") == 12)
+        s.far["b"].lose()
+        s.far["b"].start()
+        s.near.says("host b begins anew: what it had is lost")
+        self.assertEqual(s.near.command("cont", "source-to-c").returncode, 0)
+        self.assertEqual(s.near.wait(60), 1, s.text())
+        self.assertRegex(s.near.text(), "error: host b waits for frames that come no more, for who sends to it is done")
+        self.assertEqual(s.far["c"].wait(), 0, s.text())
+        self.assertEqual([s.far["c"].report()[k] for k in ("lost", "repeated", "torn", "frames")], [0, 0, 0, 12])
 
     def test_a_supervisor_that_dies_with_all_of_its_stages_has_lost_its_rings_and_that_is_said(self):
         s = self.spread("chain", 600)
