@@ -25,7 +25,7 @@ class Mutations(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         cls.entries = mutation.load()
-        cls.tests = joined("\n".join(read(p) for kind in ("cpp", "hpp", "txt")
+        cls.tests = joined("\n".join(read(p) for kind in ("cpp", "hpp", "txt", "py")
                                      for p in glob.glob(os.path.join(ROOT, "tests", "**", "*." + kind), recursive=True)))
 
     def test_there_are_enough_and_each_is_sound(self):
@@ -49,6 +49,7 @@ class Mutations(unittest.TestCase):
                 for test in e["tests"]:
                     target, _, case = test.partition(": ")
                     name = case if re.match(r"test_\w+$", target) else test
+                    name = name.removeprefix("python: ")  # python_test() of tests/stages/python puts it in front
                     self.assertTrue('"' + name.replace('"', '\\"') in self.tests, name)
 
     def test_each_assertion_stands_in_a_test(self):
