@@ -16,7 +16,7 @@ import time
 import interpreter
 
 HERE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "gpu")
-PORTS = '[[stage]]\nname = "camera"\nrun = "port"\noutput = { value = "i32[65536]" }\n[[stage]]\nname = "analysis"\nrun = "port"\ninputs = ["camera"]\n'
+PORTS = '[[stage]]\nname = "camera"\nrun = "port"\noutput = { value = "i64[65536]" }\n[[stage]]\nname = "analysis"\nrun = "port"\ninputs = ["camera"]\n'
 
 
 class Skipped(Exception):

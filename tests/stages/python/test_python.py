@@ -109,7 +109,7 @@ class Python(unittest.TestCase):
                       "    out_color.copy_from(color)\n    numpy.asarray(out_half)[:] = 1\n")
         run = self.pipeline(stage("source", "carousel-test-copy"), stage("beside", "carousel-test-copy"),
                             stage("dies", file, ["source"], 'latest = ["beside"]\nmax_attempts = 1'), stage("eater", "eater.py", ["dies"]),
-                            stage("half", "eater.py", ["dies.half"]), stage("slow", "eater.py", ["beside"], "pause_s = 0.03"),
+                            stage("half", "eater.py", ["dies.half"]), stage("slow", "eater.py", ["beside"], "pause_s = 0.1"),
                             more="allow_dead_letters = true\nfps = 100").start(frames=60)
         self.end(run)
         folder = os.path.join(os.environ["XDG_RUNTIME_DIR"], "carousel", run.name, "dead-letters", "dies-40")
