@@ -186,8 +186,7 @@ int main(int argc, char** argv) {
         fmt::print(stderr,
                    "carousel-tape: {}. What is in the file is whole: make room on that disk and start this "
                    "again with the same words; {}\n",
-                   e.what(),
-                   t.what == "port" ? "its port is vacant meanwhile" : "what comes meanwhile is missed");
+                   e.what(), port ? "its port is vacant meanwhile" : "what comes meanwhile is missed");
         return e.code();
     } catch (const error& e) {
         fmt::print(stderr, "carousel-tape: {}\n", e.what());
