@@ -110,6 +110,8 @@ struct stage_spec {
     /// of a process's first frame, which may warm a framework up; no shorter than frame_timeout_ms counts
     u32 first_frame_timeout_ms = 0;
     bool optional = false;
+    /// Receives, in a part of a file over several hosts, what all comes from sources here: its END is theirs.
+    bool returns = false;
     std::string host;                ///< where it runs, a section [hosts.NAME]; "": where `carousel run` is
     std::vector<std::string> hosts;  ///< where host is a list: of its instances, round robin; else empty
     std::optional<far_seat> far;     ///< its last instance, of a part of a file with such a list

@@ -47,11 +47,21 @@ stage_spec sender(const pipeline& whole, const crossing& c, const std::string& t
     return s;
 }
 
+/// Is each source of that ring on `host`?
+bool begins_on(const pipeline& whole, const std::string& ring, const std::string& host) {
+    const stage_spec& s = *whole.find(ring);
+    return s.inputs.empty() ? s.host == host
+                            : std::all_of(s.inputs.begin(), s.inputs.end(), [&](const std::string& input) {
+                                  return begins_on(whole, input, host);
+                              });
+}
+
 stage_spec receiver(const pipeline& whole, const crossing& c, const stage_description& front,
                     const std::string& token) {
     stage_spec s = link_stage(whole, c, token);
     s.name = c.receive;
     s.run = "carousel-receive";
+    s.returns = begins_on(whole, c.stage, c.to);
     s.settings["format"] = front.format.dump();
     s.settings["sync"] = find_host(whole, c.to)->sync;
     for (const stage_spec& reader : whole.stages)

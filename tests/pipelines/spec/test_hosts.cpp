@@ -74,12 +74,14 @@ TEST_CASE("a ring that crosses hosts becomes a pair of stages, once for each hos
     CHECK(near.find("a-to-x")->settings["address"] == "10.0.0.2");
     CHECK(near.find("a-to-x")->settings["token"] == "/t");
     CHECK_FALSE(near.find("a-to-x")->has_output);
+    CHECK(near.find("d-from-y")->returns);  // its END is that of our own source
 
     const auto x = supervisor::part_of(p, "x", all, "/t");
     CHECK(x.name == "p.x");
     CHECK(names(x) == std::vector<std::string>{"a-from-me", "b", "c", "b-to-y"});
     CHECK(x.find("a-from-me")->settings["format"] == "{\"type\":\"of a\"}");
     CHECK(x.find("a-from-me")->settings["port"] == 47101);
+    CHECK_FALSE(x.find("a-from-me")->returns);
 
     const auto y = supervisor::part_of(p, "y", all, "/t");
     CHECK(y.find("d")->inputs == std::vector<std::string>{"a-from-me", "b-from-x"});

@@ -10,7 +10,8 @@ import time
 import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from host_world import World  # noqa: E402
+from host_world import HOST, SINK, SOURCE, World  # noqa: E402
+from link_pair import check_report  # noqa: E402
 from namespaces import B_ADDRESS, Namespaces  # noqa: E402
 from processes import is_alive, wait_for  # noqa: E402
 from spread import STAGES, Spread  # noqa: E402
@@ -97,6 +98,39 @@ class Stopped(Case):
 
 
 class Long(Case):
+    def test_frames_that_go_to_another_host_and_come_back_are_lost_by_no_kill_here_or_there(self):
+        print(f"seed {SEED} (CAROUSEL_SEED)", file=sys.stderr)
+        world = World(PROGRAMS)
+        self.addCleanup(world.end)
+        hosts = "".join(HOST.format(name=name, address="127.0.0.1", port=port, launcher=launcher, more="")
+                        for name, port, launcher in (("a", PORT + 70, "here"), ("b", PORT, "none")))
+
+        def written(name, there):
+            return world.write(name, SOURCE.format(bytes=SIZE) + SINK.format(name="middle", of="source", bytes=SIZE, more="turns = true\n" + there)
+                               + SINK.format(name="sink", of="middle", bytes=SIZE, more="") + (hosts if there else ""))
+
+        options = ("--frames", "240", "--fps", "60")
+        one = world.near(written("one.toml", ""), *options).start()
+        self.assertEqual(one.wait(60), 0, one.text())
+        file = written("back.toml", 'host = "b"\n')
+        near, far = world.near(file, *options), world.far(file, "b", *options)
+        near.start()
+        near.says("waiting for host b")
+        far.start()
+        near.has_frames("sink", far)
+        victims = [(near, s) for s in ("source", "source-to-b", "middle-from-b", "sink")] + [(far, s) for s in ("source-from-a", "middle", "middle-to-a")]
+        dice = random.Random(SEED)
+        dice.shuffle(victims)
+        for host, stage in victims:
+            time.sleep(dice.uniform(0.02, 0.15))
+            wait_for(f"a process of {host.name}/{stage}", lambda h=host, n=stage: h.kill(n))
+        for host in (near, far):
+            host.supervisor_is_killed()
+        self.assertEqual([near.wait(60), far.wait(30)], [0, 0], near.text() + far.text())
+        for host in (near, far):
+            check_report(host, 240)
+        self.assertEqual(near.report()["image_hash"], one.report()["image_hash"])
+
     def test_a_chain_of_three_hosts_loses_nothing_by_kills_of_every_process_one_after_the_other(self):
         print(f"seed {SEED} (CAROUSEL_SEED)", file=sys.stderr)
         s = self.spread("chain", 300)
