@@ -150,8 +150,15 @@ std::string record_latest(const task& t) {
         missed += r.missed();
         taken.push_back(fmt::format("{} of {}", r.taken, r.port.stage()));
     }
+    try {
+        for (std::future<void>& each : threads) each.get();
+    } catch (const disk_full_error&) {
+        throw;  // its end has no room either: what is there stays as it is
+    } catch (...) {
+        to.finish();
+        throw;
+    }
     to.finish();
-    for (std::future<void>& each : threads) each.get();
     return fmt::format("{}: {} frames, {} were missed by this process{}", t.out, frames, missed,
                        rings.size() > 1 ? fmt::format(", which wrote {}", fmt::join(taken, ", ")) : "");
 }

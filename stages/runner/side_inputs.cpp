@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
+#include <thread>
 
 #include "core/clock.hpp"
 #include "core/crash_point.hpp"
@@ -145,6 +147,21 @@ void side_inputs::give(frame_in_work& f, ring::worker& w) const noexcept {
         const side_copy* const copy = all_[k]->current();
         f.side[k] = copy;
         w.note_side_frame(k, copy != nullptr ? copy->about.sequence : shm::no_side_frame);
+    }
+}
+
+void side_inputs::look_again(frame_in_work& f, std::span<const std::unique_ptr<frame_in_work>> frames,
+                             u64 patience_ns) {
+    constexpr auto pause = std::chrono::milliseconds(2);
+    for (const u64 until = now_ns() + patience_ns; now_ns() < until; std::this_thread::sleep_for(pause)) {
+        bool all = true;
+        for (u32 k = 0; k < all_.size(); ++k) {
+            if (f.side[k] != nullptr) continue;
+            all_[k]->take(frames);
+            f.side[k] = all_[k]->current();
+            all = all && f.side[k] != nullptr;
+        }
+        if (all) return;
     }
 }
 

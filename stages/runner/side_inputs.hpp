@@ -70,6 +70,11 @@ public:
     }
     /// The frame that is begun next has these copies.
     void give(frame_in_work& f, ring::worker& w) const noexcept;
+    /// For a frame that is given up and kept, whose own copies died with its process: looks until there is
+    /// one of each, or for `patience_ns`. A process that has just begun may find none at its first look, for
+    /// its predecessor's place as a reader is not free yet.
+    void look_again(frame_in_work& f, std::span<const std::unique_ptr<frame_in_work>> frames,
+                    u64 patience_ns);
 
 private:
     std::vector<std::unique_ptr<side_input>> all_;

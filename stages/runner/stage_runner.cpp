@@ -22,6 +22,8 @@ namespace carousel::stages {
 namespace {
 using telemetry::wait_reason;
 
+constexpr u64 letter_patience_ns = 300 * ns_per_ms;  ///< for what lies beside a frame that is kept
+
 bool wants_pool(const runtime& r, const stage& s) { return r.finish_threads() != 1 && s.commits_on_host(); }
 depth_rule rule_of(const runtime& r, const stage& s) {
     depth_rule rule = r.attached().depth;
@@ -196,7 +198,10 @@ void stage_runner::submit(frame_in_work& f) {
     // Given up here and not upstream: nobody else has its inputs any more once it goes on. The copies have
     // clocks of their own.
     if (f.job.void_stage == worker_.stage_index()) {
-        guarded("keeping", f.job.sequence, [&] { keep_dead_letter(*runtime_, f); });
+        guarded("keeping", f.job.sequence, [&] {
+            if (sides_) sides_->look_again(f, frames_, letter_patience_ns);
+            keep_dead_letter(*runtime_, f);
+        });
         start_clocks(f);
     }
     {
