@@ -2,6 +2,7 @@
 
 #include <carousel/hash.hpp>
 #include "stages/hosts/frame_to_message.hpp"
+#include "stages/hosts/link_settings.hpp"
 
 namespace carousel::hosts {
 
