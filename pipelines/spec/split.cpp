@@ -16,6 +16,8 @@ namespace {
 
 /// Of a link whose frames are released when the ring there has them; its window holds as many.
 constexpr u32 committed_under_way = 4;
+/// For who has to be noticed as dead, and started again over a network.
+constexpr f64 started_over_a_network_s = 20;
 
 std::string shown(const pipeline& p, const std::string& host) { return host.empty() ? near_name(p) : host; }
 
@@ -118,7 +120,13 @@ pipeline part_of(const pipeline& whole, const std::string& host, const std::vect
     p.stages.clear();
     p.links.clear();
     p.parameters.clear();  // they are the whole file's, and planned with it
-    if (!host.empty()) p.name += "." + host;
+    if (!host.empty()) {
+        p.name += "." + host;
+        const host_spec* const there = find_host(whole, host);
+        if (there != nullptr && there->launcher != launcher_kind::none &&
+            p.key_at.count("supervisor_grace_s") == 0)
+            p.supervisor_grace_s = started_over_a_network_s;
+    }
     const std::vector<crossing> crossings = crossings_of(whole);
     for (stage_spec s : whole.stages) {
         if (s.host != host) continue;

@@ -164,7 +164,7 @@ std::string record_latest(const task& t) {
 }
 
 std::string chosen(const std::string& compression) {
-    const std::vector<std::string> there = compressions();
+    const std::vector<std::string>& there = compressions();
     if (compression.empty()) return there.front();
     if (std::find(there.begin(), there.end(), compression) != there.end()) return compression;
     throw config_error(

@@ -168,7 +168,7 @@ class BenchPipeline(unittest.TestCase):
         deadly = self.build(f'if [ "$1" = run ]; then {kills} fi\nexec "$real" "$@"')
         done = self.bench(DEMO, *SMALL, "--rounds", "1", "--seconds", "1", "--against", deadly)
         self.assertEqual(done.returncode, 1, done.stderr)
-        self.assertIn("its figures don't count, the report has 1 deaths", done.stderr)
+        self.assertRegex(done.stderr, "its figures don't count, the report has [1-9] deaths")
         self.assertEqual(done.stdout, "")
 
     def test_what_cannot_be_measured_is_refused_before_anything_is_started(self):

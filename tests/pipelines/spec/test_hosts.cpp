@@ -82,6 +82,8 @@ TEST_CASE("a ring that crosses hosts becomes a pair of stages, once for each hos
     CHECK(x.find("a-from-me")->settings["format"] == "{\"type\":\"of a\"}");
     CHECK(x.find("a-from-me")->settings["port"] == 47101);
     CHECK_FALSE(x.find("a-from-me")->returns);
+    CHECK(x.supervisor_grace_s == 20);  // its supervisor is started from here
+    CHECK(near.supervisor_grace_s == 5);
 
     const auto y = supervisor::part_of(p, "y", all, "/t");
     CHECK(y.find("d")->inputs == std::vector<std::string>{"a-from-me", "b-from-x"});

@@ -29,7 +29,7 @@ CASES = {
     "durable, compressed by lz4, 40 kills": ["links_campaign.py", "--durable", "--compress", "lz4"],
     "links of two hosts": ["test_links.py", "Long"],
     "one file over two hosts": ["test_hosts.py", "Long"],
-    "one file over three hosts, and what a lost one takes with it": ["test_three_hosts.py", "Long"],
+    "one file over three hosts, and what a lost one takes with it": ["test_three_hosts.py", "Campaign"],
     "hosts that are lost, and full disks": ["test_lost_hosts.py"],
     "three hosts": ["test_many_hosts.py", "Everyday"],
     "two receivers, slow and stopped hosts": ["test_many_hosts.py", "Long"],
