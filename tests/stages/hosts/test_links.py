@@ -1,5 +1,5 @@
 """Links between two real runs on loopback: kills, and what a user or a stranger may do wrong. Usage:
-test_links.py FOLDER_OF_PROGRAMS Everyday|Long"""
+test_links.py FOLDER_OF_PROGRAMS Everyday|Long|Campaign"""
 import json
 import os
 import random
@@ -181,35 +181,6 @@ class Long(Case):
         self.assertEqual(pair.b.report()["dead_letter_count"], 0)
         print(f"60 mutated hellos: the receiving process died {deaths} times", file=sys.stderr)
 
-    def test_no_number_of_deaths_gives_a_frame_up_in_a_stage_that_hands_frames_on(self):
-        for hands_on, given_up in (("true", 0), ("false", 1)):
-            pair = self.pair(1)
-            more = f"in_flight = 1\ndies_at = 3\nhands_on = {hands_on}\n"
-            text = SOURCE.format(name="one", bytes=4096, more="") + SINK.format(of="source", bytes=4096, delay=0, more=more)
-            one = Host(pair, "one", text, ["--frames", "10"]).start()
-            self.assertEqual(one.wait(30), 4 if given_up else 0, one.text())
-            self.assertEqual((one.report()["frames"], one.report()["dead_letter_count"]), (10, given_up))
-
-    def test_the_port_is_taken_again_and_again(self):
-        pair = self.pair(400, fps=100)
-        pair.b.start()
-        pair.a.start()
-        for _ in range(20):
-            wait_for("a receiving process", lambda: pair.b.stage("receive").get("state") == "running" and pair.b.kill("receive"))
-            time.sleep(0.1)
-        self.whole(pair, 400)
-
-    def test_a_link_process_that_is_stopped_holds_nobody_up_for_long(self):
-        pair = self.pair(480, fps=60)
-        pair.b.start()
-        pair.a.start()
-        self.said(pair.a, "is up after")
-        for host, name in ((pair.b, "receive"), (pair.a, "send")):
-            pid = wait_for(name, lambda h=host, n=name: h.stage(n).get("pid"))
-            os.kill(pid, signal.SIGSTOP)
-            wait_for("it is replaced", lambda h=host, n=name, p=pid: h.stage(n).get("pid") not in (None, p))
-        self.whole(pair, 480)
-
     def test_ctrl_c_on_the_sending_host_ends_both_with_every_frame(self):
         pair = self.pair(100000, fps=60)
         pair.b.start()
@@ -253,6 +224,39 @@ class Long(Case):
         finally:
             stop.set()
             thread.join()
+
+
+class Campaign(Long):
+    """What is too long for every change, and Long."""
+
+    def test_no_number_of_deaths_gives_a_frame_up_in_a_stage_that_hands_frames_on(self):
+        for hands_on, given_up in (("true", 0), ("false", 1)):
+            pair = self.pair(1)
+            more = f"in_flight = 1\ndies_at = 3\nhands_on = {hands_on}\n"
+            text = SOURCE.format(name="one", bytes=4096, more="") + SINK.format(of="source", bytes=4096, delay=0, more=more)
+            one = Host(pair, "one", text, ["--frames", "10"]).start()
+            self.assertEqual(one.wait(30), 4 if given_up else 0, one.text())
+            self.assertEqual((one.report()["frames"], one.report()["dead_letter_count"]), (10, given_up))
+
+    def test_the_port_is_taken_again_and_again(self):
+        pair = self.pair(400, fps=100)
+        pair.b.start()
+        pair.a.start()
+        for _ in range(20):
+            wait_for("a receiving process", lambda: pair.b.stage("receive").get("state") == "running" and pair.b.kill("receive"))
+            time.sleep(0.1)
+        self.whole(pair, 400)
+
+    def test_a_link_process_that_is_stopped_holds_nobody_up_for_long(self):
+        pair = self.pair(480, fps=60)
+        pair.b.start()
+        pair.a.start()
+        self.said(pair.a, "is up after")
+        for host, name in ((pair.b, "receive"), (pair.a, "send")):
+            pid = wait_for(name, lambda h=host, n=name: h.stage(n).get("pid"))
+            os.kill(pid, signal.SIGSTOP)
+            wait_for("it is replaced", lambda h=host, n=name, p=pid: h.stage(n).get("pid") not in (None, p))
+        self.whole(pair, 480)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Instances of one stage on this host and on another one, on loopback. Usage: test_workers.py FOLDER_OF_PROGRAMS Everyday|Long|Inference"""
+"""Instances of one stage on this host and on another one, on loopback. Usage: test_workers.py FOLDER_OF_PROGRAMS Everyday|Long|Campaign|Inference"""
 import os
 import random
 import signal
@@ -62,31 +62,9 @@ class Everyday(Case):
 
 
 class Long(Case):
-    def test_what_a_host_had_that_is_lost_goes_to_an_instance_here_and_the_run_goes_on(self):
-        near, far = self.begin(300)
-        far.lose()
-        near.says("host b is lost .*what its instances had goes to others")
-        before = frames_of(near, "sink")
-        wait_for("frames without b", lambda: frames_of(near, "sink") > before + 20)
-        far.start()
-        far.has_frames("work-done", near)
-        self.whole(near)
-        self.assertEqual(far.wait(30), 0, far.text())
-
     def test_a_host_that_is_lost_for_good_does_not_fail_the_run(self):
         near, far = self.begin(240)
         far.lose()
-        self.whole(near)
-
-    def test_a_stage_that_stands_still_there_gets_no_frame_and_the_run_goes_on(self):
-        near, far = self.begin(300, of_work="frame_timeout_ms = 1000\n")
-        self.assertEqual(far.command("stop", "work").returncode, 0)
-        near.says("was not answered within 3000 ms")
-        before = frames_of(near, "sink")
-        wait_for("frames without b", lambda: frames_of(near, "sink") > before + 20)
-        self.assertEqual(far.command("cont", "work").returncode, 0)
-        made = frames_of(far, "work-done")
-        wait_for("frames of b again", lambda: frames_of(far, "work-done") > made + 4)
         self.whole(near)
 
     def test_a_frame_that_the_other_host_gives_up_is_tried_again_and_its_account_is_its_own(self):
@@ -105,6 +83,32 @@ class Long(Case):
         self.assertEqual([near.wait(), far.wait()], [0, 0], near.text() + far.text())
         r = near.report()
         self.assertEqual([r[k] for k in ("lost", "repeated", "torn")], [0, 0, 0])
+
+
+class Campaign(Long):
+    """What is too long for every change, and Long."""
+
+    def test_what_a_host_had_that_is_lost_goes_to_an_instance_here_and_the_run_goes_on(self):
+        near, far = self.begin(300)
+        far.lose()
+        near.says("host b is lost .*what its instances had goes to others")
+        before = frames_of(near, "sink")
+        wait_for("frames without b", lambda: frames_of(near, "sink") > before + 20)
+        far.start()
+        far.has_frames("work-done", near)
+        self.whole(near)
+        self.assertEqual(far.wait(30), 0, far.text())
+
+    def test_a_stage_that_stands_still_there_gets_no_frame_and_the_run_goes_on(self):
+        near, far = self.begin(300, of_work="frame_timeout_ms = 1000\n")
+        self.assertEqual(far.command("stop", "work").returncode, 0)
+        near.says("was not answered within 3000 ms")
+        before = frames_of(near, "sink")
+        wait_for("frames without b", lambda: frames_of(near, "sink") > before + 20)
+        self.assertEqual(far.command("cont", "work").returncode, 0)
+        made = frames_of(far, "work-done")
+        wait_for("frames of b again", lambda: frames_of(far, "work-done") > made + 4)
+        self.whole(near)
 
 
 class Inference(Case):
