@@ -69,7 +69,7 @@ SetEnv XDG_RUNTIME_DIR={self.far_runtime}
         return found.get("pid")
 
     def test_one_command_runs_both_hosts_and_a_killed_far_supervisor_is_started_again(self):
-        near = self.near("--frames", "900", "--fps", "60").start()
+        near = self.near("--frames", "300", "--fps", "60").start()
         wait_for("frames", lambda: (near.stage("b/sink").get("frames") or 0) > 3, 40)
         pid = self.far_supervisor()
         os.kill(pid, signal.SIGKILL)
@@ -78,7 +78,7 @@ SetEnv XDG_RUNTIME_DIR={self.far_runtime}
         report = near.report()
         there = report["hosts"]["b"]
         self.assertEqual([report["frames"], report["lost"]] + [there[k] for k in ("frames", "lost", "repeated", "torn", "taken_over")],
-                         [900, 0, 900, 0, 0, 0, 1])
+                         [300, 0, 300, 0, 0, 0, 1])
         self.assertEqual(os.stat(os.path.join(self.world.folder, "over.token")).st_mode & 0o777, 0o600)
 
     def test_a_host_that_can_not_be_started_is_said_with_the_last_words_of_ssh(self):
