@@ -48,9 +48,9 @@ carousel_lint_packages() { printf '%s' "$lint_packages"; }
 # What it takes on top of that for the API reference.
 carousel_docs_packages() { printf 'doxygen doxygen\n'; }
 
-# What the campaign of hosts takes on top of that: network namespaces, as two hosts on one machine, and the rules by which one falls silent.
-# The tests of --all are skipped where these are missing. Neither package starts anything. The test of ssh takes openssh-server, which is
-# left out: installing it starts a daemon that listens to the network.
+# What the campaign of hosts takes on top of that: network namespaces, as two hosts on one machine, and the rules by which one
+# falls silent. The tests of --all are skipped where these are missing. Neither package starts anything. The test of ssh takes
+# openssh-server, which is left out: installing it starts a daemon that listens to the network.
 carousel_network_packages() { printf '%s\n' 'iproute2 ip' 'nftables nft'; }
 
 # Packages that building the programs takes. The last two are for `carousel bench --peer opengl` and the viewer; libegl-dev brings Mesa's

@@ -3,7 +3,8 @@
 # What ./pipelines/launch and ./tests/run share: find and install missing packages, configure, build. Sourced; bash.
 #
 # The caller sets `root` (the repository), may set `no_install=yes`, and calls in this order:
-#   carousel_packages programs [films] [hosts] [python]|tests [networks]|all-tests      ends the script with exit code 2 when something is missing and can't be installed
+#   carousel_packages programs [films] [hosts] [python] | tests [networks] | all-tests
+#       ends the script with exit code 2 when something is missing and can't be installed
 #   carousel_configure PRESET [--kept] [-Dkey=value ...]
 #   carousel_build PRESET TARGET...
 # A second start costs one dpkg-query, one comparison of a stamp file and a ninja run that finds nothing to do.

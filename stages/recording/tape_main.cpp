@@ -137,8 +137,8 @@ std::string record_latest(const task& t) {
             try {
                 rings[k].record(to, one_at_a_time, k);
             } catch (...) {
-                asked_to_end =
-                    1;  // the others end, too: one error ends the recording, and the file gets its end
+                // The others end, too, at their next look: one error ends the recording.
+                asked_to_end = 1;
                 throw;
             }
         }));

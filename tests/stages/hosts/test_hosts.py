@@ -187,16 +187,21 @@ class Long(Case):
         self.assertEqual(near.wait(), 1, near.text() + far.text())
         self.assertIn("host b has lost its part of the run: not all frames have come to its sinks", near.text())
 
-    def test_a_lost_host_goes_on_by_durable_release_where_its_sinks_were(self):
-        file = self.file(host='release = "durable"')
-        options = ("--frames", "240", "--fps", "60")
-        near, far = self.world.near(file, *options), self.world.far(file, "b", *options)
+    def begin_and_lose(self, near, far):
+        """Both hosts; then b is lost in mid-run and started again. What its sink had delivered by then."""
         near.start()
         near.says("waiting for host b")
         far.start()
         far.has_frames("sink", near, more_than=30)
         delivered = far.lose()
         far.start()
+        return delivered
+
+    def test_a_lost_host_goes_on_by_durable_release_where_its_sinks_were(self):
+        file = self.file(host='release = "durable"')
+        options = ("--frames", "240", "--fps", "60")
+        near, far = self.world.near(file, *options), self.world.far(file, "b", *options)
+        delivered = self.begin_and_lose(near, far)
         near.says(r"host b begins anew, at frame \d+: what its sinks have not is kept here")
         first = int(re.search(r"begins anew, at frame (\d+)", near.text())[1])
         self.assertTrue(0 < first <= len(delivered), (first, len(delivered)))
@@ -213,12 +218,7 @@ class Long(Case):
                                 + SINK.format(name="sink", of='turn", "source', bytes=SIZE, more='host = "b"\ndelay_ms = 5')
                                 + HOST.format(name="b", address="127.0.0.1", port=PORT, launcher="none", more='release = "durable"\nsync = true'))
         near, far = self.world.near(file, "--frames", "300"), self.world.far(file, "b", "--frames", "300")
-        near.start()
-        near.says("waiting for host b")
-        far.start()
-        far.has_frames("sink", near, more_than=30)
-        delivered = far.lose()
-        far.start()
+        delivered = self.begin_and_lose(near, far)
         near.says(r"host b begins anew, at frame \d+")
         self.assertEqual([near.wait(60), far.wait(30)], [0, 0], near.text() + far.text())
         here = ledger(os.path.join(self.world.folder, "b-ledger-sink.bin"))
