@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""`carousel chaos` on real pipelines. Usage: test_chaos.py PROGRAMS PIPELINES everyday|long
-CAROUSEL_TEST_MORE=N: with `long`, N times the faults."""
+"""`carousel chaos` on real pipelines. Usage: test_chaos.py PROGRAMS PIPELINES everyday|campaign
+CAROUSEL_TEST_MORE=N: with `campaign`, N times the faults."""
 import json, os, shutil, signal, subprocess, sys, tempfile, time
 
 PROGRAMS, PIPELINES, WHICH = sys.argv[1:4]
@@ -149,7 +149,7 @@ def many_faults_harm_no_frame():
     print(json.dumps({k: v["count"] for k, v in report["kinds"].items()}), f"{report['seconds']:.0f} s")
 
 
-if WHICH == "long":
+if WHICH == "campaign":
     tests = [many_faults_harm_no_frame]
 else:
     tests = [faults_of_every_kind_harm_no_frame, nobody_is_untouched_in_an_mps_domain_that_a_fault_ends, the_same_seed_hits_the_same_stages,

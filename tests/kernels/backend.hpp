@@ -42,6 +42,15 @@ inline constexpr mesh_shape shapes[] = {mesh_shape::bumpy_sphere,  mesh_shape::f
 inline constexpr raster_path all_paths[] = {raster_path::automatic, raster_path::small, raster_path::medium,
                                             raster_path::large};
 
+/// Under a sanitizer, where a picture takes ten times as long, cases draw fewer triangles and repeat less:
+/// every path is still taken, and builds without one tell whether the pictures are right.
+#ifdef CAROUSEL_SANITIZED
+inline constexpr bool sanitized = true;
+#else
+inline constexpr bool sanitized = false;
+#endif
+inline constexpr u32 many_triangles = sanitized ? 3'000 : 20'000;
+
 /// Scratch memory as a device context would give it: aligned.
 class scratch_memory {
 public:

@@ -111,7 +111,7 @@ TEST_CASE("Any changed byte, swapped words, rows or blocks, and a changed length
     CHECK(hash_on(on, longer) != before);
     const std::vector<std::byte> zeros(4096);
     CHECK(hash_on(on, zeros) != hash_on(on, std::vector<std::byte>(8192)));
-    for (u64 at = 0; at < bytes.size(); at += CAROUSEL_TEST_CUDA ? 997 : 1) {
+    for (u64 at = 0; at < bytes.size(); at += CAROUSEL_TEST_CUDA ? 997 : sanitized ? 7 : 1) {
         auto other = bytes;
         other[at] ^= std::byte{1};
         if (hash_on(on, other) == before) FAIL("byte " << at << " doesn't count");

@@ -330,7 +330,7 @@ TEST_CASE("a block that is damaged all over gives a few findings, and no read ou
 }
 
 TEST_CASE("what a source that ends its stream leaves between any two steps is never called damage") {
-    for (u64 seed = 1; seed <= 60; ++seed) {
+    for (u64 seed = 1; seed <= test::seeds(60); ++seed) {
         test::simulation_options o;
         o.seed = seed;
         o.instances = 1 + static_cast<u32>(seed % 2);
@@ -347,7 +347,7 @@ TEST_CASE("what a source that ends its stream leaves between any two steps is ne
 
 TEST_CASE("what the protocol leaves between any two steps is never called damage, whoever dies") {
     u64 checks = 0;
-    for (u64 seed = 1; seed <= 150; ++seed) {
+    for (u64 seed = 1; seed <= test::seeds(150); ++seed) {
         test::simulation_options o;
         o.seed = seed;
         // Laps, generations, versions and epochs that come round in mid-run are no damage either.
@@ -363,5 +363,5 @@ TEST_CASE("what the protocol leaves between any two steps is never called damage
         REQUIRE(r.sound());
         checks += r.checks;
     }
-    CHECK(checks > 50'000);
+    CHECK(checks > test::seeds(50'000));
 }

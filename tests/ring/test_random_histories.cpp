@@ -7,6 +7,7 @@
 #include "tests/support/catch.hpp"
 
 using carousel::u64;
+using carousel::test::seeds;
 using carousel::test::simulate;
 using carousel::test::simulation_options;
 using carousel::test::simulation_result;
@@ -24,7 +25,7 @@ std::string describe(const simulation_options& o, const simulation_result& r) {
 TEST_CASE("every frame reaches both sinks exactly once, in order and whole, whoever dies between two steps") {
     u64 kills_at[5] = {};
     u64 helped = 0, seen = 0, changes = 0;
-    for (u64 seed = 1; seed <= 1500; ++seed) {
+    for (u64 seed = 1; seed <= seeds(1500); ++seed) {
         const simulation_options o = usual_history(seed);
         const simulation_result r = simulate(o);
         INFO(describe(o, r));
@@ -37,17 +38,17 @@ TEST_CASE("every frame reaches both sinks exactly once, in order and whole, whoe
     }
     // The histories are worth something only if kills fell at every state, and helpers and viewers had their
     // share.
-    for (int k = 0; k < 4; ++k) CHECK(kills_at[k] > 100);
-    CHECK(helped > 100);
-    CHECK(seen > 100);
-    CHECK(changes > 10'000);
+    for (int k = 0; k < 4; ++k) CHECK(kills_at[k] > seeds(100));
+    CHECK(helped > seeds(100));
+    CHECK(seen > seeds(100));
+    CHECK(changes > seeds(10'000));
 }
 
 TEST_CASE(
     "windows of one, two and three frames hold what the wide ones do, with more frames in flight than fit") {
     for (carousel::u32 window = 1; window <= 3; ++window) {
         u64 kills = 0;
-        for (u64 seed = 1; seed <= 200; ++seed) {
+        for (u64 seed = 1; seed <= seeds(200); ++seed) {
             simulation_options o;
             o.seed = seed;
             o.window = window;
@@ -61,12 +62,12 @@ TEST_CASE(
             REQUIRE((o.stop_early || r.delivered >= 2 * o.frames));
             for (const auto n : r.kills_at) kills += n;
         }
-        CHECK(kills > 500);
+        CHECK(kills > seeds(500));
     }
 }
 
 TEST_CASE("a process that moves its own bound within the window at every step loses and holds up nothing") {
-    for (u64 seed = 1; seed <= 300; ++seed) {
+    for (u64 seed = 1; seed <= seeds(300); ++seed) {
         simulation_options o;
         o.seed = seed;
         o.window = seed % 2 == 0 ? 0 : 1 + static_cast<carousel::u32>(seed % 9);
@@ -85,7 +86,7 @@ TEST_CASE(
     "a fork and the join behind it lose, repeat and mix nothing, whoever dies, to the end of a stream and at "
     "a stop") {
     u64 helped = 0, kills = 0;
-    for (u64 seed = 1; seed <= 400; ++seed) {
+    for (u64 seed = 1; seed <= seeds(400); ++seed) {
         simulation_options o;
         o.seed = seed;
         o.fork = true;
@@ -105,12 +106,12 @@ TEST_CASE(
         helped += r.helped;
         for (const auto n : r.kills_at) kills += n;
     }
-    CHECK(helped > 100);
-    CHECK(kills > 1000);
+    CHECK(helped > seeds(100));
+    CHECK(kills > seeds(1000));
 }
 
 TEST_CASE("a stop in mid-run ends with every frame that a source had begun") {
-    for (u64 seed = 1; seed <= 300; ++seed) {
+    for (u64 seed = 1; seed <= seeds(300); ++seed) {
         simulation_options o;
         o.seed = seed;
         o.instances = 1 + seed % 2;
@@ -138,7 +139,7 @@ simulation_result under_mps(u64 seed, bool kill_first) {
 TEST_CASE(
     "where a kill makes the events of its victim complete, no frame is torn, for nothing of it can commit by "
     "then") {
-    for (u64 seed = 1; seed <= 200; ++seed) {
+    for (u64 seed = 1; seed <= seeds(200); ++seed) {
         INFO("seed " << seed);
         REQUIRE(under_mps(seed, false).sound());
     }
@@ -154,7 +155,7 @@ TEST_CASE(
     "a stream that its source ends is delivered to its end and no further, whoever dies, and when a stop "
     "comes between") {
     u64 ended_by_stop = 0;
-    for (u64 seed = 1; seed <= 400; ++seed) {
+    for (u64 seed = 1; seed <= seeds(400); ++seed) {
         simulation_options o;
         o.seed = seed;
         o.ends_at = seed % 40;
@@ -191,7 +192,7 @@ TEST_CASE(
 
 TEST_CASE("the same holds while generations, laps, versions and epochs come round") {
     u64 kills_at[5] = {};
-    for (u64 seed = 1; seed <= 600; ++seed) {
+    for (u64 seed = 1; seed <= seeds(600); ++seed) {
         simulation_options o;
         o.seed = seed;
         o.instances = seed % 3 == 0 ? 2 : 1;
@@ -205,5 +206,5 @@ TEST_CASE("the same holds while generations, laps, versions and epochs come roun
         REQUIRE(r.sound());
         for (int k = 0; k < 5; ++k) kills_at[k] += r.kills_at[k];
     }
-    for (int k = 0; k < 4; ++k) CHECK(kills_at[k] > 100);
+    for (int k = 0; k < 4; ++k) CHECK(kills_at[k] > seeds(100));
 }
