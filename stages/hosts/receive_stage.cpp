@@ -61,6 +61,7 @@ void receive_stage::open(u64 next) {
     s.figures_path = end_.file("figures");
     s.next = expected_ = next;
     s.unpacks = hosts::built_in_packings();
+    s.beside_others = end_.is_one_of_several("carousel-receive");
     for (const auto& b : buffers_) s.buffers.push_back(b->host_data());
     s.wake = [env = end_.env] { env->wake(); };
     link_ = std::make_unique<hosts::receiver_link>(std::move(s));

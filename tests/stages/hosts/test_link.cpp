@@ -378,10 +378,21 @@ TEST_CASE(
     const token_file token("a secret that both sides know");
     hello durable = hello_of_test();
     durable.by_durable = 1;
-    const auto meets = [&](u64 first) {
+    const auto meets = [&](u64 first, bool beside_others) {
         receiving_side heir = receiver(token, "", first);
-        return introduced(heir, durable, token, 1000).a.up();
+        if (beside_others) heir.stands_beside_others();
+        const introduced i(heir, durable, token, 1000);
+        return std::pair(i.a.up(), i.a.trouble() + heir.warning());
     };
-    CHECK(meets(16));
-    CHECK_FALSE(meets(17));  // more than it can have under way: a wrong --first
+    CHECK(meets(0, true) == std::pair(true, std::string()));
+    const auto [up, said] = meets(16, true);
+    CHECK(up);
+    CHECK(said.find("frames 0 to 15 are left out, which the sending host has kept") == 0);
+    CHECK_FALSE(meets(17, true).first);  // more than it can have under way: a wrong --first
+    // Nobody has heard more than the one sender: it knows where the run begins.
+    CHECK(meets(0, false).first);
+    const auto [alone, why] = meets(1, false);
+    CHECK_FALSE(alone);
+    CHECK(why.find("frames 0 to 0 would be left out") != std::string::npos);
+    CHECK(why.find("begin it with --first 0") != std::string::npos);
 }
