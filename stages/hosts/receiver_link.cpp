@@ -48,6 +48,7 @@ receiving_side receiver_link::make_side() const {
                         static_cast<u32>(set_.buffers.size()));
     for (const packing how : set_.unpacks) side.unpacks(how);
     if (set_.beside_others) side.stands_beside_others();
+    if (set_.takes_heirs) side.takes_heirs();
     return side;
 }
 

@@ -127,7 +127,7 @@ std::string receiving_side::objection(const hello& h) const {
         can_unpack_.end())
         return "its frames come compressed in a way that this host's Carousel was not built with: install "
                "liblz4-dev and libzstd-dev there and build again, or leave `compress` out";
-    const bool goes_on = h.begins > 0 && h.begins <= next_;
+    const bool goes_on = (h.begins > 0 || takes_heirs_) && h.begins <= next_;
     if (is(link_kind::ring) && !sender_.empty() && h.run != sender_ && next_ > 0 && !goes_on)
         return fmt::format(
             "run {} (pipeline {}) is not the one whose frames up to {} are here (run {}): end the "

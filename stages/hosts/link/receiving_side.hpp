@@ -34,6 +34,9 @@ public:
     void unpacks(packing how) { can_unpack_.push_back(how); }
     /// Other links lead to this run, too: one may have heard further than another how far its sinks were.
     void stands_beside_others() { beside_others_ = true; }
+    /// Whatever run sends goes on for the one before it, if it leaves nothing out: somebody else sees to
+    /// that.
+    void takes_heirs() { takes_heirs_ = true; }
 
     void accepted(u32 connection, u64 now);
     void closed(u32 connection);
@@ -120,7 +123,7 @@ private:
     u64 next_, committed_,
         arrive_;         ///< first not whole; first not committed; next to come on this connection
     u64 delivered_ = 0;  ///< by the sinks; may be ahead of committed_ for a moment
-    bool beside_others_ = false;
+    bool beside_others_ = false, takes_heirs_ = false;
     std::vector<packing> can_unpack_{packing::none};
     std::vector<buffer> buffers_;
     std::map<u32, peer> peers_;  ///< all that are open
