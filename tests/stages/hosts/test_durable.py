@@ -4,6 +4,7 @@ import json
 import os
 import random
 import re
+import shutil
 import signal
 import sys
 import time
@@ -11,11 +12,14 @@ import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from host_world import HOST, SINK, SOURCE, World  # noqa: E402
-from link_case import PORT, PROGRAMS, SEED, Case  # noqa: E402
-from link_pair import check_report, hash_in, ledger, wait_for  # noqa: E402
+from link_case import PROGRAMS, SEED, Case  # noqa: E402
+from link_pair import check_report, hash_in, ledger, lose_run, wait_for  # noqa: E402
 
 DURABLE = 'release = "durable"\n'
 SIZE = 1 << 16
+# As in test_three_hosts.py: links of one file are counted through, and take 65 each.
+FILE_PORT = 20500 + os.getpid() % 55 * 205
+OTHER_PORT = FILE_PORT + 70
 GATE = os.path.join(os.path.abspath(PROGRAMS), "libcarousel-test-sync-gate.so")   # sync_gate.cpp
 
 
@@ -93,7 +97,7 @@ class Files(unittest.TestCase):
 
     def hosts(self, more_a="", more_b=""):
         return "".join(HOST.format(name=name, address="127.0.0.1", port=port, launcher=launcher, more=more)
-                       for name, port, launcher, more in (("a", PORT + 66, "here", more_a), ("b", PORT, "none", more_b)))
+                       for name, port, launcher, more in (("a", OTHER_PORT, "here", more_a), ("b", FILE_PORT, "none", more_b)))
 
     def there_and_back(self, hosts):
         """Its stages are on one host where `hosts` is empty."""
@@ -163,6 +167,50 @@ class Files(unittest.TestCase):
         for host in (near, far):
             check_report(host, 60)
         self.assertEqual(hash_in(near, "sink"), expected)
+
+    def test_a_durable_host_whose_processes_all_die_and_whose_memory_is_gone_is_begun_again_by_its_folder_where_its_sinks_were(self):
+        world, options = self.world(), ("--frames", "240", "--fps", "60")
+        near, far = self.started(world, SOURCE.format(bytes=SIZE) + SINK.format(name="sink", of="source", bytes=SIZE, more='host = "b"')
+                                 + self.hosts(more_b=DURABLE), *options)
+        far.has_frames("sink", near, more_than=60)
+        folder = os.path.join(far.runtime, "carousel", far.run_name)
+        aside = os.path.join(world.folder, "aside")
+        pids = [s["pid"] for s in far.ps()["stages"]]
+        far.process.send_signal(signal.SIGSTOP)   # it notices nobody's death, and dies last
+        for pid in pids:
+            os.kill(pid, signal.SIGKILL)
+        shutil.copytree(folder, aside, ignore=lambda _, names: [n for n in names if n.endswith(".sock")])
+        delivered = lose_run(far.process, folder, pids)   # its memory, too
+        os.rename(aside, folder)
+        far.start()
+        near.says(r"host b begins anew, at frame \d+: what its sinks have not is kept here")
+        first = int(re.search(r"begins anew, at frame (\d+)", near.text())[1])
+        self.assertTrue(0 < first <= len(delivered), (first, len(delivered)))
+        self.assertEqual([near.wait(60), far.wait(30)], [0, 0], near.text() + far.text())
+        self.assertEqual([far.report()[k] for k in ("first", "frames", "lost", "repeated", "torn")], [first, 240, 0, 0, 0], far.text())
+        here = ledger(os.path.join(world.folder, "b-ledger-sink.bin"))
+        self.assertEqual(min(here), first)
+        one = world.near(world.write("one.toml", SOURCE.format(bytes=SIZE) + SINK.format(name="sink", of="source", bytes=SIZE, more="")), "--frames", "240")
+        self.assertEqual(one.start().wait(60), 0, one.text())
+        self.assertEqual({**delivered, **here}, ledger(os.path.join(world.folder, "near-ledger-sink.bin")))
+
+    def test_a_durable_host_in_the_middle_that_is_lost_loses_no_frame_of_the_host_behind_it(self):
+        world, options = self.world(), ("--frames", "240", "--fps", "60")
+        expected = self.on_one_host(world, *options)
+        text = (SOURCE.format(bytes=SIZE) + SINK.format(name="middle", of="source", bytes=SIZE, more='turns = true\nhost = "b"')
+                + SINK.format(name="sink", of="middle", bytes=SIZE, more='host = "c"')
+                + "".join(HOST.format(name=name, address="127.0.0.1", port=port, launcher="none", more=more)
+                          for name, port, more in (("b", FILE_PORT, DURABLE), ("c", OTHER_PORT, ""))))
+        near, b = self.started(world, text, *options)
+        c = world.far(os.path.join(world.folder, "durable.toml"), "c", *options).start()
+        c.has_frames("sink", near, more_than=60)
+        b.lose()
+        b.start()
+        near.says(r"host b begins anew, at frame [1-9]\d*: what its sinks have not is kept here")
+        self.assertEqual([h.wait(60) for h in (near, b, c)], [0, 0, 0], near.text() + b.text() + c.text())
+        for host in (near, c):
+            check_report(host, 240)
+        self.assertEqual(hash_in(c, "sink"), expected)
 
     def test_two_hosts_that_send_to_each_other_are_not_both_durable(self):
         world = self.world()
