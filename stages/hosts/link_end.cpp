@@ -1,5 +1,11 @@
 #include "stages/hosts/link_end.hpp"
 
+#include <algorithm>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "core/read_file.hpp"
+
 namespace carousel::hosts {
 
 void link_end::read(const configuration& with, const frame_format& of_frames) {
@@ -18,6 +24,18 @@ void link_end::prepare(environment& with) {
 
 std::string link_end::file(const std::string& name) const {
     return env->run_directory() + "/" + name + "-" + stage;
+}
+
+bool link_end::is_one_of_several(const std::string& program) const {
+    using nlohmann::json;
+    const json all =
+        json::parse(read_file(env->run_directory() + "/pipeline.json").value_or(""), nullptr, false);
+    const auto runs = [&](const json& s) {
+        return s.is_object() && std::filesystem::path(s.value("run", "")).filename() == program;
+    };
+    if (!all.is_object() || !all.value("pipeline", json()).is_object()) return true;
+    const json stages = all["pipeline"].value("stages", json::array());
+    return std::count_if(stages.begin(), stages.end(), runs) != 1;
 }
 
 }  // namespace carousel::hosts

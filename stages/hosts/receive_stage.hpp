@@ -4,7 +4,9 @@
 //   size
 //   window  frames that may be under way without an acknowledgement; a page-locked buffer each [4]
 //   work    true: the frames are work for this host, whichever process there asks (remote_stage.hpp) [false]
-//   sync    for a sender with release = "durable": sync(2) before it hears that frames are on disk [false]
+//   heirs   true: the sending host's run may be lost, and another one goes on for it, from the first frame,
+//   too; one pipeline file has both runs [false] sync    for a sender with release = "durable": sync(2)
+//   before it hears that frames are on disk [false]
 // A frame comes whole into page-locked memory, its hash is compared, and only then is it begun
 // (stage::ready): while none is there nothing is taken and no clock runs. Its commit is what the other host
 // is told. Numbers that were not committed when this process dies come again to the next one, from the other
@@ -41,7 +43,7 @@ private:
 
     hosts::link_end end_;
     u32 window_ = 0;
-    bool sync_ = false, work_ = false;
+    bool sync_ = false, work_ = false, heirs_ = false;
     std::vector<std::unique_ptr<device::mapping>> buffers_;
     /// of frames that come packed, what they are; made with the first one that does
     std::vector<std::unique_ptr<device::mapping>> unpacked_;

@@ -47,6 +47,8 @@ receiving_side receiver_link::make_side() const {
     receiving_side side(set_.expected, set_.token, set_.run, note_.sender, set_.next,
                         static_cast<u32>(set_.buffers.size()));
     for (const packing how : set_.unpacks) side.unpacks(how);
+    if (set_.beside_others) side.stands_beside_others();
+    if (set_.takes_heirs) side.takes_heirs();
     return side;
 }
 
@@ -166,6 +168,7 @@ void receiver_link::run() {
                 due = side_.next_due();
                 figures_.tell(side_.up(), side_.clock(now_ns()), now_ns());
                 if (const std::string news = side_.news(); !news.empty()) log::info("{}", news);
+                if (const std::string news = side_.warning(); !news.empty()) log::warning("{}", news);
             }
             carry_out(t, todo);
             const u64 now = now_ns();

@@ -39,6 +39,8 @@ public:
         std::string figures_path;
         u64 next = 0;                     ///< the first frame that is not committed here
         std::vector<packing> unpacks;     ///< how frames may come beside packing::none
+        bool beside_others = false;       ///< other links lead to this run
+        bool takes_heirs = false;         ///< see receiving_side
         std::vector<std::byte*> buffers;  ///< a window of them, each of expected.payload_bytes
         std::function<void()> wake;       ///< a frame is there, or the end; from the link's thread
     };

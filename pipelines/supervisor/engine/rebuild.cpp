@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <filesystem>
 
 #include "core/clock.hpp"
 #include "core/errors.hpp"
@@ -16,6 +17,16 @@
 #include "telemetry/ledger_fold.hpp"
 
 namespace carousel::supervisor {
+namespace {
+
+/// By another host, which may have released what all sinks here have: it can't send that again.
+bool is_sent_its_frames(const run_setup& s) {
+    return std::any_of(s.stages.begin(), s.stages.end(), [](const stage_setup& st) {
+        return std::filesystem::path(st.spec.run).filename() == "carousel-receive";
+    });
+}
+
+}  // namespace
 
 void engine::watch_owner() {
     if (memory_.owner_pidfd() < 0) return;
@@ -30,9 +41,11 @@ void engine::watch_owner() {
 
 /// Where a run goes on whose block was damaged. Frames that were under way since the last look at a block
 /// that was well may have been made from damaged words, and delivered: they are delivered once more, and a
-/// window's worth before them; as far as ledgers still have records of their own for them (ledger_fold.hpp).
+/// window's worth before them; as far as ledgers still have records of their own for them (ledger_fold.hpp),
+/// and as far as they can be had again.
 u64 engine::first_to_believe() const {
     const u64 lacking = first_to_deliver();
+    if (is_sent_its_frames(*setup_)) return lacking;
     u64 first = lacking, under_way = 0, folded = 0;
     for (u32 k = 0; k < made_->links; ++k) under_way += made_->link[k].window;
     for (u32 k = 0; k < std::min<std::size_t>(seen_tails_.size(), made_->links); ++k)

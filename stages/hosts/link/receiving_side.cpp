@@ -86,6 +86,12 @@ void receiving_side::take(u32 connection, peer& p, const proof_message& m, u64 n
         p.refused = true;
         return say(connection, bye{why});
     }
+    if (leaves_out(*p.said))
+        warning_ = fmt::format(
+            "frames {} to {} are left out, which the sending host has kept: this run begins at frame {}, up "
+            "to which the run before it has them in its files, as another link has said. If none has, and "
+            "this is a wrong --first, they are lost",
+            p.said->oldest, next_ - 1, next_);
     if (current_ != 0 && p.said->run == sender_ && p.said->epoch < current_epoch_) return drop(connection);
     if (current_ != 0) drop(current_);
     current_ = connection;
@@ -121,7 +127,7 @@ std::string receiving_side::objection(const hello& h) const {
         can_unpack_.end())
         return "its frames come compressed in a way that this host's Carousel was not built with: install "
                "liblz4-dev and libzstd-dev there and build again, or leave `compress` out";
-    const bool goes_on = h.begins > 0 && h.begins <= next_;
+    const bool goes_on = (h.begins > 0 || takes_heirs_) && h.begins <= next_;
     if (is(link_kind::ring) && !sender_.empty() && h.run != sender_ && next_ > 0 && !goes_on)
         return fmt::format(
             "run {} (pipeline {}) is not the one whose frames up to {} are here (run {}): end the "
@@ -134,14 +140,21 @@ std::string receiving_side::objection(const hello& h) const {
 // What another run on this host mends: the sender keeps its frames and goes on trying. Where several links
 // lead to a durable host, one has heard further than another how far the sinks are, and the run that begins
 // anew does so at the furthest: what the other's sender keeps below, no more than it had under way, is in
-// their files.
+// their files. A link that stands alone has heard all there is, and its sender knows the frame.
 std::string receiving_side::gap_before(const hello& h) const {
-    if (!is(link_kind::ring) || !sender_.empty() || next_ <= h.oldest) return "";
-    if (h.by_durable != 0 && next_ - h.oldest <= most_durable_under_way) return "";
+    if (!leaves_out(h) || may_leave_out(h)) return "";
     return fmt::format(
-        "frames {} to {} would be left out: the receiving run begins at frame {}, but the sender has them "
-        "from {} on",
-        h.oldest, next_ - 1, next_, h.oldest);
+        "frames {0} to {1} would be left out: the receiving run begins at frame {2}, but the sender has them "
+        "from {0} on: end that run, and begin it with --first {0}",
+        h.oldest, next_ - 1, next_);
+}
+
+bool receiving_side::leaves_out(const hello& h) const {
+    return is(link_kind::ring) && sender_.empty() && next_ > h.oldest;
+}
+
+bool receiving_side::may_leave_out(const hello& h) const {
+    return h.by_durable != 0 && beside_others_ && next_ - h.oldest <= most_durable_under_way;
 }
 
 // Its proof can't be asked for, since what a proof is made of may differ, too. So it may be anybody: it
@@ -301,5 +314,6 @@ u64 receiving_side::next_due() const noexcept {
 }
 
 std::string receiving_side::news() { return std::exchange(news_, {}); }
+std::string receiving_side::warning() { return std::exchange(warning_, {}); }
 
 }  // namespace carousel::hosts

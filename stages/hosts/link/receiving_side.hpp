@@ -32,6 +32,11 @@ public:
 
     /// How frames may come beside packing::none.
     void unpacks(packing how) { can_unpack_.push_back(how); }
+    /// Other links lead to this run, too: one may have heard further than another how far its sinks were.
+    void stands_beside_others() { beside_others_ = true; }
+    /// Whatever run sends goes on for the one before it, if it leaves nothing out: somebody else sees to
+    /// that.
+    void takes_heirs() { takes_heirs_ = true; }
 
     void accepted(u32 connection, u64 now);
     void closed(u32 connection);
@@ -76,6 +81,8 @@ public:
     [[nodiscard]] std::optional<clock_relation> clock(u64 now) const noexcept { return clock_.at(now); }
     /// What is worth a line in the log since the last call; "" if nothing.
     [[nodiscard]] std::string news();
+    /// As news(), and somebody may have to do something.
+    [[nodiscard]] std::string warning();
 
 private:
     struct peer {
@@ -96,6 +103,8 @@ private:
     void take(u32 connection, peer& p, const proof_message& m, u64 now);
     [[nodiscard]] std::string objection(const hello& h) const;
     [[nodiscard]] std::string gap_before(const hello& h) const;
+    [[nodiscard]] bool leaves_out(const hello& h) const;
+    [[nodiscard]] bool may_leave_out(const hello& h) const;
     void turn_away_version(u32 connection, peer& p, u32 version, u64 now);
     void refuse_peer(u32 connection, peer& p, const std::string& why);
     void drop(u32 connection);
@@ -114,6 +123,7 @@ private:
     u64 next_, committed_,
         arrive_;         ///< first not whole; first not committed; next to come on this connection
     u64 delivered_ = 0;  ///< by the sinks; may be ahead of committed_ for a moment
+    bool beside_others_ = false, takes_heirs_ = false;
     std::vector<packing> can_unpack_{packing::none};
     std::vector<buffer> buffers_;
     std::map<u32, peer> peers_;  ///< all that are open
@@ -122,7 +132,7 @@ private:
     u8 packed_ = 0;  ///< how this sender's frames may come
     u64 current_epoch_ = 0, heard_ns_ = 0, ping_ns_ = 0, version_news_ns_ = 0;
     std::optional<u64> end_;
-    std::string leaving_, news_;
+    std::string leaving_, news_, warning_;
     clock_filter clock_;
     actions out_;
 };

@@ -189,6 +189,11 @@ def check_report(host, frames):
     assert r["frames"] == frames, f"{host.name}: {r['frames']} of {frames} frames\n{host.text()[-3000:]}"
 
 
+def hash_in(host, sink):
+    """Of that sink. The report's own one is of the first sink that has any, which may be a sending stage: it hashes what it sends."""
+    return next(s["image_hash"] for s in host.report()["sinks"] if s["stage"] == sink)
+
+
 def check_whole(pair, frames):
     """Nothing lost, repeated or torn on either side; the hash of what came through."""
     for host in (pair.a, pair.b):

@@ -365,6 +365,12 @@ TEST_CASE("a run that goes on for one that was lost is let in, but leaves nothin
     CHECK_FALSE(up);
     CHECK(why.find("end the receiving run, too, and begin again") != std::string::npos);
 
+    heir.begins = 0;  // it has not heard what the lost one had handed on
+    CHECK_FALSE(meet(receiver(token, "run-a", 5)).first);
+    receiving_side in_one_file = receiver(token, "run-a", 5);
+    in_one_file.takes_heirs();
+    CHECK(meet(in_one_file).first);
+
     receiving_side late = receiver(token, "", 7);  // but 0 to 6 are with the sender
     const introduced i(late, hello_of_test(), token, 1000);
     CHECK_FALSE(i.a.up());
@@ -378,10 +384,17 @@ TEST_CASE(
     const token_file token("a secret that both sides know");
     hello durable = hello_of_test();
     durable.by_durable = 1;
-    const auto meets = [&](u64 first) {
+    const auto meets = [&](u64 first, bool beside_others) {
         receiving_side heir = receiver(token, "", first);
-        return introduced(heir, durable, token, 1000).a.up();
+        if (beside_others) heir.stands_beside_others();
+        const introduced i(heir, durable, token, 1000);
+        return std::pair(i.a.up(), i.a.trouble() + heir.warning());
     };
-    CHECK(meets(16));
-    CHECK_FALSE(meets(17));  // more than it can have under way: a wrong --first
+    const auto [up, said] = meets(16, true);
+    CHECK(up);
+    CHECK(said.find("frames 0 to 15 are left out, which the sending host has kept") == 0);
+    CHECK_FALSE(meets(17, true).first);         // more than it can have under way: a wrong --first
+    const auto [alone, why] = meets(1, false);  // nobody has heard more than the one sender
+    CHECK_FALSE(alone);
+    CHECK(why.find("begin it with --first 0") != std::string::npos);
 }

@@ -1,0 +1,246 @@
+"""What durable release promises, on loopback: what is synced before it is told, frames that come back, rings that are made anew, an end
+that nobody has told. Usage: test_durable.py FOLDER_OF_PROGRAMS Campaign"""
+import json
+import os
+import random
+import re
+import shutil
+import signal
+import sys
+import time
+import unittest
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from host_world import HOST, SINK, SOURCE, World  # noqa: E402
+from link_case import PROGRAMS, SEED, Case  # noqa: E402
+from link_pair import check_report, hash_in, ledger, lose_run, wait_for  # noqa: E402
+
+DURABLE = 'release = "durable"\n'
+SIZE = 1 << 16
+# As in test_three_hosts.py: links of one file are counted through, and take 65 each.
+FILE_PORT = 20500 + os.getpid() % 55 * 205
+OTHER_PORT = FILE_PORT + 70
+GATE = os.path.join(os.path.abspath(PROGRAMS), "libcarousel-test-sync-gate.so")   # sync_gate.cpp
+
+
+class Links(Case):
+    """Of two runs, by hand."""
+
+    def durable_pair(self, frames, fps=60, **how):
+        return self.pair(frames, fps=fps, size=SIZE, send=DURABLE, in_flight=16, **how)
+
+    def test_the_sender_hears_of_no_frame_that_is_not_synced(self):
+        pair = self.durable_pair(120, receive="sync = true\n")
+        gate, count = (os.path.join(pair.folder, name) for name in ("gate", "count"))
+        with open(gate, "w", encoding="utf-8"):
+            pass
+        pair.environment.update(LD_PRELOAD=GATE, CAROUSEL_TEST_SYNC_GATE=gate, CAROUSEL_TEST_SYNC_COUNT=count)
+        pair.b.start()
+        pair.a.start()
+        self.delivered(pair.b, 16)   # all that may be under way: B's sink has them, and its sync(2) lasts
+        time.sleep(0.5)
+        self.assertEqual(ledger(os.path.join(pair.folder, "carousel", "a", "ledger-send.bin")), {})
+        self.assertEqual([pair.a.stage("send").get("frames"), os.path.exists(count)], [0, False])
+        os.unlink(gate)
+        self.whole(pair, 120)
+        self.assertGreater(os.path.getsize(count), 0)
+
+    def test_a_control_block_of_the_far_host_that_is_damaged_is_made_anew_where_the_sinks_are(self):
+        pair = self.durable_pair(180)
+        pair.b.start()
+        pair.a.start()
+        self.delivered(pair.b, 60)   # more than rings hold: the near host has released some
+        with open(os.path.join(pair.folder, "carousel", "b", "run.json"), encoding="utf-8") as f:
+            block = f"/dev/shm/carousel-{json.load(f)['run_id']}"
+        with open(block, "r+b") as f:
+            f.seek(0x2000)
+            bytes_of_it = f.read(64)
+            f.seek(0x2000)
+            f.write(bytes(b ^ 0x5A for b in bytes_of_it))
+        self.said(pair.b, r"the control block is damaged .*: the run begins again at frame \d+")
+        self.whole(pair, 180)
+        self.assertNotIn("has lost its ring", pair.a.text())
+
+    def begun_again_with(self, pair, first):
+        pair.b.process.send_signal(signal.SIGINT)
+        pair.b.wait(30)
+        pair.b.options = ["--first", str(first)]
+        pair.b.start()
+
+    def test_a_run_that_is_begun_beyond_what_the_sinks_have_is_sent_away_until_the_number_is_right(self):
+        pair = self.durable_pair(150)
+        pair.b.start()
+        pair.a.start()
+        self.delivered(pair.b, 30)
+        delivered = pair.b.lose()
+        pair.b.start()
+        self.said(pair.a, r"has lost its ring, and begins at frame 0\.")
+        first = int(re.search(r"begin it with --first (\d+)", pair.a.text())[1])
+        self.begun_again_with(pair, first + 3)   # what one durable sender may have under way is more
+        left_out = f"frames {first} to {first + 2} would be left out: .*: end that run, and begin it with --first {first}"
+        self.said(pair.a, left_out)
+        self.said(pair.b, "a sender was sent away: " + left_out)
+        self.assertEqual(pair.b.stage("sink").get("frames") or 0, 0)
+        self.begun_again_with(pair, first)
+        self.assertEqual([pair.a.wait(60), pair.b.wait(30)], [0, 0], pair.a.text() + pair.b.text())
+        check_report(pair.a, 150)
+        pair.one_host(150)
+        here = ledger(os.path.join(pair.folder, "b-ledger-sink.bin"))
+        self.assertEqual({**delivered, **here}, ledger(os.path.join(pair.folder, "one-ledger-sink.bin")))
+
+
+del Case
+
+
+class Files(unittest.TestCase):
+    """Of one pipeline file."""
+
+    def hosts(self, more_a="", more_b=""):
+        return "".join(HOST.format(name=name, address="127.0.0.1", port=port, launcher=launcher, more=more)
+                       for name, port, launcher, more in (("a", OTHER_PORT, "here", more_a), ("b", FILE_PORT, "none", more_b)))
+
+    def there_and_back(self, hosts):
+        """Its stages are on one host where `hosts` is empty."""
+        return (SOURCE.format(bytes=SIZE) + SINK.format(name="middle", of="source", bytes=SIZE, more="turns = true\n" + ('host = "b"\n' if hosts else ""))
+                + SINK.format(name="sink", of="middle", bytes=SIZE, more="") + hosts)
+
+    def world(self):
+        world = World(PROGRAMS)
+        self.addCleanup(world.end)
+        return world
+
+    def started(self, world, text, *options):
+        file = world.write("durable.toml", text)
+        near, far = world.near(file, *options), world.far(file, "b", *options)
+        near.start()
+        near.says("waiting for host b")
+        far.start()
+        return near, far
+
+    def on_one_host(self, world, *options):
+        one = world.near(world.write("one.toml", self.there_and_back("")), *options).start()
+        self.assertEqual(one.wait(60), 0, one.text())
+        return hash_in(one, "sink")
+
+    def test_frames_that_go_to_a_durable_host_and_come_back_are_lost_by_no_kill_and_not_with_that_host(self):
+        print(f"seed {SEED} (CAROUSEL_SEED)", file=sys.stderr)
+        world, options = self.world(), ("--frames", "360", "--fps", "60")
+        expected = self.on_one_host(world, *options)
+        near, far = self.started(world, self.there_and_back(self.hosts(more_b=DURABLE)), *options)
+        near.has_frames("sink", far)
+        victims = [(near, s) for s in ("source", "source-to-b", "middle-from-b", "sink")] + [(far, s) for s in ("source-from-a", "middle", "middle-to-a")]
+        dice = random.Random(SEED)
+        dice.shuffle(victims)
+        for host, stage in victims:
+            time.sleep(dice.uniform(0.02, 0.15))
+            wait_for(f"a process of {host.name}/{stage}", lambda h=host, n=stage: h.kill(n))
+        for host in (near, far):
+            host.supervisor_is_killed()
+        wait_for("frames since", lambda: (near.stage("sink").get("frames") or 0) > 120)
+        far.lose()
+        far.start()
+        near.says(r"host b begins anew, at frame \d+: what its sinks have not is kept here")
+        first = int(re.findall(r"host b begins anew, at frame (\d+)", near.text())[-1])
+        self.assertGreater(first, 0)
+        self.assertEqual([near.wait(60), far.wait(30)], [0, 0], near.text() + far.text())
+        check_report(near, 360)
+        self.assertEqual([far.report()[k] for k in ("first", "lost", "repeated", "torn")], [first, 0, 0, 0], far.text())
+        self.assertEqual(hash_in(near, "sink"), expected)
+
+    def test_a_durable_host_that_is_lost_before_its_sender_has_heard_of_any_frame_goes_on_from_the_first_one(self):
+        # Its frames are here again already, and not one of them is known to be: its sync(2) lasts.
+        world, options = self.world(), ("--frames", "60", "--fps", "60")
+        expected = self.on_one_host(world, *options)
+        file = world.write("durable.toml", self.there_and_back(self.hosts(more_b=DURABLE + "sync = true\n")))
+        near, far = world.near(file, *options), world.far(file, "b", *options)
+        gate = world.write("gate", "")
+        far.environment.update(LD_PRELOAD=GATE, CAROUSEL_TEST_SYNC_GATE=gate)
+        near.start()
+        near.says("waiting for host b")
+        far.start()
+        near.has_frames("sink", far, more_than=7)
+        far.lose()
+        os.unlink(gate)
+        far.start()
+        near.says("host b begins anew, at frame 0: what its sinks have not is kept here")
+        self.assertEqual([near.wait(60), far.wait(30)], [0, 0], near.text() + far.text())
+        for host in (near, far):
+            check_report(host, 60)
+        self.assertEqual(hash_in(near, "sink"), expected)
+
+    def test_a_durable_host_whose_processes_all_die_and_whose_memory_is_gone_is_begun_again_by_its_folder_where_its_sinks_were(self):
+        world, options = self.world(), ("--frames", "240", "--fps", "60")
+        near, far = self.started(world, SOURCE.format(bytes=SIZE) + SINK.format(name="sink", of="source", bytes=SIZE, more='host = "b"')
+                                 + self.hosts(more_b=DURABLE), *options)
+        far.has_frames("sink", near, more_than=60)
+        folder = os.path.join(far.runtime, "carousel", far.run_name)
+        aside = os.path.join(world.folder, "aside")
+        pids = [s["pid"] for s in far.ps()["stages"]]
+        far.process.send_signal(signal.SIGSTOP)   # it notices nobody's death, and dies last
+        for pid in pids:
+            os.kill(pid, signal.SIGKILL)
+        shutil.copytree(folder, aside, ignore=lambda _, names: [n for n in names if n.endswith(".sock")])
+        delivered = lose_run(far.process, folder, pids)   # its memory, too
+        os.rename(aside, folder)
+        far.start()
+        near.says(r"host b begins anew, at frame \d+: what its sinks have not is kept here")
+        first = int(re.search(r"begins anew, at frame (\d+)", near.text())[1])
+        self.assertTrue(0 < first <= len(delivered), (first, len(delivered)))
+        self.assertEqual([near.wait(60), far.wait(30)], [0, 0], near.text() + far.text())
+        self.assertEqual([far.report()[k] for k in ("first", "frames", "lost", "repeated", "torn")], [first, 240, 0, 0, 0], far.text())
+        here = ledger(os.path.join(world.folder, "b-ledger-sink.bin"))
+        self.assertEqual(min(here), first)
+        one = world.near(world.write("one.toml", SOURCE.format(bytes=SIZE) + SINK.format(name="sink", of="source", bytes=SIZE, more="")), "--frames", "240")
+        self.assertEqual(one.start().wait(60), 0, one.text())
+        self.assertEqual({**delivered, **here}, ledger(os.path.join(world.folder, "near-ledger-sink.bin")))
+
+    def test_a_durable_host_in_the_middle_that_is_lost_loses_no_frame_of_the_host_behind_it(self):
+        world, options = self.world(), ("--frames", "240", "--fps", "60")
+        expected = self.on_one_host(world, *options)
+        text = (SOURCE.format(bytes=SIZE) + SINK.format(name="middle", of="source", bytes=SIZE, more='turns = true\nhost = "b"')
+                + SINK.format(name="sink", of="middle", bytes=SIZE, more='host = "c"')
+                + "".join(HOST.format(name=name, address="127.0.0.1", port=port, launcher="none", more=more)
+                          for name, port, more in (("b", FILE_PORT, DURABLE), ("c", OTHER_PORT, ""))))
+        near, b = self.started(world, text, *options)
+        c = world.far(os.path.join(world.folder, "durable.toml"), "c", *options).start()
+        c.has_frames("sink", near, more_than=60)
+        b.lose()
+        b.start()
+        near.says(r"host b begins anew, at frame [1-9]\d*: what its sinks have not is kept here")
+        self.assertEqual([h.wait(60) for h in (near, b, c)], [0, 0, 0], near.text() + b.text() + c.text())
+        for host in (near, c):
+            check_report(host, 240)
+        self.assertEqual(hash_in(c, "sink"), expected)
+
+    def test_two_hosts_that_send_to_each_other_are_not_both_durable(self):
+        world = self.world()
+        near = world.near(world.write("both.toml", self.there_and_back(self.hosts(DURABLE, DURABLE)))).start()
+        self.assertEqual(near.wait(20), 2, near.text())
+        self.assertRegex(near.text(), r'release = "durable" of \[hosts\.[ab]\]: frames go from [ab] there and come back, and all hosts on the way are durable, '
+                         'so each would wait for the sinks of the others; expected release = "committed" of one of them')
+
+    def test_a_host_that_is_told_the_end_by_nobody_ends_the_run_with_a_word(self):
+        # The sending stage is killed when its supervisor has let it go and before it has told the end: nobody takes its place.
+        world = self.world()
+        plan = world.write("plan", "source-to-b leaving kill 1\n")
+        file = world.write("end.toml", SOURCE.format(bytes=SIZE) + SINK.format(name="sink", of="source", bytes=SIZE, more='host = "b"') + self.hosts(more_b=DURABLE))
+        near, far = world.near(file, "--frames", "12"), world.far(file, "b", "--frames", "12")
+        near.environment["CAROUSEL_CRASH_PLAN"] = plan
+        near.start()
+        near.says("waiting for host b")
+        far.start()
+        self.assertEqual(near.wait(60), 1, near.text() + far.text())
+        self.assertTrue(os.path.exists(plan + ".1"))
+        self.assertRegex(near.text(), "error: host b waits for frames that come no more, for who sends to it is done: .* was not told where the stream ends")
+        far.wait(30)
+        self.assertEqual(sorted(ledger(os.path.join(world.folder, "b-ledger-sink.bin"))), list(range(12)))
+
+
+class Campaign(Links, Files):
+    """All of it: too long for every change."""
+
+
+del Links, Files
+if __name__ == "__main__":
+    name = sys.argv.pop(2)
+    unittest.main(argv=[sys.argv[0], name, *sys.argv[2:]], verbosity=2)

@@ -1,0 +1,70 @@
+// What a receiving stage does before its sender hears that frames are on disk. sync(2) is this program's own
+// here: it notes that it was called.
+#include "stages/hosts/durable_watch.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "core/errors.hpp"
+#include "tests/support/catch.hpp"
+
+namespace {
+
+using namespace carousel;
+
+std::mutex mutex;
+std::vector<std::string> seen;  ///< guarded by mutex
+
+void note(const std::string& what) {
+    const std::lock_guard lock(mutex);
+    seen.push_back(what);
+}
+
+/// A watch over sinks that have come so far, one answer after the other; the last one again and again.
+std::vector<std::string> seen_of(std::vector<u64> answers, bool sync, bool wanted = true) {
+    {
+        const std::lock_guard lock(mutex);
+        seen.clear();
+    }
+    std::atomic<std::size_t> asked{0}, looked{0};
+    {
+        const hosts::durable_watch watch({[&] {
+                                              ++looked;
+                                              return wanted;
+                                          },
+                                          [&] {
+                                              const u64 below =
+                                                  answers[std::min(asked++, answers.size() - 1)];
+                                              note("read " + std::to_string(below));
+                                              return below;
+                                          },
+                                          [](u64 below) { note("told " + std::to_string(below)); }, sync});
+        const std::size_t enough = wanted ? answers.size() + 1 : 2;
+        for (int k = 0; k < 2000 && (wanted ? asked : looked) < enough; ++k)
+            std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    }
+    const std::lock_guard lock(mutex);
+    while (seen.size() > 1 && seen.back() == seen[seen.size() - 2]) seen.pop_back();
+    return seen;
+}
+
+}  // namespace
+
+extern "C" void sync() noexcept { note("sync"); }
+
+TEST_CASE("what the sinks have is synced between the look at their ledgers and the word to the sender") {
+    CHECK(seen_of({3, 3, 5}, true) == std::vector<std::string>{"read 3", "sync", "told 3", "read 3", "read 5",
+                                                               "sync", "told 5", "read 5"});
+}
+
+TEST_CASE("nobody pays for a sync who has not asked for one, or has nothing to tell") {
+    CHECK(seen_of({3, 5}, false) ==
+          std::vector<std::string>{"read 3", "told 3", "read 5", "told 5", "read 5"});
+    CHECK(seen_of({0}, true) == std::vector<std::string>{"read 0"});
+    CHECK(seen_of({3}, true, false).empty());
+}
