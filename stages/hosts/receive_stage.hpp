@@ -1,12 +1,10 @@
 #pragma once
 // The source whose frames come from another host (carousel-receive). Its settings: link_settings.hpp, and
-//   format  what the frames are, as JSON (`carousel-send` writes it to its log), or "picture": the pipeline's
-//   size
-//   window  frames that may be under way without an acknowledgement; a page-locked buffer each [4]
-//   work    true: the frames are work for this host, whichever process there asks (remote_stage.hpp) [false]
-//   heirs   true: the sending host's run may be lost, and another one goes on for it, from the first frame,
-//   too; one pipeline file has both runs [false] sync    for a sender with release = "durable": sync(2)
-//   before it hears that frames are on disk [false]
+//   format  what the frames are, as JSON (carousel-send logs it), or "picture": of the pipeline's size
+//   window  frames under way without an acknowledgement; a page-locked buffer each [4]
+//   work    true: the frames are work for this host, whichever process asks (remote_stage.hpp) [false]
+//   heirs   true: a sending run that is lost may be followed by another, even from frame 0 [false]
+//   sync    for a durable sender: sync(2) before it hears that frames are on disk [false]
 // A frame comes whole into page-locked memory, its hash is compared, and only then is it begun
 // (stage::ready): while none is there nothing is taken and no clock runs. Its commit is what the other host
 // is told. Numbers that were not committed when this process dies come again to the next one, from the other
