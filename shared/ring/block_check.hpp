@@ -36,6 +36,7 @@ struct known_process {
     bool current = false;  ///< sits on its seat: the seat's word names it
     bool standby = false;
     bool ready = false;  ///< it has said that it is LIVE, or could take over
+    u64 start_time = 0;  ///< with the pid it names the process for good; 0: not known
 };
 
 /// What the supervisor knows without reading the block.
@@ -46,6 +47,7 @@ struct known_run {
     u64 miscounted = ~u64{0};  ///< frames that `committed` of a ring may lack: each of an incarnation that
                                ///< ended between mark and count
     std::vector<u32> epochs;   ///< by seat: the present one; empty: not known
+    std::vector<bool> held;    ///< by seat: `carousel stop` has stopped it; empty: not known
     std::vector<known_process> processes;  ///< of all seats, the dead and unfenced among them
 };
 

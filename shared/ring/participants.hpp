@@ -60,21 +60,39 @@ bool begin_loading(shm::control_block& c, u32 asset, const incarnation_id& who) 
 [[nodiscard]] bool finish_loading(shm::control_block& c, u32 asset, const incarnation_id& who) noexcept;
 [[nodiscard]] bool asset_is_ready(const shm::control_block& c, u32 asset) noexcept;
 
-/// Exit notes: what a dying process could still say. 0: nothing. Bit 32: it is a note; bit 33: somebody else
-/// sent the signal.
+/// Since when the entry's process waits for something outside; 0: it doesn't. The reason is there before the
+/// time and goes behind it, so a time without one is a hold that ends just now, or a flipped bit.
+[[nodiscard]] inline u64 held_since(const shm::incarnation& e) noexcept {
+    const u64 since = e.hold_since_ns.load(std::memory_order_acquire);
+    const bool has_reason =
+        e.hold.load(std::memory_order_acquire) != static_cast<u64>(shm::hold_reason::nothing);
+    return has_reason ? since : 0;
+}
+
+/// Exit notes: what a dying process could still say. 0: nothing. The high half says that it is a note, and
+/// who sent the signal, by marks that differ from each other and from 0 in half of their bits or all; the
+/// low half is {complement, signal, exit code}. So one flipped bit makes no note of a living process's 0, and
+/// of a note one that says nothing.
+inline constexpr u32 note_by_itself = 0x5A0F'C396U, note_from_outside = ~note_by_itself;
+[[nodiscard]] constexpr u64 note_of(u32 who, u32 text) {
+    return u64{who} << 32U | u64{~text & 0xFFFFU} << 16U | (text & 0xFFFFU);
+}
 [[nodiscard]] constexpr u64 note_exit(int code) {
-    return u64{1} << 32U | static_cast<u64>(static_cast<u32>(code) & 0xFFU);
+    return note_of(note_by_itself, static_cast<u32>(code) & 0xFFU);
 }
 [[nodiscard]] constexpr u64 note_signal_from_outside(int signal) {
-    return u64{3} << 32U | static_cast<u64>(signal) << 8U;
+    return note_of(note_from_outside, static_cast<u32>(signal) << 8U);
 }
-[[nodiscard]] constexpr u64 note_signal(int signal) { return u64{1} << 32U | static_cast<u64>(signal) << 8U; }
+[[nodiscard]] constexpr u64 note_signal(int signal) {
+    return note_of(note_by_itself, static_cast<u32>(signal) << 8U);
+}
 struct exit_note {
     bool told = false, outside = false;
     int exit_code = 0, signal = 0;  ///< signal 0: it has exited
     [[nodiscard]] static constexpr exit_note of(u64 raw) {
-        return {(raw >> 32U) != 0, (raw >> 33U & 1U) != 0, static_cast<int>(raw & 0xFFU),
-                static_cast<int>(raw >> 8U & 0xFFU)};
+        const u32 who = static_cast<u32>(raw >> 32U), text = static_cast<u32>(raw) & 0xFFFFU;
+        if ((who != note_by_itself && who != note_from_outside) || raw != note_of(who, text)) return {};
+        return {true, who == note_from_outside, static_cast<int>(text & 0xFFU), static_cast<int>(text >> 8U)};
     }
 };
 

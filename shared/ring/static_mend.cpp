@@ -105,8 +105,32 @@ std::vector<std::string> mend_static(shm::control_block& c, const shm::control_b
         m.same(c.asset[k].memory, made.asset[k].memory, whose, "memory");
         m.same(c.asset[k].ipc_handle, made.asset[k].ipc_handle, whose, "ipc_handle");
     }
+    for (u32 k = 0; k < std::min<std::size_t>(made.seats, known.held.size()); ++k)
+        if (const u64 held = known.held[k] ? 1 : 0; load(c.seat[k].held) != held) {
+            c.seat[k].held.store(held, std::memory_order_release);
+            m.told("seat of " + seat_name(made, k) + ": held");
+        }
     mend_sets(m, c.parameters, made.parameters, oldest_frame(made, known));
-    return m.take();
+    std::vector<std::string> all = m.take();
+    for (std::string& word : mend_start_times(c, made, known)) all.push_back(std::move(word));
+    return all;
+}
+
+std::vector<std::string> mend_start_times(shm::control_block& c, const shm::control_block& made,
+                                          const known_run& known) {
+    std::vector<std::string> mended;
+    for (const known_process& p : known.processes) {
+        if (!p.ready || p.start_time == 0 || p.entry >= shm::max_incarnations) continue;
+        const entry_word w = entry_word::of(load(c.entry[p.entry].identity));
+        const bool is_its = (w.state == entry_state::live || w.state == entry_state::standby ||
+                             w.state == entry_state::doomed) &&
+                            w.seat == p.seat && w.epoch == p.epoch && w.pid == p.pid;
+        if (!is_its || load(c.entry[p.entry].start_time) == p.start_time) continue;
+        c.entry[p.entry].start_time.store(p.start_time, std::memory_order_release);
+        mended.push_back(fmt::format("entry {} ({}): start_time", p.entry,
+                                     seat_name(made, std::min(p.seat, shm::max_seats - 1))));
+    }
+    return mended;
 }
 
 }  // namespace carousel::ring

@@ -31,7 +31,7 @@
 namespace carousel::shm {
 
 inline constexpr u64 control_magic = 0x4c45'5355'4f52'4143ULL;  // "CAROUSEL"
-inline constexpr u32 control_version = 13;
+inline constexpr u32 control_version = 14;
 
 inline constexpr u32 max_stages = 32;
 inline constexpr u32 max_seats = 64;  ///< instances of all stages
@@ -175,7 +175,7 @@ struct alignas(own_page) incarnation {
     word heartbeat_ns;
     word commits;           ///< frames it committed, void ones not counted
     word end_acknowledged;  ///< acknowledged_mark: has seen STOPPING with no lease begun
-    word exit_note;         ///< why it ends, as far as it could say: exit code | 0x100 * signal | 1 << 32
+    word exit_note;         ///< why it ends, as far as it could say: ring::note_exit, note_signal
     word events_published;  ///< 1: event handles are complete
     word live_since_ns;     ///< a standby: since when it could take over
     word cpu_ns;
@@ -265,7 +265,7 @@ struct control_block {
     /// END: first sequence that will not exist; ring/words.hpp: end_unknown, end_stopping
     alignas(64) end_word end;
     word stop_asked;  ///< 1: the run was asked to end early
-    word supervisor;  ///< low half: pid of the supervisor; high half: 1 + exit code once it is over
+    word supervisor;  ///< low half: pid of the supervisor; high half: how it ended (telemetry/run_life.hpp)
                       ///< (telemetry/run_life.hpp)
     word supervisor_heartbeat_ns;
     word trace_until_ns;  ///< stages stamp every frame into the trace block until then (trace_block.hpp); 0:

@@ -6,18 +6,20 @@
 namespace carousel::telemetry {
 namespace {
 constexpr u32 end_shift = 32;
-}
+
+constexpr u64 end_mark(u64 code) { return 0xE9D0ULL << 48U | (~code & 0xFFU) << 40U | code << end_shift; }
+}  // namespace
 
 // One store: a watcher sees the run without an end or with its whole exit code.
 void note_end(shm::control_block& c, int exit_code) noexcept {
     const u64 pid = c.supervisor.load(std::memory_order_relaxed) & 0xFFFF'FFFFU;
-    c.supervisor.store(pid | (u64{static_cast<u8>(exit_code)} + 1) << end_shift, std::memory_order_release);
+    c.supervisor.store(pid | end_mark(static_cast<u8>(exit_code)), std::memory_order_release);
 }
 
 std::optional<int> end_of(const shm::control_block& c) noexcept {
-    const u64 said = ring::load(c.supervisor) >> end_shift;
-    if (said == 0 || said > 256) return std::nullopt;
-    return static_cast<int>(said - 1);
+    const u64 said = ring::load(c.supervisor), code = said >> end_shift & 0xFFU;
+    if (said >> end_shift != end_mark(code) >> end_shift) return std::nullopt;
+    return static_cast<int>(code);
 }
 
 u32 living_stages(const shm::control_block& c) noexcept {

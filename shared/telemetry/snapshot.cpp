@@ -7,6 +7,7 @@
 
 #include "core/clock.hpp"
 #include "ring/parameter_box.hpp"
+#include "ring/participants.hpp"
 #include "telemetry/histogram.hpp"
 
 namespace carousel::telemetry {
@@ -340,12 +341,12 @@ std::string describe_span(u64 ns) {
 }
 
 std::string describe_exit_note(u64 note) {
-    if (note == 0) return "";
-    const int signal = static_cast<int>(note >> 8U & 0xFFU), code = static_cast<int>(note & 0xFFU);
-    if (signal == 0) return fmt::format("exit code {}", code);
-    const char* name = sigabbrev_np(signal);
-    return name != nullptr ? fmt::format("signal {} (SIG{})", signal, name)
-                           : fmt::format("signal {}", signal);
+    const ring::exit_note said = ring::exit_note::of(note);
+    if (!said.told) return "";
+    if (said.signal == 0) return fmt::format("exit code {}", said.exit_code);
+    const char* name = sigabbrev_np(said.signal);
+    return name != nullptr ? fmt::format("signal {} (SIG{})", said.signal, name)
+                           : fmt::format("signal {}", said.signal);
 }
 
 }  // namespace carousel::telemetry

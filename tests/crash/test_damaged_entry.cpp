@@ -16,7 +16,7 @@ using nlohmann::json;
 TEST_CASE(
     "an entry that is damaged while nobody supervises is told by the second supervisor, and its process goes "
     "on") {
-    const unsigned bit = GENERATE(1U, 17U, 44U);  // of its state, its epoch, its pid
+    const unsigned bit = GENERATE(1U, 17U, 44U, 64U);  // of its state, its epoch, its pid; of its start time
     CAPTURE(bit);
     run_fixture run;
     const std::string file = run.pipeline(
@@ -33,7 +33,7 @@ TEST_CASE(
         shm::segment s = shm::segment::attach(id);
         for (shm::incarnation& e : s.block().entry) {
             if (ring::entry_word::of(ring::load(e.identity)).pid != static_cast<u32>(middle)) continue;
-            e.identity.fetch_xor(u64{1} << bit);
+            bit < 64 ? e.identity.fetch_xor(u64{1} << bit) : e.start_time.fetch_xor(u64{1} << 3U);
             ++damaged;
         }
     }
@@ -50,6 +50,7 @@ TEST_CASE(
     CHECK(r["frames"] == 1200);
     CHECK(r["restarts"] == 0);
     CHECK(r["begun_again"] == 0);
-    CHECK_THAT(run.log(), contains(fmt::format("mended, it is that of middle (pid {})", middle)));
+    CHECK_THAT(run.log(), contains(bit < 64 ? fmt::format("mended, it is that of middle (pid {})", middle)
+                                            : "(middle): start_time was damaged while nobody supervised"));
     CHECK(run.left_behind() == "");
 }

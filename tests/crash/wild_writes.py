@@ -1,5 +1,5 @@
 """Wild writes: random values into a living run's control block, as any broken process of the user could make them. No run may stand
-silent for more than 10 s, end with exit code 0 and a wrong account, or lose its supervisor. The seed chooses where: words that are
+silent for more than 10 s, end with exit code 0 and a wrong account or other pictures, or lose its supervisor. The seed chooses where: words that are
 not zero, any word of the block, headers and pages that nobody uses among them, or single bits, one after the other, of words that
 are not zero. A run may end with code 1 and a sentence: a bit each 0.1 s can damage a block again before it has delivered a frame.
 
@@ -170,6 +170,7 @@ def one_seed(programs, pipelines, seed, writes, wanted_hash):
         right = report is not None and (report["frames"], report["lost"], report["repeated"], report["torn"]) == (FRAMES, 0, 0, 0)
         result["verdict"] = ("did not end" if not ended else "supervisor dead" if code < 0 or code >= 128 or report is None
                              else "silent" if run.longest_silence > SILENT_S else "exit 0 with a wrong account" if code == 0 and not right
+                             else "whole, but other pictures" if code == 0 and not result["same_pictures"]
                              else "whole" if code == 0 else "ended with an error")
         if result["verdict"] != "whole" or not result["same_pictures"]:
             result["log"] = run.lines[-25:]
@@ -195,7 +196,7 @@ def machine():
     return {"commit": commit, "cores": os.cpu_count(), "kernel": platform.release(), "machine": platform.machine()}
 
 
-BAD = ("silent", "did not end", "supervisor dead", "exit 0 with a wrong account", "?")
+BAD = ("silent", "did not end", "supervisor dead", "exit 0 with a wrong account", "whole, but other pictures", "?")
 
 
 def keep(path, results, about):

@@ -120,3 +120,35 @@ TEST_CASE("a seat that names a standby whose entry bears no epoch yet has promot
     b.c->seat[0].current.store(seat_word{old.who.epoch + 1, standby.entry}.pack());
     CHECK(promoted_epoch(*b.c, standby) == 0);
 }
+
+TEST_CASE("no flipped bit is an exit note where there is none, and none makes another one of it") {
+    for (const u64 note :
+         {u64{0}, note_exit(3), note_exit(0), note_signal(11), note_signal_from_outside(15)}) {
+        const exit_note whole = exit_note::of(note);
+        CHECK(whole.told == (note != 0));
+        for (unsigned bit = 0; bit < 64; ++bit) {
+            CAPTURE(note, bit);
+            CHECK_FALSE(exit_note::of(note ^ u64{1} << bit).told);
+        }
+    }
+    CHECK(exit_note::of(note_exit(259)).exit_code == 3);
+    CHECK(exit_note::of(note_signal(11)).signal == 11);
+    CHECK_FALSE(exit_note::of(note_signal(11)).outside);
+    CHECK(exit_note::of(note_signal_from_outside(15)).signal == 15);
+    CHECK(exit_note::of(note_signal_from_outside(15)).outside);
+}
+
+TEST_CASE("a process waits for something outside where a time and a reason say so, not by one flipped bit") {
+    shm::incarnation e{};
+    for (unsigned bit = 0; bit < 64; ++bit) {
+        e.hold_since_ns.store(u64{1} << bit);
+        CHECK(held_since(e) == 0);
+        e.hold_since_ns.store(0);
+        e.hold.store(u64{1} << bit);
+        CHECK(held_since(e) == 0);
+        e.hold.store(0);
+    }
+    e.hold.store(static_cast<u64>(shm::hold_reason::link));
+    e.hold_since_ns.store(4711);
+    CHECK(held_since(e) == 4711);
+}

@@ -6,6 +6,7 @@
 #include "ring/parameter_box.hpp"
 #include "ring/static_mend.hpp"
 #include "seated.hpp"
+#include "tests/support/catch.hpp"
 
 namespace {
 
@@ -168,4 +169,46 @@ TEST_CASE("a supervisor that doesn't know which sets count mends none of them") 
     r.made->parameters.state.store(1);
     r.b.c->parameters.set[40].value[0] ^= std::byte{1};
     CHECK(mend_static(*r.b.c, *r.made, r.known).empty());
+}
+
+TEST_CASE("whether a seat is held is what the supervisor says, whichever bit of its word has flipped") {
+    static_block r;
+    r.known.held.assign(r.made->seats, false);
+    r.known.held[1] = true;
+    r.b.c->seat[1].held.store(1);
+    CHECK(mend_static(*r.b.c, *r.made, r.known).empty());
+    for (const u32 seat : {0U, 1U})
+        for (unsigned bit = 0; bit < 64; ++bit) {
+            r.b.c->seat[seat].held.fetch_xor(u64{1} << bit);
+            const auto mended = mend_static(*r.b.c, *r.made, r.known);
+            REQUIRE(mended.size() == 1);
+            CHECK_THAT(mended[0], test::contains(": held"));
+            CHECK(r.b.c->seat[seat].held.load() == seat);
+        }
+}
+
+TEST_CASE("a start time that a process doesn't have is written back, of ready ones alone") {
+    static_block r;
+    const test::seated sits = r.b.sit(1);
+    shm::incarnation& e = r.b.c->entry[sits.who.entry];
+    const entry_word w = entry_word::of(load(e.identity));
+    e.start_time.store(4711);
+    known_process p{w.seat, sits.who.entry, w.epoch, w.pid, true, false, true, 4711};
+    const auto look = [&] {
+        r.known.processes = {p};
+        return mend_start_times(*r.b.c, *r.made, r.known);
+    };
+    CHECK(look().empty());
+    for (unsigned bit = 0; bit < 64; ++bit) {
+        e.start_time.fetch_xor(u64{1} << bit);
+        REQUIRE(look().size() == 1);
+        CHECK(e.start_time.load() == 4711);
+    }
+    e.start_time.store(0);
+    p.ready = false;  // it may be between its claim and the store of its start time
+    CHECK(look().empty());
+    p.ready = true;
+    ++p.pid;  // the entry has become another's
+    CHECK(look().empty());
+    CHECK(e.start_time.load() == 0);
 }

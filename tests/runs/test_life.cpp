@@ -42,6 +42,26 @@ TEST_CASE("a run is led, alone or over, and another run in its folder is not it"
     }
 }
 
+TEST_CASE("no flipped bit is the end of a run that goes on, and none is another end of one that is over") {
+    const auto block = std::make_unique<shm::control_block>();
+    block->supervisor.store(4711);
+    for (unsigned bit = 0; bit < 64; ++bit) {
+        block->supervisor.fetch_xor(u64{1} << bit);
+        CHECK_FALSE(telemetry::end_of(*block));
+        block->supervisor.fetch_xor(u64{1} << bit);
+    }
+    for (const int code : {0, 4, 75, 255}) {
+        telemetry::note_end(*block, code);
+        CHECK(telemetry::end_of(*block) == code);
+        CHECK((block->supervisor.load() & 0xFFFF'FFFFU) == 4711);
+        for (unsigned bit = 32; bit < 64; ++bit) {
+            block->supervisor.fetch_xor(u64{1} << bit);
+            CHECK_FALSE(telemetry::end_of(*block));
+            block->supervisor.fetch_xor(u64{1} << bit);
+        }
+    }
+}
+
 TEST_CASE("a run without a block has none that was made anew") {
     const auto block = std::make_unique<shm::control_block>();
     run::record r;

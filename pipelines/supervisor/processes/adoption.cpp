@@ -58,6 +58,7 @@ std::unique_ptr<process> process_from(process_table& t, seat& s, u32 entry, cons
     p->ended = p->port ? is_fenced(*p) || p->pid == 0 || port_is_gone(t, *p) : !p->pidfd;
     p->tool = !t.setup->stages[s.stage].spec.prefix.empty();
     p->how.was_ready = ring::load(e.live_since_ns) != 0;
+    if (p->how.was_ready && p->pidfd) p->start_time = ring::load(e.start_time);  // it has been found by that
     p->spawned_ns = std::max(ring::load(e.live_since_ns), t.c->created_ns);
     p->judged = p->pid == 0;
     for (const json& r : remembered) {
@@ -204,6 +205,7 @@ found_processes adopt_processes(process_table& t, const json& state, const std::
             e.what()));
     }
     mend_adopted_entries(t, remembered, run_id);
+    mend_start_times(t, remembered);
     found_processes n;
     for (auto& s : t.seats)
         find_processes(t, *s, run_id, s->index < remembered.size() ? remembered[s->index] : json::array(), n);

@@ -7,6 +7,7 @@
 
 #include "ring/entry_mend.hpp"
 #include "ring/names.hpp"
+#include "ring/static_mend.hpp"
 #include "ring/word_mend.hpp"
 #include "shm/process_id.hpp"
 #include "shm/run_member.hpp"
@@ -21,7 +22,8 @@ std::vector<ring::known_process> told_by(const json& remembered) {
     for (u32 seat = 0; seat < remembered.size(); ++seat)
         for (const json& p : remembered[seat])
             told.push_back({seat, p.value("entry", shm::none), p.value("epoch", 0U),
-                            static_cast<u32>(p.value("pid", 0)), false, p.value("epoch", 0U) == 0});
+                            static_cast<u32>(p.value("pid", 0)), false, p.value("epoch", 0U) == 0,
+                            p.value("was_ready", false), p.value("start_time", u64{0})});
     return told;
 }
 
@@ -66,6 +68,14 @@ void mend_adopted_entries(process_table& t, const json& remembered, const std::s
                       "(pid {})",
                       k, raw, ring::seat_name(*t.c, w.seat), w.pid));
     }
+}
+
+// The same value, however often: a supervisor that dies here leaves the others to the next one.
+void mend_start_times(process_table& t, const json& remembered) {
+    ring::known_run known;
+    known.processes = told_by(remembered);
+    for (const std::string& word : ring::mend_start_times(*t.c, *t.made, known))
+        t.say(fmt::format("{} was damaged while nobody supervised: mended", word));
 }
 
 }  // namespace carousel::supervisor

@@ -15,4 +15,8 @@ namespace carousel::supervisor {
 /// anew.
 void mend_adopted_entries(process_table& t, const nlohmann::json& remembered, const std::string& run_id);
 
+/// Writes back start times that are not what the dead supervisor knew of the process with that entry, epoch
+/// and pid: a living process that isn't found by its own would be taken for a dead one.
+void mend_start_times(process_table& t, const nlohmann::json& remembered);
+
 }  // namespace carousel::supervisor

@@ -37,6 +37,13 @@ seat* free_seat_for(process_table& t, const std::string& stage, std::string& why
     return nullptr;
 }
 
+/// It is LIVE, or could take over: its entry says since when it runs, and what is known here can be held
+/// against that from now on. Nobody finds a port's program by it.
+void now_ready(process& p) {
+    p.how.was_ready = true;
+    if (!p.port) p.start_time = shm::start_time_of(p.pid);
+}
+
 std::string attach_answer(const process_table& t, const seat& s, const process& p, std::vector<int>& fds) {
     const stage_setup& st = t.setup->stages[s.stage];
     const shm::stage_block& b = t.made->stage[s.stage];
@@ -159,11 +166,12 @@ std::string let_port_in(process_table& t, int connection, const shm::peer& peer,
 void stage_is_ready(process_table& t, int connection) {
     for (auto& s : t.seats) {
         if (s->standby && s->standby->connection == connection) {
-            s->standby->standing_by = s->standby->how.was_ready = true;
+            s->standby->standing_by = true;
+            now_ready(*s->standby);
             s->standby_delay_ns = 0;
         }
         if (!s->now || s->now->connection != connection) continue;
-        s->now->how.was_ready = true;
+        now_ready(*s->now);
         s->clock_base_ns = s->now->ready_ns = now_ns();
         s->machine.on(seat_event::ready, now_ns());
         t.note("ready", now_ns(), *s, *s->now, fmt::format("is ready (pid {})", s->now->pid));
@@ -216,12 +224,13 @@ std::string let_stage_return(process_table& t, int connection, const shm::peer& 
         t.say(fmt::format("{}: welcoming it back: {}", s.label, errno_text(errno)));
     if (standby) {
         p.standing_by = p.how.was_ready = p.standing_by || said.ready;
+        if (p.how.was_ready) now_ready(p);
         return "";
     }
     const bool live =
         ring::entry_word::of(ring::load(t.c->entry[p.who.entry].identity)).state == ring::entry_state::live;
     if (live) {
-        p.how.was_ready = true;
+        now_ready(p);
         if (s.machine.state() == seat_state::starting) s.machine.on(seat_event::ready, now_ns());
     }
     // The kernel has sent a held stage on its way when it lost its parent (SIGHUP, SIGCONT to an orphaned

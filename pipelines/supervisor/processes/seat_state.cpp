@@ -20,6 +20,7 @@ json process_json(const process& p) {
     return {{"entry", p.who.entry},
             {"epoch", p.who.epoch},
             {"pid", p.pid},
+            {"start_time", p.start_time},
             {"by_hand", p.by_hand},
             {"tool", p.tool},
             {"spawned_ns", p.spawned_ns},

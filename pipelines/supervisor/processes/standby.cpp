@@ -168,6 +168,7 @@ void adopt_standby(process_table& t, seat& s, u32 entry, const std::string& run_
     p->tool = !t.setup->stages[s.stage].spec.prefix.empty();
     p->spawned_ns = now_ns();
     p->standing_by = p->how.was_ready = ring::load(e.live_since_ns) != 0;
+    if (p->how.was_ready) p->start_time = ring::load(e.start_time);  // it has been found by that
     p->mps.generation = wants_domain(t, s) ? t.domain->generation() : 0;
     // The seat names it already: the dead supervisor had decided that it takes over.
     if (ring::seat_word::of(ring::load(t.c->seat[s.index].current)).entry == entry) {

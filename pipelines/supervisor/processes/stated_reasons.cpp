@@ -80,7 +80,7 @@ void tell_known(const process_table& t, ring::known_run& known) {
     const auto add = [&](const process& p, bool current, bool standby) {
         // A fenced one's entry may be another's by now; its epoch may still stand on words.
         known.processes.push_back({p.who.seat, is_fenced(p) ? shm::none : p.who.entry, p.who.epoch,
-                                   static_cast<u32>(p.pid), current, standby, p.how.was_ready});
+                                   static_cast<u32>(p.pid), current, standby, p.how.was_ready, p.start_time});
     };
     for (const auto& s : t.seats) {
         u32 epoch = shm::none;
@@ -91,6 +91,7 @@ void tell_known(const process_table& t, ring::known_run& known) {
             epoch = s->now->who.epoch;
         }
         known.epochs.push_back(epoch);
+        known.held.push_back(s->machine.state() == seat_state::stopped);
         if (s->now) add(*s->now, !s->successor && !is_doomed(*s->now), false);
         if (s->standby) add(*s->standby, false, true);
         for (const auto& p : s->gone) add(*p, false, false);

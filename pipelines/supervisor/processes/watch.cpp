@@ -7,6 +7,7 @@
 #include "core/clock.hpp"
 #include "ring/latest.hpp"
 #include "ring/link.hpp"
+#include "ring/participants.hpp"
 #include "shm/process_id.hpp"
 #include "supervisor/processes/mps_seats.hpp"
 #include "supervisor/processes/port_seats.hpp"
@@ -246,7 +247,7 @@ process_view view_of(const process_table& t, const seat& s, u64 now) noexcept {
     v.frame_timeout_ns = v.first_frame ? spec.first_frame_timeout_ns() : spec.frame_timeout_ns();
     v.heart_timeout_ns = heart_timeout(*t.setup, s.stage);
     v.device = shared_device(*t.setup, s.stage, s.instance);
-    v.hold_ns = ring::load(e.hold_since_ns);  // before the clock that begins anew when it ends
+    v.hold_ns = ring::held_since(e);  // before the clock that begins anew when it ends
     v.processing_ns = ring::load(e.processing_since_ns);
     v.device_ns = ring::load(e.device_since_ns);
     v.finishing_ns = ring::load(e.finishing_since_ns);
