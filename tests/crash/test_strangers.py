@@ -53,6 +53,8 @@ class Run:
         try: return json.loads(carousel("ps", "--json", "-p", "demo").stdout)["stages"]
         except (ValueError, KeyError): return []
 
+    def frames(self): return next(s["frames"] for s in self.stages() if s["name"] == "display")
+
     def pid(self, name): return next(s["pid"] for s in self.stages() if s["name"] == name)
 
     def ring_memory(self, pid):
@@ -85,6 +87,8 @@ def rows(run):
     yield "ask ps", lambda: '"stages"' in ask(control, {"command": "ps"}), "PermissionError", "True"
     yield ("take a seat that somebody has", lambda: "has a process already" in ask(control, {"hello": {"stage": "vertex", "pid": 1}}),
            "PermissionError", "True")
+    yield ("hold a stage over it, and let it go on", lambda: all('"ok":true' in ask(control, {"command": order, "stage": "display"}).replace(" ", "")
+                                                                 for order in ("stop", "cont")), "PermissionError", "True")
     yield "read the control block", lambda: opened(run.block, os.O_RDONLY), "PermissionError", "yes"
     yield "write into it", lambda: opened(run.block, os.O_RDWR), "PermissionError", "yes"
     if os.stat("/dev/shm").st_mode & 0o1000:
@@ -108,6 +112,10 @@ def main():
                 if got != what[column]: wrong.append((uid, what[0], got, what[column]))
         assert not wrong, wrong
         assert {s["name"]: s["pid"] for s in run.stages()} == before, "a stranger has ended a stage"
+        # The name of the block is for those who come: whoever is there goes on.
+        os.unlink(run.block)
+        delivered = run.frames()
+        wait_for("frames behind the name's end", lambda: run.frames() > delivered + 20)
         run.process.send_signal(signal.SIGINT)
         assert run.process.wait(60) == 0, open(folder + "/log").read()[-3000:]
         report = json.load(open(folder + "/report.json"))
