@@ -1,7 +1,6 @@
 #include "stages/hosts/link_end.hpp"
 
 #include <algorithm>
-#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "core/read_file.hpp"
@@ -26,16 +25,18 @@ std::string link_end::file(const std::string& name) const {
     return env->run_directory() + "/" + name + "-" + stage;
 }
 
-bool link_end::is_one_of_several(const std::string& program) const {
+// One hands on what others have made, and its stream ends when they say so (receive_stage::configure). By the
+// name of its program it could not be told: that may be a wrapper's, or a link's.
+bool link_end::is_one_of_several_receivers() const {
     using nlohmann::json;
     const json all =
         json::parse(read_file(env->run_directory() + "/pipeline.json").value_or(""), nullptr, false);
-    const auto runs = [&](const json& s) {
-        return s.is_object() && std::filesystem::path(s.value("run", "")).filename() == program;
+    const auto receives = [](const json& s) {
+        return s.is_object() && s.value("ends", false) && s.value("hands_on", false);
     };
     if (!all.is_object() || !all.value("pipeline", json()).is_object()) return true;
     const json stages = all["pipeline"].value("stages", json::array());
-    return std::count_if(stages.begin(), stages.end(), runs) != 1;
+    return std::count_if(stages.begin(), stages.end(), receives) != 1;
 }
 
 }  // namespace carousel::hosts

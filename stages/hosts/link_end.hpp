@@ -23,9 +23,9 @@ struct link_end {
     void prepare(environment& with);
     /// Where this stage keeps something in its run's folder.
     [[nodiscard]] std::string file(const std::string& name) const;
-    /// Has this run further stages of that program? By what its supervisor has planned (pipeline.json). True
-    /// where that can't be read.
-    [[nodiscard]] bool is_one_of_several(const std::string& program) const;
+    /// Has this run further stages that receive from other hosts? By what its supervisor has planned and
+    /// those stages have said of themselves (pipeline.json). True where that can't be read.
+    [[nodiscard]] bool is_one_of_several_receivers() const;
 };
 
 }  // namespace carousel::hosts

@@ -63,7 +63,7 @@ void receive_stage::open(u64 next) {
     s.next = expected_ = next;
     s.unpacks = hosts::built_in_packings();
     s.takes_heirs = heirs_;
-    s.beside_others = end_.is_one_of_several("carousel-receive");
+    s.beside_others = end_.is_one_of_several_receivers();
     for (const auto& b : buffers_) s.buffers.push_back(b->host_data());
     s.wake = [env = end_.env] { env->wake(); };
     link_ = std::make_unique<hosts::receiver_link>(std::move(s));

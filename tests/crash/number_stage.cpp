@@ -19,7 +19,9 @@
 //   plain           it has no finish() at all [false]
 //   ends_at         a source ends its stream before that frame [-1: never]
 //   ends_unsaid     without having said that it may [false]
-//   no_device_life  that life of the seat finds no device in prepare(), as a client of an MPS domain that is
+//   hands_on        no death of it is held against a frame; one that ends, too, is taken for a receiver
+//   [false] no_device_life  that life of the seat finds no device in prepare(), as a client of an MPS domain
+//   that is
 //                   about to end does [-1: none]
 #include <fmt/format.h>
 #include <unistd.h>
@@ -89,6 +91,7 @@ public:
         carousel::description d;
         d.writable_inputs = s.flag("writable_inputs", false);
         d.ends = ends_at_ >= 0 && !unsaid;
+        d.hands_on = s.flag("hands_on", false);
         d.finish_threads = finish_threads_;
         carries_ = s.flag("carries", false);
         if (!sink_) d.outputs = {{"test.number", {{"value", element::u64_, {1}}}, {}}};

@@ -1,6 +1,8 @@
 // A control block into which somebody has written, and a run that stands still: found, named, mended,
 // counted; and what has a reason to wait is left alone. The test is the broken process: it maps the block as
 // any process of the user can.
+#include <fmt/format.h>
+
 #include <csignal>
 #include <thread>
 
@@ -24,8 +26,9 @@ constexpr const char* keys = "fps = 200\nstall_timeout_ms = 5000\n";
 struct damaged_run {
     run_fixture run;
     explicit damaged_run(const std::string& name, const std::string& more = keys,
-                         const std::string& middle = "", u64 all = frames) {
-        run.start(run.pipeline(name, number_pipeline(name, more, middle)), {"--frames", std::to_string(all)});
+                         const std::string& middle = "", u64 all = frames, const std::string& source = "") {
+        run.start(run.pipeline(name, number_pipeline(name, more, middle, source)),
+                  {"--frames", std::to_string(all)});
         REQUIRE(run.wait_running());
         REQUIRE(run.wait_until([&] {
             return run.ask({{"command", "ps"}})["pipeline"].value("frames", u64{0}) > 30;
@@ -59,6 +62,7 @@ TEST_CASE("a run whose END somebody has written over ends where it was meant to,
     const json r = d.ends_whole();
     CHECK(r["damaged"] == 1);
     REQUIRE(r["mends"].size() == 1);
+    CHECK(r["mends"][0]["in_doubt"].is_null());  // they were made once more
     CHECK_THAT(r["mends"][0]["found"][0].get<std::string>(),
                contains("the run: end is unknown, the supervisor has set 500"));
     CHECK_THAT(d.run.log(), contains("the control block is damaged (the run: end"));
@@ -81,6 +85,23 @@ TEST_CASE("a frame that somebody has wiped out of its ring stops nothing for lon
     REQUIRE(!r["mends"].empty());
     CHECK(!r["mends"][0]["found"].empty());
     CHECK(!r["problems"].empty());
+}
+
+TEST_CASE(
+    "frames that another host has sent are not made again behind damage, and those in doubt are named") {
+    // By what it says of itself the source receives: it ends its stream, and hands on.
+    damaged_run d("sent", keys, "", frames, fmt::format("ends_at = {}\nhands_on = true", frames));
+    d.write([](shm::control_block& c) { c.end.store(ring::end_unknown); });
+    const json r = d.ends_whole();
+    REQUIRE(r["mends"].size() == 1);
+    REQUIRE(r["mends"][0]["in_doubt"].is_array());
+    const u64 first = r["mends"][0]["in_doubt"][0], last = r["mends"][0]["in_doubt"][1];
+    CHECK(last >= 30);
+    CHECK(first <= last);
+    CHECK(r["mends"][0]["frame"].get<u64>() <= last + 1);  // some may have come through since it was found
+    CHECK_THAT(d.run.log(), contains(fmt::format("frames {} to {} were delivered, may have been made from "
+                                                 "damaged words, and can't be had again",
+                                                 first, last)));
 }
 
 TEST_CASE(

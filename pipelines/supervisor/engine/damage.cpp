@@ -225,9 +225,10 @@ void engine::mend(const std::string& what, const std::vector<ring::finding>& fou
     const u64 frame = first_to_deliver();
     mends_in_row_ = mends_in_row_ > 0 && frame <= mended_at_frame_ ? mends_in_row_ + 1 : 1;
     mended_at_frame_ = std::max(mended_at_frame_, frame);
-    mend_record record{now_ns(), frame, found.empty(), {}};
+    mend_record record{now_ns(), frame, found.empty(), {}, {}};
     for (const ring::finding& f : found) record.found.push_back(f.text());
-    if (mends_.last.size() < kept_mends) mends_.last.push_back(std::move(record));
+    mend_recorded_ = mends_.last.size() < kept_mends;
+    if (mend_recorded_) mends_.last.push_back(std::move(record));
     problems_.tell(what, now_ns());
     if (mends_in_row_ > most_in_row) {
         seats_->fail(

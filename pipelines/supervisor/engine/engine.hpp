@@ -127,6 +127,8 @@ private:
     void finish_rebuild();
     [[nodiscard]] u64 first_to_deliver() const;
     [[nodiscard]] u64 first_to_believe() const;
+    [[nodiscard]] u64 first_in_doubt() const;
+    void tell_doubt(u64 first);
     void begin_ledgers() const;
     void cut_ledgers(u64 first);
     // damage.cpp
@@ -211,6 +213,7 @@ private:
     u64 figures_at_ns_ = 0, mended_at_frame_ = 0;
     u32 mends_in_row_ = 0;
     bool doubted_ = false;                          ///< the present rebuild mends damage
+    bool mend_recorded_ = false;                    ///< and is the last of mends_
     std::string still_because_;                     ///< reason last said for standing still
     std::unique_ptr<shm::trace_segment> trace_;     ///< once somebody has asked for a trace
     std::unique_ptr<ipc::holder> space_;            ///< null: none

@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <filesystem>
 
 #include "core/clock.hpp"
 #include "core/errors.hpp"
@@ -19,11 +18,11 @@
 namespace carousel::supervisor {
 namespace {
 
-/// By another host, which may have released what all sinks here have: it can't send that again.
+/// By another host, which may have released what all sinks here have: it can't send that again. Which stage
+/// receives is known by what it has said of itself; its program may be a wrapper.
 bool is_sent_its_frames(const run_setup& s) {
-    return std::any_of(s.stages.begin(), s.stages.end(), [](const stage_setup& st) {
-        return std::filesystem::path(st.spec.run).filename() == "carousel-receive";
-    });
+    return std::any_of(s.stages.begin(), s.stages.end(),
+                       [](const stage_setup& st) { return st.ends && st.hands_on; });
 }
 
 }  // namespace
@@ -39,13 +38,17 @@ void engine::watch_owner() {
     });
 }
 
-/// Where a run goes on whose block was damaged. Frames that were under way since the last look at a block
-/// that was well may have been made from damaged words, and delivered: they are delivered once more, and a
-/// window's worth before them; as far as ledgers still have records of their own for them (ledger_fold.hpp),
-/// and as far as they can be had again.
+/// Where a run goes on whose block was damaged: what is in doubt is delivered once more, if it can be had
+/// again.
 u64 engine::first_to_believe() const {
+    return is_sent_its_frames(*setup_) ? first_to_deliver() : first_in_doubt();
+}
+
+/// Frames that were under way since the last look at a block that was well may have been made from damaged
+/// words, and delivered; and a window's worth before them; as far as ledgers still have records of their own
+/// for them (ledger_fold.hpp).
+u64 engine::first_in_doubt() const {
     const u64 lacking = first_to_deliver();
-    if (is_sent_its_frames(*setup_)) return lacking;
     u64 first = lacking, under_way = 0, folded = 0;
     for (u32 k = 0; k < made_->links; ++k) under_way += made_->link[k].window;
     for (u32 k = 0; k < std::min<std::size_t>(seen_tails_.size(), made_->links); ++k)
@@ -57,6 +60,17 @@ u64 engine::first_to_believe() const {
             folded = std::max(folded, ledger->summarize(lacking).folded);
     }
     return std::max(first - std::min(first, under_way), folded);
+}
+
+/// Before the run goes on at `first`: what is in doubt and is not made again.
+void engine::tell_doubt(u64 first) {
+    const u64 doubtful = first_in_doubt();
+    if (doubtful >= first) return;
+    seats_->say(
+        fmt::format("frames {} to {} were delivered, may have been made from damaged words, and can't be had "
+                    "again: the host that they came from need not have them any more",
+                    doubtful, first - 1));
+    if (mend_recorded_) mends_.last.back().doubt = {doubtful, first};
 }
 
 /// The lowest frame that a blocking sink has no committed record of, whatever the block says. An optional
@@ -158,6 +172,7 @@ void engine::finish_rebuild() {
     const bool end_is_fixed = asked_to_end_ && end_ != ring::end_stopping && end_ != ring::end_unknown;
     try {
         const u64 first = doubted_ ? first_to_believe() : first_to_deliver();
+        if (doubted_) tell_doubt(first);
         cut_ledgers(first);
         memory_.make_again(helpers_);
         shm::segment::remove(run_id_);

@@ -339,10 +339,12 @@ json make_report(const report_input& in) {
     r["parameters"] = in.parameters;
     r["mends"] = json::array();
     for (const mend_record& m : in.outcome.mends.last)
-        r["mends"].push_back({{"at_s", static_cast<f64>(m.at_ns) / 1e9},
-                              {"frame", m.frame},
-                              {"stalled", m.stalled},
-                              {"found", m.found}});
+        r["mends"].push_back(
+            {{"at_s", static_cast<f64>(m.at_ns) / 1e9},
+             {"frame", m.frame},
+             {"stalled", m.stalled},
+             {"found", m.found},
+             {"in_doubt", m.doubt.first < m.doubt.end ? json{m.doubt.first, m.doubt.end - 1} : json()}});
     r["recoveries"] = recoveries_json(*in.recoveries);
     r["recoveries_dropped"] = in.recoveries_dropped;
     r["sinks"] = json::array();

@@ -21,6 +21,11 @@ struct mend_record {
     u64 at_ns = 0, frame = 0;  ///< frame: where the run went on
     bool stalled = false;
     std::vector<std::string> found;  ///< empty: no word is wrong
+    struct frames {
+        u64 first = 0, end = 0;
+    };
+    /// Delivered, perhaps made from damaged words, and not made again: another host has sent them.
+    frames doubt;
 };
 struct damage_account {
     u64 stalls = 0, damaged = 0;

@@ -65,17 +65,25 @@ far_host::far_host(hosts_plan plan, const host_spec& self) : plan_(std::move(pla
     listener_ = listen_on(self_);
 }
 
-// What the near run was called, for a supervisor that takes this part over.
+std::string far_host::near_run_file() const {
+    return run::run_folder(plan_.name + "." + self_.name) + "/near-run";
+}
+
+// What the near run was called, for a supervisor that takes this part over. It is there before the first
+// stage of this part is started, so there is none to take over without it, unless it could not be written.
 void far_host::keep_near_run(const std::string& id) const {
     try {
-        run::write_whole_file(run::run_folder(plan_.name + "." + self_.name) + "/near-run", id);
-    } catch (const error&) {  // then the next supervisor takes the near host's word
+        run::write_whole_file(near_run_file(), id);
+    } catch (const error& e) {
+        if (orders_ == nullptr) return;  // it is written again when the run is there, or the run is over
+        orders_->say(
+            fmt::format("warning: {}: a supervisor that takes this part over would not know whose "
+                        "frames it has, and refuse the near host",
+                        e.what()));
     }
 }
 
-std::string far_host::kept_near_run() const {
-    return read_file(run::run_folder(plan_.name + "." + self_.name) + "/near-run").value_or("");
-}
+std::string far_host::kept_near_run() const { return read_file(near_run_file()).value_or(""); }
 
 void far_host::accept_all(u64 now) {
     for (;;) {
@@ -137,7 +145,14 @@ void far_host::take_hello(const json& hello) {
         return refuse_near(fmt::format("the near host's plan is another: {}", what),
                            fmt::format("its plan is another: {}", difference(plan_.plan, plan)));
     const std::string run = hello.value("run", "");
-    if (begun_ && !near_run_.empty() && run != near_run_) {
+    if (begun_ && near_run_.empty())  // another run's frames would be dropped here as repeats, in silence
+        return refuse_near(
+            fmt::format("the near host was refused: {} does not say which run's frames this part has, so it "
+                        "may be another one's: end both (Ctrl-C), and begin again",
+                        near_run_file()),
+            "it has been taken over, and does not know whether its frames are of this run: end it there, too "
+            "(Ctrl-C), and begin again");
+    if (begun_ && run != near_run_) {
         near_->send({{"later", "it ends what it had of an earlier run"}});
         superseded_ = true;
         if (orders_ != nullptr) orders_->end_at_once("the near host has begun another run");

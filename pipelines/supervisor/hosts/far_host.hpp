@@ -52,6 +52,7 @@ private:
     [[nodiscard]] bool take_first(const nlohmann::json& hello);
     void keep_near_run(const std::string& id) const;
     [[nodiscard]] std::string kept_near_run() const;
+    [[nodiscard]] std::string near_run_file() const;
     [[nodiscard]] bool near_is_there() const noexcept { return near_ && near_->open(); }
 
     hosts_plan plan_;

@@ -74,15 +74,15 @@ void receiving_side::take(u32 connection, peer& p, const hello& h, u64 now) {
 
 void receiving_side::take(u32 connection, peer& p, const proof_message& m, u64 now) {
     if (!token_.fits(m.of_token, side::sending, *p.said, p.fresh)) {
-        news_ = "somebody was turned away who does not know this link's token";
+        turned_away("somebody was turned away who does not know this link's token", now);
         return drop(connection);
     }
     if (const std::string why = objection(*p.said); !why.empty()) {
-        news_ = "a sender was refused: " + why;
+        turned_away("a sender was refused: " + why, now);
         return refuse_peer(connection, p, why);
     }
     if (const std::string why = gap_before(*p.said); !why.empty()) {
-        news_ = "a sender was sent away: " + why;
+        turned_away("a sender was sent away: " + why, now);
         p.refused = true;
         return say(connection, bye{why});
     }
@@ -132,7 +132,8 @@ std::string receiving_side::objection(const hello& h) const {
         return fmt::format(
             "run {} (pipeline {}) is not the one whose frames up to {} are here (run {}): end the "
             "receiving run, too, and begin again; or, if it is to go on for that one, begin it with "
-            "--first {}",
+            "--first {}. A durable host that was lost may have to begin below that: a receiving stage "
+            "behind one lets it in with heirs = true in its file, and drops what it has",
             h.run, h.pipeline, next_ - 1, sender_, committed_);
     return "";
 }
@@ -165,11 +166,17 @@ void receiving_side::turn_away_version(u32 connection, peer& p, u32 version, u64
     ours.version = link_version;
     say(connection, ours);
     if (now < version_news_ns_) return;
-    version_news_ns_ = now + version_news_every_ns;
+    version_news_ns_ = now + news_again_ns;
     news_ = fmt::format(
         "who sends there speaks version {} of the link, this side version {}: use the same build on both "
         "hosts",
         version, link_version);
+}
+
+// It tries again some times a second for as long as nobody has mended what keeps it out.
+void receiving_side::turned_away(const std::string& words, u64 now) {
+    std::erase_if(turned_away_ns_, [now](const auto& said) { return now - said.second >= news_again_ns; });
+    if (turned_away_ns_.try_emplace(words, now).second) news_ = words;
 }
 
 void receiving_side::refuse_peer(u32 connection, peer& p, const std::string& why) {

@@ -96,8 +96,8 @@ private:
         state is = state::empty;
         frame_message message;
     };
-    static constexpr std::size_t most_strangers = 8;  ///< connections that have proven nothing yet
-    static constexpr u64 version_news_every_ns = 5 * ns_per_s;
+    static constexpr std::size_t most_strangers = 8;    ///< connections that have proven nothing yet
+    static constexpr u64 news_again_ns = 5 * ns_per_s;  ///< of what is said at each attempt
 
     void take(u32 connection, peer& p, const hello& h, u64 now);
     void take(u32 connection, peer& p, const proof_message& m, u64 now);
@@ -107,6 +107,7 @@ private:
     [[nodiscard]] bool may_leave_out(const hello& h) const;
     void turn_away_version(u32 connection, peer& p, u32 version, u64 now);
     void refuse_peer(u32 connection, peer& p, const std::string& why);
+    void turned_away(const std::string& words, u64 now);
     void drop(u32 connection);
     void welcome_current();
     [[nodiscard]] bool is(link_kind k) const noexcept { return expected_.kind == static_cast<u8>(k); }
@@ -133,6 +134,7 @@ private:
     u64 current_epoch_ = 0, heard_ns_ = 0, ping_ns_ = 0, version_news_ns_ = 0;
     std::optional<u64> end_;
     std::string leaving_, news_, warning_;
+    std::map<std::string, u64> turned_away_ns_;  ///< when somebody was, by the words of it
     clock_filter clock_;
     actions out_;
 };

@@ -112,10 +112,14 @@ def may_be_killed(supervisor, ps):
     return supervisor.poll() is None and any(is_alive(s["pid"]) for s in ps.get("stages") or [] if s.get("pid") and "/" not in s["name"])
 
 
+def run_id_in(folder):
+    with open(os.path.join(folder, "run.json"), encoding="utf-8") as f:
+        return json.load(f)["run_id"]
+
+
 def lose_run(supervisor, folder, pids):
     """Ends the supervisor and the processes of its stages, and removes the run's folder and rings. Returns what its sink had delivered."""
-    with open(os.path.join(folder, "run.json"), encoding="utf-8") as f:
-        run = json.load(f)["run_id"]
+    run = run_id_in(folder)
     supervisor.kill()
     supervisor.wait()
     for pid in pids:
@@ -126,9 +130,14 @@ def lose_run(supervisor, folder, pids):
     wait_for("they are gone", lambda: not any(is_alive(pid) for pid in pids))
     delivered = ledger(os.path.join(folder, "ledger-sink.bin"))
     shutil.rmtree(folder)
+    remove_memory(run)
+    return delivered
+
+
+def remove_memory(run):
+    """What a run of that id has left in shared memory."""
     for path in glob.glob(f"/dev/shm/*{run}*"):
         os.unlink(path)
-    return delivered
 
 
 def ledger(path):

@@ -26,6 +26,28 @@ inline hello hello_of_test(std::string run = "run-a") {
     return h;
 }
 
+/// A sender that has said hello to `b` over connection 1, and what it said last.
+struct introduced {
+    sending_side a;
+    actions said;
+    introduced(receiving_side& b, hello who, const token_file& token, u64 now) : a(std::move(who), token, 0) {
+        a.begin(0);
+        b.accepted(1, now);
+        for (int k = 0; k < 4; ++k) {
+            said = a.step(now);
+            for (const action& x : said)
+                if (x.kind == action::what::send) b.received(1, *decode(x.bytes), now);
+            for (const action& x : b.step(now))
+                if (x.kind == action::what::send) a.received(1, *decode(x.bytes), now);
+            b.sender_is_kept();
+        }
+    }
+};
+
+inline receiving_side receiver(const token_file& token, const std::string& sender = "", u64 next = 0) {
+    return {hello_of_test(), token, "run-b", sender, next, 4};
+}
+
 struct world {
     struct packet {
         bool frame = false;

@@ -161,6 +161,25 @@ class Long(Case):
         near.interrupt()
         self.assertEqual([near.wait(), far.wait()], [0, 0], near.text() + far.text())
 
+    def test_a_far_part_that_could_not_note_whose_frames_it_has_lets_no_near_run_in_once_it_is_taken_over(self):
+        file = self.file()
+        near, far = self.world.near(file, "--fps", "60"), self.world.far(file, "b", "--fps", "60")
+        near.start()
+        near.says("waiting for host b")
+        near.process.send_signal(signal.SIGSTOP)
+        far.start()
+        far.says("waits for `carousel run`")
+        os.mkdir(os.path.join(far.runtime, "carousel", far.run_name, "near-run"))   # no file can take its place
+        near.process.send_signal(signal.SIGCONT)
+        far.says("warning: .*near-run.*: a supervisor that takes this part over would not know whose frames it has")
+        far.has_frames("sink", near)
+        far.supervisor_is_killed()
+        far.says("the near host was refused: .*/near-run does not say which run's frames this part has")
+        self.assertNotEqual(near.wait(), 0)
+        self.assertIn("does not know whether its frames are of this run", near.text())
+        far.interrupt()
+        far.wait()
+
     def test_a_far_part_that_has_failed_ends_the_run_with_its_reason(self):
         file = self.file(more='restart = "no"')
         near, far = self.world.near(file, "--fps", "60"), self.world.far(file, "b", "--fps", "60")

@@ -29,28 +29,6 @@ std::vector<message> one_of_each() {
             bye{"over"}};
 }
 
-/// A sender that has said hello to `b` over connection 1, and what it said last.
-struct introduced {
-    sending_side a;
-    actions said;
-    introduced(receiving_side& b, hello who, const token_file& token, u64 now) : a(std::move(who), token, 0) {
-        a.begin(0);
-        b.accepted(1, now);
-        for (int k = 0; k < 4; ++k) {
-            said = a.step(now);
-            for (const action& x : said)
-                if (x.kind == action::what::send) b.received(1, *decode(x.bytes), now);
-            for (const action& x : b.step(now))
-                if (x.kind == action::what::send) a.received(1, *decode(x.bytes), now);
-            b.sender_is_kept();
-        }
-    }
-};
-
-receiving_side receiver(const token_file& token, const std::string& sender = "", u64 next = 0) {
-    return {hello_of_test(), token, "run-b", sender, next, 4};
-}
-
 }  // namespace
 
 TEST_CASE("every message comes back as it was said, and no part of one is a message") {
@@ -349,52 +327,4 @@ TEST_CASE("a sender that waits for the disk there keeps frames that are only com
     CHECK_FALSE(i.a.up());
     CHECK(i.a.failure().empty());
     CHECK(i.a.trouble().find("in its sinks' files, the others are kept here") != std::string::npos);
-}
-
-TEST_CASE("a run that goes on for one that was lost is let in, but leaves nothing out") {
-    const token_file token("a secret that both sides know");
-    hello heir = hello_of_test("run-c");
-    heir.begins = 4;
-    const auto meet = [&](receiving_side b) {
-        introduced i(b, heir, token, 1000);
-        return std::pair(i.a.up(), i.a.failure());
-    };
-    CHECK(meet(receiver(token, "run-a", 5)).first);
-    CHECK(meet(receiver(token, "run-a", 4)).first);
-    const auto [up, why] = meet(receiver(token, "run-a", 3));  // frame 3 would be left out
-    CHECK_FALSE(up);
-    CHECK(why.find("end the receiving run, too, and begin again") != std::string::npos);
-
-    heir.begins = 0;  // it has not heard what the lost one had handed on
-    CHECK_FALSE(meet(receiver(token, "run-a", 5)).first);
-    receiving_side in_one_file = receiver(token, "run-a", 5);
-    in_one_file.takes_heirs();
-    CHECK(meet(in_one_file).first);
-
-    receiving_side late = receiver(token, "", 7);  // but 0 to 6 are with the sender
-    const introduced i(late, hello_of_test(), token, 1000);
-    CHECK_FALSE(i.a.up());
-    CHECK(i.a.failure().empty());
-    CHECK(i.a.trouble().find("frames 0 to 6 would be left out") != std::string::npos);
-}
-
-TEST_CASE(
-    "a durable sender that has heard less than another one gets an heir that begins beyond its oldest "
-    "frame") {
-    const token_file token("a secret that both sides know");
-    hello durable = hello_of_test();
-    durable.by_durable = 1;
-    const auto meets = [&](u64 first, bool beside_others) {
-        receiving_side heir = receiver(token, "", first);
-        if (beside_others) heir.stands_beside_others();
-        const introduced i(heir, durable, token, 1000);
-        return std::pair(i.a.up(), i.a.trouble() + heir.warning());
-    };
-    const auto [up, said] = meets(16, true);
-    CHECK(up);
-    CHECK(said.find("frames 0 to 15 are left out, which the sending host has kept") == 0);
-    CHECK_FALSE(meets(17, true).first);         // more than it can have under way: a wrong --first
-    const auto [alone, why] = meets(1, false);  // nobody has heard more than the one sender
-    CHECK_FALSE(alone);
-    CHECK(why.find("begin it with --first 0") != std::string::npos);
 }

@@ -1,0 +1,94 @@
+// Whom a receiving side refuses or sends away, what it says of that, and what it says to do.
+#include "stages/hosts/link/message.hpp"
+#include "tests/stages/hosts/link_world.hpp"
+
+namespace {
+
+using namespace carousel;
+using namespace carousel::test;
+
+/// How often `b` says something in `seconds` while a sender tries it every 300 ms.
+u64 lines_of(receiving_side& b, const hello& sender, const token_file& token, u64 seconds) {
+    u64 lines = 0;
+    for (u64 now = 1000; now < seconds * ns_per_s; now += 300 * ns_per_ms) {
+        const introduced i(b, sender, token, now);
+        CHECK_FALSE(i.a.up());
+        lines += b.news().empty() ? 0 : 1;
+        b.closed(1);
+    }
+    return lines;
+}
+
+}  // namespace
+
+TEST_CASE("a run that goes on for one that was lost is let in, but leaves nothing out") {
+    const token_file token("a secret that both sides know");
+    hello heir = hello_of_test("run-c");
+    heir.begins = 4;
+    const auto meet = [&](receiving_side b) {
+        introduced i(b, heir, token, 1000);
+        return std::pair(i.a.up(), i.a.failure());
+    };
+    CHECK(meet(receiver(token, "run-a", 5)).first);
+    CHECK(meet(receiver(token, "run-a", 4)).first);
+    const auto [up, why] = meet(receiver(token, "run-a", 3));  // frame 3 would be left out
+    CHECK_FALSE(up);
+    CHECK(why.find("end the receiving run, too, and begin again") != std::string::npos);
+
+    heir.begins = 0;  // it has not heard what the lost one had handed on
+    CHECK_FALSE(meet(receiver(token, "run-a", 5)).first);
+    receiving_side in_one_file = receiver(token, "run-a", 5);
+    in_one_file.takes_heirs();
+    CHECK(meet(in_one_file).first);
+
+    receiving_side late = receiver(token, "", 7);  // but 0 to 6 are with the sender
+    const introduced i(late, hello_of_test(), token, 1000);
+    CHECK_FALSE(i.a.up());
+    CHECK(i.a.failure().empty());
+    CHECK(i.a.trouble().find("frames 0 to 6 would be left out") != std::string::npos);
+}
+
+TEST_CASE(
+    "a durable sender that has heard less than another one gets an heir that begins beyond its oldest "
+    "frame") {
+    const token_file token("a secret that both sides know");
+    hello durable = hello_of_test();
+    durable.by_durable = 1;
+    const auto meets = [&](u64 first, bool beside_others) {
+        receiving_side heir = receiver(token, "", first);
+        if (beside_others) heir.stands_beside_others();
+        const introduced i(heir, durable, token, 1000);
+        return std::pair(i.a.up(), i.a.trouble() + heir.warning());
+    };
+    const auto [up, said] = meets(16, true);
+    CHECK(up);
+    CHECK(said.find("frames 0 to 15 are left out, which the sending host has kept") == 0);
+    CHECK_FALSE(meets(17, true).first);         // more than it can have under way: a wrong --first
+    const auto [alone, why] = meets(1, false);  // nobody has heard more than the one sender
+    CHECK_FALSE(alone);
+    CHECK(why.find("begin it with --first 0") != std::string::npos);
+}
+
+TEST_CASE("who stands behind a durable host is told how its lost one's heir gets in from below") {
+    const token_file token("a secret that both sides know");
+    hello durable_heir = hello_of_test("run-c");  // from frame 0: nobody had heard of any
+    receiving_side behind = receiver(token, "run-a", 5);
+    const std::string why = introduced(behind, durable_heir, token, 1000).a.failure();
+    CHECK(why.find("begin it with --first 5. A durable host that was lost may have to begin below that: a "
+                   "receiving stage behind one lets it in with heirs = true in its file, and drops what it "
+                   "has") != std::string::npos);
+    receiving_side as_told = receiver(token, "run-a", 5);
+    as_told.takes_heirs();
+    CHECK(introduced(as_told, durable_heir, token, 1000).a.up());
+}
+
+TEST_CASE("a sender that is turned away at each attempt is said once in five seconds, by the same words") {
+    const token_file token("a secret that both sides know");
+    receiving_side begun_too_high = receiver(token, "", 7);
+    CHECK(lines_of(begun_too_high, hello_of_test(), token, 12) == 3);  // sent away
+    receiving_side used = receiver(token, "run-x", 5);
+    CHECK(lines_of(used, hello_of_test(), token, 12) == 3);  // refused
+    hello other = hello_of_test();
+    other.payload_bytes = 99;
+    CHECK(lines_of(used, other, token, 4) == 1);  // other words don't wait for those
+}
