@@ -33,12 +33,13 @@ std::shared_ptr<plane_object> payload_object::find(std::string_view name) const 
 }
 
 frame_object::frame_object(frame& of, std::shared_ptr<lease> held, const std::vector<std::string>& inputs,
-                           const std::vector<std::string>& outputs, const parameter_schema& schema)
+                           const std::vector<std::string>& outputs, const parameter_schema& schema,
+                           bool writable)
     : frame_object(std::move(held), words_of(of, [this] { return of_->metadata(); })) {
     of_ = &of;
     schema_ = &schema;
     if (!of.void_reason().empty()) return;  // it has no picture
-    for (std::size_t k = 0; k < inputs.size(); ++k) add_input(of.input(k), inputs[k]);
+    for (std::size_t k = 0; k < inputs.size(); ++k) add_input(of.input(k), inputs[k], writable);
     for (std::size_t k = 0; k < outputs.size(); ++k) add_output(of.output(k), outputs[k]);
 }
 
@@ -59,12 +60,12 @@ std::shared_ptr<frame_object> frame_object::latest(const std::string& name) {
 }
 
 // An input's planes have the shape that this frame uses of them.
-void frame_object::add_input(const input_payload& planes, const std::string& stage) {
+void frame_object::add_input(const input_payload& planes, const std::string& stage, bool writable) {
     inputs_.push_back({stage, {}});
     if (!planes) return;
     for (const ring::plane& each : planes.format().planes)
         inputs_.back().planes.push_back(std::make_shared<plane_object>(
-            lease_, const_cast<std::byte*>(planes.slot()) + each.offset, planes.in_use(each.name), false));
+            lease_, const_cast<std::byte*>(planes.slot()) + each.offset, planes.in_use(each.name), writable));
 }
 
 void frame_object::add_output(const output_payload& planes, const std::string& name) {

@@ -37,9 +37,10 @@ struct payload_object {
 
 class frame_object {
 public:
-    /// Of a stage. `inputs`: the producers' names; `outputs`: its own.
+    /// Of a stage. `inputs`: the producers' names, `writable` if it has asked for that; `outputs`: its own.
     frame_object(frame& of, std::shared_ptr<lease> held, const std::vector<std::string>& inputs,
-                 const std::vector<std::string>& outputs, const parameter_schema& schema);
+                 const std::vector<std::string>& outputs, const parameter_schema& schema,
+                 bool writable = false);
     /// The newest frame of a side input, which ends with the frame that has it.
     frame_object(const side_frame& of, std::shared_ptr<lease> held, const std::string& name);
     /// Of `latest`.
@@ -84,7 +85,7 @@ protected:
         : lease_(std::move(held)), says_(std::move(says)) {}
     [[nodiscard]] frame& in_stage(const char* what) const;
     void require_not_ended(const char* what) const;
-    void add_input(const input_payload& planes, const std::string& stage);
+    void add_input(const input_payload& planes, const std::string& stage, bool writable = false);
     void add_output(const output_payload& planes, const std::string& name);
     [[nodiscard]] std::vector<std::shared_ptr<plane_object>> written_as(const std::string& argument) const;
 

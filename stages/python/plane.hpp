@@ -4,8 +4,9 @@
 //
 // - In host memory: the buffer protocol (numpy.asarray) and DLPack. On a GPU: DLPack and
 //   __cuda_array_interface__.
-// - Inputs are read-only: the buffer says so, DLPack says so where a consumer asks for version 1, and a write
-//   past both is a fault of its writer, since the memory is mapped for reading.
+// - Inputs are read-only, unless their stage has asked to write to them: the buffer says so, DLPack says so
+//   where a consumer asks for version 1, and a write past both is a fault of its writer, since the memory is
+//   mapped for reading.
 // - It ends with its frame; see lease.hpp.
 
 #include <pybind11/pybind11.h>

@@ -40,6 +40,7 @@ description description_from(const py::dict& d) {
     out.device = runs_on_named(d["device"].cast<std::string>(), runs_on::any);
     out.ends = d["ends"].cast<bool>();
     out.takes_latest = d["takes_latest"].cast<bool>();
+    out.writable_inputs = d["writable_inputs"].cast<bool>();
     return out;
 }
 
@@ -69,6 +70,7 @@ description python_stage::configure(const configuration& with) {
         const py::dict d = adapter_.attr("configure")(configuration_object{&with});
         picks_ = d["picks"].cast<decltype(picks_)>();
         description described = description_from(d);
+        writable_inputs_ = described.writable_inputs;
         outputs_.clear();
         for (const output_description& o : described.outputs) outputs_.push_back(o.name);
         return described;
@@ -125,7 +127,8 @@ void python_stage::call(frame& f, py::handle function, bool enqueues) {
     held->sequence = f.sequence();
     held->gpu = gpu_;
     held->stream = gpu_ >= 0 ? f.queue().native_stream() : nullptr;
-    const auto seen = std::make_shared<frame_object>(f, held, inputs_, outputs_, env_->parameters());
+    const auto seen =
+        std::make_shared<frame_object>(f, held, inputs_, outputs_, env_->parameters(), writable_inputs_);
     try {
         if (gpu_ >= 0) frameworks_(reinterpret_cast<std::uintptr_t>(held->stream), gpu_);
         const py::tuple words = enqueues ? arguments(seen) : py::make_tuple(seen);

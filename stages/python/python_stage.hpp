@@ -55,6 +55,7 @@ private:
     environment* env_ = nullptr;
     int gpu_ = -1;
     std::vector<std::string> inputs_;   ///< the producers' names
+    bool writable_inputs_ = false;      ///< it has asked for that
     std::vector<std::string> outputs_;  ///< its own; "": one without a name
     /// Of each argument which plane it is: ("input" or "output", its index, the plane's), or ("frame", 0, 0).
     std::vector<std::tuple<std::string, std::size_t, std::size_t>> picks_;

@@ -95,7 +95,7 @@ void port_session::join(const std::string& folder, const std::string& stage, boo
     if (!a.outputs.empty()) output_format_ = ring::frame_format::from_json(a.outputs.front().format.dump());
     if (input_formats_.size() != inputs_.size())
         throw shm_error("the supervisor's answer names other inputs than the control block");
-    entry().guard = shm::memory_guard::mapped | shm::memory_guard::block_pages;
+    tell_guard();
     worker_ = std::make_unique<ring::worker>(c, who_.seat, who_.entry, who_.epoch);
     if (!writes) ledger_ = std::make_unique<telemetry::ledger_writer>(telemetry::ledger_path(folder, stage));
     stop_.reset(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
@@ -176,6 +176,21 @@ port_session::ring_map port_session::map_link(const run::attach_message& a, u32 
         return m;
     }
     throw shm_error(fmt::format("the supervisor sent no memory for link {}", link));
+}
+
+// As a stage's runner tells its own. A port plants no canary: its output is guarded by gaps or not at all.
+void port_session::tell_guard() {
+    u32 guard = shm::memory_guard::mapped | shm::memory_guard::block_pages;
+    for (std::size_t i = 0; i < inputs_.size(); ++i) {
+        if (inputs_[i].memory->read_only()) continue;
+        guard |= shm::memory_guard::inputs_writable;
+        log::warning(
+            "the port's input {} is unguarded: its memory can't be mapped for reading alone, so a stray "
+            "write of this program can harm others",
+            input_names_[i]);
+    }
+    if (output_.memory && output_.memory->has_gaps()) guard |= shm::memory_guard::output_gaps;
+    entry().guard = guard;
 }
 
 port_session::~port_session() {

@@ -93,6 +93,7 @@ private:
     void take_lock(const std::string& folder);
     [[nodiscard]] ring_map map_link(const run::attach_message& a, u32 link, device::access wanted,
                                     const std::vector<shm::unique_fd>& fds);
+    void tell_guard();
     void keep();
     void touch() noexcept;
     void look_at_status(device::status_state state);

@@ -1,6 +1,6 @@
 // A foreign program for tests that takes part in a run: as its source, or as a sink.
-//   carousel-test-port-io write|read|end RUN PORT [PAUSE_US [HOLD_AT HOLD_MS]]
-// end: it writes, and ends its stream before the frame HOLD_AT.
+//   carousel-test-port-io write|read|end|stray RUN PORT [PAUSE_US [HOLD_AT HOLD_MS]]
+// end: it writes, and ends its stream before the frame HOLD_AT. stray: it writes into its first input.
 // Each element of the plane "value" (u64) is to be the frame's sequence below a mark of its writer's life: of
 // one life in one frame, or the frame is torn. HOLD_AT: the frame that is kept so long before its commit.
 // A line a hundred frames: "frame N"; "revoked N" where a commit was refused; at the end "ended, F frames",
@@ -86,6 +86,17 @@ int read(task& t) {
     return 0;
 }
 
+int stray(task& t) {
+    reader_port r = open(t.run).reader(t.port);
+    for (auto& f : r) {
+        const plane_view<const u64> value = f.plane<const u64>("value");
+        *const_cast<volatile u64*>(value.data()) = ~u64{0};
+        fmt::print("has written into frame {}\n", f.sequence());
+        break;
+    }
+    return 99;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -97,7 +108,10 @@ int main(int argc, char** argv) {
         t.hold_at = static_cast<u64>(std::atoll(argv[5])), t.hold_ms = static_cast<u32>(std::atoi(argv[6]));
     try {
         arm_crash_points(what);
-        const int code = what == "write" ? write(t) : what == "end" ? write(t, t.hold_at) : read(t);
+        const int code = what == "write"   ? write(t)
+                         : what == "end"   ? write(t, t.hold_at)
+                         : what == "stray" ? stray(t)
+                                           : read(t);
         if (code == 0) fmt::print("ended, {} frames\n", t.frames);
         return code;
     } catch (const error& e) {

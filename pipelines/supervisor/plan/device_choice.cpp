@@ -28,6 +28,7 @@ machine_offer read_probe(const std::string& json_text) {
         g.name = d.value("name", "?");
         g.vmm = d.value("vmm_posix_fd", true);
         g.read_only_host = d.value("read_only_host", false);
+        g.same_host_address = d.value("same_host_address", false);
         for (const char* key : {"total_bytes", "free_bytes"})
             if (d.contains(key) && d[key].is_number_unsigned()) g.free_bytes = d[key];
         if (d.contains("peers") && d["peers"].is_array()) {
@@ -60,10 +61,11 @@ device_choice choose_device(const std::string& wish, const machine_offer& machin
             throw device_error(fmt::format(
                 "it runs on GPUs alone, and there is none: {}; see `carousel doctor`", machine.why_none));
         const gpu_offer& g = machine.gpus.front();
-        return {g.id, fmt::format("cuda:{}", g.id.ordinal), g.vmm, g.read_only_host};
+        return {g.id, fmt::format("cuda:{}", g.id.ordinal), g.vmm, g.read_only_host, g.same_host_address};
     }
     for (const gpu_offer& g : machine.gpus)
-        if (wish == fmt::format("cuda:{}", g.id.ordinal)) return {g.id, wish, g.vmm, g.read_only_host};
+        if (wish == fmt::format("cuda:{}", g.id.ordinal))
+            return {g.id, wish, g.vmm, g.read_only_host, g.same_host_address};
     std::string known;
     for (const gpu_offer& g : machine.gpus)
         known += fmt::format("{}cuda:{} ({})", known.empty() ? "" : ", ", g.id.ordinal, g.name);

@@ -14,8 +14,9 @@ namespace carousel::supervisor {
 struct gpu_offer {
     device::device_id id;
     std::string name;
-    bool vmm = true;              ///< memory can be handed out by fd
-    bool read_only_host = false;  ///< host memory can be page-locked for reading alone
+    bool vmm = true;                ///< memory can be handed out by fd
+    bool read_only_host = false;    ///< host memory can be page-locked for reading alone
+    bool same_host_address = true;  ///< page-locked host memory has the CPU's addresses on it
     u64 free_bytes =
         ~u64{0};  ///< of its memory, or all of it where nobody says what is free; all ones: unknown
     /// ordinals of the GPUs whose memory its kernels can reach; empty: not known
@@ -36,6 +37,7 @@ struct device_choice {
     std::string name;  ///< "cpu", "cuda:0"
     bool vmm = true;
     bool read_only_host = false;
+    bool same_host_address = true;
 };
 /// Throws device_error for a GPU that isn't there: what was asked, what there is. "auto" takes the first GPU,
 /// or the CPU, as far as the stage can run there.

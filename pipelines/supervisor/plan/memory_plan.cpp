@@ -29,8 +29,8 @@ memory_item ring_of(const stage_setup& maker, u32 output, u32 link, u32 slots, c
                     u64 descriptors_left) {
     const ring_setup& r = maker.ring(output);
     memory_item m{"ring " + maker.ring_name(output), false, link, u64{slots} * r.slot_bytes, choice};
-    m.guard =
-        choose_guard(choice.kind, r.link.guard, slots, r.slot_bytes, descriptors_left, !maker.spec.is_port());
+    m.guard = choose_guard(choice.kind, r.link.guard, slots, r.slot_bytes, descriptors_left,
+                           {!maker.spec.is_port(), maker.same_host_address});
     if (m.guard.gaps()) m.bytes = u64{slots} * m.guard.piece_bytes;
     m.bytes += slots * m.guard.canary_bytes;
     return m;

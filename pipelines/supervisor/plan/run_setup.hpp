@@ -51,10 +51,11 @@ struct stage_setup : ring_setup {
     bool deep_on_cpu = false;           ///< for tests: its depth is planned and chosen as on a GPU
     u32 lanes = 0;  ///< what in_flight came to (depth_plan.hpp); 0: not chosen, a number of the file or 3
     bool owner_commits = false;
-    bool ends = false;             ///< a source that may end its stream
-    bool hands_on = false;         ///< what others have made; with `ends`: it receives from another host
-    bool writable_inputs = false;  ///< it asks for inputs that it can write to
-    bool read_only_host = false;   ///< its GPUs page-lock host memory for reading alone
+    bool ends = false;              ///< a source that may end its stream
+    bool hands_on = false;          ///< what others have made; with `ends`: it receives from another host
+    bool writable_inputs = false;   ///< it asks for inputs that it can write to
+    bool read_only_host = false;    ///< its GPUs page-lock host memory for reading alone
+    bool same_host_address = true;  ///< what its GPUs page-lock has the CPU's addresses, gaps and all
     bool mps = false;  ///< a client of the run's MPS domain (mps_domain.hpp): it was asked for, and it
                        ///< computes on a GPU
     [[nodiscard]] bool has_output() const noexcept { return !format.is_null(); }

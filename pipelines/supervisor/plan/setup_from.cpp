@@ -53,10 +53,12 @@ stage_setup stage_from(const pipeline& p, const stage_spec& spec, const stage_de
         s.device = c.id;
         s.device_name = c.name;
         s.read_only_host = c.read_only_host;
+        s.same_host_address = c.same_host_address;
         for (const std::string& each : spec.devices) {
             const device_choice own = choose_device(each, machine, d.device);
             s.devices.push_back({own.id, own.name});
             s.read_only_host = s.read_only_host && own.read_only_host;
+            s.same_host_address = s.same_host_address && own.same_host_address;
             s.device_name += s.devices.size() > 1 ? "+" + own.name : "";
         }
         s.mps = s.mps && (c.id.kind == device::device_kind::cuda || hooks.mps_on_cpu);

@@ -26,6 +26,12 @@ struct slot_guard {
     [[nodiscard]] const char* name() const noexcept;
 };
 
+/// The stage in front of a ring, as far as it matters here.
+struct slot_writer {
+    bool plants = true;
+    bool same_host_address = true;  ///< else it maps host memory as one block, without gaps
+};
+
 /// Of a ring of `slots` x `slot_bytes` of that kind of memory. On the CPU gaps cost the rest of a page. On a
 /// GPU each slot is an allocation of its own: less than 2 MiB more memory a slot, and a descriptor. So all
 /// rings have them whose descriptors are among the `descriptors_left`, which bounds a run's padding to less
@@ -33,6 +39,6 @@ struct slot_guard {
 /// and a little of the device's time a frame, if its writer `plants` them: a stage program does, a port
 /// doesn't.
 [[nodiscard]] slot_guard choose_guard(device::memory_kind kind, guard_wish wish, u32 slots, u64 slot_bytes,
-                                      u64 descriptors_left, bool plants = true);
+                                      u64 descriptors_left, slot_writer by = {});
 
 }  // namespace carousel::supervisor

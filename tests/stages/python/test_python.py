@@ -65,6 +65,25 @@ class Python(unittest.TestCase):
             report = self.end(run)
             self.assertEqual((report["restarts"], report["dead_letters"]), (0, []), run.log_text(40))
 
+    def test_a_stage_that_asks_for_it_writes_into_its_input_and_is_told_as_unguarded(self):
+        file = os.path.join(self.folder.name, "in_place.py")
+        for asks in (True, False):
+            with open(file, "w", encoding="utf-8") as out:
+                out.write(f"import carousel, numpy\n@carousel.stage(output=carousel.like(0), writable_inputs={asks})\n"
+                          "def in_place(frame, color, out):\n"
+                          f"    assert color.readonly != {asks} and numpy.asarray(color).flags.writeable == {asks}\n"
+                          f"    if {asks}: numpy.asarray(color)[:] += 1\n"
+                          f"    assert (numpy.asarray(color) == (frame.sequence * 7 + 1 + {int(asks)}) % 256).all()\n"
+                          "    out.copy_from(color)\n")
+            pipeline = self.pipeline(stage("source", "carousel-test-copy"), stage("in_place", file, ["source"]),
+                                     stage("eater", "eater.py", ["in_place"]))
+            plan = subprocess.run([os.path.join(BUILD, "carousel"), "run", pipeline.file, "--dry-run"], capture_output=True, text=True)
+            self.assertEqual("in_place could write to ring source" in " ".join(plan.stdout.split()), asks, plan.stdout + plan.stderr)
+            run = pipeline.start(frames=50)
+            report = self.end(run)
+            self.assertEqual([report["frames"], report["restarts"]], [50, 0], run.log_text(40))
+            self.assertEqual("its inputs are unguarded: it asks for inputs that it can write to" in run.log_text(200), asks)
+
     def test_a_stage_looks_aside(self):
         run = self.pipeline(stage("source", "carousel-test-copy"), stage("beside", "carousel-test-copy"),
                             stage("aside", "aside.py", ["source"], 'latest = ["beside"]'), stage("eater", "eater.py", ["aside"]),

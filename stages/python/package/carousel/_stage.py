@@ -101,8 +101,9 @@ def _names_of(function, owner, bound):
 class Stage:
     """A function or a class as a stage. It can still be called, with arrays in place of planes."""
 
-    def __init__(self, target, output, outputs, device, ends):
+    def __init__(self, target, output, outputs, device, ends, writable_inputs):
         self.target, self.output, self.outputs, self.device, self.ends = target, output, outputs, device, ends
+        self.writable_inputs = writable_inputs
         self.name, self.module, self.__doc__ = target.__name__, target.__module__, target.__doc__
         self.is_class = inspect.isclass(target)
         if self.is_class and not callable(getattr(target, "process", None)):
@@ -126,7 +127,7 @@ class Stage:
                 f"{self.output if self.outputs is None else self.outputs!r}>")
 
 
-def stage(target=None, *, output=None, outputs=None, device="any", ends=False):
+def stage(target=None, *, output=None, outputs=None, device="any", ends=False, writable_inputs=False):
     """Makes a stage of a function, or of a class with process(self, ...) where there is state to prepare.
 
     Positional arguments are the frame's planes by their names: frame (the frame itself), color (the plane of an input), out (the
@@ -137,11 +138,12 @@ def stage(target=None, *, output=None, outputs=None, device="any", ends=False):
     returns one of these; None: nothing (a sink). outputs: where there are several, a dict of such by their names, a ring each:
     {"color": carousel.like(0), "depth": {"z": "f32[720, 1280]"}}. out_depth is then the only plane of output depth, out_depth_z its
     plane z, and out_z the plane of that name of the one output that has it. device: where it can run, "any", "cpu", "cuda". ends: a
-    source that may call frame.end_stream().
+    source that may call frame.end_stream(). writable_inputs: its inputs' planes can be written to, for a library that can't be content
+    with less; whoever else reads that frame sees what was written, and the run's plan calls the inputs unguarded.
     """
     if target is None:
-        return functools.partial(stage, output=output, outputs=outputs, device=device, ends=ends)
-    return Stage(target, output, outputs, device, ends)
+        return functools.partial(stage, output=output, outputs=outputs, device=device, ends=ends, writable_inputs=writable_inputs)
+    return Stage(target, output, outputs, device, ends, writable_inputs)
 
 
 class Adapter:
@@ -158,6 +160,7 @@ class Adapter:
         picks = [self.pick(name, inputs, written) for name in self.stage.arguments]
         self.require_writers(picks, written)
         return {"outputs": outputs, "device": self.stage.device, "ends": self.stage.ends, "picks": picks,
+                "writable_inputs": self.stage.writable_inputs,
                 "takes_latest": "frame" in self.stage.arguments or self.finishes}   # by frame.latest() alone
 
     def pick(self, name, inputs, written):

@@ -194,7 +194,7 @@ TEST_CASE("canaries lie behind slots that have no gaps, if they are wished for o
     CHECK_FALSE(choose_guard(memory_kind::ipc, guard_wish::gap, 9, 4096, 0).canaries());
     CHECK_FALSE(choose_guard(memory_kind::ipc, guard_wish::off, 9, 4096, 0).canaries());
     CHECK(std::string(choose_guard(memory_kind::ipc, as_it_is, 9, 4096, 0).name()) == "canary");
-    CHECK_THAT(choose_guard(memory_kind::ipc, as_it_is, 9, 4096, 0, false).why,
+    CHECK_THAT(choose_guard(memory_kind::ipc, as_it_is, 9, 4096, 0, {.plants = false}).why,
                contains("and a port plants no canary"));
 }
 

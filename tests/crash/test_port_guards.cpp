@@ -1,0 +1,125 @@
+// What a port's program could write to, as it tells it itself: by what it has mapped, not by what is usual.
+#include <cstdio>
+#include <fstream>
+
+#include "device/cpu/context.hpp"
+#include "stages/sdk/port_session.hpp"
+#include "tests/crash/port_programs.hpp"
+
+namespace {
+
+using namespace carousel;
+using namespace carousel::test;
+using nlohmann::json;
+
+std::string guarded_ports(const std::string& name, const std::string& more = "") {
+    return fmt::format(
+        "[pipeline]\nname = \"{}\"\ndevice = \"cpu\"\n"
+        "[[stage]]\nname = \"camera\"\nrun = \"port\"\noutput = {{ value = \"u64[512]\" }}\n"
+        "[[stage]]\nname = \"analysis\"\nrun = \"port\"\ninputs = [\"camera\"]\n{}",
+        name, more);
+}
+
+/// The CPU as a device that can map nothing for reading alone, as legacy IPC memory of a GPU.
+class writing_context final : public device::context {
+public:
+    [[nodiscard]] device::device_kind kind() const noexcept override { return cpu_.kind(); }
+    [[nodiscard]] std::string description() const override { return cpu_.description(); }
+    [[nodiscard]] std::unique_ptr<device::queue> make_queue() override { return cpu_.make_queue(); }
+    [[nodiscard]] std::unique_ptr<device::event> make_event(std::atomic<u64>* shared) override {
+        return cpu_.make_event(shared);
+    }
+    [[nodiscard]] std::unique_ptr<device::imported_event> import_event(
+        device::device_kind from, const device::event::handle& h, const std::atomic<u64>* shared) override {
+        return cpu_.import_event(from, h, shared);
+    }
+    [[nodiscard]] std::unique_ptr<device::mapping> map(const device::memory_handle& handle,
+                                                       device::access) override {
+        return cpu_.map(handle, device::access::write);
+    }
+    [[nodiscard]] std::unique_ptr<device::mapping> allocate(u64 bytes) override {
+        return cpu_.allocate(bytes);
+    }
+    [[nodiscard]] std::unique_ptr<device::mapping> allocate_host(u64 bytes) override {
+        return cpu_.allocate_host(bytes);
+    }
+
+private:
+    device::cpu::context cpu_{1};
+};
+
+bool is_vacant(run_fixture& run, const char* port) {
+    const json row = run.stage(port);
+    return row.is_object() && row.value("state", "") == "vacant";
+}
+
+/// In this process.
+std::unique_ptr<port_session> enter(run_fixture& run, const std::string& name, const std::string& port,
+                                    bool writes, device::context& on) {
+    return std::make_unique<port_session>(run.path("runtime") + "/carousel/" + name, port, writes,
+                                          [&](const device::device_id&) -> device::context& { return on; });
+}
+
+/// "r--s": how the page at `address` is mapped here.
+std::string rights_at(const void* address) {
+    std::ifstream maps("/proc/self/maps");
+    for (std::string line; std::getline(maps, line);) {
+        unsigned long from = 0, to = 0;
+        char rights[5] = {};
+        if (std::sscanf(line.c_str(), "%lx-%lx %4s", &from, &to, rights) != 3) continue;
+        const auto at = reinterpret_cast<std::uintptr_t>(address);
+        if (from <= at && at < to) return rights;
+    }
+    return "";
+}
+
+}  // namespace
+
+TEST_CASE("ports tell whether their inputs and their output are guarded, by what they have mapped") {
+    const bool gaps = GENERATE(true, false);
+    CAPTURE(gaps);
+    run_fixture run;
+    run.start(run.pipeline("told", guarded_ports("told", gaps ? "" : "[link.camera]\nguard = \"off\"\n")));
+    REQUIRE(run.wait_until([&] { return is_vacant(run, "camera") && is_vacant(run, "analysis"); }));
+    device::cpu::context usual(1);
+    writing_context writing;
+    device::context* const mapped_by = gaps ? static_cast<device::context*>(&usual) : &writing;
+    {
+        const auto camera = enter(run, "told", "camera", true, usual);
+        const auto analysis = enter(run, "told", "analysis", false, *mapped_by);
+        CHECK(run.stage("camera")["output_guarded"] == gaps);
+        CHECK(run.stage("camera")["inputs_guarded"].is_null());
+        CHECK(run.stage("analysis")["inputs_guarded"] == gaps);
+        CHECK(run.stage("analysis")["output_guarded"].is_null());
+        REQUIRE(camera->begin(~u64{0}) == port_session::got::frame);
+        CHECK(rights_at(camera->output_slot()) == "rw-s");
+        REQUIRE(camera->commit(std::nullopt));
+        REQUIRE(analysis->begin(~u64{0}) == port_session::got::frame);
+        CHECK(rights_at(analysis->input_slot(0)) == (gaps ? "r--s" : "rw-s"));
+        REQUIRE(analysis->commit(std::nullopt));
+    }
+    run.signal(SIGINT);
+    CHECK(run.wait() == 0);
+    check_undamaged(run.report());
+}
+
+TEST_CASE("a port's program that writes into its input ends alone, and the frame is another's, whole") {
+    run_fixture run;
+    run.start(run.pipeline("strays", guarded_ports("strays")));
+    REQUIRE(run.wait_until([&] { return is_vacant(run, "camera") && is_vacant(run, "analysis"); }));
+    const foreign_program writes(run, "writes", "carousel-test-port-io",
+                                 {"write", "strays", "camera", "200"});
+    foreign_program stray(run, "stray", "carousel-test-port-io", {"stray", "strays", "analysis"});
+    const int code = stray.wait(20);
+    INFO(stray.said());
+    CHECK(code != 0);  // SIGSEGV, but for a sanitizer, which ends it by itself
+    CHECK(code != -1000);
+    CHECK_FALSE(stray.has_said("has written"));
+    foreign_program reads(run, "reads", "carousel-test-port-io", {"read", "strays", "analysis", "0"});
+    CHECK(
+        run.wait_until([&] { return reads.has_said("frame 0"); }));  // the same frame; it looks at its values
+    run.signal(SIGINT);
+    CHECK(run.wait() == 0);
+    CHECK(reads.wait(10) == 0);
+    check_undamaged(run.report());
+}
