@@ -30,6 +30,13 @@ u64 first_damaged(u32 found) noexcept {
     return found >= device::canary_damaged ? found - device::canary_damaged : 0;
 }
 
+/// Whose end is the payload's: what lies behind that is the canary.
+std::string_view last_plane(const ring::frame_format& format) noexcept {
+    const auto last = std::max_element(format.planes.begin(), format.planes.end(),
+                                       [](const auto& a, const auto& b) { return a.offset < b.offset; });
+    return last == format.planes.end() ? "" : std::string_view(last->name);
+}
+
 }  // namespace
 
 void stage_runner::lend_canary_words() {
@@ -80,8 +87,10 @@ void stage_runner::look_at_canaries(const frame_in_work& f) {
         if (out.canary_bytes == 0 || found == device::canary_whole) continue;
         const u64 offset = out.slot_bytes + first_damaged(found);
         note_stray(ring::stray{ring::stray_target::output, out.index, f.job.output[k].index, offset}.pack());
-        log::error("frame {}: a write beyond its slot in the ring {}, {} bytes behind its end",
-                   f.job.sequence, runtime_->control().link[out.index].name, first_damaged(found));
+        log::error(
+            "frame {}: a write beyond its slot in the ring {}, behind plane {}, {} bytes behind its end",
+            f.job.sequence, runtime_->control().link[out.index].name, last_plane(runtime_->output_format(k)),
+            first_damaged(found));
         die(exit_code::stage_exception);
     }
     for (u32 i = 0; i < f.job.inputs && f.job.void_stage == shm::none; ++i) {
@@ -91,10 +100,10 @@ void stage_runner::look_at_canaries(const frame_in_work& f) {
         const shm::link_block& ring = runtime_->control().link[in.index];
         const char* const maker = runtime_->control().stage[std::min(ring.stage, shm::max_stages - 1)].name;
         log::error(
-            "frame {} is torn: behind its payload in the ring {} {} bytes on, something was written after "
-            "its "
-            "commit: by {} while it made another frame, as likely as not",
-            f.job.sequence, ring.name, first_damaged(found), maker);
+            "frame {} is torn: behind plane {}, the last of its payload in the ring {}, {} bytes on, "
+            "something "
+            "was written after its commit: by {} while it made another frame, as likely as not",
+            f.job.sequence, last_plane(runtime_->input_format(i)), ring.name, first_damaged(found), maker);
         const shm::block_open open;
         worker_.stage().counters.torn.fetch_add(1, std::memory_order_relaxed);
     }

@@ -74,7 +74,7 @@ void stage_runner::process(frame_in_work& f) {
 // A void frame's inputs are not looked at.
 void stage_runner::look_at_status(const frame_in_work& f, device::status_state state) {
     device::status_step step;
-    step.torn = reinterpret_cast<u32*>(torn_->data());
+    step.torn = f.torn;
     for (u32 i = 0; i < f.job.inputs && f.job.void_stage == shm::none; ++i) {
         const shm::frame_header& h = worker_.input(i).header(f.job.input[i].index);
         step.expect(runtime_->input(i).status(f.job.input[i].index),

@@ -37,6 +37,8 @@ public:
     std::string hash_name;        ///< what of
     bool in_process = false;      ///< process() of this frame runs
     u32* canaries = nullptr;      ///< what was seen of its outputs', its inputs'; null: there are none
+    u32* torn = nullptr;          ///< status words of its inputs that didn't fit, counted by the device
+    u32 torn_seen = 0;            ///< of these
     bool ended = false;           ///< it has said that the stream ends before this frame
     /// What it has of each side input; null: nothing yet. The main thread's, when the lane is taken.
     std::array<const side_copy*, shm::max_side_inputs> side{};

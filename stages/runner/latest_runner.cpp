@@ -13,6 +13,7 @@
 #include "stages/runner/disk_hold.hpp"
 #include "stages/runner/exit_note.hpp"
 #include "stages/runner/fault_injection.hpp"
+#include "stages/sdk/torn_lines.hpp"
 #include "telemetry/busy_time.hpp"
 #include "telemetry/histogram.hpp"
 #include "telemetry/trace_writer.hpp"
@@ -66,6 +67,9 @@ void run_latest(runtime& r, stage& s) {
     const auto torn = r.context().allocate_host(sizeof(u32));
     *reinterpret_cast<u32*>(torn->host_data()) = 0;
     u32 torn_before = 0;
+    torn_lines lines;
+    const shm::link_block& ring = c.link[std::min(block.input_link[0], shm::max_links - 1)];
+    const torn_input from{ring.name, c.stage[std::min(ring.stage, shm::max_stages - 1)].name};
     frame_in_work f(r, 0);
     finish_clock clock(r.entry().finishing_since_ns);  // nothing runs it: this reader holds nobody up
     outside_hold outside(r.entry(), clock);
@@ -101,7 +105,8 @@ void run_latest(runtime& r, stage& s) {
             torn_before = torn_now;
             continue;
         }
-        {
+        if (torn_now != torn_before) {
+            lines.tell(f.job.sequence, torn_now - torn_before, std::span(&from, 1));
             const shm::block_open open;
             block.counters.torn.fetch_add(torn_now - torn_before, std::memory_order_relaxed);
         }

@@ -208,47 +208,6 @@ void runtime::map_headers() {
     guard_headers(control());
 }
 
-// The test hooks that write to an input ask for that here, openly.
-device::access runtime::access_to_inputs(const description& d) const {
-    const bool tears = hooks_.tear_at.has_value();
-    if (!d.writable_inputs && !tears && !hooks_.inputs_writable) return device::access::read;
-    log::warning("its inputs are unguarded: {}, so a stray write of it can harm other stages",
-                 tears                    ? "CAROUSEL_TEST_TEAR writes to them"
-                 : hooks_.inputs_writable ? "CAROUSEL_TEST_INPUTS_WRITABLE is set"
-                                          : "it asks for inputs that it can write to");
-    return device::access::write;
-}
-
-void runtime::tell_guard() {
-    u32 guard_of = shm::memory_guard::mapped;
-    if (guard_ != shm::block_guard::off) guard_of |= shm::memory_guard::block_pages;
-    if (guard_ == shm::block_guard::keys || guard_ == shm::block_guard::emulated)
-        guard_of |= shm::memory_guard::block_keys;
-    std::vector<const mapped_link*> of_others;
-    for (const mapped_link& in : inputs_) of_others.push_back(&in);
-    for (const mapped_link& in : sides_) of_others.push_back(&in);
-    for (const mapped_link* each : of_others) {
-        const mapped_link& in = *each;
-        guard(*in.memory, ring::stray_target::input, in.index, in.slot_bytes + in.canary_bytes, in.slots);
-        if (in.memory->read_only()) continue;
-        guard_of |= shm::memory_guard::inputs_writable;
-        if (of_others_ == device::access::read)
-            log::warning(
-                "its input {} is unguarded: its memory can't be mapped for reading alone, so a stray "
-                "write of this stage can harm others",
-                control().link[in.index].name);
-    }
-    bool gaps = false, guarded = true;  // each by a gap, or beside one that has gaps by canaries
-    for (const mapped_link& out : outputs_) {
-        guard(*out.memory, ring::stray_target::output, out.index, out.slot_bytes, out.slots);
-        gaps = gaps || out.memory->has_gaps();
-        guarded = guarded && (out.memory->has_gaps() || out.canary_bytes != 0);
-    }
-    if (gaps && guarded) guard_of |= shm::memory_guard::output_gaps;
-    const shm::block_open open;
-    entry().guard = guard_of;
-}
-
 // One event a slot of the first output, made now and never again: handles go into this incarnation's own
 // entry, which nobody overwrites as long as a job word bears its epoch. It is recorded behind all of a job's
 // work, so behind that at the other outputs, too (C18).
@@ -307,7 +266,9 @@ std::span<const std::byte> runtime::map_for_reading(const attached_block& block)
         std::unique_ptr<device::mapping> local = context_->allocate(bytes);
         queue_->copy(local->data(), m->data(), bytes);
         queue_->drain();
-        m = std::move(local);
+        m = std::move(local);  // what is shared is mapped no longer
+    } else {
+        tell_asset(block.name, *m);
     }
     guard(*m, ring::stray_target::asset, block.index, 0, 0);
     const std::span<const std::byte> out(m->data(), bytes);

@@ -128,6 +128,7 @@ private:
     [[nodiscard]] mapped_link map_link(u32 link, device::access wanted);
     [[nodiscard]] const attached_block& asset_block(std::string_view name) const;
     void tell_guard();
+    void tell_asset(std::string_view name, const device::mapping& m);
     [[nodiscard]] std::span<std::byte> map_for_loading(const attached_block& block);
     [[nodiscard]] std::span<const std::byte> map_for_reading(const attached_block& block);
 

@@ -46,12 +46,10 @@ stage_runner::stage_runner(runtime& r, stage& s)
       finishing_(r.entry().finishing_since_ns),
       outside_(r.entry(), finishing_),
       hold_(r.control(), outside_),
-      torn_(r.context().allocate_host(sizeof(u32))),
       turn_(r.control(), r.attached().depth.token, r.who().seat),
       reach_(r.reaches_far()),
       depth_(rule_of(r, s), r.in_flight(), worker_.outputs() > 0 ? worker_.output(0).window() : 0),
       poll_ns_(poll_of(r)) {
-    *reinterpret_cast<u32*>(torn_->host_data()) = 0;
     if (worker_.outputs() == 0)
         ledger_ = std::make_unique<telemetry::ledger_writer>(
             telemetry::ledger_path(r.run_directory(), r.attached().stage));
@@ -61,6 +59,7 @@ stage_runner::stage_runner(runtime& r, stage& s)
         idle_.push_back(frames_.back().get());
     }
     if (r.sides() > 0) sides_ = std::make_unique<side_inputs>(r);
+    lend_torn_words();
     lend_canary_words();
     play_graphs();
     if (!wants_pool(r, s)) return;
@@ -340,7 +339,7 @@ void stage_runner::host_work(const char* what, const frame_in_work& f, F&& work)
         [&] { return on_device(); });
 }
 
-void stage_runner::account(const frame_in_work& f, u64 committed_ns) {
+void stage_runner::account(frame_in_work& f, u64 committed_ns) {
     shm::stage_counters& n = worker_.stage().counters;
     n.frames.fetch_add(1, std::memory_order_relaxed);
     // A void frame is no delivery: a life that commits nothing else (a full disk, say) counts as one without
@@ -356,13 +355,7 @@ void stage_runner::account(const frame_in_work& f, u64 committed_ns) {
         telemetry::raise_to(n.end_to_end_max_ns, committed_ns - f.job.born_ns);
     }
     if (worker_.outputs() == 0) telemetry::count_from_capture(n, f.job.clock, f.job.capture_ns, committed_ns);
-    const u32 torn = *reinterpret_cast<volatile u32*>(torn_->host_data());
-    if (torn != torn_seen_) {
-        log::error("frame {} or one beside it is torn: a status word in ring memory changed under a lease",
-                   f.job.sequence);
-        n.torn.fetch_add(torn - torn_seen_, std::memory_order_relaxed);
-        torn_seen_ = torn;
-    }
+    tell_torn(f);
 }
 
 void stage_runner::released(frame_in_work& f) {

@@ -34,6 +34,7 @@
 #include "stages/runner/reach.hpp"
 #include "stages/runner/side_inputs.hpp"
 #include "stages/runner/work_meter.hpp"
+#include "stages/sdk/torn_lines.hpp"
 #include "telemetry/ledger.hpp"
 #include "telemetry/trace_writer.hpp"
 
@@ -60,6 +61,8 @@ private:
     void lend_canary_words();  ///< canaries.cpp, as the next two
     [[nodiscard]] std::size_t canaries_of(const frame_in_work& f, bool first, device::canary_step* out);
     void look_at_canaries(const frame_in_work& f);
+    void lend_torn_words();  ///< torn.cpp, as the next one
+    void tell_torn(frame_in_work& f);
     void end_stream(frame_in_work& f);  ///< stream_end.cpp
     void wait_for_change(u32 seen, telemetry::wait_reason why, u64 at_most_ns);
     void count_waits();
@@ -77,7 +80,7 @@ private:
     template <typename F>
     void host_work(const char* what, const frame_in_work& f, F&& work);
     void record(const frame_in_work& f);
-    void account(const frame_in_work& f, u64 committed_ns);
+    void account(frame_in_work& f, u64 committed_ns);
     [[nodiscard]] u32 in_flight();
     [[nodiscard]] frames_on_device on_device();
     void look_at_depth();  ///< depth.cpp, as the next two
@@ -98,8 +101,8 @@ private:
     finish_clock finishing_;
     outside_hold outside_;
     disk_hold hold_;
-    std::unique_ptr<device::mapping> torn_;  ///< u32, written by the device
-    u32 torn_seen_ = 0;
+    std::unique_ptr<device::mapping> torn_;      ///< a u32 a frame, written by the device
+    torn_lines torn_lines_;                      ///< the completion thread's
     std::unique_ptr<device::mapping> canaries_;  ///< words of the frames; null: no ring has canaries
     std::vector<std::unique_ptr<frame_in_work>> frames_;
     std::unique_ptr<side_inputs> sides_;  ///< the main thread's; null: it has none

@@ -340,9 +340,27 @@ void port_session::account() {
         telemetry::add_sample(n.end_to_end, now - job_.born_ns);
         telemetry::raise_to(n.end_to_end_max_ns, now - job_.born_ns);
     }
-    const u32 torn = *reinterpret_cast<volatile u32*>(torn_->host_data());
-    if (torn != torn_seen_) n.torn.fetch_add(torn - torn_seen_, std::memory_order_relaxed);
-    torn_seen_ = torn;
+    tell_torn();
+}
+
+// With the inputs still leased: their slots are nobody's to fill.
+void port_session::tell_torn() {
+    const u32 seen = *reinterpret_cast<volatile u32*>(torn_->host_data()), words = seen - torn_seen_;
+    if (words == 0) return;
+    torn_seen_ = seen;
+    const shm::control_block& c = block_->block();
+    worker_->stage().counters.torn.fetch_add(words, std::memory_order_relaxed);
+    std::vector<torn_input> of;
+    for (u32 i = 0; i < std::min<std::size_t>(job_.inputs, inputs_.size()); ++i) {
+        const u32 slot = job_.input[i].index;
+        const shm::link_block& ring = c.link[std::min(worker_->stage().input_link[i], shm::max_links - 1)];
+        const device::status_word expected{job_.sequence, worker_->input(i).header(slot).epoch,
+                                           static_cast<u32>(device::status_state::ready)};
+        of.push_back({ring.name, c.stage[std::min(ring.stage, shm::max_stages - 1)].name,
+                      differs_now(*inputs_[i].memory,
+                                  reinterpret_cast<device::status_word*>(inputs_[i].slot(slot)), expected)});
+    }
+    torn_lines_.tell(job_.sequence, words, of);
 }
 
 std::byte* port_session::output_slot() const { return output_.slot(job_.output[0].index); }

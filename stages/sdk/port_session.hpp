@@ -27,6 +27,7 @@
 #include "run/attach_message.hpp"
 #include "shm/fd_socket.hpp"
 #include "shm/segment.hpp"
+#include "stages/sdk/torn_lines.hpp"
 #include "telemetry/ledger.hpp"
 
 namespace carousel {
@@ -99,6 +100,7 @@ private:
     void look_at_status(device::status_state state);
     [[nodiscard]] bool finish(const telemetry::frame_hash& hash);
     void account();
+    void tell_torn();
     void let_go() noexcept;
     [[nodiscard]] shm::incarnation& entry() const noexcept { return block_->block().entry[who_.entry]; }
     [[nodiscard]] u32 committer() const noexcept {
@@ -121,6 +123,7 @@ private:
     std::unique_ptr<device::event> event_;
     std::unique_ptr<device::mapping> torn_;  ///< u32, written by the device
     u32 torn_seen_ = 0;
+    torn_lines torn_lines_;
     std::unique_ptr<telemetry::ledger_writer> ledger_;  ///< a reader's
     ring::job job_;
     std::array<std::byte, shm::max_metadata_bytes> joined_{};  ///< metadata of several inputs

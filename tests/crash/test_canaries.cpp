@@ -90,7 +90,8 @@ TEST_CASE(
     "a canary that is damaged behind its frame's commit makes the frame torn, once, and the run fails") {
     const bool second = GENERATE(false, true);  // a fork's second ring is named, and the fork as its maker
     const std::string keys = "fps = 400\n", reader = second ? "join" : "sink",
-                      maker = second ? "fork" : "middle", name = second ? "fork.square" : "middle";
+                      maker = second ? "fork" : "middle", name = second ? "fork.square" : "middle",
+                      plane = second ? "list" : "value";
     run_fixture run;
     run.start(
         run.pipeline("late", second ? forked("late", keys, "", "[link.fork.square]\nguard = \"canary\"\n")
@@ -111,10 +112,11 @@ TEST_CASE(
     CHECK(run.command({"cont", reader, "-p", "late"}, out) == 0);
     CHECK(run.wait() == exit_code::stage_failed);
     const std::string log = run.log();
-    CHECK_THAT(log,
-               contains(fmt::format("is torn: behind its payload in the ring {} 1000 bytes on, something "
-                                    "was written after its commit: by {} while",
-                                    name, maker)));
+    CHECK_THAT(
+        log, contains(fmt::format(
+                 "is torn: behind plane {}, the last of its payload in the ring {}, 1000 bytes on, something "
+                 "was written after its commit: by {} while",
+                 plane, name, maker)));
     const json r = run.report();
     CHECK(r["frames"] == 300);
     CHECK(r["torn"] == 1);

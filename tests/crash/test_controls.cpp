@@ -1,8 +1,14 @@
 // Controls: the same kind of runs as everywhere else here, with a fault put in on purpose. They show that the
 // counters count.
-#include <csignal>
+#include <fmt/format.h>
 
+#include <csignal>
+#include <utility>
+
+#include "core/errors.hpp"
+#include "device/cpu/memfd.hpp"
 #include "ring/words.hpp"
+#include "run/lent_ring.hpp"
 #include "shm/process_id.hpp"
 #include "shm/segment.hpp"
 #include "tests/crash/crash_plan.hpp"
@@ -119,6 +125,41 @@ TEST_CASE("control: a status word that changes under a lease is counted as torn"
     INFO(run.log());
     CHECK(run.report()["torn"].get<u64>() > 0);
     CHECK(run.report()["lost"] == 0);
+    CHECK_THAT(run.log(), contains("frame 20 is torn: its status word in the ring geometry, which geometry "
+                                   "fills, changed under its lease"));
+}
+
+TEST_CASE("control: a latest reader counts a torn frame, and says which ring it was and who fills that") {
+    run_fixture run;
+    run.start(run.pipeline("late", fanned_out("late")));
+    REQUIRE(run.wait_running());
+    std::string out;
+    REQUIRE(run.command({"stop", "peek", "-p", "late"}, out) == 0);
+    const shm::segment seen = shm::segment::observe(run.run_id());
+    const shm::link_block& link = seen.block().link[seen.block().stage[2].output_link[0]];
+    // A frame that its last reader is done with can't be looked at: the newest one waits for its display.
+    REQUIRE(run.command({"stop", "display", "-p", "late"}, out) == 0);
+    u64 last = 0;
+    REQUIRE(run.wait_until([&] {  // the ring is full: nobody fills a slot any more
+        sleep_s(0.2);
+        const u64 now = ring::load(seen.block().stage[2].counters.frames);
+        return std::exchange(last, now) == now;
+    }));
+    const run::lent_ring lent =
+        run::borrow_ring(seen.block(), run.path("runtime") + "/carousel/late/control.sock", "fragment");
+    const device::memfd_mapping memory(lent.memory, device::access::write);
+    for (u32 k = 0; k < link.slots; ++k)
+        reinterpret_cast<device::status_word*>(memory.slot(k, link.slot_bytes))->sequence ^= u64{1} << 40U;
+    CHECK(run.command({"cont", "peek", "-p", "late"}, out) == 0);
+    CHECK(run.wait_until([&] { return run.log().find("is torn") != std::string::npos; }));
+    CHECK_THAT(run.log(),
+               contains("peek ") && contains(" is torn: its status word in the ring fragment, which "
+                                             "fragment fills, changed under its lease"));
+    CHECK(run.command({"cont", "display", "-p", "late"}, out) == 0);
+    run.signal(SIGINT);
+    CHECK(run.wait(60) == exit_code::stage_failed);
+    INFO(run.log());
+    CHECK(run.report()["torn"] > 0);
 }
 
 TEST_CASE("a latest reader that stops with a lease in hand holds nobody up, and its lease is taken back") {

@@ -5,6 +5,7 @@
 #include "device/cpu/context.hpp"
 #include "stages/sdk/port_session.hpp"
 #include "tests/crash/port_programs.hpp"
+#include "tests/support/said_by.hpp"
 
 namespace {
 
@@ -122,4 +123,30 @@ TEST_CASE("a port's program that writes into its input ends alone, and the frame
     CHECK(run.wait() == 0);
     CHECK(reads.wait(10) == 0);
     check_undamaged(run.report());
+}
+
+TEST_CASE("a port's program says of a torn frame which ring it was and who fills that") {
+    run_fixture run;
+    run.start(run.pipeline("torn", guarded_ports("torn")));
+    REQUIRE(run.wait_until([&] { return is_vacant(run, "camera") && is_vacant(run, "analysis"); }));
+    device::cpu::context here(1);
+    const std::string log = said_by([&] {
+        const auto camera = enter(run, "torn", "camera", true, here);
+        const auto analysis = enter(run, "torn", "analysis", false, here);
+        for (int k = 0; k < 2; ++k) {
+            REQUIRE(camera->begin(~u64{0}) == port_session::got::frame);
+            auto* word = reinterpret_cast<device::status_word*>(camera->output_slot());
+            REQUIRE(camera->commit(std::nullopt));
+            if (k == 1) word->sequence += 5;  // as by somebody who fills the slot while it is read
+            REQUIRE(analysis->begin(~u64{0}) == port_session::got::frame);
+            REQUIRE(analysis->commit(std::nullopt));
+        }
+    });
+    CHECK_THAT(log,
+               contains("frame 1 is torn: its status word in the ring camera, which camera fills, changed "
+                        "under its lease"));
+    CHECK_THAT(log, !contains("frame 0"));
+    run.signal(SIGINT);
+    CHECK(run.wait() == exit_code::stage_failed);
+    CHECK(run.report()["torn"] == 2);  // before its work and behind it
 }

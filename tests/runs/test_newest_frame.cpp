@@ -1,8 +1,11 @@
 // The newest frame of a ring, taken by a process that is no stage: whole, or not at all.
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstring>
+#include <fstream>
 #include <functional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -93,7 +96,25 @@ struct looker {
     run::newest_frame::about what;
 };
 
+/// How the pages of the ring are mapped in this process, each mapping by itself: "r--s", "rw-s".
+std::vector<std::string> rights_of_ring() {
+    std::ifstream maps("/proc/self/maps");
+    std::vector<std::string> out;
+    for (std::string line; std::getline(maps, line);)
+        if (line.find("/memfd:newest") != std::string::npos)
+            out.push_back(line.substr(line.find(' ') + 1, 4));
+    std::sort(out.begin(), out.end());
+    return out;
+}
+
 }  // namespace
+
+TEST_CASE("whoever looks at a ring has it mapped for reading alone") {
+    small_ring of;
+    CHECK(rights_of_ring() == std::vector<std::string>{"rw-s"});  // its maker's own
+    const looker look(of);
+    CHECK(rights_of_ring() == std::vector<std::string>{"r--s", "rw-s"});
+}
 
 TEST_CASE("the newest frame is taken, whole, once, and its lease is given back") {
     small_ring of;

@@ -109,8 +109,8 @@ private:
 
 class shared_context final : public device::context {
 public:
-    shared_context(shared_memory& memory, bool as_cuda, queue_counts* counts)
-        : memory_(&memory), as_cuda_(as_cuda), counts_(counts), cpu_(1) {}
+    shared_context(shared_memory& memory, bool as_cuda, queue_counts* counts, bool own)
+        : memory_(&memory), as_cuda_(as_cuda), own_(own), counts_(counts), cpu_(1) {}
     [[nodiscard]] device::device_kind kind() const noexcept override { return device::device_kind::cpu; }
     [[nodiscard]] std::string description() const override { return "threads of one process"; }
     [[nodiscard]] std::unique_ptr<device::queue> make_queue() override {
@@ -128,7 +128,8 @@ public:
         return std::make_unique<cuda_like_import>(s);
     }
     [[nodiscard]] std::unique_ptr<device::mapping> map(const device::memory_handle& handle,
-                                                       device::access) override {
+                                                       device::access wanted) override {
+        if (own_) return cpu_.map(handle, wanted);
         return std::make_unique<shared_view>(memory_->at(handle), handle.bytes);
     }
     [[nodiscard]] std::unique_ptr<device::mapping> allocate(u64 bytes) override {
@@ -140,7 +141,7 @@ public:
 
 private:
     shared_memory* memory_;
-    bool as_cuda_;
+    bool as_cuda_, own_;
     queue_counts* counts_;
     device::cpu::context cpu_;
 };
@@ -183,8 +184,8 @@ void counting_stage::finish(carousel::frame& f) {
     frames.fetch_add(1);
 }
 
-std::unique_ptr<device::context> shared_memory::open(bool as_cuda, queue_counts* counts) {
-    return std::make_unique<shared_context>(*this, as_cuda, counts);
+std::unique_ptr<device::context> shared_memory::open(bool as_cuda, queue_counts* counts, bool own) {
+    return std::make_unique<shared_context>(*this, as_cuda, counts, own);
 }
 
 std::byte* shared_memory::at(const device::memory_handle& handle) {
@@ -236,6 +237,14 @@ threads_of_a_run::threads_of_a_run(const options& o) : options_(o), block_(make_
     for (u32 k = 0; k < block_->links; ++k)
         rings_.push_back(
             device::create_memfd("carousel-test-ring", block_->link[k].slot_bytes * block_->link[k].slots));
+    if (o.asset) {
+        table_ = device::create_memfd("carousel-test-table", 4096);
+        block_->assets = 1;
+        shm::asset_block& a = block_->asset[0];
+        std::string("table").copy(a.name, sizeof a.name - 1);
+        a.bytes = 4096;
+        a.maker_stage = 0;
+    }
     for (u32 k = 0; k < o.stages; ++k) {
         auto [here, there] = shm::socket_pair();
         supervisor.push_back(std::move(here));
@@ -247,6 +256,7 @@ threads_of_a_run::threads_of_a_run(const options& o) : options_(o), block_(make_
 
 threads_of_a_run::~threads_of_a_run() {
     for (const device::memory_handle& m : rings_) ::close(m.fd);
+    if (table_.fd >= 0) ::close(table_.fd);
 }
 
 u64 threads_of_a_run::value_in(u32 link, u32 slot) const {
@@ -285,6 +295,7 @@ stages::attachment threads_of_a_run::attachment_for(u32 stage) {
         a.latest.push_back({{block_->stage[at].name, format_}, at < stage});
         if (at != stage && at + 1 != stage) a.links.push_back({at, "", rings_[at], canary_of(options_)});
     }
+    if (options_.asset) a.assets.push_back({0, "table", table_});
     if (stage + 1 < options_.stages) {
         a.outputs = {format_};
         a.links.push_back({stage, "", rings_[stage], canary_of(options_)});
@@ -299,11 +310,13 @@ void threads_of_a_run::live(u32 stage) {
     from.hooks.block_guard = options_.guard;
     from.control = [this](const std::string&) -> shm::control_block& { return *block_; };
     from.device = [this, stage](const device::device_id&, unsigned) {
-        return memory_.open(options_.as_cuda, counts_[stage].get());
+        return memory_.open(options_.as_cuda, counts_[stage].get(), options_.own_mappings);
     };
     stages::runtime r(attachment_for(stage), s, from);
     stages::heartbeat heart(r);
+    r.load_assets(s);
     s.prepare(r);
+    if (options_.at_prepared) options_.at_prepared(stage, r);
     stages::stage_runner runner(r, s);
     r.go_live();
     runner.run();

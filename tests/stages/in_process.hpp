@@ -3,6 +3,7 @@
 // one mapping of the control block and of ring memory, so that a race shows to ThreadSanitizer; and with
 // events that behave as CUDA's, so that an order shows that the CPU's events forgive.
 
+#include <algorithm>
 #include <atomic>
 #include <functional>
 #include <map>
@@ -31,6 +32,9 @@ public:
     counting_stage(bool source, bool sink, u32 hops, u32 work_us, u64 ends_at = ~u64{0})
         : source_(source), sink_(sink), hops_(hops), work_us_(work_us), ends_at_(ends_at) {}
     [[nodiscard]] carousel::description configure(const carousel::configuration& with) override;
+    void load_asset(std::string_view, std::span<std::byte> memory, carousel::environment&) override {
+        std::fill(memory.begin(), memory.end(), std::byte{7});
+    }
     void prepare(carousel::environment& env) override;
     void process(carousel::frame& f) override;
     [[nodiscard]] bool commits_on_host() const override { return sink_; }
@@ -70,8 +74,9 @@ class shared_memory {
 public:
     /// A context over the CPU whose mappings are these. `as_cuda`: its events read as complete until they are
     /// recorded, and again when they have been recorded for a later frame and that is done; helpers may ask
-    /// them from any thread.
-    [[nodiscard]] std::unique_ptr<device::context> open(bool as_cuda, queue_counts* counts = nullptr);
+    /// them from any thread. `own`: it maps the memory itself, as a process does.
+    [[nodiscard]] std::unique_ptr<device::context> open(bool as_cuda, queue_counts* counts = nullptr,
+                                                        bool own = false);
     [[nodiscard]] std::byte* at(const device::memory_handle& handle);
 
 private:
@@ -97,6 +102,9 @@ public:
         u64 stray_at = ~u64{0};  ///< the source's frame at which it writes `stray_bytes` beyond its slot
         u64 stray_bytes = 0;
         shm::block_guard guard = shm::block_guard::off;  ///< of each process, in run_as_processes()
+        bool own_mappings = false;  ///< each stage maps rings and assets itself, for reading where it is to
+        bool asset = false;         ///< the source makes "table", of bytes 7
+        std::function<void(u32 stage, stages::runtime&)> at_prepared = {};
     };
     explicit threads_of_a_run(const options& o);
     ~threads_of_a_run();
@@ -133,6 +141,7 @@ private:
     shared_memory memory_;
     ring::frame_format format_;
     std::vector<device::memory_handle> rings_;
+    device::memory_handle table_;  ///< the asset's; fd -1: there is none
     std::vector<std::unique_ptr<counting_stage>> made_;
     std::vector<std::unique_ptr<queue_counts>> counts_;
     std::vector<ring::incarnation_id> who_;

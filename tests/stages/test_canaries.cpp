@@ -77,8 +77,8 @@ TEST_CASE("a write beyond a slot with a canary ends its writer before the frame 
         INFO(e.log);
         CHECK(e.code == exit_code::stage_exception);
         CHECK(e.committed == 20);
-        CHECK(e.log.find("frame 20: a write beyond its slot in the ring stage0, " + std::to_string(bytes) +
-                         " bytes behind its end") != std::string::npos);
+        CHECK(e.log.find("frame 20: a write beyond its slot in the ring stage0, behind plane value, " +
+                         std::to_string(bytes) + " bytes behind its end") != std::string::npos);
     }
 }
 

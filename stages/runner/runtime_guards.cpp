@@ -1,0 +1,68 @@
+// What of others' memory this process could write to: how it maps that, and what it tells of it (its entry's
+// `guard`, for `carousel ps` and for those who ask it to go astray; a warning in its log).
+//
+// Who may call: the main thread. The entry's word is this process's own, and a plain one: whoever reads it
+// meanwhile sees it before or behind.
+#include <string_view>
+
+#include "core/log.hpp"
+#include "stages/runner/guarded_memory.hpp"
+#include "stages/runner/runtime.hpp"
+
+namespace carousel::stages {
+namespace {
+
+void warn_of_writable(const char* what, std::string_view name) {
+    log::warning(
+        "its {} {} is unguarded: its memory can't be mapped for reading alone, so a stray write of this "
+        "stage can harm others",
+        what, name);
+}
+
+}  // namespace
+
+// The test hooks that write to an input ask for that here, openly.
+device::access runtime::access_to_inputs(const description& d) const {
+    const bool tears = hooks_.tear_at.has_value();
+    if (!d.writable_inputs && !tears && !hooks_.inputs_writable) return device::access::read;
+    log::warning("its inputs are unguarded: {}, so a stray write of it can harm other stages",
+                 tears                    ? "CAROUSEL_TEST_TEAR writes to them"
+                 : hooks_.inputs_writable ? "CAROUSEL_TEST_INPUTS_WRITABLE is set"
+                                          : "it asks for inputs that it can write to");
+    return device::access::write;
+}
+
+void runtime::tell_guard() {
+    u32 guard_of = shm::memory_guard::mapped;
+    if (guard_ != shm::block_guard::off) guard_of |= shm::memory_guard::block_pages;
+    if (guard_ == shm::block_guard::keys || guard_ == shm::block_guard::emulated)
+        guard_of |= shm::memory_guard::block_keys;
+    std::vector<const mapped_link*> of_others;
+    for (const mapped_link& in : inputs_) of_others.push_back(&in);
+    for (const mapped_link& in : sides_) of_others.push_back(&in);
+    for (const mapped_link* each : of_others) {
+        const mapped_link& in = *each;
+        guard(*in.memory, ring::stray_target::input, in.index, in.slot_bytes + in.canary_bytes, in.slots);
+        if (in.memory->read_only()) continue;
+        guard_of |= shm::memory_guard::inputs_writable;
+        if (of_others_ == device::access::read) warn_of_writable("input", control().link[in.index].name);
+    }
+    bool gaps = false, guarded = true;  // each by a gap, or beside one that has gaps by canaries
+    for (const mapped_link& out : outputs_) {
+        guard(*out.memory, ring::stray_target::output, out.index, out.slot_bytes, out.slots);
+        gaps = gaps || out.memory->has_gaps();
+        guarded = guarded && (out.memory->has_gaps() || out.canary_bytes != 0);
+    }
+    if (gaps && guarded) guard_of |= shm::memory_guard::output_gaps;
+    const shm::block_open open;
+    entry().guard = guard_of;
+}
+
+void runtime::tell_asset(std::string_view name, const device::mapping& m) {
+    if (m.read_only()) return;
+    if (of_others_ == device::access::read) warn_of_writable("asset", name);
+    const shm::block_open open;
+    entry().guard |= shm::memory_guard::inputs_writable;
+}
+
+}  // namespace carousel::stages

@@ -1,0 +1,97 @@
+// How runners map what belongs to others, and what they tell where that can't be for reading alone.
+#include <algorithm>
+#include <atomic>
+#include <cstdio>
+#include <fstream>
+
+#include "tests/stages/in_process.hpp"
+#include "tests/support/catch.hpp"
+#include "tests/support/said_by.hpp"
+
+using namespace carousel;
+using namespace carousel::test;
+
+namespace {
+
+/// "r--s": the page at `address` of this process.
+std::string rights_of_page(const void* address) {
+    std::ifstream maps("/proc/self/maps");
+    for (std::string line; std::getline(maps, line);) {
+        unsigned long from = 0, to = 0;
+        char rights[5] = {};
+        if (std::sscanf(line.c_str(), "%lx-%lx %4s", &from, &to, rights) != 3) continue;
+        const auto at = reinterpret_cast<std::uintptr_t>(address);
+        if (from <= at && at < to) return rights;
+    }
+    return "";
+}
+
+/// Of stage 2 of four, which reads ring 1, looks at ring 0, writes ring 2 and reads the source's asset.
+struct rights {
+    std::string input, side, output, asset;
+    bool inputs_writable = false;
+};
+
+rights of_a_run(bool own_mappings) {
+    threads_of_a_run::options o;
+    o.stages = 4;
+    o.frames = 20;
+    o.looks = {{2, 0}};
+    o.own_mappings = own_mappings;
+    o.asset = true;
+    rights seen;
+    std::atomic<int> sevens{0};
+    o.at_prepared = [&](u32 stage, stages::runtime& r) {
+        const std::span<const std::byte> table = r.asset("table");
+        sevens += std::count(table.begin(), table.end(), std::byte{7}) == 4096 ? 1 : 0;
+        if (stage != 2) return;
+        seen.input = rights_of_page(r.input(0).slot(0));
+        seen.side = rights_of_page(r.side(0).slot(0));
+        seen.output = rights_of_page(r.output()->slot(0));
+        seen.asset = rights_of_page(table.data());
+        seen.inputs_writable = (r.entry().guard & shm::memory_guard::inputs_writable) != 0;
+    };
+    threads_of_a_run run(o);
+    run.run();
+    CHECK(sevens == 4);
+    CHECK(run.sink().frames == 20);
+    CHECK(run.sink().wrong == 0);
+    return seen;
+}
+
+}  // namespace
+
+TEST_CASE("inputs, latest inputs and the assets of others are mapped for reading, a stage's output is not") {
+    const rights seen = of_a_run(true);
+    CHECK(seen.input == "r--s");
+    CHECK(seen.side == "r--s");
+    CHECK(seen.asset == "r--s");
+    CHECK(seen.output == "rw-s");
+    CHECK_FALSE(seen.inputs_writable);
+}
+
+TEST_CASE("where memory can't be mapped for reading alone the stage's word says so") {
+    const std::string log = said_by([] { CHECK(of_a_run(false).inputs_writable); });
+    for (const char* what : {"input stage1", "input stage0", "asset table"})
+        CHECK_THAT(log, contains(std::string("its ") + what + " is unguarded: its memory can't be mapped"));
+    CHECK_THAT(said_by([] { (void)of_a_run(true); }), !contains("unguarded"));
+}
+
+TEST_CASE("an asset alone that could be written to is enough for that word") {
+    threads_of_a_run::options o;
+    o.stages = 2;
+    o.frames = 20;
+    o.asset = true;
+    bool before = true, behind = false;
+    o.at_prepared = [&](u32 stage, stages::runtime& r) {
+        if (stage != 0) return;  // it reads no ring
+        before = (r.entry().guard & shm::memory_guard::inputs_writable) != 0;
+        (void)r.asset("table");
+        behind = (r.entry().guard & shm::memory_guard::inputs_writable) != 0;
+    };
+    threads_of_a_run run(o);
+    CHECK_THAT(said_by([&] { run.run(); }),
+               contains("its asset table is unguarded: its memory can't be mapped for reading alone"));
+    CHECK_FALSE(before);
+    CHECK(behind);
+}

@@ -1,0 +1,57 @@
+// What is said of torn frames: the ring that was torn and who fills it, and not more often than it helps.
+#include "stages/sdk/torn_lines.hpp"
+
+#include <unistd.h>
+
+#include <array>
+
+#include "device/cpu/memfd.hpp"
+#include "shm/fd_socket.hpp"
+#include "tests/support/catch.hpp"
+#include "tests/support/said_by.hpp"
+
+using namespace carousel;
+using test::contains;
+
+TEST_CASE("the ring whose word differs is named with who fills it, each of several by its own line") {
+    const std::array<torn_input, 3> of{torn_input{"a", "a", true}, torn_input{"fork.square", "fork", true},
+                                       torn_input{"c", "c", false}};
+    const std::string log = test::said_by([&] { torn_lines().tell(7, 2, of); });
+    CHECK_THAT(log, contains("frame 7 is torn: its status word in the ring a, which a fills, changed under "
+                             "its lease\n"));
+    CHECK_THAT(log, contains("frame 7 is torn: its status word in the ring fork.square, which fork fills, "));
+    CHECK_THAT(log, !contains("ring c"));
+}
+
+TEST_CASE("where the CPU sees no difference all rings that it can have been are named") {
+    const std::array<torn_input, 2> of{torn_input{"a", "a"}, torn_input{"b", "b"}};
+    CHECK_THAT(test::said_by([&] { torn_lines().tell(7, 1, of); }),
+               contains("its status word in the ring a, which a fills, or in the ring b, which b fills, "
+                        "changed under its lease"));
+}
+
+TEST_CASE("of torn frames that come without end one a second is told, and how many words there were") {
+    const std::array<torn_input, 1> of{torn_input{"a", "a"}};
+    torn_lines lines;
+    const std::string at_once = test::said_by([&] {
+        for (u64 k = 0; k < 50; ++k) lines.tell(k, 2, of);
+    });
+    CHECK_THAT(at_once, contains("frame 0 is torn") && !contains("frame 1 ") && !contains("words"));
+    ::usleep(1'100'000);
+    CHECK_THAT(test::said_by([&] { lines.tell(50, 2, of); }),
+               contains("frame 50 is torn") && contains("(100 such words since the line before)"));
+}
+
+TEST_CASE("a word is looked at where the CPU has its memory, in every part of it") {
+    const device::memory_handle memory = device::create_memfd("torn", 4096);
+    const shm::unique_fd owned(memory.fd);
+    const device::memfd_mapping ring(memory);
+    auto* at = reinterpret_cast<device::status_word*>(ring.data() + 256);
+    *at = {5, 2, 3};
+    CHECK_FALSE(differs_now(ring, at, {5, 2, 3}));
+    CHECK(differs_now(ring, at, {6, 2, 3}));
+    CHECK(differs_now(ring, at, {5, 1, 3}));
+    CHECK(differs_now(ring, at, {5, 2, 4}));
+    const device::mapping elsewhere;  // on a GPU
+    CHECK_FALSE(differs_now(elsewhere, at, {6, 2, 3}));
+}

@@ -1,0 +1,30 @@
+#pragma once
+// What this process says on stderr.
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <fstream>
+#include <sstream>
+#include <string>
+
+#include "shm/fd_socket.hpp"
+#include "tests/support/scratch_folder.hpp"
+
+namespace carousel::test {
+
+/// While `work` is done.
+template <typename F>
+std::string said_by(F&& work) {
+    const scratch_folder folder;
+    const std::string path = (folder.path / "log").string();
+    const shm::unique_fd before(::dup(STDERR_FILENO));
+    const shm::unique_fd file(::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
+    ::dup2(file.get(), STDERR_FILENO);
+    work();
+    ::dup2(before.get(), STDERR_FILENO);
+    std::ostringstream all;
+    all << std::ifstream(path).rdbuf();
+    return all.str();
+}
+
+}  // namespace carousel::test
