@@ -268,7 +268,7 @@ class Setup(unittest.TestCase):
         code, text, calls = self.start("tests/run")
         self.assertEqual(code, 0, text)
         self.assertIn("GPU tests: skipped, no NVIDIA GPU found", text)
-        self.assertIn("-LE ^long$|^gpu$", calls)
+        self.assertIn("-LE ^long$|^campaign$|^gpu$", calls)
         self.put("clang++", "exit 1")
         code, text, calls = self.start("tests/run", "--all")
         self.assertEqual([line.split()[2] for line in calls.splitlines() if line.startswith("cmake")], ["asan", "tsan"])
@@ -277,14 +277,14 @@ class Setup(unittest.TestCase):
         calls = self.start("tests/run", "--all")[2]
         tests = [line for line in calls.splitlines() if line.startswith("ctest")]
         self.assertEqual([re.search(r"build/(\w+)", line)[1] for line in tests], ["release", "fuzz", "tsan"])
-        self.assertIn("-LE ^gpu$", tests[0])
+        self.assertIn("-LE ^campaign$|^gpu$", tests[0])
         # One build of clang serves the fuzz targets and the unit tests under asan.
         self.assertEqual([line.split()[2] for line in calls.splitlines() if line.startswith("cmake")], ["fuzz"])  # tsan is configured since the run before
         self.assertIn("unit_tests fuzzers", calls)
         self.assertIn("build/fuzz --output-on-failure --no-tests=error -j 2 -LE ^(long|gpu|processes|control|packaging|model)$", calls)
         self.assertNotIn("fuzz", self.start("tests/run")[2])
         self.put("nvidia-smi", "echo 'GPU 0: some GPU (UUID: GPU-1)'")
-        self.assertIn("-LE ^long$", self.start("tests/run")[2].splitlines()[-1])
+        self.assertIn("-LE ^long$|^campaign$", self.start("tests/run")[2].splitlines()[-1])
         self.assertIn("-L ^gpu$", self.start("tests/run", "--gpu-only")[2])
         self.assertIn("-R ring", self.start("tests/run", "-R", "ring")[2])
 

@@ -4,6 +4,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
+#include <bit>
 #include <cstring>
 #include <new>
 #include <thread>
@@ -31,6 +33,9 @@ public:
 struct event_state {
     std::atomic<u64> recorded{0}, completed{0};
 };
+
+/// Of a pointer within this process, as it travels in a handle.
+using address_bytes = std::array<std::byte, sizeof(void*)>;
 
 /// The CPU's queue, and what it is asked to do.
 class counting_queue final : public device::queue {
@@ -89,7 +94,8 @@ public:
     [[nodiscard]] handle export_handle() const override {
         handle h{};
         const event_state* s = state_.get();
-        std::memcpy(h.data(), &s, sizeof s);
+        const auto bytes = std::bit_cast<address_bytes>(s);
+        std::memcpy(h.data(), bytes.data(), bytes.size());
         return h;
     }
 
@@ -123,9 +129,9 @@ public:
     [[nodiscard]] std::unique_ptr<device::imported_event> import_event(
         device::device_kind from, const device::event::handle& h, const std::atomic<u64>* shared) override {
         if (!as_cuda_) return cpu_.import_event(from, h, shared);
-        const event_state* s = nullptr;
-        std::memcpy(&s, h.data(), sizeof s);
-        return std::make_unique<cuda_like_import>(s);
+        address_bytes bytes;
+        std::memcpy(bytes.data(), h.data(), bytes.size());
+        return std::make_unique<cuda_like_import>(std::bit_cast<const event_state*>(bytes));
     }
     [[nodiscard]] std::unique_ptr<device::mapping> map(const device::memory_handle& handle,
                                                        device::access wanted) override {

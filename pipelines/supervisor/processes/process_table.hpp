@@ -53,8 +53,8 @@ struct domain_part {
 struct process {
     ring::incarnation_id who;
     i32 pid = 0;
-    u64 start_time = 0;         ///< known from when it is ready; 0 of a port's program, which isn't found by it
-    shm::unique_fd pidfd;       ///< of the process that works
+    u64 start_time = 0;    ///< known from when it is ready; 0 of a port's program, which isn't found by it
+    shm::unique_fd pidfd;  ///< of the process that works
     shm::unique_fd tool_pidfd;  ///< of a tool in front of it (gdb ...), once the stage behind it has attached
     i32 group = 0;              ///< process group that we made, 0: none
     int connection = -1;        ///< its liveness socket; owned by the engine
