@@ -56,7 +56,8 @@ bool mps_domain::adopt() {
     serving_ = std::filesystem::read_symlink(folder_ + "/serving", none) == "1" ? 1 : 0;
     enqueue({[part = &other()] { return outcome{"", part->end(0), 0}; }, [](const outcome&) {}, {}});
     const i32 daemon = serving().daemon();
-    // As long as a start may take: to renew the domain of a daemon that is only late would end all its stages.
+    // As long as a start may take: to renew the domain of a daemon that is only late would end all its
+    // stages.
     constexpr u32 late_ms = 10'000;
     up_ = daemon != 0 && serving().answers(late_ms);
     if (up_) watch_daemon(daemon);
