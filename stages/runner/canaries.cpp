@@ -101,8 +101,7 @@ void stage_runner::look_at_canaries(const frame_in_work& f) {
         const char* const maker = runtime_->control().stage[std::min(ring.stage, shm::max_stages - 1)].name;
         log::error(
             "frame {} is torn: behind plane {}, the last of its payload in the ring {}, {} bytes on, "
-            "something "
-            "was written after its commit: by {} while it made another frame, as likely as not",
+            "something was written after its commit: by {} while it made another frame, as likely as not",
             f.job.sequence, last_plane(runtime_->input_format(i)), ring.name, first_damaged(found), maker);
         const shm::block_open open;
         worker_.stage().counters.torn.fetch_add(1, std::memory_order_relaxed);

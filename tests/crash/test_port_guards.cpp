@@ -1,10 +1,9 @@
 // What a port's program could write to, as it tells it itself: by what it has mapped, not by what is usual.
-#include <cstdio>
-#include <fstream>
 
 #include "device/cpu/context.hpp"
 #include "stages/sdk/port_session.hpp"
 #include "tests/crash/port_programs.hpp"
+#include "tests/support/mapped_rights.hpp"
 #include "tests/support/said_by.hpp"
 
 namespace {
@@ -59,19 +58,6 @@ std::unique_ptr<port_session> enter(run_fixture& run, const std::string& name, c
                                     bool writes, device::context& on) {
     return std::make_unique<port_session>(run.path("runtime") + "/carousel/" + name, port, writes,
                                           [&](const device::device_id&) -> device::context& { return on; });
-}
-
-/// "r--s": how the page at `address` is mapped here.
-std::string rights_at(const void* address) {
-    std::ifstream maps("/proc/self/maps");
-    for (std::string line; std::getline(maps, line);) {
-        unsigned long from = 0, to = 0;
-        char rights[5] = {};
-        if (std::sscanf(line.c_str(), "%lx-%lx %4s", &from, &to, rights) != 3) continue;
-        const auto at = reinterpret_cast<std::uintptr_t>(address);
-        if (from <= at && at < to) return rights;
-    }
-    return "";
 }
 
 }  // namespace

@@ -1,7 +1,7 @@
 """Wild writes: random values into a living run's control block, as any broken process of the user could make them. No run may stand
-silent for more than 10 s, end with exit code 0 and a wrong account or other pictures, or lose its supervisor. The seed chooses where: words that are
-not zero, any word of the block, headers and pages that nobody uses among them, or single bits, one after the other, of words that
-are not zero. A run may end with code 1 and a sentence: a bit each 0.1 s can damage a block again before it has delivered a frame.
+silent for more than 10 s, end with exit code 0 and a wrong account or other pictures, or lose its supervisor. The seed chooses
+where: words that are not zero, any word of the block, headers and pages that nobody uses among them, or single bits, one after the
+other, of words that are not zero. A run may end with code 1 and a sentence: a bit each 0.1 s can damage a block again before it has delivered a frame.
 
 Usage: wild_writes.py PROGRAMS PIPELINES [--seeds 1-1000] [--writes 30] [--jobs 2] [--keep FILE.json] [--device cpu|cuda] [--isolation mps]
        wild_writes.py PROGRAMS PIPELINES everyday            a few seeds, for the tests of every day

@@ -1,30 +1,16 @@
 // How runners map what belongs to others, and what they tell where that can't be for reading alone.
 #include <algorithm>
 #include <atomic>
-#include <cstdio>
-#include <fstream>
 
 #include "tests/stages/in_process.hpp"
 #include "tests/support/catch.hpp"
+#include "tests/support/mapped_rights.hpp"
 #include "tests/support/said_by.hpp"
 
 using namespace carousel;
 using namespace carousel::test;
 
 namespace {
-
-/// "r--s": the page at `address` of this process.
-std::string rights_of_page(const void* address) {
-    std::ifstream maps("/proc/self/maps");
-    for (std::string line; std::getline(maps, line);) {
-        unsigned long from = 0, to = 0;
-        char rights[5] = {};
-        if (std::sscanf(line.c_str(), "%lx-%lx %4s", &from, &to, rights) != 3) continue;
-        const auto at = reinterpret_cast<std::uintptr_t>(address);
-        if (from <= at && at < to) return rights;
-    }
-    return "";
-}
 
 /// Of stage 2 of four, which reads ring 1, looks at ring 0, writes ring 2 and reads the source's asset.
 struct rights {
@@ -45,10 +31,10 @@ rights of_a_run(bool own_mappings) {
         const std::span<const std::byte> table = r.asset("table");
         sevens += std::count(table.begin(), table.end(), std::byte{7}) == 4096 ? 1 : 0;
         if (stage != 2) return;
-        seen.input = rights_of_page(r.input(0).slot(0));
-        seen.side = rights_of_page(r.side(0).slot(0));
-        seen.output = rights_of_page(r.output()->slot(0));
-        seen.asset = rights_of_page(table.data());
+        seen.input = rights_at(r.input(0).slot(0));
+        seen.side = rights_at(r.side(0).slot(0));
+        seen.output = rights_at(r.output()->slot(0));
+        seen.asset = rights_at(table.data());
         seen.inputs_writable = (r.entry().guard & shm::memory_guard::inputs_writable) != 0;
     };
     threads_of_a_run run(o);

@@ -112,6 +112,14 @@ class Supervisor:
             end_process(self.process)
 
 
+def kill_in_turn(victims, dice):
+    """Each (host, stage) once, in a random order and 20 to 150 ms apart; a stage that is down is waited for."""
+    dice.shuffle(victims)
+    for host, stage in victims:
+        time.sleep(dice.uniform(0.02, 0.15))
+        wait_for(f"a process of {host.name}/{stage}", lambda h=host, n=stage: h.kill(n))
+
+
 class World:
     def __init__(self, programs):
         self.carousel = os.path.join(os.path.abspath(programs), "carousel")

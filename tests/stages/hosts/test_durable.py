@@ -10,7 +10,7 @@ import time
 import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from host_world import HOST, SINK, SOURCE, World  # noqa: E402
+from host_world import HOST, SINK, SOURCE, World, kill_in_turn  # noqa: E402
 import link_pair as by_hand  # noqa: E402
 from link_case import PORT, PROGRAMS, SEED, Case  # noqa: E402
 from link_pair import check_report, format_of, hash_in, ledger, lose_run, remove_memory, run_id_in, wait_for  # noqa: E402
@@ -174,11 +174,7 @@ class Files(unittest.TestCase):
         near, far = self.started(world, self.there_and_back(self.hosts(more_b=DURABLE)), *options)
         near.has_frames("sink", far)
         victims = [(near, s) for s in ("source", "source-to-b", "middle-from-b", "sink")] + [(far, s) for s in ("source-from-a", "middle", "middle-to-a")]
-        dice = random.Random(SEED)
-        dice.shuffle(victims)
-        for host, stage in victims:
-            time.sleep(dice.uniform(0.02, 0.15))
-            wait_for(f"a process of {host.name}/{stage}", lambda h=host, n=stage: h.kill(n))
+        kill_in_turn(victims, random.Random(SEED))
         for host in (near, far):
             host.supervisor_is_killed()
         wait_for("frames since", lambda: (near.stage("sink").get("frames") or 0) > 120)

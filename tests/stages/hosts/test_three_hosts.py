@@ -10,7 +10,7 @@ import time
 import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from host_world import HOST, SINK, SOURCE, World  # noqa: E402
+from host_world import HOST, SINK, SOURCE, World, kill_in_turn  # noqa: E402
 from link_pair import check_report, hash_in  # noqa: E402
 from namespaces import B_ADDRESS, Namespaces  # noqa: E402
 from processes import is_alive, wait_for  # noqa: E402
@@ -34,10 +34,7 @@ class Case(unittest.TestCase):
     def kill_on_all(self, s, dice, of_each=None):
         """So many stages of each host, or all of them, and then each supervisor."""
         victims = [(s.hosts[h], stage) for h, stages in STAGES[s.shape].items() for stage in dice.sample(stages, of_each or len(stages))]
-        dice.shuffle(victims)
-        for host, stage in victims:
-            time.sleep(dice.uniform(0.02, 0.15))
-            wait_for(f"a process of {host.name}/{stage}", lambda h=host, n=stage: h.kill(n))
+        kill_in_turn(victims, dice)
         supervisors = list(s.hosts.values())
         dice.shuffle(supervisors)
         for host in supervisors:
@@ -120,11 +117,7 @@ class Long(Case):
         far.start()
         near.has_frames("sink", far)
         victims = [(near, s) for s in ("source", "source-to-b", "middle-from-b", "sink")] + [(far, s) for s in ("source-from-a", "middle", "middle-to-a")]
-        dice = random.Random(SEED)
-        dice.shuffle(victims)
-        for host, stage in victims:
-            time.sleep(dice.uniform(0.02, 0.15))
-            wait_for(f"a process of {host.name}/{stage}", lambda h=host, n=stage: h.kill(n))
+        kill_in_turn(victims, random.Random(SEED))
         for host in (near, far):
             host.supervisor_is_killed()
         self.assertEqual([near.wait(60), far.wait(30)], [0, 0], near.text() + far.text())
