@@ -304,7 +304,9 @@ TEST_CASE("a standby makes sense only behind a stage that is always restarted") 
                contains("no prefix"));
 }
 
-TEST_CASE("a stage in Python has a standby and time for its first frame unless the file says otherwise") {
+TEST_CASE(
+    "a stage in Python has a standby, and it and a port time for a first frame, unless the file says "
+    "otherwise") {
     const auto filter = [](const std::string& more) {
         return *supervisor::parse_pipeline(
                     "[[stage]]\nname = \"a\"\nrun = \"x\"\n[[stage]]\nname = \"filter\"\ninputs = [\"a\"]\n" +
@@ -316,6 +318,17 @@ TEST_CASE("a stage in Python has a standby and time for its first frame unless t
     CHECK(filter("run = \"filter.py\"").first_frame_timeout_ns() == 30'000 * ns_per_ms);
     CHECK(!filter("run = \"filter\"").standby);
     CHECK(filter("run = \"filter\"").first_frame_timeout_ns() == 2'000 * ns_per_ms);
+    const auto port = [](const std::string& more) {
+        return supervisor::parse_pipeline(
+                   "[[stage]]\nname = \"camera\"\nrun = \"port\"\noutput = { color = "
+                   "\"u8[2,2,4]\" }\n" +
+                       more + "[[stage]]\nname = \"sink\"\nrun = \"y\"\ninputs = " + "[\"camera\"]\n",
+                   "p.toml")
+            .find("camera")
+            ->first_frame_timeout_ns();
+    };
+    CHECK(port("") == 30'000 * ns_per_ms);
+    CHECK(port("first_frame_timeout_ms = 900\nframe_timeout_ms = 500\n") == 900 * ns_per_ms);
     CHECK(!filter("run = \"filter.py\"\nstandby = false").standby);
     CHECK(!filter("run = \"filter.py\"\nrestart = \"no\"").standby);
     CHECK(!filter("run = \"filter.py\"\nprefix = \"gdb --args\"").standby);
