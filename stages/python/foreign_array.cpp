@@ -20,10 +20,16 @@ dl_type type_of_format(const char* format, Py_ssize_t bytes) {
     return {};
 }
 
+/// A plane of a frame has both ways, and on a GPU DLPack alone.
+bool lies_on_gpu(const py::object& array) {
+    return py::hasattr(array, "__dlpack_device__") &&
+           array.attr("__dlpack_device__")().cast<py::tuple>()[0].cast<std::int32_t>() == dl_cuda;
+}
+
 }  // namespace
 
 foreign_array::foreign_array(const py::object& from, int gpu, void* stream) : holder_(from) {
-    if (PyObject_CheckBuffer(from.ptr()) != 0 && !py::hasattr(from, "__cuda_array_interface__")) {
+    if (PyObject_CheckBuffer(from.ptr()) != 0 && !lies_on_gpu(from)) {
         if (PyObject_GetBuffer(from.ptr(), &view_, PyBUF_RECORDS_RO) != 0) throw py::error_already_set();
         has_view_ = true;
         take_buffer();

@@ -19,6 +19,7 @@ struct lease {
     u64 sequence = 0;
     bool ended = false;
     u32 arrays = 0;                      ///< made from its planes and not let go
+    bool lent = false;                   ///< by __cuda_array_interface__: arrays of it aren't counted
     std::string last_plane;              ///< that an array was made from, for the message
     void* stream = nullptr;              ///< the frame's cudaStream_t; null on the CPU
     int gpu = -1;                        ///< as this process counts them; -1: the planes lie in host memory

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <cstring>
+#include <functional>
+#include <set>
 
 #include "stages/python/dlpack.hpp"
 #include "stages/python/element_types.hpp"
@@ -25,7 +27,10 @@ py::tuple tuple_of(const std::vector<T>& values) {
 struct exported {
     std::shared_ptr<lease> of;
     std::vector<i64> shape, strides;
-    ~exported() { --of->arrays; }
+    // A port that was closed meanwhile gives its place back with the last array, whoever holds the frame.
+    ~exported() {
+        if (--of->arrays == 0 && of->ended && !of->lent) of->memory.reset();
+    }
 };
 
 struct exported_tensor {
@@ -54,14 +59,31 @@ bool asks_for_versions(const py::object& max_version) {
     return !max_version.is_none() && max_version.cast<py::tuple>()[0].cast<int>() >= 1;
 }
 
+// Under the GIL. A copy that is only enqueued needs nothing of what it reads to be kept when that is a plane:
+// its frame's end is behind the copy on the device, and its memory is the ring's.
+std::set<const plane_object*>& planes_there() {
+    static auto& all = *new std::set<const plane_object*>;  // planes may outlive what ends with the process
+    return all;
+}
+
 }  // namespace
 
 plane_object::plane_object(std::shared_ptr<lease> of, std::byte* data, const ring::plane& what, bool writable)
     : lease_(std::move(of)), data_(data), plane_(what), writable_(writable) {
+    planes_there().insert(this);
     if (!plane_.strides.empty()) return;
     plane_.strides.assign(plane_.shape.size(), ring::element_bytes(plane_.type));
     for (std::size_t k = plane_.shape.size(); k-- > 1;)
         plane_.strides[k - 1] = plane_.strides[k] * plane_.shape[k];
+}
+
+plane_object::~plane_object() { planes_there().erase(this); }
+
+bool plane_object::is_in_plane(const std::byte* data) noexcept {
+    const std::less_equal<> not_behind;
+    return std::any_of(planes_there().begin(), planes_there().end(), [&](const plane_object* p) {
+        return !p->lease_->ended && not_behind(p->data_, data) && !not_behind(p->data_ + p->bytes(), data);
+    });
 }
 
 void plane_object::check() const {
@@ -198,7 +220,7 @@ py::dict plane_object::cuda_array_interface() const {
     const element_words words = words_of(type(), ring::element_bytes(plane_.type));
     if (words.numpy.empty())
         throw py::attribute_error("__cuda_array_interface__: no type for " + type() + "; use DLPack");
-    lent_ = true;
+    lent_ = lease_->lent = true;
     py::dict d;
     d["shape"] = shape();
     d["typestr"] = words.numpy;
@@ -255,7 +277,7 @@ void plane_object::copy_from(const py::object& array) const {
         return;
     }
     copy_on_device(data_, from.data, plane_.bytes(), lease_->stream);
-    lease_->kept.push_back(from.keep());
+    if (!is_in_plane(from.data)) lease_->kept.push_back(from.keep());
 }
 
 void plane_object::set_used(const std::vector<u64>& elements) const {

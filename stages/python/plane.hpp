@@ -33,6 +33,9 @@ public:
 class plane_object {
 public:
     plane_object(std::shared_ptr<lease> of, std::byte* data, const ring::plane& what, bool writable);
+    ~plane_object();
+    plane_object(const plane_object&) = delete;
+    plane_object& operator=(const plane_object&) = delete;
 
     [[nodiscard]] const std::string& name() const noexcept { return plane_.name; }
     [[nodiscard]] std::string type() const { return ring::name_of(plane_.type); }
@@ -52,8 +55,8 @@ public:
     /// A copy in host memory that nobody takes away.
     [[nodiscard]] std::shared_ptr<plane_object> to_host() const;
     /// Copies an array of any library into this plane; on a GPU the lease keeps it until the frame is
-    /// complete. Throws type_error, value_error for another device, type, shape, or strides that are not
-    /// dense.
+    /// complete, unless it is memory of a plane. Throws type_error, value_error for another device, type,
+    /// shape, or strides that are not dense.
     void copy_from(const py::object& array) const;
 
     /// So many elements along the first dimensions are in use in this frame. Throws config_error,
@@ -66,6 +69,8 @@ public:
     [[nodiscard]] bool was_lent() const noexcept { return lent_; }
 
 private:
+    /// Is it memory of a frame that has not ended?
+    [[nodiscard]] static bool is_in_plane(const std::byte* data) noexcept;
     void check() const;
     [[nodiscard]] std::vector<i64> element_strides() const;
     [[nodiscard]] bool is_dense() const;

@@ -1,8 +1,10 @@
 """Stages and ports in Python on a GPU, with torch and CuPy: python_gpu.py PROGRAMS [--parts a,b] [--device cuda:0] [--kills 10] [--frames 200]
+[--kinds a,b] [--libraries torch,cupy]
 
-Parts, for each library: pointers (a tensor of a slot is the slot, the current stream the frame's); streams (an own one, named and not);
+Parts, for each library: pointers (a tensor of a slot is the slot, the current stream the frame's); copy_from
+(a plane's, of planes and arrays); streams (an own one, named and not);
 input (x += 1 on an input: a fault of that stage alone); keep (an array kept beyond its frame); host (a CPU array into a GPU's output);
-outputs (several); latest (a look aside); newest (run.latest and plane.cpu()); ports (a reader and a writer); kills (of each, N times).
+outputs (several); latest (a look aside); newest (run.latest and plane.cpu()); ports (a reader and a writer); kills (of each of --kinds, N times).
 A line a part, the table last. Exit code 77 with the reason: no GPU, or neither torch nor CuPy. --device cpu: with NumPy, what makes
 sense there; that looks for faults of this script, and of nothing else."""
 import argparse
@@ -38,6 +40,7 @@ def until(true, what, timeout_s=60):
 class Rig:
     def __init__(self, a, library, folder):
         self.a, self.library, self.folder, self.gpu = a, library, folder, a.device != "cpu"
+        self.runs = []
 
     def stage(self, name, run, inputs=(), more=""):
         path = os.path.join(HERE if run.endswith(".py") else self.a.programs, run)
@@ -55,10 +58,12 @@ class Rig:
         path = os.path.join(self.folder, "gpu.toml")
         with open(path, "w", encoding="utf-8") as out:
             out.write(f'[pipeline]\nname = "python-gpu-{os.getpid()}"\nsize = [320, 180]\ndevice = "{self.a.device}"\n{keys}\n{stages}')
-        return carousel.Pipeline(path).start(frames=frames)
+        self.runs.append(carousel.Pipeline(path).start(frames=frames))
+        return self.runs[-1]
 
     def end(self, run, restarts=0):
         code = run.wait(180)
+        require(code is not None, f"it has not ended within 180 s\n{run.log_text(40)}")
         require(code == 0, f"exit code {code}\n{run.log_text(40)}")
         report = run.report()
         require([report[k] for k in ("lost", "repeated", "torn")] == [0, 0, 0], f"lost, repeated or torn\n{run.log_text(40)}")
@@ -90,6 +95,9 @@ class Rig:
     # --- the parts ---------------------------------------------------------------------------------------------------------------
     def pointers(self):
         return self.copies("pointers")
+
+    def copy_from(self):
+        return self.copies("copy_from")
 
     def streams(self):
         if not self.gpu:
@@ -167,7 +175,9 @@ class Rig:
                 run.stop(60)
             report = self.end(run, None)
             ends = {what: p.wait(30) for what, p in at.items()}
-            require(set(ends.values()) == {0}, f"{ends}: " + "".join(p.said()[-500:] for p in at.values()))
+            require(set(ends.values()) == {0}, f"{ends}")
+        except AssertionError as wrong:
+            raise AssertionError(f"{wrong}\n" + "\n".join(f"{what} said: {p.said()[-800:]}" for what, p in at.items())) from None
         finally:
             for each in at.values():
                 if each.poll() is None:
@@ -178,8 +188,10 @@ class Rig:
         run = self.start(stages, keys="fps = 100")
         of = lambda: next(s for s in run.ps()["stages"] if s["name"] == "middle")   # noqa: E731
         for k in range(self.a.kills):
-            until(lambda: of()["pid"] and of()["state"] == "running", "the stage at work")
-            time.sleep(0.05 + 0.03 * (k % 5))
+            began = of()["commits"] or 0   # under load, and with a standby to take over
+            until(lambda: (now := of())["state"] == "running" and (now["commits"] or 0) >= began + 3 and now.get("standby") in (None, "ready"),
+                  f"frames, and a standby\n{run.log_text(40)}")
+            time.sleep(0.01 * (k % 5))
             before = of()["restarts"]
             run.kill("middle")
             until(lambda: of()["restarts"] > before, f"a restart\n{run.log_text(40)}")
@@ -192,14 +204,18 @@ class Rig:
         return f"{report['frames']} frames"
 
     def kills(self):
-        kinds = {"a copy": self.acts("copy"), "two outputs": self.fork(), "a look aside": self.aside()}
-        if self.gpu:
-            kinds["an own stream"] = self.acts("silent")
-        told = [f"{kind}: {self.kills_of(stages)}" for kind, stages in kinds.items()]
-        return f"{self.a.kills} of each, lost 0, repeated 0, torn 0; " + ", ".join([*told, f"ports: {self.ports(self.a.kills)}"])
+        makers = {"copy": lambda: self.acts("copy"), "outputs": self.fork, "aside": self.aside, "stream": lambda: self.acts("silent")}
+        told = []
+        for kind in self.a.kinds.split(","):
+            if kind == "ports":
+                told.append(f"ports: {self.ports(self.a.kills)}")
+            elif kind != "stream" or self.gpu:
+                told.append(f"{kind}: {self.kills_of(makers[kind]())}")
+        return f"{self.a.kills} of each, lost 0, repeated 0, torn 0; " + ", ".join(told)
 
 
-PARTS = ("pointers", "streams", "input", "keep", "host", "outputs", "latest", "newest", "ports", "kills")
+PARTS = ("pointers", "copy_from", "streams", "input", "keep", "host", "outputs", "latest", "newest", "ports", "kills")
+KINDS = ("copy", "outputs", "aside", "stream", "ports")   # of what is killed: stages of these kinds, programs at ports
 
 
 def libraries(device):
@@ -222,6 +238,7 @@ def libraries(device):
 
 def main():
     there, why = libraries(ARGS.device)
+    there = [name for name in there if name in ARGS.libraries.split(",")]
     if not there:
         print("no part can run here: " + "; ".join(why))
         return 77
@@ -232,12 +249,15 @@ def main():
         for library in there:
             began = time.monotonic()
             with tempfile.TemporaryDirectory() as folder:
+                rig = Rig(ARGS, library, folder)
                 try:
-                    verdict, told = "passed", getattr(Rig(ARGS, library, folder), part)()
+                    verdict, told = "passed", getattr(rig, part)()
                 except Skipped as reason:
                     verdict, told = "skipped", str(reason)
                 except Exception as wrong:   # the other parts are of interest all the same
                     verdict, told, failed = "FAILED", f"{type(wrong).__name__}: {wrong}", failed + 1
+                for run in rig.runs:
+                    run.stop()
             rows.append((part, library, verdict, time.monotonic() - began, told))
             print(f"{part} with {library}: {verdict}: {told}", flush=True)
     print(f"\n{'part':10} {'library':8} {'':8} {'s':>6}  on {ARGS.device}")
@@ -250,10 +270,12 @@ if __name__ == "__main__":
     words = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     words.add_argument("programs", type=os.path.abspath)
     words.add_argument("--parts", default=",".join(PARTS)), words.add_argument("--device", default="cuda:0")
+    words.add_argument("--kinds", default=",".join(KINDS)), words.add_argument("--libraries", default="numpy,torch,cupy")
     words.add_argument("--kills", type=int, default=10), words.add_argument("--frames", type=int, default=200)
     ARGS = words.parse_args()
-    if unknown := set(ARGS.parts.split(",")) - set(PARTS):
-        words.error(f"no such part: {', '.join(sorted(unknown))}; there are {', '.join(PARTS)}")
+    for told, there in ((ARGS.parts, PARTS), (ARGS.kinds, KINDS), (ARGS.libraries, ("numpy", "torch", "cupy"))):
+        if unknown := set(told.split(",")) - set(there):
+            words.error(f"no such part, kind or library: {', '.join(sorted(unknown))}; there are {', '.join(there)}")
     interpreter.use(ARGS.programs)
     import carousel
     import numpy

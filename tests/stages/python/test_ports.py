@@ -122,10 +122,13 @@ class Ports(unittest.TestCase):
         self.assertEqual(held.sum(), 11 * 512)
         with self.assertRaisesRegex(carousel.ConfigError, "port analysis has a program already"):
             carousel.open(rig.name, wait_s=0).reader("analysis")
-        del held
+        del held   # the place is free with the last array, although `got` is still there
         gc.collect()
+        began = time.monotonic()
         with view.reader("analysis") as other, other.next() as same:   # what was not committed goes to the next one
             self.assertEqual(same.sequence, 0)
+        self.assertLess(time.monotonic() - began, 5)   # and not by first_frame_timeout_ms
+        self.assertIn(", ended>", repr(got))
         writer.end()
         writer.close()
         rig.end()
@@ -151,20 +154,24 @@ class Ports(unittest.TestCase):
                 frame["out_value"].copy_from(array)
         frame.commit()
         # A reader that never commits: asked for the next frame it is told; its place is another's in time.
+        with writer.next() as frame:
+            frame["out_value"].copy_from(numpy.zeros(512, "u8"))
         never = view.reader("analysis")
+        with never.next() as frame:   # the first frame of a program has first_frame_timeout_ms
+            self.assertEqual(frame.sequence, 0)
         taken = never.next()
-        with self.assertRaisesRegex(carousel.ConfigError, "frame 0 of port \"analysis\" was not committed before the next one"):
+        with self.assertRaisesRegex(carousel.ConfigError, "frame 1 of port \"analysis\" was not committed before the next one"):
             never.next()
         patient = carousel.open(rig.name, wait_s=20)
         with patient.reader("analysis") as other, other.next() as same:   # a frame that is over keeps no place
-            self.assertEqual(same.sequence, 0)
-        with self.assertRaisesRegex(carousel.PortRevoked, "frame 0 was not committed: port \"analysis\" has been given to another"):
+            self.assertEqual(same.sequence, 1)
+        with self.assertRaisesRegex(carousel.PortRevoked, "frame 1 was not committed: port \"analysis\" has been given to another"):
             taken.commit()
         self.assertIn("process() of a frame takes longer than frame_timeout_ms = 2000: its place is another's now", rig.run.log_text(40))
         with writer.next() as frame:   # the run lives
             frame["out_value"].copy_from(numpy.zeros(512, "u8"))
         with never.next(20) as frame:
-            self.assertEqual(frame.sequence, 1)
+            self.assertEqual(frame.sequence, 2)
         child = os.fork()   # it leaves the ports alone, also at its end
         if child == 0:
             try:
@@ -176,7 +183,7 @@ class Ports(unittest.TestCase):
         with writer.next() as frame:
             pass
         with never.next(20) as frame:
-            self.assertEqual(frame.sequence, 2)
+            self.assertEqual(frame.sequence, 3)
         with self.assertRaisesRegex(carousel.NothingNew, "no frame for port \"analysis\" in 0.01 s"):
             never.close()
             next(view.reader("analysis", patience_s=0.01))

@@ -6,7 +6,7 @@ from typing import Literal
 import carousel
 
 LIBRARIES = Literal["torch", "cupy", "numpy"]
-ACTS = Literal["copy", "pointers", "named", "silent", "input", "keep", "host"]
+ACTS = Literal["copy", "copy_from", "pointers", "named", "silent", "input", "keep", "host"]
 kept = []
 
 
@@ -18,6 +18,9 @@ class Torch:
 
     def copy(self, to, x):
         to.copy_(x)
+
+    def clone(self, x):
+        return x.clone()
 
     def current(self):
         return self.torch.cuda.current_stream().cuda_stream
@@ -45,6 +48,9 @@ class Cupy:
 
     def copy(self, to, x):
         self.cupy.copyto(to, x)
+
+    def clone(self, x):
+        return x.copy()
 
     def current(self):
         return self.cupy.cuda.get_current_stream().ptr
@@ -75,6 +81,9 @@ class Numpy:
     def copy(self, to, x):
         self.numpy.copyto(to, x)
 
+    def clone(self, x):
+        return x.copy()
+
     def add(self, x):
         x += 1
 
@@ -101,6 +110,10 @@ class acts:
             assert self.of.current() == frame.stream, "the library's current stream is not the frame's"
 
     def process(self, frame, color, out):
+        if self.act == "copy_from":    # of a plane, of an array of one, and of one that goes before the copy is done
+            kind = frame.sequence % 3
+            out.copy_from(color if kind == 0 else self.of.of(color) if kind == 1 else self.of.clone(self.of.of(color)))
+            return
         if self.act == "named":        # the arrays are made while the own stream is current, which names it
             with self.of.late():
                 self.of.rest()
