@@ -12,10 +12,15 @@ PYBIND11_MODULE(_carousel, m) {
     using namespace carousel;
     // The one that is registered last is asked first.
     const py::object base = py::register_exception<error>(m, "Error", PyExc_RuntimeError);
-    py::register_exception<config_error>(m, "ConfigError", base);
-    py::register_exception<nothing_new>(m, "NothingNew", base);
-    py::register_exception<port_revoked>(m, "PortRevoked", base);
-    py::register_exception<python::frame_ended>(m, "FrameEnded", PyExc_RuntimeError);
+    base.doc() = "What goes wrong in Carousel, in one sentence.";
+    py::register_exception<config_error>(m, "ConfigError", base).doc() =
+        "Something is asked for that can't be: a file, a setting, a run, a port, a plane.";
+    py::register_exception<nothing_new>(m, "NothingNew", base).doc() =
+        "A loop got no frame for patience_s; it says who is waited for.";
+    py::register_exception<port_revoked>(m, "PortRevoked", base).doc() =
+        "A frame was kept for too long: the port is another's now, and the frame was not committed.";
+    py::register_exception<python::frame_ended>(m, "FrameEnded", PyExc_RuntimeError).doc() =
+        "A frame or a plane is used that is over.";
     python::bind_plane(m);
     python::bind_frame(m);
     python::bind_stage(m);

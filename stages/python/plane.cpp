@@ -331,12 +331,14 @@ void bind_plane(py::module_& m) {
             type->as_buffer.bf_getbuffer = plane_get_buffer;
             type->as_buffer.bf_releasebuffer = plane_release_buffer;
         }))
-        .def_property_readonly("name", &plane_object::name)
+        .def_property_readonly("name", &plane_object::name, "Its name in the format.")
         .def_property_readonly("dtype", &plane_object::type, "\"u8\", \"f32\", ...")
         .def_property_readonly("shape", &plane_object::shape, "The slowest dimension first.")
         .def_property_readonly("strides", &plane_object::strides, "In bytes.")
-        .def_property_readonly("nbytes", &plane_object::bytes)
-        .def_property_readonly("readonly", [](const plane_object& p) { return !p.is_writable(); })
+        .def_property_readonly("nbytes", &plane_object::bytes, "Bytes of all its elements.")
+        .def_property_readonly(
+            "readonly", [](const plane_object& p) { return !p.is_writable(); },
+            "True where it can't be written to.")
         .def_property_readonly("device", &plane_object::device, "\"cpu\", \"cuda:0\"")
         .def("cpu", &plane_object::to_host, "A copy in host memory, which stays.")
         .def(

@@ -90,8 +90,10 @@ void bind_port(py::module_& m) {
              "over.")
         .def("__iter__", [](py::object self) { return self; })
         .def("__next__", &latest_object::next_of_loop)
-        .def_property_readonly("stage", [](const latest_object& l) { return l.port().stage(); })
-        .def_property_readonly("ended", [](const latest_object& l) { return l.port().ended(); })
+        .def_property_readonly(
+            "stage", [](const latest_object& l) { return l.port().stage(); }, "The ring that it looks at.")
+        .def_property_readonly(
+            "ended", [](const latest_object& l) { return l.port().ended(); }, "True when the run is over.")
         .def_property_readonly(
             "ending", [](const latest_object& l) { return l.port().ending(); },
             "How the run ended, once it has.")
@@ -107,7 +109,7 @@ void bind_port(py::module_& m) {
            py::arg("stage") = "", py::arg("patience_s") = 10.0,
            "The newest frames of what `stage` puts out; \"\": of what the last sink reads.")
         .def_property_readonly("stages", &open_run::stages, "Those that have an output.")
-        .def_property_readonly("name", &open_run::name)
+        .def_property_readonly("name", &open_run::name, "The run's name.")
         .def("__enter__", [](py::object self) { return self; })
         .def("__exit__", [](py::object, const py::args&) {})
         .def("__repr__", [](const open_run& r) {

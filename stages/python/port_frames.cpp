@@ -310,8 +310,11 @@ py::class_<Object> bind_class(py::module_& m, const char* name, const char* text
         .def("__next__", &next_of_loop<Object>)
         .def("__enter__", [](py::object self) { return self; })
         .def("__exit__", [](Object& o, const py::args&) { o.close(); })
-        .def_property_readonly("stage", [](const Object& o) { return o.there().port.stage(); })
-        .def_property_readonly("ended", [](const Object& o) { return o.there().port.ended(); })
+        .def_property_readonly(
+            "stage", [](const Object& o) { return o.there().port.stage(); }, "The port's name.")
+        .def_property_readonly(
+            "ended", [](const Object& o) { return o.there().port.ended(); },
+            "True when no frame will come any more.")
         .def("__repr__", [name](const Object& o) { return describe(o, name); });
 }
 

@@ -201,12 +201,19 @@ void bind_stage(py::module_& m) {
     using config = configuration_object;
     py::class_<config>(m, "Configuration",
                        "What output=... functions get: the pipeline's picture, the inputs.")
-        .def_property_readonly("stage", [](const config& c) { return c.with->stage; })
-        .def_property_readonly("width", [](const config& c) { return c.with->width; })
-        .def_property_readonly("height", [](const config& c) { return c.with->height; })
-        .def_property_readonly("fps", [](const config& c) { return c.with->fps; })
-        .def_property_readonly("device", [](const config& c) { return c.with->device; })
-        .def_property_readonly("folder", [](const config& c) { return c.with->folder; })
+        .def_property_readonly(
+            "stage", [](const config& c) { return c.with->stage; }, "The stage's name.")
+        .def_property_readonly(
+            "width", [](const config& c) { return c.with->width; }, "The pipeline's width.")
+        .def_property_readonly(
+            "height", [](const config& c) { return c.with->height; }, "The pipeline's height.")
+        .def_property_readonly(
+            "fps", [](const config& c) { return c.with->fps; }, "The pipeline's pace; 0: as fast as it goes.")
+        .def_property_readonly(
+            "device", [](const config& c) { return c.with->device; },
+            "As the file asks for it: \"auto\", \"cpu\", \"cuda:0\".")
+        .def_property_readonly(
+            "folder", [](const config& c) { return c.with->folder; }, "The pipeline file's folder.")
         .def_property_readonly("_inputs",
                                [](const config& c) {
                                    py::list all;

@@ -1,5 +1,5 @@
 // Reads a recording with @mcap/core, an MCAP library that isn't ours, by its index and its check sums; prints what it found as JSON.
-// The last message of each topic is read by protobufjs, by the description that the file has of it: "last".
+// The last message of each topic is read by protobufjs, by the description that the file has of it: "last"; "log_time" is its time.
 // "--there" in place of a file: exit code 77, with a sentence, where a library is not there (NODE_PATH says where).
 function library(name) {
   try {
@@ -34,7 +34,7 @@ async function main() {
   };
   const reader = await core.McapIndexedReader.Initialize({ readable });
   const found = { messages: 0, topics: {}, schemas: [...reader.schemasById.values()].map((s) => s.name).sort(),
-                  metadata: {}, chunks: reader.chunkIndexes.length, last: {} };
+                  metadata: {}, chunks: reader.chunkIndexes.length, last: {}, log_time: {} };
   const last = {};
   for await (const m of reader.readMessages()) {
     const topic = reader.channelsById.get(m.channelId).topic;
@@ -43,8 +43,10 @@ async function main() {
     last[topic] = m;
     ++found.messages;
   }
-  for (const [topic, m] of Object.entries(last))
+  for (const [topic, m] of Object.entries(last)) {
+    found.log_time[topic] = String(m.logTime);
     found.last[topic] = read(reader.schemasById.get(reader.channelsById.get(m.channelId).schemaId), m.data);
+  }
   for await (const m of reader.readMetadata()) found.metadata[m.name] = Object.fromEntries(m.metadata);
   console.log(JSON.stringify(found));
 }

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <csignal>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 
@@ -63,6 +64,11 @@ TEST_CASE("a frame that was given up is kept, and replayed under a sanitizer its
     CHECK_THAT(out, contains("no frame 8 is kept"));
 
 #ifdef OVERRUN_SANITIZED  // a build that is sanitised as a whole has no program of its own for it
+    if (std::system("valgrind --version >/dev/null 2>&1") == 0) {
+        CHECK(run.command({"replay", "--dead-letter", "7", "--prefix", "valgrind"}, out) != 0);
+        CHECK_THAT(out, contains("Invalid read of size"));
+        CHECK_THAT(out, contains("overrun_stage"));
+    }
     const std::string sanitized = OVERRUN_SANITIZED;
     REQUIRE(fs::exists(sanitized));
     CHECK(run.command({"replay", "--dead-letter", "7", "--program", sanitized}, out) != 0);

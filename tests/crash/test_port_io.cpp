@@ -2,6 +2,7 @@
 // from other namespaces; and the supervisor dies.
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <memory>
 #include <random>
@@ -120,9 +121,12 @@ TEST_CASE("readers and writers that are killed under load lose, repeat and tear 
     auto reads = std::make_unique<foreign_program>(run.reads("reads"));
     auto writes = std::make_unique<foreign_program>(run.writes("writes", {"20"}));
     const u64 kills = kills_wanted(30);
+    std::vector<bool> readers(kills);  // which kills are of readers: half of them, in an order of the seed
+    for (u64 k = 0; k < kills; k += 2) readers[k] = true;
+    std::shuffle(readers.begin(), readers.end(), random);
     for (u64 k = 0; k < kills; ++k) {
         sleep_s(static_cast<f64>(random() % 30) / 1000);
-        auto& victim = random() % 2 == 0 ? reads : writes;
+        auto& victim = readers[k] ? reads : writes;
         // Each third one where it has certainly come to work.
         if (k % 3 == 0) run.wait_until([&] { return victim->has_said("frame"); });
         victim->signal(SIGKILL);

@@ -10,6 +10,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -49,7 +50,13 @@ class RecordingReaders(unittest.TestCase):
         with open(file, "w", encoding="utf-8") as f:
             f.write('[pipeline]\nname = "carries"\n' + stage.format("numbers", PROGRAMS, "")
                     + stage.format("middle", PROGRAMS, 'inputs = ["numbers"]\n') + stage.format("sink", PROGRAMS, 'inputs = ["middle"]\nsink = true\n'))
-        frame = self.record(file, 20, "middle")["last"]["middle"]
+        began = time.time_ns()
+        found = self.record(file, 20, "middle")
+        frame = found["last"]["middle"]
+        # The wall clock by the one offset that the file keeps; the frame itself has this machine's clock.
+        log_time = int(found["log_time"]["middle"])
+        self.assertEqual(log_time, int(frame["born_ns"]) + int(found["metadata"]["carousel.recording"]["offset_ns"]))
+        self.assertTrue(began < log_time < time.time_ns(), (began, log_time))
         self.assertEqual(frame["sequence"], "19")
         self.assertEqual({e["key"]: e.get("natural") or e.get("text") for e in frame["metadata"]}, {"number": "19", "by": "middle", "twice": "38"})
         self.assertGreater(int(frame["capture_ns"]), 0)

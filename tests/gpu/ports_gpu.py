@@ -74,8 +74,9 @@ def main():
                 return 77
             at = {what: Program(a, folder, what, "") for what in ("read", "write")}
             with_frame = 0
-            for k in range(a.kills):
-                what = chance.choice(("read", "write"))
+            whom = [("read", "write")[k % 2] for k in range(a.kills)]   # each as often
+            chance.shuffle(whom)
+            for k, what in enumerate(whom):
                 if k % 4 != 0:   # three of four in their work, the others anywhere in their start
                     wait_for(at[what].at_work, 30, f"a frame of {what}: {at[what].said()}")
                 time.sleep(chance.random() * 0.05)
@@ -98,7 +99,8 @@ def main():
             raise SystemExit(f"exit {code}, programs {ends}\n{log.read()[-3000:]}" + "".join(x.said()[-500:] for x in at.values()))
         with open(report, encoding="utf-8") as text:
             got = json.load(text)
-    print(f"{a.device}: {a.kills} kills (seed {a.seed}, {with_frame} of programs that had carried a frame), {got['frames']} frames of "
+    print(f"{a.device}: {whom.count('read')} kills of readers and {whom.count('write')} of writers (seed {a.seed}, {with_frame} of programs "
+          f"that had carried a frame), {got['frames']} frames of "
           f"{a.mib} MiB in {time.monotonic() - begun:.0f} s: lost {got['lost']}, repeated {got['repeated']}, torn {got['torn']}")
     return 0 if (got["lost"], got["repeated"], got["torn"]) == (0, 0, 0) else 1
 

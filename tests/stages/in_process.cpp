@@ -184,6 +184,7 @@ void counting_stage::process(carousel::frame& f) {
 
 void counting_stage::finish(carousel::frame& f) {
     if (at_finish) at_finish(f);
+    if (!sink_) return;
     if ((finish_threads == 1 && f.sequence() != frames.load()) ||
         *seen_[f.lane()] != value_of(f.sequence(), hops_))
         wrong.fetch_add(1);

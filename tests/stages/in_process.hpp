@@ -37,7 +37,7 @@ public:
     }
     void prepare(carousel::environment& env) override;
     void process(carousel::frame& f) override;
-    [[nodiscard]] bool commits_on_host() const override { return sink_; }
+    [[nodiscard]] bool commits_on_host() const override { return sink_ || at_finish; }
     void finish(carousel::frame& f) override;
     [[nodiscard]] bool ready(u64 sequence, u64 done_below) override {
         return !at_ready || at_ready(sequence, done_below);
@@ -48,7 +48,7 @@ public:
 
     std::atomic<u64> frames{0}, wrong{0};
     u32 finish_threads = 1;                           ///< with more a sink doesn't look at the order
-    std::function<void(carousel::frame&)> at_finish;  ///< of a sink, before it counts the frame
+    std::function<void(carousel::frame&)> at_finish;  ///< of a sink before it counts the frame
     std::function<bool(u64, u64)> at_ready;
     std::function<void(u64)> at_committed;
     std::function<void()> at_process;

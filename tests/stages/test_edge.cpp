@@ -70,3 +70,24 @@ TEST_CASE("what all sinks have delivered is what their ledgers say, and grows") 
     CHECK(all.below() == 9);
     CHECK(all.below() == 9);
 }
+
+TEST_CASE("what a frame carries is final behind process(): finish() of its maker changes none of it") {
+    threads_of_a_run run({.stages = 3, .frames = 20, .work_us = 10});
+    std::atomic<u32> refused{0}, seen{0};
+    run.stage(1).at_frame = [](frame& f) { f.metadata().set("twice", f.sequence() * 2); };
+    run.stage(1).at_finish = [&](frame& f) {
+        CHECK(f.metadata().get<u64>("twice") == f.sequence() * 2);
+        // Were it let in, neither would change the header, whose seal would stop the run.
+        CHECK_THROWS_WITH(f.metadata().set("", 1), contains("are set in process()"));
+        CHECK_THROWS_WITH((void)f.metadata().erase("none"), contains("are changed in process()"));
+        CHECK_THROWS_AS(f.output().set_used("value", {1}), std::logic_error);
+        refused.fetch_add(1);
+    };
+    run.sink().at_frame = [&](frame& f) {
+        const auto all = f.metadata().entries();
+        if (all.size() == 1 && f.metadata().get<u64>("twice") == f.sequence() * 2) seen.fetch_add(1);
+    };
+    run.run();
+    CHECK(refused.load() == 20);
+    CHECK(seen.load() == 20);
+}

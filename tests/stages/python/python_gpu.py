@@ -3,11 +3,14 @@
 
 Parts, for each library: pointers (a tensor of a slot is the slot, the current stream the frame's); copy_from
 (a plane's, of planes and arrays); streams (an own one, named and not);
+older (the same as on a driver that can't tell of all streams); waits (no call waits for the device or a stream, by CUPTI's callbacks);
 input (x += 1 on an input: a fault of that stage alone); keep (an array kept beyond its frame); host (a CPU array into a GPU's output);
 outputs (several); latest (a look aside); newest (run.latest and plane.cpu()); ports (a reader and a writer); kills (of each of --kinds, N times).
 A line a part, the table last. Exit code 77 with the reason: no GPU, or neither torch nor CuPy. --device cpu: with NumPy, what makes
 sense there; that looks for faults of this script, and of nothing else."""
 import argparse
+import contextlib
+import glob
 import importlib.util
 import os
 import subprocess
@@ -28,6 +31,34 @@ class Skipped(Exception):
 def require(true, text):
     if not true:
         raise AssertionError(text)
+
+
+@contextlib.contextmanager
+def variables(**words):
+    """Of the environment, for what is started meanwhile."""
+    before = dict(os.environ)
+    os.environ.update(words)
+    try:
+        yield
+    finally:
+        os.environ.clear()
+        os.environ.update(before)
+
+
+def find_cupti():
+    """CUPTI's library: as COUNT_WAITS_CUPTI says, a toolkit's, or the one that comes with torch."""
+    beside = importlib.util.find_spec("nvidia")
+    places = [f"{folder}/cuda_cupti/lib/libcupti.so*" for folder in (beside.submodule_search_locations if beside else ())]
+    places += [f"{folder}/cu1*/lib/libcupti.so*" for folder in (beside.submodule_search_locations if beside else ())]
+    places += ["/usr/local/cuda/extras/CUPTI/lib64/libcupti.so*", "/usr/local/cuda/lib64/libcupti.so*"]
+    found = [file for place in places for file in sorted(glob.glob(place))]
+    return os.environ.get("COUNT_WAITS_CUPTI") or (found[0] if found else None)
+
+
+def calls_between(before, after):
+    """Of two texts of count_waits.cpp: how often each call was made, by name."""
+    counts = [{name: int(count) for name, count in (line.split() for line in text.splitlines())} for text in (before, after)]
+    return {name: count - counts[0][name] for name, count in counts[1].items()}
 
 
 def until(true, what, timeout_s=60):
@@ -103,6 +134,42 @@ class Rig:
         if not self.gpu:
             raise Skipped("there are no streams on the CPU")
         return ", ".join(f"{way}: {self.copies(way)}" for way in ("named", "silent"))
+
+    def older(self):
+        if not self.gpu:
+            raise Skipped("there are no streams on the CPU")
+        with variables(CAROUSEL_TEST_NO_CONTEXT_EVENTS="1"):
+            run = self.start(self.acts("silent"), self.a.frames)
+            got = self.end(run)["image_hash"]
+        require("can't tell of work on all streams" in run.log_text(200), "the log doesn't say that each frame waits")
+        require(got == self.reference(self.a.frames), "another hash than the same stage in C++ has")
+        return f"{self.a.frames} frames, the hash of C++; the log says that each waits for the GPU"
+
+    def waits(self):
+        if not self.gpu:
+            raise Skipped("there is no GPU to wait for")
+        counter, cupti = os.path.join(self.a.programs, "tests/stages/python/libcarousel_count_waits.so"), find_cupti()
+        if not os.path.exists(counter) or cupti is None:
+            raise Skipped(f"{counter} is not built (ninja carousel_count_waits)" if cupti else "no libcupti.so (COUNT_WAITS_CUPTI names one)")
+        with variables(CUDA_INJECTION64_PATH=counter, COUNT_WAITS_TO=os.path.join(self.folder, "calls"), COUNT_WAITS_CUPTI=cupti):
+            run = self.start(self.acts("copy", "standby = false"))
+        of = lambda: {s["name"]: s for s in run.ps()["stages"]}   # noqa: E731
+        counted = os.path.join(self.folder, f"calls.{of()['middle']['pid']}")
+
+        def seen(frames):
+            until(lambda: os.path.exists(counted) and of()["middle"]["frames"] >= frames, f"frame {frames}\n{run.log_text(40)}")
+            time.sleep(0.5)   # the counts are written every 0.2 s
+            with open(counted, encoding="utf-8") as text:
+                return of()["middle"]["frames"], text.read()
+        first, before = seen(200)
+        last, after = seen(first + self.a.frames)
+        run.stop(60)
+        self.end(run)
+        calls = calls_between(before, after)
+        work = sum(calls[name] for name in ("cuLaunchKernel", "cuMemcpyAsync", "cuCtxRecordEvent", "cuStreamWaitEvent"))
+        require(work > 0, f"no call at all was seen: {calls}\n{run.log_text(40)}")
+        require(calls["cuCtxSynchronize"] == calls["cuStreamSynchronize"] == 0, f"over {last - first} frames: {calls}")
+        return f"over {last - first} frames " + ", ".join(f"{name} {count}" for name, count in calls.items())
 
     def input(self):
         return self.one_frame("input", "a write into its input ring source, frame 30", "read-only", "illegal memory access",
@@ -214,7 +281,7 @@ class Rig:
         return f"{self.a.kills} of each, lost 0, repeated 0, torn 0; " + ", ".join(told)
 
 
-PARTS = ("pointers", "copy_from", "streams", "input", "keep", "host", "outputs", "latest", "newest", "ports", "kills")
+PARTS = ("pointers", "copy_from", "streams", "older", "waits", "input", "keep", "host", "outputs", "latest", "newest", "ports", "kills")
 KINDS = ("copy", "outputs", "aside", "stream", "ports")   # of what is killed: stages of these kinds, programs at ports
 
 

@@ -116,7 +116,7 @@ class BadInput(unittest.TestCase):
     def test_a_file_that_cannot_be_a_stage_is_refused_before_anything_starts(self):
         stage = "import carousel\n@carousel.stage(output=carousel.like(0))\n"
         for text, says in {
-            "import frobnicate\n": "stage.py, line 1: ModuleNotFoundError: No module named 'frobnicate'",
+            "import frobnicate\n": f"stage.py, line 1: ModuleNotFoundError: No module named 'frobnicate' for {sys.executable}; CAROUSEL_PYTHON names another",
             "def f(:\n": "stage.py, line 1: SyntaxError",
             "import sys\nsys.exit(3)\n": "stage.py, line 2: sys.exit(3) was called",
             "x = 1\n": "stage.py defines no stage; expected one function or class with @carousel.stage",

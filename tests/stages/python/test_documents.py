@@ -1,8 +1,12 @@
-"""The Python lines by which the documents show Carousel, in one go, with NumPy in place of torch. Usage: test_documents.py BUILD ROOT"""
+"""The Python lines by which the documents show Carousel: in one go, with NumPy in place of torch, and those of stages/python/README.md as
+they stand there. Usage: test_documents.py BUILD ROOT"""
 import os
+import re
 import subprocess
 import sys
 import tempfile
+import threading
+import time
 import unittest
 
 import interpreter
@@ -53,6 +57,94 @@ def sharpen(frame, color, out, *, strength: float = 0.5):
         report = run.report()
         self.assertEqual([report[k] for k in ("lost", "repeated", "torn")], [0, 0, 0], run.log_text(40))
         self.assertEqual({s["name"]: s["restarts"] for s in report["stages"] if s["restarts"]}, {"fragment": 1})
+
+class ReadMe(unittest.TestCase):
+    """stages/python/README.md: its own lines, taken from it."""
+
+    @classmethod
+    def setUpClass(cls):
+        with open(os.path.join(ROOT, "stages/python/README.md"), encoding="utf-8") as text:
+            cls.text = text.read()
+
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.addCleanup(self.folder.cleanup)
+        self.before = os.getcwd()
+        os.chdir(self.folder.name)
+        self.addCleanup(os.chdir, self.before)
+
+    def block(self, begin):
+        """The one block of Python whose first line begins so."""
+        found = [b for b in re.findall(r"^```python\n(.*?)^```$", self.text, re.M | re.S) if b.startswith(begin)]
+        self.assertEqual(len(found), 1, begin)
+        return found[0]
+
+    def start(self, text, **words):
+        with open("demo.toml", "w", encoding="utf-8") as out:
+            out.write(f'[pipeline]\nname = "demo"\nsize = [64, 36]\ndevice = "cpu"\n{text}')
+        run = carousel.Pipeline("demo.toml").start(**words)
+        self.addCleanup(run.__exit__)
+        return run
+
+    def test_three_lines_lead_to_a_stage(self):
+        commands, = re.findall(r"^```\n(\./pipelines/launch .*?)^```$", self.text, re.M | re.S)
+        _, new, run = commands.splitlines()   # what the first one does is looked at by the set-up's test
+        small = " --device cpu --size 96x64 --set geometry.triangles=500 --out '' --no-color"
+        for command in (new, run.replace("--frames 100", "--frames 20") + small):
+            self.assertTrue(command.startswith("build/release/carousel "))
+            done = subprocess.run(command.replace("build/release", BUILD), shell=True, capture_output=True, text=True)
+            self.assertEqual(done.returncode, 0, command + done.stdout + done.stderr)
+        self.assertIn("lost 0, repeated 0, torn 0", done.stderr + done.stdout)
+        with open("warm/warm.py", encoding="utf-8") as text:
+            written = re.sub(r"\s+", "", text.read())
+        for line in self.block("@carousel.stage(output=carousel.like(0), device=").splitlines():
+            self.assertIn(re.sub(r"\s+", "", re.sub(r"\s+#.*", "", line)), written, line)
+
+    def test_a_stage_with_several_outputs(self):
+        with open("split.py", "w", encoding="utf-8") as out:
+            out.write("import carousel\n" + self.block("@carousel.stage(outputs="))
+        stages = "".join(f'[[stage]]\nname = "{name}"\nrun = "{run}"\n{more}\n' for name, run, more in (
+            ("source", f"{BUILD}/carousel-test-copy", ""), ("split", "split.py", 'inputs = ["source"]'),
+            ("join", f"{HERE}/eater.py", 'inputs = ["split", "split.depth"]')))
+        with open("split.toml", "w", encoding="utf-8") as out:
+            out.write(f'[pipeline]\nsize = [64, 36]\ndevice = "cpu"\n{stages}')
+        done = subprocess.run([os.path.join(BUILD, "carousel"), "validate", "split.toml"], capture_output=True, text=True)
+        self.assertEqual(done.returncode, 0, done.stderr)
+
+    def test_programs_at_ports(self):
+        block = self.block('run = carousel.open("demo")')
+        first, at = block.index("\n") + 1, block.index("with run.writer")
+        run = self.start('[[stage]]\nname = "camera"\nrun = "port"\noutput = { color = "u8[36,64,4]" }\n'
+                         '[[stage]]\nname = "analysis"\nrun = "port"\ninputs = ["camera"]\n', frames=20)
+        said, failures = [], []
+        names = {"carousel": carousel, "numpy": numpy, "time": time, "picture": lambda: numpy.full((36, 64, 4), 7, "u1"),
+                 "print": lambda *words: said.append(words)}
+
+        def runs(lines):
+            try:
+                exec(block[:first] + lines, dict(names))
+            except Exception as wrong:   # told below: a thread's own exception fails no test
+                failures.append(wrong)
+        both = [threading.Thread(target=runs, args=(lines,)) for lines in (block[first:at], block[at:])]
+        for each in both:
+            each.start()
+        for each in both:
+            each.join(60)
+        self.assertEqual((failures, run.wait(20)), ([], 0), run.log_text(40))
+        self.assertEqual(said, [(n, 7.0, {"exposure_ms": 3.5}) for n in range(20)])
+
+    def test_a_look_at_a_run_and_one_that_is_driven(self):
+        look, drive = self.block('with carousel.open("demo") as run:').split("\n\n")
+        stages = "".join(f'[[stage]]\nname = "{name}"\nrun = "{run}"\n{more}\n' for name, run, more in (
+            ("source", f"{BUILD}/carousel-test-copy", ""), ("fragment", f"{BUILD}/carousel-test-copy", 'inputs = ["source"]'),
+            ("sink", f"{HERE}/eater.py", 'inputs = ["fragment"]\npause_s = 0.004')))
+        run, names = self.start(stages), {"carousel": carousel, "numpy": numpy}
+        exec(look, names)
+        self.assertEqual(names["f"]["color"].shape, (36, 64, 4))
+        self.assertEqual(run.stop(), 0)
+        exec(drive, names)
+        report = names["run"].report()
+        self.assertEqual([report[k] for k in ("lost", "repeated", "torn", "restarts")], [0, 0, 0, 1])
 
 
 if __name__ == "__main__":

@@ -276,8 +276,10 @@ def kills(test, count, seed, whom=("read", "write"), more=""):
     chance = random.Random(seed)
     rig = port_rig.Rig(test, keys="supervisor_grace_s = 20", more=more)
     at = {"read": rig.program("read"), "write": rig.program("write", 0.0005)}
+    order = [whom[k % len(whom)] for k in range(count)]   # each as often
+    chance.shuffle(order)
     for k in range(count):
-        what = chance.choice(whom)
+        what = order[k]
         if k % 3 == 0:   # where it has certainly come to work
             test.assertTrue(port_rig.until(lambda: at[what].frames() > 0), at[what].said() + rig.run.log_text(40))
         time.sleep(chance.random() * 0.25)

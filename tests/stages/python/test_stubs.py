@@ -94,6 +94,17 @@ class Stubs(unittest.TestCase):
                 compared += 1
         self.assertGreater(compared, 25)
 
+    def test_whatever_is_offered_has_a_docstring(self):
+        compared = 0
+        for owner, names in [(carousel, carousel.__all__), *((getattr(carousel, n), public(vars(getattr(carousel, n)))) for n in self.classes)]:
+            for name in names:
+                text = (inspect.getattr_static(owner, name).__doc__ or "").strip().splitlines()
+                # The extension begins a function's text with a line of its signature.
+                said = [line for line in text if line and not line.startswith(f"{name}(")]
+                self.assertTrue(said, f"{owner.__name__}.{name}")
+                compared += 1
+        self.assertGreater(compared, 80)
+
 
 if __name__ == "__main__":
     interpreter.use(sys.argv[1])

@@ -1,5 +1,6 @@
 """What goes wrong in a stage's Python, in one sentence and with its traceback."""
 import os
+import sys
 import traceback
 
 from ._carousel import ConfigError
@@ -30,4 +31,6 @@ def words_of(kind, value, trace):
     if issubclass(kind, SyntaxError):
         return f"{os.path.basename(value.filename or '?')}, line {value.lineno}: {kind.__name__}: {value.msg}", text
     message = " ".join(str(value).split())
+    if issubclass(kind, ModuleNotFoundError):
+        message += f" for {sys.executable}; CAROUSEL_PYTHON names another interpreter"
     return f"{_place(trace)}{kind.__name__}{': ' if message else ''}{message}", text
