@@ -22,6 +22,25 @@ inline constexpr u32 canary_words = canary_bytes / sizeof(u64);
 /// What a look says: `canary_damaged` plus the offset of the first byte that has changed.
 inline constexpr u32 canary_unlooked = 0, canary_whole = 1, canary_damaged = 2;
 
+/// A look is done in parts, side by side on a GPU, each with a word of its own.
+inline constexpr u32 canary_parts = 8, canary_part_words = canary_words / canary_parts;
+struct canary_look {
+    u32 part[canary_parts];
+    void clear() noexcept {
+        for (u32& p : part) p = canary_unlooked;
+    }
+    /// Of all parts: a damaged one's word, the first of them; unlooked, where one is.
+    [[nodiscard]] u32 said() const noexcept {
+        u32 worst = canary_whole;
+        for (const u32& p : part) {
+            const u32 word = static_cast<const volatile u32&>(p);
+            if (word >= canary_damaged) return word;
+            if (word == canary_unlooked) worst = word;
+        }
+        return worst;
+    }
+};
+
 /// Of a frame in a slot, made by that incarnation.
 [[nodiscard]] CAROUSEL_HD_INLINE constexpr u64 canary_key(u32 link, u32 slot, u64 sequence, u32 epoch) {
     u64 z = (sequence + 1) * 0x9E37'79B9'7F4A'7C15 + (u64{link} << 56U | u64{slot} << 48U | epoch);

@@ -15,10 +15,10 @@ namespace carousel::device {
 namespace {
 
 void do_canary(const canary_step& c) noexcept {
-    if (c.plant)
-        cpu::plant_canary(c.at, c.key);
-    else
-        std::atomic_ref<u32>(*c.found).store(cpu::look_at_canary(c.at, c.key), std::memory_order_relaxed);
+    if (c.plant) return cpu::plant_canary(c.at, c.key);
+    for (u32 part = 0; part < canary_parts; ++part)
+        std::atomic_ref<u32>(c.found->part[part])
+            .store(cpu::look_at_canary(c.at, c.key, part), std::memory_order_relaxed);
 }
 
 }  // namespace

@@ -23,8 +23,6 @@ namespace {
 constexpr u32 of_inputs = shm::max_outputs;  ///< where a frame's words for its inputs begin
 static_assert(shm::max_outputs + shm::max_inputs <= device::most_canaries);
 
-u32 seen(const u32* word) noexcept { return *static_cast<const volatile u32*>(word); }
-
 /// Bytes from the canary's begin; one that nobody has looked at counts as damaged from there on.
 u64 first_damaged(u32 found) noexcept {
     return found >= device::canary_damaged ? found - device::canary_damaged : 0;
@@ -44,8 +42,8 @@ void stage_runner::lend_canary_words() {
     for (u32 i = 0; i < worker_.stage().inputs; ++i) any = any || runtime_->input(i).canary_bytes != 0;
     if (!any) return;
     constexpr u64 a_frame = of_inputs + shm::max_inputs;
-    canaries_ = runtime_->context().allocate_host(frames_.size() * a_frame * sizeof(u32));
-    auto* at = reinterpret_cast<u32*>(canaries_->data());
+    canaries_ = runtime_->context().allocate_host(frames_.size() * a_frame * sizeof(device::canary_look));
+    auto* at = reinterpret_cast<device::canary_look*>(canaries_->data());
     for (const auto& f : frames_) {
         f->canaries = at;
         at += a_frame;
@@ -64,7 +62,7 @@ std::size_t stage_runner::canaries_of(const frame_in_work& f, bool first, device
         out[count++] = {own.canary(slot), key, &f.canaries[k], first};
     }
     if (!first) return count;
-    for (u32 i = 0; i < of_inputs + shm::max_inputs; ++i) f.canaries[i] = device::canary_unlooked;
+    for (u32 i = 0; i < of_inputs + shm::max_inputs; ++i) f.canaries[i].clear();
     for (u32 i = 0; i < f.job.inputs && f.job.void_stage == shm::none; ++i) {
         mapped_link& in = runtime_->input(i);
         if (in.canary_bytes == 0) continue;
@@ -83,7 +81,7 @@ void stage_runner::look_at_canaries(const frame_in_work& f) {
     if (f.canaries == nullptr) return;
     for (u32 k = 0; k < runtime_->outputs(); ++k) {
         const mapped_link& out = *runtime_->output(k);
-        const u32 found = seen(&f.canaries[k]);
+        const u32 found = f.canaries[k].said();
         if (out.canary_bytes == 0 || found == device::canary_whole) continue;
         const u64 offset = out.slot_bytes + first_damaged(found);
         note_stray(ring::stray{ring::stray_target::output, out.index, f.job.output[k].index, offset}.pack());
@@ -95,7 +93,7 @@ void stage_runner::look_at_canaries(const frame_in_work& f) {
     }
     for (u32 i = 0; i < f.job.inputs && f.job.void_stage == shm::none; ++i) {
         const mapped_link& in = runtime_->input(i);
-        const u32 found = seen(&f.canaries[of_inputs + i]);
+        const u32 found = f.canaries[of_inputs + i].said();
         if (in.canary_bytes == 0 || found == device::canary_whole) continue;
         const shm::link_block& ring = runtime_->control().link[in.index];
         const char* const maker = runtime_->control().stage[std::min(ring.stage, shm::max_stages - 1)].name;

@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 
+#include "device/canary.hpp"
 #include "device/same_work.hpp"
 #include "ring/metadata.hpp"
 #include "ring/worker.hpp"
@@ -36,10 +37,11 @@ public:
     std::optional<u64> hash;      ///< as finish() has given it
     std::string hash_name;        ///< what of
     bool in_process = false;      ///< process() of this frame runs
-    u32* canaries = nullptr;      ///< what was seen of its outputs', its inputs'; null: there are none
-    u32* torn = nullptr;          ///< status words of its inputs that didn't fit, counted by the device
-    u32 torn_seen = 0;            ///< of these
-    bool ended = false;           ///< it has said that the stream ends before this frame
+    device::canary_look* canaries =
+        nullptr;          ///< what was seen of its outputs', its inputs'; null: there are none
+    u32* torn = nullptr;  ///< status words of its inputs that didn't fit, counted by the device
+    u32 torn_seen = 0;    ///< of these
+    bool ended = false;   ///< it has said that the stream ends before this frame
     /// What it has of each side input; null: nothing yet. The main thread's, when the lane is taken.
     std::array<const side_copy*, shm::max_side_inputs> side{};
     bool by_copy = false;  ///< rings on another GPU are reached through a slot on this one

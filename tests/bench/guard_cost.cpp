@@ -112,7 +112,7 @@ public:
               kernels::fragment_scratch_bytes(device::device_kind::cuda, o.width, o.height))),
           hash_scratch_(
               context.allocate(std::max<u64>(256, kernels::hash_scratch_bytes(device::device_kind::cuda)))),
-          words_(context.allocate_host(256)),
+          words_(context.allocate_host(64 + 8 * sizeof(device::canary_look))),
           watch_(bench::make_stopwatch(*queue_)) {
         kernels::generate_mesh(*queue_, {kernels::mesh_shape::bumpy_sphere, o.triangles, mesh_.to_write(0)});
         queue_->drain();
@@ -127,14 +127,16 @@ public:
         frame_cost c{watch_->read().front().ms * 1000, static_cast<f64>(enqueued) / 1000, *hash()};
         if (*torn() != 0) throw error(1, "a status word is another than was written");
         for (u32 k = 0; guards_.canaries && k < looks_; ++k)
-            if (found()[k] != device::canary_whole) throw error(1, "a canary is not whole");
+            if (found()[k].said() != device::canary_whole) throw error(1, "a canary is not whole");
         return c;
     }
 
 private:
     [[nodiscard]] u64* hash() const { return reinterpret_cast<u64*>(words_->data()); }
     [[nodiscard]] u32* torn() const { return reinterpret_cast<u32*>(words_->data() + 8); }
-    [[nodiscard]] u32* found() const { return reinterpret_cast<u32*>(words_->data() + 64); }
+    [[nodiscard]] device::canary_look* found() const {
+        return reinterpret_cast<device::canary_look*>(words_->data() + 64);
+    }
 
     /// What the runner does before and behind a stage's own work.
     void status(u64 n, const ring_memory* in, const ring_memory* out, bool first) {

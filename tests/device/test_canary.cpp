@@ -24,12 +24,14 @@ struct canaries {
     std::unique_ptr<device::context> context = test::open_backend();
     std::unique_ptr<device::queue> queue = context->make_queue();
     std::unique_ptr<device::mapping> memory = context->allocate(5 * canary_bytes);
-    std::unique_ptr<device::mapping> words = context->allocate_host(6 * sizeof(u32));
+    std::unique_ptr<device::mapping> words = context->allocate_host(6 * sizeof(device::canary_look));
     std::unique_ptr<device::mapping> byte = context->allocate_host(1);
 
     [[nodiscard]] std::byte* of(u32 k) const { return memory->data() + k * canary_bytes; }
-    [[nodiscard]] u32* word(u32 k) const { return reinterpret_cast<u32*>(words->data()) + k; }
-    [[nodiscard]] u32 said(u32 k) const { return *reinterpret_cast<volatile u32*>(word(k)); }
+    [[nodiscard]] device::canary_look* word(u32 k) const {
+        return reinterpret_cast<device::canary_look*>(words->data()) + k;
+    }
+    [[nodiscard]] u32 said(u32 k) const { return word(k)->said(); }
     [[nodiscard]] canary_step one(u32 k, u64 key, bool plant) const {
         return {reinterpret_cast<u64*>(of(k)), key, word(k), plant};
     }
@@ -39,7 +41,7 @@ struct canaries {
     }
     void plant(u32 k, u64 key) const { step(k, key, true); }
     [[nodiscard]] u32 look(u32 k, u64 key) const {
-        *word(k) = canary_unlooked;
+        word(k)->clear();
         step(k, key, false);
         queue->drain();
         return said(k);
@@ -100,7 +102,7 @@ TEST_CASE("a step does status words, one canary to plant and four to look at, ea
     for (u32 k = 1; k < 5; ++k) c.plant(k, k);
     c.change(3, 60'000);
     status_step s;
-    s.torn = c.word(5);
+    s.torn = c.word(5)->part;
     s.expect(at, ready);
     s.expect(at + 1, ready);  // zeroes
     s.store_at(at + 1);
@@ -114,7 +116,7 @@ TEST_CASE("a step does status words, one canary to plant and four to look at, ea
     CHECK(c.said(2) == canary_whole);
     CHECK(c.said(3) == canary_damaged + 60'000);
     CHECK(c.said(4) == canary_whole);
-    CHECK(c.said(5) == 1);
+    CHECK(c.word(5)->part[0] == 1);
     CHECK(c.look(0, 9) == canary_whole);
     const std::vector<u8> written = test::read_back(*c.context, *c.queue, status->data() + 16, 16);
     CHECK(std::memcmp(written.data(), &s.value, 16) == 0);

@@ -10,11 +10,12 @@ inline void plant_canary(u64* at, u64 key) noexcept {
     for (u32 i = 0; i < canary_words; ++i) at[i] = canary_word(key, i);
 }
 
-/// What canary_step::found gets.
-[[nodiscard]] inline u32 look_at_canary(const u64* at, u64 key) noexcept {
+/// What a part of canary_step::found gets.
+[[nodiscard]] inline u32 look_at_canary(const u64* at, u64 key, u32 part) noexcept {
     constexpr u32 stretch = 512;  // words between two questions
-    static_assert(canary_words % stretch == 0);
-    for (u32 from = 0; from < canary_words; from += stretch) {
+    static_assert(canary_part_words % stretch == 0);
+    const u32 begin = part * canary_part_words, end = begin + canary_part_words;
+    for (u32 from = begin; from < end; from += stretch) {
         u64 differ = 0;
         for (u32 i = from; i < from + stretch; ++i) differ |= at[i] ^ canary_word(key, i);
         if (differ == 0) continue;

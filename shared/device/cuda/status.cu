@@ -20,14 +20,16 @@ struct status_args {
 struct canary_args {
     ulonglong2* at;
     u64 key;
-    u32* found;
+    canary_look* found;
     bool plant;
 };
 struct guarded_args {
     status_args status;
     canary_args canary[most_canaries];
 };
-constexpr u32 canary_threads = 1024, canary_pairs = canary_words / 2;
+// A thread a pair of words: one way to memory and back, beside that of the status words.
+constexpr u32 canary_threads = canary_part_words / 2;
+static_assert(canary_threads <= 1024);
 
 // Comparisons come behind all that the stream has done before, as every kernel does. Each store is one of 16
 // bytes. The fence before it orders READY behind whatever the stream wrote, for readers outside the GPU as
@@ -58,39 +60,41 @@ __device__ ulonglong2 canary_pair(u64 key, u32 k) {
     return make_ulonglong2(canary_word(key, 2 * k), canary_word(key, 2 * k + 1));
 }
 
-__device__ void plant(const canary_args& c) {
-    for (u32 k = threadIdx.x; k < canary_pairs; k += canary_threads) __stcg(c.at + k, canary_pair(c.key, k));
-}
-
-__device__ void look(const canary_args& c) {
+__device__ void look(const canary_args& c, u32 part, u32 k) {
     __shared__ u32 first;
-    if (threadIdx.x == 0) first = canary_bytes;
-    __syncthreads();
-    for (u32 k = threadIdx.x; k < canary_pairs; k += canary_threads) {
-        const ulonglong2 found = __ldcv(c.at + k), expected = canary_pair(c.key, k);
-        if (found.x == expected.x && found.y == expected.y) continue;
+    const ulonglong2 found = __ldcv(c.at + k), expected = canary_pair(c.key, k);
+    const bool same = found.x == expected.x && found.y == expected.y;
+    u32 said = canary_whole;
+    if (__syncthreads_or(!same)) {
+        if (threadIdx.x == 0) first = canary_bytes;
+        __syncthreads();
         const bool low = found.x != expected.x;
         const u32 byte =
             low ? first_changed_byte(found.x, expected.x) : 8 + first_changed_byte(found.y, expected.y);
-        atomicMin(&first, 16 * k + byte);
+        if (!same) atomicMin(&first, 16 * k + byte);
+        __syncthreads();
+        said = canary_damaged + first;
     }
-    __syncthreads();
-    if (threadIdx.x == 0)
-        *static_cast<volatile u32*>(c.found) = first == canary_bytes ? canary_whole : canary_damaged + first;
+    if (threadIdx.x == 0) *static_cast<volatile u32*>(&c.found->part[part]) = said;
 }
 
-// A block a canary, the first of them does the words as well: in no order to the canaries, for nobody takes
-// READY as more than that the payload is written. What a look says is host memory, which the host reads
-// behind the event.
+// The first block does the words, each of the others a part of a canary: in no order to each other, for
+// nobody takes READY as more than that the payload is written. What a look says is host memory, which the
+// host reads behind the event.
 __global__ void __launch_bounds__(canary_threads)
     guarded_status_kernel(const __grid_constant__ guarded_args a) {
     wait_for_last();
-    if (blockIdx.x == 0 && threadIdx.x == 0) status_words(a.status);
-    const canary_args& c = a.canary[blockIdx.x];
+    if (blockIdx.x == 0) {
+        if (threadIdx.x == 0) status_words(a.status);
+        return;
+    }
+    const u32 part = (blockIdx.x - 1) % canary_parts;
+    const canary_args& c = a.canary[(blockIdx.x - 1) / canary_parts];
+    const u32 k = part * canary_threads + threadIdx.x;
     if (c.plant)
-        plant(c);
+        __stcg(c.at + k, canary_pair(c.key, k));
     else
-        look(c);
+        look(c, part, k);
 }
 
 // The address is an argument: a constant one the compiler may take for unreachable.
@@ -124,8 +128,9 @@ cudaError_t launch_guarded(device::queue& q, const status_step& step, std::span<
     bool overlaps = false;
     if (const cudaError_t said = may_overlap(guarded_status_kernel, overlaps); said != cudaSuccess)
         return said;
-    return launch(q, "status and canaries", guarded_status_kernel, dim3(static_cast<u32>(canaries.size())),
-                  dim3(canary_threads), 0, overlaps, a);
+    return launch(q, "status and canaries", guarded_status_kernel,
+                  dim3(1 + static_cast<u32>(canaries.size()) * canary_parts), dim3(canary_threads), 0,
+                  overlaps, a);
 }
 
 cudaError_t launch_status(device::queue& q, const status_step& step) {

@@ -14,7 +14,7 @@ namespace carousel::device::cuda {
 /// Enqueues, or notes it (launch.hpp); returns the launch's error.
 [[nodiscard]] cudaError_t launch_status(device::queue& q, const status_step& step);
 
-/// device::guarded_status() of a CUDA queue: a block a canary.
+/// device::guarded_status() of a CUDA queue: a block for each part of a canary.
 void guarded_status(device::queue& q, const status_step& step, std::span<const canary_step> canaries);
 [[nodiscard]] cudaError_t launch_guarded(device::queue& q, const status_step& step,
                                          std::span<const canary_step> canaries);
