@@ -204,7 +204,7 @@ inline constexpr u64 acknowledged_mark = 0xE11D;
 /// Whether a process could write to what belongs to others, to another frame, or into these words.
 namespace memory_guard {
 inline constexpr u32 mapped = 1;           ///< it has mapped its rings: the bit below counts
-inline constexpr u32 inputs_writable = 2;  ///< some input ring is mapped for writing
+inline constexpr u32 inputs_writable = 2;  ///< it could write to an input ring or to an asset of others
 inline constexpr u32 output_gaps = 4;      ///< what lies behind a slot of its outputs can't be written to
 inline constexpr u32 block_pages = 8;      ///< of this block it can write to the pages of its own alone
 inline constexpr u32 block_keys = 16;  ///< and to those in the ring's functions alone (shm/block_guard.hpp)

@@ -19,17 +19,28 @@ bool is_left_out(const shm::control_block& c, const shm::stage_block& s) noexcep
     return false;
 }
 
+// What a sender has released for a sink that was not asked can't be had again. So no single word that is
+// damaged, until the supervisor has mended it, leaves a sink out: two say that a stage is none, or that it
+// reads the newest frames only. A stage that counts wrongly has no ledger, or holds the sender up meanwhile.
+bool is_there(const shm::control_block& c, u32 k) noexcept { return k < c.stages || c.stage[k].name[0] != 0; }
+bool has_output(const shm::stage_block& s) noexcept {
+    return s.outputs != 0 && s.output_link[0] != shm::none;
+}
+bool reads_newest(const shm::stage_block& s) noexcept {
+    return (s.flags & shm::stage_flag::latest) != 0 && s.input_group[0] == shm::none;
+}
+
 bool counts(const shm::control_block& c, const shm::stage_block& s) noexcept {
-    return s.outputs == 0 && (s.flags & shm::stage_flag::latest) == 0 && !is_left_out(c, s);
+    return !has_output(s) && !reads_newest(s) && !is_left_out(c, s);
 }
 
 }  // namespace
 
 u64 delivered::below() {
     u64 lowest = ~u64{0};
-    for (u32 k = 0; k < std::min(control_->stages, shm::max_stages); ++k) {
+    for (u32 k = 0; k < shm::max_stages; ++k) {
         const shm::stage_block& s = control_->stage[k];
-        if (!counts(*control_, s)) continue;
+        if (!is_there(*control_, k) || !counts(*control_, s)) continue;
         const std::string name(s.name, ::strnlen(s.name, sizeof s.name));
         const auto ledger = telemetry::ledger_reader::open(telemetry::ledger_path(directory_, name));
         if (!ledger) return below_;

@@ -14,30 +14,36 @@
 namespace carousel::stages {
 namespace {
 
-/// The queue writes 16 bytes somewhere into the frame's first input: where, is a function of its sequence.
+/// A number below `below` that looks random, and is the same for the same frame.
+u64 chosen(u64 sequence, u64 below) { return (sequence * 0x9E37'79B9'7F4A'7C15ULL >> 32U) % below; }
+
+/// The queue writes 16 bytes somewhere into one of the frame's inputs: where, is a function of its sequence.
 void scribble(runtime& r, const ring::job& at_work) {
     if (at_work.inputs == 0) return;
-    const ring::frame_format& format = r.input_format(0);
+    const auto k = static_cast<u32>(chosen(at_work.sequence, at_work.inputs));
+    const ring::frame_format& format = r.input_format(k);
     const ring::plane& plane = format.planes[at_work.sequence % format.planes.size()];
     const u64 places = std::max<u64>(1, plane.bytes() / sizeof(device::status_word));
     const u64 within = at_work.sequence * 0x9E37'79B9'7F4A'7C15ULL % places * sizeof(device::status_word);
     log::warning("a write into its input {}, frame {}, plane {}, offset {}",
-                 r.control().link[r.input(0).index].name, at_work.sequence, plane.name, within);
-    auto* const to = reinterpret_cast<device::status_word*>(r.input(0).slot(at_work.input[0].index) +
+                 r.control().link[r.input(k).index].name, at_work.sequence, plane.name, within);
+    auto* const to = reinterpret_cast<device::status_word*>(r.input(k).slot(at_work.input[k].index) +
                                                             plane.offset + within);
     r.queue().write_status(to, {~u64{0}, ~0U, ~0U});
 }
 
-/// The same beyond its output slot: within a row's width, say, of the first byte that isn't its own.
+/// The same beyond the slot of one of its outputs: within a row's width, say, of the first byte that isn't
+/// its own.
 void overrun(runtime& r, const ring::job& at_work) {
-    mapped_link* const out = r.output();
-    if (out == nullptr) return;
+    if (r.outputs() == 0) return;
+    const u64 k = chosen(at_work.sequence, r.outputs());
+    mapped_link* const out = r.output(k);
     constexpr u64 reach = u64{64} * 1024 / sizeof(device::status_word);
     const u64 beyond = at_work.sequence * 0x9E37'79B9'7F4A'7C15ULL % reach * sizeof(device::status_word);
     log::warning("a write {} bytes beyond its slot in ring {}, frame {}", beyond,
                  r.control().link[out->index].name, at_work.sequence);
     auto* const to =
-        reinterpret_cast<device::status_word*>(out->slot(at_work.output[0].index) + out->slot_bytes + beyond);
+        reinterpret_cast<device::status_word*>(out->slot(at_work.output[k].index) + out->slot_bytes + beyond);
     r.queue().write_status(to, {~u64{0}, ~0U, ~0U});
 }
 

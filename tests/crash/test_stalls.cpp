@@ -26,9 +26,10 @@ constexpr const char* keys = "fps = 200\nstall_timeout_ms = 5000\n";
 struct damaged_run {
     run_fixture run;
     explicit damaged_run(const std::string& name, const std::string& more = keys,
-                         const std::string& middle = "", u64 all = frames, const std::string& source = "") {
+                         const std::string& middle = "", u64 all = frames, const std::string& source = "",
+                         const std::vector<std::string>& environment = {}) {
         run.start(run.pipeline(name, number_pipeline(name, more, middle, source)),
-                  {"--frames", std::to_string(all)});
+                  {"--frames", std::to_string(all)}, environment);
         REQUIRE(run.wait_running());
         REQUIRE(run.wait_until([&] {
             return run.ask({{"command", "ps"}})["pipeline"].value("frames", u64{0}) > 30;
@@ -53,6 +54,16 @@ struct damaged_run {
         return r;
     }
 };
+
+/// One lane of the middle waits for a process that there never was.
+void name_a_stranger(shm::control_block& c) {
+    const shm::seat_block& s = c.seat[1];
+    shm::word& at = c.job[s.first_job + s.jobs - 1];
+    u64 raw = ring::load(at);
+    while (ring::job_word::of(raw).state != ring::job_state::idle) raw = ring::load(at);
+    const ring::job_word w = ring::job_word::of(raw);
+    at.store(ring::job_word{w.version, 4711, ring::job_state::idle}.pack());
+}
 
 }  // namespace
 
@@ -142,14 +153,7 @@ TEST_CASE("names and sets of parameters that no frame needs are written back, an
 
 TEST_CASE("a word that can't be is found within about a second, though frames move on, and is named") {
     damaged_run d("idle", keys, "in_flight = 3\n");
-    d.write([](shm::control_block& c) {  // one lane of the middle waits for a process that there never was
-        const shm::seat_block& s = c.seat[1];
-        shm::word& at = c.job[s.first_job + s.jobs - 1];
-        u64 raw = ring::load(at);
-        while (ring::job_word::of(raw).state != ring::job_state::idle) raw = ring::load(at);
-        const ring::job_word w = ring::job_word::of(raw);
-        at.store(ring::job_word{w.version, 4711, ring::job_state::idle}.pack());
-    });
+    d.write(name_a_stranger);
     // The run has two seconds to go: a supervisor that looks much later ends it without a word of this.
     CHECK(d.run.wait_until([&] { return d.run.log().find("bears epoch 4711") != std::string::npos; }, 10));
     const json r = d.ends_whole();
@@ -157,6 +161,19 @@ TEST_CASE("a word that can't be is found within about a second, though frames mo
     CHECK(r["stalls"] == 0);
     CHECK_THAT(d.run.log(),
                contains("the control block is damaged (job ") && contains("(middle) bears epoch 4711"));
+}
+
+TEST_CASE("a word that can't be is found when somebody dies, without waiting for the second to be over") {
+    damaged_run d("death", "fps = 100\nstall_timeout_ms = 5000\n", "in_flight = 3\n", frames, "",
+                  {"CAROUSEL_TEST_AUDITS_AT_DEATHS_ALONE=1"});
+    d.write(name_a_stranger);
+    sleep_s(1.5);
+    CHECK(d.run.log().find("bears epoch 4711") == std::string::npos);
+    d.run.hit("sink", SIGKILL);
+    CHECK(d.run.wait_until([&] { return d.run.log().find("bears epoch 4711") != std::string::npos; }, 10));
+    const json r = d.ends_whole();
+    CHECK(r["damaged"] == 1);
+    CHECK(r["stalls"] == 0);
 }
 
 TEST_CASE("a pace that lies an hour ahead is not waited for") {

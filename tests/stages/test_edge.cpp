@@ -1,4 +1,6 @@
 // Stages at the edge of a run: a source that says when a frame is there, a sink that waits for another host.
+#include <algorithm>
+#include <cstdio>
 #include <thread>
 
 #include "core/clock.hpp"
@@ -90,4 +92,45 @@ TEST_CASE("what a frame carries is final behind process(): finish() of its maker
     run.run();
     CHECK(refused.load() == 20);
     CHECK(seen.load() == 20);
+}
+
+TEST_CASE("a damaged word, of those that say which stages are sinks, lets no sender release a frame") {
+    threads_of_a_run run({.stages = 2, .frames = 9, .work_us = 10});
+    run.run();
+    shm::control_block& c = run.control();
+    // a second sink, which has begun nothing
+    std::snprintf(static_cast<char*>(c.stage[2].name), sizeof c.stage[2].name, "late");
+    c.stage[2].inputs = 1;
+    c.stage[2].input_link[0] = c.stage[2].input_group[0] = 0;
+    std::fill(std::begin(c.stage[2].output_link), std::end(c.stage[2].output_link), shm::none);
+    c.stages = 3;
+    c.link[0].group_state[0].store(ring::group_word{0, 0, ring::group_state::blocking}.pack());
+    const auto below = [&] { return stages::delivered(c, run.directory(), 0).below(); };
+    REQUIRE(below() == 0);
+    SECTION("its flags") { c.stage[2].flags ^= shm::stage_flag::latest; }
+    SECTION("how many outputs it has") { c.stage[2].outputs ^= 1; }
+    SECTION("where its output goes") { c.stage[2].output_link[0] ^= 1U << 31U; }
+    SECTION("how many stages there are") { c.stages ^= 1; }
+    SECTION("its group's state") { c.link[0].group_state[0].fetch_xor(1); }
+    CHECK(below() == 0);
+}
+
+TEST_CASE(
+    "a sink that reads the newest frames only, and one that was left out, are not asked what they have") {
+    threads_of_a_run run({.stages = 2, .frames = 9, .work_us = 10});
+    run.run();
+    shm::control_block& c = run.control();
+    std::snprintf(static_cast<char*>(c.stage[2].name), sizeof c.stage[2].name, "late");
+    c.stage[2].inputs = 1;
+    std::fill(std::begin(c.stage[2].output_link), std::end(c.stage[2].output_link), shm::none);
+    c.stages = 3;
+    SECTION("newest") {
+        c.stage[2].flags = shm::stage_flag::latest;
+        c.stage[2].input_group[0] = shm::none;
+    }
+    SECTION("left out") {
+        c.stage[2].input_group[0] = 1;
+        c.link[0].group_state[1].store(ring::group_word{0, 0, ring::group_state::closed}.pack());
+    }
+    CHECK(stages::delivered(c, run.directory(), 0).below() == 9);
 }

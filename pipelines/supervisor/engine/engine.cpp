@@ -64,6 +64,7 @@ engine::engine(const run_setup& setup, std::string run_id, std::string helpers, 
       run_id_(std::move(run_id)),
       helpers_(std::move(helpers)),
       parameters_(setup.parameters),
+      audit_(setup.audits_at_deaths_alone),
       progress_(setup, out),
       times_(setup),
       first_(first) {

@@ -8,6 +8,7 @@
 // Plain data: the engine asks it about fifty times a second.
 
 #include <algorithm>
+#include <utility>
 #include <vector>
 
 #include "core/clock.hpp"
@@ -21,11 +22,16 @@ public:
     static constexpr u64 apart_ns = 15 * ns_per_ms;  ///< of the looks that must agree
     static constexpr u32 looks = 6;
 
+    /// `at_deaths_alone`: for tests, none comes by the time that has passed.
+    explicit word_audit(bool at_deaths_alone = false)
+        : rest_ns_(at_deaths_alone ? 3600 * ns_per_s : every_ns) {}
+
     /// Is it time for a look?
     [[nodiscard]] bool due(u64 now) const noexcept { return now >= next_ns_; }
-    /// Somebody has died: the next look is due now.
+    /// Somebody has died: the next look is due now, or where some are under way behind these.
     void ask(u64 now) noexcept {
-        if (seen_ == 0) next_ns_ = now;
+        asked_ = seen_ != 0;
+        if (!asked_) next_ns_ = now;
     }
     /// There is nothing to be watched: counted from here.
     void restart(u64 now) noexcept { rest(now); }
@@ -52,8 +58,10 @@ private:
     void rest(u64 now) noexcept {
         standing_.clear();
         seen_ = 0;
-        next_ns_ = now + every_ns;
+        next_ns_ = std::exchange(asked_, false) ? now : now + rest_ns_;
     }
+    u64 rest_ns_;
+    bool asked_ = false;  ///< somebody has died while looks were under way
     std::vector<ring::finding> standing_;
     u32 seen_ = 0;
     u64 next_ns_ = 0;

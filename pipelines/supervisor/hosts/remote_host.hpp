@@ -65,7 +65,7 @@ private:
 
     host_spec spec_;
     const hosts_plan* plan_;
-    std::string token_, trouble_ = "not tried yet", later_;
+    std::string token_, trouble_ = "no answer yet", later_;
     std::unique_ptr<sealed_stream> stream_;
     stage_of_life life_ = stage_of_life::away;
     u64 again_ns_ = 0, ping_ns_ = 0, away_since_ns_;

@@ -8,6 +8,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 
@@ -19,7 +20,7 @@ namespace {
 
 using hosts::fresh_bytes, hosts::same_seal, hosts::seal, hosts::seal_bytes, hosts::view_of;
 using nlohmann::json;
-constexpr std::string_view magic = "CRSLHST1";
+constexpr std::string_view magic = "CRSLHST2";
 constexpr std::size_t longest_message = 16U << 20U, most_kept = 64U << 20U;
 constexpr u64 shake_patience_ns = 3 * ns_per_s;
 
@@ -149,13 +150,19 @@ void sealed_stream::shake() {
         if (!take(magic.size() + theirs_.size(), got)) return;
         if (!got.starts_with(magic)) return close("it is no supervisor of this version");
         take_nonce();
-        out_ += std::string(view_of(mine_)) + std::string(view_of(proof_of(side::far)));
+        out_ += std::string(magic) + std::string(view_of(mine_)) + std::string(view_of(proof_of(side::far)));
         state_ = state::proving;
     }
     if (state_ == state::greeting && who_ == side::near) {
-        if (!take(theirs_.size() + sizeof(seal_bytes), got)) return;
-        const std::string proof = got.substr(theirs_.size());
-        got.resize(theirs_.size());
+        // Another program that has the port may say something, too, and less than a supervisor would.
+        const std::size_t begun = std::min(in_.size(), magic.size());
+        if (in_.compare(0, begun, magic, 0, begun) != 0)
+            return close(
+                "who answers there is no `carousel host` of this version: another program may have "
+                "that port");
+        if (!take(magic.size() + theirs_.size() + sizeof(seal_bytes), got)) return;
+        const std::string proof = got.substr(magic.size() + theirs_.size());
+        got.resize(magic.size() + theirs_.size());
         take_nonce();
         if (!same_seal(proof_of(other), proof)) {
             wrong_token_ = true;

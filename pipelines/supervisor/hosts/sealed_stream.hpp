@@ -4,7 +4,7 @@
 //
 //   near                                              far
 //   magic, its nonce                                ->
-//                                                  <-  its nonce, HMAC(token; "far", magic, both nonces)
+//                                           <-  magic, its nonce, HMAC(token; "far", magic, both nonces)
 //   HMAC(token; "near", magic, both nonces)         ->
 //   length, JSON, HMAC(session key; direction, number of the message, JSON)   <->
 //

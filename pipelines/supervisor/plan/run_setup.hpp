@@ -121,6 +121,8 @@ struct run_setup : pipeline_spec {
     u64 kill_delay_ns = 0;            ///< for tests: the unwanted live on so long (test_hooks.hpp)
     bool overruns_anywhere = false;   ///< for tests: overrun-output is taken where nothing guards
     bool scribbles_anywhere = false;  ///< for tests: so is scribble-control
+    bool audits_at_deaths_alone =
+        false;                        ///< for tests: words are not held against the rules each second, too
     bool depth_lowered = false;       ///< memory or limits have not let it be what was wished for
     std::string depth_reason;         ///< how in_flight and window were chosen, a clause; "": none was
     parameter_plan parameters;        ///< what may be set, and the values at the start

@@ -122,6 +122,7 @@ run_setup setup_from(const pipeline& p, const run_options& o, const machine_offe
     s.kill_delay_ns = o.hooks.kill_delay_ns;
     s.overruns_anywhere = o.hooks.overruns_anywhere;
     s.scribbles_anywhere = o.hooks.scribbles_anywhere;
+    s.audits_at_deaths_alone = o.hooks.audits_at_deaths_alone;
     s.report_path = o.report_file;
     s.http = o.http;
     s.color = o.color;

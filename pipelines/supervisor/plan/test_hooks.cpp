@@ -20,6 +20,7 @@ test_hooks test_hooks::of_environment() {
     h.mps_on_cpu = std::getenv("CAROUSEL_TEST_MPS_ON_CPU") != nullptr;
     h.overruns_anywhere = std::getenv("CAROUSEL_TEST_OVERRUNS_ANYWHERE") != nullptr;
     h.scribbles_anywhere = std::getenv("CAROUSEL_TEST_SCRIBBLES_ANYWHERE") != nullptr;
+    h.audits_at_deaths_alone = std::getenv("CAROUSEL_TEST_AUDITS_AT_DEATHS_ALONE") != nullptr;
     return h;
 }
 

@@ -23,6 +23,8 @@ struct test_hooks {
     bool overruns_anywhere = false;  ///< CAROUSEL_TEST_OVERRUNS_ANYWHERE: the fault is taken unguarded, too
     /// CAROUSEL_TEST_SCRIBBLES_ANYWHERE: so are scribble-control and -input
     bool scribbles_anywhere = false;
+    bool audits_at_deaths_alone =
+        false;  ///< CAROUSEL_TEST_AUDITS_AT_DEATHS_ALONE: and not once a second, too
 
     [[nodiscard]] static test_hooks of_environment();
 };

@@ -49,7 +49,7 @@ private:
         bool failed = false;  ///< UCX has said so
         std::string why;
         outgoing_frames frames;
-        std::shared_ptr<pace> pieces = std::make_shared<pace>();  ///< outlives it
+        std::shared_ptr<pace> pieces;  ///< outlives it
         incoming_frames coming;
     };
     struct outgoing {

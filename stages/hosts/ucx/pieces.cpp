@@ -27,7 +27,7 @@ void pace::over(u64 bytes, u64 now_ns) noexcept {
 
 u64 pace::piece_bytes() const noexcept {
     return static_cast<u64>(std::clamp(bytes_a_ns_ * static_cast<f64>(piece_takes_ns),
-                                       static_cast<f64>(least_piece), static_cast<f64>(most_piece)));
+                                       static_cast<f64>(least_piece), static_cast<f64>(most_)));
 }
 
 std::optional<outgoing_frames::piece> outgoing_frames::next(u64 most_bytes) {

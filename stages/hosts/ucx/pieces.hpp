@@ -23,14 +23,16 @@ namespace carousel::hosts {
 
 /// A piece is what a link carries in 20 ms, within these bounds. A large one costs the sender least, since a
 /// rendezvous moves it without a copy of UCX's own; small ones let a PING through where the network is slow.
-/// The large one is the fastest of 0.1 to 8 MB over loopback of 16 cores, and 0.95 of the better peer through
-/// a veth pair of two (tests/bench/FIGURES.md).
+/// The large one is the fastest of 0.1 to 8 MB over loopback of 16 cores. A rendezvous wakes both sides once
+/// more, though, and on two cores somebody else has to stop for that: there the small one is 1.4 times as
+/// fast (tests/bench/FIGURES.md), so a host with few cores has no others.
 inline constexpr u64 least_piece = 120'000, most_piece = 1024 * 1024;
 inline constexpr u64 piece_takes_ns = 20'000'000;
 
 /// How fast the pieces of one connection go.
 class pace {
 public:
+    explicit pace(u64 most = most_piece) noexcept : most_(most) {}
     void begun(u64 now_ns) noexcept;
     void over(u64 bytes, u64 now_ns) noexcept;
     [[nodiscard]] u32 under_way() const noexcept { return under_way_; }
@@ -39,6 +41,7 @@ public:
 
 private:
     static constexpr u64 look_ns = 2'000'000;  ///< shorter spans tell of a socket's buffer
+    u64 most_;
     u32 under_way_ = 0;
     u64 since_ns_ = 0, bytes_ = 0;
     f64 bytes_a_ns_ = 0;

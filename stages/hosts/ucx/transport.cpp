@@ -25,7 +25,7 @@ namespace {
 /// longer one goes straight into its place, by a rendezvous.
 const std::string segment = std::to_string(least_piece + 4096);
 /// Where there are cores for it, a link whose frames are under way looks for news so long before it sleeps:
-/// to be woken takes as long as a part of a piece.
+/// to be woken takes as long as a part of a piece. Where there are none its pieces need no rendezvous.
 constexpr u64 looks_for_ns = 50'000;
 constexpr unsigned cores_to_look = 8;
 
@@ -163,6 +163,7 @@ bool transport::implementation::listen(u16 port) {
 void transport::implementation::open_endpoint(u32 connection, ucp_ep_params_t& with) {
     auto l = std::make_unique<link>();
     l->number = connection;
+    l->pieces = std::make_shared<pace>(looks_ ? most_piece : least_piece);
     with.field_mask |= UCP_EP_PARAM_FIELD_ERR_HANDLER | UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE;
     with.err_mode = UCP_ERR_HANDLING_MODE_PEER;
     with.err_handler.arg = l.get();

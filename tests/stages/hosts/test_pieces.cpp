@@ -206,4 +206,8 @@ TEST_CASE("pieces are small until their connection is seen to be fast, and again
     for (int k = 0; k < 40; ++k) go(125 * 1000, 10 * ms);  // 100 Mbit/s: what 20 ms carry
     CHECK(p.piece_bytes() > 249'000);
     CHECK(p.piece_bytes() < 251'000);
+    pace few(least_piece);  // of a host with few cores
+    few.begun(now);
+    few.over(4 * most_piece, now + 4 * ms);
+    CHECK(few.piece_bytes() == least_piece);
 }

@@ -2,8 +2,10 @@
 import json
 import os
 import shutil
+import socket
 import struct
 import sys
+import time
 import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
@@ -90,6 +92,43 @@ class Refused(unittest.TestCase):
         near = self.world.near(file, "--frames", "20").start()
         self.assertEqual([near.wait(), first.wait()], [0, 0], near.text() + first.text())
         self.assertEqual(first.report()["frames"], 20)
+
+    def test_a_host_that_gives_no_answer_is_waited_for_in_a_sentence_and_joins_when_it_is_there(self):
+        file = self.file()
+        self.token()
+        with socket.socket() as silent:
+            silent.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            silent.bind(("127.0.0.1", PORT))
+            silent.listen()
+            near = self.world.near(file, "--frames", "20").start()
+            near.says(rf"waiting for host b \(127\.0\.0\.1 port {PORT}\): no answer yet\. Start it there: carousel host --file .* --as b ")
+        near.says(rf"waiting for host b \(127\.0\.0\.1 port {PORT}\): Connection refused\. ")
+        far = self.world.far(file, "b", "--frames", "20").start()
+        self.assertEqual([near.wait(), far.wait()], [0, 0], near.text() + far.text())
+        self.assertEqual(far.report()["frames"], 20)
+
+    def test_a_host_that_can_not_be_reached_is_said_and_ctrl_c_ends_the_waiting(self):
+        near = self.world.near(self.file(address="10.255.254.253"), "--frames", "20").start()
+        near.says(rf"waiting for host b \(10\.255\.254\.253 port {PORT}\): [A-Za-z].*\. Start it there: ")
+        near.interrupt()
+        self.assertEqual(near.wait(), 130, near.text())
+
+    def test_another_program_at_the_hosts_port_is_told_and_ends_nobody(self):
+        file = self.file()
+        self.token()
+        with socket.socket() as other:
+            other.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            other.bind(("127.0.0.1", PORT))
+            other.listen()
+            other.settimeout(20)
+            near = self.world.near(file, "--frames", "20").start()
+            for _ in range(4):   # it is tried again; the sentence comes half a second behind the start
+                with other.accept()[0] as c:
+                    c.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n" + bytes(200))
+                    time.sleep(0.1)
+            near.says("waiting for host b .*: who answers there is no `carousel host` of this version: another program may have that port\\. ")
+        far = self.world.far(file, "b", "--frames", "20").start()
+        self.assertEqual([near.wait(), far.wait()], [0, 0], near.text() + far.text())
 
     def test_an_address_of_another_machine_is_refused(self):
         file = self.file(address="10.255.254.253")

@@ -48,3 +48,20 @@ TEST_CASE("a finding that comes in the middle of a row of looks waits for the ne
     for (now += word_audit::every_ns; a.see({broken}, now).empty(); now += word_audit::apart_ns) ++more;
     CHECK(more == word_audit::looks);
 }
+
+TEST_CASE("who dies while looks are under way is followed by looks of its own, at once") {
+    word_audit a;
+    u64 now = 1000 * ns_per_s;
+    CHECK(a.see({moving(1)}, now).empty());
+    a.ask(now + 5);
+    now += word_audit::apart_ns;
+    CHECK_FALSE(a.due(now - 1));
+    CHECK(a.see({broken}, now).empty());  // it was not there at the first look
+    for (u32 k = 0; k + 1 < word_audit::looks; ++k, now += word_audit::apart_ns) {
+        REQUIRE(a.due(now));
+        REQUIRE(a.see({broken}, now).empty());
+    }
+    REQUIRE(a.due(now));
+    CHECK(a.see({broken}, now) == found{broken});
+    CHECK_FALSE(a.due(now + 1));
+}

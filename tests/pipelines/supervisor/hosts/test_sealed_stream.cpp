@@ -94,9 +94,30 @@ TEST_CASE("a side that answers with our own proof is not believed") {
     between b;
     (void)b.near->advance(now_ns());
     const std::string hello = between::heard(b.to_near);
-    between::say(b.to_near, hello.substr(8) + std::string(32, '\0'));  // its own nonce back
+    between::say(b.to_near, hello + std::string(32, '\0'));  // its own nonce back
     (void)b.near->advance(now_ns());
     CHECK(b.near->closed());
+    CHECK(b.near->wrong_token());
+}
+
+TEST_CASE("another program that has the port is not taken for a host that has another token") {
+    if (!hosts::can_seal()) CAROUSEL_SKIP("built without libcrypto");
+    for (const std::string& said : {std::string("SSH-2.0-x\r\n"), std::string("H"),
+                                    "HTTP/1.1 400 Bad Request\r\n\r\n" + std::string(200, 'x')}) {
+        CAPTURE(said);
+        between b;
+        (void)b.near->advance(now_ns());
+        between::say(b.to_near, said);
+        (void)b.near->advance(now_ns());
+        CHECK(b.near->closed());
+        CHECK_FALSE(b.near->wrong_token());
+        CHECK_THAT(b.near->why(), contains("another program may have that port"));
+    }
+    between b;  // what came may be the beginning of more
+    (void)b.near->advance(now_ns());
+    between::say(b.to_near, "CRSL");
+    (void)b.near->advance(now_ns());
+    CHECK_FALSE(b.near->closed());
 }
 
 TEST_CASE(
@@ -131,7 +152,7 @@ TEST_CASE("bytes of a stranger end that connection alone") {
         between b;
         std::string noise(dice() % 300, '\0');
         for (char& c : noise) c = static_cast<char>(dice());
-        if (dice() % 2 == 0) noise = "CRSLHST1" + noise;
+        if (dice() % 2 == 0) noise = "CRSLHST2" + noise;
         b.say_far(noise);
         CHECK(b.far->advance(now_ns()).empty());
         CHECK_FALSE(b.far->open());
