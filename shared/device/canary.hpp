@@ -20,24 +20,23 @@ inline constexpr u64 canary_bytes = u64{64} * 1024;
 inline constexpr u32 canary_words = canary_bytes / sizeof(u64);
 
 /// What a look says: `canary_damaged` plus the offset of the first byte that has changed.
-inline constexpr u32 canary_unlooked = 0, canary_whole = 1, canary_damaged = 2;
+inline constexpr u32 canary_whole = 0, canary_damaged = 1;
 
-/// A look is done in parts, side by side on a GPU, each with a word of its own.
+/// A look is done in parts, side by side on a GPU, each with a word of its own. Only damage is written: a
+/// store to host memory from each launch cost a frame more than the look. That it was done is known by the
+/// event behind it.
 inline constexpr u32 canary_parts = 8, canary_part_words = canary_words / canary_parts;
 struct canary_look {
     u32 part[canary_parts];
+    /// Before the look is enqueued.
     void clear() noexcept {
-        for (u32& p : part) p = canary_unlooked;
+        for (u32& p : part) p = canary_whole;
     }
-    /// Of all parts: a damaged one's word, the first of them; unlooked, where one is.
+    /// Behind the event: the word of the first part that is damaged, else canary_whole.
     [[nodiscard]] u32 said() const noexcept {
-        u32 worst = canary_whole;
-        for (const u32& p : part) {
-            const u32 word = static_cast<const volatile u32&>(p);
-            if (word >= canary_damaged) return word;
-            if (word == canary_unlooked) worst = word;
-        }
-        return worst;
+        for (const u32& p : part)
+            if (const u32 word = static_cast<const volatile u32&>(p); word != canary_whole) return word;
+        return canary_whole;
     }
 };
 

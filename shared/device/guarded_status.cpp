@@ -17,8 +17,8 @@ namespace {
 void do_canary(const canary_step& c) noexcept {
     if (c.plant) return cpu::plant_canary(c.at, c.key);
     for (u32 part = 0; part < canary_parts; ++part)
-        std::atomic_ref<u32>(c.found->part[part])
-            .store(cpu::look_at_canary(c.at, c.key, part), std::memory_order_relaxed);
+        if (const u32 said = cpu::look_at_canary(c.at, c.key, part); said != canary_whole)
+            std::atomic_ref<u32>(c.found->part[part]).store(said, std::memory_order_relaxed);
 }
 
 }  // namespace

@@ -12,7 +12,7 @@ namespace carousel::device {
 struct canary_step {
     u64* at = nullptr;             ///< canary_bytes of ring memory, 16-byte aligned
     u64 key = 0;                   ///< canary_key()
-    canary_look* found = nullptr;  ///< host-visible memory (allocate_host); a plant leaves it
+    canary_look* found = nullptr;  ///< host-visible memory (allocate_host), cleared; a plant leaves it
     bool plant = false;            ///< else it is looked at
 };
 inline constexpr std::size_t most_canaries = 2 * status_step::most;  ///< inputs and outputs

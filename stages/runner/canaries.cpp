@@ -23,10 +23,8 @@ namespace {
 constexpr u32 of_inputs = shm::max_outputs;  ///< where a frame's words for its inputs begin
 static_assert(shm::max_outputs + shm::max_inputs <= device::most_canaries);
 
-/// Bytes from the canary's begin; one that nobody has looked at counts as damaged from there on.
-u64 first_damaged(u32 found) noexcept {
-    return found >= device::canary_damaged ? found - device::canary_damaged : 0;
-}
+/// Bytes from the canary's begin.
+u64 first_damaged(u32 found) noexcept { return found - device::canary_damaged; }
 
 /// Whose end is the payload's: what lies behind that is the canary.
 std::string_view last_plane(const ring::frame_format& format) noexcept {

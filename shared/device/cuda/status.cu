@@ -64,18 +64,15 @@ __device__ void look(const canary_args& c, u32 part, u32 k) {
     __shared__ u32 first;
     const ulonglong2 found = __ldcv(c.at + k), expected = canary_pair(c.key, k);
     const bool same = found.x == expected.x && found.y == expected.y;
-    u32 said = canary_whole;
-    if (__syncthreads_or(!same)) {
-        if (threadIdx.x == 0) first = canary_bytes;
-        __syncthreads();
-        const bool low = found.x != expected.x;
-        const u32 byte =
-            low ? first_changed_byte(found.x, expected.x) : 8 + first_changed_byte(found.y, expected.y);
-        if (!same) atomicMin(&first, 16 * k + byte);
-        __syncthreads();
-        said = canary_damaged + first;
-    }
-    if (threadIdx.x == 0) *static_cast<volatile u32*>(&c.found->part[part]) = said;
+    if (!__syncthreads_or(!same)) return;
+    if (threadIdx.x == 0) first = canary_bytes;
+    __syncthreads();
+    const bool low = found.x != expected.x;
+    const u32 byte =
+        low ? first_changed_byte(found.x, expected.x) : 8 + first_changed_byte(found.y, expected.y);
+    if (!same) atomicMin(&first, 16 * k + byte);
+    __syncthreads();
+    if (threadIdx.x == 0) *static_cast<volatile u32*>(&c.found->part[part]) = canary_damaged + first;
 }
 
 // The first block does the words, each of the others a part of a canary: in no order to each other, for
