@@ -61,8 +61,8 @@ std::string ucx_json() {
     nlohmann::json j{{"version", ucp_get_version_string()}, {"cuda", nullptr}};
     if (const auto cuda = reaches_cuda()) j["cuda"] = *cuda;
     for (const auto& [name, value] : early) j["set"][name] = value;
-    for (const char* of_each_link :
-         {"UCX_NET_DEVICES", "UCX_TCP_PORT_RANGE", "UCX_TCP_RX_SEG_SIZE", "UCX_TLS", "UCX_ZCOPY_THRESH"})
+    for (const char* of_each_link : {"UCX_NET_DEVICES", "UCX_TCP_PORT_RANGE", "UCX_TCP_RX_SEG_SIZE",
+                                     "UCX_TCP_TX_SEG_SIZE", "UCX_TLS", "UCX_ZCOPY_THRESH"})
         j["set"][of_each_link] = nullptr;
     return j.dump();
 }

@@ -99,6 +99,9 @@ transport::implementation::implementation(events& to, const transport_options& h
     ::setenv("UCX_NET_DEVICES", device.c_str(), 1);
     ::setenv("UCX_TLS", transports_of(how).c_str(), 1);
     ::setenv("UCX_TCP_RX_SEG_SIZE", segment.c_str(), 1);
+    // What UCX moves by no rendezvous it copies from a GPU segment by segment, and waits for each: of 8 KB
+    // they would be many.
+    if (how.gpu_memory) ::setenv("UCX_TCP_TX_SEG_SIZE", segment.c_str(), 1);
     ::setenv("UCX_ZCOPY_THRESH", "16384", 1);  // else a piece is cut into copies of 8 KB
     if (how.first_port != 0)
         ::setenv("UCX_TCP_PORT_RANGE", fmt::format("{}-{}", how.first_port, how.first_port + 63).c_str(), 1);
