@@ -57,15 +57,16 @@ finding examine_links(const std::string& folder, u32 timeout_ms) {
     const json& settings = j.contains("set") ? j["set"] : json::object();
     for (const auto& [name, value] : settings.items()) set += (set.empty() ? "" : ", ") + name;
     const json cuda = j.value("cuda", json());
-    return {
-        links, verdict::ok,
-        fmt::format("built: {} {}; over tcp, or what a link's `transports` says; {}: set by these programs; "
-                    "frames on a GPU cross through page-locked memory: {}",
-                    use, j["version"].get<std::string>(), set,
-                    !cuda.is_boolean() ? "whether this UCX has CUDA can't be found out"
-                    : cuda.get<bool>() ? "this UCX has CUDA, which is not used"
-                                       : "this UCX has no CUDA here"),
-        ""};
+    return {links, verdict::ok,
+            fmt::format(
+                "built: {} {}; over tcp, or what a link's `transports` says; {}: set by these programs; "
+                "frames on a GPU cross through page-locked memory, or by memory = \"direct\" from where they "
+                "lie: {}",
+                use, j["version"].get<std::string>(), set,
+                !cuda.is_boolean() ? "whether this UCX has CUDA can't be found out"
+                : cuda.get<bool>() ? "this UCX has CUDA, which that takes"
+                                   : "this UCX has no CUDA here, which that takes"),
+            ""};
 }
 
 void examine_build(std::vector<finding>& all, const doctor_places& places) {

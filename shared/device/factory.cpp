@@ -1,5 +1,6 @@
 #include "core/errors.hpp"
 #include "device/backend.hpp"
+#include "device/bind_thread.hpp"
 #include "device/cpu/context.hpp"
 #if defined(CAROUSEL_WITH_CUDA)
 #include "device/cuda/context.hpp"
@@ -12,6 +13,12 @@ bool built_with_cuda() noexcept {
     return true;
 #else
     return false;
+#endif
+}
+
+void bind_thread([[maybe_unused]] const context& to) {
+#if defined(CAROUSEL_WITH_CUDA)
+    if (to.kind() == device_kind::cuda) cuda::bind_thread(to);
 #endif
 }
 

@@ -66,6 +66,15 @@ packing packing_from(const configuration& with) {
                                                  how));
 }
 
+bool sends_directly(const configuration& with, packing how) {
+    if (with.settings->choice("memory", "staged", {"staged", "direct"}) == "staged") return false;
+    if (how == packing::none) return true;
+    throw settings_error(
+        "memory", fmt::format("memory = \"direct\" with compress = \"{}\": the CPU compresses frames, so "
+                              "it needs them in its memory; take memory = \"staged\", or no compress",
+                              name_of(how)));
+}
+
 // A datagram socket that is connected sends nothing; the kernel has chosen its way all the same.
 std::string local_address_towards(const std::string& address) {
     const shm::unique_fd fd(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));

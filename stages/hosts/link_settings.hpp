@@ -38,6 +38,9 @@ struct link_settings {
 [[nodiscard]] std::vector<packing> built_in_packings();
 /// Throws settings_error: it is none of them, or was not built in.
 [[nodiscard]] packing packing_from(const configuration& with);
+/// `memory` of a sending stage: UCX itself is to read a GPU's frames where they lie. Throws settings_error:
+/// it is neither "staged" nor "direct", or "direct" and the frames are compressed.
+[[nodiscard]] bool sends_directly(const configuration& with, packing how);
 
 /// What a frame of this format is to a link: a slot without the status word in front.
 [[nodiscard]] u64 payload_bytes(const frame_format& format);

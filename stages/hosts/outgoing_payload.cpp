@@ -6,13 +6,17 @@
 
 namespace carousel::hosts {
 
-void outgoing_payload::prepare(environment& env, u64 bytes) {
+void outgoing_payload::prepare(environment& env, u64 bytes, bool direct) {
     bytes_ = bytes;
     device::context& c = env.context();
     hashes_ = c.allocate_host(u64{env.in_flight()} * sizeof(u64));
     if (const u64 scratch = kernels::hash_scratch_bytes(c.kind()); scratch > 0)
         scratch_ = c.allocate(scratch);
     if (c.kind() == device_kind::cpu) return;
+    if (direct) {
+        gpu_ = &c;
+        return;
+    }
     for (u32 lane = 0; lane < env.in_flight(); ++lane) lanes_.push_back(c.allocate_host(bytes));
 }
 

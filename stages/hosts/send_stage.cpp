@@ -24,6 +24,7 @@ description send_stage::configure(const configuration& with) {
     ring_ = in.stage;
     by_durable_ = with.settings->choice("release", "committed", {"committed", "durable"}) == "durable";
     packing_ = hosts::packing_from(with);
+    direct_ = hosts::sends_directly(with, packing_);
     work_ = with.settings->flag("work", false);
     description d;
     // By durable a frame is under way until the sinks of the other host have it: through all of its rings.
@@ -34,7 +35,7 @@ description send_stage::configure(const configuration& with) {
 
 void send_stage::prepare(environment& env) {
     end_.prepare(env);
-    payload_.prepare(env, end_.bytes);
+    payload_.prepare(env, end_.bytes, direct_);
     packed_.resize(env.in_flight());
 }
 
@@ -50,8 +51,8 @@ bool send_stage::ready(u64 sequence, u64) {
         who.by_durable = by_durable_ ? 1 : 0;
         if (work_) who.kind = static_cast<u8>(hosts::link_kind::answers);
         who.packed = static_cast<u8>(packing_);
-        link_ = std::make_unique<hosts::sender_link>(end_.where, who, end_.token,
-                                                     u64{end_.env->epoch()} << 32U, end_.file("figures"));
+        link_ = std::make_unique<hosts::sender_link>(
+            end_.where, who, end_.token, u64{end_.env->epoch()} << 32U, end_.file("figures"), payload_.gpu());
     } else if (sequence <= last_) {
         return true;
     }

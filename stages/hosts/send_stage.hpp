@@ -4,11 +4,14 @@
 //             sink there has it in its files, so that the loss of that host loses none ["committed"]
 //   work      true: the frames are answers, to whichever process asked for them (remote_stage.hpp) [false]
 //   compress  "lz4" or "zstd": frames cross the link compressed, those that become smaller ["none"]
+//   memory    "staged": frames on a GPU are copied into page-locked memory; "direct": UCX reads them on the
+//             GPU itself, if it was built with CUDA. Frames on the CPU cross from where they lie ["staged"]
 // process() names the payload by a hash, made where it lies, and copies it into page-locked memory where the
-// ring is a GPU's; the CPU's ring is sent from as it lies, since the lease lasts until the commit. finish()
-// gives it to the link and returns when the other host has committed it: so the ordinary commit says that it
-// is there. Several frames are under way at once (finish_threads); they are committed in order. While the
-// link is down frames wait and the ring fills: that is no hang (frame::wait_for_link).
+// ring is a GPU's, unless UCX is to read it there; the CPU's ring is sent from as it lies, since the lease
+// lasts until the commit. finish() gives it to the link and returns when the other host has committed it: so
+// the ordinary commit says that it is there. Several frames are under way at once (finish_threads); they are
+// committed in order. While the link is down frames wait and the ring fills: that is no hang
+// (frame::wait_for_link).
 
 #include <memory>
 #include <vector>
@@ -40,7 +43,7 @@ private:
 
     hosts::link_end end_;
     std::string ring_;
-    bool by_durable_ = false, work_ = false;
+    bool by_durable_ = false, work_ = false, direct_ = false;
     hosts::packing packing_ = hosts::packing::none;
     std::vector<std::vector<std::byte>> packed_;  ///< of each lane
     hosts::outgoing_payload payload_;

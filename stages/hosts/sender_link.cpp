@@ -7,6 +7,7 @@
 
 #include "core/clock.hpp"
 #include "core/log.hpp"
+#include "device/bind_thread.hpp"
 #include "device/cpu/threads.hpp"
 
 namespace carousel::hosts {
@@ -15,9 +16,10 @@ constexpr u64 say_first_ns = ns_per_s, say_every_ns = 5 * ns_per_s;
 }
 
 sender_link::sender_link(const link_settings& where, hello who, token_file token, u64 first_epoch,
-                         std::string figures_path)
+                         std::string figures_path, const device::context* gpu)
     : where_(where),
       from_(local_address_towards(where.address)),
+      gpu_(gpu),
       figures_(std::move(figures_path), who.run),
       side_(std::move(who), std::move(token), first_epoch),
       say_ns_(now_ns() + say_first_ns),
@@ -146,7 +148,9 @@ bool sender_link::alive() const noexcept {
 void sender_link::run() {
     device::cpu::name_this_thread("link");
     try {
-        transport t(*this, {from_, where_.transports, static_cast<u16>(where_.port + 1)});
+        // UCX copies from a GPU in the context of the thread that calls it.
+        if (gpu_ != nullptr) device::bind_thread(*gpu_);
+        transport t(*this, {from_, where_.transports, static_cast<u16>(where_.port + 1), gpu_ != nullptr});
         {
             const std::lock_guard lock(mutex_);
             transport_ = &t;

@@ -10,6 +10,7 @@
 #include <thread>
 #include <unordered_map>
 
+#include "device/backend.hpp"
 #include "stages/hosts/link/sending_side.hpp"
 #include "stages/hosts/link_figures.hpp"
 #include "stages/hosts/link_settings.hpp"
@@ -19,8 +20,9 @@ namespace carousel::hosts {
 
 class sender_link final : private transport::events {
 public:
+    /// `gpu`: whose memory the frames lie in, which UCX is to read there; null: in memory that the CPU reads.
     sender_link(const link_settings& where, hello who, token_file token, u64 first_epoch,
-                std::string figures_path);
+                std::string figures_path, const device::context* gpu = nullptr);
     /// Tells nothing: see end().
     ~sender_link() override;
 
@@ -71,6 +73,7 @@ private:
 
     link_settings where_;
     std::string from_;
+    const device::context* gpu_;
     mutable std::mutex mutex_;                         ///< guards what follows
     std::condition_variable changed_;                  ///< of end() and let_go()
     u32 letting_go_ = 0;                               ///< who waits in let_go()

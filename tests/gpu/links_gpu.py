@@ -1,6 +1,7 @@
 """The renderer over a link: geometry, vertex and fragment in one run, display in another, both on GPUs of this machine, over loopback.
 Usage: links_gpu.py FOLDER_OF_PROGRAMS [--device cuda:0] [--far cuda:1] [--frames N] [--kills N] [--seed N] [--size WxH] [--fps F]
-       [--durable] [--compress lz4|zstd]
+       [--durable] [--compress lz4|zstd] [--direct]
+--direct: UCX reads frames on the sender's GPU itself (memory = "direct"), for which it must have CUDA (`carousel-send --ucx`).
 Pictures are those of one run on one host, by their hash. First at full speed, then with kills of stages and supervisors of both sides."""
 import argparse
 import os
@@ -44,6 +45,7 @@ def runs(a):
     pair = Pair(a.programs, port=a.port)
     how = {"width": width, "height": height}
     send, in_flight = sending_words(a)
+    send += f'memory = "{"direct" if a.direct else "staged"}"\n'
     where = {"address": "127.0.0.1", "port": a.port, "token": "link.token", "in_flight": in_flight}
     one = Host(pair, "one", (RENDERER + DISPLAY).format(name="one", of="fragment", **how), ["--frames", str(a.frames)])
     pair.a = Host(pair, "a", (RENDERER + SEND + END).format(name="a", **how, **where) + send, ["--frames", str(a.frames)])
@@ -82,11 +84,12 @@ def main():
     p.add_argument("--size", default="1280x720")
     p.add_argument("--fps", default="60")
     p.add_argument("--port", type=int, default=47400)
+    p.add_argument("--direct", action="store_true")
     add_sending_words(p)
     a = p.parse_args()
     if a.device != "cpu" and subprocess.run(["nvidia-smi", "-L"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False).returncode != 0:
         skip("no GPU here")
-    print(f"{a.size}, {a.device} and {a.far or a.device}, seed {a.seed} (--seed)")
+    print(f"{a.size}, {a.device} and {a.far or a.device}, {'sent directly' if a.direct else 'staged'}, seed {a.seed} (--seed)")
     one, pair = runs(a)
     try:
         alone = ended(one.start())

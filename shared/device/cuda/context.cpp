@@ -18,6 +18,7 @@ public:
         warm_up();
     }
 
+    void bind() const { on_.bind(); }
     [[nodiscard]] device_kind kind() const noexcept override { return device_kind::cuda; }
     [[nodiscard]] std::string description() const override { return on_.label(); }
     [[nodiscard]] std::unique_ptr<device::queue> make_queue() override {
@@ -74,5 +75,7 @@ std::unique_ptr<device::context> open_context(const device_id& id) {
     load_modules_eagerly();
     return std::make_unique<context>(find_gpu(id));
 }
+
+void bind_thread(const device::context& to) { dynamic_cast<const context&>(to).bind(); }
 
 }  // namespace carousel::device::cuda

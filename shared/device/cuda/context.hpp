@@ -11,4 +11,7 @@ namespace carousel::device::cuda {
 /// runs each of this library's kernels once. Throws device_error.
 [[nodiscard]] std::unique_ptr<device::context> open_context(const device_id& id);
 
+/// `to` is of open_context(). Throws cuda_error.
+void bind_thread(const device::context& to);
+
 }  // namespace carousel::device::cuda

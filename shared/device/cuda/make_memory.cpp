@@ -56,6 +56,9 @@ memory_handle memory_maker::make_vmm(u64 bytes) {
     wish.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
     wish.location.id = on_.ordinal;
     wish.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+    // So that a network device may read a ring (a link's memory = "direct").
+    wish.allocFlags.gpuDirectRDMACapable =
+        on_.attribute(CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED) != 0 ? 1 : 0;
     std::size_t step = 0;
     CAROUSEL_CUDA_SETUP(on_.label(),
                         as_runtime(api.granularity(&step, &wish, CU_MEM_ALLOC_GRANULARITY_RECOMMENDED)));

@@ -66,6 +66,8 @@ private:
         u64 bytes;
     };
 
+    /// Throws config_error: this UCX reaches none.
+    void require_gpu_memory();
     void open_endpoint(u32 connection, ucp_ep_params_t& with);
     void post(link& l, unsigned id, outgoing* o, std::span<const std::byte> data);
     bool post_pieces(link& l);

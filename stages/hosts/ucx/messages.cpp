@@ -33,10 +33,12 @@ void transport::implementation::post(link& l, unsigned id, outgoing* o, std::spa
     ++under_way_;
     if (o->pieces) o->pieces->begun(now_ns());
     ucp_request_param_t p{};
-    p.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA | UCP_OP_ATTR_FIELD_FLAGS;
+    p.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA | UCP_OP_ATTR_FIELD_FLAGS |
+                     UCP_OP_ATTR_FIELD_MEMORY_TYPE;
     p.cb.send = &sent_by_ucx;
     p.user_data = o;
     const bool piece = id == frame_id;
+    p.memory_type = piece && how_.gpu_memory ? UCS_MEMORY_TYPE_CUDA : UCS_MEMORY_TYPE_HOST;
     p.flags = UCP_AM_SEND_FLAG_REPLY |
               (piece && data.size() > least_piece ? UCP_AM_SEND_FLAG_RNDV : UCP_AM_SEND_FLAG_EAGER);
     void* request = ucp_am_send_nbx(l.endpoint, id, piece ? o->bytes.data() : nullptr,
@@ -111,8 +113,9 @@ ucs_status_t transport::implementation::on_piece(link& l, std::span<const std::b
     }
     auto* const in = new incoming{this, place->of, bytes};
     ucp_request_param_t with{};
-    with.op_attr_mask =
-        UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA | UCP_OP_ATTR_FLAG_NO_IMM_CMPL;
+    with.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA |
+                        UCP_OP_ATTR_FIELD_MEMORY_TYPE | UCP_OP_ATTR_FLAG_NO_IMM_CMPL;
+    with.memory_type = UCS_MEMORY_TYPE_HOST;
     with.cb.recv_am = &received_by_ucx;
     with.user_data = in;
     ++under_way_;

@@ -74,6 +74,13 @@ sockaddr_in socket_address(const std::string& address, u16 port) {
     return to;
 }
 
+/// A GPU's memory is read by cuda_copy alone: cuda_ipc knows none that was made by cuMemCreate, as rings are.
+/// A list of what UCX is not to use takes no names of what it is to.
+std::string transports_of(const transport_options& how) {
+    return how.gpu_memory && !how.transports.starts_with("^") ? how.transports + ",cuda_copy"
+                                                              : how.transports;
+}
+
 void require(ucs_status_t s, const std::string& what) {
     if (s != UCS_OK) throw config_error(fmt::format("{}: UCX says \"{}\"", what, ucs_status_string(s)));
 }
@@ -90,8 +97,11 @@ transport::implementation::implementation(events& to, const transport_options& h
     static std::mutex environment;
     const std::lock_guard alone(environment);
     ::setenv("UCX_NET_DEVICES", device.c_str(), 1);
-    ::setenv("UCX_TLS", how.transports.c_str(), 1);
+    ::setenv("UCX_TLS", transports_of(how).c_str(), 1);
     ::setenv("UCX_TCP_RX_SEG_SIZE", segment.c_str(), 1);
+    // What UCX moves by no rendezvous it copies from a GPU segment by segment, and waits for each: of 8 KB
+    // they would be many.
+    if (how.gpu_memory) ::setenv("UCX_TCP_TX_SEG_SIZE", segment.c_str(), 1);
     ::setenv("UCX_ZCOPY_THRESH", "16384", 1);  // else a piece is cut into copies of 8 KB
     if (how.first_port != 0)
         ::setenv("UCX_TCP_PORT_RANGE", fmt::format("{}-{}", how.first_port, how.first_port + 63).c_str(), 1);
@@ -102,7 +112,9 @@ transport::implementation::implementation(events& to, const transport_options& h
     params.features = UCP_FEATURE_AM | UCP_FEATURE_WAKEUP;
     const ucs_status_t made = ucp_init(&params, config, &context_);
     ucp_config_release(config);
-    require(made, fmt::format("UCX on {} ({}) with the transports {}", device, how.address, how.transports));
+    require(made,
+            fmt::format("UCX on {} ({}) with the transports {}", device, how.address, transports_of(how)));
+    if (how.gpu_memory) require_gpu_memory();
     ucp_worker_params_t worker{};
     worker.field_mask = UCP_WORKER_PARAM_FIELD_THREAD_MODE;
     worker.thread_mode = UCS_THREAD_MODE_SINGLE;
@@ -133,6 +145,20 @@ transport::implementation::implementation(events& to, const transport_options& h
         return here->on_piece(*l, {static_cast<const std::byte*>(front), front_bytes}, data, bytes,
                               is_rendezvous(p));
     });
+}
+
+// What was made is given back here: who throws in a constructor has no destructor.
+void transport::implementation::require_gpu_memory() {
+    ucp_context_attr_t is{};
+    is.field_mask = UCP_ATTR_FIELD_MEMORY_TYPES;
+    const bool known = ucp_context_query(context_, &is) == UCS_OK;
+    if (known && (is.memory_types >> UCS_MEMORY_TYPE_CUDA & 1U) != 0) return;
+    ucp_cleanup(std::exchange(context_, nullptr));
+    throw config_error(
+        fmt::format("memory = \"direct\": {} with the transports {} reaches no GPU's memory here; take "
+                    "memory = \"staged\", "
+                    "which sends from page-locked memory, or have a UCX loaded that was built --with-cuda",
+                    ucx_version(), transports_of(how_)));
 }
 
 transport::implementation::~implementation() {

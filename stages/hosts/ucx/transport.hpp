@@ -22,6 +22,7 @@ struct transport_options {
     std::string address;             ///< numeric, of this host: only the device that has it is used
     std::string transports = "tcp";  ///< UCX_TLS
     u16 first_port = 0;              ///< of 64 for the connections' data (UCX_TCP_PORT_RANGE); 0: any
+    bool gpu_memory = false;         ///< frames to send lie in memory of the GPU that the thread is bound to
 };
 
 class transport {
@@ -39,7 +40,8 @@ public:
         virtual void frame_sent(u32 connection, u64 sequence) = 0;
     };
 
-    /// Throws config_error: no device has the address, or has it as its first; or UCX can't be set up on it.
+    /// Throws config_error: no device has the address, or has it as its first; or UCX can't be set up on it,
+    /// or reaches no GPU's memory and is to.
     transport(events& to, const transport_options& how);
     ~transport();
     transport(const transport&) = delete;

@@ -120,8 +120,9 @@ TEST_CASE("doctor says what UCX links are made by, and what of it they use") {
     CHECK(without.status == verdict::ok);
     CHECK_THAT(without.found, contains("by UCX 1.2.3; over tcp"));
     CHECK_THAT(without.found, contains("UCX_A, UCX_B: set by these programs"));
-    CHECK_THAT(without.found, contains("page-locked memory: this UCX has no CUDA here"));
-    CHECK_THAT(links(says("true")).found, contains("this UCX has CUDA, which is not used"));
+    CHECK_THAT(without.found,
+               contains("by memory = \"direct\" from where they lie: this UCX has no CUDA here"));
+    CHECK_THAT(links(says("true")).found, contains("this UCX has CUDA, which that takes"));
     CHECK_THAT(links(says("null")).found, contains("can't be found out"));
 
     for (const char* body : {"exit 1", "echo no json", "echo '{}'", "kill -SEGV $$"}) {

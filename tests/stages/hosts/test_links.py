@@ -13,7 +13,7 @@ import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from link_case import PORT, SEED, Case  # noqa: E402
-from link_pair import END, RECEIVE, SINK, SOURCE, Host, check_whole, format_of, wait_for  # noqa: E402
+from link_pair import END, RECEIVE, SEND, SINK, SOURCE, Host, check_whole, format_of, wait_for  # noqa: E402
 
 class Everyday(Case):
     def test_frames_arrive_once_each_whatever_process_of_either_host_is_killed(self):
@@ -92,6 +92,22 @@ class Everyday(Case):
             host = Host(pair, "public", text).start()
             self.assertEqual(host.wait(20), 2)
             self.assertIn(words, host.text())
+
+    def test_direct_sending_is_refused_for_what_the_cpu_compresses(self):
+        pair = self.pair(1)
+        for more, words in (('memory = "direct"\ncompress = "zstd"\n', r'memory = "direct" with compress = "zstd": the CPU compresses'),
+                            ('memory = "gpu"\n', 'memory = "gpu"')):
+            text = (SOURCE + SEND + END + more).format(name="refused", bytes=8, of="source", address="127.0.0.1", port=PORT, token="link.token",
+                                                       more="", in_flight=4)
+            host = Host(pair, "refused", text, ["--frames", "1"]).start()
+            self.assertEqual(host.wait(20), 2, host.text())
+            self.assertIn(words, host.text())
+
+    def test_frames_on_the_cpu_cross_by_direct_sending_too(self):
+        pair = self.pair(40, send='memory = "direct"\n')
+        pair.b.start()
+        pair.a.start()
+        self.whole(pair, 40)
 
 
 class Long(Case):

@@ -1,0 +1,73 @@
+// Transports of UCX that are asked for what this machine may not have.
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "core/errors.hpp"
+#include "stages/hosts/link_settings.hpp"
+#include "stages/hosts/ucx/transport.hpp"
+#include "tests/support/catch.hpp"
+#include "tests/support/skip.hpp"
+
+namespace {
+
+using namespace carousel;
+using namespace carousel::hosts;
+
+struct deaf final : transport::events {
+    void accepted(u32) override {}
+    void closed(u32, const std::string&) override {}
+    void message_came(u32, std::span<const std::byte>) override {}
+    std::byte* frame_begins(u32, std::span<const std::byte>, u64, u64&) override { return nullptr; }
+    void frame_came(u64, bool) override {}
+    void frame_sent(u32, u64) override {}
+};
+
+bool read_as_direct(const std::string& json, packing how) {
+    const auto values = settings::from_json(json);
+    configuration with;
+    with.settings = &values;
+    return sends_directly(with, how);
+}
+
+std::string refusal_of(const std::string& json, packing how) {
+    try {
+        (void)read_as_direct(json, how);
+    } catch (const settings_error& e) {
+        return e.what();
+    }
+    return "accepted";
+}
+
+}  // namespace
+
+TEST_CASE("a UCX without CUDA refuses to send from a GPU's memory, and says what to do") {
+    deaf events;
+    std::string said = "accepted";
+    try {
+        const transport t(events, {.address = "127.0.0.1", .transports = "tcp", .gpu_memory = true});
+    } catch (const config_error& e) {
+        said = e.what();
+    }
+    if (said == "accepted") CAROUSEL_SKIP("this machine's UCX reaches a GPU's memory");
+    CHECK(said == "memory = \"direct\": " + ucx_version() +
+                      " with the transports tcp,cuda_copy reaches no GPU's memory here; take memory = "
+                      "\"staged\", which sends from page-locked memory, or have a UCX loaded that was built "
+                      "--with-cuda");
+    const transport of_the_cpu(events,
+                               {.address = "127.0.0.1", .transports = "tcp"});  // what is left goes on
+}
+
+TEST_CASE("frames are staged unless the settings say direct, and direct ones can't be compressed") {
+    CHECK_FALSE(read_as_direct("{}", packing::none));
+    CHECK_FALSE(read_as_direct(R"({"memory": "staged"})", packing::zstd));
+    CHECK(read_as_direct(R"({"memory": "direct"})", packing::none));
+    CHECK(refusal_of(R"({"memory": "direct"})", packing::lz4)
+              .starts_with("memory = \"direct\" with compress = \"lz4\": the CPU compresses frames"));
+    CHECK(refusal_of(R"({"memory": "gpu"})", packing::none) != "accepted");
+}
+
+TEST_CASE("UCX is told to ask for a memory's kind, which it can't know from a static CUDA runtime") {
+    CHECK(nlohmann::json::parse(ucx_json())["set"]["UCX_MEMTYPE_CACHE"] == "n");
+}
