@@ -22,7 +22,7 @@ using nlohmann::json;
 constexpr u64 hour_ms = 3'600'000, most_space_mib = u64{1} << 20U;
 constexpr u64 no_limit = static_cast<u64>(std::numeric_limits<i64>::max());
 constexpr u32 max_device = 63;
-constexpr u32 warming_first_frame_ms = 30'000;
+constexpr u32 framework_first_frame_ms = 30'000;
 
 bool is_stage_name(const std::string& name) {
     return !name.empty() && name.size() <= max_name &&
@@ -77,18 +77,14 @@ void check_devices(const stage_spec& s, const document_section& section) {
                                       s.instances, s.devices.size()));
 }
 
-/// The first frame warms a framework up: of a stage in Python, and of a program at a port, in whatever
-/// language.
-void default_to_warming(stage_spec& s, const document_section& section) {
-    if (section.keys.count("first_frame_timeout_ms") == 0) s.first_frame_timeout_ms = warming_first_frame_ms;
-}
-
-/// An interpreter takes seconds to start with a framework.
-void default_to_python(stage_spec& s, const document_section& section) {
-    const bool may_stand_by =
-        s.restart == restart_policy::always && s.prefix.empty() && s.group == group_kind::blocking;
-    if (section.keys.count("standby") == 0) s.standby = may_stand_by;
-    default_to_warming(s, section);
+/// A framework comes up with the first frame, of a program at a port in whatever language; an interpreter
+/// takes seconds to start with one.
+void default_for_frameworks(stage_spec& s, const document_section& section) {
+    const bool may_stand_by = is_python(s.run) && s.restart == restart_policy::always && s.prefix.empty() &&
+                              s.group == group_kind::blocking;
+    if (may_stand_by && section.keys.count("standby") == 0) s.standby = true;
+    if (section.keys.count("first_frame_timeout_ms") == 0)
+        s.first_frame_timeout_ms = framework_first_frame_ms;
 }
 
 void read_size(section_reader& r, pipeline_spec& p) {
@@ -376,8 +372,7 @@ stage_spec read_stage_keys(const document_section& s, const pipeline& p) {
     out.frame_timeout_ms = p.frame_timeout_ms;
     out.isolation = p.isolation;
     read_all(stage_rows, r, out);
-    if (is_python(out.run)) default_to_python(out, s);
-    if (out.is_port()) default_to_warming(out, s);
+    if (is_python(out.run) || out.is_port()) default_for_frameworks(out, s);
     check_devices(out, s);
     out.key_at = places_of(s);
     for (const auto& [key, entry] : s.keys)
