@@ -77,8 +77,8 @@ void check_devices(const stage_spec& s, const document_section& section) {
                                       s.instances, s.devices.size()));
 }
 
-/// A framework comes up with the first frame, of a program at a port in whatever language; an interpreter
-/// takes seconds to start with one.
+/// A framework comes up with the first frame: stages in Python and ports get time for that. It takes seconds
+/// to import: stages in Python get a standby, too.
 void default_for_frameworks(stage_spec& s, const document_section& section) {
     const bool may_stand_by = is_python(s.run) && s.restart == restart_policy::always && s.prefix.empty() &&
                               s.group == group_kind::blocking;

@@ -30,6 +30,10 @@ struct lease {
         ++arrays;
         last_plane = plane;
     }
+    /// Whoever keeps the memory lets go of it, if this is the last who holds it there: behind all that this
+    /// process has enqueued, on whatever stream, for that may still read it. The GIL is others' meanwhile, as
+    /// what is let go may be a port, which waits for its device.
+    void let_go() noexcept;
 };
 
 }  // namespace carousel::python

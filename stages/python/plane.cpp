@@ -8,9 +8,11 @@
 #include <functional>
 #include <set>
 
+#include "core/log.hpp"
 #include "stages/python/dlpack.hpp"
 #include "stages/python/element_types.hpp"
 #include "stages/python/foreign_array.hpp"
+#include "stages/python/join_streams.hpp"
 #include "stages/python/streams.hpp"
 
 namespace carousel::python {
@@ -29,7 +31,7 @@ struct exported {
     std::vector<i64> shape, strides;
     // A port that was closed meanwhile gives its place back with the last array, whoever holds the frame.
     ~exported() {
-        if (--of->arrays == 0 && of->ended && !of->lent) of->memory.reset();
+        if (--of->arrays == 0 && of->ended && !of->lent) of->let_go();
     }
 };
 
@@ -59,14 +61,28 @@ bool asks_for_versions(const py::object& max_version) {
     return !max_version.is_none() && max_version.cast<py::tuple>()[0].cast<int>() >= 1;
 }
 
-// Under the GIL. A copy that is only enqueued needs nothing of what it reads to be kept when that is a plane:
-// its frame's end is behind the copy on the device, and its memory is the ring's.
+// Under the GIL. A copy that is only enqueued needs nothing of what it reads to be kept when that is a plane
+// of a frame that has not ended: all ends of frames, and of ports, come behind what this process has
+// enqueued.
 std::set<const plane_object*>& planes_there() {
     static auto& all = *new std::set<const plane_object*>;  // planes may outlive what ends with the process
     return all;
 }
 
 }  // namespace
+
+void lease::let_go() noexcept {
+    if (!memory) return;
+    try {
+        if (gpu >= 0) (void)join_or_wait(stream);
+    } catch (const std::exception& e) {
+        log::warning("what still reads the planes of frame {} can't be waited for: {}", sequence, e.what());
+    }
+    std::shared_ptr<const void> last = std::move(memory);
+    memory = nullptr;
+    const py::gil_scoped_release others;
+    last.reset();
+}
 
 plane_object::plane_object(std::shared_ptr<lease> of, std::byte* data, const ring::plane& what, bool writable)
     : lease_(std::move(of)), data_(data), plane_(what), writable_(writable) {

@@ -216,6 +216,9 @@ public:
         // The lease holds the port: as long as there is an array of it, and no longer.
         const std::shared_ptr<lease> last = std::move(port_->lent);
         const std::shared_ptr<frame_object> seen = port_->frame.lock();
+        // Its memory goes with the port: what this process has enqueued, on whatever stream, may still read
+        // it.
+        if (last && last->gpu >= 0 && ::getpid() == port_->owner) (void)join_or_wait(last->stream);
         if (last && last->arrays == 0 && (last->gpu < 0 || (seen && seen->outlived().empty())))
             last->memory.reset();
         if (seen) seen->leave_port();

@@ -19,9 +19,11 @@ bool is_left_out(const shm::control_block& c, const shm::stage_block& s) noexcep
     return false;
 }
 
-// What a sender has released for a sink that was not asked can't be had again. So no single word that is
-// damaged, until the supervisor has mended it, leaves a sink out: two say that a stage is none, or that it
-// reads the newest frames only. A stage that counts wrongly has no ledger, or holds the sender up meanwhile.
+// What a sender has released for a sink that was not asked can't be had again. So a damaged count, flag or
+// number of stages, until the supervisor has mended it, leaves no sink out: two words say that a stage is
+// none, or that it reads the newest frames only. That a sink was left out is one word, its group's state,
+// which no flip of one bit makes. A stage that counts wrongly has no ledger, or holds the sender up
+// meanwhile.
 bool is_there(const shm::control_block& c, u32 k) noexcept { return k < c.stages || c.stage[k].name[0] != 0; }
 bool has_output(const shm::stage_block& s) noexcept {
     return s.outputs != 0 && s.output_link[0] != shm::none;

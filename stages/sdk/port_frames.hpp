@@ -12,17 +12,17 @@
 //
 // Lives. A port joins the run by the socket in its folder, and needs nothing else of the machine: it works
 // from another PID namespace and in a container that has that folder. The run never signals or kills the
-// program, and no call here ends it. One that keeps a frame longer than frame_timeout_ms, or is stopped so
-// long, is fenced: its place is another's, what it commits then is refused (port_revoked), and buffers that
-// it may still write to are kept from others until it lets go of them. next() takes the place again if it is
-// free. Likewise behind the death of the supervisor: a frame in hand can be committed, next() waits for the
-// next supervisor, wait_s long.
+// program, and no call here ends it. One that keeps a frame longer than frame_timeout_ms (its first one
+// longer than first_frame_timeout_ms, 30 s), or is stopped so long, is fenced: its place is another's, what
+// it commits then is refused (port_revoked), and buffers that it may still write to are kept from others
+// until it lets go of them. next() takes the place again if it is free. Likewise behind the death of the
+// supervisor: a frame in hand can be committed, next() waits for the next supervisor, wait_s long.
 //
 // One frame at a time. commit() returns when the frame has happened: behind the work on its queue(), and for
 // a reader behind its record in the run's ledger. It must come before the next frame is asked for; a writer's
 // frame that is dropped without it is given once more.
-// Ask for a frame when there is something to put into it: the clock of frame_timeout_ms runs from next() to
-// commit(). fps of the pipeline gives times, not the pace: the writer has its own.
+// Ask for a frame when there is something to put into it: the frame's clock runs from next() to commit(). fps
+// of the pipeline gives times, not the pace: the writer has its own.
 //
 // What a frame carries beside its planes a reader reads and a writer sets, as in a stage: metadata, the time
 // of its capture, what of its planes is in use.

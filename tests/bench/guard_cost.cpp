@@ -267,6 +267,7 @@ void device_rows(const options& o) {
 
 options read(int argc, char** argv) {
     options o;
+    if (argc % 2 == 0) throw config_error(std::string(argv[argc - 1]) + ": a value is missing");
     for (int i = 1; i + 1 < argc; i += 2) {
         const std::string word = argv[i];
         const char* value = argv[i + 1];

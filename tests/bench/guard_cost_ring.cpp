@@ -106,7 +106,6 @@ void print_ratio(const char* guard, const char* what, const std::vector<f64>& wi
                with.size(), median(without), median(with), median(ratios), low, high);
 }
 
-/// The difference, in percent of a run's frame.
 void print_share(const char* guard, const options& o, const std::vector<f64>& without,
                  const std::vector<f64>& with) {
     if (o.cpu_us == 0) return;

@@ -48,7 +48,7 @@ public:
 
     std::atomic<u64> frames{0}, wrong{0};
     u32 finish_threads = 1;                           ///< with more a sink doesn't look at the order
-    std::function<void(carousel::frame&)> at_finish;  ///< of a sink before it counts the frame
+    std::function<void(carousel::frame&)> at_finish;  ///< in finish(), before a sink counts the frame
     std::function<bool(u64, u64)> at_ready;
     std::function<void(u64)> at_committed;
     std::function<void()> at_process;

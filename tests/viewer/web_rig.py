@@ -54,7 +54,7 @@ class Page:
         return next((s["processes"][0] for s in self.json()["stages"] if s["name"] == stage), {})
 
     def frames(self):
-        return self.json()["pipeline"]["frames"]
+        return (self.json()["pipeline"] or {}).get("frames", 0)   # a page that has just begun has not looked yet
 
 
 class Rig(unittest.TestCase):

@@ -34,7 +34,10 @@ public:
         if (!asked_) next_ns_ = now;
     }
     /// There is nothing to be watched: counted from here.
-    void restart(u64 now) noexcept { rest(now); }
+    void restart(u64 now) noexcept {
+        asked_ = false;
+        rest(now);
+    }
     /// A look has found this. Returns what has stood through all of them; empty: nothing, or not yet.
     [[nodiscard]] std::vector<ring::finding> see(std::vector<ring::finding> found, u64 now) {
         if (seen_ == 0)

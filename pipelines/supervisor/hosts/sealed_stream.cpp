@@ -132,8 +132,8 @@ seal_bytes sealed_stream::seal_of(side who, u64 number, std::string_view text) c
     return seal(key_, {who == side::near ? "n" : "f", bytes_of(number), text});
 }
 
-// greeting: the far side waits for a nonce, the near side for a nonce and a proof. proving: the far side
-// waits for the proof.
+// greeting: the far side waits for magic and a nonce, the near side for magic, a nonce and a proof. proving:
+// the far side waits for the proof.
 void sealed_stream::shake() {
     const side other = who_ == side::near ? side::far : side::near;
     std::string got;
@@ -148,7 +148,10 @@ void sealed_stream::shake() {
     };
     if (state_ == state::greeting && who_ == side::far) {
         if (!take(magic.size() + theirs_.size(), got)) return;
-        if (!got.starts_with(magic)) return close("it is no supervisor of this version");
+        if (!got.starts_with(magic)) {  // it is told whom it has met; a stranger learns no more than that
+            (void)::send(fd_.get(), magic.data(), magic.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
+            return close("it is no supervisor of this version");
+        }
         take_nonce();
         out_ += std::string(magic) + std::string(view_of(mine_)) + std::string(view_of(proof_of(side::far)));
         state_ = state::proving;
@@ -158,8 +161,9 @@ void sealed_stream::shake() {
         const std::size_t begun = std::min(in_.size(), magic.size());
         if (in_.compare(0, begun, magic, 0, begun) != 0)
             return close(
-                "who answers there is no `carousel host` of this version: another program may have "
-                "that port");
+                "who answers there is no `carousel host` of this version: it may be one of another version, "
+                "or "
+                "another program may have that port");
         if (!take(magic.size() + theirs_.size() + sizeof(seal_bytes), got)) return;
         const std::string proof = got.substr(magic.size() + theirs_.size());
         got.resize(magic.size() + theirs_.size());
@@ -211,7 +215,9 @@ std::vector<json> sealed_stream::advance(u64 now) {
     if (state_ == state::greeting || state_ == state::proving) shake();
     json message;
     while (open() && take_message(message)) out.push_back(std::move(message));
-    if (!gone_.empty()) close(gone_);  // behind what it has said before
+    if (!gone_.empty() && state_ == state::greeting && who_ == side::near)
+        close(gone_ + "; it may be a `carousel host` of another version");
+    if (!gone_.empty() && !closed()) close(gone_);  // behind what it has said before
     if (!closed() && !open() && now > since_ns_ + shake_patience_ns)
         close(state_ == state::connecting ? "no answer" : "it has not said who it is");
     flush();

@@ -9,7 +9,7 @@
 //   length, JSON, HMAC(session key; direction, number of the message, JSON)   <->
 //
 // What comes before the proofs has a fixed size, and nothing of it is interpreted: a stranger gets no further
-// than 40 bytes into a comparison. Each message behind them bears a proof of its own, with its number: none
+// than 72 bytes into a comparison. Each message behind them bears a proof of its own, with its number: none
 // can be changed, left out, repeated or put in between. Nothing is encrypted. The session key is HMAC(token;
 // "key", both nonces); the token itself never crosses. One thread. Nothing here waits: what the peer does not
 // take is kept, up to a bound.
@@ -43,7 +43,7 @@ public:
     [[nodiscard]] bool closed() const noexcept { return state_ == state::closed; }
     /// Why it is closed.
     [[nodiscard]] const std::string& why() const noexcept { return why_; }
-    /// The peer has no other token than ours, so far as it can be told: false once it has proven another.
+    /// The peer has proven that it has another token than ours.
     [[nodiscard]] bool wrong_token() const noexcept { return wrong_token_; }
     [[nodiscard]] bool has_unsent() const noexcept { return !out_.empty(); }
     [[nodiscard]] int fd() const noexcept { return fd_.get(); }

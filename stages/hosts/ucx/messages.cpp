@@ -38,7 +38,7 @@ void transport::implementation::post(link& l, unsigned id, outgoing* o, std::spa
     p.cb.send = &sent_by_ucx;
     p.user_data = o;
     const bool piece = id == frame_id;
-    p.memory_type = piece && how_.gpu_memory ? UCS_MEMORY_TYPE_CUDA : UCS_MEMORY_TYPE_HOST;
+    p.memory_type = piece && how_.gpu_memory && !data.empty() ? UCS_MEMORY_TYPE_CUDA : UCS_MEMORY_TYPE_HOST;
     p.flags = UCP_AM_SEND_FLAG_REPLY |
               (piece && data.size() > least_piece ? UCP_AM_SEND_FLAG_RNDV : UCP_AM_SEND_FLAG_EAGER);
     void* request = ucp_am_send_nbx(l.endpoint, id, piece ? o->bytes.data() : nullptr,

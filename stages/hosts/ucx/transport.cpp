@@ -74,11 +74,11 @@ sockaddr_in socket_address(const std::string& address, u16 port) {
     return to;
 }
 
-/// A GPU's memory is read by cuda_copy alone: cuda_ipc knows none that was made by cuMemCreate, as rings are.
-/// A list of what UCX is not to use takes no names of what it is to.
+/// A GPU's memory is read by cuda_copy: cuda_ipc is for one host. "all" has it, and takes no further name;
+/// nor does a list of what UCX is not to use.
 std::string transports_of(const transport_options& how) {
-    return how.gpu_memory && !how.transports.starts_with("^") ? how.transports + ",cuda_copy"
-                                                              : how.transports;
+    const bool names = how.transports != "all" && !how.transports.starts_with("^");
+    return how.gpu_memory && names ? how.transports + ",cuda_copy" : how.transports;
 }
 
 void require(ucs_status_t s, const std::string& what) {

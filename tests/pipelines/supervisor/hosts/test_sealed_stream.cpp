@@ -113,6 +113,27 @@ TEST_CASE("another program that has the port is not taken for a host that has an
         CHECK_FALSE(b.near->wrong_token());
         CHECK_THAT(b.near->why(), contains("another program may have that port"));
     }
+    {
+        between b;  // one of another version says so by its first bytes, or closes
+        (void)b.near->advance(now_ns());
+        between::say(b.to_near, "CRSLHST1" + std::string(64, 'x'));
+        (void)b.near->advance(now_ns());
+        CHECK_THAT(b.near->why(), contains("it may be one of another version"));
+    }
+    {
+        between b;
+        (void)b.near->advance(now_ns());
+        b.to_near.reset();
+        (void)b.near->advance(now_ns());
+        CHECK_THAT(b.near->why(), contains("it may be a `carousel host` of another version"));
+    }
+    {
+        between b;  // and is told whom it has met
+        between::say(b.to_far, "CRSLHST1" + std::string(32, 'x'));
+        (void)b.far->advance(now_ns());
+        CHECK(b.far->closed());
+        CHECK(between::heard(b.to_far) == "CRSLHST2");
+    }
     between b;  // what came may be the beginning of more
     (void)b.near->advance(now_ns());
     between::say(b.to_near, "CRSL");
