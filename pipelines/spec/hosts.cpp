@@ -34,6 +34,7 @@ host_spec read_host(const document_section& s, const std::string& name) {
     h.release = r.choice("release", h.release, release_words);
     h.sync = r.flag("sync", false);
     h.compress = r.choice("compress", h.compress, packing_words);
+    h.memory = r.choice("memory", h.memory, leaving_words);
     r.refuse_unknown();
     for (const auto& [key, entry] : s.keys) h.key_at[key] = entry.key_at;
     for (const char* key : {"login", "program", "file"})
@@ -43,6 +44,11 @@ host_spec read_host(const document_section& s, const std::string& name) {
     if (h.sync && !h.durable())
         section_reader::wrong("sync", s.keys.at("sync"),
                               "release = \"durable\" beside it: nobody waits for what is only committed");
+    if (h.memory == leaving_kind::direct && h.compress != packing_kind::none)
+        section_reader::wrong(
+            "memory", s.keys.at("memory"),
+            "\"staged\" beside compress: the CPU compresses frames, so it needs them in its "
+            "memory");
     if (h.address.empty()) return h;
     const document_entry& address = s.keys.at("address");
     if (!is_host_address(h.address))
@@ -87,7 +93,7 @@ void check_links_to(const pipeline& p, const std::vector<crossing>& all, const h
     const std::string to = h.launcher == launcher_kind::here ? "" : h.name;
     const auto leads_there = [&](const crossing& c) { return c.to == to; };
     if (std::none_of(all.begin(), all.end(), leads_there))
-        for (const char* key : {"release", "compress"}) {
+        for (const char* key : {"release", "compress", "memory"}) {
             if (h.key_at.count(key) == 0) continue;
             const bool helps =
                 !to.empty() && std::any_of(p.stages.begin(), p.stages.end(), [&](const stage_spec& s) {

@@ -49,6 +49,8 @@ enum class launcher_kind : u8 { here, none, ssh, slurm };
 enum class release_kind : u8 { committed, durable };
 /// How a frame that becomes smaller by it goes to another host.
 enum class packing_kind : u8 { none, lz4, zstd };
+/// Through what memory a frame on a GPU goes to another host: the CPU's, or UCX reads it where it is.
+enum class leaving_kind : u8 { staged, direct };
 enum class latency_kind : u8 { low, balanced, throughput };
 /// What lies behind each slot of a ring (slot_guard.hpp).
 enum class guard_wish : u8 { automatic, gap, canary, off };
@@ -66,6 +68,8 @@ inline constexpr word_table<release_kind, 2> release_words{
     {{"committed", release_kind::committed}, {"durable", release_kind::durable}}};
 inline constexpr word_table<packing_kind, 3> packing_words{
     {{"none", packing_kind::none}, {"lz4", packing_kind::lz4}, {"zstd", packing_kind::zstd}}};
+inline constexpr word_table<leaving_kind, 2> leaving_words{
+    {{"staged", leaving_kind::staged}, {"direct", leaving_kind::direct}}};
 inline constexpr word_table<latency_kind, 3> latency_words{{{"low", latency_kind::low},
                                                             {"balanced", latency_kind::balanced},
                                                             {"throughput", latency_kind::throughput}}};
@@ -164,6 +168,7 @@ struct host_spec {
     release_kind release = release_kind::committed;
     bool sync = false;  ///< durable: it calls sync(2) before it tells
     packing_kind compress = packing_kind::none;
+    leaving_kind memory = leaving_kind::staged;
     source_position at;
     std::map<std::string, source_position> key_at;
     [[nodiscard]] bool durable() const noexcept { return release == release_kind::durable; }

@@ -45,6 +45,7 @@ stage_spec sender(const pipeline& whole, const crossing& c, const std::string& t
     const host_spec& to = *find_host(whole, c.to);
     s.settings["release"] = word_of(release_words, to.release);
     s.settings["compress"] = word_of(packing_words, to.compress);
+    s.settings["memory"] = word_of(leaving_words, to.memory);
     if (to.durable()) s.in_flight = max_in_flight;  // through all rings there
     return s;
 }

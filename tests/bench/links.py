@@ -15,13 +15,13 @@ import sys
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "stages", "hosts"))
+from link_cost import cpu_until_sent, hops_of, part  # noqa: E402
 from link_pair import Pair, skip  # noqa: E402
 from namespaces import B_ADDRESS, Namespaces  # noqa: E402
 from processes import wait_for  # noqa: E402
 
 PORT = 41000
 HOPS, HOP_RATE = 300, 30   # frames, frames/s
-TICK = os.sysconf("SC_CLK_TCK")
 
 
 def iperf(inside_a, inside_b, address, seconds):
@@ -51,15 +51,6 @@ def perftest(inside_a, inside_b, address, size, seconds, device):
         raise SystemExit("ucx_perftest: " + text)
     # Final: iterations, overhead p50, average, overall (us), bandwidth average, overall (MB/s, of 2^20), rates
     return float(line[0].split()[6]) * 1.048576
-
-
-def ticks_of(pid):
-    try:
-        with open(f"/proc/{pid}/stat", encoding="ascii") as f:
-            fields = f.read().rsplit(")", 1)[1].split()
-        return int(fields[11]) + int(fields[12])
-    except (OSError, IndexError):
-        return 0
 
 
 def of_threads(pids):
@@ -94,27 +85,10 @@ def tell_threads(pair, size, seconds):
                   f"{(sleeps - old_sleeps) / frames:5.1f} sleeps")
 
 
-def part(ordered, percent):
-    return ordered[min(len(ordered) - 1, len(ordered) * percent // 100)]
-
-
 def hops(programs, inside_a, inside_b, address, size):
-    """Returns the hops of the frames in ms, sorted. The connection's first second is not among them: clocks are asked for then, and buffers are new."""
     pair = Pair(programs, size, address, PORT, inside_a, inside_b, ["--fps", str(HOP_RATE)], more="light = true\n")
-    trace = os.path.join(pair.folder, "trace.json")
     try:
-        pair.b.start()
-        pair.a.start()
-        wait_for("the link is up", lambda: "is up after" in pair.a.text())
-        time.sleep(1)
-        done = subprocess.run([pair.carousel, "trace", trace, "-p", "a", "--frames", str(HOPS)], env=pair.environment, capture_output=True, text=True,
-                              timeout=60 + HOPS / HOP_RATE, check=False)
-        if done.returncode != 0:
-            raise SystemExit(done.stderr)
-        with open(trace, encoding="utf-8") as f:
-            events = json.load(f)["traceEvents"]
-        send = next(e["pid"] for e in events if e["ph"] == "M" and e["name"] == "process_name" and e["args"]["name"] == "send")
-        return sorted(e["dur"] / 1000 for e in events if e["ph"] == "X" and e["pid"] == send and e["cat"] == "frame")
+        return hops_of(pair, HOPS, HOP_RATE)
     finally:
         pair.end()
 
@@ -126,19 +100,12 @@ def link(programs, inside_a, inside_b, address, size, seconds, threads=False, ab
     try:
         pair.b.start()
         pair.a.start()
-        pids, cpu = {}, {}
         if threads:
             tell_threads(pair, size, seconds / 4)
-        while pair.a.process.poll() is None:
-            for host, name in ((pair.a, "send"), (pair.b, "receive")):
-                if not pids.get(name):
-                    pids[name] = host.stage(name).get("pid")
-                if pids[name]:
-                    cpu[name] = max(cpu.get(name, 0), ticks_of(pids[name]))
-            time.sleep(0.1)
+        cpu = cpu_until_sent(pair)
         if pair.a.wait(10) != 0 or pair.b.wait(30) != 0:
             raise SystemExit(pair.a.text() + pair.b.text())
-        return pair.b.report()["frames_per_second"] * size / 1e6, sum(cpu.values()) / TICK / (frames * size / 1e9)
+        return pair.b.report()["frames_per_second"] * size / 1e6, sum(cpu.values()) / (frames * size / 1e9)
     finally:
         pair.end()
 

@@ -63,7 +63,8 @@ json links_json(const pipeline& whole) {
                        {"receive", c.receive},
                        {"release", word_of(release_words, to.release)},
                        {"sync", to.sync},
-                       {"compress", word_of(packing_words, to.compress)}});
+                       {"compress", word_of(packing_words, to.compress)},
+                       {"memory", word_of(leaving_words, to.memory)}});
     }
     return out;
 }
@@ -75,6 +76,7 @@ std::string keys_text(const json& link) {
         text +=
             fmt::format(", released when its sinks have a frame{}", link["sync"] == true ? ", by sync" : "");
     if (link["compress"] != "none") text += ", compressed by " + link["compress"].get<std::string>();
+    if (link["memory"] == "direct") text += ", read by UCX on a GPU";
     return text;
 }
 

@@ -15,8 +15,8 @@ namespace {
 
 // UCX_ERROR_SIGNALS: its handlers of SEGV and others would hide from the supervisor what a stage has died of.
 // UCX_LOG_LEVEL: a peer that is gone is our own news, told once.
-// UCX_MEMTYPE_CACHE: it is filled by hooks of CUDA's allocations, and sees none of a static CUDA runtime: a
-// GPU's memory would be taken for the CPU's. So each message says what its memory is.
+// UCX_MEMTYPE_CACHE: it is filled by hooks of CUDA's allocations, of which 1.13 has none of cuMemCreate, and
+// so of no ring: such memory would be taken for the CPU's. So each message says what its memory is.
 constexpr std::pair<const char*, const char*> early[] = {
     {"UCX_ERROR_SIGNALS", ""},         {"UCX_HANDLE_ERRORS", "none"}, {"UCX_LOG_LEVEL", "fatal"},
     {"UCX_WARN_UNUSED_ENV_VARS", "n"}, {"UCX_CM_REUSEADDR", "y"},     {"UCX_MEMTYPE_CACHE", "n"},
@@ -61,8 +61,9 @@ std::string ucx_json() {
     nlohmann::json j{{"version", ucp_get_version_string()}, {"cuda", nullptr}};
     if (const auto cuda = reaches_cuda()) j["cuda"] = *cuda;
     for (const auto& [name, value] : early) j["set"][name] = value;
-    for (const char* of_each_link : {"UCX_NET_DEVICES", "UCX_TCP_PORT_RANGE", "UCX_TCP_RX_SEG_SIZE",
-                                     "UCX_TCP_TX_SEG_SIZE", "UCX_TLS", "UCX_ZCOPY_THRESH"})
+    for (const char* of_each_link :
+         {"UCX_NET_DEVICES", "UCX_RCACHE_ENABLE", "UCX_TCP_PORT_RANGE", "UCX_TCP_RX_SEG_SIZE",
+          "UCX_TCP_TX_SEG_SIZE", "UCX_TLS", "UCX_ZCOPY_THRESH"})
         j["set"][of_each_link] = nullptr;
     return j.dump();
 }

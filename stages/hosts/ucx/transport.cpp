@@ -81,6 +81,10 @@ std::string transports_of(const transport_options& how) {
     return how.gpu_memory && names ? how.transports + ",cuda_copy" : how.transports;
 }
 
+/// To keep what it has registered UCX must hear of what is freed. For that it rewrites functions of libcuda
+/// (cuMemFree and others) in this process, while other threads may be in them. TCP registers nothing.
+bool registers_memory(const transport_options& how) { return how.transports != "tcp"; }
+
 void require(ucs_status_t s, const std::string& what) {
     if (s != UCS_OK) throw config_error(fmt::format("{}: UCX says \"{}\"", what, ucs_status_string(s)));
 }
@@ -98,6 +102,7 @@ transport::implementation::implementation(events& to, const transport_options& h
     const std::lock_guard alone(environment);
     ::setenv("UCX_NET_DEVICES", device.c_str(), 1);
     ::setenv("UCX_TLS", transports_of(how).c_str(), 1);
+    ::setenv("UCX_RCACHE_ENABLE", registers_memory(how) ? "try" : "n", 1);
     ::setenv("UCX_TCP_RX_SEG_SIZE", segment.c_str(), 1);
     // What UCX moves by no rendezvous it copies from a GPU segment by segment, and waits for each: of 8 KB
     // they would be many.
@@ -189,7 +194,10 @@ bool transport::implementation::listen(u16 port) {
 void transport::implementation::open_endpoint(u32 connection, ucp_ep_params_t& with) {
     auto l = std::make_unique<link>();
     l->number = connection;
-    l->pieces = std::make_shared<pace>(looks_ ? most_piece : least_piece);
+    // A GPU's memory crosses TCP by no rendezvous: UCX 1.13 copies it meanwhile, part by part, and where the
+    // connection breaks it ends the process ("unable to get PUT Zcopy lane").
+    const bool large = looks_ && (!how_.gpu_memory || registers_memory(how_));
+    l->pieces = std::make_shared<pace>(large ? most_piece : least_piece);
     with.field_mask |= UCP_EP_PARAM_FIELD_ERR_HANDLER | UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE;
     with.err_mode = UCP_ERR_HANDLING_MODE_PEER;
     with.err_handler.arg = l.get();

@@ -99,8 +99,13 @@ TEST_CASE("a host's section says how frames come to it: both ends of a link have
     const auto& there = *near.find("a-to-x");
     CHECK(there.settings["release"] == "durable");
     CHECK(there.settings["compress"] == "lz4");
+    CHECK(there.settings["memory"] == "staged");
     CHECK(there.in_flight == 16U);
     CHECK(x.find("a-from-me")->settings["sync"] == true);
+    const auto direct = parsed(stage("a", "") + stage("b", "\"a\"", on("x")) +
+                               host("x", "address = \"10.0.0.2\"\nmemory = \"direct\"\n"));
+    CHECK(supervisor::part_of(direct, "", described(direct), "/t").find("a-to-x")->settings["memory"] ==
+          "direct");
     const auto& back = *x.find("b-to-me");  // that host's section says nothing
     CHECK(back.settings["release"] == "committed");
     CHECK(back.settings["compress"] == "none");
@@ -125,6 +130,11 @@ TEST_CASE("what a host's section asks of links is in the plan that the hosts com
     CHECK(asked.first["sync"] == true);
     CHECK(asked.first["compress"] == "zstd");
     CHECK_THAT(asked.second, contains("released when its sinks have a frame, by sync, compressed by zstd"));
+    CHECK(asked.first["memory"] == "staged");
+    CHECK_THAT(asked.second, !contains("GPU"));
+    const auto direct = plan_with("memory = \"direct\"\n");
+    CHECK(direct.first["memory"] == "direct");
+    CHECK_THAT(direct.second, contains(", read by UCX on a GPU"));
 }
 
 TEST_CASE("what a host's section can't ask of links is refused") {
@@ -135,12 +145,17 @@ TEST_CASE("what a host's section can't ask of links is refused") {
                contains("did you mean \"durable\"?"));
     CHECK_THAT(refusal(two + host("x", at + "compress = \"gzip\"\n")),
                contains("expected \"none\" or \"lz4\" or \"zstd\""));
+    CHECK_THAT(refusal(two + host("x", at + "memory = \"gpu\"\n")),
+               contains("expected \"staged\" or \"direct\""));
+    CHECK_THAT(refusal(two + host("x", at + "compress = \"lz4\"\nmemory = \"direct\"\n")),
+               contains("the CPU compresses frames"));
     CHECK_THAT(refusal(two + host("x", at + "sync = true\n")), contains("release = \"durable\" beside it"));
     CHECK_THAT(refusal(two + host("x", at) + host("me", me + durable)),
                contains("release of [hosts.me] is of rings that go there, and none does"));
     const std::string helping =
         stage("a", "") + stage("b", "\"a\"", "instances = 2\nhost = [\"\", \"x\"]") + stage("c", "\"b\"");
-    for (const std::string& key : {durable, std::string("compress = \"lz4\"\n")})
+    for (const std::string& key :
+         {durable, std::string("compress = \"lz4\"\n"), std::string("memory = \"direct\"\n")})
         CHECK_THAT(
             refusal(helping + host("x", at + key) + host("me", me)),
             contains("x has only instances of a stage: their frames are kept here until they are done"));

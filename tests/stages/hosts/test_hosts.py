@@ -274,6 +274,16 @@ class Long(Case):
         self.assertEqual(far.report()["image_hash"], self.hash_on_one_host(40, smooth))
 
 
+    def test_a_host_may_ask_for_frames_that_are_read_where_they_are(self):
+        file = self.file(host='memory = "direct"')   # on the CPU all are
+        near, far = self.world.near(file, "--frames", "40"), self.world.far(file, "b", "--frames", "40")
+        near.start()
+        near.says("waiting for host b")
+        far.start()
+        self.assertEqual([near.wait(), far.wait()], [0, 0], near.text() + far.text())
+        self.whole(near, far, 40)
+
+
 class Names(Case):
     def test_stages_of_the_other_host_have_its_name_before_theirs(self):
         file = self.file()

@@ -1,9 +1,12 @@
-// Transports of UCX that are asked for what this machine may not have.
+// The transport by itself: frames that it carries, and what it is asked for that this machine may not have.
+#include <cstdlib>
+#include <cstring>
 #include <string>
 
 #include "core/errors.hpp"
 #include "stages/hosts/link_settings.hpp"
 #include "stages/hosts/ucx/transport.hpp"
+#include "tests/stages/hosts/frame_exchange.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/skip.hpp"
 
@@ -37,7 +40,23 @@ std::string refusal_of(const std::string& json, packing how) {
     return "accepted";
 }
 
+test::sent_memory memory_of(std::vector<std::byte>& bytes) {
+    return {bytes.data(), [&bytes](std::span<const std::byte> from) {
+                std::memcpy(bytes.data(), from.data(), from.size());
+            }};
+}
+
 }  // namespace
+
+TEST_CASE("frames of every size come whole") {
+    std::vector<std::byte> memory(test::exchanged_bytes);
+    test::check_frames_of_every_size(memory_of(memory));
+}
+
+TEST_CASE("memory is nobody's to read when its frame is over, though the connection broke in it") {
+    std::vector<std::byte> memory(test::exchanged_bytes);
+    test::check_broken_connections(memory_of(memory));
+}
 
 TEST_CASE("a UCX without CUDA refuses to send from a GPU's memory, and says what to do") {
     deaf events;
@@ -78,4 +97,13 @@ TEST_CASE("frames are staged unless the settings say direct, and direct ones can
     CHECK(refusal_of(R"({"memory": "direct"})", packing::lz4)
               .starts_with("memory = \"direct\" with compress = \"lz4\": the CPU compresses frames"));
     CHECK(refusal_of(R"({"memory": "gpu"})", packing::none) != "accepted");
+}
+
+TEST_CASE("UCX keeps no registered memory where the transport is TCP, which registers none") {
+    deaf events;
+    const auto cache = [] { return std::string(std::getenv("UCX_RCACHE_ENABLE")); };
+    const transport tcp(events, {.address = "127.0.0.1"});
+    CHECK(cache() == "n");
+    const transport more(events, {.address = "127.0.0.1", .transports = "tcp,self"});
+    CHECK(cache() == "try");
 }
