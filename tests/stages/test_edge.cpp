@@ -74,7 +74,9 @@ TEST_CASE("what all sinks have delivered is what their ledgers say, and grows") 
 }
 
 TEST_CASE("what a frame carries is final behind process(): finish() of its maker changes none of it") {
-    threads_of_a_run run({.stages = 3, .frames = 20, .work_us = 10});
+    // With canaries nobody helps: no frame is committed, and its slot filled anew, before its finish() is
+    // over.
+    threads_of_a_run run({.stages = 3, .frames = 20, .work_us = 10, .canaries = true});
     std::atomic<u32> refused{0}, seen{0};
     run.stage(1).at_frame = [](frame& f) { f.metadata().set("twice", f.sequence() * 2); };
     run.stage(1).at_finish = [&](frame& f) {
