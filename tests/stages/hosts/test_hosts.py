@@ -273,7 +273,6 @@ class Long(Case):
         self.assertLess(link["bytes_on_the_way"], link["bytes"] / 4)
         self.assertEqual(far.report()["image_hash"], self.hash_on_one_host(40, smooth))
 
-
     def test_a_host_may_ask_for_frames_that_are_read_where_they_are(self):
         file = self.file(host='memory = "direct"')   # on the CPU all are
         near, far = self.world.near(file, "--frames", "40"), self.world.far(file, "b", "--frames", "40")
