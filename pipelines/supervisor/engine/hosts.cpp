@@ -21,7 +21,7 @@ void engine::work_with(other_hosts* hosts) {
 // A part whose frames come from other hosts gets its end with them: it would cut off what they have begun.
 void engine::ask_for_end(const std::string& why) {
     if (hosts_ != nullptr && phase_ == phase::running && !hosts_->ask_for_end(false))
-        return seats_->say(why + " (the other hosts have been told: the end comes with their frames)");
+        return seats_->say(why + " (the end comes with the frames of the other hosts, which are told)");
     begin_drain(why);
 }
 

@@ -26,6 +26,8 @@ constexpr std::size_t most_strangers = 8, longest_report = 8U << 20U;
 constexpr std::size_t most_lines = 2000;
 constexpr u64 lines_every_ns = 200 * ns_per_ms;
 constexpr u64 outcome_patience_ns = 10 * ns_per_s, launch_patience_ns = 60 * ns_per_s;
+constexpr u64 near_patience_ns =
+    10 * ns_per_s;  ///< stages end 5 s after their supervisor: then none comes back
 
 shm::unique_fd listen_on(const host_spec& h) {
     sockaddr_in at{};
@@ -163,6 +165,7 @@ void far_host::take_hello(const json& hello) {
     if (begun_) keep_near_run(run);
     compared_ = true;
     near_->send({{"hello", {{"plan", plan_.plan}, {"running", begun_}}}});
+    if (end_asked_) near_->send({{"interrupted", "drain"}});  // it may not have heard it, or be another one
 }
 
 void far_host::take(const json& m) {
@@ -237,6 +240,7 @@ void far_host::attend(event_loop&, host_orders& to, const std::string& run_id) {
         begun_ = true;
     }
     lost_ns_ = now_ns();
+    end_asked_ = false;
     lines_ = std::make_unique<log_reader>(run::run_folder(plan_.name + "." + self_.name) + "/logs");
     unsent_.clear();
 }
@@ -257,6 +261,10 @@ void far_host::tick(u64 now) {
         orders_->say(was_there_ ? "the near host is lost: the rings to and from it wait"
                                 : "the near host is not there yet");
     }
+    if (end_asked_ && nobody_gives_the_end(now)) {
+        end_asked_ = false;
+        orders_->end_the_run("the near host is lost, and gives no end: what has come from it is delivered");
+    }
 }
 
 // They lie in this host's run folder as ever; the near host gets a copy.
@@ -265,7 +273,7 @@ void far_host::send_lines(u64 now) {
     lines_ns_ = now + lines_every_ns;
     for (log_record& r : lines_->take()) unsent_.push_back(std::move(r));
     while (unsent_.size() > most_lines) unsent_.pop_front();
-    if (!near_is_there() || !compared_ || unsent_.empty()) return;
+    if (!near_is_there() || unsent_.empty()) return;
     json all = json::array();
     for (const log_record& r : unsent_) all.push_back({{"stage", r.stage}, {"pid", r.pid}, {"line", r.line}});
     unsent_.clear();
@@ -280,9 +288,16 @@ u64 far_host::ask(const std::string& host, const json&, std::string& why) {
 }
 
 bool far_host::ask_for_end(bool at_once) {
-    if (!near_is_there()) return true;
-    near_->send({{"interrupted", at_once ? "at once" : "drain"}});
-    return at_once;
+    if (near_is_there()) near_->send({{"interrupted", at_once ? "at once" : "drain"}});
+    if (at_once || nobody_gives_the_end(now_ns())) return true;
+    end_asked_ = true;
+    return false;
+}
+
+// A near host that is away may come back, and is told then. One that is away for long doesn't, and where it
+// is not known whose frames are here none is let in.
+bool far_host::nobody_gives_the_end(u64 now) const noexcept {
+    return near_run_.empty() || (!near_is_there() && now > lost_ns_ + near_patience_ns);
 }
 
 void far_host::tell_outcome(int code, const json& report, const std::string& line) {
@@ -297,7 +312,7 @@ void far_host::tell_outcome(int code, const json& report, const std::string& lin
     send_lines(now_ns());
     for (bye_ = false; !bye_ && now_ns() < until;) {
         look(now_ns());
-        if (near_is_there() && compared_ && near_.get() != told) {
+        if (near_is_there() && near_.get() != told) {
             told = near_.get();
             near_->send({{"ended", ended}});
         }

@@ -53,7 +53,9 @@ private:
     void keep_near_run(const std::string& id) const;
     [[nodiscard]] std::string kept_near_run() const;
     [[nodiscard]] std::string near_run_file() const;
-    [[nodiscard]] bool near_is_there() const noexcept { return near_ && near_->open(); }
+    /// Connected, and of this run.
+    [[nodiscard]] bool near_is_there() const noexcept { return near_ && near_->open() && compared_; }
+    [[nodiscard]] bool nobody_gives_the_end(u64 now) const noexcept;
 
     hosts_plan plan_;
     host_spec self_;
@@ -65,7 +67,7 @@ private:
     console* out_ = nullptr;
     bool launched_ = false;
     bool compared_ = false, begun_ = false, superseded_ = false, bye_ = false, told_lost_ = false,
-         was_there_ = false;
+         was_there_ = false, end_asked_ = false;
     u64 lost_ns_ = 0, lines_ns_ = 0, first_ = 0;
     std::unique_ptr<log_reader> lines_;  ///< of this run's own log files
     std::deque<log_record> unsent_;      ///< the newest, while nobody takes them

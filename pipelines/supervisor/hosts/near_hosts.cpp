@@ -211,10 +211,12 @@ void near_hosts::say_end_of_help(const remote_host& h, bool had_ended) {
 void near_hosts::tick(u64 now) {
     if (orders_ == nullptr) return;
     for (const auto& h : hosts_) {
-        const bool had_ended = h->life() == life::ended;
+        const bool had_ended = h->life() == life::ended, had_begun = h->life() == life::begun;
         for (const json& m : h->look(now, run_id_)) take_news(*h, m);
         say_changes(*h, now);
         if (h->life() == life::agreed) begin_anew(*h);
+        if (end_asked_ && !had_begun && h->life() == life::begun && plan_.leads(h->spec().name))
+            h->send({{"end", "drain"}});  // it may not have heard it, or be another one
         if (plan_.helps(h->spec().name)) {
             say_end_of_help(*h, had_ended);
             continue;
@@ -226,6 +228,11 @@ void near_hosts::tick(u64 now) {
         if (h->life() != life::ended || had_ended) continue;
         if (const int code = h->outcome->value("code", 1); code != 0 && code != exit_code::given_up)
             orders_->host_has_failed(h->spec().name, h->outcome->value("line", "its part has failed"), code);
+    }
+    if (const remote_host* gone = end_asked_ ? lost_leader(now) : nullptr; gone != nullptr) {
+        end_asked_ = false;
+        orders_->end_the_run(fmt::format(
+            "host {} is lost, and gives no end: what has come from it is delivered", gone->spec().name));
     }
     launch_missing(now);
     for (const auto& l : launchers_)
@@ -260,10 +267,22 @@ void near_hosts::end_all(const char* how) {
 
 bool near_hosts::ask_for_end(bool at_once) {
     end_all(at_once ? "at once" : "drain");
-    if (plan_.leads("") || at_once) return true;
-    // Who gives the end is lost: nothing comes from there, and nothing is to be waited for.
-    return std::any_of(hosts_.begin(), hosts_.end(),
-                       [&](const auto& h) { return plan_.leads(h->spec().name) && !h->connected(); });
+    const bool leader_is_done = std::any_of(hosts_.begin(), hosts_.end(), [&](const auto& h) {
+        return plan_.leads(h->spec().name) && (h->life() == life::ended || h->life() == life::refused);
+    });
+    if (plan_.leads("") || at_once || leader_is_done || lost_leader(now_ns()) != nullptr) return true;
+    end_asked_ = true;
+    return false;
+}
+
+// Who gives the end, and is away for so long that it doesn't come back. Until then it is told again when it
+// is there.
+const remote_host* near_hosts::lost_leader(u64 now) const {
+    const auto at = std::find_if(hosts_.begin(), hosts_.end(), [&](const auto& h) {
+        return plan_.leads(h->spec().name) && h->life() == life::away &&
+               now > h->away_since_ns() + lost_patience_ns;
+    });
+    return at == hosts_.end() ? nullptr : at->get();
 }
 
 // It hears the end of its work by the link. Where that has not got there it is ended, and where it is away

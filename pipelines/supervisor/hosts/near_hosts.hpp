@@ -39,6 +39,7 @@ private:
     void launch_missing(u64 now);
     void end_all(const char* how);
     void say_end_of_help(const remote_host& h, bool had_ended);
+    [[nodiscard]] const remote_host* lost_leader(u64 now) const;
     [[nodiscard]] bool awaits_end_of_help(remote_host& h, u64 now);
     [[nodiscard]] bool waits_for_nobody(const remote_host& h) const;
     [[nodiscard]] bool has_waited_in_vain(remote_host& h, u64 now);
@@ -48,7 +49,7 @@ private:
     std::vector<std::unique_ptr<launcher>> launchers_;  ///< as the hosts
     host_orders* orders_ = nullptr;
     std::string run_id_;
-    bool end_told_ = false;
+    bool end_asked_ = false, end_told_ = false;
     std::set<std::string> ended_early_;            ///< hosts that only help, told as over or told to end
     std::map<std::string, u64> in_vain_since_ns_;  ///< by host: see has_waited_in_vain()
     u64 waiting_since_ns_ = 0, ps_ns_ = 0, last_ask_ = 0;

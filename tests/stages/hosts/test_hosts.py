@@ -144,7 +144,7 @@ class Long(Case):
         near.has_frames("sink", far)
         near.interrupt()
         self.assertEqual([near.wait(), far.wait()], [0, 0], near.text() + far.text())
-        self.assertIn("the other hosts have been told", near.text())
+        self.assertIn("the other hosts, which are told", near.text())
         self.whole(near, far, near.report()["frames"])
 
     def test_a_near_run_that_begins_anew_gets_a_far_part_that_does_too(self):

@@ -1,0 +1,83 @@
+"""The end of a run over two hosts, asked for by Ctrl-C where its frames don't begin. Usage: test_ends.py FOLDER_OF_PROGRAMS"""
+import os
+import signal
+import sys
+import unittest
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from host_world import HOST, SINK, SOURCE, World  # noqa: E402
+from link_pair import lose_run  # noqa: E402
+
+PROGRAMS = sys.argv[1]
+# Below the ports that the system gives to clients (32,768 and above), as in test_hosts.py.
+PORT = 20500 + os.getpid() % 80 * 140
+SIZE = 1 << 12
+
+
+class Ends(unittest.TestCase):
+    def setUp(self):
+        self.world = World(PROGRAMS)
+        self.addCleanup(self.world.end)
+
+    def begin(self, source_on="", sink_on="b"):
+        """Both supervisors, and frames on their way; the one where they begin, the one where they end."""
+        on = {"": "", "b": 'host = "b"\n'}
+        file = self.world.write("chain.toml", SOURCE.format(bytes=SIZE) + on[source_on]
+                                + SINK.format(name="sink", of="source", bytes=SIZE, more=on[sink_on])
+                                + HOST.format(name="b", address="127.0.0.1", port=PORT, launcher="none", more="")
+                                + HOST.format(name="a", address="127.0.0.1", port=PORT, launcher="here", more=""))
+        near, far = self.world.near(file, "--fps", "60"), self.world.far(file, "b", "--fps", "60")
+        near.start()
+        near.says("waiting for host b")
+        far.start()
+        first, last = (far, near) if source_on else (near, far)
+        last.has_frames("sink", first)
+        return first, last
+
+    def whole(self, *hosts):
+        frames = hosts[0].report()["frames"]
+        for host in hosts:
+            r = host.report()
+            self.assertEqual([r[k] for k in ("lost", "repeated", "torn", "frames")], [0, 0, 0, frames], host.text()[-3000:])
+
+    def told_to_another(self, source_on, sink_on):
+        first, last = self.begin(source_on, sink_on)
+        first.process.send_signal(signal.SIGSTOP)
+        last.interrupt()
+        last.says("the end comes with the frames of the other hosts, which are told", 5)
+        first.process.kill()
+        first.process.wait()
+        first.start()
+        self.assertEqual([first.wait(), last.wait()], [0, 0], first.text() + last.text())
+        self.whole(first, last)
+
+    def test_a_near_supervisor_that_died_with_the_order_in_hand_has_one_after_it_that_is_told(self):
+        self.told_to_another("", "b")
+
+    def test_a_far_supervisor_that_died_with_the_order_in_hand_has_one_after_it_that_is_told(self):
+        self.told_to_another("b", "")
+
+    def lost_behind_the_order(self, source_on, sink_on, says):
+        first, last = self.begin(source_on, sink_on)
+        folder, pids = os.path.join(first.runtime, "carousel", first.run_name), [s["pid"] for s in first.ps()["stages"] if s.get("pid")]
+        first.process.send_signal(signal.SIGSTOP)   # what it is told now, it takes with it
+        last.interrupt()
+        last.says("the end comes with the frames of the other hosts, which are told", 5)
+        lose_run(first.process, folder, pids)
+        last.says(f"{says}, and gives no end: what has come from it is delivered", 30)
+        return last
+
+    def test_a_near_host_that_is_lost_behind_the_order_holds_the_end_up_for_some_seconds_only(self):
+        far = self.lost_behind_the_order("", "b", "the near host is lost")
+        self.assertEqual(far.wait(), 0, far.text())
+        self.whole(far)
+
+    def test_a_far_host_that_is_lost_behind_the_order_holds_the_end_up_for_some_seconds_only(self):
+        near = self.lost_behind_the_order("b", "", "host b is lost")
+        self.assertEqual(near.wait(), 75, near.text())
+        self.assertIn("host b has not said how its part has ended", near.text())
+
+
+if __name__ == "__main__":
+    del sys.argv[1]
+    unittest.main(verbosity=2)
