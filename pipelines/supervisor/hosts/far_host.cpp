@@ -26,8 +26,8 @@ constexpr std::size_t most_strangers = 8, longest_report = 8U << 20U;
 constexpr std::size_t most_lines = 2000;
 constexpr u64 lines_every_ns = 200 * ns_per_ms;
 constexpr u64 outcome_patience_ns = 10 * ns_per_s, launch_patience_ns = 60 * ns_per_s;
-constexpr u64 near_patience_ns =
-    10 * ns_per_s;  ///< stages end 5 s after their supervisor: then none comes back
+// Stages end 5 s after their supervisor: no other one has come back after twice that.
+constexpr u64 near_patience_ns = 10 * ns_per_s;
 
 shm::unique_fd listen_on(const host_spec& h) {
     sockaddr_in at{};

@@ -15,6 +15,9 @@ from processes import end_process, wait_for  # noqa: E402
 
 SOURCE = '[[stage]]\nname = "source"\nrun = "carousel-test-bytes"\nbytes = {bytes}\n'
 SINK = '[[stage]]\nname = "{name}"\nrun = "carousel-test-bytes"\ninputs = ["{of}"]\nbytes = {bytes}\n{more}\n'
+# Of the far host. Below the ports that the system gives to clients (32,768 and above), and apart from those of links
+# alone (below 20,500).
+PORT = 20500 + os.getpid() % 80 * 140
 DEVICE = os.environ.get("CAROUSEL_TEST_DEVICE", "cpu")   # of both hosts
 HOST = '[hosts.{name}]\naddress = "{address}"\nport = {port}\nlauncher = "{launcher}"\n{more}\n'
 

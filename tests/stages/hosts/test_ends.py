@@ -5,12 +5,10 @@ import sys
 import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from host_world import HOST, SINK, SOURCE, World  # noqa: E402
+from host_world import HOST, PORT, SINK, SOURCE, World  # noqa: E402
 from link_pair import lose_run  # noqa: E402
 
 PROGRAMS = sys.argv[1]
-# Below the ports that the system gives to clients (32,768 and above), as in test_hosts.py.
-PORT = 20500 + os.getpid() % 80 * 140
 SIZE = 1 << 12
 
 

@@ -8,14 +8,12 @@ import time
 import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from host_world import HOST, SINK, SOURCE, World  # noqa: E402
+from host_world import HOST, PORT, SINK, SOURCE, World  # noqa: E402
 from link_pair import ledger, lose_run  # noqa: E402
 from processes import wait_for  # noqa: E402
 
 PROGRAMS = sys.argv[1]
 SEED = int(os.environ.get("CAROUSEL_SEED", "7"))
-# Below the ports that the system gives to clients (32,768 and above), and apart from those of links alone (below 20,500).
-PORT = 20500 + os.getpid() % 80 * 140
 SIZE = 1 << 16
 
 
