@@ -17,8 +17,13 @@ struct range {
     ring::stray_target what = ring::stray_target::nothing;
     u32 index = 0;
 };
-std::array<range, shm::max_inputs + shm::max_side_inputs + shm::max_outputs + shm::max_assets> ranges;
-std::atomic<u32> count{0};  // lock-free: read in a signal handler
+/// Each row is written once, by the thread that has taken it.
+struct row {
+    range of;
+    std::atomic<bool> whole{false};  // lock-free: read in a signal handler
+};
+std::array<row, shm::max_inputs + shm::max_side_inputs + shm::max_outputs + shm::max_assets> rows;
+std::atomic<u32> taken{0};
 std::atomic<const shm::frame_segment*> segments{nullptr};
 
 ring::stray in_headers(std::uintptr_t at) noexcept {
@@ -51,9 +56,10 @@ ring::stray place_in(const range& r, u64 offset) noexcept {
 
 void guard(const device::mapping& memory, ring::stray_target what, u32 index, u64 slot_bytes,
            u32 slots) noexcept {
-    const u32 n = count.load(std::memory_order_relaxed);
     const bool open = !memory.read_only() && !memory.has_gaps();
-    if (open || memory.host_data() == nullptr || n == ranges.size()) return;
+    if (open || memory.host_data() == nullptr) return;
+    const u32 n = taken.fetch_add(1, std::memory_order_relaxed);  // orders nothing: a number of its own
+    if (n >= rows.size()) return;
     range r{
         reinterpret_cast<std::uintptr_t>(memory.host_data()), memory.bytes(), slot_bytes, 0, 0, what, index};
     if (slot_bytes != 0) {
@@ -61,8 +67,8 @@ void guard(const device::mapping& memory, ring::stray_target what, u32 index, u6
         r.first_slot = static_cast<u64>(memory.slot(0, slot_bytes) - memory.data());
         r.bytes = slots * r.stride;
     }
-    ranges[n] = r;
-    count.store(n + 1, std::memory_order_release);
+    rows[n].of = r;
+    rows[n].whole.store(true, std::memory_order_release);
 }
 
 void guard_headers(const shm::control_block& c) noexcept {
@@ -71,9 +77,9 @@ void guard_headers(const shm::control_block& c) noexcept {
 
 ring::stray find_stray(const void* address) noexcept {
     const auto at = reinterpret_cast<std::uintptr_t>(address);
-    const u32 n = count.load(std::memory_order_acquire);
-    for (u32 k = 0; k < n; ++k) {
-        const range& r = ranges[k];
+    for (const row& each : rows) {
+        const range& r = each.of;
+        if (!each.whole.load(std::memory_order_acquire)) continue;
         if (at >= r.from && at - r.from < r.bytes) return place_in(r, at - r.from);
     }
     const ring::stray header = in_headers(at);

@@ -2,9 +2,9 @@
 // Which addresses of this process belong to others and may only be read, or to nobody: so that the handler of
 // a SIGSEGV can say into what the access was to go.
 //
-// Who may call: guard() the main thread at set-up; find_stray() any thread, also in a signal handler: it
-// reads a table of fixed size, whose rows are whole before their count is raised (release), and takes no
-// lock. Rows are never taken out: what is guarded stays mapped until the process ends.
+// Who may call: any thread; find_stray() also in a signal handler: it reads a table of fixed size and takes
+// no lock. A row is written by the thread that took it, and is read once that has said that it is whole
+// (release). Rows are never taken out: what is guarded stays mapped until the process ends.
 
 #include "device/backend.hpp"
 #include "ring/stray.hpp"

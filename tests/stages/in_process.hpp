@@ -134,8 +134,10 @@ public:
 private:
     [[nodiscard]] stages::attachment attachment_for(u32 stage);
     void live(u32 stage);
+    void begin_together() noexcept;
 
     options options_;
+    std::atomic<u32> begun_{0};
     scratch_folder folder_;
     shm::private_block block_;  ///< its pages are shared with the processes that are made of this one
     shared_memory memory_;

@@ -1,7 +1,11 @@
 // The table by which a SIGSEGV is told: into which ring, slot and offset a write was to go.
+// Mappings are static: what is guarded stays mapped until the process ends.
 #include "stages/runner/guarded_memory.hpp"
 
+#include <atomic>
 #include <memory>
+#include <thread>
+#include <vector>
 
 #include "device/cpu/memfd.hpp"
 #include "shm/fd_socket.hpp"
@@ -15,8 +19,8 @@ using ring::stray_target;
 TEST_CASE("an address in guarded memory is told as ring, slot and offset, or as asset and offset") {
     const device::memory_handle memory = device::create_memfd("guarded", 3 * 8192);
     const shm::unique_fd owned(memory.fd);
-    const device::memfd_mapping ring_memory(memory, device::access::read);
-    const device::memfd_mapping asset_memory(memory, device::access::read);
+    static const device::memfd_mapping ring_memory(memory, device::access::read);
+    static const device::memfd_mapping asset_memory(memory, device::access::read);
     const device::memfd_mapping own(memory, device::access::write);
     guard(ring_memory, stray_target::input, 7, 8192, 3);
     guard(asset_memory, stray_target::asset, 2, 0, 0);
@@ -46,8 +50,8 @@ TEST_CASE("an address in the gap behind a slot is told as the slot before it, of
     const shm::unique_fd owned(memory.fd);
     memory.pieces = 3;
     constexpr u64 bytes = 5120;  // lies 3072 into its piece
-    const device::memfd_mapping own(memory, device::access::write);
-    const device::memfd_mapping input(memory, device::access::read);
+    static const device::memfd_mapping own(memory, device::access::write);
+    static const device::memfd_mapping input(memory, device::access::read);
     guard(own, stray_target::output, 4, bytes, 3);
     guard(input, stray_target::input, 5, bytes, 3);
     CHECK(find_stray(own.slot(1, bytes) + bytes) == stray{stray_target::output, 4, 1, bytes});
@@ -57,4 +61,23 @@ TEST_CASE("an address in the gap behind a slot is told as the slot before it, of
           stray{stray_target::output, 4, 1, own.stride(bytes) - 5000});  // an underrun
     CHECK(find_stray(input.slot(2, bytes) + 7) == stray{stray_target::input, 5, 2, 7});
     CHECK(find_stray(input.slot(2, bytes) + bytes + 7) == stray{stray_target::behind_input, 5, 2, bytes + 7});
+}
+
+TEST_CASE("threads that guard memory at once have a row each") {
+    const device::memory_handle memory = device::create_memfd("at once", 8192);
+    const shm::unique_fd owned(memory.fd);
+    static std::vector<std::unique_ptr<device::memfd_mapping>> mapped;
+    for (u32 k = 0; k < 8; ++k)
+        mapped.push_back(std::make_unique<device::memfd_mapping>(memory, device::access::read));
+    std::atomic<u32> begun{0};
+    std::vector<std::thread> threads;
+    for (u32 k = 0; k < mapped.size(); ++k)
+        threads.emplace_back([&, k] {
+            begun.fetch_add(1, std::memory_order_relaxed);
+            while (begun.load(std::memory_order_relaxed) < mapped.size()) std::this_thread::yield();
+            guard(*mapped[k], stray_target::asset, k, 0, 0);
+        });
+    for (std::thread& t : threads) t.join();
+    for (u32 k = 0; k < mapped.size(); ++k)
+        CHECK(find_stray(mapped[k]->data() + 5) == stray{stray_target::asset, k, 0, 5});
 }

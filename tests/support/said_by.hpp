@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <cstdio>
 #include <fstream>
 #include <sstream>
 #include <string>
@@ -24,6 +25,8 @@ std::string said_by(F&& work) {
     ::dup2(before.get(), STDERR_FILENO);
     std::ostringstream all;
     all << std::ifstream(path).rdbuf();
+    // A sanitizer's report is for whoever reads why a test failed.
+    if (all.str().find("Sanitizer:") != std::string::npos) std::fputs(all.str().c_str(), stderr);
     return all.str();
 }
 
