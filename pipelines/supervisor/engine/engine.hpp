@@ -231,6 +231,7 @@ private:
     problems problems_;
     phase phase_ = phase::running;
     bool over_ = false, killed_ = false, asked_to_end_ = false;
+    bool others_give_the_end_ = false;  ///< this host was asked to end the run, and has told the other hosts
     int interrupts_ = 0, ended_by_ = 0;
     std::string unwritten_;  ///< not empty: the run was ended while a disk was full, or another host away
     const char* unwritten_why_ = "";

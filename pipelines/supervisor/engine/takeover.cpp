@@ -59,7 +59,8 @@ void engine::save_state() {
     const u64 print = supervisor::fingerprint(*seats_) ^ static_cast<u64>(phase_) << 40U ^ begun_ns_ ^
                       finished_ns_ << 1U ^ begun_again_ << 2U ^ static_cast<u64>(interrupts_) << 50U ^
                       static_cast<u64>(taken_over_) << 56U ^ started_ns_ ^ end_ << 3U ^ mends_.words << 40U ^
-                      mends_.damaged << 44U ^ mends_.stalls << 36U ^ parameters_.number() << 20U;
+                      mends_.damaged << 44U ^ mends_.stalls << 36U ^ parameters_.number() << 20U ^
+                      static_cast<u64>(others_give_the_end_) << 60U;
     if (print == saved_print_) return;
     saved_print_ = print;
     json j = supervisor::state_json(*seats_);
@@ -70,6 +71,7 @@ void engine::save_state() {
                 {"finished_ns", finished_ns_},
                 {"begun_again", begun_again_},
                 {"asked_to_end", asked_to_end_},
+                {"others_give_the_end", others_give_the_end_},
                 {"ended_by", ended_by_},
                 {"interrupts", interrupts_},
                 {"taken_over", taken_over_},
@@ -105,6 +107,7 @@ void engine::takeover() {
         finished_ns_ = run.value("finished_ns", u64{0});
         begun_again_ = run.value("begun_again", u64{0});
         asked_to_end_ = run.value("asked_to_end", false);
+        others_give_the_end_ = run.value("others_give_the_end", false);
         ended_by_ = run.value("ended_by", 0);
         interrupts_ = run.value("interrupts", 0);
         taken_over_ = run.value("taken_over", 0U);

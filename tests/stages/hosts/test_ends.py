@@ -55,6 +55,27 @@ class Ends(unittest.TestCase):
     def test_a_far_supervisor_that_died_with_the_order_in_hand_has_one_after_it_that_is_told(self):
         self.told_to_another("b", "")
 
+    def asked_and_killed(self, source_on, sink_on):
+        """Both supervisors: who was asked, and who holds the order that it passed on."""
+        first, last = self.begin(source_on, sink_on)
+        first.process.send_signal(signal.SIGSTOP)
+        last.interrupt()
+        last.says("the end comes with the frames of the other hosts, which are told", 5)
+        for host in (last, first):
+            host.process.kill()
+            host.process.wait()
+        for host in (first, last):
+            host.start()
+        last.says("the supervisor before this one was asked to end the run", 20)
+        self.assertEqual([first.wait(), last.wait()], [0, 0], first.text() + last.text())
+        self.whole(first, last)
+
+    def test_a_far_supervisor_that_was_asked_and_died_has_one_after_it_that_asks_again(self):
+        self.asked_and_killed("", "b")
+
+    def test_a_near_supervisor_that_was_asked_and_died_has_one_after_it_that_asks_again(self):
+        self.asked_and_killed("b", "")
+
     def lost_behind_the_order(self, source_on, sink_on, says):
         first, last = self.begin(source_on, sink_on)
         folder, pids = os.path.join(first.runtime, "carousel", first.run_name), [s["pid"] for s in first.ps()["stages"] if s.get("pid")]

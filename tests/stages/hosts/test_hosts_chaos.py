@@ -8,12 +8,11 @@ import sys
 import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from host_world import HOST, SINK, SOURCE, World  # noqa: E402
+from host_world import HOST, PORT, SINK, SOURCE, World  # noqa: E402
 from processes import end_process, wait_for  # noqa: E402
 
 PROGRAMS = os.path.abspath(sys.argv[1])
 SEED = int(os.environ.get("CAROUSEL_SEED", "5"))
-PORT = 20500 + os.getpid() % 80 * 140   # as in test_hosts.py
 SIZE, FAULTS = 1 << 16, 10
 
 

@@ -12,14 +12,12 @@ import unittest
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "viewer"))
 import browser  # noqa: E402
-from host_world import HOST, SINK, SOURCE, World  # noqa: E402
+from host_world import HOST, PORT, SINK, SOURCE, World  # noqa: E402
 from processes import end_process, wait_for  # noqa: E402
 from web_rig import Page  # noqa: E402
 
 PROGRAMS = os.path.abspath(sys.argv[1])
 PICTURE = sys.argv[2] if len(sys.argv) > 2 else None
-# As in test_hosts.py: a listener and 64 ports for a link.
-PORT = 20500 + os.getpid() % 80 * 140
 SIZE = 1 << 16
 
 

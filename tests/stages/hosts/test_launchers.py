@@ -8,7 +8,7 @@ import sys
 import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from host_world import HOST, SINK, SOURCE, World  # noqa: E402
+from host_world import HOST, PORT, SINK, SOURCE, World  # noqa: E402
 from namespaces import B_ADDRESS, Namespaces, call  # noqa: E402
 from processes import end_process, skip, wait_for  # noqa: E402
 
@@ -106,7 +106,7 @@ echo "ended with $?" >> {world.folder}/step
 """)
         os.chmod(srun, 0o755)
         file = world.write("step.toml", SOURCE.format(bytes=SIZE) + SINK.format(name="sink", of="source", bytes=SIZE, more='host = "b"')
-                           + HOST.format(name="b", address="127.0.0.1", port=20500 + os.getpid() % 80 * 140, launcher="slurm", more='login = "node7"'))
+                           + HOST.format(name="b", address="127.0.0.1", port=PORT, launcher="slurm", more='login = "node7"'))
         near = world.near(file, "--frames", "30")
         near.environment["PATH"] = os.path.join(world.folder, "bin") + ":" + os.environ["PATH"]
         self.assertEqual(near.start().wait(60), 0, near.text())

@@ -9,10 +9,9 @@ import time
 import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from host_world import HOST, SINK, SOURCE, World  # noqa: E402
+from host_world import HOST, PORT, SINK, SOURCE, World  # noqa: E402
 
 PROGRAMS = sys.argv[1]
-PORT = 20500 + os.getpid() % 80 * 140   # as test_hosts.py
 SIZE = 1 << 12
 MESH = """[pipeline]
 size = [64, 48]

@@ -7,14 +7,13 @@ import time
 import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from host_world import World  # noqa: E402
+from host_world import PORT, World  # noqa: E402
 from processes import wait_for  # noqa: E402
 from worker_world import FAR_STAGES, check_whole, frames_of, hash_on_one_host, hosts_text, kill, rows, write_files  # noqa: E402
 
 PROGRAMS = sys.argv[1]
 PIPELINES = os.path.abspath(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "..", "pipelines"))
 SEED = int(os.environ.get("CAROUSEL_SEED", "7"))
-PORT = 20500 + os.getpid() % 80 * 140   # as of test_hosts.py: below the ports of clients
 SIZE = 1 << 16
 
 
