@@ -116,6 +116,13 @@ std::vector<crossing> crossings_of(const pipeline& whole) {
     return out;
 }
 
+f64 grace_of(const pipeline& whole, const std::string& host) {
+    const host_spec* const there = host.empty() ? nullptr : find_host(whole, host);
+    const bool over_a_network = there != nullptr && there->launcher != launcher_kind::none;
+    return over_a_network && whole.key_at.count("supervisor_grace_s") == 0 ? started_over_a_network_s
+                                                                           : whole.supervisor_grace_s;
+}
+
 pipeline part_of(const pipeline& whole, const std::string& host, const std::vector<stage_description>& all,
                  const std::string& token) {
     refuse_spread_assets(whole, all);
@@ -123,13 +130,8 @@ pipeline part_of(const pipeline& whole, const std::string& host, const std::vect
     p.stages.clear();
     p.links.clear();
     p.parameters.clear();  // they are the whole file's, and planned with it
-    if (!host.empty()) {
-        p.name += "." + host;
-        const host_spec* const there = find_host(whole, host);
-        if (there != nullptr && there->launcher != launcher_kind::none &&
-            p.key_at.count("supervisor_grace_s") == 0)
-            p.supervisor_grace_s = started_over_a_network_s;
-    }
+    if (!host.empty()) p.name += "." + host;
+    p.supervisor_grace_s = grace_of(whole, host);
     const std::vector<crossing> crossings = crossings_of(whole);
     for (stage_spec s : whole.stages) {
         if (s.host != host) continue;

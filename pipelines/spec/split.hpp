@@ -24,6 +24,9 @@ struct crossing {
 [[nodiscard]] pipeline part_of(const pipeline& whole, const std::string& host,
                                const std::vector<stage_description>& all, const std::string& token);
 
+/// How long the stages of a host ("": that of `carousel run`) outlive their supervisor, in seconds.
+[[nodiscard]] f64 grace_of(const pipeline& whole, const std::string& host);
+
 /// The hosts whose sources end the stream of all when the pipeline is to end; "": that of `carousel run`. The
 /// others get the end with their frames.
 [[nodiscard]] std::vector<std::string> leading_hosts(const pipeline& whole);

@@ -26,8 +26,6 @@ constexpr std::size_t most_strangers = 8, longest_report = 8U << 20U;
 constexpr std::size_t most_lines = 2000;
 constexpr u64 lines_every_ns = 200 * ns_per_ms;
 constexpr u64 outcome_patience_ns = 10 * ns_per_s, launch_patience_ns = 60 * ns_per_s;
-// Stages end 5 s after their supervisor: no other one has come back after twice that.
-constexpr u64 near_patience_ns = 10 * ns_per_s;
 
 shm::unique_fd listen_on(const host_spec& h) {
     sockaddr_in at{};
@@ -296,8 +294,8 @@ bool far_host::ask_for_end(bool at_once) {
 
 // A near host that is away may come back, and is told then. One that is away for long doesn't, and where it
 // is not known whose frames are here none is let in.
-bool far_host::nobody_gives_the_end(u64 now) const noexcept {
-    return near_run_.empty() || (!near_is_there() && now > lost_ns_ + near_patience_ns);
+bool far_host::nobody_gives_the_end(u64 now) const {
+    return near_run_.empty() || (!near_is_there() && now > lost_ns_ + plan_.patience_ns(""));
 }
 
 void far_host::tell_outcome(int code, const json& report, const std::string& line) {

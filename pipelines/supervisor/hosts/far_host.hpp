@@ -55,7 +55,7 @@ private:
     [[nodiscard]] std::string near_run_file() const;
     /// Connected, and of this run.
     [[nodiscard]] bool near_is_there() const noexcept { return near_ && near_->open() && compared_; }
-    [[nodiscard]] bool nobody_gives_the_end(u64 now) const noexcept;
+    [[nodiscard]] bool nobody_gives_the_end(u64 now) const;
 
     hosts_plan plan_;
     host_spec self_;

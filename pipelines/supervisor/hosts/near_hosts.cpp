@@ -21,7 +21,7 @@ namespace {
 
 using nlohmann::json;
 using life = remote_host::stage_of_life;
-constexpr u64 say_again_ns = 10 * ns_per_s, lost_patience_ns = 10 * ns_per_s,
+constexpr u64 say_again_ns = 10 * ns_per_s, in_vain_patience_ns = 10 * ns_per_s,
               failed_patience_ns = 8 * ns_per_s;
 constexpr u64 ps_every_ns = 500 * ns_per_ms;
 constexpr u64 help_patience_ns = 5 * ns_per_s;  ///< until a host that only helps is ended; else it hears END
@@ -280,7 +280,7 @@ bool near_hosts::ask_for_end(bool at_once) {
 const remote_host* near_hosts::lost_leader(u64 now) const {
     const auto at = std::find_if(hosts_.begin(), hosts_.end(), [&](const auto& h) {
         return plan_.leads(h->spec().name) && h->life() == life::away &&
-               now > h->away_since_ns() + lost_patience_ns;
+               now > h->away_since_ns() + plan_.patience_ns(h->spec().name);
     });
     return at == hosts_.end() ? nullptr : at->get();
 }
@@ -319,7 +319,7 @@ bool near_hosts::has_waited_in_vain(remote_host& h, u64 now) {
         in_vain_since_ns_.erase(name);
         return false;
     }
-    if (now < in_vain_since_ns_.try_emplace(name, now).first->second + lost_patience_ns) return false;
+    if (now < in_vain_since_ns_.try_emplace(name, now).first->second + in_vain_patience_ns) return false;
     h.send({{"end", "at once"}});
     h.give_up("it waits for frames that come no more");
     lost_code_ = exit_code::stage_failed;
@@ -345,8 +345,8 @@ bool near_hosts::may_leave(bool whole, u64 now) {
         }
         if (whole && has_waited_in_vain(*h, now)) continue;
         const u64 away = h->connected() ? 0 : now - std::max(h->away_since_ns(), waiting_since_ns_);
-        const bool given_up =
-            away > lost_patience_ns || (!whole && now > waiting_since_ns_ + failed_patience_ns);
+        const bool given_up = away > plan_.patience_ns(h->spec().name) ||
+                              (!whole && now > waiting_since_ns_ + failed_patience_ns);
         if (!given_up) {
             all = false;
         } else if (lost_code_ == 0) {

@@ -121,6 +121,11 @@ bool hosts_plan::helps(const std::string& host) const noexcept {
     return std::find(helping.begin(), helping.end(), host) != helping.end();
 }
 
+u64 hosts_plan::patience_ns(const std::string& host) const {
+    constexpr f64 to_be_heard_s = 5;  // it starts, connects and is compared
+    return static_cast<u64>((grace_s.at(host) + to_be_heard_s) * 1e9);
+}
+
 std::string token_path(const pipeline& whole) { return folder_of(whole) + "/" + whole.name + ".token"; }
 
 hosts_plan plan_hosts(const pipeline& whole, const std::string& self,
@@ -132,6 +137,8 @@ hosts_plan plan_hosts(const pipeline& whole, const std::string& self,
         h.others.push_back(*each);
         if (only_helps(whole, each->name)) h.helping.push_back(each->name);
     }
+    h.grace_s[""] = grace_of(whole, "");
+    for (const host_spec& each : h.others) h.grace_s[each.name] = grace_of(whole, each.name);
     h.links = crossings_of(whole);
     h.leading = leading_hosts(whole);
     h.parameters = plan_parameters(whole, all);

@@ -3,6 +3,7 @@
 // what all of them must agree on before a frame flows. Every host reads the file itself and comes to the same
 // plan; what differs is named (differences of files that stages read, too: by their hash).
 
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "spec/hosts.hpp"
@@ -16,8 +17,9 @@ struct hosts_plan {
     std::string near;               ///< name of that one
     std::vector<host_spec> others;  ///< on that one: all that stages run on
     std::vector<crossing> links;
-    std::vector<std::string> leading;  ///< leading_hosts()
-    std::vector<std::string> helping;  ///< only_helps(): their loss costs nothing
+    std::vector<std::string> leading;    ///< leading_hosts()
+    std::vector<std::string> helping;    ///< only_helps(): their loss costs nothing
+    std::map<std::string, f64> grace_s;  ///< grace_of(), of each host
     parameter_plan parameters;
     nlohmann::json plan;                  ///< what all hosts must have alike
     std::string name;                     ///< of the pipeline
@@ -26,6 +28,9 @@ struct hosts_plan {
     std::vector<std::string> words = {};  ///< options that the other hosts are to be started with
     [[nodiscard]] bool leads(const std::string& host) const noexcept;
     [[nodiscard]] bool helps(const std::string& host) const noexcept;
+    /// A host ("": that of `carousel run`) that has been away for so long has no supervisor that finds its
+    /// stages alive.
+    [[nodiscard]] u64 patience_ns(const std::string& host) const;
     [[nodiscard]] std::string name_of(const std::string& host) const { return host.empty() ? near : host; }
 };
 

@@ -108,3 +108,19 @@ TEST_CASE("hosts compare Carousel's version and the layout of shared memory, and
     CHECK(difference(there, here) ==
           fmt::format("layout is {} there and {} here", shm::control_version + 1, shm::control_version));
 }
+
+TEST_CASE("a host is given up when its stages have ended behind their supervisor, which is later far away") {
+    const auto plan = [](const std::string& keys, const std::string& launcher) {
+        const pipeline p = parse_pipeline(
+            "[pipeline]\n" + keys + test::stage("a", "") + test::stage("b", "\"a\"", "host = \"x\"") +
+                "[hosts.x]\naddress = \"10.0.0.2\"\nlauncher = \"" + launcher + "\"\n",
+            "p.toml");
+        return plan_hosts(p, "", test::described(p));
+    };
+    const u64 s = 1'000'000'000;
+    CHECK(plan("", "ssh").patience_ns("") == 10 * s);
+    CHECK(plan("", "ssh").patience_ns("x") == 25 * s);  // started over a network
+    CHECK(plan("", "none").patience_ns("x") == 10 * s);
+    for (const char* host : {"", "x"})
+        CHECK(plan("supervisor_grace_s = 60\n", "ssh").patience_ns(host) == 65 * s);
+}
