@@ -1,11 +1,14 @@
-// An entry of the control block whose bit flips while no supervisor lives: the second one tells whose it is,
-// and its process goes on.
+// A bit of the control block that flips where nobody mends it any more, or not yet: an entry while no
+// supervisor lives, tails when all is delivered.
 #include <fmt/format.h>
 
+#include <atomic>
 #include <csignal>
+#include <thread>
 
 #include "ring/words.hpp"
 #include "shm/segment.hpp"
+#include "tests/crash/crash_plan.hpp"
 #include "tests/crash/run_fixture.hpp"
 #include "tests/support/catch.hpp"
 
@@ -52,5 +55,39 @@ TEST_CASE(
     CHECK(r["begun_again"] == 0);
     CHECK_THAT(run.log(), contains(bit < 64 ? fmt::format("mended, it is that of middle (pid {})", middle)
                                             : "(middle): start_time was damaged while nobody supervised"));
+    CHECK(run.left_behind() == "");
+}
+
+TEST_CASE("tails that flip when all is delivered change nothing of how a run ends") {
+    constexpr u64 frames = 200;
+    run_fixture run;
+    crash_plan plan(run.path("plan"));
+    plan.add("sink", crash_point::leaving, "stop", 1);  // the run is done, and waits for it
+    plan.write();
+    run.start(run.pipeline("late", number_pipeline("late", "fps = 400\n", "")),
+              {"--frames", std::to_string(frames)}, {plan.environment()});
+    REQUIRE(run.wait_running());
+    const json first = run.ask({{"command", "ps"}});
+    shm::segment s = shm::segment::attach(first["pipeline"]["run_id"]);
+    shm::control_block& c = s.block();
+    REQUIRE(run.wait_until([&] { return run.ask({{"command", "ps"}})["pipeline"]["state"] == "done"; }));
+    std::atomic<bool> over{false};
+    u32 flips = 0;
+    std::thread flipping([&] {
+        while (!over)
+            for (u32 k = 0; k < c.links; ++k)
+                if (shm::intact(c.link[k].tail.raw().load())) c.link[k].tail.raw().fetch_xor(1), ++flips;
+    });
+    ::kill(run.pid_of("sink"), SIGCONT);
+    const int code = run.wait();
+    over = true;
+    flipping.join();
+    INFO(run.log());
+    CHECK(flips > 0);
+    CHECK(code == 0);
+    const json r = run.report();
+    check_undamaged(r);
+    CHECK(r["frames"] == frames);
+    CHECK(r["begun_again"] == 0);
     CHECK(run.left_behind() == "");
 }

@@ -79,10 +79,13 @@ bool engine::take_end(u64 found) {
     return false;
 }
 
+// Tails only grow: what one was seen at counts while it is damaged, up to the last moment of a run.
 bool engine::all_delivered() const noexcept {
     if (end_ == ring::end_unknown || end_ == ring::end_stopping) return false;
-    for (u32 k = 0; k < made_->links; ++k)
-        if (ring::load(segment_->block().link[k].tail) < end_) return false;
+    for (u32 k = 0; k < made_->links; ++k) {
+        const u64 seen = k < seen_tails_.size() ? seen_tails_[k] : 0;
+        if (std::max(seen, ring::load(segment_->block().link[k].tail)) < end_) return false;
+    }
     return true;
 }
 

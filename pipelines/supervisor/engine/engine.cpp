@@ -338,7 +338,7 @@ void engine::begin_drain(const std::string& why) {
 
 void engine::end_now(const std::string& why) {
     if (!why.empty()) seats_->say(why + ": ending");
-    if (unwritten_.empty() && !ring::all_delivered(segment_->block())) unwritten_ = unwritten();
+    if (unwritten_.empty() && !all_delivered()) unwritten_ = unwritten();
     if (!unwritten_.empty()) seats_->say("error: " + unwritten_);
     if (finished_ns_ == 0) finished_ns_ = now_ns();
     times_.finish(segment_->block(), now_ns());

@@ -13,6 +13,8 @@
 
 namespace carousel::supervisor {
 
+using nlohmann::json;
+
 std::string kept_ledger(const std::string& report_path, const std::string& stage) {
     std::filesystem::path p(report_path);
     return (p.parent_path() / (p.stem().string() + "-ledger-" + stage + ".bin")).string();
