@@ -6,8 +6,9 @@
 // is made anew.
 //
 // Each round maps its 64 bits one to one, so that a change of any bits within one 64-bit word of a header is
-// always seen; changes of several words are overlooked once in 2^64. Not seen is what was wrong before the
-// seal, and what changes between the look and the use.
+// always seen; changes of several words are overlooked once in 2^64. A worker compares it once more before
+// its own frame is SUBMITTED, so that what has changed since the look is seen, too. Not seen are metadata,
+// used extents and side frames that were wrong before the seal.
 //
 // Who may call: seal the owner of the FILL word; the rest anybody. A crash before SUBMITTED leaves a header
 // that nobody reads. Costs a few multiplications: no byte that is not in use is read.

@@ -294,13 +294,9 @@ void worker::start_clock(const job& j) noexcept {
 
 bool worker::submit(job& j) noexcept {
     const shm::block_open words;
+    if (!inputs_are_whole(j)) return false;
     j.submitted_ns = now_ns();
-    share_header(j);
-    for (u32 k = 0; k < outputs_; ++k) {
-        shm::frame_header& h = output_[k]->header_to_write(j.output[k].index);
-        h.submitted_ns = j.submitted_ns;
-        seal(h, control_->parameters.bytes);  // the last write into it
-    }
+    seal_headers(j);
     control_->job_info[j.index].submitted_since_ns.store(j.submitted_ns, std::memory_order_release);
     const job_word open{j.version, epoch_, job_state::open};
     if (!cas_mended(control_->job[j.index], open.pack(), open.with(job_state::submitted).pack()))

@@ -84,7 +84,8 @@ public:
     /// Marks the start of process() in the job's own record, for whoever draws it. Deadlines run by
     /// shm::incarnation's words.
     void start_clock(const job& j) noexcept;
-    /// S4's CAS, behind the event record. False: revoked.
+    /// S4's CAS, behind the event record. False: revoked, or an input's header is no longer as it was sealed,
+    /// so that what was made of it may be wrong: the process ends, and the frame is made again.
     [[nodiscard]] bool submit(job& j) noexcept;
     /// S5 by the owner, behind the event. True: committed, by this call or by a helper. False: revoked.
     [[nodiscard]] bool commit(job& j) noexcept;
@@ -125,8 +126,9 @@ private:
     [[nodiscard]] bool lease_all(job& j) noexcept;
     [[nodiscard]] outcome fill(job& j) noexcept;
     [[nodiscard]] bool write_header(job& j) noexcept;
-    void write_header_at(job& j, u32 output, std::size_t parameter_bytes) noexcept;
-    void share_header(const job& j) noexcept;
+    void write_header_at(job& j, u32 output) noexcept;
+    void enter(const job& j, shm::frame_header& h) const noexcept;
+    void seal_headers(const job& j) noexcept;
     [[nodiscard]] bool inputs_are_whole(const job& j) const noexcept;
     void hand_on_metadata(const job& j, shm::frame_header& to) noexcept;
     [[nodiscard]] const shm::frame_header& input_header(const job& j, u32 i) const noexcept {

@@ -8,9 +8,19 @@
 #include "ring/worker.hpp"
 
 namespace carousel::ring {
+namespace {
 
-// Headers of the slots' generations, if the leases that follow succeed: a free in between changes the words
-// which those expect. One that is not as it was sealed is left to the supervisor.
+void share_metadata(const shm::frame_header& from, shm::frame_header& to) noexcept {
+    to.metadata_bytes = std::min(from.metadata_bytes, shm::max_metadata_bytes);
+    to.metadata_left_out = from.metadata_left_out;
+    std::memcpy(to.metadata, from.metadata, to.metadata_bytes);
+}
+
+}  // namespace
+
+// Asked twice. Before the lease: headers of the slots' generations, if the leases that follow succeed, for a
+// free in between changes the words which those expect. And before SUBMITTED: what was taken from them since
+// was what had been sealed. One that is not as it was sealed is left to the supervisor.
 bool worker::inputs_are_whole(const job& j) const noexcept {
     for (u32 i = 0; i < j.inputs; ++i)
         if (!is_sealed(input_header(j, i), control_->parameters.bytes)) return false;
@@ -48,13 +58,25 @@ bool worker::write_header(job& j) noexcept {
         j.time_s = static_cast<f64>(j.sequence) / (control_->fps > 0 ? control_->fps : 60.0);
         j.born_ns = j.claimed_ns;
     }
-    for (u32 k = 0; k < outputs_; ++k) write_header_at(j, k, bytes);
+    for (u32 k = 0; k < outputs_; ++k) write_header_at(j, k);
     return true;
 }
 
-void worker::write_header_at(job& j, u32 output, std::size_t parameter_bytes) noexcept {
+void worker::write_header_at(job& j, u32 output) noexcept {
     link_ref& out = *output_[output];
     shm::frame_header& h = out.header_to_write(j.output[output].index);
+    enter(j, h);
+    out.block().committed_ns[j.output[output].index].store(0, std::memory_order_relaxed);
+    h.used.planes = 0;
+    h.side_inputs = std::min(stage_->side_inputs, shm::max_side_inputs);
+    for (u32 k = 0; k < h.side_inputs; ++k) h.side_sequence[k] = side_frame_[k];
+    hand_on_metadata(j, h);
+    j.output[output].sequence = j.sequence;
+}
+
+// What the process itself knows of the frame. It is entered once more in front of the seal: what somebody has
+// written there meanwhile is gone.
+void worker::enter(const job& j, shm::frame_header& h) const noexcept {
     h.sequence.store(j.sequence, std::memory_order_relaxed);
     h.epoch = epoch_;
     h.maker_seat = seat_;
@@ -62,40 +84,23 @@ void worker::write_header_at(job& j, u32 output, std::size_t parameter_bytes) no
     h.void_reason = j.void_reason;
     h.born_ns = j.born_ns;
     h.claimed_ns = j.claimed_ns;
-    h.submitted_ns = 0;
-    out.block().committed_ns[j.output[output].index].store(0, std::memory_order_relaxed);
+    h.submitted_ns = j.submitted_ns;
     h.time_s = j.time_s;
     h.number = j.called;
     h.parameter_number = j.parameter_number;
     h.clock = j.clock;
     h.capture_ns = j.capture_ns;
-    h.used.planes = 0;
-    h.side_inputs = std::min(stage_->side_inputs, shm::max_side_inputs);
-    for (u32 k = 0; k < h.side_inputs; ++k) h.side_sequence[k] = side_frame_[k];
-    std::memcpy(h.parameters, j.parameters, parameter_bytes);
-    hand_on_metadata(j, h);
-    j.output[output].sequence = j.sequence;
+    std::memcpy(h.parameters, j.parameters, std::min(control_->parameters.bytes, shm::max_parameter_bytes));
 }
 
-// What the stage has set at its first output every ring has with SUBMITTED: each header is sealed behind
-// this. What is in use of the planes is of one ring's payload alone.
-void worker::share_header(const job& j) noexcept {
-    for (u32 k = 1; k < outputs_; ++k) {
-        const shm::frame_header& from = output_[0]->header(j.output[0].index);
+// What is in use of the planes is of one ring's payload alone. The entries every ring has as they are at the
+// first output.
+void worker::seal_headers(const job& j) noexcept {
+    for (u32 k = 0; k < outputs_; ++k) {
         shm::frame_header& to = output_[k]->header_to_write(j.output[k].index);
-        to.void_stage = from.void_stage;
-        to.void_reason = from.void_reason;
-        to.born_ns = from.born_ns;
-        to.time_s = from.time_s;
-        to.number = from.number;
-        to.parameter_number = from.parameter_number;
-        std::memcpy(to.parameters, from.parameters,
-                    std::min(control_->parameters.bytes, shm::max_parameter_bytes));
-        to.clock = from.clock;
-        to.capture_ns = from.capture_ns;
-        to.metadata_bytes = std::min(from.metadata_bytes, shm::max_metadata_bytes);
-        to.metadata_left_out = from.metadata_left_out;
-        std::memcpy(to.metadata, from.metadata, to.metadata_bytes);
+        if (k > 0) share_metadata(output_[0]->header(j.output[0].index), to);
+        enter(j, to);
+        seal(to, control_->parameters.bytes);  // the last write into it
     }
 }
 

@@ -31,7 +31,8 @@ void frame_in_work::take_carried(bool to_keep) {
 // Behind SUBMITTED, which only a stage that nobody helps may do (owner_commits): until its owner commits, no
 // reader looks at the header, and COMMITTED (release) is behind the seal; the audit looks at READY slots. A
 // death here leaves a header of a frame that nobody reads; a revoked process writes into a slot in
-// quarantine.
+// quarantine. A header that somebody else has changed meanwhile stays as it is found, unsealed: nobody leases
+// it, and the audit names it.
 void frame_in_work::carry(std::span<const std::byte> metadata, const shm::used_extents& used) {
     const bool fits = metadata.size() <= shm::max_metadata_bytes;
     if (in_process || runtime_->outputs() != 1 || !fits ||
@@ -39,6 +40,7 @@ void frame_in_work::carry(std::span<const std::byte> metadata, const shm::used_e
         frame::carry(metadata, used);
     const shm::block_open open;
     shm::frame_header& h = own_header();
+    if (!ring::is_sealed(h, runtime_->control().parameters.bytes)) return;
     h.metadata_bytes = static_cast<u32>(metadata.size());
     std::copy(metadata.begin(), metadata.end(), h.metadata);
     h.used = used;
@@ -53,10 +55,8 @@ void frame_in_work::require_source_at_work(const char* what) const {
 
 void frame_in_work::set_capture_ns(u64 ns) {
     require_source_at_work("set_capture_ns()");
-    const shm::block_open open;
-    shm::frame_header& h = own_header();
-    h.clock = job.clock = ns != 0 ? shm::capture_clock::live : shm::capture_clock::none;
-    h.capture_ns = job.capture_ns = ns;
+    job.clock = ns != 0 ? shm::capture_clock::live : shm::capture_clock::none;
+    job.capture_ns = ns;
 }
 
 }  // namespace carousel::stages

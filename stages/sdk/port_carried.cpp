@@ -38,17 +38,16 @@ shm::frame_header& port_session::header() const {
 }
 
 void port_session::set_capture_ns(u64 ns) {
-    shm::frame_header& h = header();
-    h.clock = job_.clock = ns != 0 ? shm::capture_clock::live : shm::capture_clock::none;
-    h.capture_ns = job_.capture_ns = ns;
+    job_.clock = ns != 0 ? shm::capture_clock::live : shm::capture_clock::none;
+    job_.capture_ns = ns;
 }
 
 void port_session::give_again() noexcept {
     shm::frame_header& h = header();
     h.metadata_bytes = 0;
     h.used.planes = 0;
-    h.clock = job_.clock = shm::capture_clock::none;
-    h.capture_ns = job_.capture_ns = 0;
+    job_.clock = shm::capture_clock::none;
+    job_.capture_ns = 0;
     touch();
 }
 

@@ -160,8 +160,8 @@ TEST_CASE("metadata and capture time of a frame are in each ring behind the stag
     CHECK(made.metadata_bytes == 0);
     CHECK(made.clock == shm::capture_clock::none);
     REQUIRE(set_metadata(made.metadata, made.metadata_bytes, "exposure_ms", 3.5) == metadata_change::done);
-    made.clock = shm::capture_clock::live;
-    made.capture_ns = 42;
+    j.clock = shm::capture_clock::live;
+    j.capture_ns = 42;
     REQUIRE(source.w->submit(j));
     REQUIRE(source.w->commit(j));
     REQUIRE(source.w->complete(j));

@@ -59,16 +59,16 @@ TEST_CASE("what a stage sets at its first output is in the headers of all with S
     shm::frame_header& first = b.c->frames[0].header[j.output[0].index];
     const shm::frame_header& second = b.c->frames[1].header[j.output[1].index];
     REQUIRE(set_metadata(first.metadata, first.metadata_bytes, "exposure_ms", 3.5) == metadata_change::done);
-    first.clock = shm::capture_clock::live;
-    first.capture_ns = 42;
-    first.time_s = 2.5;
-    first.born_ns = 17;
-    CHECK(first.number == 0);
-    first.number = 60;
-    first.parameter_number = 3;
-    first.parameters[1] = std::byte{9};
-    first.void_stage = 0;
-    first.void_reason = 73;
+    j.clock = shm::capture_clock::live;
+    j.capture_ns = 42;
+    j.time_s = 2.5;
+    j.born_ns = 17;
+    CHECK(j.called == 0);
+    j.called = 60;
+    j.parameter_number = 3;
+    j.parameters[1] = std::byte{9};
+    j.void_stage = 0;
+    j.void_reason = 73;
     first.used.planes = 1;
     REQUIRE(source.w->submit(j));
     CHECK(second.time_s == 2.5);
@@ -86,7 +86,9 @@ TEST_CASE("what a stage sets at its first output is in the headers of all with S
     CHECK(second.submitted_ns == first.submitted_ns);
     CHECK(second.capture_ns == 42);
     CHECK(second.clock == shm::capture_clock::live);
-    CHECK(text_of(*find_metadata(metadata_of(second), "exposure_ms")) == "3.5");
+    const auto exposure = find_metadata(metadata_of(second), "exposure_ms");
+    REQUIRE(exposure);
+    CHECK(text_of(*exposure) == "3.5");
 }
 
 TEST_CASE("no frame is leased beyond the window of any output") {

@@ -1,0 +1,104 @@
+// Headers that are not as they were sealed: in front of the lease, under it, and before their own seal.
+#include <functional>
+#include <memory>
+#include <utility>
+
+#include "ring/header_check.hpp"
+#include "run_with_flips.hpp"
+#include "simulation.hpp"
+
+namespace {
+
+using namespace carousel;
+using namespace carousel::ring;
+using test::run_in_hand;
+
+TEST_CASE("a header that is not as it was sealed is leased by nobody, whichever bit it is") {
+    run_in_hand r;
+    test::seated source = r.sit(0), middle = r.sit(1);
+    (void)test::pass(*source.w);
+    shm::frame_header& h = r.b.c->frames[0].header[0];
+    CHECK(is_sealed(h, r.b.c->parameters.bytes));
+    job j;
+    const std::pair<const char*, std::function<void()>> changes[] = {
+        {"epoch", [&] { h.epoch ^= 1U; }},
+        {"void_stage", [&] { h.void_stage ^= 1U << 31U; }},
+        {"void_reason", [&] { h.void_reason ^= 4U; }},
+        {"maker_seat", [&] { h.maker_seat ^= 2U; }},
+        {"born_ns", [&] { h.born_ns ^= u64{1} << 63U; }},
+        {"claimed_ns", [&] { h.claimed_ns ^= 1U; }},
+        {"submitted_ns", [&] { h.submitted_ns ^= 1U; }},
+        {"number", [&] { h.number ^= 1U; }},
+        {"parameter_number", [&] { h.parameter_number ^= 1U; }},
+        {"capture_ns", [&] { h.capture_ns ^= 8U; }},
+        {"metadata_bytes", [&] { h.metadata_bytes ^= 16U; }},
+        {"metadata_left_out", [&] { h.metadata_left_out ^= 1U; }},
+        {"used.planes", [&] { h.used.planes ^= 1U; }},
+        {"side_inputs", [&] { h.side_inputs ^= 2U; }},
+        {"seal", [&] { h.seal ^= 1U; }},
+    };
+    for (const auto& [name, change] : changes) {
+        INFO(name);
+        change();
+        CHECK(middle.w->begin(j, 0) == outcome::empty);
+        change();
+    }
+    CHECK(test::pass(*middle.w) == 0);
+}
+
+TEST_CASE("a frame whose input's header changes under its lease is not submitted") {
+    run_in_hand r;
+    r.b.c->parameters.bytes = 16;
+    test::seated source = r.sit(0), middle = r.sit(1);
+    const std::function<void(shm::frame_header&)> changes[] = {
+        [](shm::frame_header& h) { h.parameters[3] ^= std::byte{1}; },
+        [](shm::frame_header& h) { h.number ^= 1U; },
+        [](shm::frame_header& h) { h.used.planes ^= 1U; },
+        [](shm::frame_header& h) { h.metadata_bytes ^= 16U; },
+    };
+    for (const auto& change : changes) {
+        (void)test::pass(*source.w);
+        job j;
+        REQUIRE(middle.w->begin(j, 0) == outcome::ok);
+        shm::frame_header& h = r.b.c->frames[0].header[j.input[0].index];
+        change(h);
+        CHECK_FALSE(middle.w->submit(j));
+        change(h);
+        REQUIRE(middle.w->submit(j));
+        REQUIRE(middle.w->commit(j));
+        REQUIRE(middle.w->complete(j));
+    }
+}
+
+TEST_CASE("what somebody writes into a header in front of its seal is not sealed") {
+    run_in_hand r;
+    r.b.c->parameters.bytes = 16;
+    test::seated source = r.sit(0), middle = r.sit(1);
+    (void)test::pass(*source.w);
+    job j;
+    REQUIRE(middle.w->begin(j, 0) == outcome::ok);
+    shm::frame_header& h = r.b.c->frames[1].header[j.output[0].index];
+    const auto kept = std::make_unique<shm::frame_header>();
+    shm::frame_header& before = *kept;
+    before.epoch = h.epoch, before.void_stage = h.void_stage, before.number = h.number;
+    before.born_ns = h.born_ns, before.time_s = h.time_s, before.parameter_number = h.parameter_number;
+    before.capture_ns = h.capture_ns, before.clock = h.clock, before.parameters[15] = h.parameters[15];
+    h.sequence.raw() ^= 3, h.epoch ^= 1U, h.void_stage ^= 2U, h.maker_seat ^= 1U, h.born_ns ^= 8U;
+    h.number ^= 4U, h.time_s += 1, h.parameter_number ^= 1U, h.capture_ns ^= 1U;
+    h.clock = shm::capture_clock::recorded, h.parameters[15] ^= std::byte{1};
+    REQUIRE(middle.w->submit(j));
+    CHECK(h.sequence.load() == j.sequence);
+    CHECK(h.epoch == before.epoch);
+    CHECK(h.void_stage == before.void_stage);
+    CHECK(h.maker_seat == 1);
+    CHECK(h.born_ns == before.born_ns);
+    CHECK(h.number == before.number);
+    CHECK(h.time_s == before.time_s);
+    CHECK(h.parameter_number == before.parameter_number);
+    CHECK(h.capture_ns == before.capture_ns);
+    CHECK(h.clock == before.clock);
+    CHECK(h.parameters[15] == before.parameters[15]);
+    CHECK(is_sealed(h, r.b.c->parameters.bytes));
+}
+
+}  // namespace
