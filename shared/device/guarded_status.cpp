@@ -1,6 +1,5 @@
 #include "device/guarded_status.hpp"
 
-#include <algorithm>
 #include <array>
 #include <atomic>
 
@@ -14,8 +13,7 @@
 namespace carousel::device {
 namespace {
 
-void do_canary(const canary_step& c) noexcept {
-    if (c.plant) return cpu::plant_canary(c.at, c.key);
+void look_at(const canary_step& c) noexcept {
     for (u32 part = 0; part < canary_parts; ++part)
         if (const u32 said = cpu::look_at_canary(c.at, c.key, part); said != canary_whole)
             std::atomic_ref<u32>(c.found->part[part]).store(said, std::memory_order_relaxed);
@@ -29,11 +27,18 @@ void guarded_status(queue& on, const status_step& step, std::span<const canary_s
 #if CAROUSEL_WITH_CUDA
     if (on.kind() == device_kind::cuda) return cuda::guarded_status(on, step, canaries);
 #endif
-    std::array<canary_step, most_canaries> all{};
-    std::copy(canaries.begin(), canaries.end(), all.begin());
-    on.submit([all, count = canaries.size()](cpu::pool&) {
-        for (std::size_t k = 0; k < count; ++k) do_canary(all[k]);
-    });
+    std::array<canary_step, most_canaries> looks{};
+    std::size_t count = 0;
+    for (const canary_step& c : canaries) {
+        if (c.plant)
+            cpu::plant_canary(c.at, c.key);
+        else
+            looks[count++] = c;
+    }
+    if (count > 0)
+        on.submit([looks, count](cpu::pool&) {
+            for (std::size_t k = 0; k < count; ++k) look_at(looks[k]);
+        });
     on.status(step);
 }
 

@@ -19,6 +19,10 @@ inline constexpr std::size_t most_canaries = 2 * status_step::most;  ///< inputs
 
 /// queue::status(), and each of the canaries, at most `most_canaries`, is planted or looked at: behind what
 /// is in the queue and before what comes after, in no order to the words and to each other.
+///
+/// But a CPU's queue plants at once, on this thread: there the caller's own code writes to ring memory, too,
+/// and what it writes behind this call comes behind the pattern. So nothing in the queue may still use a
+/// canary that is planted; whoever fills a slot that was free has that.
 void guarded_status(queue& on, const status_step& step, std::span<const canary_step> canaries);
 
 }  // namespace carousel::device

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <csignal>
+#include <functional>
 
 #include "core/errors.hpp"
 #include "device/canary.hpp"
@@ -21,9 +22,10 @@ struct ending {
     std::string log;
 };
 
-/// A run of two stages in a process of its own, whose source writes so many bytes beyond its slot at
-/// frame 20.
-ending overrun(bool canaries, u64 bytes) {
+/// A run in a process of its own.
+ending ending_of(
+    const threads_of_a_run::options& options,
+    const std::function<void(counting_stage& source)>& prepare = [](counting_stage&) {}) {
     int said[2], log[2];
     REQUIRE(::pipe(said) == 0);
     REQUIRE(::pipe(log) == 0);
@@ -33,8 +35,8 @@ ending overrun(bool canaries, u64 bytes) {
         ::alarm(60);
         ::dup2(log[1], STDERR_FILENO);
         for (const int fd : {said[0], log[0], log[1]}) ::close(fd);
-        threads_of_a_run run(
-            {.stages = 2, .frames = 60, .canaries = canaries, .stray_at = 20, .stray_bytes = bytes});
+        threads_of_a_run run(options);
+        prepare(run.source());
         run.source().at_committed = [&](u64 sequence) {
             (void)!::write(said[1], &sequence, sizeof sequence);
         };
@@ -55,6 +57,20 @@ ending overrun(bool canaries, u64 bytes) {
     if (WIFEXITED(status)) e.code = WEXITSTATUS(status);
     return e;
 }
+
+/// Its source writes so many bytes beyond its slot at frame 20.
+ending overrun(bool canaries, u64 bytes) {
+    return ending_of({.stages = 2, .frames = 60, .canaries = canaries, .stray_at = 20, .stray_bytes = bytes});
+}
+
+/// A write by the stage's own code, and what is told of it.
+void stray_at_20(carousel::frame& f) {
+    if (f.sequence() != 20) return;
+    auto* const end = reinterpret_cast<std::byte*>(f.output().plane<u64>("value").data());
+    end[device::slot_alignment + 100] ^= std::byte{1};  // behind its only plane, which is padded
+}
+constexpr const char* told_of_20 =
+    "frame 20: a write beyond its slot in the ring stage0, behind plane value, 100 bytes behind its end";
 
 }  // namespace
 
@@ -80,6 +96,16 @@ TEST_CASE("a write beyond a slot with a canary ends its writer before the frame 
         CHECK(e.log.find("frame 20: a write beyond its slot in the ring stage0, behind plane value, " +
                          std::to_string(bytes) + " bytes behind its end") != std::string::npos);
     }
+}
+
+TEST_CASE("process() itself may write beyond a slot while its queue is behind: that is told, too") {
+    // The source's queue works at the frame before while process() writes.
+    const ending e = ending_of({.stages = 2, .frames = 60, .work_us = 5000, .canaries = true},
+                               [](counting_stage& source) { source.at_frame = stray_at_20; });
+    INFO(e.log);
+    CHECK(e.code == exit_code::stage_exception);
+    CHECK(e.committed == 20);
+    CHECK(e.log.find(told_of_20) != std::string::npos);
 }
 
 TEST_CASE("control: without canaries the same write goes unseen") {
