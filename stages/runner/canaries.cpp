@@ -3,6 +3,9 @@
 // enqueued. What they have seen is read here, between the event and the commit. So a stage with one is never
 // helped (stage_flag::owner_commits): nobody else looks.
 //
+// A stage that goes on with its output on the host (commits_on_host) writes behind that look. So there is a
+// second one behind its finish(), on a queue of its own: the stage's belongs to the main thread.
+//
 // What a death leaves. Before the event: work that R2 has aborted, in a slot that is quarantined. Between the
 // event and the commit, the look among it: a job that is SUBMITTED, which R2 aborts; a damaged canary goes
 // with its slot. Behind the commit: a frame whose canary was whole. Whoever fills the slot next plants anew,
@@ -10,6 +13,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <mutex>
+#include <span>
 
 #include "core/errors.hpp"
 #include "core/log.hpp"
@@ -46,6 +52,23 @@ void stage_runner::lend_canary_words() {
         f->canaries = at;
         at += a_frame;
     }
+    if (!commits_on_host_ || !runtime_->plants_canaries()) return;
+    second_looks_ = runtime_->context().make_queue();
+    second_looked_ = runtime_->context().make_event(nullptr);
+}
+
+// Any thread of the pool, else the completion thread.
+void stage_runner::look_behind_finish(const frame_in_work& f) {
+    if (!second_looks_) return;
+    std::array<device::canary_step, device::most_canaries> canaries;
+    const std::size_t count = canaries_of(f, false, canaries.data());
+    {
+        const std::lock_guard lock(second_look_mutex_);
+        device::guarded_status(*second_looks_, {}, std::span(canaries).first(count));
+        second_looked_->record(*second_looks_, 0);
+        second_looked_->wait();
+    }
+    look_at_own_canaries(f);
 }
 
 // Those of a frame's first launch, or of its last one; how many.
@@ -73,10 +96,8 @@ std::size_t stage_runner::canaries_of(const frame_in_work& f, bool first, device
 }
 
 // A damaged one of its own: its maker is this process, which ends with that in its entry, and the frame is
-// made anew. One of an input was whole when the frame was committed: it is torn, as by its status word, and
-// is counted here, in front of the commit, so that no death keeps it from being.
-void stage_runner::look_at_canaries(const frame_in_work& f) {
-    if (f.canaries == nullptr) return;
+// made anew.
+void stage_runner::look_at_own_canaries(const frame_in_work& f) {
     for (u32 k = 0; k < runtime_->outputs(); ++k) {
         const mapped_link& out = *runtime_->output(k);
         const u32 found = f.canaries[k].said();
@@ -89,6 +110,13 @@ void stage_runner::look_at_canaries(const frame_in_work& f) {
             first_damaged(found));
         die(exit_code::stage_exception);
     }
+}
+
+// One of an input was whole when the frame was committed: it is torn, as by its status word, and is counted
+// here, in front of the commit, so that no death keeps it from being.
+void stage_runner::look_at_canaries(const frame_in_work& f) {
+    if (f.canaries == nullptr) return;
+    look_at_own_canaries(f);
     for (u32 i = 0; i < f.job.inputs && f.job.void_stage == shm::none; ++i) {
         const mapped_link& in = runtime_->input(i);
         const u32 found = f.canaries[of_inputs + i].said();

@@ -294,6 +294,9 @@ void stage_runner::finish(frame_in_work& f) {
     if (!commits_on_host_) return;
     const device::profiler_range shown(profiler_, "finish", f.job.sequence);
     host_work("finish", f, [&] { stage_->finish(f); });
+    guarded(
+        "the look behind finish()", f.job.sequence, [&] { look_behind_finish(f); },
+        [&] { return on_device(); });
     f.wait_for_link(false);
 }
 

@@ -58,9 +58,11 @@ private:
     void copy_inputs(const frame_in_work& f);
     void copy_outputs(const frame_in_work& f);
     void look_at_status(const frame_in_work& f, device::status_state state);
-    void lend_canary_words();  ///< canaries.cpp, as the next two
+    void lend_canary_words();  ///< canaries.cpp, as the next four
     [[nodiscard]] std::size_t canaries_of(const frame_in_work& f, bool first, device::canary_step* out);
     void look_at_canaries(const frame_in_work& f);
+    void look_at_own_canaries(const frame_in_work& f);
+    void look_behind_finish(const frame_in_work& f);
     void lend_torn_words();  ///< torn.cpp, as the next one
     void tell_torn(frame_in_work& f);
     void end_stream(frame_in_work& f);  ///< stream_end.cpp
@@ -101,9 +103,12 @@ private:
     finish_clock finishing_;
     outside_hold outside_;
     disk_hold hold_;
-    std::unique_ptr<device::mapping> torn_;      ///< a u32 a frame, written by the device
-    torn_lines torn_lines_;                      ///< the completion thread's
-    std::unique_ptr<device::mapping> canaries_;  ///< words of the frames; null: no ring has canaries
+    std::unique_ptr<device::mapping> torn_;        ///< a u32 a frame, written by the device
+    torn_lines torn_lines_;                        ///< the completion thread's
+    std::unique_ptr<device::mapping> canaries_;    ///< words of the frames; null: no ring has canaries
+    std::mutex second_look_mutex_;                 ///< guards the next two
+    std::unique_ptr<device::queue> second_looks_;  ///< null: it writes to no canary's slot in finish()
+    std::unique_ptr<device::event> second_looked_;
     std::vector<std::unique_ptr<frame_in_work>> frames_;
     std::unique_ptr<side_inputs> sides_;  ///< the main thread's; null: it has none
     gpu_turn turn_;

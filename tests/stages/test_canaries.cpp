@@ -108,6 +108,22 @@ TEST_CASE("process() itself may write beyond a slot while its queue is behind: t
     CHECK(e.log.find(told_of_20) != std::string::npos);
 }
 
+TEST_CASE(
+    "a write beyond a slot in finish() ends its writer before the frame is committed, by one thread or "
+    "several") {
+    const u32 threads = GENERATE(1U, 3U);
+    CAPTURE(threads);
+    const ending e =
+        ending_of({.stages = 2, .frames = 60, .canaries = true}, [threads](counting_stage& source) {
+            source.at_finish = stray_at_20;
+            source.finish_threads = threads;
+        });
+    INFO(e.log);
+    CHECK(e.code == exit_code::stage_exception);
+    CHECK(e.committed <= 20);  // with several threads the frames in front of it may still be under way
+    CHECK(e.log.find(told_of_20) != std::string::npos);
+}
+
 TEST_CASE("control: without canaries the same write goes unseen") {
     const ending e = overrun(false, 100);
     INFO(e.log);

@@ -31,7 +31,9 @@ void queue::fill(void* to, u8 value, u64 bytes) {
 void queue::status(const status_step& step) { CAROUSEL_CUDA_RUN(label_, launch_status(*this, step)); }
 
 void guarded_status(device::queue& q, const status_step& step, std::span<const canary_step> canaries) {
-    CAROUSEL_CUDA_RUN(static_cast<queue&>(q).label(), launch_guarded(q, step, canaries));
+    auto& own = static_cast<queue&>(q);
+    own.bind();  // before it asks what this device can
+    CAROUSEL_CUDA_RUN(own.label(), launch_guarded(q, step, canaries));
 }
 
 void queue::drain() {
