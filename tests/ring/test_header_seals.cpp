@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "ring/header_check.hpp"
+#include "ring/latest.hpp"
 #include "run_with_flips.hpp"
 #include "simulation.hpp"
 
@@ -13,14 +14,29 @@ using namespace carousel;
 using namespace carousel::ring;
 using test::run_in_hand;
 
+constexpr u32 parameter_bytes = 21, metadata_bytes = 13;  // no multiples of the seal's words
+
+/// All that a header has is in use, and it is sealed anew.
+void use_all_of(shm::frame_header& h) {
+    h.time_s = 1.5;
+    h.clock = shm::capture_clock::live;
+    h.metadata_bytes = metadata_bytes;
+    h.side_inputs = shm::max_side_inputs;
+    h.used.planes = (1U << shm::max_used_planes) - 1;
+    seal(h, parameter_bytes);
+}
+
 TEST_CASE("a header that is not as it was sealed is leased by nobody, whichever bit it is") {
     run_in_hand r;
+    r.b.c->parameters.bytes = parameter_bytes;
     test::seated source = r.sit(0), middle = r.sit(1);
     (void)test::pass(*source.w);
     shm::frame_header& h = r.b.c->frames[0].header[0];
-    CHECK(is_sealed(h, r.b.c->parameters.bytes));
+    CHECK(is_sealed(h, parameter_bytes));
+    use_all_of(h);
     job j;
     const std::pair<const char*, std::function<void()>> changes[] = {
+        {"sequence", [&] { h.sequence.raw() ^= 3; }},  // an intact word of another number
         {"epoch", [&] { h.epoch ^= 1U; }},
         {"void_stage", [&] { h.void_stage ^= 1U << 31U; }},
         {"void_reason", [&] { h.void_reason ^= 4U; }},
@@ -28,22 +44,48 @@ TEST_CASE("a header that is not as it was sealed is leased by nobody, whichever 
         {"born_ns", [&] { h.born_ns ^= u64{1} << 63U; }},
         {"claimed_ns", [&] { h.claimed_ns ^= 1U; }},
         {"submitted_ns", [&] { h.submitted_ns ^= 1U; }},
+        {"time_s", [&] { h.time_s = -h.time_s; }},
         {"number", [&] { h.number ^= 1U; }},
         {"parameter_number", [&] { h.parameter_number ^= 1U; }},
         {"capture_ns", [&] { h.capture_ns ^= 8U; }},
-        {"metadata_bytes", [&] { h.metadata_bytes ^= 16U; }},
+        {"clock", [&] { h.clock = shm::capture_clock{static_cast<u32>(h.clock) ^ 1U}; }},
+        {"metadata_bytes", [&] { h.metadata_bytes ^= 2U; }},  // two more, which are 0
         {"metadata_left_out", [&] { h.metadata_left_out ^= 1U; }},
         {"used.planes", [&] { h.used.planes ^= 1U; }},
+        {"used.of, the first", [&] { h.used.of[0][0] ^= 1U; }},
+        {"used.of, the last", [&] { h.used.of[shm::max_used_planes - 1][shm::max_plane_rank - 1] ^= 1U; }},
         {"side_inputs", [&] { h.side_inputs ^= 2U; }},
+        {"side_sequence, the first", [&] { h.side_sequence[0] ^= 1U; }},
+        {"side_sequence, the last", [&] { h.side_sequence[shm::max_side_inputs - 1] ^= u64{1} << 40U; }},
+        {"parameters, the first", [&] { h.parameters[0] ^= std::byte{1}; }},
+        {"parameters, the last", [&] { h.parameters[parameter_bytes - 1] ^= std::byte{128}; }},
+        {"metadata, the first", [&] { h.metadata[0] ^= std::byte{1}; }},
+        {"metadata, the last", [&] { h.metadata[metadata_bytes - 1] ^= std::byte{128}; }},
         {"seal", [&] { h.seal ^= 1U; }},
     };
     for (const auto& [name, change] : changes) {
         INFO(name);
         change();
+        CHECK_FALSE(is_sealed(h, parameter_bytes));
         CHECK(middle.w->begin(j, 0) == outcome::empty);
         change();
     }
     CHECK(test::pass(*middle.w) == 0);
+}
+
+TEST_CASE("a latest member passes a frame by whose header is not as it was sealed, and takes the next one") {
+    run_in_hand r;
+    test::seated source = r.sit(0);
+    latest_reader viewer(*r.b.c, 0, shm::max_incarnations);
+    REQUIRE(viewer.joined());
+    REQUIRE(test::pass(*source.w) == 0);
+    r.b.c->frames[0].header[0].born_ns ^= 1U;
+    CHECK_FALSE(viewer.acquire());
+    REQUIRE(test::pass(*source.w) == 1);
+    const slot_ref next = viewer.acquire();
+    REQUIRE(next);
+    CHECK(next.sequence == 1);
+    CHECK(viewer.release());
 }
 
 TEST_CASE("a frame whose input's header changes under its lease is not submitted") {
