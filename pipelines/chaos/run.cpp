@@ -10,9 +10,9 @@
 #include <deque>
 #include <filesystem>
 #include <fstream>
-#include <set>
 #include <sstream>
 
+#include "chaos/choice.hpp"
 #include "chaos/over_hosts.hpp"
 #include "chaos/subject.hpp"
 #include "core/clock.hpp"
@@ -66,7 +66,7 @@ private:
     [[nodiscard]] std::vector<std::string> words(const std::string& name, const std::string& report,
                                                  u64 frames) const;
     [[nodiscard]] std::string file(const char* name) const { return o_.folder + "/" + name; }
-    void choose_kinds(const run::ps_answer& ps);
+    void know(const run::ps_answer& ps);
     void wait_for_start(subject& s);
     void tell_missing_host(const subject& s);
     void loop(subject& s, pause_watch& watch);
@@ -94,8 +94,7 @@ private:
     std::ofstream log_;
     interrupts interrupts_;
     std::vector<fault> kinds_;
-    /// seats that can take a write to their input, and one beyond their output; found at the start
-    std::set<std::string> guarded_, gapped_;
+    std::vector<victim> seats_;  ///< as they were at the start: one that is down says nothing of its guards
     /// the last processes that were: they are as good as dead, whatever the supervisor says yet
     std::deque<std::pair<std::string, i32>> hit_;
     std::string told_host_;
@@ -123,37 +122,11 @@ std::vector<std::string> chaos_run::words(const std::string& name, const std::st
     return w;
 }
 
-void chaos_run::choose_kinds(const run::ps_answer& ps) {
-    const std::vector<victim> all = seats_of(ps);
-    const bool gpu = std::any_of(all.begin(), all.end(), [](const victim& v) { return v.on_gpu; });
-    for (const victim& v : all) {
-        if (v.guarded) guarded_.insert(v.label);
-        if (v.gapped) gapped_.insert(v.label);
-    }
-    kinds_ = s_.kinds;
-    if (kinds_.empty())
-        for (const fault_row& row : fault_table)
-            if ((!needs_gpu(row.kind) || gpu) && (!needs_input(row.kind) || !guarded_.empty()) &&
-                (!needs_output(row.kind) || !gapped_.empty()))
-                kinds_.push_back(row.kind);
-    if (const auto at = std::find_if(kinds_.begin(), kinds_.end(), needs_gpu); !gpu && at != kinds_.end())
-        throw config_error(fmt::format(
-            "--faults {}: no stage of {} computes on a GPU here; choose --device cuda:0, or other faults",
-            name_of(*at), s_.file));
-    if (const auto at = std::find_if(kinds_.begin(), kinds_.end(), needs_input);
-        guarded_.empty() && at != kinds_.end())
-        throw config_error(fmt::format(
-            "--faults {}: no stage of {} has an input that is guarded (`carousel run {} --dry-run` "
-            "says why); choose other faults",
-            name_of(*at), s_.file, s_.file));
-    if (const auto at = std::find_if(kinds_.begin(), kinds_.end(), needs_output);
-        gapped_.empty() && at != kinds_.end())
-        throw config_error(
-            fmt::format("--faults {}: no ring of {} has gaps behind its slots (`carousel run "
-                        "{} --dry-run` says why); choose other faults",
-                        name_of(*at), s_.file, s_.file));
-    if (gpu) o_.gpu_mib_before = std::max<i64>(0, o_.gpu_mib_before);
-    if (!gpu) o_.gpu_mib_before = -1;
+void chaos_run::know(const run::ps_answer& ps) {
+    seats_ = seats_of(ps);
+    kinds_ = choose_kinds(s_.kinds, seats_, s_.file);
+    const bool gpu = std::any_of(seats_.begin(), seats_.end(), [](const victim& v) { return v.on_gpu; });
+    o_.gpu_mib_before = gpu ? std::max<i64>(0, o_.gpu_mib_before) : -1;
 }
 
 // A host that nobody starts by itself is started by who reads this, for each of the runs.
@@ -176,7 +149,7 @@ void chaos_run::wait_for_start(subject& s) {
         }
         if (const run::ps_answer ps = s.ps(); all_run(ps)) {
             run_id_ = ps.pipeline.run_id.value_or("");
-            choose_kinds(ps);
+            know(ps);
             return;
         }
         if (interrupts_.sleep(20 * ns_per_ms)) break;
@@ -226,13 +199,11 @@ bool chaos_run::act(subject& s, const step& what) {
         return true;
     }
     std::vector<victim> victims = seats_of(s.ps());
-    if (needs_gpu(what.kind)) std::erase_if(victims, [](const victim& v) { return !v.on_gpu; });
-    if (needs_input(what.kind))
-        std::erase_if(victims, [this](const victim& v) { return guarded_.count(v.label) == 0; });
-    if (needs_output(what.kind))
-        std::erase_if(victims, [this](const victim& v) { return gapped_.count(v.label) == 0; });
-    if (what.kind == fault::scribble_control)
-        std::erase_if(victims, [](const victim& v) { return !v.closed; });
+    std::erase_if(victims, [&](const victim& v) {
+        const auto same = [&](const victim& known) { return known.label == v.label; };
+        const auto known = std::find_if(seats_.begin(), seats_.end(), same);
+        return !can_take(known == seats_.end() ? v : *known, what.kind);
+    });
     if (victims.empty()) return false;
     if (what.kind != fault::all) {
         // Waited for, so that a seed hits the same seats each time; but a seat that is down for good, or that

@@ -57,6 +57,15 @@ def faults_of_every_kind_harm_no_frame():
     assert all(k["detection_ms"]["max"] >= 1000 for k in report["kinds"].values()), said  # found by the deadline of 2 s, and by nothing else
 
 
+def stray_writes_of_every_kind_harm_no_frame():
+    kinds = ["scribble-input", "overrun-output", "scribble-control"]
+    code, report, said = chaos("--count", "30", "--rate", "0", "--faults", ",".join(kinds))  # one in 60,000 plans lacks a kind
+    check_passed(code, report, said, 30)
+    assert sorted(report["kinds"]) == sorted(kinds), said
+    # Each has ended who was told to write: a write that nothing guards against would end nobody.
+    assert all(k["detection_ms"]["count"] == k["count"] > 0 for k in report["kinds"].values()), said
+
+
 def nobody_is_untouched_in_an_mps_domain_that_a_fault_ends():
     fake = os.path.join(os.path.dirname(os.path.realpath(__file__)), "../pipelines/supervisor/mps/fake_mps")
     code, report, said = chaos("--count", "10", "--rate", "0", "--faults", "kill,term,abort,exit,supervisor", "--set", "isolation=mps",
@@ -134,6 +143,8 @@ def bad_input_is_one_sentence():
                            (["--set", "vertex.no_such_key=1"], "no_such_key")]:
         code, _, said = chaos(*options)
         assert code != 0 and words in said, (options, code, said)
+    code, _, said = chaos("--faults", "scribble-control", timeout=60, CAROUSEL_TEST_BLOCK_GUARD="off")
+    assert code == 2 and "could write to all of the control block" in said, (code, said)
     p = subprocess.run([f"{PROGRAMS}/carousel", "chaos", folder + "/none.toml"], env=environment, capture_output=True, text=True)
     assert p.returncode == 2 and "none.toml" in p.stderr, p
     assert not left_behind(), left_behind()
@@ -152,7 +163,7 @@ def many_faults_harm_no_frame():
 if WHICH == "campaign":
     tests = [many_faults_harm_no_frame]
 else:
-    tests = [faults_of_every_kind_harm_no_frame, nobody_is_untouched_in_an_mps_domain_that_a_fault_ends, the_same_seed_hits_the_same_stages,
+    tests = [faults_of_every_kind_harm_no_frame, stray_writes_of_every_kind_harm_no_frame, nobody_is_untouched_in_an_mps_domain_that_a_fault_ends, the_same_seed_hits_the_same_stages,
              a_supervisor_that_drops_frames_is_caught,
              a_run_that_had_to_be_mended_is_caught, any_sink_will_do_by_hash_or_by_count, ctrl_c_ends_it_and_leaves_nothing, bad_input_is_one_sentence]
 for test in tests:

@@ -1,6 +1,8 @@
 // `carousel chaos` without a pipeline: its plan, what it calls a pause, and its verdict.
 #include <map>
+#include <tuple>
 
+#include "chaos/choice.hpp"
 #include "chaos/over_hosts.hpp"
 #include "chaos/run.hpp"
 #include "core/errors.hpp"
@@ -72,6 +74,27 @@ TEST_CASE("chaos: faults are named on the command line, and a misspelt one is to
     CHECK(faults_from("gpu-fault,kill,gpu-fault") == std::vector<fault>{fault::gpu_fault, fault::kill});
     CHECK_THROWS_WITH(faults_from("kill,hnag"), test::contains("did you mean \"hang\""));
     CHECK_THROWS_AS(faults_from(""), config_error);
+}
+
+TEST_CASE("chaos: a kind that no stage can take is left out of the plan, and refused when it is asked for") {
+    victim v{"middle", 10, 1, true};
+    v.on_gpu = v.guarded = v.gapped = v.closed = true;
+    CHECK(choose_kinds({}, {v}, "f.toml") == all_kinds());
+    const std::tuple<fault, bool victim::*, const char*> needs[] = {
+        {fault::gpu_fault, &victim::on_gpu, "no stage of f.toml computes on a GPU here"},
+        {fault::scribble_input, &victim::guarded, "has an input that is guarded"},
+        {fault::overrun_output, &victim::gapped, "no ring of f.toml has gaps"},
+        {fault::scribble_control, &victim::closed, "could write to all of the control block"},
+    };
+    for (const auto& [kind, guard, words] : needs) {
+        victim open = v;
+        open.*guard = false;
+        std::vector<fault> others = all_kinds();
+        std::erase(others, kind);
+        CHECK(choose_kinds({}, {open, open}, "f.toml") == others);
+        CHECK(choose_kinds({fault::kill, kind}, {open, v}, "f.toml").size() == 2);
+        CHECK_THROWS_WITH(choose_kinds({fault::kill, kind}, {open, open}, "f.toml"), test::contains(words));
+    }
 }
 
 TEST_CASE(
