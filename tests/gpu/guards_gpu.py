@@ -16,7 +16,7 @@ Paced runs leave out what the stages do to each other on a device that is full. 
 its stage knows that the work is done, the median over a second's frames, summed over the stages (by `carousel trace`).
 
 All of it ends within --seconds: each row gets its share of what is left, and says how many of its faults or pairs it came to. The tables come
-last. Exit code 1: a row of faults, mps or controls is not as wanted. --device cpu tries the script where there is no GPU."""
+last. Exit code 1: a row of faults, mps or controls is not as wanted. --device cpu needs no GPU."""
 import argparse
 import copy
 import json
