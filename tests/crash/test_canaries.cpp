@@ -1,6 +1,8 @@
 // Rings that are guarded by canaries: a write beyond a slot is found before its frame goes on, whoever dies
 // meanwhile; one into a frame that has gone on is told as torn.
+#include <algorithm>
 #include <csignal>
+#include <utility>
 
 #include "core/errors.hpp"
 #include "device/canary.hpp"
@@ -27,14 +29,28 @@ std::string one_line(const std::string& text) {
     return out;
 }
 
+/// Its frame waits for its reader.
+bool waits(const shm::link_block& l, u32 slot) {
+    const ring::slot_word s = ring::slot_word::of(ring::load(l.slot[slot]));
+    const auto lease = ring::lease_word::of(ring::load(l.group[slot][0])).seen_at(s.generation);
+    return s.state == ring::slot_state::ready && lease.state == ring::lease_state::wait;
+}
+
 /// A slot of the ring whose frame waits for its reader; `none`: there is no such slot.
 u32 waiting_slot(const shm::link_block& l) {
-    for (u32 k = 0; k < l.slots; ++k) {
-        const ring::slot_word s = ring::slot_word::of(ring::load(l.slot[k]));
-        const auto lease = ring::lease_word::of(ring::load(l.group[k][0])).seen_at(s.generation);
-        if (s.state == ring::slot_state::ready && lease.state == ring::lease_state::wait) return k;
-    }
+    for (u32 k = 0; k < l.slots; ++k)
+        if (waits(l, k)) return k;
     return shm::none;
+}
+
+/// A slot that is being filled, and one further on whose frame waits for its reader; `none`: there are none.
+std::pair<u32, u32> filled_and_waiting_slot(const shm::link_block& l) {
+    u32 filled = shm::none;
+    for (u32 k = 0; k < l.slots; ++k) {
+        if (ring::slot_word::of(ring::load(l.slot[k])).state == ring::slot_state::fill) filled = k;
+        if (filled != shm::none && waits(l, k)) return {filled, k};
+    }
+    return {shm::none, shm::none};
 }
 
 }  // namespace
@@ -123,4 +139,51 @@ TEST_CASE(
     CHECK(r["lost"] == 0);
     CHECK(r["repeated"] == 0);
     CHECK(r["restarts"] == 0);
+}
+
+TEST_CASE(
+    "a write through canaries into a frame that waits ends its writer, makes that frame torn, and the run "
+    "fails") {
+    run_fixture run;
+    run.start(
+        run.pipeline("through",
+                     number_pipeline("through", "", "enqueue_ms = 40\n", "", "finish_ms = 60\n") + guards),
+        {"--frames", "40"});
+    REQUIRE(run.wait_running());
+    const shm::segment s = look_into(run);
+    const shm::link_block& ring = link_of(s, "middle");
+    const run::lent_ring lent =
+        run::borrow_ring(s.block(), run.path("runtime") + "/carousel/through/control.sock", "middle");
+    const device::memfd_mapping memory(lent.memory, device::access::write);
+    const i32 writer = run.pid_of("middle");
+    std::pair slots(shm::none, shm::none);
+    // In the middle of process(): the canary is planted a moment after the slot is taken.
+    REQUIRE(run.wait_until([&] {
+        const auto seen = filled_and_waiting_slot(ring);
+        if (seen.first == shm::none) return false;
+        const u64 filled = ring::load(ring.slot[seen.first]);
+        sleep_s(0.01);
+        ::kill(writer, SIGSTOP);
+        if (ring::load(ring.slot[seen.first]) == filled && waits(ring, seen.second)) slots = seen;
+        if (slots.first == shm::none) ::kill(writer, SIGCONT);
+        return slots.first != shm::none;
+    }));
+    std::byte* const canary =
+        memory.slot(slots.first, ring.slot_bytes) + ring.slot_bytes - device::canary_bytes;
+    std::byte* const frame = memory.slot(slots.second, ring.slot_bytes);
+    std::fill(canary, frame + sizeof(device::status_word), std::byte{0xAA});
+    ::kill(writer, SIGCONT);
+    CHECK(run.wait() == exit_code::stage_failed);
+    const std::string log = run.log();
+    INFO(log);
+    CHECK_THAT(log,
+               contains("a write beyond its slot in the ring middle, behind plane value, 0 bytes behind"));
+    CHECK_THAT(log,
+               contains("is torn: its status word in the ring middle, which middle fills, changed under"));
+    const json r = run.report();
+    CHECK(r["frames"] == 40);
+    CHECK(r["torn"] > 0);
+    CHECK(r["lost"] == 0);
+    CHECK(r["repeated"] == 0);
+    CHECK(r["restarts"] == 1);
 }
