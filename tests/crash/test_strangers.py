@@ -4,7 +4,7 @@
 import json, os, shutil, signal, socket, subprocess, sys, tempfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
-from processes import end_process, skip, wait_for  # noqa: E402
+from processes import end_process, is_alive, skip, wait_for  # noqa: E402
 
 PROGRAMS, PIPELINES = sys.argv[1:3]
 NOBODY = 65534
@@ -91,11 +91,24 @@ def rows(run):
     yield "hold a stage over it, and let it go on", lambda: ordered("stop") and ordered("cont"), "PermissionError", "True"
     yield "read the control block", lambda: opened(run.block, os.O_RDONLY), "PermissionError", "yes"
     yield "write into it", lambda: opened(run.block, os.O_RDWR), "PermissionError", "yes"
+    yield "cut it off", lambda: os.truncate(run.block, 0) or "yes", "PermissionError", None
     if os.stat("/dev/shm").st_mode & 0o1000:
         yield "remove its name", lambda: os.unlink(run.block) or "yes", "PermissionError", None
     yield "open ring memory through /proc", lambda: opened(memory, os.O_RDWR), "PermissionError", "yes"
     yield "open a stage's memory", lambda: opened(f"/proc/{stage}/mem", os.O_RDWR), "PermissionError", None
     yield "signal a stage", lambda: os.kill(stage, 0) or "yes", "PermissionError", "yes"
+
+
+def a_block_that_is_cut_off_ends_its_run():
+    run = Run()
+    try:
+        pids = [s["pid"] for s in run.stages()]
+        os.truncate(run.block, 0)
+        assert run.process.wait(30) == -signal.SIGBUS, run.process.returncode
+        wait_for("the stages to end", lambda: not any(map(is_alive, pids)))
+        assert run.block in carousel("clean").stdout and not os.path.exists(run.block)
+    finally:
+        end_process(run.process)
 
 
 def main():
@@ -120,6 +133,7 @@ def main():
         assert run.process.wait(60) == 0, open(folder + "/log").read()[-3000:]
         report = json.load(open(folder + "/report.json"))
         assert report["lost"] == report["repeated"] == report["torn"] == report["restarts"] == 0, report
+        a_block_that_is_cut_off_ends_its_run()
     finally:
         end_process(run.process)
         shutil.rmtree(folder, True)
