@@ -17,13 +17,17 @@ void engine::work_with(other_hosts* hosts) {
     hosts_ = hosts;
     if (hosts_ == nullptr) return;
     hosts_->attend(loop_, *this, run_id_);
-    if (others_give_the_end_) ask_for_end("the supervisor before this one was asked to end the run");
+    if (others_give_the_end_)
+        ask_for_end("the supervisor before this one was asked to end the run");
+    else if (asked_to_end_)
+        (void)hosts_->ask_for_end(false);
 }
 
 // A part whose frames come from other hosts gets its end with them: it would cut off what they have begun.
 // Who takes this part over asks them again: they may have died with the order, too.
 void engine::ask_for_end(const std::string& why) {
-    if (hosts_ != nullptr && phase_ == phase::running && !hosts_->ask_for_end(false)) {
+    const bool may_wait = phase_ == phase::running || phase_ == phase::rebuilding;
+    if (hosts_ != nullptr && may_wait && !hosts_->ask_for_end(false)) {
         others_give_the_end_ = true;
         save_state();
         return seats_->say(why + " (the end comes with the frames of the other hosts, which are told)");

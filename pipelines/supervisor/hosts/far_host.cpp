@@ -8,14 +8,15 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <csignal>
 #include <filesystem>
+#include <utility>
 
 #include "core/clock.hpp"
 #include "core/errors.hpp"
 #include "core/read_file.hpp"
 #include "core/secret_file.hpp"
 #include "run/directory.hpp"
+#include "supervisor/hosts/pending_signal.hpp"
 #include "supervisor/plan/run_identity.hpp"
 
 namespace carousel::supervisor {
@@ -25,7 +26,7 @@ using nlohmann::json;
 constexpr std::size_t most_strangers = 8, longest_report = 8U << 20U;
 constexpr std::size_t most_lines = 2000;
 constexpr u64 lines_every_ns = 200 * ns_per_ms;
-constexpr u64 outcome_patience_ns = 10 * ns_per_s, launch_patience_ns = 60 * ns_per_s;
+constexpr u64 launch_patience_ns = 60 * ns_per_s;
 
 shm::unique_fd listen_on(const host_spec& h) {
     sockaddr_in at{};
@@ -179,17 +180,24 @@ void far_host::take(const json& m) {
         begun_ = true;
         return;
     }
-    if (orders_ == nullptr || !compared_) return;
+    if (!compared_) return;
     if (m.contains("end")) {
-        if (m["end"] == "at once") return orders_->end_at_once("the near host ends the run");
-        return orders_->end_the_run("the near host ends the run: what is begun is delivered");
+        early_end_ = m["end"].get<std::string>();
+        return carry_out_end();
     }
-    if (!m.contains("ask")) return;
+    if (orders_ == nullptr || !m.contains("ask")) return;
     const json answer = orders_->carry_out_for(m["ask"]);
     if (m.value("id", 0) == 0)
         near_->send({{"ps", answer}});
     else
         near_->send({{"answer", answer}, {"id", m["id"]}});
+}
+
+// It may have come together with `begin`.
+void far_host::carry_out_end() {
+    if (orders_ == nullptr || early_end_.empty()) return;
+    if (std::exchange(early_end_, "") == "at once") return orders_->end_at_once("the near host ends the run");
+    orders_->end_the_run("the near host ends the run: what is begun is delivered");
 }
 
 void far_host::look(u64 now) {
@@ -208,6 +216,7 @@ void far_host::gather(console& out, const std::string&) {
     out_ = &out;
     begun_ = false;
     orders_ = nullptr;
+    early_end_.clear();
     out.line(fmt::format("host {} of {} waits for `carousel run` of the same file ({} port {})", self_.name,
                          plan_.name, self_.address, self_.port));
     const u64 until = now_ns() + launch_patience_ns;
@@ -217,12 +226,7 @@ void far_host::gather(console& out, const std::string&) {
             throw config_error(last_refusal_.empty() ? "nobody has come for whom this host was started"
                                                      : last_refusal_);
         out.flush();
-        sigset_t wanted;
-        sigemptyset(&wanted);
-        for (const int s : {SIGINT, SIGTERM, SIGHUP}) sigaddset(&wanted, s);
-        const timespec none{};
-        if (const int signal = sigtimedwait(&wanted, nullptr, &none); signal > 0)
-            throw interrupted_early{signal};
+        if (const int signal = pending_signal(); signal != 0) throw interrupted_early{signal};
         pollfd p[2] = {{listener_.get(), POLLIN, 0}, {near_ ? near_->fd() : -1, POLLIN, 0}};
         ::poll(p, 2, 20);
     }
@@ -238,7 +242,7 @@ void far_host::attend(event_loop&, host_orders& to, const std::string& run_id) {
         begun_ = true;
     }
     lost_ns_ = now_ns();
-    end_asked_ = false;
+    end_asked_ = waits_for_end_ = alone_ = false;
     lines_ = std::make_unique<log_reader>(run::run_folder(plan_.name + "." + self_.name) + "/logs");
     unsent_.clear();
 }
@@ -248,6 +252,7 @@ void far_host::leave() noexcept { orders_ = nullptr; }
 void far_host::tick(u64 now) {
     look(now);
     if (orders_ == nullptr) return;
+    carry_out_end();
     send_lines(now);
     if (near_is_there()) {
         if (told_lost_) orders_->say("the near host is back");
@@ -259,8 +264,9 @@ void far_host::tick(u64 now) {
         orders_->say(was_there_ ? "the near host is lost: the rings to and from it wait"
                                 : "the near host is not there yet");
     }
-    if (end_asked_ && nobody_gives_the_end(now)) {
-        end_asked_ = false;
+    if (waits_for_end_ && nobody_gives_the_end(now)) {
+        waits_for_end_ = false;
+        alone_ = true;
         orders_->end_the_run("the near host is lost, and gives no end: what has come from it is delivered");
     }
 }
@@ -287,9 +293,11 @@ u64 far_host::ask(const std::string& host, const json&, std::string& why) {
 
 bool far_host::ask_for_end(bool at_once) {
     if (near_is_there()) near_->send({{"interrupted", at_once ? "at once" : "drain"}});
-    if (at_once || nobody_gives_the_end(now_ns())) return true;
+    if (at_once) return true;
     end_asked_ = true;
-    return false;
+    alone_ = nobody_gives_the_end(now_ns());
+    waits_for_end_ = !alone_;
+    return alone_;
 }
 
 // A near host that is away may come back, and is told then. One that is away for long doesn't, and where it
@@ -301,14 +309,14 @@ bool far_host::nobody_gives_the_end(u64 now) const {
 void far_host::tell_outcome(int code, const json& report, const std::string& line) {
     orders_ = nullptr;
     if (superseded_) return;
-    const u64 until = now_ns() + outcome_patience_ns;
+    const u64 until = now_ns() + plan_.patience_ns("");
     const sealed_stream* told = nullptr;
-    json ended{{"code", code}, {"report", report}, {"line", line}};
+    json ended{{"code", code}, {"report", report}, {"line", line}, {"alone", alone_}};
     if (report.dump(-1, ' ', false, json::error_handler_t::replace).size() > longest_report)
         ended["report"].erase("recoveries");
     lines_ns_ = 0;
     send_lines(now_ns());
-    for (bye_ = false; !bye_ && now_ns() < until;) {
+    for (bye_ = false; !bye_ && now_ns() < until && pending_signal() == 0;) {
         look(now_ns());
         if (near_is_there() && near_.get() != told) {
             told = near_.get();

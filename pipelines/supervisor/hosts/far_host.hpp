@@ -46,6 +46,7 @@ private:
     void accept_all(u64 now);
     void look(u64 now);
     void take(const nlohmann::json& m);
+    void carry_out_end();
     void send_lines(u64 now);
     void refuse_near(const std::string& here, const std::string& there);
     void take_hello(const nlohmann::json& hello);
@@ -67,7 +68,10 @@ private:
     console* out_ = nullptr;
     bool launched_ = false;
     bool compared_ = false, begun_ = false, superseded_ = false, bye_ = false, told_lost_ = false,
-         was_there_ = false, end_asked_ = false;
+         was_there_ = false;
+    bool end_asked_ = false;                      ///< here: whichever near supervisor comes is told
+    bool waits_for_end_ = false, alone_ = false;  ///< for who gives it; it ended without that one
+    std::string early_end_;  ///< the near host's order, from before there was anybody to carry it out
     u64 lost_ns_ = 0, lines_ns_ = 0, first_ = 0;
     std::unique_ptr<log_reader> lines_;  ///< of this run's own log files
     std::deque<log_record> unsent_;      ///< the newest, while nobody takes them

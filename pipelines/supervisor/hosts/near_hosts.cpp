@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <csignal>
 
 #include "core/clock.hpp"
 #include "core/errors.hpp"
@@ -14,6 +13,7 @@
 #include "os/own_command.hpp"
 #include "run/directory.hpp"
 #include "run/request_message.hpp"
+#include "supervisor/hosts/pending_signal.hpp"
 #include "telemetry/ledger.hpp"
 
 namespace carousel::supervisor {
@@ -21,19 +21,8 @@ namespace {
 
 using nlohmann::json;
 using life = remote_host::stage_of_life;
-constexpr u64 say_again_ns = 10 * ns_per_s, in_vain_patience_ns = 10 * ns_per_s,
-              failed_patience_ns = 8 * ns_per_s;
+constexpr u64 say_again_ns = 10 * ns_per_s;
 constexpr u64 ps_every_ns = 500 * ns_per_ms;
-constexpr u64 help_patience_ns = 5 * ns_per_s;  ///< until a host that only helps is ended; else it hears END
-
-/// A signal that has come and is kept for who begins.
-int pending_signal() {
-    sigset_t wanted;
-    sigemptyset(&wanted);
-    for (const int s : {SIGINT, SIGTERM, SIGHUP}) sigaddset(&wanted, s);
-    const timespec none{};
-    return std::max(0, sigtimedwait(&wanted, nullptr, &none));
-}
 
 std::string token_of(const hosts_plan& plan) {
     if (!hosts::can_seal())
@@ -116,6 +105,7 @@ void near_hosts::attend(event_loop&, host_orders& to, const std::string& run_id)
     for (const auto& h : hosts_) {
         h->count_from(now_ns());
         h->all_have_begun();
+        if (std::optional<json> kept = kept_outcome(*h)) h->has_ended(std::move(*kept));
     }
 }
 
@@ -148,6 +138,7 @@ void near_hosts::take_news(remote_host& h, const json& m) {
         const bool at_once = m["interrupted"] == "at once";
         const std::string why = fmt::format("interrupted on host {}", h.spec().name);
         if (at_once) return orders_->end_at_once(why);
+        if (end_asked_) return;  // it says so to whoever it finds here
         if (ask_for_end(false)) return orders_->end_the_run(why + ": what is begun is delivered");
         orders_->say(why + ": what is begun is delivered");
     }
@@ -183,7 +174,7 @@ void near_hosts::begin_anew(remote_host& h) {
             first ? fmt::format("host {} begins anew, at frame {}: what its sinks have not is kept here",
                                 h.spec().name, *first)
                   : fmt::format("host {} begins anew: what it had is lost", h.spec().name));
-        return h.begin(first);
+        return h.begin(first ? *first : plan_.first);
     }
     h.send({{"over", true}});
     h.give_up("its part of the run is lost");
@@ -215,8 +206,9 @@ void near_hosts::tick(u64 now) {
         for (const json& m : h->look(now, run_id_)) take_news(*h, m);
         say_changes(*h, now);
         if (h->life() == life::agreed) begin_anew(*h);
-        if (end_asked_ && !had_begun && h->life() == life::begun && plan_.leads(h->spec().name))
+        if (!had_begun && h->life() == life::begun && is_to_end(h->spec().name))
             h->send({{"end", "drain"}});  // it may not have heard it, or be another one
+        if (!had_ended && h->life() == life::ended) keep_outcome(*h);
         if (plan_.helps(h->spec().name)) {
             say_end_of_help(*h, had_ended);
             continue;
@@ -229,11 +221,7 @@ void near_hosts::tick(u64 now) {
         if (const int code = h->outcome->value("code", 1); code != 0 && code != exit_code::given_up)
             orders_->host_has_failed(h->spec().name, h->outcome->value("line", "its part has failed"), code);
     }
-    if (const remote_host* gone = end_asked_ ? lost_leader(now) : nullptr; gone != nullptr) {
-        end_asked_ = false;
-        orders_->end_the_run(fmt::format(
-            "host {} is lost, and gives no end: what has come from it is delivered", gone->spec().name));
-    }
+    end_without_lost_leaders(now);
     launch_missing(now);
     for (const auto& l : launchers_)
         if (const std::string text = l->news(); !text.empty()) orders_->say(text);
@@ -241,6 +229,7 @@ void near_hosts::tick(u64 now) {
     ps_ns_ = now + ps_every_ns;
     for (const auto& h : hosts_)
         if (h->life() == life::begun) h->send({{"ask", run::to_json(run::ps_request{})}, {"id", 0}});
+    fail_for_early_ends(now);
 }
 
 u64 near_hosts::ask(const std::string& host, const json& request, std::string& why) {
@@ -258,106 +247,6 @@ u64 near_hosts::ask(const std::string& host, const json& request, std::string& w
     }
     (*at)->send({{"ask", request}, {"id", ++last_ask_}});
     return last_ask_;
-}
-
-void near_hosts::end_all(const char* how) {
-    for (const auto& h : hosts_)
-        if (plan_.leads(h->spec().name) || std::string_view(how) == "at once") h->send({{"end", how}});
-}
-
-bool near_hosts::ask_for_end(bool at_once) {
-    end_all(at_once ? "at once" : "drain");
-    const bool leader_is_done = std::any_of(hosts_.begin(), hosts_.end(), [&](const auto& h) {
-        return plan_.leads(h->spec().name) && (h->life() == life::ended || h->life() == life::refused);
-    });
-    if (plan_.leads("") || at_once || leader_is_done || lost_leader(now_ns()) != nullptr) return true;
-    end_asked_ = true;
-    return false;
-}
-
-// Who gives the end, and is away for so long that it doesn't come back. Until then it is told again when it
-// is there.
-const remote_host* near_hosts::lost_leader(u64 now) const {
-    const auto at = std::find_if(hosts_.begin(), hosts_.end(), [&](const auto& h) {
-        return plan_.leads(h->spec().name) && h->life() == life::away &&
-               now > h->away_since_ns() + plan_.patience_ns(h->spec().name);
-    });
-    return at == hosts_.end() ? nullptr : at->get();
-}
-
-// It hears the end of its work by the link. Where that has not got there it is ended, and where it is away
-// nobody waits for it.
-bool near_hosts::awaits_end_of_help(remote_host& h, u64 now) {
-    if (!h.connected() || now > waiting_since_ns_ + 2 * help_patience_ns) return false;
-    if (now > waiting_since_ns_ + help_patience_ns && ended_early_.insert(h.spec().name).second)
-        h.send({{"end", "at once"}});
-    return true;
-}
-
-// One of its receiving stages waits for a link whose sending host is done.
-bool near_hosts::waits_for_nobody(const remote_host& h) const {
-    const auto is_done = [&](const std::string& host) {
-        return host.empty() || std::any_of(hosts_.begin(), hosts_.end(), [&](const auto& o) {
-                   return o->spec().name == host && o->life() == life::ended;
-               });
-    };
-    const run::ps_answer there = run::read_ps(h.ps);
-    return std::any_of(plan_.links.begin(), plan_.links.end(), [&](const crossing& c) {
-        return c.to == h.spec().name && is_done(c.from) &&
-               std::any_of(there.stages.begin(), there.stages.end(), [&](const run::ps_stage& s) {
-                   return s.name == c.receive && s.waits_for == "another host";
-               });
-    });
-}
-
-// All of this host is done. A host that began anew after the sending stage of its link was done is told of
-// the loss by none, and one that has not heard where the stream ends waits for that: both would wait for
-// ever.
-bool near_hosts::has_waited_in_vain(remote_host& h, u64 now) {
-    const std::string& name = h.spec().name;
-    if (h.life() != life::begun || !h.connected() || !waits_for_nobody(h)) {
-        in_vain_since_ns_.erase(name);
-        return false;
-    }
-    if (now < in_vain_since_ns_.try_emplace(name, now).first->second + in_vain_patience_ns) return false;
-    h.send({{"end", "at once"}});
-    h.give_up("it waits for frames that come no more");
-    lost_code_ = exit_code::stage_failed;
-    lost_ = fmt::format(
-        "error: host {} waits for frames that come no more, for who sends to it is done: it has begun anew "
-        "since, or was not told where the stream ends. Not all frames are known to have come to its sinks",
-        name);
-    return true;
-}
-
-bool near_hosts::may_leave(bool whole, u64 now) {
-    if (waiting_since_ns_ == 0) waiting_since_ns_ = now;
-    if (!whole && !end_told_) {
-        end_told_ = true;
-        end_all("at once");
-    }
-    bool all = true;
-    for (const auto& h : hosts_) {
-        if (h->life() == life::ended || h->life() == life::refused) continue;
-        if (plan_.helps(h->spec().name)) {
-            all = all && !awaits_end_of_help(*h, now);
-            continue;
-        }
-        if (whole && has_waited_in_vain(*h, now)) continue;
-        const u64 away = h->connected() ? 0 : now - std::max(h->away_since_ns(), waiting_since_ns_);
-        const bool given_up = away > plan_.patience_ns(h->spec().name) ||
-                              (!whole && now > waiting_since_ns_ + failed_patience_ns);
-        if (!given_up) {
-            all = false;
-        } else if (lost_code_ == 0) {
-            lost_code_ = exit_code::output;
-            lost_ = fmt::format(
-                "error: host {} has not said how its part has ended ({}): whether all frames are "
-                "there is not known",
-                h->spec().name, h->trouble());
-        }
-    }
-    return all;
 }
 
 }  // namespace carousel::supervisor

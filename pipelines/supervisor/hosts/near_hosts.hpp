@@ -39,7 +39,14 @@ private:
     void launch_missing(u64 now);
     void end_all(const char* how);
     void say_end_of_help(const remote_host& h, bool had_ended);
-    [[nodiscard]] const remote_host* lost_leader(u64 now) const;
+    [[nodiscard]] bool is_to_end(const std::string& host) const;
+    [[nodiscard]] bool is_lost(const remote_host& h, u64 now) const;
+    void end_without_lost_leaders(u64 now);
+    void keep_outcome(remote_host& h);
+    [[nodiscard]] std::optional<nlohmann::json> kept_outcome(const remote_host& h) const;
+    [[nodiscard]] std::string outcome_file(const std::string& host) const;
+    [[nodiscard]] bool sends_to(const std::string& host) const;
+    void fail_for_early_ends(u64 now);
     [[nodiscard]] bool awaits_end_of_help(remote_host& h, u64 now);
     [[nodiscard]] bool waits_for_nobody(const remote_host& h) const;
     [[nodiscard]] bool has_waited_in_vain(remote_host& h, u64 now);
@@ -49,9 +56,11 @@ private:
     std::vector<std::unique_ptr<launcher>> launchers_;  ///< as the hosts
     host_orders* orders_ = nullptr;
     std::string run_id_;
-    bool end_asked_ = false, end_told_ = false;
-    std::set<std::string> ended_early_;            ///< hosts that only help, told as over or told to end
-    std::map<std::string, u64> in_vain_since_ns_;  ///< by host: see has_waited_in_vain()
+    bool end_asked_ = false;  ///< the run is to end: who begins the stream is told when it is there
+    bool waits_for_end_ = false, end_told_ = false;
+    std::set<std::string> lost_leaders_, ends_alone_;  ///< who gives no end; who is told in its place
+    std::set<std::string> ended_early_;                ///< hosts that only help, told as over or told to end
+    std::map<std::string, u64> in_vain_since_ns_;      ///< by host: see has_waited_in_vain()
     u64 waiting_since_ns_ = 0, ps_ns_ = 0, last_ask_ = 0;
     int lost_code_ = 0;
     std::string lost_;

@@ -65,7 +65,8 @@ public:
     [[nodiscard]] virtual nlohmann::json reports() const = 0;
     /// Lines for the end of the run.
     [[nodiscard]] virtual std::vector<std::string> closing_lines() const = 0;
-    /// What this part came to, for who has asked for it. Waits 10 s at most.
+    /// What this part came to, for who has asked for it. Waits for the near host as long as another
+    /// supervisor of it may come, or until a signal.
     virtual void tell_outcome(int code, const nlohmann::json& report, const std::string& line) = 0;
 };
 

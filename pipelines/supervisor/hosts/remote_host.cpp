@@ -36,16 +36,18 @@ void remote_host::connect(u64 now) {
 
 void remote_host::lose(u64 now, const std::string& why) {
     const bool was_there = stream_ && life_ != stage_of_life::away;
-    if (stream_ && stream_->wrong_token()) {
+    const bool stranger = stream_ && stream_->wrong_token();
+    if (stranger) {
         trouble_ = fmt::format(
             "{} port {} does not know this pipeline's token ({}): it must be the same file on "
             "both hosts, copied e.g. by `scp -p`",
             spec_.address, spec_.port, plan_->token);
-        life_ = stage_of_life::refused;
-        return close();
+        // Of a run that has begun it may be anybody who has the port of a dead one: it ends no run.
+        if (!all_begun_) life_ = stage_of_life::refused;
+    } else {
+        trouble_ = why;
     }
-    nobody_there_ = why == std::strerror(ECONNREFUSED);
-    trouble_ = why;
+    nobody_there_ = !stranger && why == std::strerror(ECONNREFUSED);
     close();
     if (life_ == stage_of_life::ended || life_ == stage_of_life::refused) return;
     life_ = stage_of_life::away;
@@ -93,9 +95,7 @@ bool remote_host::take(json& m, u64 now) {
     } else if (m.contains("ps")) {
         ps = std::move(m["ps"]);
     } else if (m.contains("ended")) {
-        outcome = std::move(m["ended"]);
-        life_ = stage_of_life::ended;
-        send({{"bye", true}});
+        has_ended(std::move(m["ended"]));
     } else {
         return false;
     }

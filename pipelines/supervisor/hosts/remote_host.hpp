@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <optional>
+#include <utility>
 
 #include "hosts/clock_filter.hpp"
 #include "supervisor/hosts/sealed_stream.hpp"
@@ -48,12 +49,17 @@ public:
         trouble_ = why;
         life_ = stage_of_life::refused;
     }
+    /// What its part came to; the caller says `bye` when that is kept.
+    void has_ended(nlohmann::json what) {
+        outcome = std::move(what);
+        life_ = stage_of_life::ended;
+    }
     /// Nobody has missed it before.
     void count_from(u64 now) noexcept {
         if (life_ == stage_of_life::away) away_since_ns_ = now;
     }
 
-    std::optional<nlohmann::json> outcome;  ///< {"code", "report", "line"}, once it has ended
+    std::optional<nlohmann::json> outcome;  ///< {"code", "report", "line", "alone"}, once it has ended
     nlohmann::json ps;                      ///< its last answer to `ps`; null: none yet
     bool told_away = false;
 

@@ -1,0 +1,174 @@
+"""The end of a run over hosts where a supervisor, or a host, is away at the wrong moment. Usage: test_ends_apart.py FOLDER_OF_PROGRAMS"""
+import os
+import re
+import signal
+import socket
+import sys
+import time
+import unittest
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from host_world import HOST, PORT, SINK, SOURCE, World  # noqa: E402
+from link_pair import run_id_in  # noqa: E402
+
+PROGRAMS = sys.argv[1]
+SIZE = 1 << 12
+ON_B = 'host = "b"'
+GRACE = "[pipeline]\nsupervisor_grace_s = 60\n\n"
+
+
+def host(name, k=0, launcher="none", more=""):
+    return HOST.format(name=name, address="127.0.0.1", port=PORT + 70 * k, launcher=launcher, more=more)
+
+
+def source(name="source", on=""):
+    return SOURCE.format(bytes=SIZE).replace('"source"', f'"{name}"') + (on + "\n" if on else "")
+
+
+def sink(name="sink", of="source", more=""):
+    return SINK.format(name=name, of=of, bytes=SIZE, more=more)
+
+
+class Apart(unittest.TestCase):
+    def setUp(self):
+        self.world = World(PROGRAMS)
+        self.addCleanup(self.world.end)
+
+    def begin(self, text, *words, far=("b",)):
+        """The near supervisor and the far ones, all started."""
+        file = self.world.write("chain.toml", text)
+        near, others = self.world.near(file, *words), [self.world.far(file, name, *words) for name in far]
+        near.start()
+        near.says(f"waiting for host {far[0]}")
+        for other in others:
+            other.start()
+        return [near, *others]
+
+    def ends(self, *wanted, seconds=40):
+        for supervisor, code in wanted:
+            self.assertEqual(supervisor.wait(seconds), code, "\n".join(f"--- {s.name}:\n{s.text()[-2500:]}" for s, _ in wanted))
+
+    def test_a_second_host_that_begins_the_stream_too_is_told_again(self):
+        near, b = self.begin(source() + sink() + source("source2", ON_B) + sink("sink2", "source2", ON_B) + host("b"), "--fps", "60")
+        b.has_frames("sink2", near)
+        b.process.send_signal(signal.SIGSTOP)
+        near.interrupt()
+        near.says("interrupted: what is begun is delivered")
+        b.process.kill()
+        b.process.wait()
+        b.start()
+        self.ends((near, 0), (b, 0))
+
+    def test_a_host_that_was_asked_to_end_and_gave_the_near_one_up_tells_it_when_it_is_back(self):
+        near, b = self.begin(source() + sink(more=ON_B) + host("b"), "--fps", "60")
+        b.has_frames("sink", near)
+        near.process.send_signal(signal.SIGSTOP)
+        b.says("near host is lost")
+        b.interrupt()
+        b.says("gives no end", 30)
+        near.process.send_signal(signal.SIGCONT)
+        self.ends((b, 0), (near, 1))
+        self.assertRegex(near.text(), "host b has failed: its part has ended without the last frames of this host")
+
+    def test_a_third_host_that_reads_a_lost_one_ends_with_what_it_has(self):
+        near, b, c = self.begin(source(on=ON_B) + sink() + sink("sinkc", more='host = "c"') + host("b") + host("c", 1) + host("a", 2, "here"),
+                                "--fps", "60", far=("b", "c"))
+        near.has_frames("sink", b)
+        c.has_frames("sinkc", near)
+        b.lose()
+        near.interrupt()
+        near.says("host b is lost, and gives no end", 40)
+        self.ends((c, 0), (near, 75))
+
+    def test_an_end_that_comes_together_with_the_beginning_is_carried_out(self):
+        near, b = self.begin(source(on=ON_B) + sink() + sink("sinkc", more='host = "c"') + host("b") + host("c", 1) + host("a", 2, "here"),
+                             "--fps", "60")
+        b.says("waits for")
+        time.sleep(1)   # they have compared their plans
+        b.process.send_signal(signal.SIGSTOP)
+        c = self.world.far(os.path.join(self.world.folder, "chain.toml"), "c", "--fps", "60")
+        c.start()
+        c.says("waits for")
+        time.sleep(1)   # so have these, and the near one has begun
+        near.interrupt()
+        time.sleep(0.5)
+        b.process.send_signal(signal.SIGCONT)
+        self.ends((near, 0), (b, 0), (c, 0))
+
+    def test_ctrl_c_while_a_block_is_made_anew_cuts_nothing_off(self):
+        near, b = self.begin(source() + sink(more=ON_B) + host("b", more='release = "durable"'), "--fps", "60")
+        b.has_frames("sink", near)
+        block = "/dev/shm/carousel-" + run_id_in(os.path.join(b.runtime, "carousel", b.run_name))
+        b.process.send_signal(signal.SIGSTOP)
+        time.sleep(0.1)
+        with open(block, "r+b") as f:
+            f.seek(0x2000)
+            there = f.read(64)
+            f.seek(0x2000)
+            f.write(bytes(v ^ 0x5A for v in there))
+        b.interrupt()
+        b.process.send_signal(signal.SIGCONT)
+        self.ends((b, 0), (near, 0))
+        self.assertEqual(near.report()["frames"], b.report()["frames"])
+
+    def slow_near(self, delay, more=""):
+        """b begins the stream, and is done long before the near sink."""
+        near, b = self.begin(more + source(on=ON_B) + sink("slow", more=f"delay_ms = {delay}") + host("b") + host("a", 2, "here"), "--frames", "14")
+        return near, b
+
+    def test_who_takes_the_near_run_over_knows_how_a_host_has_ended(self):
+        near, b = self.slow_near(1000)
+        self.ends((b, 0))
+        self.assertIsNone(near.process.poll())
+        near.process.kill()
+        near.process.wait()
+        near.start()
+        self.ends((near, 0))
+        self.assertEqual(near.report()["frames"], 14)
+        self.assertEqual(near.report()["hosts"]["b"]["frames"], 14)
+
+    def test_a_host_that_is_done_waits_for_the_near_one_as_long_as_that_may_come_back(self):
+        near, b = self.slow_near(1500, GRACE)
+        near.has_frames("slow", b)
+        near.process.kill()
+        near.process.wait()
+        time.sleep(14)   # longer than by the default
+        self.assertIsNone(b.process.poll(), b.text()[-1500:])
+        near.start()
+        self.ends((near, 0), (b, 0))
+
+    def test_a_stranger_who_has_the_port_of_a_dead_supervisor_ends_no_run(self):
+        near, b = self.begin(source() + sink(more=ON_B) + host("b"), "--fps", "60")
+        b.has_frames("sink", near)
+        b.process.kill()
+        b.process.wait()
+        with socket.socket() as port:
+            port.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            port.bind(("127.0.0.1", PORT))
+            port.listen()
+            port.settimeout(10)
+            near_one = port.accept()[0]
+            near_one.settimeout(5)
+            hello = near_one.recv(1000)
+            near_one.sendall(hello[:8] + os.urandom(400))
+            near.says("does not know this pipeline's token", 5)
+            near_one.close()
+        b.start()
+        near.says("host b is back", 10)
+        near.interrupt()
+        self.ends((near, 0), (b, 0))
+
+    def test_frames_that_are_lost_with_a_host_are_counted_from_the_first_of_the_run(self):
+        near, b = self.begin(source() + sink(more=ON_B) + host("b"), "--fps", "60", "--frames", "500", "--first", "200")
+        b.has_frames("sink", near, 10)
+        b.lose()
+        b.start()
+        self.ends((near, 1))
+        self.assertRegex(near.text(), r"frames 200 to \d+", near.text()[-2500:])
+        first, last, lost = map(int, re.search(r"frames (\d+) to (\d+).*?: (\d+) frames are lost", near.text()).groups())
+        self.assertEqual(lost, last - first + 1)
+
+
+if __name__ == "__main__":
+    del sys.argv[1]
+    unittest.main(verbosity=2)
