@@ -130,16 +130,21 @@ std::optional<u64> receiver_link::end() {
     return note_.end;
 }
 
+// A process of ours that has just died may have the port for a moment. Another program is told once and
+// waited for: the other stages of this host and of the sending one go on, with what they have.
 bool receiver_link::listen(transport& t) {
     const u64 until = now_ns() + port_patience_ns;
-    while (!stop_.load(std::memory_order_acquire)) {
+    for (bool told = false; !stop_.load(std::memory_order_acquire);) {
         if (t.listen(set_.where.port)) return true;
-        if (now_ns() > until)
-            throw config_error(
-                fmt::format("port {} of {} is in use by another program (`ss -ltnp` names it): give "
-                            "this link another port in both pipeline files",
-                            set_.where.port, set_.where.address));
-        std::this_thread::sleep_for(std::chrono::milliseconds(20));
+        if (!told && now_ns() > until) {
+            told = true;
+            log::error(
+                "port {} of {} is in use by another program (`ss -ltnp` names it): end that one, or give "
+                "this "
+                "link another port in both pipeline files; it is tried again until then",
+                set_.where.port, set_.where.address);
+        }
+        std::this_thread::sleep_for(std::chrono::milliseconds(told ? 200 : 20));
     }
     return false;
 }

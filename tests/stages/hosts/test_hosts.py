@@ -297,6 +297,15 @@ class Names(Case):
         self.assertEqual(near.command("stop", "b/sink").returncode, 0)
         wait_for("it is stopped", lambda: near.stage("b/sink").get("state") == "stopped")
         self.assertEqual(near.command("cont", "b/sink").returncode, 0)
+        for words, restarts in ((("restart", "b/sink"), 2), (("inject", "b/sink", "--fault", "abort"), 3)):
+            done = near.command(*words)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            wait_for(f"{words[0]} has done it", lambda n=restarts: (near.stage("b/sink").get("restarts") or 0) >= n)
+            wait_for("it runs again", lambda: near.stage("b/sink").get("state") == "running")
+        for word, state in (("down", "down"), ("up", "running")):
+            done = near.command(word, "b/sink")
+            self.assertEqual(done.returncode, 0, done.stderr)
+            wait_for(f"it is {state}", lambda s=state: near.stage("b/sink").get("state") == s)
         self.assertIn("no host \"c\"", near.command("kill", "c/sink").stderr)
         self.assertRegex(near.command("ps").stdout, r"host b \(127.0.0.1\): running, its clock is [0-9.]+ ms (ahead of|behind) this one's")
         clock = near.ps()["hosts"][0]

@@ -146,14 +146,21 @@ class Long(Case):
         self.assertTrue(told, pair.a.text())
         self.assertEqual(int(told[1]) + 1, int(told[2]))
 
-    def test_a_port_in_use_is_named(self):
+    def test_a_port_in_use_is_named_once_and_waited_for(self):
         with socket.socket() as taken:
             taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)   # connections of other tests may still rest there
             taken.bind(("127.0.0.1", PORT))
             taken.listen()
-            pair = self.pair(1)
-            self.assertEqual(pair.b.start().wait(40), 1)
-        self.assertRegex(pair.b.text(), rf"port {PORT} of 127.0.0.1 is in use by another program")
+            pair = self.pair(60)
+            pair.b.start()
+            pair.a.start()
+            named = rf"port {PORT} of 127.0.0.1 is in use by another program"
+            wait_for("its name", lambda: re.search(named, pair.b.text()), 20)
+            time.sleep(2)
+            self.assertEqual([pair.a.process.poll(), pair.b.process.poll()], [None, None])
+            self.assertEqual(pair.b.stage("receive").get("restarts"), 0)
+        self.assertEqual([pair.a.wait(30), pair.b.wait(30)], [0, 0], pair.b.text())
+        self.assertEqual(len(re.findall(named, pair.b.text())), 1)
 
     def recorded_hello(self, pair):
         """What UCX of a sender says first to UCX of a receiver, before a byte of ours."""
