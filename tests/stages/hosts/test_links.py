@@ -6,13 +6,14 @@ import random
 import re
 import signal
 import socket
+import subprocess
 import sys
 import threading
 import time
 import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from link_case import PORT, SEED, Case  # noqa: E402
+from link_case import PORT, PROGRAMS, SEED, Case  # noqa: E402
 from link_pair import END, RECEIVE, SEND, SINK, SOURCE, Host, check_whole, format_of, wait_for  # noqa: E402
 
 class Everyday(Case):
@@ -35,10 +36,20 @@ class Everyday(Case):
 
     def test_a_receiver_that_comes_late_gets_every_frame(self):
         pair = self.pair(30)
+        pair.a.options += ["--set", "frame_timeout_ms=1000"]
         pair.a.start()
         wait_for("ps says what it waits for", lambda: pair.a.stage("send").get("waits_for") == "another host")
+        time.sleep(3)   # longer than a frame may take there: this wait counts for nobody
+        self.assertEqual(pair.a.stage("send").get("restarts"), 0, pair.a.text())
         pair.b.start()
         self.whole(pair, 30)
+
+    def test_what_these_programs_set_of_ucx_doctor_shows(self):
+        said = json.loads(subprocess.run([os.path.join(PROGRAMS, "carousel-send"), "--ucx"], capture_output=True, text=True, check=True).stdout)["set"]
+        self.assertEqual([said["UCX_CM_REUSEADDR"], said["UCX_ERROR_SIGNALS"], said["UCX_TCP_PORT_RANGE"]], ["y", "", None])
+        out = subprocess.run([os.path.join(PROGRAMS, "carousel"), "doctor", "--json"], capture_output=True, text=True, check=False).stdout
+        shown = json.dumps(json.loads(out))
+        self.assertEqual([name for name in said if name not in shown], [])
 
     def test_a_frame_arrives_with_all_that_it_carried(self):
         pair = self.pair(150, fps=60, size=4096, more="carries = true\n")

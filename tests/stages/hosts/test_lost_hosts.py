@@ -92,6 +92,8 @@ class Long(Lost):
         wait_for("the recorder waits for room", lambda: pair.b.stage("sink").get("waits_for") == "full disk")
         wait_for("the sender waits for it", lambda: pair.a.stage("send").get("waits_for") == "another host")
         self.assertLess(pair.a.stage("send").get("frames") or 0, frames)
+        self.assertEqual(len(re.findall(r"waits for a full disk", pair.b.text())), 1, pair.b.text())
+        self.assertEqual([host.ps()["pipeline"]["state"] for host in (pair.a, pair.b)], ["running"] * 2)
         os.unlink(filler)
         self.assertEqual([pair.a.wait(60), pair.b.wait(30)], [0, 0], pair.a.text() + pair.b.text())
         check_whole(pair, frames)
