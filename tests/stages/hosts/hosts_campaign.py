@@ -29,6 +29,8 @@ CASES = {
     "durable, compressed by lz4, 40 kills": ["links_campaign.py", "--durable", "--compress", "lz4"],
     "links of two hosts": ["test_links.py", "Campaign"],
     "one file over two hosts": ["test_hosts.py", "Long"],
+    "the end of a run over two hosts": ["test_ends.py"],
+    "the end of a run whose hosts are apart": ["test_ends_apart.py"],
     "one file over three hosts, and what a lost one takes with it": ["test_three_hosts.py", "Campaign"],
     "hosts that are lost, and full disks": ["test_lost_hosts.py"],
     "durable release: what is synced, there and back, rings made anew, an untold end": ["test_durable.py", "Campaign"],

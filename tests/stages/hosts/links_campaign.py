@@ -29,7 +29,8 @@ def main():
         pair.b.start()
         pair.a.start()
         began = time.monotonic()
-        killed = torment(net, a, lambda: pair.a.process.poll() is not None, lambda dice: kill_one(pair, dice, ["source", "send"], ["receive", "sink"]))
+        killed = torment(net, a, lambda: pair.a.process.poll() is not None, lambda dice: kill_one(pair, dice, ["source", "send"], ["receive", "sink"]),
+                         pair.a.text)
         codes = [pair.a.wait(120), pair.b.wait(60)]
         assert codes == [0, 0], f"exit codes {codes}\n{pair.a.text()[-3000:]}\n{pair.b.text()[-3000:]}"
         assert check_whole(pair, a.frames) == expected, "another hash than on one host"

@@ -30,7 +30,7 @@ def main():
         inside = {"near": net.inside(net.a), "b": net.inside(net.b), "c": net.inside(net.c)}
         run = Spread(world, shape, a.size, a.frames, a.fps, {"b": (B_ADDRESS, PORT), "c": (C_ADDRESS, PORT)}, inside).start()
         began = time.monotonic()
-        killed = torment(net, a, run.is_over, run.kill_one)
+        killed = torment(net, a, run.is_over, run.kill_one, run.near.text)
         run.check_whole()
         tell(a, killed, time.monotonic() - began, run.near.text())
     finally:

@@ -31,8 +31,25 @@ def parsed(p, net):
     return a
 
 
-def torment(net, a, is_over, kill):
-    """`kill(dice)` ends somebody and says who it was, or None. Returns who was killed."""
+def ups_and_downs(text):
+    return len(re.findall(r"is up after [0-9.]+ s", text)), len(re.findall(r" is down", text))
+
+
+def time_to_return(said, before, patience=10):
+    """From now, when packets go through again, until a living sender says that its link is up; None: none was down, or it has died since."""
+    began = time.monotonic()
+    while time.monotonic() - began < patience:
+        ups, downs = ups_and_downs(said())
+        if downs == before[1] and time.monotonic() - began > 2:
+            return None
+        if downs > before[1] and ups > before[0]:
+            return time.monotonic() - began
+        time.sleep(0.005)
+    return None
+
+
+def torment(net, a, is_over, kill, said):
+    """`kill(dice)` ends somebody and says who it was, or None; `said()`: what the sender's host has said. Returns who was killed."""
     dice, killed, silent = random.Random(a.seed), [], list(a.silences)
     while len(killed) < a.kills or silent:
         if is_over():
@@ -41,10 +58,13 @@ def torment(net, a, is_over, kill):
         if silent and len(killed) >= a.kills * (len(a.silences) - len(silent) + 1) / (len(a.silences) + 1):
             seconds = silent.pop(0)
             host = dice.choice(net.far)
+            before = ups_and_downs(said())
             assert net.silence(host), "nft did not take the rule"
             time.sleep(seconds)
             assert net.speak(host)
-            print(f"{host.split('-')[1]} silent for {seconds} s")
+            back = time_to_return(said, before)
+            print(f"{host.split('-')[1]} silent for {seconds} s: " +
+                  ("no living sender's link was down" if back is None else f"the first link was up again {1000 * back:.0f} ms after packets went through"))
         elif len(killed) < a.kills:
             what = kill(dice)
             if what:

@@ -44,7 +44,7 @@ def main():
                 return f"{host.name}/{stage}" if kill(host, dice, stage) else None
             return f"supervisor {host.name}" if host.kill_supervisor() else None
 
-        killed = torment(net, a, lambda: near.process.poll() is not None, hit)
+        killed = torment(net, a, lambda: near.process.poll() is not None, hit, near.text)
         assert near.wait(120) == 0, f"{near.text()[-3000:]}\n{far.text()[-3000:]}"
         assert far.wait(60) == 0, far.text()[-3000:]
         check_whole(near, a.frames, expected)
