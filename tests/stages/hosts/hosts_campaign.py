@@ -23,6 +23,7 @@ CASES = {
     "one file: 200 frames of 8 MiB, 40 kills, silence": ["one_file_campaign.py", "--size", "8388608", "--frames", "200", "--fps", "10"],
     "one file over three hosts in a chain, 40 kills, silence": ["one_file_campaign.py", "--shape", "chain", "--frames", "900", "--size", "262144"],
     "one file over three hosts, one ring read on two, 40 kills, silence": ["one_file_campaign.py", "--shape", "fan-out", "--frames", "900", "--size", "262144"],
+    "one file: a link that drops every second": ["one_file_campaign.py", "--kills", "0", "--pause", "1", "--silences", ",".join(["1.2"] * 10)],
     "workers on two hosts: 1,000 frames of 1 MiB, 40 kills, silence": ["workers_campaign.py"],
     "workers on two hosts that are lost or stand still": ["test_workers.py", "Campaign"],
     "a minute of silence": ["links_campaign.py", "--frames", "300", "--kills", "10", "--silences", "60", "--fps", "30"],

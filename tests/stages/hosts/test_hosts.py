@@ -3,6 +3,7 @@ import os
 import random
 import re
 import signal
+import subprocess
 import sys
 import time
 import unittest
@@ -315,6 +316,25 @@ class Names(Case):
         near.interrupt()
         self.assertEqual([near.wait(), far.wait()], [0, 0], near.text() + far.text())
         self.assertIn("clock", near.report()["hosts"]["b"])
+
+    def test_latencies_over_two_hosts_are_told_by_one_clock_however_far_theirs_are_apart(self):
+        ahead_s = 1000
+        other_clock = ["unshare", "-T", "-f", "--monotonic", str(ahead_s), "--"]
+        if subprocess.run([*other_clock, "true"], capture_output=True, check=False).returncode != 0:
+            self.skipTest("no time namespace can be made here")
+        file = self.file()
+        near = self.world.near(file, "--fps", "100", "--frames", "400")
+        far = self.world.far(file, "b", "--fps", "100", "--frames", "400", inside=other_clock)
+        near.start()
+        near.says("waiting for host b")
+        far.start()
+        clock = wait_for("b's clock", lambda: next((h for h in near.ps().get("hosts") or [] if h.get("clock_ahead_ms")), None))
+        self.assertLess(abs(clock["clock_ahead_ms"] - 1000 * ahead_s), clock["clock_error_ms"] + 1)
+        self.assertEqual([near.wait(), far.wait()], [0, 0], near.text() + far.text())
+        sink = next(s for s in far.report()["stages"] if s["name"] == "sink")
+        told = sink["end_to_end_ms"]
+        self.assertGreater(told["p50"], 0)
+        self.assertLess(told["p99"], 5000)   # by clocks that nobody relates it would be a million, or nothing
 
 
 if __name__ == "__main__":
