@@ -36,10 +36,13 @@ void add_told_options(const command_parts& p, told_arguments& a, bool stage_requ
     p.offers[o->required(stage_required)] = running_stages;
 }
 
-int tell_stages(const told_arguments& a, const run::request& request, const cli_environment& env) {
+int tell_stages(const told_arguments& a, const run::request& request, const cli_environment& env,
+                const stage_check& check) {
     const run::record run = choose_pipeline(a.pipeline, a.wait_s);
     const std::string command = run::command_of(request);
     int code = exit_code::ok;
+    if (check)
+        for (const std::string& stage : a.stages) check(run, stage);
     for (const std::string& stage : a.stages) {
         const run::verdict v =
             run::read_verdict(run::client(run).ask(run::of_stage(request, stage), a.wait_s));
@@ -55,15 +58,17 @@ int tell_stages(const told_arguments& a, const run::request& request, const cli_
     return code;
 }
 
-command_action add_plain(const command_parts& p) {
+command_action add_plain(const command_parts& p) { return add_plain(p, {}); }
+
+command_action add_plain(const command_parts& p, const stage_check& check) {
     const std::string name = p.app.get_name();
     const auto a = std::make_shared<told_arguments>();
     add_told_options(p, *a);
     p.app.footer(fmt::format("\nExample:\n  carousel {} fragment", name));
     const run::seat_order order = run::seat_order_named(name).value();
-    return [a, order](const common_words&, const cli_environment& env) {
+    return [a, order, check](const common_words&, const cli_environment& env) {
         read_wait(*a);
-        return tell_stages(*a, run::seat_request{order, ""}, env);
+        return tell_stages(*a, run::seat_request{order, ""}, env, check);
     };
 }
 

@@ -1,10 +1,12 @@
 // `carousel restart`.
 
 #include "cli/clients.hpp"
+#include "supervisor/plan/successor.hpp"
 
 namespace carousel::supervisor {
 
 const command restart_command{
-    "restart", "End stages and start them anew (a rebuilt program takes over); no frame is lost", add_plain};
+    "restart", "End stages and start them anew (a rebuilt program takes over); no frame is lost",
+    [](const command_parts& p) { return add_plain(p, require_able_successor); }};
 
 }  // namespace carousel::supervisor

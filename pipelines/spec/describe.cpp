@@ -107,7 +107,9 @@ json question(const pipeline& p, const stage_spec& s, const std::vector<u32>& re
     return asked;
 }
 
-json ask(const stage_spec& s, const std::string& program, const json& what, u32 timeout_ms) {
+}  // namespace
+
+json ask_program(const stage_spec& s, const std::string& program, const json& what, u32 timeout_ms) {
     const source_position& at = s.position_of("run");
     std::vector<std::string> words;
     try {
@@ -134,6 +136,8 @@ json ask(const stage_spec& s, const std::string& program, const json& what, u32 
                                s.name, program, last_line(r)));
     return answer;
 }
+
+namespace {
 
 stage_description description_from(const stage_spec& s, const std::string& program, const json& answer) {
     stage_description d;
@@ -313,10 +317,10 @@ std::vector<stage_description> describe_stages(const pipeline& p, u32 timeout_ms
         std::vector<u32> read;
         for (std::size_t i = 0; i < s.input_indices.size(); ++i)
             read.push_back(output_read(s, i, all[s.input_indices[i]]));
-        all.push_back(s.is_port()
-                          ? describe_port(s)
-                          : description_from(s, programs[k],
-                                             ask(s, programs[k], question(p, s, read, all), timeout_ms)));
+        all.push_back(s.is_port() ? describe_port(s)
+                                  : description_from(
+                                        s, programs[k],
+                                        ask_program(s, programs[k], question(p, s, read, all), timeout_ms)));
         all.back().input_outputs = std::move(read);
         check_output(p, s, all.back());
         check_device(s, all.back());

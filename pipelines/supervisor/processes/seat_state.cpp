@@ -45,6 +45,7 @@ json seat_json(const seat& s) {
             {"state", static_cast<int>(s.machine.state())},
             {"since_ns", s.machine.since_ns()},
             {"fresh_deaths", s.machine.fresh_deaths()},
+            {"proven", s.machine.proven()},
             {"start_wanted", s.start_wanted},
             {"due_ns", s.due_ns},
             {"pids", last_of(s.pids, seat::kept_pids)},
@@ -125,7 +126,7 @@ json restore_state(process_table& t, const json& state) {
         seat& s = *t.seats[k];
         s.machine.resume(static_cast<seat_state>(
                              std::clamp(j.at("state").get<int>(), 0, static_cast<int>(seat_state::vacant))),
-                         j.at("since_ns"), j.at("fresh_deaths"));
+                         j.at("since_ns"), j.at("fresh_deaths"), j.value("proven", false));
         s.start_wanted = j.at("start_wanted");
         s.due_ns = j.at("due_ns");
         s.pids = j.at("pids").get<std::vector<i32>>();

@@ -23,13 +23,16 @@ struct row {
 };
 
 // Read as: a seat in `state` that sees `event` goes to `next` and asks for `action`. What is not listed is
-// refused. `died_fresh` goes to backoff here; the fifth in a row goes to failed (see on()).
+// refused. `died_fresh` goes to backoff here; the fifth in a row goes to failed (see on()). `died_refusing`
+// is a `died_fresh` where an earlier process has worked: somebody is at the file, and may be done in a
+// moment.
 constexpr row table[] = {
     {S::starting, E::ready, S::running, A::none},
     {S::starting, E::died_outside, S::starting, A::start},
     {S::starting, E::died_fresh, S::backoff, A::delay},
     {S::starting, E::died_spent, S::starting, A::start},
     {S::starting, E::died_for_good, S::failed, A::give_up},
+    {S::starting, E::died_refusing, S::failed, A::give_up},
     {S::starting, E::finished, S::done, A::none},
     {S::starting, E::take_down, S::stopping, A::end},
     {S::starting, E::hold, S::stopped, A::suspend},
@@ -38,6 +41,7 @@ constexpr row table[] = {
     {S::running, E::died_fresh, S::backoff, A::delay},
     {S::running, E::died_spent, S::starting, A::start},
     {S::running, E::died_for_good, S::failed, A::give_up},
+    {S::running, E::died_refusing, S::failed, A::give_up},
     {S::running, E::finished, S::done, A::none},
     {S::running, E::hold, S::stopped, A::suspend},
     {S::running, E::release, S::running, A::resume},  // a SIGSTOP from elsewhere is mended as well
@@ -50,6 +54,7 @@ constexpr row table[] = {
     {S::stopped, E::died_fresh, S::backoff, A::delay},
     {S::stopped, E::died_spent, S::starting, A::start},
     {S::stopped, E::died_for_good, S::failed, A::give_up},
+    {S::stopped, E::died_refusing, S::failed, A::give_up},
     {S::stopped, E::finished, S::done, A::none},
     {S::stopped, E::take_down, S::stopping, A::end},
 
@@ -58,6 +63,7 @@ constexpr row table[] = {
     {S::stopping, E::died_fresh, S::down, A::none},
     {S::stopping, E::died_spent, S::down, A::none},
     {S::stopping, E::died_for_good, S::down, A::none},
+    {S::stopping, E::died_refusing, S::down, A::none},
     {S::stopping, E::finished, S::done, A::none},
     {S::stopping, E::take_down, S::stopping, A::none},
 
@@ -111,9 +117,10 @@ seat_event classify(const death& d, restart_policy policy) noexcept {
     if (policy == restart_policy::no) return seat_event::died_for_good;
     if (policy == restart_policy::on_failure && own && !d.deadline && d.signal == 0 && d.exit_code == 0)
         return seat_event::died_for_good;  // it says that it is well, yet the run is not over
-    if (own && d.signal == 0 && !d.deadline && !d.was_ready &&
-        (d.exit_code == exit_code::usage || d.exit_code == exit_code::no_device))
-        return seat_event::died_for_good;  // a second start would say the same
+    if (own && d.signal == 0 && !d.deadline && !d.was_ready) {  // a second start would say the same
+        if (d.exit_code == exit_code::no_device) return seat_event::died_for_good;
+        if (d.exit_code == exit_code::usage) return seat_event::died_refusing;
+    }
     if (!own) return seat_event::died_outside;
     return d.commits == 0 ? seat_event::died_fresh : seat_event::died_spent;
 }
@@ -135,6 +142,7 @@ std::string describe(const death& d) {
 }
 
 seat_action seat_machine::on(seat_event e, u64 now) noexcept {
+    if (e == E::died_refusing && proven_) e = E::died_fresh;
     for (const row& r : table) {
         if (r.state != state_ || r.event != e) continue;
         S next = r.next;
@@ -150,6 +158,7 @@ seat_action seat_machine::on(seat_event e, u64 now) noexcept {
         if (e == E::died_spent || e == E::bring_up) fresh_deaths_ = 0;
         if (next != state_ || action == A::start) since_ns_ = now;
         state_ = next;
+        proven_ = proven_ || state_ == S::running;
         return action;
     }
     return A::refuse;

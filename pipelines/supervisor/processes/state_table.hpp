@@ -30,6 +30,7 @@ enum class seat_event : u8 {
     died_fresh,     ///< by its own hand, and this process committed no frame
     died_spent,     ///< by its own hand, after it had committed frames
     died_for_good,  ///< a death that is never followed by a restart (exit code, policy)
+    died_refusing,  ///< said at its start that it can't run so (exit code 2)
     finished,       ///< exit after the last frame of the run
     due,            ///< the delay is over
     hold,           ///< `carousel stop`
@@ -90,11 +91,14 @@ public:
     [[nodiscard]] u64 since_ns() const noexcept { return since_ns_; }
     [[nodiscard]] u64 delay_ns() const noexcept { return delay_ns_; }  ///< of the last seat_action::delay
     [[nodiscard]] u32 fresh_deaths() const noexcept { return fresh_deaths_; }
+    /// A process of the seat has worked: a later one that can't be started meets a file that changed.
+    [[nodiscard]] bool proven() const noexcept { return proven_; }
     /// Changes state by the table; `now` is the state's new since_ns.
     seat_action on(seat_event e, u64 now) noexcept;
     /// What another supervisor knew of the seat.
-    void resume(seat_state s, u64 since_ns, u32 fresh_deaths) noexcept {
+    void resume(seat_state s, u64 since_ns, u32 fresh_deaths, bool proven = false) noexcept {
         state_ = s;
+        proven_ = proven_ || proven || s == seat_state::running;
         since_ns_ = since_ns;
         fresh_deaths_ = fresh_deaths;
     }
@@ -105,6 +109,7 @@ private:
     seat_state state_ = seat_state::down;
     u64 since_ns_ = 0, delay_ns_ = 0;
     u32 fresh_deaths_ = 0;
+    bool proven_ = false;
 };
 
 }  // namespace carousel::supervisor

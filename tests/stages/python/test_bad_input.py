@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
 import interpreter
@@ -113,6 +114,42 @@ class BadInput(unittest.TestCase):
         self.assertEqual(again.returncode, 73, again.stderr)
         self.assertIn("ValueError: as told", again.stderr)
 
+    def test_a_file_that_became_wrong_is_refused_by_restart_and_a_kill_waits_for_its_mending(self):
+        good = "import carousel\n@carousel.stage(output=carousel.like(0))\ndef f(color, out): out.copy_from(color)\n"
+        file = os.path.join(self.folder.name, "stage.py")
+
+        def write(text):
+            with open(file, "w", encoding="utf-8") as out:
+                out.write(text)
+
+        write(good)
+        with carousel.Pipeline(self.pipeline(file)).start(fps=100) as run:
+            def stage():
+                return next(s for s in run.ps()["stages"] if s["name"] == "bad")
+            pid = stage()["pid"]
+            for text, says in {
+                "import frobnicate\n" + good: "stage.py, line 1: ModuleNotFoundError",
+                good.replace("like(0)", "image(8, 8)"): "makes frames of another format now",
+                good.replace("out)", "out, *, often: int)"): "often is missing",
+                good.replace("color", "colour"): "the argument colour is no plane here",
+            }.items():
+                write(text)
+                with self.assertRaisesRegex(carousel.Error, says):
+                    run.restart("bad")
+                self.assertEqual(stage()["pid"], pid, says)
+            run.kill("bad")   # what comes next meets the wrong file, and then the mended one
+            until = time.monotonic() + 30
+            while stage()["state"] != "backoff" and time.monotonic() < until:
+                time.sleep(0.02)
+            write(good)
+            while stage()["state"] != "running" and time.monotonic() < until:
+                time.sleep(0.05)
+            write(good + "# another text\n")
+            run.restart("bad")
+            self.assertNotEqual(stage()["pid"], pid)
+            self.assertEqual(run.stop(), 0, run.log_text(40))
+            self.assertEqual([run.report()[k] for k in ("lost", "repeated", "torn", "dead_letters")], [0, 0, 0, []])
+
     def test_a_file_that_cannot_be_a_stage_is_refused_before_anything_starts(self):
         stage = "import carousel\n@carousel.stage(output=carousel.like(0))\n"
         for text, says in {
@@ -179,4 +216,5 @@ class BadInput(unittest.TestCase):
 
 if __name__ == "__main__":
     interpreter.use(BUILD)
+    import carousel
     unittest.main(argv=sys.argv[:1], verbosity=2)

@@ -85,6 +85,27 @@ TEST_CASE("lives that commit nothing are delayed ever longer, and the fifth in a
     CHECK(m.state() == S::failed);
 }
 
+TEST_CASE("a program that refuses its start is the end, but behind one that has worked it is tried again") {
+    const death refuses = exited(exit_code::usage, 0, false);
+    REQUIRE(classify(refuses, restart_policy::always) == E::died_refusing);
+    seat_machine m;
+    m.on(E::bring_up, 1);
+    const bool by_another_supervisor = GENERATE(false, true);
+    if (by_another_supervisor)
+        m.resume(S::starting, 1, 0, true);
+    else
+        m.on(E::ready, 1);
+    CHECK(m.proven());
+    for (u32 k = 1; k < max_fresh_deaths; ++k) {
+        CHECK(m.on(E::died_refusing, k) == A::delay);
+        CHECK(m.on(E::due, k) == A::start);
+    }
+    CHECK(m.on(E::died_refusing, 9) == A::give_up);
+    seat_machine fresh;
+    fresh.on(E::bring_up, 1);
+    CHECK(fresh.on(E::died_refusing, 2) == A::give_up);
+}
+
 TEST_CASE("a life that commits a frame breaks the row of those that don't") {
     seat_machine m;
     const bool by_its_death = GENERATE(false, true);  // told when it commits, or when it dies
@@ -184,7 +205,7 @@ TEST_CASE("the policy decides what a death is for the table") {
     CHECK(classify(exited(1, 3), P::on_failure) == E::died_spent);
     CHECK(classify(signalled(SIGKILL, 3), P::on_failure) == E::died_outside);
     CHECK(classify(signalled(SIGKILL, 3), P::no) == E::died_for_good);
-    CHECK(classify(exited(exit_code::usage, 0, false), P::always) == E::died_for_good);
+    CHECK(classify(exited(exit_code::usage, 0, false), P::always) == E::died_refusing);
     CHECK(classify(exited(exit_code::no_device, 0, false), P::always) == E::died_for_good);
     CHECK(classify(exited(exit_code::usage, 0, true), P::always) == E::died_fresh);  // not at its start
     death through = exited(0, 9);

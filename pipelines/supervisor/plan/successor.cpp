@@ -1,0 +1,91 @@
+#include "supervisor/plan/successor.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "spec/describe.hpp"
+#include "supervisor/plan/run_identity.hpp"
+
+namespace carousel::supervisor {
+namespace {
+
+using nlohmann::json;
+
+/// [{output, format}] of a stage, in the words of a run's identity or of a program's answer: they are the
+/// same.
+json outputs_of(const json& stage) {
+    json all = json::array();
+    if (stage.at("format").is_null()) return all;
+    all.push_back({{"output", stage.value("output", "")}, {"format", stage.at("format")}});
+    for (const json& more : stage.value("more_outputs", json::array()))
+        all.push_back({{"output", more.at("output")}, {"format", more.at("format")}});
+    return all;
+}
+
+const json* stage_named(const json& run, const std::string& name) {
+    const json& all = run.at("stages");
+    const auto found =
+        std::find_if(all.begin(), all.end(), [&](const json& s) { return s.at("name") == name; });
+    return found == all.end() ? nullptr : &*found;
+}
+
+/// What an input, "fork" or "fork.square", is called and what lies in it.
+json ring_named(const json& run, const std::string& name) {
+    const std::string stage = name.substr(0, name.find('.'));
+    const std::string output = stage.size() < name.size() ? name.substr(stage.size() + 1) : "";
+    const json* const from = stage_named(run, stage);
+    if (from == nullptr) return {{"stage", name}, {"format", nullptr}};
+    const json outputs = outputs_of(*from);
+    for (std::size_t k = 0; k < outputs.size(); ++k)
+        if (output.empty() || outputs[k]["output"] == output)
+            return {{"stage", k == 0 ? stage : name}, {"format", outputs[k]["format"]}};
+    return {{"stage", name}, {"format", nullptr}};
+}
+
+json question_of(const json& run, const json& stage, const std::string& folder) {
+    json inputs = json::array(), latest = json::array();
+    for (const json& i : stage.at("inputs")) inputs.push_back(ring_named(run, i));
+    for (const json& i : stage.at("latest")) latest.push_back(ring_named(run, i));
+    const json& size = run.at("size");
+    return {{"stage", stage.at("name")},
+            {"width", size.at(0)},
+            {"height", size.at(1)},
+            {"inputs", inputs},
+            {"settings", stage.at("settings")},
+            {"fps", run.at("fps")},
+            {"latest", latest},
+            {"device", stage.at("device")},
+            {"folder", folder}};
+}
+
+}  // namespace
+
+void require_able_successor(const run::record& r, const std::string& stage) try {
+    const auto known = read_identity(r.folder);
+    if (!known) return;
+    const json* const was = stage_named(known->identity, stage.substr(0, stage.find('.')));
+    if (was == nullptr || was->at("run") == "port") return;
+    stage_spec s;
+    s.name = was->at("name");
+    s.run = was->at("run");
+    s.settings = was->at("settings");
+    s.at.file = r.file;
+    const std::string folder = std::filesystem::absolute(r.file).parent_path().lexically_normal().string();
+    const json is = ask_program(s, s.run, question_of(known->identity, *was, folder));
+    if (is.value("ends", false) && !was->value("ends", false))
+        throw config_error(
+            fmt::format("stage \"{}\": {} may end its stream now, and the run was made for a "
+                        "stage that doesn't; end the run and start it again",
+                        s.name, s.run));
+    if (outputs_of(is) != outputs_of(*was))
+        throw config_error(fmt::format(
+            "stage \"{}\": {} makes frames of another format now, and the run's memory was made for the old "
+            "one; end the run and start it again",
+            s.name, s.run));
+} catch (const json::exception&) {  // of another version: nothing is known from here
+}
+
+}  // namespace carousel::supervisor
