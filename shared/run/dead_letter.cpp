@@ -124,6 +124,8 @@ dead_letter letter_from(const json& j) {
     for (const json& a : j.at("assets")) l.assets.push_back({a.at("name"), a.at("bytes")});
     l.parameter_number = j.at("parameter_number");
     l.parameters = bytes_of(j.at("parameters"));
+    if (const json schema = j.value("parameter_schema", json()); !schema.is_null())
+        l.schema = ring::parameter_schema::from_json(schema);
     l.capture_ns = j.value("capture_ns", u64{0});
     l.metadata = bytes_of(j.value("metadata", ""));
     return l;
@@ -173,6 +175,7 @@ std::string to_json(const dead_letter& l) {
         {"assets", std::move(assets)},
         {"parameter_number", l.parameter_number},
         {"parameters", hex_of(l.parameters)},
+        {"parameter_schema", l.schema ? l.schema.to_json() : json()},
         {"capture_ns", l.capture_ns},
         {"metadata", hex_of(l.metadata)}};
     return j.dump(2, ' ', false, json::error_handler_t::replace) + "\n";

@@ -19,6 +19,7 @@
 
 #include "core/types.hpp"
 #include "device/backend.hpp"
+#include "ring/parameter_schema.hpp"
 #include "ring/used_extents.hpp"
 
 namespace carousel::run {
@@ -66,6 +67,7 @@ struct dead_letter {
     std::vector<asset> assets;    ///< of other stages
     u64 parameter_number = 0;
     std::vector<std::byte> parameters;
+    ring::parameter_schema schema;  ///< of `parameters`, the pipeline's; none: it has none
     u64 capture_ns = 0;
     std::vector<std::byte> metadata;  ///< as the stage would have found it
     std::string path;                 ///< its folder, absolute; not written

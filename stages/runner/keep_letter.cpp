@@ -136,6 +136,7 @@ run::dead_letter letter_of(const runtime& r, frame_in_work& f) {
     l.parameter_number = f.job.parameter_number;
     l.parameters.assign(f.job.parameters,
                         f.job.parameters + std::min(r.control().parameters.bytes, shm::max_parameter_bytes));
+    l.schema = a.parameters;
     l.capture_ns = f.job.capture_ns;
     l.metadata = copy_of(f.metadata().bytes());
     return l;

@@ -78,6 +78,7 @@ public:
     [[nodiscard]] u32 instance() const override { return 0; }
     [[nodiscard]] u32 epoch() const override { return 1; }
     [[nodiscard]] u32 in_flight() const override { return std::max(1U, letter_->in_flight); }
+    [[nodiscard]] const parameter_schema& parameters() const override { return letter_->schema; }
 
     /// Reads a file of which at least the first bytes are needed.
     void load(const std::string& path, std::byte* to, u64 bytes) {
@@ -144,6 +145,9 @@ public:
                             letter_->stage, type, bytes, *schema_ ? schema_->describe() : "none",
                             letter_->parameters.size()));
         return std::span(letter_->parameters).first(bytes);
+    }
+    [[nodiscard]] std::span<const std::byte> parameter_bytes() const noexcept override {
+        return letter_->parameters;
     }
     [[nodiscard]] u64 parameter_number() const noexcept override { return letter_->parameter_number; }
     [[nodiscard]] u64 capture_ns() const noexcept override { return letter_->capture_ns; }
