@@ -4,15 +4,19 @@
 
 #include <algorithm>
 #include <cstring>
+#include <string_view>
 
 namespace carousel::python {
 namespace {
 
 /// A type of the struct module. Zero bits: none that a plane could have.
 dl_type type_of_format(const char* format, Py_ssize_t bytes) {
-    const char letter = format == nullptr ? 'B' : format[std::strlen(format) - 1];
+    std::string_view word = format == nullptr ? "B" : format;
+    // This machine's order of bytes. Any other prefix, and a second letter, is another type: "Zf" is complex.
+    if (word.size() == 2 && std::strchr("@=<|", word.front()) != nullptr) word.remove_prefix(1);
+    if (word.size() != 1) return {};
+    const char letter = word.front();
     const auto bits = static_cast<std::uint8_t>(bytes * 8);
-    if (format != nullptr && (std::strlen(format) > 2 || format[0] == '>' || format[0] == '!')) return {};
     if (std::strchr("BHILQN", letter) != nullptr) return {dl_uint, bits, 1};
     if (std::strchr("bhilqn", letter) != nullptr) return {dl_int, bits, 1};
     if (std::strchr("efd", letter) != nullptr) return {dl_float, bits, 1};

@@ -50,6 +50,13 @@ def elements(frame):
         said = refused(frame.output[f"p_{word}"].__dlpack__)
         assert said == f'plane "p_{word}": DLPack 1.0 has no {word}', said
     assert "dltensor" in repr(frame.output["p_bf16"].__dlpack__())
+    # An element of as many bytes that is another type: complex numbers, the other order of bytes, texts.
+    for word, kind in (("f64", "c8"), ("f32", ">f4"), ("u16", ">u2"), ("i16", "S2"), ("u8", "S1")):
+        try:
+            frame.output[f"p_{word}"].copy_from(numpy.zeros((3, 2), kind))
+            raise AssertionError(f"{kind} not refused")
+        except (TypeError, ValueError) as why:
+            assert f"has elements of {word}, the array of another type" in str(why), why
     try:
         frame.output["p_i8"].copy_from(numpy.zeros((3, 2), "u1"))
         raise AssertionError("not refused")
