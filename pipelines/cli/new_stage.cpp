@@ -9,6 +9,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "cli/python_names.hpp"
 #include "core/errors.hpp"
 
 namespace carousel::supervisor {
@@ -43,6 +44,12 @@ void check_name(const std::string& name) {
                                       max_project_name));
     if (name == "pipeline" || name == "parameters" || name == "link")
         refuse_name(name, "another name: this one stands for a section of a pipeline file");
+}
+
+/// The stage's file is a module, and its function has the same name.
+void check_python_name(const std::string& name) {
+    if (const char* const what = taken_in_python(cpp_name(name)); what != nullptr)
+        refuse_name(name, fmt::format("another name: {}.py would stand for {}", cpp_name(name), what));
 }
 
 /// A name that the project's own files use for something else.
@@ -80,7 +87,8 @@ std::string renamed(std::string_view text, std::string_view example, std::string
         const char after = at + example.size() == text.size() ? ' ' : text[at + example.size()];
         if (is_letter_or_digit(before) || is_letter_or_digit(after)) continue;  // part of another word
         out += text.substr(from, at - from);
-        out += before == '_' || after == '_' ? cpp_name(name) : std::string(name);
+        const bool module = text.substr(at + example.size()).starts_with(".py");
+        out += before == '_' || after == '_' || module ? cpp_name(name) : std::string(name);
         from = at + example.size();
     }
     return out += text.substr(from);
@@ -89,10 +97,13 @@ std::string renamed(std::string_view text, std::string_view example, std::string
 std::vector<project_file> project_from(const std::string& example, const std::string& name) {
     check_name(name);
     std::vector<project_file> project;
-    for (const project_file& file : example_files())
-        if (file.path.starts_with(example + "/"))
-            project.push_back({renamed(file.path.substr(example.size() + 1), example, name),
-                               renamed(file.text, example, name)});
+    for (const project_file& file : example_files()) {
+        if (!file.path.starts_with(example + "/")) continue;
+        const bool python = file.path.ends_with(".py");
+        if (python) check_python_name(name);
+        project.push_back({renamed(file.path.substr(example.size() + 1), example, name),
+                           renamed(file.text, example, python ? cpp_name(name) : name)});
+    }
     check_clashes(project, name);
     return project;
 }

@@ -17,7 +17,7 @@ struct project_file {
 [[nodiscard]] const std::vector<project_file>& example_files();
 
 /// `text` with the word `example` as `name`. Beside an underscore it is part of a C++ name: there `name`
-/// comes as one, too.
+/// comes as one, too, and so it does in a file NAME.py, which is imported.
 [[nodiscard]] std::string renamed(std::string_view text, std::string_view example, std::string_view name);
 
 /// The example project under that name. Throws config_error for a name that it can't have.

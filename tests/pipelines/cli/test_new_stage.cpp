@@ -87,6 +87,18 @@ TEST_CASE("a new project has nothing left of the example's name") {
     CHECK_THAT(commands[2], contains("carousel run blur-2.toml"));
 }
 
+TEST_CASE("a project in Python has a name of Python's where the stage's own is none") {
+    const auto project = project_from("tint", "3d-tint");
+    const std::string text = file_of(project, "stage_3d_tint.py").text;
+    CHECK_THAT(text, contains("def stage_3d_tint(color, out") && !contains("3d-tint"));
+    CHECK_THAT(file_of(project, "test_stage_3d_tint.py").text,
+               contains("from stage_3d_tint import stage_3d_tint"));
+    CHECK_THAT(file_of(project, "3d-tint.toml").text,
+               contains("name = \"3d-tint\"\nrun = \"stage_3d_tint.py\""));
+    CHECK_THAT(file_of(project, "README.md").text,
+               contains("`stage_3d_tint.py`") && contains("carousel restart 3d-tint"));
+}
+
 TEST_CASE("the command writes a project and says what to do next") {
     const world w;
     const std::string folder = w.path("projects/blur");
@@ -130,6 +142,11 @@ TEST_CASE("what can't be a project is refused, and nothing is written") {
     refused({"new", "stage", "vertex", folder}, "vertex.toml has a stage of that name beside yours");
     refused({"new", "stage", "kernel", "--cuda", folder},
             "the project has a file kernel.hpp beside the stage's");
+    refused({"new", "stage", "class", folder, "--python"},
+            "another name: class.py would stand for a word of Python");
+    refused({"new", "stage", "random", folder, "--python"}, "random.py would stand for a module of Python");
+    refused({"new", "stage", "numpy", folder, "--python"}, "a module of Python");
+    refused({"new", "stage", "lib2to3", folder, "--python"}, "a module of Python");
     refused({"new", "stage", "blur", folder, "--cuda", "--source"}, "excludes");
     refused({"new", "stage", "blur", folder, "more"}, "\"more\" is one argument too many");
     refused({"new", "stage"}, "NAME is required");

@@ -1,0 +1,48 @@
+#include "cli/python_names.hpp"
+
+namespace carousel::supervisor {
+namespace {
+
+constexpr std::string_view python_words =
+    "False None True and as assert async await break class continue def del elif else except finally "
+    "for from global if import in is lambda nonlocal not or pass raise return try while with yield ";
+
+/// Of the standard library (sys.stdlib_module_names of Python 3.11), and those that a stage imports.
+constexpr std::string_view python_modules =
+    "abc aifc antigravity argparse array ast asynchat asyncio asyncore atexit audioop base64 bdb "
+    "binascii bisect builtins bz2 cProfile calendar cgi cgitb chunk cmath cmd code codecs codeop "
+    "collections colorsys compileall concurrent configparser contextlib contextvars copy copyreg crypt "
+    "csv ctypes curses dataclasses datetime dbm decimal difflib dis distutils doctest email encodings "
+    "ensurepip enum errno faulthandler fcntl filecmp fileinput fnmatch fractions ftplib functools gc "
+    "genericpath getopt getpass gettext glob graphlib grp gzip hashlib heapq hmac html http idlelib "
+    "imaplib imghdr imp importlib inspect io ipaddress itertools json keyword lib2to3 linecache locale "
+    "logging lzma mailbox mailcap marshal math mimetypes mmap modulefinder msilib msvcrt "
+    "multiprocessing netrc nis nntplib nt ntpath nturl2path numbers opcode operator optparse os "
+    "ossaudiodev pathlib pdb pickle pickletools pipes pkgutil platform plistlib poplib posix posixpath "
+    "pprint profile pstats pty pwd py_compile pyclbr pydoc pydoc_data pyexpat queue quopri random re "
+    "readline reprlib resource rlcompleter runpy sched secrets select selectors shelve shlex shutil "
+    "signal site smtpd smtplib sndhdr socket socketserver spwd sqlite3 sre_compile sre_constants "
+    "sre_parse ssl stat statistics string stringprep struct subprocess sunau symtable sys sysconfig "
+    "syslog tabnanny tarfile telnetlib tempfile termios textwrap this threading time timeit tkinter "
+    "token tokenize tomllib trace traceback tracemalloc tty turtle turtledemo types typing unicodedata "
+    "unittest urllib uu uuid venv warnings wave weakref webbrowser winreg winsound wsgiref xdrlib xml "
+    "xmlrpc zipapp zipfile zipimport zlib zoneinfo "
+    "carousel carousel_stage cupy numpy torch ";
+
+/// Of a list with a blank behind each.
+bool is_one_of(std::string_view list, std::string_view name) noexcept {
+    for (std::size_t at = 0; (at = list.find(name, at)) != std::string_view::npos; at += name.size())
+        if ((at == 0 || list[at - 1] == ' ') && list[at + name.size()] == ' ') return true;
+    return false;
+}
+
+}  // namespace
+
+const char* taken_in_python(std::string_view name) noexcept {
+    if (name.empty()) return nullptr;
+    return is_one_of(python_words, name)     ? "a word of Python"
+           : is_one_of(python_modules, name) ? "a module of Python"
+                                             : nullptr;
+}
+
+}  // namespace carousel::supervisor
