@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <pybind11/stl.h>
+#include <unistd.h>
 
 #include <algorithm>
 
@@ -16,10 +17,16 @@ namespace {
 
 class latest_object {
 public:
-    latest_object(latest_port port, f64 patience_s) : port_(std::move(port)), patience_s_(patience_s) {}
+    latest_object(latest_port port, f64 patience_s)
+        : port_(new latest_port(std::move(port)), owned_by{::getpid()}), patience_s_(patience_s) {}
 
     /// None: none came in time, or the run is over.
     py::object next(f64 timeout_s) {
+        if (const pid_t owner = port_.get_deleter().process; ::getpid() != owner)
+            throw std::runtime_error(
+                fmt::format("what is new of \"{}\" was opened by process {}: a forked child "
+                            "can't use it; open it anew there",
+                            port().stage(), owner));
         settle();
         const u64 until = now_ns() + static_cast<u64>(std::max(0.0, timeout_s) * 1e9);
         for (;;) {
@@ -28,21 +35,21 @@ public:
             latest_frame* got = nullptr;
             {
                 const py::gil_scoped_release others;
-                got = port_.next(std::min(left, longest_wait_s));
+                got = port_->next(std::min(left, longest_wait_s));
             }
             if (PyErr_CheckSignals() != 0) throw py::error_already_set();
             if (got != nullptr) return deliver(*got);
-            if (port_.ended() || left <= longest_wait_s) return py::none();
+            if (port_->ended() || left <= longest_wait_s) return py::none();
         }
     }
     py::object next_of_loop() {
         py::object f = next(patience_s_);
         if (!f.is_none()) return f;
-        if (port_.ended()) throw py::stop_iteration();
-        throw nothing_new(fmt::format("no new frame of \"{}\" in {:.3g} s: {}", port_.stage(), patience_s_,
-                                      port_.waits_for()));
+        if (port_->ended()) throw py::stop_iteration();
+        throw nothing_new(fmt::format("no new frame of \"{}\" in {:.3g} s: {}", port_->stage(), patience_s_,
+                                      port_->waits_for()));
     }
-    [[nodiscard]] const latest_port& port() const noexcept { return port_; }
+    [[nodiscard]] const latest_port& port() const noexcept { return *port_; }
 
 private:
     py::object deliver(latest_frame& f) {
@@ -53,7 +60,7 @@ private:
             held_->stream = f.stream();
             held_->gpu = current_gpu();
         }
-        return py::cast(std::make_shared<frame_object>(f, held_, port_.stage()));
+        return py::cast(std::make_shared<frame_object>(f, held_, port_->stage()));
     }
     // What was enqueued on other streams is in front of what the port does next.
     void settle() {
@@ -61,7 +68,14 @@ private:
         held_.reset();
     }
 
-    latest_port port_;
+    /// A child that was forked has none of the port's threads to end: what it got a copy of stays as it is.
+    struct owned_by {
+        pid_t process;
+        void operator()(latest_port* p) const {
+            if (::getpid() == process) delete p;
+        }
+    };
+    std::unique_ptr<latest_port, owned_by> port_;
     f64 patience_s_;
     std::shared_ptr<lease> held_;
 };

@@ -46,7 +46,7 @@ def main():
         else:
             sys.stderr.write(f"{traceback}\n{sentence}\n")
         sys.stderr.flush()
-        os._exit(2)   # the file has to be mended: no restart
+        os._exit(2)   # the file has to be mended: a second start would say the same
     code = _carousel._run_stage([file] + words, adapter)
     sys.stderr.flush()
     os._exit(code)   # an interpreter's own end could hang behind a stuck stream

@@ -5,10 +5,13 @@ Usage: test_python.py BUILD ROOT
 import gc
 import json
 import os
+import re
+import signal
 import struct
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 import zlib
 
@@ -137,6 +140,47 @@ class Python(unittest.TestCase):
         again = subprocess.run([os.path.join(BUILD, "carousel"), "replay", "--dead-letter", "40", "-p", run.name], capture_output=True, text=True)
         self.assertEqual(again.returncode, 73, again.stderr)
         self.assertIn(f"ValueError: beside {beside}: {(beside * 7 + 1) % 256}, half is (4, 8, 4)", again.stderr)
+
+    def test_parameters_are_set_and_a_frame_is_replayed_with_its_own(self):
+        file = os.path.join(self.folder.name, "reads.py")
+        with open(file, "w", encoding="utf-8") as out:
+            out.write("import carousel\n@carousel.stage\ndef reads(frame, color):\n"
+                      "    if frame.sequence == 6: raise ValueError(f'exposure is {frame.parameters[\"exposure\"]}')\n")
+        with self.pipeline(stage("geometry", "carousel-geometry", more="triangles = 200"), stage("vertex", "carousel-vertex", ["geometry"]),
+                           stage("fragment", "carousel-fragment", ["vertex"]), stage("reads", file, ["fragment"], "max_attempts = 1"),
+                           more="allow_dead_letters = true\nfps = 100\n[parameters]\nexposure = 1.75").start() as run:
+            run.set(wireframe=True, light=(0, 0, 1), shading="normals", exposure=numpy.float32(0.5), eye=numpy.array([0, 1, 3]))
+            values = json.loads(run._ask("set", "-p", run.name, "--json"))["values"]
+            self.assertEqual([values[k] for k in ("wireframe", "light", "shading", "exposure", "eye")], [True, [0, 0, 1], "normals", 0.5, [0, 1, 3]])
+            with self.assertRaisesRegex(carousel.Error, "exposure"):
+                run.set(exposure=object())
+            until = time.monotonic() + 30
+            while "frame 6 is given up" not in run.log_text(200) and time.monotonic() < until:
+                time.sleep(0.05)
+            self.assertEqual(run.stop(), 0, run.log_text(40))
+            said = re.search(r"ValueError: exposure is (1.75|0.5)", run.log_text(200)).group()
+        again = subprocess.run([os.path.join(BUILD, "carousel"), "replay", "--dead-letter", "6", "-p", run.name], capture_output=True, text=True)
+        self.assertEqual(again.returncode, 73, again.stderr)
+        self.assertIn(said, again.stderr)
+
+    def test_a_forked_child_leaves_the_run_and_what_is_looked_at_to_its_parent(self):
+        pipeline = self.pipeline(stage("source", "carousel-test-copy"), stage("sink", "eater.py", ["source"], "pause_s = 0.004"), more="fps = 200")
+        program = ("import carousel, os, sys\n"
+                   f"with carousel.Pipeline({pipeline.file!r}).start() as run:\n"
+                   "    newest = run.open().latest('source')\n"
+                   "    frame = newest.next()\n"
+                   "    child = os.fork()\n"
+                   "    if child == 0:\n"
+                   "        try: newest.next()\n"
+                   "        except RuntimeError as refused: sys.exit(0 if 'a forked child can\\'t use it' in str(refused) else 1)\n"
+                   "        sys.exit(2)\n"
+                   "    print(os.waitpid(child, 0)[1], os.path.exists(run.log), newest.next().sequence > frame.sequence, run.stop())\n")
+        forks = subprocess.Popen([sys.executable, "-B", "-c", program], stdout=subprocess.PIPE, text=True, start_new_session=True)
+        try:
+            self.assertEqual(forks.communicate(timeout=60)[0], "0 True True 0\n")
+        finally:
+            if forks.poll() is None:
+                os.killpg(forks.pid, signal.SIGKILL)
 
     def test_a_source_ends_and_a_sink_hashes(self):
         run = self.pipeline(stage("counted", "counted.py", more="count = 9"), stage("summed", "summed.py", ["counted"])).start()

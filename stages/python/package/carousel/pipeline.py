@@ -27,6 +27,17 @@ def program():
     return found
 
 
+def _remove(folder, owner):
+    """At the end of the process that made it: a forked child has a copy of whatever knows of it."""
+    if os.getpid() == owner:
+        shutil.rmtree(folder, True)
+
+
+def _word(value):
+    """A parameter's value as `carousel set` reads it: a text as it is, everything else as JSON, with NumPy's values as what they hold."""
+    return value if isinstance(value, str) else json.dumps(value, default=lambda v: v.tolist() if hasattr(v, "tolist") else str(v))
+
+
 class Pipeline:
     """A pipeline file. start() runs it."""
 
@@ -60,7 +71,8 @@ class Running:
     def __init__(self, name, words, wait_s):
         self.name = name
         folder = tempfile.mkdtemp(prefix="carousel-")
-        weakref.finalize(self, shutil.rmtree, folder, True)
+        self._owner = os.getpid()
+        weakref.finalize(self, _remove, folder, self._owner)
         self._report, self.log = os.path.join(folder, "report.json"), os.path.join(folder, "log")
         with open(self.log, "wb") as log:
             # A session of its own: Ctrl-C in a notebook interrupts the cell and not the run.
@@ -123,7 +135,7 @@ class Running:
 
     def set(self, **parameters):
         """Sets parameters while frames flow."""
-        self._ask("set", *(f"{k}={v}" for k, v in parameters.items()), "-p", self.name)
+        self._ask("set", *(f"{k}={_word(v)}" for k, v in parameters.items()), "-p", self.name)
 
     def open(self, **options):
         """The run, to look at its frames: carousel.open()."""
@@ -155,6 +167,8 @@ class Running:
         return self.wait(timeout_s)
 
     def _end(self):
+        if os.getpid() != self._owner:
+            return
         if self._process.poll() is None:
             self.stop(10.0)
         if self._process.poll() is None:
