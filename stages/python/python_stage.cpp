@@ -44,11 +44,16 @@ description description_from(const py::dict& d) {
     return out;
 }
 
-/// The words of a Python exception: one sentence, and the traceback.
+/// The words of a Python exception: one sentence, and the traceback. One that has none is told by its kind.
 std::pair<std::string, std::string> words_of_exception(py::error_already_set& e) {
-    const py::object tell = py::module_::import("carousel._errors").attr("words_of");
-    const py::tuple words = tell(e.type(), e.value(), e.trace() ? e.trace() : py::object(py::none()));
-    return {words[0].cast<std::string>(), words[1].cast<std::string>()};
+    const std::string kind = reinterpret_cast<PyTypeObject*>(e.type().ptr())->tp_name;
+    try {
+        const py::object tell = py::module_::import("carousel._errors").attr("words_of");
+        const py::tuple words = tell(e.type(), e.value(), e.trace() ? e.trace() : py::object(py::none()));
+        return {words[0].cast<std::string>(), words[1].cast<std::string>()};
+    } catch (const std::exception&) {
+        return {kind + ": its text can't be had", kind};
+    }
 }
 
 }  // namespace
@@ -76,10 +81,9 @@ description python_stage::configure(const configuration& with) {
         return described;
     } catch (py::error_already_set& e) {
         const py::module_ errors = py::module_::import("carousel._errors");
-        if (e.matches(errors.attr("SettingsError")))
-            throw settings_error(e.value().attr("args")[py::int_(0)].cast<std::string>(),
-                                 e.value().attr("args")[py::int_(1)].cast<std::string>());
         const auto [sentence, traceback] = words_of_exception(e);
+        if (e.matches(errors.attr("SettingsError")))
+            throw settings_error(errors.attr("key_of")(e.value()).cast<std::string>(), sentence);
         if (!e.matches(errors.attr("ConfigError"))) log::error("{}", traceback);
         throw config_error(sentence);
     }

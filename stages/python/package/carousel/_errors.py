@@ -10,6 +10,7 @@ class SettingsError(Exception):
     """A wrong key or value of the pipeline file: (key, message). The supervisor adds its line."""
 
 
+LONGEST_SENTENCE, LONGEST_LINE, LONGEST_TRACEBACK = 1000, 1000, 20000   # letters
 OWN_FOLDER = os.path.dirname(os.path.abspath(__file__))
 
 
@@ -20,17 +21,43 @@ def _place(trace):
     return f"{os.path.basename(steps[-1].filename)}, line {steps[-1].lineno}: " if steps else ""
 
 
+def key_of(failure):
+    """The key of a SettingsError; "" where it names none."""
+    key = failure.args[0] if len(failure.args) > 1 else ""
+    return key if isinstance(key, str) and key.isascii() else ""
+
+
+def _cut(text, most):
+    """Its beginning and its end, where it is longer."""
+    half = most // 2
+    return text if len(text) <= most else f"{text[:half]} ... ({len(text)} letters) ... {text[-half:]}"
+
+
+def _text(value):
+    """An exception's own text, as far as it can be had."""
+    try:
+        return str(value)
+    except Exception as failure:
+        return f"its text can't be had: __str__ raises {type(failure).__name__}"
+
+
 def words_of(kind, value, trace):
-    """(one sentence, the traceback's text) of an exception."""
+    """(one sentence, the traceback's text) of an exception: UTF-8, and of a length that a log can bear."""
+    sentence, text = _words_of(kind, value, trace)
+    text = _cut("\n".join(_cut(line, LONGEST_LINE) for line in text.splitlines()), LONGEST_TRACEBACK)
+    return tuple(words.encode("utf-8", "backslashreplace").decode() for words in (_cut(sentence, LONGEST_SENTENCE), text))
+
+
+def _words_of(kind, value, trace):
     text = "".join(traceback.format_exception(kind, value, trace)).rstrip()
     if issubclass(kind, (ConfigError, SettingsError)):
-        return str(value.args[-1] if value.args else value), text
+        return _text(value.args[-1] if value.args else value), text
     if issubclass(kind, SystemExit):
         return (f"{_place(trace)}sys.exit({value.code!r}) was called: a stage doesn't end its process; raise an exception, or "
                 "frame.end_stream() in a source", text)
     if issubclass(kind, SyntaxError):
         return f"{os.path.basename(value.filename or '?')}, line {value.lineno}: {kind.__name__}: {value.msg}", text
-    message = " ".join(str(value).split())
+    message = " ".join(_text(value).split())
     if issubclass(kind, ModuleNotFoundError):
         message += f" for {sys.executable}; CAROUSEL_PYTHON names another interpreter"
     return f"{_place(trace)}{kind.__name__}{': ' if message else ''}{message}", text
