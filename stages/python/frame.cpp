@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "stages/python/frame_metadata.hpp"
+#include "stages/python/taken.hpp"
 
 namespace carousel::python {
 namespace {
@@ -16,6 +17,13 @@ namespace {
 /// Metadata that stay: a copy of the bytes.
 std::function<frame_metadata()> kept_metadata(std::span<const std::byte> bytes) {
     return [kept = std::vector<std::byte>(bytes.begin(), bytes.end())] { return frame_metadata(kept); };
+}
+
+/// An output's name as it stands in an argument's.
+std::string spelled(std::string word) {
+    for (char& c : word)
+        if (std::isalnum(static_cast<unsigned char>(c)) == 0) c = '_';
+    return word;
 }
 
 py::dict dict_of(const payload_object& p) {
@@ -108,9 +116,11 @@ py::object frame_object::stream() const {
 
 py::object frame_object::parameters() const {
     std::string text = parameters_;
-    if (schema_ != nullptr && *schema_)
-        text = schema_->values_json(in_stage("parameters").parameter_bytes()).dump();
-    return py::module_::import("json").attr("loads")(text.empty() ? "{}" : text);
+    if (text.empty()) {
+        const auto bytes = in_stage("parameters").parameter_bytes();
+        text = *schema_ ? schema_->values_json(bytes).dump() : "{}";
+    }
+    return py::module_::import("json").attr("loads")(text);
 }
 
 std::string frame_object::void_reason() const {
@@ -119,11 +129,6 @@ std::string frame_object::void_reason() const {
 
 // An output's name counts before a plane's.
 std::vector<std::shared_ptr<plane_object>> frame_object::written_as(const std::string& argument) const {
-    const auto spelled = [](std::string word) {
-        for (char& c : word)
-            if (std::isalnum(static_cast<unsigned char>(c)) == 0) c = '_';
-        return word;
-    };
     std::vector<std::shared_ptr<plane_object>> by_output, by_plane;
     for (const payload_object& output : outputs_) {
         const std::string own = output.name.empty() ? "out" : "out_" + spelled(output.name);
@@ -161,8 +166,9 @@ std::shared_ptr<frame_object> frame_object::copy() const {
     held->sequence = says_.sequence;
     const auto out = std::shared_ptr<frame_object>(
         new frame_object(std::move(held), words_of(*this, kept_metadata(metadata().bytes()))));
-    if (of_ != nullptr && schema_ != nullptr && *schema_)
-        out->parameters_ = schema_->values_json(of_->parameter_bytes()).dump();
+    out->parameters_ = parameters_;
+    if (of_ != nullptr)
+        out->parameters_ = *schema_ ? schema_->values_json(of_->parameter_bytes()).dump() : "{}";
     for (const payload_object& input : inputs_) {
         out->inputs_.push_back({input.name, {}});
         for (const auto& plane : input.planes) out->inputs_.back().planes.push_back(plane->to_host());
@@ -181,10 +187,15 @@ void frame_object::set_hash(u64 hash, const std::string& name) {
 
 std::string frame_object::describe() const {
     std::string planes;
+    const auto add = [&planes](const std::string& name, const plane_object& plane) {
+        planes += fmt::format("{}{}: {}{}", planes.empty() ? "" : ", ", name, plane.type(),
+                              py::str(plane.shape()).cast<std::string>());
+    };
     for (const payload_object& input : inputs_)
-        for (const auto& plane : input.planes)
-            planes += fmt::format("{}{}: {}{}", planes.empty() ? "" : ", ", plane->name(), plane->type(),
-                                  py::str(plane->shape()).cast<std::string>());
+        for (const auto& plane : input.planes) add(plane->name(), *plane);
+    for (const payload_object& output : outputs_)
+        for (const auto& plane : output.planes)
+            add((output.name.empty() ? "out_" : "out_" + spelled(output.name) + "_") + plane->name(), *plane);
     return fmt::format("<carousel.Frame {} {{{}}}{}>", says_.sequence, planes,
                        lease_->ended ? ", ended" : "");
 }
@@ -215,7 +226,10 @@ void bind_frame(py::module_& m) {
         .def_property_readonly("born_ns", &frame_object::born_ns,
                                "CLOCK_MONOTONIC when its source began it; 0: not known.")
         .def_property(
-            "capture_ns", &frame_object::capture_ns, &frame_object::set_capture_ns,
+            "capture_ns", &frame_object::capture_ns,
+            [](frame_object& f, const py::object& ns) {
+                f.set_capture_ns(taken<u64>(ns, "capture_ns", whole_number));
+            },
             "CLOCK_MONOTONIC when what it shows happened; 0: its source has not said. A source, and a "
             "writer, sets it.")
         .def_property_readonly(
@@ -248,7 +262,12 @@ void bind_frame(py::module_& m) {
                 return all;
             },
             "A dict of planes for each output, by its name; \"\" is one that has none.")
-        .def("__getitem__", &frame_object::plane, py::arg("name"))
+        .def(
+            "__getitem__",
+            [](const frame_object& f, const py::object& name) {
+                return f.plane(taken<std::string>(name, "a plane's name", text_value));
+            },
+            py::arg("name"))
         .def("latest", &frame_object::latest, py::arg("name"),
              "The newest frame of a side input (latest = [\"pose\"] in the pipeline file), whole and at hand "
              "for as "
@@ -256,8 +275,14 @@ void bind_frame(py::module_& m) {
         .def("copy", &frame_object::copy, "The same frame in host memory, which stays.")
         .def("end_stream", &frame_object::end_stream,
              "In a source with ends=True: the stream ends before this frame.")
-        .def("set_hash", &frame_object::set_hash, py::arg("hash"), py::arg("name") = "own",
-             "In finish() of a sink: a hash of what the frame brought, for the run's report.")
+        .def(
+            "set_hash",
+            [](frame_object& f, const py::object& hash, const py::object& name) {
+                f.set_hash(taken<u64>(hash, "set_hash(hash)", whole_number),
+                           taken<std::string>(name, "set_hash(name)", text_value));
+            },
+            py::arg("hash"), py::arg("name") = "own",
+            "In finish() of a sink: a hash of what the frame brought, for the run's report.")
         .def("__repr__", &frame_object::describe);
     bind_metadata(frame);
 }

@@ -5,6 +5,8 @@
 #include <span>
 #include <string>
 
+#include "stages/python/taken.hpp"
+
 namespace carousel::python {
 namespace {
 
@@ -22,18 +24,30 @@ py::object object_of(const ring::metadata_value& value) {
         value);
 }
 
-py::object get(const frame_object& f, const std::string& key) {
+/// What is no text is no key of these, as of any dict that has none of that kind.
+std::string key_from(const py::object& key) {
+    try {
+        return key.cast<std::string>();
+    } catch (const py::cast_error&) {
+        throw py::key_error(shown(key));
+    }
+}
+
+py::object get(const frame_object& f, const py::object& key) {
     const frame_metadata all = f.metadata();
-    const auto found = ring::find_metadata(all.bytes(), key);
-    if (!found) throw py::key_error(key);
+    const std::string word = key_from(key);
+    const auto found = ring::find_metadata(all.bytes(), word);
+    if (!found) throw py::key_error(word);
     return object_of(*found);
 }
 
 // Whole numbers are i64, those beyond it u64. A NumPy number is what it says that it is.
-void set(const frame_object& f, const std::string& key, const py::object& value) {
+void set(const frame_object& f, const py::object& named, const py::object& value) {
+    const auto key = taken<std::string>(named, "a key of metadata", text_value);
+    const std::string what = fmt::format("metadata \"{}\"", key);
     frame_metadata all = f.metadata();
     if (py::isinstance<py::bool_>(value)) return all.set(key, value.cast<bool>());
-    if (py::isinstance<py::str>(value)) return all.set(key, value.cast<std::string>());
+    if (py::isinstance<py::str>(value)) return all.set(key, taken<std::string>(value, what, text_value));
     if (py::isinstance<py::float_>(value)) return all.set(key, value.cast<f64>());
     if (py::isinstance<py::bytes>(value) || py::isinstance<py::bytearray>(value)) {
         const auto bytes = py::bytes(value).cast<std::string>();
@@ -43,15 +57,14 @@ void set(const frame_object& f, const std::string& key, const py::object& value)
         const auto whole = py::reinterpret_steal<py::object>(PyNumber_Index(value.ptr()));
         if (!whole) throw py::error_already_set();
         if (py::int_(0).attr("__le__")(whole).cast<bool>() && !py::isinstance<py::bool_>(whole)) {
-            const u64 number = PyLong_AsUnsignedLongLong(whole.ptr());
-            if (PyErr_Occurred() != nullptr) throw py::error_already_set();
+            const u64 number = taken<u64>(whole, what, "a whole number from -2**63 to 2**64 - 1");
             if (number > static_cast<u64>(INT64_MAX)) return all.set(key, number);
         }
-        return all.set(key, whole.cast<i64>());
+        return all.set(key, taken<i64>(whole, what, "a whole number from -2**63 to 2**64 - 1"));
     }
     if (PyFloat_Check(value.ptr()) == 0 && py::hasattr(value, "__float__") && !py::hasattr(value, "__len__"))
         return all.set(key, py::float_(value).cast<f64>());
-    throw py::type_error(fmt::format("metadata \"{}\": expected bool, int, float, str or bytes, got {}", key,
+    throw py::type_error(fmt::format("{}: expected bool, int, float, str or bytes, got {}", what,
                                      py::type::of(value).attr("__name__").cast<std::string>()));
 }
 
@@ -68,8 +81,9 @@ void bind_metadata(py::class_<frame_object, std::shared_ptr<frame_object>>& fram
     frame.def("_metadata_get", &get)
         .def("_metadata_set", &set)
         .def("_metadata_erase",
-             [](const frame_object& f, const std::string& key) {
-                 if (!f.metadata().erase(key)) throw py::key_error(key);
+             [](const frame_object& f, const py::object& key) {
+                 const std::string word = key_from(key);
+                 if (!f.metadata().erase(word)) throw py::key_error(word);
              })
         .def("_metadata_keys", &keys);
 }

@@ -14,6 +14,7 @@
 #include "stages/python/foreign_array.hpp"
 #include "stages/python/join_streams.hpp"
 #include "stages/python/streams.hpp"
+#include "stages/python/taken.hpp"
 
 namespace carousel::python {
 namespace {
@@ -360,7 +361,7 @@ void bind_plane(py::module_& m) {
         .def(
             "set_used",
             [](const plane_object& p, const py::args& elements) {
-                p.set_used(py::cast<std::vector<u64>>(elements));
+                p.set_used(taken<std::vector<u64>>(elements, "set_used()", "whole numbers, 0 or more"));
             },
             "Of an output: so many elements along its first dimensions are in use in this frame. The stages "
             "behind it see a plane of that shape.")

@@ -11,6 +11,7 @@
 #include "stages/python/join_streams.hpp"
 #include "stages/python/port_frames.hpp"
 #include "stages/python/streams.hpp"
+#include "stages/python/taken.hpp"
 
 namespace carousel::python {
 namespace {
@@ -116,9 +117,10 @@ void bind_port(py::module_& m) {
     py::class_<open_run> run(m, "Run", "A run that is open: with carousel.open(\"demo\") as run.");
     run.def(
            "latest",
-           [](const open_run& r, const std::string& stage, f64 patience_s) {
+           [](const open_run& r, const py::object& stage, f64 patience_s) {
+               const auto name = taken<std::string>(stage, "latest(stage)", text_value);
                const py::gil_scoped_release others;
-               return latest_object(r.latest(stage, {.patience_s = patience_s}), patience_s);
+               return latest_object(r.latest(name, {.patience_s = patience_s}), patience_s);
            },
            py::arg("stage") = "", py::arg("patience_s") = 10.0,
            "The newest frames of what `stage` puts out; \"\": of what the last sink reads.")
@@ -132,9 +134,11 @@ void bind_port(py::module_& m) {
     bind_port_frames(m, run);
     m.def(
         "open",
-        [](const std::string& name, const std::string& device, f64 wait_s) {
+        [](const py::object& name, const py::object& device, f64 wait_s) {
+            const auto run = taken<std::string>(name, "open(name)", text_value);
+            const auto where = taken<std::string>(device, "open(device)", text_value);
             const py::gil_scoped_release others;
-            return open(name, {.device = device, .wait_s = wait_s});
+            return open(run, {.device = where, .wait_s = wait_s});
         },
         py::arg("name"), py::kw_only(), py::arg("device") = "", py::arg("wait_s") = 5.0,
         "Opens the run of that name, of this user. device: where frames are delivered; \"\": where they lie, "

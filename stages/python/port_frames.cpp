@@ -10,6 +10,7 @@
 #include "core/clock.hpp"
 #include "stages/python/frame.hpp"
 #include "stages/python/join_streams.hpp"
+#include "stages/python/taken.hpp"
 
 namespace carousel::python {
 namespace {
@@ -341,20 +342,24 @@ py::class_<Frame, frame_object, std::shared_ptr<Frame>> bind_frame_class(py::mod
         });
 }
 
-using planes_wanted = std::map<std::string, std::string>;
+/// How a port is asked for: its name, and what the program counts on.
+std::pair<std::string, port_options> port_wish(const py::object& name, const py::object& planes,
+                                               f64 patience_s) {
+    return {taken<std::string>(name, "the name of a port", text_value),
+            {.patience_s = patience_s,
+             .planes = taken<std::map<std::string, std::string>>(planes, "planes", "a dict of texts")}};
+}
 
 }  // namespace
 
 void bind_port_frames(py::module_& m, py::class_<open_run>& run) {
     bind_frame_class<read_frame>(
         m, "ReaderFrame",
-        "A frame in the hands of a reader, until its commit(). `with frame:` commits it, unless something is "
-        "raised.",
+        "A frame in a reader's hands, until its commit(). `with frame:` commits it, unless something raises.",
         "It is read: exactly once. No array of it may be held any more. Raises PortRevoked.");
     bind_frame_class<written_frame>(m, "WriterFrame",
                                     "A frame to be filled, until its commit(). `with frame:` commits it; if "
-                                    "something is raised, its number "
-                                    "is given once more.",
+                                    "something is raised, its number is given once more.",
                                     "It is written: the stages behind it get it. No array of it may be held "
                                     "any more. Raises PortRevoked.")
         .def("drop", &written_frame::drop, "It is not written: its number is given once more.");
@@ -365,8 +370,7 @@ void bind_port_frames(py::module_& m, py::class_<open_run>& run) {
         "The next frame; None when none came in so many seconds, or the run is over.");
     bind_class<writer_object>(
         m, "Writer",
-        "The place of a writing port. Each step of a loop is the next frame to be filled; "
-        "its end is the run's.",
+        "The place of a writing port. Each step of a loop is a frame to be filled; its end is the run's.",
         "The next frame to be filled; None when the ring had no room in so many seconds, or "
         "the run is over.")
         .def("end", &writer_object::end,
@@ -374,22 +378,22 @@ void bind_port_frames(py::module_& m, py::class_<open_run>& run) {
              "`ends = true` of the port.");
     run.def(
            "reader",
-           [](const open_run& r, const std::string& name, const planes_wanted& planes, f64 patience_s) {
+           [](const open_run& r, const py::object& name, const py::object& planes, f64 patience_s) {
+               const auto [port, with] = port_wish(name, planes, patience_s);
                const py::gil_scoped_release others;
-               return reader_object(r.reader(name, {.patience_s = patience_s, .planes = planes}), patience_s);
+               return reader_object(r.reader(port, with), patience_s);
            },
-           py::arg("name"), py::kw_only(), py::arg("planes") = planes_wanted(), py::arg("patience_s") = 10.0,
+           py::arg("name"), py::kw_only(), py::arg("planes") = py::dict(), py::arg("patience_s") = 10.0,
            "Takes the place of the reading port `name`. planes: what this program counts on, e.g. "
-           "{\"color\": "
-           "\"u8[720,1280,4]\"}; others are refused.")
+           "{\"color\": \"u8[720,1280,4]\"}; others are refused.")
         .def(
             "writer",
-            [](const open_run& r, const std::string& name, const planes_wanted& planes, f64 patience_s) {
+            [](const open_run& r, const py::object& name, const py::object& planes, f64 patience_s) {
+                const auto [port, with] = port_wish(name, planes, patience_s);
                 const py::gil_scoped_release others;
-                return writer_object(r.writer(name, {.patience_s = patience_s, .planes = planes}),
-                                     patience_s);
+                return writer_object(r.writer(port, with), patience_s);
             },
-            py::arg("name"), py::kw_only(), py::arg("planes") = planes_wanted(), py::arg("patience_s") = 10.0,
+            py::arg("name"), py::kw_only(), py::arg("planes") = py::dict(), py::arg("patience_s") = 10.0,
             "The same of the writing port `name`.");
 }
 

@@ -8,8 +8,16 @@ import numpy
 
 WRONG = {10 * (k + 1): how for k, how in enumerate((
     "raises", "returns", "keeps", "writes in place", "writes past the array", "forks", "exits", "hangs", "holds the GIL",
-    "another type", "another shape", "another stride", "no array", "in an input", "uses an old plane", "another device"))}
+    "another type", "another shape", "another stride", "no array", "in an input", "uses an old plane", "another device",
+    "no text", "broken text", "long text", "negative extent", "broken value", "huge value", "numbered key", "negative time"))}
 kept = []
+
+
+class NoText(Exception):
+    """An exception that can't say what it is."""
+
+    def __str__(self):
+        raise RuntimeError("no text")
 
 
 class Elsewhere:
@@ -59,6 +67,22 @@ def bad(frame, color, out):
         out.copy_from(numpy.asfortranarray(x))
     if how == "another device":
         out.copy_from(Elsewhere(x.copy()))
+    if how == "no text":
+        raise NoText
+    if how == "broken text":
+        raise ValueError("half \udc80 a letter")
+    if how == "long text":
+        raise ValueError("x" * 200000)
+    if how == "negative extent":
+        out.set_used(-1)
+    if how == "broken value":
+        frame.metadata["k"] = "\udc80"
+    if how == "huge value":
+        frame.metadata["k"] = -2**63 - 1
+    if how == "numbered key":
+        frame.metadata[5] = 1
+    if how == "negative time":
+        frame.capture_ns = -1
     if how == "no array":
         out.copy_from("a picture")
     if how == "in an input":

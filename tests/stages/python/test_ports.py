@@ -83,10 +83,18 @@ class Ports(unittest.TestCase):
                     again.metadata[key] = value
             with self.assertRaisesRegex(TypeError, "expected bool, int, float, str or bytes, got list"):
                 again.metadata["k"] = [1]
+            self.assertFalse(5 in again.metadata or "\udc80" in again.metadata)
+            with self.assertRaisesRegex(TypeError, "a plane's name: expected a text in UTF-8, got 5"):
+                again[5]
+            self.assertEqual(repr(again), "<carousel.Frame 0 {out_part: f32(64,), out_value: u64(512,)}>")
             with self.assertRaisesRegex(carousel.ConfigError, "part"):
                 again["out_part"].set_used(65)
         with reader.next() as got:
             self.assertEqual((dict(got.metadata), got["part"].shape, got.capture_ns), ({"n": -7}, (64,), 0))
+            with self.assertRaisesRegex(RuntimeError, "parameters is for the frame of a stage"):
+                got.parameters
+            with self.assertRaisesRegex(TypeError, r"set_hash\(hash\): expected a whole number from 0"):
+                got.set_hash(-1)
             self.assertIn('-7', repr(got.metadata))
             with self.assertRaisesRegex(RuntimeError, "set in process"):
                 got.metadata["n"] = 1
@@ -142,6 +150,10 @@ class Ports(unittest.TestCase):
             view.reader("analysis", planes={"color": "u8[1,1,4]"})
         with self.assertRaisesRegex(carousel.ConfigError, 'port camera is for a writer: open it with writer'):
             view.reader("camera")
+        with self.assertRaisesRegex(TypeError, r"^planes: expected a dict of texts, got \{'value': 3\}$"):
+            view.writer("camera", planes={"value": 3})
+        with self.assertRaisesRegex(TypeError, r"^open\(name\): expected a text in UTF-8, got 5$"):
+            carousel.open(5)
         writer = view.writer("camera", planes={"value": "u64[512]"})
         with self.assertRaisesRegex(carousel.ConfigError, "port camera has a program already"):
             view.writer("camera")

@@ -158,6 +158,8 @@ class Python(unittest.TestCase):
             while "frame 6 is given up" not in run.log_text(200) and time.monotonic() < until:
                 time.sleep(0.05)
             self.assertEqual(run.stop(), 0, run.log_text(40))
+            with self.assertRaisesRegex(carousel.Error, "^carousel ps [^{}]*: no pipeline [^{}]*$"):
+                run.ps()
             said = re.search(r"ValueError: exposure is (1.75|0.5)", run.log_text(200)).group()
         again = subprocess.run([os.path.join(BUILD, "carousel"), "replay", "--dead-letter", "6", "-p", run.name], capture_output=True, text=True)
         self.assertEqual(again.returncode, 73, again.stderr)

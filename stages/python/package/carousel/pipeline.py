@@ -66,7 +66,8 @@ class Pipeline:
 
 
 class Running:
-    """A pipeline that was started here. It ends with stop(), with its frames, at the end of `with`, or with this process."""
+    """A pipeline that was started here. It ends with stop(), with its frames, at the end of `with`, or at the end of this process. It outlives
+    this process where that one is killed (SIGKILL, a fault), as it outlives its own supervisor: `carousel down` ends it then."""
 
     def __init__(self, name, words, wait_s):
         self.name = name
@@ -101,7 +102,12 @@ class Running:
     def _ask(self, *words):
         done = subprocess.run([program(), *words], capture_output=True, text=True)
         if done.returncode != 0:
-            raise Error(f"carousel {' '.join(words)}: {done.stderr.strip() or done.stdout.strip()}")
+            text = done.stderr.strip() or done.stdout.strip()
+            try:   # behind --json a refusal is JSON, too
+                text = json.loads(text)["message"]
+            except (ValueError, LookupError, TypeError):
+                pass
+            raise Error(f"carousel {' '.join(words)}: {text}")
         return done.stdout
 
     def log_text(self, lines=15):
