@@ -12,6 +12,7 @@ namespace carousel::stages {
 namespace {
 
 using nlohmann::json;
+constexpr const char* own_library = "carousel";
 constexpr const char* about_name = "carousel.recording";
 constexpr const char* recording_version = "1";
 constexpr const char* format_key = "carousel.format";
@@ -20,7 +21,7 @@ constexpr const char* format_key = "carousel.format";
 
 mcap::preamble preamble_of(const recording& r) {
     mcap::preamble p;
-    p.library = "carousel";
+    p.library = own_library;
     p.about.name = about_name;
     p.about.values = {{"version", recording_version},
                       {"id", r.id},
@@ -39,6 +40,11 @@ recording recording_from(const mcap::preamble& p, const std::string& file) {
         const auto at = p.about.values.find(key);
         return at == p.about.values.end() ? std::string() : at->second;
     };
+    if (p.about.name.empty() && (p.library.empty() || p.library == own_library))
+        throw config_error(
+            fmt::format("{} does not say what it holds: it is no recording of Carousel, or one "
+                        "whose recorder was killed at its start",
+                        file));
     if (p.about.name != about_name)
         throw config_error(
             fmt::format("{} is an MCAP file of \"{}\", not a recording of Carousel", file, p.library));

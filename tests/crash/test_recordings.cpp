@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "core/errors.hpp"
+#include "core/read_file.hpp"
 #include "tests/crash/recordings.hpp"
 #include "tests/support/catch.hpp"
 
@@ -48,6 +49,24 @@ TEST_CASE("a recording is played in parts, in a loop, and as far as it is whole"
     CHECK(play("ring = \"fragmnet\"\n") == exit_code::usage);
     CHECK_THAT(run.log(), contains("did you mean"));
 
+    const std::string whole = read_file(tape).value();
+    std::string of_another_version = whole;
+    const std::string version = {
+        "version\x01\0\0\0"
+        "1",
+        12};
+    REQUIRE(whole.find(version) != std::string::npos);
+    of_another_version[whole.find(version) + version.size() - 1] = '2';
+    const auto put = [&](const std::string& text) { std::ofstream(tape, std::ios::binary) << text; };
+    put(of_another_version);
+    CHECK(play("") == exit_code::usage);
+    CHECK_THAT(run.log(), contains("rec.mcap is a recording of version 2; this program reads version 1"));
+    for (const std::size_t length : {30U, 60U}) {  // in the first words of all
+        put(whole.substr(0, length));
+        CHECK(play("") == exit_code::usage);
+        CHECK_THAT(run.log(), contains("rec.mcap does not say what it holds"));
+    }
+    put(whole);
     fs::resize_file(tape, fs::file_size(tape) / 2 - 20'000);  // in the middle of a frame
     CHECK(play("") == 0);
     CHECK_THAT(run.log(),
@@ -58,6 +77,32 @@ TEST_CASE("a recording is played in parts, in a loop, and as far as it is whole"
     run.start(run.pipeline("rec", picture_pipeline("rec") + recorded_fragment), {"--frames", "40"});
     CHECK(run.wait() == exit_code::usage);
     CHECK_THAT(run.log(), contains("rec.mcap is there already: remove it, or record into another file"));
+}
+
+TEST_CASE("a recorder of one's own takes the newest frames and holds nobody up") {
+    run_fixture run;
+    const std::string archive = fmt::format(
+        "[[stage]]\nname = \"archive\"\nrun = \"carousel-record\"\ninputs = [\"fragment\"]\nout = \"{}\"\n"
+        "group = \"latest\"\n",
+        run.path("rec.mcap"));
+    run.start(run.pipeline("newest", picture_pipeline("newest", "fps = 50\n") + archive));
+    REQUIRE(run.wait_running());
+    const auto delivered = [&] { return run.stage("display").value("frames", u64{0}); };
+    CHECK(run.wait_until([&] { return fs::exists(run.path("rec.mcap")) && delivered() > 5; }));
+    run.hit("archive", SIGSTOP);  // nobody waits for it
+    const u64 then = delivered();
+    CHECK(run.wait_until([&] { return delivered() > then + 60; }));
+    run.hit("archive", SIGCONT);
+    run.signal(SIGINT);
+    CHECK(run.wait() == 0);
+    INFO(run.log());
+    check_undamaged(run.report());
+    const u64 made = run.report()["frames"];
+    run.start(run.pipeline("play", playing_pipeline("play", "")));
+    CHECK(run.wait() == 0);
+    INFO(run.log());
+    CHECK(run.report()["frames"] > 0);
+    CHECK(run.report()["frames"] < made);
 }
 
 TEST_CASE("a damaged frame of a recording is given up, and the others are played") {

@@ -236,6 +236,8 @@ TEST_CASE(
     CHECK(recording_from(p, path).rings == r.rings);
     p.about.values["version"] = "2";
     CHECK_THROWS_WITH(recording_from(p, path), contains("a.mcap is a recording of version 2"));
+    p.about.name = "";
+    CHECK_THROWS_WITH(recording_from(p, path), contains("a.mcap does not say what it holds"));
     p.about.name = "else";
     CHECK_THROWS_WITH(recording_from(p, path), contains("not a recording of Carousel"));
     r.id = "8";

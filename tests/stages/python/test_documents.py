@@ -43,7 +43,7 @@ def sharpen(frame, color, out, *, strength: float = 0.5):
         with carousel.open(run.name) as view:   # as in a notebook
             for ring in ("fragment", "sharpen"):
                 f = view.latest(ring).next()
-                self.assertEqual(numpy.asarray(f["color"].cpu()).shape, (64, 96, 4))
+                self.assertEqual(numpy.from_dlpack(f["color"].cpu()).shape, (64, 96, 4))
                 self.assertGreaterEqual(f.sequence, 0)
                 self.assertEqual(f.capture_ns, 0)   # its source has not said
         run.kill("fragment")
