@@ -76,13 +76,16 @@ constexpr const char* told_of_20 =
 
 TEST_CASE("frames of rings with canaries come whole, once and in order, and their makers alone commit them") {
     threads_of_a_run run({.stages = 3, .frames = 300, .work_us = 20, .canaries = true});
+    run.stage(1).at_finish = [](carousel::frame&) {};
+    run.stage(1).finish_threads = 3;
     run.run();
     CHECK(run.sink().frames.load() == 300);
     CHECK(run.sink().wrong.load() == 0);
     for (u32 k = 0; k < 3; ++k) {
         CHECK(run.control().stage[k].counters.torn.load() == 0);
         CHECK(run.control().stage[k].counters.helped.load() == 0);
-        CHECK(run.counts(k).status_steps.load() == 2 * 300);
+        const u32 looks_again = k == 1 ? 300 : 0;  // behind finish()
+        CHECK(run.counts(k).status_steps.load() == 2 * 300 + looks_again);
     }
 }
 
