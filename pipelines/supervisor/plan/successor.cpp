@@ -1,18 +1,55 @@
 #include "supervisor/plan/successor.hpp"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cstring>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
 
+#include "core/read_file.hpp"
+#include "shm/process_id.hpp"
 #include "spec/describe.hpp"
 #include "supervisor/plan/run_identity.hpp"
 
 namespace carousel::supervisor {
 namespace {
 
+namespace fs = std::filesystem;
 using nlohmann::json;
+
+/// As long as it lives, this process has the environment of another one: the program is to be asked with what
+/// its supervisor would start it with, another interpreter (CAROUSEL_PYTHON) or PYTHONPATH, say.
+class borrowed_environment {
+public:
+    explicit borrowed_environment(const shm::process_id& of) : own_(environ) {
+        const bool same = of.pid > 0 && shm::start_time_of(of.pid) == of.start_time;
+        text_ = same ? read_file(fmt::format("/proc/{}/environ", of.pid)).value_or("") : "";
+        for (std::size_t at = 0; at < text_.size(); at += std::strlen(words_.back()) + 1)
+            words_.push_back(text_.data() + at);
+        words_.push_back(nullptr);
+        if (!text_.empty()) environ = words_.data();
+    }
+    ~borrowed_environment() { environ = own_; }
+    borrowed_environment(const borrowed_environment&) = delete;
+    borrowed_environment& operator=(const borrowed_environment&) = delete;
+
+private:
+    char** own_;
+    std::string text_;
+    std::vector<char*> words_;
+};
+
+/// Of the pipeline file, which the record names as its supervisor was told of it.
+std::string folder_of_file(const run::record& r) {
+    std::error_code failed;
+    const fs::path at = fs::read_symlink(fmt::format("/proc/{}/cwd", r.supervisor.pid), failed);
+    const fs::path file = failed ? fs::absolute(r.file) : at / r.file;
+    return file.parent_path().lexically_normal().string();
+}
 
 /// [{output, format}] of a stage, in the words of a run's identity or of a program's answer: they are the
 /// same.
@@ -73,8 +110,8 @@ void require_able_successor(const run::record& r, const std::string& stage) try 
     s.run = was->at("run");
     s.settings = was->at("settings");
     s.at.file = r.file;
-    const std::string folder = std::filesystem::absolute(r.file).parent_path().lexically_normal().string();
-    const json is = ask_program(s, s.run, question_of(known->identity, *was, folder));
+    const borrowed_environment environment(r.supervisor);
+    const json is = ask_program(s, s.run, question_of(known->identity, *was, folder_of_file(r)));
     if (is.value("ends", false) && !was->value("ends", false))
         throw config_error(
             fmt::format("stage \"{}\": {} may end its stream now, and the run was made for a "

@@ -125,7 +125,8 @@ class BadInput(unittest.TestCase):
         self.assertIn("ValueError: as told", again.stderr)
 
     def test_a_file_that_became_wrong_is_refused_by_restart_and_a_kill_waits_for_its_mending(self):
-        good = "import carousel\n@carousel.stage(output=carousel.like(0))\ndef f(color, out): out.copy_from(color)\n"
+        good = ("import carousel, os\nassert os.environ['CAROUSEL_TEST_OF_THE_RUN']\n@carousel.stage(output=carousel.like(0))\n"
+                "def f(color, out): out.copy_from(color)\n")
         file = os.path.join(self.folder.name, "stage.py")
 
         def write(text):
@@ -133,10 +134,13 @@ class BadInput(unittest.TestCase):
                 out.write(text)
 
         write(good)
+        os.environ["CAROUSEL_TEST_OF_THE_RUN"] = "1"
+        self.addCleanup(os.environ.pop, "CAROUSEL_TEST_OF_THE_RUN", None)
         with carousel.Pipeline(self.pipeline(file)).start(fps=100) as run:
             def stage():
                 return next(s for s in run.ps()["stages"] if s["name"] == "bad")
             pid = stage()["pid"]
+            del os.environ["CAROUSEL_TEST_OF_THE_RUN"]   # who restarts has another environment than the run
             for text, says in {
                 "import frobnicate\n" + good: "stage.py, line 1: ModuleNotFoundError",
                 good.replace("like(0)", "image(8, 8)"): "makes frames of another format now",
