@@ -238,8 +238,9 @@ void bind_frame(py::module_& m) {
             "Small named values, as a dict: bool, int, float, str, bytes. They travel with the frame.")
         .def_property_readonly("stream", &frame_object::stream,
                                "The cudaStream_t as a number; None on the CPU.")
-        .def_property_readonly("parameters", &frame_object::parameters,
-                               "Those that it was stamped with, by name.")
+        .def_property_readonly(
+            "parameters", &frame_object::parameters,
+            "Those that it was stamped with, by name. A stage's frame has them, no port's.")
         .def_property_readonly("void_reason", &frame_object::void_reason,
                                "In finish(): not empty when the frame was given up and has no planes.")
         .def_property_readonly(

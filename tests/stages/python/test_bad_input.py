@@ -136,7 +136,7 @@ class BadInput(unittest.TestCase):
         write(good)
         os.environ["CAROUSEL_TEST_OF_THE_RUN"] = "1"
         self.addCleanup(os.environ.pop, "CAROUSEL_TEST_OF_THE_RUN", None)
-        with carousel.Pipeline(self.pipeline(file)).start(fps=100) as run:
+        with carousel.Pipeline(self.pipeline(file, "standby = false")).start(fps=100) as run:
             def stage():
                 return next(s for s in run.ps()["stages"] if s["name"] == "bad")
             pid = stage()["pid"]
@@ -153,10 +153,12 @@ class BadInput(unittest.TestCase):
                 self.assertEqual(stage()["pid"], pid, says)
             run.kill("bad")   # what comes next meets the wrong file, and then the mended one
             until = time.monotonic() + 30
-            while stage()["state"] != "backoff" and time.monotonic() < until:
+            while "died before it delivered anything (exit code 2)" not in run.log_text(100):
+                self.assertLess(time.monotonic(), until, run.log_text(40))
                 time.sleep(0.02)
             write(good)
-            while stage()["state"] != "running" and time.monotonic() < until:
+            while stage()["state"] != "running":
+                self.assertLess(time.monotonic(), until, run.log_text(40))
                 time.sleep(0.05)
             write(good + "# another text\n")
             run.restart("bad")
