@@ -69,7 +69,7 @@ class views:
             assert str(refused) == 'plane "depth" is [4, 3], the array [12]', refused
         # What stays.
         kept = frame.copy()
-        assert kept.sequence == frame.sequence and (numpy.asarray(kept["color"]) == x).all()
+        assert kept.parameters == {} and kept.sequence == frame.sequence and (numpy.asarray(kept["color"]) == x).all()
         assert numpy.asarray(kept["color"]).ctypes.data != x.ctypes.data
         self.kept = kept
         assert list(frame.output) == ["picture", "depth"] and list(frame.inputs[0]) == ["color"]
