@@ -191,7 +191,8 @@ void engine::tick() {
     if (space_) space_->run_once(0);  // it may rest from letting in
     if (hosts_ != nullptr) hosts_->tick(now);
     if (const std::string text = parameters_.news(now); !text.empty()) seats_->say(text);
-    if (stop_at_ns_ != 0 && now >= stop_at_ns_ && phase_ == phase::running) {
+    const bool to_end = phase_ == phase::running || (hosts_ != nullptr && phase_ == phase::leaving);
+    if (stop_at_ns_ != 0 && now >= stop_at_ns_ && to_end) {
         stop_at_ns_ = 0;
         ask_for_end("the time is over");
     }

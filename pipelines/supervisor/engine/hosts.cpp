@@ -26,6 +26,10 @@ void engine::work_with(other_hosts* hosts) {
 // A part whose frames come from other hosts gets its end with them: it would cut off what they have begun.
 // Who takes this part over asks them again: they may have died with the order, too.
 void engine::ask_for_end(const std::string& why) {
+    if (hosts_ != nullptr && phase_ == phase::leaving) {  // all of this host is done
+        (void)hosts_->ask_for_end(false);
+        return seats_->say(why + " (on the other hosts, which are told)");
+    }
     const bool may_wait = phase_ == phase::running || phase_ == phase::rebuilding;
     if (hosts_ != nullptr && may_wait && !hosts_->ask_for_end(false)) {
         others_give_the_end_ = true;

@@ -33,7 +33,7 @@ public:
     [[nodiscard]] std::vector<std::string> closing_lines() const override { return {}; }
     void tell_outcome(int code, const nlohmann::json& report, const std::string& line) override;
     /// The near host has begun another run: this one was for one that is no more.
-    [[nodiscard]] bool superseded() const noexcept { return superseded_; }
+    [[nodiscard]] bool superseded() const noexcept { return superseded_ && !end_asked_; }
     /// Started by a near supervisor: it ends by itself when that one refuses, or doesn't come within 60 s.
     void was_launched() noexcept { launched_ = true; }
     /// --first was of the run that is over.

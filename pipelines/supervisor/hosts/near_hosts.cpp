@@ -206,8 +206,8 @@ void near_hosts::tick(u64 now) {
         for (const json& m : h->look(now, run_id_)) take_news(*h, m);
         say_changes(*h, now);
         if (h->life() == life::agreed) begin_anew(*h);
-        if (!had_begun && h->life() == life::begun && is_to_end(h->spec().name))
-            h->send({{"end", "drain"}});  // it may not have heard it, or be another one
+        if (!had_begun && h->life() == life::begun)
+            tell_end(*h);  // it may not have heard it, or be another one
         if (!had_ended && h->life() == life::ended) keep_outcome(*h);
         if (plan_.helps(h->spec().name)) {
             say_end_of_help(*h, had_ended);
@@ -217,7 +217,7 @@ void near_hosts::tick(u64 now) {
             lost_code_ = exit_code::stage_failed;
             orders_->host_has_failed(h->spec().name, h->trouble(), exit_code::stage_failed);
         }
-        if (h->life() != life::ended || had_ended) continue;
+        if (h->life() != life::ended || !judged_.insert(h->spec().name).second) continue;
         if (const int code = h->outcome->value("code", 1); code != 0 && code != exit_code::given_up)
             orders_->host_has_failed(h->spec().name, h->outcome->value("line", "its part has failed"), code);
     }
@@ -229,7 +229,7 @@ void near_hosts::tick(u64 now) {
     ps_ns_ = now + ps_every_ns;
     for (const auto& h : hosts_)
         if (h->life() == life::begun) h->send({{"ask", run::to_json(run::ps_request{})}, {"id", 0}});
-    fail_for_early_ends(now);
+    watch_links(now);
 }
 
 u64 near_hosts::ask(const std::string& host, const json& request, std::string& why) {

@@ -37,19 +37,22 @@ private:
     [[nodiscard]] std::optional<u64> first_kept_for(const host_spec& h) const;
     [[nodiscard]] bool all_frames_are_ours(const host_spec& h) const;
     void launch_missing(u64 now);
-    void end_all(const char* how);
     void say_end_of_help(const remote_host& h, bool had_ended);
-    [[nodiscard]] bool is_to_end(const std::string& host) const;
+    void tell_end(remote_host& h);
     [[nodiscard]] bool is_lost(const remote_host& h, u64 now) const;
+    [[nodiscard]] bool gives_an_end(const std::string& to, u64 now) const;
+    [[nodiscard]] std::set<std::string> behind(const std::string& host) const;
     void end_without_lost_leaders(u64 now);
     void keep_outcome(remote_host& h);
     [[nodiscard]] std::optional<nlohmann::json> kept_outcome(const remote_host& h) const;
     [[nodiscard]] std::string outcome_file(const std::string& host) const;
-    [[nodiscard]] bool sends_to(const std::string& host) const;
-    void fail_for_early_ends(u64 now);
+    [[nodiscard]] bool is_over(const std::string& host) const;
+    [[nodiscard]] bool waits(const run::ps_answer& here, const std::string& host,
+                             const std::string& stage) const;
+    void watch_links(u64 now);
+    [[nodiscard]] bool ended_alone(const std::string& host) const;
+    void end_in_vain(const std::string& host, const crossing& link);
     [[nodiscard]] bool awaits_end_of_help(remote_host& h, u64 now);
-    [[nodiscard]] bool waits_for_nobody(const remote_host& h) const;
-    [[nodiscard]] bool has_waited_in_vain(remote_host& h, u64 now);
 
     hosts_plan plan_;
     std::vector<std::unique_ptr<remote_host>> hosts_;
@@ -57,10 +60,12 @@ private:
     host_orders* orders_ = nullptr;
     std::string run_id_;
     bool end_asked_ = false;  ///< the run is to end: who begins the stream is told when it is there
-    bool waits_for_end_ = false, end_told_ = false;
+    bool at_once_ = false;    ///< so is each of its parts, whatever it has
+    bool waits_for_end_ = false;
     std::set<std::string> lost_leaders_, ends_alone_;  ///< who gives no end; who is told in its place
     std::set<std::string> ended_early_;                ///< hosts that only help, told as over or told to end
-    std::map<std::string, u64> in_vain_since_ns_;      ///< by host: see has_waited_in_vain()
+    std::set<std::string> judged_;                     ///< hosts whose outcome was looked at
+    std::map<std::string, u64> in_vain_since_ns_;      ///< by host: see watch_links()
     u64 waiting_since_ns_ = 0, ps_ns_ = 0, last_ask_ = 0;
     int lost_code_ = 0;
     std::string lost_;

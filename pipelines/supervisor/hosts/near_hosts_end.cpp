@@ -21,34 +21,46 @@ constexpr u64 help_patience_ns = 5 * ns_per_s;  ///< until a host that only help
 
 }  // namespace
 
-void near_hosts::end_all(const char* how) {
-    for (const auto& h : hosts_)
-        if (plan_.leads(h->spec().name) || std::string_view(how) == "at once") h->send({{"end", how}});
-}
-
-// From here on each host that begins its stream, and is there, knows it, or is told when it comes.
+// From here on each host that begins its stream knows it, or is told when it comes; `at once`: each host.
 bool near_hosts::ask_for_end(bool at_once) {
-    end_all(at_once ? "at once" : "drain");
-    if (at_once) return true;
     end_asked_ = true;
-    const bool leader_is_done = std::any_of(hosts_.begin(), hosts_.end(), [&](const auto& h) {
-        return plan_.leads(h->spec().name) &&
-               (h->life() == life::ended || h->life() == life::refused || is_lost(*h, now_ns()));
-    });
-    waits_for_end_ = !plan_.leads("") && !leader_is_done;
+    at_once_ = at_once_ || at_once;
+    for (const auto& h : hosts_) tell_end(*h);
+    waits_for_end_ = !at_once && !plan_.leads("") && gives_an_end("", now_ns());
     return !waits_for_end_;
 }
 
-bool near_hosts::is_to_end(const std::string& host) const {
-    return end_asked_ && (plan_.leads(host) || ends_alone_.count(host) != 0);
+void near_hosts::tell_end(remote_host& h) {
+    const std::string& name = h.spec().name;
+    if (at_once_)
+        h.send({{"end", "at once"}});
+    else if (end_asked_ && (plan_.leads(name) || ends_alone_.count(name) != 0))
+        h.send({{"end", "drain"}});
 }
 
 bool near_hosts::is_lost(const remote_host& h, u64 now) const {
     return h.life() == life::away && now > h.away_since_ns() + plan_.patience_ns(h.spec().name);
 }
 
+/// Hosts that the frames of one come to, over any number of others.
+std::set<std::string> near_hosts::behind(const std::string& host) const {
+    std::set<std::string> found;
+    for (bool more = true; std::exchange(more, false);)
+        for (const crossing& c : plan_.links)
+            if ((c.from == host || found.count(c.from) != 0) && found.insert(c.to).second) more = true;
+    return found;
+}
+
+/// One whose frames come there begins its stream, and is there or may come back.
+bool near_hosts::gives_an_end(const std::string& to, u64 now) const {
+    return std::any_of(hosts_.begin(), hosts_.end(), [&](const auto& h) {
+        return plan_.leads(h->spec().name) && h->life() != life::ended && h->life() != life::refused &&
+               !is_lost(*h, now) && behind(h->spec().name).count(to) != 0;
+    });
+}
+
 // Who gives the end, and is away for so long that it doesn't come back, gives none: neither to this host nor
-// to those that read its frames.
+// to those that read its frames. Whoever has frames of another one, too, ends with those.
 void near_hosts::end_without_lost_leaders(u64 now) {
     if (!end_asked_) return;
     for (const auto& gone : hosts_) {
@@ -59,11 +71,12 @@ void near_hosts::end_without_lost_leaders(u64 now) {
             const bool reads = std::any_of(plan_.links.begin(), plan_.links.end(), [&](const crossing& c) {
                 return c.from == name && c.to == reader;
             });
-            if (reads && ends_alone_.insert(reader).second) h->send({{"end", "drain"}});
+            if (reads && !gives_an_end(reader, now) && ends_alone_.insert(reader).second) tell_end(*h);
         }
-        if (std::exchange(waits_for_end_, false))
-            orders_->end_the_run(
-                fmt::format("host {} is lost, and gives no end: what has come from it is delivered", name));
+        if (!waits_for_end_ || gives_an_end("", now)) continue;
+        waits_for_end_ = false;
+        orders_->end_the_run(
+            fmt::format("host {} is lost, and gives no end: what has come from it is delivered", name));
     }
 }
 
@@ -93,34 +106,79 @@ std::string near_hosts::outcome_file(const std::string& host) const {
     return run::run_folder(plan_.name) + "/ended-" + host + ".json";
 }
 
-// One of our own sending stages still has frames for it.
-bool near_hosts::sends_to(const std::string& host) const {
-    const run::ps_answer here = run::read_ps(orders_->carry_out_for(run::to_json(run::ps_request{})));
-    return std::any_of(plan_.links.begin(), plan_.links.end(), [&](const crossing& c) {
-        return c.from.empty() && c.to == host &&
-               std::any_of(here.stages.begin(), here.stages.end(), [&](const run::ps_stage& s) {
-                   return s.name == c.send && s.state != "done" && s.waits_for == "another host";
-               });
+/// No stage of it takes or gives a frame any more; "": of this host.
+bool near_hosts::is_over(const std::string& host) const {
+    if (host.empty()) return waiting_since_ns_ != 0;
+    return std::any_of(hosts_.begin(), hosts_.end(), [&](const auto& h) {
+        return h->spec().name == host &&
+               (h->life() == life::ended || h->life() == life::refused || lost_leaders_.count(host) != 0);
     });
 }
 
-// A host whose part has ended well, and takes no more of ours: it was asked to end while this host was away,
-// and cut off what it had not. Its links wait for somebody who never comes.
-void near_hosts::fail_for_early_ends(u64 now) {
-    if (waiting_since_ns_ != 0) return;
-    for (const auto& h : hosts_) {
-        const std::string& name = h->spec().name;
-        if (h->life() != life::ended || h->outcome->value("code", 1) != 0 || plan_.helps(name)) continue;
-        if (!sends_to(name)) {
-            in_vain_since_ns_.erase(name);
-            continue;
-        }
-        const u64 patience = h->outcome->value("alone", false) ? ns_per_s : in_vain_patience_ns;
-        if (now < in_vain_since_ns_.try_emplace(name, now).first->second + patience) continue;
-        h->give_up("its part has ended");
+bool near_hosts::waits(const run::ps_answer& here, const std::string& host, const std::string& stage) const {
+    const auto in = [&](const run::ps_answer& a) {
+        return std::any_of(a.stages.begin(), a.stages.end(), [&](const run::ps_stage& s) {
+            return s.name == stage && s.state != "done" && s.waits_for == "another host";
+        });
+    };
+    if (host.empty()) return in(here);
+    return std::any_of(hosts_.begin(), hosts_.end(), [&](const auto& h) {
+        return h->spec().name == host && h->life() == life::begun && h->connected() &&
+               in(run::read_ps(h->ps));
+    });
+}
+
+// A link whose one end is over and whose other end waits for it: a host that cut off what it had not, because
+// it was asked to end and this one was away; that began anew when who sends to it was done; whose own stream
+// is shorter than that which is sent to it. The other end would wait for ever.
+void near_hosts::watch_links(u64 now) {
+    run::ps_answer here;
+    if (waiting_since_ns_ == 0) here = run::read_ps(orders_->carry_out_for(run::to_json(run::ps_request{})));
+    std::map<std::string, const crossing*> stuck;  // host, by which link
+    for (const crossing& c : plan_.links) {
+        if (plan_.helps(c.from) || plan_.helps(c.to)) continue;
+        if (is_over(c.to) && !is_over(c.from) && waits(here, c.from, c.send)) stuck[c.from] = &c;
+        if (is_over(c.from) && !is_over(c.to) && waits(here, c.to, c.receive)) stuck[c.to] = &c;
+    }
+    std::erase_if(in_vain_since_ns_, [&](const auto& since) { return stuck.count(since.first) == 0; });
+    for (const auto& [host, link] : stuck) {
+        const u64 since = in_vain_since_ns_.try_emplace(host, now).first->second;
+        if (now > since + (ended_alone(link->to) ? ns_per_s : in_vain_patience_ns)) end_in_vain(host, *link);
+    }
+}
+
+bool near_hosts::ended_alone(const std::string& host) const {
+    return std::any_of(hosts_.begin(), hosts_.end(), [&](const auto& h) {
+        return h->spec().name == host && h->outcome && h->outcome->value("alone", false);
+    });
+}
+
+void near_hosts::end_in_vain(const std::string& host, const crossing& link) {
+    const auto called = [](const std::string& name) { return name.empty() ? "this host" : "host " + name; };
+    const bool receives = link.to == host;
+    const std::string& over = receives ? link.from : link.to;
+    in_vain_since_ns_.erase(host);
+    if (host.empty())
+        return orders_->host_has_failed(
+            over,
+            receives ? "its part is over, and this host waits for frames of it: they are lost"
+                     : "its part has ended without the last frames of this host",
+            exit_code::stage_failed);
+    if (lost_code_ == 0) {
         lost_code_ = exit_code::stage_failed;
-        orders_->host_has_failed(name, "its part has ended without the last frames of this host",
-                                 exit_code::stage_failed);
+        lost_ = receives
+                    ? fmt::format(
+                          "error: host {} waits for frames that come no more, for who sends to it is "
+                          "done: it has begun anew since, or was not told where the stream ends. Not all "
+                          "frames are known to have come to its sinks",
+                          host)
+                    : fmt::format("error: host {} has frames for {}, whose part has ended without them", host,
+                                  called(over));
+    }
+    for (const auto& h : hosts_) {
+        if (h->spec().name != host) continue;
+        h->send({{"end", "at once"}});
+        h->give_up("it waits for frames that come no more");
     }
 }
 
@@ -133,49 +191,9 @@ bool near_hosts::awaits_end_of_help(remote_host& h, u64 now) {
     return true;
 }
 
-// One of its receiving stages waits for a link whose sending host is done.
-bool near_hosts::waits_for_nobody(const remote_host& h) const {
-    const auto is_done = [&](const std::string& host) {
-        return host.empty() || std::any_of(hosts_.begin(), hosts_.end(), [&](const auto& o) {
-                   return o->spec().name == host && (o->life() == life::ended || o->life() == life::refused ||
-                                                     lost_leaders_.count(host) != 0);
-               });
-    };
-    const run::ps_answer there = run::read_ps(h.ps);
-    return std::any_of(plan_.links.begin(), plan_.links.end(), [&](const crossing& c) {
-        return c.to == h.spec().name && is_done(c.from) &&
-               std::any_of(there.stages.begin(), there.stages.end(), [&](const run::ps_stage& s) {
-                   return s.name == c.receive && s.waits_for == "another host";
-               });
-    });
-}
-
-// All of this host is done. A host that began anew after the sending stage of its link was done is told of
-// the loss by none, and one that has not heard where the stream ends waits for that: both would wait for
-// ever.
-bool near_hosts::has_waited_in_vain(remote_host& h, u64 now) {
-    const std::string& name = h.spec().name;
-    if (h.life() != life::begun || !h.connected() || !waits_for_nobody(h)) {
-        in_vain_since_ns_.erase(name);
-        return false;
-    }
-    if (now < in_vain_since_ns_.try_emplace(name, now).first->second + in_vain_patience_ns) return false;
-    h.send({{"end", "at once"}});
-    h.give_up("it waits for frames that come no more");
-    lost_code_ = exit_code::stage_failed;
-    lost_ = fmt::format(
-        "error: host {} waits for frames that come no more, for who sends to it is done: it has begun anew "
-        "since, or was not told where the stream ends. Not all frames are known to have come to its sinks",
-        name);
-    return true;
-}
-
 bool near_hosts::may_leave(bool whole, u64 now) {
     if (waiting_since_ns_ == 0) waiting_since_ns_ = now;
-    if (!whole && !end_told_) {
-        end_told_ = true;
-        end_all("at once");
-    }
+    if (!whole && !at_once_) (void)ask_for_end(true);
     bool all = true;
     for (const auto& h : hosts_) {
         if (h->life() == life::ended || h->life() == life::refused) continue;
@@ -183,7 +201,6 @@ bool near_hosts::may_leave(bool whole, u64 now) {
             all = all && !awaits_end_of_help(*h, now);
             continue;
         }
-        if (whole && has_waited_in_vain(*h, now)) continue;
         const u64 away = h->connected() ? 0 : now - std::max(h->away_since_ns(), waiting_since_ns_);
         const bool given_up = away > plan_.patience_ns(h->spec().name) ||
                               (!whole && now > waiting_since_ns_ + failed_patience_ns);

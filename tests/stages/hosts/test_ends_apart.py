@@ -59,6 +59,49 @@ class Apart(unittest.TestCase):
         b.start()
         self.ends((near, 0), (b, 0))
 
+    def test_a_host_that_is_done_gives_its_end_and_is_no_reason_to_cut_anothers_frames_off(self):
+        near, b, c = self.begin(source("own", ON_B) + sink("bsink", "own", ON_B) + source(on='host = "c"') + sink("slow", more="delay_ms = 100")
+                                + host("b") + host("c", 1) + host("a", 2, "here"), "--fps", "60", "--frames", "150", far=("b", "c"))
+        self.assertEqual(b.wait(), 0)
+        near.has_frames("slow", c, 25)
+        near.interrupt()
+        self.ends((near, 0), (c, 0))
+        self.assertEqual(near.report()["frames"], c.report()["frames"])
+
+    def test_ctrl_c_reaches_the_others_where_all_of_this_host_is_done(self):
+        near, b = self.begin(source() + sink() + source("source2", ON_B) + sink("sink2", "source2", ON_B + "\ndelay_ms = 300") + host("b"),
+                             "--fps", "60", "--frames", "100")
+        near.says("chain: done", 20)
+        near.interrupt()
+        self.ends((near, 0), (b, 0))
+        self.assertLess(b.report()["frames"], 100)
+
+    def test_two_presses_reach_a_host_whose_supervisor_comes_behind_them(self):
+        near, b = self.begin(source() + sink(more=ON_B + "\ndelay_ms = 300") + host("b"), "--fps", "60")
+        b.has_frames("sink", near)
+        b.process.send_signal(signal.SIGSTOP)
+        near.interrupt()
+        near.says("interrupted: what is begun is delivered")
+        near.interrupt()
+        time.sleep(0.3)
+        b.process.kill()
+        b.process.wait()
+        b.start()
+        self.assertNotEqual(b.wait(20), 0)
+        self.assertNotEqual(near.wait(20), 0)
+
+    def test_a_ring_that_is_lost_here_when_who_made_its_frames_is_done_ends_the_run(self):
+        near, b = self.slow_near(1000)
+        self.ends((b, 0))
+        block = "/dev/shm/carousel-" + run_id_in(os.path.join(near.runtime, "carousel", near.run_name))
+        with open(block, "r+b") as f:
+            f.seek(0x2000)
+            there = f.read(64)
+            f.seek(0x2000)
+            f.write(bytes(v ^ 0x5A for v in there))
+        self.ends((near, 1))
+        self.assertRegex(near.text(), "host b has failed: its part is over, and this host waits for frames of it: they are lost")
+
     def test_a_host_that_was_asked_to_end_and_gave_the_near_one_up_tells_it_when_it_is_back(self):
         near, b = self.begin(source() + sink(more=ON_B) + host("b"), "--fps", "60")
         b.has_frames("sink", near)
