@@ -16,6 +16,7 @@
 #include "core/clock.hpp"
 #include "core/errors.hpp"
 #include "os/log_pipe.hpp"
+#include "os/pending_signal.hpp"
 #include "os/spawn.hpp"
 #include "os/table.hpp"
 #include "run/client.hpp"
@@ -34,20 +35,16 @@ constexpr int look_again_ms = 30;
 class signals_held {
 public:
     signals_held() {
-        sigemptyset(&wanted_);
-        for (const int s : {SIGINT, SIGTERM, SIGHUP}) sigaddset(&wanted_, s);
-        pthread_sigmask(SIG_BLOCK, &wanted_, &before_);
+        const sigset_t wanted = end_signals();
+        pthread_sigmask(SIG_BLOCK, &wanted, &before_);
     }
     ~signals_held() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
     signals_held(const signals_held&) = delete;
     signals_held& operator=(const signals_held&) = delete;
-    [[nodiscard]] int taken() const noexcept {
-        const timespec none{};
-        return std::max(0, sigtimedwait(&wanted_, nullptr, &none));
-    }
+    [[nodiscard]] int taken() const noexcept { return pending_signal(); }
 
 private:
-    sigset_t wanted_{}, before_{};
+    sigset_t before_{};
 };
 
 struct child {
@@ -94,6 +91,7 @@ child start(const std::vector<std::string>& words) {
     std::vector<std::string> all = words;
     all.insert(all.begin(), "carousel");
     std::vector<char*> argv;
+    argv.reserve(all.size() + 1);
     for (std::string& w : all) argv.push_back(w.data());
     argv.push_back(nullptr);
     const int failed = posix_spawn(&c.pid, "/proc/self/exe", &files, &attributes, argv.data(), environ);

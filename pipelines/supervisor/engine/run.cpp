@@ -13,6 +13,7 @@
 #include "core/errors.hpp"
 #include "os/descriptors.hpp"
 #include "os/own_command.hpp"
+#include "os/pending_signal.hpp"
 #include "run/directory.hpp"
 #include "runs/orphaned_run.hpp"
 #include "runs/run_lock.hpp"
@@ -39,19 +40,13 @@ std::string new_run_id() {
 class signals_kept {
 public:
     signals_kept() {
-        sigset_t wanted;
-        sigemptyset(&wanted);
-        for (const int s : {SIGINT, SIGTERM, SIGHUP}) sigaddset(&wanted, s);
+        const sigset_t wanted = end_signals();
         pthread_sigmask(SIG_BLOCK, &wanted, &before_);
         std::signal(SIGPIPE, SIG_IGN);
     }
     ~signals_kept() {
         // What has come while we ended was meant for the run.
-        sigset_t wanted;
-        sigemptyset(&wanted);
-        for (const int s : {SIGINT, SIGTERM, SIGHUP}) sigaddset(&wanted, s);
-        const timespec none{};
-        while (sigtimedwait(&wanted, nullptr, &none) > 0) {
+        while (pending_signal() > 0) {
         }
         pthread_sigmask(SIG_SETMASK, &before_, nullptr);
     }

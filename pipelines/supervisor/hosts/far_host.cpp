@@ -15,8 +15,8 @@
 #include "core/errors.hpp"
 #include "core/read_file.hpp"
 #include "core/secret_file.hpp"
+#include "os/pending_signal.hpp"
 #include "run/directory.hpp"
-#include "supervisor/hosts/pending_signal.hpp"
 #include "supervisor/plan/run_identity.hpp"
 
 namespace carousel::supervisor {

@@ -11,9 +11,9 @@
 #include "core/errors.hpp"
 #include "core/secret_file.hpp"
 #include "os/own_command.hpp"
+#include "os/pending_signal.hpp"
 #include "run/directory.hpp"
 #include "run/request_message.hpp"
-#include "supervisor/hosts/pending_signal.hpp"
 #include "telemetry/ledger.hpp"
 
 namespace carousel::supervisor {

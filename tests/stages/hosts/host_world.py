@@ -20,6 +20,9 @@ SINK = '[[stage]]\nname = "{name}"\nrun = "carousel-test-bytes"\ninputs = ["{of}
 PORT = 20500 + os.getpid() % 80 * 140
 DEVICE = os.environ.get("CAROUSEL_TEST_DEVICE", "cpu")   # of both hosts
 HOST = '[hosts.{name}]\naddress = "{address}"\nport = {port}\nlauncher = "{launcher}"\n{more}\n'
+# The far host b, and this one by a name of its own: for stages that b's frames come back to.
+HOSTS = (HOST.format(name="b", address="127.0.0.1", port=PORT, launcher="none", more="")
+         + HOST.format(name="a", address="127.0.0.1", port=PORT, launcher="here", more=""))
 
 
 class Supervisor:

@@ -5,7 +5,7 @@ import sys
 import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from host_world import HOST, PORT, SINK, SOURCE, World  # noqa: E402
+from host_world import HOSTS, SINK, SOURCE, World  # noqa: E402
 from link_pair import lose_run  # noqa: E402
 
 PROGRAMS = sys.argv[1]
@@ -22,8 +22,7 @@ class Ends(unittest.TestCase):
         on = {"": "", "b": 'host = "b"\n'}
         file = self.world.write("chain.toml", SOURCE.format(bytes=SIZE) + on[source_on]
                                 + SINK.format(name="sink", of="source", bytes=SIZE, more=on[sink_on])
-                                + HOST.format(name="b", address="127.0.0.1", port=PORT, launcher="none", more="")
-                                + HOST.format(name="a", address="127.0.0.1", port=PORT, launcher="here", more=""))
+                                + HOSTS)
         near, far = self.world.near(file, "--fps", "60"), self.world.far(file, "b", "--fps", "60")
         near.start()
         near.says("waiting for host b")

@@ -9,7 +9,7 @@ import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from host_world import HOST, PORT, SINK, SOURCE, World  # noqa: E402
-from link_pair import run_id_in  # noqa: E402
+from link_pair import lose_run, run_id_in  # noqa: E402
 
 PROGRAMS = sys.argv[1]
 SIZE = 1 << 12
@@ -179,6 +179,19 @@ class Apart(unittest.TestCase):
         self.assertIsNone(b.process.poll(), b.text()[-1500:])
         near.start()
         self.ends((near, 0), (b, 0))
+
+    def test_ctrl_c_ends_a_host_that_is_done_and_waits_for_a_near_one_that_is_lost(self):
+        near, b = self.slow_near(300, GRACE)
+        near.has_frames("slow", b)
+        folder, pids = os.path.join(near.runtime, "carousel", near.run_name), [s["pid"] for s in near.ps()["stages"] if s.get("pid")]
+        near.process.kill()
+        near.process.wait()
+        time.sleep(6)   # its stages go on, and take the rest
+        lose_run(near.process, folder, pids)
+        b.says("chain.b: 14 frames in")
+        self.assertIsNone(b.process.poll(), b.text()[-1500:])
+        b.interrupt()
+        self.assertEqual(b.wait(5), 0)
 
     def test_a_stranger_who_has_the_port_of_a_dead_supervisor_ends_no_run(self):
         near, b = self.begin(source() + sink(more=ON_B) + host("b"), "--fps", "60")

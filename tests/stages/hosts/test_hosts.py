@@ -9,7 +9,7 @@ import time
 import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from host_world import HOST, PORT, SINK, SOURCE, World  # noqa: E402
+from host_world import HOST, HOSTS, PORT, SINK, SOURCE, World  # noqa: E402
 from link_pair import ledger, lose_run  # noqa: E402
 from processes import wait_for  # noqa: E402
 
@@ -134,8 +134,7 @@ class Long(Case):
     def test_a_stream_that_begins_on_the_other_host_ends_by_ctrl_c_here_with_every_frame(self):
         file = self.world.write("from_there.toml", SOURCE.format(bytes=SIZE) + 'host = "b"\n'
                                 + SINK.format(name="sink", of="source", bytes=SIZE, more="")
-                                + HOST.format(name="b", address="127.0.0.1", port=PORT, launcher="none", more="")
-                                + HOST.format(name="a", address="127.0.0.1", port=PORT, launcher="here", more=""))
+                                + HOSTS)
         near, far = self.world.near(file, "--fps", "60"), self.world.far(file, "b", "--fps", "60")
         near.start()
         near.says("waiting for host b")
