@@ -1,6 +1,7 @@
-// A foreign program for tests that takes part in a run: as its source, or as a sink.
-//   carousel-test-port-io write|read|end|stray RUN PORT [PAUSE_US [HOLD_AT HOLD_MS]]
+// A foreign program for tests that takes part in a run: as its source, or as a sink; or that looks on.
+//   carousel-test-port-io write|read|latest|end|stray RUN PORT [PAUSE_US [HOLD_AT HOLD_MS]]
 // end: it writes, and ends its stream before the frame HOLD_AT. stray: it writes into its first input.
+// latest: it looks at the newest frames of the stage PORT.
 // Each element of the plane "value" (u64) is to be the frame's sequence below a mark of its writer's life: of
 // one life in one frame, or the frame is torn. HOLD_AT: the frame that is kept so long before its commit.
 // A line a hundred frames: "frame N"; "revoked N" where a commit was refused; at the end "ended, F frames",
@@ -86,6 +87,26 @@ int read(task& t) {
     return 0;
 }
 
+int latest(task& t) {
+    u64 last = 0;
+    for (auto& f : open(t.run).latest(t.port)) {
+        const plane_view<const u64> value = f.plane<const u64>("value");
+        std::vector<u64> all(value.extent(0));
+        f.queue().copy(all.data(), value.data(), all.size() * sizeof(u64));
+        f.queue().drain();
+        const u64 n = f.sequence();
+        if (t.frames > 0 && n <= last) return fmt::print("frame {} behind {}\n", n, last), 99;
+        for (const u64 v : all)
+            if (v != all.front() || (v & 0xFF'FFFF'FFFFU) != n)
+                return fmt::print("frame {} holds {:#x}\n", n, v), 99;
+        if (t.frames++ % 100 == 0) fmt::print("frame {}\n", n);
+        std::fflush(stdout);
+        if (t.pause_us > 0) ::usleep(t.pause_us);
+        last = n;
+    }
+    return 0;
+}
+
 int stray(task& t) {
     reader_port r = open(t.run).reader(t.port);
     for (auto& f : r) {
@@ -108,10 +129,11 @@ int main(int argc, char** argv) {
         t.hold_at = static_cast<u64>(std::atoll(argv[5])), t.hold_ms = static_cast<u32>(std::atoi(argv[6]));
     try {
         arm_crash_points(what);
-        const int code = what == "write"   ? write(t)
-                         : what == "end"   ? write(t, t.hold_at)
-                         : what == "stray" ? stray(t)
-                                           : read(t);
+        const int code = what == "write"    ? write(t)
+                         : what == "end"    ? write(t, t.hold_at)
+                         : what == "stray"  ? stray(t)
+                         : what == "latest" ? latest(t)
+                                            : read(t);
         if (code == 0) fmt::print("ended, {} frames\n", t.frames);
         return code;
     } catch (const error& e) {

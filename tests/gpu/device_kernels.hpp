@@ -14,6 +14,8 @@ void enqueue_number(void* stream, u64* out, const u64* in, u64 sequence);
 void launch_number(device::queue& q, u64* out, const u64* in, u64 sequence, u32 blocks);
 /// `value` into so many elements.
 void enqueue_words(void* stream, u64* out, u64 value, u64 elements);
+/// One word, by whatever thread and outside of any queue; it is there when this returns.
+void write_word(u64* at, u64 value);
 /// Each element of `in`, and its square.
 void enqueue_squares(void* stream, u64* number, u64* square, const u64* in, u64 elements);
 /// The first elements of two lists, and how many others differ from theirs.

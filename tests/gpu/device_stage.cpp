@@ -9,6 +9,8 @@
 //   ends_at    a source ends its stream before that frame [-1: never]
 //   same_work  it says that its work is alike for every frame [false]
 //   changes_at from that frame on it isn't [-1: it is]
+//   finishers  so many threads call its finish(), in which it has nothing to do [0: it has none]
+//   strays_at  frame at which its finish() writes beyond its slot, in its first die_lives lives [-1: none]
 #include <map>
 #include <memory>
 #include <span>
@@ -39,7 +41,10 @@ public:
         ends_at_ = s.integer("ends_at", -1, -1, 1'000'000);
         same_work_ = s.flag("same_work", false);
         changes_at_ = s.integer("changes_at", -1, -1, 1'000'000);
+        finishers_ = s.integer("finishers", 0, 0, 8);
+        strays_at_ = s.integer("strays_at", -1, -1, 1'000'000);
         carousel::description d;
+        if (finishers_ > 0) d.finish_threads = static_cast<u32>(finishers_);
         d.ends = source_ && ends_at_ >= 0;
         d.same_work = same_work_;
         d.device = runs_on::cuda;  // it knows how to die on a GPU alone
@@ -70,14 +75,22 @@ public:
         }
     }
 
-    [[nodiscard]] bool commits_on_host() const override { return sink_; }
+    [[nodiscard]] bool commits_on_host() const override { return sink_ || finishers_ > 0; }
     void finish(carousel::frame& f) override {
         if (!f.void_reason().empty()) return;
+        if (!sink_) return stray(f);
         const u64 value = reinterpret_cast<const u64*>(seen_->host_data())[f.lane()];
         f.set_hash(telemetry::hash_bytes(std::as_bytes(std::span(&value, 1))));
     }
 
 private:
+    void stray(carousel::frame& f) const {
+        if (static_cast<i64>(f.sequence()) != strays_at_ || static_cast<i64>(env_->epoch()) > die_lives_)
+            return;
+        auto* const payload = reinterpret_cast<std::byte*>(f.output().plane<u64>("value").data());
+        write_word(reinterpret_cast<u64*>(payload + device::slot_alignment + 104), 1);
+    }
+
     void die(void* stream) const {
         log::warning("dying as told: {}", die_how_);
         if (die_how_ == "memory")
@@ -91,7 +104,8 @@ private:
 
     std::string name_, die_how_;
     bool source_ = false, sink_ = false, same_work_ = false;
-    i64 hold_at_ = -1, hold_ms_ = 0, die_at_ = -1, die_lives_ = 0, ends_at_ = -1, changes_at_ = -1;
+    i64 hold_at_ = -1, hold_ms_ = 0, die_at_ = -1, die_lives_ = 0, ends_at_ = -1, changes_at_ = -1,
+        finishers_ = 0, strays_at_ = -1;
     const carousel::environment* env_ = nullptr;
     std::unique_ptr<device::mapping> seen_, word_;
 };

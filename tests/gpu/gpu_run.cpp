@@ -35,9 +35,10 @@ sink = true
 memory = "{7}"
 [link.middle]
 memory = "{7}"
+guard = "{8}"
 )",
                        name, programs(), keys.pipeline, keys.source, keys.middle, keys.sink,
-                       device != nullptr ? device : "cuda:0", keys.memory);
+                       device != nullptr ? device : "cuda:0", keys.memory, keys.guard);
 }
 
 u64 taken_at(const std::string& log, const std::string& stage, u64 frame) {

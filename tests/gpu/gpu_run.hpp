@@ -10,6 +10,7 @@ namespace carousel::test {
 struct device_keys {
     std::string pipeline, source, middle, sink;  ///< further keys of each section
     std::string memory = "vmm";                  ///< of both rings
+    std::string guard = "auto";                  ///< of the middle's ring
 };
 [[nodiscard]] std::string device_pipeline(const std::string& name, const device_keys& keys);
 /// The stamp of a stage's log line "frame N taken at T ns"; 0 when there is none.

@@ -1,5 +1,7 @@
-"""Two ports and nothing else on a GPU, their programs killed: ports_gpu.py PROGRAMS [--device cuda:0] [--kills 100] [--seed 17] [--mib 1]
-Each frame is one number, written over all of it, and looked at whole; lost, repeated and torn are the run's own account."""
+"""Two ports and nothing else on a GPU, and a program that looks at the newest frames; the programs are killed:
+ports_gpu.py PROGRAMS [--device cuda:0] [--kills 100] [--seed 17] [--mib 1] [--apart]
+Each frame is one number, written over all of it, and looked at whole; lost, repeated and torn are the run's own account. Each
+program gets a third of the kills. --apart: each program has a PID namespace of its own (unshare), and is its first process."""
 import argparse
 import json
 import os
@@ -23,6 +25,8 @@ name = "analysis"
 run = "port"
 inputs = ["camera"]
 """
+PROGRAMS = ("read", "write", "latest")
+APART = ["unshare", "--pid", "--fork", "--kill-child"]
 
 
 class Program:
@@ -30,9 +34,10 @@ class Program:
 
     def __init__(self, a, folder, what, number):
         self.path = os.path.join(folder, f"{what}{number}")
+        port = {"write": "camera", "read": "analysis", "latest": "camera"}[what]
         with open(self.path, "w", encoding="utf-8") as out:
-            self.process = subprocess.Popen([os.path.join(a.programs, "carousel-test-port-io"), what, "ports-gpu",
-                                             "camera" if what == "write" else "analysis", "100"], stdout=out, stderr=subprocess.STDOUT)
+            self.process = subprocess.Popen([*(APART if a.apart else []), os.path.join(a.programs, "carousel-test-port-io"), what, "ports-gpu",
+                                             port, "100"], stdout=out, stderr=subprocess.STDOUT)
 
     def said(self):
         with open(self.path, encoding="utf-8") as text:
@@ -55,7 +60,11 @@ def main():
     p.add_argument("programs"), p.add_argument("--device", default="cuda:0")
     p.add_argument("--kills", type=int, default=100), p.add_argument("--seed", type=int, default=17)
     p.add_argument("--mib", type=int, default=1, help="of a frame")
+    p.add_argument("--apart", action="store_true")
     a = p.parse_args()
+    if a.apart and subprocess.run([*APART, "true"], check=False, stderr=subprocess.DEVNULL).returncode != 0:
+        print(f"no PID namespace can be made here ({' '.join(APART)}): skipped")
+        return 77
     chance = random.Random(a.seed)
     with tempfile.TemporaryDirectory() as folder:
         os.environ["XDG_RUNTIME_DIR"] = folder
@@ -72,9 +81,9 @@ def main():
                 log.seek(0)
                 print(f"no device {a.device} here: skipped\n{log.read()[-1000:]}")
                 return 77
-            at = {what: Program(a, folder, what, "") for what in ("read", "write")}
+            at = {what: Program(a, folder, what, "") for what in PROGRAMS}
             with_frame = 0
-            whom = [("read", "write")[k % 2] for k in range(a.kills)]   # each as often
+            whom = [PROGRAMS[k % 3] for k in range(a.kills)]   # each as often
             chance.shuffle(whom)
             for k, what in enumerate(whom):
                 if k % 4 != 0:   # three of four in their work, the others anywhere in their start
@@ -95,11 +104,12 @@ def main():
                 if each.poll() is None:
                     each.kill()
         log.seek(0)
-        if code != 0 or ends != [0, 0]:
+        if code != 0 or any(ends):
             raise SystemExit(f"exit {code}, programs {ends}\n{log.read()[-3000:]}" + "".join(x.said()[-500:] for x in at.values()))
         with open(report, encoding="utf-8") as text:
             got = json.load(text)
-    print(f"{a.device}: {whom.count('read')} kills of readers and {whom.count('write')} of writers (seed {a.seed}, {with_frame} of programs "
+    print(f"{a.device}: {whom.count('read')} kills of readers, {whom.count('latest')} of who looks on and {whom.count('write')} of writers"
+          f"{', each in a PID namespace of its own' if a.apart else ''} (seed {a.seed}, {with_frame} of programs "
           f"that had carried a frame), {got['frames']} frames of "
           f"{a.mib} MiB in {time.monotonic() - begun:.0f} s: lost {got['lost']}, repeated {got['repeated']}, torn {got['torn']}")
     return 0 if (got["lost"], got["repeated"], got["torn"]) == (0, 0, 0) else 1

@@ -112,3 +112,31 @@ TEST_CASE("a source on a GPU ends its stream where it says so, whoever is killed
     CHECK(r["restarts"] == killed.size());
     CHECK(run.left_behind() == "");
 }
+
+TEST_CASE("a write beyond a slot on a GPU in finish() ends its stage before the frame is committed") {
+    const std::string hash = undisturbed_device_hash(400);
+    const int threads = GENERATE(1, 3);
+    CAPTURE(threads);
+    run_fixture run;
+    device_keys keys;
+    keys.guard = "canary";
+    keys.middle = fmt::format("finishers = {}\nstrays_at = 120\n", threads);
+    run.start(run.pipeline("strays", device_pipeline("strays", keys)), {"--frames", "400"});
+    CHECK(run.wait() == 0);
+    INFO(run.log());
+    check_whole(run, hash);
+    CHECK(run.report()["restarts"] == 1);
+    CHECK_THAT(run.log(),
+               contains("frame 120: a write beyond its slot in the ring middle, behind plane value, "
+                        "104 bytes behind its end"));
+}
+
+TEST_CASE("control: without canaries the same write on a GPU goes unseen") {
+    run_fixture run;
+    device_keys keys;
+    keys.guard = "off";
+    keys.middle = "finishers = 1\nstrays_at = 120\n";
+    run.start(run.pipeline("unseen", device_pipeline("unseen", keys)), {"--frames", "400"});
+    CHECK(run.wait() == 0);
+    CHECK(run.report()["restarts"] == 0);
+}

@@ -71,6 +71,12 @@ void enqueue_words(void* stream, u64* out, u64 value, u64 elements) {
     fill_words<<<64, 256, 0, static_cast<cudaStream_t>(stream)>>>(out, value, elements);
 }
 
+void write_word(u64* at, u64 value) {
+    if (const cudaError_t status = cudaMemcpy(at, &value, sizeof value, cudaMemcpyHostToDevice);
+        status != cudaSuccess)
+        throw cuda_error(static_cast<int>(status), cudaGetErrorString(status));
+}
+
 void enqueue_squares(void* stream, u64* number, u64* square, const u64* in, u64 elements) {
     make_squares<<<64, 256, 0, static_cast<cudaStream_t>(stream)>>>(number, square, in, elements);
 }
