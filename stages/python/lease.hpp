@@ -21,7 +21,8 @@ struct lease {
     u32 arrays = 0;                      ///< made from its planes and not let go
     bool lent = false;                   ///< by __cuda_array_interface__: arrays of it aren't counted
     std::string last_plane;              ///< that an array was made from, for the message
-    void* stream = nullptr;              ///< the frame's cudaStream_t; null on the CPU
+    void* stream = nullptr;              ///< the frame's cudaStream_t; null on the CPU, and of a port's frame
+                                         ///< that was put down: the port may give it up at any time
     int gpu = -1;                        ///< as this process counts them; -1: the planes lie in host memory
     std::shared_ptr<const void> memory;  ///< what keeps the planes' memory, where not the process does
     std::vector<pybind11::object> kept;  ///< what copies read that are only enqueued

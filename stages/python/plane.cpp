@@ -75,7 +75,11 @@ std::set<const plane_object*>& planes_there() {
 void lease::let_go() noexcept {
     if (!memory) return;
     try {
-        if (gpu >= 0) (void)join_or_wait(stream);
+        if (gpu >= 0 && stream != nullptr) (void)join_or_wait(stream);
+        if (gpu >= 0 && stream == nullptr) {
+            const py::gil_scoped_release others;
+            wait_for_all();
+        }
     } catch (const std::exception& e) {
         log::warning("what still reads the planes of frame {} can't be waited for: {}", sequence, e.what());
     }

@@ -56,7 +56,7 @@ private:
     py::object deliver(latest_frame& f) {
         held_ = std::make_shared<lease>();
         held_->sequence = f.sequence();
-        held_->memory = f.memory();
+        held_->memory = f.memory();  // and the stream
         if (f.where() == device_kind::cuda) {
             held_->stream = f.stream();
             held_->gpu = current_gpu();

@@ -5,81 +5,15 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <optional>
 
 #include "core/clock.hpp"
 #include "stages/python/frame.hpp"
 #include "stages/python/join_streams.hpp"
+#include "stages/python/port_hold.hpp"
 #include "stages/python/taken.hpp"
 
 namespace carousel::python {
 namespace {
-
-/// A port of C++ and what of it is lent.
-template <typename Port>
-struct hold {
-    hold(Port p, f64 patience) : port(std::move(p)), patience_s(patience) {}
-
-    Port port;
-    f64 patience_s;
-    std::optional<writer_frame> filling;  ///< a writer's frame in hand
-    std::shared_ptr<lease> lent;          ///< of the frame in hand, or of the last one
-    std::weak_ptr<frame_object> frame;    ///< that one
-    const pid_t owner = ::getpid();
-    bool busy = false;    ///< a thread is in it without the GIL
-    bool warned = false;  ///< of a driver that can't join all streams
-
-    void enter() {
-        if (::getpid() != owner)
-            throw std::runtime_error(
-                fmt::format("port \"{}\" was opened by process {}: a forked child can't use it; open another "
-                            "one there",
-                            port.stage(), owner));
-        if (busy)
-            throw std::runtime_error(
-                fmt::format("port \"{}\" is in use by another thread: a port belongs to one thread at a time",
-                            port.stage()));
-    }
-    /// Without the GIL, and nobody else meanwhile.
-    template <typename F>
-    auto alone(F&& f) {
-        enter();
-        struct mark {
-            bool& of;
-            explicit mark(bool& b) : of(b) { of = true; }
-            ~mark() { of = false; }
-        } const marked(busy);
-        const py::gil_scoped_release others;
-        return f();
-    }
-    /// Nobody has an array of the frame in hand; else what it is of is told.
-    void require_let_go(const char* what) {
-        const auto held = [&] {
-            if (lent->arrays > 0) return lent->last_plane;
-            const std::shared_ptr<frame_object> f = frame.lock();
-            return f ? f->outlived() : std::string();
-        };
-        if (!lent || held().empty()) return;
-        py::module_::import("gc").attr("collect")();  // it may only be in a cycle
-        if (const std::string plane = held(); !plane.empty())
-            throw error(exit_code::stage_exception,
-                        fmt::format("an array of plane \"{}\" of frame {} is held beyond {}: its memory is "
-                                    "another frame's next; let go of it before (del x), or keep a copy "
-                                    "(array.copy(), tensor.clone(), frame.copy())",
-                                    plane, lent->sequence, what));
-    }
-};
-
-template <typename Port>
-using shared_hold = std::shared_ptr<hold<Port>>;
-
-// A child that was forked has neither the port's thread nor its place: what it got a copy of stays as it is.
-template <typename Port>
-shared_hold<Port> make_hold(Port port, f64 patience_s) {
-    return {new hold<Port>(std::move(port), patience_s), [](hold<Port>* h) {
-                if (::getpid() == h->owner) delete h;
-            }};
-}
 
 /// A frame in the hands of a port's program.
 template <typename Port>
@@ -100,10 +34,10 @@ public:
             lease_->ended = false;
             throw;
         } catch (...) {
-            leave_port();
+            put_down();
             throw;
         }
-        leave_port();
+        put_down();
     }
     void leave_port() noexcept override {
         if (outlived().empty()) lease_->memory.reset();
@@ -114,6 +48,12 @@ public:
         note_hash(hash, name);
     }
     [[nodiscard]] bool is_in_hand() const noexcept { return !lease_->ended; }
+    /// The run has it again, or another frame of its number. From now on the port may end, or begin another
+    /// life, and the stream that the frame was on goes with that.
+    void put_down() noexcept {
+        lease_->stream = nullptr;
+        leave_port();
+    }
 
 protected:
     virtual void give() = 0;
@@ -163,7 +103,7 @@ public:
         port_->enter();
         end_planes();
         port_->filling.reset();
-        leave_port();
+        put_down();
     }
 
 private:
@@ -213,13 +153,14 @@ public:
     void close() {
         if (port_ == nullptr) return;
         if (::getpid() == port_->owner) port_->enter();
-        if (port_->lent) port_->lent->ended = true;
+        const bool in_hand = port_->lent && !port_->lent->ended;
+        if (in_hand) port_->lent->ended = true;
         // The lease holds the port: as long as there is an array of it, and no longer.
         const std::shared_ptr<lease> last = std::move(port_->lent);
         const std::shared_ptr<frame_object> seen = port_->frame.lock();
         // Its memory goes with the port: what this process has enqueued, on whatever stream, may still read
-        // it.
-        if (last && last->gpu >= 0 && ::getpid() == port_->owner) (void)join_or_wait(last->stream);
+        // it. What was enqueued for a frame that was put down came in front of that.
+        if (in_hand && last->gpu >= 0 && ::getpid() == port_->owner) (void)join_or_wait(last->stream);
         if (last && last->arrays == 0 && (last->gpu < 0 || (seen && seen->outlived().empty())))
             last->memory.reset();
         if (seen) seen->leave_port();
@@ -284,6 +225,7 @@ private:
         if (!h.lent || h.lent->ended) return;
         h.require_let_go(what);
         h.lent->ended = true;
+        h.lent->stream = nullptr;
         h.filling.reset();
         if (const std::shared_ptr<frame_object> f = h.frame.lock()) f->leave_port();
     }

@@ -19,6 +19,14 @@ constexpr u64 ask_again_ns = 100 * ns_per_ms, longest_nap_ns = 20 * ns_per_ms;
 
 }  // namespace
 
+/// What frames are delivered in, with all that it needs: a frame's memory may be kept beyond its port and its
+/// run, and what was enqueued for it is done before it goes.
+struct landing {
+    std::shared_ptr<device::context> on;
+    std::unique_ptr<device::mapping> memory;
+    std::shared_ptr<device::queue> queue;
+};
+
 struct latest_port::state {
     state(std::shared_ptr<port_attachment> run, const std::string& of, latest_options o)
         : to(std::move(run)), stage(of), options(o) {}
@@ -35,10 +43,10 @@ struct latest_port::state {
     // In the order of their making; taken down the other way round.
     std::shared_ptr<const run::mapped_block> block;  ///< that `newest` reads
     ring::frame_format format;
-    u64 first = 0, bytes = 0;  ///< of a slot: where its planes lie
-    std::unique_ptr<device::queue> queue;
-    device::context* device = nullptr;      ///< where frames are delivered
-    std::shared_ptr<device::mapping> copy;  ///< what is delivered
+    u64 first = 0, bytes = 0;                 ///< of a slot: where its planes lie
+    std::shared_ptr<device::context> device;  ///< where frames are delivered
+    std::shared_ptr<device::queue> queue;
+    std::shared_ptr<landing> copy;
     u64 slot_bytes = 0;
     shm::word event_word{0};
     std::unique_ptr<device::event> event;
@@ -56,7 +64,7 @@ void latest_port::state::attach() {
     run::lent_ring ring = run::borrow_ring(block->attached->block(), to->run().socket(), stage);
     stage = ring.stage;
     bool in_host_memory = true;
-    device::context& on = to->device_for(ring, in_host_memory);
+    device = to->device_for(ring, in_host_memory);
     format = ring.format;
     first = ring.slot_bytes;
     u64 end = 0;
@@ -65,22 +73,25 @@ void latest_port::state::attach() {
         end = std::max(end, p.offset + p.bytes());
     }
     bytes = end - std::min(first, end);
-    queue = on.make_queue();
-    event = on.make_event(&event_word);
-    device = &on;
+    event = device->make_event(&event_word);
+    queue = device->make_queue();
     slot_bytes = ring.slot_bytes;
     frame.where_ = in_host_memory ? device_kind::cpu : device_kind::cuda;
     frame.queue_ = queue.get();
     allocate();
-    newest = std::make_unique<run::newest_frame>(block->attached->block(), std::move(ring), on);
+    newest = std::make_unique<run::newest_frame>(block->attached->block(), std::move(ring), *device);
 }
 
 void latest_port::state::allocate() {
     const bool in_host_memory = frame.where_ == device_kind::cpu;
     frame.memory_.reset();
-    copy = in_host_memory ? device->allocate_host(slot_bytes) : device->allocate(slot_bytes);
-    frame.planes_ = input_payload(in_host_memory ? copy->host_data() : copy->data(), &format, &frame.used_);
-    frame.memory_ = copy;
+    copy = std::make_shared<landing>();
+    copy->on = device;
+    copy->memory = in_host_memory ? device->allocate_host(slot_bytes) : device->allocate(slot_bytes);
+    copy->queue = queue;
+    const device::mapping& m = *copy->memory;
+    frame.planes_ = input_payload(in_host_memory ? m.host_data() : m.data(), &format, &frame.used_);
+    frame.memory_ = {copy, &m};
 }
 
 // A run that began again has another block, and all that was made from the old one begins again, too.
@@ -116,7 +127,7 @@ bool latest_port::state::take() {
     constexpr long own = 2;  // this port's and its frame's
     if (copy.use_count() > own) allocate();
     run::newest_frame::about what;
-    if (!newest->take(*queue, copy->data() + first, first, bytes, what)) return false;
+    if (!newest->take(*queue, copy->memory->data() + first, first, bytes, what)) return false;
     frame.sequence_ = what.sequence;
     frame.born_ns_ = what.born_ns;
     frame.time_s_ = what.time_s;

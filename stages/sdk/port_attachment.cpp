@@ -120,7 +120,8 @@ std::vector<std::string> port_attachment::stages() {
     return names;
 }
 
-device::context& port_attachment::device_for(const run::lent_ring& ring, bool& in_host_memory) {
+std::shared_ptr<device::context> port_attachment::device_for(const run::lent_ring& ring,
+                                                             bool& in_host_memory) {
     const bool gpu_memory = ring.memory.kind != device::memory_kind::memfd;
     device::device_id id = options_.device.empty() ? device::device_id{} : device_named(options_.device);
     in_host_memory = options_.device.empty() ? !gpu_memory : id.kind == device::device_kind::cpu;
@@ -131,10 +132,10 @@ device::context& port_attachment::device_for(const run::lent_ring& ring, bool& i
     return device_named_by(id);
 }
 
-device::context& port_attachment::device_named_by(const device::device_id& id) {
+const std::shared_ptr<device::context>& port_attachment::device_named_by(const device::device_id& id) {
     for (const auto& [known, context] : devices_)
-        if (known.kind == id.kind && known.uuid == id.uuid && known.ordinal == id.ordinal) return *context;
-    return *devices_.emplace_back(id, device::open(id, 1)).second;
+        if (known.kind == id.kind && known.uuid == id.uuid && known.ordinal == id.ordinal) return context;
+    return devices_.emplace_back(id, device::open(id, 1)).second;
 }
 
 std::string port_attachment::what_holds_it_up() const {

@@ -29,10 +29,10 @@ public:
     [[nodiscard]] std::vector<std::string> stages();
 
     /// A device as the supervisor names it.
-    [[nodiscard]] device::context& device_named_by(const device::device_id& id);
-    /// On which device this ring's frames are delivered; lives as long as this. `in_host_memory`: the memory
-    /// that they come in.
-    [[nodiscard]] device::context& device_for(const run::lent_ring& ring, bool& in_host_memory);
+    [[nodiscard]] const std::shared_ptr<device::context>& device_named_by(const device::device_id& id);
+    /// On which device this ring's frames are delivered. `in_host_memory`: the memory that they come in.
+    [[nodiscard]] std::shared_ptr<device::context> device_for(const run::lent_ring& ring,
+                                                              bool& in_host_memory);
     /// Why no frame comes, as far as the run's block and record tell: one clause.
     [[nodiscard]] std::string what_holds_it_up() const;
 
@@ -42,7 +42,7 @@ private:
     open_options options_;
     run::record found_;
     std::unique_ptr<run::observer> observer_;  ///< null: its block can't be seen by name
-    std::vector<std::pair<device::device_id, std::unique_ptr<device::context>>> devices_;
+    std::vector<std::pair<device::device_id, std::shared_ptr<device::context>>> devices_;
     bool ended_ = false;
     std::string ending_;
     u64 next_look_ns_ = 0, over_since_ns_ = 0;

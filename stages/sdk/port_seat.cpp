@@ -46,7 +46,7 @@ port_seat::port_seat(std::shared_ptr<port_attachment> run, std::string stage, bo
 bool port_seat::come_in() {
     life_ = std::make_unique<port_session>(
         folder_, stage_, writes_,
-        [this](const device::device_id& id) -> device::context& { return to_->device_named_by(id); });
+        [this](const device::device_id& id) -> device::context& { return *to_->device_named_by(id); });
     alone_since_ns_ = 0;
     return true;
 }

@@ -26,7 +26,7 @@ run = "port"
 inputs = ["camera"]
 """
 PROGRAMS = ("read", "write", "latest")
-APART = ["unshare", "--pid", "--fork", "--kill-child"]
+APART = ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc"]
 
 
 class Program:

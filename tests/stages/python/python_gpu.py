@@ -5,7 +5,8 @@ Parts, for each library: pointers (a tensor of a slot is the slot, the current s
 (a plane's, of planes and arrays); streams (an own one, named and not);
 older (the same as on a driver that can't tell of all streams); waits (no call waits for the device or a stream, by CUPTI's callbacks);
 input (x += 1 on an input: a fault of that stage alone); keep (an array kept beyond its frame); host (a CPU array into a GPU's output);
-outputs (several); latest (a look aside); newest (run.latest and plane.cpu()); ports (a reader and a writer); kills (of each of --kinds, N times).
+outputs (several); latest (a look aside); newest (run.latest and plane.cpu()); ports (a reader and a writer);
+kept (what programs hold beyond their port, frame or run); kills (of each of --kinds, N times).
 A line a part, the table last. Exit code 77 with the reason: no GPU, or neither torch nor CuPy. --device cpu: with NumPy, what makes
 sense there; that looks for faults of this script, and of nothing else."""
 import argparse
@@ -219,10 +220,10 @@ class Rig:
         run.stop(60)
         return f"50 of {self.end(run)['frames']} frames were the ones that they must be"
 
-    def program(self, run, what, number=0):
+    def program(self, run, what, number=0, of="port_any.py"):
         said = os.path.join(self.folder, f"{what}{number}")
         with open(said, "w", encoding="utf-8") as out:
-            process = subprocess.Popen([sys.executable, "-B", os.path.join(HERE, "port_any.py"), what, run.name,
+            process = subprocess.Popen([sys.executable, "-B", os.path.join(HERE, of), what, run.name,
                                         "camera" if what == "write" else "analysis", self.library], stdout=out, stderr=subprocess.STDOUT)
         process.said = lambda: open(said, encoding="utf-8").read()
         return process
@@ -250,6 +251,20 @@ class Rig:
                 if each.poll() is None:
                     each.kill()
         return f"{report['frames']} frames" + (f", {kills} kills: lost 0, repeated 0, torn 0" if kills else "")
+
+    def kept(self):
+        run = self.start(PORTS, self.a.frames)
+        at = {what: self.program(run, what, of="port_kept.py") for what in ("read", "write")}
+        try:
+            report = self.end(run, None)
+            ends = {what: p.wait(30) for what, p in at.items()}
+            said = "\n".join(f"{what} said: {p.said()[-1500:]}" for what, p in at.items())
+            require(set(ends.values()) == {0} and said.count(f"ended, {self.a.frames} frames") == 2, f"{ends}\n{said}")
+        finally:
+            for each in at.values():
+                if each.poll() is None:
+                    each.kill()
+        return f"{report['frames']} frames"
 
     def kills_of(self, stages):
         run = self.start(stages, keys="fps = 100")
@@ -281,7 +296,7 @@ class Rig:
         return f"{self.a.kills} of each, lost 0, repeated 0, torn 0; " + ", ".join(told)
 
 
-PARTS = ("pointers", "copy_from", "streams", "older", "waits", "input", "keep", "host", "outputs", "latest", "newest", "ports", "kills")
+PARTS = ("pointers", "copy_from", "streams", "older", "waits", "input", "keep", "host", "outputs", "latest", "newest", "ports", "kept", "kills")
 KINDS = ("copy", "outputs", "aside", "stream", "ports")   # of what is killed: stages of these kinds, programs at ports
 
 

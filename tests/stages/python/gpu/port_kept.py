@@ -1,0 +1,80 @@
+"""What a program still holds when its port, its frame or its run is gone: port_kept.py write|read RUN PORT LIBRARY
+
+Each element of "value" is its frame's number. write: it drops frames while it has arrays of them, which it lets go of later. read: it looks at a
+newest frame whose port nobody keeps, leaves its place with a frame in hand, and comes again; what it kept is looked at once more behind the run's
+end. At the end "ended, F frames". A frame that is not as it must be: exit code 99."""
+import gc
+import importlib
+import sys
+
+import carousel
+
+WHAT, NAME, PORT, LIBRARY = sys.argv[1:]
+LIBRARY = importlib.import_module(LIBRARY)
+ARRAY = LIBRARY.asarray if LIBRARY.__name__ == "numpy" else LIBRARY.from_dlpack
+
+
+def require(true, text):
+    if not true:
+        print(text, flush=True)
+        sys.exit(99)
+
+
+def is_all(x, n):
+    return bool((x == n).all())
+
+
+def write():
+    port, kept, dropped, frames = carousel.open(NAME, wait_s=20).writer(PORT, patience_s=60), [], set(), 0
+    while (frame := port.next(60)) is not None:
+        n = frame.sequence
+        x = ARRAY(frame["out_value"])
+        x[...] = n
+        if n % 40 == 10 and n not in dropped:   # the same number comes again
+            dropped.add(n)
+            frame.drop()
+            kept.append(x)
+        else:
+            del x
+            frame.commit()
+            frames += 1
+        if len(kept) > 2:
+            kept.pop(0)
+    port.close()
+    kept.clear()
+    return frames
+
+
+def read():
+    run = carousel.open(NAME, wait_s=20)
+    port, kept, frames, left = run.reader(PORT, patience_s=60), [], 0, False
+    while (frame := port.next(60)) is not None:
+        n = frame.sequence
+        require(n == frames, f"frame {n} for {frames}")
+        x = ARRAY(frame["value"])
+        require(is_all(x, n), f"frame {n}: {x}")
+        if n == 50 and not left:
+            left = True
+            port.close()   # with the frame in hand, and an array of it
+            del x, frame
+            port = run.reader(PORT, patience_s=60)
+            continue
+        del x
+        frame.commit()
+        frames += 1
+        if n % 20 == 5:   # nobody keeps what delivers it
+            newest = next(iter(carousel.open(NAME).latest("camera")))
+            kept.append((newest, ARRAY(newest["value"])))
+            del newest
+            gc.collect()
+    port.close()
+    require(len(kept) > 2, f"{len(kept)} newest frames")
+    for newest, x in kept:
+        n = newest.sequence
+        require(is_all(x, n) and is_all(ARRAY(newest["value"]), n), f"newest frame {n}: {x}")
+        host = importlib.import_module("numpy").asarray(newest["value"].cpu())
+        require(is_all(host, n) and newest.copy().sequence == n, f"newest frame {n} on the host: {host}")
+    return frames
+
+
+print(f"ended, {write() if WHAT == 'write' else read()} frames", flush=True)
