@@ -68,11 +68,14 @@ bool latest_reader::release() noexcept {
     if (!held_) return false;
     const shm::block_open open;
     const lease_word w = lease_word::of(lease_);
+    // Before the CAS, behind which the slot may be another frame's. What was read came before this look.
+    const bool sealed = is_sealed(link_.header(held_.index), control_->parameters.bytes);
     const bool whole = cas(link_.block().group[held_.index][group_], lease_,
                            lease_word{w.generation, w.job, w.version, 0, lease_state::done}.pack());
     held_ = {};
     if (whole) link_.sweep();
-    return whole;
+    header_changed_ = whole && !sealed;
+    return whole && sealed;
 }
 
 bool revoke_stale_leases(shm::control_block& c, u32 link, u64 now) noexcept {

@@ -29,8 +29,11 @@ public:
     /// Leases the newest frame that is newer than the last one; with `only` the frame of that number alone.
     /// Empty: none.
     [[nodiscard]] slot_ref acquire(u64 only = any_sequence) noexcept;
-    /// True: the frame was whole all the time. False: the lease was revoked meanwhile, discard what was read.
+    /// True: the frame was whole all the time. False: discard what was read. The lease was revoked meanwhile,
+    /// or the header has changed under it (header_changed()).
     [[nodiscard]] bool release() noexcept;
+    /// Of the last release(): the lease was held, and the header is not as it was sealed.
+    [[nodiscard]] bool header_changed() const noexcept { return header_changed_; }
     [[nodiscard]] link_ref& link() noexcept { return link_; }
 
 private:
@@ -40,6 +43,7 @@ private:
     u64 mine_ = 0;  ///< our group word
     slot_ref held_;
     u64 lease_ = 0;
+    bool header_changed_ = false;
     u64 next_;  ///< only sequences from here on
 };
 

@@ -101,7 +101,7 @@ bool newest_frame::take(device::queue& q, std::byte* to, u64 offset, u64 bytes, 
     const bool leased = reader_->release();
     crash_here(crash_point::latest_released);
     if (!leased)
-        ++losses_.revoked;
+        ++(reader_->header_changed() ? losses_.torn : losses_.revoked);
     else if (is_void)
         ++losses_.voids;
     else if (!fits)

@@ -1,7 +1,7 @@
 #pragma once
 // The newest frame of one ring, taken out by a process that is no stage: it joins the link as a `latest`
 // member, leases, copies and gives back. It never holds a producer up; what is taken is always whole: a frame
-// whose lease was revoked meanwhile, or whose status word does not fit before or behind the copy, is
+// whose lease was revoked meanwhile, or whose status word or header does not fit before or behind it, is
 // discarded. The lease lasts as long as the copy: what is done with the copy afterwards takes as long as it
 // likes.
 //

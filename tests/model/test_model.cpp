@@ -8,8 +8,9 @@
 // outputs and forks whose branches join again; latest members that join, leave, stop for ever and lose their
 // lease; sources whose numbers are leased words, over several laps; the end in two phases; frames that kill,
 // and void frames; who may sit on a seat (seat_model.hpp); which parameters a frame has
-// (parameter_model.hpp); a bit that flips in any word (rules_damage.cpp), which its parity shows and the
-// supervisor mends: the mender's own reasoning is left out, it finds what was there.
+// (parameter_model.hpp); what a header says (header_model.hpp); a bit that flips in any word
+// (rules_damage.cpp), which its parity shows and the supervisor mends: the mender's own reasoning is left
+// out, it finds what was there.
 //
 // Safety, in every state: nothing is read while it is not whole or overwritten while it is leased (TORN), no
 // frame is committed or READY twice (REPEATED), no revoked incarnation commits (LATE), no live one believes
@@ -26,6 +27,7 @@
 // Each clause that a test leaves out and each seeded bug is a switch in setup.hpp. carousel-model-check runs
 // any set-up by name.
 
+#include "header_model.hpp"
 #include "parameter_model.hpp"
 #include "seat_model.hpp"
 #include "test_support.hpp"
@@ -163,4 +165,22 @@ TEST_CASE(
 
 TEST_CASE("a change that is taken without room for it overwrites a set that a frame needs") {
     CHECK_FALSE(explore_parameters({.check_room = false}).sound());
+}
+
+TEST_CASE("nothing comes of bits that flip in a header, at any step, with deaths beside them") {
+    for (const bool owner_commits : {false, true}) {
+        const header_result r = explore_header({.owner_commits = owner_commits});
+        CAPTURE(owner_commits, r.states);
+        CHECK(r.sound());
+        CHECK(r.states == (owner_commits ? 9482 : 10637));
+    }
+}
+
+TEST_CASE("each look at a header, and entering it again, is needed") {
+    CHECK(explore_header({.look = false}).innocent);
+    CHECK(explore_header({.again = false}).wrong);
+    CHECK(explore_header({.enter_again = false}).wrong);
+    CHECK(explore_header({.carry_looks = false, .owner_commits = true}).wrong);
+    CHECK(explore_header({.viewer_again = false}).wrong);
+    CHECK(explore_header({.audit = false}).stuck);
 }

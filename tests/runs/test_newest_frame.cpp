@@ -198,6 +198,19 @@ TEST_CASE("a frame whose status word is another frame's is thrown away and count
     CHECK(look.newest.losses().revoked == 0);
 }
 
+TEST_CASE("a frame whose header changes in the middle of its copy is thrown away and counted") {
+    small_ring of;
+    looker look(of);
+    REQUIRE(of.r.pass(0));
+    CHECK_FALSE(look.take([&](u32 slot) { of.block().frames[0].header[slot].capture_ns ^= 1; }));
+    CHECK(look.newest.losses().torn == 1);
+    CHECK(look.newest.losses().revoked == 0);
+    CHECK(of.leased_slot() == shm::none);
+    REQUIRE(of.r.pass(0));
+    CHECK(look.take());
+    CHECK(look.value == 1000);
+}
+
 TEST_CASE("a frame that was given up is no picture: it is counted, and its memory isn't read") {
     small_ring of;
     looker look(of);

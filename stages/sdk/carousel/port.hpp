@@ -11,8 +11,8 @@
 // `latest`: the newest frame of a stage's output, for whoever wants to see it. It never holds anybody up: a
 // reader that is slow, stopped or dead costs the run nothing. It misses frames, and it never gets a torn one:
 // - A frame is delivered as a copy, taken under a lease that lasts as long as the copy. A frame whose lease
-//   was revoked meanwhile (it took longer than latest_lease_ms, 250 ms), whose status word does not fit or
-//   that came without a picture is thrown away and counted: losses().
+//   was revoked meanwhile (it took longer than latest_lease_ms, 250 ms), whose status word or header does not
+//   fit or that came without a picture is thrown away and counted: losses().
 // - What is delivered is the program's own until it asks for the next frame: it may look as long as it likes.
 //   memory() keeps it beyond that.
 // - A link has places for 8 viewers, displays and ports. A place is free again when its process ends.
@@ -67,7 +67,7 @@ public:
 /// Frames that were taken and not delivered.
 struct latest_losses {
     u64 revoked = 0;  ///< the lease was: copying took too long
-    u64 torn = 0;     ///< the status word did not fit; never seen in a sound run
+    u64 torn = 0;     ///< the status word did not fit, or the header; never seen in a sound run
     u64 voids = 0;    ///< given up upstream: they have no picture
 };
 
