@@ -1,6 +1,10 @@
 // <carousel/port.hpp> beside the viewer: pictures, and a run that begins again with new memory.
 #include <unistd.h>
 
+#include <memory>
+#include <span>
+#include <vector>
+
 #include <carousel/port.hpp>
 #include "tests/support/catch.hpp"
 #include "tests/viewer/watcher.hpp"
@@ -52,6 +56,33 @@ TEST_CASE("a port takes the pictures that the viewer takes, also when the run be
     }
     CHECK(newest.ended());
     CHECK(newest.ending() == "exit code 4");
+}
+
+TEST_CASE("the memory of a newest frame and its queue can be kept beyond the port and the run") {
+    const test::place_of_runs place;
+    auto run = std::make_unique<test::fake_run>();
+    std::shared_ptr<const void> kept;
+    device::queue* queue = nullptr;
+    std::span<const u8> picture;
+    std::vector<u8> then;
+    {
+        latest_port newest = open("demo").latest();
+        const latest_frame* f = newest.next(5);
+        REQUIRE(f != nullptr);
+        kept = f->memory();
+        queue = &f->queue();
+        const auto color = f->plane<const u8>("color");
+        picture = {color.data(), color.extent(0) * color.extent(1) * color.extent(2)};
+        then.assign(picture.begin(), picture.end());
+        f = newest.next(5);
+        REQUIRE(f != nullptr);
+        CHECK(f->plane<const u8>("color").data() != picture.data());
+    }
+    run.reset();
+    std::vector<u8> now(then.size());
+    queue->copy(now.data(), picture.data(), picture.size());
+    queue->drain();
+    CHECK(now == then);
 }
 
 TEST_CASE("a loop over a run that stands says who is waited for") {
