@@ -8,6 +8,7 @@
 #include "cli/completers.hpp"
 #include "cli/new_stage.hpp"
 #include "core/did_you_mean.hpp"
+#include "os/own_command.hpp"
 #include "spec/own_programs.hpp"
 #include "spec/python_program.hpp"
 
@@ -60,7 +61,12 @@ int write_new_stage(const new_stage_arguments& a, const cli_environment& env) {
     for (const project_file& file : project)
         env.out << fmt::format("wrote {}\n", (fs::path(folder) / file.path).lexically_normal().string());
     env.out << fmt::format("\nNext:\n  cd {}\n", folder);
-    for (const std::string& command : commands_of(project)) env.out << "  " << command << "\n";
+    // As they can be typed behind the cd: PATH need not have a `carousel`.
+    constexpr std::string_view name = "carousel ";
+    const std::string own = own_command_from(fs::absolute(folder).lexically_normal().string());
+    for (const std::string& command : commands_of(project))
+        env.out << "  " << (command.starts_with(name) ? own + " " + command.substr(name.size()) : command)
+                << "\n";
     if (a.python && python_folder().empty())
         env.out << fmt::format(
             "FOLDER is where the Python module is, which is not built yet: cmake --build {} --target "

@@ -43,10 +43,15 @@ std::string command_for(const std::string& program, const std::string& working_f
 
 std::string own_command() {
     std::error_code failed;
-    const fs::path program = fs::read_symlink("/proc/self/exe", failed), here = fs::current_path(failed);
+    return own_command_from(fs::current_path(failed).string());
+}
+
+std::string own_command_from(const std::string& working_folder) {
+    std::error_code failed;
+    const fs::path program = fs::read_symlink("/proc/self/exe", failed);
     if (program.empty()) return "carousel";
     const char* path = std::getenv("PATH");
-    return command_for(program.string(), here.string(),
+    return command_for(program.string(), working_folder,
                        path != nullptr ? path : "/usr/local/bin:/usr/bin:/bin");
 }
 

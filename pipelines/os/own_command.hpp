@@ -10,6 +10,9 @@ namespace carousel::supervisor {
 /// "./carousel", or the whole path. Quoted for a shell where it has to be.
 [[nodiscard]] std::string own_command();
 
+/// The same from another folder (absolute path).
+[[nodiscard]] std::string own_command_from(const std::string& working_folder);
+
 /// The same for any program (absolute path), folder (absolute path) and value of PATH.
 [[nodiscard]] std::string command_for(const std::string& program, const std::string& working_folder,
                                       const std::string& path);

@@ -10,6 +10,7 @@
 #include <sstream>
 
 #include "core/errors.hpp"
+#include "os/own_command.hpp"
 #include "tests/pipelines/spec/world.hpp"
 
 using namespace carousel;
@@ -113,6 +114,8 @@ TEST_CASE("the command writes a project and says what to do next") {
     }
     CHECK_THAT(s.out, contains("Next:\n  cd " + folder + "\n  cmake -S . -B build"));
     CHECK_THAT(s.out, contains(" --target programs && cmake --install "));
+    // What it names can be typed from there, though no `carousel` is in PATH.
+    CHECK_THAT(s.out, contains("\n  " + own_command_from(folder) + " run blur.toml --frames 100\n"));
     // An empty folder is as good as none.
     fs::create_directory(w.path("empty"));
     CHECK(carousel::test::carousel({"new", "stage", "blur", w.path("empty")}).code == 0);

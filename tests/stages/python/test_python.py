@@ -308,7 +308,7 @@ class Python(unittest.TestCase):
         done = subprocess.run([program, "new", "stage", "warm", folder, "--python"], capture_output=True, text=True)
         self.assertEqual(done.returncode, 0, done.stderr)
         for command in done.stdout.split("Next:\n")[1].splitlines()[1:]:
-            command = command.strip().replace("python3", sys.executable).replace("carousel run", program + " run")
+            command = re.sub(r"\bpython3 ", sys.executable + " ", command.strip())   # the rest as it stands
             done = subprocess.run(command + (" --device cpu --out ''" if " run " in command else ""), shell=True, cwd=folder,
                                   capture_output=True, text=True, timeout=100)
             self.assertEqual(done.returncode, 0, command + done.stdout + done.stderr)
