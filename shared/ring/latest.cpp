@@ -58,9 +58,11 @@ slot_ref latest_reader::acquire(u64 only) noexcept {
                      .pack();
         if (!cas(link_.block().group[best.index][group_], raw, lease_)) continue;
         held_ = best;
-        next_ = best.sequence + 1;
-        if (is_sealed(link_.header(best.index), control_->parameters.bytes)) return best;
-        (void)release();  // no frame: the supervisor's audit names it
+        if (is_sealed(link_.header(best.index), control_->parameters.bytes)) {
+            next_ = best.sequence + 1;
+            return best;
+        }
+        (void)release();  // no frame, and no number either: the supervisor's audit names it
     }
 }
 

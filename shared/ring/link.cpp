@@ -149,7 +149,9 @@ bool link_ref::sweep() noexcept {
         const u64 raw = load(link_->slot[k]);
         const slot_word w = slot_word::of(raw);
         if (w.state != slot_state::ready) continue;
-        if (headers_[k].sequence.load(std::memory_order_relaxed) >= t) continue;
+        const u64 sequence = headers_[k].sequence.load(std::memory_order_relaxed);
+        // Below the tail all groups have passed it; a number that is wrong frees nobody's input.
+        if (sequence >= t || !done_in_all_groups({k, w, sequence})) continue;
         open.now();
         if (!close_latest(k, w.generation)) continue;  // (b) before (c)
         crash_here(crash_point::latest_closed);

@@ -60,6 +60,11 @@ struct job {
     u64 capture_ns = 0;
 };
 
+/// What a frame's maker knows of it by itself, into its header. It is entered once more in front of each
+/// seal: what somebody has written there meanwhile is gone. The owner of the FILL word, or of a job that
+/// nobody helps.
+void enter(const job& j, u32 seat, u32 epoch, u32 parameter_bytes, shm::frame_header& h) noexcept;
+
 class worker {
 public:
     worker(shm::control_block& c, u32 seat, u32 entry, u32 epoch) noexcept;
@@ -87,6 +92,8 @@ public:
     /// S4's CAS, behind the event record. False: revoked, or an input's header is no longer as it was sealed,
     /// so that what was made of it may be wrong: the process ends, and the frame is made again.
     [[nodiscard]] bool submit(job& j) noexcept;
+    /// Its inputs' headers are those of its frame, as they were sealed.
+    [[nodiscard]] bool inputs_are_whole(const job& j) const noexcept;
     /// S5 by the owner, behind the event. True: committed, by this call or by a helper. False: revoked.
     [[nodiscard]] bool commit(job& j) noexcept;
     /// S6. False: revoked (nothing lost: the supervisor finishes it).
@@ -127,9 +134,7 @@ private:
     [[nodiscard]] outcome fill(job& j) noexcept;
     [[nodiscard]] bool write_header(job& j) noexcept;
     void write_header_at(job& j, u32 output) noexcept;
-    void enter(const job& j, shm::frame_header& h) const noexcept;
     void seal_headers(const job& j) noexcept;
-    [[nodiscard]] bool inputs_are_whole(const job& j) const noexcept;
     void hand_on_metadata(const job& j, shm::frame_header& to) noexcept;
     [[nodiscard]] const shm::frame_header& input_header(const job& j, u32 i) const noexcept {
         return input_[i]->header(j.input[i].index);

@@ -20,10 +20,14 @@ void share_metadata(const shm::frame_header& from, shm::frame_header& to) noexce
 
 // Asked twice. Before the lease: headers of the slots' generations, if the leases that follow succeed, for a
 // free in between changes the words which those expect. And before SUBMITTED: what was taken from them since
-// was what had been sealed. One that is not as it was sealed is left to the supervisor.
+// was what had been sealed, of this very frame. One that is not as it was sealed is left to the supervisor.
 bool worker::inputs_are_whole(const job& j) const noexcept {
-    for (u32 i = 0; i < j.inputs; ++i)
-        if (!is_sealed(input_header(j, i), control_->parameters.bytes)) return false;
+    for (u32 i = 0; i < j.inputs; ++i) {
+        const shm::frame_header& h = input_header(j, i);
+        if (h.sequence.load(std::memory_order_relaxed) != j.sequence ||
+            !is_sealed(h, control_->parameters.bytes))
+            return false;
+    }
     return true;
 }
 
@@ -65,7 +69,7 @@ bool worker::write_header(job& j) noexcept {
 void worker::write_header_at(job& j, u32 output) noexcept {
     link_ref& out = *output_[output];
     shm::frame_header& h = out.header_to_write(j.output[output].index);
-    enter(j, h);
+    enter(j, seat_, epoch_, control_->parameters.bytes, h);
     out.block().committed_ns[j.output[output].index].store(0, std::memory_order_relaxed);
     h.used.planes = 0;
     h.side_inputs = std::min(stage_->side_inputs, shm::max_side_inputs);
@@ -74,12 +78,10 @@ void worker::write_header_at(job& j, u32 output) noexcept {
     j.output[output].sequence = j.sequence;
 }
 
-// What the process itself knows of the frame. It is entered once more in front of the seal: what somebody has
-// written there meanwhile is gone.
-void worker::enter(const job& j, shm::frame_header& h) const noexcept {
+void enter(const job& j, u32 seat, u32 epoch, u32 parameter_bytes, shm::frame_header& h) noexcept {
     h.sequence.store(j.sequence, std::memory_order_relaxed);
-    h.epoch = epoch_;
-    h.maker_seat = seat_;
+    h.epoch = epoch;
+    h.maker_seat = seat;
     h.void_stage = j.void_stage;
     h.void_reason = j.void_reason;
     h.born_ns = j.born_ns;
@@ -90,7 +92,7 @@ void worker::enter(const job& j, shm::frame_header& h) const noexcept {
     h.parameter_number = j.parameter_number;
     h.clock = j.clock;
     h.capture_ns = j.capture_ns;
-    std::memcpy(h.parameters, j.parameters, std::min(control_->parameters.bytes, shm::max_parameter_bytes));
+    std::memcpy(h.parameters, j.parameters, std::min(parameter_bytes, shm::max_parameter_bytes));
 }
 
 // What is in use of the planes is of one ring's payload alone. The entries every ring has as they are at the
@@ -99,7 +101,7 @@ void worker::seal_headers(const job& j) noexcept {
     for (u32 k = 0; k < outputs_; ++k) {
         shm::frame_header& to = output_[k]->header_to_write(j.output[k].index);
         if (k > 0) share_metadata(output_[0]->header(j.output[0].index), to);
-        enter(j, to);
+        enter(j, seat_, epoch_, control_->parameters.bytes, to);
         seal(to, control_->parameters.bytes);  // the last write into it
     }
 }

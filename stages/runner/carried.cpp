@@ -16,16 +16,23 @@ frame_metadata frame_in_work::metadata() noexcept {
     return frame_metadata(ring::metadata_of(h));
 }
 
-void frame_in_work::take_carried(bool to_keep) {
-    if (runtime_->output() != nullptr) return;
-    metadata_bytes_ = 0;
+void frame_in_work::take_carried() {
     for (u32 i = 0; i < job.inputs; ++i) {
         const shm::frame_header& from = header_of_input(i);
-        if (from.metadata_bytes != 0)
-            (void)ring::merge_metadata(metadata_, metadata_bytes_, ring::metadata_of(from));
+        carried_input& to = carried_[i];
+        const std::span<const std::byte> entries = ring::metadata_of(from);
+        to.metadata_bytes = static_cast<u32>(entries.size());
+        std::copy(entries.begin(), entries.end(), to.metadata.begin());
+        to.sides = std::min(from.side_inputs, shm::max_side_inputs);
+        std::copy_n(from.side_sequence, to.sides, to.side.begin());
+        to.used.planes = 0;
+        if (from.used.planes != 0) to.used = from.used;
     }
-    kept_ = to_keep;
-    if (to_keep) used_ = header_of_input(0).used;
+    if (runtime_->output() != nullptr) return;
+    metadata_bytes_ = 0;
+    for (u32 i = 0; i < job.inputs; ++i)
+        if (const auto entries = carried_[i].entries(); !entries.empty())
+            (void)ring::merge_metadata(metadata_, metadata_bytes_, entries);
 }
 
 // Behind SUBMITTED, which only a stage that nobody helps may do (owner_commits): until its owner commits, no
@@ -44,7 +51,9 @@ void frame_in_work::carry(std::span<const std::byte> metadata, const shm::used_e
     h.metadata_bytes = static_cast<u32>(metadata.size());
     std::copy(metadata.begin(), metadata.end(), h.metadata);
     h.used = used;
-    ring::seal(h, runtime_->control().parameters.bytes);
+    const u32 bytes = runtime_->control().parameters.bytes;
+    ring::enter(job, runtime_->who().seat, runtime_->epoch(), bytes, h);
+    ring::seal(h, bytes);
 }
 
 void frame_in_work::require_source_at_work(const char* what) const {

@@ -62,12 +62,12 @@ public:
     [[nodiscard]] shm::capture_clock capture_clock() const noexcept override { return job.clock; }
     [[nodiscard]] frame_metadata metadata() noexcept override;  ///< carried.cpp
     [[nodiscard]] frame_metadata input_metadata(std::size_t i) noexcept override {
-        return kept_ ? metadata() : frame_metadata(ring::metadata_of(header_of_input(i)));
+        return frame_metadata(carried_.at(i).entries());
     }
     void set_capture_ns(u64 ns) override;  ///< carried.cpp
-    /// Of a stage without an output: takes what the inputs carry. Of a latest reader (`to_keep`) so that it
-    /// can be read when the lease is over.
-    void take_carried(bool to_keep);  ///< carried.cpp
+    /// Takes what the inputs carry into this process's own memory, in front of process(): what is read from
+    /// then on, finish() included, is what their headers are compared for before SUBMITTED.
+    void take_carried();  ///< carried.cpp
     [[nodiscard]] device::queue& queue() noexcept override { return runtime_->queue(); }
     [[nodiscard]] input_payload input(std::size_t i) const noexcept override {
         mapped_link& in = runtime_->input(i);
@@ -78,9 +78,8 @@ public:
     [[nodiscard]] side_frame latest(std::size_t i) const override;                 ///< side_inputs.cpp
     [[nodiscard]] std::size_t latest_index(std::string_view name) const override;  ///< the same
     [[nodiscard]] std::span<const u64> input_latest(std::size_t i) const noexcept override {
-        if (kept_) return {};
-        const shm::frame_header& h = header_of_input(i);
-        return std::span(h.side_sequence).first(std::min(h.side_inputs, shm::max_side_inputs));
+        const carried_input& c = carried_.at(i);
+        return std::span(c.side).first(c.sides);
     }
     [[nodiscard]] output_payload output(std::size_t k) const noexcept override {
         if (k >= runtime_->outputs()) return {};
@@ -125,8 +124,7 @@ private:
         return runtime_->control().frames[runtime_->input(i).index].header[job.input[i].index];
     }
     [[nodiscard]] const shm::used_extents* used_of_input(std::size_t i) const noexcept {
-        if (kept_) return &used_;
-        const shm::used_extents& used = header_of_input(i).used;
+        const shm::used_extents& used = carried_[i].used;
         return used.planes != 0 ? &used : nullptr;
     }
     void require_source_at_work(const char* what) const;
@@ -134,10 +132,18 @@ private:
     runtime* runtime_;
     u32 lane_;
     std::string void_text_;
+    struct carried_input {
+        u32 metadata_bytes = 0, sides = 0;
+        shm::used_extents used{};
+        std::array<u64, shm::max_side_inputs> side{};
+        std::array<std::byte, shm::max_metadata_bytes> metadata;
+        [[nodiscard]] std::span<const std::byte> entries() const noexcept {
+            return std::span(metadata).first(metadata_bytes);
+        }
+    };
+    std::array<carried_input, shm::max_inputs> carried_;
     // Of a stage without an output: its frames have no header of their own.
     u32 metadata_bytes_ = 0;
-    bool kept_ = false;  ///< `used_` stands for the input's header, whose lease may be over
-    shm::used_extents used_{};
     std::array<std::byte, shm::max_metadata_bytes> metadata_;
 };
 

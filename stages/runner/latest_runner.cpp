@@ -92,7 +92,7 @@ void run_latest(runtime& r, stage& s) {
         crash_here(crash_point::latest_leased);
         const shm::frame_header& h = reader.link().header(slot.index);
         f.job = job_of(c, slot, h);
-        f.take_carried(true);
+        f.take_carried();
         f.traced = trace.on(f.job.claimed_ns);
         if (f.job.void_stage == shm::none) read_frame(r, s, f, h.epoch, reinterpret_cast<u32*>(torn->data()));
         const u32 torn_now = *reinterpret_cast<volatile u32*>(torn->host_data());

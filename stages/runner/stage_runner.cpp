@@ -193,7 +193,7 @@ void stage_runner::submit(frame_in_work& f) {
         trace_.claimed(f.job.sequence, static_cast<u8>(f.lane()), claimed, f.job.born_ns,
                        shm::told_by(f.job.clock, f.job.capture_ns));
     const u64 process = f.traced ? now_ns() : 0;
-    f.take_carried(false);
+    f.take_carried();
     // Given up here and not upstream: nobody else has its inputs any more once it goes on. The copies have
     // clocks of their own.
     if (f.job.void_stage == worker_.stage_index()) {
@@ -216,7 +216,14 @@ void stage_runner::submit(frame_in_work& f) {
     if (f.traced)
         trace_.submitted(f.job.sequence, static_cast<u8>(f.lane()), f.job.void_stage != shm::none, process,
                          now_ns());
-    if (!worker_.submit(f.job)) die(exit_code::revoked);
+    if (!worker_.submit(f.job)) {
+        if (!worker_.inputs_are_whole(f.job))
+            log::error(
+                "frame {}: the header of an input has changed under its lease: what was made of it goes no "
+                "further, this process ends",
+                f.job.sequence);
+        die(exit_code::revoked);
+    }
     if (pool_) pool_->submit(f);
     {
         const std::lock_guard lock(mutex_);

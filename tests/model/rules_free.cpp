@@ -26,7 +26,8 @@ void tail_rule(moves& m, int link) {
 bool may_go(const moves& m, int link, int slot) {
     const link_state& l = m.now().link[link];
     if (l.slot[slot].state != slot_state::ready) return false;
-    if (m.cfg.with.window_and_tail && !m.cfg.seeded.free_then_tail) return l.slot[slot].sequence < l.tail;
+    if (m.cfg.with.window_and_tail && !m.cfg.seeded.free_then_tail)
+        return l.slot[slot].sequence < l.tail && m.done_in_blocking(link, slot);
     return m.done_in_blocking(link, slot) &&
            (!m.cfg.seeded.free_then_tail || l.slot[slot].sequence == l.tail);
 }
