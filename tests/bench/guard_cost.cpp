@@ -1,8 +1,12 @@
 // What guards cost a frame, in one process, where the chance of one run's start does not hide it.
 //   guard_cost [--pairs 20] [--frames 60] [--size 1920x1080] [--triangles 100000] [--cpu-us 0] [--device 0]
+//              [--graphs 1]
 //
 // Device time: the demo's four stages enqueue their work on one queue, a frame at a time, with the status
-// words of a run; between two events, the host far ahead. Without: each ring is one block of eight slots,
+// words of a run; between two events, the host far ahead. As in a run each stage's work is a graph, and an
+// event is recorded behind it, so that nothing of one stage overlaps with the next. --graphs 0: launches in
+// place of graphs, and no event between stages: what is launched early there gains what it gains in no run.
+// Without: each ring is one block of eight slots,
 // mapped for writing alone. With: inputs and the mesh mapped a second time, for reading; a slot an
 // allocation of its own with a gap behind it; canaries planted and looked at; all of that but the canaries,
 // as a run has it. Each measurement makes its rings anew; the pictures' hashes are compared.
@@ -27,6 +31,7 @@
 #include "core/errors.hpp"
 #include "device/cuda/make_memory.hpp"
 #include "device/guarded_status.hpp"
+#include "device/same_work.hpp"
 #include "kernels/kernels.hpp"
 #include "kernels/plane_hash.hpp"
 #include "tests/bench/guard_cost.hpp"
@@ -114,6 +119,10 @@ public:
               context.allocate(std::max<u64>(256, kernels::hash_scratch_bytes(device::device_kind::cuda)))),
           words_(context.allocate_host(64 + 8 * sizeof(device::canary_look))),
           watch_(bench::make_stopwatch(*queue_)) {
+        for (u32 k = 0; k < stages && o.graphs; ++k) {
+            alike_[k] = device::make_same_work(*queue_);
+            done_[k] = context.make_event(nullptr);
+        }
         kernels::generate_mesh(*queue_, {kernels::mesh_shape::bumpy_sphere, o.triangles, mesh_.to_write(0)});
         queue_->drain();
     }
@@ -162,8 +171,21 @@ private:
         return device::canary_key(link, static_cast<u32>(n % ring_memory::slots), n, 1);
     }
 
+    /// A stage's work as the runner has it.
+    template <typename F>
+    void stage(u64 n, const ring_memory* in, const ring_memory* out, F&& work) {
+        const u32 k = stage_++;
+        if (alike_[k]) alike_[k]->begin();
+        status(n, in, out, true);
+        work();
+        status(n, in, out, false);
+        if (!alike_[k]) return;
+        alike_[k]->end();
+        done_[k]->record(*queue_, n);
+    }
+
     void enqueue(u64 n) {
-        looks_ = 0;
+        looks_ = stage_ = 0;
         const auto draw = [](std::byte* slot) { return reinterpret_cast<kernels::draw_record*>(slot); };
         const auto models = [](std::byte* slot) { return reinterpret_cast<f32*>(slot + 256); };
         const auto triangles = [](std::byte* slot) {
@@ -173,29 +195,26 @@ private:
         };
         static_assert(sizeof(kernels::draw_record) <= 256 && sizeof(kernels::triangle_counters) <= 256 &&
                       sizeof(kernels::instance_record) <= 256);
-        status(n, nullptr, &geometry_, true);
-        kernels::animate_instances(
-            *queue_, {n, scene_, 1, 2.4F, draw(geometry_.to_write(n)), models(geometry_.to_write(n))});
-        status(n, nullptr, &geometry_, false);
-
-        status(n, &geometry_, &vertex_, true);
-        kernels::vertex_stage(
-            *queue_, {layout_, mesh_.to_read(0), draw(geometry_.to_read(n)), models(geometry_.to_read(n)),
-                      scene_, options_.width, options_.height, triangles(vertex_.to_write(n))});
-        status(n, &geometry_, &vertex_, false);
-
-        status(n, &vertex_, &fragment_, true);
-        kernels::fragment_stage(
-            *queue_, {layout_, mesh_.to_read(0), triangles(vertex_.to_read(n)), scene_, options_.width,
-                      options_.height, reinterpret_cast<u8*>(fragment_.to_write(n)), scratch_->data(),
-                      scratch_->bytes()});
-        status(n, &vertex_, &fragment_, false);
-
-        status(n, &fragment_, nullptr, true);
-        kernels::hash_plane(
-            *queue_, {fragment_.to_read(n), u64{options_.width} * 4, options_.height, u64{options_.width} * 4,
-                      hash_scratch_->data(), hash_scratch_->bytes(), hash()});
-        status(n, &fragment_, nullptr, false);
+        stage(n, nullptr, &geometry_, [&] {
+            kernels::animate_instances(
+                *queue_, {n, scene_, 1, 2.4F, draw(geometry_.to_write(n)), models(geometry_.to_write(n))});
+        });
+        stage(n, &geometry_, &vertex_, [&] {
+            kernels::vertex_stage(
+                *queue_, {layout_, mesh_.to_read(0), draw(geometry_.to_read(n)), models(geometry_.to_read(n)),
+                          scene_, options_.width, options_.height, triangles(vertex_.to_write(n))});
+        });
+        stage(n, &vertex_, &fragment_, [&] {
+            kernels::fragment_stage(
+                *queue_, {layout_, mesh_.to_read(0), triangles(vertex_.to_read(n)), scene_, options_.width,
+                          options_.height, reinterpret_cast<u8*>(fragment_.to_write(n)), scratch_->data(),
+                          scratch_->bytes()});
+        });
+        stage(n, &fragment_, nullptr, [&] {
+            kernels::hash_plane(
+                *queue_, {fragment_.to_read(n), u64{options_.width} * 4, options_.height,
+                          u64{options_.width} * 4, hash_scratch_->data(), hash_scratch_->bytes(), hash()});
+        });
     }
 
     options options_;
@@ -206,7 +225,10 @@ private:
     ring_memory mesh_, geometry_, vertex_, fragment_;
     std::unique_ptr<device::mapping> scratch_, hash_scratch_, words_;
     std::unique_ptr<bench::stopwatch> watch_;
-    u32 looks_ = 0;
+    static constexpr u32 stages = 4;
+    std::array<std::unique_ptr<device::same_work>, stages> alike_;  ///< null: launches
+    std::array<std::unique_ptr<device::event>, stages> done_;
+    u32 looks_ = 0, stage_ = 0;
 };
 
 /// Medians over its frames; the hash is of all of them.
@@ -239,8 +261,8 @@ void device_rows(const options& o) {
     id.ordinal = o.gpu;
     const auto context = device::open(id);
     device::cuda::memory_maker maker(id);
-    fmt::print("{}, {}x{}, {} triangles, {} frames a measurement\n\n", context->description(), o.width,
-               o.height, o.triangles, o.frames);
+    fmt::print("{}, {}x{}, {} triangles, {} frames a measurement, {}\n\n", context->description(), o.width,
+               o.height, o.triangles, o.frames, o.graphs ? "a graph a stage" : "launches");
     fmt::print(
         "| guard | a frame's | rounds | without, us | with, us | change | 95 % "
         "|\n|---|---|---|---|---|---|---|\n");
@@ -279,6 +301,8 @@ options read(int argc, char** argv) {
             o.triangles = static_cast<u32>(std::strtoul(value, nullptr, 10));
         else if (word == "--cpu-us")
             o.cpu_us = std::strtod(value, nullptr);
+        else if (word == "--graphs")
+            o.graphs = std::atoi(value) != 0;
         else if (word == "--device")
             o.gpu = std::atoi(value);
         else if (word != "--size" || std::sscanf(value, "%ux%u", &o.width, &o.height) != 2)

@@ -242,6 +242,8 @@ def faults_row(a, row, times, until, mps=False, without=False):
         else:
             bad = complaints(a, code, r, told, said, mps)
             right, account = not bad and len(told) > 0, "; ".join(bad) or "as wanted"
+            if right and len(told) < times:
+                right, account = False, "as wanted so far: too few in --seconds"
         words = [name, "without its guard" if without else "one MPS domain" if mps else "a context each", f"{len(told)} of {times}",
                  str(r and r["frames"]), account[:110], "right" if right else "WRONG"]
         print(" | ".join(words), flush=True)

@@ -112,6 +112,40 @@ TEST_CASE("a frame whose input's header changes under its lease is not submitted
     }
 }
 
+TEST_CASE("a leased frame whose number becomes an older one keeps its slot, and is not submitted") {
+    run_in_hand r;
+    test::seated source = r.sit(0), middle = r.sit(1), sink = r.sit(2);
+    for (u64 n = 0; n < 5; ++n)
+        for (const auto* s : {&source, &middle, &sink}) REQUIRE(test::pass(*s->w) == n);
+    REQUIRE(test::pass(*source.w) == 5);
+    job j;
+    REQUIRE(middle.w->begin(j, 0) == outcome::ok);
+    shm::frame_header& h = r.b.c->frames[0].header[j.input[0].index];
+    const u64 was = h.sequence.raw().load();
+    for (u32 a = 0; a < 64 && h.sequence.load() >= 5; ++a)  // two bits: the word is intact
+        for (u32 b = a + 1; b < 64 && h.sequence.load() >= 5; ++b)
+            h.sequence.raw() = was ^ (u64{1} << a) ^ (u64{1} << b);
+    REQUIRE(h.sequence.load() < 5);
+    (void)link_ref(*r.b.c, 0).sweep();
+    CHECK(load(r.b.c->link[0].slot[j.input[0].index]) == j.input[0].word.pack());
+    seal(h, r.b.c->parameters.bytes);  // even sealed it is another frame's
+    CHECK_FALSE(middle.w->submit(j));
+}
+
+TEST_CASE("a number that is wrong doesn't keep a latest member from the frames behind it") {
+    run_in_hand r;
+    test::seated source = r.sit(0), middle = r.sit(1);
+    latest_reader viewer(*r.b.c, 0, shm::max_incarnations);
+    REQUIRE(viewer.joined());
+    REQUIRE(test::pass(*source.w) == 0);
+    shm::frame_header& h = r.b.c->frames[0].header[0];
+    h.sequence.raw() ^= u64{3} << 40U;
+    CHECK_FALSE(viewer.acquire());
+    h.sequence.raw() ^= u64{3} << 40U;
+    REQUIRE(test::pass(*source.w) == 1);
+    CHECK(viewer.acquire().sequence == 1);
+}
+
 TEST_CASE("what somebody writes into a header in front of its seal is not sealed") {
     run_in_hand r;
     r.b.c->parameters.bytes = 16;

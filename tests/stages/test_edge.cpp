@@ -96,6 +96,30 @@ TEST_CASE("what a frame carries is final behind process(): finish() of its maker
     CHECK(seen.load() == 20);
 }
 
+TEST_CASE(
+    "what a frame's inputs carry is in finish() as it was before process(), whatever becomes of their "
+    "headers") {
+    threads_of_a_run run({.stages = 2, .frames = 20, .work_us = 10});
+    std::atomic<u32> same{0};
+    run.source().at_frame = [](frame& f) { f.metadata().set("gain", f.sequence()); };
+    run.sink().at_finish = [&](frame& f) {
+        bool as_before = true;
+        for (u32 k = 0; k < run.control().link[0].slots; ++k) {  // its own, and what was never used
+            shm::frame_header& h = run.control().frames[0].header[k];
+            if (h.sequence.load() != f.sequence()) continue;
+            const shm::used_extents was = h.used;
+            const u32 bytes = h.metadata_bytes;
+            h.used.planes = 1, h.metadata_bytes = 0;
+            as_before = as_before && f.input(0).used() == nullptr &&
+                        f.input_metadata(0).get<u64>("gain") == f.sequence();
+            h.used = was, h.metadata_bytes = bytes;
+        }
+        same.fetch_add(as_before ? 1 : 0);
+    };
+    run.run();
+    CHECK(same.load() == 20);
+}
+
 TEST_CASE("a damaged word, of those that say which stages are sinks, lets no sender release a frame") {
     threads_of_a_run run({.stages = 2, .frames = 9, .work_us = 10});
     run.run();
