@@ -33,6 +33,15 @@ depth_rule rule_of(const runtime& r, const stage& s) {
 
 bool is_void(const frame_in_work& f) noexcept { return f.job.void_stage != shm::none; }
 u32 committer_of(const runtime& r) { return telemetry::ledger_committer(r.who().seat, r.who().epoch); }
+[[noreturn]] void end_unsubmitted(const ring::worker& w, const ring::job& j) {
+    if (!w.inputs_are_whole(j))
+        log::error(
+            "frame {}: the header of an input has changed under its lease: what was made of it goes no "
+            "further, this process ends",
+            j.sequence);
+    die(exit_code::revoked);
+}
+
 }  // namespace
 
 stage_runner::stage_runner(runtime& r, stage& s)
@@ -216,14 +225,7 @@ void stage_runner::submit(frame_in_work& f) {
     if (f.traced)
         trace_.submitted(f.job.sequence, static_cast<u8>(f.lane()), f.job.void_stage != shm::none, process,
                          now_ns());
-    if (!worker_.submit(f.job)) {
-        if (!worker_.inputs_are_whole(f.job))
-            log::error(
-                "frame {}: the header of an input has changed under its lease: what was made of it goes no "
-                "further, this process ends",
-                f.job.sequence);
-        die(exit_code::revoked);
-    }
+    if (!worker_.submit(f.job)) end_unsubmitted(worker_, f.job);
     if (pool_) pool_->submit(f);
     {
         const std::lock_guard lock(mutex_);
