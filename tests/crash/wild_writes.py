@@ -4,6 +4,8 @@ where: words that are not zero, any word of the block, headers and pages that no
 other, of words that are not zero. A run may end with code 1 and a sentence: a bit each 0.1 s can damage a block again before it has delivered a frame.
 
 Usage: wild_writes.py PROGRAMS PIPELINES [--seeds 1-1000] [--writes 30] [--jobs 2] [--keep FILE.json] [--device cpu|cuda] [--isolation mps]
+                      [--forked]  a stage with two outputs and a join behind both in place of the demo: their headers carry metadata and used
+                                  extents, and the join looks at all of it
        wild_writes.py PROGRAMS PIPELINES everyday            a few seeds, for the tests of every day
 Run by name. With --keep the result stands in FILE.json (and FILE.md) with commit and machine; seeds that stand there already are not
 run again. Each seed says for itself what it wrote: the same seed over the same build writes the same kinds of values, into words that
@@ -31,18 +33,40 @@ SILENT_S, LONGEST_S = 10.0, 150.0
 STATUS = re.compile(r"^wild: [\w ]+, (\d+) of \d+ frames")
 
 
+FORKED = """[pipeline]
+name = "forked"
+[[stage]]
+name = "numbers"
+run = "{0}/carousel-test-number"
+[[stage]]
+name = "fork"
+run = "{0}/carousel-test-fork"
+inputs = ["numbers"]
+[[stage]]
+name = "join"
+run = "{0}/carousel-test-fork"
+inputs = ["fork", "fork.square"]
+"""
+
+
 class Run:
-    """One run of the demo, its log lines with the time at which they came."""
+    """One run, its log lines with the time at which they came."""
 
     on = ["--device", "cpu"]  # where; the same for all runs of a call
+    forked = False  # the same
 
     def __init__(self, programs, pipelines):
         self.folder = tempfile.mkdtemp(prefix="carousel-wild-")
         os.mkdir(os.path.join(self.folder, "runtime"), 0o700)
         self.report_file = os.path.join(self.folder, "report.json")
+        file, words = os.path.join(pipelines, "demo.toml"), ["--set", "geometry.triangles=200", "--out", ""]
+        if self.forked:
+            file, words = os.path.join(self.folder, "forked.toml"), []
+            with open(file, "w", encoding="utf-8") as out:
+                out.write(FORKED.format(programs))
         self.process = subprocess.Popen(
-            [os.path.join(programs, "carousel"), "run", os.path.join(pipelines, "demo.toml"), "--name", "wild", *self.on, "--size", "64x36",
-             "--set", "geometry.triangles=200", "--out", "", "--fps", str(FPS), "--frames", str(FRAMES), "--no-color", "--report", self.report_file],
+            [os.path.join(programs, "carousel"), "run", file, "--name", "wild", *self.on, "--size", "64x36",
+             *words, "--fps", str(FPS), "--frames", str(FRAMES), "--no-color", "--report", self.report_file],
             env={**os.environ, "XDG_RUNTIME_DIR": os.path.join(self.folder, "runtime")}, cwd=self.folder, stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, errors="replace")
         self.lines, self.frames, self.heard = [], 0, time.monotonic()
@@ -213,7 +237,7 @@ def keep(path, results, about):
     where = {"cpu": "the CPU"}.get(about.get("device", "cpu"), about.get("device")) + (" under MPS" if about.get("isolation") == "mps" else "")
     text = [f"# Wild writes: {about['writes']} random writes into the control block of a living run, {len(results)} seeds", "",
             f"Commit {about['commit']}, {about['cores']} cores, {about['kernel']} {about['machine']}; "
-            f"{FRAMES} frames of the demo on {where} at {FPS} frames/s.", "",
+            f"{FRAMES} frames of {about.get('pipeline', 'the demo')} on {where} at {FPS} frames/s.", "",
             "| verdict | seeds | which |", "|---|---|---|"]
     text += [f"| {v} | {len(s)} | {'' if v == 'whole' else ', '.join(map(str, sorted(s)))} |" for v, s in sorted(verdicts.items())]
     text += ["", f"Longest silence {silences[-1]:.1f} s, median {silences[len(silences) // 2]:.1f} s; "
@@ -235,7 +259,9 @@ def main():
     p.add_argument("--keep")
     p.add_argument("--device", default="cpu")
     p.add_argument("--isolation", default="process", choices=["process", "mps"])
+    p.add_argument("--forked", action="store_true", help="two outputs and a join in place of the demo")
     a = p.parse_args()
+    Run.forked = a.forked
     a.programs, a.pipelines = os.path.abspath(a.programs), os.path.abspath(a.pipelines)
     Run.on = ["--device", a.device, "--set", f"isolation={a.isolation}"]
     wanted_seeds = []
@@ -255,7 +281,8 @@ def main():
             if r["verdict"] in BAD:
                 print("\n".join(r.get("written", []) + r.get("log", [])), flush=True)
             if a.keep:
-                keep(a.keep, results, {**machine(), "writes": a.writes, "device": a.device, "isolation": a.isolation})
+                keep(a.keep, results, {**machine(), "writes": a.writes, "device": a.device, "isolation": a.isolation,
+                                       "pipeline": "a fork and its join" if a.forked else "the demo"})
     bad = [(r["seed"], r["verdict"]) for r in results.values() if r["verdict"] in BAD]
     print("bad:", bad)
     sys.exit(1 if bad else 0)
