@@ -264,13 +264,27 @@ TEST_CASE("two damaged words leave what rests on rules to a block made anew") {
     run_in_hand r;
     test::seated source = r.sit(0);
     (void)test::pass(*source.w);
-    r.b.c->link[0].slot[0].fetch_xor(u64{1} << 50U);
-    r.b.c->link[0].slot[1].fetch_xor(u64{1} << 50U);
-    const auto damaged = damaged_words(*r.b.c, *r.made);
-    REQUIRE(damaged.size() == 2);
-    CHECK_FALSE(mended_value(*r.b.c, *r.made, r.known, damaged[0]));
-    CHECK(check_parity(*r.b.c, *r.made).size() == 2);
-    CHECK(check_parity(*r.b.c, *r.made)[0].word == "ring of source: slot 0");
+    shm::control_block& c = *r.b.c;
+    c.link[0].slot[0].fetch_xor(u64{1} << 50U);
+    const std::pair<const char*, word*> seconds[] = {
+        {"slot", &c.link[0].slot[1]},
+        {"lease", &c.link[0].group[1][0]},
+        {"tail", &c.link[0].tail.raw()},
+        {"number", &c.source[0].number[1]},
+        {"job", &c.job[3]},
+        {"group", &c.link[0].group_state[0]},
+        {"sequence", &c.job_info[0].sequence.raw()},
+    };
+    for (const auto& [name, at] : seconds) {
+        CAPTURE(name);
+        at->fetch_xor(u64{1} << 50U);
+        const auto damaged = damaged_words(c, *r.made);
+        CHECK(damaged.size() == 2);
+        for (const damaged_word& w : damaged) CHECK_FALSE(mended_value(c, *r.made, r.known, w));
+        CHECK(check_parity(c, *r.made).size() == 2);
+        at->fetch_xor(u64{1} << 50U);
+    }
+    CHECK(check_parity(c, *r.made)[0].word == "ring of source: slot 0");
 }
 
 TEST_CASE("a word that has changed since the look is left as it is") {
