@@ -17,6 +17,8 @@ namespace {
 using nlohmann::json;
 using life = remote_host::stage_of_life;
 constexpr u64 in_vain_patience_ns = 10 * ns_per_s, failed_patience_ns = 8 * ns_per_s;
+constexpr u64 bye_patience_ns =
+    2 * ns_per_s;  ///< to find a host that has ended, and tell it that this is known
 constexpr u64 help_patience_ns = 5 * ns_per_s;  ///< until a host that only helps is ended; else it hears END
 
 }  // namespace
@@ -93,7 +95,7 @@ void near_hosts::keep_outcome(remote_host& h) {
                         "{} has ended",
                         e.what(), h.spec().name));
     }
-    h.send({{"bye", true}});
+    h.say_bye();
 }
 
 std::optional<json> near_hosts::kept_outcome(const remote_host& h) const {
@@ -196,6 +198,7 @@ bool near_hosts::may_leave(bool whole, u64 now) {
     if (!whole && !at_once_) (void)ask_for_end(true);
     bool all = true;
     for (const auto& h : hosts_) {
+        if (h->awaits_bye() && now < waiting_since_ns_ + bye_patience_ns) all = false;
         if (h->life() == life::ended || h->life() == life::refused) continue;
         if (plan_.helps(h->spec().name)) {
             all = all && !awaits_end_of_help(*h, now);

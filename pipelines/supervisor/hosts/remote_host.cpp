@@ -48,6 +48,10 @@ void remote_host::lose(u64 now, const std::string& why) {
         trouble_ = why;
     }
     nobody_there_ = !stranger && why == std::strerror(ECONNREFUSED);
+    if (life_ == stage_of_life::ended && parting_ != parting::over) {
+        const bool hung_up = stream_ && stream_->closed() && parting_ == parting::said;
+        parting_ = stranger || hung_up ? parting::over : parting::owed;
+    }
     close();
     if (life_ == stage_of_life::ended || life_ == stage_of_life::refused) return;
     life_ = stage_of_life::away;
@@ -81,8 +85,28 @@ void remote_host::begin(std::optional<u64> first) {
     away_since_ns_ = 0;
 }
 
+void remote_host::say_bye() {
+    if (!connected()) return;
+    stream_->send({{"bye", true}});
+    if (connected()) parting_ = parting::said;
+}
+
+// It has ended. A supervisor before this one may have known that and not have said so, or the connection may
+// have broken with the word: it tells its end again, and hears that it may leave. Whoever else is there now,
+// of another run or of another plan, is none of ours.
+bool remote_host::take_farewell(const json& m) {
+    if (m.contains("ended")) {
+        say_bye();
+        return true;
+    }
+    const bool another = m.contains("hello") && !m["hello"].value("running", false);
+    if (another || m.contains("later") || m.contains("refused")) parting_ = parting::over;
+    return m.contains("hello") || m.contains("later") || m.contains("refused");
+}
+
 /// False: it is for the caller.
 bool remote_host::take(json& m, u64 now) {
+    if (life_ == stage_of_life::ended && take_farewell(m)) return true;
     if (m.contains("hello")) {
         take_hello(m["hello"]);
     } else if (m.contains("later")) {
@@ -104,7 +128,11 @@ bool remote_host::take(json& m, u64 now) {
 
 std::vector<json> remote_host::look(u64 now, const std::string& run_id) {
     std::vector<json> news;
-    if (life_ == stage_of_life::ended || life_ == stage_of_life::refused) return news;
+    if (life_ == stage_of_life::refused) return news;
+    if (life_ == stage_of_life::ended && parting_ == parting::over) {
+        close();
+        return news;
+    }
     if (!stream_) connect(now);
     if (!stream_) return news;
     for (json& m : stream_->advance(now)) {

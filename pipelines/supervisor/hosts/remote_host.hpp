@@ -54,6 +54,12 @@ public:
         outcome = std::move(what);
         life_ = stage_of_life::ended;
     }
+    /// How it has ended is kept here: it need not wait for anybody.
+    void say_bye();
+    /// It has ended, and may be there and wait for a `bye` that nobody has said yet.
+    [[nodiscard]] bool awaits_bye() const noexcept {
+        return life_ == stage_of_life::ended && parting_ == parting::owed && !nobody_there_;
+    }
     /// Nobody has missed it before.
     void count_from(u64 now) noexcept {
         if (life_ == stage_of_life::away) away_since_ns_ = now;
@@ -64,9 +70,11 @@ public:
     bool told_away = false;
 
 private:
+    enum class parting : u8 { owed, said, over };  ///< `bye`, to a host that has ended; over: it has left
     void connect(u64 now);
     void lose(u64 now, const std::string& why);
     [[nodiscard]] bool take(nlohmann::json& m, u64 now);
+    [[nodiscard]] bool take_farewell(const nlohmann::json& m);
     void take_hello(const nlohmann::json& hello);
 
     host_spec spec_;
@@ -74,6 +82,7 @@ private:
     std::string token_, trouble_ = "no answer yet", later_;
     std::unique_ptr<sealed_stream> stream_;
     stage_of_life life_ = stage_of_life::away;
+    parting parting_ = parting::owed;
     u64 again_ns_ = 0, ping_ns_ = 0, away_since_ns_;
     bool nobody_there_ = false, said_hello_ = false, all_begun_ = false;
     hosts::clock_filter clock_;
