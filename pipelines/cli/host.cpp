@@ -90,6 +90,7 @@ int be_host(const host_arguments& a, const cli_environment& env) {
         o.keep_logs = true;
         go_on_by_itself(a, env);
     }
+    if (const std::optional<int> code = hosts->tell_kept_outcome(o)) return *code;
     for (;;) {
         const int code = env.run(part, o);
         if (!hosts->superseded()) return code;

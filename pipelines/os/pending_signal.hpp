@@ -21,4 +21,26 @@ namespace carousel::supervisor {
     return std::max(0, sigtimedwait(&wanted, nullptr, &none));
 }
 
+/// They are kept for who looks as long as it lives: Ctrl-C before an engine listens must not leave the lock's
+/// folder or half a start behind.
+class signals_kept {
+public:
+    signals_kept() {
+        const sigset_t wanted = end_signals();
+        ::pthread_sigmask(SIG_BLOCK, &wanted, &before_);
+        std::signal(SIGPIPE, SIG_IGN);
+    }
+    ~signals_kept() {
+        // What has come while we ended was meant for the run.
+        while (pending_signal() > 0) {
+        }
+        ::pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+    }
+    signals_kept(const signals_kept&) = delete;
+    signals_kept& operator=(const signals_kept&) = delete;
+
+private:
+    sigset_t before_{};
+};
+
 }  // namespace carousel::supervisor

@@ -220,6 +220,8 @@ run::verdict engine::carry_out(const run::end_request&) {
 }
 
 run::verdict engine::carry_out(const run::rebuild_request&) {
+    if (over_)
+        return run::refused(exit_code::stage_failed, fmt::format("{} is {}", setup_->name, state_name()));
     if (const stage_setup* port = port_of(*setup_))
         return run::refused(
             exit_code::usage,

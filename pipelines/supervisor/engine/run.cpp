@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <csignal>
 
 #include "core/crash_point.hpp"
 #include "core/errors.hpp"
@@ -34,28 +33,6 @@ std::string new_run_id() {
     if (::getrandom(&bits, sizeof bits, 0) != sizeof bits) bits = static_cast<u64>(::getpid());
     return fmt::format("{:012x}", bits & 0xFFFF'FFFF'FFFFU);
 }
-
-/// Ctrl-C before the engine listens must not leave the lock's folder or half a start behind: it is kept for
-/// the engine.
-class signals_kept {
-public:
-    signals_kept() {
-        const sigset_t wanted = end_signals();
-        pthread_sigmask(SIG_BLOCK, &wanted, &before_);
-        std::signal(SIGPIPE, SIG_IGN);
-    }
-    ~signals_kept() {
-        // What has come while we ended was meant for the run.
-        while (pending_signal() > 0) {
-        }
-        pthread_sigmask(SIG_SETMASK, &before_, nullptr);
-    }
-    signals_kept(const signals_kept&) = delete;
-    signals_kept& operator=(const signals_kept&) = delete;
-
-private:
-    sigset_t before_{};
-};
 
 /// The last lines: for the terminal as they are, and for those who read the log.
 class closing {

@@ -23,10 +23,9 @@ namespace carousel::supervisor {
 namespace {
 
 using nlohmann::json;
-constexpr std::size_t most_strangers = 8, longest_report = 8U << 20U;
+constexpr std::size_t most_strangers = 8;
 constexpr std::size_t most_lines = 2000;
 constexpr u64 lines_every_ns = 200 * ns_per_ms;
-constexpr u64 launch_patience_ns = 60 * ns_per_s;
 
 shm::unique_fd listen_on(const host_spec& h) {
     sockaddr_in at{};
@@ -66,9 +65,7 @@ far_host::far_host(hosts_plan plan, const host_spec& self) : plan_(std::move(pla
     listener_ = listen_on(self_);
 }
 
-std::string far_host::near_run_file() const {
-    return run::run_folder(plan_.name + "." + self_.name) + "/near-run";
-}
+std::string far_host::near_run_file() const { return run::run_folder(part_name()) + "/near-run"; }
 
 // What the near run was called, for a supervisor that takes this part over. It is there before the first
 // stage of this part is started, so there is none to take over without it, unless it could not be written.
@@ -98,7 +95,7 @@ void far_host::accept_all(u64 now) {
         std::vector<json> first = s->advance(now);
         if (!s->open()) continue;
         near_ = std::move(s);  // the newest that knows the token
-        compared_ = false;
+        compared_ = told_ = false;
         for (const json& m : first) take(m);
     }
     std::erase_if(strangers_, [](const auto& s) { return !s || s->closed(); });
@@ -243,7 +240,7 @@ void far_host::attend(event_loop&, host_orders& to, const std::string& run_id) {
     }
     lost_ns_ = now_ns();
     end_asked_ = waits_for_end_ = alone_ = false;
-    lines_ = std::make_unique<log_reader>(run::run_folder(plan_.name + "." + self_.name) + "/logs");
+    lines_ = std::make_unique<log_reader>(run::run_folder(part_name()) + "/logs");
     unsent_.clear();
 }
 
@@ -284,46 +281,9 @@ void far_host::send_lines(u64 now) {
     near_->send({{"log", all}});
 }
 
-void far_host::add_to(run::ps_answer&) const {}
-
 u64 far_host::ask(const std::string& host, const json&, std::string& why) {
     why = fmt::format("stages of host {} are asked for on the near host, where `carousel run` is", host);
     return 0;
-}
-
-bool far_host::ask_for_end(bool at_once) {
-    if (near_is_there()) near_->send({{"interrupted", at_once ? "at once" : "drain"}});
-    if (at_once) return true;
-    end_asked_ = true;
-    alone_ = nobody_gives_the_end(now_ns());
-    waits_for_end_ = !alone_;
-    return alone_;
-}
-
-// A near host that is away may come back, and is told then. One that is away for long doesn't, and where it
-// is not known whose frames are here none is let in.
-bool far_host::nobody_gives_the_end(u64 now) const {
-    return near_run_.empty() || (!near_is_there() && now > lost_ns_ + plan_.patience_ns(""));
-}
-
-void far_host::tell_outcome(int code, const json& report, const std::string& line) {
-    orders_ = nullptr;
-    if (superseded_) return;
-    const u64 until = now_ns() + plan_.patience_ns("");
-    const sealed_stream* told = nullptr;
-    json ended{{"code", code}, {"report", report}, {"line", line}, {"alone", alone_}};
-    if (report.dump(-1, ' ', false, json::error_handler_t::replace).size() > longest_report)
-        ended["report"].erase("recoveries");
-    lines_ns_ = 0;
-    send_lines(now_ns());
-    for (bye_ = false; !bye_ && now_ns() < until && pending_signal() == 0;) {
-        look(now_ns());
-        if (near_is_there() && near_.get() != told) {
-            told = near_.get();
-            near_->send({{"ended", ended}});
-        }
-        ::poll(nullptr, 0, 10);
-    }
 }
 
 }  // namespace carousel::supervisor

@@ -11,8 +11,12 @@
 #include "supervisor/hosts/other_hosts.hpp"
 #include "supervisor/hosts/sealed_stream.hpp"
 #include "supervisor/plan/hosts_plan.hpp"
+#include "supervisor/plan/run_options.hpp"
 
 namespace carousel::supervisor {
+
+/// A host that a near supervisor has started waits so long for it.
+inline constexpr u64 launch_patience_ns = 60 * ns_per_s;
 
 class far_host final : public other_hosts {
 public:
@@ -32,6 +36,10 @@ public:
     [[nodiscard]] nlohmann::json reports() const override { return nlohmann::json::object(); }
     [[nodiscard]] std::vector<std::string> closing_lines() const override { return {}; }
     void tell_outcome(int code, const nlohmann::json& report, const std::string& line) override;
+    /// Before a run: a supervisor before this one may have died while it told how its part had ended. Then
+    /// this one tells it, and returns that part's exit code; nothing: there is none, or the near host has
+    /// begun another run. Waits as long as gather() does.
+    [[nodiscard]] std::optional<int> tell_kept_outcome(const run_options& o);
     /// The near host has begun another run: this one was for one that is no more.
     [[nodiscard]] bool superseded() const noexcept { return superseded_ && !end_asked_; }
     /// Started by a near supervisor: it ends by itself when that one refuses, or doesn't come within 60 s.
@@ -57,6 +65,10 @@ private:
     /// Connected, and of this run.
     [[nodiscard]] bool near_is_there() const noexcept { return near_ && near_->open() && compared_; }
     [[nodiscard]] bool nobody_gives_the_end(u64 now) const;
+    void tell(const nlohmann::json& ended, u64 until);
+    void keep_outcome(const nlohmann::json& ended);
+    [[nodiscard]] std::string outcome_file() const;
+    [[nodiscard]] std::string part_name() const { return plan_.name + "." + self_.name; }
 
     hosts_plan plan_;
     host_spec self_;
@@ -71,6 +83,9 @@ private:
          was_there_ = false;
     bool end_asked_ = false;                      ///< here: whichever near supervisor comes is told
     bool waits_for_end_ = false, alone_ = false;  ///< for who gives it; it ended without that one
+    host_orders* answers_ = nullptr;              ///< while this part is over, and the near host is told so
+    bool told_ = false;      ///< to this connection of the near host: how this part has ended
+    u64 tell_until_ns_ = 0;  ///< 0: the part runs
     std::string early_end_;  ///< the near host's order, from before there was anybody to carry it out
     u64 lost_ns_ = 0, lines_ns_ = 0, first_ = 0;
     std::unique_ptr<log_reader> lines_;  ///< of this run's own log files

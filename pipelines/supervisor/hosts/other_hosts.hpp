@@ -29,6 +29,8 @@ public:
     virtual void host_has_failed(const std::string& host, const std::string& what, int code) = 0;
     /// A request as at the control socket (run/request_message.hpp), and its answer.
     virtual nlohmann::json carry_out_for(const nlohmann::json& request) = 0;
+    /// The run is over here: who asks at the control socket, or comes meanwhile, is answered.
+    virtual void answer_for(int timeout_ms) = 0;
     /// What became of an ask().
     virtual void answered(u64 id, const nlohmann::json& reply) = 0;
     /// A line that a stage of another host, or its supervisor ("carousel"), has said.
