@@ -32,6 +32,7 @@ CASES = {
     "one file over two hosts": ["test_hosts.py", "Long"],
     "the end of a run over two hosts": ["test_ends.py"],
     "the end of a run whose hosts are apart": ["test_ends_apart.py"],
+    "how a part of a run over hosts has ended": ["test_ends_kept.py"],
     "one file over three hosts, and what a lost one takes with it": ["test_three_hosts.py", "Campaign"],
     "hosts that are lost, and full disks": ["test_lost_hosts.py"],
     "durable release: what is synced, there and back, rings made anew, an untold end": ["test_durable.py", "Campaign"],

@@ -8,46 +8,13 @@ import time
 import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from host_world import HOST, PORT, SINK, SOURCE, World  # noqa: E402
+from ends_case import GRACE, ON_B, Case, host, sink, source  # noqa: E402
+from host_world import PORT  # noqa: E402
 from link_pair import lose_run, run_id_in  # noqa: E402
 
-PROGRAMS = sys.argv[1]
-SIZE = 1 << 12
-ON_B = 'host = "b"'
-GRACE = "[pipeline]\nsupervisor_grace_s = 60\n\n"
 
 
-def host(name, k=0, launcher="none", more=""):
-    return HOST.format(name=name, address="127.0.0.1", port=PORT + 70 * k, launcher=launcher, more=more)
-
-
-def source(name="source", on=""):
-    return SOURCE.format(bytes=SIZE).replace('"source"', f'"{name}"') + (on + "\n" if on else "")
-
-
-def sink(name="sink", of="source", more=""):
-    return SINK.format(name=name, of=of, bytes=SIZE, more=more)
-
-
-class Apart(unittest.TestCase):
-    def setUp(self):
-        self.world = World(PROGRAMS)
-        self.addCleanup(self.world.end)
-
-    def begin(self, text, *words, far=("b",)):
-        """The near supervisor and the far ones, all started."""
-        file = self.world.write("chain.toml", text)
-        near, others = self.world.near(file, *words), [self.world.far(file, name, *words) for name in far]
-        near.start()
-        near.says(f"waiting for host {far[0]}")
-        for other in others:
-            other.start()
-        return [near, *others]
-
-    def ends(self, *wanted, seconds=40):
-        for supervisor, code in wanted:
-            self.assertEqual(supervisor.wait(seconds), code, "\n".join(f"--- {s.name}:\n{s.text()[-2500:]}" for s, _ in wanted))
-
+class Apart(Case):
     def test_a_second_host_that_begins_the_stream_too_is_told_again(self):
         near, b = self.begin(source() + sink() + source("source2", ON_B) + sink("sink2", "source2", ON_B) + host("b"), "--fps", "60")
         b.has_frames("sink2", near)
@@ -154,11 +121,6 @@ class Apart(unittest.TestCase):
         self.ends((b, 0), (near, 0))
         self.assertEqual(near.report()["frames"], b.report()["frames"])
 
-    def slow_near(self, delay, more=""):
-        """b begins the stream, and is done long before the near sink."""
-        near, b = self.begin(more + source(on=ON_B) + sink("slow", more=f"delay_ms = {delay}") + host("b") + host("a", 2, "here"), "--frames", "14")
-        return near, b
-
     def test_who_takes_the_near_run_over_knows_how_a_host_has_ended(self):
         near, b = self.slow_near(1000)
         self.ends((b, 0))
@@ -225,6 +187,7 @@ class Apart(unittest.TestCase):
         self.assertEqual(lost, last - first + 1)
 
 
+del Case
 if __name__ == "__main__":
     del sys.argv[1]
     unittest.main(verbosity=2)

@@ -1,0 +1,48 @@
+"""A case of tests of how runs over hosts end: one file, its near supervisor and the far ones."""
+import os
+import sys
+import unittest
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from host_world import HOST, PORT, SINK, SOURCE, World  # noqa: E402
+
+PROGRAMS = sys.argv[1]
+SIZE = 1 << 12
+ON_B = 'host = "b"'
+GRACE = "[pipeline]\nsupervisor_grace_s = 60\n\n"
+
+
+def host(name, k=0, launcher="none", more=""):
+    return HOST.format(name=name, address="127.0.0.1", port=PORT + 70 * k, launcher=launcher, more=more)
+
+
+def source(name="source", on=""):
+    return SOURCE.format(bytes=SIZE).replace('"source"', f'"{name}"') + (on + "\n" if on else "")
+
+
+def sink(name="sink", of="source", more=""):
+    return SINK.format(name=name, of=of, bytes=SIZE, more=more)
+
+
+class Case(unittest.TestCase):
+    def setUp(self):
+        self.world = World(PROGRAMS)
+        self.addCleanup(self.world.end)
+
+    def begin(self, text, *words, far=("b",)):
+        """The near supervisor and the far ones, all started."""
+        file = self.world.write("chain.toml", text)
+        near, others = self.world.near(file, *words), [self.world.far(file, name, *words) for name in far]
+        near.start()
+        near.says(f"waiting for host {far[0]}")
+        for other in others:
+            other.start()
+        return [near, *others]
+
+    def ends(self, *wanted, seconds=40):
+        for supervisor, code in wanted:
+            self.assertEqual(supervisor.wait(seconds), code, "\n".join(f"--- {s.name}:\n{s.text()[-2500:]}" for s, _ in wanted))
+
+    def slow_near(self, delay, more=""):
+        """b begins the stream, and is done long before the near sink."""
+        return self.begin(more + source(on=ON_B) + sink("slow", more=f"delay_ms = {delay}") + host("b") + host("a", 2, "here"), "--frames", "14")

@@ -1,0 +1,201 @@
+"""How a part of a run over hosts has ended is known to whoever asks later, and counts. Usage: test_ends_kept.py FOLDER_OF_PROGRAMS"""
+import json
+import os
+import signal
+import socket
+import sys
+import time
+import unittest
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from ends_case import GRACE, ON_B, Case, host, sink, source  # noqa: E402
+from link_pair import lose_run  # noqa: E402
+from processes import wait_for  # noqa: E402
+
+SOON = "[pipeline]\nsupervisor_grace_s = 2\n\n"   # a supervisor that is away for 7 s is given up
+
+
+def kill(*supervisors):
+    for s in supervisors:
+        s.process.kill()
+    for s in supervisors:
+        s.process.wait()
+
+
+def folder_of(s):
+    return os.path.join(s.runtime, "carousel", s.run_name)
+
+
+def pids_of(s):
+    """Of the stages of its own host."""
+    return [row["pid"] for row in s.ps()["stages"] if row.get("pid") and "/" not in row["name"]]
+
+
+class Kept(Case):
+    def known_to_a_dead_near_one_alone(self):
+        """The near supervisor has kept how b has ended; both are dead, b with the word that it may leave in hand."""
+        near, b = self.slow_near(700, GRACE)
+        near.has_frames("slow", b, 4)
+        near.process.send_signal(signal.SIGSTOP)
+        b.says("14 frames in")
+        time.sleep(0.3)   # it has told the near one, which hasn't read it
+        b.process.send_signal(signal.SIGSTOP)
+        near.process.send_signal(signal.SIGCONT)
+        wait_for("how b has ended is kept", lambda: os.path.exists(os.path.join(folder_of(near), "ended-b.json")))
+        kill(b, near)
+        return near, b
+
+    def b_leaves_at_once(self, near, b):
+        self.ends((b, 0), seconds=15)
+        self.ends((near, 0))
+        self.assertEqual([near.report()["frames"], near.report()["hosts"]["b"]["frames"]], [14, 14])
+
+    def test_a_host_whose_end_is_known_to_a_near_one_that_begins_anew_may_leave_at_once(self):
+        near, b = self.known_to_a_dead_near_one_alone()
+        b.start()
+        b.says("its part of a run is done")
+        near.start()
+        self.b_leaves_at_once(near, b)
+
+    def test_a_host_that_comes_behind_a_near_one_that_knows_how_it_has_ended_may_leave_at_once(self):
+        near, b = self.known_to_a_dead_near_one_alone()
+        near.start()
+        near.says("adopted chain")
+        b.start()
+        self.b_leaves_at_once(near, b)
+
+    def test_a_near_supervisor_that_dies_with_a_hosts_end_in_hand_has_one_after_it_that_is_told(self):
+        near, b = self.slow_near(700, GRACE)
+        near.has_frames("slow", b, 4)
+        near.process.send_signal(signal.SIGSTOP)
+        b.says("14 frames in")
+        time.sleep(0.3)
+        kill(near)
+        near.start()
+        self.b_leaves_at_once(near, b)
+
+    def test_a_far_supervisor_that_is_killed_before_a_frozen_near_one_was_told_has_one_after_it_that_tells_it(self):
+        last = ON_B + "\ndies_at = 3\nmax_attempts = 1"   # a frame that is given up: a code that no other run would end with
+        near, b = self.begin(GRACE + source() + sink("slow", more="delay_ms = 700") + sink(more=last) + host("b"), "--frames", "20")
+        near.has_frames("slow", b, 3)
+        near.process.send_signal(signal.SIGSTOP)
+        b.says("the near host is lost")
+        b.says("20 frames in")
+        kill(b)
+        b.start()
+        b.says("its part of a run is done")
+        near.process.send_signal(signal.SIGCONT)
+        self.ends((near, 4), (b, 4))
+        self.assertEqual([near.report()["frames"], near.report()["hosts"]["b"]["frames"]], [20, 20])
+        self.assertNotIn("lost its part", near.text())
+        self.assertFalse(os.path.exists(folder_of(b)))
+
+    def lose_near_behind_the_last_frame(self, near, b):
+        near.has_frames("slow", b)
+        stages = pids_of(near)
+        near.process.send_signal(signal.SIGSTOP)
+        b.says("14 frames in")
+        lose_run(near.process, folder_of(near), stages)
+
+    def test_what_is_left_to_tell_of_a_run_that_is_no_more_holds_no_other_run_up(self):
+        near, b = self.slow_near(300, GRACE)
+        self.lose_near_behind_the_last_frame(near, b)
+        kill(b)
+        b.start()
+        b.says("its part of a run is done")
+        near.start()
+        self.ends((near, 0), (b, 0))
+        self.assertEqual([near.report()["frames"], b.report()["frames"]], [14, 14])
+
+    def test_a_host_that_is_done_and_waits_is_there_for_the_next_run_of_the_near_one(self):
+        near, b = self.slow_near(300, GRACE)
+        self.lose_near_behind_the_last_frame(near, b)
+        near.start()
+        self.ends((near, 0), (b, 0))
+        self.assertEqual([near.report()["frames"], b.report()["frames"]], [14, 14])
+
+    def test_a_host_that_is_done_and_waits_says_so_to_ps(self):
+        near, b = self.slow_near(700, GRACE)
+        near.has_frames("slow", b)
+        kill(near)
+        b.says("14 frames in")
+        asked = time.monotonic()
+        answer = b.ps()["pipeline"]
+        self.assertLess(time.monotonic() - asked, 3)
+        self.assertEqual(answer["state"], "done")
+        self.assertRegex(answer["state_text"], r"done \(waits for the near host, which is away, to tell it how this part has ended, \d+ s more at most\)")
+        self.assertIn("waits for the near host", b.command("ps").stdout)
+        with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as control:
+            control.connect(os.path.join(folder_of(b), "control.sock"))
+            control.send(b'{"command": "rebuild"}')   # its outcome is told: it begins nothing anew
+            self.assertIn("chain.b is done", control.recv(10_000).decode())
+        near.start()
+        self.ends((near, 0), (b, 0))
+
+    def test_a_host_whose_frames_go_to_one_that_gave_the_near_host_up_ends_with_a_word(self):
+        near, b, c = self.begin(SOON + source() + sink("mid", more=ON_B + "\nturns = true") + sink("last", "mid", 'host = "c"') + host("b") + host("c", 1),
+                                "--fps", "60", far=("b", "c"))
+        c.has_frames("last", near)
+        near.process.send_signal(signal.SIGSTOP)
+        c.says("near host is lost")
+        c.interrupt()
+        c.says("gives no end", 30)
+        near.process.send_signal(signal.SIGCONT)
+        self.ends((c, 0), (near, 1))
+        self.assertRegex(near.text(), "error: host b has frames for host c, whose part has ended without them")
+        self.assertNotEqual(b.wait(20), 0)
+
+    def test_a_part_that_has_failed_ends_the_run_also_where_a_dead_supervisor_alone_heard_so(self):
+        near, b = self.begin(GRACE + source() + sink(more=ON_B + '\ndies_at = 20\nmax_attempts = 1\nrestart = "no"') + sink("nsink") + host("b"), "--fps", "20")
+        near.has_frames("nsink", b, 3)
+        kill(near)
+        b.says("error: stage sink has failed")
+        wait_for("b keeps how it has ended", lambda: os.path.exists(os.path.join(folder_of(b), "ended.json")))
+        with open(os.path.join(folder_of(b), "ended.json"), encoding="utf-8") as f:
+            kept = json.load(f)
+        # As by a near supervisor that has heard it, and was killed before it ended the run for that.
+        with open(os.path.join(folder_of(near), "ended-b.json"), "w", encoding="utf-8") as f:
+            json.dump({"run": kept["near_run"], "ended": kept["ended"]}, f)
+        kill(b)
+        near.start()
+        self.ends((near, 1))
+        self.assertRegex(near.text(), r"host b has failed: chain\.b: .*failed: sink: signal 6")
+        self.assertEqual(near.report()["hosts"]["b"]["exit_code"], 1)
+
+    def test_ctrl_c_here_reaches_a_far_host_by_the_near_supervisor_that_comes_next(self):
+        near, b = self.begin(source() + sink(more="delay_ms = 700") + source("source2", ON_B) + sink("sink2", "source2", ON_B) + host("b"), "--fps", "60")
+        b.has_frames("sink2", near)
+        b.process.send_signal(signal.SIGSTOP)   # what it is told now, it takes with it
+        near.interrupt()
+        near.says("interrupted: what is begun is delivered")
+        kill(b, near)
+        for each in (near, b):
+            each.start()
+        near.says("adopted chain")
+        self.ends((near, 0), (b, 0))
+
+    def test_a_frame_that_was_given_up_on_a_far_host_counts_for_the_run(self):
+        near, b = self.begin(source() + sink(more=ON_B + "\ndies_at = 5\nmax_attempts = 1") + host("b"), "--fps", "60", "--frames", "30")
+        self.ends((near, 4), (b, 4))
+        self.assertEqual([near.report()[k] for k in ("frames", "lost", "ending")], [30, 0, "complete"])
+        self.assertRegex(near.text(), r"host b: chain\.b: 30 frames in .*1 given up")
+        self.assertEqual([each["sequence"] for each in near.report()["hosts"]["b"]["dead_letters"]], [5])
+
+    def test_a_lost_host_with_a_stream_of_its_own_is_no_reason_to_cut_anothers_frames_off(self):
+        near, b, c = self.begin(SOON + source("own", ON_B) + sink("bsink", "own", ON_B) + source(on='host = "c"') + sink("slow", more="delay_ms = 150")
+                                + host("b") + host("c", 1) + host("a", 2, "here"), "--fps", "60", far=("b", "c"))
+        b.has_frames("bsink", near)
+        b.lose()
+        near.says("host b is lost")
+        time.sleep(8)
+        near.has_frames("slow", c, 25)
+        near.interrupt()
+        self.ends((c, 0), (near, 75))
+        self.assertIn("host b has not said how its part has ended", near.text())
+        self.assertEqual(near.report()["frames"], c.report()["frames"])
+
+
+del Case
+if __name__ == "__main__":
+    del sys.argv[1]
+    unittest.main(verbosity=2)
