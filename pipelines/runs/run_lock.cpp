@@ -107,14 +107,17 @@ run_lock::~run_lock() {
     fs::remove(folder_, ignored);
 }
 
-void run_lock::clear_leftovers() const {
+void run_lock::end_leftovers() const {
     const auto record = run::read_record(folder_);
-    if (record && !is_alive(*record)) {
-        end_orphans(record->run_id);
-        (void)shm::end_marked_processes(shm::mps_mark(shm::mps_folder(folder_)), orphan_patience_ns);
-        shm::segment::remove(record->run_id);
-        shm::trace_segment::remove(record->run_id);
-    }
+    if (!record || is_alive(*record)) return;
+    end_orphans(record->run_id);
+    (void)shm::end_marked_processes(shm::mps_mark(shm::mps_folder(folder_)), orphan_patience_ns);
+    shm::segment::remove(record->run_id);
+    shm::trace_segment::remove(record->run_id);
+}
+
+void run_lock::clear_leftovers() const {
+    end_leftovers();
     std::error_code failed;
     for (fs::directory_iterator at(folder_, failed), end; !failed && at != end; at.increment(failed)) {
         std::error_code ignored;

@@ -22,8 +22,10 @@ public:
     /// The run in the folder belongs to others (true: its stages wait for a second supervisor): at the end it
     /// stays as it is.
     void leave_folder(bool as_it_is) noexcept { leave_ = as_it_is; }
-    /// Ends what a dead supervisor of this name left alive and removes what it left lying: processes (named
-    /// by pid and start time in its control block), shared memory, files.
+    /// Ends what a dead supervisor of this name left alive (named by pid and start time in its control block)
+    /// and removes its shared memory.
+    void end_leftovers() const;
+    /// And the files that it left lying.
     void clear_leftovers() const;
     /// The folder's logs are to outlive the run.
     void keep_logs() noexcept { keep_logs_ = true; }

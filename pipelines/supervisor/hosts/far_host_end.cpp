@@ -99,6 +99,7 @@ std::optional<int> far_host::tell_kept_outcome(const run_options& o) {
     const signals_kept signals;
     run_lock lock(part_name(), o.wait_s);
     lock.leave_folder(true);
+    if (o.keep_logs) lock.keep_logs();
     const json found = kept();  // nobody else has it in hand now
     const json ended = found.is_object() ? found.value("ended", json()) : json();
     near_run_ = found.is_object() ? found.value("near_run", "") : "";
@@ -120,7 +121,7 @@ std::optional<int> far_host::tell_kept_outcome(const run_options& o) {
     }
     out.line(ended.value("line", ""));
     out.flush();
-    lock.clear_leftovers();
+    lock.end_leftovers();
     lock.leave_folder(false);
     return ended.value("code", exit_code::stage_failed);
 }

@@ -80,7 +80,7 @@ void remote_host::begin(std::optional<u64> first) {
     if (life_ != stage_of_life::agreed) return;
     json m{{"begin", true}};
     if (first) m["first"] = *first;
-    send(std::move(m));
+    send(m);
     life_ = stage_of_life::begun;
     away_since_ns_ = 0;
 }

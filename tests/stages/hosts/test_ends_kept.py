@@ -88,7 +88,7 @@ class Kept(Case):
         self.ends((near, 4), (b, 4))
         self.assertEqual([near.report()["frames"], near.report()["hosts"]["b"]["frames"]], [20, 20])
         self.assertNotIn("lost its part", near.text())
-        self.assertFalse(os.path.exists(folder_of(b)))
+        self.assertEqual(os.listdir(folder_of(b)), ["dead-letters"])
 
     def lose_near_behind_the_last_frame(self, near, b):
         near.has_frames("slow", b)
