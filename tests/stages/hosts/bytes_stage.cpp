@@ -6,6 +6,7 @@
 //   smooth    the source writes words that are alike for 4 KiB, so that a frame becomes smaller when it is
 //   packed; the hash still names it [false]
 //   dies_at   the first four lives of the sink abort in that frame [-1]
+//   ends_at   the source ends its stream before that frame [-1: it doesn't]
 //   hands_on  it hands frames on: no death of it is held against a frame [false]
 //   delay_ms  the sink takes so long for each [0]
 //   turns     it stands in the middle: what it writes is a function of the bytes that it reads alone, so it
@@ -48,7 +49,9 @@ public:
         turned_ = with.settings->flag("turned", false);
         dies_at_ = with.settings->integer("dies_at", -1, -1, 1'000'000);
         carries_ = with.settings->flag("carries", false);
+        ends_at_ = with.settings->integer("ends_at", -1, -1, 1'000'000);
         description d;
+        d.ends = ends_at_ >= 0;
         if (carries_) d.parameters = gain_parameters::schema();
         d.hands_on = with.settings->flag("hands_on", false);
         if (source_ || turns_) d.outputs = {format()};
@@ -61,6 +64,7 @@ public:
     }
     void process(frame& f) override {
         if (static_cast<i64>(f.position()) == dies_at_ && life_ <= 4) std::abort();
+        if (ends_at_ >= 0 && static_cast<i64>(f.position()) >= ends_at_) return f.end_stream();
         if (turns_) return turn(f);
         if (carries_) source_ ? give(f) : look(f);
         if (!source_ && light_) return;
@@ -129,7 +133,7 @@ private:
     }
     bool source_ = false, light_ = false, smooth_ = false, carries_ = false, turns_ = false, turned_ = false;
     u64 bytes_ = 0;
-    i64 delay_ms_ = 0, dies_at_ = -1;
+    i64 delay_ms_ = 0, dies_at_ = -1, ends_at_ = -1;
     u32 life_ = 0;
     std::unique_ptr<plane_hasher> hasher_;
 };

@@ -80,6 +80,12 @@ class Apart(Case):
         self.ends((b, 0), (near, 1))
         self.assertRegex(near.text(), "host b has failed: its part has ended without the last frames of this host")
 
+    def test_a_join_of_streams_from_two_hosts_is_over_with_the_shorter_one_and_who_has_more_ends_with_a_word(self):
+        near, b = self.begin(source() + source("short", ON_B + "\nends_at = 30") + sink(of='source", "short', more=ON_B) + host("b"), "--fps", "60")
+        self.ends((b, 0), (near, 1))
+        self.assertEqual([b.report()[k] for k in ("frames", "lost", "ended_by")], [30, 0, "short"])
+        self.assertRegex(near.text(), "host b has failed: its part has ended without the last frames of this host")
+
     def test_a_third_host_that_reads_a_lost_one_ends_with_what_it_has(self):
         near, b, c = self.begin(source(on=ON_B) + sink() + sink("sinkc", more='host = "c"') + host("b") + host("c", 1) + host("a", 2, "here"),
                                 "--fps", "60", far=("b", "c"))
