@@ -50,7 +50,7 @@ private:
     [[nodiscard]] bool waits(const run::ps_answer& here, const std::string& host,
                              const std::string& stage) const;
     void watch_links(u64 now);
-    [[nodiscard]] bool ended_alone(const std::string& host) const;
+    [[nodiscard]] bool takes_no_more(const std::string& host) const;
     void end_in_vain(const std::string& host, const crossing& link);
     [[nodiscard]] bool awaits_end_of_help(remote_host& h, u64 now);
 

@@ -145,13 +145,16 @@ void near_hosts::watch_links(u64 now) {
     std::erase_if(in_vain_since_ns_, [&](const auto& since) { return stuck.count(since.first) == 0; });
     for (const auto& [host, link] : stuck) {
         const u64 since = in_vain_since_ns_.try_emplace(host, now).first->second;
-        if (now > since + (ended_alone(link->to) ? ns_per_s : in_vain_patience_ns)) end_in_vain(host, *link);
+        if (now > since + (takes_no_more(link->to) ? ns_per_s : in_vain_patience_ns))
+            end_in_vain(host, *link);
     }
 }
 
-bool near_hosts::ended_alone(const std::string& host) const {
+/// Known for certain: it has ended without the near host, or was given up and told to end.
+bool near_hosts::takes_no_more(const std::string& host) const {
     return std::any_of(hosts_.begin(), hosts_.end(), [&](const auto& h) {
-        return h->spec().name == host && h->outcome && h->outcome->value("alone", false);
+        return h->spec().name == host &&
+               (h->life() == life::refused || (h->outcome && h->outcome->value("alone", false)));
     });
 }
 

@@ -140,9 +140,12 @@ class Kept(Case):
         c.says("near host is lost")
         c.interrupt()
         c.says("gives no end", 30)
+        c.says(r"chain\.c: \d+ frames in")
+        time.sleep(2)   # now b takes no more, and the near host has frames for it
         near.process.send_signal(signal.SIGCONT)
         self.ends((c, 0), (near, 1))
         self.assertRegex(near.text(), "error: host b has frames for host c, whose part has ended without them")
+        self.assertRegex(near.text(), "host b has failed: its part has ended without the last frames of this host")
         self.assertNotEqual(b.wait(20), 0)
 
     def test_a_part_that_has_failed_ends_the_run_also_where_a_dead_supervisor_alone_heard_so(self):
