@@ -25,6 +25,7 @@ import struct
 import subprocess
 import sys
 import tempfile
+import textwrap
 import threading
 import time
 
@@ -240,10 +241,10 @@ def keep(path, results, about):
             f"{FRAMES} frames of {about.get('pipeline', 'the demo')} on {where} at {FPS} frames/s.", "",
             "| verdict | seeds | which |", "|---|---|---|"]
     text += [f"| {v} | {len(s)} | {'' if v == 'whole' else ', '.join(map(str, sorted(s)))} |" for v, s in sorted(verdicts.items())]
-    text += ["", f"Longest silence {silences[-1]:.1f} s, median {silences[len(silences) // 2]:.1f} s; "
+    text += ["", *textwrap.wrap(f"Longest silence {silences[-1]:.1f} s, median {silences[len(silences) // 2]:.1f} s; "
              f"found as damage {sum(r.get('damaged') or 0 for r in results.values())} times, as a stall {sum(r.get('stalls') or 0 for r in results.values())} times, "
              f"words mended {sum(r.get('words_mended') or 0 for r in results.values())}; "
-             f"exit 0 with other pictures: {[r['seed'] for r in results.values() if r['exit'] == 0 and not r.get('same_pictures')]}.", ""]
+             f"exit 0 with other pictures: {[r['seed'] for r in results.values() if r['exit'] == 0 and not r.get('same_pictures')]}.", 120), ""]
     with open(os.path.splitext(path)[0] + ".md", "w", encoding="utf-8") as f:
         f.write("\n".join(text))
 
