@@ -14,6 +14,16 @@ namespace {
 
 thread_local int bound = -1;  // the ordinal that this thread has made current
 
+// A library in this process may have made another one current since. A thread that has bound none is told of
+// GPU 0, which may have no context yet.
+bool is_current(int ordinal) noexcept {
+    if (bound != ordinal) return false;
+    int now = -1;
+    if (cudaGetDevice(&now) == cudaSuccess) return now == ordinal;
+    (void)cudaGetLastError();
+    return false;
+}
+
 std::string hex(const cudaUUID_t& uuid) {
     std::string text;
     for (const char byte : uuid.bytes) text += fmt::format("{:02x}", static_cast<unsigned char>(byte));
@@ -62,13 +72,13 @@ std::string version_text(int version) { return fmt::format("{}.{}", version / 10
 std::string gpu::label() const { return fmt::format("{} (cuda:{})", name, ordinal); }
 
 void gpu::bind() const {
-    if (bound == ordinal) return;
+    if (is_current(ordinal)) return;
     CAROUSEL_CUDA_RUN(label(), cudaSetDevice(ordinal));
     bound = ordinal;
 }
 
 bool gpu::try_bind() const noexcept {
-    if (bound == ordinal) return true;
+    if (is_current(ordinal)) return true;
     if (cudaSetDevice(ordinal) != cudaSuccess) {
         (void)cudaGetLastError();
         return false;

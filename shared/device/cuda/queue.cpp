@@ -28,7 +28,10 @@ void queue::fill(void* to, u8 value, u64 bytes) {
     CAROUSEL_CUDA_RUN(label_, cudaMemsetAsync(to, value, bytes, stream_));
 }
 
-void queue::status(const status_step& step) { CAROUSEL_CUDA_RUN(label_, launch_status(*this, step)); }
+void queue::status(const status_step& step) {
+    on_.bind();
+    CAROUSEL_CUDA_RUN(label_, launch_status(*this, step));
+}
 
 void guarded_status(device::queue& q, const status_step& step, std::span<const canary_step> canaries) {
     auto& own = static_cast<queue&>(q);
