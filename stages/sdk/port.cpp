@@ -25,6 +25,14 @@ struct landing {
     std::shared_ptr<device::context> on;
     std::unique_ptr<device::mapping> memory;
     std::shared_ptr<device::queue> queue;
+    const pid_t owner = ::getpid();
+};
+/// A child that was forked has none of the threads and nothing enqueued: what it got a copy of stays as it
+/// is.
+struct end_landing {
+    void operator()(landing* l) const {
+        if (::getpid() == l->owner) delete l;
+    }
 };
 
 struct latest_port::state {
@@ -82,13 +90,15 @@ void latest_port::state::attach() {
     newest = std::make_unique<run::newest_frame>(block->attached->block(), std::move(ring), *device);
 }
 
+// Where there is no memory the port has what it had, and the next call asks again.
 void latest_port::state::allocate() {
     const bool in_host_memory = frame.where_ == device_kind::cpu;
+    const std::shared_ptr<landing> fresh(new landing, end_landing{});
+    fresh->on = device;
+    fresh->memory = in_host_memory ? device->allocate_host(slot_bytes) : device->allocate(slot_bytes);
+    fresh->queue = queue;
     frame.memory_.reset();
-    copy = std::make_shared<landing>();
-    copy->on = device;
-    copy->memory = in_host_memory ? device->allocate_host(slot_bytes) : device->allocate(slot_bytes);
-    copy->queue = queue;
+    copy = fresh;
     const device::mapping& m = *copy->memory;
     frame.planes_ = input_payload(in_host_memory ? m.host_data() : m.data(), &format, &frame.used_);
     frame.memory_ = {copy, &m};
