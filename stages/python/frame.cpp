@@ -110,7 +110,7 @@ frame& frame_object::in_stage(const char* what) const {
 }
 
 py::object frame_object::stream() const {
-    if (lease_->stream == nullptr) return py::none();
+    if (lease_->ended || lease_->stream == nullptr) return py::none();
     return py::int_(reinterpret_cast<std::uintptr_t>(lease_->stream));
 }
 
@@ -237,7 +237,7 @@ void bind_frame(py::module_& m) {
             [](const py::object& f) { return py::module_::import("carousel._metadata").attr("Metadata")(f); },
             "Small named values, as a dict: bool, int, float, str, bytes. They travel with the frame.")
         .def_property_readonly("stream", &frame_object::stream,
-                               "The cudaStream_t as a number; None on the CPU.")
+                               "The cudaStream_t as a number; None on the CPU, and behind the frame's end.")
         .def_property_readonly(
             "parameters", &frame_object::parameters,
             "Those that it was stamped with, by name. A stage's frame has them, no port's.")

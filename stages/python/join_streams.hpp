@@ -3,8 +3,7 @@
 // at it next. The device sees to the order where the driver can tell of all streams of a context. Where it
 // can't this thread waits: slower, and never a torn frame.
 
-#include <pybind11/pybind11.h>
-
+#include "stages/python/gil.hpp"
 #include "stages/python/streams.hpp"
 
 namespace carousel::python {
@@ -16,7 +15,7 @@ inline constexpr const char* slower_streams =
 /// False: it has waited. The GIL is others' meanwhile.
 inline bool join_or_wait(void* stream) {
     if (join_all(stream)) return true;
-    const pybind11::gil_scoped_release others;
+    const gil_released others;
     wait_for_all();
     return false;
 }

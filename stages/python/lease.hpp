@@ -6,6 +6,7 @@
 // is let go, so that one which outlives its frame is an error with a name. Used under the GIL alone.
 
 #include <pybind11/pybind11.h>
+#include <unistd.h>
 
 #include <memory>
 #include <string>
@@ -16,6 +17,11 @@
 namespace carousel::python {
 
 struct lease {
+    lease() = default;
+    ~lease() { let_go(); }
+    lease(const lease&) = delete;
+    lease& operator=(const lease&) = delete;
+
     u64 sequence = 0;
     bool ended = false;
     u32 arrays = 0;                      ///< made from its planes and not let go
@@ -26,14 +32,18 @@ struct lease {
     int gpu = -1;                        ///< as this process counts them; -1: the planes lie in host memory
     std::shared_ptr<const void> memory;  ///< what keeps the planes' memory, where not the process does
     std::vector<pybind11::object> kept;  ///< what copies read that are only enqueued
+    const pid_t owner = ::getpid();      ///< a child that was forked has nothing enqueued
 
     void take(const std::string& plane) {
         ++arrays;
         last_plane = plane;
     }
-    /// Whoever keeps the memory lets go of it, if this is the last who holds it there: behind all that this
-    /// process has enqueued, on whatever stream, for that may still read it. The GIL is others' meanwhile, as
-    /// what is let go may be a port, which waits for its device.
+    /// What this process has enqueued, on whatever stream, comes in front of what becomes of the memory. The
+    /// GIL is others' where that is waited for.
+    void join() noexcept;
+    /// Whoever keeps the memory lets go of it. The last who does so joins before, for what is enqueued may
+    /// still read it; the GIL is others' meanwhile, as what is let go may be a port, which waits for its
+    /// device.
     void let_go() noexcept;
 };
 

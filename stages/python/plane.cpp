@@ -8,10 +8,10 @@
 #include <functional>
 #include <set>
 
-#include "core/log.hpp"
 #include "stages/python/dlpack.hpp"
 #include "stages/python/element_types.hpp"
 #include "stages/python/foreign_array.hpp"
+#include "stages/python/gil.hpp"
 #include "stages/python/join_streams.hpp"
 #include "stages/python/streams.hpp"
 #include "stages/python/taken.hpp"
@@ -42,8 +42,9 @@ struct exported_tensor {
     dl_managed_versioned versioned{};
 };
 
-// Deleters may be called by any thread, with the GIL or without it.
+// Deleters may be called by any thread, with the GIL or without it, and behind the interpreter's end.
 void let_go(exported_tensor* t) {
+    if (interpreter_is_closed()) return;
     const py::gil_scoped_acquire gil;
     delete t;
 }
@@ -71,23 +72,6 @@ std::set<const plane_object*>& planes_there() {
 }
 
 }  // namespace
-
-void lease::let_go() noexcept {
-    if (!memory) return;
-    try {
-        if (gpu >= 0 && stream != nullptr) (void)join_or_wait(stream);
-        if (gpu >= 0 && stream == nullptr) {
-            const py::gil_scoped_release others;
-            wait_for_all();
-        }
-    } catch (const std::exception& e) {
-        log::warning("what still reads the planes of frame {} can't be waited for: {}", sequence, e.what());
-    }
-    std::shared_ptr<const void> last = std::move(memory);
-    memory = nullptr;
-    const py::gil_scoped_release others;
-    last.reset();
-}
 
 plane_object::plane_object(std::shared_ptr<lease> of, std::byte* data, const ring::plane& what, bool writable)
     : lease_(std::move(of)), data_(data), plane_(what), writable_(writable) {
@@ -242,6 +226,7 @@ py::dict plane_object::cuda_array_interface() const {
     if (words.numpy.empty())
         throw py::attribute_error("__cuda_array_interface__: no type for " + type() + "; use DLPack");
     lent_ = lease_->lent = true;
+    lease_->last_plane = plane_.name;
     py::dict d;
     d["shape"] = shape();
     d["typestr"] = words.numpy;
@@ -252,16 +237,20 @@ py::dict plane_object::cuda_array_interface() const {
     return d;
 }
 
+// While it is read without the GIL it counts as an array: another thread can't end its frame.
 std::shared_ptr<plane_object> plane_object::to_host() const {
     check();
     const u64 bytes = plane_.bytes();
     auto memory = std::make_shared<std::vector<std::byte>>(bytes);
+    lease_->take(plane_.name);
+    const exported read{lease_, {}, {}};
     {
-        const py::gil_scoped_release others;
+        void* const stream = lease_->stream;
+        const gil_released others;
         if (lease_->gpu < 0)
             std::memcpy(memory->data(), data_, bytes);
         else
-            copy_to_host(memory->data(), data_, bytes, lease_->stream);
+            copy_to_host(memory->data(), data_, bytes, stream);
     }
     auto own = std::make_shared<lease>();
     own->sequence = lease_->sequence;

@@ -8,6 +8,7 @@
 
 #include "core/clock.hpp"
 #include "stages/python/frame.hpp"
+#include "stages/python/gil.hpp"
 #include "stages/python/join_streams.hpp"
 #include "stages/python/port_frames.hpp"
 #include "stages/python/streams.hpp"
@@ -28,6 +29,12 @@ public:
                 fmt::format("what is new of \"{}\" was opened by process {}: a forked child "
                             "can't use it; open it anew there",
                             port().stage(), owner));
+        if (busy_)
+            throw std::runtime_error(
+                fmt::format("what is new of \"{}\" is in use by a call that has not returned: a port belongs "
+                            "to one thread at a time",
+                            port().stage()));
+        const in_use mark(busy_);
         settle();
         const u64 until = now_ns() + static_cast<u64>(std::max(0.0, timeout_s) * 1e9);
         for (;;) {
@@ -35,7 +42,7 @@ public:
             const f64 left = now >= until ? 0 : static_cast<f64>(until - now) / 1e9;
             latest_frame* got = nullptr;
             {
-                const py::gil_scoped_release others;
+                const gil_released others;
                 got = port_->next(std::min(left, longest_wait_s));
             }
             if (PyErr_CheckSignals() != 0) throw py::error_already_set();
@@ -57,17 +64,27 @@ private:
         held_ = std::make_shared<lease>();
         held_->sequence = f.sequence();
         held_->memory = f.memory();  // and the stream
+        stream_ = f.queue().native_stream();
         if (f.where() == device_kind::cuda) {
             held_->stream = f.stream();
             held_->gpu = current_gpu();
         }
         return py::cast(std::make_shared<frame_object>(f, held_, port_->stage()));
     }
-    // What was enqueued on other streams is in front of what the port does next.
+    // What was enqueued on other streams is in front of what the port does next, also where it reads frames
+    // of a GPU that are delivered in host memory.
     void settle() {
-        if (held_ && held_->gpu >= 0) (void)join_or_wait(held_->stream);
+        if (held_ && stream_ != nullptr) (void)join_or_wait(stream_);
         held_.reset();
     }
+
+    struct in_use {
+        bool& of;
+        explicit in_use(bool& busy) : of(busy) { of = true; }
+        ~in_use() { of = false; }
+        in_use(const in_use&) = delete;
+        in_use& operator=(const in_use&) = delete;
+    };
 
     /// A child that was forked has none of the port's threads to end: what it got a copy of stays as it is.
     struct owned_by {
@@ -79,6 +96,8 @@ private:
     std::unique_ptr<latest_port, owned_by> port_;
     f64 patience_s_;
     std::shared_ptr<lease> held_;
+    void* stream_ = nullptr;  ///< that the frame was copied on; null: there is no GPU in it
+    bool busy_ = false;       ///< a thread is in next()
 };
 
 py::dict losses_of(const latest_object& l) {
@@ -119,7 +138,7 @@ void bind_port(py::module_& m) {
            "latest",
            [](const open_run& r, const py::object& stage, f64 patience_s) {
                const auto name = taken<std::string>(stage, "latest(stage)", text_value);
-               const py::gil_scoped_release others;
+               const gil_released others;
                return latest_object(r.latest(name, {.patience_s = patience_s}), patience_s);
            },
            py::arg("stage") = "", py::arg("patience_s") = 10.0,
@@ -137,7 +156,7 @@ void bind_port(py::module_& m) {
         [](const py::object& name, const py::object& device, f64 wait_s) {
             const auto run = taken<std::string>(name, "open(name)", text_value);
             const auto where = taken<std::string>(device, "open(device)", text_value);
-            const py::gil_scoped_release others;
+            const gil_released others;
             return open(run, {.device = where, .wait_s = wait_s});
         },
         py::arg("name"), py::kw_only(), py::arg("device") = "", py::arg("wait_s") = 5.0,

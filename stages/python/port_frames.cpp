@@ -8,6 +8,7 @@
 
 #include "core/clock.hpp"
 #include "stages/python/frame.hpp"
+#include "stages/python/gil.hpp"
 #include "stages/python/join_streams.hpp"
 #include "stages/python/port_hold.hpp"
 #include "stages/python/taken.hpp"
@@ -24,12 +25,15 @@ public:
         : frame_object(std::move(held), words_of(f, std::move(metadata))), port_(std::move(of)) {}
     void commit() {
         require_not_ended("commit()");
-        port_->enter();
-        port_->require_let_go("commit()");
+        const kept_port<Port> port(port_);
+        // What Python calls in between (a collection, a warning's filter) can't close it.
+        const typename hold<Port>::in_use mark(*port);
+        port->require_let_go("commit()");
         join_streams();
         end_planes();
         try {
-            port_->alone([&] { give(); });
+            const gil_released others;
+            give();
         } catch (const output_error&) {  // no room on the disk: it may be said again
             lease_->ended = false;
             throw;
@@ -52,6 +56,7 @@ public:
     /// life, and the stream that the frame was on goes with that.
     void put_down() noexcept {
         lease_->stream = nullptr;
+        if (outlived().empty()) port_->lent.reset();
         leave_port();
     }
 
@@ -89,20 +94,34 @@ private:
 class written_frame final : public port_frame_object<writer_port> {
 public:
     written_frame(shared_hold<writer_port> of, std::shared_ptr<lease> held)
-        : port_frame_object(of, std::move(held), *of->filling,
-                            [this] { return port_->filling->metadata(); }) {
+        : port_frame_object(of, std::move(held), *of->filling, [this] {
+              port_->require_owner();
+              return port_->filling->metadata();
+          }) {
         add_output(port_->filling->output(), "");
+        // A frame that has not ended has its port, so a plain pointer serves.
+        for (const payload_object& output : outputs_)
+            for (const auto& plane : output.planes)
+                if (plane->take_used)
+                    plane->take_used = [port = of.get(), take = std::move(plane->take_used)](
+                                           const std::vector<u64>& elements) {
+                        port->require_owner();
+                        take(elements);
+                    };
     }
     void set_capture_ns(u64 ns) override {
         require_not_ended("capture_ns");
+        port_->require_owner();
         port_->filling->set_capture_ns(ns);
         says_.capture_ns = ns;
     }
     void drop() {
         require_not_ended("drop()");
-        port_->enter();
+        const kept_port<writer_port> port(port_);
+        const hold<writer_port>::in_use mark(*port);
+        join_streams();
         end_planes();
-        port_->filling.reset();
+        port->filling.reset();
         put_down();
     }
 
@@ -127,15 +146,23 @@ public:
     /// bound.
     template <typename Step>
     bool wait(f64 timeout_s, Step&& step) {
-        hold<Port>& h = there();
+        (void)there();
+        const kept_port<Port> kept(port_);  // a signal's handler may close it
+        const typename hold<Port>::in_use mark(*kept);
         const u64 until = now_ns() + static_cast<u64>(std::max(0.0, timeout_s) * 1e9);
         for (;;) {
             const u64 now = now_ns();
             const f64 left = now >= until ? 0 : static_cast<f64>(until - now) / 1e9;
-            const bool got = h.alone([&] { return step(std::min(left, longest_wait_s)); });
+            const bool got = [&] {
+                const gil_released others;
+                return step(*kept, std::min(left, longest_wait_s));
+            }();
             if (got) return true;
-            if (PyErr_CheckSignals() != 0) throw py::error_already_set();
-            if (h.port.ended() || left <= longest_wait_s) return false;
+            kept->may_close = true;
+            const bool raised = PyErr_CheckSignals() != 0;
+            kept->may_close = false;
+            if (raised) throw py::error_already_set();
+            if (there().port.ended() || left <= longest_wait_s) return false;
         }
     }
     std::shared_ptr<lease> lend(const port_frame& f) {
@@ -152,22 +179,9 @@ public:
     /// Gives the place back: at once, or when the last array is let go.
     void close() {
         if (port_ == nullptr) return;
-        if (::getpid() == port_->owner) port_->enter();
-        const bool in_hand = port_->lent && !port_->lent->ended;
-        if (in_hand) port_->lent->ended = true;
-        // The lease holds the port: as long as there is an array of it, and no longer.
-        const std::shared_ptr<lease> last = std::move(port_->lent);
-        const std::shared_ptr<frame_object> seen = port_->frame.lock();
-        // Its memory goes with the port: what this process has enqueued, on whatever stream, may still read
-        // it. What was enqueued for a frame that was put down came in front of that.
-        if (in_hand && last->gpu >= 0 && ::getpid() == port_->owner) (void)join_or_wait(last->stream);
-        if (last && last->arrays == 0 && (last->gpu < 0 || (seen && seen->outlived().empty())))
-            last->memory.reset();
-        if (seen) seen->leave_port();
-        shared_hold<Port> gone = std::move(port_);
+        const kept_port<Port> gone(port_);
+        put_down_for_good(*gone);
         port_ = nullptr;
-        const py::gil_scoped_release others;
-        gone.reset();
     }
     ~port_object() {
         if (port_ != nullptr) try {
@@ -179,6 +193,22 @@ public:
     port_object& operator=(port_object&&) = delete;
 
 private:
+    void put_down_for_good(hold<Port>& h) {
+        std::optional<typename hold<Port>::in_use> mark;
+        if (::getpid() == h.owner) mark.emplace(h, true);
+        if (h.lent) h.lent->ended = true;
+        // The lease holds the port: as long as there is an array of it, and no longer.
+        const std::shared_ptr<lease> last = std::move(h.lent);
+        h.lent = nullptr;
+        const std::shared_ptr<frame_object> seen = h.frame.lock();
+        // Its memory goes with the port, and what is enqueued may still read it. What was enqueued for a
+        // frame that was committed came in front of that.
+        if (last) last->join();
+        if (last && last->arrays == 0 && (last->gpu < 0 || (seen && seen->outlived().empty())))
+            last->memory.reset();
+        if (seen) seen->leave_port();
+    }
+
     shared_hold<Port> port_;
 };
 
@@ -187,7 +217,7 @@ public:
     using port_object::port_object;
     py::object next(f64 timeout_s) {
         reader_frame* got = nullptr;
-        if (!wait(timeout_s, [&](f64 s) { return (got = there().port.next(s)) != nullptr; }))
+        if (!wait(timeout_s, [&](auto& h, f64 s) { return (got = h.port.next(s)) != nullptr; }))
             return py::none();
         auto f = std::make_shared<read_frame>(shared(), lend(*got), *got, there().port.inputs());
         there().frame = f;
@@ -199,35 +229,42 @@ class writer_object : public port_object<writer_port> {
 public:
     using port_object::port_object;
     py::object next(f64 timeout_s) {
-        hold<writer_port>& h = there();
         give_up_frame("next()");
-        const bool got = wait(timeout_s, [&](f64 s) {
+        const bool got = wait(timeout_s, [](auto& h, f64 s) {
             h.filling.reset();
             h.filling.emplace(h.port.next(s));
             return static_cast<bool>(*h.filling);
         });
         if (!got) return py::none();
-        auto f = std::make_shared<written_frame>(shared(), lend(*h.filling));
-        h.frame = f;
+        auto f = std::make_shared<written_frame>(shared(), lend(*there().filling));
+        there().frame = f;
         return py::cast(std::move(f));
     }
     void end() {
-        hold<writer_port>& h = there();
         give_up_frame("end()");
-        h.alone([&] { h.port.end(); });
+        (void)there();
+        const kept_port<writer_port> kept(shared());
+        kept->alone([&] { kept->port.end(); });
     }
 
 private:
-    // A frame in hand that was not committed: its number is given once more, as another object.
+    // A frame in hand that was not committed: its number is given once more, as another object. An array of
+    // it, or of one that was dropped, would be one of the next frame's memory, and the port's end takes that
+    // away.
     void give_up_frame(const char* what) {
-        hold<writer_port>& h = there();
-        h.enter();
-        if (!h.lent || h.lent->ended) return;
-        h.require_let_go(what);
-        h.lent->ended = true;
-        h.lent->stream = nullptr;
-        h.filling.reset();
-        if (const std::shared_ptr<frame_object> f = h.frame.lock()) f->leave_port();
+        (void)there();
+        const kept_port<writer_port> h(shared());
+        const hold<writer_port>::in_use mark(*h);
+        if (!h->lent) return;
+        h->require_let_go(what);
+        h->lent->join();
+        const std::shared_ptr<lease> last = std::move(h->lent);
+        h->lent = nullptr;
+        last->ended = true;
+        last->stream = nullptr;
+        h->filling.reset();
+        if (const std::shared_ptr<frame_object> f = h->frame.lock()) f->leave_port();
+        last->memory.reset();
     }
 };
 
@@ -322,7 +359,7 @@ void bind_port_frames(py::module_& m, py::class_<open_run>& run) {
            "reader",
            [](const open_run& r, const py::object& name, const py::object& planes, f64 patience_s) {
                const auto [port, with] = port_wish(name, planes, patience_s);
-               const py::gil_scoped_release others;
+               const gil_released others;
                return reader_object(r.reader(port, with), patience_s);
            },
            py::arg("name"), py::kw_only(), py::arg("planes") = py::dict(), py::arg("patience_s") = 10.0,
@@ -332,7 +369,7 @@ void bind_port_frames(py::module_& m, py::class_<open_run>& run) {
             "writer",
             [](const open_run& r, const py::object& name, const py::object& planes, f64 patience_s) {
                 const auto [port, with] = port_wish(name, planes, patience_s);
-                const py::gil_scoped_release others;
+                const gil_released others;
                 return writer_object(r.writer(port, with), patience_s);
             },
             py::arg("name"), py::kw_only(), py::arg("planes") = py::dict(), py::arg("patience_s") = 10.0,

@@ -13,6 +13,7 @@
 
 #include <carousel/port.hpp>
 #include "stages/python/frame.hpp"
+#include "stages/python/gil.hpp"
 #include "stages/python/lease.hpp"
 
 namespace carousel::python {
@@ -25,41 +26,56 @@ struct hold {
     Port port;
     f64 patience_s;
     std::optional<writer_frame> filling;  ///< a writer's frame in hand
-    std::shared_ptr<lease> lent;          ///< of the frame in hand, or of the last one
-    std::weak_ptr<frame_object> frame;    ///< that one
+    /// Of the frame in hand, or of a dropped one that arrays have outlived; null: there is neither.
+    std::shared_ptr<lease> lent;
+    std::weak_ptr<frame_object> frame;  ///< that one
     const pid_t owner = ::getpid();
-    bool busy = false;    ///< a thread is in it without the GIL
-    bool warned = false;  ///< of a driver that can't join all streams
+    bool busy = false;       ///< a call is in it, which may have given up the GIL
+    bool may_close = false;  ///< by a signal's handler, which is called in the midst of a wait
+    bool warned = false;     ///< of a driver that can't join all streams
 
-    void enter() {
+    void require_owner() const {
         if (::getpid() != owner)
             throw std::runtime_error(
                 fmt::format("port \"{}\" was opened by process {}: a forked child can't use it; open another "
                             "one there",
                             port.stage(), owner));
+    }
+    void enter() const {
+        require_owner();
         if (busy)
             throw std::runtime_error(
-                fmt::format("port \"{}\" is in use by another thread: a port belongs to one thread at a time",
+                fmt::format("port \"{}\" is in use by a call that has not returned: a port belongs to one "
+                            "thread at a time",
                             port.stage()));
     }
+    /// Nobody else is in it meanwhile: no other thread, and nothing that Python calls in between.
+    struct in_use {
+        hold& of;
+        const bool before;
+        explicit in_use(hold& h, bool closes = false) : of(h), before(h.busy) {
+            if (!closes || !of.may_close) of.enter();
+            of.busy = true;
+            of.may_close = false;
+        }
+        ~in_use() { of.busy = before; }
+        in_use(const in_use&) = delete;
+        in_use& operator=(const in_use&) = delete;
+    };
     /// Without the GIL, and nobody else meanwhile.
     template <typename F>
     auto alone(F&& f) {
-        enter();
-        struct mark {
-            bool& of;
-            explicit mark(bool& b) : of(b) { of = true; }
-            ~mark() { of = false; }
-        } const marked(busy);
-        const py::gil_scoped_release others;
+        const in_use mark(*this);
+        const gil_released others;
         return f();
     }
-    /// Nobody has an array of the frame in hand; else what it is of is told.
+    /// Nobody has an array of the frame in hand, or of a dropped one; else what it is of is told.
     void require_let_go(const char* what) {
         const auto held = [&] {
             if (lent->arrays > 0) return lent->last_plane;
-            const std::shared_ptr<frame_object> f = frame.lock();
-            return f ? f->outlived() : std::string();
+            if (const std::shared_ptr<frame_object> f = frame.lock()) return f->outlived();
+            // Its frame is gone: who has the lease has a plane, and may have an array that isn't counted.
+            return lent->lent && lent.use_count() > 1 ? lent->last_plane : std::string();
         };
         if (!lent || held().empty()) return;
         py::module_::import("gc").attr("collect")();  // it may only be in a cycle
@@ -74,6 +90,26 @@ struct hold {
 
 template <typename Port>
 using shared_hold = std::shared_ptr<hold<Port>>;
+
+/// Keeps a port over a call in which Python may close it. Who lets go of it last does so without the GIL: the
+/// port waits for its device.
+template <typename Port>
+class kept_port {
+public:
+    explicit kept_port(shared_hold<Port> port) : port_(std::move(port)) {}
+    ~kept_port() {
+        if (port_.use_count() > 1) return;
+        const gil_released others;
+        port_.reset();
+    }
+    kept_port(const kept_port&) = delete;
+    kept_port& operator=(const kept_port&) = delete;
+    [[nodiscard]] hold<Port>& operator*() const noexcept { return *port_; }
+    [[nodiscard]] hold<Port>* operator->() const noexcept { return port_.get(); }
+
+private:
+    shared_hold<Port> port_;
+};
 
 // A child that was forked has neither the port's thread nor its place: what it got a copy of stays as it is.
 template <typename Port>

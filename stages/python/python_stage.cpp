@@ -6,6 +6,7 @@
 #include "core/log.hpp"
 #include "core/runs_on.hpp"
 #include "run/traceback.hpp"
+#include "stages/python/gil.hpp"
 #include "stages/python/join_streams.hpp"
 #include "stages/python/streams.hpp"
 
@@ -194,7 +195,7 @@ int run_stage(const std::vector<std::string>& words, py::object adapter) {
     std::vector<char*> argv;
     for (const std::string& w : words) argv.push_back(const_cast<char*>(w.c_str()));
     argv.push_back(nullptr);
-    const py::gil_scoped_release others;
+    const gil_released others;
     return stage_main(static_cast<int>(words.size()), argv.data(), []() -> std::unique_ptr<stage> {
         const py::gil_scoped_acquire gil;
         return std::make_unique<python_stage>(py::reinterpret_borrow<py::object>(stage_of_process));

@@ -13,7 +13,7 @@ device = "cpu"
 [[stage]]
 name = "camera"
 run = "port"
-output = {{ value = "u64[512]", part = "f32[64]" }}
+output = {{ value = "u64[{elements}]", part = "f32[64]" }}
 ends = true
 [[stage]]
 name = "analysis"
@@ -67,14 +67,14 @@ class Program:
 class Rig:
     """The pipeline as it runs: a carousel.Running in `run`."""
 
-    def __init__(self, test, keys="", frames=None, more=""):
+    def __init__(self, test, keys="", frames=None, more="", elements=512):
         import carousel
         folder = tempfile.TemporaryDirectory()
         test.addCleanup(folder.cleanup)
         self.test, self.folder = test, folder.name
         path = os.path.join(self.folder, "ports.toml")
         with open(path, "w", encoding="utf-8") as out:
-            out.write(PIPELINE.format(name=f"ports-{os.getpid()}", keys=keys) + more)
+            out.write(PIPELINE.format(name=f"ports-{os.getpid()}", keys=keys, elements=elements) + more)
         self.run = carousel.Pipeline(path).start(frames=frames)
         test.addCleanup(self.run.__exit__)
         self.name = self.run.name

@@ -1,8 +1,8 @@
 """What a program still holds when its port, its frame or its run is gone: port_kept.py write|read RUN PORT LIBRARY
 
-Each element of "value" is its frame's number. write: it drops frames while it has arrays of them, which it lets go of later. read: it looks at a
-newest frame whose port nobody keeps, leaves its place with a frame in hand, and comes again; what it kept is looked at once more behind the run's
-end. At the end "ended, F frames". A frame that is not as it must be: exit code 99."""
+Each element of "value" is its frame's number. write: it drops frames while it has arrays of them, which keep the next frame from it until it lets
+go of them; one outlives the port. read: it looks at a newest frame whose port nobody keeps, leaves its place with a frame in hand, and comes again;
+what it kept is looked at once more behind the run's end. At the end "ended, F frames". A frame that is not as it must be: exit code 99."""
 import gc
 import importlib
 import sys
@@ -24,24 +24,38 @@ def is_all(x, n):
     return bool((x == n).all())
 
 
+def require_refused(call, what):
+    try:
+        call()
+    except carousel.Error as refused:
+        require(f"is held beyond {what}" in str(refused), refused)
+    else:
+        require(False, f"{what} with an array of a dropped frame")
+
+
 def write():
-    port, kept, dropped, frames = carousel.open(NAME, wait_s=20).writer(PORT, patience_s=60), [], set(), 0
+    run = carousel.open(NAME, wait_s=20)
+    port, dropped, frames = run.writer(PORT, patience_s=60), set(), 0
     while (frame := port.next(60)) is not None:
         n = frame.sequence
         x = ARRAY(frame["out_value"])
         x[...] = n
-        if n % 40 == 10 and n not in dropped:   # the same number comes again
-            dropped.add(n)
-            frame.drop()
-            kept.append(x)
-        else:
+        if n % 40 != 10 or n in dropped:
             del x
             frame.commit()
             frames += 1
-        if len(kept) > 2:
-            kept.pop(0)
+            continue
+        dropped.add(n)   # the same number comes again
+        frame.drop()
+        require_refused(port.next, "next()")
+        require(is_all(x, n), f"dropped frame {n}: {x}")
+        if n == 50:   # it outlives the port, too
+            port.close()
+            require(is_all(x, n), f"dropped frame {n} behind close(): {x}")
+        del x
+        if n == 50:
+            port = run.writer(PORT, patience_s=60)
     port.close()
-    kept.clear()
     return frames
 
 

@@ -1,0 +1,39 @@
+#include "stages/python/lease.hpp"
+
+#include <exception>
+#include <utility>
+
+#include "core/log.hpp"
+#include "stages/python/gil.hpp"
+#include "stages/python/join_streams.hpp"
+
+namespace carousel::python {
+
+void lease::join() noexcept {
+    if (gpu < 0 || ::getpid() != owner) return;
+    try {
+        if (stream != nullptr) {
+            (void)join_or_wait(stream);
+        } else {
+            const gil_released others;
+            wait_for_all();
+        }
+    } catch (const std::exception& e) {
+        log::warning("what still reads the planes of frame {} can't be waited for: {}", sequence, e.what());
+    }
+}
+
+void lease::let_go() noexcept {
+    if (!memory) return;
+    if (memory.use_count() > 1) {  // whoever else has it joins
+        memory.reset();
+        return;
+    }
+    join();
+    std::shared_ptr<const void> last = std::move(memory);
+    memory = nullptr;
+    const gil_released others;
+    last.reset();
+}
+
+}  // namespace carousel::python
