@@ -13,10 +13,10 @@ inline constexpr const char* slower_streams =
     "counts, which is slower";
 
 /// False: it has waited. The GIL is others' meanwhile.
-inline bool join_or_wait(void* stream) {
-    if (join_all(stream)) return true;
+inline bool join_or_wait(int gpu, void* stream) {
+    if (join_all(gpu, stream)) return true;
     const gil_released others;
-    wait_for_all();
+    wait_for_all(gpu);
     return false;
 }
 

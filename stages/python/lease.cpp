@@ -13,10 +13,10 @@ void lease::join() noexcept {
     if (gpu < 0 || ::getpid() != owner) return;
     try {
         if (stream != nullptr) {
-            (void)join_or_wait(stream);
+            (void)join_or_wait(gpu, stream);
         } else {
             const gil_released others;
-            wait_for_all();
+            wait_for_all(gpu);
         }
     } catch (const std::exception& e) {
         log::warning("what still reads the planes of frame {} can't be waited for: {}", sequence, e.what());

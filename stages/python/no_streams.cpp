@@ -8,10 +8,11 @@ namespace {
 }  // namespace
 
 int current_gpu() { return -1; }
-void follow(void*, void*) { refuse(); }
-bool join_all(void*) { refuse(); }
-void wait_for_all() { refuse(); }
-void copy_to_host(void*, const void*, u64, void*) { refuse(); }
-void copy_on_device(void*, const void*, u64, void*) { refuse(); }
+int gpu_of(void*) { refuse(); }
+void follow(int, void*, void*) { refuse(); }
+bool join_all(int, void*) { refuse(); }
+void wait_for_all(int) { refuse(); }
+void copy_to_host(int, void*, const void*, u64, void*) { refuse(); }
+void copy_on_device(int, void*, const void*, u64, void*) { refuse(); }
 
 }  // namespace carousel::python

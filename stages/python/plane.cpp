@@ -193,7 +193,7 @@ py::capsule plane_object::to_dlpack(const py::object& stream, const py::object& 
         if (named == 0)
             throw py::value_error("__dlpack__(stream=0) is ambiguous: 1 is the legacy default stream");
         if (void* const consumer = reinterpret_cast<void*>(named); named > 0 && consumer != lease_->stream)
-            follow(consumer, lease_->stream);
+            follow(lease_->gpu, consumer, lease_->stream);
     }
     lease_->take(plane_.name);
     auto* t =
@@ -250,7 +250,7 @@ std::shared_ptr<plane_object> plane_object::to_host() const {
         if (lease_->gpu < 0)
             std::memcpy(memory->data(), data_, bytes);
         else
-            copy_to_host(memory->data(), data_, bytes, stream);
+            copy_to_host(lease_->gpu, memory->data(), data_, bytes, stream);
     }
     auto own = std::make_shared<lease>();
     own->sequence = lease_->sequence;
@@ -286,7 +286,7 @@ void plane_object::copy_from(const py::object& array) const {
         std::memcpy(data_, from.data, plane_.bytes());
         return;
     }
-    copy_on_device(data_, from.data, plane_.bytes(), lease_->stream);
+    copy_on_device(lease_->gpu, data_, from.data, plane_.bytes(), lease_->stream);
     if (!is_in_plane(from.data)) lease_->kept.push_back(from.keep());
 }
 

@@ -67,14 +67,14 @@ private:
         stream_ = f.queue().native_stream();
         if (f.where() == device_kind::cuda) {
             held_->stream = f.stream();
-            held_->gpu = current_gpu();
+            held_->gpu = gpu_of(held_->stream);
         }
         return py::cast(std::make_shared<frame_object>(f, held_, port_->stage()));
     }
     // What was enqueued on other streams is in front of what the port does next, also where it reads frames
     // of a GPU that are delivered in host memory.
     void settle() {
-        if (held_ && stream_ != nullptr) (void)join_or_wait(stream_);
+        if (held_ && stream_ != nullptr) (void)join_or_wait(gpu_of(stream_), stream_);
         held_.reset();
     }
 

@@ -68,7 +68,7 @@ protected:
     void end_planes() noexcept { lease_->ended = true; }
     // Behind what the program has enqueued, on whatever stream, and in front of the port's last look.
     void join_streams() {
-        if (lease_->gpu < 0 || join_or_wait(lease_->stream) || port_->warned) return;
+        if (lease_->gpu < 0 || join_or_wait(lease_->gpu, lease_->stream) || port_->warned) return;
         port_->warned = true;
         if (PyErr_WarnEx(PyExc_RuntimeWarning, slower_streams, 1) != 0) throw py::error_already_set();
     }
@@ -93,7 +93,7 @@ private:
 
 class written_frame final : public port_frame_object<writer_port> {
 public:
-    written_frame(shared_hold<writer_port> of, std::shared_ptr<lease> held)
+    written_frame(const shared_hold<writer_port>& of, std::shared_ptr<lease> held)
         : port_frame_object(of, std::move(held), *of->filling, [this] {
               port_->require_owner();
               return port_->filling->metadata();
@@ -172,7 +172,7 @@ public:
         h.lent->memory = port_;
         if (f.where() == device::device_kind::cuda) {
             h.lent->stream = f.stream();
-            h.lent->gpu = current_gpu();
+            h.lent->gpu = gpu_of(h.lent->stream);
         }
         return h.lent;
     }

@@ -159,7 +159,7 @@ void python_stage::call(frame& f, py::handle function, bool enqueues) {
 // Behind the user's function and in front of the runner's last look and SUBMITTED: who sees the frame as
 // complete sees all that the function has enqueued, on whatever stream.
 void python_stage::join_streams(const lease& held) {
-    if (join_or_wait(held.stream) || warned_) return;
+    if (join_or_wait(held.gpu, held.stream) || warned_) return;
     warned_ = true;
     log::warning("{}", slower_streams);
 }

@@ -4,6 +4,7 @@
 #include <cuda_runtime_api.h>
 
 #include <cstdlib>
+#include <map>
 
 #include "device/cuda/check.hpp"
 
@@ -14,13 +15,12 @@ constexpr const char* label = "carousel for Python";
 
 cudaStream_t stream_of(void* s) { return static_cast<cudaStream_t>(s); }
 
-/// One event serves all joins: a stream that was told to wait keeps what was recorded then.
-cudaEvent_t join_event() {
-    static thread_local cudaEvent_t event = [] {
-        cudaEvent_t made = nullptr;
-        CAROUSEL_CUDA_RUN(label, cudaEventCreateWithFlags(&made, cudaEventDisableTiming));
-        return made;
-    }();
+/// One event of a thread and GPU, which is current, serves all joins there: a stream that was told to wait
+/// keeps what was recorded then.
+cudaEvent_t join_event(int gpu) {
+    static thread_local std::map<int, cudaEvent_t> events;
+    cudaEvent_t& event = events[gpu];
+    if (event == nullptr) CAROUSEL_CUDA_RUN(label, cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
     return event;
 }
 
@@ -68,12 +68,41 @@ const context_calls& calls_of_contexts() {
     return api;
 }
 
-bool record_context(cudaEvent_t event) {
+/// Null: this thread has none yet.
+CUcontext current_context() {
     const context_calls& api = calls_of_contexts();
     CUcontext context = nullptr;
-    return api.record_event != nullptr && api.current != nullptr && api.current(&context) == CUDA_SUCCESS &&
-           context != nullptr && api.record_event(context, event) == CUDA_SUCCESS;
+    const bool is_known = api.current != nullptr && api.current(&context) == CUDA_SUCCESS;
+    return is_known ? context : nullptr;
 }
+
+bool record_context(cudaEvent_t event) {
+    const context_calls& api = calls_of_contexts();
+    const CUcontext context = current_context();
+    return api.record_event != nullptr && context != nullptr &&
+           api.record_event(context, event) == CUDA_SUCCESS;
+}
+
+/// Makes a GPU current for as long as it lives. A thread that had none stays on it: to go back to the
+/// runtime's default would open a context on GPU 0.
+class on_gpu {
+public:
+    explicit on_gpu(int gpu) {
+        const int now = current_gpu();
+        if (gpu < 0 || gpu == now) return;
+        const bool has_context = current_context() != nullptr;
+        CAROUSEL_CUDA_RUN(label, cudaSetDevice(gpu));
+        if (has_context) before_ = now;
+    }
+    ~on_gpu() {
+        if (before_ >= 0 && cudaSetDevice(before_) != cudaSuccess) (void)cudaGetLastError();
+    }
+    on_gpu(const on_gpu&) = delete;
+    on_gpu& operator=(const on_gpu&) = delete;
+
+private:
+    int before_ = -1;
+};
 
 }  // namespace
 
@@ -83,27 +112,47 @@ int current_gpu() {
     return gpu;
 }
 
-void follow(void* follower, void* leader) {
-    if (follower == leader) return;
-    CAROUSEL_CUDA_RUN(label, cudaEventRecord(join_event(), stream_of(leader)));
-    CAROUSEL_CUDA_RUN(label, cudaStreamWaitEvent(stream_of(follower), join_event(), 0));
+int gpu_of(void* stream) {
+#if CUDART_VERSION >= 12080
+    int gpu = -1;
+    if (cudaStreamGetDevice(stream_of(stream), &gpu) == cudaSuccess) return gpu;
+    (void)cudaGetLastError();  // an older driver
+#else
+    (void)stream;
+#endif
+    return current_gpu();
 }
 
-bool join_all(void* stream) {
-    if (!record_context(join_event())) return false;
-    CAROUSEL_CUDA_RUN(label, cudaStreamWaitEvent(stream_of(stream), join_event(), 0));
+void follow(int gpu, void* follower, void* leader) {
+    if (follower == leader) return;
+    const on_gpu there(gpu);
+    const cudaEvent_t event = join_event(gpu);
+    CAROUSEL_CUDA_RUN(label, cudaEventRecord(event, stream_of(leader)));
+    CAROUSEL_CUDA_RUN(label, cudaStreamWaitEvent(stream_of(follower), event, 0));
+}
+
+bool join_all(int gpu, void* stream) {
+    const on_gpu there(gpu);
+    const cudaEvent_t event = join_event(gpu);
+    if (!record_context(event)) return false;
+    CAROUSEL_CUDA_RUN(label, cudaStreamWaitEvent(stream_of(stream), event, 0));
     return true;
 }
 
 // While a stream is being captured it is refused: an error of the frame, which is never taken for complete.
-void wait_for_all() { CAROUSEL_CUDA_RUN(label, cudaDeviceSynchronize()); }
+void wait_for_all(int gpu) {
+    const on_gpu there(gpu);
+    CAROUSEL_CUDA_RUN(label, cudaDeviceSynchronize());
+}
 
-void copy_to_host(void* to, const void* from, u64 bytes, void* stream) {
+void copy_to_host(int gpu, void* to, const void* from, u64 bytes, void* stream) {
+    const on_gpu there(gpu);
     CAROUSEL_CUDA_RUN(label, cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream_of(stream)));
     CAROUSEL_CUDA_RUN(label, cudaStreamSynchronize(stream_of(stream)));
 }
 
-void copy_on_device(void* to, const void* from, u64 bytes, void* stream) {
+void copy_on_device(int gpu, void* to, const void* from, u64 bytes, void* stream) {
+    const on_gpu there(gpu);
     CAROUSEL_CUDA_RUN(label, cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream_of(stream)));
 }
 
