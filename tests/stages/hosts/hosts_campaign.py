@@ -39,6 +39,8 @@ CASES = {
     "three hosts": ["test_many_hosts.py", "Everyday"],
     "two receivers, slow and stopped hosts": ["test_many_hosts.py", "Long"],
     "networks that come and go": ["test_networks.py"],
+    "hosts that are started by ssh": ["test_launchers.py", "Ssh"],
+    "hosts that a real Slurm starts": ["test_slurm.py"],
 }
 
 
