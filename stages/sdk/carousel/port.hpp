@@ -98,8 +98,8 @@ public:
     /// The cudaStream_t of that queue; null where the frame lies in host memory.
     [[nodiscard]] void* stream() const noexcept;
     /// The memory that the planes lie in, and their stream. While a copy of this is held they stay as they
-    /// are, whatever becomes of the port and the run, and the port delivers the next frame in another block of
-    /// memory, as large, which it allocates.
+    /// are, whatever becomes of the port and the run, and the port delivers the next frame in another block
+    /// of memory, as large, which it allocates.
     [[nodiscard]] std::shared_ptr<const void> memory() const noexcept { return memory_; }
 
 private:
