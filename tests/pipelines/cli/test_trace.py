@@ -188,11 +188,15 @@ class Trace(unittest.TestCase):
         with open(file, "w", encoding="utf-8") as f:
             f.write(CARRIES)
         self.start_run(pipeline=file, keys=())
-        done = self.carousel("trace", self.file, "--seconds", "1")
-        self.assertEqual(done.returncode, 0, done.stderr)
-        bars = self.bars(self.load())
-        carried = {stage: {n: b["args"]["carries"] for n, (b, *_) in bars[stage].items() if "carries" in b["args"]} for stage in bars}
-        # Headers are looked at in passing, and the sinks are slow, so that there is time to: each frame that was seen has its own.
+        # Headers are looked at in passing, and the sinks are slow, so that there is time to, on a machine that has other work in the second or
+        # third trace: each frame that was seen has its own.
+        for _ in range(8):
+            done = self.carousel("trace", self.file, "--seconds", "1")
+            self.assertEqual(done.returncode, 0, done.stderr)
+            bars = self.bars(self.load())
+            carried = {stage: {n: b["args"]["carries"] for n, (b, *_) in bars[stage].items() if "carries" in b["args"]} for stage in bars}
+            if min(len(carried[stage]) for stage in ("numbers", "middle")) > 2:
+                break
         for stage, own in (("numbers", lambda n: {"number": n}), ("middle", lambda n: {"number": n, "twice": 2 * n})):
             self.assertGreater(len(carried[stage]), 2, stage)
             for n, all_of_it in carried[stage].items():
