@@ -16,7 +16,8 @@ constexpr const char* label = "carousel for Python";
 cudaStream_t stream_of(void* s) { return static_cast<cudaStream_t>(s); }
 
 /// One event of a thread and GPU, which is current, serves all joins there: a stream that was told to wait
-/// keeps what was recorded then.
+/// keeps what was recorded then. It is this process's own and was recorded just before each wait: nobody
+/// else's death can leave it unfired.
 cudaEvent_t join_event(int gpu) {
     static thread_local std::map<int, cudaEvent_t> events;
     cudaEvent_t& event = events[gpu];
