@@ -17,6 +17,7 @@
 #include "core/secret_file.hpp"
 #include "os/pending_signal.hpp"
 #include "run/directory.hpp"
+#include "supervisor/hosts/first_kept.hpp"
 #include "supervisor/plan/run_identity.hpp"
 
 namespace carousel::supervisor {
@@ -182,12 +183,27 @@ void far_host::take(const json& m) {
         early_end_ = m["end"].get<std::string>();
         return carry_out_end();
     }
-    if (orders_ == nullptr || !m.contains("ask")) return;
+    if (orders_ == nullptr) return;
+    if (m.contains("first_kept_for")) return tell_first_kept(m);
+    if (!m.contains("ask")) return;
     const json answer = orders_->carry_out_for(m["ask"]);
     if (m.value("id", 0) == 0)
         near_->send({{"ps", answer}});
     else
         near_->send({{"answer", answer}, {"id", m["id"]}});
+}
+
+// A host that this one sends to has lost its part. Null: it can't be told.
+void far_host::tell_first_kept(const json& m) {
+    json answer{{"host", m.at("first_kept_for")}, {"id", m.at("id")}, {"first_kept", nullptr}};
+    try {
+        const auto first = first_kept(plan_, run::run_folder(part_name()), self_.name,
+                                      m["first_kept_for"].get<std::string>());
+        if (first) answer["first_kept"] = *first;
+    } catch (const error& e) {
+        orders_->say(e.what());
+    }
+    near_->send(answer);
 }
 
 // It may have come together with `begin`.
@@ -216,9 +232,10 @@ void far_host::gather(console& out, const std::string&) {
     early_end_.clear();
     out.line(fmt::format("host {} of {} waits for `carousel run` of the same file ({} port {})", self_.name,
                          plan_.name, self_.address, self_.port));
-    const u64 until = now_ns() + launch_patience_ns;
+    u64 until = now_ns() + launch_patience_ns;
     while (!begun_) {
         look(now_ns());
+        if (near_is_there()) until = now_ns() + launch_patience_ns;
         if (launched_ && (!last_refusal_.empty() || now_ns() > until))
             throw config_error(last_refusal_.empty() ? "nobody has come for whom this host was started"
                                                      : last_refusal_);

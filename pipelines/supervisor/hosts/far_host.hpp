@@ -54,6 +54,7 @@ private:
     void accept_all(u64 now);
     void look(u64 now);
     void take(const nlohmann::json& m);
+    void tell_first_kept(const nlohmann::json& m);
     void carry_out_end();
     void send_lines(u64 now);
     void refuse_near(const std::string& here, const std::string& there);

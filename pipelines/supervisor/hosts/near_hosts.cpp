@@ -14,7 +14,6 @@
 #include "os/pending_signal.hpp"
 #include "run/directory.hpp"
 #include "run/request_message.hpp"
-#include "telemetry/ledger.hpp"
 
 namespace carousel::supervisor {
 namespace {
@@ -131,6 +130,7 @@ void near_hosts::say_changes(remote_host& h, u64 now) {
 void near_hosts::take_news(remote_host& h, const json& m) {
     if (m.contains("answer") && m.contains("id") && m["id"].is_number_unsigned())
         return orders_->answered(m["id"].get<u64>(), m["answer"]);
+    if (m.contains("first_kept")) return take_first_kept(h, m);
     if (m.contains("log") && m["log"].is_array())
         for (const json& l : m["log"])
             orders_->line_of(h.spec().name, l.value("stage", "?"), l.value("pid", 0), l.value("line", ""));
@@ -142,52 +142,6 @@ void near_hosts::take_news(remote_host& h, const json& m) {
         if (ask_for_end(false)) return orders_->end_the_run(why + ": what is begun is delivered");
         orders_->say(why + ": what is begun is delivered");
     }
-}
-
-// Our sending stages mark a frame when all sinks over there have it. Two links hear of that one after the
-// other, so the one that has come furthest is right: what lies below its first unmarked frame may be released
-// here, and is in those sinks' files. Links from other hosts are known to those alone.
-std::optional<u64> near_hosts::first_kept_for(const host_spec& h) const {
-    if (!h.durable()) return std::nullopt;
-    u64 first = plan_.first;
-    for (const crossing& c : plan_.links) {
-        if (!c.from.empty() || c.to != h.name) continue;
-        const auto ledger =
-            telemetry::ledger_reader::open(telemetry::ledger_path(run::run_folder(plan_.name), c.send));
-        if (ledger) first = std::max(first, ledger->first_undelivered(plan_.first));
-    }
-    return first;
-}
-
-bool near_hosts::all_frames_are_ours(const host_spec& h) const {
-    return !plan_.leads(h.name) &&
-           std::all_of(plan_.links.begin(), plan_.links.end(),
-                       [&](const crossing& c) { return c.to != h.name || c.from.empty(); });
-}
-
-// It has come back without its part of the run. What was there and is acknowledged is gone, or in its sinks'
-// files: a link that goes on finds out by itself what is lost; where all of ours is done there is none.
-void near_hosts::begin_anew(remote_host& h) {
-    if (waiting_since_ns_ == 0) {
-        const std::optional<u64> first = first_kept_for(h.spec());
-        orders_->say(
-            first ? fmt::format("host {} begins anew, at frame {}: what its sinks have not is kept here",
-                                h.spec().name, *first)
-                  : fmt::format("host {} begins anew: what it had is lost", h.spec().name));
-        return h.begin(first ? *first : plan_.first);
-    }
-    h.send({{"over", true}});
-    h.give_up("its part of the run is lost");
-    if (plan_.helps(h.spec().name)) return;  // all that it could do is done
-    if (h.spec().durable() && all_frames_are_ours(h.spec())) {
-        // Our sending stages are done, and were not before its sinks had the last frame.
-        lost_ = fmt::format("host {} has lost its report: all frames are in the files of its sinks",
-                            h.spec().name);
-        return;
-    }
-    lost_code_ = exit_code::stage_failed;
-    lost_ = fmt::format("error: host {} has lost its part of the run: not all frames have come to its sinks",
-                        h.spec().name);
 }
 
 // It has nothing that is not here, too: the run goes on without it.
@@ -205,7 +159,10 @@ void near_hosts::tick(u64 now) {
         const bool had_ended = h->life() == life::ended, had_begun = h->life() == life::begun;
         for (const json& m : h->look(now, run_id_)) take_news(*h, m);
         say_changes(*h, now);
-        if (h->life() == life::agreed) begin_anew(*h);
+        if (h->life() == life::agreed)
+            begin_anew(*h, now);
+        else
+            newcomers_.erase(h->spec().name);
         if (!had_begun && h->life() == life::begun)
             tell_end(*h);  // it may not have heard it, or be another one
         if (!had_ended && h->life() == life::ended) keep_outcome(*h);
@@ -233,19 +190,18 @@ void near_hosts::tick(u64 now) {
 }
 
 u64 near_hosts::ask(const std::string& host, const json& request, std::string& why) {
-    const auto at =
-        std::find_if(hosts_.begin(), hosts_.end(), [&](const auto& h) { return h->spec().name == host; });
-    if (at == hosts_.end()) {
+    remote_host* const at = named(host);
+    if (at == nullptr) {
         why = fmt::format("no host \"{}\"; there are", host);
         for (const auto& h : hosts_) why += " " + h->spec().name;
         return 0;
     }
-    if (!(*at)->connected() || (*at)->life() != life::begun) {
+    if (!at->connected() || at->life() != life::begun) {
         why = fmt::format("host {} can't be asked now: {}", host,
-                          (*at)->life() == life::ended ? "its part has ended" : (*at)->trouble());
+                          at->life() == life::ended ? "its part has ended" : at->trouble());
         return 0;
     }
-    (*at)->send({{"ask", request}, {"id", ++last_ask_}});
+    at->send({{"ask", request}, {"id", ++last_ask_}});
     return last_ask_;
 }
 

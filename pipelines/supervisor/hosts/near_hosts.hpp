@@ -33,9 +33,20 @@ private:
     void take_news(remote_host& h, const nlohmann::json& m);
     void say_changes(remote_host& h, u64 now);
     void say_waiting(remote_host& h, console& out) const;
-    void begin_anew(remote_host& h);
-    [[nodiscard]] std::optional<u64> first_kept_for(const host_spec& h) const;
-    [[nodiscard]] bool all_frames_are_ours(const host_spec& h) const;
+    void begin_anew(remote_host& h, u64 now);
+    struct newcomer;
+    struct heard;
+    /// At which frame a durable host begins anew, and why, in words; nothing: who knows it is still to say
+    /// so.
+    [[nodiscard]] std::optional<std::string> first_of(const remote_host& h, u64 now, u64& first);
+    void hear_sender(remote_host& s, const std::string& to, newcomer& n, bool ask, u64 now, heard& all) const;
+    [[nodiscard]] bool has_again(const remote_host& h) const;
+    void take_first_kept(const remote_host& h, const nlohmann::json& m);
+    [[nodiscard]] remote_host* named(const std::string& host) const;
+    [[nodiscard]] std::set<std::string> far_senders(const std::string& to) const;
+    [[nodiscard]] bool all_is_in_files(const host_spec& h) const;
+    [[nodiscard]] bool is_sent_more(const host_spec& h, u64 now) const;
+    [[nodiscard]] std::string lost_before(const remote_host& h) const;
     void launch_missing(u64 now);
     void say_end_of_help(const remote_host& h, bool had_ended);
     void tell_end(remote_host& h);
@@ -54,6 +65,19 @@ private:
     void end_in_vain(const std::string& host, const crossing& link);
     [[nodiscard]] bool awaits_end_of_help(remote_host& h, u64 now);
 
+    /// A durable host that has come back without its part of the run, until it is told where to begin.
+    struct newcomer {
+        u64 since_ns = 0, ask_ns = 0;
+        u64 question = 0;   ///< number of what the hosts that send to it are asked
+        bool told = false;  ///< that it waits
+        std::map<std::string, std::optional<u64>> said;  ///< by those hosts
+    };
+    /// What they came to: in words, of whom it comes again, who doesn't know it, and who is still to say it.
+    struct heard {
+        u64 first = 0;
+        std::vector<std::string> from, unknown, awaited;
+    };
+
     hosts_plan plan_;
     std::vector<std::unique_ptr<remote_host>> hosts_;
     std::vector<std::unique_ptr<launcher>> launchers_;  ///< as the hosts
@@ -66,7 +90,9 @@ private:
     std::set<std::string> ended_early_;                ///< hosts that only help, told as over or told to end
     std::set<std::string> judged_;                     ///< hosts whose outcome was looked at
     std::map<std::string, u64> in_vain_since_ns_;      ///< by host: see watch_links()
-    u64 waiting_since_ns_ = 0, ps_ns_ = 0, last_ask_ = 0;
+    std::map<std::string, newcomer> newcomers_;
+    std::map<std::string, u64> begun_anew_ns_;
+    u64 waiting_since_ns_ = 0, ps_ns_ = 0, last_ask_ = 0, last_question_ = 0;
     int lost_code_ = 0;
     std::string lost_;
 };

@@ -5,19 +5,22 @@ import sys
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from host_world import HOST, SINK, SOURCE  # noqa: E402
 
-# Of each shape the stages behind the source: name, input, host. A link's stages are FROM-to-HOST, and FROM-from-HOST behind it.
+# Of each shape the stages behind the source: name, inputs, host. A link's stages are FROM-to-HOST, and FROM-from-HOST behind it.
 SHAPES = {
     "two": [("sink", "source", "b")],
     "chain": [("middle", "source", "b"), ("sink", "middle", "c")],
     "fan-out": [("sink_b", "source", "b"), ("sink_c", "source", "c")],
+    "two ways": [("middle", "source", "b"), ("sink", "middle, source", "c")],
 }
 # Whom a campaign may kill, by host; "near" is that of the source.
 STAGES = {
     "two": {"near": ["source", "source-to-b"], "b": ["source-from-here", "sink"]},
     "chain": {"near": ["source", "source-to-b"], "b": ["source-from-here", "middle", "middle-to-c"], "c": ["middle-from-b", "sink"]},
     "fan-out": {"near": ["source", "source-to-b", "source-to-c"], "b": ["source-from-here", "sink_b"], "c": ["source-from-here", "sink_c"]},
+    "two ways": {"near": ["source", "source-to-b", "source-to-c"], "b": ["source-from-here", "middle", "middle-to-c"],
+                 "c": ["middle-from-b", "source-from-here", "sink"]},
 }
-SINKS = {"two": {"b": "sink"}, "chain": {"c": "sink"}, "fan-out": {"b": "sink_b", "c": "sink_c"}}
+SINKS = {"two": {"b": "sink"}, "chain": {"c": "sink"}, "fan-out": {"b": "sink_b", "c": "sink_c"}, "two ways": {"c": "sink"}}
 
 
 def far_names(shape):
@@ -25,19 +28,20 @@ def far_names(shape):
 
 
 def stages_text(shape, size, spread, more=None):
-    """`more`: further keys by stage, and of "pipeline"."""
+    """`more`: further keys by stage, of "pipeline" and of hosts ("hosts.b")."""
     text = f'[pipeline]\n{(more or {}).get("pipeline", "")}\n' + SOURCE.format(bytes=size)
-    reads = {of for _, of, _ in SHAPES[shape]}
+    reads = {each for _, of, _ in SHAPES[shape] for each in of.split(", ")}
     for name, of, host in SHAPES[shape]:
         keys = ("turns = true\n" if name in reads else "") + (f'host = "{host}"\n' if spread else "") + (more or {}).get(name, "")
-        text += SINK.format(name=name, of=of, bytes=size, more=keys)
+        text += SINK.format(name=name, of=of.replace(", ", '", "'), bytes=size, more=keys)
     return text
 
 
 def spread_text(shape, size, places, more=None):
     """`places`: (address, port) by host."""
     return stages_text(shape, size, True, more) + "".join(
-        HOST.format(name=name, address=places[name][0], port=places[name][1], launcher="none", more="") for name in far_names(shape))
+        HOST.format(name=name, address=places[name][0], port=places[name][1], launcher="none", more=(more or {}).get("hosts." + name, ""))
+        for name in far_names(shape))
 
 
 def hash_on_one_host(world, shape, size, frames):

@@ -1,0 +1,196 @@
+"""A durable host whose frames come from another far one (near -> b -> c), and is lost: who has what its sinks lack knows from which frame on.
+And a near host that is lost, whose next run goes on. Usage: test_durable_chain.py FOLDER_OF_PROGRAMS Everyday|Long"""
+import os
+import re
+import shutil
+import signal
+import sys
+import time
+import unittest
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from host_world import World  # noqa: E402
+from link_pair import ledger, lose_run, remove_memory, run_id_in, wait_for  # noqa: E402
+from spread import SINKS, Spread, stages_text  # noqa: E402
+
+PROGRAMS = sys.argv[1]
+SIZE = 1 << 14
+# As in test_three_hosts.py: links of one file are counted through, and take 65 each.
+PORT = 20500 + os.getpid() % 55 * 205
+PLACES = {"b": ("127.0.0.1", PORT), "c": ("127.0.0.1", PORT + 70)}
+DURABLE = 'release = "durable"\n'
+C_ALONE, BOTH = {"hosts.c": DURABLE}, {"hosts.b": DURABLE, "hosts.c": DURABLE}
+AGAIN = r"host c begins anew, at frame (\d+): what its sinks have not comes again from (here and from )?host b"
+
+
+class Case(unittest.TestCase):
+    def begun(self, more, frames=150, fps=30, taken=60, shape="chain"):
+        """The last sink has taken so many frames: more than all rings hold, so some are released everywhere before it."""
+        world = World(PROGRAMS)
+        self.addCleanup(world.end)
+        s = Spread(world, shape, SIZE, frames, fps, PLACES, more=more).start()
+        for host, sink in SINKS[shape].items():
+            s.far[host].has_frames(sink, s.near, taken)
+        return s
+
+    def said_first(self, s):
+        """The frame that c begins anew at."""
+        s.near.says(AGAIN)
+        return int(re.search(AGAIN, s.near.text())[1])
+
+    def last_life(self, s, host):
+        """What that host's sink has, by its report."""
+        return ledger(os.path.join(s.world.folder, host + "-ledger-sink.bin"))
+
+    def check_union(self, s, host, before):
+        """What that host's sink has over both lives, each frame with its hash, is what it has on one host."""
+        one = s.world.near(s.world.write("one.toml", stages_text(s.shape, SIZE, False)), "--frames", str(s.frames)).start()
+        self.assertEqual(one.wait(60), 0, one.text())
+        self.assertEqual({**before, **self.last_life(s, host)}, self.last_life(s, "near"))
+
+    def goes_on_whole(self, s, delivered, first):
+        """Everybody ends with 0, and c's sinks have every frame once over both lives, but for those that b had not heard of yet."""
+        self.assertEqual(s.codes(), [0, 0, 0], s.text())
+        for host, begun in (("near", 0), ("b", 0), ("c", first)):
+            r = s.hosts[host].report()
+            self.assertEqual([r[k] for k in ("first", "frames", "lost", "repeated", "torn")], [begun, s.frames, 0, 0, 0], s.text())
+        self.assertEqual(min(self.last_life(s, "c")), first)
+        self.assertTrue(0 < first <= len(delivered), (first, len(delivered)))
+        self.check_union(s, "c", delivered)
+
+    def is_lost_and_goes_on(self, more):
+        s = self.begun(more)
+        delivered = s.far["c"].lose()
+        s.far["c"].start()
+        self.goes_on_whole(s, delivered, self.said_first(s))
+
+
+class Everyday(Case):
+    def test_a_durable_host_behind_a_far_one_that_is_lost_goes_on_where_that_one_has_its_frames(self):
+        self.is_lost_and_goes_on(C_ALONE)
+
+    def test_so_it_does_where_the_host_before_it_is_durable_too(self):
+        self.is_lost_and_goes_on(BOTH)
+
+
+class Long(Case):
+    def test_where_this_host_sends_to_it_too_who_has_come_furthest_is_right(self):
+        s = self.begun(C_ALONE, 240, shape="two ways")
+        delivered = s.far["c"].lose()
+        s.far["c"].start()
+        s.near.says("what its sinks have not comes again from here and from host b")
+        self.goes_on_whole(s, delivered, self.said_first(s))
+
+    def test_one_whose_memory_is_gone_and_whose_folder_is_not_goes_on_there_too(self):
+        s = self.begun(C_ALONE, 240)
+        c = s.far["c"]
+        folder, aside = os.path.join(c.runtime, "carousel", c.run_name), os.path.join(s.world.folder, "aside")
+        pids = [row["pid"] for row in c.ps()["stages"]]
+        self.addCleanup(remove_memory, run_id_in(folder))   # should anything below fail: nobody else removes it
+        c.process.send_signal(signal.SIGSTOP)   # it notices nobody's death, and dies last
+        for pid in pids:
+            os.kill(pid, signal.SIGKILL)
+        shutil.copytree(folder, aside, ignore=lambda _, names: [n for n in names if n.endswith(".sock")])
+        delivered = lose_run(c.process, folder, pids)
+        os.rename(aside, folder)
+        c.start()
+        self.goes_on_whole(s, delivered, self.said_first(s))
+
+    def test_it_waits_for_a_supervisor_that_is_away_and_knows_the_frame(self):
+        s = self.begun({**C_ALONE, "pipeline": "supervisor_grace_s = 30"}, 240)
+        b, c = s.far["b"], s.far["c"]
+        b.process.kill()
+        b.process.wait()
+        delivered = c.lose()
+        c.start()
+        s.near.says(r"host c begins anew when host b says where, which is lost \(.*\)")
+        time.sleep(1)
+        self.assertNotRegex(s.near.text(), "host c begins anew, at frame")
+        b.start()   # it takes its part over, and was not there when c was lost
+        self.goes_on_whole(s, delivered, self.said_first(s))
+
+    def both_are_lost(self, more, until, again):
+        """c is begun again first, and b when the near host has said `until`."""
+        s = self.begun({**BOTH, **more}, 240)
+        b, c = s.far["b"], s.far["c"]
+        delivered = c.lose()
+        b.lose()
+        c.start()
+        s.near.says(until)
+        b.start()
+        s.near.says(r"host b begins anew, at frame [1-9]\d*: what its sinks have not is kept here")
+        s.near.says(again)
+        first = int(re.search(again, s.near.text())[1])
+        self.assertEqual(s.codes(), [0, 0, 0], s.text())
+        self.assertEqual([b.report()["first"], c.report()["first"]], [first, first])
+        self.check_union(s, "c", delivered)
+
+    def test_it_goes_on_where_its_sender_begins_anew_if_that_one_was_lost_with_it(self):
+        self.both_are_lost({}, "host c begins anew when host b says where, which is lost", AGAIN)
+
+    def test_so_it_does_where_that_one_comes_later_than_anybody_waits_for_it(self):
+        again = r"host c begins anew, at frame (\d+): what its sinks have not comes again when host b is back"
+        self.both_are_lost({"pipeline": "supervisor_grace_s = 1"}, again, again)
+
+    def test_what_a_lost_sender_alone_had_for_it_is_said_to_be_lost(self):
+        s = self.begun(C_ALONE, 240)
+        for host in ("c", "b"):
+            s.far[host].lose()
+        for host in ("c", "b"):
+            s.far[host].start()
+        s.near.says(r"host b begins anew: what it had is lost")
+        s.near.says(r"host c begins anew, at frame \d+: what host b had for it is lost")
+        self.assertEqual(s.near.wait(60), 1, s.text())
+        self.assertRegex(s.near.text(), r"source-to-b .*: \d+ frames are lost")
+
+    def test_where_its_sender_cannot_read_the_frame_that_is_said_and_it_is_given_by_hand(self):
+        s = self.begun(C_ALONE, 240)
+        b, c = s.far["b"], s.far["c"]
+        path = os.path.join(b.runtime, "carousel", b.run_name, "ledger-middle-to-c.bin")
+        delivered = c.lose()
+        os.rename(path, path + ".aside")   # who writes it has it open
+        os.mkdir(path)
+        c.start()
+        s.near.says("host c begins anew, at frame 0: whether what its sinks have not begins there is not known, for host b can't read it. "
+                    "If not, the sending stage over there says with which --first N `carousel host` is to be started on c")
+        s.near.says(r"middle-to-c .*begin it with --first \d+")
+        first = int(re.search(r"begin it with --first (\d+)", s.near.text())[1])
+        c.process.kill()
+        c.process.wait()
+        c.start("--fresh", "--first", str(first))
+        wait_for("c goes on", lambda: (c.stage("sink").get("frames") or 0) > first)
+        os.rmdir(path)
+        os.rename(path + ".aside", path)
+        self.goes_on_whole(s, delivered, first)
+
+    def test_it_goes_on_though_the_near_host_is_done(self):
+        s = self.begun({**C_ALONE, "sink": "delay_ms = 250"}, 40, 60, taken=8)
+        wait_for("the near host is done", lambda: s.near.stage("source-to-b").get("state") == "done")
+        delivered = s.far["c"].lose()
+        self.assertLess(len(delivered), 38, "this machine is too slow for this test")
+        s.far["c"].start()
+        self.goes_on_whole(s, delivered, self.said_first(s))
+
+    def test_a_near_host_that_is_lost_goes_on_with_the_number_that_the_far_one_ends_with(self):
+        s = self.begun({"pipeline": "supervisor_grace_s = 1"}, shape="two")
+        b = s.far["b"]
+        s.near.lose()
+        b.says("the near host is lost")
+        b.interrupt()
+        self.assertEqual(b.wait(60), 0, b.text())
+        first = int(re.search(r"spread\.b: (\d+) frames in ", b.text())[1])
+        self.assertEqual(b.report()["frames"], first)
+        before = self.last_life(s, "b")
+        self.assertEqual(sorted(before), list(range(first)))
+        b.start()
+        s.near.start("--first", str(first))
+        self.assertEqual(s.codes(), [0, 0], s.text())
+        self.assertEqual(sorted(self.last_life(s, "b")), list(range(first, s.frames)))   # no frame twice
+        for host in (s.near, b):
+            self.assertEqual([host.report()[k] for k in ("first", "frames", "lost", "repeated", "torn")], [first, s.frames, 0, 0, 0])
+        self.check_union(s, "b", before)
+
+
+if __name__ == "__main__":
+    name = sys.argv.pop(2)
+    unittest.main(argv=[sys.argv[0], name, *sys.argv[2:]], verbosity=2)
