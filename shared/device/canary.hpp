@@ -1,12 +1,12 @@
 #pragma once
-// The canary behind a slot that has no gap behind it: 64 KiB that the frame's maker fills with a pattern
-// before anything of the stage's own runs, and looks at behind it. A byte that has changed was written beyond
-// the slot. One body for both backends; a queue does it
-// (guarded_status.hpp).
+// The canary behind a slot that has no gap behind it: 64 KiB that the slot's maker fills with a pattern
+// before anything of the stage's own first runs on that slot, and looks at behind each frame. A byte that has
+// changed was written beyond the slot. One body for both backends; a queue does it (guarded_status.hpp).
 //
-// The pattern differs for each frame, so that one which an earlier frame has left in that slot, or one that
-// was copied from another slot, is no whole canary. It is no secret: it finds mistakes, not malice. A stray
-// byte that happens to be the pattern's own changes nothing and is not found.
+// The pattern is that of a slot and of its maker's incarnation, so that one which was copied from another
+// slot, or left by somebody who has died, is no whole canary. It stays from frame to frame: a byte that
+// changes while the slot is free is found, too, with its next frame. It is no secret: it finds mistakes, not
+// malice. A stray byte that happens to be the pattern's own changes nothing and is not found.
 //
 // Not found either: a write that jumps over all 64 KiB. One that goes through them and further has harmed the
 // next slot when it is found; that slot's status word tells its readers.
@@ -40,9 +40,9 @@ struct canary_look {
     }
 };
 
-/// Of a frame in a slot, made by that incarnation.
-[[nodiscard]] CAROUSEL_HD_INLINE constexpr u64 canary_key(u32 link, u32 slot, u64 sequence, u32 epoch) {
-    u64 z = (sequence + 1) * 0x9E37'79B9'7F4A'7C15 + (u64{link} << 56U | u64{slot} << 48U | epoch);
+/// Of a slot whose frames that incarnation makes.
+[[nodiscard]] CAROUSEL_HD_INLINE constexpr u64 canary_key(u32 link, u32 slot, u32 epoch) {
+    u64 z = 0x9E37'79B9'7F4A'7C15 + (u64{link} << 56U | u64{slot} << 48U | epoch);
     z = (z ^ z >> 30U) * 0xBF58'476D'1CE4'E5B9;  // splitmix64's finaliser (S. Vigna)
     z = (z ^ z >> 27U) * 0x94D0'49BB'1331'11EB;
     return z ^ z >> 31U;

@@ -1,21 +1,27 @@
-// Canaries behind slots (device/canary.hpp). A frame's first launch plants those of its outputs' slots and
-// looks at those of its inputs; its last launch looks at its outputs' again, behind all that the stage has
-// enqueued. What they have seen is read here, between the event and the commit. So a stage with one is never
-// helped (stage_flag::owner_commits): nobody else looks.
+// Canaries behind slots (device/canary.hpp). A frame's first launch looks at those of its inputs; its last
+// launch looks at its outputs', behind all that the stage has enqueued. What they have seen is read here,
+// between the event and the commit. So a stage with one is never helped (stage_flag::owner_commits): nobody
+// else looks.
+//
+// Planted is a canary when this process makes its first frame in that slot, in front of that frame's graph:
+// what is whole behind one frame needs no planting for the next, and a launch that plants costs each frame as
+// much as both looks. Where other instances fill the ring's slots, too, each frame plants: whose a stray was
+// while the slot was free nobody could tell.
 //
 // A stage that goes on with its output on the host (commits_on_host) writes behind that look. So there is a
 // second one behind its finish(), on a queue of its own: the stage's belongs to the main thread.
 //
 // What a death leaves. Before the event: work that R2 has aborted, in a slot that is quarantined. Between the
 // event and the commit, the look among it: a job that is SUBMITTED, which R2 aborts; a damaged canary goes
-// with its slot. Behind the commit: a frame whose canary was whole. Whoever fills the slot next plants anew,
-// with another pattern, before anything else.
+// with its slot. Behind the commit: a frame whose canary was whole. A successor has planted nowhere yet, and
+// its pattern is another: it plants before anything else.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
 #include <mutex>
 #include <span>
+#include <utility>
 
 #include "core/errors.hpp"
 #include "core/log.hpp"
@@ -71,16 +77,32 @@ void stage_runner::look_behind_finish(const frame_in_work& f) {
     look_at_own_canaries(f);
 }
 
-// Those of a frame's first launch, or of its last one; how many.
-std::size_t stage_runner::canaries_of(const frame_in_work& f, bool first, device::canary_step* out) {
-    if (f.canaries == nullptr) return 0;
+// The main thread. No part of a graph: other frames in the same lane need none.
+void stage_runner::plant_canaries(const frame_in_work& f) {
+    if (f.canaries == nullptr) return;
+    std::array<device::canary_step, device::most_canaries> canaries;
     std::size_t count = 0;
     for (u32 k = 0; k < runtime_->outputs(); ++k) {
         mapped_link& own = *runtime_->output(k);
         if (own.canary_bytes == 0) continue;
         const u32 slot = f.job.output[k].index;
-        const u64 key = device::canary_key(own.index, slot, f.job.sequence, worker_.epoch());
-        out[count++] = {own.canary(slot), key, &f.canaries[k], first};
+        const u64 key = device::canary_key(own.index, slot, worker_.epoch());
+        if (std::exchange(own.planted.at(slot), key) == key && worker_.stage().seats == 1) continue;
+        canaries[count++] = {own.canary(slot), key, nullptr, true};
+    }
+    if (count > 0) device::guarded_status(runtime_->queue(), {}, std::span(canaries).first(count));
+}
+
+// Those that a frame's first launch looks at, or its last one; how many.
+std::size_t stage_runner::canaries_of(const frame_in_work& f, bool first, device::canary_step* out) {
+    if (f.canaries == nullptr) return 0;
+    std::size_t count = 0;
+    for (u32 k = 0; k < runtime_->outputs() && !first; ++k) {
+        mapped_link& own = *runtime_->output(k);
+        if (own.canary_bytes == 0) continue;
+        const u32 slot = f.job.output[k].index;
+        const u64 key = device::canary_key(own.index, slot, worker_.epoch());
+        out[count++] = {own.canary(slot), key, &f.canaries[k], false};
     }
     if (!first) return count;
     for (u32 i = 0; i < of_inputs + shm::max_inputs; ++i) f.canaries[i].clear();
@@ -89,7 +111,7 @@ std::size_t stage_runner::canaries_of(const frame_in_work& f, bool first, device
         if (in.canary_bytes == 0) continue;
         const u32 slot = f.job.input[i].index;
         const u32 epoch = worker_.input(i).header(slot).epoch;
-        out[count++] = {in.canary(slot), device::canary_key(in.index, slot, f.job.sequence, epoch),
+        out[count++] = {in.canary(slot), device::canary_key(in.index, slot, epoch),
                         &f.canaries[of_inputs + i], false};
     }
     return count;

@@ -1,5 +1,6 @@
-// What goes into the queue for one frame: the first look at the inputs and status WRITING, the stage's own
-// work, the last look and status READY, the event; in this order. Two launches are the runner's own.
+// What goes into the queue for one frame: canaries that aren't planted yet, the first look at the inputs and
+// status WRITING, the stage's own work, the last look and status READY, the event; in this order. Two
+// launches are the runner's own, and one where it plants.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -35,6 +36,7 @@ void stage_runner::enqueue_checked(frame_in_work& f) {
     // Harm comes behind what guards against it (canaries), and a graph has no place for it.
     const bool harm = is_fault_asked(*runtime_);
     device::same_work* const alike = is_void || harm ? nullptr : f.alike.get();
+    plant_canaries(f);
     if (alike != nullptr) alike->begin();
     look_at_status(f, device::status_state::writing);
     if (harm) inject_fault(*runtime_, f.job);

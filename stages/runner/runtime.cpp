@@ -150,6 +150,8 @@ mapped_link runtime::map_link(u32 link, device::access wanted) {
         m.canary_bytes = b.canary_bytes;
         m.slot_bytes = l.slot_bytes - std::min(b.canary_bytes, l.slot_bytes);
         m.slots = l.slots;
+        if (m.canary_bytes != 0 && wanted == device::access::write)
+            m.planted.resize(std::min(m.slots, shm::max_slots));
         const bool known = b.canary_bytes == 0 || b.canary_bytes == device::canary_bytes;
         if (m.slots > shm::max_slots || !known || !b.memory.holds(m.slots, l.slot_bytes))
             throw shm_error(

@@ -26,6 +26,8 @@ struct mapped_link {
     u64 slot_bytes = 0;    ///< without what lies behind the payload
     u64 canary_bytes = 0;  ///< behind it; 0: no canary
     u32 slots = 0;
+    /// Of an output's: the canary_key() that this process has planted behind each slot; 0: none.
+    std::vector<u64> planted;
     /// of a ring on another GPU than this process's: one slot on its own (reach.hpp); else null
     std::unique_ptr<device::mapping> near;
     [[nodiscard]] std::byte* slot(u32 k) const noexcept { return memory->slot(k, slot_bytes + canary_bytes); }

@@ -8,9 +8,9 @@
 // place of graphs, and no event between stages: what is launched early there gains what it gains in no run.
 // Without: each ring is one block of eight slots,
 // mapped for writing alone. With: inputs and the mesh mapped a second time, for reading; a slot an
-// allocation of its own with a gap behind it; canaries planted and looked at; all of that but the canaries,
-// as a run has it. Each measurement makes its rings anew; the pictures' hashes are compared.
-// CPU time, of the thread that enqueues, is taken beside it.
+// allocation of its own with a gap behind it; canaries, planted with a slot's first frame, looked at; all of
+// that but the canaries, as a run has it. Each measurement makes its rings anew; the pictures' hashes are
+// compared. CPU time, of the thread that enqueues, is taken beside it.
 //
 // The closed control block: the ring's own steps of a frame through source, middle and sink, in a process for
 // each measurement; without, and with its pages closed by keys where the CPU has them, else by page rights.
@@ -156,25 +156,27 @@ private:
         step.value = {n, 1,
                       static_cast<u32>(first ? device::status_state::writing : device::status_state::ready)};
         if (out != nullptr) step.store_at(out->word_to_write(n));
-        std::array<device::canary_step, 2> canaries{};
-        std::size_t count = 0;
-        if (guards_.canaries && out != nullptr)
-            canaries[count++] = {out->canary_to_write(n), key(out, n), first ? nullptr : &found()[looks_++],
-                                 first};
-        if (guards_.canaries && in != nullptr && first)
-            canaries[count++] = {in->canary_to_read(n), key(in, n), &found()[looks_++], false};
-        if (count == 0) return queue_->status(step);
-        device::guarded_status(*queue_, step, std::span(canaries).first(count));
+        const ring_memory* const looked_at = !guards_.canaries ? nullptr : first ? in : out;
+        if (looked_at == nullptr) return queue_->status(step);
+        const device::canary_step look{first ? in->canary_to_read(n) : out->canary_to_write(n),
+                                       key(looked_at, n), &found()[looks_++], false};
+        device::guarded_status(*queue_, step, std::span(&look, 1));
+    }
+    void plant(u64 n, const ring_memory* out) {
+        if (!guards_.canaries || out == nullptr || n >= ring_memory::slots) return;
+        const device::canary_step plant{out->canary_to_write(n), key(out, n), nullptr, true};
+        device::guarded_status(*queue_, {}, std::span(&plant, 1));
     }
     [[nodiscard]] u64 key(const ring_memory* of, u64 n) const {
         const u32 link = of == &geometry_ ? 0 : of == &vertex_ ? 1 : 2;
-        return device::canary_key(link, static_cast<u32>(n % ring_memory::slots), n, 1);
+        return device::canary_key(link, static_cast<u32>(n % ring_memory::slots), 1);
     }
 
     /// A stage's work as the runner has it.
     template <typename F>
     void stage(u64 n, const ring_memory* in, const ring_memory* out, F&& work) {
         const u32 k = stage_++;
+        plant(n, out);
         if (alike_[k]) alike_[k]->begin();
         status(n, in, out, true);
         work();

@@ -138,7 +138,23 @@ TEST_CASE(
     CHECK(r["torn"] == 1);
     CHECK(r["lost"] == 0);
     CHECK(r["repeated"] == 0);
-    CHECK(r["restarts"] == 0);
+    // Who fills that slot next can't say who it was, and is the only one who could have been.
+    CHECK(r["restarts"] == 1);
+    CHECK_THAT(log,
+               contains(fmt::format("a write beyond its slot in the ring {}, behind plane {}, 1000 bytes "
+                                    "behind its end",
+                                    name, plane)));
+}
+
+TEST_CASE("instances that fill one ring plant each frame's canary, for another may have planted its own") {
+    const std::string hash = test::undisturbed_hash(600);
+    run_fixture run;
+    run.start(run.pipeline("shared", number_pipeline("shared", "", "instances = 2\nwork_ms = 1\n") + guards),
+              {"--frames", "600"});
+    CHECK(run.wait() == 0);
+    INFO(run.log());
+    check_whole(run, 600, hash, 0);
+    CHECK(run.report()["restarts"] == 0);
 }
 
 TEST_CASE(

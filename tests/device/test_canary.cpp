@@ -77,14 +77,13 @@ TEST_CASE("a canary is whole until a byte of it changes, whichever, and the firs
     CHECK(std::count(next.begin(), next.end(), 0) == static_cast<std::ptrdiff_t>(canary_bytes));
 }
 
-TEST_CASE("the canary of another frame, slot, ring or life is no whole one, from its first word on") {
+TEST_CASE("the canary of another slot, ring or life is no whole one, from its first word on") {
     CAROUSEL_NEEDS_BACKEND();
     const canaries c;
-    const u64 key = canary_key(3, 5, 100, 2);
+    const u64 key = canary_key(3, 5, 2);
     c.plant(0, key);
     CHECK(c.look(0, key) == canary_whole);
-    for (const u64 other : {canary_key(3, 5, 113, 2), canary_key(3, 5, 101, 2), canary_key(3, 6, 100, 2),
-                            canary_key(4, 5, 100, 2), canary_key(3, 5, 100, 3)}) {
+    for (const u64 other : {canary_key(3, 6, 2), canary_key(4, 5, 2), canary_key(3, 5, 3)}) {
         const u32 found = c.look(0, other);
         CHECK(found >= canary_damaged);
         CHECK(found < canary_damaged + 8);

@@ -7,7 +7,7 @@
   paced     device time and CPU time per frame, the same way, of runs that make --pace frames a second and rest in between
 
 A run of the demo goes on while its stages are told to do harm, in turn; then it is stopped. Wanted: those that were told to have died, each
-with its place named, and nobody else (under MPS: or with its domain), lost = repeated = torn = 0, no frame given up, the control block never
+with its place named, and nobody else (under MPS: what a GPU faults at ends the domain, and names nobody), lost = repeated = torn = 0, no frame given up, the control block never
 made anew, and the pictures of an undisturbed run of as many frames. Harm, without its guard: of a write into an input or beyond an output slot
 other pictures, or a frame that is counted as torn; of writes into the control block words that the supervisor finds damaged, deaths of others, an
 account that is not whole, or other pictures; and in no case a writer that is named. That those who were told to live on is no harm. Cost: each round gives a ratio; the table has their median and the interval
@@ -165,7 +165,7 @@ def undisturbed(a, frames):
         run.close()
 
 
-def complaints(a, code, r, told, called, mps):
+def complaints(a, code, r, told, called, mps, mps_names):
     """What is not as wanted."""
     if r is None:
         return [f"no report, exit code {code}"]
@@ -178,13 +178,16 @@ def complaints(a, code, r, told, called, mps):
     for death in r["recoveries"]:
         if "how" not in death:
             continue  # it was through, and has left
-        if mps and (death.get("shared") or death["how"] == "with its MPS domain"):
-            died.add(death["pid"])
+        if death["pid"] in told and death.get("stray", "").startswith(called):
+            died.add(death["pid"])  # named
+        elif mps and not death.get("stray") and (death.get("shared") or death["how"] == "with its MPS domain"):
+            died.add(death["pid"])  # nobody is charged
+            unnamed += mps_names and death["pid"] in told
         elif death["pid"] not in told or "injected" not in death["how"]:
             innocent.add(f"{death['seat']}: {death['how']}")
         else:
             died.add(death["pid"])
-            unnamed += not death.get("stray", "").startswith(called)
+            unnamed += 1
     bad += [f"innocent: {', '.join(sorted(innocent)[:3])}"] if innocent else []
     bad += [f"{len(set(told) - died)} who were told to did not die"] if set(told) - died else []
     bad += [f"{unnamed} without a place"] if unnamed else []
@@ -240,7 +243,7 @@ def faults_row(a, row, times, until, mps=False, without=False):
             harm, against = harm_seen(a, name, code, r, told, said)
             right, account = bool(harm) and not against and len(told) > 0, "; ".join(against + harm) or "no harm"
         else:
-            bad = complaints(a, code, r, told, said, mps)
+            bad = complaints(a, code, r, told, said, mps, called[0] == called[1])
             right, account = not bad and len(told) > 0, "; ".join(bad) or "as wanted"
             if right and len(told) < times:
                 right, account = False, "as wanted so far: too few in --seconds"

@@ -37,8 +37,9 @@ ending ending_of(
         for (const int fd : {said[0], log[0], log[1]}) ::close(fd);
         threads_of_a_run run(options);
         prepare(run.source());
-        run.source().at_committed = [&](u64 sequence) {
+        run.source().at_committed = [&, also = run.source().at_committed](u64 sequence) {
             (void)!::write(said[1], &sequence, sizeof sequence);
+            if (also) also(sequence);
         };
         run.run();
         ::_exit(0);
@@ -85,7 +86,9 @@ TEST_CASE("frames of rings with canaries come whole, once and in order, and thei
         CHECK(run.control().stage[k].counters.torn.load() == 0);
         CHECK(run.control().stage[k].counters.helped.load() == 0);
         const u32 looks_again = k == 1 ? 300 : 0;  // behind finish()
-        CHECK(run.counts(k).status_steps.load() == 2 * 300 + looks_again);
+        const u32 steps = run.counts(k).status_steps.load() - 2 * 300 - looks_again;
+        CHECK((steps > 0) == (k != 2));  // planted, once a slot that was ever used
+        CHECK(steps <= (k == 2 ? 0 : run.control().link[k].slots));
     }
 }
 
@@ -127,6 +130,27 @@ TEST_CASE(
     CHECK(e.log.find(told_of_20) != std::string::npos);
 }
 
+TEST_CASE("a canary that is damaged while its slot is free is found behind the slot's next frame") {
+    struct {
+        std::byte* of_20 = nullptr;
+        std::atomic<bool> is_free{false};  ///< frame 20 is committed, and no later one has its slot
+    } slot;
+    const ending e = ending_of({.stages = 2, .frames = 60, .canaries = true}, [&](counting_stage& source) {
+        source.at_committed = [&](u64 sequence) { slot.is_free = slot.is_free || sequence == 20; };
+        source.at_frame = [&](carousel::frame& f) {
+            auto* const at = reinterpret_cast<std::byte*>(f.output().plane<u64>("value").data());
+            if (f.sequence() == 20) slot.of_20 = at;
+            if (slot.is_free.exchange(false) && at != slot.of_20)
+                slot.of_20[device::slot_alignment + 100] ^= std::byte{1};
+        };
+    });
+    INFO(e.log);
+    CHECK(e.code == exit_code::stage_exception);
+    CHECK(e.log.find("frame 20:") == std::string::npos);
+    CHECK(e.log.find(": a write beyond its slot in the ring stage0, behind plane value, 100 bytes behind its "
+                     "end") != std::string::npos);
+}
+
 TEST_CASE("control: without canaries the same write goes unseen") {
     const ending e = overrun(false, 100);
     INFO(e.log);
@@ -137,7 +161,8 @@ TEST_CASE("control: without canaries the same write goes unseen") {
 TEST_CASE("a canary that is damaged behind its frame's commit makes that frame torn, once") {
     threads_of_a_run run({.stages = 3, .frames = 100, .canaries = true});
     run.source().at_committed = [&](u64 sequence) {
-        if (sequence == 30) run.behind(0, 30)[1000] ^= std::byte{1};  // nobody reads it yet
+        // Nobody reads it yet, and no later frame has its slot.
+        if (sequence == 99) run.behind(0, 99)[1000] ^= std::byte{1};
     };
     run.run();
     CHECK(run.sink().frames.load() == 100);

@@ -26,10 +26,10 @@ struct canary_args {
 struct guarded_args {
     status_args status;
     canary_args canary[most_canaries];
-    bool last_of_frame;
 };
-// A thread a pair of words: one way to memory and back, beside that of the status words.
-constexpr u32 canary_threads = canary_part_words / 2;
+// A thread has several pairs of words, all on their way at once: one way to memory and back, beside that of
+// the status words. More threads, or fewer, take as long (guard_cost).
+constexpr u32 canary_each = 4, canary_threads = canary_part_words / 2 / canary_each;
 static_assert(canary_threads <= 1024);
 
 // Comparisons come behind all that the stream has done before, as every kernel does. Each store is one of 16
@@ -61,45 +61,48 @@ __device__ ulonglong2 canary_pair(u64 key, u32 k) {
     return make_ulonglong2(canary_word(key, 2 * k), canary_word(key, 2 * k + 1));
 }
 
-__device__ void look(const canary_args& c, u32 part, u32 k, const ulonglong2& expected) {
+__device__ void look(const canary_args& c, u32 part, u32 k) {
     __shared__ u32 first;
-    const ulonglong2 found = __ldcv(c.at + k);
-    const bool same = found.x == expected.x && found.y == expected.y;
+    ulonglong2 found[canary_each];
+#pragma unroll
+    for (u32 j = 0; j < canary_each; ++j) found[j] = __ldcv(c.at + k + j * canary_threads);
+    bool same = true;
+#pragma unroll
+    for (u32 j = 0; j < canary_each; ++j) {
+        const ulonglong2 expected = canary_pair(c.key, k + j * canary_threads);
+        same = same && found[j].x == expected.x && found[j].y == expected.y;
+    }
     if (!__syncthreads_or(!same)) return;
     if (threadIdx.x == 0) first = canary_bytes;
     __syncthreads();
-    const bool low = found.x != expected.x;
-    const u32 byte =
-        low ? first_changed_byte(found.x, expected.x) : 8 + first_changed_byte(found.y, expected.y);
-    if (!same) atomicMin(&first, 16 * k + byte);
+    for (u32 j = 0; j < canary_each; ++j) {
+        const ulonglong2 expected = canary_pair(c.key, k + j * canary_threads);
+        const bool low = found[j].x != expected.x;
+        if (!low && found[j].y == expected.y) continue;
+        const u32 byte =
+            low ? first_changed_byte(found[j].x, expected.x) : 8 + first_changed_byte(found[j].y, expected.y);
+        atomicMin(&first, 16 * (k + j * canary_threads) + byte);
+    }
     __syncthreads();
     if (threadIdx.x == 0) *static_cast<volatile u32*>(&c.found->part[part]) = canary_damaged + first;
 }
 
 // The first block does the words, each of the others a part of a canary: in no order to each other, for
 // nobody takes READY as more than that the payload is written. What a look says is host memory, which the
-// host reads behind the event. What needs no memory of the frame is done before the wait, and so is
-// planting: the slot is the writer's own from when the host enqueues this, and nothing that runs before in
-// the stream looks at its canaries. Every block waits, so that the end of this launch is that of all before.
-//
-// The last launch of a frame lets the next begin at once. Only the first launch of the next frame may make
-// use of that, this kernel or the one above, which wait: a stage's own kernels follow that one, which lets
-// nobody begin early.
+// host reads behind the event.
 __global__ void __launch_bounds__(canary_threads)
     guarded_status_kernel(const __grid_constant__ guarded_args a) {
-    if (a.last_of_frame) let_next_begin();
+    wait_for_last();
     if (blockIdx.x == 0) {
-        wait_for_last();
         if (threadIdx.x == 0) status_words(a.status);
         return;
     }
     const u32 part = (blockIdx.x - 1) % canary_parts;
     const canary_args& c = a.canary[(blockIdx.x - 1) / canary_parts];
-    const u32 k = part * canary_threads + threadIdx.x;
-    const ulonglong2 expected = canary_pair(c.key, k);
-    if (c.plant) __stcg(c.at + k, expected);
-    wait_for_last();
-    if (!c.plant) look(c, part, k, expected);
+    const u32 k = part * (canary_part_words / 2) + threadIdx.x;
+    if (!c.plant) return look(c, part, k);
+    for (u32 j = 0; j < canary_each; ++j)
+        __stcg(c.at + k + j * canary_threads, canary_pair(c.key, k + j * canary_threads));
 }
 
 // The address is an argument: a constant one the compiler may take for unreachable.
@@ -126,7 +129,7 @@ status_args arguments_of(const status_step& step) noexcept {
 }  // namespace
 
 cudaError_t launch_guarded(device::queue& q, const status_step& step, std::span<const canary_step> canaries) {
-    guarded_args a{arguments_of(step), {}, step.value.state == static_cast<u32>(status_state::ready)};
+    guarded_args a{arguments_of(step), {}};
     for (std::size_t k = 0; k < canaries.size(); ++k)
         a.canary[k] = {reinterpret_cast<ulonglong2*>(canaries[k].at), canaries[k].key, canaries[k].found,
                        canaries[k].plant};
