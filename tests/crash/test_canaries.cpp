@@ -138,12 +138,13 @@ TEST_CASE(
     CHECK(r["torn"] == 1);
     CHECK(r["lost"] == 0);
     CHECK(r["repeated"] == 0);
-    // Who fills that slot next can't say who it was, and is the only one who could have been.
-    CHECK(r["restarts"] == 1);
-    CHECK_THAT(log,
-               contains(fmt::format("a write beyond its slot in the ring {}, behind plane {}, 1000 bytes "
-                                    "behind its end",
-                                    name, plane)));
+    // Who fills that slot next, if anybody does, can't say who it was, and is the only one who could have
+    // been.
+    CHECK(r["restarts"] <= 1);
+    const bool found = log.find(fmt::format("a write beyond its slot in the ring {}, behind plane {}, 1000 "
+                                            "bytes behind its end",
+                                            name, plane)) != std::string::npos;
+    CHECK((r["restarts"] == 1) == found);
 }
 
 TEST_CASE("instances that fill one ring plant each frame's canary, for another may have planted its own") {
