@@ -23,6 +23,16 @@ supervisor::pipeline parsed(const std::string& text) { return supervisor::parse_
 
 }  // namespace
 
+TEST_CASE("a file has as many stages as a run, over all its hosts together") {
+    std::string most = host("bb"), more;
+    for (int k = 0; k < 32; ++k)
+        most += stage("s" + std::to_string(k), k == 0 ? "" : "\"s" + std::to_string(k - 1) + "\"",
+                      k < 16 ? "" : on("bb"));
+    CHECK(refusal(most).empty());
+    more = most + stage("s32", "\"s31\"", on("bb"));
+    CHECK_THAT(refusal(more), contains("33 stages; at most 32"));
+}
+
 TEST_CASE("a host that no section names is refused, and sections that say too little or too much are") {
     const std::string two = stage("a", "") + stage("b", "\"a\"", on("bb"));
     CHECK_THAT(refusal(two),

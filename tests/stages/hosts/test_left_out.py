@@ -1,4 +1,5 @@
-"""What the campaigns of hosts say where something can't be done here: it is skipped, with the reason, and counted apart.
+"""What the campaigns of hosts say where something can't be done here: it is skipped, with the reason, and counted apart; and what they
+take for a link that is back.
 Usage: test_left_out.py FOLDER_OF_PROGRAMS"""
 import argparse
 import contextlib
@@ -11,7 +12,7 @@ import unittest
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import hosts_campaign  # noqa: E402
 from processes import SKIPPED  # noqa: E402
-from torment import add_words, parsed, tell  # noqa: E402
+from torment import add_words, parsed, tell, time_to_return, ups_and_downs  # noqa: E402
 
 
 class NoSilence:
@@ -40,6 +41,26 @@ class LeftOut(unittest.TestCase):
 
     def test_one_that_was_to_have_none_passes(self):
         self.assertEqual(self.torment("--silences", "")[0], 0)
+
+    def test_a_link_that_was_down_and_is_not_back_fails_and_one_that_is_back_is_timed(self):
+        down, up = "the link to b port 1 is down: silence\n", "the link to b port 1 is up after 0.100 s\n"
+        before = ups_and_downs(up)
+        self.assertLess(time_to_return(lambda: up + down + up, before, bites=True), 1)
+        self.assertLess(time_to_return(lambda: up + up, before, bites=True), 1)   # it was begun in the silence
+        self.assertIsNone(time_to_return(lambda: up, before, bites=False))
+        with self.assertRaisesRegex(AssertionError, "no link is up again"):
+            time_to_return(lambda: up + down, before, bites=False, patience=0.1)
+        with self.assertRaisesRegex(AssertionError, "it has not bitten"):
+            time_to_return(lambda: up, before, bites=True, patience=0.1)
+
+    def test_links_that_take_long_to_be_back_fail_the_campaign(self):
+        p = argparse.ArgumentParser()
+        add_words(p)
+        a = p.parse_args(["programs", "--silences", "0.5"])
+        a.left_out = 0
+        with contextlib.redirect_stdout(io.StringIO()):
+            tell(a, [], 1.0, "is up after 0.200 s, is up after 0.900 s, is up after 3.000 s")
+            self.assertRaisesRegex(AssertionError, "as a median", tell, a, [], 1.0, "is up after 1.200 s, is up after 1.300 s")
 
     def case(self, text):
         """What the campaign of all cases makes of a program like that."""

@@ -92,3 +92,54 @@ TEST_CASE("a sender that is turned away at each attempt is said once in five sec
     other.payload_bytes = 99;
     CHECK(lines_of(used, other, token, 4) == 1);  // other words don't wait for those
 }
+
+TEST_CASE("a sender whose frames or parameters are others is refused, and both are told") {
+    const token_file token("a secret that both sides know");
+    hello expected = hello_of_test();
+    expected.parameters = "camera", expected.parameter_bytes = 16;
+    const auto refusal_of = [&](const hello& sender) {
+        receiving_side b(expected, token, "run-b", "", 0, 4);
+        introduced i(b, sender, token, 1000);
+        CHECK_FALSE(i.a.up());
+        return i.a.failure();
+    };
+    hello sender = expected;
+    sender.format = "{\"name\":\"other\"}", sender.payload_bytes = 200;
+    CHECK(refusal_of(sender) ==
+          "its frames are {\"name\":\"other\"} of 200 bytes, but the receiving stage is to "
+          "write {} of 100 bytes");
+    sender = expected;
+    sender.parameters = "light";
+    CHECK(refusal_of(sender) ==
+          "its parameters are light of 16 bytes, but the receiving pipeline's are camera of 16 bytes");
+    CHECK(refusal_of(hello_of_test()) ==
+          "its parameters are none of 0 bytes, but the receiving pipeline's are camera of 16 bytes");
+    receiving_side b(expected, token, "run-b", "", 0, 4);
+    CHECK(introduced(b, expected, token, 1000).a.up());
+}
+
+TEST_CASE("a receiver that knows the token and acknowledges what it was never sent releases no frame of it") {
+    const token_file token("a secret that both sides know");
+    hello durable = hello_of_test();
+    durable.by_durable = 1;
+    for (const bool by_durable : {false, true}) {
+        CAPTURE(by_durable);
+        receiving_side b = receiver(token);
+        introduced i(b, by_durable ? durable : hello_of_test(), token, 1000);
+        REQUIRE(i.a.up());
+        frame_message m;
+        m.bytes = m.packed_bytes = 100;
+        i.a.offer(m);
+        i.a.begin(1);  // not whole: it can't have been sent
+        CHECK_FALSE(i.a.released(0));
+        u64 sent = 0;
+        for (const action& x : i.a.step(2000)) sent += x.kind == action::what::send_frame ? 1 : 0;
+        REQUIRE(sent == 1);
+        i.a.frame_sent(1, 0);
+        i.a.received(1, ack{0, 1000}, 3000);  // durable before it is committed
+        CHECK_FALSE(i.a.released(0));
+        i.a.received(1, ack{1000, 1000}, 3000);
+        CHECK(i.a.released(0));
+        CHECK_FALSE(i.a.released(1));
+    }
+}

@@ -35,6 +35,18 @@ class Networks(Case):
             time.sleep(0.4)
         self.whole(pair, 240)
 
+    def test_frames_that_arrive_while_their_acknowledgements_do_not_come_once(self):
+        if not self.net.can_be_silenced():
+            self.skipTest("nft takes no rules here")
+        pair = self.started(240)
+        for silent in (0.6, 1.3, 2.5):
+            self.assertTrue(self.net.silence(self.net.a))
+            time.sleep(silent)
+            self.assertTrue(self.net.speak(self.net.a))
+            time.sleep(0.4)
+        self.whole(pair, 240)
+        self.assertIn("is down", pair.a.text())
+
     def test_a_device_that_goes_down_and_comes_up_loses_nothing(self):
         pair = self.started(240)
         for rest in (0.3, 1.5):

@@ -35,17 +35,19 @@ def ups_and_downs(text):
     return len(re.findall(r"is up after [0-9.]+ s", text)), len(re.findall(r" is down", text))
 
 
-def time_to_return(said, before, patience=10):
-    """From now, when packets go through again, until a living sender says that its link is up; None: none was down, or it has died since."""
+def time_to_return(said, before, bites, patience=10):
+    """From now, when packets go through again, until a living sender says that its link is up; None: none was down. `bites`: one must
+    have been, or have come up only now; of a silence that is shorter than a link's own patience it needn't."""
     began = time.monotonic()
     while time.monotonic() - began < patience:
         ups, downs = ups_and_downs(said())
-        if downs == before[1] and time.monotonic() - began > 2:
+        if downs == before[1] and not bites and time.monotonic() - began > 2:
             return None
-        if downs > before[1] and ups > before[0]:
+        if ups > before[0] and (downs > before[1] or bites):
             return time.monotonic() - began
         time.sleep(0.005)
-    return None
+    raise AssertionError(f"no link is up again {patience} s after packets went through" if ups_and_downs(said()) != before else
+                         "no link was down in the silence: it has not bitten")
 
 
 def torment(net, a, is_over, kill, said):
@@ -57,12 +59,13 @@ def torment(net, a, is_over, kill, said):
         time.sleep(dice.uniform(0.02, a.pause))
         if silent and len(killed) >= a.kills * (len(a.silences) - len(silent) + 1) / (len(a.silences) + 1):
             seconds = silent.pop(0)
-            host = dice.choice(net.far)
+            host = dice.choice([net.a, *net.far])
             before = ups_and_downs(said())
             assert net.silence(host), "nft did not take the rule"
             time.sleep(seconds)
             assert net.speak(host)
-            back = time_to_return(said, before)
+            # What the sender on another far host says is not among what is heard here.
+            back = time_to_return(said, before, bites=seconds >= 2 and host in (net.a, net.b))
             print(f"{host.split('-')[1]} silent for {seconds} s: " +
                   ("no living sender's link was down" if back is None else f"the first link was up again {1000 * back:.0f} ms after packets went through"))
         elif len(killed) < a.kills:
@@ -83,6 +86,7 @@ def tell(a, killed, seconds, said_by_a):
     # Of a living sender: until the receiver's next process, or the network, was back. A sender's own death counts in its next life.
     back = sorted(float(s) for s in re.findall(r"is up after ([0-9.]+) s", said_by_a))
     if back:
+        assert statistics.median(back) < 1 or len(a.silences) > a.kills, f"the link was back after {statistics.median(back):.3f} s, as a median"
         print(f"the link was back {len(back)} times: median {1000 * statistics.median(back):.0f} ms, longest {1000 * back[-1]:.0f} ms")
     if a.left_out:
         skip(f"{a.left_out} silences: nft takes no rules here; the kills passed")
