@@ -42,6 +42,7 @@ description description_from(const py::dict& d) {
     out.ends = d["ends"].cast<bool>();
     out.takes_latest = d["takes_latest"].cast<bool>();
     out.writable_inputs = d["writable_inputs"].cast<bool>();
+    out.maps_far_rings = true;  // its own streams may be named to nobody
     return out;
 }
 

@@ -68,6 +68,7 @@ void runtime::set_up(stage& s, const runtime_sources& from) {
     parameter_type_ = d.parameters.type;
     finish_threads_ = d.finish_threads != 0 ? d.finish_threads : device::cpu::usable_cores();
     same_work_ = d.same_work;
+    maps_far_rings_ = d.maps_far_rings;
     of_others_ = access_to_inputs(d);
     check_device(d);
     check_ends(d);
@@ -164,7 +165,8 @@ mapped_link runtime::map_link(u32 link, device::access wanted) {
                 "the ring {} is mapped without gaps: this GPU has other addresses for host memory than the "
                 "CPU, so a write of this stage beyond a slot can harm another frame",
                 l.name);
-        if (hooks_.far_rings || on_another_gpu(b.memory, attachment_.device))
+        const bool far = hooks_.far_rings || on_another_gpu(b.memory, attachment_.device);
+        if (far && !maps_far_rings_)
             m.near = context_->allocate(m.slot_bytes);
         return m;
     }

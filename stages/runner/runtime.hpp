@@ -146,7 +146,7 @@ private:
     std::vector<mapped_link> outputs_;  ///< as many as the attachment has formats for
     std::vector<std::unique_ptr<device::event>> events_;
     u32 finish_threads_ = 1;
-    bool same_work_ = false;
+    bool same_work_ = false, maps_far_rings_ = false;
     shm::block_guard guard_ = shm::block_guard::off;   ///< of the control block
     device::access of_others_ = device::access::read;  ///< how inputs and others' assets are to be mapped
     std::string parameter_type_;                       ///< as configure() has named it; "": none

@@ -92,6 +92,9 @@ struct description {
     /// are their arguments. As a graph (the pipeline's key graphs) that is one launch a frame. A frame whose
     /// work differs ends the process with its number. Says nothing on the CPU.
     bool same_work = false;
+    /// Rings on another GPU are reached through their mapping alone, and never by a copy of the slot to its
+    /// own: for a stage that can't order all of its work behind the frame's queue, which the copies are in.
+    bool maps_far_rings = false;
     /// How many threads call finish() at once, each for another frame: for a stage whose host work on one
     /// frame takes longer than a frame, and that guards what its frames share. 0: one for each core that the
     /// process may run on. More frames than in_flight there never are; further threads help those that are

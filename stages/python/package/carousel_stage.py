@@ -52,4 +52,5 @@ def main():
     os._exit(code)   # an interpreter's own end could hang behind a stuck stream
 
 
-main()
+if __name__ == "__main__":   # a child of multiprocessing's spawn imports this file by another name
+    main()

@@ -19,7 +19,7 @@ except ImportError as _failure:
     import glob as _glob
     import os as _os
     _built = [_os.path.basename(f) for f in _glob.glob(_os.path.join(_os.path.dirname(__file__), "_carousel*.so"))]
-    if not _built or getattr(_failure, "path", None):
+    if not _built or (_failure.path or "").endswith(".so"):   # it was found, and can't be loaded
         raise
     raise ImportError(
         f"carousel was built as {_built[0]}, and this interpreter ({_sys.executable}) is Python {_sys.version.split()[0]}: "
