@@ -5,8 +5,8 @@
 //
 // Planted is a canary when this process makes its first frame in that slot, in front of that frame's graph:
 // what is whole behind one frame needs no planting for the next, and a launch that plants costs each frame as
-// much as both looks. Where other instances fill the ring's slots, too, each frame plants: whose a stray was
-// while the slot was free nobody could tell.
+// much as both looks. Where others can write there, too (instances that fill the same ring, readers that map
+// it for writing), each frame plants: whose a stray was while the slot was free nobody could tell.
 //
 // A stage that goes on with its output on the host (commits_on_host) writes behind that look. So there is a
 // second one behind its finish(), on a queue of its own: the stage's belongs to the main thread.
@@ -87,7 +87,7 @@ void stage_runner::plant_canaries(const frame_in_work& f) {
         if (own.canary_bytes == 0) continue;
         const u32 slot = f.job.output[k].index;
         const u64 key = device::canary_key(own.index, slot, worker_.epoch());
-        if (std::exchange(own.planted.at(slot), key) == key && worker_.stage().seats == 1) continue;
+        if (std::exchange(own.planted.at(slot), key) == key && !own.others_write) continue;
         canaries[count++] = {own.canary(slot), key, nullptr, true};
     }
     if (count > 0) device::guarded_status(runtime_->queue(), {}, std::span(canaries).first(count));

@@ -149,6 +149,7 @@ mapped_link runtime::map_link(u32 link, device::access wanted) {
         mapped_link m;
         m.index = link;
         m.canary_bytes = b.canary_bytes;
+        m.others_write = b.others_write;
         m.slot_bytes = l.slot_bytes - std::min(b.canary_bytes, l.slot_bytes);
         m.slots = l.slots;
         if (m.canary_bytes != 0 && wanted == device::access::write)
@@ -166,8 +167,7 @@ mapped_link runtime::map_link(u32 link, device::access wanted) {
                 "CPU, so a write of this stage beyond a slot can harm another frame",
                 l.name);
         const bool far = hooks_.far_rings || on_another_gpu(b.memory, attachment_.device);
-        if (far && !maps_far_rings_)
-            m.near = context_->allocate(m.slot_bytes);
+        if (far && !maps_far_rings_) m.near = context_->allocate(m.slot_bytes);
         return m;
     }
     throw shm_error(fmt::format("the supervisor sent no memory for link {}", link));

@@ -10,6 +10,7 @@
 //                   work never ends) | hang_finish | throw_finish [abort]
 //   die_lives       only the first so many lives of a seat die so [1000000]
 //   writable_inputs asks for inputs that it can write to [false]
+//   strays_at       frame at which its queue's work changes a byte behind its input's slot [-1: none]
 //   carries         frames carry a capture time, metadata and a list that is used in part; a sink without all
 //                   of them throws [false]
 //   late_start      dies in prepare() [false]
@@ -90,6 +91,7 @@ public:
         const bool unsaid = s.flag("ends_unsaid", false);
         carousel::description d;
         d.writable_inputs = s.flag("writable_inputs", false);
+        strays_at_ = s.integer("strays_at", -1, -1, 1'000'000);
         d.ends = ends_at_ >= 0 && !unsaid;
         d.hands_on = s.flag("hands_on", false);
         d.finish_threads = finish_threads_;
@@ -126,8 +128,13 @@ public:
         u64* out = sink_ ? seen_[f.lane()].get() : f.output().plane<u64>("value").data();
         const u64 sequence = f.sequence();
         const i64 ms = turn && die_how_ == "hang_device" ? 3'600'000 : work_ms_;
+        // Behind the runner's look at the input.
+        auto* const stray = static_cast<i64>(sequence) == strays_at_
+                                ? reinterpret_cast<std::byte*>(const_cast<u64*>(in)) + device::slot_alignment
+                                : nullptr;
         f.queue().submit([=](device::cpu::pool&) {
             sleep_ms(ms);
+            if (stray != nullptr) stray[1000] ^= std::byte{1};
             *out = in != nullptr ? *in * 3 + 1 : sequence * 1000;
         });
     }
@@ -198,7 +205,7 @@ private:
          carries_ = false;
     u32 finish_threads_ = 1;
     i64 enqueue_ms_ = 0, work_ms_ = 0, finish_ms_ = 0, die_at_ = -1, die_lives_ = 0, no_device_life_ = -1,
-        last_ms_ = 0, ends_at_ = -1;
+        strays_at_ = -1, last_ms_ = 0, ends_at_ = -1;
     const carousel::environment* env_ = nullptr;
     std::vector<std::unique_ptr<u64>> seen_;
 };

@@ -150,12 +150,46 @@ TEST_CASE(
 TEST_CASE("instances that fill one ring plant each frame's canary, for another may have planted its own") {
     const std::string hash = test::undisturbed_hash(600);
     run_fixture run;
-    run.start(run.pipeline("shared", number_pipeline("shared", "", "instances = 2\nwork_ms = 1\n") + guards),
+    run.start(run.pipeline("shared", number_pipeline("shared", "fps = 300\n", "instances = 2\n") + guards),
               {"--frames", "600"});
+    REQUIRE(run.wait_running());
+    const json first = run.stages()[1];  // its successor's pattern is another than that of the one that stays
+    REQUIRE(::kill(first["pid"].get<i32>(), SIGKILL) == 0);
     CHECK(run.wait() == 0);
     INFO(run.log());
-    check_whole(run, 600, hash, 0);
+    check_whole(run, 600, hash, 1);
+    CHECK(run.report()["restarts"] == 1);
+}
+
+TEST_CASE("a stray of a reader that can write to its input harms nobody who fills that ring") {
+    const std::string hash = test::undisturbed_hash(300);
+    run_fixture run;
+    run.start(run.pipeline("reader", number_pipeline("reader", "fps = 400\n",
+                                                     "writable_inputs = true\nstrays_at = 50\n") +
+                                         guards),
+              {"--frames", "300"});
+    CHECK(run.wait() == 0);
+    INFO(run.log());
+    check_whole(run, 300, hash, 0);
     CHECK(run.report()["restarts"] == 0);
+}
+
+TEST_CASE("a stage with canaries whose standbys take over loses, repeats and tears nothing") {
+    run_fixture run;
+    run.start(run.pipeline("standby", number_pipeline("standby", crash_keys, "standby = true\n") + guards),
+              {"--frames", "1500", "--fps", "300"});
+    REQUIRE(run.wait_running());
+    for (u32 k = 0; k < 5; ++k) {
+        const i32 before = run.pid_of("middle");
+        REQUIRE(::kill(before, SIGKILL) == 0);
+        REQUIRE(run.wait_until(
+            [&] { return run.pid_of("middle") != before && run.stage("middle")["state"] == "running"; }, 20));
+    }
+    CHECK(run.wait() == 0);
+    INFO(run.log());
+    check_whole(run, 1500, test::undisturbed_hash(1500), 5);
+    for (const json& death : run.report()["recoveries"])
+        CHECK_THAT(death.value("how", ""), !contains("exit code 73"));
 }
 
 TEST_CASE(

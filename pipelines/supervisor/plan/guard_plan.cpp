@@ -11,18 +11,6 @@
 namespace carousel::supervisor {
 namespace {
 
-/// Why `reader` can't map that memory for reading alone; "": it can.
-std::string why_unguarded(const stage_setup& reader, const memory_item& m) {
-    const bool on_host = m.choice.kind == device::memory_kind::memfd;
-    const bool from_gpu = on_host && reader.device.kind == device::device_kind::cuda;
-    if (from_gpu && m.asset) return "";  // it reads a copy of its own: stages/runner/runtime.cpp
-    if (reader.writable_inputs) return "it asks for inputs that it can write to";
-    if (m.choice.kind == device::memory_kind::ipc) return "memory = \"ipc\" is mapped for writing";
-    if (from_gpu && !reader.read_only_host)
-        return fmt::format("{} can't page-lock host memory for reading alone", reader.device_name);
-    return "";
-}
-
 bool reads(const run_setup& s, u32 reader, const memory_item& m, const std::vector<ring_place>& rings) {
     if (!m.asset)
         return m.index < rings.size() && s.stages[reader].maps(rings[m.index].stage, rings[m.index].output);

@@ -1,5 +1,7 @@
 #include "supervisor/plan/memory_plan.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "device/canary.hpp"
@@ -18,6 +20,17 @@ memory_choice choose_memory(const std::vector<device_id>& ends, memory_kind wish
                                  [&](const device_id& d) { return d.uuid == ends.front().uuid; });
     if (!one) return {memory_kind::vmm, ends.front()};
     return {wish == memory_kind::ipc ? memory_kind::ipc : memory_kind::vmm, ends.front()};
+}
+
+std::string why_unguarded(const stage_setup& reader, const memory_item& m) {
+    const bool on_host = m.choice.kind == device::memory_kind::memfd;
+    const bool from_gpu = on_host && reader.device.kind == device::device_kind::cuda;
+    if (from_gpu && m.asset) return "";  // it reads a copy of its own: stages/runner/runtime.cpp
+    if (reader.writable_inputs) return "it asks for inputs that it can write to";
+    if (m.choice.kind == device::memory_kind::ipc) return "memory = \"ipc\" is mapped for writing";
+    if (from_gpu && !reader.read_only_host)
+        return fmt::format("{} can't page-lock host memory for reading alone", reader.device_name);
+    return "";
 }
 
 namespace {
@@ -51,6 +64,12 @@ std::vector<memory_item> plan_memory(const run_setup& s) {
             if (other.maps(k, output)) add_devices(other, ends);
         items.push_back(ring_of(s.stages[k], output, link, ring::derived_slots(p, k, output),
                                 choose_memory(ends, s.stages[k].ring(output).memory), left));
+        items.back().guard.others_write =
+            s.stages[k].spec.instances > 1 ||
+            std::any_of(s.stages.begin(), s.stages.end(),
+                        [&, k = k, output = output](const stage_setup& other) {
+                            return other.maps(k, output) && !why_unguarded(other, items.back()).empty();
+                        });
         if (items.back().choice.kind == memory_kind::vmm)
             left -= std::min<u64>(left, items.back().guard.pieces);
     }

@@ -35,6 +35,9 @@ struct memory_item {
 /// the control block.
 [[nodiscard]] std::vector<memory_item> plan_memory(const run_setup& s);
 
+/// Why `reader` can't map that memory for reading alone; "": it can.
+[[nodiscard]] std::string why_unguarded(const stage_setup& reader, const memory_item& m);
+
 /// plan_of(), and the canaries of its rings: what a control block is made from.
 [[nodiscard]] ring::plan guarded_plan_of(const run_setup& s);
 

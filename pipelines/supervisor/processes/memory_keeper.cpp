@@ -149,7 +149,10 @@ json memory_keeper::describe(const block& b, std::vector<int>& fds) {
     const int at = b.fds.empty() ? -1 : static_cast<int>(fds.size());
     for (const shm::unique_fd& fd : b.fds) fds.push_back(fd.get());
     json j = run::memory_message(b.item.choice.kind, b.bytes, b.uuid, b.ipc, at, b.item.guard.pieces);
-    if (b.item.guard.canaries()) j["canary_bytes"] = b.item.guard.canary_bytes;
+    if (b.item.guard.canaries()) {
+        j["canary_bytes"] = b.item.guard.canary_bytes;
+        if (b.item.guard.others_write) j["others_write"] = true;
+    }
     return j;
 }
 

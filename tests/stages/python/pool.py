@@ -1,0 +1,23 @@
+"""A stage that has a worker of multiprocessing, begun by spawn, beside it."""
+import multiprocessing
+import os
+
+import carousel
+import numpy
+
+
+def doubled(number):
+    return 2 * number, os.getpid()
+
+
+@carousel.stage(output=carousel.like(0))
+class pool:
+    def prepare(self, env):
+        self.workers = multiprocessing.get_context("spawn").Pool(1)
+
+    def process(self, frame, color, out):
+        if frame.sequence % 5 == 0:
+            said, pid = self.workers.apply(doubled, (frame.sequence,))
+            assert said == 2 * frame.sequence and pid != os.getpid()
+            print(f"worker {pid}")
+        numpy.copyto(numpy.asarray(out), numpy.asarray(color))
