@@ -36,7 +36,7 @@ CASES = {
     "one file over three hosts, and what a lost one takes with it": ["test_three_hosts.py", "Campaign"],
     "hosts that are lost, and full disks": ["test_lost_hosts.py"],
     "durable release: what is synced, there and back, rings made anew, an untold end": ["test_durable.py", "Campaign"],
-    "durable release over three hosts, lost ones among them": ["test_durable_chain.py"],
+    "durable release over three hosts, lost ones among them": ["test_durable_chain.py", "Long"],
     "three hosts": ["test_many_hosts.py", "Everyday"],
     "two receivers, slow and stopped hosts": ["test_many_hosts.py", "Long"],
     "networks that come and go": ["test_networks.py"],

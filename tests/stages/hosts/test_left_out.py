@@ -59,8 +59,8 @@ class LeftOut(unittest.TestCase):
         a = p.parse_args(["programs", "--silences", "0.5"])
         a.left_out = 0
         with contextlib.redirect_stdout(io.StringIO()):
-            tell(a, [], 1.0, "is up after 0.200 s, is up after 0.900 s, is up after 3.000 s")
-            self.assertRaisesRegex(AssertionError, "as a median", tell, a, [], 1.0, "is up after 1.200 s, is up after 1.300 s")
+            tell(a, [], 1.0, "is up after 0.200 s, is up after 0.300 s, is up after 0.900 s, is up after 3.000 s")
+            self.assertRaisesRegex(AssertionError, "as a median", tell, a, [], 1.0, "is up after 1.200 s, " * 4)
 
     def case(self, text):
         """What the campaign of all cases makes of a program like that."""

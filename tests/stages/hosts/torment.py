@@ -86,7 +86,8 @@ def tell(a, killed, seconds, said_by_a):
     # Of a living sender: until the receiver's next process, or the network, was back. A sender's own death counts in its next life.
     back = sorted(float(s) for s in re.findall(r"is up after ([0-9.]+) s", said_by_a))
     if back:
-        assert statistics.median(back) < 1 or len(a.silences) > a.kills, f"the link was back after {statistics.median(back):.3f} s, as a median"
+        few = len(back) < 4 * len(a.silences)   # most of them are silences then
+        assert few or statistics.median(back) < 1, f"the link was back after {statistics.median(back):.3f} s, as a median"
         print(f"the link was back {len(back)} times: median {1000 * statistics.median(back):.0f} ms, longest {1000 * back[-1]:.0f} ms")
     if a.left_out:
         skip(f"{a.left_out} silences: nft takes no rules here; the kills passed")
