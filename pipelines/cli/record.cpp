@@ -10,6 +10,8 @@
 #include "cli/clients.hpp"
 #include "cli/options.hpp"
 #include "cli/record.hpp"
+#include "run/client.hpp"
+#include "run/ps_message.hpp"
 #include "runs/client.hpp"
 #include "spec/own_programs.hpp"
 
@@ -22,24 +24,52 @@ struct record_arguments : client_arguments {
     bool latest = false;
 };
 
+/// A run's rings, by each of their names; none where its supervisor does not tell.
+std::vector<std::string> ring_names(const run::record& run) {
+    std::vector<std::string> names;
+    try {
+        const run::ps_answer ps = run::read_ps(run::client(run).ask(run::ps_request{}));
+        for (const run::ps_link& l : ps.links.value_or(std::vector<run::ps_link>{})) {
+            names.push_back(l.stage);
+            if (!l.output.empty()) names.push_back(l.stage.substr(0, l.stage.find('.')) + "." + l.output);
+        }
+    } catch (const shm_error&) {  // no supervisor now: the program that records waits for one
+    }
+    return names;
+}
+
+/// What reads every frame of those rings, for whoever has named rings in place of a port.
+std::string ways_to_every_frame(const record_arguments& a, const std::string& pipeline) {
+    std::vector<std::string> quoted;
+    for (const std::string& name : a.of) quoted.push_back(fmt::format("\"{}\"", name));
+    const bool one = a.of.size() == 1;
+    return fmt::format(
+        "write [[stage]] name = \"archive\" run = \"port\" inputs = [{0}] into the file of {1}, and "
+        "`carousel record archive --out {2} -p {1}`; a run that is yet to be started records {4} by itself "
+        "(`carousel run FILE --record {3} --record-to {2}`); --latest has the newest frames of {5}, from any "
+        "run",
+        fmt::join(quoted, ", "), pipeline, a.out, fmt::join(a.of, ","), one ? "it" : "them",
+        one ? "it" : "each");
+}
+
 // A port is one place, whose program commits its frames one by one: several ports at once would wait for each
-// other. One with several inputs has the frames of all of them, and a stage `record` as well.
-void require_what_can_be(const record_arguments& a, const std::string& pipeline) {
+// other. One with several inputs has the frames of all of them, and a stage `record` as well. A ring without
+// a port has no place for a reader that holds it up, and none is made in a run that goes on.
+void require_what_can_be(const record_arguments& a, const run::record& run) {
     for (auto at = a.of.begin(); at != a.of.end(); ++at)
         if (std::find(a.of.begin(), at, *at) != at)
             throw config_error(fmt::format("{} is named twice: a ring stands in a recording once", *at));
-    if (a.latest || a.of.size() == 1) return;
-    std::vector<std::string> quoted;
-    for (const std::string& name : a.of) quoted.push_back(fmt::format("\"{}\"", name));
-    throw config_error(
-        fmt::format("every frame of several rings is read by one port that has them as its inputs: write "
-                    "[[stage]] name = "
-                    "\"archive\" run = \"port\" inputs = [{0}] into the file of {1}, and `carousel record "
-                    "archive --out {2} -p "
-                    "{1}`; a run that is yet to be started records them by itself (`carousel run FILE "
-                    "--record {3} --record-to "
-                    "{2}`); --latest has the newest frames of each, from any run",
-                    fmt::join(quoted, ", "), pipeline, a.out, fmt::join(a.of, ",")));
+    if (a.latest) return;
+    if (a.of.size() > 1)
+        throw config_error(
+            fmt::format("every frame of several rings is read by one port that has them as its inputs: {}",
+                        ways_to_every_frame(a, run.name)));
+    const std::vector<std::string> rings = ring_names(run);
+    if (std::find(rings.begin(), rings.end(), a.of.front()) != rings.end())
+        throw config_error(fmt::format(
+            "{} is a ring of {}, no port that reads: every frame of it is read by one that has it as its "
+            "input: {}",
+            a.of.front(), run.name, ways_to_every_frame(a, run.name)));
 }
 
 [[noreturn]] void become_tape(const record_arguments& a, const cli_environment& env) {
@@ -47,7 +77,7 @@ void require_what_can_be(const record_arguments& a, const std::string& pipeline)
     const run::record run = choose_pipeline(a.pipeline, a.wait_s);
     if (!a.out.ends_with(".mcap"))
         throw config_error(fmt::format("--out {}: expected the name of an .mcap file", a.out));
-    require_what_can_be(a, run.name);
+    require_what_can_be(a, run);
     std::vector<std::string> words{program, run.name, std::filesystem::absolute(a.out).string(),
                                    a.compression, a.latest ? "latest" : "port"};
     words.insert(words.end(), a.of.begin(), a.of.end());

@@ -88,3 +88,24 @@ TEST_CASE("several rings without --latest are refused with what to write in plac
     run.signal(SIGINT);
     CHECK(run.wait() == 0);
 }
+
+TEST_CASE("one ring without --latest is refused with what to write in place, too") {
+    run_fixture run;
+    run.start(run.pipeline("rings", picture_pipeline("rings", "fps = 20\n")), {});
+    REQUIRE(run.wait_running());
+    const std::string out = run.path("rec.mcap");
+    foreign_program one = records_rings(run, "one", {"fragment", "--out", out});
+    CHECK(one.wait(20) == exit_code::usage);
+    CHECK_THAT(one.said(), contains("fragment is a ring of rings, no port that reads"));
+    CHECK_THAT(one.said(), contains("run = \"port\" inputs = [\"fragment\"] into the file of rings"));
+    CHECK_THAT(one.said(), contains("`carousel record archive --out " + out + " -p rings`"));
+    CHECK_THAT(one.said(), contains("--record fragment --record-to " + out));
+    CHECK_THAT(one.said(), contains("--latest has the newest frames of it"));
+    // what is no ring either has no such advice
+    foreign_program none = records_rings(run, "none", {"display", "--out", out});
+    CHECK(none.wait(20) == exit_code::usage);
+    CHECK_THAT(none.said(), contains("\"display\" is a stage of rings") && !contains("--latest"));
+    CHECK(size_of_tape(run) == 0);
+    run.signal(SIGINT);
+    CHECK(run.wait() == 0);
+}
