@@ -19,6 +19,8 @@ import interpreter
 
 BUILD, ROOT = (os.path.abspath(word) for word in sys.argv[1:3])
 HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(HERE, "..", "..", "support"))
+from processes import is_alive  # noqa: E402
 
 
 def stage(name, run, inputs=(), more=""):
@@ -183,6 +185,37 @@ class Python(unittest.TestCase):
         finally:
             if forks.poll() is None:
                 os.killpg(forks.pid, signal.SIGKILL)
+
+    def test_a_run_goes_on_where_its_program_is_killed_and_down_ends_it(self):
+        pipeline = self.pipeline(stage("source", "carousel-test-copy"), stage("sink", "eater.py", ["source"]), more="fps = 100")
+        program = f"import carousel, time\nrun = carousel.Pipeline({pipeline.file!r}).start()\nprint('runs', flush=True)\ntime.sleep(100)\n"
+        starts = subprocess.Popen([sys.executable, "-B", "-c", program], stdout=subprocess.PIPE, text=True,
+                                  env={**os.environ, "TMPDIR": self.folder.name})   # what the killed program can't remove
+
+        def carousel_says(*words):
+            return subprocess.run([os.path.join(BUILD, "carousel"), *words, "-p", pipeline.name], capture_output=True, text=True, timeout=60)
+
+        def now():
+            return json.loads(carousel_says("ps", "--json").stdout)
+        self.addCleanup(carousel_says, "down")
+        self.addCleanup(starts.kill)
+        self.assertEqual(starts.stdout.readline(), "runs\n")
+        starts.kill()
+        self.assertEqual(starts.wait(20), -signal.SIGKILL)
+        starts.stdout.close()
+        before = now()
+        until = time.monotonic() + 30
+        while now()["pipeline"]["frames"] < before["pipeline"]["frames"] + 50:   # more than the rings held
+            self.assertLess(time.monotonic(), until)
+            time.sleep(0.05)
+        self.assertEqual(now()["pipeline"]["pid"], before["pipeline"]["pid"])
+        down = carousel_says("down")
+        self.assertEqual(down.returncode, 0, down.stderr)
+        self.assertEqual(carousel_says("ps").returncode, 2)
+        pids = [before["pipeline"]["pid"], *(s["pid"] for s in before["stages"])]
+        while any(is_alive(pid) for pid in pids):
+            self.assertLess(time.monotonic(), until, pids)
+            time.sleep(0.05)
 
     def test_a_source_ends_and_a_sink_hashes(self):
         run = self.pipeline(stage("counted", "counted.py", more="count = 9"), stage("summed", "summed.py", ["counted"])).start()
