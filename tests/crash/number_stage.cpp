@@ -5,6 +5,7 @@
 //   finish_ms       a sink sleeps so long inside finish() [0]
 //   finish_threads  of the sink [1]
 //   die_at          frame at which it dies [-1: none]
+//   die_every       so many frames later it dies again, and so on [0: never]
 //   die_how         exit0 | exit3 | exit76 | bare_exit | abort | segv | throw | gpu | hang | scribble (into
 //                   its input) | scribble_header (of a frame of the first ring) | hang_device (its queue's
 //                   work never ends) | hang_finish | throw_finish [abort]
@@ -76,6 +77,7 @@ public:
         work_ms_ = s.integer("work_ms", 0, 0, 60'000);
         finish_ms_ = s.integer("finish_ms", 0, 0, 60'000);
         die_at_ = s.integer("die_at", -1, -1, 1'000'000);
+        die_every_ = s.integer("die_every", 0, 0, 1'000'000);
         die_lives_ = s.integer("die_lives", 1'000'000, 0, 1'000'000);
         die_how_ = s.choice("die_how", "abort",
                             {"exit0", "exit3", "exit76", "bare_exit", "abort", "segv", "throw", "gpu", "hang",
@@ -115,8 +117,7 @@ public:
     void process(carousel::frame& f) override {
         if (say_) log::info("frame {}", f.sequence());
         sleep_ms(enqueue_ms_);
-        const bool turn =
-            static_cast<i64>(f.sequence()) == die_at_ && static_cast<i64>(env_->epoch()) <= die_lives_;
+        const bool turn = dies_at(f.sequence()) && static_cast<i64>(env_->epoch()) <= die_lives_;
         if (carries_ && !sink_) load(f);
         if (carries_ && sink_) check_load(f);
         if (turn && die_how_ == "scribble")
@@ -157,6 +158,11 @@ private:
     static constexpr u64 longest_list = 100;
     static u64 list_of(u64 sequence) { return sequence * 7 % (longest_list + 1); }
 
+    [[nodiscard]] bool dies_at(u64 sequence) const {
+        const i64 past = static_cast<i64>(sequence) - die_at_;
+        if (die_at_ < 0 || die_every_ == 0) return past == 0;
+        return past >= 0 && past % die_every_ == 0;
+    }
     void load(carousel::frame& f) const {
         const u64 n = f.sequence();
         if (source_) f.set_capture_ns(now_ns() - 5'000'000);
@@ -204,8 +210,8 @@ private:
     bool source_ = false, sink_ = false, late_start_ = false, say_ = false, hashes_ = true, plain_ = false,
          carries_ = false;
     u32 finish_threads_ = 1;
-    i64 enqueue_ms_ = 0, work_ms_ = 0, finish_ms_ = 0, die_at_ = -1, die_lives_ = 0, no_device_life_ = -1,
-        strays_at_ = -1, last_ms_ = 0, ends_at_ = -1;
+    i64 enqueue_ms_ = 0, work_ms_ = 0, finish_ms_ = 0, die_at_ = -1, die_every_ = 0, die_lives_ = 0,
+        no_device_life_ = -1, strays_at_ = -1, last_ms_ = 0, ends_at_ = -1;
     const carousel::environment* env_ = nullptr;
     std::vector<std::unique_ptr<u64>> seen_;
 };

@@ -107,3 +107,25 @@ TEST_CASE("keeping a frame ends two processes at most: then it is given up witho
     CHECK(run.command({"replay"}, out) == exit_code::ok);
     CHECK_THAT(out, contains("no frame that was given up is kept"));
 }
+
+TEST_CASE("16 frames of a stage that were given up are kept: of the next one it is said that it is not") {
+    run_fixture run;
+    run.start(
+        run.pipeline("many", number_pipeline("many", "", "die_at = 5\ndie_every = 5\nmax_attempts = 1\n")),
+        {"--frames", "88"});
+    CHECK(run.wait() == exit_code::given_up);
+    INFO(run.log());
+    CHECK(run.report()["frames"] == 88);
+    CHECK(run.report()["lost"] == 0);
+    CHECK(run.report()["dead_letters"].size() == 17);
+    CHECK_THAT(run.log(), contains("frame 85 is given up and not kept: 16 of this stage are kept already"));
+    const fs::path folder = run.path("runtime") + "/carousel/many/dead-letters";
+    for (int frame = 5; frame <= 85; frame += 5) {
+        CAPTURE(frame);
+        CHECK(fs::exists(folder / fmt::format("middle-{}/letter.json", frame)) == (frame < 85));
+    }
+    std::string out;
+    CHECK(run.command({"replay", "--dead-letter", "80"}, out) == -SIGABRT);
+    CHECK(run.command({"replay", "--dead-letter", "85"}, out) == exit_code::usage);
+    CHECK_THAT(out, contains("no frame 85 is kept"));
+}
