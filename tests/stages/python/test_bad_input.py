@@ -124,6 +124,26 @@ class BadInput(unittest.TestCase):
         self.assertEqual(again.returncode, 73, again.stderr)
         self.assertIn("ValueError: as told", again.stderr)
 
+    def test_a_frame_of_more_than_1_gib_is_not_kept_and_goes_on(self):
+        # what nobody writes takes no memory
+        for name, text in (("makes", "@carousel.stage(output={'big': 'u8[1025, 1024, 1024]'})\ndef makes(frame, out): pass\n"),
+                           ("dies", "@carousel.stage\ndef dies(frame, big):\n    if frame.sequence == 2: raise ValueError('as told')\n")):
+            with open(os.path.join(self.folder.name, name + ".py"), "w", encoding="utf-8") as out:
+                out.write("import carousel\n" + text)
+        path = os.path.join(self.folder.name, "big.toml")
+        with open(path, "w", encoding="utf-8") as out:
+            out.write(f"[pipeline]\nname = \"big-{os.getpid()}\"\ndevice = \"cpu\"\n[[stage]]\nname = \"makes\"\nrun = \"makes.py\"\n"
+                      "[[stage]]\nname = \"dies\"\nrun = \"dies.py\"\ninputs = [\"makes\"]\nmax_attempts = 1\n")
+        report = os.path.join(self.folder.name, "report.json")
+        done = self.carousel("run", path, "--frames", "6", "--no-color", "--report", report)
+        log = done.stdout + done.stderr
+        self.assertEqual(done.returncode, 4, log)
+        self.assertIn("frame 2 is given up and not kept: its inputs and assets are 1025 MiB, more than 1024", log)
+        with open(report, encoding="utf-8") as text:
+            got = json.load(text)
+        self.assertEqual([got[k] for k in ("frames", "lost", "repeated", "torn", "restarts")], [6, 0, 0, 0, 1], log)
+        self.assertIn("no frame that was given up is kept", self.carousel("replay", "-p", f"big-{os.getpid()}").stdout)
+
     def test_a_file_that_became_wrong_is_refused_by_restart_and_a_kill_waits_for_its_mending(self):
         good = ("import carousel, os\nassert os.environ['CAROUSEL_TEST_OF_THE_RUN']\n@carousel.stage(output=carousel.like(0))\n"
                 "def f(color, out): out.copy_from(color)\n")
