@@ -1,6 +1,7 @@
 // A foreign program for tests that takes part in a run: as its source, or as a sink; or that looks on.
-//   carousel-test-port-io write|read|latest|end|stray RUN PORT [PAUSE_US [HOLD_AT HOLD_MS]]
+//   carousel-test-port-io write|read|latest|end|stray|type|shape|next RUN PORT [PAUSE_US [HOLD_AT HOLD_MS]]
 // end: it writes, and ends its stream before the frame HOLD_AT. stray: it writes into its first input.
+// type, shape: it takes its input's plane for another one. next: it asks for the next frame and commits none.
 // latest: it looks at the newest frames of the stage PORT.
 // Each element of the plane "value" (u64) is to be the frame's sequence below a mark of its writer's life: of
 // one life in one frame, or the frame is torn. HOLD_AT: the frame that is kept so long before its commit.
@@ -118,6 +119,19 @@ int stray(task& t) {
     return 99;
 }
 
+int mistake(task& t, const std::string& what) {
+    reader_port r =
+        open(t.run).reader(t.port, {.planes = {{"value", what == "shape" ? "u64[511]" : "u64[512]"}}});
+    reader_frame* const f = r.next(20);
+    if (f == nullptr) return 99;
+    if (what == "type") (void)f->plane<const f32>("value");
+    for (int k = 0; k < 2; ++k) try {
+            return (void)r.next(1), 99;
+        } catch (const config_error&) {
+        }
+    return (void)r.next(1), 99;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -133,7 +147,8 @@ int main(int argc, char** argv) {
                          : what == "end"    ? write(t, t.hold_at)
                          : what == "stray"  ? stray(t)
                          : what == "latest" ? latest(t)
-                                            : read(t);
+                         : what == "read"   ? read(t)
+                                            : mistake(t, what);
         if (code == 0) fmt::print("ended, {} frames\n", t.frames);
         return code;
     } catch (const error& e) {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <map>
 #include <memory>
 #include <random>
 
@@ -193,6 +194,28 @@ TEST_CASE("what can't be is one sentence, and the run lives") {
         CHECK(run.command({command, "camera"}, out) == exit_code::usage);
         CHECK_THAT(out, contains("camera is a port"));
     }
+    CHECK(run.goes_on(reads));
+    run.end_and_check();
+}
+
+TEST_CASE(
+    "a reader that takes a plane for another one or commits nothing is told, and its frame is the next "
+    "one's") {
+    port_run run("mistaken");
+    foreign_program writes = run.writes("writes");
+    const std::map<std::string, std::string> sentences = {
+        {"type", "the plane \"value\" is asked for as f32, but it is u64 in test.number {"},
+        {"shape", "but this program counts on value = \"u64[511]\""},
+        {"next",
+         "frame 0 of port \"analysis\" was not committed before the next one was asked for: the run "
+         "waits for its commit()"}};
+    for (const auto& [how, sentence] : sentences) {
+        foreign_program p(run, how, "carousel-test-port-io", {how, "mistaken", "analysis"});
+        CHECK(p.wait(20) == exit_code::usage);
+        CHECK_THAT(p.said(), contains(sentence));
+    }
+    foreign_program reads = run.reads("reads");
+    CHECK(run.wait_until([&] { return reads.has_said("frame 0\n"); }));
     CHECK(run.goes_on(reads));
     run.end_and_check();
 }
