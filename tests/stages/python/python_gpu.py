@@ -3,9 +3,10 @@
 
 Parts, for each library: pointers (a tensor of a slot is the slot, the current stream the frame's); copy_from
 (a plane's, of planes and arrays); streams (an own one, named and not);
-older (the same as on a driver that can't tell of all streams); waits (no call waits for the device or a stream, by CUPTI's callbacks);
+older (the same as on a driver that can't tell of all streams); far (an own one, not named and at once, where rings count as another
+GPU's); waits (no call waits for the device or a stream, by CUPTI's callbacks);
 input (x += 1 on an input: a fault of that stage alone); keep (an array kept beyond its frame); host (a CPU array into a GPU's output);
-outputs (several); latest (a look aside); newest (run.latest and plane.cpu()); ports (a reader and a writer);
+outputs (several); used (planes that are used in part); latest (a look aside); newest (run.latest and plane.cpu()); ports (a reader and a writer);
 kept (what programs hold beyond their port, frame or run); kills (of each of --kinds, N times).
 A line a part, the table last. Exit code 77 with the reason: no GPU, or neither torch nor CuPy. --device cpu: with NumPy, what makes
 sense there; that looks for faults of this script, and of nothing else."""
@@ -14,6 +15,7 @@ import contextlib
 import glob
 import importlib.util
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -86,10 +88,10 @@ class Rig:
         return (self.stage("source", "carousel-test-copy")
                 + self.stage("middle", "acts.py", ["source"], f'library = "{self.library}"\nact = "{act}"\n{more}') + self.sink("middle"))
 
-    def start(self, stages, frames=None, keys=""):
+    def start(self, stages, frames=None, keys="", size=(320, 180)):
         path = os.path.join(self.folder, "gpu.toml")
         with open(path, "w", encoding="utf-8") as out:
-            out.write(f'[pipeline]\nname = "python-gpu-{os.getpid()}"\nsize = [320, 180]\ndevice = "{self.a.device}"\n{keys}\n{stages}')
+            out.write(f'[pipeline]\nname = "python-gpu-{os.getpid()}"\nsize = [{size[0]}, {size[1]}]\ndevice = "{self.a.device}"\n{keys}\n{stages}')
         self.runs.append(carousel.Pipeline(path).start(frames=frames))
         return self.runs[-1]
 
@@ -103,10 +105,10 @@ class Rig:
             require(report["restarts"] == restarts, f"{report['restarts']} restarts\n{run.log_text(40)}")
         return report
 
-    def reference(self, frames):
+    def reference(self, frames, size=(320, 180)):
         """The hash of the same pipeline with a copy in C++."""
         middle = self.stage("middle", "carousel-test-copy", ["source"])
-        return self.end(self.start(self.stage("source", "carousel-test-copy") + middle + self.sink("middle"), frames))["image_hash"]
+        return self.end(self.start(self.stage("source", "carousel-test-copy") + middle + self.sink("middle"), frames, size=size))["image_hash"]
 
     def copies(self, act):
         got = self.end(self.start(self.acts(act), self.a.frames))["image_hash"]
@@ -145,6 +147,15 @@ class Rig:
         require("can't tell of work on all streams" in run.log_text(200), "the log doesn't say that each frame waits")
         require(got == self.reference(self.a.frames), "another hash than the same stage in C++ has")
         return f"{self.a.frames} frames, the hash of C++; the log says that each waits for the GPU"
+
+    def far(self):
+        with variables(CAROUSEL_TEST_FAR_RINGS="1"):
+            run = self.start(self.acts("eager"), 2 * self.a.frames, size=(1920, 1080))
+            got, log = self.end(run)["image_hash"], run.log_text(400)
+        require(not re.search(r"middle\s*\| .*rings on another GPU are reached", log), f"copies were tried\n{log}")
+        require(log.count("rings on another GPU are reached") > 0 or self.a.frames < 200, f"the stages in C++ did not choose\n{log}")
+        require(got == self.reference(2 * self.a.frames, (1920, 1080)), "another hash than the same stage in C++ has")
+        return f"{2 * self.a.frames} frames, the hash of C++, no copy"
 
     def waits(self):
         if not self.gpu:
@@ -209,6 +220,19 @@ class Rig:
             self.watch(run, ring, turned)
         run.stop(60)
         return f"{self.end(run)['frames']} frames, both rings looked at"
+
+    def used(self):
+        run = self.start(self.stage("source", "carousel-test-copy") + self.stage("middle", "used.py", ["source"], f'library = "{self.library}"')
+                         + self.sink("middle"), keys="fps = 100")
+        with run.open() as view:
+            newest = view.latest("middle")
+            for _ in range(30):
+                frame = newest.next()
+                rows = numpy.asarray(frame["list"].cpu())
+                require(rows.shape == (frame.sequence % 65, 4), f"{frame!r}: {rows.shape}")
+                require((rows == frame.sequence).all(), f"{frame!r}: {rows}")
+        run.stop(60)
+        return f"30 of {self.end(run)['frames']} frames had as many rows as they must have"
 
     def latest(self):
         report = self.end(self.start(self.aside(), self.a.frames))
@@ -296,7 +320,7 @@ class Rig:
         return f"{self.a.kills} of each, lost 0, repeated 0, torn 0; " + ", ".join(told)
 
 
-PARTS = ("pointers", "copy_from", "streams", "older", "waits", "input", "keep", "host", "outputs", "latest", "newest", "ports", "kept", "kills")
+PARTS = ("pointers", "copy_from", "streams", "older", "far", "waits", "input", "keep", "host", "outputs", "used", "latest", "newest", "ports", "kept", "kills")
 KINDS = ("copy", "outputs", "aside", "stream", "ports")   # of what is killed: stages of these kinds, programs at ports
 
 

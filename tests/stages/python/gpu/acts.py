@@ -6,7 +6,7 @@ from typing import Literal
 import carousel
 
 LIBRARIES = Literal["torch", "cupy", "numpy"]
-ACTS = Literal["copy", "copy_from", "pointers", "named", "silent", "input", "keep", "host"]
+ACTS = Literal["copy", "copy_from", "pointers", "named", "silent", "eager", "input", "keep", "host"]
 kept = []
 
 
@@ -74,8 +74,9 @@ class Numpy:
     """On the CPU: there are no streams."""
 
     def __init__(self):
+        import contextlib
         import numpy
-        self.numpy = numpy
+        self.numpy, self.late = numpy, contextlib.nullcontext
         self.of, self.pointer = numpy.asarray, lambda x: x.ctypes.data
 
     def copy(self, to, x):
@@ -120,9 +121,10 @@ class acts:
                 self.of.copy(self.of.of(out), self.of.of(color))
             return
         x, y = self.of.of(color), self.of.of(out)
-        if self.act == "silent":       # nothing tells of the stream
+        if self.act in ("silent", "eager"):   # nothing tells of the stream
             with self.of.late():
-                self.of.rest()
+                if self.act == "silent":
+                    self.of.rest()
                 self.of.copy(y, x)
             return
         self.of.copy(y, x)
