@@ -4,9 +4,9 @@
 // else looks.
 //
 // Planted is a canary when this process makes its first frame in that slot, in front of that frame's graph:
-// what is whole behind one frame needs no planting for the next, and a launch that plants costs each frame as
-// much as both looks. Where others can write there, too (instances that fill the same ring, readers that map
-// it for writing), each frame plants: whose a stray was while the slot was free nobody could tell.
+// what is whole behind one frame needs no planting for the next. Where others can write there, too (instances
+// that fill the same ring, readers that map it for writing), each frame plants: whose a stray was while the
+// slot was free nobody could tell.
 //
 // A stage that goes on with its output on the host (commits_on_host) writes behind that look. So there is a
 // second one behind its finish(), on a queue of its own: the stage's belongs to the main thread.

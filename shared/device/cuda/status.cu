@@ -28,7 +28,7 @@ struct guarded_args {
     canary_args canary[most_canaries];
 };
 // A thread has several pairs of words, all on their way at once: one way to memory and back, beside that of
-// the status words. More threads, or fewer, take as long (guard_cost).
+// the status words.
 constexpr u32 canary_each = 4, canary_threads = canary_part_words / 2 / canary_each;
 static_assert(canary_threads <= 1024);
 

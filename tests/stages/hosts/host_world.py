@@ -10,7 +10,7 @@ import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "support"))
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from link_pair import lose_run, may_be_killed  # noqa: E402
+from link_pair import lose_run, may_be_killed, remove_memory, run_id_in  # noqa: E402
 from processes import end_process, wait_for  # noqa: E402
 
 SOURCE = '[[stage]]\nname = "source"\nrun = "carousel-test-bytes"\nbytes = {bytes}\n'
@@ -95,6 +95,19 @@ class Supervisor:
     def lose(self):
         """As if the machine had gone: all of its processes at once, and its run with its rings. Returns what its sink had delivered."""
         return lose_run(self.process, os.path.join(self.runtime, "carousel", self.run_name), [s["pid"] for s in self.ps().get("stages") or [] if s.get("pid")])
+
+    def lose_memory(self, case):
+        """As if it had started anew: its processes and its memory, but not its run's folder. Returns what its sink had delivered."""
+        folder, aside = os.path.join(self.runtime, "carousel", self.run_name), os.path.join(self.world.folder, "aside")
+        pids = [s["pid"] for s in self.ps()["stages"]]
+        case.addCleanup(remove_memory, run_id_in(folder))   # should anything below fail: nobody else removes it
+        self.process.send_signal(signal.SIGSTOP)   # it notices nobody's death, and dies last
+        for pid in pids:
+            os.kill(pid, signal.SIGKILL)
+        shutil.copytree(folder, aside, ignore=lambda _, names: [n for n in names if n.endswith(".sock")])
+        delivered = lose_run(self.process, folder, pids)
+        os.rename(aside, folder)
+        return delivered
 
     def interrupt(self):
         self.process.send_signal(signal.SIGINT)

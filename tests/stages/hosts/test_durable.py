@@ -3,7 +3,6 @@ that nobody has told. Usage: test_durable.py FOLDER_OF_PROGRAMS Campaign"""
 import os
 import random
 import re
-import shutil
 import signal
 import sys
 import time
@@ -13,7 +12,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from host_world import HOST, SINK, SOURCE, World, kill_in_turn  # noqa: E402
 import link_pair as by_hand  # noqa: E402
 from link_case import PORT, PROGRAMS, SEED, Case  # noqa: E402
-from link_pair import check_report, format_of, hash_in, ledger, lose_run, remove_memory, run_id_in, wait_for  # noqa: E402
+from link_pair import check_report, format_of, hash_in, ledger, run_id_in, wait_for  # noqa: E402
 
 DURABLE = 'release = "durable"\n'
 SIZE = 1 << 16
@@ -214,16 +213,7 @@ class Files(unittest.TestCase):
         near, far = self.started(world, SOURCE.format(bytes=SIZE) + SINK.format(name="sink", of="source", bytes=SIZE, more='host = "b"')
                                  + self.hosts(more_b=DURABLE), *options)
         far.has_frames("sink", near, more_than=60)
-        folder = os.path.join(far.runtime, "carousel", far.run_name)
-        aside = os.path.join(world.folder, "aside")
-        pids = [s["pid"] for s in far.ps()["stages"]]
-        self.addCleanup(remove_memory, run_id_in(folder))   # should anything below fail: nobody else removes it
-        far.process.send_signal(signal.SIGSTOP)   # it notices nobody's death, and dies last
-        for pid in pids:
-            os.kill(pid, signal.SIGKILL)
-        shutil.copytree(folder, aside, ignore=lambda _, names: [n for n in names if n.endswith(".sock")])
-        delivered = lose_run(far.process, folder, pids)   # its memory, too
-        os.rename(aside, folder)
+        delivered = far.lose_memory(self)
         far.start()
         near.says(r"host b begins anew, at frame \d+: what its sinks have not is kept here")
         first = int(re.search(r"begins anew, at frame (\d+)", near.text())[1])

@@ -2,15 +2,13 @@
 And a near host that is lost, whose next run goes on. Usage: test_durable_chain.py FOLDER_OF_PROGRAMS Everyday|Long"""
 import os
 import re
-import shutil
-import signal
 import sys
 import time
 import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from host_world import World  # noqa: E402
-from link_pair import ledger, lose_run, remove_memory, run_id_in, wait_for  # noqa: E402
+from link_pair import ledger, wait_for  # noqa: E402
 from spread import SINKS, Spread, stages_text  # noqa: E402
 
 PROGRAMS = sys.argv[1]
@@ -84,15 +82,7 @@ class Long(Case):
     def test_one_whose_memory_is_gone_and_whose_folder_is_not_goes_on_there_too(self):
         s = self.begun(C_ALONE, 240)
         c = s.far["c"]
-        folder, aside = os.path.join(c.runtime, "carousel", c.run_name), os.path.join(s.world.folder, "aside")
-        pids = [row["pid"] for row in c.ps()["stages"]]
-        self.addCleanup(remove_memory, run_id_in(folder))   # should anything below fail: nobody else removes it
-        c.process.send_signal(signal.SIGSTOP)   # it notices nobody's death, and dies last
-        for pid in pids:
-            os.kill(pid, signal.SIGKILL)
-        shutil.copytree(folder, aside, ignore=lambda _, names: [n for n in names if n.endswith(".sock")])
-        delivered = lose_run(c.process, folder, pids)
-        os.rename(aside, folder)
+        delivered = c.lose_memory(self)
         c.start()
         self.goes_on_whole(s, delivered, self.said_first(s))
 
