@@ -93,13 +93,14 @@ send_stage::~send_stage() {
     if (link_->end(next_, end_patience_ns)) return;
     // The other host's ring may have been lost behind its last acknowledgement. All of ours is committed, so
     // no exit code of ours says so: the supervisor of `carousel run` finds that host waiting
-    // (near_hosts.hpp).
+    // (near_hosts_links.cpp). It tells one that has all frames the end, too.
     if (const std::string why = link_->failure(); !why.empty())
         log::error("{}", why);
     else
         log::warning(
-            "all {} frames were on the other host, but it has not been told that the stream ends there: end "
-            "that run by hand (Ctrl-C)",
+            "all {} frames were on the other host, but it has not been told that the stream ends there: a "
+            "run "
+            "of its own is ended by hand (Ctrl-C), a part of this one is told by its near host",
             next_);
 }
 

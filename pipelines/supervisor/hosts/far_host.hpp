@@ -31,7 +31,7 @@ public:
     void add_to(run::ps_answer& a) const override;
     [[nodiscard]] u64 ask(const std::string& host, const nlohmann::json& request, std::string& why) override;
     [[nodiscard]] bool ask_for_end(bool at_once) override;
-    [[nodiscard]] bool may_leave(bool, u64) override { return true; }
+    [[nodiscard]] bool may_leave(const own_part&, u64) override { return true; }
     [[nodiscard]] int code() const override { return 0; }
     [[nodiscard]] nlohmann::json reports() const override { return nlohmann::json::object(); }
     [[nodiscard]] std::vector<std::string> closing_lines() const override { return {}; }

@@ -23,7 +23,7 @@ public:
     void add_to(run::ps_answer& a) const override;
     [[nodiscard]] u64 ask(const std::string& host, const nlohmann::json& request, std::string& why) override;
     [[nodiscard]] bool ask_for_end(bool at_once) override;
-    [[nodiscard]] bool may_leave(bool whole, u64 now) override;
+    [[nodiscard]] bool may_leave(const own_part& own, u64 now) override;
     [[nodiscard]] int code() const override;
     [[nodiscard]] nlohmann::json reports() const override;
     [[nodiscard]] std::vector<std::string> closing_lines() const override;
@@ -61,6 +61,10 @@ private:
     [[nodiscard]] bool waits(const run::ps_answer& here, const std::string& host,
                              const std::string& stage) const;
     void watch_links(u64 now);
+    [[nodiscard]] std::optional<u64> whole_end(const std::string& host) const;
+    [[nodiscard]] bool was_told(const std::string& host) const;
+    void tell_in_place_of(const std::string& from, const std::string& to);
+    void compare_ends();
     [[nodiscard]] bool takes_no_more(const std::string& host) const;
     void end_in_vain(const std::string& host, const crossing& link);
     [[nodiscard]] bool awaits_end_of_help(remote_host& h, u64 now);
@@ -87,6 +91,8 @@ private:
     bool at_once_ = false;    ///< so is each of its parts, whatever it has
     bool waits_for_end_ = false;
     std::set<std::string> lost_leaders_, ends_alone_;  ///< who gives no end; who is told in its place
+    std::set<std::string> untold_;                     ///< whose link has not told that the stream has ended
+    own_part own_;                                     ///< once all stages of this host are gone
     std::set<std::string> ended_early_;                ///< hosts that only help, told as over or told to end
     std::set<std::string> judged_;                     ///< hosts whose outcome was looked at
     std::map<std::string, u64> in_vain_since_ns_;      ///< by host: see watch_links()

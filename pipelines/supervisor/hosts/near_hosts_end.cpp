@@ -8,7 +8,6 @@
 #include "core/errors.hpp"
 #include "core/read_file.hpp"
 #include "run/directory.hpp"
-#include "run/request_message.hpp"
 #include "supervisor/hosts/near_hosts.hpp"
 
 namespace carousel::supervisor {
@@ -16,7 +15,7 @@ namespace {
 
 using nlohmann::json;
 using life = remote_host::stage_of_life;
-constexpr u64 in_vain_patience_ns = 10 * ns_per_s, failed_patience_ns = 8 * ns_per_s;
+constexpr u64 failed_patience_ns = 8 * ns_per_s;
 constexpr u64 bye_patience_ns =
     2 * ns_per_s;  ///< to find a host that has ended, and tell it that this is known
 constexpr u64 help_patience_ns = 5 * ns_per_s;  ///< until a host that only helps is ended; else it hears END
@@ -36,7 +35,7 @@ void near_hosts::tell_end(remote_host& h) {
     const std::string& name = h.spec().name;
     if (at_once_)
         h.send({{"end", "at once"}});
-    else if (end_asked_ && (plan_.leads(name) || ends_alone_.count(name) != 0))
+    else if ((end_asked_ && (plan_.leads(name) || ends_alone_.count(name) != 0)) || untold_.count(name) != 0)
         h.send({{"end", "drain"}});
 }
 
@@ -108,85 +107,6 @@ std::string near_hosts::outcome_file(const std::string& host) const {
     return run::run_folder(plan_.name) + "/ended-" + host + ".json";
 }
 
-/// No stage of it takes or gives a frame any more; "": of this host.
-bool near_hosts::is_over(const std::string& host) const {
-    if (host.empty()) return waiting_since_ns_ != 0;
-    return std::any_of(hosts_.begin(), hosts_.end(), [&](const auto& h) {
-        return h->spec().name == host &&
-               (h->life() == life::ended || h->life() == life::refused || lost_leaders_.count(host) != 0);
-    });
-}
-
-bool near_hosts::waits(const run::ps_answer& here, const std::string& host, const std::string& stage) const {
-    const auto in = [&](const run::ps_answer& a) {
-        return std::any_of(a.stages.begin(), a.stages.end(), [&](const run::ps_stage& s) {
-            return s.name == stage && s.state != "done" && s.waits_for == "another host";
-        });
-    };
-    if (host.empty()) return in(here);
-    return std::any_of(hosts_.begin(), hosts_.end(), [&](const auto& h) {
-        return h->spec().name == host && h->life() == life::begun && h->connected() &&
-               in(run::read_ps(h->ps));
-    });
-}
-
-// A link whose one end is over and whose other end waits for it: a host that cut off what it had not, because
-// it was asked to end and this one was away; that began anew when who sends to it was done; whose own stream
-// is shorter than that which is sent to it. The other end would wait for ever.
-void near_hosts::watch_links(u64 now) {
-    run::ps_answer here;
-    if (waiting_since_ns_ == 0) here = run::read_ps(orders_->carry_out_for(run::to_json(run::ps_request{})));
-    std::map<std::string, const crossing*> stuck;  // host, by which link
-    for (const crossing& c : plan_.links) {
-        if (plan_.helps(c.from) || plan_.helps(c.to)) continue;
-        if (is_over(c.to) && !is_over(c.from) && waits(here, c.from, c.send)) stuck[c.from] = &c;
-        if (is_over(c.from) && !is_over(c.to) && waits(here, c.to, c.receive)) stuck[c.to] = &c;
-    }
-    std::erase_if(in_vain_since_ns_, [&](const auto& since) { return stuck.count(since.first) == 0; });
-    for (const auto& [host, link] : stuck) {
-        const u64 since = in_vain_since_ns_.try_emplace(host, now).first->second;
-        if (now > since + (takes_no_more(link->to) ? ns_per_s : in_vain_patience_ns))
-            end_in_vain(host, *link);
-    }
-}
-
-/// Known for certain: it has ended without the near host, or was given up and told to end.
-bool near_hosts::takes_no_more(const std::string& host) const {
-    return std::any_of(hosts_.begin(), hosts_.end(), [&](const auto& h) {
-        return h->spec().name == host &&
-               (h->life() == life::refused || (h->outcome && h->outcome->value("alone", false)));
-    });
-}
-
-void near_hosts::end_in_vain(const std::string& host, const crossing& link) {
-    const auto called = [](const std::string& name) { return name.empty() ? "this host" : "host " + name; };
-    const bool receives = link.to == host;
-    const std::string& over = receives ? link.from : link.to;
-    in_vain_since_ns_.erase(host);
-    if (host.empty())
-        return orders_->host_has_failed(
-            over,
-            receives ? "its part is over, and this host waits for frames of it: they are lost"
-                     : "its part has ended without the last frames of this host",
-            exit_code::stage_failed);
-    if (lost_code_ == 0) {
-        lost_code_ = exit_code::stage_failed;
-        lost_ = receives
-                    ? fmt::format(
-                          "error: host {} waits for frames that come no more, for who sends to it is "
-                          "done: it has begun anew since, or was not told where the stream ends. Not all "
-                          "frames are known to have come to its sinks",
-                          host)
-                    : fmt::format("error: host {} has frames for {}, whose part has ended without them", host,
-                                  called(over));
-    }
-    for (const auto& h : hosts_) {
-        if (h->spec().name != host) continue;
-        h->send({{"end", "at once"}});
-        h->give_up("it waits for frames that come no more");
-    }
-}
-
 // It hears the end of its work by the link. Where that has not got there it is ended, and where it is away
 // nobody waits for it.
 bool near_hosts::awaits_end_of_help(remote_host& h, u64 now) {
@@ -196,8 +116,11 @@ bool near_hosts::awaits_end_of_help(remote_host& h, u64 now) {
     return true;
 }
 
-bool near_hosts::may_leave(bool whole, u64 now) {
+bool near_hosts::may_leave(const own_part& own, u64 now) {
     if (waiting_since_ns_ == 0) waiting_since_ns_ = now;
+    const bool whole = own.end.has_value();
+    own_ = own;
+    if (whole) compare_ends();
     if (!whole && !at_once_) (void)ask_for_end(true);
     bool all = true;
     for (const auto& h : hosts_) {

@@ -8,6 +8,7 @@
 // these connections.
 
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -38,6 +39,12 @@ public:
                          const std::string& line) = 0;
 };
 
+/// What the part of this host has come to.
+struct own_part {
+    std::optional<u64> end = {};  ///< where its stream ended; nothing: it is not complete
+    bool by_stream = false;       ///< a source has ended it there
+};
+
 class other_hosts {
 public:
     virtual ~other_hosts() = default;
@@ -60,8 +67,8 @@ public:
     /// The run is to end, as somebody here has asked. True: the engine drains; false: the end comes with the
     /// frames of other hosts, who have been told.
     [[nodiscard]] virtual bool ask_for_end(bool at_once) = 0;
-    /// All stages of this host are gone. False: other hosts are still to end. `whole`: this part is complete.
-    [[nodiscard]] virtual bool may_leave(bool whole, u64 now) = 0;
+    /// All stages of this host are gone. False: other hosts are still to end.
+    [[nodiscard]] virtual bool may_leave(const own_part& own, u64 now) = 0;
     /// How the other hosts have ended: code of the first that did not end well, and their reports by name.
     [[nodiscard]] virtual int code() const = 0;
     [[nodiscard]] virtual nlohmann::json reports() const = 0;

@@ -8,7 +8,7 @@ import time
 import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from ends_case import GRACE, ON_B, Case, host, sink, source  # noqa: E402
+from ends_case import GRACE, ON_B, PROGRAMS, Case, host, sink, source  # noqa: E402
 from host_world import PORT  # noqa: E402
 from link_pair import lose_run, run_id_in  # noqa: E402
 
@@ -104,12 +104,24 @@ class Apart(Case):
         b.process.send_signal(signal.SIGSTOP)
         c = self.world.far(os.path.join(self.world.folder, "chain.toml"), "c", "--fps", "60")
         c.start()
-        c.says("waits for")
-        time.sleep(1)   # so have these, and the near one has begun
+        near.says("c/carousel.*begins")   # so have these, and the near one has begun
         near.interrupt()
         time.sleep(0.5)
         b.process.send_signal(signal.SIGCONT)
         self.ends((near, 0), (b, 0), (c, 0))
+
+    def test_a_stream_that_ends_before_its_first_frame_ends_the_hosts_that_wait_for_it(self):
+        slow = os.path.join(self.world.folder, "slow")
+        with open(slow, "w", encoding="utf-8") as f:
+            f.write(f'#!/bin/sh\ntest "$1" = --describe || sleep 2\nexec {os.path.abspath(PROGRAMS)}/carousel-test-bytes "$@"\n')
+        os.chmod(slow, 0o755)
+        near, b, c = self.begin(source(on=ON_B).replace("carousel-test-bytes", slow) + sink() + sink("sinkc", more='host = "c"')
+                                + host("b") + host("c", 1) + host("a", 2, "here"), "--fps", "60", far=("b", "c"))
+        near.says("chain.b: begins")
+        near.interrupt()
+        self.ends((near, 0), (b, 0), (c, 0))
+        self.assertEqual([h.report()["frames"] for h in (near, b, c)], [0, 0, 0])
+        self.assertIn("host b is done, and its link has not told host c so: it is told from here", near.text())
 
     def test_ctrl_c_while_a_block_is_made_anew_cuts_nothing_off(self):
         near, b = self.begin(source() + sink(more=ON_B) + host("b", more='release = "durable"'), "--fps", "60")

@@ -1,0 +1,159 @@
+// near_hosts: links whose one end is over and whose other end waits. Who is told in place of the link, and
+// what is lost.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "core/errors.hpp"
+#include "run/request_message.hpp"
+#include "supervisor/hosts/near_hosts.hpp"
+
+namespace carousel::supervisor {
+namespace {
+
+using nlohmann::json;
+using life = remote_host::stage_of_life;
+constexpr u64 in_vain_patience_ns = 10 * ns_per_s;
+constexpr u64 untold_patience_ns = ns_per_s;  ///< for an end that the link has told and that is on its way
+
+std::string called(const std::string& host) { return host.empty() ? "this host" : "host " + host; }
+
+/// What a host has told of its part; {}: nothing.
+json report_of(const remote_host* h) {
+    const json report = h != nullptr && h->outcome ? h->outcome->value("report", json()) : json();
+    return report.is_object() ? report : json::object();
+}
+
+}  // namespace
+
+/// No stage of it takes or gives a frame any more; "": of this host.
+bool near_hosts::is_over(const std::string& host) const {
+    if (host.empty()) return waiting_since_ns_ != 0;
+    return std::any_of(hosts_.begin(), hosts_.end(), [&](const auto& h) {
+        return h->spec().name == host &&
+               (h->life() == life::ended || h->life() == life::refused || lost_leaders_.count(host) != 0);
+    });
+}
+
+bool near_hosts::waits(const run::ps_answer& here, const std::string& host, const std::string& stage) const {
+    const auto in = [&](const run::ps_answer& a) {
+        return std::any_of(a.stages.begin(), a.stages.end(), [&](const run::ps_stage& s) {
+            return s.name == stage && s.state != "done" && s.waits_for == "another host";
+        });
+    };
+    if (host.empty()) return in(here);
+    return std::any_of(hosts_.begin(), hosts_.end(), [&](const auto& h) {
+        return h->spec().name == host && h->life() == life::begun && h->connected() &&
+               in(run::read_ps(h->ps));
+    });
+}
+
+// A link whose one end is over and whose other end waits for it: a host that cut off what it had not, because
+// it was asked to end and this one was away; that began anew when who sends to it was done; whose own stream
+// is shorter than that which is sent to it; that was not told where the stream ends. The other end would wait
+// for ever.
+void near_hosts::watch_links(u64 now) {
+    run::ps_answer here;
+    if (waiting_since_ns_ == 0) here = run::read_ps(orders_->carry_out_for(run::to_json(run::ps_request{})));
+    std::map<std::string, const crossing*> stuck;  // host, by which link
+    for (const crossing& c : plan_.links) {
+        if (plan_.helps(c.from) || plan_.helps(c.to)) continue;
+        if (is_over(c.to) && !is_over(c.from) && waits(here, c.from, c.send)) stuck[c.from] = &c;
+        if (is_over(c.from) && !is_over(c.to) && waits(here, c.to, c.receive)) stuck[c.to] = &c;
+    }
+    std::erase_if(in_vain_since_ns_, [&](const auto& since) { return stuck.count(since.first) == 0; });
+    for (const auto& [host, link] : stuck) {
+        const u64 since = in_vain_since_ns_.try_emplace(host, now).first->second;
+        if (link->to == host && now > since + untold_patience_ns) tell_in_place_of(link->from, host);
+        if (now > since + (takes_no_more(link->to) ? ns_per_s : in_vain_patience_ns))
+            end_in_vain(host, *link);
+    }
+}
+
+/// Where its stream ended, of a part that is over and complete; "": of this host. Nothing: it isn't, or is
+/// not known to be.
+std::optional<u64> near_hosts::whole_end(const std::string& host) const {
+    if (host.empty()) return own_.end;
+    const remote_host* const h = named(host);
+    if (h == nullptr || !h->outcome) return std::nullopt;
+    const int code = h->outcome->value("code", 1);
+    const json frames = report_of(h).value("frames", json());
+    if ((code != exit_code::ok && code != exit_code::given_up) || !frames.is_number_unsigned())
+        return std::nullopt;
+    return frames.get<u64>();
+}
+
+bool near_hosts::was_told(const std::string& host) const {
+    return host.empty() ? own_.by_stream : !report_of(named(host)).value("ended_by", json()).is_null();
+}
+
+// The sending stage tells the end by its link, last of all. It may have been killed in between, its link may
+// have been down, or the run may have ended before it was there. All frames of a part that is complete are on
+// the other side, so that one ends with what it has; compare_ends() looks at whether it still had them.
+void near_hosts::tell_in_place_of(const std::string& from, const std::string& to) {
+    if (!whole_end(from) || !untold_.insert(to).second) return;
+    const std::string why =
+        fmt::format("{} is done, and its link has not told {} so", called(from), called(to));
+    if (to.empty()) {
+        waits_for_end_ = false;
+        return orders_->end_the_run(why + ": what has come from it is delivered");
+    }
+    orders_->say(why + ": it is told from here");
+    if (remote_host* const h = named(to); h != nullptr) tell_end(*h);
+}
+
+// A host that was told so from here may have begun anew behind its last acknowledgement. One whose stream a
+// source of its own has ended has less than was sent to it, and lacks nothing: frames are begun ahead.
+void near_hosts::compare_ends() {
+    for (const crossing& c : plan_.links) {
+        if (plan_.helps(c.from) || plan_.helps(c.to) || was_told(c.to)) continue;
+        const std::optional<u64> sent = whole_end(c.from), had = whole_end(c.to);
+        if (!sent || !had || *had >= *sent) continue;
+        if (c.to.empty())
+            return orders_->host_has_failed(
+                c.from, "its part is over, and this host waits for frames of it: they are lost",
+                exit_code::stage_failed);
+        if (lost_code_ != 0) continue;
+        lost_code_ = exit_code::stage_failed;
+        lost_ = fmt::format(
+            "error: host {} has ended before frame {}, and {} has sent it all below {}: it has begun anew "
+            "since. Not all frames are known to have come to its sinks",
+            c.to, *had, called(c.from), *sent);
+    }
+}
+
+/// Known for certain: it has ended without the near host, or was given up and told to end.
+bool near_hosts::takes_no_more(const std::string& host) const {
+    return std::any_of(hosts_.begin(), hosts_.end(), [&](const auto& h) {
+        return h->spec().name == host &&
+               (h->life() == life::refused || (h->outcome && h->outcome->value("alone", false)));
+    });
+}
+
+void near_hosts::end_in_vain(const std::string& host, const crossing& link) {
+    const bool receives = link.to == host;
+    const std::string& over = receives ? link.from : link.to;
+    in_vain_since_ns_.erase(host);
+    if (host.empty())
+        return orders_->host_has_failed(
+            over,
+            receives ? "its part is over, and this host waits for frames of it: they are lost"
+                     : "its part has ended without the last frames of this host",
+            exit_code::stage_failed);
+    if (lost_code_ == 0) {
+        lost_code_ = exit_code::stage_failed;
+        lost_ = receives ? fmt::format(
+                               "error: host {} waits for frames that come no more, for who sends to it is "
+                               "done. Not all frames are known to have come to its sinks",
+                               host)
+                         : fmt::format("error: host {} has frames for {}, whose part has ended without them",
+                                       host, called(over));
+    }
+    for (const auto& h : hosts_) {
+        if (h->spec().name != host) continue;
+        h->send({{"end", "at once"}});
+        h->give_up("it waits for frames that come no more");
+    }
+}
+
+}  // namespace carousel::supervisor
