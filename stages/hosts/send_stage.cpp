@@ -98,9 +98,8 @@ send_stage::~send_stage() {
         log::error("{}", why);
     else
         log::warning(
-            "all {} frames were on the other host, but it has not been told that the stream ends there: a "
-            "run "
-            "of its own is ended by hand (Ctrl-C), a part of this one is told by its near host",
+            "all {} frames were on the other host, but it has not been told that the stream ends there: end "
+            "a run of its own by hand (Ctrl-C); a part of this one is told by the near host",
             next_);
 }
 

@@ -102,6 +102,7 @@ private:
     void watch_full_disk(u64 now);
     // stream_end.cpp
     void watch_stream_end();
+    void end_stream_of(u32 stage, u64 at);
     void adopt_stream_end(u32 ended_by);
     [[nodiscard]] u64 surplus() const noexcept;
     // hosts.cpp
@@ -109,6 +110,7 @@ private:
     void say(const std::string& text) override;
     void end_the_run(const std::string& why) override;
     void end_at_once(const std::string& why) override;
+    void end_the_stream(const std::string& stage, u64 at, const std::string& why) override;
     void host_has_failed(const std::string& host, const std::string& what, int code) override;
     [[nodiscard]] nlohmann::json carry_out_for(const nlohmann::json& request) override;
     void answer_for(int timeout_ms) override;

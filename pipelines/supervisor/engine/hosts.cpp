@@ -101,10 +101,9 @@ void engine::line_of(const std::string& host, const std::string& stage, i32 pid,
 
 // Its own stages are gone. A run that is not whole ends the others.
 bool engine::others_are_done(u64 now) {
-    own_part own;
-    if (phase_ == phase::leaving && !seats_->failure) own.end = end_;
-    own.by_stream = stream_ended_by_ != shm::none;
-    return hosts_ == nullptr || hosts_->may_leave(own, now);
+    std::optional<u64> end;
+    if (phase_ == phase::leaving && !seats_->failure) end = end_;
+    return hosts_ == nullptr || hosts_->may_leave(end, now);
 }
 
 }  // namespace carousel::supervisor

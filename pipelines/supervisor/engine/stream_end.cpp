@@ -16,13 +16,28 @@ namespace carousel::supervisor {
 void engine::watch_stream_end() {
     const auto found = ring::claimed_end(segment_->block());
     if (!found || found->sequence >= end_) return;
-    stream_ended_by_ = made_->source[std::min(found->source, shm::max_sources - 1)].stage;
-    set_end(found->sequence);
+    end_stream_of(made_->source[std::min(found->source, shm::max_sources - 1)].stage, found->sequence);
+}
+
+void engine::end_stream_of(u32 stage, u64 at) {
+    stream_ended_by_ = stage;
+    set_end(at);
     save_state();
     crash_here(crash_point::end_kept);
     (void)ring::lower_end(segment_->block(), end_);
-    seats_->say(fmt::format("the stream of {} ends before frame {}",
-                            setup_->stages[stream_ended_by_].spec.name, end_));
+    seats_->say(fmt::format("the stream of {} ends before frame {}", setup_->stages[stage].spec.name, end_));
+}
+
+// In place of a claim: the stage waits for whoever sends to it, and has leased no number for a frame that
+// doesn't exist. A block that is being made anew begins with this END.
+void engine::end_the_stream(const std::string& stage, u64 at, const std::string& why) {
+    if (phase_ == phase::leaving || phase_ == phase::ending || at >= end_) return;
+    for (u32 k = 0; k < setup_->stages.size(); ++k) {
+        const stage_setup& s = setup_->stages[k];
+        if (s.spec.name != stage || !s.ends || !s.hands_on) continue;
+        seats_->say(why);
+        return end_stream_of(k, at);
+    }
 }
 
 /// The dead supervisor may have come to write it down and no further.

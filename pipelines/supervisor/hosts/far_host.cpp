@@ -183,6 +183,11 @@ void far_host::take(const json& m) {
         early_end_ = m["end"].get<std::string>();
         return carry_out_end();
     }
+    if (m.contains("stream_end")) {
+        early_stream_end_ = {m["stream_end"].at("stage").get<std::string>(),
+                             m["stream_end"].at("at").get<u64>()};
+        return carry_out_end();
+    }
     if (orders_ == nullptr) return;
     if (m.contains("first_kept_for")) return tell_first_kept(m);
     if (!m.contains("ask")) return;
@@ -208,7 +213,10 @@ void far_host::tell_first_kept(const json& m) {
 
 // It may have come together with `begin`.
 void far_host::carry_out_end() {
-    if (orders_ == nullptr || early_end_.empty()) return;
+    if (orders_ == nullptr) return;
+    if (const auto told = std::exchange(early_stream_end_, std::nullopt); told)
+        orders_->end_the_stream(told->first, told->second, "the near host knows that its sender is done");
+    if (early_end_.empty()) return;
     if (std::exchange(early_end_, "") == "at once") return orders_->end_at_once("the near host ends the run");
     orders_->end_the_run("the near host ends the run: what is begun is delivered");
 }
@@ -230,6 +238,7 @@ void far_host::gather(console& out, const std::string&) {
     begun_ = false;
     orders_ = nullptr;
     early_end_.clear();
+    early_stream_end_.reset();
     out.line(fmt::format("host {} of {} waits for `carousel run` of the same file ({} port {})", self_.name,
                          plan_.name, self_.address, self_.port));
     u64 until = now_ns() + launch_patience_ns;

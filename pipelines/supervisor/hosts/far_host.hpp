@@ -31,7 +31,7 @@ public:
     void add_to(run::ps_answer& a) const override;
     [[nodiscard]] u64 ask(const std::string& host, const nlohmann::json& request, std::string& why) override;
     [[nodiscard]] bool ask_for_end(bool at_once) override;
-    [[nodiscard]] bool may_leave(const own_part&, u64) override { return true; }
+    [[nodiscard]] bool may_leave(std::optional<u64>, u64) override { return true; }
     [[nodiscard]] int code() const override { return 0; }
     [[nodiscard]] nlohmann::json reports() const override { return nlohmann::json::object(); }
     [[nodiscard]] std::vector<std::string> closing_lines() const override { return {}; }
@@ -87,7 +87,9 @@ private:
     host_orders* answers_ = nullptr;              ///< while this part is over, and the near host is told so
     bool told_ = false;      ///< to this connection of the near host: how this part has ended
     u64 tell_until_ns_ = 0;  ///< 0: the part runs
-    std::string early_end_;  ///< the near host's order, from before there was anybody to carry it out
+    // The near host's orders, from before there was anybody to carry them out.
+    std::string early_end_;
+    std::optional<std::pair<std::string, u64>> early_stream_end_;
     u64 lost_ns_ = 0, lines_ns_ = 0, first_ = 0;
     std::unique_ptr<log_reader> lines_;  ///< of this run's own log files
     std::deque<log_record> unsent_;      ///< the newest, while nobody takes them

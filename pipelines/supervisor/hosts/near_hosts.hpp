@@ -23,7 +23,7 @@ public:
     void add_to(run::ps_answer& a) const override;
     [[nodiscard]] u64 ask(const std::string& host, const nlohmann::json& request, std::string& why) override;
     [[nodiscard]] bool ask_for_end(bool at_once) override;
-    [[nodiscard]] bool may_leave(const own_part& own, u64 now) override;
+    [[nodiscard]] bool may_leave(std::optional<u64> end, u64 now) override;
     [[nodiscard]] int code() const override;
     [[nodiscard]] nlohmann::json reports() const override;
     [[nodiscard]] std::vector<std::string> closing_lines() const override;
@@ -62,13 +62,16 @@ private:
                              const std::string& stage) const;
     void watch_links(u64 now);
     [[nodiscard]] std::optional<u64> whole_end(const std::string& host) const;
-    [[nodiscard]] bool was_told(const std::string& host) const;
-    void tell_in_place_of(const std::string& from, const std::string& to);
-    void compare_ends();
+    void tell_in_place_of(const crossing& link);
     [[nodiscard]] bool takes_no_more(const std::string& host) const;
     void end_in_vain(const std::string& host, const crossing& link);
     [[nodiscard]] bool awaits_end_of_help(remote_host& h, u64 now);
 
+    /// The end of a stream that no link has told: of which receiving stage.
+    struct untold {
+        std::string stage;
+        u64 at = 0;
+    };
     /// A durable host that has come back without its part of the run, until it is told where to begin.
     struct newcomer {
         u64 since_ns = 0, ask_ns = 0;
@@ -91,8 +94,8 @@ private:
     bool at_once_ = false;    ///< so is each of its parts, whatever it has
     bool waits_for_end_ = false;
     std::set<std::string> lost_leaders_, ends_alone_;  ///< who gives no end; who is told in its place
-    std::set<std::string> untold_;                     ///< whose link has not told that the stream has ended
-    own_part own_;                                     ///< once all stages of this host are gone
+    std::map<std::string, untold> untold_;             ///< hosts that were told in place of a link
+    std::optional<u64> own_end_;                       ///< where the stream of this host has ended, whole
     std::set<std::string> ended_early_;                ///< hosts that only help, told as over or told to end
     std::set<std::string> judged_;                     ///< hosts whose outcome was looked at
     std::map<std::string, u64> in_vain_since_ns_;      ///< by host: see watch_links()

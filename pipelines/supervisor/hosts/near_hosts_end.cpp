@@ -35,8 +35,11 @@ void near_hosts::tell_end(remote_host& h) {
     const std::string& name = h.spec().name;
     if (at_once_)
         h.send({{"end", "at once"}});
-    else if ((end_asked_ && (plan_.leads(name) || ends_alone_.count(name) != 0)) || untold_.count(name) != 0)
+    else if (end_asked_ && (plan_.leads(name) || ends_alone_.count(name) != 0))
         h.send({{"end", "drain"}});
+    const auto told = untold_.find(name);
+    if (!at_once_ && told != untold_.end())
+        h.send({{"stream_end", {{"stage", told->second.stage}, {"at", told->second.at}}}});
 }
 
 bool near_hosts::is_lost(const remote_host& h, u64 now) const {
@@ -116,11 +119,10 @@ bool near_hosts::awaits_end_of_help(remote_host& h, u64 now) {
     return true;
 }
 
-bool near_hosts::may_leave(const own_part& own, u64 now) {
+bool near_hosts::may_leave(std::optional<u64> end, u64 now) {
     if (waiting_since_ns_ == 0) waiting_since_ns_ = now;
-    const bool whole = own.end.has_value();
-    own_ = own;
-    if (whole) compare_ends();
+    const bool whole = end.has_value();
+    own_end_ = end;
     if (!whole && !at_once_) (void)ask_for_end(true);
     bool all = true;
     for (const auto& h : hosts_) {

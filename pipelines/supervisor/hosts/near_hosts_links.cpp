@@ -64,7 +64,7 @@ void near_hosts::watch_links(u64 now) {
     std::erase_if(in_vain_since_ns_, [&](const auto& since) { return stuck.count(since.first) == 0; });
     for (const auto& [host, link] : stuck) {
         const u64 since = in_vain_since_ns_.try_emplace(host, now).first->second;
-        if (link->to == host && now > since + untold_patience_ns) tell_in_place_of(link->from, host);
+        if (link->to == host && now > since + untold_patience_ns) tell_in_place_of(*link);
         if (now > since + (takes_no_more(link->to) ? ns_per_s : in_vain_patience_ns))
             end_in_vain(host, *link);
     }
@@ -73,7 +73,7 @@ void near_hosts::watch_links(u64 now) {
 /// Where its stream ended, of a part that is over and complete; "": of this host. Nothing: it isn't, or is
 /// not known to be.
 std::optional<u64> near_hosts::whole_end(const std::string& host) const {
-    if (host.empty()) return own_.end;
+    if (host.empty()) return own_end_;
     const remote_host* const h = named(host);
     if (h == nullptr || !h->outcome) return std::nullopt;
     const int code = h->outcome->value("code", 1);
@@ -83,43 +83,19 @@ std::optional<u64> near_hosts::whole_end(const std::string& host) const {
     return frames.get<u64>();
 }
 
-bool near_hosts::was_told(const std::string& host) const {
-    return host.empty() ? own_.by_stream : !report_of(named(host)).value("ended_by", json()).is_null();
-}
-
 // The sending stage tells the end by its link, last of all. It may have been killed in between, its link may
-// have been down, or the run may have ended before it was there. All frames of a part that is complete are on
-// the other side, so that one ends with what it has; compare_ends() looks at whether it still had them.
-void near_hosts::tell_in_place_of(const std::string& from, const std::string& to) {
-    if (!whole_end(from) || !untold_.insert(to).second) return;
+// have been down, or the run may have ended before it was there. All frames of a part that is complete were
+// on the other side: whoever has lost them since waits for them, end or no end.
+void near_hosts::tell_in_place_of(const crossing& link) {
+    const std::optional<u64> end = whole_end(link.from);
+    if (!end || !untold_.try_emplace(link.to, untold{link.receive, *end}).second) return;
     const std::string why =
-        fmt::format("{} is done, and its link has not told {} so", called(from), called(to));
-    if (to.empty()) {
-        waits_for_end_ = false;
-        return orders_->end_the_run(why + ": what has come from it is delivered");
-    }
-    orders_->say(why + ": it is told from here");
-    if (remote_host* const h = named(to); h != nullptr) tell_end(*h);
-}
-
-// A host that was told so from here may have begun anew behind its last acknowledgement. One whose stream a
-// source of its own has ended has less than was sent to it, and lacks nothing: frames are begun ahead.
-void near_hosts::compare_ends() {
-    for (const crossing& c : plan_.links) {
-        if (plan_.helps(c.from) || plan_.helps(c.to) || was_told(c.to)) continue;
-        const std::optional<u64> sent = whole_end(c.from), had = whole_end(c.to);
-        if (!sent || !had || *had >= *sent) continue;
-        if (c.to.empty())
-            return orders_->host_has_failed(
-                c.from, "its part is over, and this host waits for frames of it: they are lost",
-                exit_code::stage_failed);
-        if (lost_code_ != 0) continue;
-        lost_code_ = exit_code::stage_failed;
-        lost_ = fmt::format(
-            "error: host {} has ended before frame {}, and {} has sent it all below {}: it has begun anew "
-            "since. Not all frames are known to have come to its sinks",
-            c.to, *had, called(c.from), *sent);
-    }
+        fmt::format("{} is done, and its link has not told {} so", called(link.from), called(link.to));
+    if (!link.to.empty()) orders_->say(why + ": it is told from here");
+    if (remote_host* const h = named(link.to); h != nullptr) tell_end(*h);
+    if (!link.to.empty()) return;
+    waits_for_end_ = false;
+    orders_->end_the_stream(link.receive, *end, why);
 }
 
 /// Known for certain: it has ended without the near host, or was given up and told to end.
@@ -142,12 +118,13 @@ void near_hosts::end_in_vain(const std::string& host, const crossing& link) {
             exit_code::stage_failed);
     if (lost_code_ == 0) {
         lost_code_ = exit_code::stage_failed;
-        lost_ = receives ? fmt::format(
-                               "error: host {} waits for frames that come no more, for who sends to it is "
-                               "done. Not all frames are known to have come to its sinks",
-                               host)
-                         : fmt::format("error: host {} has frames for {}, whose part has ended without them",
-                                       host, called(over));
+        lost_ = receives
+                    ? fmt::format(
+                          "error: host {} waits for frames that come no more, for who sends to it is "
+                          "done: it has begun anew since. Not all frames are known to have come to its sinks",
+                          host)
+                    : fmt::format("error: host {} has frames for {}, whose part has ended without them", host,
+                                  called(over));
     }
     for (const auto& h : hosts_) {
         if (h->spec().name != host) continue;

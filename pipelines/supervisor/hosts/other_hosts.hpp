@@ -26,6 +26,8 @@ public:
     /// What is begun is delivered, then the run ends.
     virtual void end_the_run(const std::string& why) = 0;
     virtual void end_at_once(const std::string& why) = 0;
+    /// The stream that a stage receives ends before frame `at`, as its link would say.
+    virtual void end_the_stream(const std::string& stage, u64 at, const std::string& why) = 0;
     /// A part of the pipeline has failed: so has the run.
     virtual void host_has_failed(const std::string& host, const std::string& what, int code) = 0;
     /// A request as at the control socket (run/request_message.hpp), and its answer.
@@ -37,12 +39,6 @@ public:
     /// A line that a stage of another host, or its supervisor ("carousel"), has said.
     virtual void line_of(const std::string& host, const std::string& stage, i32 pid,
                          const std::string& line) = 0;
-};
-
-/// What the part of this host has come to.
-struct own_part {
-    std::optional<u64> end = {};  ///< where its stream ended; nothing: it is not complete
-    bool by_stream = false;       ///< a source has ended it there
 };
 
 class other_hosts {
@@ -67,8 +63,9 @@ public:
     /// The run is to end, as somebody here has asked. True: the engine drains; false: the end comes with the
     /// frames of other hosts, who have been told.
     [[nodiscard]] virtual bool ask_for_end(bool at_once) = 0;
-    /// All stages of this host are gone. False: other hosts are still to end.
-    [[nodiscard]] virtual bool may_leave(const own_part& own, u64 now) = 0;
+    /// All stages of this host are gone. False: other hosts are still to end. `end`: where its stream ended,
+    /// if this part is complete.
+    [[nodiscard]] virtual bool may_leave(std::optional<u64> end, u64 now) = 0;
     /// How the other hosts have ended: code of the first that did not end well, and their reports by name.
     [[nodiscard]] virtual int code() const = 0;
     [[nodiscard]] virtual nlohmann::json reports() const = 0;
