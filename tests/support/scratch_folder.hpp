@@ -4,10 +4,12 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
+#include <cerrno>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <system_error>
 #include <vector>
 
 namespace carousel {
@@ -16,10 +18,12 @@ struct scratch_folder {
     std::filesystem::path path;
 
     scratch_folder() {
-        static std::atomic<int> count{0};
-        path = std::filesystem::temp_directory_path() /
-               ("carousel-test-" + std::to_string(getpid()) + "-" + std::to_string(count++));
-        std::filesystem::create_directories(path);
+        // Not by the pid alone: a test that was killed leaves its folder, and pids come again.
+        std::string name = (std::filesystem::temp_directory_path() /
+                            ("carousel-test-" + std::to_string(getpid()) + "-XXXXXX"))
+                               .string();
+        if (::mkdtemp(name.data()) == nullptr) throw std::system_error(errno, std::generic_category(), name);
+        path = name;
     }
     ~scratch_folder() {
         std::error_code ignored;  // a process that dies meanwhile may still write into it
