@@ -104,7 +104,7 @@ bool can_be_done(const std::vector<std::string>& words) {
 
 TEST_CASE("two programs that were started apart carry a run's frames, and both see its end") {
     port_run run("apart", "frames = 3000\n");
-    foreign_program reads = run.reads("reads", {"0"}, {}, {"setsid"});
+    foreign_program reads = run.reads("reads", {"0"}, {}, {"setsid", "--wait"});
     foreign_program writes = run.writes("writes", {"0"}, {}, {"nohup"});
     CHECK(run.wait() == 0);
     INFO(run.log());
