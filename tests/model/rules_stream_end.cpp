@@ -1,7 +1,7 @@
 // A source whose stream ends: it claims the first number that does not exist and keeps it until END says so,
 // then gives slot, number and job word back, a step each. The supervisor lowers END to the lowest claim that
-// stands. No memory is needed between its look and its CAS: a claim that stands is withdrawn by nobody but
-// itself.
+// stands, or, of a stream whose end it was told, to that at any time. No memory is needed between its look
+// and its CAS: a claim that stands is withdrawn by nobody but itself.
 
 #include "moves.hpp"
 
@@ -113,8 +113,8 @@ void stream_end_rules(moves& m, int lane) {
 
 void claim_rules(moves& m) {
     for (const stage_setup& s : m.cfg.stages) {
-        if (s.ends_at < 0 || !stands(m, s.source, m.now().claim[s.source])) continue;
-        const u8 frame = m.now().claim[s.source].frame;
+        if (s.ends_at < 0 || !(s.end_is_told || stands(m, s.source, m.now().claim[s.source]))) continue;
+        const u8 frame = s.end_is_told ? narrow(s.ends_at) : m.now().claim[s.source].frame;
         if (frame >= m.now().end || (m.now().end == spoiled && m.cfg.seeded.keeps_stopping)) continue;
         m.next().end = frame;
         m.emit({action::lower_end, frame}, actor::supervisor);

@@ -60,7 +60,8 @@ struct stage_setup {
     int output[max_outputs] = {-1, -1};  ///< links; none: a sink
     /// its stream ends before that frame, or -1: it doesn't (two_step_lease, no instant one)
     int ends_at = -1;
-    bool instant = false;  ///< makes each frame in one indivisible step: scenery for the stage under test
+    bool end_is_told = false;  ///< the supervisor may know that, and lower END without a claim
+    bool instant = false;      ///< makes each frame in one indivisible step: scenery for the stage under test
 };
 
 struct link_setup {

@@ -200,6 +200,10 @@ setup dies_at_its_end() {
     });
 }
 
+setup told(const setup& s) {
+    return change(s, [](setup& t) { t.stages[0].end_is_told = true; });
+}
+
 std::vector<entry> stream_end_entries() {
     const setup plain = ends_at_1(
         change(two_instances(3, 3, 2, 2), [](setup& s) { s.quick_work = s.links[0].quick_free = true; }));
@@ -209,6 +213,11 @@ std::vector<entry> stream_end_entries() {
         {"an empty stream is delivered", change(plain, [](setup& s) { s.stages[0].ends_at = 0; }),
          failure::holds},
         {"a stream may end while the run is being stopped", stopped, failure::holds},
+        {"a stream whose end the supervisor was told ends there without a claim", told(plain),
+         failure::holds},
+        {"such an END may come while the run is being stopped", told(stopped), failure::holds},
+        {"such an END leaves the surplus of another source behind", told(ends_beside_another()),
+         failure::holds},
         {"a frame that doesn't exist gives its slot back behind the device", ends_with_work(),
          failure::holds},
         {"a source that ends its stream leaves the surplus of another one behind", ends_beside_another(),

@@ -28,8 +28,8 @@ void engine::end_stream_of(u32 stage, u64 at) {
     seats_->say(fmt::format("the stream of {} ends before frame {}", setup_->stages[stage].spec.name, end_));
 }
 
-// In place of a claim: the stage waits for whoever sends to it, and has leased no number for a frame that
-// doesn't exist. A block that is being made anew begins with this END.
+// In place of a claim (E2 of ring/PROTOCOL.md). Who sends to the stage is done and whole, so it has leased no
+// number for a frame that doesn't exist. A block that is being made anew begins with this END.
 void engine::end_the_stream(const std::string& stage, u64 at, const std::string& why) {
     if (phase_ == phase::leaving || phase_ == phase::ending || at >= end_) return;
     for (u32 k = 0; k < setup_->stages.size(); ++k) {
