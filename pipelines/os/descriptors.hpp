@@ -12,7 +12,8 @@
 
 namespace carousel::supervisor {
 
-/// Something could not be opened or started because this process, or the machine, has no more of it for now.
+/// Something could not be opened or started because this process, or the machine, has no more of it; later it
+/// may have some again.
 class out_of_resources : public shm_error {
 public:
     explicit out_of_resources(const std::string& message) : shm_error(message) {}

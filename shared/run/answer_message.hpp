@@ -19,7 +19,7 @@ struct verdict {
     bool ok = false;
     std::optional<std::string> message;
     std::optional<i64> code;  ///< of a refusal
-    bool later = false;       ///< refused for now alone
+    bool later = false;       ///< refused by a state that passes: the same may be carried out later
 };
 
 [[nodiscard]] verdict carried_out(std::string message);
@@ -29,7 +29,7 @@ struct verdict {
 /// Never throws: what is missing, or of another type, is not said; an answer without "ok": true is a refusal.
 [[nodiscard]] verdict read_verdict(const nlohmann::json& answer);
 
-/// Refused for now alone.
+/// By a state that passes: the same may be carried out later.
 class refused_for_now : public config_error {
 public:
     using config_error::config_error;

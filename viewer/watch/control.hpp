@@ -37,7 +37,7 @@ struct reply {
     command asked;
     bool ok = false;
     std::string message;
-    /// refused for now alone: so many changes wait for frames that there is no room for another
+    /// refused by a state that passes: so many changes wait for frames that there is no room for another
     bool later = false;
 };
 

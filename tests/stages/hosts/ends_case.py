@@ -29,10 +29,16 @@ class Case(unittest.TestCase):
         self.world = World(PROGRAMS)
         self.addCleanup(self.world.end)
 
-    def begin(self, text, *words, far=("b",)):
-        """The near supervisor and the far ones, all started."""
+    def begin(self, text, *words, far=("b",), dies=None):
+        """The near supervisor and the far ones, all started.
+
+        dies: a host, and a stage of it that is killed once: when all its frames are there, and before it tells the end."""
         file = self.world.write("chain.toml", text)
         near, others = self.world.near(file, *words), [self.world.far(file, name, *words) for name in far]
+        if dies:
+            host_of, stage = dies
+            plan = self.world.write(f"plan-{stage}", f"{stage} leaving kill 1\n")
+            next(s for s in (near, *others) if s.name == host_of).environment["CAROUSEL_CRASH_PLAN"] = plan
         near.start()
         near.says(f"waiting for host {far[0]}")
         for other in others:

@@ -97,7 +97,7 @@ class Supervisor:
         return lose_run(self.process, os.path.join(self.runtime, "carousel", self.run_name), [s["pid"] for s in self.ps().get("stages") or [] if s.get("pid")])
 
     def lose_memory(self, case):
-        """As if it had started anew: its processes and its memory, but not its run's folder. Returns what its sink had delivered."""
+        """Its processes and its memory, as if it had started anew, but not its run's folder. Returns what its sink had delivered."""
         folder, aside = os.path.join(self.runtime, "carousel", self.run_name), os.path.join(self.world.folder, "aside")
         pids = [s["pid"] for s in self.ps()["stages"]]
         case.addCleanup(remove_memory, run_id_in(folder))   # should anything below fail: nobody else removes it

@@ -123,20 +123,9 @@ class Apart(Case):
         self.ends((near, 0), (b, 0), (c, 0))
         self.assertEqual([h.report()["frames"] for h in (near, b, c)], [0, 0, 0])
 
-    def sender_dies_untold(self, sender, on, text, *words, far=("b",)):
-        """All of it is begun; that sending stage is killed when all its frames are there and the end is not told. near and the others."""
-        plan, file = self.world.write("plan-" + sender, sender + " leaving kill 1\n"), self.world.write("chain.toml", text)
-        near, others = self.world.near(file, *words), [self.world.far(file, name, *words) for name in far]
-        next(s for s in (near, *others) if s.name == on).environment["CAROUSEL_CRASH_PLAN"] = plan
-        near.start()
-        near.says("waiting for host")
-        for other in others:
-            other.start()
-        return [near, *others]
-
     def test_an_end_that_no_link_has_told_holds_for_a_join_with_a_longer_stream(self):
-        near, b = self.sender_dies_untold("source-to-b", "near", source(on="ends_at = 30") + source("own", ON_B)
-                                          + sink(of='source", "own', more=ON_B) + host("b"), "--fps", "60")
+        near, b = self.begin(source(on="ends_at = 30") + source("own", ON_B) + sink(of='source", "own', more=ON_B) + host("b"),
+                             "--fps", "60", dies=("near", "source-to-b"))
         b.says("the stream of source-from-here ends before frame 30")
         self.ends((near, 0), (b, 0))
         self.assertEqual([b.report()[k] for k in ("frames", "lost", "ended_by")], [30, 0, "source-from-here"])
@@ -144,10 +133,11 @@ class Apart(Case):
     def test_who_takes_over_from_a_supervisor_that_was_told_an_end_in_place_of_a_link_ends_nobody_else(self):
         for reader, on, other in (("near", "", ON_B), ("b", ON_B, "")):
             with self.subTest(reader=reader):
-                near, b, c = self.sender_dies_untold(
-                    "source-to-" + ("a" if reader == "near" else "b"), "c",
-                    source(on='host = "c"') + sink("sink", more=on + "\ndelay_ms = 400") + source("own", other) + sink("last", "own", other + "\ndelay_ms = 900")
-                    + host("b") + host("c", 1) + host("a", 2, "here"), "--frames", "12", far=("b", "c"))
+                readers = sink(more=on + "\ndelay_ms = 400")
+                beside = source("own", other) + sink("last", "own", other + "\ndelay_ms = 900")
+                hosts = host("b") + host("c", 1) + host("a", 2, "here")
+                near, b, c = self.begin(source(on='host = "c"') + readers + beside + hosts, "--frames", "12", far=("b", "c"),
+                                        dies=("c", "source-to-" + ("a" if reader == "near" else "b")))
                 near.says("its link has not told " + ("this host" if reader == "near" else "host b"))
                 (near if reader == "near" else b).supervisor_is_killed()
                 self.ends((near, 0), (b, 0), (c, 0))
