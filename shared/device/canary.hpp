@@ -11,6 +11,8 @@
 // Not found either: a write that jumps over all 64 KiB. One that goes through them and further has harmed the
 // next slot when it is found; that slot's status word tells its readers.
 
+#include <bit>
+
 #include "core/host_device.hpp"
 #include "core/types.hpp"
 
@@ -23,9 +25,9 @@ inline constexpr u32 canary_words = canary_bytes / sizeof(u64);
 inline constexpr u32 canary_whole = 0, canary_damaged = 1;
 
 /// A look is done in parts, side by side on a GPU, each with a word of its own. Only damage is written: a
-/// store to host memory from each launch cost a frame more than the look. That it was done is known by the
+/// store to host memory from each launch costs a frame more than the look. That it was done is known by the
 /// event behind it.
-inline constexpr u32 canary_parts = 8, canary_part_words = canary_words / canary_parts;
+inline constexpr u32 canary_parts = 32, canary_part_words = canary_words / canary_parts;
 struct canary_look {
     u32 part[canary_parts];
     /// Before the look is enqueued.
@@ -55,9 +57,7 @@ struct canary_look {
 
 /// Which byte of a word that differs is the first to: memory order is little-endian on both backends.
 [[nodiscard]] CAROUSEL_HD_INLINE constexpr u32 first_changed_byte(u64 found, u64 expected) {
-    u32 byte = 0;
-    for (u64 differ = found ^ expected; byte < 7 && (differ & 0xFFU) == 0; differ >>= 8U) ++byte;
-    return byte;
+    return static_cast<u32>(std::countr_zero(found ^ expected)) / 8;
 }
 
 }  // namespace carousel::device

@@ -1,5 +1,6 @@
 #include "device/guarded_status.hpp"
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 
@@ -28,18 +29,20 @@ void guarded_status(queue& on, const status_step& step, std::span<const canary_s
     if (on.kind() == device_kind::cuda) return cuda::guarded_status(on, step, canaries);
 #endif
     std::array<canary_step, most_canaries> looks{};
-    std::size_t count = 0;
-    for (const canary_step& c : canaries) {
-        if (c.plant)
-            cpu::plant_canary(c.at, c.key);
-        else
-            looks[count++] = c;
-    }
-    if (count > 0)
-        on.submit([looks, count](cpu::pool&) {
-            for (std::size_t k = 0; k < count; ++k) look_at(looks[k]);
-        });
+    std::copy(canaries.begin(), canaries.end(), looks.begin());
+    on.submit([looks, count = canaries.size()](cpu::pool&) {
+        for (std::size_t k = 0; k < count; ++k) look_at(looks[k]);
+    });
     on.status(step);
+}
+
+void plant_canaries(queue& on, std::span<const canary_step> canaries) {
+    CAROUSEL_ASSERT(canaries.size() <= most_canaries);
+    if (canaries.empty()) return;
+#if CAROUSEL_WITH_CUDA
+    if (on.kind() == device_kind::cuda) return cuda::plant_canaries(on, canaries);
+#endif
+    for (const canary_step& c : canaries) cpu::plant_canary(c.at, c.key);
 }
 
 }  // namespace carousel::device

@@ -1,7 +1,9 @@
-// Canaries behind slots (device/canary.hpp). A frame's first launch looks at those of its inputs; its last
-// launch looks at its outputs', behind all that the stage has enqueued. What they have seen is read here,
-// between the event and the commit. So a stage with one is never helped (stage_flag::owner_commits): nobody
-// else looks.
+// Canaries behind slots (device/canary.hpp). A frame's last launch looks at those of its inputs and outputs,
+// behind all that the stage has enqueued: damage stays, so a look behind the work sees what one in front of
+// it would have, and one launch with several looks costs a GPU less than two with one. An input that this
+// process can write to is looked at by the first launch: behind it, damage may be its own. What they have
+// seen is read here, between the event and the commit. So a stage with one is never helped
+// (stage_flag::owner_commits): nobody else looks.
 //
 // Planted is a canary when this process makes its first frame in that slot, in front of that frame's graph:
 // what is whole behind one frame needs no planting for the next. Where others can write there, too (instances
@@ -67,7 +69,7 @@ void stage_runner::lend_canary_words() {
 void stage_runner::look_behind_finish(const frame_in_work& f) {
     if (!second_looks_) return;
     std::array<device::canary_step, device::most_canaries> canaries;
-    const std::size_t count = canaries_of(f, false, canaries.data());
+    const std::size_t count = own_canaries(f, canaries.data());
     {
         const std::lock_guard lock(second_look_mutex_);
         device::guarded_status(*second_looks_, {}, std::span(canaries).first(count));
@@ -88,31 +90,35 @@ void stage_runner::plant_canaries(const frame_in_work& f) {
         const u32 slot = f.job.output[k].index;
         const u64 key = device::canary_key(own.index, slot, worker_.epoch());
         if (std::exchange(own.planted.at(slot), key) == key && !own.others_write) continue;
-        canaries[count++] = {own.canary(slot), key, nullptr, true};
+        canaries[count++] = {own.canary(slot), key, nullptr};
     }
-    if (count > 0) device::guarded_status(runtime_->queue(), {}, std::span(canaries).first(count));
+    device::plant_canaries(runtime_->queue(), std::span(canaries).first(count));
+}
+
+std::size_t stage_runner::own_canaries(const frame_in_work& f, device::canary_step* out) {
+    std::size_t count = 0;
+    for (u32 k = 0; k < runtime_->outputs(); ++k) {
+        mapped_link& own = *runtime_->output(k);
+        if (own.canary_bytes == 0) continue;
+        const u32 slot = f.job.output[k].index;
+        out[count++] = {own.canary(slot), device::canary_key(own.index, slot, worker_.epoch()),
+                        &f.canaries[k]};
+    }
+    return count;
 }
 
 // Those that a frame's first launch looks at, or its last one; how many.
 std::size_t stage_runner::canaries_of(const frame_in_work& f, bool first, device::canary_step* out) {
     if (f.canaries == nullptr) return 0;
-    std::size_t count = 0;
-    for (u32 k = 0; k < runtime_->outputs() && !first; ++k) {
-        mapped_link& own = *runtime_->output(k);
-        if (own.canary_bytes == 0) continue;
-        const u32 slot = f.job.output[k].index;
-        const u64 key = device::canary_key(own.index, slot, worker_.epoch());
-        out[count++] = {own.canary(slot), key, &f.canaries[k], false};
-    }
-    if (!first) return count;
-    for (u32 i = 0; i < of_inputs + shm::max_inputs; ++i) f.canaries[i].clear();
+    for (u32 i = 0; first && i < of_inputs + shm::max_inputs; ++i) f.canaries[i].clear();
+    std::size_t count = first ? 0 : own_canaries(f, out);
     for (u32 i = 0; i < f.job.inputs && f.job.void_stage == shm::none; ++i) {
         mapped_link& in = runtime_->input(i);
-        if (in.canary_bytes == 0) continue;
+        if (in.canary_bytes == 0 || in.memory->read_only() == first) continue;
         const u32 slot = f.job.input[i].index;
         const u32 epoch = worker_.input(i).header(slot).epoch;
         out[count++] = {in.canary(slot), device::canary_key(in.index, slot, epoch),
-                        &f.canaries[of_inputs + i], false};
+                        &f.canaries[of_inputs + i]};
     }
     return count;
 }

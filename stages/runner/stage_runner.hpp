@@ -58,8 +58,9 @@ private:
     void copy_inputs(const frame_in_work& f);
     void copy_outputs(const frame_in_work& f);
     void look_at_status(const frame_in_work& f, device::status_state state);
-    void lend_canary_words();  ///< canaries.cpp, as the next five
+    void lend_canary_words();  ///< canaries.cpp, as the next six
     void plant_canaries(const frame_in_work& f);
+    [[nodiscard]] std::size_t own_canaries(const frame_in_work& f, device::canary_step* out);
     [[nodiscard]] std::size_t canaries_of(const frame_in_work& f, bool first, device::canary_step* out);
     void look_at_canaries(const frame_in_work& f);
     void look_at_own_canaries(const frame_in_work& f);

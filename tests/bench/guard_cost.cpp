@@ -156,16 +156,19 @@ private:
         step.value = {n, 1,
                       static_cast<u32>(first ? device::status_state::writing : device::status_state::ready)};
         if (out != nullptr) step.store_at(out->word_to_write(n));
-        const ring_memory* const looked_at = !guards_.canaries ? nullptr : first ? in : out;
-        if (looked_at == nullptr) return queue_->status(step);
-        const device::canary_step look{first ? in->canary_to_read(n) : out->canary_to_write(n),
-                                       key(looked_at, n), &found()[looks_++], false};
-        device::guarded_status(*queue_, step, std::span(&look, 1));
+        std::array<device::canary_step, 2> looks;
+        std::size_t count = 0;
+        for (const ring_memory* ring : {in, out}) {
+            if (!guards_.canaries || first || ring == nullptr) continue;
+            u64* const at = ring == in ? ring->canary_to_read(n) : ring->canary_to_write(n);
+            looks[count++] = {at, key(ring, n), &found()[looks_++]};
+        }
+        device::guarded_status(*queue_, step, std::span(looks).first(count));
     }
     void plant(u64 n, const ring_memory* out) {
         if (!guards_.canaries || out == nullptr || n >= ring_memory::slots) return;
-        const device::canary_step plant{out->canary_to_write(n), key(out, n), nullptr, true};
-        device::guarded_status(*queue_, {}, std::span(&plant, 1));
+        const device::canary_step plant{out->canary_to_write(n), key(out, n), nullptr};
+        device::plant_canaries(*queue_, std::span(&plant, 1));
     }
     [[nodiscard]] u64 key(const ring_memory* of, u64 n) const {
         const u32 link = of == &geometry_ ? 0 : of == &vertex_ ? 1 : 2;

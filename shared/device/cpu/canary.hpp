@@ -12,18 +12,14 @@ inline void plant_canary(u64* at, u64 key) noexcept {
 
 /// What a part of canary_step::found gets.
 [[nodiscard]] inline u32 look_at_canary(const u64* at, u64 key, u32 part) noexcept {
-    constexpr u32 stretch = 512;  // words between two questions
-    static_assert(canary_part_words % stretch == 0);
     const u32 begin = part * canary_part_words, end = begin + canary_part_words;
-    for (u32 from = begin; from < end; from += stretch) {
-        u64 differ = 0;
-        for (u32 i = from; i < from + stretch; ++i) differ |= at[i] ^ canary_word(key, i);
-        if (differ == 0) continue;
-        for (u32 i = from; i < from + stretch; ++i) {
-            const u64 found = at[i], expected = canary_word(key, i);
-            if (found != expected)
-                return canary_damaged + i * u32{sizeof(u64)} + first_changed_byte(found, expected);
-        }
+    u64 differ = 0;
+    for (u32 i = begin; i < end; ++i) differ |= at[i] ^ canary_word(key, i);
+    if (differ == 0) return canary_whole;
+    for (u32 i = begin; i < end; ++i) {
+        const u64 found = at[i], expected = canary_word(key, i);
+        if (found != expected)
+            return canary_damaged + i * u32{sizeof(u64)} + first_changed_byte(found, expected);
     }
     return canary_whole;
 }

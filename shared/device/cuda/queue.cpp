@@ -39,6 +39,12 @@ void guarded_status(device::queue& q, const status_step& step, std::span<const c
     CAROUSEL_CUDA_RUN(own.label(), launch_guarded(q, step, canaries));
 }
 
+void plant_canaries(device::queue& q, std::span<const canary_step> canaries) {
+    auto& own = static_cast<queue&>(q);
+    own.bind();
+    CAROUSEL_CUDA_RUN(own.label(), launch_plant(q, canaries));
+}
+
 void queue::drain() {
     on_.bind();
     CAROUSEL_CUDA_RUN(label_, cudaStreamSynchronize(stream_));

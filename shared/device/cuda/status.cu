@@ -21,88 +21,117 @@ struct canary_args {
     ulonglong2* at;
     u64 key;
     canary_look* found;
-    bool plant;
+};
+struct plant_args {
+    canary_args canary[most_canaries];
 };
 struct guarded_args {
     status_args status;
     canary_args canary[most_canaries];
 };
-// A thread has several pairs of words, all on their way at once: one way to memory and back, beside that of
-// the status words.
-constexpr u32 canary_each = 4, canary_threads = canary_part_words / 2 / canary_each;
-static_assert(canary_threads <= 1024);
+// A warp a part, a thread several pairs of words, all on their way at once: one way to memory and back,
+// beside that of the status words.
+constexpr u32 lanes = 32, pairs_a_lane = canary_part_words / 2 / lanes, parts_a_block = 4;
+constexpr u32 canary_threads = lanes * parts_a_block, canary_blocks = canary_parts / parts_a_block;
+static_assert(pairs_a_lane * 2 * lanes == canary_part_words && canary_parts % parts_a_block == 0);
 
 // Comparisons come behind all that the stream has done before, as every kernel does. Each store is one of 16
 // bytes. The fence before it orders READY behind whatever the stream wrote, for readers outside the GPU as
 // well, and behind the comparisons; the one behind it makes the word visible to them before anything that is
 // enqueued later. It may be launched while the kernel before it ends, which spares a frame two waits for a
 // launch, and waits for its end before it looks or writes.
+//
+// What it is to do is in registers before it waits: arguments come from memory the first time, like all else.
 __device__ void status_words(const status_args& a) {
-    for (u32 k = 0; k < a.count; ++k) {
-        const uint4 found = __ldcv(a.at[k]);
-        const uint4 expected = a.expected[k];
-        const bool same =
-            found.x == expected.x && found.y == expected.y && found.z == expected.z && found.w == expected.w;
-        if (!same) atomicAdd_system(a.torn, 1U);  // host memory: touched only when something is wrong
+    constexpr u32 most = status_step::most;
+    const uint4* at[most];
+    uint4 expected[most], *write[most], value = a.value;
+    u32 *torn = a.torn, count = a.count, writes = a.writes;
+#pragma unroll
+    for (u32 k = 0; k < most; ++k) {
+        at[k] = a.at[k], expected[k] = a.expected[k], write[k] = a.write[k];
+        asm volatile("" : "+l"(at[k]), "+l"(write[k]));
+        asm volatile("" : "+r"(expected[k].x), "+r"(expected[k].y), "+r"(expected[k].z), "+r"(expected[k].w));
+    }
+    asm volatile("" : "+l"(torn), "+r"(count), "+r"(writes));
+    asm volatile("" : "+r"(value.x), "+r"(value.y), "+r"(value.z), "+r"(value.w));
+    wait_for_last();
+#pragma unroll
+    for (u32 k = 0; k < most; ++k) {
+        if (k >= count) break;
+        const uint4 found = __ldcv(at[k]);
+        const bool same = found.x == expected[k].x && found.y == expected[k].y && found.z == expected[k].z &&
+                          found.w == expected[k].w;
+        if (!same) atomicAdd_system(torn, 1U);  // host memory: touched only when something is wrong
     }
     __threadfence_system();
-    if (a.writes == 0) return;
-    for (u32 k = 0; k < a.writes; ++k)
-        if (a.write[k] != nullptr) __stwt(a.write[k], a.value);
+    if (writes == 0) return;
+#pragma unroll
+    for (u32 k = 0; k < most; ++k)
+        if (k < writes && write[k] != nullptr) __stwt(write[k], value);
     __threadfence_system();
 }
 
-__global__ void status_kernel(const __grid_constant__ status_args a) {
-    wait_for_last();
-    status_words(a);
-}
+__global__ void status_kernel(const __grid_constant__ status_args a) { status_words(a); }
 
 __device__ ulonglong2 canary_pair(u64 key, u32 k) {
     return make_ulonglong2(canary_word(key, 2 * k), canary_word(key, 2 * k + 1));
 }
 
-__device__ void look(const canary_args& c, u32 part, u32 k) {
-    __shared__ u32 first;
-    ulonglong2 found[canary_each];
-#pragma unroll
-    for (u32 j = 0; j < canary_each; ++j) found[j] = __ldcv(c.at + k + j * canary_threads);
-    bool same = true;
-#pragma unroll
-    for (u32 j = 0; j < canary_each; ++j) {
-        const ulonglong2 expected = canary_pair(c.key, k + j * canary_threads);
-        same = same && found[j].x == expected.x && found[j].y == expected.y;
-    }
-    if (!__syncthreads_or(!same)) return;
-    if (threadIdx.x == 0) first = canary_bytes;
-    __syncthreads();
-    for (u32 j = 0; j < canary_each; ++j) {
-        const ulonglong2 expected = canary_pair(c.key, k + j * canary_threads);
-        const bool low = found[j].x != expected.x;
-        if (!low && found[j].y == expected.y) continue;
-        const u32 byte =
-            low ? first_changed_byte(found[j].x, expected.x) : 8 + first_changed_byte(found[j].y, expected.y);
-        atomicMin(&first, 16 * (k + j * canary_threads) + byte);
-    }
-    __syncthreads();
-    if (threadIdx.x == 0) *static_cast<volatile u32*>(&c.found->part[part]) = canary_damaged + first;
-}
+// What a thread does of a canary; `block` counts those of all canaries.
+struct canary_share {
+    const canary_args& canary;
+    u32 part, first;  ///< pairs first, first + lanes, ...
 
-// The first block does the words, each of the others a part of a canary: in no order to each other, for
+    __device__ canary_share(const canary_args* all, u32 block)
+        : canary(all[block / canary_blocks]),
+          part(block % canary_blocks * parts_a_block + threadIdx.x / lanes),
+          first(part * (canary_part_words / 2) + threadIdx.x % lanes) {}
+    __device__ void expect(ulonglong2 (&pairs)[pairs_a_lane]) const {
+#pragma unroll
+        for (u32 j = 0; j < pairs_a_lane; ++j) pairs[j] = canary_pair(canary.key, first + j * lanes);
+    }
+};
+
+// The first block does the words, each of the others some parts of a canary: in no order to each other, for
 // nobody takes READY as more than that the payload is written. What a look says is host memory, which the
 // host reads behind the event.
 __global__ void __launch_bounds__(canary_threads)
     guarded_status_kernel(const __grid_constant__ guarded_args a) {
-    wait_for_last();
     if (blockIdx.x == 0) {
         if (threadIdx.x == 0) status_words(a.status);
         return;
     }
-    const u32 part = (blockIdx.x - 1) % canary_parts;
-    const canary_args& c = a.canary[(blockIdx.x - 1) / canary_parts];
-    const u32 k = part * (canary_part_words / 2) + threadIdx.x;
-    if (!c.plant) return look(c, part, k);
-    for (u32 j = 0; j < canary_each; ++j)
-        __stcg(c.at + k + j * canary_threads, canary_pair(c.key, k + j * canary_threads));
+    const canary_share mine(a.canary, blockIdx.x - 1);
+    ulonglong2 expected[pairs_a_lane], found[pairs_a_lane];
+    mine.expect(expected);
+    const ulonglong2* const at = mine.canary.at + mine.first;
+    wait_for_last();
+#pragma unroll
+    for (u32 j = 0; j < pairs_a_lane; ++j) found[j] = __ldcv(at + j * lanes);
+    u32 damaged = canary_bytes;
+#pragma unroll
+    for (u32 j = 0; j < pairs_a_lane; ++j) {
+        const bool low = found[j].x != expected[j].x;
+        if (!low && found[j].y == expected[j].y) continue;
+        const u32 byte = low ? first_changed_byte(found[j].x, expected[j].x)
+                             : 8 + first_changed_byte(found[j].y, expected[j].y);
+        damaged = min(damaged, 16 * (mine.first + j * lanes) + byte);
+    }
+    if (!__any_sync(~0U, damaged != canary_bytes)) return;
+    for (u32 apart = lanes / 2; apart > 0; apart /= 2)
+        damaged = min(damaged, __shfl_xor_sync(~0U, damaged, apart));
+    if (threadIdx.x % lanes == 0)
+        *static_cast<volatile u32*>(&mine.canary.found->part[mine.part]) = canary_damaged + damaged;
+}
+
+__global__ void __launch_bounds__(canary_threads) plant_kernel(const __grid_constant__ plant_args a) {
+    const canary_share mine(a.canary, blockIdx.x);
+    ulonglong2 pattern[pairs_a_lane];
+    mine.expect(pattern);
+    wait_for_last();
+#pragma unroll
+    for (u32 j = 0; j < pairs_a_lane; ++j) __stcg(mine.canary.at + mine.first + j * lanes, pattern[j]);
 }
 
 // The address is an argument: a constant one the compiler may take for unreachable.
@@ -126,26 +155,36 @@ status_args arguments_of(const status_step& step) noexcept {
     return a;
 }
 
+void note(std::span<const canary_step> canaries, canary_args* at) noexcept {
+    for (const canary_step& c : canaries) *at++ = {reinterpret_cast<ulonglong2*>(c.at), c.key, c.found};
+}
+
+template <typename Args>
+cudaError_t launch_early(device::queue& q, const char* name, void (*kernel)(Args), u32 blocks, u32 threads,
+                         const Args& a) {
+    bool overlaps = false;
+    if (const cudaError_t said = may_overlap(kernel, overlaps); said != cudaSuccess) return said;
+    return launch(q, name, kernel, dim3(blocks), dim3(threads), 0, overlaps, a);
+}
+
 }  // namespace
+
+cudaError_t launch_status(device::queue& q, const status_step& step) {
+    return launch_early(q, "status", status_kernel, 1, 1, arguments_of(step));
+}
 
 cudaError_t launch_guarded(device::queue& q, const status_step& step, std::span<const canary_step> canaries) {
     guarded_args a{arguments_of(step), {}};
-    for (std::size_t k = 0; k < canaries.size(); ++k)
-        a.canary[k] = {reinterpret_cast<ulonglong2*>(canaries[k].at), canaries[k].key, canaries[k].found,
-                       canaries[k].plant};
-    bool overlaps = false;
-    if (const cudaError_t said = may_overlap(guarded_status_kernel, overlaps); said != cudaSuccess)
-        return said;
-    return launch(q, "status and canaries", guarded_status_kernel,
-                  dim3(1 + static_cast<u32>(canaries.size()) * canary_parts), dim3(canary_threads), 0,
-                  overlaps, a);
+    note(canaries, a.canary);
+    return launch_early(q, "status and canaries", guarded_status_kernel,
+                        1 + static_cast<u32>(canaries.size()) * canary_blocks, canary_threads, a);
 }
 
-cudaError_t launch_status(device::queue& q, const status_step& step) {
-    const status_args a = arguments_of(step);
-    bool overlaps = false;
-    if (const cudaError_t said = may_overlap(status_kernel, overlaps); said != cudaSuccess) return said;
-    return launch(q, "status", status_kernel, dim3(1), dim3(1), 0, overlaps, a);
+cudaError_t launch_plant(device::queue& q, std::span<const canary_step> canaries) {
+    plant_args a{};
+    note(canaries, a.canary);
+    return launch_early(q, "plant canaries", plant_kernel, static_cast<u32>(canaries.size()) * canary_blocks,
+                        canary_threads, a);
 }
 
 cudaError_t launch_fault(cudaStream_t stream) noexcept {

@@ -14,10 +14,12 @@ namespace carousel::device::cuda {
 /// Enqueues, or notes it (launch.hpp); returns the launch's error.
 [[nodiscard]] cudaError_t launch_status(device::queue& q, const status_step& step);
 
-/// device::guarded_status() of a CUDA queue: a block for each part of a canary.
+/// Those of device/guarded_status.hpp on a CUDA queue: a warp for each part of a canary.
 void guarded_status(device::queue& q, const status_step& step, std::span<const canary_step> canaries);
 [[nodiscard]] cudaError_t launch_guarded(device::queue& q, const status_step& step,
                                          std::span<const canary_step> canaries);
+void plant_canaries(device::queue& q, std::span<const canary_step> canaries);
+[[nodiscard]] cudaError_t launch_plant(device::queue& q, std::span<const canary_step> canaries);
 
 /// A store to an address that no allocation has: the context is lost with cudaErrorIllegalAddress.
 [[nodiscard]] cudaError_t launch_fault(cudaStream_t stream) noexcept;
