@@ -57,7 +57,11 @@ struct canary_look {
 
 /// Which byte of a word that differs is the first to: memory order is little-endian on both backends.
 [[nodiscard]] CAROUSEL_HD_INLINE constexpr u32 first_changed_byte(u64 found, u64 expected) {
+#if defined(__CUDA_ARCH__)  // where std::countr_zero compiles, and says 64 of everything (nvcc 13.0)
+    return static_cast<u32>(__ffsll(static_cast<long long>(found ^ expected)) - 1) / 8;
+#else
     return static_cast<u32>(std::countr_zero(found ^ expected)) / 8;
+#endif
 }
 
 }  // namespace carousel::device

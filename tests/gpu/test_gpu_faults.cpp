@@ -131,6 +131,24 @@ TEST_CASE("a write beyond a slot on a GPU in finish() ends its stage before the 
                         "104 bytes behind its end"));
 }
 
+TEST_CASE(
+    "instances on a GPU that fill one ring plant each frame's canary: another may have planted its own") {
+    const std::string hash = undisturbed_device_hash(600);
+    run_fixture run;
+    device_keys keys;
+    keys.pipeline = "fps = 200\n";
+    keys.guard = "canary";
+    keys.middle = "instances = 2\n";
+    run.start(run.pipeline("shared", device_pipeline("shared", keys)), {"--frames", "600"});
+    REQUIRE(run.wait_running());
+    const json first = run.stages()[1];  // its successor's pattern is another than that of the one that stays
+    REQUIRE(::kill(first["pid"].get<i32>(), SIGKILL) == 0);
+    CHECK(run.wait() == 0);
+    INFO(run.log());
+    check_whole(run, hash);
+    CHECK(run.report()["restarts"] == 1);
+}
+
 TEST_CASE("control: without canaries the same write on a GPU goes unseen") {
     run_fixture run;
     device_keys keys;
