@@ -4,6 +4,7 @@
 #include "device/cpu/context.hpp"
 #if defined(CAROUSEL_WITH_CUDA)
 #include "device/cuda/context.hpp"
+#include "device/cuda/thread_context.hpp"
 #endif
 
 namespace carousel::device {
@@ -19,6 +20,18 @@ bool built_with_cuda() noexcept {
 void bind_thread([[maybe_unused]] const context& to) {
 #if defined(CAROUSEL_WITH_CUDA)
     if (to.kind() == device_kind::cuda) cuda::bind_thread(to);
+#endif
+}
+
+kept_thread::kept_thread([[maybe_unused]] bool wanted) noexcept {
+#if defined(CAROUSEL_WITH_CUDA)
+    if (wanted) before_ = cuda::current_context();
+#endif
+}
+
+kept_thread::~kept_thread() {
+#if defined(CAROUSEL_WITH_CUDA)
+    if (before_ != nullptr) cuda::make_current(static_cast<CUcontext>(before_));
 #endif
 }
 

@@ -4,10 +4,12 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "core/clock.hpp"
 #include "core/did_you_mean.hpp"
+#include "device/bind_thread.hpp"
 #include "run/newest_frame.hpp"
 #include "shm/doorbell.hpp"
 #include "stages/sdk/port_attachment.hpp"
@@ -16,6 +18,8 @@ namespace carousel {
 namespace {
 
 constexpr u64 ask_again_ns = 100 * ns_per_ms, longest_nap_ns = 20 * ns_per_ms;
+
+bool is_gpu(const device::context* c) { return c != nullptr && c->kind() == device_kind::cuda; }
 
 }  // namespace
 
@@ -31,13 +35,20 @@ struct landing {
 /// is.
 struct end_landing {
     void operator()(landing* l) const {
-        if (::getpid() == l->owner) delete l;
+        if (::getpid() != l->owner) return;
+        const device::kept_thread kept(is_gpu(l->on.get()));
+        delete l;
     }
 };
 
 struct latest_port::state {
     state(std::shared_ptr<port_attachment> run, const std::string& of, latest_options o)
         : to(std::move(run)), stage(of), options(o) {}
+    ~state() {
+        if (is_gpu(device.get())) kept.emplace();
+    }
+    state(const state&) = delete;
+    state& operator=(const state&) = delete;
 
     void attach();
     void follow();
@@ -45,6 +56,7 @@ struct latest_port::state {
     void allocate();
     [[nodiscard]] bool take();
 
+    std::optional<device::kept_thread> kept;  ///< while the members behind it are taken down
     std::shared_ptr<port_attachment> to;
     std::string stage;
     latest_options options;
@@ -158,6 +170,7 @@ latest_port::~latest_port() = default;
 
 latest_frame* latest_port::next(f64 timeout_s) {
     state& s = *state_;
+    const device::kept_thread kept(!s.newest || is_gpu(s.device.get()));
     const u64 until = now_ns() + nanoseconds_of(timeout_s);
     if (s.queue) s.settle();
     for (;;) {
@@ -200,6 +213,7 @@ latest_losses latest_port::losses() const noexcept {
 }
 
 latest_port open_run::latest(const std::string& stage, const latest_options& options) const {
+    const device::kept_thread kept;
     const std::vector<std::string> there = to_->stages();
     const auto is_there = [&](const std::string& ring) {
         return std::find(there.begin(), there.end(), ring) != there.end();

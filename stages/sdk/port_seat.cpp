@@ -8,6 +8,7 @@
 
 #include "core/clock.hpp"
 #include "core/errors.hpp"
+#include "device/bind_thread.hpp"
 #include "ring/format_text.hpp"
 #include "run/directory.hpp"
 
@@ -26,6 +27,7 @@ port_seat::port_seat(std::shared_ptr<port_attachment> run, std::string stage, bo
       run_id_(to_->run().run_id),
       writes_(writes),
       options_(std::move(options)) {
+    const device::kept_thread kept;
     const u64 until = now_ns() + nanoseconds_of(to_->options().wait_s);
     for (;; ::usleep(try_again_us)) {
         const bool last = now_ns() >= until;
@@ -41,6 +43,16 @@ port_seat::port_seat(std::shared_ptr<port_attachment> run, std::string stage, bo
     input_names_ = life_->input_names();
     output_ = life_->output();
     check_planes();
+}
+
+port_seat::~port_seat() {
+    const device::kept_thread kept(may_come_to_a_gpu());
+    life_.reset();
+}
+
+// A life that is to come may be on one.
+bool port_seat::may_come_to_a_gpu() const noexcept {
+    return !life_ || life_->where() == device::device_kind::cuda;
 }
 
 bool port_seat::come_in() {
@@ -97,6 +109,7 @@ bool port_seat::next(u64 timeout_ns) {
         life_->give_again();
         return true;
     }
+    const device::kept_thread kept(may_come_to_a_gpu());
     const u64 until = now_ns() + timeout_ns;
     for (;;) {
         if (!life_ && !come_back(until)) return false;
@@ -119,6 +132,7 @@ bool port_seat::next(u64 timeout_ns) {
 
 void port_seat::commit() {
     port_session& l = life();
+    const device::kept_thread kept(may_come_to_a_gpu());
     const u64 sequence = l.job().sequence;
     if (l.commit(hash)) {
         in_hand_ = false;
@@ -135,6 +149,7 @@ void port_seat::commit() {
 // A claim stands as long as its job is open. So a life that is not heard is given up, with what it has said:
 // it never writes the frame of which it has said that it is not there.
 void port_seat::end() {
+    const device::kept_thread kept(may_come_to_a_gpu());
     const u64 until = now_ns() + patience_ns();
     const auto left = [until] { return now_ns() < until ? until - now_ns() : 0; };
     while (!ended_) {
@@ -156,7 +171,9 @@ void port_seat::end() {
 }
 
 void port_seat::drop() noexcept {
-    if (in_hand_ && life_) life_->rest();
+    if (!in_hand_ || !life_) return;
+    const device::kept_thread kept(may_come_to_a_gpu());
+    life_->rest();
 }
 
 port_session& port_seat::life() const {

@@ -1,6 +1,6 @@
 #pragma once
 // The place that a program has at a port, over all its lives: what reader_port and writer_port stand on. One
-// thread at a time.
+// thread at a time, which is on the same GPU behind each call as in front of it (device::kept_thread).
 
 #include <memory>
 #include <string>
@@ -15,6 +15,9 @@ namespace carousel {
 class port_seat {
 public:
     port_seat(std::shared_ptr<port_attachment> run, std::string stage, bool writes, port_options options);
+    ~port_seat();
+    port_seat(const port_seat&) = delete;
+    port_seat& operator=(const port_seat&) = delete;
 
     /// A frame in hand. False: none in time, or ended().
     [[nodiscard]] bool next(u64 timeout_ns);
@@ -41,6 +44,7 @@ private:
     [[nodiscard]] bool come_back(u64 until_ns);
     [[nodiscard]] bool run_is_over(u64 now);
     void check_planes() const;
+    [[nodiscard]] bool may_come_to_a_gpu() const noexcept;
 
     std::shared_ptr<port_attachment> to_;
     std::string stage_, folder_, run_id_;

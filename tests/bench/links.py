@@ -19,6 +19,7 @@ from link_cost import cpu_until_sent, hops_of, part  # noqa: E402
 from link_pair import Pair, skip  # noqa: E402
 from namespaces import B_ADDRESS, Namespaces  # noqa: E402
 from processes import wait_for  # noqa: E402
+from trace_cost import interval  # noqa: E402
 
 PORT = 41000
 HOPS, HOP_RATE = 300, 30   # frames, frames/s
@@ -142,8 +143,10 @@ def main():
             print(f"frames of {size} bytes, MB/s, median of {a.rounds} (all):")
             for name, all_of in got.items():
                 print(f"  {name:13} {median[name]:7.0f}  ({', '.join(f'{v:.0f}' for v in all_of)})")
-            print(f"  link / the better of both: {median['link'] / max(median['iperf3'], median['ucx_perftest']):.2f}; "
-                  f"CPU {statistics.median(cpu):.2f} s a GB; a hop of {len(quiet)} frames at {HOP_RATE} frames/s: "
+            rounds = [ours / max(peers) for ours, *peers in zip(got["link"], got["iperf3"], got["ucx_perftest"])]
+            low, high = interval(rounds) if a.rounds >= 6 else (min(rounds), max(rounds))
+            print(f"  link / the better of both: {median['link'] / max(median['iperf3'], median['ucx_perftest']):.2f}, round by round "
+                  f"{statistics.median(rounds):.2f} ({low:.2f} to {high:.2f}{', 95 %' if a.rounds >= 6 else ''}); CPU {statistics.median(cpu):.2f} s a GB; a hop of {len(quiet)} frames at {HOP_RATE} frames/s: "
                   f"p50 {part(quiet, 50):.2f} ms, p99 {part(quiet, 99):.2f} ms")
     finally:
         if net:

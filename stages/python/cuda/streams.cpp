@@ -7,6 +7,7 @@
 #include <map>
 
 #include "device/cuda/check.hpp"
+#include "device/cuda/thread_context.hpp"
 
 namespace carousel::python {
 namespace {
@@ -29,7 +30,6 @@ cudaEvent_t join_event(int gpu) {
 /// than the driver, and know the signatures of neither. Null where the driver has none.
 struct context_calls {
     CUresult(CUDAAPI* record_event)(CUcontext, CUevent) = nullptr;  ///< drivers since CUDA 12.5
-    CUresult(CUDAAPI* current)(CUcontext*) = nullptr;
 };
 
 template <typename Function>
@@ -63,23 +63,14 @@ const context_calls& calls_of_contexts() {
         // For tests: as on a driver that is older than that.
         if (std::getenv("CAROUSEL_TEST_NO_CONTEXT_EVENTS") == nullptr)
             find(found.record_event, "cuCtxRecordEvent", 12050);
-        find(found.current, "cuCtxGetCurrent", 12000);
         return found;
     }();
     return api;
 }
 
-/// Null: this thread has none yet.
-CUcontext current_context() {
-    const context_calls& api = calls_of_contexts();
-    CUcontext context = nullptr;
-    const bool is_known = api.current != nullptr && api.current(&context) == CUDA_SUCCESS;
-    return is_known ? context : nullptr;
-}
-
 bool record_context(cudaEvent_t event) {
     const context_calls& api = calls_of_contexts();
-    const CUcontext context = current_context();
+    const CUcontext context = device::cuda::current_context();
     return api.record_event != nullptr && context != nullptr &&
            api.record_event(context, event) == CUDA_SUCCESS;
 }
@@ -91,7 +82,7 @@ public:
     explicit on_gpu(int gpu) {
         const int now = current_gpu();
         if (gpu < 0 || gpu == now) return;
-        const bool has_context = current_context() != nullptr;
+        const bool has_context = device::cuda::current_context() != nullptr;
         CAROUSEL_CUDA_RUN(label, cudaSetDevice(gpu));
         if (has_context) before_ = now;
     }

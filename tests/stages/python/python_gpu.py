@@ -7,7 +7,7 @@ older (the same as on a driver that can't tell of all streams); far (an own one,
 GPU's); waits (no call waits for the device or a stream, by CUPTI's callbacks);
 input (x += 1 on an input: a fault of that stage alone); keep (an array kept beyond its frame); host (a CPU array into a GPU's output);
 outputs (several); used (planes that are used in part); latest (a look aside); newest (run.latest and plane.cpu()); ports (a reader and a writer);
-kept (what programs hold beyond their port, frame or run); kills (of each of --kinds, N times).
+kept (what programs hold beyond their port, frame or run); two_gpus (one thread with ports of two runs, each on a GPU of its own); kills (of each of --kinds, N times).
 A line a part, the table last. Exit code 77 with the reason: no GPU, or neither torch nor CuPy. --device cpu: with NumPy, what makes
 sense there; that looks for faults of this script, and of nothing else."""
 import argparse
@@ -290,6 +290,23 @@ class Rig:
                     each.kill()
         return f"{report['frames']} frames"
 
+    def two_gpus(self):
+        if self.gpu and (seen := len(glob.glob("/dev/nvidia[0-9]*"))) < 2:
+            raise Skipped(f"{seen} GPU here, it takes two")
+        runs = []
+        for k in range(2):
+            path = os.path.join(self.folder, f"gpu{k}.toml")
+            with open(path, "w", encoding="utf-8") as out:
+                out.write(f'[pipeline]\nname = "python-gpu-{os.getpid()}-{k}"\ndevice = "{f"cuda:{k}" if self.gpu else "cpu"}"\n'
+                          + PORTS.replace('run = "port"\noutput', 'run = "port"\nends = true\noutput'))
+            runs.append(carousel.Pipeline(path).start())
+        self.runs += runs
+        p = subprocess.run([sys.executable, "-B", os.path.join(HERE, "port_two_gpus.py"), *(r.name for r in runs), self.library, str(self.a.frames)],
+                           capture_output=True, text=True, timeout=180, check=False)
+        require(p.returncode == 0, f"exit code {p.returncode}\n{p.stdout[-800:]}{p.stderr[-1500:]}")
+        require(all(self.end(r)["frames"] == self.a.frames for r in runs), "other frames than were written")
+        return p.stdout.strip() + " between two GPUs by one thread"
+
     def kills_of(self, stages):
         run = self.start(stages, keys="fps = 100")
         of = lambda: next(s for s in run.ps()["stages"] if s["name"] == "middle")   # noqa: E731
@@ -320,7 +337,7 @@ class Rig:
         return f"{self.a.kills} of each, lost 0, repeated 0, torn 0; " + ", ".join(told)
 
 
-PARTS = ("pointers", "copy_from", "streams", "older", "far", "waits", "input", "keep", "host", "outputs", "used", "latest", "newest", "ports", "kept", "kills")
+PARTS = ("pointers", "copy_from", "streams", "older", "far", "waits", "input", "keep", "host", "outputs", "used", "latest", "newest", "ports", "kept", "two_gpus", "kills")
 KINDS = ("copy", "outputs", "aside", "stream", "ports")   # of what is killed: stages of these kinds, programs at ports
 
 
