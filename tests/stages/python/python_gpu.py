@@ -88,10 +88,11 @@ class Rig:
         return (self.stage("source", "carousel-test-copy")
                 + self.stage("middle", "acts.py", ["source"], f'library = "{self.library}"\nact = "{act}"\n{more}') + self.sink("middle"))
 
-    def start(self, stages, frames=None, keys="", size=(320, 180)):
-        path = os.path.join(self.folder, "gpu.toml")
+    def start(self, stages, frames=None, keys="", size=(320, 180), device="", name=""):
+        path = os.path.join(self.folder, f"gpu{name}.toml")
         with open(path, "w", encoding="utf-8") as out:
-            out.write(f'[pipeline]\nname = "python-gpu-{os.getpid()}"\nsize = [{size[0]}, {size[1]}]\ndevice = "{self.a.device}"\n{keys}\n{stages}')
+            out.write(f'[pipeline]\nname = "python-gpu-{os.getpid()}{name and "-" + name}"\nsize = [{size[0]}, {size[1]}]\n'
+                      f'device = "{device or self.a.device}"\n{keys}\n{stages}')
         self.runs.append(carousel.Pipeline(path).start(frames=frames))
         return self.runs[-1]
 
@@ -293,18 +294,12 @@ class Rig:
     def two_gpus(self):
         if self.gpu and (seen := len(glob.glob("/dev/nvidia[0-9]*"))) < 2:
             raise Skipped(f"{seen} GPU here, it takes two")
-        runs = []
-        for k in range(2):
-            path = os.path.join(self.folder, f"gpu{k}.toml")
-            with open(path, "w", encoding="utf-8") as out:
-                out.write(f'[pipeline]\nname = "python-gpu-{os.getpid()}-{k}"\ndevice = "{f"cuda:{k}" if self.gpu else "cpu"}"\n'
-                          + PORTS.replace('run = "port"\noutput', 'run = "port"\nends = true\noutput'))
-            runs.append(carousel.Pipeline(path).start())
-        self.runs += runs
+        with_end = PORTS.replace('run = "port"\noutput', 'run = "port"\nends = true\noutput')
+        runs = [self.start(with_end, device=f"cuda:{k}" if self.gpu else "cpu", name=str(k)) for k in range(2)]
         p = subprocess.run([sys.executable, "-B", os.path.join(HERE, "port_two_gpus.py"), *(r.name for r in runs), self.library, str(self.a.frames)],
                            capture_output=True, text=True, timeout=180, check=False)
         require(p.returncode == 0, f"exit code {p.returncode}\n{p.stdout[-800:]}{p.stderr[-1500:]}")
-        require(all(self.end(r)["frames"] == self.a.frames for r in runs), "other frames than were written")
+        require([self.end(r)["frames"] for r in runs] == 2 * [self.a.frames], "other frames than were written")
         return p.stdout.strip() + " between two GPUs by one thread"
 
     def kills_of(self, stages):
