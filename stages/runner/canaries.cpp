@@ -101,24 +101,25 @@ std::size_t stage_runner::own_canaries(const frame_in_work& f, device::canary_st
         mapped_link& own = *runtime_->output(k);
         if (own.canary_bytes == 0) continue;
         const u32 slot = f.job.output[k].index;
+        f.canaries[k].clear();
         out[count++] = {own.canary(slot), device::canary_key(own.index, slot, worker_.epoch()),
                         &f.canaries[k]};
     }
     return count;
 }
 
-// Those that a frame's first launch looks at, or its last one; how many.
+// Those that a frame's first launch looks at, or its last one, their words cleared; how many.
 std::size_t stage_runner::canaries_of(const frame_in_work& f, bool first, device::canary_step* out) {
     if (f.canaries == nullptr) return 0;
-    for (u32 i = 0; first && i < of_inputs + shm::max_inputs; ++i) f.canaries[i].clear();
     std::size_t count = first ? 0 : own_canaries(f, out);
     for (u32 i = 0; i < f.job.inputs && f.job.void_stage == shm::none; ++i) {
         mapped_link& in = runtime_->input(i);
         if (in.canary_bytes == 0 || in.memory->read_only() == first) continue;
         const u32 slot = f.job.input[i].index;
         const u32 epoch = worker_.input(i).header(slot).epoch;
-        out[count++] = {in.canary(slot), device::canary_key(in.index, slot, epoch),
-                        &f.canaries[of_inputs + i]};
+        device::canary_look& found = f.canaries[of_inputs + i];
+        found.clear();
+        out[count++] = {in.canary(slot), device::canary_key(in.index, slot, epoch), &found};
     }
     return count;
 }

@@ -10,7 +10,7 @@
 // mapped for writing alone. With: inputs and the mesh mapped a second time, for reading; a slot an
 // allocation of its own with a gap behind it; canaries, planted with a slot's first frame, looked at; all of
 // that but the canaries, as a run has it. Each measurement makes its rings anew; the pictures' hashes are
-// compared. CPU time, of the thread that enqueues, is taken beside it.
+// compared. CPU time, of the thread that enqueues and reads what the looks have said, is taken beside it.
 //
 // The closed control block: the ring's own steps of a frame through source, middle and sink, in a process for
 // each measurement; without, and with its pages closed by keys where the CPU has them, else by page rights.
@@ -18,6 +18,7 @@
 // In each round every arm once, in a random order; a line has the median ratio of `pairs` rounds and the
 // interval that holds the true median with 95 % by the binomial distribution of ranks. --cpu-us: of a run's
 // frame, in all stages (guards_gpu.py --parts cost): the CPU's differences are then told in percent of it.
+// Where a process's memory lies moves all its figures: guard_cost.py has several processes.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -133,11 +134,13 @@ public:
         enqueue(n);
         const u64 enqueued = thread_cpu_ns() - began;
         watch_->lap();
-        frame_cost c{watch_->read().front().ms * 1000, static_cast<f64>(enqueued) / 1000, *hash()};
+        const f64 device_us = watch_->read().front().ms * 1000;
+        const u64 through = thread_cpu_ns();
         if (*torn() != 0) throw error(1, "a status word is another than was written");
         for (u32 k = 0; guards_.canaries && k < looks_; ++k)
             if (found()[k].said() != device::canary_whole) throw error(1, "a canary is not whole");
-        return c;
+        const u64 looked = thread_cpu_ns() - through;
+        return {device_us, static_cast<f64>(enqueued + looked) / 1000, *hash()};
     }
 
 private:
@@ -161,6 +164,7 @@ private:
         for (const ring_memory* ring : {in, out}) {
             if (!guards_.canaries || first || ring == nullptr) continue;
             u64* const at = ring == in ? ring->canary_to_read(n) : ring->canary_to_write(n);
+            found()[looks_].clear();
             looks[count++] = {at, key(ring, n), &found()[looks_++]};
         }
         device::guarded_status(*queue_, step, std::span(looks).first(count));
@@ -287,7 +291,7 @@ void device_rows(const options& o) {
     }
     for (std::size_t k = 1; k < std::size(arms); ++k) {
         print_ratio(arms[k].name, "device time", device_us[0], device_us[k]);
-        print_ratio(arms[k].name, "CPU time of enqueuing", host_us[0], host_us[k]);
+        print_ratio(arms[k].name, "CPU time of the host's part", host_us[0], host_us[k]);
         print_share(arms[k].name, o, host_us[0], host_us[k]);
     }
 }

@@ -170,10 +170,11 @@ def complaints(a, code, r, told, called, mps, mps_names):
     if r is None:
         return [f"no report, exit code {code}"]
     bad = [f"exit code {code}"] if code != 0 else []
-    for key in ("lost", "repeated", "torn", "stalls", "damaged", "begun_again"):
+    for key in ("lost", "repeated", "torn", "stalls", "damaged", "words_mended", "begun_again"):
         if r.get(key):
             bad.append(f"{key} {r[key]}")
     bad += ["frames were given up"] if r["dead_letters"] else []
+    bad += [f"MPS: {key} {r['mps'][key]}" for key in ("blamed", "given_up") if mps and r["mps"][key]]
     died, innocent, unnamed = set(), set(), 0
     for death in r["recoveries"]:
         if "how" not in death:
