@@ -51,16 +51,23 @@ void findings_of_device(std::vector<finding>& all, const json& d) {
                              "memory = \"vmm\", the default",
                              "set memory = \"ipc\" in the pipeline file's [link.STAGE]"));
     all.push_back(capability(gpu, "memory by handle", flag_of(d, "ipc_memory"), verdict::warn,
-                             "memory = \"ipc\"", "keep memory = \"vmm\""));
+                             "memory = \"ipc\", whose readers are unguarded: they map it for writing",
+                             "keep memory = \"vmm\""));
     all.push_back(capability(
         gpu, "IPC events", flag_of(d, "ipc_events"), verdict::warn,
         "how one process sees that another's frame is complete",
         "use --device cpu: this GPU or driver (WSL, a virtual GPU?) can't share events between processes"));
-    all.push_back(capability(gpu, "guarded inputs in host memory", flag_of(d, "read_only_host"), verdict::ok,
-                             "a stage's stray write to a ring of the CPU's ends that stage alone", ""));
-    all.push_back(
-        capability(gpu, "gaps behind slots in host memory", flag_of(d, "same_host_address"), verdict::ok,
-                   "a stage's write beyond its slot in a ring of the CPU's ends that stage alone", ""));
+    const bool reads = flag_of(d, "read_only_host"), gaps = flag_of(d, "same_host_address");
+    all.push_back(capability(
+        gpu, "guarded inputs in host memory", reads, verdict::ok,
+        reads ? "a stage's stray write to a ring of the CPU's ends that stage alone"
+              : "rings of the CPU's are unguarded, a stray write of a stage on this GPU can harm others",
+        ""));
+    all.push_back(capability(
+        gpu, "gaps behind slots in host memory", gaps, verdict::ok,
+        gaps ? "a stage's write beyond its slot in a ring of the CPU's ends that stage alone"
+             : "slots of the CPU's rings that a stage on this GPU fills have canaries in place of gaps",
+        ""));
     all.push_back(capability(gpu, "stream memory operations", flag_of(d, "stream_mem_ops"), verdict::ok,
                              "not needed", ""));
 }

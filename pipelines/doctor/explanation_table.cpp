@@ -239,12 +239,16 @@ constexpr auto explanations = std::to_array<explanation>({
     {fault_kind, "scribble-input",
      "The stage wrote into its input, which it may only read, because it was asked to.",
      "`carousel inject` or `carousel chaos`.",
-     "Nothing: the write faults its stage alone, and the frame is whole for all who read it."},
+     "Nothing: the write faults its stage alone (its MPS domain, where it has one), and the frame is whole "
+     "for "
+     "all who read it."},
     {fault_kind, "overrun-output",
      "The stage wrote beyond the slot that it fills, into the gap or canary behind it, because it was asked "
      "to.",
      "`carousel inject` or `carousel chaos`.",
-     "Nothing: the write ends its stage alone, and its successor makes the frame."},
+     "Nothing: the write ends its stage alone (into a gap: its MPS domain, where it has one), and its "
+     "successor "
+     "makes the frame."},
     {fault_kind, "scribble-control",
      "The stage wrote into the control block, past the ring's functions, because it was asked to.",
      "`carousel inject` or `carousel chaos`.",

@@ -21,7 +21,7 @@ public:
     kept_thread& operator=(const kept_thread&) = delete;
 
 private:
-    void* before_ = nullptr;
+    [[maybe_unused]] void* before_ = nullptr;  ///< null: there is nothing to go back to
 };
 
 }  // namespace carousel::device

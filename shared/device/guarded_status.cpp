@@ -22,12 +22,16 @@ void look_at(const canary_step& c) noexcept {
 
 }  // namespace
 
-void guarded_status(queue& on, const status_step& step, std::span<const canary_step> canaries) {
+void guarded_status(queue& on, const status_step& step, std::span<const canary_step> canaries, bool at_once) {
     CAROUSEL_ASSERT(canaries.size() <= most_canaries);
     if (canaries.empty()) return on.status(step);
 #if CAROUSEL_WITH_CUDA
     if (on.kind() == device_kind::cuda) return cuda::guarded_status(on, step, canaries);
 #endif
+    if (at_once) {
+        for (const canary_step& c : canaries) look_at(c);
+        return on.status(step);
+    }
     std::array<canary_step, most_canaries> looks{};
     std::copy(canaries.begin(), canaries.end(), looks.begin());
     on.submit([looks, count = canaries.size()](cpu::pool&) {

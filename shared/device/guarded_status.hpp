@@ -18,7 +18,11 @@ inline constexpr std::size_t most_canaries = 2 * status_step::most;  ///< inputs
 
 /// queue::status(), and a look at each of the canaries, at most `most_canaries`: behind what is in the queue
 /// and before what comes after, in no order to the words and to each other.
-void guarded_status(queue& on, const status_step& step, std::span<const canary_step> canaries);
+///
+/// `at_once`: a CPU's queue looks on this thread, in front of what the caller's own code does in its queue's
+/// place. So nothing in the queue may still use such a canary.
+void guarded_status(queue& on, const status_step& step, std::span<const canary_step> canaries,
+                    bool at_once = false);
 
 /// Writes the patterns, of at most `most_canaries`. On a GPU behind what is in the queue and before what
 /// comes after. A CPU's queue plants at once, on this thread: there the caller's own code writes to ring

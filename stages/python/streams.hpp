@@ -11,8 +11,7 @@ namespace carousel::python {
 
 /// The GPU that this thread is on, as this process counts them; -1: none.
 [[nodiscard]] int current_gpu();
-/// The GPU that a stream is of. Where neither toolkit nor driver can tell (they can since CUDA 12.8): the
-/// current one. Throws cuda_error.
+/// The GPU that a stream is of. Throws cuda_error.
 [[nodiscard]] int gpu_of(void* stream);
 /// What is enqueued on `follower` from here on waits for what is on `leader` by now; on the device, not here.
 /// Streams are cudaStream_t, or 1 and 2 for the default ones. Throws cuda_error.

@@ -1,9 +1,9 @@
 // Canaries behind slots (device/canary.hpp). A frame's last launch looks at those of its inputs and outputs,
 // behind all that the stage has enqueued: damage stays, so a look behind the work sees what one in front of
 // it would have, and one launch with several looks costs a GPU less than two with one. An input that this
-// process can write to is looked at by the first launch: behind it, damage may be its own. What they have
-// seen is read here, between the event and the commit. So a stage with one is never helped
-// (stage_flag::owner_commits): nobody else looks.
+// process or another reader can write to is looked at by the first launch: what comes behind that is not its
+// maker's, as likely as not. What they have seen is read here, between the event and the commit. So a stage
+// with one is never helped (stage_flag::owner_commits): nobody else looks.
 //
 // Planted is a canary when this process makes its first frame in that slot, in front of that frame's graph:
 // what is whole behind one frame needs no planting for the next. Where others can write there, too (instances
@@ -23,6 +23,7 @@
 #include <array>
 #include <mutex>
 #include <span>
+#include <string>
 #include <utility>
 
 #include "core/errors.hpp"
@@ -114,7 +115,8 @@ std::size_t stage_runner::canaries_of(const frame_in_work& f, bool first, device
     std::size_t count = first ? 0 : own_canaries(f, out);
     for (u32 i = 0; i < f.job.inputs && f.job.void_stage == shm::none; ++i) {
         mapped_link& in = runtime_->input(i);
-        if (in.canary_bytes == 0 || in.memory->read_only() == first) continue;
+        const bool early = in.others_write || !in.memory->read_only();
+        if (in.canary_bytes == 0 || early != first) continue;
         const u32 slot = f.job.input[i].index;
         const u32 epoch = worker_.input(i).header(slot).epoch;
         device::canary_look& found = f.canaries[of_inputs + i];
@@ -152,10 +154,13 @@ void stage_runner::look_at_canaries(const frame_in_work& f) {
         if (in.canary_bytes == 0 || found == device::canary_whole) continue;
         const shm::link_block& ring = runtime_->control().link[in.index];
         const char* const maker = runtime_->control().stage[std::min(ring.stage, shm::max_stages - 1)].name;
+        const std::string who =
+            in.others_write ? fmt::format("by {}, or by a reader that can write to it", maker)
+                            : fmt::format("by {} while it made another frame, as likely as not", maker);
         log::error(
             "frame {} is torn: behind plane {}, the last of its payload in the ring {}, {} bytes on, "
-            "something was written after its commit: by {} while it made another frame, as likely as not",
-            f.job.sequence, last_plane(runtime_->input_format(i)), ring.name, first_damaged(found), maker);
+            "something was written after its commit: {}",
+            f.job.sequence, last_plane(runtime_->input_format(i)), ring.name, first_damaged(found), who);
         const shm::block_open open;
         worker_.stage().counters.torn.fetch_add(1, std::memory_order_relaxed);
     }

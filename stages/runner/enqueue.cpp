@@ -89,8 +89,9 @@ void stage_runner::look_at_status(const frame_in_work& f, device::status_state s
                   device::status_step::most >= shm::max_outputs);
     if (step.count == 0 && step.writes == 0) return;
     std::array<device::canary_step, device::most_canaries> canaries;
-    const std::size_t count = canaries_of(f, state == device::status_state::writing, canaries.data());
-    device::guarded_status(runtime_->queue(), step, std::span(canaries).first(count));
+    const bool first = state == device::status_state::writing;
+    const std::size_t count = canaries_of(f, first, canaries.data());
+    device::guarded_status(runtime_->queue(), step, std::span(canaries).first(count), first);
 }
 
 // Rings on another GPU, where the choice has fallen on copies: what the inputs hold comes over first, and the

@@ -4,6 +4,7 @@
 
 #include <carousel/port.hpp>
 #include "core/clock.hpp"
+#include "device/bind_thread.hpp"
 #include "stages/sdk/port_seat.hpp"
 
 namespace carousel {
@@ -83,10 +84,13 @@ writer_frame writer_port::next() {
     return writer_frame(nullptr);
 }
 
+// Kept here, and not in the seat's constructor: a seat that is refused goes down in its unwinding.
 reader_port open_run::reader(const std::string& stage, const port_options& options) const {
+    const device::kept_thread kept;
     return reader_port(std::make_unique<port_seat>(to_, stage, false, options));
 }
 writer_port open_run::writer(const std::string& stage, const port_options& options) const {
+    const device::kept_thread kept;
     return writer_port(std::make_unique<port_seat>(to_, stage, true, options));
 }
 

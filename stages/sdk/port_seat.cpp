@@ -27,7 +27,6 @@ port_seat::port_seat(std::shared_ptr<port_attachment> run, std::string stage, bo
       run_id_(to_->run().run_id),
       writes_(writes),
       options_(std::move(options)) {
-    const device::kept_thread kept;
     const u64 until = now_ns() + nanoseconds_of(to_->options().wait_s);
     for (;; ::usleep(try_again_us)) {
         const bool last = now_ns() >= until;
@@ -171,9 +170,7 @@ void port_seat::end() {
 }
 
 void port_seat::drop() noexcept {
-    if (!in_hand_ || !life_) return;
-    const device::kept_thread kept(may_come_to_a_gpu());
-    life_->rest();
+    if (in_hand_ && life_) life_->rest();
 }
 
 port_session& port_seat::life() const {

@@ -12,6 +12,7 @@
 //   die_lives       only the first so many lives of a seat die so [1000000]
 //   writable_inputs asks for inputs that it can write to [false]
 //   strays_at       frame at which its queue's work changes a byte behind its input's slot [-1: none]
+//   strays_in_process  process() does it in the queue's place [false]
 //   carries         frames carry a capture time, metadata and a list that is used in part; a sink without all
 //                   of them throws [false]
 //   late_start      dies in prepare() [false]
@@ -36,6 +37,7 @@
 #include <stdexcept>
 #include <string>
 #include <thread>
+#include <utility>
 
 #include <carousel/stage.hpp>
 #include "core/clock.hpp"
@@ -52,6 +54,7 @@ volatile f64* header_of_first_ring() {
     std::ifstream maps("/proc/self/maps");
     for (std::string line; std::getline(maps, line);) {
         if (line.find("/dev/shm/carousel-") == std::string::npos || line.ends_with(".trace")) continue;
+        // NOLINTNEXTLINE(performance-no-int-to-ptr): the kernel tells addresses as text
         auto* const c = reinterpret_cast<shm::control_block*>(std::stoull(line, nullptr, 16));
         return &c->frames[0].header[0].time_s;
     }
@@ -94,6 +97,7 @@ public:
         carousel::description d;
         d.writable_inputs = s.flag("writable_inputs", false);
         strays_at_ = s.integer("strays_at", -1, -1, 1'000'000);
+        strays_in_process_ = s.flag("strays_in_process", false);
         d.ends = ends_at_ >= 0 && !unsaid;
         d.hands_on = s.flag("hands_on", false);
         d.finish_threads = finish_threads_;
@@ -130,9 +134,10 @@ public:
         const u64 sequence = f.sequence();
         const i64 ms = turn && die_how_ == "hang_device" ? 3'600'000 : work_ms_;
         // Behind the runner's look at the input.
-        auto* const stray = static_cast<i64>(sequence) == strays_at_
-                                ? reinterpret_cast<std::byte*>(const_cast<u64*>(in)) + device::slot_alignment
-                                : nullptr;
+        auto* stray = static_cast<i64>(sequence) == strays_at_
+                          ? reinterpret_cast<std::byte*>(const_cast<u64*>(in)) + device::slot_alignment
+                          : nullptr;
+        if (stray != nullptr && strays_in_process_) std::exchange(stray, nullptr)[1000] ^= std::byte{1};
         f.queue().submit([=](device::cpu::pool&) {
             sleep_ms(ms);
             if (stray != nullptr) stray[1000] ^= std::byte{1};
@@ -212,6 +217,7 @@ private:
     u32 finish_threads_ = 1;
     i64 enqueue_ms_ = 0, work_ms_ = 0, finish_ms_ = 0, die_at_ = -1, die_every_ = 0, die_lives_ = 0,
         no_device_life_ = -1, strays_at_ = -1, last_ms_ = 0, ends_at_ = -1;
+    bool strays_in_process_ = false;
     const carousel::environment* env_ = nullptr;
     std::vector<std::unique_ptr<u64>> seen_;
 };

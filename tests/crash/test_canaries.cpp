@@ -163,14 +163,38 @@ TEST_CASE("instances that fill one ring plant each frame's canary, for another m
 
 TEST_CASE("a stray of a reader that can write to its input harms nobody who fills that ring") {
     const std::string hash = test::undisturbed_hash(300);
+    const char* const how = GENERATE("", "strays_in_process = true\nwork_ms = 1\n");
+    CAPTURE(how);
     run_fixture run;
-    run.start(run.pipeline("reader", number_pipeline("reader", "fps = 400\n",
-                                                     "writable_inputs = true\nstrays_at = 50\n") +
-                                         guards),
+    run.start(run.pipeline("reader",
+                           number_pipeline("reader", "fps = 400\n",
+                                           fmt::format("writable_inputs = true\nstrays_at = 50\n{}", how)) +
+                               guards),
               {"--frames", "300"});
     CHECK(run.wait() == 0);
     INFO(run.log());
     check_whole(run, 300, hash, 0);
+    CHECK(run.report()["restarts"] == 0);
+}
+
+TEST_CASE("a stray of a reader that can write to its input is not held against the maker by another reader") {
+    run_fixture run;
+    const auto stage = [](const char* name, const char* rest) {
+        return fmt::format("[[stage]]\nname = \"{}\"\nrun = \"{}/carousel-test-number\"\n{}", name,
+                           programs(), rest);
+    };
+    run.start(run.pipeline("two", "[pipeline]\nname = \"two\"\ndevice = \"cpu\"\nfps = 50\n" +
+                                      stage("numbers", "") +
+                                      stage("slow", "inputs = [\"numbers\"]\nsink = true\nwork_ms = 12\n") +
+                                      stage("middle",
+                                            "inputs = [\"numbers\"]\nwritable_inputs = true\nstrays_at = "
+                                            "50\nwork_ms = 4\n") +
+                                      stage("sink", "inputs = [\"middle\"]\nsink = true\n") +
+                                      "[link.numbers]\nguard = \"canary\"\n"),
+              {"--frames", "100"});
+    CHECK(run.wait() == 0);
+    INFO(run.log());
+    check_undamaged(run.report());
     CHECK(run.report()["restarts"] == 0);
 }
 

@@ -127,6 +127,7 @@ TEST_CASE("control: a status word that changes under a lease is counted as torn"
     CHECK(run.report()["lost"] == 0);
     CHECK_THAT(run.log(), contains("frame 20 is torn: its status word in the ring geometry, which geometry "
                                    "fills, changed under its lease"));
+    CHECK_THAT(run.log(), contains("its inputs are unguarded: CAROUSEL_TEST_TEAR writes to them"));
 }
 
 TEST_CASE("control: a latest reader counts a torn frame, and says which ring it was and who fills that") {

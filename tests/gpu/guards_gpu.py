@@ -7,7 +7,7 @@
   paced     device time and CPU time per frame, the same way, of runs that make --pace frames a second and rest in between
 
 A run of the demo goes on while its stages are told to do harm, in turn; then it is stopped. Wanted: those that were told to have died, each
-with its place named, and nobody else (under MPS: what a GPU faults at ends the domain, and names nobody), lost = repeated = torn = 0, no frame given up, the control block never
+with its place named (of a GPU's fault: the frames in flight), and nobody else (under MPS: what a GPU faults at ends the domain, and names nobody), lost = repeated = torn = 0, no frame given up, the control block never
 made anew, and the pictures of an undisturbed run of as many frames. Harm, without its guard: of a write into an input or beyond an output slot
 other pictures, or a frame that is counted as torn; of writes into the control block words that the supervisor finds damaged, deaths of others, an
 account that is not whole, or other pictures; and in no case a writer that is named. That those who were told to live on is no harm. Cost: each round gives a ratio; the table has their median and the interval
@@ -249,7 +249,7 @@ def faults_row(a, row, times, until, mps=False, without=False):
             if right and len(told) < times:
                 right, account = False, "as wanted so far: too few in --seconds"
         words = [name, "without its guard" if without else "one MPS domain" if mps else "a context each", f"{len(told)} of {times}",
-                 str(r and r["frames"]), account[:110], "right" if right else "WRONG"]
+                 str(r and r["frames"]), account, "right" if right else "WRONG"]
         print(" | ".join(words), flush=True)
         if not right:
             print(run.said(15), flush=True)

@@ -124,12 +124,18 @@ class Setup(unittest.TestCase):
     def test_what_links_take_is_installed_for_a_pipeline_that_has_one_and_for_tests(self):
         missing = "libucx-dev libssl-dev"
         file = os.path.join(self.folder.name, "linked.toml")
-        with open(file, "w", encoding="utf-8") as f:
-            f.write('[[stage]]\n# run = "carousel-send"\nrun = "carousel-geometry"\n')
-        self.assertNotIn("libucx", self.start("pipelines/launch", file, MISSING=missing)[2])
-        with open(file, "a", encoding="utf-8") as f:
-            f.write('[[stage]]\nrun = "carousel-send"\n')
-        self.assertRegex(self.start("pipelines/launch", file, MISSING=missing)[2], f"apt-get .*install -y --no-install-recommends {missing}\n")
+        first = '[[stage]]\nrun = "carousel-geometry"\n'
+        for lines, links in (('# run = "carousel-send"\n', False), ("# [hosts.b]\n", False), ("[[stage]]\nname = 'hosts.b'\n", False),
+                             ('[[stage]]\nrun = "carousel-send"\n', True), ("[[stage]]\nrun = 'carousel-receive'\n", True),
+                             ('[[stage]]\nrun = "/opt/bin/carousel-send"\n', True), ("[hosts.b]\n", True), ("  [hosts.b]\n", True)):
+            with self.subTest(lines=lines):
+                with open(file, "w", encoding="utf-8") as f:
+                    f.write(first + lines)
+                calls = self.start("pipelines/launch", file, MISSING=missing)[2]
+                built = os.path.join(self.root, "build", "release", "built")   # of the stand-in: it builds anew
+                if os.path.exists(built):
+                    os.remove(built)
+                self.assertEqual(bool(re.search(f"apt-get .*install -y --no-install-recommends {missing}\n", calls)), links)
         self.assertIn("libucx-dev", self.start("tests/run", "--no-install", MISSING=missing)[1])
 
     def test_what_a_stage_in_python_takes_is_installed_and_built_for_a_file_that_has_one_and_for_tests(self):

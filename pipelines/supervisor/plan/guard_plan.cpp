@@ -18,6 +18,11 @@ bool reads(const run_setup& s, u32 reader, const memory_item& m, const std::vect
     return a.maker != reader && std::find(a.users.begin(), a.users.end(), reader) != a.users.end();
 }
 
+/// A GPU's fault ends what shares the domain.
+const char* in_domain(const run_setup& s) {
+    return s.has_mps() ? " (a client of MPS: its domain, which is renewed)" : "";
+}
+
 }  // namespace
 
 std::vector<unguarded_input> unguarded_inputs(const run_setup& s) {
@@ -68,7 +73,8 @@ std::string output_guard_text(const run_setup& s) {
     for (const unguarded_output& u : unguarded_outputs(s))
         text += fmt::format("{}{} ({})", text.empty() ? "" : "; ", u.memory, u.why);
     if (text.empty())
-        text = "outputs: guarded, a stage's write beyond its slot ends that stage alone";
+        text = std::string("outputs: guarded, a stage's write beyond its slot ends that stage alone") +
+               in_domain(s);
     else
         text = "outputs: unguarded, no gap behind the slots of " + text;
     std::string late;
@@ -82,7 +88,9 @@ std::string output_guard_text(const run_setup& s) {
 
 std::string guard_text(const run_setup& s) {
     const std::vector<unguarded_input> open = unguarded_inputs(s);
-    if (open.empty()) return "inputs: guarded, a stage's stray write to one ends that stage alone";
+    if (open.empty())
+        return std::string("inputs: guarded, a stage's stray write to one ends that stage alone") +
+               in_domain(s);
     std::string text;
     for (const unguarded_input& u : open)
         text +=

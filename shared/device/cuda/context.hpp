@@ -8,7 +8,7 @@
 namespace carousel::device::cuda {
 
 /// Opens the GPU that `id` names, in the order that CUDA wants (module loading, blocking sync, context), and
-/// runs each of this library's kernels once. Throws device_error.
+/// runs the kernel of status words once. Throws device_error.
 [[nodiscard]] std::unique_ptr<device::context> open_context(const device_id& id);
 
 /// `to` is of open_context(). Throws cuda_error.

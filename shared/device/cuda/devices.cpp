@@ -8,20 +8,21 @@
 #include "core/errors.hpp"
 #include "device/cuda/check.hpp"
 #include "device/cuda/driver.hpp"
+#include "device/cuda/thread_context.hpp"
 
 namespace carousel::device::cuda {
 namespace {
 
-thread_local int bound = -1;  // the ordinal that this thread has made current
+/// What this thread has made current.
+struct binding {
+    int ordinal = -1;
+    CUcontext context = nullptr;
+};
+thread_local binding bound;
 
-// A library in this process may have made another one current since. A thread that has bound none is told of
-// GPU 0, which may have no context yet.
+// A library in this process may have made another one current since, of this GPU as well.
 bool is_current(int ordinal) noexcept {
-    if (bound != ordinal) return false;
-    int now = -1;
-    if (cudaGetDevice(&now) == cudaSuccess) return now == ordinal;
-    (void)cudaGetLastError();
-    return false;
+    return bound.ordinal == ordinal && bound.context != nullptr && bound.context == current_context();
 }
 
 std::string hex(const cudaUUID_t& uuid) {
@@ -74,7 +75,7 @@ std::string gpu::label() const { return fmt::format("{} (cuda:{})", name, ordina
 void gpu::bind() const {
     if (is_current(ordinal)) return;
     CAROUSEL_CUDA_RUN(label(), cudaSetDevice(ordinal));
-    bound = ordinal;
+    bound = {ordinal, current_context()};
 }
 
 bool gpu::try_bind() const noexcept {
@@ -83,7 +84,7 @@ bool gpu::try_bind() const noexcept {
         (void)cudaGetLastError();
         return false;
     }
-    bound = ordinal;
+    bound = {ordinal, current_context()};
     return true;
 }
 
@@ -138,7 +139,7 @@ void open_gpu(const gpu& on) {
     CAROUSEL_CUDA_SETUP(
         on.label(), cudaInitDevice(on.ordinal, cudaDeviceScheduleBlockingSync, cudaInitDeviceFlagsAreValid));
     CAROUSEL_CUDA_SETUP(on.label(), cudaSetDevice(on.ordinal));
-    bound = on.ordinal;
+    bound = {on.ordinal, current_context()};
     unsigned flags = 0;
     CAROUSEL_CUDA_SETUP(on.label(), cudaGetDeviceFlags(&flags));
     // somebody in this process was first

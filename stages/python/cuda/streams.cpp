@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <map>
 
+#include "device/bind_thread.hpp"
 #include "device/cuda/check.hpp"
 #include "device/cuda/thread_context.hpp"
 
@@ -30,6 +31,8 @@ cudaEvent_t join_event(int gpu) {
 /// than the driver, and know the signatures of neither. Null where the driver has none.
 struct context_calls {
     CUresult(CUDAAPI* record_event)(CUcontext, CUevent) = nullptr;  ///< drivers since CUDA 12.5
+    CUresult(CUDAAPI* context_of)(CUstream, CUcontext*) = nullptr;
+    CUresult(CUDAAPI* device)(CUdevice*) = nullptr;  ///< of the current context
 };
 
 template <typename Function>
@@ -63,6 +66,8 @@ const context_calls& calls_of_contexts() {
         // For tests: as on a driver that is older than that.
         if (std::getenv("CAROUSEL_TEST_NO_CONTEXT_EVENTS") == nullptr)
             find(found.record_event, "cuCtxRecordEvent", 12050);
+        find(found.context_of, "cuStreamGetCtx", 12000);
+        find(found.device, "cuCtxGetDevice", 12000);
         return found;
     }();
     return api;
@@ -80,21 +85,25 @@ bool record_context(cudaEvent_t event) {
 class on_gpu {
 public:
     explicit on_gpu(int gpu) {
-        const int now = current_gpu();
-        if (gpu < 0 || gpu == now) return;
-        const bool has_context = device::cuda::current_context() != nullptr;
-        CAROUSEL_CUDA_RUN(label, cudaSetDevice(gpu));
-        if (has_context) before_ = now;
+        if (gpu >= 0) CAROUSEL_CUDA_RUN(label, cudaSetDevice(gpu));
     }
-    ~on_gpu() {
-        if (before_ >= 0 && cudaSetDevice(before_) != cudaSuccess) (void)cudaGetLastError();
-    }
-    on_gpu(const on_gpu&) = delete;
-    on_gpu& operator=(const on_gpu&) = delete;
 
 private:
-    int before_ = -1;
+    device::kept_thread kept_;
 };
+
+/// As the driver says; -1: it doesn't.
+int gpu_of_context(void* stream) {
+    const context_calls& api = calls_of_contexts();
+    CUcontext context = nullptr;
+    if (api.context_of == nullptr || api.device == nullptr ||
+        api.context_of(static_cast<CUstream>(stream), &context) != CUDA_SUCCESS)
+        return -1;
+    const device::kept_thread kept;
+    device::cuda::make_current(context);
+    CUdevice device = -1;
+    return api.device(&device) == CUDA_SUCCESS ? device : -1;
+}
 
 }  // namespace
 
@@ -105,14 +114,15 @@ int current_gpu() {
 }
 
 int gpu_of(void* stream) {
-#if CUDART_VERSION >= 12080
     int gpu = -1;
-    if (cudaStreamGetDevice(stream_of(stream), &gpu) == cudaSuccess) return gpu;
+#if CUDART_VERSION >= 12080
+    if (calls_of_contexts().record_event != nullptr &&
+        cudaStreamGetDevice(stream_of(stream), &gpu) == cudaSuccess)
+        return gpu;
     (void)cudaGetLastError();  // an older driver
-#else
-    (void)stream;
 #endif
-    return current_gpu();
+    gpu = gpu_of_context(stream);
+    return gpu >= 0 ? gpu : current_gpu();
 }
 
 void follow(int gpu, void* follower, void* leader) {

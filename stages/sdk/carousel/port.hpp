@@ -23,8 +23,8 @@
 //
 // Where frames are delivered: open_options::device. On a GPU all work on a frame belongs on its stream();
 // work on another stream must be complete before the next frame is asked for, which overwrites this one. The
-// thread that calls is behind each call on the GPU that it was on in front of it; one that was on none is on
-// the frames'.
+// thread that calls is behind each call of a port on the GPU that it was on in front of it; one that was on
+// none is on the frames'.
 //
 // Every wait has a bound: next(timeout_s) returns null, the loop throws nothing_new, which says who is
 // waited for. An open run and its ports belong to one thread at a time; a forked child can't use them.

@@ -69,12 +69,25 @@ TEST_CASE("the probe's answer becomes findings, whatever it is") {
     const auto one = findings_of_probe(
         R"({"built_with_cuda":true,"driver_version":"13.0","runtime_version":"13.0","error":null,
         "devices":[{"ordinal":0,"uuid":"u","name":"H200","total_bytes":150323855360,"free_bytes":1073741824,"compute":"9.0",
-                    "vmm_posix_fd":true,"ipc_events":false,"ipc_memory":true,"stream_mem_ops":true,"peers":[]}]})");
+                    "vmm_posix_fd":true,"ipc_events":false,"ipc_memory":true,"stream_mem_ops":true,
+                    "read_only_host":true,"same_host_address":false,"peers":[]}]})");
     CHECK_THAT(of_name(one, "cuda:0").found,
                contains("H200, compute 9.0, 140.0 GiB of memory, 1.0 GiB free"));
     CHECK(of_name(one, "cuda:0 memory by fd").status == verdict::ok);
     CHECK(of_name(one, "cuda:0 IPC events").status == verdict::warn);
     CHECK_FALSE(of_name(one, "cuda:0 IPC events").remedy.empty());
+    CHECK_THAT(of_name(one, "cuda:0 memory by handle").found, contains("readers are unguarded"));
+    CHECK_THAT(of_name(one, "cuda:0 guarded inputs in host memory").found,
+               contains("yes: a stage's stray write") && contains("ends that stage alone"));
+    CHECK_THAT(of_name(one, "cuda:0 gaps behind slots in host memory").found,
+               contains("no: slots of the CPU's rings") && contains("have canaries in place of gaps"));
+    const auto other = findings_of_probe(
+        R"({"built_with_cuda":true,"driver_version":"13.0","runtime_version":"13.0","error":null,
+        "devices":[{"ordinal":0,"name":"A","read_only_host":false,"same_host_address":true,"peers":[]}]})");
+    CHECK_THAT(of_name(other, "cuda:0 guarded inputs in host memory").found,
+               contains("no: rings of the CPU's are unguarded"));
+    CHECK_THAT(of_name(other, "cuda:0 gaps behind slots in host memory").found,
+               contains("yes: a stage's write beyond its slot"));
 }
 
 TEST_CASE("of several GPUs doctor says which reach which") {

@@ -210,7 +210,7 @@ class Rig:
         with run.open() as view:
             newest = view.latest(ring)
             for _ in range(count):
-                frame = newest.next()
+                frame = newest.next(60)   # under load frames are gone before this wakes, for seconds at a time
                 value = (frame.sequence * 7 + 1) % 256
                 picture = numpy.asarray(frame["color"].cpu())
                 require((picture == (255 - value if turned else value)).all(), f"{frame!r} of {ring} is another picture")
@@ -228,7 +228,7 @@ class Rig:
         with run.open() as view:
             newest = view.latest("middle")
             for _ in range(30):
-                frame = newest.next()
+                frame = newest.next(60)
                 rows = numpy.asarray(frame["list"].cpu())
                 require(rows.shape == (frame.sequence % 65, 4), f"{frame!r}: {rows.shape}")
                 require((rows == frame.sequence).all(), f"{frame!r}: {rows}")

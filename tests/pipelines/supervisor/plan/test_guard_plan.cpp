@@ -85,3 +85,12 @@ TEST_CASE("whoever can't map a ring or an asset for reading alone is named, with
     CHECK_THAT(ipc, contains("display could write to asset mesh (memory = \"ipc\""));
     CHECK_THAT(ipc, !contains("ring shade"));
 }
+
+TEST_CASE("of an MPS client the plan says that a GPU's fault ends its domain") {
+    const std::string alone = guard_text(planned({on_gpu, on_gpu, on_gpu}, gpus(able)));
+    CHECK_THAT(alone, !contains("MPS"));
+    const run_setup shared = planned({on_gpu, on_gpu + "\nisolation = \"mps\"", on_gpu}, gpus(able));
+    CHECK_THAT(guard_text(shared),
+               contains("ends that stage alone (a client of MPS: its domain, which is renewed)"));
+    CHECK_THAT(output_guard_text(shared), contains("(a client of MPS: its domain, which is renewed)"));
+}
