@@ -11,7 +11,7 @@ namespace carousel::python {
 
 /// The GPU that this thread is on, as this process counts them; -1: none.
 [[nodiscard]] int current_gpu();
-/// The GPU that a stream is of. Throws cuda_error.
+/// The GPU that a stream is of; where the driver doesn't say, the current one. Throws cuda_error.
 [[nodiscard]] int gpu_of(void* stream);
 /// What is enqueued on `follower` from here on waits for what is on `leader` by now; on the device, not here.
 /// Streams are cudaStream_t, or 1 and 2 for the default ones. Throws cuda_error.

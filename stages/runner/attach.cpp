@@ -43,7 +43,8 @@ std::vector<attached_block> blocks_of(const json& list, const char* index,
     std::vector<attached_block> out;
     for (const json& j : list)
         out.push_back({j.at(index), j.value("name", ""), run::read_memory(j, fds),
-                       j.value("canary_bytes", u64{0}), j.value("others_write", false)});
+                       j.value("canary_bytes", u64{0}), j.value("others_write", false),
+                       j.value("readers_write", false)});
     return out;
 }
 

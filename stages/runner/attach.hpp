@@ -27,8 +27,9 @@ struct attached_block {
     u32 index = 0;  ///< of the link or asset in the control block
     std::string name;
     device::memory_handle memory;
-    u64 canary_bytes = 0;       ///< at the end of each of a ring's slots; 0: it has no canaries
-    bool others_write = false;  ///< others than one instance of its maker can write into those
+    u64 canary_bytes = 0;        ///< at the end of each of a ring's slots; 0: it has no canaries
+    bool others_write = false;   ///< others than one instance of its maker can write into those
+    bool readers_write = false;  ///< a reader is among them
 };
 
 /// A side input.

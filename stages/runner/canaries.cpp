@@ -38,6 +38,10 @@ namespace {
 constexpr u32 of_inputs = shm::max_outputs;  ///< where a frame's words for its inputs begin
 static_assert(shm::max_outputs + shm::max_inputs <= device::most_canaries);
 
+/// What is written into the canary behind a frame of that ring. The plan does not know of a GPU that can't
+/// map for reading alone after all.
+bool may_be_a_readers(const mapped_link& in) noexcept { return in.readers_write || !in.memory->read_only(); }
+
 /// Bytes from the canary's begin.
 u64 first_damaged(u32 found) noexcept { return found - device::canary_damaged; }
 
@@ -115,8 +119,7 @@ std::size_t stage_runner::canaries_of(const frame_in_work& f, bool first, device
     std::size_t count = first ? 0 : own_canaries(f, out);
     for (u32 i = 0; i < f.job.inputs && f.job.void_stage == shm::none; ++i) {
         mapped_link& in = runtime_->input(i);
-        const bool early = in.others_write || !in.memory->read_only();
-        if (in.canary_bytes == 0 || early != first) continue;
+        if (in.canary_bytes == 0 || may_be_a_readers(in) != first) continue;
         const u32 slot = f.job.input[i].index;
         const u32 epoch = worker_.input(i).header(slot).epoch;
         device::canary_look& found = f.canaries[of_inputs + i];
@@ -155,8 +158,8 @@ void stage_runner::look_at_canaries(const frame_in_work& f) {
         const shm::link_block& ring = runtime_->control().link[in.index];
         const char* const maker = runtime_->control().stage[std::min(ring.stage, shm::max_stages - 1)].name;
         const std::string who =
-            in.others_write ? fmt::format("by {}, or by a reader that can write to it", maker)
-                            : fmt::format("by {} while it made another frame, as likely as not", maker);
+            may_be_a_readers(in) ? fmt::format("by {}, or by a reader that can write to it", maker)
+                                 : fmt::format("by {} while it made another frame, as likely as not", maker);
         log::error(
             "frame {} is torn: behind plane {}, the last of its payload in the ring {}, {} bytes on, "
             "something was written after its commit: {}",

@@ -150,6 +150,7 @@ mapped_link runtime::map_link(u32 link, device::access wanted) {
         m.index = link;
         m.canary_bytes = b.canary_bytes;
         m.others_write = b.others_write;
+        m.readers_write = b.readers_write;
         m.slot_bytes = l.slot_bytes - std::min(b.canary_bytes, l.slot_bytes);
         m.slots = l.slots;
         if (m.canary_bytes != 0 && wanted == device::access::write)

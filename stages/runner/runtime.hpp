@@ -28,7 +28,8 @@ struct mapped_link {
     u32 slots = 0;
     /// Of an output's: the canary_key() that this process has planted behind each slot; 0: none.
     std::vector<u64> planted;
-    bool others_write = false;  ///< into its canaries, than one process of its maker: each frame plants
+    bool others_write = false;   ///< into its canaries, than one process of its maker: each frame plants
+    bool readers_write = false;  ///< a reader is among them, as far as the plan knows
     /// of a ring on another GPU than this process's: one slot on its own (reach.hpp); else null
     std::unique_ptr<device::mapping> near;
     [[nodiscard]] std::byte* slot(u32 k) const noexcept { return memory->slot(k, slot_bytes + canary_bytes); }

@@ -19,8 +19,8 @@ bool reads(const run_setup& s, u32 reader, const memory_item& m, const std::vect
 }
 
 /// A GPU's fault ends what shares the domain.
-const char* in_domain(const run_setup& s) {
-    return s.has_mps() ? " (a client of MPS: its domain, which is renewed)" : "";
+const char* in_domain(const run_setup& s, bool can_fault) {
+    return can_fault && s.has_mps() ? " (a client of MPS: its domain, which is renewed)" : "";
 }
 
 }  // namespace
@@ -69,16 +69,19 @@ void require_guards(const run_setup& s) {
 }
 
 std::string output_guard_text(const run_setup& s) {
+    const std::vector<memory_item> items = plan_memory(s);
+    const bool any_gaps =
+        std::any_of(items.begin(), items.end(), [](const memory_item& m) { return m.guard.gaps(); });
     std::string text;
     for (const unguarded_output& u : unguarded_outputs(s))
         text += fmt::format("{}{} ({})", text.empty() ? "" : "; ", u.memory, u.why);
     if (text.empty())
         text = std::string("outputs: guarded, a stage's write beyond its slot ends that stage alone") +
-               in_domain(s);
+               in_domain(s, any_gaps);
     else
         text = "outputs: unguarded, no gap behind the slots of " + text;
     std::string late;
-    for (const memory_item& m : plan_memory(s))
+    for (const memory_item& m : items)
         if (m.guard.canaries())
             late += fmt::format("{}{} ({})", late.empty() ? "" : "; ", m.name, m.guard.why);
     if (late.empty()) return text;
@@ -90,7 +93,7 @@ std::string guard_text(const run_setup& s) {
     const std::vector<unguarded_input> open = unguarded_inputs(s);
     if (open.empty())
         return std::string("inputs: guarded, a stage's stray write to one ends that stage alone") +
-               in_domain(s);
+               in_domain(s, true);
     std::string text;
     for (const unguarded_input& u : open)
         text +=

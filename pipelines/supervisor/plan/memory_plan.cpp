@@ -64,12 +64,12 @@ std::vector<memory_item> plan_memory(const run_setup& s) {
             if (other.maps(k, output)) add_devices(other, ends);
         items.push_back(ring_of(s.stages[k], output, link, ring::derived_slots(p, k, output),
                                 choose_memory(ends, s.stages[k].ring(output).memory), left));
-        items.back().guard.others_write =
-            s.stages[k].spec.instances > 1 ||
-            std::any_of(s.stages.begin(), s.stages.end(),
-                        [&, k = k, output = output](const stage_setup& other) {
-                            return other.maps(k, output) && !why_unguarded(other, items.back()).empty();
-                        });
+        slot_guard& guard = items.back().guard;
+        guard.readers_write = std::any_of(
+            s.stages.begin(), s.stages.end(), [&, k = k, output = output](const stage_setup& other) {
+                return other.maps(k, output) && !why_unguarded(other, items.back()).empty();
+            });
+        guard.others_write = guard.readers_write || s.stages[k].spec.instances > 1;
         if (items.back().choice.kind == memory_kind::vmm)
             left -= std::min<u64>(left, items.back().guard.pieces);
     }

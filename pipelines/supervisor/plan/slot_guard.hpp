@@ -16,11 +16,12 @@ inline constexpr u64 device_piece_step = 2 * 1024 * 1024;
 inline constexpr u64 most_descriptors = 240;
 
 struct slot_guard {
-    u32 pieces = 0;             ///< 0: no gaps, slots lie side by side
-    u64 piece_bytes = 0;        ///< with what a slot is padded by
-    std::string why;            ///< there are no gaps; "": there are
-    u64 canary_bytes = 0;       ///< behind each slot; 0: no canaries
-    bool others_write = false;  ///< others than one instance of its maker can write into its canaries
+    u32 pieces = 0;              ///< 0: no gaps, slots lie side by side
+    u64 piece_bytes = 0;         ///< with what a slot is padded by
+    std::string why;             ///< there are no gaps; "": there are
+    u64 canary_bytes = 0;        ///< behind each slot; 0: no canaries
+    bool others_write = false;   ///< others than one instance of its maker can write into its canaries
+    bool readers_write = false;  ///< a reader is among them
     [[nodiscard]] bool gaps() const noexcept { return pieces > 0; }
     [[nodiscard]] bool canaries() const noexcept { return canary_bytes > 0; }
     /// "gap", "canary", "none".

@@ -152,6 +152,7 @@ json memory_keeper::describe(const block& b, std::vector<int>& fds) {
     if (b.item.guard.canaries()) {
         j["canary_bytes"] = b.item.guard.canary_bytes;
         if (b.item.guard.others_write) j["others_write"] = true;
+        if (b.item.guard.readers_write) j["readers_write"] = true;
     }
     return j;
 }

@@ -99,10 +99,12 @@ int gpu_of_context(void* stream) {
     if (api.context_of == nullptr || api.device == nullptr ||
         api.context_of(static_cast<CUstream>(stream), &context) != CUDA_SUCCESS)
         return -1;
-    const device::kept_thread kept;
+    const CUcontext before = device::cuda::current_context();
     device::cuda::make_current(context);
     CUdevice device = -1;
-    return api.device(&device) == CUDA_SUCCESS ? device : -1;
+    const bool is_told = api.device(&device) == CUDA_SUCCESS;
+    device::cuda::make_current(before);  // none, if there was none
+    return is_told ? device : -1;
 }
 
 }  // namespace

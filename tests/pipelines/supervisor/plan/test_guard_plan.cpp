@@ -93,4 +93,10 @@ TEST_CASE("of an MPS client the plan says that a GPU's fault ends its domain") {
     CHECK_THAT(guard_text(shared),
                contains("ends that stage alone (a client of MPS: its domain, which is renewed)"));
     CHECK_THAT(output_guard_text(shared), contains("(a client of MPS: its domain, which is renewed)"));
+    const std::string canaries =
+        "[link.geometry]\nguard = \"canary\"\n[link.shade]\nguard = \"canary\"\n";  // which end the maker
+                                                                                    // alone
+    CHECK_THAT(
+        output_guard_text(planned({on_gpu, on_gpu + "\nisolation = \"mps\"", on_gpu}, gpus(able), canaries)),
+        !contains("MPS"));
 }

@@ -30,10 +30,19 @@ def main():
         require(current() == other, f"{what} of GPU {gpu} has left the thread on GPU {current()}, which was on {other}")
         return got
 
+    def refused(run):
+        try:
+            run.writer("camera", planes={"value": "u8[3]"})
+        except carousel.ConfigError:
+            return
+        require(False, "a writer of other planes was let in")
+
     for gpu in range(2 if two else 0):
         go_to(gpu)
         of.zeros(1, **({"device": f"cuda:{gpu}"} if library == "torch" else {}))   # a context on both
     runs = [elsewhere(k, lambda n=n: carousel.open(n, wait_s=20), "open()") for k, n in enumerate(names)]
+    for k, r in enumerate(runs):
+        elsewhere(k, lambda r=r: refused(r), "a writer() that is refused")
     writers = [elsewhere(k, lambda r=r: r.writer("camera", patience_s=60), "writer()") for k, r in enumerate(runs)]
     readers = [elsewhere(k, lambda r=r: r.reader("analysis", patience_s=60), "reader()") for k, r in enumerate(runs)]
     newest = [elsewhere(k, lambda r=r: r.latest("camera", patience_s=60), "latest()") for k, r in enumerate(runs)]
