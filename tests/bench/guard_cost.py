@@ -1,7 +1,8 @@
 """What guards cost, over processes: guard_cost.py PROGRAMS [--processes 12] [--pairs 20] [--cpu-us 521] [--device 0]
 
-Where a process's memory lies moves all its figures, so an interval within one process is too narrow. Each process of guard_cost gives
-medians of --pairs rounds; a line has their median and the interval that holds the true median of processes with 95 %."""
+Where a process's memory lies moves all its figures, so an interval within one process is too narrow. Each process of
+guard_cost gives medians of --pairs rounds; a line has their median and the interval that holds the true median of
+processes with 95 %."""
 import argparse
 import glob
 import os
@@ -15,16 +16,20 @@ from trace_cost import interval  # noqa: E402
 
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    p.add_argument("programs"), p.add_argument("--processes", type=int, default=12), p.add_argument("--pairs", type=int, default=20)
-    p.add_argument("--cpu-us", type=float, default=521, help="of a run's frame, in all stages: guards_gpu.py --parts cost"), p.add_argument("--device", type=int, default=0)
+    p.add_argument("programs")
+    p.add_argument("--processes", type=int, default=12)
+    p.add_argument("--pairs", type=int, default=20)
+    p.add_argument("--cpu-us", type=float, default=521, help="of a run's frame, in all stages: guards_gpu.py --parts cost")
+    p.add_argument("--device", type=int, default=0)
     a = p.parse_args()
     if a.processes < 6:
         p.error("--processes: 6 at least, or there is no interval of 95 %")
-    program = next(iter(glob.glob(os.path.join(a.programs, "**", "guard_cost"), recursive=True)), None) or sys.exit(f"no guard_cost in {a.programs}")
-    seen = {}
+    found = glob.glob(os.path.join(a.programs, "**", "guard_cost"), recursive=True)
+    if not found:
+        sys.exit(f"no guard_cost in {a.programs}: ninja guard_cost, of a build with CUDA")
+    command, seen = [found[0], "--pairs", str(a.pairs), "--cpu-us", str(a.cpu_us), "--device", str(a.device)], {}
     for k in range(a.processes):
-        ran = subprocess.run([program, "--pairs", str(a.pairs), "--cpu-us", str(a.cpu_us), "--device", str(a.device)], capture_output=True, text=True,
-                             check=False)
+        ran = subprocess.run(command, capture_output=True, text=True, check=False)
         if ran.returncode != 0:
             sys.exit(f"process {k + 1}: exit code {ran.returncode}: {ran.stderr}")
         for row in (l.split("|")[1:-1] for l in ran.stdout.splitlines() if l.startswith("|") and l.rstrip().endswith("|")):
@@ -35,7 +40,8 @@ def main():
     print(f"{a.processes} processes of {a.pairs} rounds each\n\n| guard | a frame's | change | 95 % | least and most |\n|---|---|---|---|---|")
     for (guard, what), changes in seen.items():
         low, high = interval(changes)
-        print(f"| {guard} | {what} | {statistics.median(changes):+.2f} % | {low:+.2f} to {high:+.2f} | {min(changes):+.2f}, {max(changes):+.2f} |")
+        ends = f"{min(changes):+.2f}, {max(changes):+.2f}"
+        print(f"| {guard} | {what} | {statistics.median(changes):+.2f} % | {low:+.2f} to {high:+.2f} | {ends} |")
 
 
 if __name__ == "__main__":

@@ -145,9 +145,10 @@ def main():
                 print(f"  {name:13} {median[name]:7.0f}  ({', '.join(f'{v:.0f}' for v in all_of)})")
             rounds = [ours / max(peers) for ours, *peers in zip(got["link"], got["iperf3"], got["ucx_perftest"])]
             low, high = interval(rounds) if a.rounds >= 6 else (min(rounds), max(rounds))
-            print(f"  link / the better of both: {median['link'] / max(median['iperf3'], median['ucx_perftest']):.2f}, round by round "
-                  f"{statistics.median(rounds):.2f} ({low:.2f} to {high:.2f}{', 95 %' if a.rounds >= 6 else ''}); CPU {statistics.median(cpu):.2f} s a GB; a hop of {len(quiet)} frames at {HOP_RATE} frames/s: "
-                  f"p50 {part(quiet, 50):.2f} ms, p99 {part(quiet, 99):.2f} ms")
+            better, sure = max(median["iperf3"], median["ucx_perftest"]), ", 95 %" if a.rounds >= 6 else ""
+            print(f"  link / the better of both: {median['link'] / better:.2f}, round by round {statistics.median(rounds):.2f} "
+                  f"({low:.2f} to {high:.2f}{sure}); CPU {statistics.median(cpu):.2f} s a GB; "
+                  f"a hop of {len(quiet)} frames at {HOP_RATE} frames/s: p50 {part(quiet, 50):.2f} ms, p99 {part(quiet, 99):.2f} ms")
     finally:
         if net:
             net.end()

@@ -118,6 +118,8 @@ int current_gpu() {
 int gpu_of(void* stream) {
     int gpu = -1;
 #if CUDART_VERSION >= 12080
+    // A driver without the one has not the other either: the test that takes an older one's way takes all of
+    // it.
     if (calls_of_contexts().record_event != nullptr &&
         cudaStreamGetDevice(stream_of(stream), &gpu) == cudaSuccess)
         return gpu;
