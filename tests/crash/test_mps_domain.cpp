@@ -73,6 +73,17 @@ bool all_replaced(run_fixture& run, const std::vector<i32>& before) {
     });
 }
 
+/// Each stage's present process has delivered a frame, and the supervisor has seen it.
+bool all_deliver(run_fixture& run) {
+    return run.wait_until([&] {
+        const std::string said = run.log();
+        const std::vector<i32> now = pids_of(run);
+        return std::all_of(now.begin(), now.end(), [&](i32 pid) {
+            return said.find(fmt::format(" is back as pid {} after", pid)) != std::string::npos;
+        });
+    });
+}
+
 /// Of the deaths that fell into that end of the domain, those that were some process's own.
 std::vector<std::string> own_deaths(const json& report, u64 end) {
     std::vector<std::string> out;
@@ -124,6 +135,7 @@ TEST_CASE(
         const json daemon = domain_of(run)["daemon_pid"];
         run.hit("middle", SIGKILL);
         CHECK(all_replaced(run, before));
+        CHECK(all_deliver(run));
         CHECK(domain_of(run)["daemon_pid"] != daemon);
         CHECK(domain_of(run)["generation"] == faults + 1);
         CHECK(run.wait_until([&] { return ::kill(daemon.get<i32>(), 0) != 0; }));  // nothing of it is left
@@ -131,7 +143,7 @@ TEST_CASE(
     const std::vector<i32> before = pids_of(run);
     run.hit("sink", SIGKILL);  // whether or not a spare one is there again
     CHECK(all_replaced(run, before));
-    sleep_s(0.2);  // a frame of each
+    CHECK(all_deliver(run));
     run.signal(SIGINT);
     run.wait();
     const json r = run.report();
@@ -153,7 +165,7 @@ TEST_CASE("each death of an MPS domain's end is told as such, and those that wer
     // The second life of middle finds no device in the new domain, and takes it along: still the same end.
     REQUIRE(run.wait_until([&] { return domain_of(run)["domain_faults"] == 2; }));
     REQUIRE(all_replaced(run, before));
-    sleep_s(0.2);  // seen to be whole
+    REQUIRE(all_deliver(run));  // seen to be whole
     run.hit("numbers", SIGKILL);
     CHECK(run.wait() == 0);
     check_whole(run, 3);
