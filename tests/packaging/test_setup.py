@@ -127,7 +127,8 @@ class Setup(unittest.TestCase):
         first = '[[stage]]\nrun = "carousel-geometry"\n'
         for lines, links in (('# run = "carousel-send"\n', False), ("# [hosts.b]\n", False), ("[[stage]]\nname = 'hosts.b'\n", False),
                              ('[[stage]]\nrun = "carousel-send"\n', True), ("[[stage]]\nrun = 'carousel-receive'\n", True),
-                             ('[[stage]]\nrun = "/opt/bin/carousel-send"\n', True), ("[hosts.b]\n", True), ("  [hosts.b]\n", True)):
+                             ('[[stage]]\nrun = "/opt/bin/carousel-send"\n', True), ("[hosts.b]\n", True), ("  [ hosts . b ]\n", True),
+                             ("[hosts]\nb = {}\n", True), ('hosts.b.launcher = "none"\n' + first, True), ("[hostsmen]\n", False)):
             with self.subTest(lines=lines):
                 with open(file, "w", encoding="utf-8") as f:
                     f.write(first + lines)
