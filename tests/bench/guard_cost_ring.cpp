@@ -1,5 +1,6 @@
-// The control block's guard: the ring's own steps of a frame through source, middle and sink, in a process of
-// its own for each measurement; and the lines of the table.
+// The control block's guards: the ring's own steps of a frame through source, middle and sink, in a process
+// of its own for each measurement, with its pages closed and with the headers' seals once more; the
+// supervisor's looks at such a block; and the lines of the table.
 #include <fmt/format.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -12,7 +13,10 @@
 #include <utility>
 
 #include "core/errors.hpp"
+#include "ring/block_check.hpp"
+#include "ring/header_check.hpp"
 #include "ring/own_pages.hpp"
+#include "ring/parameter_box.hpp"
 #include "ring/participants.hpp"
 #include "ring/recovery.hpp"
 #include "ring/topology.hpp"
@@ -38,40 +42,78 @@ std::pair<f64, f64> interval(std::vector<f64> v) {
     return {v[k], v[v.size() - 1 - k]};
 }
 
-/// us of CPU time a frame through three stages' own steps of the ring, in a process of its own.
-f64 ring_steps_us(shm::block_guard how, u64 frames) {
-    int ends[2];
-    if (::pipe(ends) != 0) throw error(1, "no pipe");
-    const pid_t child = ::fork();
-    if (child == 0) {
-        shm::private_block c = shm::make_private_block();
+constexpr u32 parameter_bytes = 64;  ///< of a frame; the demo has four numbers
+
+/// What a stage does for the seals of a frame: its inputs' are compared before the lease and before
+/// SUBMITTED, its outputs' are made.
+u64 seals_of(const shm::control_block& c, ring::worker& w, const ring::job& j) {
+    u64 all = 0;
+    for (u32 look = 0; look < 2; ++look)
+        for (u32 i = 0; i < j.inputs; ++i)
+            all += ring::is_sealed(w.input(i).header(j.input[i].index), c.parameters.bytes) ? 1 : 0;
+    for (u32 k = 0; k < w.outputs(); ++k)
+        all ^= ring::header_sum(w.output(k).header(j.output[k].index), c.parameters.bytes);
+    return all;
+}
+
+struct small_run {
+    shm::private_block c = shm::make_private_block();
+    std::vector<ring::worker> workers;
+    ring::page_list pages;
+    ring::known_run known;   ///< what its supervisor would know
+    volatile u64 seals = 0;  ///< or nobody would need to look
+
+    small_run() {
         ring::plan p;
         p.stages = {{"source", {}, true}, {"middle", {0}, true}, {"sink", {1}, false}};
         for (ring::stage_plan& s : p.stages) s.slot_bytes = 256;
         ring::initialise(*c, p);
-        std::vector<ring::worker> workers;
-        ring::page_list all;
+        c->magic.store(shm::control_magic);
+        ring::initialise_parameters(c->parameters, std::vector<std::byte>(parameter_bytes), 0);
         for (u32 seat = 0; seat < 3; ++seat) {
             const ring::incarnation_id who = ring::appoint(*c, seat);
             (void)ring::revoke(*c, seat, 0);
-            if (ring::claim(*c, who) != ring::claim_result::ok || !ring::go_live(*c, who)) ::_exit(1);
+            if (ring::claim(*c, who) != ring::claim_result::ok || !ring::go_live(*c, who))
+                throw error(1, "no worker sits");
             workers.emplace_back(*c, who.seat, who.entry, who.epoch);
+            known.epochs.push_back(who.epoch);
+            const auto pid = ring::entry_word::of(ring::load(c->entry[who.entry].identity)).pid;
+            known.processes.push_back({seat, who.entry, who.epoch, static_cast<u32>(pid), true});
             const ring::page_list own = ring::pages_of(*c, who, 0);
             for (const shm::page_range& r : own.pages())
-                all.add(*c, reinterpret_cast<const std::byte*>(c.get()) + r.from, r.bytes);
+                pages.add(*c, reinterpret_cast<const std::byte*>(c.get()) + r.from, r.bytes);
         }
-        if (how != shm::block_guard::off && shm::guard_block(*c, all.pages(), how) != how) ::_exit(1);
-        u64 began = 0;
-        for (u64 n = 0; n < frames + frames / 4; ++n) {
-            if (n == frames / 4) began = thread_cpu_ns();
-            for (ring::worker& w : workers) {
-                ring::job j;
-                if (w.begin(j, 0) != ring::outcome::ok || !w.submit(j) || !w.commit(j) || !w.complete(j))
-                    ::_exit(1);
+    }
+    void frame(bool seals_again) {
+        for (ring::worker& w : workers) {
+            ring::job j;
+            if (w.begin(j, 0) != ring::outcome::ok) throw error(1, "no frame begins");
+            if (seals_again) seals = seals + seals_of(*c, w, j);
+            if (!w.submit(j) || !w.commit(j) || !w.complete(j)) throw error(1, "a frame fails");
+        }
+    }
+};
+
+/// us of CPU time a frame through three stages' own steps of the ring, in a process of its own.
+f64 ring_steps_us(shm::block_guard how, bool seals_again, u64 frames) {
+    int ends[2];
+    if (::pipe(ends) != 0) throw error(1, "no pipe");
+    const pid_t child = ::fork();
+    if (child == 0) {
+        try {
+            small_run run;
+            if (how != shm::block_guard::off && shm::guard_block(*run.c, run.pages.pages(), how) != how)
+                ::_exit(1);
+            u64 began = 0;
+            for (u64 n = 0; n < frames + frames / 4; ++n) {
+                if (n == frames / 4) began = thread_cpu_ns();
+                run.frame(seals_again);
             }
+            const f64 us = static_cast<f64>(thread_cpu_ns() - began) / 1000 / static_cast<f64>(frames);
+            ::_exit(::write(ends[1], &us, sizeof us) == sizeof us ? 0 : 1);
+        } catch (const std::exception&) {
+            ::_exit(1);
         }
-        const f64 us = static_cast<f64>(thread_cpu_ns() - began) / 1000 / static_cast<f64>(frames);
-        ::_exit(::write(ends[1], &us, sizeof us) == sizeof us ? 0 : 1);
     }
     ::close(ends[1]);
     f64 us = 0;
@@ -116,25 +158,72 @@ void print_share(const char* guard, const options& o, const std::vector<f64>& wi
                o.cpu_us, with.size(), median(shares), low, high);
 }
 
+namespace {
+
+/// us of CPU time of the supervisor's looks at a block of three stages in a second: in each of its fifty
+/// ticks at what is static, known and of wrong parity, in one at all words.
+f64 looks_us(small_run& run, const shm::control_block& made) {
+    constexpr u32 ticks = 50;
+    std::vector<ring::finding> found;
+    const auto look = [&](std::vector<ring::finding> more) {
+        found.insert(found.end(), more.begin(), more.end());
+    };
+    const u64 began = thread_cpu_ns();
+    for (u32 tick = 0; tick < ticks; ++tick) {
+        look(ring::check_parity(*run.c, made));
+        look(ring::check_static(*run.c, made));
+        look(ring::check_known(*run.c, made, run.known));
+    }
+    look(ring::check_parity(*run.c, made));
+    look(ring::check_words(*run.c, made, run.known));
+    const u64 took = thread_cpu_ns() - began;
+    if (!found.empty()) throw error(1, "a look finds damage: " + found.front().text());
+    return static_cast<f64>(took) / 1000;
+}
+
+void audit_rows(const options& o) {
+    small_run run;
+    const shm::private_block made = shm::make_private_block();
+    shm::copy_words(*made, *run.c);
+    for (u32 n = 0; n < 10; ++n) run.frame(false);
+    std::vector<f64> us;
+    for (u32 round = 0; round < o.pairs; ++round) us.push_back(looks_us(run, *made));
+    const auto [low, high] = interval(us);
+    fmt::print(
+        "| audit | CPU time a second, us (of a core) | {} |  | {:.0f} | {:.3f} % | {:.3f} to {:.3f} |\n",
+        us.size(), median(us), median(us) / 1e4, low / 1e4, high / 1e4);
+}
+
+}  // namespace
+
 // In front of the device: a process with a CUDA context is not to be forked.
 void ring_rows(const options& o) {
     const shm::block_guard how =
         shm::has_protection_keys() ? shm::block_guard::keys : shm::block_guard::pages;
-    std::vector<f64> without, again, with;
+    struct arm {
+        shm::block_guard guard = shm::block_guard::off;
+        bool seals_again = false;
+        std::vector<f64> us = {};
+    };
+    std::array<arm, 4> arms{arm{}, arm{}, arm{how}, arm{shm::block_guard::off, true}};
+    std::array<arm*, 4> order{};
+    std::transform(arms.begin(), arms.end(), order.begin(), [](arm& a) { return &a; });
     std::minstd_rand dice(16);
     for (u32 round = 0; round < o.pairs; ++round) {
-        std::array<std::pair<std::vector<f64>*, shm::block_guard>, 3> order{
-            {{&without, shm::block_guard::off}, {&again, shm::block_guard::off}, {&with, how}}};
         std::shuffle(order.begin(), order.end(), dice);
-        for (const auto& [into, guard] : order) into->push_back(ring_steps_us(guard, 20'000));
+        for (arm* a : order) a->us.push_back(ring_steps_us(a->guard, a->seals_again, 20'000));
     }
+    const auto& [without, again, with, sealed] = arms;
     const char* const name =
         how == shm::block_guard::keys ? "control block closed by keys" : "control block, page rights";
-    fmt::print("| none, once more | ring's steps, CPU time | {} | {:.3f} | {:.3f} | |\n", again.size(),
-               median(without), median(again));
-    print_ratio(name, "ring's steps, CPU time", without, with);
-    print_share("none, once more", o, without, again);
-    print_share(name, o, without, with);
+    fmt::print("| none, once more | ring's steps, CPU time | {} | {:.3f} | {:.3f} | |\n", again.us.size(),
+               median(without.us), median(again.us));
+    print_ratio(name, "ring's steps, CPU time", without.us, with.us);
+    print_ratio("seals of headers", "ring's steps, CPU time", without.us, sealed.us);
+    print_share("none, once more", o, without.us, again.us);
+    print_share(name, o, without.us, with.us);
+    print_share("seals of headers", o, without.us, sealed.us);
+    audit_rows(o);
     fmt::print("\n");
     std::fflush(stdout);
 }
