@@ -122,6 +122,50 @@ bool link_ref::close_latest(u32 slot, u32 generation) noexcept {
     return true;
 }
 
+// The slot of the newest frame, where that is the last one below the tail and latest members are there; none
+// else. An older one that is still READY is not it, even where the newest has been freed already: a member
+// that has had the newest doesn't take that.
+u32 link_ref::newest_for_latest(u64 tail) const noexcept {
+    bool anybody = false;
+    for (u32 g = shm::max_blocking; g < shm::max_groups && !anybody; ++g)
+        anybody = group_word::of(load(link_->group_state[g])).state == group_state::latest;
+    u32 last = shm::none;
+    for (u32 k = 0; anybody && k < slots_; ++k) {
+        if (slot_word::of(load(link_->slot[k])).state != slot_state::ready) continue;
+        const u64 sequence = headers_[k].sequence.load(std::memory_order_relaxed);
+        if (sequence >= tail) return shm::none;
+        if (sequence + 1 == tail) last = k;
+    }
+    return last;
+}
+
+// By a latest member whose word for the frame is WAIT. One that has joined with a higher number (`from` of a
+// latest_reader) doesn't take it, and it goes with the next frame all the same. A look that is out of date
+// keeps a slot until the next sweep, or frees it as if nobody had asked: both are within S7.
+bool link_ref::is_awaited(u32 slot) const noexcept {
+    const u32 generation = slot_word::of(load(link_->slot[slot])).generation;
+    for (u32 g = shm::max_blocking; g < shm::max_groups; ++g)
+        if (group_word::of(load(link_->group_state[g])).state == group_state::latest &&
+            lease_word::of(load(link_->group[slot][g])).seen_at(generation).state == lease_state::wait)
+            return true;
+    return false;
+}
+
+// (b) before (c). Below the tail all groups have passed a slot; a number that is wrong frees nobody's input.
+bool link_ref::free_below(u64 tail, u32 slot, shm::block_open_late& open) noexcept {
+    const u64 raw = load(link_->slot[slot]);
+    const slot_word w = slot_word::of(raw);
+    if (w.state != slot_state::ready) return false;
+    const u64 sequence = headers_[slot].sequence.load(std::memory_order_relaxed);
+    if (sequence >= tail || !done_in_all_groups({slot, w, sequence})) return false;
+    open.now();
+    if (!close_latest(slot, w.generation)) return false;
+    crash_here(crash_point::latest_closed);
+    const bool freed = cas(link_->slot[slot], raw, w.freed().pack());
+    crash_here(crash_point::slot_freed);
+    return freed;
+}
+
 // Most looks find nothing to change, and an idle thread looks all the time: the scope begins at the first
 // write.
 bool link_ref::sweep() noexcept {
@@ -145,19 +189,12 @@ bool link_ref::sweep() noexcept {
         crash_here(crash_point::tail_moved);
     }
     t = tail();
-    for (u32 k = 0; k < slots_; ++k) {
-        const u64 raw = load(link_->slot[k]);
-        const slot_word w = slot_word::of(raw);
-        if (w.state != slot_state::ready) continue;
-        const u64 sequence = headers_[k].sequence.load(std::memory_order_relaxed);
-        // Below the tail all groups have passed it; a number that is wrong frees nobody's input.
-        if (sequence >= t || !done_in_all_groups({k, w, sequence})) continue;
-        open.now();
-        if (!close_latest(k, w.generation)) continue;  // (b) before (c)
-        crash_here(crash_point::latest_closed);
-        changed |= cas(link_->slot[k], raw, w.freed().pack());
-        crash_here(crash_point::slot_freed);
-    }
+    const u32 newest = newest_for_latest(t);
+    for (u32 k = 0; k < slots_; ++k)
+        if (k != newest) changed |= free_below(t, k, open);
+    // Behind the others, which may just have made room.
+    if (newest != shm::none && !(is_awaited(newest) && has_free_slot()))
+        changed |= free_below(t, newest, open);
     if (changed) ring();
     return changed;
 }

@@ -9,7 +9,9 @@
 //                       by one, by CAS.
 //   READY -> FREE(g+1)  for slots below T, after every latest column was closed (WAIT -> SKIPPED): a latest
 //                       member leases by CAS on that very word, so it either got the lease before the close
-//                       (the slot stays) or fails.
+//                       (the slot stays) or fails. The newest frame stays for latest members as long
+//                       as another slot is FREE: who wakes late still finds a frame. Where none is FREE
+//                       whoever sweeps frees it, so nobody ever waits for a slot that is kept.
 // Crash: each step is one CAS on a stable condition, so a process that dies between two of them leaves work
 // that the next one who looks completes.
 
@@ -62,7 +64,8 @@ public:
 
     /// FILL -> READY of the job's slot; true when this call did it. Only after J read COMMITTED(version).
     bool mark_ready(u32 slot, u32 job, u64 version) noexcept;
-    /// S7: moves the tail, then frees what lies below. True when anything changed (and rings then).
+    /// S7: moves the tail, then frees what lies below, but for the newest frame while a latest member has
+    /// WAIT for it and another slot is FREE. True when anything changed (and rings then).
     bool sweep() noexcept;
     /// Rings every stage at this link.
     void ring() noexcept;
@@ -70,6 +73,9 @@ public:
 private:
     [[nodiscard]] bool done_in_all_groups(const slot_ref& slot) noexcept;
     bool close_latest(u32 slot, u32 generation) noexcept;
+    [[nodiscard]] u32 newest_for_latest(u64 tail) const noexcept;
+    [[nodiscard]] bool is_awaited(u32 slot) const noexcept;
+    bool free_below(u64 tail, u32 slot, shm::block_open_late& open) noexcept;
 
     shm::control_block* control_;
     shm::link_block* link_;

@@ -114,9 +114,11 @@ bool newest_frame::take(device::queue& q, std::byte* to, u64 offset, u64 bytes, 
     return false;
 }
 
-// The ring's tail steps over a frame that no blocking reader needs any more: its slot is free, or soon is.
+// The ring's tail steps over a frame that no blocking reader needs any more: its slot is free, or soon is,
+// but for the newest frame's, which is kept for latest members.
 bool newest_frame::may_come(u64 sequence) const noexcept {
-    return sequence >= next_ && ring::load(control_->link[from_.link].tail) <= sequence;
+    const ring::link_ref link(*control_, from_.link);
+    return sequence >= next_ && (link.tail() <= sequence || link.is_ready(sequence));
 }
 
 // The reader's bell rather than the producer's, which rings for its inputs too.

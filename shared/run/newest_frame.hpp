@@ -11,7 +11,8 @@
 //
 // One thread at a time. Crash: the place in the link's groups is freed by the supervisor, which sees the end
 // of the lent ring's connection; a lease that is held is revoked with it, or before, when it is too old. Who
-// dies while there is no supervisor keeps its place until the run ends; its lease doesn't.
+// dies while there is no supervisor keeps its place until the run ends, and with it the ring's newest frame its
+// slot where another one is free; its lease doesn't stay.
 
 #include <memory>
 #include <vector>

@@ -57,10 +57,28 @@ bool read_column(const moves& m, int link, int slot, u8 generation, int column, 
     return true;
 }
 
+// The newest frame of a link, while a latest member has WAIT for it and another slot is FREE.
+bool is_kept(const moves& m, int link, int slot) {
+    const link_state& l = m.now().link[link];
+    bool room = m.cfg.seeded.keeps_last_slot, awaited = false;
+    for (int x = 0; x < m.cfg.links[link].slots; ++x) {
+        room |= l.slot[x].state == slot_state::free;
+        if (l.slot[x].state == slot_state::ready && l.slot[x].sequence > l.slot[slot].sequence) return false;
+    }
+    for (int k = 0; k < m.cfg.links[link].latest; ++k) {
+        const lease_word& w = l.group[slot][m.cfg.blocking(link) + k];
+        awaited |= l.viewer[k].member != 0 && !pinned(w, l.slot[slot].generation) &&
+                   !closed(w, l.slot[slot].generation);
+    }
+    // An older one that is READY behind it when it has been freed is not the newest.
+    const bool last = m.cfg.seeded.keeps_any || l.slot[slot].sequence + 1 == l.tail;
+    return m.cfg.keeps_newest && last && room && awaited;
+}
+
 void begin(moves& m, int link) {
     const link_state& l = m.now().link[link];
     for (int x = 0; x < m.cfg.links[link].slots; ++x) {
-        if (!may_go(m, link, x)) continue;
+        if (!may_go(m, link, x) || is_kept(m, link, x)) continue;
         const u8 g = l.slot[x].generation;
         if (m.cfg.seeded.latest_must_read && m.cfg.links[link].latest > 0 &&
             !closed(l.group[x][m.cfg.blocking(link)], g))

@@ -44,7 +44,7 @@ struct bugs {
     bool fault_fires_event = false, revoke_first = false, requeue_before_abort = false, drop_frame = false,
          nobody_finishes = false;
     bool recycle_before_fence = false, helper_ignores_version = false, helper_half = false,
-         latest_must_read = false;
+         latest_must_read = false, keeps_last_slot = false, keeps_any = false;
     bool free_then_tail = false, join_keeps_first = false, end_of_one_source = false,
          end_skips_unrevoked = false;
     bool keeps_stopping = false, any_claim = false, early_give_back = false;
@@ -103,6 +103,9 @@ struct setup {
     int lap_modulus = 256;             ///< laps are compared modulo this
     bool last_group_absent = false;    ///< the supervisor may close the last plain consumer's words
     bool members_come_and_go = false;  ///< latest members join and leave
+    /// the newest frame stays while a latest member has WAIT for it and another slot is FREE; where this
+    /// is false a free may come at any time, which is all that such a look leaves out
+    bool keeps_newest = false;
     ending end = ending::known;
     int damages = 0;  ///< how often a bit of a word flips
     struck strikes = struck::any;

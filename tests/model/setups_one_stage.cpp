@@ -26,6 +26,11 @@ setup joining_viewers(int frames, int slots, int columns) {
     });
 }
 
+setup keeping(setup s) {
+    s.keeps_newest = true;
+    return s;
+}
+
 }  // namespace
 
 std::vector<entry> holding_entries() {
@@ -71,6 +76,11 @@ std::vector<entry> holding_entries() {
         {"it holds when latest members join and leave", joining_viewers(3, 2, 1), failure::holds},
         {"it holds when two latest members join and leave", joining_viewers(3, 3, 2), failure::holds,
          effort::lengthy},
+        {"it holds when the newest frame is kept for latest members", keeping(joining_viewers(3, 2, 1)),
+         failure::holds},
+        {"it holds when the newest frame is kept and whoever frees dies anywhere",
+         change(keeping(one_stage(3, 3, 1)), [](setup& s) { s.links[0].latest = 1, s.freer_dies = true; }),
+         failure::holds, effort::lengthy},
         {"it holds when a source reads the tail and its number before the lease",
          change(one_stage(3, 3, 2), [](setup& s) { s.two_step_lease = s.lowest_first = true; }),
          failure::holds},
@@ -110,6 +120,11 @@ std::vector<entry> sizing_entries() {
          failure::holds},
         {"a viewer whose lease can be revoked needs no spare",
          no_fence(change(with_viewer(2, 2, 1), [](setup& s) { s.revocable = true; })), failure::holds},
+        {"a frame that is kept for a viewer takes no spare",
+         no_fence(keeping(change(with_viewer(2, 2, 1), [](setup& s) { s.revocable = true; }))),
+         failure::holds},
+        {"a frame that is kept for a viewer in the only slot there is blocks nobody",
+         keeping(change(with_viewer(2, 1, 1), [](setup& s) { s.revocable = true; })), failure::holds},
         {"a window as large as the ring waits for the fence",
          no_fence(change(one_stage(3, 3, 3), [](setup& s) { s.numbers = 3; })), failure::waits_for_fence},
         {"one spare is not enough for two jobs in flight", no_fence(in_flight(3)), failure::waits_for_fence,
@@ -142,6 +157,13 @@ std::vector<entry> clause_entries() {
          failure::torn},
         {"a free that waits for a latest reader is found",
          change(with_viewer(2, 2, 2), [](setup& s) { s.seeded.latest_must_read = true; }), failure::stuck},
+        {"a frame that is kept for a viewer though no other slot is FREE is found",
+         keeping(
+             change(with_viewer(2, 1, 1), [](setup& s) { s.revocable = s.seeded.keeps_last_slot = true; })),
+         failure::viewer_blocks},
+        {"an older frame that is kept for a viewer behind the newest is found",
+         keeping(change(with_viewer(2, 2, 1), [](setup& s) { s.revocable = s.seeded.keeps_any = true; })),
+         failure::stuck},
         {"two instances without a window are found",
          change(two_instances(3, 2, 2, 3),
                 [](setup& s) { s.lowest_first = true, s.with.window_and_tail = false; }),

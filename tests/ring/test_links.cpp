@@ -107,9 +107,112 @@ TEST_CASE("a slot is closed to viewers before it is free") {
     const seated source = b.sit(0), sink = b.sit(1);
     latest_reader viewer(*b.c, 0, shm::max_incarnations);
     CHECK(pass(*source.w) == 0);
+    CHECK(pass(*source.w) == 1);
     CHECK(pass(*sink.w) == 0);
     CHECK(b.lease(0, 0, viewer.group()).state == lease_state::skipped);
     CHECK(b.c->link[0].skipped[viewer.group()].load() == 1);
+}
+
+TEST_CASE(
+    "the newest frame stays for a viewer that looks late, until it has had it or a newer one is there") {
+    bench b(chain());
+    const seated source = b.sit(0), sink = b.sit(1);
+    latest_reader viewer(*b.c, 0, shm::max_incarnations);
+    for (u64 n = 0; n < 3; ++n) {
+        CHECK(pass(*source.w) == n);
+        CHECK(pass(*sink.w) == n);
+    }
+    CHECK(b.c->link[0].tail.load() == 3);
+    CHECK(b.c->link[0].skipped[viewer.group()].load() == 2);
+    const slot_ref newest = viewer.acquire();
+    REQUIRE(newest);
+    CHECK(newest.sequence == 2);
+    CHECK(viewer.release());
+    CHECK(b.slot(0, newest.index).state == slot_state::free);
+    CHECK_FALSE(viewer.acquire());
+    latest_reader second(*b.c, 0, shm::max_incarnations);
+    CHECK(pass(*source.w) == 3);
+    CHECK(pass(*sink.w) == 3);
+    REQUIRE(viewer.acquire());
+    CHECK(viewer.release());
+    const slot_ref seconds = second.acquire();  // the first has had it, the second has not
+    REQUIRE(seconds);
+    CHECK(seconds.sequence == 3);
+}
+
+TEST_CASE("a frame that is kept for a viewer goes when the viewer does") {
+    bench b(chain());
+    const seated source = b.sit(0), sink = b.sit(1);
+    auto viewer = std::make_unique<latest_reader>(*b.c, 0, shm::max_incarnations);
+    latest_reader stays(*b.c, 0, shm::max_incarnations);
+    CHECK(pass(*source.w) == 0);
+    REQUIRE(stays.acquire());
+    CHECK(stays.release());
+    CHECK(pass(*sink.w) == 0);
+    REQUIRE(b.slot(0, 0).state == slot_state::ready);
+    viewer.reset();
+    CHECK(link_ref(*b.c, 0).sweep());
+    CHECK(b.slot(0, 0).state == slot_state::free);
+}
+
+TEST_CASE("an older frame is not kept when the newest has gone") {
+    bench b(chain());
+    const seated source = b.sit(0), sink = b.sit(1);
+    latest_reader holds(*b.c, 0, shm::max_incarnations), waits(*b.c, 0, shm::max_incarnations);
+    CHECK(pass(*source.w) == 0);
+    const slot_ref older = holds.acquire();
+    REQUIRE(older);
+    CHECK(pass(*source.w) == 1);
+    CHECK(pass(*sink.w) == 0);
+    REQUIRE(waits.acquire());
+    CHECK(waits.release());
+    // It passes by the newest without having looked at it, as does one whose lease was revoked.
+    const u32 newest = 1 - older.index;
+    b.c->link[0].group[newest][holds.group()].store(
+        lease_word{b.slot(0, newest).generation, 0, 0, 0, lease_state::skipped}.pack());
+    CHECK(pass(*sink.w) == 1);
+    CHECK(b.slot(0, newest).state == slot_state::free);
+    CHECK(b.lease(0, older.index, waits.group()).state == lease_state::wait);
+    CHECK(holds.release());
+    CHECK(b.slot(0, older.index).state == slot_state::free);
+}
+
+TEST_CASE("older frames make room in front of the newest, which is kept then") {
+    bench b(chain());
+    const seated source = b.sit(0), sink = b.sit(1);
+    auto holds = std::make_unique<latest_reader>(*b.c, 0, shm::max_incarnations);
+    const latest_reader waits(*b.c, 0, shm::max_incarnations);
+    CHECK(pass(*source.w) == 0);
+    REQUIRE(holds->acquire());
+    CHECK(pass(*source.w) == 1);
+    CHECK(pass(*sink.w) == 0);
+    CHECK(pass(*sink.w) == 1);
+    link_ref link(*b.c, 0);
+    for (u32 k = 2; k < link.slots(); ++k) REQUIRE(link.claim(3, k));
+    CHECK_FALSE(link.has_free_slot());
+    holds.reset();  // one sweep
+    CHECK(b.slot(0, 0).state == slot_state::free);
+    CHECK(b.slot(0, 1).state == slot_state::ready);
+}
+
+TEST_CASE("a frame that is kept for a viewer gives way where no other slot is free") {
+    bench b(chain());
+    const seated source = b.sit(0), sink = b.sit(1);
+    latest_reader viewer(*b.c, 0, shm::max_incarnations);
+    CHECK(pass(*source.w) == 0);
+    CHECK(pass(*sink.w) == 0);
+    const slot_word kept = b.slot(0, 0);
+    REQUIRE(kept.state == slot_state::ready);
+    link_ref link(*b.c, 0);
+    for (u32 k = 1; k < link.slots(); ++k) {
+        CHECK_FALSE(link.sweep());
+        CHECK(b.slot(0, 0) == kept);
+        REQUIRE(link.claim(3, k));
+    }
+    CHECK_FALSE(link.has_free_slot());
+    CHECK(link.sweep());
+    CHECK(b.slot(0, 0) == kept.freed());
+    CHECK(b.lease(0, 0, viewer.group()).state == lease_state::skipped);
 }
 
 TEST_CASE("a viewer takes the newest frame, and none twice") {

@@ -143,9 +143,12 @@ TEST_CASE(
     CHECK_FALSE(look.newest.may_come(1));  // taken
     CHECK_FALSE(look.take(nullptr, 0));    // older than that
     for (u32 k = 0; k < 3; ++k) REQUIRE(of.r.pass(1));
-    CHECK_FALSE(look.newest.may_come(2));  // its readers have done with it
+    CHECK(look.newest.may_come(2));  // its readers have done with it, but it is kept
     CHECK(look.newest.may_come(3));
     REQUIRE(of.r.pass(0));
+    REQUIRE(of.r.pass(1));
+    CHECK_FALSE(look.newest.may_come(2));  // a newer one has passed
+    CHECK(look.newest.may_come(3));
     REQUIRE(look.take(nullptr, 3));
     CHECK(look.value == 3000);
 }
