@@ -12,7 +12,6 @@ A line a part, the table last. Exit code 77 with the reason: no GPU, or neither 
 sense there; that looks for faults of this script, and of nothing else."""
 import argparse
 import contextlib
-import glob
 import importlib.util
 import os
 import re
@@ -21,6 +20,7 @@ import sys
 import tempfile
 import time
 
+import counted_waits
 import interpreter
 
 HERE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "gpu")
@@ -46,22 +46,6 @@ def variables(**words):
     finally:
         os.environ.clear()
         os.environ.update(before)
-
-
-def find_cupti():
-    """CUPTI's library: as COUNT_WAITS_CUPTI says, a toolkit's, or the one that comes with torch."""
-    beside = importlib.util.find_spec("nvidia")
-    places = [f"{folder}/cuda_cupti/lib/libcupti.so*" for folder in (beside.submodule_search_locations if beside else ())]
-    places += [f"{folder}/cu1*/lib/libcupti.so*" for folder in (beside.submodule_search_locations if beside else ())]
-    places += ["/usr/local/cuda/extras/CUPTI/lib64/libcupti.so*", "/usr/local/cuda/lib64/libcupti.so*"]
-    found = [file for place in places for file in sorted(glob.glob(place))]
-    return os.environ.get("COUNT_WAITS_CUPTI") or (found[0] if found else None)
-
-
-def calls_between(before, after):
-    """Of two texts of count_waits.cpp: how often each call was made, by name."""
-    counts = [{name: int(count) for name, count in (line.split() for line in text.splitlines())} for text in (before, after)]
-    return {name: count - counts[0][name] for name, count in counts[1].items()}
 
 
 def until(true, what, timeout_s=60):
@@ -106,6 +90,10 @@ class Rig:
             require(report["restarts"] == restarts, f"{report['restarts']} restarts\n{run.log_text(40)}")
         return report
 
+    def needs_gpu(self, why):
+        if not self.gpu:
+            raise Skipped(why)
+
     def reference(self, frames, size=(320, 180)):
         """The hash of the same pipeline with a copy in C++."""
         middle = self.stage("middle", "carousel-test-copy", ["source"])
@@ -135,13 +123,11 @@ class Rig:
         return self.copies("copy_from")
 
     def streams(self):
-        if not self.gpu:
-            raise Skipped("there are no streams on the CPU")
+        self.needs_gpu("there are no streams on the CPU")
         return ", ".join(f"{way}: {self.copies(way)}" for way in ("named", "silent"))
 
     def older(self):
-        if not self.gpu:
-            raise Skipped("there are no streams on the CPU")
+        self.needs_gpu("there are no streams on the CPU")
         with variables(CAROUSEL_TEST_NO_CONTEXT_EVENTS="1"):
             run = self.start(self.acts("silent"), self.a.frames)
             got = self.end(run)["image_hash"]
@@ -159,13 +145,15 @@ class Rig:
         return f"{2 * self.a.frames} frames, the hash of C++, no copy"
 
     def waits(self):
-        if not self.gpu:
-            raise Skipped("there is no GPU to wait for")
-        counter, cupti = os.path.join(self.a.programs, "tests/stages/python/libcarousel_count_waits.so"), find_cupti()
+        self.needs_gpu("there is no GPU to wait for")
+        counter, cupti = os.path.join(self.a.programs, "tests/stages/python/libcarousel_count_waits.so"), counted_waits.find_cupti()
         if not os.path.exists(counter) or cupti is None:
             raise Skipped(f"{counter} is not built (ninja carousel_count_waits)" if cupti else "no libcupti.so (COUNT_WAITS_CUPTI names one)")
         with variables(CUDA_INJECTION64_PATH=counter, COUNT_WAITS_TO=os.path.join(self.folder, "calls"), COUNT_WAITS_CUPTI=cupti):
-            run = self.start(self.acts("copy", "standby = false"))
+            return "; ".join(f"{act}: {self.waits_of(act)}" for act in ("copy", "silent"))
+
+    def waits_of(self, act):
+        run = self.start(self.acts(act, "standby = false"))
         of = lambda: {s["name"]: s for s in run.ps()["stages"]}   # noqa: E731
         counted = os.path.join(self.folder, f"calls.{of()['middle']['pid']}")
 
@@ -178,7 +166,7 @@ class Rig:
         last, after = seen(first + self.a.frames)
         run.stop(60)
         self.end(run)
-        calls = calls_between(before, after)
+        calls = counted_waits.calls_between(before, after)
         work = sum(calls[name] for name in ("cuLaunchKernel", "cuMemcpyAsync", "cuCtxRecordEvent", "cuStreamWaitEvent"))
         require(work > 0, f"no call at all was seen: {calls}\n{run.log_text(40)}")
         require(calls["cuCtxSynchronize"] == calls["cuStreamSynchronize"] == 0, f"over {last - first} frames: {calls}")
@@ -192,8 +180,7 @@ class Rig:
         return self.one_frame("keep", 'an array of plane "color" of frame 30 outlives process()')
 
     def host(self):
-        if not self.gpu:
-            raise Skipped("the output lies on the CPU itself")
+        self.needs_gpu("the output lies on the CPU itself")
         return self.one_frame("host", f'plane "color" lies on {self.a.device}, the array on cpu')
 
     def fork(self):
@@ -306,9 +293,9 @@ class Rig:
         run = self.start(stages, keys="fps = 100")
         of = lambda: next(s for s in run.ps()["stages"] if s["name"] == "middle")   # noqa: E731
         for k in range(self.a.kills):
-            began = of()["commits"] or 0   # under load, and with a standby to take over
-            until(lambda: (now := of())["state"] == "running" and (now["commits"] or 0) >= began + 3 and now.get("standby") in (None, "ready"),
-                  f"frames, and a standby\n{run.log_text(40)}")
+            began = of()["commits"] or 0
+            until(lambda: (now := of())["state"] == "running" and (now["commits"] or 0) >= began + 3 and now["standby"] == "ready",
+                  f"frames, and a standby to take over\n{run.log_text(40)}")
             time.sleep(0.01 * (k % 5))
             before = of()["restarts"]
             run.kill("middle")
