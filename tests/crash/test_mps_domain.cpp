@@ -55,6 +55,7 @@ std::string text_of(const std::string& path) { return read_file(path).value_or("
 
 std::vector<i32> pids_of(run_fixture& run) {
     std::vector<i32> pids;
+    pids.reserve(stage_names.size());
     for (const std::string& s : stage_names) pids.push_back(run.pid_of(s));
     return pids;
 }
