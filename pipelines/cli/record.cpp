@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "cli/clients.hpp"
@@ -24,18 +26,44 @@ struct record_arguments : client_arguments {
     bool latest = false;
 };
 
-/// A run's rings, by each of their names; none where its supervisor does not tell.
-std::vector<std::string> ring_names(const run::record& run) {
+/// A run's rings, by each of their names, and who reads them.
+struct known_ring {
     std::vector<std::string> names;
+    std::vector<run::ps_link::reader> readers;
+    [[nodiscard]] bool is(const std::string& name) const {
+        return std::find(names.begin(), names.end(), name) != names.end();
+    }
+};
+
+/// None where the run's supervisor does not tell.
+std::vector<known_ring> rings_of(const run::record& run) {
+    std::vector<known_ring> rings;
     try {
         const run::ps_answer ps = run::read_ps(run::client(run).ask(run::ps_request{}));
         for (const run::ps_link& l : ps.links.value_or(std::vector<run::ps_link>{})) {
-            names.push_back(l.stage);
-            if (!l.output.empty()) names.push_back(l.stage.substr(0, l.stage.find('.')) + "." + l.output);
+            known_ring& ring = rings.emplace_back(known_ring{{l.stage}, l.readers});
+            if (!l.output.empty())
+                ring.names.push_back(l.stage.substr(0, l.stage.find('.')) + "." + l.output);
         }
     } catch (const shm_error&) {  // no supervisor now: the program that records waits for one
     }
-    return names;
+    return rings;
+}
+
+/// The ports that read those rings and no others, of which each is named.
+std::vector<std::string> ports_of(const std::vector<known_ring>& rings,
+                                  const std::vector<std::string>& named) {
+    const auto is_named = [&](const known_ring& ring) {
+        return std::any_of(named.begin(), named.end(), [&](const std::string& n) { return ring.is(n); });
+    };
+    std::map<std::string, std::pair<std::size_t, std::size_t>> reads;  // by port: of those rings, of others
+    for (const known_ring& ring : rings)
+        for (const run::ps_link::reader& r : ring.readers)
+            if (r.port) ++(is_named(ring) ? reads[r.stage].first : reads[r.stage].second);
+    std::vector<std::string> ports;
+    for (const auto& [port, count] : reads)
+        if (count.first == named.size() && count.second == 0) ports.push_back(port);
+    return ports;
 }
 
 /// What reads every frame of those rings, for whoever has named rings in place of a port.
@@ -54,30 +82,42 @@ std::string ways_to_every_frame(const record_arguments& a, const std::string& pi
 
 // A port is one place, whose program commits its frames one by one: several ports at once would wait for each
 // other. One with several inputs has the frames of all of them, and a stage `record` as well. A ring without
-// a port has no place for a reader that holds it up, and none is made in a run that goes on.
-void require_what_can_be(const record_arguments& a, const run::record& run) {
+// a port has no place for a reader that holds it up, and none is made in a run that goes on. Rings that one
+// port alone reads stand for it.
+void choose_what_can_be(record_arguments& a, const run::record& run) {
     for (auto at = a.of.begin(); at != a.of.end(); ++at)
         if (std::find(a.of.begin(), at, *at) != at)
             throw config_error(fmt::format("{} is named twice: a ring stands in a recording once", *at));
     if (a.latest) return;
+    const std::vector<known_ring> rings = rings_of(run);
+    const bool all_rings = std::all_of(a.of.begin(), a.of.end(), [&](const std::string& name) {
+        return std::any_of(rings.begin(), rings.end(), [&](const known_ring& r) { return r.is(name); });
+    });
+    if (!all_rings && a.of.size() == 1) return;
+    const std::vector<std::string> ports = all_rings ? ports_of(rings, a.of) : std::vector<std::string>();
+    if (ports.size() == 1) {
+        a.of = ports;
+        return;
+    }
+    if (ports.size() > 1)
+        throw config_error(fmt::format("{} have those rings as their inputs: name one of them in their place",
+                                       fmt::join(ports, ", ")));
     if (a.of.size() > 1)
         throw config_error(
             fmt::format("every frame of several rings is read by one port that has them as its inputs: {}",
                         ways_to_every_frame(a, run.name)));
-    const std::vector<std::string> rings = ring_names(run);
-    if (std::find(rings.begin(), rings.end(), a.of.front()) != rings.end())
-        throw config_error(fmt::format(
-            "{} is a ring of {}, no port that reads: every frame of it is read by one that has it as its "
-            "input: {}",
-            a.of.front(), run.name, ways_to_every_frame(a, run.name)));
+    throw config_error(
+        fmt::format("{} is a ring of {}, no port that reads: every frame of it is read by one that has it as "
+                    "its input: {}",
+                    a.of.front(), run.name, ways_to_every_frame(a, run.name)));
 }
 
-[[noreturn]] void become_tape(const record_arguments& a, const cli_environment& env) {
+[[noreturn]] void become_tape(record_arguments& a, const cli_environment& env) {
     const std::string program = program_of_ours("carousel-tape", executable_folder());
     const run::record run = choose_pipeline(a.pipeline, a.wait_s);
     if (!a.out.ends_with(".mcap"))
         throw config_error(fmt::format("--out {}: expected the name of an .mcap file", a.out));
-    require_what_can_be(a, run);
+    choose_what_can_be(a, run);
     std::vector<std::string> words{program, run.name, std::filesystem::absolute(a.out).string(),
                                    a.compression, a.latest ? "latest" : "port"};
     words.insert(words.end(), a.of.begin(), a.of.end());
@@ -87,7 +127,11 @@ void require_what_can_be(const record_arguments& a, const run::record& run) {
 command_action add_record_command(const command_parts& p) {
     const auto a = std::make_shared<record_arguments>();
     add_client_options(p, *a);
-    p.app.add_option("NAME", a->of, "A reading port of the pipeline file; with --latest stages")->required();
+    p.app
+        .add_option(
+            "NAME", a->of,
+            "A reading port of the pipeline file, or the rings that it alone reads; with --latest stages")
+        ->required();
     p.app.add_option("--out", a->out, "The file, an .mcap")->required()->type_name("FILE");
     p.app.add_flag("--latest", a->latest,
                    "The newest frames of each stage: holds nobody up, and counts the frames that it misses");

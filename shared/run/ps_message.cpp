@@ -168,7 +168,7 @@ std::optional<ps_link> link_from(const json& j) {
     for (const json& r : readers) {
         const auto reader = text_in(r, "stage"), group = text_in(r, "group");
         if (!reader || !group) return std::nullopt;
-        l.readers.push_back({*reader, *group});
+        l.readers.push_back({*reader, *group, member(r, "port") == true});
     }
     return l;
 }
@@ -253,7 +253,10 @@ std::string ps_pipeline::limit() const { return text_in(bottleneck, "text").valu
 
 json to_json(const ps_link& l) {
     json readers = json::array();
-    for (const ps_link::reader& r : l.readers) readers.push_back({{"stage", r.stage}, {"group", r.group}});
+    for (const ps_link::reader& r : l.readers) {
+        readers.push_back({{"stage", r.stage}, {"group", r.group}});
+        if (r.port) readers.back()["port"] = true;
+    }
     return {{"stage", l.stage},   {"format", l.format},         {"slots", l.slots},
             {"window", l.window}, {"slot_bytes", l.slot_bytes}, {"memory", l.memory},
             {"guard", l.guard},   {"output", l.output},         {"readers", std::move(readers)}};

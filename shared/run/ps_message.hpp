@@ -55,6 +55,7 @@ struct ps_stage {
 struct ps_link {
     struct reader {
         std::string stage, group;  ///< group: "blocking", "latest"
+        bool port = false;         ///< a place for a program that no supervisor starts
     };
     std::string stage, format, memory;
     u32 slots = 0, window = 0;

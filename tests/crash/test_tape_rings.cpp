@@ -89,6 +89,38 @@ TEST_CASE("several rings without --latest are refused with what to write in plac
     CHECK(run.wait() == 0);
 }
 
+TEST_CASE("rings that one port alone reads stand for it, and each of their frames is recorded once") {
+    const auto place = [](const char* name, const char* inputs) {
+        return fmt::format("[[stage]]\nname = \"{}\"\nrun = \"port\"\ninputs = {}\n", name, inputs);
+    };
+    run_fixture run;
+    std::string text = picture_pipeline("rings", "fps = 60\n") +
+                       place("archive", "[\"fragment\", \"vertex\"]") + place("eye", "[\"vertex\"]");
+    run.start(run.pipeline("rings", text), {"--frames", "40"});
+    REQUIRE(run.wait_until([&] { return run.stage("fragment")["state"] == "running"; }));
+    const std::string out = run.path("rec.mcap");
+    foreign_program all = records_rings(run, "all", {"vertex", "fragment", "--out", out});
+    foreign_program one = records_rings(run, "one", {"vertex", "--out", run.path("one.mcap")});
+    const int code = run.wait();
+    INFO(all.said() << one.said() << run.log());
+    CHECK(code == 0);
+    check_undamaged(run.report());
+    CHECK(all.wait(20) == 0);
+    CHECK(one.wait(20) == 0);
+    CHECK_THAT(all.said(), contains("rec.mcap: 40 frames"));
+    CHECK_THAT(one.said(), contains("one.mcap: 40 frames"));
+
+    text += place("other", "[\"vertex\"]");
+    run.start(run.pipeline("rings", text), {});
+    REQUIRE(run.wait_until([&] { return run.stage("fragment")["state"] == "running"; }));
+    foreign_program which = records_rings(run, "which", {"vertex", "--out", run.path("which.mcap")});
+    CHECK(which.wait(20) == exit_code::usage);
+    CHECK_THAT(which.said(), contains("eye, other have those rings as their inputs: name one"));
+    run.signal(SIGTERM);
+    run.signal(SIGTERM);
+    (void)run.wait();
+}
+
 TEST_CASE("one ring without --latest is refused with what to write in place, too") {
     run_fixture run;
     run.start(run.pipeline("rings", picture_pipeline("rings", "fps = 20\n")), {});

@@ -129,7 +129,8 @@ std::vector<run::ps_link> links_of(const run_setup& s) {
         l.guard = m.guard.name();
         l.output = of.output;
         for (const stage_setup& r : s.stages)
-            if (r.reads(k, output)) l.readers.push_back({r.spec.name, word_of(group_words, r.spec.group)});
+            if (r.reads(k, output))
+                l.readers.push_back({r.spec.name, word_of(group_words, r.spec.group), r.spec.is_port()});
         for (const stage_setup& r : s.stages)
             if (r.looks_at(k, output))
                 l.readers.push_back({r.spec.name, word_of(group_words, group_kind::latest)});
