@@ -18,7 +18,9 @@ std::string why_none(fault f, const std::string& file) {
         return fmt::format("no stage of {} has an input that is guarded {}; choose other faults", file,
                            says_why);
     if (needs_output(f))
-        return fmt::format("no ring of {} has gaps behind its slots {}; choose other faults", file, says_why);
+        return fmt::format(
+            "no stage of {} has gaps or canaries behind the slots of its rings {}; choose other faults", file,
+            says_why);
     return fmt::format(
         "each stage of {} could write to all of the control block (`carousel ps --json` says so: "
         "block_guard); choose other faults",

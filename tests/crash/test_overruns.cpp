@@ -25,7 +25,10 @@ TEST_CASE(
         run.pipeline("open", number_pipeline("open", "fps = 200\n") + "[link.middle]\nguard = \"off\"\n");
     std::string out;
     REQUIRE(run.command({"run", file, "--dry-run"}, out) == 0);
-    CHECK_THAT(out, contains("outputs: unguarded, no gap behind the slots of ring middle (guard = \"off\")"));
+    CHECK_THAT(
+        out,
+        contains(
+            "outputs: unguarded, neither gap nor canary behind the slots of ring middle (guard = \"off\")"));
     run.start(file, {});
     REQUIRE(run.wait_running());
     CHECK(run.stage("middle")["output_guarded"] == false);

@@ -352,7 +352,7 @@ TEST_CASE("a signal's handler finds the block closed to reads, and opens it for 
           }) == went_through);
 }
 
-// No check: a figure (tests/bench/FIGURES.md). Run it by its name.
+// No check: a figure. Run it by its name.
 TEST_CASE("what a scope around one write costs", "[.cost]") {
     if (!shm::has_protection_keys()) CAROUSEL_SKIP(shm::why_no_keys());
     CHECK(in_child([] {

@@ -4,7 +4,7 @@
 // (ring/block_check.hpp): once a second, behind each death, and when nothing moves without a reason. A
 // word that is wrong by one bit is mended where the others say what it was, and a static part that nobody
 // acts on from the copy (word_mends.cpp); whatever else is wrong is mended in one way: the block is made anew
-// (rebuild.cpp). A run that stands still three times with no frame in between ends.
+// (rebuild.cpp). A run that is mended three times with no frame in between ends.
 #include <fmt/format.h>
 #include <unistd.h>
 

@@ -79,7 +79,7 @@ std::string output_guard_text(const run_setup& s) {
         text = std::string("outputs: guarded, a stage's write beyond its slot ends that stage alone") +
                in_domain(s, any_gaps);
     else
-        text = "outputs: unguarded, no gap behind the slots of " + text;
+        text = "outputs: unguarded, neither gap nor canary behind the slots of " + text;
     std::string late;
     for (const memory_item& m : items)
         if (m.guard.canaries())

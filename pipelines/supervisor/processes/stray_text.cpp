@@ -121,7 +121,7 @@ std::string text_of_block(const process_table& t, const ring::stray& to) {
     return "";
 }
 
-// No call of the driver tells an address: neither ring, plane nor offset can be said.
+// No error that CUDA returns has an address: neither ring, plane nor offset can be said.
 std::string text_of_device(const ring::stray& to) {
     if (to.index <= 1)
         return fmt::format("an illegal address, with frame {} alone in flight (a GPU tells no place)",
