@@ -93,6 +93,9 @@ bool newest_frame::take(device::queue& q, std::byte* to, u64 offset, u64 bytes, 
     about found{slot.sequence, h.born_ns, h.time_s, 0, h.capture_ns, h.clock};
     const std::span<const std::byte> metadata = ring::metadata_of(h);
     found.metadata.assign(metadata.begin(), metadata.end());
+    found.parameters.assign(h.parameters,
+                            h.parameters + std::min(control_->parameters.bytes, shm::max_parameter_bytes));
+    found.parameter_number = h.parameter_number;
     if (h.used.planes != 0) found.used = h.used;
     found.side_frames.assign(h.side_sequence,
                              h.side_sequence + std::min(h.side_inputs, shm::max_side_inputs));

@@ -50,7 +50,8 @@ u64 slot_bytes(const ring::frame_format& f) {
 
 template <typename Frame>
 frame_facts facts_of(const Frame& f, const input_payload& planes) {
-    frame_facts facts{f.sequence(), f.born_ns(), f.time_s(), 0, {}, f.capture_ns()};
+    frame_facts facts{f.sequence(),         f.born_ns(),         f.time_s(),
+                      f.parameter_number(), f.parameter_bytes(), f.capture_ns()};
     const frame_metadata metadata = f.metadata();
     facts.metadata.assign(metadata.bytes().begin(), metadata.bytes().end());
     if (planes.used() != nullptr) facts.used = *planes.used();
@@ -77,8 +78,10 @@ private:
 // Committed behind its unit in the file: who dies between the two finds it there, and writes it no second
 // time.
 std::string record_port(const task& t) {
-    reader_port port = open(t.run).reader(t.of.front());
+    const open_run run = open(t.run);
+    reader_port port = run.reader(t.of.front());
     recording about;
+    about.parameters = run.parameters();
     for (std::size_t k = 0; k < port.inputs().size(); ++k)
         about.rings.push_back({port.inputs()[k], port.format(k)});
     host_slots slots(about.rings);
@@ -125,7 +128,9 @@ std::string record_latest(const task& t) {
     std::vector<newest_ring> rings;
     recording about;
     for (const std::string& of : t.of) {
-        rings.push_back({open(t.run, {.device = "cpu"}).latest(of)});
+        const open_run run = open(t.run, {.device = "cpu"});
+        rings.push_back({run.latest(of)});
+        about.parameters = run.parameters();
         about.rings.push_back({rings.back().port.stage(), rings.back().port.format()});
     }
     tape to(t.out, t.compression, about, t.note());

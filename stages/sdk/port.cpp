@@ -4,13 +4,17 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <utility>
 
 #include "core/clock.hpp"
 #include "core/did_you_mean.hpp"
 #include "device/bind_thread.hpp"
+#include "run/client.hpp"
 #include "run/newest_frame.hpp"
+#include "run/parameter_message.hpp"
+#include "run/request_message.hpp"
 #include "shm/doorbell.hpp"
 #include "stages/sdk/port_attachment.hpp"
 
@@ -18,6 +22,7 @@ namespace carousel {
 namespace {
 
 constexpr u64 ask_again_ns = 100 * ns_per_ms, longest_nap_ns = 20 * ns_per_ms;
+constexpr f64 answer_patience_s = 10;
 
 bool is_gpu(const device::context* c) { return c != nullptr && c->kind() == device_kind::cuda; }
 
@@ -155,6 +160,8 @@ bool latest_port::state::take() {
     frame.time_s_ = what.time_s;
     frame.capture_ns_ = what.capture_ns;
     frame.metadata_ = std::move(what.metadata);
+    frame.parameters_ = std::move(what.parameters);
+    frame.parameter_number_ = what.parameter_number;
     frame.used_ = what.used;
     return delivered = true;
 }
@@ -233,6 +240,11 @@ latest_port open_run::latest(const std::string& stage, const latest_options& opt
         }
 }
 
+ring::parameter_schema open_run::parameters() const {
+    const nlohmann::json answer =
+        run::client(to_->run()).ask(run::parameters_request{}, to_->options().wait_s, answer_patience_s);
+    return run::parameters_from(answer).schema;
+}
 std::vector<std::string> open_run::stages() const { return to_->stages(); }
 const std::string& open_run::name() const noexcept { return to_->run().name; }
 

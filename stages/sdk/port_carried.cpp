@@ -31,6 +31,10 @@ std::span<const std::byte> port_session::read_metadata() {
     return std::span(joined_).first(bytes);
 }
 
+std::span<const std::byte> port_session::parameter_bytes() const noexcept {
+    return {job_.parameters, std::min(block_->block().parameters.bytes, shm::max_parameter_bytes)};
+}
+
 // The header is this process's from FILL to SUBMITTED, as in the runner of a stage: of a life that was
 // revoked the slot is in quarantine, and nobody reads it.
 shm::frame_header& port_session::header() const {

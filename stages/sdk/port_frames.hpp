@@ -42,6 +42,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -99,6 +100,10 @@ public:
     [[nodiscard]] input_payload input(std::size_t index = 0) const;
     /// What the stages have set on it, for reading; of several inputs as at any join (ring/metadata.hpp).
     [[nodiscard]] frame_metadata metadata() const;
+    /// The run's parameters that it was made with, as open_run::parameters() lays them out; empty: it has
+    /// none.
+    [[nodiscard]] std::span<const std::byte> parameter_bytes() const;
+    [[nodiscard]] u64 parameter_number() const;
     /// For the ledger: a hash of what the frame brought, as frame::set_hash() of a stage. Before commit().
     void set_hash(u64 hash, std::string_view name = "own");
     /// It is read. Throws port_revoked, output_error.

@@ -77,6 +77,7 @@ public:
     [[nodiscard]] const shm::used_extents* input_used(std::size_t i) const;
     /// The inputs' entries: of one its own bytes, of several a copy, which the next frame writes over.
     [[nodiscard]] std::span<const std::byte> read_metadata();
+    [[nodiscard]] std::span<const std::byte> parameter_bytes() const noexcept;
     /// A writer's frame: its own until its commit.
     [[nodiscard]] shm::frame_header& header() const;
     void set_capture_ns(u64 ns);

@@ -1,8 +1,10 @@
 // A foreign program for tests that takes part in a run: as its source, or as a sink; or that looks on.
-//   carousel-test-port-io write|read|latest|end|stray|type|shape|next RUN PORT [PAUSE_US [HOLD_AT HOLD_MS]]
+//   carousel-test-port-io write|read|latest|end|stray|type|shape|next|made-with|newest-made-with RUN PORT
+//                         [PAUSE_US [HOLD_AT HOLD_MS]]
 // end: it writes, and ends its stream before the frame HOLD_AT. stray: it writes into its first input.
 // type, shape: it takes its input's plane for another one. next: it asks for the next frame and commits none.
-// latest: it looks at the newest frames of the stage PORT.
+// latest: it looks at the newest frames of the stage PORT. made-with: it reads, and tells of each frame the
+// number of its parameters and "ambient" of them; newest-made-with: of the newest frames of the stage PORT.
 // Each element of the plane "value" (u64) is to be the frame's sequence below a mark of its writer's life: of
 // one life in one frame, or the frame is torn. HOLD_AT: the frame that is kept so long before its commit.
 // A line a hundred frames: "frame N"; "revoked N" where a commit was refused; at the end "ended, F frames",
@@ -12,6 +14,7 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <nlohmann/json.hpp>
 #include <vector>
 
 #include <carousel/port.hpp>
@@ -108,6 +111,31 @@ int latest(task& t) {
     return 0;
 }
 
+template <typename Frame>
+void tell_parameters(const Frame& f, const ring::parameter_schema& schema) {
+    fmt::print("frame {} of set {}: {}\n", f.sequence(), f.parameter_number(),
+               schema.values_json(f.parameter_bytes())["ambient"].dump());
+    std::fflush(stdout);
+}
+
+int made_with(const task& t) {
+    const open_run run = open(t.run);
+    const ring::parameter_schema schema = run.parameters();
+    reader_port r = run.reader(t.port);
+    for (auto& f : r) {
+        tell_parameters(f, schema);
+        f.commit();
+    }
+    return 0;
+}
+
+int newest_made_with(const task& t) {
+    const open_run run = open(t.run);
+    const ring::parameter_schema schema = run.parameters();
+    for (auto& f : run.latest(t.port)) tell_parameters(f, schema);
+    return 0;
+}
+
 int stray(task& t) {
     reader_port r = open(t.run).reader(t.port);
     for (auto& f : r) {
@@ -143,12 +171,14 @@ int main(int argc, char** argv) {
         t.hold_at = static_cast<u64>(std::atoll(argv[5])), t.hold_ms = static_cast<u32>(std::atoi(argv[6]));
     try {
         arm_crash_points(what);
-        const int code = what == "write"    ? write(t)
-                         : what == "end"    ? write(t, t.hold_at)
-                         : what == "stray"  ? stray(t)
-                         : what == "latest" ? latest(t)
-                         : what == "read"   ? read(t)
-                                            : mistake(t, what);
+        const int code = what == "write"              ? write(t)
+                         : what == "end"              ? write(t, t.hold_at)
+                         : what == "stray"            ? stray(t)
+                         : what == "latest"           ? latest(t)
+                         : what == "read"             ? read(t)
+                         : what == "made-with"        ? made_with(t)
+                         : what == "newest-made-with" ? newest_made_with(t)
+                                                      : mistake(t, what);
         if (code == 0) fmt::print("ended, {} frames\n", t.frames);
         return code;
     } catch (const error& e) {

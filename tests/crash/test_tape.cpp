@@ -57,6 +57,34 @@ TEST_CASE(
 }
 
 TEST_CASE(
+    "what a port records has the parameters that each frame was made with, for whoever reads it by a port") {
+    run_fixture run;
+    run.start(run.pipeline("rec", picture_pipeline("rec", "fps = 60\n") + archive), {"--frames", "90"});
+    foreign_program tape =
+        records(run, "tape", {"archive", "--out", run.path("rec.mcap"), "-p", "rec", "--wait", "20"});
+    REQUIRE(run.wait_until(
+        [&] { return run.stage("fragment")["frames"].is_number() && run.stage("fragment")["frames"] > 5; }));
+    std::string out;
+    REQUIRE(run.command({"set", "ambient=0.25", "-p", "rec"}, out) == 0);
+    CHECK(run.wait(60) == 0);
+    INFO(out << run.log());
+    check_undamaged(run.report());
+    CHECK(tape.wait(20) == 0);
+
+    run.start(run.pipeline("play", playing_pipeline("play", "") +
+                                       "[[stage]]\nname = \"eye\"\nrun = \"port\"\ninputs = [\"tape\"]\n"));
+    foreign_program eye(run, "eye", "carousel-test-port-io", {"made-with", "play", "eye"});
+    foreign_program newest(run, "newest", "carousel-test-port-io", {"newest-made-with", "play", "tape"});
+    CHECK(run.wait(60) == 0);
+    INFO(run.log());
+    CHECK(eye.wait(20) == 0);
+    CHECK(newest.wait(20) == 0);
+    CHECK_THAT(eye.said(), contains("frame 0 of set 0: 0.1"));
+    CHECK_THAT(eye.said(), contains("frame 89 of set 1: 0.25"));
+    CHECK_THAT(newest.said(), contains(" of set 1: 0.25"));
+}
+
+TEST_CASE(
     "the newest frames are recorded without holding anybody up, and those that are missed are counted") {
     run_fixture run;
     run.start(run.pipeline("some", picture_pipeline("some", "fps = 100\n")), {});

@@ -35,12 +35,14 @@
 #include <cstddef>
 #include <iterator>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "core/errors.hpp"
 #include "core/types.hpp"
 #include "device/backend.hpp"
+#include "ring/parameter_schema.hpp"
 #include "stages/sdk/metadata.hpp"
 #include "stages/sdk/payload.hpp"
 #include "stages/sdk/port_frames.hpp"
@@ -84,6 +86,10 @@ public:
     [[nodiscard]] u64 capture_ns() const noexcept { return capture_ns_; }
     /// What the stages have set on it, for reading.
     [[nodiscard]] frame_metadata metadata() const noexcept { return frame_metadata(metadata_); }
+    /// The run's parameters that it was made with, as open_run::parameters() lays them out; empty: it has
+    /// none.
+    [[nodiscard]] std::span<const std::byte> parameter_bytes() const noexcept { return parameters_; }
+    [[nodiscard]] u64 parameter_number() const noexcept { return parameter_number_; }
     [[nodiscard]] const ring::frame_format& format() const noexcept { return planes_.format(); }
     /// The plane of that name, as far as the frame uses it, as in a stage. Throws config_error: no such
     /// plane, or of another element type.
@@ -109,7 +115,8 @@ private:
     std::shared_ptr<const device::mapping> memory_;
     u64 sequence_ = 0, born_ns_ = 0, capture_ns_ = 0;
     f64 time_s_ = 0;
-    std::vector<std::byte> metadata_;
+    std::vector<std::byte> metadata_, parameters_;
+    u64 parameter_number_ = 0;
     shm::used_extents used_{};
     input_payload planes_;
     device_kind where_ = device_kind::cpu;
@@ -173,6 +180,9 @@ public:
     [[nodiscard]] reader_port reader(const std::string& stage, const port_options& options = {}) const;
     /// The same of a writing port, which has none.
     [[nodiscard]] writer_port writer(const std::string& stage, const port_options& options = {}) const;
+    /// The parameters that its frames are made with: names, types and places; none where the pipeline has
+    /// none. The supervisor is asked. Throws shm_error: nobody answers in wait_s.
+    [[nodiscard]] ring::parameter_schema parameters() const;
     /// Its stages that have an output.
     [[nodiscard]] std::vector<std::string> stages() const;
     [[nodiscard]] const std::string& name() const noexcept;
