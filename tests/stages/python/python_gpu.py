@@ -290,7 +290,7 @@ class Rig:
         return p.stdout.strip() + " between two GPUs by one thread"
 
     def kills_of(self, stages):
-        run = self.start(stages, keys="fps = 100")
+        run = self.start(stages, keys=f"fps = {self.a.fps}")
         of = lambda: next(s for s in run.ps()["stages"] if s["name"] == "middle")   # noqa: E731
         for k in range(self.a.kills):
             began = of()["commits"] or 0
@@ -377,6 +377,7 @@ if __name__ == "__main__":
     words.add_argument("--parts", default=",".join(PARTS)), words.add_argument("--device", default="cuda:0")
     words.add_argument("--kinds", default=",".join(KINDS)), words.add_argument("--libraries", default="numpy,torch,cupy")
     words.add_argument("--kills", type=int, default=10), words.add_argument("--frames", type=int, default=200)
+    words.add_argument("--fps", type=float, default=100, help="of the runs whose stages are killed; 0: as fast as they go")
     ARGS = words.parse_args()
     for told, there in ((ARGS.parts, PARTS), (ARGS.kinds, KINDS), (ARGS.libraries, ("numpy", "torch", "cupy"))):
         if unknown := set(told.split(",")) - set(there):
