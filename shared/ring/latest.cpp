@@ -8,18 +8,24 @@ namespace carousel::ring {
 latest_reader::latest_reader(shm::control_block& c, u32 link, u32 entry, u64 from) noexcept
     : control_(&c), link_(c, link), next_(from) {
     const shm::block_open open;
-    for (u32 g = shm::max_blocking; g < shm::max_groups; ++g) {
-        shm::word& at = link_.block().group_state[g];
-        const u64 raw = load(at);
-        const group_word w = group_word::of(raw);
-        if (w.state != group_state::absent) continue;
-        const u64 joined = group_word{entry & 0xFFFFU, w.joins + 1, group_state::latest}.pack();
-        if (cas(at, raw, joined)) {
-            group_ = g;
-            mine_ = joined;
-            link_.block().skipped[g].store(0, std::memory_order_relaxed);
-            return;
+    for (;;) {
+        // The place that was taken least often: in one that somebody has just left the newest frame may be
+        // DONE, and a member that comes again would have to wait for another one.
+        u32 place = shm::none, fewest = 0;
+        u64 raw = 0;
+        for (u32 g = shm::max_blocking; g < shm::max_groups; ++g) {
+            const u64 seen = load(link_.block().group_state[g]);
+            const group_word w = group_word::of(seen);
+            if (w.state != group_state::absent || (place != shm::none && w.joins >= fewest)) continue;
+            place = g, fewest = w.joins, raw = seen;
         }
+        if (place == shm::none) return;
+        const u64 joined = group_word{entry & 0xFFFFU, fewest + 1, group_state::latest}.pack();
+        if (!cas(link_.block().group_state[place], raw, joined)) continue;  // somebody else was faster
+        group_ = place;
+        mine_ = joined;
+        link_.block().skipped[place].store(0, std::memory_order_relaxed);
+        return;
     }
 }
 

@@ -155,6 +155,19 @@ TEST_CASE("a frame that is kept for a viewer goes when the viewer does") {
     CHECK(b.slot(0, 0).state == slot_state::free);
 }
 
+TEST_CASE("who comes again behind a death has the newest frame, which its predecessor had") {
+    bench b(chain());
+    const seated source = b.sit(0);
+    CHECK(pass(*source.w) == 0);
+    for (u32 life = 0; life < shm::max_latest; ++life) {
+        latest_reader viewer(*b.c, 0, shm::max_incarnations);
+        const slot_ref newest = viewer.acquire();
+        REQUIRE(newest.index != shm::none);
+        CHECK(newest.sequence == 0);
+        CHECK(viewer.release());
+    }
+}
+
 TEST_CASE("an older frame is not kept when the newest has gone") {
     bench b(chain());
     const seated source = b.sit(0), sink = b.sit(1);

@@ -117,16 +117,19 @@ bool tap::take_shown(std::size_t which) {
     return true;
 }
 
-// The frame that the ring in front has now, and the same out of the other one.
+// The frame that the ring in front has now, and the same out of the other one. Where the one in front stands
+// still the other one may go on: what it has is shown beside the last of the first, with a note.
 bool tap::take_pair() {
-    const std::size_t first = beside_leads_ ? 1 : 0, other = 1 - first;
+    const std::size_t lead = beside_leads_ ? 1 : 0;
+    const bool leads = of(lead).take(back_.frame[lead]);
+    const std::size_t first = leads ? lead : 1 - lead, other = 1 - first;
     ring_tap &ahead = of(first), &behind = of(other);
     taken_frame &a = back_.frame[first], &b = back_.frame[other];
-    if (!ahead.take(a)) return false;
+    if (!leads && !ahead.take(a)) return false;
     const u64 began = now_ns();
     if (unpaired_since_ns_ == 0) unpaired_since_ns_ = began;
     // It passed the other ring before it came to this one, or the two are equally fast.
-    if (!behind.may_come(a.sequence)) beside_leads_ = !beside_leads_;
+    if (leads && !behind.may_come(a.sequence)) beside_leads_ = !beside_leads_;
     while (behind.may_come(a.sequence) && now_ns() < began + pair_patience_ns && !is_stopping()) {
         const u32 seen = shm::ticket(behind.bell());
         if (behind.take(b, a.sequence)) {
