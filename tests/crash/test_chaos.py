@@ -67,12 +67,26 @@ def stray_writes_of_every_kind_harm_no_frame():
 
 
 def nobody_is_untouched_in_an_mps_domain_that_a_fault_ends():
+    """The domain is a fake one, of stages on the CPU. What ends it is the supervisor, at each death that it has not asked for; so the
+    account of a renewed domain is shown with strays, too. Not shown: that on a GPU such a fault is an error of all clients at once, of
+    which nobody is named (tests/gpu/reports/guards.md has that); here a SIGSEGV ends the writer, who is named, before the others."""
     fake = os.path.join(os.path.dirname(os.path.realpath(__file__)), "../pipelines/supervisor/mps/fake_mps")
-    code, report, said = chaos("--count", "10", "--rate", "0", "--faults", "kill,term,abort,exit,supervisor", "--set", "isolation=mps",
-                               PATH=f"{fake}:{os.environ['PATH']}", CAROUSEL_TEST_MPS_ON_CPU="1")
-    check_passed(code, report, said, 10)
-    faults = sum(k["count"] for name, k in report["kinds"].items() if name != "supervisor")
-    assert report["restarts"] >= 4 * faults, said  # all four stages share each end
+
+    def in_a_domain(count, *kinds):
+        code, report, said = chaos("--count", str(count), "--rate", "0", "--faults", ",".join(kinds), "--set", "isolation=mps",
+                                   PATH=f"{fake}:{os.environ['PATH']}", CAROUSEL_TEST_MPS_ON_CPU="1")
+        check_passed(code, report, said, count)
+        faults = sum(k["count"] for name, k in report["kinds"].items() if name != "supervisor")
+        assert report["restarts"] >= 4 * faults, said  # all four stages share each end
+        assert report["mps"]["blamed"] == [] and not report["mps"]["given_up"] and report["damaged"] == 0, said
+        return report, said
+
+    in_a_domain(10, "kill", "term", "abort", "exit", "supervisor")
+    strays = ["scribble-input", "overrun-output", "scribble-control"]
+    report, said = in_a_domain(24, *strays)  # one in 5,000 plans lacks a kind
+    assert sorted(report["kinds"]) == sorted(strays), said
+    assert all(k["detection_ms"]["count"] == k["count"] > 0 for k in report["kinds"].values()), said  # each has ended its writer
+    assert report["mps"]["domain_faults"] >= 24, said
 
 
 def the_same_seed_hits_the_same_stages():

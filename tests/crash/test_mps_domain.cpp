@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <csignal>
 #include <cstdlib>
+#include <map>
 
 #include "core/errors.hpp"
 #include "core/read_file.hpp"
@@ -299,6 +300,43 @@ TEST_CASE(
         if (death.contains("how") && !death.value("shared", false)) CHECK(death["seat"] == "middle");
     CHECK_THAT(run.log(), contains("has faulted alone: the MPS domain's faults are its own"));
     CHECK(run.left_behind() == "");
+}
+
+TEST_CASE(
+    "a stray write of any kind renews the MPS domain: its writer is named, and no attempt is held against "
+    "the others") {
+    // With one attempt a charge against an innocent would give a frame up. A GPU tells all clients one error.
+    run_fixture run;
+    const std::string once = "max_attempts = 1\n";
+    run.start(
+        run.pipeline("strays", number_pipeline("strays", "isolation = \"mps\"\nfps = 250\n", "", once, once)),
+        {"--frames", frames}, with_fake(run));
+    const std::pair<const char*, const char*> kinds[] = {
+        {"scribble-input", "a write into its input ring numbers, frame "},
+        {"overrun-output", "an overrun of its slot in the ring middle, frame "},
+        {"scribble-control", "a write into the control block: "}};
+    std::map<i32, std::string> told;
+    for (const auto& [kind, called] : kinds) {
+        REQUIRE(run.wait_running());
+        const std::vector<i32> before = pids_of(run);
+        std::string out;
+        REQUIRE(run.command({"inject", "middle", "--fault", kind, "-p", "strays"}, out) == 0);
+        REQUIRE(all_replaced(run, before));
+        REQUIRE(all_deliver(run));
+        told[before[1]] = called;
+    }
+    CHECK(run.wait() == 0);
+    check_whole(run, 3);
+    const json r = run.report();
+    CHECK(r["mps"]["blamed"].empty());
+    for (const json& death : r["recoveries"]) {
+        if (!death.contains("how")) continue;
+        CAPTURE(death.dump());
+        const auto writer = told.find(death["pid"].get<i32>());
+        CHECK(death.value("shared", false) == (writer == told.end()));
+        if (writer != told.end()) CHECK_THAT(death.value("stray", ""), contains(writer->second));
+    }
+    CHECK(r["restarts"] == 9);
 }
 
 TEST_CASE("suspects that all work alone without a fault share the MPS domain again, and nobody is blamed") {
