@@ -276,7 +276,11 @@ def the_trace_is_written_over_and_cut_off(tries, run):
         wait_for("stamps that go on", lambda: run.frames() > delivered + 20 and stamps() != old)
         assert {n: s["pid"] for n, s in run.stages().items()} == before and tracer.poll() is None
         tries.note(1, "cut them off", "", as_user(OWN, lambda: os.truncate(trace, 0) or True))
-        wait_for("a stage that is replaced", lambda: any(s["pid"] not in (None, before[n]) for n, s in run.stages().items()))
+        def all_replaced():
+            # The tracer has died of it, too, and each stage is to stamp once more.
+            as_user(OWN, lambda: ask(run.control, {"command": "trace"}))
+            return all(s["pid"] not in (None, before[n]) for n, s in run.stages().items())
+        wait_for("stages that are replaced", all_replaced)
     finally: end_process(tracer)
     run.all_run()
     assert "SIGBUS" in run.said(), run.said()[-3000:]
@@ -287,6 +291,15 @@ def names_are_for_those_who_come(tries, run):
     tries.note(1, "remove its name", "", as_user(OWN, lambda: os.unlink(run.block) or True))
     delivered = run.frames()
     wait_for("frames behind the name's end", lambda: run.frames() > delivered + 20)
+
+
+def a_stage_that_dies_behind_the_names_end_ends_the_run():
+    run = Run()
+    try:
+        os.unlink(run.block)
+        os.kill(run.pid("display"), signal.SIGKILL)
+        assert run.process.wait(60) != 0 and f"attaching to the control block {run.block}: No such file" in run.said(), run.said()
+    finally: end_process(run.process)
 
 
 def a_block_that_is_cut_off_ends_its_run(tries):
@@ -369,6 +382,7 @@ def main():
         assert run.process.wait(60) == 0, run.said()[-3000:]
         with open(folder + "/own/report.json") as f: report = json.load(f)
         assert report["lost"] == report["repeated"] == report["torn"] == 0 and not report["dead_letters"], report
+        a_stage_that_dies_behind_the_names_end_ends_the_run()
         a_block_that_is_cut_off_ends_its_run(tries)
         nobody_speaks_to_whoever_was_first_in_tmp()
         assert not tries.wrong, tries.wrong
