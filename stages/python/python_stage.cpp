@@ -16,6 +16,7 @@ namespace {
 /// What the adapter's configure() is given: the settings, typed, and the rest as plain values.
 struct configuration_object {
     const configuration* with;
+    py::dict inputs_told = {}, settings_told = {};  ///< as the adapter has read them
     [[nodiscard]] const settings& own() const { return *with->settings; }
 };
 
@@ -206,7 +207,7 @@ int run_stage(const std::vector<std::string>& words, py::object adapter) {
 void bind_stage(py::module_& m) {
     using config = configuration_object;
     py::class_<config>(m, "Configuration",
-                       "What output=... functions get: the pipeline's picture, the inputs.")
+                       "What output=... functions get: the pipeline's picture, the inputs, the settings.")
         .def_property_readonly(
             "stage", [](const config& c) { return c.with->stage; }, "The stage's name.")
         .def_property_readonly(
@@ -220,6 +221,18 @@ void bind_stage(py::module_& m) {
             "As the file asks for it: \"auto\", \"cpu\", \"cuda:0\".")
         .def_property_readonly(
             "folder", [](const config& c) { return c.with->folder; }, "The pipeline file's folder.")
+        .def_property_readonly(
+            "inputs", [](const config& c) { return c.inputs_told; },
+            "Of each input, by its name in the file and in its order, a dict of planes: "
+            "config.inputs[\"camera\"][\"color\"].shape, and .dtype.")
+        .def_property_readonly(
+            "settings", [](const config& c) { return c.settings_told; },
+            "The stage's settings, as its function gets them: config.settings[\"strength\"].")
+        .def("_hand",
+             [](config& c, py::dict inputs, py::dict settings) {
+                 c.inputs_told = std::move(inputs);
+                 c.settings_told = std::move(settings);
+             })
         .def_property_readonly("_inputs",
                                [](const config& c) {
                                    py::list all;

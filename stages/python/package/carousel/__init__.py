@@ -30,10 +30,10 @@ from ._carousel import (Configuration, ConfigError, Error, Frame, FrameEnded, La
                         ReaderFrame, Run, Writer, WriterFrame, open, with_cuda)
 from ._errors import SettingsError
 from ._metadata import Metadata
-from ._outputs import image, like
+from ._outputs import PlaneFormat, image, like
 from ._stage import Range, Stage, between, stage
 from .pipeline import Pipeline, Running
 
 __all__ = ["ConfigError", "Configuration", "Error", "Frame", "FrameEnded", "Latest", "Metadata", "NothingNew", "Pipeline", "Plane",
-           "PortRevoked", "Range", "Reader", "ReaderFrame", "Run", "Running", "SettingsError", "Stage", "Writer", "WriterFrame",
-           "between", "image", "like", "open", "stage", "with_cuda"]
+           "PlaneFormat", "PortRevoked", "Range", "Reader", "ReaderFrame", "Run", "Running", "SettingsError", "Stage", "Writer",
+           "WriterFrame", "between", "image", "like", "open", "stage", "with_cuda"]

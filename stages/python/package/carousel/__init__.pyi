@@ -146,7 +146,7 @@ class Run:
 def open(name: str, *, device: str = "", wait_s: float = 5.0) -> Run: ...
 
 class Configuration:
-    """What output=... functions get: the pipeline's picture, the device that was asked for."""
+    """What output=... functions get: the pipeline's picture, the inputs, the settings."""
     @property
     def stage(self) -> str: ...
     @property
@@ -159,6 +159,15 @@ class Configuration:
     def device(self) -> str: ...
     @property
     def folder(self) -> str: ...
+    @property
+    def inputs(self) -> dict[str, dict[str, PlaneFormat]]: ...
+    @property
+    def settings(self) -> dict[str, Any]: ...
+
+class PlaneFormat(NamedTuple):
+    """A plane as config.inputs tells it, and as output= takes it, too. Its text is "u8[720, 1280, 4]"."""
+    dtype: str
+    shape: tuple[int, ...]
 
 class Range(NamedTuple):
     low: float
@@ -179,9 +188,11 @@ class Stage:
     name: str
     def __call__(self, *arguments: Any, **settings: Any) -> Any: ...
 
-_Output = like | image | dict[str, str] | Callable[[Configuration], "like | image | dict[str, str] | None"] | None
+_Format = like | image | Mapping[str, "str | PlaneFormat"]
 
-_Outputs = Mapping[str, like | image | dict[str, str]] | Callable[[Configuration], "Mapping[str, like | image | dict[str, str]]"] | None
+_Output = _Format | Callable[[Configuration], _Format | None] | None
+
+_Outputs = Mapping[str, _Format] | Callable[[Configuration], Mapping[str, _Format]] | None
 
 @overload
 def stage(target: Callable[..., Any], *, output: _Output = None, outputs: _Outputs = None, device: str = "any",

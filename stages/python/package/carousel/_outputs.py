@@ -1,6 +1,7 @@
 """What a stage writes: output= and outputs= of the decorator, and the arguments that its planes are."""
 import json
 import re
+import typing
 
 from . import _carousel
 from ._carousel import ConfigError
@@ -28,7 +29,22 @@ class image:
         return f"carousel.image({self.width}, {self.height})" if self.width else "carousel.image()"
 
 
+class PlaneFormat(typing.NamedTuple):
+    """A plane as config.inputs tells it, and as output= takes it, too. Its text is "u8[720, 1280, 4]"."""
+    dtype: str
+    shape: tuple
+
+    def __str__(self):
+        return f"{self.dtype}[{', '.join(map(str, self.shape))}]"
+
+
+def planes_of(inputs):
+    """config.inputs: {an input's name: {a plane's name: PlaneFormat}}. inputs: [(name, its format)]."""
+    return {name: {p["name"]: PlaneFormat(p["element"], tuple(p["shape"])) for p in form["planes"]} for name, form in inputs}
+
+
 def _plane_from(text, owner, name, config):
+    text = str(text) if isinstance(text, PlaneFormat) else text
     found = re.fullmatch(r"\s*([a-z]\w*)\s*\[([^\]]*)\]\s*", text) if isinstance(text, str) else None
     if not found:
         raise ConfigError(f"{owner}: output plane {name!r}: {text!r}; expected a type and its extents, e.g. \"f32[720, 1280]\"")
@@ -47,7 +63,12 @@ def _format_of(output, owner, config, inputs, name=""):
     said = f"outputs[{name!r}]={output!r}" if name else f"output={output!r}"
     if output is None:
         return None
+    if output is like or output is image:
+        word = f"carousel.{output.__name__}"
+        raise ConfigError(f"{owner}: {said.split('=')[0]}={word} is without its parentheses; write {word}({'0' if output is like else ''})")
     if isinstance(output, like):
+        if not isinstance(output.index, int) or output.index < 0:
+            raise ConfigError(f"{owner}: {said}; expected the number of an input, 0 for the first")
         if output.index >= len(inputs):
             raise ConfigError(f"{owner}: {said}, but the stage has {len(inputs)} inputs; write inputs = [\"NAME\"]")
         return json.dumps(inputs[output.index][1])
@@ -77,7 +98,7 @@ def formats_of(output, outputs, owner, config, inputs):
 
 
 def _of_configuration(output, config):
-    return output(config) if callable(output) and not isinstance(output, (like, image)) else output
+    return output(config) if callable(output) and output is not like and output is not image else output
 
 
 def spelled(name):

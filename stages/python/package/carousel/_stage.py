@@ -8,7 +8,7 @@ import typing
 
 from ._carousel import ConfigError
 from ._errors import SettingsError
-from ._outputs import arguments_of, formats_of, spelled
+from ._outputs import arguments_of, formats_of, planes_of, spelled
 
 NO_LIMIT = 2**63 - 1
 HUGE = 1.7976931348623157e308
@@ -135,11 +135,12 @@ def stage(target=None, *, output=None, outputs=None, device="any", ends=False, w
     name). Keyword arguments (of a class: of __init__) with a type are the stage's settings in the pipeline file.
 
     output: what it writes. carousel.like(0), carousel.image(), {"depth": "f32[720, 1280]"}, or a function of the Configuration that
-    returns one of these; None: nothing (a sink). outputs: where there are several, a dict of such by their names, a ring each:
-    {"color": carousel.like(0), "depth": {"z": "f32[720, 1280]"}}. out_depth is then the only plane of output depth, out_depth_z its
-    plane z, and out_z the plane of that name of the one output that has it. device: where it can run, "any", "cpu", "cuda". ends: a
-    source that may call frame.end_stream(). writable_inputs: its inputs' planes can be written to, for a library that can't be content
-    with less; whoever else reads that frame sees what was written, and the run's plan calls the inputs unguarded.
+    returns one of these, by config.inputs["camera"]["color"].shape, config.settings["factor"] and the like; None: nothing (a sink).
+    outputs: where there are several, a dict of such by their names, a ring each: {"color": carousel.like(0), "depth": {"z": "f32[720,
+    1280]"}}. out_depth is then the only plane of output depth, out_depth_z its plane z, and out_z the plane of that name of the one
+    output that has it. device: where it can run, "any", "cpu", "cuda". ends: a source that may call frame.end_stream().
+    writable_inputs: its inputs' planes can be written to, for a library that can't be content with less; whoever else reads that frame
+    sees what was written, and the run's plan calls the inputs unguarded.
     """
     if target is None:
         return functools.partial(stage, output=output, outputs=outputs, device=device, ends=ends, writable_inputs=writable_inputs)
@@ -154,8 +155,9 @@ class Adapter:
 
     def configure(self, config):
         inputs = [(name, json.loads(text)) for name, text in config._inputs]
-        outputs = formats_of(self.stage.output, self.stage.outputs, self.stage.name, config, inputs)
         self.values = {s.name: s.read(config) for s in self.stage.settings}
+        config._hand(planes_of(inputs), dict(self.values))
+        outputs = formats_of(self.stage.output, self.stage.outputs, self.stage.name, config, inputs)
         written = [(name, [p["name"] for p in json.loads(form)["planes"]]) for name, form in outputs]
         picks = [self.pick(name, inputs, written) for name in self.stage.arguments]
         self.require_writers(picks, written)
