@@ -83,6 +83,32 @@ class Around(unittest.TestCase):
         self.assertNotIn("was built as", done.stderr)
         self.assertRegex(done.stderr.splitlines()[-1], "_carousel.*(ELF|short|invalid)")
 
+    def test_without_the_compiled_module_the_import_says_what_to_build_and_where_it_is_then(self):
+        source = os.path.join(HERE, "..", "..", "..", "stages", "python", "package")
+        done = subprocess.run([sys.executable, "-B", "-c", "import carousel"], env={**os.environ, "PYTHONPATH": source},
+                              capture_output=True, text=True)
+        self.assertEqual(done.returncode, 1)
+        self.assertRegex(done.stderr.splitlines()[-1], "^ImportError: carousel's compiled module is not in .*stages/python/package/carousel: "
+                                                       "build it.* --target python_package .*build/release/python in PYTHONPATH$")
+        self.assertNotIn("circular", done.stderr)
+
+    def test_the_package_is_installed_where_its_module_was_built_and_else_not_at_all(self):
+        with open(os.path.join(BUILD, "CMakeCache.txt"), encoding="utf-8") as text:
+            cmake = re.search(r"^CMAKE_COMMAND:INTERNAL=(.*)$", text.read(), re.M)[1]
+        with open(os.path.join(BUILD, "stages/python/cmake_install.cmake"), encoding="utf-8") as text:
+            built = text.read()
+        installs, unbuilt = (os.path.join(self.folder.name, name) for name in ("unbuilt.cmake", "unbuilt"))
+        for script, some in ((built, True), (built.replace(f"{BUILD}/python/", f"{unbuilt}/"), False)):
+            prefix = os.path.join(self.folder.name, f"prefix-{some}")
+            with open(installs, "w", encoding="utf-8") as out:
+                out.write(script)
+            done = subprocess.run([cmake, f"-DCMAKE_INSTALL_PREFIX={prefix}", "-DCMAKE_INSTALL_COMPONENT=python", "-P", installs],
+                                  capture_output=True, text=True)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            there = {name for _, _, names in os.walk(prefix) for name in names}
+            self.assertEqual({"__init__.py", "carousel_stage.py", "py.typed"} <= there and any(n.endswith(".so") for n in there), some, there)
+            self.assertEqual(bool(there), some, there)
+
     def test_rings_on_another_gpu_are_mapped_and_never_copied_for_a_stage_in_python(self):
         """Copies are in the frame's queue, which streams that nobody is told of are not ordered behind."""
         os.environ["CAROUSEL_TEST_FAR_RINGS"] = "1"

@@ -133,6 +133,24 @@ class ReadMe(unittest.TestCase):
         self.assertEqual((failures, run.wait(20)), ([], 0), run.log_text(40))
         self.assertEqual(said, [(n, 7.0, {"exposure_ms": 3.5}) for n in range(20)])
 
+    def test_frames_are_fed_into_a_run_by_its_lines(self):
+        text, = re.findall(r"^```\n(sudo apt-get install .*?)^```$", self.text, re.M | re.S)
+        packages, builds, *lines = text.splitlines()
+        with open(os.path.join(ROOT, "pipelines/setup/packages.sh"), encoding="utf-8") as script:
+            taken, = re.findall(r"^carousel_python_packages\(\) \{\n    printf '%s\\n' (.*)$", script.read(), re.M)
+        self.assertEqual(packages.split()[4:], re.findall(r"'(\S+)", taken))
+        with open(os.path.join(BUILD, "CMakeCache.txt"), encoding="utf-8") as cache:
+            cmake = re.search(r"^CMAKE_COMMAND:INTERNAL=(.*)$", cache.read(), re.M)[1]
+        built = builds.split("&& cmake ")[1].split()   # the test's own build is there, configured and whole
+        self.assertEqual((built[:2], built[3:]), (["--build", "build/release"], ["python_package"]))
+        lines = "\n".join(lines).replace("python3 ", f"{sys.executable} -B ")
+        lines = re.sub(r"(\$PWD/)?build/release", lambda _: BUILD, lines)
+        self.addCleanup(subprocess.run, [os.path.join(BUILD, "carousel"), "down", "-p", "ports"], capture_output=True)   # where it has failed
+        environment = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
+        done = subprocess.run(["bash", "-ec", lines + "\nwait"], cwd=ROOT, env=environment, capture_output=True, text=True, timeout=100)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.assertIn("frame 19: mean 19.0, exposure 3.5 ms\n20 frames", done.stdout)
+
     def test_a_look_at_a_run_and_one_that_is_driven(self):
         look, drive = self.block('with carousel.open("demo") as run:').split("\n\n")
         stages = "".join(f'[[stage]]\nname = "{name}"\nrun = "{run}"\n{more}\n' for name, run, more in (
