@@ -1,7 +1,6 @@
 #pragma once
-// <carousel/port.hpp> for Python: carousel.open(name).latest(stage). A frame that is delivered is the
-// program's for as long as it, a plane or an array of it is held: the port takes another block of memory for
-// the next one.
+// <carousel/port.hpp> for Python: carousel.open(name), a Run, whose latest() is in latest.hpp, its reader()
+// and writer() in port_frames.hpp.
 
 #include <pybind11/pybind11.h>
 

@@ -329,9 +329,23 @@ std::pair<std::string, port_options> port_wish(const py::object& name, const py:
              .planes = taken<std::map<std::string, std::string>>(planes, "planes", "a dict of texts")}};
 }
 
+reader_object in_hand(reader_port port, f64 patience_s) { return {std::move(port), patience_s}; }
+writer_object in_hand(writer_port port, f64 patience_s) { return {std::move(port), patience_s}; }
+
+/// Takes the place by `take`, reader() or writer() of the run; others have the GIL while it waits.
+template <typename Take>
+py::object taken_place(run_object& r, Take take, const std::pair<std::string, port_options>& wish) {
+    const open_run of = r.there();
+    auto port = [&] {
+        const gil_released others;
+        return (of.*take)(wish.first, wish.second);
+    }();
+    return r.opened(in_hand(std::move(port), wish.second.patience_s));
+}
+
 }  // namespace
 
-void bind_port_frames(py::module_& m, py::class_<open_run>& run) {
+void bind_port_frames(py::module_& m, py::class_<run_object>& run) {
     bind_frame_class<read_frame>(
         m, "ReaderFrame",
         "A frame in a reader's hands, until its commit(). `with frame:` commits it, unless something raises.",
@@ -357,20 +371,16 @@ void bind_port_frames(py::module_& m, py::class_<open_run>& run) {
              "`ends = true` of the port.");
     run.def(
            "reader",
-           [](const open_run& r, const py::object& name, const py::object& planes, f64 patience_s) {
-               const auto [port, with] = port_wish(name, planes, patience_s);
-               const gil_released others;
-               return reader_object(r.reader(port, with), patience_s);
+           [](run_object& r, const py::object& name, const py::object& planes, f64 patience_s) {
+               return taken_place(r, &open_run::reader, port_wish(name, planes, patience_s));
            },
            py::arg("name"), py::kw_only(), py::arg("planes") = py::dict(), py::arg("patience_s") = 10.0,
            "Takes the place of the reading port `name`. planes: what this program counts on, e.g. "
            "{\"color\": \"u8[720,1280,4]\"}; others are refused.")
         .def(
             "writer",
-            [](const open_run& r, const py::object& name, const py::object& planes, f64 patience_s) {
-                const auto [port, with] = port_wish(name, planes, patience_s);
-                const gil_released others;
-                return writer_object(r.writer(port, with), patience_s);
+            [](run_object& r, const py::object& name, const py::object& planes, f64 patience_s) {
+                return taken_place(r, &open_run::writer, port_wish(name, planes, patience_s));
             },
             py::arg("name"), py::kw_only(), py::arg("planes") = py::dict(), py::arg("patience_s") = 10.0,
             "The same of the writing port `name`.");

@@ -10,7 +10,7 @@
 
 #include <pybind11/pybind11.h>
 
-#include <carousel/port.hpp>
+#include "stages/python/run_object.hpp"
 
 namespace carousel::python {
 
@@ -18,6 +18,6 @@ namespace carousel::python {
 inline constexpr f64 longest_wait_s = 0.1;
 
 /// Adds reader() and writer() to Run, and their classes.
-void bind_port_frames(pybind11::module_& m, pybind11::class_<open_run>& run);
+void bind_port_frames(pybind11::module_& m, pybind11::class_<run_object>& run);
 
 }  // namespace carousel::python

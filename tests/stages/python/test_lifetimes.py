@@ -25,6 +25,7 @@ for frame in run.writer("camera", patience_s=60):
     frame.commit()
     time.sleep(0.002)
 """
+FILL = "import numpy\n" + FEED.replace("frame.commit()", 'frame["out_value"].copy_from(numpy.full(512, frame.sequence, "u8")); frame.commit()')
 DRAIN = 'for frame in run.reader("analysis", patience_s=60): frame.commit()'
 
 
@@ -34,7 +35,7 @@ class Lifetimes(unittest.TestCase):
         self.drains = drains
         if drains:
             self.started(DRAIN)
-        self.feed = self.started(FEED) if feeds else None
+        self.feed = self.started(feeds if isinstance(feeds, str) else FEED) if feeds else None
         return carousel.open(self.at.name, wait_s=20)
 
     def started(self, text):
@@ -222,6 +223,74 @@ print(sorted(str(each) for each in refused))
                 self.assertEqual(words, "leaving\n")
         self.end()
 
+    def test_what_looks_at_a_ring_gives_its_place_back_when_it_is_closed_and_its_frames_stay(self):
+        view, frames, held = self.rig(feeds=FILL, drains=True), [], []
+        with self.assertRaisesRegex(carousel.Error, "camera"):   # of each ring 8 can look at once
+            for _ in range(9):
+                held.append(view.latest("camera"))
+        self.assertEqual(len(held), 8)
+        for k in range(24):
+            newest = held[k % 8]
+            newest.close()
+            held[k % 8] = view.latest("camera")
+            with held[k % 8] as newest:
+                frames.append(newest.next())
+            newest.close()   # once more is no fault
+            held[k % 8] = view.latest("camera")
+        self.assertEqual(repr(newest), "<carousel.Latest, closed>")
+        for ask in (newest.next, lambda: next(newest), lambda: newest.stage, lambda: newest.ended):
+            with self.assertRaisesRegex(RuntimeError, "this Latest is closed"):
+                ask()
+        planes = [(f.sequence, f["value"], numpy.asarray(f["value"])) for f in frames]
+        for newest in held:
+            newest.close()
+        with view.latest("camera") as newest:   # frames of others pass, and take none of that memory
+            for _ in range(10):
+                newest.next()
+        for sequence, plane, array in planes:
+            self.assertTrue((array == sequence).all() and (numpy.asarray(plane) == sequence).all(), sequence)
+        self.end()
+
+    def test_the_end_of_with_closes_what_was_opened_of_a_run_and_nothing_else(self):
+        self.rig(feeds=FILL)
+        for _ in range(3):   # each life has all places, though nothing of the one before is let go
+            with carousel.open(self.at.name) as run:
+                held = [run.latest("camera") for _ in range(7)]
+                gone, reader = run.latest, run.reader("analysis", patience_s=20)
+                for _ in range(5):   # the ring has room for new frames
+                    reader.next(20).commit()
+                newest, frame = run.latest("camera").next(20), reader.next(20)
+                self.assertEqual(frame["value"].shape, (512,))
+            self.assertEqual({repr(each) for each in held}, {"<carousel.Latest, closed>"})
+            self.assertEqual(repr(reader), "<carousel.Reader, closed>")
+            self.assertTrue((numpy.asarray(newest["value"]) == newest.sequence).all())
+            with self.assertRaises(carousel.FrameEnded):
+                numpy.asarray(frame["value"])
+            for ask in (gone, lambda: run.stages, lambda: run.reader("analysis")):
+                with self.assertRaisesRegex(RuntimeError, "run \".*\" is closed; carousel.open"):
+                    ask()
+            self.assertEqual((run.name, repr(run)), (self.at.name, f'<carousel.Run "{self.at.name}", closed>'))
+            run.close()
+        again = carousel.open(self.at.name).reader("analysis", patience_s=20)   # the Run goes at once, its port stays
+        self.assertEqual(again.next(20).sequence, frame.sequence)
+        again.close()
+        self.end()
+
+    def test_the_end_of_with_in_the_midst_of_a_wait_is_told_and_the_place_goes_with_the_wait(self):
+        self.rig()
+        words = self.said("""
+port = run.latest("camera")
+threading.Timer(0.3, lambda: print(said(run.close), flush=True)).start()
+print(port.next(1.0), flush=True)
+signal.signal(signal.SIGALRM, lambda *_: run.close())
+signal.setitimer(signal.ITIMER_REAL, 0.3)
+print(said(port.next, 20), flush=True)
+print(run, port)
+""")
+        self.assertRegex(words, "^RuntimeError: port \"camera\" is in use by a call that has not returned[^\n]*\nNone\n"
+                                "RuntimeError: this Latest is closed[^\n]*\n<carousel.Run \"[^\"]*\", closed> <carousel.Latest, closed>\n$")
+        self.end()
+
     def test_a_dlpack_tensor_may_be_deleted_behind_the_interpreters_end(self):
         self.rig()
         words = self.said("""
@@ -243,4 +312,5 @@ print("end", flush=True)
 if __name__ == "__main__":
     interpreter.use(sys.argv[1])
     import carousel
+    import numpy
     unittest.main(argv=sys.argv[:1], verbosity=2)

@@ -1,0 +1,159 @@
+#include "stages/python/latest.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <optional>
+
+#include "core/clock.hpp"
+#include "stages/python/frame.hpp"
+#include "stages/python/gil.hpp"
+#include "stages/python/join_streams.hpp"
+#include "stages/python/port_frames.hpp"
+#include "stages/python/port_hold.hpp"
+#include "stages/python/streams.hpp"
+#include "stages/python/taken.hpp"
+
+namespace carousel::python {
+namespace {
+
+class latest_object {
+public:
+    latest_object(latest_port port, f64 patience_s) : port_(make_hold(std::move(port), patience_s)) {}
+    ~latest_object() {
+        if (port_ != nullptr) try {
+                close();
+            } catch (const std::exception&) {  // another thread is in it: it goes with that
+            }
+    }
+    latest_object(latest_object&&) noexcept = default;
+    latest_object& operator=(latest_object&&) = delete;
+
+    /// None: none came in time, or the run is over.
+    py::object next(f64 timeout_s) {
+        (void)there();
+        const kept_port<latest_port> kept(port_);  // a signal's handler may close it
+        const hold<latest_port>::in_use mark(*kept);
+        settle();
+        const u64 until = now_ns() + static_cast<u64>(std::max(0.0, timeout_s) * 1e9);
+        for (;;) {
+            const u64 now = now_ns();
+            const f64 left = now >= until ? 0 : static_cast<f64>(until - now) / 1e9;
+            latest_frame* got = nullptr;
+            {
+                const gil_released others;
+                got = kept->port.next(std::min(left, longest_wait_s));
+            }
+            kept->may_close = true;
+            const bool raised = PyErr_CheckSignals() != 0;
+            kept->may_close = false;
+            if (raised) throw py::error_already_set();
+            (void)there();
+            if (got != nullptr) return deliver(*got);
+            if (kept->port.ended() || left <= longest_wait_s) return py::none();
+        }
+    }
+    py::object next_of_loop() {
+        const f64 patience_s = there().patience_s;
+        py::object f = next(patience_s);
+        if (!f.is_none()) return f;
+        if (port().ended()) throw py::stop_iteration();
+        throw nothing_new(fmt::format("no new frame of \"{}\" in {:.3g} s: {}", port().stage(), patience_s,
+                                      port().waits_for()));
+    }
+    /// Its place among those that look at the ring is another's; a frame that was delivered stays.
+    void close() {
+        if (port_ == nullptr) return;
+        const kept_port<latest_port> gone(port_);
+        std::optional<hold<latest_port>::in_use> mark;
+        if (::getpid() == gone->owner) {
+            mark.emplace(*gone, true);
+            settle();
+        }
+        port_ = nullptr;
+    }
+    [[nodiscard]] const latest_port& port() const { return there().port; }
+    [[nodiscard]] std::string describe() const {
+        if (port_ == nullptr) return "<carousel.Latest, closed>";
+        const latest_port& p = port_->port;
+        return fmt::format("<carousel.Latest of \"{}\": {}{}>", p.stage(), p.format().describe(),
+                           p.ended() ? ", ended: " + p.ending() : "");
+    }
+
+private:
+    [[nodiscard]] hold<latest_port>& there() const {
+        if (port_ == nullptr)
+            throw std::runtime_error("this Latest is closed; latest() of the run opens another");
+        return *port_;
+    }
+    py::object deliver(latest_frame& f) {
+        held_ = std::make_shared<lease>();
+        held_->sequence = f.sequence();
+        held_->memory = f.memory();  // and the stream
+        stream_ = f.queue().native_stream();
+        if (f.where() == device_kind::cuda) {
+            held_->stream = f.stream();
+            held_->gpu = gpu_of(held_->stream);
+        }
+        return py::cast(std::make_shared<frame_object>(f, held_, port().stage()));
+    }
+    // What was enqueued on other streams is in front of what the port does next, also where it reads frames
+    // of a GPU that are delivered in host memory.
+    void settle() {
+        if (held_ && stream_ != nullptr) (void)join_or_wait(gpu_of(stream_), stream_);
+        held_.reset();
+    }
+
+    shared_hold<latest_port> port_;  ///< null: it is closed
+    std::shared_ptr<lease> held_;
+    void* stream_ = nullptr;  ///< that the frame was copied on; null: there is no GPU in it
+};
+
+py::dict losses_of(const latest_object& l) {
+    const latest_losses lost = l.port().losses();
+    return py::dict(py::arg("revoked") = lost.revoked, py::arg("torn") = lost.torn,
+                    py::arg("voids") = lost.voids);
+}
+
+}  // namespace
+
+void bind_latest(py::module_& m, py::class_<run_object>& run) {
+    py::class_<latest_object>(
+        m, "Latest",
+        "The newest frames of a stage's output: each step of a loop is a newer one, its end is the "
+        "run's. It never holds the run up. Of a ring 8 can look at once, in all programs.")
+        .def("next", &latest_object::next, py::arg("timeout_s") = 10.0,
+             "The newest frame that is newer than the last one; None when none came in so many seconds, or "
+             "the run is over.")
+        .def("close", &latest_object::close,
+             "Gives its place to another that looks at the ring. Frames that it has delivered stay.")
+        .def("__iter__", [](py::object self) { return self; })
+        .def("__next__", &latest_object::next_of_loop)
+        .def("__enter__", [](py::object self) { return self; })
+        .def("__exit__", [](latest_object& l, const py::args&) { l.close(); })
+        .def_property_readonly(
+            "stage", [](const latest_object& l) { return l.port().stage(); }, "The ring that it looks at.")
+        .def_property_readonly(
+            "ended", [](const latest_object& l) { return l.port().ended(); }, "True when the run is over.")
+        .def_property_readonly(
+            "ending", [](const latest_object& l) { return l.port().ending(); },
+            "How the run ended, once it has.")
+        .def_property_readonly("losses", &losses_of, "Frames that were taken and not delivered, by cause.")
+        .def("__repr__", &latest_object::describe);
+    run.def(
+        "latest",
+        [](run_object& r, const py::object& stage, f64 patience_s) {
+            const auto name = taken<std::string>(stage, "latest(stage)", text_value);
+            const open_run of = r.there();
+            auto port = [&] {
+                const gil_released others;
+                return of.latest(name, {.patience_s = patience_s});
+            }();
+            return r.opened(latest_object(std::move(port), patience_s));
+        },
+        py::arg("stage") = "", py::arg("patience_s") = 10.0,
+        "The newest frames of what `stage` puts out; \"\": of what the last sink reads.");
+}
+
+}  // namespace carousel::python

@@ -1,0 +1,15 @@
+#pragma once
+// The newest frames of a run, for Python: run.latest(stage). A frame that is delivered is the program's for
+// as long as it, a plane or an array of it is held, also when the port is closed: the port takes another
+// block of memory for the next one.
+
+#include <pybind11/pybind11.h>
+
+#include "stages/python/run_object.hpp"
+
+namespace carousel::python {
+
+/// Adds latest() to Run, and its class.
+void bind_latest(pybind11::module_& m, pybind11::class_<run_object>& run);
+
+}  // namespace carousel::python
