@@ -28,10 +28,10 @@ void bind_port(py::module_& m) {
     m.def(
         "open",
         [](const py::object& name, const py::object& device, f64 wait_s) {
-            const auto run = taken<std::string>(name, "open(name)", text_value);
+            const auto which = taken<std::string>(name, "open(name)", text_value);
             const auto where = taken<std::string>(device, "open(device)", text_value);
             const gil_released others;
-            return run_object(open(run, {.device = where, .wait_s = wait_s}));
+            return run_object(open(which, {.device = where, .wait_s = wait_s}));
         },
         py::arg("name"), py::kw_only(), py::arg("device") = "", py::arg("wait_s") = 5.0,
         "Opens the run of that name, of this user. device: where frames are delivered; \"\": where they lie, "

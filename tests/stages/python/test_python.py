@@ -280,9 +280,17 @@ class Python(unittest.TestCase):
                 newest.next()
             after = {s["name"]: s["pid"] for s in run.ps()["stages"]}
             self.assertEqual([name for name in before if before[name] != after[name]], ["copy"])
+            now = run.report()   # as far as it has come
             run.stop()
             report = self.end(run)
             self.assertEqual(report["restarts"], 1)
+            self.assertEqual({key: value for key, value in now.items() if value is None},
+                             dict.fromkeys(("lost", "repeated", "torn", "ending", "exit_code")))
+            self.assertEqual(set(now) - set(report), set())
+            self.assertEqual([now[k] for k in ("pipeline", "file", "device", "restarts", "stalls", "damaged", "kills_at", "problems")],
+                             [report[k] for k in ("pipeline", "file", "device", "restarts", "stalls", "damaged", "kills_at", "problems")])
+            self.assertEqual(now["stages"], [{"name": s["name"], "restarts": s["restarts"]} for s in report["stages"]])
+            self.assertTrue(20 <= now["frames"] <= report["frames"], (now["frames"], report["frames"]))
             with self.assertRaisesRegex(carousel.Error, "carousel kill copy"):
                 run.kill("copy")
 
@@ -294,6 +302,13 @@ class Python(unittest.TestCase):
         run._process.kill()
         run._process.wait()
         self.assertEqual(run.state(), "done")
+
+    def test_the_report_of_a_run_that_ends_while_it_is_asked_for_is_the_whole_one(self):
+        for k in range(6):
+            run = self.pipeline(stage("source", "carousel-test-copy"), stage("sink", "eater.py", ["source"])).start(frames=40)
+            while (report := run.report())["exit_code"] is None:
+                self.assertIsNone(report["lost"])
+            self.assertEqual([report[key] for key in ("exit_code", "lost", "repeated", "torn", "frames")], [0, 0, 0, 0, 40])
 
     def test_a_pipeline_with_ports_has_started_before_anybody_is_in_them(self):
         ports = "[[stage]]\nname = \"camera\"\nrun = \"port\"\noutput = { value = \"u64[512]\" }\n" \

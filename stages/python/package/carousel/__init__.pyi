@@ -213,6 +213,7 @@ class Pipeline:
               options: Sequence[str] = (), wait_s: float = 60.0) -> Running: ...
 
 class Running:
+    """A pipeline that was started here. report() of one that goes on has the report's keys, None where only the end can tell."""
     name: str
     log: str
     def state(self) -> str: ...

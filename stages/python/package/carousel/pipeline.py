@@ -155,14 +155,34 @@ class Running:
             return None
 
     def report(self):
-        """Of a run that is over: its report. Else what `carousel ps --json` says now."""
-        if self._process.poll() is None:
-            return self.ps()
+        """Of a run that is over: its report. Of one that goes on: what of it is so by now, under the same keys. What only the end can tell
+        is None there: lost, repeated, torn, ending, exit_code. ps() says more of how it goes."""
+        if self._process.poll() is None and (now := self._report_so_far()):
+            return now
         try:
             with open(self._report) as text:
                 return json.load(text)
         except OSError:
             raise Error(f"{self.name} left no report (exit code {self._process.poll()}): {self.log_text()}") from None
+
+    def _report_so_far(self):
+        """None: its end has come meanwhile."""
+        try:
+            said = self.ps()
+        except Error:   # it can't be asked any more, or not yet
+            if self.wait(10.0) is None:
+                raise
+            return None
+        if "pipeline" not in said:   # its space alone is there
+            self.wait(10.0)
+            return None
+        restarts = {}   # a stage has a line for each instance
+        for each in said["stages"]:
+            restarts[each["name"]] = restarts.get(each["name"], 0) + (each["restarts"] or 0)
+        now = said["pipeline"]
+        return {"pipeline": now["name"], **{key: now[key] for key in ("file", "device", "frames", "restarts", "stalls", "damaged", "kills_at")},
+                "problems": said["problems"], "stages": [{"name": name, "restarts": n} for name, n in restarts.items()],
+                **dict.fromkeys(("lost", "repeated", "torn", "ending", "exit_code"))}
 
     def stop(self, timeout_s=30.0):
         """Ends it as Ctrl-C does, with every frame that was begun, and returns its exit code."""
