@@ -34,9 +34,9 @@ py::dict dict_of(const payload_object& p) {
 
 }  // namespace
 
-std::shared_ptr<plane_object> payload_object::find(std::string_view name) const {
+std::shared_ptr<plane_object> payload_object::find(std::string_view wanted) const {
     for (const auto& plane : planes)
-        if (plane->name() == name) return plane;
+        if (plane->name() == wanted) return plane;
     return nullptr;
 }
 
@@ -56,15 +56,18 @@ frame_object::frame_object(const latest_frame& of, std::shared_ptr<lease> held, 
     add_input(of.planes(), stage);
 }
 
-frame_object::frame_object(const side_frame& of, std::shared_ptr<lease> held, const std::string& name)
+frame_object::frame_object(const side_frame& of, std::shared_ptr<lease> held, const std::string& name,
+                           const parameter_schema& schema)
     : frame_object(std::move(held), words_of(of, kept_metadata(of.metadata().bytes()))) {
+    schema_ = &schema;
+    side_parameters_ = of.parameter_bytes();
     add_input(of.payload(), name);
 }
 
 std::shared_ptr<frame_object> frame_object::latest(const std::string& name) {
     if (const auto known = sides_.find(name); known != sides_.end()) return known->second;
     const side_frame side = in_stage("latest()").latest(name);
-    return sides_[name] = side ? std::make_shared<frame_object>(side, lease_, name) : nullptr;
+    return sides_[name] = side ? std::make_shared<frame_object>(side, lease_, name, *schema_) : nullptr;
 }
 
 // An input's planes have the shape that this frame uses of them.
@@ -114,13 +117,17 @@ py::object frame_object::stream() const {
     return py::int_(reinterpret_cast<std::uintptr_t>(lease_->stream));
 }
 
+std::string frame_object::parameters_json() const {
+    if (!parameters_.empty()) return parameters_;
+    require_not_ended("parameters");
+    // A port's frame has neither.
+    const bool of_side = of_ == nullptr && schema_ != nullptr;
+    const auto bytes = of_side ? side_parameters_ : in_stage("parameters").parameter_bytes();
+    return *schema_ ? schema_->values_json(bytes).dump() : "{}";
+}
+
 py::object frame_object::parameters() const {
-    std::string text = parameters_;
-    if (text.empty()) {
-        const auto bytes = in_stage("parameters").parameter_bytes();
-        text = *schema_ ? schema_->values_json(bytes).dump() : "{}";
-    }
-    return py::module_::import("json").attr("loads")(text);
+    return py::module_::import("json").attr("loads")(parameters_json());
 }
 
 std::string frame_object::void_reason() const {
@@ -166,9 +173,7 @@ std::shared_ptr<frame_object> frame_object::copy() const {
     held->sequence = says_.sequence;
     const auto out = std::shared_ptr<frame_object>(
         new frame_object(std::move(held), words_of(*this, kept_metadata(metadata().bytes()))));
-    out->parameters_ = parameters_;
-    if (of_ != nullptr)
-        out->parameters_ = *schema_ ? schema_->values_json(of_->parameter_bytes()).dump() : "{}";
+    out->parameters_ = schema_ != nullptr ? parameters_json() : parameters_;
     for (const payload_object& input : inputs_) {
         out->inputs_.push_back({input.name, {}});
         for (const auto& plane : input.planes) out->inputs_.back().planes.push_back(plane->to_host());
@@ -238,9 +243,10 @@ void bind_frame(py::module_& m) {
             "Small named values, as a dict: bool, int, float, str, bytes. They travel with the frame.")
         .def_property_readonly("stream", &frame_object::stream,
                                "The cudaStream_t as a number; None on the CPU, and behind the frame's end.")
-        .def_property_readonly(
-            "parameters", &frame_object::parameters,
-            "Those that it was stamped with, by name. A stage's frame has them, no port's.")
+        .def_property_readonly("parameters", &frame_object::parameters,
+                               "Those that it was stamped with, by name. A stage's frame has them, and what "
+                               "its latest() gives; no "
+                               "port's.")
         .def_property_readonly("void_reason", &frame_object::void_reason,
                                "In finish(): not empty when the frame was given up and has no planes.")
         .def_property_readonly(

@@ -10,6 +10,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -32,7 +33,7 @@ template <typename Frame>
 struct payload_object {
     std::string name;  ///< of an input: the producer's; of an output: its own, "" where it has none
     std::vector<std::shared_ptr<plane_object>> planes;
-    [[nodiscard]] std::shared_ptr<plane_object> find(std::string_view name) const;
+    [[nodiscard]] std::shared_ptr<plane_object> find(std::string_view wanted) const;
 };
 
 class frame_object {
@@ -42,7 +43,8 @@ public:
                  const std::vector<std::string>& outputs, const parameter_schema& schema,
                  bool writable = false);
     /// The newest frame of a side input, which ends with the frame that has it.
-    frame_object(const side_frame& of, std::shared_ptr<lease> held, const std::string& name);
+    frame_object(const side_frame& of, std::shared_ptr<lease> held, const std::string& name,
+                 const parameter_schema& schema);
     /// Of `latest`.
     frame_object(const latest_frame& of, std::shared_ptr<lease> held, const std::string& stage);
     virtual ~frame_object() = default;
@@ -84,6 +86,7 @@ protected:
     frame_object(std::shared_ptr<lease> held, frame_words says)
         : lease_(std::move(held)), says_(std::move(says)) {}
     [[nodiscard]] frame& in_stage(const char* what) const;
+    [[nodiscard]] std::string parameters_json() const;
     void require_not_ended(const char* what) const;
     void add_input(const input_payload& planes, const std::string& stage, bool writable = false);
     void add_output(const output_payload& planes, const std::string& name);
@@ -92,8 +95,9 @@ protected:
     frame* of_ = nullptr;  ///< null: of a port, a copy, or ended
     std::shared_ptr<lease> lease_;
     frame_words says_;
-    std::string parameters_;  ///< JSON; "": not known
-    const parameter_schema* schema_ = nullptr;
+    std::string parameters_;                           ///< JSON; "": not known
+    const parameter_schema* schema_ = nullptr;         ///< null: of a port, or a copy
+    std::span<const std::byte> side_parameters_ = {};  ///< of a side input, as long as its frame lasts
     std::vector<payload_object> inputs_, outputs_;
     std::map<std::string, std::shared_ptr<frame_object>> sides_;  ///< that were asked for, by name
 };
