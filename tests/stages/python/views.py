@@ -1,5 +1,6 @@
 """What a stage sees of its frame, asked for within process(): a word that isn't true ends the stage."""
 import array
+import os
 import sys
 
 import carousel
@@ -29,7 +30,9 @@ class views:
         self.count, self.seen = count, 0
 
     def prepare(self, env):
-        assert env["device"] == "cpu" and env["in_flight"] >= 1 and env["instance"] == 0, env
+        assert env["device"] == "cpu" and env["in_flight"] >= 1 and env["instance"] == 0 and os.path.isdir(env["run_directory"]), env
+        told = carousel.Environment.__annotations__
+        assert {key: type(value) for key, value in env.items()} == told, (env, told)
         self.ready = True
 
     def process(self, frame, color, out_picture, out_depth):

@@ -36,9 +36,9 @@ from ._carousel import (Configuration, ConfigError, Error, Frame, FrameEnded, La
 from ._errors import SettingsError
 from ._metadata import Metadata
 from ._outputs import PlaneFormat, image, like
-from ._stage import Range, Stage, between, stage
+from ._stage import Environment, Range, Stage, between, stage
 from .pipeline import Pipeline, Running
 
-__all__ = ["ConfigError", "Configuration", "Error", "Frame", "FrameEnded", "Latest", "Metadata", "NothingNew", "Pipeline", "Plane",
-           "PlaneFormat", "PortRevoked", "Range", "Reader", "ReaderFrame", "Run", "Running", "SettingsError", "Stage", "Writer",
+__all__ = ["ConfigError", "Configuration", "Environment", "Error", "Frame", "FrameEnded", "Latest", "Metadata", "NothingNew", "Pipeline",
+           "Plane", "PlaneFormat", "PortRevoked", "Range", "Reader", "ReaderFrame", "Run", "Running", "SettingsError", "Stage", "Writer",
            "WriterFrame", "between", "image", "like", "open", "stage", "with_cuda"]

@@ -1,4 +1,4 @@
-from typing import Any, Callable, Iterator, Mapping, MutableMapping, NamedTuple, Sequence, TypeVar, overload
+from typing import Any, Callable, Iterator, Mapping, MutableMapping, NamedTuple, Sequence, TypedDict, overload
 
 with_cuda: bool
 
@@ -167,6 +167,13 @@ class Configuration:
     def inputs(self) -> dict[str, dict[str, PlaneFormat]]: ...
     @property
     def settings(self) -> dict[str, Any]: ...
+
+class Environment(TypedDict):
+    """What prepare(env) of a stage's class gets, once a process."""
+    device: str
+    instance: int
+    in_flight: int
+    run_directory: str
 
 class PlaneFormat(NamedTuple):
     """A plane as config.inputs tells it, and as output= takes it, too. Its text is "u8[720, 1280, 4]"."""

@@ -25,6 +25,16 @@ def between(low, high):
     return Range(low, high)
 
 
+class Environment(typing.TypedDict):
+    """What prepare(env) of a stage's class gets, once a process. device: where its planes lie, "cpu" or "cuda:0", counted as this process
+    counts GPUs. instance: which of several processes of the stage it is, from 0. in_flight: how many frames it has under way at once at
+    most. run_directory: the run's folder."""
+    device: str
+    instance: int
+    in_flight: int
+    run_directory: str
+
+
 class Setting(typing.NamedTuple):
     name: str
     kind: type
@@ -132,7 +142,8 @@ def stage(target=None, *, output=None, outputs=None, device="any", ends=False, w
 
     Positional arguments are the frame's planes by their names: frame (the frame itself), color (the plane of an input), out (the
     output's only plane), out_color (its plane color), fragment_color (the plane of input fragment, where several have one of that
-    name). Keyword arguments (of a class: of __init__) with a type are the stage's settings in the pipeline file.
+    name). Keyword arguments (of a class: of __init__) with a type are the stage's settings in the pipeline file. A class may have
+    prepare(self, env), which gets an Environment once, and finish(self, frame), behind each frame's completion.
 
     output: what it writes. carousel.like(0), carousel.image(), {"depth": "f32[720, 1280]"}, or a function of the Configuration that
     returns one of these, by config.inputs["camera"]["color"].shape, config.settings["factor"] and the like; None: nothing (a sink).
