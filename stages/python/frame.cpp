@@ -210,7 +210,7 @@ std::string frame_object::outlived() const {
     if (lease_->arrays > 0) return lease_->last_plane;
     const auto held_by_others = [](const payload_object& p) -> std::string {
         for (const auto& plane : p.planes)
-            if (plane->was_lent() && plane.use_count() > 1) return plane->name();
+            if ((plane->was_lent() && plane.use_count() > 1) || plane->bytes_are_held()) return plane->name();
         return "";
     };
     for (const payload_object& input : inputs_)

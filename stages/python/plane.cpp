@@ -26,6 +26,8 @@ py::tuple tuple_of(const std::vector<T>& values) {
     return t;
 }
 
+constexpr const char* its_bytes = "plane.bytes is the same memory as u8";
+
 /// What an exported array holds: its extents, and that it counts in the lease.
 struct exported {
     std::shared_ptr<lease> of;
@@ -111,6 +113,18 @@ std::string plane_object::describe() const {
                        writable_ ? "" : ", read-only", lease_->ended ? ", ended" : "");
 }
 
+std::shared_ptr<plane_object> plane_object::as_bytes() {
+    check();
+    if (bytes_) return bytes_;
+    ring::plane same = plane_;
+    same.type = ring::element::u8_;
+    if (const u64 size = ring::element_bytes(plane_.type); size > 1) {
+        same.shape.push_back(size);
+        same.strides.push_back(1);
+    }
+    return bytes_ = std::make_shared<plane_object>(lease_, data_, same, writable_);
+}
+
 std::vector<i64> plane_object::element_strides() const {
     const u64 size = ring::element_bytes(plane_.type);
     std::vector<i64> out;
@@ -139,8 +153,9 @@ bool plane_object::fill_buffer(PyObject* self, Py_buffer* view, int flags) const
                         "plane.cpu() for a copy in host memory",
                         plane_.name, device()));
     if (words.format == 0)
-        throw py::buffer_error(fmt::format(
-            "plane \"{}\": Python's buffers have no {}; torch.from_dlpack(plane)", plane_.name, type()));
+        throw py::buffer_error(fmt::format("plane \"{}\": Python's buffers have no {}; {}", plane_.name,
+                                           type(),
+                                           words.dl.bits != 0 ? "torch.from_dlpack(plane)" : its_bytes));
     if ((flags & PyBUF_WRITABLE) != 0 && !writable_)
         throw py::buffer_error(fmt::format("plane \"{}\" is an input: it is read-only", plane_.name));
     if ((flags & PyBUF_STRIDES) != PyBUF_STRIDES && !is_dense())
@@ -186,7 +201,8 @@ py::capsule plane_object::to_dlpack(const py::object& stream, const py::object& 
             fmt::format("plane \"{}\" is lent, not copied; copy the array that comes of it", plane_.name));
     const element_words words = words_of(type(), ring::element_bytes(plane_.type));
     if (words.dl.bits == 0)
-        throw py::buffer_error(fmt::format("plane \"{}\": DLPack 1.0 has no {}", plane_.name, type()));
+        throw py::buffer_error(
+            fmt::format("plane \"{}\": DLPack 1.0 has no {}; {}", plane_.name, type(), its_bytes));
     std::vector<i64> strides = element_strides();
     if (lease_->gpu >= 0) {
         const i64 named = stream.is_none() ? 1 : stream.cast<i64>();
@@ -350,6 +366,10 @@ void bind_plane(py::module_& m) {
             "readonly", [](const plane_object& p) { return !p.is_writable(); },
             "True where it can't be written to.")
         .def_property_readonly("device", &plane_object::device, "\"cpu\", \"cuda:0\"")
+        .def_property_readonly("bytes", &plane_object::as_bytes,
+                               "The same memory as a plane of u8, with one more dimension where an element "
+                               "has several bytes: for "
+                               "types that a library has no word for.")
         .def("cpu", &plane_object::to_host, "A copy in host memory, which stays.")
         .def(
             "set_used",

@@ -65,8 +65,16 @@ public:
     /// Who takes that up: of the output of a frame that is being made.
     std::function<void(const std::vector<u64>&)> take_used;
 
+    /// The same memory as u8: for element types that a library has no word for. An element of several bytes
+    /// is one more dimension.
+    [[nodiscard]] std::shared_ptr<plane_object> as_bytes();
+
     /// A __cuda_array_interface__ was read: what holds this object may be an array.
     [[nodiscard]] bool was_lent() const noexcept { return lent_; }
+    /// The same of as_bytes(), and somebody holds that.
+    [[nodiscard]] bool bytes_are_held() const noexcept {
+        return bytes_ && bytes_->lent_ && bytes_.use_count() > 1;
+    }
 
 private:
     /// Is it memory of a frame that has not ended?
@@ -80,6 +88,7 @@ private:
     ring::plane plane_;  ///< its strides filled in
     bool writable_;
     mutable bool lent_ = false;
+    std::shared_ptr<plane_object> bytes_;  ///< as_bytes(), once it was asked for
 };
 
 void bind_plane(py::module_& m);

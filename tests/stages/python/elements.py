@@ -45,10 +45,15 @@ def elements(frame):
         plane = frame.output[f"p_{word}"]
         assert (plane.dtype, plane.nbytes) == (word, 6 * size), plane
         said = refused(lambda plane=plane: numpy.asarray(plane))
-        assert said == f'plane "p_{word}": Python\'s buffers have no {word}; torch.from_dlpack(plane)', said
+        instead = "torch.from_dlpack(plane)" if size > 1 else "plane.bytes is the same memory as u8"
+        assert said == f'plane "p_{word}": Python\'s buffers have no {word}; {instead}', said
+        into = numpy.asarray(plane.bytes)
+        assert into.shape == ((3, 2) if size == 1 else (3, 2, size)) and into.flags.writeable and plane.bytes.dtype == "u8", plane.bytes
+        assert numpy.from_dlpack(plane.bytes).ctypes.data == into.ctypes.data and plane.bytes.nbytes == plane.nbytes
+        into[:] = (frame.sequence + numpy.arange(6 * size)).reshape(into.shape) % 256
     for word in ("f8_e4m3", "f8_e5m2"):
         said = refused(frame.output[f"p_{word}"].__dlpack__)
-        assert said == f'plane "p_{word}": DLPack 1.0 has no {word}', said
+        assert said == f'plane "p_{word}": DLPack 1.0 has no {word}; plane.bytes is the same memory as u8', said
     assert "dltensor" in repr(frame.output["p_bf16"].__dlpack__())
     # An element of as many bytes that is another type: complex numbers, the other order of bytes, texts.
     for word, kind in (("f64", "c8"), ("f32", ">f4"), ("u16", ">u2"), ("i16", "S2"), ("u8", "S1")):

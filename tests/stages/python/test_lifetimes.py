@@ -276,6 +276,24 @@ print(sorted(str(each) for each in refused))
         again.close()
         self.end()
 
+    def test_an_array_of_a_plane_s_bytes_is_one_of_its_plane(self):
+        view = self.rig(drains=True)
+        with view.writer("camera", patience_s=20) as writer:
+            frame = writer.next(20)
+            as_bytes = frame["out_value"].bytes
+            array = numpy.asarray(as_bytes)
+            self.assertEqual((array.shape, as_bytes.dtype, as_bytes.name), ((512, 8), "u8", "value"))
+            with self.assertRaisesRegex(carousel.Error, "an array of plane \"value\" of frame 0 is held beyond"):
+                frame.commit()
+            array[:] = 1
+            self.assertTrue((numpy.asarray(frame["out_value"]) == 0x0101010101010101).all())
+            del array
+            frame.commit()
+            for ask in (lambda: numpy.asarray(as_bytes), lambda: as_bytes.bytes):
+                with self.assertRaises(carousel.FrameEnded):
+                    ask()
+        self.end()
+
     def test_the_end_of_with_in_the_midst_of_a_wait_is_told_and_the_place_goes_with_the_wait(self):
         self.rig()
         words = self.said("""

@@ -64,6 +64,10 @@ class Python(unittest.TestCase):
                     wanted = elements.values(word, frame.sequence)
                     self.assertEqual((word, array.tobytes()), (word, struct.pack(f"<6{letter}", *wanted)))
                     self.assertEqual(array.ravel().tolist(), wanted, word)
+                for word, size in elements.FOREIGN.items():
+                    array = numpy.asarray(frame[f"p_{word}"].bytes)
+                    self.assertFalse(array.flags.writeable)
+                    self.assertEqual((word, array.ravel().tolist()), (word, [(frame.sequence + k) % 256 for k in range(6 * size)]))
                 with self.assertRaisesRegex(BufferError, "Python's buffers have no bf16; torch.from_dlpack"):
                     numpy.asarray(frame["p_bf16"])
             run.stop()
