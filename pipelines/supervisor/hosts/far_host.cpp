@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <filesystem>
+#include <iterator>
 #include <utility>
 
 #include "core/clock.hpp"
@@ -27,6 +28,9 @@ using nlohmann::json;
 constexpr std::size_t most_strangers = 8;
 constexpr std::size_t most_lines = 2000;
 constexpr u64 lines_every_ns = 200 * ns_per_ms;
+constexpr auto unreadable_near =
+    "the near host says what this version does not know, and its connection is closed: use the same build on "
+    "both hosts";
 
 shm::unique_fd listen_on(const host_spec& h) {
     sockaddr_in at{};
@@ -92,14 +96,34 @@ void far_host::accept_all(u64 now) {
         strangers_.push_back(
             std::make_unique<sealed_stream>(std::move(fd), sealed_stream::side::far, token_, now));
     }
-    for (auto& s : strangers_) {
-        std::vector<json> first = s->advance(now);
-        if (!s->open()) continue;
-        near_ = std::move(s);  // the newest that knows the token
+    for (auto at = strangers_.begin(); at != strangers_.end();) {
+        const std::vector<json> first = (*at)->advance(now);
+        if (!(*at)->open()) {
+            at = (*at)->closed() ? strangers_.erase(at) : std::next(at);
+            continue;
+        }
+        near_ = std::move(*at);  // the newest that knows the token
+        at = strangers_.erase(at);
         compared_ = told_ = false;
-        for (const json& m : first) take(m);
+        take_all(first);
     }
-    std::erase_if(strangers_, [](const auto& s) { return !s || s->closed(); });
+}
+
+// Who knows the token, and says what can't be read, is of another version: that costs it its connection.
+void far_host::take_all(const std::vector<json>& said) {
+    try {
+        for (const json& m : said) take(m);
+    } catch (const json::exception&) {
+        near_.reset();
+        if (!std::exchange(told_unreadable_, true)) say_here(unreadable_near);
+    }
+}
+
+void far_host::say_here(const std::string& text) {
+    if (orders_ != nullptr)
+        orders_->say(text);
+    else if (out_ != nullptr)
+        out_->line(text);
 }
 
 /// Said here and, seen from there, to the near host.
@@ -107,10 +131,7 @@ void far_host::refuse_near(const std::string& here, const std::string& there) {
     near_->send({{"refused", there}});
     if (here == last_refusal_) return;
     last_refusal_ = here;
-    if (orders_ != nullptr)
-        orders_->say(here);
-    else if (out_ != nullptr)
-        out_->line(here);
+    say_here(here);
 }
 
 // A run that begins does so with one frame on all hosts: the near host's. One that runs already says nothing
@@ -161,6 +182,7 @@ void far_host::take_hello(const json& hello) {
     near_run_ = run;
     if (begun_) keep_near_run(run);
     compared_ = true;
+    told_unreadable_ = false;
     near_->send({{"hello", {{"plan", plan_.plan}, {"running", begun_}}}});
     if (end_asked_) near_->send({{"interrupted", "drain"}});  // it may not have heard it, or be another one
 }
@@ -222,14 +244,9 @@ void far_host::carry_out_end() {
 }
 
 void far_host::look(u64 now) {
-    try {
-        accept_all(now);
-        if (!near_) return;
-        for (const json& m : near_->advance(now)) take(m);
-    } catch (const json::exception&) {  // it knows the token, and is of another version
-        near_.reset();
-        return;
-    }
+    accept_all(now);
+    if (near_) take_all(near_->advance(now));
+    if (!near_) return;
     if (near_->closed() || now > near_->heard_ns() + silence_ns) near_.reset();
 }
 

@@ -54,6 +54,8 @@ private:
     void accept_all(u64 now);
     void look(u64 now);
     void take(const nlohmann::json& m);
+    void take_all(const std::vector<nlohmann::json>& said);
+    void say_here(const std::string& text);
     void tell_first_kept(const nlohmann::json& m);
     void carry_out_end();
     void send_lines(u64 now);
@@ -81,7 +83,7 @@ private:
     console* out_ = nullptr;
     bool launched_ = false;
     bool compared_ = false, begun_ = false, superseded_ = false, bye_ = false, told_lost_ = false,
-         was_there_ = false;
+         was_there_ = false, told_unreadable_ = false;
     bool end_asked_ = false;                      ///< here: whichever near supervisor comes is told
     bool waits_for_end_ = false, alone_ = false;  ///< for who gives it; it ended without that one
     host_orders* answers_ = nullptr;              ///< while this part is over, and the near host is told so

@@ -104,7 +104,10 @@ void near_hosts::attend(event_loop&, host_orders& to, const std::string& run_id)
     for (const auto& h : hosts_) {
         h->count_from(now_ns());
         h->all_have_begun();
-        if (std::optional<json> kept = kept_outcome(*h)) h->has_ended(std::move(*kept));
+        try {
+            if (std::optional<json> kept = kept_outcome(*h)) h->has_ended(std::move(*kept));
+        } catch (const json::exception&) {  // it tells it again
+        }
     }
 }
 
@@ -157,7 +160,11 @@ void near_hosts::tick(u64 now) {
     if (orders_ == nullptr) return;
     for (const auto& h : hosts_) {
         const bool had_ended = h->life() == life::ended, had_begun = h->life() == life::begun;
-        for (const json& m : h->look(now, run_id_)) take_news(*h, m);
+        try {
+            for (const json& m : h->look(now, run_id_)) take_news(*h, m);
+        } catch (const json::exception&) {  // it knows the token, and is of another version
+            h->was_unreadable(now);
+        }
         say_changes(*h, now);
         if (h->life() == life::agreed)
             begin_anew(*h, now);

@@ -15,6 +15,7 @@ namespace {
 
 using nlohmann::json;
 constexpr u64 connect_every_ns = 250 * ns_per_ms, ping_every_ns = 500 * ns_per_ms;
+constexpr u64 unreadable_rest_ns = ns_per_s;  ///< another build must be installed there first
 
 }  // namespace
 
@@ -59,6 +60,20 @@ void remote_host::lose(u64 now, const std::string& why) {
 }
 
 void remote_host::close() { stream_.reset(); }
+
+void remote_host::was_unreadable(u64 now) {
+    lose(now, "it says what this version does not know: is it of another version?");
+    again_ns_ = now + unreadable_rest_ns;
+}
+
+// Its values are read in many places from here on, so their types are looked at once.
+void remote_host::has_ended(json what) {
+    (void)what.value("code", 1);
+    (void)what.value("line", std::string());
+    (void)what.value("alone", false);
+    outcome = std::move(what);
+    life_ = stage_of_life::ended;
+}
 
 // It has compared, too, and refuses by itself; here for the sentence on this side.
 void remote_host::take_hello(const json& hello) {
@@ -138,8 +153,8 @@ std::vector<json> remote_host::look(u64 now, const std::string& run_id) {
     for (json& m : stream_->advance(now)) {
         try {
             if (!take(m, now)) news.push_back(std::move(m));
-        } catch (const json::exception&) {  // it knows the token, and is of another version
-            lose(now, "it says what this version does not know");
+        } catch (const json::exception&) {
+            was_unreadable(now);
             return news;
         }
     }

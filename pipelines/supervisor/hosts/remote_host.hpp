@@ -44,16 +44,16 @@ public:
     [[nodiscard]] bool nobody_there() const noexcept { return nobody_there_; }
     [[nodiscard]] int fd() const noexcept { return stream_ ? stream_->fd() : -1; }
     void close();
+    /// It has said what nobody here can read: the connection is closed, and another one is tried.
+    void was_unreadable(u64 now);
     /// It is not tried again.
     void give_up(const std::string& why) {
         trouble_ = why;
         life_ = stage_of_life::refused;
     }
-    /// What its part came to; the caller says `bye` when that is kept.
-    void has_ended(nlohmann::json what) {
-        outcome = std::move(what);
-        life_ = stage_of_life::ended;
-    }
+    /// What its part came to; the caller says `bye` when that is kept. Throws nlohmann::json::exception when
+    /// it can't be read.
+    void has_ended(nlohmann::json what);
     /// How it has ended is kept here: it need not wait for anybody.
     void say_bye();
     /// It has ended, and may be there and wait for a `bye` that nobody has said yet.
