@@ -32,5 +32,7 @@ inline constexpr u64 handshake_ns = 2000 * ns_per_ms;
 /// Another build must be installed there first.
 inline constexpr u64 other_version_rest_ns = 2000 * ns_per_ms;
 inline constexpr u64 shortest_rest_ns = 20 * ns_per_ms, longest_rest_ns = 320 * ns_per_ms;
+/// Frames of a durable link; in_flight of a sending stage is no more.
+inline constexpr u64 most_durable_under_way = 16;
 
 }  // namespace carousel::hosts

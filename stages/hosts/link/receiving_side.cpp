@@ -8,9 +8,6 @@
 #include "hosts/seal.hpp"
 
 namespace carousel::hosts {
-namespace {
-constexpr u64 most_durable_under_way = 16;  ///< in_flight of a sender has no more
-}
 
 receiving_side::receiving_side(hello expected, token_file token, std::string run, std::string sender,
                                u64 next, u32 window)

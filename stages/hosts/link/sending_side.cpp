@@ -120,8 +120,26 @@ void sending_side::take_numbers(const welcome& m) {
     be_up(m);
 }
 
+/// Frames below may be on the far side. The first WELCOME says it to this process, which knows of no
+/// predecessor and of no lost run that it goes on for; from then on it is what was sent here, and what a
+/// durable host that begins anew may leave out (receiving_side::may_leave_out).
+u64 sending_side::may_be_there() const noexcept {
+    return who_.by_durable != 0 ? std::max(ever_next_, kept_from() + most_durable_under_way) : ever_next_;
+}
+
 void sending_side::take(const welcome& m, u64 now) {
     if (is_work()) return take_numbers(m);
+    const u64 claimed = std::max(m.next, m.committed);
+    if (welcomed_ && claimed > may_be_there()) {
+        drop(fmt::format(
+                 "the receiving host (run {}) says that it has the frames below {}, and from {} on this "
+                 "side has sent none: it is not the receiver of this stream, and no frame is released "
+                 "by it. End what listens there, and start the right one",
+                 m.run, claimed, ever_next_),
+             now);
+        retry_ns_ = now + longest_rest_ns;
+        return;
+    }
     if (oldest_ && m.next < kept_from()) {
         if (who_.by_durable != 0) {
             drop(
@@ -144,7 +162,9 @@ void sending_side::take(const welcome& m, u64 now) {
     durable_ = std::max(durable_, std::min(m.durable, m.committed));
     // Frames that were only committed there may have gone with that ring: they are here still.
     committed_ = std::max(kept_from(), m.committed);
-    next_ = std::max(m.next, m.committed);
+    next_ = claimed;
+    ever_next_ = std::max(ever_next_, next_);
+    welcomed_ = true;
     be_up(m);
 }
 
@@ -179,7 +199,7 @@ void sending_side::send_frames(actions& out) {
         at->second.message.epoch = epoch_;
         ++at->second.under_way;
         out.push_back({action::what::send_frame, connection_, encode(at->second.message), next_});
-        ++next_;
+        ever_next_ = std::max(ever_next_, ++next_);
     }
 }
 

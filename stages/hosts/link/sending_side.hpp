@@ -85,6 +85,7 @@ private:
     void connect(actions& out, u64 now);
     void send_frames(actions& out);
     void take_numbers(const welcome& m);
+    [[nodiscard]] u64 may_be_there() const noexcept;
     void be_up(const welcome& m);
     [[nodiscard]] bool is_work() const noexcept { return who_.kind == static_cast<u8>(link_kind::work); }
     [[nodiscard]] u64 kept_from() const noexcept { return who_.by_durable != 0 ? durable_ : committed_; }
@@ -100,9 +101,10 @@ private:
     u64 since_ns_ = 0, heard_ns_ = 0, ping_ns_ = 0, retry_ns_ = 0;
     u64 rest_ns_ = shortest_rest_ns;  ///< before the next connection is tried
     u64 committed_ = 0, next_ = 0, window_ = 1;
-    u64 durable_ = 0;  ///< by hello::by_durable: what is below may be released
+    u64 ever_next_ = 0;  ///< the highest that next_ has been
+    u64 durable_ = 0;    ///< by hello::by_durable: what is below may be released
     bool close_ = false, end_sent_ = false, end_known_ = false;
-    bool ends_here_ = false, begun_anew_ = false;
+    bool ends_here_ = false, begun_anew_ = false, welcomed_ = false;
     u32 connection_ = 0, to_close_ = 0;
     actions answers_;
     std::string failure_, trouble_, far_run_;

@@ -30,18 +30,23 @@ inline hello hello_of_test(std::string run = "run-a") {
 struct introduced {
     sending_side a;
     actions said;
+    u32 connection = 0;
     introduced(receiving_side& b, hello who, const token_file& token, u64 now) : a(std::move(who), token, 0) {
         a.begin(0);
-        b.accepted(1, now);
+        connect(b, now);
+    }
+    void connect(receiving_side& b, u64 now) {
+        b.accepted(++connection, now);
         for (int k = 0; k < 4; ++k) {
             said = a.step(now);
             for (const action& x : said)
-                if (x.kind == action::what::send) b.received(1, *decode(x.bytes), now);
+                if (x.kind == action::what::send) b.received(connection, *decode(x.bytes), now);
             for (const action& x : b.step(now))
-                if (x.kind == action::what::send) a.received(1, *decode(x.bytes), now);
+                if (x.kind == action::what::send) a.received(connection, *decode(x.bytes), now);
             b.sender_is_kept();
         }
     }
+    void connect(receiving_side&& b, u64 now) { connect(b, now); }
 };
 
 inline receiving_side receiver(const token_file& token, const std::string& sender = "", u64 next = 0) {

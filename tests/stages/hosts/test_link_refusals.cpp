@@ -143,3 +143,43 @@ TEST_CASE("a receiver that knows the token and acknowledges what it was never se
         CHECK_FALSE(i.a.released(1));
     }
 }
+
+TEST_CASE(
+    "a receiver that says at a later connection to have what it was never sent releases no frame by it") {
+    const token_file token("a secret that both sides know");
+    hello durable = hello_of_test();
+    durable.by_durable = 1;
+    for (const bool by_durable : {false, true}) {
+        CAPTURE(by_durable);
+        receiving_side b = receiver(token);
+        introduced i(b, by_durable ? durable : hello_of_test(), token, 1000);
+        REQUIRE(i.a.up());
+        i.a.begin(1);
+        u64 now = 1000;
+        const auto comes_back_with = [&](u64 next) {
+            now += 10 * ns_per_s;
+            i.a.closed(i.connection, "gone", now);
+            i.connect(receiver(token, "run-a", next), now += longest_rest_ns);
+            return i.a.up();
+        };
+        CHECK_FALSE(comes_back_with(1'000'000));
+        CHECK(i.a.failure().empty());
+        CHECK(i.a.trouble().find(
+                  "(run run-b) says that it has the frames below 1000000, and from 0 on this side "
+                  "has sent none: it is not the receiver of this stream") != std::string::npos);
+        CHECK_FALSE(i.a.released(0));
+        CHECK(comes_back_with(16) == by_durable);  // a durable host may leave so many out
+        CHECK_FALSE(comes_back_with(100));
+    }
+}
+
+TEST_CASE("the first welcome of a process may have frames that this process has not sent") {
+    const token_file token("a secret that both sides know");
+    receiving_side b = receiver(token, "run-a", 5);  // a predecessor of that process sent them
+    introduced i(b, hello_of_test(), token, 1000);
+    REQUIRE(i.a.up());
+    CHECK(i.a.released(4));
+    i.a.closed(1, "gone", 2000);
+    i.connect(receiver(token, "run-a", 5), 2000 + longest_rest_ns);
+    CHECK(i.a.up());
+}
