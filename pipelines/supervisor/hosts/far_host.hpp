@@ -1,7 +1,7 @@
 #pragma once
 // The host of `carousel host`: it listens for the near supervisor, compares the plans and runs its part. It
 // believes the newest connection that knows the token; whoever has proven nothing within 3 s is sent away,
-// and at most 8 are listened to at a time.
+// and at most 8 are listened to at a time: the oldest of them makes room for who comes.
 
 #include <deque>
 #include <memory>

@@ -32,11 +32,17 @@ void receiving_side::drop(u32 connection) {
     welcomed_ = false;
 }
 
+// Whoever knows the token proves it within milliseconds: so the oldest of those who have not makes room.
 void receiving_side::accepted(u32 connection, u64 now) {
     std::size_t strangers = 0;
-    for (const auto& [at, p] : peers_) strangers += at != current_ ? 1 : 0;
-    peers_[connection].since_ns = now;
-    if (strangers >= most_strangers) drop(connection);
+    u32 oldest = 0;
+    for (const auto& [at, p] : peers_) {
+        if (at == current_) continue;
+        ++strangers;
+        if (oldest == 0 || p.number < peers_.at(oldest).number) oldest = at;
+    }
+    if (strangers >= most_strangers) drop(oldest);
+    peers_[connection] = {now, ++accepted_, {}, {}, false};
 }
 
 void receiving_side::closed(u32 connection) {

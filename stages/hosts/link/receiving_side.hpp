@@ -87,6 +87,7 @@ public:
 private:
     struct peer {
         u64 since_ns = 0;
+        u64 number = 0;  ///< in the order in which they came
         std::optional<hello> said;
         nonce fresh{};
         bool refused = false;
@@ -96,7 +97,7 @@ private:
         state is = state::empty;
         frame_message message;
     };
-    static constexpr std::size_t most_strangers = 8;    ///< connections that have proven nothing yet
+    static constexpr std::size_t most_strangers = 8;    ///< connections that don't have the link
     static constexpr u64 news_again_ns = 5 * ns_per_s;  ///< of what is said at each attempt
 
     void take(u32 connection, peer& p, const hello& h, u64 now);
@@ -129,6 +130,7 @@ private:
     std::vector<buffer> buffers_;
     std::map<u32, peer> peers_;  ///< all that are open
     u32 current_ = 0;            ///< 0: nobody has the link
+    u64 accepted_ = 0;           ///< connections, ever
     bool welcomed_ = false, end_kept_ = false, end_told_ = false, by_durable_ = false;
     u8 packed_ = 0;  ///< how this sender's frames may come
     u64 current_epoch_ = 0, heard_ns_ = 0, ping_ns_ = 0, version_news_ns_ = 0;

@@ -1,4 +1,6 @@
 // What the two sides of a link say and keep, without a socket.
+#include <numeric>
+
 #include "stages/hosts/link/message.hpp"
 #include "tests/stages/hosts/link_world.hpp"
 
@@ -236,15 +238,24 @@ TEST_CASE("a frame is released when the transport has done with its memory, what
     CHECK(i.a.released(0));
 }
 
-TEST_CASE("strangers who say nothing do not crowd out a sender") {
+TEST_CASE("strangers who say nothing do not crowd out a sender, however many there are") {
     const token_file token("a secret that both sides know");
     receiving_side b = receiver(token);
     for (u32 k = 100; k < 120; ++k) b.accepted(k, 1000);
-    std::size_t closed = 0;
-    for (const action& x : b.step(1000)) closed += x.kind == action::what::close ? 1 : 0;
-    CHECK(closed == 12);
-    (void)b.step(1000 + handshake_ns + 1);  // those who were let in have said nothing in time
-    CHECK(introduced(b, hello_of_test(), token, 1001 + handshake_ns).a.up());
+    std::vector<u32> closed;
+    for (const action& x : b.step(1000))
+        if (x.kind == action::what::close) closed.push_back(x.connection);
+    std::vector<u32> oldest(12);
+    std::iota(oldest.begin(), oldest.end(), 100);
+    CHECK(closed == oldest);
+    const introduced i(b, hello_of_test(), token, 1000);  // at once, while eight are listened to
+    CHECK(i.a.up());
+    for (u32 k = 200; k < 220; ++k) b.accepted(k, 2000);
+    CHECK(b.up());
+    (void)b.step(1000 + handshake_ns + 1);  // who has said nothing in time goes, too
+    std::size_t left = 0;
+    for (const action& x : b.step(2001 + handshake_ns)) left += x.kind == action::what::close ? 1 : 0;
+    CHECK(left == 8);
 }
 
 TEST_CASE("a silent far side is given up after a second, and tried again") {

@@ -218,3 +218,24 @@ TEST_CASE("a far host that says what can't be read is a host that is away, and t
         near.leave();
     }
 }
+
+TEST_CASE("strangers who say nothing to a far host do not keep its near host out") {
+    if (!hosts::can_seal()) CAROUSEL_SKIP("built without libcrypto");
+    two_hosts w;
+    far_host far(w.plan, w.b);
+    std::vector<shm::unique_fd> strangers;
+    for (int k = 0; k < 20; ++k) {
+        strangers.push_back(sealed_stream::connect(w.b.address, w.b.port));
+        far.tick(now_ns());
+    }
+    caller near(w.b);
+    bool said = false;
+    const u64 begun = now_ns();
+    CHECK(until(
+        [&] {
+            near.go_on();
+            if (near.stream.open() && !std::exchange(said, true)) near.stream.send(hello_to_b(w.plan));
+            far.tick(begun);  // the strangers have all their time still
+        },
+        [&] { return !near.heard.empty(); }));
+}
