@@ -253,8 +253,11 @@ std::byte* receiver_link::frame_begins(u32 connection, std::span<const std::byte
                                        u64& ticket) {
     const auto m = decode(header);
     const auto* f = m ? std::get_if<frame_message>(&*m) : nullptr;
-    if (f == nullptr || f->packed_bytes != bytes) return nullptr;
     const std::lock_guard lock(mutex_);
+    if (f == nullptr || f->packed_bytes != bytes) {
+        side_.frame_is_damaged(connection);
+        return nullptr;
+    }
     const auto buffer = side_.frame_begins(connection, *f, now_ns());
     if (!buffer) return nullptr;
     ticket = *buffer;

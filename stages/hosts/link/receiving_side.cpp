@@ -231,6 +231,12 @@ std::optional<u32> receiving_side::frame_begins(u32 connection, const frame_mess
     return static_cast<u32>(m.sequence % buffers_.size());
 }
 
+void receiving_side::frame_is_damaged(u32 connection) {
+    if (connection == current_)
+        news_ = "a frame came whose header and bytes do not fit each other: its sender is cut off";
+    drop(connection);
+}
+
 void receiving_side::frame_ends(u32 index, bool whole, u64 now) {
     if (current_ != 0) heard_ns_ = now;
     buffer& b = buffers_[index];

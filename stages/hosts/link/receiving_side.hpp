@@ -43,6 +43,8 @@ public:
     void received(u32 connection, const message& m, u64 now);
     /// A frame's bytes are about to come: into this buffer, or nowhere.
     [[nodiscard]] std::optional<u32> frame_begins(u32 connection, const frame_message& m, u64 now);
+    /// What was to be a frame is none, or has another length than its header says.
+    void frame_is_damaged(u32 connection);
     /// The transport is done with that buffer; `whole`: every byte is there.
     void frame_ends(u32 buffer, bool whole, u64 now);
 

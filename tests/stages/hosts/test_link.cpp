@@ -179,6 +179,24 @@ TEST_CASE(
     CHECK_FALSE(b.up());
 }
 
+TEST_CASE("a frame whose header and bytes do not fit each other ends its connection, in a sentence") {
+    const token_file token("a secret that both sides know");
+    receiving_side b = receiver(token);
+    REQUIRE(introduction(b, 1, 5, token).welcomed);
+    (void)b.news();
+    b.accepted(2, 1000);
+    b.frame_is_damaged(2);  // a stranger's: no word of it
+    CHECK(b.up());
+    CHECK(b.news().empty());
+    b.frame_is_damaged(1);
+    CHECK_FALSE(b.up());
+    CHECK(b.news() == "a frame came whose header and bytes do not fit each other: its sender is cut off");
+    u32 closed = 0;
+    for (const action& x : b.step(1000)) closed += x.kind == action::what::close ? 1 : 0;
+    CHECK(closed == 2);
+    CHECK(introduction(b, 3, 6, token).welcomed);  // it comes again
+}
+
 TEST_CASE("a receiver lets nobody in who does not know the token") {
     const token_file right("a secret that both sides know"), wrong("another secret of that length");
     receiving_side b = receiver(right);

@@ -1,13 +1,20 @@
 // The transport by itself: frames that it carries, and what it is asked for that this machine may not have.
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+
 #include <cstdlib>
 #include <cstring>
 #include <string>
 
 #include "core/errors.hpp"
+#include "shm/fd_socket.hpp"
 #include "stages/hosts/link_settings.hpp"
+#include "stages/hosts/receiver_link.hpp"
 #include "stages/hosts/ucx/transport.hpp"
 #include "tests/stages/hosts/frame_exchange.hpp"
 #include "tests/support/catch.hpp"
+#include "tests/support/scratch_folder.hpp"
 #include "tests/support/skip.hpp"
 
 namespace {
@@ -38,6 +45,28 @@ std::string refusal_of(const std::string& json, packing how) {
         return e.what();
     }
     return "accepted";
+}
+
+struct told_of_its_end final : transport::events {
+    bool over = false, answered = false;
+    void accepted(u32) override {}
+    void closed(u32, const std::string&) override { over = true; }
+    void message_came(u32, std::span<const std::byte>) override { answered = true; }
+    std::byte* frame_begins(u32, std::span<const std::byte>, u64, u64&) override { return nullptr; }
+    void frame_came(u64, bool) override {}
+    void frame_sent(u32, u64) override {}
+};
+
+/// One of loopback that nobody listens on.
+u16 free_port() {
+    const shm::unique_fd fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    sockaddr_in at{};
+    at.sin_family = AF_INET;
+    ::inet_pton(AF_INET, "127.0.0.1", &at.sin_addr);
+    socklen_t length = sizeof at;
+    REQUIRE(::bind(fd.get(), reinterpret_cast<const sockaddr*>(&at), sizeof at) == 0);
+    REQUIRE(::getsockname(fd.get(), reinterpret_cast<sockaddr*>(&at), &length) == 0);
+    return ntohs(at.sin_port);
 }
 
 test::sent_memory memory_of(std::vector<std::byte>& bytes) {
@@ -106,4 +135,41 @@ TEST_CASE("UCX keeps no registered memory where the transport is TCP, which regi
     CHECK(cache() == "n");
     const transport more(events, {.address = "127.0.0.1", .transports = "tcp,self"});
     CHECK(cache() == "try");
+}
+
+TEST_CASE("who sends a frame of another length than its header says is cut off at once") {
+    const scratch_folder folder;
+    const u16 port = free_port();
+    std::vector<std::byte> room(100), sent(60);
+    receiver_link::set_up s;
+    s.where = {.address = "127.0.0.1", .token = "", .transports = "tcp", .port = port};
+    s.expected.payload_bytes = room.size();
+    s.token = token_file("a secret that both sides know");
+    s.run = "run-b";
+    s.figures_path = (folder.path / "figures").string();
+    s.buffers = {room.data()};
+    s.wake = [] {};
+    receiver_link b(std::move(s));
+    frame_message m;
+    m.bytes = m.packed_bytes = room.size();
+    for (const std::vector<std::byte>& header : {encode(m), encode(ping{1}), std::vector<std::byte>(7)}) {
+        told_of_its_end events;
+        transport t(events, {.address = "127.0.0.1", .transports = "tcp"});
+        const auto until = [&](const bool& so) {
+            for (const u64 end = now_ns() + handshake_ns / 2; !so && now_ns() < end;)
+                if (!t.progress()) t.wait(ns_per_ms);
+            return so;
+        };
+        u32 connection = 0;
+        while (!events.answered && connection < 20) {  // the receiver's thread may not listen yet
+            events.over = false;
+            t.connect(++connection, "127.0.0.1", port);
+            t.send(connection, encode(hello{}));
+            while (!events.answered && !events.over)
+                if (!t.progress()) t.wait(ns_per_ms);
+        }
+        REQUIRE(events.answered);
+        t.send_frame(connection, header, sent.data(), sent.size(), 0);
+        CHECK(until(events.over));
+    }
 }
