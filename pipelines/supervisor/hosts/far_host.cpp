@@ -17,6 +17,7 @@
 #include "core/read_file.hpp"
 #include "core/secret_file.hpp"
 #include "os/pending_signal.hpp"
+#include "run/answer_message.hpp"
 #include "run/directory.hpp"
 #include "supervisor/hosts/first_kept.hpp"
 #include "supervisor/plan/run_identity.hpp"
@@ -27,7 +28,10 @@ namespace {
 using nlohmann::json;
 constexpr std::size_t most_strangers = 8;
 constexpr std::size_t most_lines = 2000;
+constexpr std::size_t most_line_bytes = 1U << 20U;  ///< in a message, where they may be six times as long
 constexpr u64 lines_every_ns = 200 * ns_per_ms;
+constexpr auto too_long_an_answer =
+    "the answer is longer than a message between two hosts may be: ask for less";
 constexpr auto unreadable_near =
     "the near host says what this version does not know, and its connection is closed: use the same build on "
     "both hosts";
@@ -190,7 +194,10 @@ void far_host::take_hello(const json& hello) {
 
 void far_host::take(const json& m) {
     if (m.contains("hello") && m["hello"].is_object()) return take_hello(m["hello"]);
-    if (m.contains("ping")) return near_->send({{"pong", {{"sent", m["ping"]}, {"here", now_ns()}}}});
+    if (m.contains("ping")) {
+        near_->send({{"pong", {{"sent", m["ping"]}, {"here", now_ns()}}}});
+        return;
+    }
     if (m.contains("bye")) {
         bye_ = true;
         return;
@@ -217,8 +224,9 @@ void far_host::take(const json& m) {
     const json answer = orders_->carry_out_for(m["ask"]);
     if (m.value("id", 0) == 0)
         near_->send({{"ps", answer}});
-    else
-        near_->send({{"answer", answer}, {"id", m["id"]}});
+    else if (!near_->send({{"answer", answer}, {"id", m["id"]}}))
+        near_->send(
+            {{"answer", run::to_json(run::refused(exit_code::output, too_long_an_answer))}, {"id", m["id"]}});
 }
 
 // A host that this one sends to has lost its part. Null: it can't be told.
@@ -320,9 +328,15 @@ void far_host::send_lines(u64 now) {
     while (unsent_.size() > most_lines) unsent_.pop_front();
     if (!near_is_there() || unsent_.empty()) return;
     json all = json::array();
-    for (const log_record& r : unsent_) all.push_back({{"stage", r.stage}, {"pid", r.pid}, {"line", r.line}});
+    std::size_t bytes = 0;
+    for (const log_record& r : unsent_) {
+        all.push_back({{"stage", r.stage}, {"pid", r.pid}, {"line", r.line}});
+        if ((bytes += r.line.size()) < most_line_bytes) continue;
+        near_->send({{"log", std::exchange(all, json::array())}});
+        bytes = 0;
+    }
     unsent_.clear();
-    near_->send({{"log", all}});
+    if (!all.empty()) near_->send({{"log", all}});
 }
 
 u64 far_host::ask(const std::string& host, const json&, std::string& why) {

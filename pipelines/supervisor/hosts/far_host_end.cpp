@@ -3,7 +3,9 @@
 #include <poll.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <utility>
+#include <vector>
 
 #include "core/clock.hpp"
 #include "core/errors.hpp"
@@ -19,6 +21,29 @@ namespace {
 using nlohmann::json;
 constexpr std::size_t longest_report = 8U << 20U;
 constexpr int look_every_ms = 10;
+
+std::size_t length_of(const json& j) { return j.dump(-1, ' ', false, json::error_handler_t::replace).size(); }
+
+/// How a part has ended must get through, whatever its report has: the list of recoveries is left out, then
+/// what is longest, until it does. `left_out` names it.
+json fitting(json report) {
+    std::size_t rest = length_of(report);
+    if (rest <= longest_report) return report;
+    if (!report.is_object()) return {{"left_out", {"all"}}};
+    std::vector<std::pair<std::size_t, std::string>> parts;
+    for (const auto& [key, value] : report.items())
+        parts.emplace_back(key == "recoveries" ? rest : length_of(value), key);
+    std::sort(parts.rbegin(), parts.rend());
+    json left_out = json::array();
+    for (const auto& [length, key] : parts) {
+        if (rest <= longest_report) break;
+        rest -= length_of(report[key]);
+        report.erase(key);
+        left_out.push_back(key);
+    }
+    report["left_out"] = left_out;
+    return report;
+}
 
 }  // namespace
 
@@ -66,9 +91,7 @@ void far_host::tell_outcome(int code, const json& report, const std::string& lin
     host_orders* const here = std::exchange(orders_, nullptr);
     if (superseded_) return;
     answers_ = here;
-    json ended{{"code", code}, {"report", report}, {"line", line}, {"alone", alone_}};
-    if (report.dump(-1, ' ', false, json::error_handler_t::replace).size() > longest_report)
-        ended["report"].erase("recoveries");
+    const json ended{{"code", code}, {"report", fitting(report)}, {"line", line}, {"alone", alone_}};
     keep_outcome(ended);
     lines_ns_ = 0;
     send_lines(now_ns());

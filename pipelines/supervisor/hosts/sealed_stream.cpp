@@ -224,16 +224,19 @@ std::vector<json> sealed_stream::advance(u64 now) {
     return out;
 }
 
-void sealed_stream::send(const json& message) {
-    if (!open()) return;
+bool sealed_stream::send(const json& message) {
     const std::string text = message.dump(-1, ' ', false, json::error_handler_t::replace);
-    if (text.size() > longest_message) return;
+    if (text.size() > longest_message) return false;
+    if (!open()) return true;
     const u32 length = static_cast<u32>(text.size());
     out_ += bytes_of(length);
     out_ += text;
     out_ += view_of(seal_of(who_, sent_++, text));
-    if (out_.size() > most_kept) return close("it takes nothing any more");
-    flush();
+    if (out_.size() > most_kept)
+        close("it takes nothing any more");
+    else
+        flush();
+    return true;
 }
 
 }  // namespace carousel::supervisor

@@ -37,7 +37,8 @@ public:
 
     /// Takes what has come and sends what can go. Messages in their order.
     [[nodiscard]] std::vector<nlohmann::json> advance(u64 now);
-    void send(const nlohmann::json& message);
+    /// False: it is longer than a message may be (16 MiB), and nothing was sent.
+    bool send(const nlohmann::json& message);
     /// Both have proven that they know the token.
     [[nodiscard]] bool open() const noexcept { return state_ == state::open; }
     [[nodiscard]] bool closed() const noexcept { return state_ == state::closed; }

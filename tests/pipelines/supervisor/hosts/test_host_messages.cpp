@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <functional>
 #include <memory>
 #include <utility>
 
@@ -73,7 +74,10 @@ struct noted_orders final : host_orders {
         said.push_back(host + " has failed: " + what);
     }
     json carry_out_for(const json&) override { return json::object(); }
-    void answer_for(int) override {}
+    void answer_for(int) override {
+        if (meanwhile) meanwhile();
+    }
+    std::function<void()> meanwhile;  ///< the run is over, and the near host is told
     void answered(u64, const json&) override {}
     void line_of(const std::string&, const std::string&, i32, const std::string& line) override {
         said.push_back(line);
@@ -217,6 +221,41 @@ TEST_CASE("a far host that says what can't be read is a host that is away, and t
         CHECK(near.closing_lines().empty());
         near.leave();
     }
+}
+
+TEST_CASE("how a part has ended is told, however long its report is, and what was left out of it is named") {
+    if (!hosts::can_seal()) CAROUSEL_SKIP("built without libcrypto");
+    two_hosts w;
+    run::make_run_folder("pair.b");
+    run::write_whole_file(run::run_folder("pair.b") + "/near-run", "1");
+    far_host far(w.plan, w.b);
+    event_loop loop;
+    noted_orders orders;
+    far.attend(loop, orders, "1");
+    std::unique_ptr<caller> near;
+    bool said = false;
+    json ended;
+    orders.meanwhile = [&] {
+        if (!near) near = std::make_unique<caller>(w.b);
+        near->go_on();
+        if (near->stream.open() && !std::exchange(said, true)) near->stream.send(hello_to_b(w.plan));
+        for (const json& m : near->heard)
+            if (m.contains("ended") && ended.is_null()) {
+                ended = m["ended"];
+                near->stream.send({{"bye", true}});
+            }
+    };
+    const json report{{"frames", 7},
+                      {"recoveries", std::string(1000, 'r')},
+                      {"stages", std::string(17U << 20U, 's')},
+                      {"problems", json::array({std::string(1U << 20U, 'p')})}};
+    far.tell_outcome(1, report, "pair.b: 7 frames");
+    REQUIRE(ended.is_object());
+    CHECK(ended["code"] == 1);
+    CHECK(ended["report"]["frames"] == 7);
+    CHECK(ended["report"]["problems"] == report["problems"]);
+    CHECK(ended["report"]["left_out"] == json::array({"recoveries", "stages"}));
+    far.leave();
 }
 
 TEST_CASE("strangers who say nothing to a far host do not keep its near host out") {

@@ -78,6 +78,17 @@ TEST_CASE("two sides that know the token hear each other's messages in order") {
     REQUIRE(b.at_near.size() == 1);
 }
 
+TEST_CASE("a message that is too long is not sent, and whoever sends it is told") {
+    if (!hosts::can_seal()) CAROUSEL_SKIP("built without libcrypto");
+    between b;
+    b.pass();
+    CHECK_FALSE(b.near->send({{"text", std::string(16U << 20U, 'x')}}));
+    CHECK(b.near->send({{"n", 1}}));
+    b.pass();
+    REQUIRE(b.at_far.size() == 1);
+    CHECK(b.at_far[0]["n"] == 1);
+}
+
 TEST_CASE("another token gets no message in, on either side") {
     if (!hosts::can_seal()) CAROUSEL_SKIP("built without libcrypto");
     between b(std::string(32, 'a'), std::string(32, 'b'));
