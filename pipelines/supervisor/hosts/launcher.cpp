@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <poll.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -20,6 +21,7 @@ namespace {
 
 constexpr u64 rest_ns = 5 * ns_per_s, settle_ns = 500 * ns_per_ms;
 constexpr std::size_t kept_bytes = 2000;
+constexpr int killed_within_ms = 1000;
 
 std::string last_line(std::string text) {
     while (!text.empty() && (text.back() == '\n' || text.back() == '\r' || text.back() == ' '))
@@ -76,22 +78,42 @@ void launcher::start(u64 now) {
     lines_.clear();
     reached_ = false;
     int in[2] = {-1, -1}, out[2] = {-1, -1};
-    if (::pipe2(in, O_CLOEXEC) != 0) return;
+    if (::pipe2(in, O_CLOEXEC) != 0) return fail(fmt::format("making a pipe to it: {}", errno_text(errno)));
     const shm::unique_fd theirs_in(in[0]), ours_in(in[1]);
-    if (::pipe2(out, O_CLOEXEC) != 0) return;
+    if (::pipe2(out, O_CLOEXEC) != 0) return fail(fmt::format("making a pipe to it: {}", errno_text(errno)));
     const shm::unique_fd theirs_out(out[1]);
     output_.reset(out[0]);
     ::fcntl(output_.get(), F_SETFL, O_NONBLOCK);
-    const std::string text = token_ + "\n";  // less than a pipe holds
+    ::fcntl(ours_in.get(), F_SETFL, O_NONBLOCK);
+    const std::string text = token_ + "\n";
     try {
         child_ = spawn(
             {.argv = command(), .environment = {}, .input = theirs_in.get(), .output = theirs_out.get()});
-        runs_ = ::write(ours_in.get(), text.data(), text.size()) == static_cast<ssize_t>(text.size());
     } catch (const error& e) {
-        failure_ =
-            fmt::format("host {} can't be started: {}: is it installed?", host_.name, command().front());
-        told_ = false;
+        return fail("is it installed?");
     }
+    const ssize_t sent = ::write(ours_in.get(), text.data(), text.size());
+    if (sent == static_cast<ssize_t>(text.size())) {
+        runs_ = true;
+        return;
+    }
+    const std::string why = sent < 0 ? errno_text(errno) : "it is longer than a pipe holds";
+    end_child();
+    fail("handing the token to it: " + why);
+}
+
+// Without the whole token it would wait for the rest, and nobody looks after it.
+void launcher::end_child() {
+    shm::signal_pidfd(child_.pidfd.get(), SIGKILL);
+    pollfd over{child_.pidfd.get(), POLLIN, 0};
+    (void)::poll(&over, 1, killed_within_ms);
+    (void)reap(child_.pidfd.get());
+    child_ = {};
+}
+
+void launcher::fail(const std::string& why) {
+    failure_ = fmt::format("host {} can't be started: {}: {}", host_.name, command().front(), why);
+    told_ = false;
 }
 
 void launcher::take_lines() {

@@ -30,6 +30,8 @@ public:
 
 private:
     void take_lines();
+    void end_child();
+    void fail(const std::string& why);
 
     host_spec host_;
     std::string file_, token_, failure_, lines_;

@@ -1,0 +1,56 @@
+// What starts `carousel host` elsewhere, when that fails before anything runs there.
+
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+
+#include "core/clock.hpp"
+#include "supervisor/hosts/launcher.hpp"
+#include "tests/support/catch.hpp"
+#include "tests/support/scratch_folder.hpp"
+
+using namespace carousel;
+using namespace carousel::supervisor;
+using carousel::test::contains;
+
+namespace {
+
+host_spec by_ssh() {
+    host_spec h;
+    h.name = "b";
+    h.address = "127.0.0.1";
+    h.launcher = launcher_kind::ssh;
+    return h;
+}
+
+}  // namespace
+
+TEST_CASE("an ssh that does not get the whole token is ended, and the run says so") {
+    const scratch_folder folder;
+    ::chmod(folder.write("ssh", "#!/bin/sh\nexec sleep 1000\n").c_str(), 0700);
+    const std::string path = std::getenv("PATH");
+    ::setenv("PATH", (folder.path.string() + ":" + path).c_str(), 1);
+    launcher l(by_ssh(), {}, std::string(1U << 20U, 't'));  // more than a pipe holds
+    l.start(now_ns());
+    ::setenv("PATH", path.c_str(), 1);
+    CHECK(l.news() ==
+          "host b can't be started: ssh: handing the token to it: it is longer than a pipe holds");
+    CHECK(::waitpid(-1, nullptr, WNOHANG) == -1);
+    CHECK(errno == ECHILD);
+    CHECK(l.news().empty());
+}
+
+TEST_CASE("a supervisor without file descriptors says that it can't start a host for that") {
+    launcher l(by_ssh(), {}, "token");
+    rlimit before{};
+    REQUIRE(::getrlimit(RLIMIT_NOFILE, &before) == 0);
+    const rlimit none{3, before.rlim_max};
+    REQUIRE(::setrlimit(RLIMIT_NOFILE, &none) == 0);
+    l.start(now_ns());
+    REQUIRE(::setrlimit(RLIMIT_NOFILE, &before) == 0);
+    CHECK_THAT(l.news(), contains("host b can't be started: ssh: making a pipe to it: "));
+}
