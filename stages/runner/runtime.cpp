@@ -70,6 +70,7 @@ void runtime::set_up(stage& s, const runtime_sources& from) {
     same_work_ = d.same_work;
     maps_far_rings_ = d.maps_far_rings;
     of_others_ = access_to_inputs(d);
+    for (const asset_description& a : d.makes) makes_.push_back(a.name);
     check_device(d);
     check_ends(d);
     crash_here(crash_point::configured);
@@ -298,11 +299,14 @@ std::span<const std::byte> runtime::asset(std::string_view name) {
 }
 
 // EMPTY -> LOADING(epoch, seat) -> READY, by CAS. A loader that dies leaves LOADING, which the supervisor
-// takes back once the loader is fenced (its device may write until then).
+// takes back once the loader is fenced (its device may write until then). Not each process of the maker's
+// stage fills it: one that stands for instances on another host makes nothing.
 void runtime::load_assets(stage& s) {
     for (const attached_block& b : attachment_.assets) {
         shm::asset_block& a = control().asset[b.index];
-        if (a.maker_stage != control().seat[who().seat].stage) continue;
+        if (a.maker_stage != control().seat[who().seat].stage ||
+            std::find(makes_.begin(), makes_.end(), b.name) == makes_.end())
+            continue;
         const u64 until = now_ns() + static_cast<u64>(asset_timeout_s * 1e9);
         for (;;) {
             if (ring::asset_is_ready(control(), b.index)) break;

@@ -150,6 +150,7 @@ private:
     u32 finish_threads_ = 1;
     bool same_work_ = false, maps_far_rings_ = false;
     shm::block_guard guard_ = shm::block_guard::off;   ///< of the control block
+    std::vector<std::string> makes_;                   ///< assets that this program fills
     device::access of_others_ = device::access::read;  ///< how inputs and others' assets are to be mapped
     std::string parameter_type_;                       ///< as configure() has named it; "": none
     std::map<std::string, std::unique_ptr<device::mapping>, std::less<>> assets_;
