@@ -83,7 +83,7 @@ TEST_CASE("chaos: a kind that no stage can take is left out of the plan, and ref
     const std::tuple<fault, bool victim::*, const char*> needs[] = {
         {fault::gpu_fault, &victim::on_gpu, "no stage of f.toml computes on a GPU here"},
         {fault::scribble_input, &victim::guarded, "has an input that is guarded"},
-        {fault::overrun_output, &victim::gapped, "no ring of f.toml has gaps"},
+        {fault::overrun_output, &victim::gapped, "no stage of f.toml has gaps or canaries"},
         {fault::scribble_control, &victim::closed, "could write to all of the control block"},
     };
     for (const auto& [kind, guard, words] : needs) {
