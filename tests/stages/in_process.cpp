@@ -20,6 +20,8 @@
 namespace carousel::test {
 namespace {
 
+constexpr u64 table_bytes = 4096;  ///< of the source's asset
+
 class shared_view final : public device::mapping {
 public:
     shared_view(std::byte* at, u64 bytes) {
@@ -160,6 +162,7 @@ carousel::description counting_stage::configure(const carousel::configuration&) 
     d.takes_latest = true;
     d.ends = source_ && ends_at_ != ~u64{0};
     if (!sink_) d.outputs = {{"test.number", {{"value", element::u64_, {1}}}, {}}};
+    if (source_) d.makes = {{"table", table_bytes}};
     return d;
 }
 
@@ -245,7 +248,7 @@ threads_of_a_run::threads_of_a_run(const options& o) : options_(o), block_(make_
         rings_.push_back(
             device::create_memfd("carousel-test-ring", block_->link[k].slot_bytes * block_->link[k].slots));
     if (o.asset) {
-        table_ = device::create_memfd("carousel-test-table", 4096);
+        table_ = device::create_memfd("carousel-test-table", table_bytes);
         block_->assets = 1;
         shm::asset_block& a = block_->asset[0];
         std::string("table").copy(a.name, sizeof a.name - 1);
