@@ -17,7 +17,8 @@ inline constexpr u64 any_sequence = ~u64{0};
 class latest_reader {
 public:
     /// Joins `link` as incarnation `entry` (shm::max_incarnations or more: a tap without one). Check
-    /// joined(). Only frames from sequence `from` on are leased.
+    /// joined(). Only frames from sequence `from` on are leased. Of the free places it takes the one that was
+    /// taken least often, whose word for the newest frame no predecessor has changed.
     latest_reader(shm::control_block& c, u32 link, u32 entry, u64 from = 0) noexcept;
     ~latest_reader();
     latest_reader(const latest_reader&) = delete;

@@ -57,7 +57,7 @@ public:
     /// CAS.
     [[nodiscard]] lease_word lease(const slot_ref& slot, u32 group, u64& raw) const noexcept;
     [[nodiscard]] bool has_free_slot() const noexcept;
-    /// Is the frame of that sequence made? At or above the tail.
+    /// Does a slot hold the frame of that sequence, READY?
     [[nodiscard]] bool is_ready(u64 sequence) const noexcept;
     /// FREE -> FILL for the job. Empty when none is free.
     [[nodiscard]] slot_ref claim(u32 job, u64 version) noexcept;

@@ -11,8 +11,8 @@
 //
 // One thread at a time. Crash: the place in the link's groups is freed by the supervisor, which sees the end
 // of the lent ring's connection; a lease that is held is revoked with it, or before, when it is too old. Who
-// dies while there is no supervisor keeps its place until the run ends, and with it the ring's newest frame
-// its slot where another one is free; its lease doesn't stay.
+// dies while there is no supervisor keeps its place until the run ends; its lease doesn't. For such a place,
+// too, the ring's newest frame stays in its slot while another slot is free.
 
 #include <memory>
 #include <vector>
@@ -42,8 +42,8 @@ public:
         u64 capture_ns = 0;
         shm::capture_clock clock = shm::capture_clock::none;
         std::vector<std::byte> metadata = {};  ///< ring/metadata.hpp
-        std::vector<std::byte> parameters =
-            {};                    ///< the run's set that it was made with; empty: there is none
+        /// The run's set of parameters that it was made with; empty: there is none.
+        std::vector<std::byte> parameters = {};
         u64 parameter_number = 0;  ///< of that set: changes before it
         shm::used_extents used = {};
         /// of its maker's latest inputs, or shm::no_side_frame

@@ -42,7 +42,7 @@ std::pair<f64, f64> interval(std::vector<f64> v) {
     return {v[k], v[v.size() - 1 - k]};
 }
 
-constexpr u32 parameter_bytes = 64;  ///< of a frame; the demo has four numbers
+constexpr u32 parameter_bytes = 112;  ///< of a frame, as the demo has them (carousel.scene)
 
 /// What a stage does for the seals of a frame: its inputs' are compared before the lease and before
 /// SUBMITTED, its outputs' are made.

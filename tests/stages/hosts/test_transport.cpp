@@ -14,6 +14,7 @@
 #include "stages/hosts/ucx/transport.hpp"
 #include "tests/stages/hosts/frame_exchange.hpp"
 #include "tests/support/catch.hpp"
+#include "tests/support/free_port.hpp"
 #include "tests/support/scratch_folder.hpp"
 #include "tests/support/skip.hpp"
 
@@ -56,18 +57,6 @@ struct told_of_its_end final : transport::events {
     void frame_came(u64, bool) override {}
     void frame_sent(u32, u64) override {}
 };
-
-/// One of loopback that nobody listens on.
-u16 free_port() {
-    const shm::unique_fd fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-    sockaddr_in at{};
-    at.sin_family = AF_INET;
-    ::inet_pton(AF_INET, "127.0.0.1", &at.sin_addr);
-    socklen_t length = sizeof at;
-    REQUIRE(::bind(fd.get(), reinterpret_cast<const sockaddr*>(&at), sizeof at) == 0);
-    REQUIRE(::getsockname(fd.get(), reinterpret_cast<sockaddr*>(&at), &length) == 0);
-    return ntohs(at.sin_port);
-}
 
 test::sent_memory memory_of(std::vector<std::byte>& bytes) {
     return {bytes.data(), [&bytes](std::span<const std::byte> from) {
@@ -139,7 +128,7 @@ TEST_CASE("UCX keeps no registered memory where the transport is TCP, which regi
 
 TEST_CASE("who sends a frame of another length than its header says is cut off at once") {
     const scratch_folder folder;
-    const u16 port = free_port();
+    const u16 port = test::free_port();
     std::vector<std::byte> room(100), sent(60);
     receiver_link::set_up s;
     s.where = {.address = "127.0.0.1", .token = "", .transports = "tcp", .port = port};

@@ -115,7 +115,8 @@ class Inference(Case):
 
     def test_the_answers_of_two_hosts_are_those_of_one(self):
         # The stage's own process comes last: what stands for those of b has no weights to load for it.
-        late = self.world.write("late", f'#!/bin/sh\n[ -z "$CAROUSEL_ATTACH" ] || sleep 1\nexec {os.path.abspath(PROGRAMS)}/carousel-infer "$@"\n')
+        infer = os.path.abspath(os.path.join(PROGRAMS, "carousel-infer"))
+        late = self.world.write("late", f'#!/bin/sh\n[ -z "$CAROUSEL_ATTACH" ] || sleep 1\nexec {infer} "$@"\n')
         os.chmod(late, 0o755)
         with open(os.path.join(PIPELINES, "inference.toml"), encoding="utf-8") as f:
             text = f.read().replace('"shapes.net"', f'"{PIPELINES}/shapes.net"').replace("standby = true", "standby = false")

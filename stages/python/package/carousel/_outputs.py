@@ -65,7 +65,8 @@ def _format_of(output, owner, config, inputs, name=""):
         return None
     if output is like or output is image:
         word = f"carousel.{output.__name__}"
-        raise ConfigError(f"{owner}: {said.split('=')[0]}={word} is without its parentheses; write {word}({'0' if output is like else ''})")
+        call = f"{word}({'0' if output is like else ''})"
+        raise ConfigError(f"{owner}: {said.split('=')[0]}={word} is without its parentheses; write {call}")
     if isinstance(output, like):
         if not isinstance(output.index, int) or output.index < 0:
             raise ConfigError(f"{owner}: {said}; expected the number of an input, 0 for the first")

@@ -180,9 +180,10 @@ class Running:
         for each in said["stages"]:
             restarts[each["name"]] = restarts.get(each["name"], 0) + (each["restarts"] or 0)
         now = said["pipeline"]
-        return {"pipeline": now["name"], **{key: now[key] for key in ("file", "device", "frames", "restarts", "stalls", "damaged", "kills_at")},
-                "problems": said["problems"], "stages": [{"name": name, "restarts": n} for name, n in restarts.items()],
-                **dict.fromkeys(("lost", "repeated", "torn", "ending", "exit_code"))}
+        same = {key: now[key] for key in ("file", "device", "frames", "restarts", "stalls", "damaged", "kills_at")}
+        only_at_the_end = dict.fromkeys(("lost", "repeated", "torn", "ending", "exit_code"))
+        return {"pipeline": now["name"], **same, "problems": said["problems"],
+                "stages": [{"name": name, "restarts": n} for name, n in restarts.items()], **only_at_the_end}
 
     def stop(self, timeout_s=30.0):
         """Ends it as Ctrl-C does, with every frame that was begun, and returns its exit code."""

@@ -19,6 +19,7 @@
 #include "supervisor/hosts/far_host.hpp"
 #include "supervisor/hosts/near_hosts.hpp"
 #include "tests/support/catch.hpp"
+#include "tests/support/free_port.hpp"
 #include "tests/support/scratch_folder.hpp"
 #include "tests/support/skip.hpp"
 
@@ -31,18 +32,6 @@ namespace {
 
 const std::string secret(32, 't');
 
-/// A port of loopback that nobody listens on.
-u32 free_port() {
-    const shm::unique_fd fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-    sockaddr_in at{};
-    at.sin_family = AF_INET;
-    ::inet_pton(AF_INET, "127.0.0.1", &at.sin_addr);
-    socklen_t length = sizeof at;
-    REQUIRE(::bind(fd.get(), reinterpret_cast<const sockaddr*>(&at), sizeof at) == 0);
-    REQUIRE(::getsockname(fd.get(), reinterpret_cast<sockaddr*>(&at), &length) == 0);
-    return ntohs(at.sin_port);
-}
-
 /// A pipeline of this host and of host b, without stages.
 struct two_hosts {
     two_hosts() {
@@ -50,7 +39,7 @@ struct two_hosts {
         b.name = "b";
         b.address = "127.0.0.1";
         b.launcher = launcher_kind::none;
-        b.port = free_port();
+        b.port = test::free_port();
         plan.near = "here";
         plan.name = "pair";
         plan.grace_s = {{"", 0.1}, {"b", 0.1}};
@@ -88,6 +77,18 @@ struct noted_orders final : host_orders {
     }
 };
 
+/// Host b's part of it, which runs.
+struct part_of_b : two_hosts {
+    part_of_b() {
+        run::make_run_folder("pair.b");
+        run::write_whole_file(run::run_folder("pair.b") + "/near-run", "1");
+        far.attend(loop, orders, "1");
+    }
+    noted_orders orders;
+    event_loop loop;
+    far_host far{plan, b};
+};
+
 /// Rounds until it is so, for two seconds at most.
 template <typename Round, typename So>
 bool until(Round&& round, So&& so) {
@@ -98,14 +99,17 @@ bool until(Round&& round, So&& so) {
     return true;
 }
 
-/// Who connects to host b.
+/// Who connects to host b, and says `first` once it is believed: its proof and that come together.
 struct caller {
-    explicit caller(const host_spec& to, const std::string& token = secret)
-        : stream(sealed_stream::connect(to.address, to.port), sealed_stream::side::near, token, now_ns()) {}
+    caller(const host_spec& to, json what)
+        : stream(sealed_stream::connect(to.address, to.port), sealed_stream::side::near, secret, now_ns()),
+          first(std::move(what)) {}
     sealed_stream stream;
+    json first;
     std::vector<json> heard;
     void go_on() {
         for (json& m : stream.advance(now_ns())) heard.push_back(std::move(m));
+        if (stream.open() && !first.is_null()) stream.send(std::exchange(first, nullptr));
     }
 };
 
@@ -151,23 +155,17 @@ struct odd_far_host {
 TEST_CASE(
     "a hello of wrong types from who knows the token costs that connection, and the next one is heard") {
     if (!hosts::can_seal()) CAROUSEL_SKIP("built without libcrypto");
-    two_hosts w;
-    run::make_run_folder("pair.b");
-    run::write_whole_file(run::run_folder("pair.b") + "/near-run", "1");
-    far_host far(w.plan, w.b);
-    event_loop loop;
-    noted_orders orders;
-    far.attend(loop, orders, "1");
+    part_of_b w;
+    far_host& far = w.far;
+    noted_orders& orders = w.orders;
     for (const json& odd :
          {json{{"hello", {{"host", 5}}}}, json{{"hello", {{"host", "b"}, {"plan", 7}}}},
           json{{"hello", {{"host", "b"}, {"plan", w.plan.plan}, {"run", json::array()}}}}}) {
         CAPTURE(odd.dump());
-        caller other(w.b);
-        bool said = false;
+        caller other(w.b, odd);
         CHECK(until(
             [&] {
-                other.go_on();  // its proof and its hello come together
-                if (other.stream.open() && !std::exchange(said, true)) other.stream.send(odd);
+                other.go_on();
                 far.tick(now_ns());
             },
             [&] { return other.stream.closed(); }));
@@ -177,12 +175,10 @@ TEST_CASE(
         return s.find("says what this version does not know") != std::string::npos;
     });
     CHECK(told == 1);
-    caller near(w.b);
-    bool said = false;
+    caller near(w.b, hello_to_b(w.plan));
     CHECK(until(
         [&] {
             near.go_on();
-            if (near.stream.open() && !std::exchange(said, true)) near.stream.send(hello_to_b(w.plan));
             far.tick(now_ns());
         },
         [&] { return !near.heard.empty(); }));
@@ -225,20 +221,14 @@ TEST_CASE("a far host that says what can't be read is a host that is away, and t
 
 TEST_CASE("how a part has ended is told, however long its report is, and what was left out of it is named") {
     if (!hosts::can_seal()) CAROUSEL_SKIP("built without libcrypto");
-    two_hosts w;
-    run::make_run_folder("pair.b");
-    run::write_whole_file(run::run_folder("pair.b") + "/near-run", "1");
-    far_host far(w.plan, w.b);
-    event_loop loop;
-    noted_orders orders;
-    far.attend(loop, orders, "1");
+    part_of_b w;
+    far_host& far = w.far;
+    noted_orders& orders = w.orders;
     std::unique_ptr<caller> near;
-    bool said = false;
     json ended;
     orders.meanwhile = [&] {
-        if (!near) near = std::make_unique<caller>(w.b);
+        if (!near) near = std::make_unique<caller>(w.b, hello_to_b(w.plan));
         near->go_on();
-        if (near->stream.open() && !std::exchange(said, true)) near->stream.send(hello_to_b(w.plan));
         for (const json& m : near->heard)
             if (m.contains("ended") && ended.is_null()) {
                 ended = m["ended"];
@@ -267,13 +257,11 @@ TEST_CASE("strangers who say nothing to a far host do not keep its near host out
         strangers.push_back(sealed_stream::connect(w.b.address, w.b.port));
         far.tick(now_ns());
     }
-    caller near(w.b);
-    bool said = false;
+    caller near(w.b, hello_to_b(w.plan));
     const u64 begun = now_ns();
     CHECK(until(
         [&] {
             near.go_on();
-            if (near.stream.open() && !std::exchange(said, true)) near.stream.send(hello_to_b(w.plan));
             far.tick(begun);  // the strangers have all their time still
         },
         [&] { return !near.heard.empty(); }));
