@@ -130,6 +130,21 @@ TEST_CASE("a standby that dies in the moment of taking over leaves the seat to t
     end_whole(run, 2);
 }
 
+TEST_CASE("a standby that has taken over and delivered the last frame is followed by nobody") {
+    run_fixture run;
+    // The sink has work for 0.4 s when the last frame is through the middle: time to start somebody.
+    run.start(run.pipeline("last", number_pipeline("last", patient_keys, "standby = true\n", "",
+                                                   "finish_ms = 100\n")));
+    const i32 standby = next_standby(run, "middle");
+    REQUIRE(standby != 0);
+    run.hit("middle", SIGKILL);
+    REQUIRE(run.wait_until([&] { return run.pid_of("middle") == standby; }, 5));
+    end_whole(run, 1);
+    INFO(run.log());
+    CHECK(run.report()["restarts"] == 1);
+    CHECK_THAT(run.log(), !contains("the run is ending"));
+}
+
 TEST_CASE("a restarted stage takes the new program, not the old one's standby") {
     run_fixture run;
     run.start(run.pipeline("anew", number_pipeline("anew", patient_keys, "standby = true\n")));

@@ -64,8 +64,12 @@ void spawn_process(const process_table& t, const seat& s, process& p) {
 }
 
 void start_seat(process_table& t, seat& s) {
-    if (s.now && s.now->how.was_ready) s.machine.on(seat_event::ready, now_ns());  // a standby sits already
-    if (t.ending || t.paused || !t.memory_there || s.now || !may_start(t, s)) return;
+    if (s.now) {  // a standby sits already: nobody is to come behind it
+        s.start_wanted = false;
+        if (s.now->how.was_ready) s.machine.on(seat_event::ready, now_ns());
+        return;
+    }
+    if (t.ending || t.paused || !t.memory_there || !may_start(t, s)) return;
     if (is_port(t, s)) {
         s.start_wanted = false;
         s.machine.on(seat_event::vacated, now_ns());

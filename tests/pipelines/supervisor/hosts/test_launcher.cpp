@@ -1,5 +1,6 @@
 // What starts `carousel host` elsewhere, when that fails before anything runs there.
 
+#include <fmt/format.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -32,8 +33,10 @@ host_spec by_ssh() {
 TEST_CASE("an ssh that does not get the whole token is ended, and the run says so") {
     const scratch_folder folder;
     ::chmod(folder.write("ssh", "#!/bin/sh\nexec sleep 1000\n").c_str(), 0700);
-    const std::string path = std::getenv("PATH");
-    ::setenv("PATH", (folder.path.string() + ":" + path).c_str(), 1);
+    const char* const found = std::getenv("PATH");
+    REQUIRE(found != nullptr);
+    const std::string path = found;
+    ::setenv("PATH", fmt::format("{}:{}", folder.path.string(), path).c_str(), 1);
     launcher l(by_ssh(), {}, std::string(1U << 20U, 't'));  // more than a pipe holds
     l.start(now_ns());
     ::setenv("PATH", path.c_str(), 1);

@@ -278,6 +278,7 @@ TEST_CASE("a standby takes over when it has said that it is ready, and is passed
     CHECK((b.current().entry == who.entry) == ready);
     CHECK(b.entry(who.entry).state == (ready ? entry_state::live : entry_state::standby));
     CHECK(b.table->account.promoted == (ready ? 1U : 0U));
+    CHECK(b.until([&] { return b.source().start_wanted == !ready; }));
     CHECK(job_word::of(ring::load(b.c().job[0])).epoch == 2);
 }
 
