@@ -10,14 +10,13 @@ import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "support"))
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import port_block  # noqa: E402
 from link_pair import lose_run, may_be_killed, remove_memory, run_id_in  # noqa: E402
 from processes import end_process, wait_for  # noqa: E402
 
 SOURCE = '[[stage]]\nname = "source"\nrun = "carousel-test-bytes"\nbytes = {bytes}\n'
 SINK = '[[stage]]\nname = "{name}"\nrun = "carousel-test-bytes"\ninputs = ["{of}"]\nbytes = {bytes}\n{more}\n'
-# Of the far host. Below the ports that the system gives to clients (32,768 and above), and apart from those of links
-# alone (below 20,500).
-PORT = 20500 + os.getpid() % 80 * 140
+PORT = port_block.take()   # of the far host
 DEVICE = os.environ.get("CAROUSEL_TEST_DEVICE", "cpu")   # of both hosts
 HOST = '[hosts.{name}]\naddress = "{address}"\nport = {port}\nlauncher = "{launcher}"\n{more}\n'
 # The far host b, and this one by a name of its own: for stages that b's frames come back to.

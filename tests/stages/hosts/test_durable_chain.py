@@ -7,14 +7,12 @@ import time
 import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from host_world import World  # noqa: E402
+from host_world import PORT, World  # noqa: E402
 from link_pair import ledger, wait_for  # noqa: E402
 from spread import SINKS, Spread, stages_text  # noqa: E402
 
 PROGRAMS = sys.argv[1]
 SIZE = 1 << 14
-# As in test_three_hosts.py: links of one file are counted through, and take 65 each.
-PORT = 20500 + os.getpid() % 55 * 205
 PLACES = {"b": ("127.0.0.1", PORT), "c": ("127.0.0.1", PORT + 70)}
 DURABLE = 'release = "durable"\n'
 C_ALONE, BOTH = {"hosts.c": DURABLE}, {"hosts.b": DURABLE, "hosts.c": DURABLE}

@@ -10,7 +10,7 @@ import time
 import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from host_world import HOST, SINK, SOURCE, World, kill_in_turn  # noqa: E402
+from host_world import HOST, PORT, SINK, SOURCE, World, kill_in_turn  # noqa: E402
 from link_pair import check_report, hash_in  # noqa: E402
 from namespaces import B_ADDRESS, Namespaces  # noqa: E402
 from processes import is_alive, wait_for  # noqa: E402
@@ -18,8 +18,6 @@ from spread import STAGES, Spread  # noqa: E402
 
 PROGRAMS = sys.argv[1]
 SEED = int(os.environ.get("CAROUSEL_SEED", "7"))
-# Below the ports that the system gives to clients, as in test_hosts.py. The links of a file are counted through, and take 65 each.
-PORT = 20500 + os.getpid() % 55 * 205
 PLACES = {"b": ("127.0.0.1", PORT), "c": ("127.0.0.1", PORT + 70)}
 SIZE = 1 << 16
 
