@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "stages/python/frame_metadata.hpp"
+#include "stages/python/run_parameters.hpp"
 #include "stages/python/taken.hpp"
 
 namespace carousel::python {
@@ -51,8 +52,10 @@ frame_object::frame_object(frame& of, std::shared_ptr<lease> held, const std::ve
     for (std::size_t k = 0; k < outputs.size(); ++k) add_output(of.output(k), outputs[k]);
 }
 
-frame_object::frame_object(const latest_frame& of, std::shared_ptr<lease> held, const std::string& stage)
+frame_object::frame_object(const latest_frame& of, std::shared_ptr<lease> held, const std::string& stage,
+                           std::shared_ptr<run_parameters> run)
     : frame_object(std::move(held), words_of(of, kept_metadata(of.metadata().bytes()))) {
+    set_parameters(std::move(run), of.parameter_bytes());
     add_input(of.planes(), stage);
 }
 
@@ -120,10 +123,17 @@ py::object frame_object::stream() const {
 std::string frame_object::parameters_json() const {
     if (!parameters_.empty()) return parameters_;
     require_not_ended("parameters");
-    // A port's frame has neither.
     const bool of_side = of_ == nullptr && schema_ != nullptr;
-    const auto bytes = of_side ? side_parameters_ : in_stage("parameters").parameter_bytes();
-    return *schema_ ? schema_->values_json(bytes).dump() : "{}";
+    const auto bytes = run_      ? std::span<const std::byte>(port_parameters_)
+                       : of_side ? side_parameters_
+                                 : in_stage("parameters").parameter_bytes();
+    const parameter_schema& schema = run_ ? run_->schema() : *schema_;
+    return schema ? schema.values_json(bytes).dump() : "{}";
+}
+
+void frame_object::set_parameters(std::shared_ptr<run_parameters> run, std::span<const std::byte> bytes) {
+    run_ = std::move(run);
+    port_parameters_.assign(bytes.begin(), bytes.end());
 }
 
 py::object frame_object::parameters() const {
@@ -173,7 +183,10 @@ std::shared_ptr<frame_object> frame_object::copy() const {
     held->sequence = says_.sequence;
     const auto out = std::shared_ptr<frame_object>(
         new frame_object(std::move(held), words_of(*this, kept_metadata(metadata().bytes()))));
-    out->parameters_ = schema_ != nullptr ? parameters_json() : parameters_;
+    if (run_)
+        out->set_parameters(run_, port_parameters_);
+    else
+        out->parameters_ = schema_ != nullptr ? parameters_json() : parameters_;
     for (const payload_object& input : inputs_) {
         out->inputs_.push_back({input.name, {}});
         for (const auto& plane : input.planes) out->inputs_.back().planes.push_back(plane->to_host());
@@ -244,9 +257,7 @@ void bind_frame(py::module_& m) {
         .def_property_readonly("stream", &frame_object::stream,
                                "The cudaStream_t as a number; None on the CPU, and behind the frame's end.")
         .def_property_readonly("parameters", &frame_object::parameters,
-                               "Those that it was stamped with, by name. A stage's frame has them, and what "
-                               "its latest() gives; no "
-                               "port's.")
+                               "Those that it was stamped with, by name.")
         .def_property_readonly("void_reason", &frame_object::void_reason,
                                "In finish(): not empty when the frame was given up and has no planes.")
         .def_property_readonly(

@@ -36,6 +36,8 @@ struct payload_object {
     [[nodiscard]] std::shared_ptr<plane_object> find(std::string_view wanted) const;
 };
 
+class run_parameters;
+
 class frame_object {
 public:
     /// Of a stage. `inputs`: the producers' names, `writable` if it has asked for that; `outputs`: its own.
@@ -46,7 +48,8 @@ public:
     frame_object(const side_frame& of, std::shared_ptr<lease> held, const std::string& name,
                  const parameter_schema& schema);
     /// Of `latest`.
-    frame_object(const latest_frame& of, std::shared_ptr<lease> held, const std::string& stage);
+    frame_object(const latest_frame& of, std::shared_ptr<lease> held, const std::string& stage,
+                 std::shared_ptr<run_parameters> run);
     virtual ~frame_object() = default;
     frame_object(const frame_object&) = delete;
     frame_object& operator=(const frame_object&) = delete;
@@ -87,6 +90,8 @@ protected:
         : lease_(std::move(held)), says_(std::move(says)) {}
     [[nodiscard]] frame& in_stage(const char* what) const;
     [[nodiscard]] std::string parameters_json() const;
+    /// Of a port: what it is made with, and who knows how that is laid out.
+    void set_parameters(std::shared_ptr<run_parameters> run, std::span<const std::byte> bytes);
     void require_not_ended(const char* what) const;
     void add_input(const input_payload& planes, const std::string& stage, bool writable = false);
     void add_output(const output_payload& planes, const std::string& name);
@@ -98,6 +103,8 @@ protected:
     std::string parameters_;                           ///< JSON; "": not known
     const parameter_schema* schema_ = nullptr;         ///< null: of a port, or a copy
     std::span<const std::byte> side_parameters_ = {};  ///< of a side input, as long as its frame lasts
+    std::shared_ptr<run_parameters> run_;  ///< of a port, with the bytes; null: of a stage, or a copy
+    std::vector<std::byte> port_parameters_;
     std::vector<payload_object> inputs_, outputs_;
     std::map<std::string, std::shared_ptr<frame_object>> sides_;  ///< that were asked for, by name
 };

@@ -20,7 +20,8 @@ namespace {
 
 class latest_object {
 public:
-    latest_object(latest_port port, f64 patience_s) : port_(make_hold(std::move(port), patience_s)) {}
+    latest_object(latest_port port, f64 patience_s, std::shared_ptr<run_parameters> run)
+        : port_(make_hold(std::move(port), patience_s, std::move(run))) {}
     ~latest_object() {
         if (port_ != nullptr) try {
                 close();
@@ -96,7 +97,7 @@ private:
             held_->stream = f.stream();
             held_->gpu = gpu_of(held_->stream);
         }
-        return py::cast(std::make_shared<frame_object>(f, held_, port().stage()));
+        return py::cast(std::make_shared<frame_object>(f, held_, port().stage(), there().run));
     }
     // What was enqueued on other streams is in front of what the port does next, also where it reads frames
     // of a GPU that are delivered in host memory.
@@ -150,7 +151,7 @@ void bind_latest(py::module_& m, py::class_<run_object>& run) {
                 const gil_released others;
                 return of.latest(name, {.patience_s = patience_s});
             }();
-            return r.opened(latest_object(std::move(port), patience_s));
+            return r.opened(latest_object(std::move(port), patience_s, r.parameters()));
         },
         py::arg("stage") = "", py::arg("patience_s") = 10.0,
         "The newest frames of what `stage` puts out; \"\": of what the last sink reads.");

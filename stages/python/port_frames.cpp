@@ -22,7 +22,9 @@ class port_frame_object : public frame_object {
 public:
     port_frame_object(shared_hold<Port> of, std::shared_ptr<lease> held, const port_frame& f,
                       std::function<frame_metadata()> metadata)
-        : frame_object(std::move(held), words_of(f, std::move(metadata))), port_(std::move(of)) {}
+        : frame_object(std::move(held), words_of(f, std::move(metadata))), port_(std::move(of)) {
+        set_parameters(port_->run, f.parameter_bytes());
+    }
     void commit() {
         require_not_ended("commit()");
         const kept_port<Port> port(port_);
@@ -135,7 +137,8 @@ private:
 template <typename Port>
 class port_object {
 public:
-    port_object(Port port, f64 patience_s) : port_(make_hold(std::move(port), patience_s)) {}
+    port_object(Port port, f64 patience_s, std::shared_ptr<run_parameters> run)
+        : port_(make_hold(std::move(port), patience_s, std::move(run))) {}
 
     [[nodiscard]] hold<Port>& there() const {
         if (port_ == nullptr) throw std::runtime_error("the port is closed");
@@ -329,8 +332,12 @@ std::pair<std::string, port_options> port_wish(const py::object& name, const py:
              .planes = taken<std::map<std::string, std::string>>(planes, "planes", "a dict of texts")}};
 }
 
-reader_object in_hand(reader_port port, f64 patience_s) { return {std::move(port), patience_s}; }
-writer_object in_hand(writer_port port, f64 patience_s) { return {std::move(port), patience_s}; }
+reader_object in_hand(reader_port port, f64 patience_s, std::shared_ptr<run_parameters> run) {
+    return {std::move(port), patience_s, std::move(run)};
+}
+writer_object in_hand(writer_port port, f64 patience_s, std::shared_ptr<run_parameters> run) {
+    return {std::move(port), patience_s, std::move(run)};
+}
 
 /// Takes the place by `take`, reader() or writer() of the run; others have the GIL while it waits.
 template <typename Take>
@@ -340,7 +347,7 @@ py::object taken_place(run_object& r, Take take, const std::pair<std::string, po
         const gil_released others;
         return (of.*take)(wish.first, wish.second);
     }();
-    return r.opened(in_hand(std::move(port), wish.second.patience_s));
+    return r.opened(in_hand(std::move(port), wish.second.patience_s, r.parameters()));
 }
 
 }  // namespace

@@ -15,16 +15,19 @@
 #include "stages/python/frame.hpp"
 #include "stages/python/gil.hpp"
 #include "stages/python/lease.hpp"
+#include "stages/python/run_parameters.hpp"
 
 namespace carousel::python {
 
 /// A port of C++ and what of it is lent.
 template <typename Port>
 struct hold {
-    hold(Port p, f64 patience) : port(std::move(p)), patience_s(patience) {}
+    hold(Port p, f64 patience, std::shared_ptr<run_parameters> of)
+        : port(std::move(p)), patience_s(patience), run(std::move(of)) {}
 
     Port port;
     f64 patience_s;
+    std::shared_ptr<run_parameters> run;  ///< for its frames
     std::optional<writer_frame> filling;  ///< a writer's frame in hand
     /// Of the frame in hand, or of a dropped one that arrays have outlived; null: there is neither.
     std::shared_ptr<lease> lent;
@@ -113,8 +116,8 @@ private:
 
 // A child that was forked has neither the port's thread nor its place: what it got a copy of stays as it is.
 template <typename Port>
-shared_hold<Port> make_hold(Port port, f64 patience_s) {
-    return {new hold<Port>(std::move(port), patience_s), [](hold<Port>* h) {
+shared_hold<Port> make_hold(Port port, f64 patience_s, std::shared_ptr<run_parameters> run) {
+    return {new hold<Port>(std::move(port), patience_s, std::move(run)), [](hold<Port>* h) {
                 if (::getpid() == h->owner) delete h;
             }};
 }

@@ -40,6 +40,7 @@ void run_object::close() {
             if (!failed) failed.emplace(e);
         }
     if (failed) throw *failed;
+    parameters_->close();
     const std::optional<open_run> gone = std::exchange(run_, std::nullopt);
 }
 

@@ -24,8 +24,8 @@ input_payload reader_frame::input(std::size_t index) const {
     return {life.input_slot(index), &seat_->inputs()[index], life.input_used(index)};
 }
 frame_metadata reader_frame::metadata() const { return frame_metadata(seat_->life().read_metadata()); }
-std::span<const std::byte> reader_frame::parameter_bytes() const { return seat_->life().parameter_bytes(); }
-u64 reader_frame::parameter_number() const { return seat_->life().job().parameter_number; }
+std::span<const std::byte> port_frame::parameter_bytes() const { return seat_->life().parameter_bytes(); }
+u64 port_frame::parameter_number() const { return seat_->life().job().parameter_number; }
 void reader_frame::set_hash(u64 hash, std::string_view name) {
     (void)seat_->life();
     hash_name_ = name;

@@ -84,6 +84,10 @@ public:
     /// Work on a GPU belongs here: commit() stands behind it.
     [[nodiscard]] device::queue& queue() const;
     [[nodiscard]] void* stream() const;  ///< its cudaStream_t; null where planes are host memory
+    /// The run's parameters that it is made with, as open_run::parameters() lays them out; empty: it has
+    /// none.
+    [[nodiscard]] std::span<const std::byte> parameter_bytes() const;
+    [[nodiscard]] u64 parameter_number() const;
 
 protected:
     explicit port_frame(port_seat* of) : seat_(of) {}
@@ -100,10 +104,6 @@ public:
     [[nodiscard]] input_payload input(std::size_t index = 0) const;
     /// What the stages have set on it, for reading; of several inputs as at any join (ring/metadata.hpp).
     [[nodiscard]] frame_metadata metadata() const;
-    /// The run's parameters that it was made with, as open_run::parameters() lays them out; empty: it has
-    /// none.
-    [[nodiscard]] std::span<const std::byte> parameter_bytes() const;
-    [[nodiscard]] u64 parameter_number() const;
     /// For the ledger: a hash of what the frame brought, as frame::set_hash() of a stage. Before commit().
     void set_hash(u64 hash, std::string_view name = "own");
     /// It is read. Throws port_revoked, output_error.

@@ -1,4 +1,4 @@
-"""Parameters as a stage in Python reads them of a side input: those that the input's own frame was made with.
+"""Parameters as Python reads them of a side input and of a port's frame: those that the frame itself was made with.
 
 Usage: test_parameters.py BUILD
 """
@@ -64,6 +64,21 @@ inputs = ["source"]
 latest = ["fragment"]
 max_attempts = 1
 """
+PORTS = """
+[[stage]]
+name = "camera"
+run = "port"
+output = {{ value = "u64[4]" }}
+{0}
+[[stage]]
+name = "analysis"
+run = "port"
+inputs = ["camera"]
+[[stage]]
+name = "eater"
+run = "{1}/eater.py"
+inputs = ["fragment"]
+"""
 
 
 class Parameters(unittest.TestCase):
@@ -87,8 +102,71 @@ class Parameters(unittest.TestCase):
             self.assertEqual(run.stop(), 0, run.log_text(40))
         self.assertTrue(re.search(r"ValueError: \[1.75, 0.5\] beside \d+", run.log_text(200)), run.log_text(200))
 
+    def test_the_frames_of_ports_have_the_parameters_that_they_were_made_with(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        file = os.path.join(folder.name, "ports.toml")
+        stages = STAGES[:STAGES.index('[[stage]]\nname = "eater"')]
+        with open(file, "w", encoding="utf-8") as out:
+            out.write(f'[pipeline]\nname = "ported-{os.getpid()}"\nsize = [64, 36]\ndevice = "cpu"\nfps = 30\n[parameters]\nexposure = 1.75\n'
+                      + PORTS.format(stages[stages.index('[[stage]]\nname = "geometry"'):], HERE))
+        with carousel.Pipeline(file).start(frames=150) as run:
+            with run.open() as view, view.writer("camera") as writer, view.reader("analysis") as reader, view.latest("fragment") as newest:
+                kept, seen, before, both = [], None, None, set()
+                for frame in writer:
+                    kept.append(frame.parameters["exposure"])
+                    with self.assertRaises(TypeError):
+                        frame.parameters()
+                    numpy.asarray(frame["out_value"])[:] = 0
+                    frame.commit()
+                    with reader.next() as got:
+                        self.assertEqual(got.parameters["exposure"], kept[got.sequence])
+                        copy = got.copy()
+                    with self.assertRaises(carousel.FrameEnded):
+                        got.parameters
+                    self.assertEqual(copy.parameters["exposure"], kept[copy.sequence])
+                    seen = newest.next(20 if seen is None else 0.2) or seen
+                    self.assertEqual((seen.parameters["shading"], seen.copy().parameters), ("lit", seen.parameters))
+                    both.add(seen.parameters["exposure"])
+                    if before is None:
+                        before = seen
+                        run.set(exposure=0.5)
+                self.assertEqual(({*kept}, both, len(kept)), ({1.75, 0.5}, {1.75, 0.5}, 150))
+            self.assertEqual(before.parameters["exposure"], 1.75)   # of a frame that is kept beyond the run
+            self.assertEqual(run.wait(30), 0, run.log_text(40))
+
+    def test_a_pipeline_has_started_where_all_but_its_ports_is_done(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        file = os.path.join(folder.name, "apart.toml")
+        with open(file, "w", encoding="utf-8") as out:
+            out.write(f'[pipeline]\nname = "apart-{os.getpid()}"\nsize = [64, 36]\ndevice = "cpu"\n' + PORTS.format(
+                f'[[stage]]\nname = "fragment"\nrun = "{BUILD}/carousel-test-copy"\n', HERE))
+        with carousel.Pipeline(file).start(frames=5, wait_s=20) as run, run.open() as view:
+            with view.writer("camera") as writer, view.reader("analysis") as reader:
+                for frame in writer:
+                    frame.commit()
+                    reader.next().commit()
+            self.assertEqual(run.wait(30), 0, run.log_text(40))
+
+    def test_a_frame_that_is_kept_keeps_no_run_that_was_closed(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        file = os.path.join(folder.name, "closed.toml")
+        with open(file, "w", encoding="utf-8") as out:
+            out.write(f'[pipeline]\nname = "closed-{os.getpid()}"\nsize = [64, 36]\ndevice = "cpu"\nfps = 50\n'
+                      f'[[stage]]\nname = "source"\nrun = "{BUILD}/carousel-test-copy"\n'
+                      f'[[stage]]\nname = "eater"\nrun = "{HERE}/eater.py"\ninputs = ["source"]\n')
+        with carousel.Pipeline(file).start() as run:
+            with run.open() as view, view.latest("source") as newest:
+                kept = newest.next(20)
+            with self.assertRaisesRegex(RuntimeError, "nobody had asked for a frame's before its run was closed"):
+                kept.parameters
+            self.assertEqual(run.stop(), 0, run.log_text(40))
+
 
 if __name__ == "__main__":
     interpreter.use(BUILD)
     import carousel
+    import numpy
     unittest.main(argv=sys.argv[:1], verbosity=2)

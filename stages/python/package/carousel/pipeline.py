@@ -95,8 +95,8 @@ class Running:
 
     def _has_started(self):
         state = self.state()
-        if state == "waiting":   # it may be for ports that nobody is in yet
-            return {s["state"] for s in self.ps().get("stages", [{"state": "?"}])} <= {"running", "vacant"}
+        if state == "waiting":   # it may be for ports that nobody is in yet; what stands apart from them may be done already
+            return {s["state"] for s in self.ps().get("stages", [{"state": "?"}])} <= {"running", "vacant", "done"}
         return state in ("running", "paused", "ending", "done")
 
     def _ask(self, *words):
