@@ -7,6 +7,7 @@ Skipped, with the reason, where node or a library is not there:
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -15,7 +16,7 @@ import unittest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "support"))
-from processes import SKIPPED, skip  # noqa: E402
+from processes import SKIPPED, end_process, skip  # noqa: E402
 
 PROGRAMS, PIPELINES = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
 READER = ["node", os.path.join(HERE, "read_mcap.cjs")]
@@ -27,12 +28,27 @@ class RecordingReaders(unittest.TestCase):
         self.addCleanup(shutil.rmtree, self.folder, True)
         self.path = os.path.join(self.folder, "run.mcap")
 
-    def record(self, file, frames, rings, *more):
+    def carousel(self, *words):
+        return subprocess.Popen([os.path.join(PROGRAMS, "carousel"), *words], cwd=self.folder, env={**os.environ, "XDG_RUNTIME_DIR": self.folder},
+                                stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+
+    def record(self, file, frames, rings, *more, kills=0):
         """What the library finds in a recording of these rings. Not packed: the library has no lz4 and no zstd of its own."""
-        run = subprocess.run([os.path.join(PROGRAMS, "carousel"), "run", file, "--device", "cpu", "--frames", str(frames), "--no-color", "--record", rings,
-                              "--record-to", self.path, "--set", "record_compression=none", *more], cwd=self.folder,
-                             env={**os.environ, "XDG_RUNTIME_DIR": self.folder}, capture_output=True, text=True, timeout=60)
-        self.assertEqual(run.returncode, 0, run.stderr)
+        run = self.carousel("run", file, "--device", "cpu", "--frames", str(frames), "--no-color", "--record", rings, "--record-to", self.path,
+                            "--set", "record_compression=none", *more)
+        self.addCleanup(end_process, run)
+        killed = set()
+        while len(killed) < kills:
+            time.sleep(0.3)
+            told, _ = self.carousel("ps", "--json").communicate(timeout=20)
+            pids = [s["pid"] for s in json.loads(told).get("stages", []) if s["name"] == "record" and s["state"] == "running"] if told[:1] == "{" else []
+            if pids and pids[0] not in killed:
+                os.kill(pids[0], signal.SIGKILL)
+                killed.add(pids[0])
+            self.assertIsNone(run.poll(), "the run is over before its recorder was killed so often")
+        said, _ = run.communicate(timeout=60)
+        self.assertEqual(run.returncode, 0, said)
+        self.assertIn(f"; {kills} restarts", said)
         done = subprocess.run([*READER, self.path], capture_output=True, text=True, timeout=60)
         self.assertEqual(done.returncode, 0, done.stderr)
         return json.loads(done.stdout)
@@ -43,6 +59,11 @@ class RecordingReaders(unittest.TestCase):
         self.assertEqual(found["schemas"], ["carousel.Frame", "foxglove.RawImage"])
         self.assertEqual(found["chunks"], 30)
         self.assertEqual(found["metadata"]["carousel.recording"]["version"], "1")
+
+    def test_it_finds_every_frame_once_where_the_recorder_was_killed(self):
+        found = self.record(os.path.join(PIPELINES, "demo.toml"), 240, "fragment,vertex", "--size", "160x90", "--set", "geometry.triangles=500", "--out", "",
+                            "--fps", "30", kills=4)
+        self.assertEqual(found["topics"], {"fragment": 240, "vertex": 240})
 
     def test_it_finds_what_frames_carry_by_the_description_that_the_file_has_of_them(self):
         file = os.path.join(self.folder, "carries.toml")
