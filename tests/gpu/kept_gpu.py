@@ -17,7 +17,7 @@ import tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "support"))
-from processes import SKIPPED, end_process, wait_for  # noqa: E402
+from processes import end_process, require_gpu, wait_for  # noqa: E402
 
 DEMO = os.path.join(HERE, "..", "..", "pipelines", "demo.toml")
 KERNELS = os.path.join(HERE, "cuda", "device_kernels.cu")
@@ -143,9 +143,7 @@ def main():
     p.add_argument("--parts", default="recording,letter")
     p.add_argument("--frames", type=int, default=1000), p.add_argument("--kills", type=int, default=20)
     a = p.parse_args()
-    if a.device != "cpu" and subprocess.run(["nvidia-smi", "-L"], capture_output=True, check=False).returncode != 0:
-        print("skipped: no GPU here")
-        sys.exit(SKIPPED)
+    require_gpu(a.device)
     for part in a.parts.split(","):
         with tempfile.TemporaryDirectory(prefix="carousel-kept-") as folder:
             print(f"{part}: {getattr(Kept(a, folder), part)()}", flush=True)

@@ -17,6 +17,7 @@ import time
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "stages", "hosts"))
 from link_cost import cpu_until_sent, hops_of, part  # noqa: E402
 from link_pair import END, Host, Pair, add_sending_words, kill_one, sending_words, skip  # noqa: E402
+from processes import require_gpu  # noqa: E402
 from torment import counted  # noqa: E402
 
 RENDERER = '''[pipeline]
@@ -147,8 +148,7 @@ def main():
     p.add_argument("--compare", type=int, default=0, metavar="ROUNDS")
     add_sending_words(p)
     a = p.parse_args()
-    if a.device != "cpu" and subprocess.run(["nvidia-smi", "-L"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False).returncode != 0:
-        skip("no GPU here")
+    require_gpu(a.device)
     if a.device != "cpu" and (a.direct or a.compare) and not ucx_reaches_gpus(a):
         skip("the UCX that is loaded here reaches no GPU (carousel-send --ucx)")
     memory = "direct" if a.direct else "staged"

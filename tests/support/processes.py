@@ -1,4 +1,5 @@
 """Waiting for, and ending, the processes of a test."""
+import shutil
 import subprocess
 import sys
 import time
@@ -10,6 +11,15 @@ def skip(reason):
     """Ends this program as skipped. Nothing that it has printed decides: a test that failed has another exit code."""
     print("skipped:", reason)
     sys.exit(SKIPPED)
+
+
+def require_gpu(device):
+    """Ends this program as skipped where `device` is a GPU and there is none here."""
+    if device == "cpu":
+        return
+    tool = shutil.which("nvidia-smi")
+    if tool is None or subprocess.run([tool, "-L"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False).returncode != 0:
+        skip("no NVIDIA GPU found (nvidia-smi)")
 
 
 def wait_for(what, condition, seconds=30.0):
