@@ -133,8 +133,8 @@ TEST_CASE("a standby that dies in the moment of taking over leaves the seat to t
 TEST_CASE("a standby that has taken over and delivered the last frame is followed by nobody") {
     run_fixture run;
     // The sink has work for 0.4 s when the last frame is through the middle: time to start somebody.
-    run.start(run.pipeline("last", number_pipeline("last", patient_keys, "standby = true\n", "",
-                                                   "finish_ms = 100\n")));
+    run.start(run.pipeline(
+        "last", number_pipeline("last", patient_keys, "standby = true\n", "", "finish_ms = 100\n")));
     const i32 standby = next_standby(run, "middle");
     REQUIRE(standby != 0);
     run.hit("middle", SIGKILL);
