@@ -181,7 +181,7 @@ std::shared_ptr<plane_object> frame_object::plane(const std::string& name) const
 std::shared_ptr<frame_object> frame_object::copy() const {
     auto held = std::make_shared<lease>();
     held->sequence = says_.sequence;
-    const auto out = std::shared_ptr<frame_object>(
+    auto out = std::shared_ptr<frame_object>(
         new frame_object(std::move(held), words_of(*this, kept_metadata(metadata().bytes()))));
     if (run_)
         out->set_parameters(run_, port_parameters_);

@@ -16,14 +16,14 @@ class run_parameters {
 public:
     explicit run_parameters(open_run of) : of_(std::move(of)) {}
     /// They are the same as long as the run lives. Throws shm_error: its supervisor does not answer.
-    [[nodiscard]] const parameter_schema& schema() {
+    [[nodiscard]] const ring::parameter_schema& schema() {
         if (!known_) {
             if (!of_)
                 throw std::runtime_error(
                     "what this frame's parameters are is not known: nobody had asked for a frame's before "
                     "its run was closed");
             const open_run of = *of_;
-            parameter_schema told = [&] {
+            ring::parameter_schema told = [&] {
                 const gil_released others;
                 return of.parameters();
             }();
@@ -36,7 +36,7 @@ public:
 
 private:
     std::optional<open_run> of_;  ///< nothing: it is closed
-    std::optional<parameter_schema> known_;
+    std::optional<ring::parameter_schema> known_;
 };
 
 }  // namespace carousel::python

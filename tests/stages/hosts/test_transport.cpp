@@ -119,7 +119,10 @@ TEST_CASE("frames are staged unless the settings say direct, and direct ones can
 
 TEST_CASE("UCX keeps no registered memory where the transport is TCP, which registers none") {
     deaf events;
-    const auto cache = [] { return std::string(std::getenv("UCX_RCACHE_ENABLE")); };
+    const auto cache = [] {
+        const char* const said = std::getenv("UCX_RCACHE_ENABLE");
+        return std::string(said != nullptr ? said : "unset");
+    };
     const transport tcp(events, {.address = "127.0.0.1"});
     CHECK(cache() == "n");
     const transport more(events, {.address = "127.0.0.1", .transports = "tcp,self"});
