@@ -333,23 +333,34 @@ TEST_CASE("a thread's scopes nest, and a thread beside it stays closed by a key"
           }) == faulted);
 }
 
+namespace {
+closed_run* handled_run = nullptr;
+/// What becomes of a process whose block is closed when that handler is called.
+auto handled_by(block_guard guard, void (*handler)(int)) {
+    return in_child([&] {
+        closed_run r;
+        handled_run = &r;
+        r.close(guard);
+        std::signal(SIGUSR1, handler);
+        ::raise(SIGUSR1);
+    });
+}
+void write_a_note(int) { handled_run->b.c->entry[handled_run->source.who.entry].exit_note.store(1); }
+void open_and_write_a_note(int signal) {
+    shm::open_block_for_good();
+    write_a_note(signal);
+}
+}  // namespace
+
 TEST_CASE("a signal's handler finds the block closed to reads, and opens it for good") {
     if (!shm::has_protection_keys()) CAROUSEL_SKIP(shm::why_no_keys());
-    static closed_run* of = nullptr;
-    const auto handled_by = [](void (*handler)(int)) {
-        return in_child([&] {
-            closed_run r;
-            of = &r;
-            r.close(block_guard::keys);
-            std::signal(SIGUSR1, handler);
-            ::raise(SIGUSR1);
-        });
-    };
-    CHECK(handled_by([](int) { (void)of->b.c->job[0].load(); }) == faulted);
-    CHECK(handled_by([](int) {
-              shm::open_block_for_good();
-              of->b.c->entry[of->source.who.entry].exit_note.store(1);
-          }) == went_through);
+    CHECK(handled_by(block_guard::keys, [](int) { (void)handled_run->b.c->job[0].load(); }) == faulted);
+    CHECK(handled_by(block_guard::keys, open_and_write_a_note) == went_through);
+}
+
+TEST_CASE("a signal's handler opens the block for good where keys are emulated, too") {
+    CHECK(handled_by(block_guard::emulated, write_a_note) == faulted);
+    CHECK(handled_by(block_guard::emulated, open_and_write_a_note) == went_through);
 }
 
 // No check: a figure. Run it by its name.
