@@ -106,7 +106,10 @@ def main():
             for name in names:
                 inside = os.path.relpath(os.path.join(at, name), a.build)
                 ctests = name == "CTestTestfile.cmake" or re.search(r"(_include|_tests|_properties)(-\w+)?\.cmake$", name)
-                if ctests or (inside.startswith("python/") and not name.endswith((".so", ".pyc"))) or inside == "CMakeCache.txt":
+                if ctests:   # its interpreter is that of the other machine
+                    with open(os.path.join(at, name), encoding="utf-8") as f:
+                        text(inside, re.sub(r'"/[^"]*/python3(\.\d+)?"', '"python3"', f.read()))
+                elif inside == "CMakeCache.txt" or (inside.startswith("python/") and not name.endswith((".so", ".pyc"))):
                     out.add(os.path.join(at, name), inside)
         if os.path.isdir(os.path.join(a.build, "python", "carousel")):
             script, archives, sources = module_maker(a.build)
