@@ -22,10 +22,16 @@ picture = numpy.asarray(frame["color"])
 print("mean of red, green, blue:", picture[..., :3].mean(axis=(0, 1)).round(1))
 
 # %% Kill a stage. The others keep their process ids, and no frame is lost.
-before = {s["name"]: s["pid"] for s in run.ps()["stages"]}
+def pids():
+    return {s["name"]: s["pid"] for s in run.ps()["stages"]}
+
+
+before = pids()
 run.kill("tint")
-later = newest.next()
-after = {s["name"]: s["pid"] for s in run.ps()["stages"]}
+for later in newest:   # until one is there that follows
+    after = pids()
+    if after["tint"] != before["tint"]:
+        break
 print("frame", frame.sequence, "->", later.sequence, "; changed:", [name for name in before if before[name] != after[name]])
 
 # %% The end, and its report.
