@@ -273,6 +273,20 @@ class Python(unittest.TestCase):
             run.stop()
             self.end(run)
 
+    def test_stages_of_a_run_that_python_has_started_have_its_interpreter(self):
+        other = os.path.join(self.folder.name, "python3")
+        with open(other, "w", encoding="utf-8") as out:
+            out.write("#!/bin/sh\nexit 9\n")
+        os.chmod(other, 0o755)
+        before = {key: os.environ[key] for key in ("PATH", "CAROUSEL_PYTHON")}
+        self.addCleanup(os.environ.update, before)
+        os.environ["PATH"] = f"{self.folder.name}:{before['PATH']}"
+        del os.environ["CAROUSEL_PYTHON"]
+        self.end(self.pipeline(stage("source", "carousel-test-copy"), stage("sink", "eater.py", ["source"])).start(frames=5))
+        os.environ["CAROUSEL_PYTHON"] = other
+        with self.assertRaisesRegex(carousel.Error, "eater.py --describe` ended with exit code 9"):
+            self.pipeline(stage("source", "carousel-test-copy"), stage("sink", "eater.py", ["source"])).start(frames=5)
+
     def test_a_pipeline_is_run_and_its_stage_killed(self):
         with self.pipeline(stage("source", "carousel-test-copy"), stage("copy", "copy_numpy.py", ["source"]),
                            stage("sink", "eater.py", ["copy"], "pause_s = 0.004"), more="fps = 100").start() as run:

@@ -5,6 +5,7 @@ import os
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
 import time
 import tomllib
@@ -25,6 +26,11 @@ def program():
     if not found:
         raise Error(f"no program carousel beside {here} or in PATH: build it (./pipelines/launch) or add its folder to PATH")
     return found
+
+
+def _environment():
+    """Stages in Python have this interpreter, which has the module, unless CAROUSEL_PYTHON names another: `python3` in PATH may be any."""
+    return {**({"CAROUSEL_PYTHON": sys.executable} if sys.executable else {}), **os.environ}
 
 
 def _remove(folder, owner):
@@ -78,7 +84,7 @@ class Running:
         with open(self.log, "wb") as log:
             # A session of its own: Ctrl-C in a notebook interrupts the cell and not the run.
             self._process = subprocess.Popen(words + ["--report", self._report], stdin=subprocess.DEVNULL, stdout=log,
-                                             stderr=subprocess.STDOUT, start_new_session=True)
+                                             stderr=subprocess.STDOUT, start_new_session=True, env=_environment())
         atexit.register(self._end)
         self._await_start(wait_s)
 
