@@ -103,7 +103,7 @@ protected:
     std::string parameters_;                           ///< JSON; "": not known
     const parameter_schema* schema_ = nullptr;         ///< null: of a port, or a copy
     std::span<const std::byte> side_parameters_ = {};  ///< of a side input, as long as its frame lasts
-    std::shared_ptr<run_parameters> run_;  ///< of a port, with the bytes; null: of a stage, or a copy
+    std::shared_ptr<run_parameters> run_;              ///< of a port or a copy of that; null: of a stage
     std::vector<std::byte> port_parameters_;
     std::vector<payload_object> inputs_, outputs_;
     std::map<std::string, std::shared_ptr<frame_object>> sides_;  ///< that were asked for, by name

@@ -29,8 +29,14 @@ class RecordingReaders(unittest.TestCase):
         self.path = os.path.join(self.folder, "run.mcap")
 
     def carousel(self, *words):
-        return subprocess.Popen([os.path.join(PROGRAMS, "carousel"), *words], cwd=self.folder, env={**os.environ, "XDG_RUNTIME_DIR": self.folder},
-                                stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        return subprocess.Popen([os.path.join(PROGRAMS, "carousel"), *words], cwd=self.folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                                text=True, env={**os.environ, "XDG_RUNTIME_DIR": self.folder})
+
+    def recorder(self):
+        """The pid of the one that records; None: it has just been killed."""
+        told, _ = self.carousel("ps", "--json").communicate(timeout=20)
+        stages = json.loads(told).get("stages", []) if told[:1] == "{" else []
+        return next((s["pid"] for s in stages if s["name"] == "record" and s["state"] == "running"), None)
 
     def record(self, file, frames, rings, *more, kills=0):
         """What the library finds in a recording of these rings. Not packed: the library has no lz4 and no zstd of its own."""
@@ -40,11 +46,10 @@ class RecordingReaders(unittest.TestCase):
         killed = set()
         while len(killed) < kills:
             time.sleep(0.3)
-            told, _ = self.carousel("ps", "--json").communicate(timeout=20)
-            pids = [s["pid"] for s in json.loads(told).get("stages", []) if s["name"] == "record" and s["state"] == "running"] if told[:1] == "{" else []
-            if pids and pids[0] not in killed:
-                os.kill(pids[0], signal.SIGKILL)
-                killed.add(pids[0])
+            pid = self.recorder()
+            if pid and pid not in killed:
+                os.kill(pid, signal.SIGKILL)
+                killed.add(pid)
             self.assertIsNone(run.poll(), "the run is over before its recorder was killed so often")
         said, _ = run.communicate(timeout=60)
         self.assertEqual(run.returncode, 0, said)
@@ -61,8 +66,8 @@ class RecordingReaders(unittest.TestCase):
         self.assertEqual(found["metadata"]["carousel.recording"]["version"], "1")
 
     def test_it_finds_every_frame_once_where_the_recorder_was_killed(self):
-        found = self.record(os.path.join(PIPELINES, "demo.toml"), 240, "fragment,vertex", "--size", "160x90", "--set", "geometry.triangles=500", "--out", "",
-                            "--fps", "30", kills=4)
+        found = self.record(os.path.join(PIPELINES, "demo.toml"), 240, "fragment,vertex", "--size", "160x90", "--set", "geometry.triangles=500",
+                            "--out", "", "--fps", "30", kills=4)
         self.assertEqual(found["topics"], {"fragment": 240, "vertex": 240})
 
     def test_it_finds_what_frames_carry_by_the_description_that_the_file_has_of_them(self):

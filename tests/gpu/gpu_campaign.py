@@ -1,9 +1,11 @@
-"""All that is to be seen on a GPU and takes longer than a test may, or has figures: gpu_campaign.py PROGRAMS [--only REGEX] [--seconds 570]
-[--keep FILE.json] [--commit NAME] [--list]
+"""All that is to be seen on a GPU and takes longer than a test may, or has figures.
 
-Run by name (./tests/run --campaign gpu), or from a pack (pack.py). A row is a command; rows come in the order of the list, as many as fit into
---seconds. With --keep the result stands in FILE.json, and FILE.md with the last lines of each row; rows of this commit and machine that have passed
-are not run again, so what was cut off goes on. --commit: of a copy without version control. Exit code 1: a row failed."""
+Usage: gpu_campaign.py PROGRAMS [--only REGEX] [--seconds 570] [--keep FILE.json] [--commit NAME] [--list]
+Run by name (./tests/run --campaign gpu), or from a pack (pack.py). A row is a command; rows come in the order of the list, as
+many as fit into --seconds by their own estimates. With --keep the result stands in FILE.json, and FILE.md with the last lines of
+each row; rows of this commit and machine that have passed are not run again, so what was cut off goes on. A row of ctest says how
+many of its tests were skipped, and is skipped itself where all were. --commit: of a copy without version control. Exit code 1: a
+row failed."""
 import argparse
 import os
 import re
@@ -44,7 +46,7 @@ ROWS = {
     "strays": (300, "tests/gpu/guards_gpu.py {b} --parts faults --seconds 290"),
     "strays under MPS": (200, "tests/gpu/guards_gpu.py {b} --parts mps --seconds 190"),
     "strays without guards": (200, "tests/gpu/guards_gpu.py {b} --parts controls,mps-controls --seconds 190"),
-    "strays at a control block that keys close": (60, "tests/gpu/guards_gpu.py {b} --device cpu --parts faults --rows 3 --seconds 50"),
+    "strays at a control block with keys": (60, "tests/gpu/guards_gpu.py {b} --device cpu --parts faults --rows 3 --seconds 50"),
     "what guards cost": (200, "tests/bench/guard_cost.py {b}"),
     "chaos": (150, "{b}/carousel chaos pipelines/demo.toml --device cuda:0 --duration 60 --rate 3 --seed 78"),
     "chaos under MPS": (150, "{b}/carousel chaos pipelines/demo.toml --device cuda:0 --set isolation=mps --count 60 --rate 1 --fps 300 --seed 79"),
@@ -66,8 +68,8 @@ def command_of(name, programs):
 def one_row(name, programs, seconds):
     """In a process group of its own, which ends with it."""
     began = time.monotonic()
-    process = subprocess.Popen(command_of(name, programs), cwd=ROOT, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                               errors="replace", start_new_session=True)
+    process = subprocess.Popen(command_of(name, programs), cwd=ROOT, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                               stderr=subprocess.STDOUT, text=True, errors="replace", start_new_session=True)
     try:
         said, _ = process.communicate(timeout=seconds)
         how = {0: "passed", SKIPPED: "skipped"}.get(process.returncode, "failed")
@@ -75,20 +77,33 @@ def one_row(name, programs, seconds):
         os.killpg(process.pid, signal.SIGKILL)
         said, _ = process.communicate()
         how = "cut off"
-    return {"row": name, "how": how, "seconds": round(time.monotonic() - began, 1), "command": ROWS[name][1].format(b="build/release"),
-            "said": said.splitlines()[-SHOWN:]}
+    how, skipped = judged(how, said)
+    return {"row": name, "how": how, "skipped": skipped, "seconds": round(time.monotonic() - began, 1),
+            "command": ROWS[name][1].format(b="build/release"), "said": said.splitlines()[-SHOWN:]}
+
+
+def judged(how, said):
+    """(how a row ended, how many of its tests were skipped). ctest ends with 0 where all were."""
+    skipped = len(re.findall(r"^\s*\d+ - .*\(Skipped\)$", said, re.M))
+    of = re.search(r"tests failed out of (\d+)", said)
+    return ("skipped" if how == "passed" and of and skipped == int(of[1]) else how), skipped
+
+
+def verdict(r):
+    return r["how"] + (f", {r['skipped']} tests skipped" if r["skipped"] and r["how"] != "skipped" else "")
 
 
 def gpus():
-    listed = subprocess.run(["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"], capture_output=True, text=True, check=False).stdout
+    listed = subprocess.run(["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"], capture_output=True, text=True,
+                            check=False).stdout
     return [line.strip() for line in listed.splitlines() if line.strip()]
 
 
 def keep(path, where, rounds):
     keep_rounds(path, where, rounds)
-    text = ["# On a GPU", "", f"Commit {where['commit']}; {where['gpus']}; {where['cores']} cores, {where['kernel']} {where['machine']}; "
-            "`./tests/run --campaign gpu`.", "", "| what | | seconds |", "|---|---|---|"]
-    text += [f"| {r['row']} | {r['how']} | {r['seconds']:.0f} |" for r in rounds]
+    on = f"{where['gpus']}; {where['cores']} cores, {where['kernel']} {where['machine']}"
+    text = ["# On a GPU", "", f"Commit {where['commit']}; {on}; `./tests/run --campaign gpu`.", "", "| what | | seconds |", "|---|---|---|"]
+    text += [f"| {r['row']} | {verdict(r)} | {r['seconds']:.0f} |" for r in rounds]
     for r in rounds:
         text += ["", f"## {r['row']}", "", f"`{r['command']}`", "", "```", *r["said"], "```"]
     with open(os.path.splitext(path)[0] + ".md", "w", encoding="utf-8") as f:
@@ -97,8 +112,10 @@ def keep(path, where, rounds):
 
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    p.add_argument("programs", type=os.path.abspath), p.add_argument("--only", default="", help="rows whose name has this expression")
-    p.add_argument("--seconds", type=float, default=570, help="for all of it"), p.add_argument("--keep"), p.add_argument("--commit")
+    p.add_argument("programs", type=os.path.abspath)
+    p.add_argument("--only", default="", help="rows whose name has this expression")
+    p.add_argument("--seconds", type=float, default=570, help="for all of it")
+    p.add_argument("--keep"), p.add_argument("--commit")
     p.add_argument("--list", action="store_true", help="name the rows, run none")
     a = p.parse_args()
     wanted = [name for name in ROWS if re.search(a.only, name)]
@@ -115,21 +132,21 @@ def main():
         if name in known:
             continue
         rest = until - time.monotonic()
-        if name in OF_TWO and len(there) < 2 or rest < min(ROWS[name][0], 60):
+        if name in OF_TWO and len(there) < 2 or rest < ROWS[name][0]:
             left.append(name)
             continue
         r = one_row(name, a.programs, rest)
         rounds.append(r)
-        print(f"{name}: {r['how']}, {r['seconds']:.0f} s: {r['said'][-1] if r['said'] else ''}", flush=True)
+        print(f"{name}: {verdict(r)}, {r['seconds']:.0f} s: {r['said'][-1] if r['said'] else ''}", flush=True)
         if r["how"] not in ("passed", "skipped"):
             print("\n".join(r["said"]), flush=True)
         if a.keep:
             keep(a.keep, where, rounds)
-    print(f"\n{'row':48} {'':8} {'s':>5}  on {where['gpus']}, {where['commit']}")
+    print(f"\n{'row':48} {'s':>5}  on {where['gpus']}, {where['commit']}")
     for r in rounds:
-        print(f"{r['row']:48} {r['how']:8} {r['seconds']:5.0f}")
+        print(f"{r['row']:48} {r['seconds']:5.0f}  {verdict(r)}")
     for name in left:
-        print(f"{name:48} {'not run: it takes two GPUs' if name in OF_TWO and len(there) < 2 else 'not run: no time was left'}")
+        print(f"{name:48}     -  not run: {'it takes two GPUs' if name in OF_TWO and len(there) < 2 else 'no time was left'}")
     return 1 if any(r["how"] in ("failed", "cut off") for r in rounds) else 0
 
 

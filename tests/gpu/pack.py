@@ -1,12 +1,14 @@
-"""What a build has for tests on a GPU, for a machine that has the GPU and not the packages to build with: pack.py BUILD OUT.tar.xz
+"""What a build has for tests on a GPU, for a machine that has the GPU and not the packages to build with.
 
+Usage: pack.py BUILD OUT.tar.xz
 There, in a checkout of the same commit at the same path (ctest's files name it):
 
   tar -xf OUT.tar.xz -C BUILD && . BUILD/gpu/environment && python3 -B tests/gpu/gpu_campaign.py BUILD
 
-The programs and the tests that ctest has for a GPU, stripped; the libraries that they name, except those of the C++ runtime and UCX, whose
-transports are plug-ins; no window and no film; ctest's own files; the package for Python without its module, which is of one version of Python: `environment` makes it, if that machine's python3 has pybind11 and
-its C++ compiler C++20, from what is packed for it. Without that, tests of Python skip and say so."""
+The programs and the tests that ctest has for a GPU, stripped; the libraries that they name, except those of the C++ runtime and
+UCX, whose transports are plug-ins; no window and no film; ctest's own files; the package for Python without its module, which is of
+one version of Python: `environment` makes it, if that machine's python3 has pybind11 and its C++ compiler C++20, from what is packed
+for it. Without that, tests of Python skip and say so."""
 import argparse
 import json
 import lzma
@@ -24,14 +26,15 @@ LEFT_OUT = re.compile(r"-asan$|-viewer|-film\b")   # what they need is large, an
 FILTERS = [{"id": lzma.FILTER_LZMA2, "preset": 6, "dict_size": 1 << 28}]
 HEADERS = ("fmt", "nlohmann")   # that the module includes, beside the tree's own and Python's
 
-ENVIRONMENT = """# Sourced: sets what the packed programs need here, and makes the module for this machine's python3 where that can be done.
+ENVIRONMENT = """# Sourced: sets what the packed programs need here, and makes the module for this machine's python3 where it can.
 packed=@BUILD@
 export LD_LIBRARY_PATH="$packed/gpu/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
 if ! ls "$packed"/python/carousel/_carousel*.so > /dev/null 2>&1; then
     includes=$(python3 -m pybind11 --includes 2>/dev/null) ||
         includes=$(python3 -c 'import sysconfig; print("-isystem", sysconfig.get_paths()["include"])')
-    (cd "$packed" && sh gpu/make_module "$includes" "$(python3 -c 'import sysconfig; print(sysconfig.get_config_var("EXT_SUFFIX"))')" \
-        "${CUDA_HOME:-/usr/local/cuda}") || echo "no module for Python: that takes pybind11 (python3 -m pip install pybind11)" >&2
+    suffix=$(python3 -c 'import sysconfig; print(sysconfig.get_config_var("EXT_SUFFIX"))')
+    (cd "$packed" && sh gpu/make_module "$includes" "$suffix" "${CUDA_HOME:-/usr/local/cuda}") ||
+        echo "no module for Python: that takes pybind11 (python3 -m pip install pybind11)" >&2
 fi
 """
 
@@ -51,7 +54,8 @@ def programs_of(build):
     """Those of tests on a GPU, and all that are the product's or the tests' stages."""
     tests = json.loads(output_of("ctest", "--show-only=json-v1", "-L", "gpu", cwd=build))["tests"]
     found = {t["command"][0] for t in tests if "command" in t}
-    found |= {os.path.join(build, name) for name in os.listdir(build) if name.startswith(("carousel", "guard_cost", "libcarousel", "test_block_guard"))}
+    ours = ("carousel", "guard_cost", "libcarousel", "test_block_guard")
+    found |= {os.path.join(build, name) for name in os.listdir(build) if name.startswith(ours)}
     return sorted(p for p in found if not LEFT_OUT.search(p) and os.path.dirname(p) == build and is_program(p))
 
 
@@ -66,18 +70,20 @@ def libraries_of(programs):
 
 
 def module_maker(build):
-    """(the script that makes the module, the archives and sources that it reads): the build's own two commands, for another Python."""
-    commands = [c for c in output_of("ninja", "-t", "commands", "carousel_python", cwd=build).splitlines() if "stages/python" in c]
+    """(the script that makes the module, the archives and sources that it reads): the build's own commands, for another Python."""
+    commands = output_of("ninja", "-t", "commands", "carousel_python", cwd=build).splitlines()
+    commands = [c for c in commands if "stages/python" in c]
     reads = [word for word in commands[-1].split() if word.endswith(".a") and not os.path.isabs(word)]
     sources = sorted(set(re.findall(r"-c (\S+)", "\n".join(commands))))
     script = ["# make_module INCLUDES SUFFIX CUDA", "set -e", "mkdir -p gpu/objects"]
     for k, source in enumerate(sources):
         compiled, = (c for c in commands if f"-c {source}" in c)
-        words = [w for w in re.sub(r"-isystem \S+|-M[DTF]( \S+\.o(\.d)?)?|-o \S+|-c \S+|-Werror\S*|-Wno-error\S*", " ", compiled).split()[1:]]
-        script.append(f"c++ {' '.join(words)} $1 -isystem gpu/include -isystem $3/include -o gpu/objects/{k}.o -c {source} &")
-    script += ["wait", "mkdir -p python/carousel",
-               f"c++ -shared -Wl,--exclude-libs,ALL -o python/carousel/_carousel$2 gpu/objects/*.o {' '.join(reads)} gpu/lib/libfmt.so.* "
-               "-L$3/lib64 -lcudadevrt -lcudart_static -lrt -lpthread -ldl"]
+        own = r"-isystem \S+|-M[DTF]( \S+\.o(\.d)?)?|-o \S+|-c \S+|-Werror\S*|-Wno-error\S*"   # of this build alone
+        words = " ".join(re.sub(own, " ", compiled).split()[1:])
+        script.append(f"c++ {words} $1 -isystem gpu/include -isystem $3/include -o gpu/objects/{k}.o -c {source}")
+    script += ["mkdir -p python/carousel",
+               f"c++ -shared -Wl,--exclude-libs,ALL -o python/carousel/_carousel$2 gpu/objects/*.o {' '.join(reads)} "
+               "gpu/lib/libfmt.so.* -L$3/lib64 -lcudadevrt -lcudart_static -lrt -lpthread -ldl"]
     return "\n".join(script) + "\n", reads, [s for s in sources if s.startswith(build)]
 
 
@@ -88,7 +94,8 @@ def main():
     programs = programs_of(a.build)
     if not any(os.path.basename(p).startswith("test_") for p in programs):
         sys.exit(f"{a.build} has no tests for a GPU: build them first (./tests/run --gpu-only does)")
-    with tempfile.TemporaryDirectory() as folder, lzma.open(a.out, "w", filters=FILTERS) as packed, tarfile.open(fileobj=packed, mode="w") as out:
+    with (tempfile.TemporaryDirectory() as folder, lzma.open(a.out, "w", filters=FILTERS) as packed,
+          tarfile.open(fileobj=packed, mode="w") as out):
         def text(name, content):
             path = os.path.join(folder, os.path.basename(name))
             with open(path, "w", encoding="utf-8") as f:

@@ -1,4 +1,6 @@
-"""The campaign on a GPU and the pack, where there is none: rows name tests, scripts and words that there are. Usage: test_gpu_campaign.py BUILD"""
+"""The campaign on a GPU and the pack, where there is none: rows name tests, scripts and words that there are.
+
+Usage: test_gpu_campaign.py BUILD"""
 import os
 import re
 import subprocess
@@ -38,9 +40,16 @@ class Campaign(unittest.TestCase):
         script, archives, sources = pack.module_maker(BUILD)
         for path in [os.path.join(BUILD, a) for a in archives] + sources:
             self.assertTrue(os.path.exists(path), path)
-        self.assertEqual(script.count("-o gpu/objects/"), len(re.findall(r" -c \S+ &$", script, re.M)))
+        self.assertEqual(script.count("-o gpu/objects/"), len(re.findall(r" -c \S+$", script, re.M)))
         self.assertIn("-I", script)
         self.assertNotIn("/objects/0.o.d", script)
+
+    def test_a_row_of_ctest_tells_what_it_skipped_and_is_skipped_where_all_was(self):
+        row = "\n100% tests passed, 0 tests failed out of {}\nThe following tests did not run:\n\t1867 - test_gpu_runs:a (b) (Skipped)\n"
+        self.assertEqual(campaign.judged("passed", row.format(1)), ("skipped", 1))
+        self.assertEqual(campaign.judged("passed", row.format(3)), ("passed", 1))
+        self.assertEqual(campaign.judged("failed", row.format(1)), ("failed", 1))
+        self.assertEqual(campaign.judged("passed", "40 kills, lost 0"), ("passed", 0))
 
     def test_rows_of_two_gpus_are_rows(self):
         self.assertLessEqual(set(campaign.OF_TWO), set(campaign.ROWS))

@@ -82,16 +82,20 @@ inputs = ["fragment"]
 
 
 class Parameters(unittest.TestCase):
-    def test_a_side_input_has_the_parameters_that_its_own_frame_was_made_with(self):
+    def pipeline(self, name, keys, stages):
+        """In a folder of its own, which ends with the test, on the CPU."""
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
-        file = os.path.join(folder.name, "parameters.toml")
+        file = os.path.join(folder.name, f"{name}.toml")
         with open(os.path.join(folder.name, "reads.py"), "w", encoding="utf-8") as out:
             out.write(READS)
         with open(file, "w", encoding="utf-8") as out:
-            out.write(f'[pipeline]\nname = "parameters-{os.getpid()}"\nsize = [64, 36]\ndevice = "cpu"\nfps = 50\nallow_dead_letters = true\n'
-                      f"[parameters]\nexposure = 1.75\n{STAGES}")
-        with carousel.Pipeline(file).start() as run:
+            out.write(f'[pipeline]\nname = "{name}-{os.getpid()}"\nsize = [64, 36]\ndevice = "cpu"\n{keys}{stages}')
+        return carousel.Pipeline(file)
+
+    def test_a_side_input_has_the_parameters_that_its_own_frame_was_made_with(self):
+        keys = "fps = 50\nallow_dead_letters = true\n[parameters]\nexposure = 1.75\n"
+        with self.pipeline("parameters", keys, STAGES).start() as run:
             with run.open() as view, view.latest("fragment") as newest:
                 self.assertIsNotNone(newest.next(20), run.log_text(40))
             time.sleep(1)   # `reads` has seen some, too
@@ -103,15 +107,11 @@ class Parameters(unittest.TestCase):
         self.assertTrue(re.search(r"ValueError: \[1.75, 0.5\] beside \d+", run.log_text(200)), run.log_text(200))
 
     def test_the_frames_of_ports_have_the_parameters_that_they_were_made_with(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        file = os.path.join(folder.name, "ports.toml")
-        stages = STAGES[:STAGES.index('[[stage]]\nname = "eater"')]
-        with open(file, "w", encoding="utf-8") as out:
-            out.write(f'[pipeline]\nname = "ported-{os.getpid()}"\nsize = [64, 36]\ndevice = "cpu"\nfps = 30\n[parameters]\nexposure = 1.75\n'
-                      + PORTS.format(stages[stages.index('[[stage]]\nname = "geometry"'):], HERE))
-        with carousel.Pipeline(file).start(frames=150) as run:
-            with run.open() as view, view.writer("camera") as writer, view.reader("analysis") as reader, view.latest("fragment") as newest:
+        drawing = STAGES[STAGES.index('[[stage]]\nname = "geometry"'):STAGES.index('[[stage]]\nname = "eater"')]
+        keys = "fps = 30\n[parameters]\nexposure = 1.75\n"
+        with self.pipeline("ported", keys, PORTS.format(drawing, HERE)).start(frames=150) as run:
+            with (run.open() as view, view.writer("camera") as writer, view.reader("analysis") as reader,
+                  view.latest("fragment") as newest):
                 kept, seen, before, both = [], None, None, set()
                 for frame in writer:
                     kept.append(frame.parameters["exposure"])
@@ -136,13 +136,8 @@ class Parameters(unittest.TestCase):
             self.assertEqual(run.wait(30), 0, run.log_text(40))
 
     def test_a_pipeline_has_started_where_all_but_its_ports_is_done(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        file = os.path.join(folder.name, "apart.toml")
-        with open(file, "w", encoding="utf-8") as out:
-            out.write(f'[pipeline]\nname = "apart-{os.getpid()}"\nsize = [64, 36]\ndevice = "cpu"\n' + PORTS.format(
-                f'[[stage]]\nname = "fragment"\nrun = "{BUILD}/carousel-test-copy"\n', HERE))
-        with carousel.Pipeline(file).start(frames=5, wait_s=20) as run, run.open() as view:
+        drawing = f'[[stage]]\nname = "fragment"\nrun = "{BUILD}/carousel-test-copy"\n'
+        with self.pipeline("apart", "", PORTS.format(drawing, HERE)).start(frames=5, wait_s=20) as run, run.open() as view:
             with view.writer("camera") as writer, view.reader("analysis") as reader:
                 for frame in writer:
                     frame.commit()
@@ -150,14 +145,9 @@ class Parameters(unittest.TestCase):
             self.assertEqual(run.wait(30), 0, run.log_text(40))
 
     def test_a_frame_that_is_kept_keeps_no_run_that_was_closed(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        file = os.path.join(folder.name, "closed.toml")
-        with open(file, "w", encoding="utf-8") as out:
-            out.write(f'[pipeline]\nname = "closed-{os.getpid()}"\nsize = [64, 36]\ndevice = "cpu"\nfps = 50\n'
-                      f'[[stage]]\nname = "source"\nrun = "{BUILD}/carousel-test-copy"\n'
-                      f'[[stage]]\nname = "eater"\nrun = "{HERE}/eater.py"\ninputs = ["source"]\n')
-        with carousel.Pipeline(file).start() as run:
+        stages = (f'[[stage]]\nname = "source"\nrun = "{BUILD}/carousel-test-copy"\n'
+                  f'[[stage]]\nname = "eater"\nrun = "{HERE}/eater.py"\ninputs = ["source"]\n')
+        with self.pipeline("closed", "fps = 50\n", stages).start() as run:
             with run.open() as view, view.latest("source") as newest:
                 kept = newest.next(20)
             with self.assertRaisesRegex(RuntimeError, "nobody had asked for a frame's before its run was closed"):

@@ -29,7 +29,8 @@ def program():
 
 
 def _environment():
-    """Stages in Python have this interpreter, which has the module, unless CAROUSEL_PYTHON names another: `python3` in PATH may be any."""
+    """Stages in Python have this interpreter, which has the module, unless CAROUSEL_PYTHON names another.
+    `python3` in PATH may be any."""
     return {**({"CAROUSEL_PYTHON": sys.executable} if sys.executable else {}), **os.environ}
 
 
