@@ -161,19 +161,18 @@ std::string explanation_json(const std::vector<explanation>& all) {
 std::string explanation_list(int columns) {
     std::string text;
     std::string_view kind;
-    std::string words;
-    const auto flush = [&] {
-        if (!words.empty()) text += fmt::format("{}:\n{}", kind, wrapped(words, columns, "  "));
-        words.clear();
-    };
+    std::size_t used = 0;  // of the line; a word of several is not broken
     for (const explanation& e : all_explanations()) {
-        if (kind != e.kind) flush();
+        const bool first = kind != e.kind;
+        if (first) text += fmt::format("{}{}:\n", kind.empty() ? "" : "\n", e.kind);
+        const std::string_view word = e.word;
+        const bool breaks = !first && used + 2 + word.size() + 1 > static_cast<std::size_t>(columns);
+        text += fmt::format("{}{}", first ? "  " : breaks ? ",\n  " : ", ", word);
+        used = (first || breaks ? 2 : used + 2) + word.size();
         kind = e.kind;
-        words += (words.empty() ? "" : ", ") + std::string(e.word);
     }
-    flush();
     return text +
-           "Every other error of CUDA 13.0 is known by its name or its number.\n"
+           "\nEvery other error of CUDA 13.0 is known by its name or its number.\n"
            "`carousel explain WORD` tells what it means here, and what to do.\n";
 }
 

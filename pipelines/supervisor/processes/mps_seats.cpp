@@ -66,7 +66,7 @@ void move_stage(process_table& t, u32 stage) {
         if (s->stage != stage || !s->now || s->now->by_hand) continue;
         if ((s->now->mps.generation != 0) == wants_domain(t, *s)) continue;
         end_standby(*s);
-        s->now->how.asked = s->now->how.outside = s->now->by_us = true;
+        s->now->how.asked = s->now->how.outside = s->now->by_us = s->now->mps.moved = true;
         in_order(t, [&] { retire(t, *s); });
     }
 }

@@ -45,6 +45,7 @@ struct domain_part {
     bool breaks = false;       ///< its death ends the domain
     bool broke = false;        ///< and has
     bool with_domain = false;  ///< it ends because its domain does
+    bool moved = false;        ///< it ends to go on elsewhere: in its domain, or in a context of its own
     bool excused = false;      ///< it is not blamed for its own end
 };
 

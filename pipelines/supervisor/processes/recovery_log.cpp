@@ -43,7 +43,7 @@ template <typename From, typename To>
 std::vector<f64> spans(const std::vector<recovery>& all, From from, To to) {
     std::vector<f64> out;
     for (const recovery& r : all)
-        if (from(r) != 0 && to(r) > from(r)) out.push_back(static_cast<f64>(to(r) - from(r)) / 1e6);
+        if (from(r) != 0 && to(r) >= from(r)) out.push_back(static_cast<f64>(to(r) - from(r)) / 1e6);
     return out;
 }
 

@@ -91,6 +91,7 @@ void apply_restart_policy(process_table& t, seat& s, process& p) {
     s.last_exit = s.machine.state() == seat_state::stopping ? "down"
                   : p.port                                  ? describe_port_end(p)
                   : p.mps.with_domain                       ? with_domain_text
+                  : p.mps.moved                             ? moved_text
                   : p.how.asked                             ? "restarted"
                   : p.how.known || p.how.deadline           ? describe(p.how)
                                                             : death_by_signal_text;

@@ -50,6 +50,13 @@ void count_promotion(process_table& t, seat& s, i32 pid) {
     ++t.account.promoted;
 }
 
+/// When it was ready at the latest: its word for that may be read behind its first frame, or not yet.
+/// 0: a supervisor before this one was there when it came.
+u64 ready_before(const process& p, u64 first_commit_ns) noexcept {
+    if (p.attached_ns == 0) return 0;
+    return p.ready_ns == 0 ? first_commit_ns : std::min(p.ready_ns, first_commit_ns);
+}
+
 }  // namespace
 
 standby_care care_for(const standby_view& v) noexcept {
@@ -82,7 +89,7 @@ void keep_standby(process_table& t, seat& s, u64 now) {
             recovery back{s.label, s.vacant_pid, s.vacant_epoch, "", 0, 0, 0, first, s.by_standby};
             back.started_ns = s.now->spawned_ns;
             back.attached_ns = s.now->attached_ns;
-            back.ready_ns = s.now->ready_ns;
+            back.ready_ns = ready_before(*s.now, first);
             t.recoveries.tell(back);
             t.say(fmt::format("{} is back as pid {} after {}{}", s.label, s.now->pid,
                               telemetry::describe_span(first - s.vacant_since_ns),

@@ -59,6 +59,9 @@ inline constexpr u32 max_fresh_deaths = 5;
 /// How the death is told of a process that was ended because another one had broken their MPS domain.
 inline constexpr const char* with_domain_text = "with its MPS domain";
 
+/// And of one that was ended to be tried alone in a GPU context of its own, or to go back into the domain.
+inline constexpr const char* moved_text = "moved into or out of its MPS domain";
+
 /// And that of a death by a signal from outside, before the process is reaped: behind a GPU context that
 /// takes about 90 ms.
 inline constexpr const char* death_by_signal_text = "killed";

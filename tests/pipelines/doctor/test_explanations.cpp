@@ -86,6 +86,8 @@ TEST_CASE("every cause of death that is told is explained") {
         }
     CHECK(explained_as(describe(death{}), "cause of death"));
     CHECK(explained_as(with_domain_text, "cause of death"));
+    CHECK(explained_as(moved_text, "cause of death"));
+    for (const char* asked : {"restarted", "down"}) CHECK(explained_as(asked, "cause of death"));
     CHECK(explained_as(death_by_signal_text, "cause of death"));
     death own;
     own.known = true, own.exit_code = exit_code::gpu_fault;

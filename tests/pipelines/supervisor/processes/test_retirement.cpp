@@ -19,6 +19,7 @@
 #include "supervisor/processes/retire.hpp"
 #include "supervisor/processes/seat_commands.hpp"
 #include "supervisor/processes/seat_state.hpp"
+#include "supervisor/processes/standby.hpp"
 #include "supervisor/processes/watch.hpp"
 #include "tests/support/catch.hpp"
 
@@ -280,6 +281,31 @@ TEST_CASE("a standby takes over when it has said that it is ready, and is passed
     CHECK(b.table->account.promoted == (ready ? 1U : 0U));
     CHECK(b.until([&] { return b.source().start_wanted == !ready; }));
     CHECK(job_word::of(ring::load(b.c().job[0])).epoch == 2);
+}
+
+TEST_CASE("a takeover is told with all its parts, however late a successor's word for being ready is read") {
+    retired_run b;
+    ::kill(static_cast<pid_t>(b.holder->pid()), SIGKILL);
+    REQUIRE(b.until([&] { return b.current().epoch == 2 && b.source().start_wanted; }));
+    const child next;
+    auto p = std::make_unique<process>();
+    p->who = b.source().successor;
+    p->pid = static_cast<i32>(next.pid());
+    p->spawned_ns = now_ns();
+    p->attached_ns = p->spawned_ns + 1;
+    const u64 first = p->spawned_ns + 3;
+    const u64 said = GENERATE(u64{0}, u64{2}, u64{9});  // not read yet; before its first frame; behind it
+    CAPTURE(said);
+    if (said != 0) p->ready_ns = p->spawned_ns + said;
+    b.c().entry[p->who.entry].first_commit_ns.store(first);
+    b.source().now = std::move(p);
+    keep_standby(*b.table, b.source(), now_ns());
+    const std::vector<recovery> all = b.table->recoveries.all();
+    REQUIRE(all.size() == 1);
+    CHECK(all[0].followed_ns == first);
+    CHECK(all[0].ready_ns == (said == 2 ? first - 1 : first));
+    CHECK(parts_of_takeovers_ms(all).to_ready.size() == 1);
+    CHECK(parts_of_takeovers_ms(all).to_frame.size() == 1);
 }
 
 TEST_CASE("a standby does not hide that its holder has delivered nothing") {
