@@ -1,8 +1,8 @@
-"""What guards cost, over processes: guard_cost.py PROGRAMS [--processes 12] [--pairs 20] [--cpu-us 521] [--device 0]
+"""What guards cost, over processes: guard_cost.py PROGRAMS [--processes 12] [--pairs 20] [--cpu-us 521] [--device 0] [--seed 1]
 
 Where a process's memory lies moves all its figures, so an interval within one process is too narrow. Each process of
-guard_cost gives medians of --pairs rounds; a line has their median and the interval that holds the true median of
-processes with 95 %."""
+guard_cost has a seed of its own, by which its memory lies elsewhere, and gives medians of --pairs rounds; a line has
+their median and the interval that holds the true median of processes with 95 %."""
 import argparse
 import glob
 import os
@@ -21,6 +21,7 @@ def main():
     p.add_argument("--pairs", type=int, default=20)
     p.add_argument("--cpu-us", type=float, default=521, help="of a run's frame, in all stages: guards_gpu.py --parts cost")
     p.add_argument("--device", type=int, default=0)
+    p.add_argument("--seed", type=int, default=1, help="of the first process; the next one has the next")
     a = p.parse_args()
     if a.processes < 6:
         p.error("--processes: 6 at least, or there is no interval of 95 %")
@@ -29,7 +30,7 @@ def main():
         sys.exit(f"no guard_cost in {a.programs}: ninja guard_cost, of a build with CUDA")
     command, seen = [found[0], "--pairs", str(a.pairs), "--cpu-us", str(a.cpu_us), "--device", str(a.device)], {}
     for k in range(a.processes):
-        ran = subprocess.run(command, capture_output=True, text=True, check=False)
+        ran = subprocess.run([*command, "--seed", str(a.seed + k)], capture_output=True, text=True, check=False)
         if ran.returncode != 0:
             sys.exit(f"process {k + 1}: exit code {ran.returncode}: {ran.stderr}")
         for row in (l.split("|")[1:-1] for l in ran.stdout.splitlines() if l.startswith("|") and l.rstrip().endswith("|")):

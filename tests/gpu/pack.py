@@ -10,6 +10,7 @@ UCX, whose transports are plug-ins; no window and no film; ctest's own files; th
 one version of Python: `environment` makes it, if that machine's python3 has pybind11 and its C++ compiler C++20, from what is packed
 for it. Without that, tests of Python skip and say so."""
 import argparse
+import glob
 import json
 import lzma
 import os
@@ -20,7 +21,7 @@ import tarfile
 import tempfile
 
 # Of the C and C++ runtime, the driver and UCX: any machine has its own, and they fit each other.
-OF_THE_MACHINE = re.compile(r"^(ld-linux|linux-vdso|lib(c|m|dl|rt|pthread|resolv|stdc\+\+|gcc_s|cuda|nvidia-ml|uc[pstm]|numa)\b)")
+OF_THE_MACHINE = re.compile(r"^(ld-linux|linux-vdso|lib(c|m|dl|rt|pthread|resolv|stdc\+\+|gcc_s|cuda|nvidia-ml|uc[pstm]|numa)[.-])")
 LEFT_OUT = re.compile(r"-asan$|-viewer|-film\b")   # what they need is large, and no test on a GPU needs them
 # The programs have much in common: a window over all of them.
 FILTERS = [{"id": lzma.FILTER_LZMA2, "preset": 6, "dict_size": 1 << 28}]
@@ -57,6 +58,11 @@ def programs_of(build):
     ours = ("carousel", "guard_cost", "libcarousel", "test_block_guard")
     found |= {os.path.join(build, name) for name in os.listdir(build) if name.startswith(ours)}
     return sorted(p for p in found if not LEFT_OUT.search(p) and os.path.dirname(p) == build and is_program(p))
+
+
+def modules_of(build):
+    """What tests have a program load: of any C++ runtime, for they name none of its newer symbols."""
+    return sorted(glob.glob(os.path.join(build, "tests", "**", "lib*.so"), recursive=True))
 
 
 def libraries_of(programs):
@@ -107,6 +113,8 @@ def main():
             subprocess.run(["strip", "-o", stripped, program], check=True)
             os.chmod(stripped, 0o755)
             out.add(stripped, os.path.basename(program))
+        for path in modules_of(a.build):
+            out.add(path, os.path.relpath(path, a.build))
         for name, path in libraries_of(programs).items():
             out.add(os.path.realpath(path), f"gpu/lib/{name}")
         for at, _, names in os.walk(a.build):

@@ -37,6 +37,8 @@ class Campaign(unittest.TestCase):
     def test_a_pack_has_the_programs_and_makes_the_module_of_files_that_there_are(self):
         names = {os.path.basename(p) for p in pack.programs_of(BUILD)}
         self.assertLessEqual({"carousel", "carousel-fragment", "test_gpu_runs", "test_device_cuda"}, names)
+        here = {os.path.basename(p) for p in pack.modules_of(BUILD)}
+        self.assertIn("libcarousel_nvtx_tool.so", here)
         script, archives, sources = pack.module_maker(BUILD)
         for path in [os.path.join(BUILD, a) for a in archives] + sources:
             self.assertTrue(os.path.exists(path), path)
@@ -44,9 +46,15 @@ class Campaign(unittest.TestCase):
         self.assertIn("-I", script)
         self.assertNotIn("/objects/0.o.d", script)
 
+    def test_a_pack_leaves_the_runtime_of_c_plus_plus_to_the_machine_and_takes_other_libraries_along(self):
+        taken = pack.libraries_of([os.path.join(BUILD, name) for name in ("carousel", "carousel-replay")])
+        self.assertFalse([name for name in taken if name.startswith(("libstdc++", "libc.", "libgcc_s", "libm."))], taken)
+        self.assertTrue([name for name in taken if name.startswith("libfmt.so")], taken)
+
     def test_a_row_of_ctest_tells_what_it_skipped_and_is_skipped_where_all_was(self):
         row = "\n100% tests passed, 0 tests failed out of {}\nThe following tests did not run:\n\t1867 - test_gpu_runs:a (b) (Skipped)\n"
         self.assertEqual(campaign.judged("passed", row.format(1)), ("skipped", 1))
+        self.assertEqual(campaign.judged("passed", row.format(1).replace(", 0 tests failed", "")), ("skipped", 1))   # ctest of 2025
         self.assertEqual(campaign.judged("passed", row.format(3)), ("passed", 1))
         self.assertEqual(campaign.judged("failed", row.format(1)), ("failed", 1))
         self.assertEqual(campaign.judged("passed", "40 kills, lost 0"), ("passed", 0))

@@ -11,8 +11,10 @@ kept (what programs hold beyond their port, frame or run); two_gpus (one thread 
 A line a part, the table last. Exit code 77 with the reason: no GPU, or neither torch nor CuPy. --device cpu: with NumPy, what makes
 sense there; that looks for faults of this script, and of nothing else."""
 import argparse
+import concurrent.futures
 import contextlib
 import importlib.util
+import itertools
 import os
 import re
 import subprocess
@@ -290,9 +292,16 @@ class Rig:
         return p.stdout.strip() + " between two GPUs by one thread"
 
     def kills_of(self, stages):
-        run = self.start(stages, keys=f"fps = {self.a.fps}")
+        """In --jobs runs at once, each with its share of the kills."""
+        share = [self.a.kills // self.a.jobs + (k < self.a.kills % self.a.jobs) for k in range(self.a.jobs)]
+        with concurrent.futures.ThreadPoolExecutor(self.a.jobs) as pool:
+            return f"{sum(pool.map(self.killed, range(self.a.jobs), share, itertools.repeat(stages)))} frames"
+
+    def killed(self, job, kills, stages):
+        """How many frames that run came to."""
+        run = self.start(stages, keys=f"fps = {self.a.fps}", name=f"{job}")
         of = lambda: next(s for s in run.ps()["stages"] if s["name"] == "middle")   # noqa: E731
-        for k in range(self.a.kills):
+        for k in range(kills):
             began = of()["commits"] or 0
             until(lambda: (now := of())["state"] == "running" and (now["commits"] or 0) >= began + 3 and now["standby"] == "ready",
                   f"frames, and a standby to take over\n{run.log_text(40)}")
@@ -304,9 +313,9 @@ class Rig:
         run.stop(60)
         report = self.end(run, None)
         if not report.get("not_comparable"):
-            undisturbed = self.end(self.start(stages, report["frames"]))["image_hash"]
+            undisturbed = self.end(self.start(stages, report["frames"], name=f"{job}"))["image_hash"]
             require(report["image_hash"] == undisturbed, f"{report['frames']} frames have another hash than those of an undisturbed run")
-        return f"{report['frames']} frames"
+        return report["frames"]
 
     def kills(self):
         makers = {"copy": lambda: self.acts("copy"), "outputs": self.fork, "aside": self.aside, "stream": lambda: self.acts("silent")}
@@ -377,6 +386,7 @@ if __name__ == "__main__":
     words.add_argument("--parts", default=",".join(PARTS)), words.add_argument("--device", default="cuda:0")
     words.add_argument("--kinds", default=",".join(KINDS)), words.add_argument("--libraries", default="numpy,torch,cupy")
     words.add_argument("--kills", type=int, default=10), words.add_argument("--frames", type=int, default=200)
+    words.add_argument("--jobs", type=int, default=1, help="runs at once whose stages are killed: each has its share of the kills")
     words.add_argument("--fps", type=float, default=100, help="of the runs whose stages are killed; 0: as fast as they go")
     ARGS = words.parse_args()
     for told, there in ((ARGS.parts, PARTS), (ARGS.kinds, KINDS), (ARGS.libraries, ("numpy", "torch", "cupy"))):
