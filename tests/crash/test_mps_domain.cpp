@@ -1,6 +1,5 @@
-// What the supervisor does for stages of one MPS domain, without a GPU: number stages on the CPU that it
-// takes for clients (CAROUSEL_TEST_MPS_ON_CPU), and a fake daemon. What only a GPU can show is in
-// tests/gpu/test_mps.cpp.
+// What the supervisor does for stages of one MPS domain: number stages on the CPU that it takes for clients
+// (CAROUSEL_TEST_MPS_ON_CPU), and a fake daemon. What only a GPU can show is in tests/gpu/test_mps.cpp.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -275,17 +274,15 @@ TEST_CASE(
 
 TEST_CASE(
     "of several suspects the one that faults alone is blamed, and no attempt is held against the others") {
-    // With one attempt a single charge against an innocent frame would give that frame up.
-    const int attempts = GENERATE(1, 2);
+    const int attempts = GENERATE(1, 2);  // with one a charge against an innocent frame would give it up
     // Whether the neighbours have frames in work whenever frame 40 faults, and are suspects, too.
     const char* const neighbours = GENERATE("", "work_ms = 30\nin_flight = 3\n");
     CAPTURE(attempts, neighbours);
     run_fixture run;
     const std::string middle = fmt::format(
         "die_at = 40\ndie_how = \"gpu\"\nmax_attempts = {}\nwork_ms = 30\nin_flight = 3\n", attempts);
-    run.start(run.pipeline("trial", number_pipeline(
-                                        "trial", "isolation = \"mps\"\nfps = 250\nframe_timeout_ms = 10000\n",
-                                        middle, neighbours, neighbours)),
+    const std::string keys = "isolation = \"mps\"\nfps = 250\nframe_timeout_ms = 10000\n";
+    run.start(run.pipeline("trial", number_pipeline("trial", keys, middle, neighbours, neighbours)),
               {"--frames", "60"}, with_fake(run));
     CHECK(run.wait() == exit_code::given_up);
     const json r = run.report();
@@ -297,8 +294,7 @@ TEST_CASE(
     REQUIRE(r["dead_letters"].size() == 1);
     CHECK(r["dead_letters"][0]["sequence"] == 40);
     CHECK(r["dead_letters"][0]["stage"] == "middle");
-    // Nobody but middle has died for a reason of its own: its frames were leased alone, and one of them
-    // faults.
+    // Nobody else has died for a reason of its own: its frames were leased alone, and one of them faults.
     for (const json& death : r["recoveries"])
         if (death.contains("how") && !death.value("shared", false) && death["how"] != supervisor::moved_text)
             CHECK(death["seat"] == "middle");

@@ -80,7 +80,7 @@ def one_row(name, programs, seconds):
         how = "cut off"
     how, skipped = judged(how, said)
     return {"row": name, "how": how, "skipped": skipped, "seconds": round(time.monotonic() - began, 1),
-            "command": ROWS[name][1].format(b="build/release"), "said": said.splitlines()[-SHOWN:]}
+            "command": ROWS[name][1].format(b="build/release"), "said": said.replace(ROOT + os.sep, "").splitlines()[-SHOWN:]}
 
 
 def judged(how, said):
