@@ -9,7 +9,7 @@
 #include "core/clock.hpp"
 #include "os/table.hpp"
 #include "supervisor/engine/report.hpp"
-#include "supervisor/processes/recovery_log.hpp"
+#include "supervisor/keepers/recovery_log.hpp"
 
 namespace carousel::supervisor::chaos {
 namespace {

@@ -4,7 +4,7 @@
 
 #include "core/errors.hpp"
 #include "os/spawn.hpp"
-#include "supervisor/processes/memory_keeper.hpp"
+#include "supervisor/keepers/memory_keeper.hpp"
 
 namespace carousel::supervisor {
 

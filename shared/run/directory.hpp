@@ -5,7 +5,7 @@
 //     run.json       who runs here: {pid, start_time, run_id, name, file, pid_namespace, boot_id}
 //     pipeline.json  what runs here (run_identity.hpp), state.json what its supervisor has counted
 //                    (seat_state.hpp): for a second supervisor, when the first one dies
-//     recoveries.jsonl  what each death cost (recovery_log.hpp)
+//     recoveries.jsonl  what each death cost (supervisor/keepers/recovery_log.hpp)
 //     port-SEAT-EPOCH.lock  held by a port's program as long as it has memory of the run
 //     lock           held by the supervisor for life (run_lock.hpp); ledger-*.bin, logs/, pictures/,
 //                    dead-letters/ (dead_letter.hpp)

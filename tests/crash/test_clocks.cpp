@@ -1,5 +1,5 @@
 // Deadlines of real processes: who is late by which clock, and who is not (the table in
-// pipelines/supervisor/processes/clocks.hpp).
+// pipelines/supervisor/rules/clocks.hpp).
 #include <fmt/format.h>
 
 #include <csignal>

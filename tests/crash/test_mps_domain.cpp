@@ -9,7 +9,7 @@
 
 #include "core/errors.hpp"
 #include "core/read_file.hpp"
-#include "supervisor/processes/state_table.hpp"
+#include "supervisor/rules/state_table.hpp"
 #include "tests/crash/run_fixture.hpp"
 #include "tests/support/catch.hpp"
 

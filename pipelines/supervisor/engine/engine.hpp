@@ -41,9 +41,9 @@
 #include "supervisor/engine/word_audit.hpp"
 #include "supervisor/engine/word_mends.hpp"
 #include "supervisor/hosts/other_hosts.hpp"
+#include "supervisor/keepers/memory_keeper.hpp"
 #include "supervisor/mps/mps_domain.hpp"
 #include "supervisor/processes/adoption.hpp"
-#include "supervisor/processes/memory_keeper.hpp"
 #include "supervisor/processes/process_table.hpp"
 #include "telemetry/run_life.hpp"
 

@@ -9,9 +9,9 @@
 #include "core/errors.hpp"
 #include "shm/process_id.hpp"
 #include "supervisor/mps/mps_domain.hpp"
-#include "supervisor/processes/mps_policy.hpp"
 #include "supervisor/processes/retire.hpp"
 #include "supervisor/processes/standby.hpp"
+#include "supervisor/rules/mps_policy.hpp"
 
 namespace carousel::supervisor {
 namespace {

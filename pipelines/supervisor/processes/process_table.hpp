@@ -1,15 +1,13 @@
 #pragma once
-// The seats of a run and the processes on them, as plain data. What is done with them stands beside it, one
-// subject a file:
-//   start.hpp        starting a process and watching it        let_in.hpp     the sockets that stages come to
-//   retirement.hpp   the end of a process, as a table          retire.hpp     carrying it out, and one loop
-//                                                                             for all work
-//   restart.hpp      what follows from a death                 standby.hpp    warm standbys
-//   watch.hpp        deadlines, ticks                          mps_seats.hpp  processes that share an MPS
-//                                                                             domain
-//   adoption.hpp     a second supervisor                       seat_state.hpp what it needs to know
-//   port_seats.hpp  programs of others on ports
-//   seat_commands.hpp  what users ask for                      stated_reasons.hpp  why a run stands still
+// The seats of a run and the processes on them, as plain data. What is to be done about them is said in
+// rules/, what is kept of them in keepers/. What is done stands beside this, one subject a file:
+//   start.hpp          starting a process, watching it    let_in.hpp          the sockets that stages come to
+//   retire.hpp         its end, as rules/retirement.hpp   restart.hpp         what follows from a death
+//                      says; one loop for all work
+//   standby.hpp        warm standbys                      watch.hpp           deadlines, ticks
+//   mps_seats.hpp      those that share an MPS domain     port_seats.hpp      programs of others on ports
+//   adoption.hpp       a second supervisor                seat_state.hpp      what it needs to know
+//   seat_commands.hpp  what users ask for                 stated_reasons.hpp  why a run stands still
 //
 // One thread; nothing in any of them waits.
 
@@ -24,15 +22,15 @@
 #include "os/log_pipe.hpp"
 #include "ring/block_check.hpp"
 #include "ring/recovery.hpp"
+#include "supervisor/keepers/ledger_keeper.hpp"
+#include "supervisor/keepers/memory_keeper.hpp"
+#include "supervisor/keepers/recovery_log.hpp"
+#include "supervisor/keepers/run_notes.hpp"
 #include "supervisor/plan/run_setup.hpp"
-#include "supervisor/processes/ledger_keeper.hpp"
-#include "supervisor/processes/memory_keeper.hpp"
-#include "supervisor/processes/mps_policy.hpp"
-#include "supervisor/processes/mps_trial.hpp"
-#include "supervisor/processes/recovery_log.hpp"
-#include "supervisor/processes/retirement.hpp"
-#include "supervisor/processes/run_notes.hpp"
-#include "supervisor/processes/state_table.hpp"
+#include "supervisor/rules/mps_policy.hpp"
+#include "supervisor/rules/mps_trial.hpp"
+#include "supervisor/rules/retirement.hpp"
+#include "supervisor/rules/state_table.hpp"
 
 namespace carousel::supervisor {
 

@@ -1,8 +1,8 @@
 #pragma once
 // What is looked at in each tick. Which clock runs when, and who is late by it: clocks.hpp.
 
-#include "supervisor/processes/clocks.hpp"
 #include "supervisor/processes/process_table.hpp"
+#include "supervisor/rules/clocks.hpp"
 
 namespace carousel::supervisor {
 

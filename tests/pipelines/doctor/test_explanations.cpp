@@ -11,7 +11,7 @@
 #include "core/errors.hpp"
 #include "doctor/explanations.hpp"
 #include "shm/injected_fault.hpp"
-#include "supervisor/processes/state_table.hpp"
+#include "supervisor/rules/state_table.hpp"
 #include "telemetry/bottleneck.hpp"
 #include "telemetry/snapshot.hpp"
 #include "tests/support/catch.hpp"

@@ -6,8 +6,8 @@
 #include "core/errors.hpp"
 #include "ring/participants.hpp"
 #include "supervisor/processes/adoption.hpp"
-#include "supervisor/processes/mps_policy.hpp"
 #include "supervisor/processes/standby.hpp"
+#include "supervisor/rules/mps_policy.hpp"
 #include "tests/support/catch.hpp"
 
 namespace {

@@ -1,4 +1,4 @@
-#include "supervisor/processes/recovery_log.hpp"
+#include "supervisor/keepers/recovery_log.hpp"
 
 #include <fcntl.h>
 #include <unistd.h>

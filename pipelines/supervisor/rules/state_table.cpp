@@ -1,4 +1,4 @@
-#include "supervisor/processes/state_table.hpp"
+#include "supervisor/rules/state_table.hpp"
 
 #include <fmt/format.h>
 

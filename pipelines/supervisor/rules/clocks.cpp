@@ -1,4 +1,4 @@
-#include "supervisor/processes/clocks.hpp"
+#include "supervisor/rules/clocks.hpp"
 
 #include <fmt/format.h>
 

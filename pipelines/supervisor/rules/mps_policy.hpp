@@ -19,7 +19,7 @@
 //     log tells of each death into which end it fell, and whether it was the process's own.
 
 #include "core/types.hpp"
-#include "supervisor/processes/state_table.hpp"
+#include "supervisor/rules/state_table.hpp"
 
 namespace carousel::supervisor {
 

@@ -46,7 +46,7 @@
 
 #include "core/types.hpp"
 #include "shm/control_block.hpp"
-#include "supervisor/processes/state_table.hpp"
+#include "supervisor/rules/state_table.hpp"
 
 namespace carousel::supervisor {
 

@@ -2,7 +2,7 @@
 #include <array>
 
 #include "core/clock.hpp"
-#include "supervisor/processes/clocks.hpp"
+#include "supervisor/rules/clocks.hpp"
 #include "tests/support/catch.hpp"
 
 namespace {

@@ -3,7 +3,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "supervisor/processes/recovery_log.hpp"
+#include "supervisor/keepers/recovery_log.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/scratch_folder.hpp"
 

@@ -1,4 +1,4 @@
-#include "supervisor/processes/memory_keeper.hpp"
+#include "supervisor/keepers/memory_keeper.hpp"
 
 #include <fmt/format.h>
 #include <poll.h>

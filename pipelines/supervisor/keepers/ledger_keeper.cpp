@@ -1,4 +1,4 @@
-#include "supervisor/processes/ledger_keeper.hpp"
+#include "supervisor/keepers/ledger_keeper.hpp"
 
 #include <fmt/format.h>
 

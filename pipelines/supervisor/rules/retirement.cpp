@@ -1,4 +1,4 @@
-#include "supervisor/processes/retirement.hpp"
+#include "supervisor/rules/retirement.hpp"
 
 #include "core/clock.hpp"
 

@@ -3,7 +3,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "supervisor/processes/memory_keeper.hpp"
+#include "supervisor/keepers/memory_keeper.hpp"
 #include "tests/support/catch.hpp"
 
 using namespace carousel;

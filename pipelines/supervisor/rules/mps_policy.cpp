@@ -1,4 +1,4 @@
-#include "supervisor/processes/mps_policy.hpp"
+#include "supervisor/rules/mps_policy.hpp"
 
 #include "core/errors.hpp"
 #include "ring/participants.hpp"

@@ -1,4 +1,4 @@
-#include "supervisor/processes/run_notes.hpp"
+#include "supervisor/keepers/run_notes.hpp"
 
 #include <utility>
 

@@ -5,7 +5,7 @@
 #include <sstream>
 
 #include "core/clock.hpp"
-#include "supervisor/processes/retirement.hpp"
+#include "supervisor/rules/retirement.hpp"
 #include "tests/support/catch.hpp"
 
 namespace {

@@ -2,7 +2,7 @@
 #include <csignal>
 
 #include "core/errors.hpp"
-#include "supervisor/processes/state_table.hpp"
+#include "supervisor/rules/state_table.hpp"
 #include "tests/support/catch.hpp"
 
 namespace {
