@@ -26,7 +26,7 @@ std::string plain(std::string_view asked) {
     // as ps and the report say it: "signal 11 (SIGSEGV), injected"
     for (const char* behind : {" (", ", injected"})
         if (const std::size_t at = word.find(behind); at != std::string::npos) word.resize(at);
-    const std::string told = word;
+    std::string told = word;
     std::erase_if(word, [](char c) { return c == ' ' || c == '+'; });
     const auto after = [&](std::string_view head) {
         const bool digits = word.size() > head.size() && word.size() <= head.size() + 3 &&

@@ -187,6 +187,7 @@ std::vector<f64> domains_back_ms(const std::vector<recovery>& all) {
         s.last = std::max(s.last, r.followed_ns);
     }
     std::vector<f64> out;
+    out.reserve(ends.size());
     for (const auto& [end, s] : ends) out.push_back(static_cast<f64>(s.last - s.first) / 1e6);
     return out;
 }

@@ -3,6 +3,7 @@
 #include <fstream>
 #include <set>
 #include <sstream>
+#include <tuple>
 
 #include "core/clock.hpp"
 #include "supervisor/rules/retirement.hpp"
@@ -68,7 +69,9 @@ TEST_CASE("whatever comes in whatever order, nothing is done before what it stan
     struct past {
         S step = S::working;
         bool doomed = false, taken = false, fenced = false;
-        auto operator<=>(const past&) const = default;
+        bool operator<(const past& o) const {
+            return std::tie(step, doomed, taken, fenced) < std::tie(o.step, o.doomed, o.taken, o.fenced);
+        }
     };
     std::set<past> seen;
     std::vector<past> todo{{}};
