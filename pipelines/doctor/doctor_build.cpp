@@ -55,7 +55,11 @@ finding examine_links(const std::string& folder, u32 timeout_ms) {
             "links may not work: install UCX again (apt-get install --reinstall libucx0), and build again"};
     std::string set;
     const json& settings = j.contains("set") ? j["set"] : json::object();
-    for (const auto& [name, value] : settings.items()) set += (set.empty() ? "" : ", ") + name;
+    for (const auto& [name, value] : settings.items())
+        set += fmt::format("{}{} {}", set.empty() ? "" : ", ", name,
+                           !value.is_string()                 ? "by each link"
+                           : value.get<std::string>().empty() ? "empty"
+                                                              : value.get<std::string>());
     const json cuda = j.value("cuda", json());
     return {links, verdict::ok,
             fmt::format(

@@ -210,7 +210,16 @@ json engine::handle_command(const json& message) {
 
 run::parameter_state engine::carry_out(const run::parameters_request&) const { return parameters_.answer(); }
 
+// A frame bears the parameters that its source has read; what this run's block says reaches no frame then.
 run::parameter_state engine::carry_out(const run::set_request& r) {
+    const bool from_elsewhere =
+        std::all_of(setup_->stages.begin(), setup_->stages.end(),
+                    [](const stage_setup& s) { return !s.spec.input_indices.empty() || s.receives(); });
+    if (from_elsewhere)
+        throw config_error(
+            "set: every frame of this run comes from another host, and bears the parameters that count "
+            "there: "
+            "run `carousel set` where the frames begin");
     return parameters_.set(r, segment_->block(), *made_);
 }
 

@@ -22,7 +22,7 @@ namespace {
 /// receives is known by what it has said of itself; its program may be a wrapper.
 bool is_sent_its_frames(const run_setup& s) {
     return std::any_of(s.stages.begin(), s.stages.end(),
-                       [](const stage_setup& st) { return st.ends && st.hands_on; });
+                       [](const stage_setup& st) { return st.receives(); });
 }
 
 }  // namespace

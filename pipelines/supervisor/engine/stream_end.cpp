@@ -34,7 +34,7 @@ void engine::end_the_stream(const std::string& stage, u64 at, const std::string&
     if (phase_ == phase::leaving || phase_ == phase::ending || at >= end_) return;
     for (u32 k = 0; k < setup_->stages.size(); ++k) {
         const stage_setup& s = setup_->stages[k];
-        if (s.spec.name != stage || !s.ends || !s.hands_on) continue;
+        if (s.spec.name != stage || !s.receives()) continue;
         seats_->say(why);
         return end_stream_of(k, at);
     }

@@ -5,6 +5,7 @@
 #include <netinet/in.h>
 #include <poll.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -325,10 +326,14 @@ void far_host::send_lines(u64 now) {
     if (!lines_ || now < lines_ns_) return;
     lines_ns_ = now + lines_every_ns;
     for (log_record& r : lines_->take()) unsent_.push_back(std::move(r));
-    while (unsent_.size() > most_lines) unsent_.pop_front();
+    for (; unsent_.size() > most_lines; ++lines_dropped_) unsent_.pop_front();
     if (!near_is_there() || unsent_.empty()) return;
     json all = json::array();
     std::size_t bytes = 0;
+    if (const u64 dropped = std::exchange(lines_dropped_, 0); dropped > 0)
+        all.push_back({{"stage", "carousel"},
+                       {"pid", ::getpid()},
+                       {"line", fmt::format("{} older lines are in this host's own log alone", dropped)}});
     for (const log_record& r : unsent_) {
         all.push_back({{"stage", r.stage}, {"pid", r.pid}, {"line", r.line}});
         if ((bytes += r.line.size()) < most_line_bytes) continue;

@@ -95,6 +95,7 @@ private:
     u64 lost_ns_ = 0, lines_ns_ = 0, first_ = 0;
     std::unique_ptr<log_reader> lines_;  ///< of this run's own log files
     std::deque<log_record> unsent_;      ///< the newest, while nobody takes them
+    u64 lines_dropped_ = 0;              ///< before those
 };
 
 }  // namespace carousel::supervisor

@@ -59,6 +59,8 @@ struct stage_setup : ring_setup {
     bool mps = false;  ///< a client of the run's MPS domain (mps_domain.hpp): it was asked for, and it
                        ///< computes on a GPU
     [[nodiscard]] bool has_output() const noexcept { return !format.is_null(); }
+    /// It listens for another host.
+    [[nodiscard]] bool receives() const noexcept { return ends && hands_on; }
     [[nodiscard]] u32 outputs() const noexcept {
         return has_output() ? 1 + static_cast<u32>(more.size()) : 0;
     }

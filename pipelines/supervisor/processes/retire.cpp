@@ -270,6 +270,7 @@ void write_death_down(process_table& t, seat& s, process& p) {
     }
     p.how.through = t.through(s.stage);
     p.how.may_give_back = t.setup->stages[s.stage].spec.is_far(s.instance);
+    p.how.exposed = t.setup->stages[s.stage].receives();
     p.how.commits = load(t.c->entry[p.who.entry].commits);
     if (p.how.commits > 0) s.machine.note_commit();
     if (!p.how.through && !p.by_us && !p.counted) count_death(t, s.index);

@@ -122,7 +122,8 @@ seat_event classify(const death& d, restart_policy policy) noexcept {
         if (d.exit_code == exit_code::usage) return seat_event::died_refusing;
     }
     if (!own) return seat_event::died_outside;
-    return d.commits == 0 ? seat_event::died_fresh : seat_event::died_spent;
+    if (d.commits > 0) return seat_event::died_spent;
+    return d.exposed && d.signal != 0 && !d.deadline ? seat_event::died_exposed : seat_event::died_fresh;
 }
 
 std::string describe(const death& d) {
@@ -143,14 +144,16 @@ std::string describe(const death& d) {
 
 seat_action seat_machine::on(seat_event e, u64 now) noexcept {
     if (e == E::died_refusing && proven_) e = E::died_fresh;
+    const bool for_ever = e == E::died_exposed;
+    if (for_ever) e = E::died_fresh;
     for (const row& r : table) {
         if (r.state != state_ || r.event != e) continue;
         S next = r.next;
         A action = r.action;
         if (e == E::died_fresh && action == A::delay) {
             ++fresh_deaths_;
-            delay_ns_ = std::min(first_delay_ns << (fresh_deaths_ - 1), longest_delay_ns);
-            if (fresh_deaths_ >= max_fresh_deaths) {
+            delay_ns_ = std::min(first_delay_ns << std::min(fresh_deaths_ - 1, 10U), longest_delay_ns);
+            if (fresh_deaths_ >= max_fresh_deaths && !for_ever) {
                 next = S::failed;
                 action = A::give_up;
             }

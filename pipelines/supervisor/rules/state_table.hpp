@@ -28,6 +28,7 @@ enum class seat_event : u8 {
     ready,          ///< it is LIVE
     died_outside,   ///< killed from outside, or restarted by command
     died_fresh,     ///< by its own hand, and this process committed no frame
+    died_exposed,   ///< the same by a signal, of a process that strangers can reach
     died_spent,     ///< by its own hand, after it had committed frames
     died_for_good,  ///< a death that is never followed by a restart (exit code, policy)
     died_refusing,  ///< said at its start that it can't run so (exit code 2)
@@ -53,7 +54,8 @@ enum class seat_action : u8 {
 
 inline constexpr u64 first_delay_ns = 100'000'000;
 inline constexpr u64 longest_delay_ns = 5'000'000'000;
-/// so many lives in a row that commit nothing, and the seat has failed
+/// so many lives in a row that commit nothing, and the seat has failed; where strangers can reach its process
+/// a signal is no such end: whoever can make it die would end the run
 inline constexpr u32 max_fresh_deaths = 5;
 
 /// How the death is told of a process that was ended because another one had broken their MPS domain.
@@ -79,7 +81,8 @@ struct death {
     bool injected = false;   ///< `carousel inject`: whatever it looks like, it came from outside
     bool through = false;    ///< every frame of the run is through its stage
     bool may_give_back =
-        false;  ///< it stands for instances on another host: exit_code::gave_back is no fault
+        false;             ///< it stands for instances on another host: exit_code::gave_back is no fault
+    bool exposed = false;  ///< strangers can reach it: it listens for another host
 };
 /// The event that a death is for the table.
 [[nodiscard]] seat_event classify(const death& d, restart_policy policy) noexcept;

@@ -140,6 +140,7 @@ class Long(Case):
         near.says("waiting for host b")
         far.start()
         near.has_frames("sink", far)
+        self.assertIn("run `carousel set` where the frames begin", near.command("set", "level=2").stderr)
         near.interrupt()
         self.assertEqual([near.wait(), far.wait()], [0, 0], near.text() + far.text())
         self.assertIn("the other hosts, which are told", near.text())
@@ -311,6 +312,7 @@ class Names(Case):
         clock = near.ps()["hosts"][0]
         self.assertLess(abs(clock["clock_ahead_ms"]), clock["clock_error_ms"] + 1)  # one machine, one clock
         self.assertIn("b/carousel", near.command("logs").stdout)
+        wait_for("a line of a stage of b's", lambda: "`carousel inject`: abort" in near.command("logs", "b/sink").stdout)
         self.assertNotIn("source-to-b |", near.command("logs", "b/carousel").stdout)
         near.interrupt()
         self.assertEqual([near.wait(), far.wait()], [0, 0], near.text() + far.text())

@@ -1,11 +1,14 @@
 """Links between two real runs on loopback: kills, and what a user or a stranger may do wrong. Usage:
 test_links.py FOLDER_OF_PROGRAMS Everyday|Long|Campaign"""
+import ctypes
 import json
 import os
+import platform
 import random
 import re
 import signal
 import socket
+import struct
 import subprocess
 import sys
 import threading
@@ -15,6 +18,15 @@ import unittest
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from link_case import PORT, PROGRAMS, SEED, Case  # noqa: E402
 from link_pair import END, RECEIVE, SEND, SINK, SOURCE, Host, check_whole, format_of, wait_for  # noqa: E402
+
+
+def abort_as_if_by_itself(pid):
+    """SIGABRT whose sender is the process: from anybody else it is a death from outside, of which no number ends a run."""
+    told = struct.pack("=iiiiii104x", signal.SIGABRT, 0, -1, 0, pid, os.getuid())   # siginfo_t: si_code SI_QUEUE, si_pid
+    number = {"x86_64": 129, "aarch64": 138}[platform.machine()]                    # rt_sigqueueinfo
+    if ctypes.CDLL(None, use_errno=True).syscall(number, pid, signal.SIGABRT, told) != 0:
+        raise OSError(ctypes.get_errno(), "rt_sigqueueinfo")
+
 
 class Everyday(Case):
     def test_frames_arrive_once_each_whatever_process_of_either_host_is_killed(self):
@@ -50,6 +62,8 @@ class Everyday(Case):
         out = subprocess.run([os.path.join(PROGRAMS, "carousel"), "doctor", "--json"], capture_output=True, text=True, check=False).stdout
         shown = json.dumps(json.loads(out))
         self.assertEqual([name for name in said if name not in shown], [])
+        for each in ("UCX_CM_REUSEADDR y", "UCX_ERROR_SIGNALS empty", "UCX_TCP_PORT_RANGE by each link"):
+            self.assertIn(each, shown)
 
     def test_a_frame_arrives_with_all_that_it_carried(self):
         pair = self.pair(150, fps=60, size=4096, more="carries = true\n")
@@ -214,6 +228,19 @@ class Long(Case):
         self.whole(pair, 500)
         self.assertEqual(pair.b.report()["dead_letter_count"], 0)
         print(f"60 mutated hellos: the receiving process died {deaths} times", file=sys.stderr)
+
+    def test_a_receiver_that_strangers_make_die_again_and_again_before_a_frame_comes_is_there_when_one_does(self):
+        pair = self.pair(60, fps=60)
+        pair.b.start()
+        died = set()
+        for _ in range(6):   # the fifth such death in a row ends any other stage
+            pid = wait_for("a receiving process", lambda: pair.b.stage("receive").get("state") == "running"
+                           and pair.b.stage("receive")["pid"] not in died and pair.b.stage("receive")["pid"])
+            died.add(pid)
+            abort_as_if_by_itself(pid)   # as UCX does at bytes that it can't take
+        pair.a.start()
+        self.whole(pair, 60)
+        self.assertEqual(pair.b.report()["restarts"], 6)
 
     def test_ctrl_c_on_the_sending_host_ends_both_with_every_frame(self):
         pair = self.pair(100000, fps=60)

@@ -85,6 +85,24 @@ TEST_CASE("lives that commit nothing are delayed ever longer, and the fifth in a
     CHECK(m.state() == S::failed);
 }
 
+TEST_CASE(
+    "strangers who make a process die, however often, don't make its seat fail: it is delayed ever longer") {
+    death shot = signalled(SIGABRT, 0);
+    shot.exposed = true;
+    REQUIRE(classify(shot, restart_policy::always) == E::died_exposed);
+    shot.signal = 0, shot.exit_code = exit_code::stage_exception, shot.was_ready = true;
+    CHECK(classify(shot, restart_policy::always) == E::died_fresh);  // what it says itself is its own
+    CHECK(classify(signalled(SIGABRT, 0), restart_policy::always) == E::died_fresh);
+    seat_machine m;
+    m.on(E::bring_up, 1);
+    for (u32 k = 1; k < 100; ++k) {
+        CHECK(m.on(E::died_exposed, k) == A::delay);
+        CHECK(m.delay_ns() <= longest_delay_ns);
+        CHECK(m.on(E::due, k) == A::start);
+    }
+    CHECK(m.delay_ns() == longest_delay_ns);
+}
+
 TEST_CASE("a program that refuses its start is the end, but behind one that has worked it is tried again") {
     const death refuses = exited(exit_code::usage, 0, false);
     REQUIRE(classify(refuses, restart_policy::always) == E::died_refusing);
