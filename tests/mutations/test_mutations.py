@@ -42,10 +42,11 @@ class Mutations(unittest.TestCase):
                 self.assertNotEqual(mutation.apply(e, text), text)
 
     def test_each_names_tests_and_targets_that_there_are(self):
+        words = set(re.findall(r"[\w-]+", self.tests))   # an expression a target, over all of the tests, takes a minute
         for e in self.entries:
             with self.subTest(e["name"]):
                 for target in e["build"]:
-                    self.assertTrue(re.search(r"\b" + re.escape(target) + r"\b", self.tests), target)
+                    self.assertIn(target, words)
                 for test in e["tests"]:
                     target, _, case = test.partition(": ")
                     # Of tests that a function of CMake adds with a word in front of their names.

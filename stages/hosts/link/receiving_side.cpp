@@ -84,7 +84,9 @@ void receiving_side::take(u32 connection, peer& p, const proof_message& m, u64 n
         turned_away("a sender was refused: " + why, now);
         return refuse_peer(connection, p, why);
     }
-    if (const std::string why = gap_before(*p.said); !why.empty()) {
+    std::string why = mismatch(*p.said);
+    if (why.empty()) why = gap_before(*p.said);
+    if (!why.empty()) {
         turned_away("a sender was sent away: " + why, now);
         p.refused = true;
         return say(connection, bye{why});
@@ -111,8 +113,9 @@ void receiving_side::take(u32 connection, peer& p, const proof_message& m, u64 n
     }
 }
 
-// What no retry mends, in a sentence; the sender ends with it.
-std::string receiving_side::objection(const hello& h) const {
+// What another file, or another build, on this host mends: the sender goes on trying, and its host's stages
+// live.
+std::string receiving_side::mismatch(const hello& h) const {
     if (h.format != expected_.format || h.payload_bytes != expected_.payload_bytes)
         return fmt::format(
             "its frames are {} of {} bytes, but the receiving stage is to write {} of {} bytes", h.format,
@@ -130,6 +133,11 @@ std::string receiving_side::objection(const hello& h) const {
         can_unpack_.end())
         return "its frames come compressed in a way that this host's Carousel was not built with: install "
                "liblz4-dev and libzstd-dev there and build again, or leave `compress` out";
+    return "";
+}
+
+// What no retry mends, in a sentence; the sender ends with it.
+std::string receiving_side::objection(const hello& h) const {
     const bool goes_on = (h.begins > 0 || takes_heirs_) && h.begins <= next_;
     if (is(link_kind::ring) && !sender_.empty() && h.run != sender_ && next_ > 0 && !goes_on)
         return fmt::format(

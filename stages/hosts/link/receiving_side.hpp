@@ -105,6 +105,7 @@ private:
     void take(u32 connection, peer& p, const hello& h, u64 now);
     void take(u32 connection, peer& p, const proof_message& m, u64 now);
     [[nodiscard]] std::string objection(const hello& h) const;
+    [[nodiscard]] std::string mismatch(const hello& h) const;
     [[nodiscard]] std::string gap_before(const hello& h) const;
     [[nodiscard]] bool leaves_out(const hello& h) const;
     [[nodiscard]] bool may_leave_out(const hello& h) const;
