@@ -1,5 +1,6 @@
 """What a stage sees of its frame, asked for within process(): a word that isn't true ends the stage."""
 import array
+import ctypes
 import os
 import sys
 
@@ -9,6 +10,23 @@ import numpy
 
 def capsule_name(capsule):
     return repr(capsule).split('"')[1]
+
+
+class Versioned(ctypes.Structure):
+    """The head of DLPack's DLManagedTensorVersioned."""
+    _fields_ = [("major", ctypes.c_uint32), ("minor", ctypes.c_uint32), ("manager_ctx", ctypes.c_void_p),
+                ("deleter", ctypes.c_void_p), ("flags", ctypes.c_uint64)]
+
+
+READ_ONLY = 1   # DLPACK_FLAG_BITMASK_READ_ONLY
+pointer_of = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(("PyCapsule_GetPointer", ctypes.pythonapi))
+
+
+def is_read_only(plane):
+    capsule = plane.__dlpack__(max_version=(1, 1))   # owns what it points to
+    tensor = Versioned.from_address(pointer_of(capsule, b"dltensor_versioned"))
+    assert tensor.major == 1, tensor.major
+    return bool(tensor.flags & READ_ONLY)
 
 
 class Array:
@@ -47,10 +65,11 @@ class views:
         # One memory, whichever way.
         again = numpy.from_dlpack(color)
         assert again.ctypes.data == x.ctypes.data and memoryview(color).shape == (36, 64, 4)
-        # Versions: the read-only flag where it is asked for.
+        # Versions: with the read-only flag where it is asked for.
         assert capsule_name(color.__dlpack__()) == "dltensor"
         assert capsule_name(color.__dlpack__(max_version=(1, 1))) == "dltensor_versioned"
         assert capsule_name(color.__dlpack__(max_version=(0, 8))) == "dltensor"
+        assert is_read_only(color) and not is_read_only(out_picture) and not is_read_only(out_depth)
         assert color.__dlpack_device__() == (1, 0)
         for words in ({"dl_device": (2, 0)}, {"copy": True}):
             try:
