@@ -15,6 +15,7 @@
 //   strays_in_process  process() does it in the queue's place [false]
 //   carries         frames carry a capture time, metadata and a list that is used in part; a sink without all
 //                   of them throws [false]
+//   picture         of one that carries: its frames are pictures of six rows, of which it uses some [false]
 //   late_start      dies in prepare() [false]
 //   say             a line for each frame on stderr [false]
 //   sink            has no output [false]
@@ -103,6 +104,11 @@ public:
         d.finish_threads = finish_threads_;
         carries_ = s.flag("carries", false);
         if (!sink_) d.outputs = {{"test.number", {{"value", element::u64_, {1}}}, {}}};
+        picture_ = carries_ && s.flag("picture", false);
+        if (!sink_ && picture_) {
+            d.outputs[0].type = "test.image";
+            d.outputs[0].planes.push_back({"picture", element::u8_, {rows, 5, 3}});
+        }
         if (!sink_ && carries_) d.outputs[0].planes.push_back({"list", element::u16_, {longest_list, 2}});
         return d;
     }
@@ -161,6 +167,7 @@ public:
 
 private:
     static constexpr u64 longest_list = 100;
+    static constexpr u64 rows = 6;
     static u64 list_of(u64 sequence) { return sequence * 7 % (longest_list + 1); }
 
     [[nodiscard]] bool dies_at(u64 sequence) const {
@@ -176,6 +183,10 @@ private:
         f.output().set_used("list", {list_of(n)});
         const auto list = f.output().plane<u16>("list");
         for (u64 k = 0; k < 2 * list_of(n); ++k) list.data()[k] = static_cast<u16>(n + k);
+        if (!picture_) return;
+        f.output().set_used("picture", {n % rows + 1});
+        const auto picture = f.output().plane<u8>("picture");
+        for (u64 k = 0; k < picture.size(); ++k) picture.data()[k] = static_cast<u8>(n + k);
     }
     static void check_load(carousel::frame& f) {
         const u64 n = f.sequence();
@@ -213,7 +224,7 @@ private:
 
     std::string name_, die_how_;
     bool source_ = false, sink_ = false, late_start_ = false, say_ = false, hashes_ = true, plain_ = false,
-         carries_ = false;
+         carries_ = false, picture_ = false;
     u32 finish_threads_ = 1;
     i64 enqueue_ms_ = 0, work_ms_ = 0, finish_ms_ = 0, die_at_ = -1, die_every_ = 0, die_lives_ = 0,
         no_device_life_ = -1, strays_at_ = -1, last_ms_ = 0, ends_at_ = -1;

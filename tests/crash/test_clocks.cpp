@@ -111,6 +111,37 @@ TEST_CASE(
 }
 
 TEST_CASE(
+    "a process may take as long over its first frame as first_frame_timeout_ms says, and over a later one as "
+    "long as frame_timeout_ms says") {
+    // Each frame takes longer than frame_timeout_ms and not as long as first_frame_timeout_ms: the process
+    // commits its first and is replaced at its second, and that is the first of the one in its place.
+    run_fixture run;
+    const std::string keys =
+        "enqueue_ms = 1800\nframe_timeout_ms = 900\nfirst_frame_timeout_ms = 20000\nin_flight = 1\n";
+    run.start(run.pipeline("first", number_pipeline("first", "frame_timeout_ms = 30000\n", keys)),
+              {"--frames", "2"});
+    check_nothing_lost(run);
+    CHECK(run.report()["frames"] == 2);
+    CHECK(run.report()["restarts"] == 1);
+    CHECK_THAT(run.log(), contains("process() of a frame takes longer than frame_timeout_ms = 900"));
+    CHECK_THAT(run.log(), !contains("first_frame_timeout_ms = "));
+}
+
+TEST_CASE("a process that hangs at its first frame is replaced by first_frame_timeout_ms") {
+    run_fixture run;
+    const std::string keys =
+        "die_at = 0\ndie_how = \"hang\"\ndie_lives = 1\nframe_timeout_ms = 300\n"
+        "first_frame_timeout_ms = 1500\nin_flight = 1\n";
+    const f64 since = seconds_now();
+    run.start(run.pipeline("hang", number_pipeline("hang", "frame_timeout_ms = 30000\n", keys)),
+              {"--frames", "3"});
+    check_nothing_lost(run);
+    CHECK(seconds_now() - since > 1.5);
+    CHECK(run.report()["restarts"] == 1);
+    CHECK_THAT(run.log(), contains("process() of a frame takes longer than first_frame_timeout_ms = 1500"));
+}
+
+TEST_CASE(
     "frame_timeout_ms = 0 of a stage is no deadline, and a hang that nothing would find is not injected") {
     run_fixture run;
     run.start(run.pipeline("none", number_pipeline("none", "frame_timeout_ms = 300\n",

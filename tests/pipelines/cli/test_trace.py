@@ -165,6 +165,22 @@ class Trace(unittest.TestCase):
                     self.assertLessEqual(end, open_until[-1] + 0.002, thread)
                 open_until.append(end)
 
+    def check_since_capture(self, bars, run_ms):
+        """Behind the source, which says that it has captured each frame 5 ms ago, bars show the time since; others show none."""
+        shown = {stage: {n: (b["ts"] / 1000, b["args"]["since_capture_ms"]) for n, (b, *_) in bars[stage].items()
+                         if "since_capture_ms" in b["args"]} for stage in bars}
+        self.assertEqual({stage for stage in bars if shown[stage]}, {"middle", "sink"})
+        compared = 0
+        for stage in ("middle", "sink"):
+            self.assertEqual(shown[stage].keys(), bars[stage].keys())
+            for n, (taken_up_ms, since_ms) in shown[stage].items():
+                self.assertTrue(5 <= since_ms < run_ms, (stage, n, since_ms, run_ms))
+                for source in bars["numbers"].get(n, []):   # it has set the time while it had the frame
+                    begin_ms, end_ms = source["ts"] / 1000, (source["ts"] + source["dur"]) / 1000
+                    self.assertTrue(begin_ms - 0.01 <= taken_up_ms - since_ms + 5 <= end_ms + 0.01, (stage, n, source))
+                    compared += 1
+        self.assertGreater(compared, 40)
+
     def test_every_frame_passes_every_stage_exactly_once(self):
         self.start_run()
         trace = self.start_trace("--seconds", "1")
@@ -187,6 +203,7 @@ class Trace(unittest.TestCase):
         file = os.path.join(self.folder, "carries.toml")
         with open(file, "w", encoding="utf-8") as f:
             f.write(CARRIES)
+        began = time.monotonic()
         self.start_run(pipeline=file, keys=())
         # Headers are looked at in passing, and the sinks are slow, so that there is time to, on a machine that has other work in the second or
         # third trace: each frame that was seen has its own.
@@ -197,6 +214,7 @@ class Trace(unittest.TestCase):
             carried = {stage: {n: b["args"]["carries"] for n, (b, *_) in bars[stage].items() if "carries" in b["args"]} for stage in bars}
             if min(len(carried[stage]) for stage in ("numbers", "middle")) > 2:
                 break
+        self.check_since_capture(bars, (time.monotonic() - began) * 1000)
         for stage, own in (("numbers", lambda n: {"number": n}), ("middle", lambda n: {"number": n, "twice": 2 * n})):
             self.assertGreater(len(carried[stage]), 2, stage)
             for n, all_of_it in carried[stage].items():
