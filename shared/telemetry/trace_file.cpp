@@ -39,6 +39,7 @@ private:
     void settle(bar& b) const;
     [[nodiscard]] u64 death_of(const attempt& a) const;
     void summarise();
+    [[nodiscard]] std::vector<u64> sources() const;
     void names();
     void bars();
     void flows();
@@ -144,8 +145,23 @@ void writer::settle(bar& b) const {
     b.end_ns = b.f == fate::done ? last : std::max(last, b.f == fate::open ? c_.end_ns : death_of(a));
 }
 
+/// Of each stage the sources that its frames come from, a bit each. Chains of several sources run at paces of
+/// their own: a trace begins in other frames of each.
+std::vector<u64> writer::sources() const {
+    std::vector<u64> of(shape_.stages.size());
+    for (std::size_t round = 0; round < of.size(); ++round)  // as many as the longest chain may have stages
+        for (std::size_t k = 0; k < of.size(); ++k) {
+            if (shape_.stages[k].source) of[k] |= u64{1} << k;
+            for (const u32 l : shape_.stages[k].inputs)
+                if (l < shape_.links.size() && shape_.links[l].stage < of.size())
+                    of[k] |= of[shape_.links[l].stage];
+        }
+    return of;
+}
+
 void writer::summarise() {
     const u64 end = delivered();
+    const std::vector<u64> sources_of = sources();
     std::vector<u32> wanted;
     u32 source = shm::none;
     for (u32 k = 0; k < shape_.stages.size(); ++k) {
@@ -164,7 +180,10 @@ void writer::summarise() {
         if (sequence >= end || source == shm::none || !here(source)) continue;
         if (out_.frames++ == 0) out_.first = sequence;
         out_.last = sequence;
-        for (const u32 k : wanted) out_.missing += here(k) ? 0 : 1;
+        u64 begun = 0;
+        for (u32 k = 0; k < shape_.stages.size(); ++k)
+            if (shape_.stages[k].source && here(k)) begun |= u64{1} << k;
+        for (const u32 k : wanted) out_.missing += (sources_of[k] & ~begun) != 0 || here(k) ? 0 : 1;
     }
     for (const auto& [who, when] : deaths_)
         out_.deaths +=

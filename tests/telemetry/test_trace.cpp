@@ -240,6 +240,35 @@ TEST_CASE("a frame of which a stage's stamps were lost is counted as missing, ne
     CHECK(s.missing == 1);
 }
 
+TEST_CASE("a chain that was elsewhere when the trace began misses none of the frames of another chain") {
+    // Frames 0 and 1 of the first chain; of the second one, which is faster, they were done before.
+    snapshot shape = two_stages(2);
+    shape.stages.resize(4);
+    shape.seats.resize(4);
+    shape.links.resize(2);
+    shape.links[0].stage = 0, shape.links[1].stage = 2, shape.links[1].tail = 300;
+    shape.stages[1].inputs = {0}, shape.stages[3].inputs = {1};
+    shape.stages[2].source = true, shape.stages[2].name = "fast", shape.stages[3].name = "fastsink";
+    shape.stages[2].first_seat = 2, shape.stages[3].first_seat = 3;
+    shape.seats[2].stage = 2, shape.seats[3].stage = 3;
+    shape.seats[2].epoch = shape.seats[3].epoch = 1;
+    std::vector<attempt> attempts = {made(0, 0, 1, 1000, true), made(0, 1, 2, 2000, true),
+                                     made(1, 0, 1, 3000, true), made(1, 1, 2, 4000, true),
+                                     made(299, 2, 1, 1000, true)};
+    const bool is_there = GENERATE(false, true);  // frame 1 of the fast source: then its sink's is missing
+    if (is_there) attempts.push_back(made(1, 2, 1, 3000, true));
+    const std::vector<idle_time> waits;
+    trace_content c;
+    c.shape = &shape;
+    c.attempts = &attempts;
+    c.waits = &waits;
+    c.end_ns = 10'000;
+    trace_summary s;
+    CHECK(json::accept(trace_json(c, s)));
+    CHECK(s.frames == 2);
+    CHECK(s.missing == (is_there ? 1 : 0));
+}
+
 TEST_CASE("traces of two hosts are one by the offset of their clocks, and a frame's flow goes through both") {
     const snapshot shape = two_stages(1);
     const std::vector<idle_time> waits;
