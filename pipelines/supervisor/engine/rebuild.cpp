@@ -21,8 +21,7 @@ namespace {
 /// By another host, which may have released what all sinks here have: it can't send that again. Which stage
 /// receives is known by what it has said of itself; its program may be a wrapper.
 bool is_sent_its_frames(const run_setup& s) {
-    return std::any_of(s.stages.begin(), s.stages.end(),
-                       [](const stage_setup& st) { return st.receives(); });
+    return std::any_of(s.stages.begin(), s.stages.end(), [](const stage_setup& st) { return st.receives(); });
 }
 
 }  // namespace

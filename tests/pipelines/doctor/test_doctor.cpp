@@ -132,7 +132,7 @@ TEST_CASE("doctor says what UCX links are made by, and what of it they use") {
     CHECK(without.name == "links to other hosts");
     CHECK(without.status == verdict::ok);
     CHECK_THAT(without.found, contains("by UCX 1.2.3; over tcp"));
-    CHECK_THAT(without.found, contains("UCX_A, UCX_B: set by these programs"));
+    CHECK_THAT(without.found, contains("UCX_A empty, UCX_B by each link: set by these programs"));
     CHECK_THAT(without.found,
                contains("by memory = \"direct\" from where they lie: this UCX has no CUDA here"));
     CHECK_THAT(links(says("true")).found, contains("this UCX has CUDA, which that takes"));
