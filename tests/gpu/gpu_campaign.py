@@ -35,7 +35,8 @@ ROWS = {
     "python: what planes are": (120, PYTHON + " {b} --parts pointers,copy_from,input,keep,host,outputs,used"),
     "python: streams": (120, PYTHON + " {b} --parts streams,older,far,waits"),
     "python: ports": (120, PYTHON + " {b} --parts latest,newest,ports,kept"),
-    "python: kills of torch stages": (300, PYTHON + " {b} --parts kills --kinds copy --libraries torch --kills 100 --fps 0 --jobs 4"),
+    "python: kills of torch stages": (
+        300, PYTHON + " {b} --parts kills --kinds copy --libraries torch --kills 100 --fps 0 --jobs 4"),
     "python: kills of all kinds": (200, PYTHON + " {b} --parts kills --kills 10"),
     "ports": (70, "tests/gpu/ports_gpu.py {b} --kills 300"),
     "ports, each program in a namespace of its own": (70, "tests/gpu/ports_gpu.py {b} --kills 300 --apart --seed 18"),

@@ -61,7 +61,7 @@ def programs_of(build):
 
 
 def modules_of(build):
-    """What tests have a program load: of any C++ runtime, for they name none of its newer symbols."""
+    """What tests have a program load."""
     return sorted(glob.glob(os.path.join(build, "tests", "**", "lib*.so"), recursive=True))
 
 

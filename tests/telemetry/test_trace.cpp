@@ -167,6 +167,18 @@ attempt made(u64 sequence, u32 seat, u32 epoch, u64 at, bool said) {
     return a;
 }
 
+trace_summary summary_of(const snapshot& shape, const std::vector<attempt>& attempts) {
+    const std::vector<idle_time> waits;
+    trace_content c;
+    c.shape = &shape;
+    c.attempts = &attempts;
+    c.waits = &waits;
+    c.end_ns = 10'000;
+    trace_summary s;
+    CHECK(json::accept(trace_json(c, s)));
+    return s;
+}
+
 const json* bar_of(const json& trace, u32 pid, u64 sequence, const std::string& category) {
     for (const json& e : trace.at("traceEvents"))
         if (e.at("ph") == "X" && e.at("cat") == category && e.at("pid") == pid &&
@@ -228,14 +240,7 @@ TEST_CASE("a frame of which a stage's stamps were lost is counted as missing, ne
     const snapshot shape = two_stages(2);
     const std::vector<attempt> attempts = {made(0, 0, 1, 1000, true), made(0, 1, 2, 2000, true),
                                            made(1, 0, 1, 3000, true)};
-    const std::vector<idle_time> waits;
-    trace_content c;
-    c.shape = &shape;
-    c.attempts = &attempts;
-    c.waits = &waits;
-    c.end_ns = 10'000;
-    trace_summary s;
-    CHECK(json::accept(trace_json(c, s)));
+    const trace_summary s = summary_of(shape, attempts);
     CHECK(s.frames == 2);
     CHECK(s.missing == 1);
 }
@@ -257,14 +262,7 @@ TEST_CASE("a chain that was elsewhere when the trace began misses none of the fr
                                      made(299, 2, 1, 1000, true)};
     const bool is_there = GENERATE(false, true);  // frame 1 of the fast source: then its sink's is missing
     if (is_there) attempts.push_back(made(1, 2, 1, 3000, true));
-    const std::vector<idle_time> waits;
-    trace_content c;
-    c.shape = &shape;
-    c.attempts = &attempts;
-    c.waits = &waits;
-    c.end_ns = 10'000;
-    trace_summary s;
-    CHECK(json::accept(trace_json(c, s)));
+    const trace_summary s = summary_of(shape, attempts);
     CHECK(s.frames == 2);
     CHECK(s.missing == (is_there ? 1 : 0));
 }

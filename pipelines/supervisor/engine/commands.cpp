@@ -217,8 +217,7 @@ run::parameter_state engine::carry_out(const run::set_request& r) {
                     [](const stage_setup& s) { return !s.spec.input_indices.empty() || s.receives(); });
     if (from_elsewhere)
         throw config_error(
-            "set: every frame of this run comes from another host, and bears the parameters that count "
-            "there: "
+            "set: every frame of this run comes from another host, and bears the parameters of that one: "
             "run `carousel set` where the frames begin");
     return parameters_.set(r, segment_->block(), *made_);
 }

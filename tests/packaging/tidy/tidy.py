@@ -14,8 +14,8 @@ WRITTEN_BY_PROGRAMS = ("tests/mutations/RESULTS.md", "tests/crash/reports/wild_w
 BASE = ["core", "shm"]
 RUN = BASE + ["ipc", "ring", "telemetry", "run"]   # what a process needs that loads no CUDA
 LIBRARY = RUN + ["device"]
-SUPERVISOR = ["os", "runs", "spec", "supervisor/plan", "supervisor/mps", "supervisor/hosts", "supervisor/rules", "supervisor/keepers",
-              "supervisor/processes", "supervisor/engine"]
+SUPERVISOR = ["os", "runs", "spec", *(f"supervisor/{part}" for part in (
+    "plan", "mps", "hosts", "rules", "keepers", "processes", "engine"))]
 RENDERER = LIBRARY + ["kernels", "stages/sdk", "stages/scene"]
 VIEWER = ["viewer/watch", "viewer/ui", "viewer/window", "viewer/session", "viewer/panels"]
 LAYERS = {

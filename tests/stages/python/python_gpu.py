@@ -386,7 +386,7 @@ if __name__ == "__main__":
     words.add_argument("--parts", default=",".join(PARTS)), words.add_argument("--device", default="cuda:0")
     words.add_argument("--kinds", default=",".join(KINDS)), words.add_argument("--libraries", default="numpy,torch,cupy")
     words.add_argument("--kills", type=int, default=10), words.add_argument("--frames", type=int, default=200)
-    words.add_argument("--jobs", type=int, default=1, help="runs at once whose stages are killed: each has its share of the kills")
+    words.add_argument("--jobs", type=int, default=1, help="runs at once whose stages are killed, each with its share of the kills")
     words.add_argument("--fps", type=float, default=100, help="of the runs whose stages are killed; 0: as fast as they go")
     ARGS = words.parse_args()
     for told, there in ((ARGS.parts, PARTS), (ARGS.kinds, KINDS), (ARGS.libraries, ("numpy", "torch", "cupy"))):
