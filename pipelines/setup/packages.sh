@@ -24,13 +24,13 @@ carousel_distribution() {
             boost_package=libboost1.81-dev
             viewer_packages=$imgui_and_glfw
             fuzz_packages=$'clang clang++\nlibclang-rt-14-dev clang++\n'
-            lint_packages=$'clang-format clang-format\nclang-tidy clang-tidy\n'
+            lint_packages=$'clang-format clang-format\nclang-tidy clang-tidy\npyflakes3 pyflakes3\n'
             ;;
         noble)   # Ubuntu 24.04
             boost_package=libboost1.83-dev
             viewer_packages=$imgui_and_glfw
             fuzz_packages=$'clang clang++\nlibclang-rt-18-dev clang++\n'
-            lint_packages=$'clang-format-14 clang-format-14\nclang-tidy clang-tidy\n'
+            lint_packages=$'clang-format-14 clang-format-14\nclang-tidy clang-tidy\npyflakes3 pyflakes3\n'
             ;;
         *)
             distribution_known=no
@@ -42,7 +42,7 @@ carousel_distribution() {
 # What ./tests/run --all takes on top of the tests: libFuzzer.
 carousel_fuzz_packages() { printf '%s' "$fuzz_packages"; }
 
-# Its look at the sources: the formatter in the version that has formatted the tree, and clang-tidy.
+# Its look at the sources: the formatter in the version that has formatted the tree, clang-tidy, and pyflakes for Python.
 carousel_lint_packages() { printf '%s' "$lint_packages"; }
 
 # What it takes on top of that for the API reference.

@@ -16,9 +16,9 @@ import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "stages", "hosts"))
 from link_cost import cpu_until_sent, hops_of, part  # noqa: E402
-from link_pair import Pair, skip  # noqa: E402
+from link_pair import Pair  # noqa: E402
 from namespaces import B_ADDRESS, Namespaces  # noqa: E402
-from processes import wait_for  # noqa: E402
+from processes import skip, wait_for  # noqa: E402
 from trace_cost import interval  # noqa: E402
 
 PORT = 41000

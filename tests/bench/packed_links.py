@@ -10,8 +10,9 @@ import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "stages", "hosts"))
-from link_pair import END, Host, Pair, skip  # noqa: E402
+from link_pair import END, Host, Pair  # noqa: E402
 from namespaces import B_ADDRESS, Namespaces, call  # noqa: E402
+from processes import skip  # noqa: E402
 
 HEAD = '[pipeline]\nname = "{name}"\nsize = [{width}, {height}]\n'
 REPLAY = '\n[[stage]]\nname = "replay"\nrun = "carousel-replay"\nfile = "{file}"\nloop = true\n'

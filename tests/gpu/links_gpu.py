@@ -16,8 +16,8 @@ import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "stages", "hosts"))
 from link_cost import cpu_until_sent, hops_of, part  # noqa: E402
-from link_pair import END, Host, Pair, add_sending_words, kill_one, sending_words, skip  # noqa: E402
-from processes import require_gpu  # noqa: E402
+from link_pair import END, Host, Pair, add_sending_words, kill_one, sending_words  # noqa: E402
+from processes import require_gpu, skip  # noqa: E402
 from torment import counted  # noqa: E402
 
 RENDERER = '''[pipeline]

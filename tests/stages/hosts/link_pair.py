@@ -11,7 +11,7 @@ import tempfile
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "support"))
-from processes import end_process, is_alive, skip, wait_for  # noqa: E402
+from processes import end_process, is_alive, wait_for  # noqa: E402
 
 SOURCE = '[pipeline]\nname = "{name}"\n\n[[stage]]\nname = "source"\nrun = "carousel-test-bytes"\nbytes = {bytes}\n{more}'
 SINK = '\n[[stage]]\nname = "sink"\nrun = "carousel-test-bytes"\ninputs = ["{of}"]\nbytes = {bytes}\ndelay_ms = {delay}\n{more}'

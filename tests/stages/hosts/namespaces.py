@@ -4,8 +4,8 @@ import shutil
 import subprocess
 import sys
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from link_pair import skip  # noqa: E402
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "support"))
+from processes import skip  # noqa: E402
 
 A_ADDRESS, B_ADDRESS, C_ADDRESS = "10.83.0.1", "10.83.0.2", "10.83.0.3"
 

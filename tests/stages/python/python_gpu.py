@@ -13,6 +13,7 @@ sense there; that looks for faults of this script, and of nothing else."""
 import argparse
 import concurrent.futures
 import contextlib
+import glob
 import importlib.util
 import itertools
 import os

@@ -13,7 +13,6 @@ import sys
 import tempfile
 import time
 import unittest
-import zlib
 
 import interpreter
 

@@ -14,7 +14,7 @@
 import sys as _sys
 
 try:
-    from . import _carousel
+    from . import _carousel   # noqa: F401  for its failure, which is told below
 except ImportError as _failure:
     import glob as _glob
     import os as _os

@@ -3,7 +3,6 @@ import functools
 import inspect
 import json
 import os
-import re
 import typing
 
 from ._carousel import ConfigError

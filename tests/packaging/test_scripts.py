@@ -1,0 +1,53 @@
+"""Python's scripts name nothing that isn't there, and import nothing that they don't use. Usage: test_scripts.py ROOT
+
+pyflakes says so. A name that is missing is seen by nothing else where its line runs on a GPU alone. Lines with noqa are let be.
+"""
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "tidy"))
+from processes import skip  # noqa: E402
+from tidy import tracked_files  # noqa: E402
+
+ROOT = sys.argv[1]
+TOOL = shutil.which("pyflakes3")
+
+
+def offences(paths):
+    """Lines FILE:LINE:COLUMN: what of those that say nothing of noqa; a file that can't be parsed is one, too."""
+    done = subprocess.run([TOOL, *paths], capture_output=True, text=True, check=False)
+    found = done.stderr.splitlines()
+    for said in done.stdout.splitlines():
+        path, line, _ = said.split(":", 2)
+        with open(path, encoding="utf-8") as f:
+            if "# noqa" not in f.readlines()[int(line) - 1]:
+                found.append(said)
+    return found
+
+
+class Scripts(unittest.TestCase):
+    def test_of_the_tree(self):
+        paths = [os.path.join(ROOT, name) for name in tracked_files(ROOT) if name.endswith(".py")]
+        self.assertGreater(len(paths), 100)
+        self.assertEqual(offences(paths), [])
+
+    def test_a_missing_name_and_a_needless_import_are_found(self):
+        with tempfile.TemporaryDirectory(prefix="carousel-scripts-") as folder:
+            path = os.path.join(folder, "it.py")
+            with open(path, "w", encoding="utf-8") as f:
+                f.write("import os\nimport sys  # noqa: F401\nprint(glob.glob('*'))\n")
+            said = "\n".join(offences([path]))
+        self.assertRegex(said, "it.py:1:.*'os' imported but unused")
+        self.assertRegex(said, "it.py:3:.*undefined name 'glob'")
+        self.assertNotIn("it.py:2:", said)
+
+
+if not TOOL:
+    skip("pyflakes isn't installed (package: pyflakes3)")
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1])
