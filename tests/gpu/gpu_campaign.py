@@ -107,7 +107,7 @@ def keep(path, where, rounds):
     text = ["# On a GPU", "", f"Commit {where['commit']}; {on}; `./tests/run --campaign gpu`.", "", "| what | | seconds |", "|---|---|---|"]
     text += [f"| {r['row']} | {verdict(r)} | {r['seconds']:.0f} |" for r in rounds]
     for r in rounds:
-        text += ["", f"## {r['row']}", "", f"`{r['command']}`", "", "```", *r["said"], "```"]
+        text += ["", f"## {r['row']}", "", "```", f"$ {r['command']}", *r["said"], "```"]
     with open(os.path.splitext(path)[0] + ".md", "w", encoding="utf-8") as f:
         f.write("\n".join(text) + "\n")
 
