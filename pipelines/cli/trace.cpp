@@ -1,5 +1,4 @@
 // `carousel trace`: every frame through every stage for some seconds, as a file for ui.perfetto.dev.
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -8,11 +7,13 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/completers.hpp"
+#include "cli/far_traces.hpp"
 #include "cli/options.hpp"
 #include "core/clock.hpp"
 #include "core/errors.hpp"
 #include "core/read_file.hpp"
 #include "os/interrupts.hpp"
+#include "os/output_file.hpp"
 #include "os/table.hpp"
 #include "run/answer_message.hpp"
 #include "run/client.hpp"
@@ -38,39 +39,6 @@ constexpr f64 begun_patience_s = 2;
 constexpr std::size_t most_facts = 200'000;   ///< frames whose metadata is kept
 constexpr u64 patience_ns = 500 * ns_per_ms;  ///< for frames that are under way when the time is over
 
-/// The file beside its final name, open from the start: what can't be written is told before anything is
-/// traced.
-class output_file {
-public:
-    explicit output_file(std::string path)
-        : path_(std::move(path)), part_(fmt::format("{}.{}.part", path_, ::getpid())) {
-        fd_.reset(::open(part_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
-        if (!fd_)
-            throw output_error(fmt::format("{} can't be written: {}; choose a file in a folder of yours",
-                                           path_, errno_text(errno)));
-    }
-    ~output_file() {
-        if (fd_) ::unlink(part_.c_str());
-    }
-    output_file(const output_file&) = delete;
-    output_file& operator=(const output_file&) = delete;
-    void write(const std::string& text) {
-        for (std::size_t at = 0; at < text.size();) {
-            const ssize_t n = ::write(fd_.get(), text.data() + at, text.size() - at);
-            if (n < 0 && errno == EINTR) continue;
-            if (n < 0) throw output_error(fmt::format("writing {}: {}", path_, errno_text(errno)));
-            at += static_cast<std::size_t>(n);
-        }
-        if (::rename(part_.c_str(), path_.c_str()) != 0)
-            throw output_error(fmt::format("writing {}: {}", path_, errno_text(errno)));
-        fd_.reset();
-    }
-
-private:
-    std::string path_, part_;
-    shm::unique_fd fd_;
-};
-
 class tracer {
 public:
     tracer(const run::record& run, f64 wait_s) {
@@ -81,7 +49,11 @@ public:
         reader_.emplace(*rings_, begin_ns_);
         first_ = least_tail();
     }
-    void record(f64 seconds, u64 frames);
+    /// `others` record meanwhile.
+    void record(f64 seconds, u64 frames, far_traces& others);
+    [[nodiscard]] const std::map<std::string, telemetry::trace_clock>& clocks() const noexcept {
+        return clocks_;
+    }
     [[nodiscard]] std::string text(telemetry::trace_summary& out);
     [[nodiscard]] const std::string& ending() const noexcept { return ending_; }
     /// What happened to the run itself meanwhile.
@@ -224,7 +196,7 @@ void tracer::look(u64 now) {
     fills_.push_back(std::move(f));
 }
 
-void tracer::record(f64 seconds, u64 frames) {
+void tracer::record(f64 seconds, u64 frames, far_traces& others) {
     interrupts stop;
     ask_clocks();
     const u64 until = begin_ns_ + static_cast<u64>(seconds * 1e9);
@@ -244,6 +216,7 @@ void tracer::record(f64 seconds, u64 frames) {
             end_ns_ = now_ns();
         } else if (now - asked_ns_ > renew_ns) {
             ask(run_->run(), 0);
+            others.keep(now);
         }
     }
     // What is under way comes to its end, as far as it does so soon: its last stamps are written behind the
@@ -263,9 +236,10 @@ void tracer::ask_clocks() {
     try {
         const run::ps_answer ps =
             run::read_ps(run::client(run_->run()).ask(run::ps_request{}, 0, begun_patience_s));
-        for (const run::ps_host& h : ps.hosts)
+        for (const run::ps_host& h : ps.hosts) {
             if (h.clock_ahead_ms && h.clock_error_ms)
                 clocks_[h.name] = {*h.clock_ahead_ms, *h.clock_error_ms};
+        }
     } catch (const error&) {  // then it can't be joined with the others' traces
     }
 }
@@ -281,7 +255,7 @@ std::string tracer::text(telemetry::trace_summary& out) {
     c.notes = std::move(notes_);
     c.fills = std::move(fills_);
     c.facts = std::move(facts_);
-    c.clocks = std::move(clocks_);
+    c.clocks = clocks_;
     c.begin_ns = begin_ns_;
     c.end_ns = std::max(end_ns_, shape.taken_ns);
     c.overwritten = reader_->overwritten();
@@ -293,6 +267,7 @@ std::string tracer::text(telemetry::trace_summary& out) {
 struct trace_arguments : client_arguments {
     std::string file, seconds;
     u64 frames = 0;                   ///< ends after so many; 0: by time
+    bool here = false;                ///< of several hosts: this one alone
     std::string near;                 ///< joins: the trace of the host of `carousel run`; "": records one
     std::vector<std::string> joined;  ///< HOST=FILE
 };
@@ -324,12 +299,19 @@ int join_files(const trace_arguments& a, const cli_environment& env) {
 int trace(const trace_arguments& a, const cli_environment& env) {
     const f64 seconds = seconds_or("--seconds", a.seconds, 0);
     const run::record run = choose_pipeline(a.pipeline, a.wait_s);
+    const interrupts from_here_on;  // one that comes before the first look ends nothing by itself
     output_file file(a.file);
+    far_traces others(run);
+    if (!a.here) others.begin(a.wait_s);
     tracer t(run, a.wait_s);
-    t.record(seconds > 0 || a.frames > 0 ? seconds : 5, a.frames);
+    t.record(seconds > 0 || a.frames > 0 ? seconds : 5, a.frames, others);
     telemetry::trace_summary s;
-    const std::string text = t.text(s);
+    std::string text = t.text(s);
+    if (const auto parts = others.collect(t.clocks()); !parts.empty())
+        text = telemetry::join_traces(text, parts);
     file.write(text);
+    for (const auto& [host, why] : others.problems())
+        env.err << fmt::format("warning: the part of host {} is not in it: {}\n", host, printable(why));
     for (const std::string& each : t.news()) env.err << "note: " << printable(each) << "\n";
     if (!t.ending().empty()) env.err << "note: " << t.ending() << "\n";
     if (t.overwritten() > 0 || s.missing > 0)
@@ -353,6 +335,7 @@ command_action add_trace_command(const command_parts& p) {
     p.app.add_option("FILE", a->file, "Trace to write (JSON)")->required();
     p.app.add_option("--seconds", a->seconds, "Record for S seconds [5, without --frames]")->type_name("S");
     p.app.add_option("--frames", a->frames, "End after N frames")->type_name("N");
+    p.app.add_flag("--here", a->here, "Of a pipeline on several hosts: this host's stages alone");
     p.offers[p.app
                  .add_option("--near", a->near,
                              "Record nothing: FILE is the trace of the host of `carousel run`, to be joined")
@@ -367,7 +350,9 @@ command_action add_trace_command(const command_parts& p) {
     p.app.footer(R"(
 Examples:
   carousel trace demo.json --seconds 3
-  carousel trace all.json --near demo.json --join b=b.json   of a pipeline on several hosts: `carousel trace b.json` was run on b)");
+  carousel trace all.json --near demo.json --join b=b.json   of a pipeline on several hosts: `carousel trace b.json` was run on b
+
+A pipeline on several hosts is traced on all of them, and their stages are called HOST/STAGE; times are those of this host's clock.)");
     return [a](const common_words&, const cli_environment& env) {
         read_wait(*a);
         return a->near.empty() && a->joined.empty() ? trace(*a, env) : join_files(*a, env);

@@ -29,10 +29,10 @@ request read_of_seats(const std::string& command, const json& message) {
             fmt::format("inject: no such fault \"{}\": {} are known", fault_name, shm::fault_names(" and ")));
     const std::optional<seat_order> order = seat_order_named(command);
     if (!order && command != "kill" && command != "inject")
-        throw config_error(
-            fmt::format("unknown command \"{}\": ps, trace, parameters, set, kill, inject, stop, cont, "
-                        "restart, down, up and shutdown are known",
-                        command));
+        throw config_error(fmt::format(
+            "unknown command \"{}\": ps, trace, trace_file, parameters, set, kill, inject, stop, cont, "
+            "restart, down, up and shutdown are known",
+            command));
     const int signal = message.value("signal", 9);
     if (order) return seat_request{*order, std::move(stage)};
     if (command == "kill") return kill_request{std::move(stage), signal};
@@ -47,6 +47,9 @@ request read(const json& message) {
         return set_request{message.value("values", json::object()), message.value("reset", false)};
     if (command == "trace")
         return trace_request{message.value("lease_ms", u64{3000}), message.value("since", u64{0})};
+    if (command == "trace_file")
+        return trace_file_request{message.value("host", ""), message.value("id", u64{0}),
+                                  message.value("stop", false), message.value("at", u64{0})};
     return read_of_seats(command, message);
 }
 
@@ -58,6 +61,7 @@ const char* command_of(const request& r) noexcept {
         const char* operator()(const parameters_request&) const noexcept { return "parameters"; }
         const char* operator()(const set_request&) const noexcept { return "set"; }
         const char* operator()(const trace_request&) const noexcept { return "trace"; }
+        const char* operator()(const trace_file_request&) const noexcept { return "trace_file"; }
         const char* operator()(const end_request&) const noexcept { return "shutdown"; }
         const char* operator()(const rebuild_request&) const noexcept { return "rebuild"; }
         const char* operator()(const seat_request& s) const noexcept { return name_of(s.order); }
@@ -83,6 +87,11 @@ json to_json(const request& r) {
     } else if (const auto* t = std::get_if<trace_request>(&r)) {
         j["lease_ms"] = t->lease_ms;
         j["since"] = t->since;
+    } else if (const auto* f = std::get_if<trace_file_request>(&r)) {
+        if (!f->host.empty()) j["host"] = f->host;
+        if (f->id != 0) j["id"] = f->id;
+        if (f->stop) j["stop"] = true;
+        if (f->at != 0) j["at"] = f->at;
     } else if (const auto* o = std::get_if<seat_request>(&r)) {
         add_stage(j, o->stage);
     } else if (const auto* k = std::get_if<kill_request>(&r)) {

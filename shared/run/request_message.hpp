@@ -8,6 +8,8 @@
 //   {"command": "inject", "stage": "fragment", "fault": "hang"}
 //   {"command": "set", "values": {"spin": 0.5}}, {"command": "set", "reset": true}
 //   {"command": "trace", "lease_ms": 3000, "since": 17}
+//   {"command": "trace_file", "host": "b"}          begins one there; the others bear its number
+//   {"command": "trace_file", "host": "b", "id": 7, "stop": true, "at": 65536}
 // Each may bear "run_id", the run that is meant: another run at that path refuses. Keys that a request does
 // not know are passed over. Any process, any thread.
 
@@ -35,6 +37,13 @@ struct trace_request {
     u64 lease_ms = 3000;
     u64 since = 0;  ///< number of the last note that is known
 };
+/// A trace of another host of the pipeline, as a file there, which comes over in parts: trace_file_answer.
+struct trace_file_request {
+    std::string host;   ///< "": whose supervisor is asked
+    u64 id = 0;         ///< 0: begins one
+    bool stop = false;  ///< it is to be written; again and again is as good as once
+    u64 at = 0;         ///< of a written one: the part that begins there; behind its end: it is removed
+};
 /// Ends the run; what is begun is delivered.
 struct end_request {};
 /// Memory and words are made anew: what the death of an owner of ring memory does, for tests where there is
@@ -60,8 +69,8 @@ struct inject_request {
     shm::injected_fault fault = shm::injected_fault::nothing;
 };
 
-using request = std::variant<ps_request, parameters_request, set_request, trace_request, end_request,
-                             rebuild_request, seat_request, kill_request, inject_request>;
+using request = std::variant<ps_request, parameters_request, set_request, trace_request, trace_file_request,
+                             end_request, rebuild_request, seat_request, kill_request, inject_request>;
 
 /// Its command, as it is written.
 [[nodiscard]] const char* command_of(const request& r) noexcept;

@@ -36,6 +36,22 @@ json to_json(const trace_answer& a) {
             {"last", a.last}};
 }
 
+json to_json(const trace_file_answer& a) {
+    json j{{"ok", true}, {"id", a.id}};
+    if (a.records) j["records"] = true;
+    if (a.bytes != 0) j["bytes"] = a.bytes, j["text"] = a.text;
+    return j;
+}
+
+trace_file_answer read_trace_file(const json& answer) {
+    try {
+        return {answer.at("id").get<u64>(), answer.value("records", false), answer.value("bytes", u64{0}),
+                answer.value("text", "")};
+    } catch (const json::exception& e) {
+        throw config_error(fmt::format("its answer can't be read ({}): is it of another version?", e.what()));
+    }
+}
+
 trace_answer read_trace(const json& answer) {
     try {
         trace_answer a;

@@ -29,7 +29,23 @@ struct trace_answer {
     u64 last = 0;  ///< number of the newest that there is
 };
 
+/// What it answers to {"command": "trace_file"}.
+///   {"ok": true, "id": 7}                                   it starts
+///   {"ok": true, "id": 7, "records": true}                  it records, or writes
+///   {"ok": true, "id": 7, "bytes": 90000, "text": "..."}    it is written: a part of it
+/// Part k holds the characters whose first byte is one of the trace_part from k * trace_part on.
+inline constexpr u64 trace_part = 64 * 1024;  // as text in JSON twice as long: a message has 200 KiB
+struct trace_file_answer {
+    u64 id = 0;
+    bool records = false;
+    u64 bytes = 0;  ///< of the file; 0: it is not written yet
+    std::string text;
+};
+
 [[nodiscard]] nlohmann::json to_json(const trace_answer& a);
+[[nodiscard]] nlohmann::json to_json(const trace_file_answer& a);
+/// Throws config_error for an answer of another version, without a number.
+[[nodiscard]] trace_file_answer read_trace_file(const nlohmann::json& answer);
 /// Throws config_error for an answer of another version: without a run's name or notes, or with anything of
 /// another type.
 [[nodiscard]] trace_answer read_trace(const nlohmann::json& answer);

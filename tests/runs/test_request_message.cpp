@@ -26,6 +26,9 @@ std::vector<sample> one_of_each() {
             {run::set_request{.values = values, .reset = true},
              R"({"command":"set","reset":true,"values":{"spin":0.5}})"},
             {run::trace_request{500, 17}, R"({"command":"trace","lease_ms":500,"since":17})"},
+            {run::trace_file_request{.host = "b"}, R"({"command":"trace_file","host":"b"})"},
+            {run::trace_file_request{.id = 7, .stop = true, .at = 65536},
+             R"({"command":"trace_file","id":7,"stop":true,"at":65536})"},
             {run::end_request{}, R"({"command":"shutdown"})"},
             {run::rebuild_request{}, R"({"command":"rebuild"})"},
             {run::seat_request{seat_order::stop, "a"}, R"({"command":"stop","stage":"a"})"},
@@ -89,7 +92,8 @@ TEST_CASE("a request whose keys are of a wrong type can't be read, and the refus
 
 TEST_CASE("an unknown command and an unknown fault are refused with those that are known") {
     CHECK(refusal_of(R"({"command":"fly"})") ==
-          "unknown command \"fly\": ps, trace, parameters, set, kill, inject, stop, cont, restart, down, up "
+          "unknown command \"fly\": ps, trace, trace_file, parameters, set, kill, inject, stop, cont, "
+          "restart, down, up "
           "and shutdown are known");
     CHECK_THAT(refusal_of(R"({"command":"shutdown","stage":"a"})"), contains("unknown command \"shutdown\""));
     CHECK(refusal_of(R"({"command":"inject","stage":"a","fault":"earthquake"})") ==

@@ -189,6 +189,7 @@ void engine::tick() {
         seats_->say(text);
     if (page_) page_->tick(now);
     if (space_) space_->run_once(0);  // it may rest from letting in
+    trace_files_.tick(now);
     if (hosts_ != nullptr) hosts_->tick(now);
     if (const std::string text = parameters_.news(now); !text.empty()) seats_->say(text);
     const bool to_end = phase_ == phase::running || (hosts_ != nullptr && phase_ == phase::leaving);

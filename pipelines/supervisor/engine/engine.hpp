@@ -37,6 +37,7 @@
 #include "supervisor/engine/report.hpp"
 #include "supervisor/engine/stage_times.hpp"
 #include "supervisor/engine/stall_watch.hpp"
+#include "supervisor/engine/trace_files.hpp"
 #include "supervisor/engine/web_page.hpp"
 #include "supervisor/engine/word_audit.hpp"
 #include "supervisor/engine/word_mends.hpp"
@@ -189,6 +190,7 @@ private:
     void lend(connection& c, const run::tap_request& wish);
     // trace.cpp
     [[nodiscard]] run::trace_answer carry_out(const run::trace_request& r);
+    [[nodiscard]] run::trace_file_answer carry_out(const run::trace_file_request& r);
 
     const run_setup* setup_;
     console* console_;
@@ -219,6 +221,7 @@ private:
     bool mend_recorded_ = false;                    ///< and is the last of mends_
     std::string still_because_;                     ///< reason last said for standing still
     std::unique_ptr<shm::trace_segment> trace_;     ///< once somebody has asked for a trace
+    trace_files trace_files_;                       ///< for who traces this run from another host
     std::unique_ptr<ipc::holder> space_;            ///< null: none
     u64 accept_again_ns_ = 0, short_since_ns_ = 0;  ///< no descriptors are left: 0: there are
     bool shut_out_said_ = false;  ///< of this shortage: that nobody who connects can be let in

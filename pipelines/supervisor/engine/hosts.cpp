@@ -60,18 +60,27 @@ void engine::answer_for(int timeout_ms) {
     console_->flush();
 }
 
-// "b/sink" is a stage of host b. Its answer comes when it comes; who has asked has gone on or waits.
+// "b/sink" is a stage of host b, and some requests name a host. Its answer comes when it comes; who has asked
+// has gone on or waits.
 bool engine::hand_on(connection& c, const json& request, json& refusal) {
-    const auto stage = request.find("stage");
-    if (hosts_ == nullptr || stage == request.end() || !stage->is_string()) return false;
-    const std::string name = *stage;
-    const std::size_t slash = name.find('/');
-    if (slash == std::string::npos) return false;
+    if (hosts_ == nullptr) return false;
     json there = request;
-    there["stage"] = name.substr(slash + 1);
+    std::string host;
+    if (const auto asked = request.find("host"); asked != request.end() && asked->is_string()) {
+        host = *asked;
+        there.erase("host");
+    } else if (const auto stage = request.find("stage"); stage != request.end() && stage->is_string()) {
+        const std::string name = *stage;
+        const std::size_t slash = name.find('/');
+        if (slash == std::string::npos) return false;
+        host = name.substr(0, slash);
+        there["stage"] = name.substr(slash + 1);
+    } else {
+        return false;
+    }
     there.erase("run_id");  // of the run here
     std::string why;
-    c.asked = hosts_->ask(name.substr(0, slash), there, why);
+    c.asked = hosts_->ask(host, there, why);
     if (c.asked == 0) refusal = run::to_json(run::refused(exit_code::stage_failed, why));
     return true;
 }

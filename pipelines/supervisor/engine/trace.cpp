@@ -1,5 +1,7 @@
 // engine: `carousel trace`. The command asks again and again while it reads; stages stop stamping by
 // themselves when nobody does.
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "core/clock.hpp"
@@ -25,6 +27,14 @@ run::trace_answer engine::carry_out(const run::trace_request& r) {
     a.created_ns = made_->created_ns;
     a.state = state_name();
     return a;
+}
+
+run::trace_file_answer engine::carry_out(const run::trace_file_request& r) {
+    if (!r.host.empty())
+        throw config_error(
+            fmt::format("trace: {} is on this host alone, so there is no host {}", setup_->name, r.host));
+    if (r.id == 0) return trace_files_.begin(setup_->directory, setup_->name, now_ns());
+    return trace_files_.look(r.id, r.stop, r.at, now_ns());
 }
 
 }  // namespace carousel::supervisor

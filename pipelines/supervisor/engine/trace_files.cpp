@@ -1,0 +1,150 @@
+#include "supervisor/engine/trace_files.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <poll.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+
+#include "core/clock.hpp"
+#include "core/errors.hpp"
+#include "core/read_file.hpp"
+#include "os/output_file.hpp"
+#include "shm/process_id.hpp"
+#include "spec/own_programs.hpp"
+
+namespace carousel::supervisor {
+namespace {
+
+constexpr std::size_t most_at_once = 4;
+constexpr u64 forgotten_ns = 10 * ns_per_s;
+constexpr u64 longest_trace = 256ULL << 20U;
+constexpr int killed_within = 1000;  // ms
+
+std::string last_line_of(const std::string& path) {
+    std::string text = read_file(path).value_or("");
+    while (!text.empty() && (text.back() == '\n' || text.back() == ' ')) text.pop_back();
+    return text.empty() ? "it said nothing" : text.substr(text.rfind('\n') + 1);
+}
+
+bool continues(char c) noexcept { return (static_cast<unsigned char>(c) & 0xC0U) == 0x80U; }
+
+}  // namespace
+
+trace_files::~trace_files() {
+    for (auto& [id, r] : all_) discard(r);
+    std::error_code ignored;
+    if (!folder_.empty()) std::filesystem::remove_all(folder_, ignored);
+}
+
+std::string trace_files::part_path(const recording& r) { return output_file::part_path(r.path, r.child.pid); }
+
+void trace_files::discard(recording& r) noexcept {
+    if (!r.over) {
+        shm::signal_pidfd(r.child.pidfd.get(), SIGKILL);
+        pollfd gone{r.child.pidfd.get(), POLLIN, 0};
+        (void)::poll(&gone, 1, killed_within);
+        (void)reap(r.child.pidfd.get());
+        ::unlink(part_path(r).c_str());
+    }
+    ::unlink(r.path.c_str());
+    ::unlink((r.path + ".log").c_str());
+}
+
+run::trace_file_answer trace_files::begin(const std::string& run_folder, const std::string& name, u64 now) {
+    if (all_.size() >= most_at_once)
+        throw config_error(fmt::format("trace: {} are recorded here at once already", most_at_once));
+    std::error_code failed;
+    if (folder_.empty()) {  // what a supervisor before this one has left
+        std::filesystem::remove_all(run_folder + "/traces", failed);
+        std::filesystem::create_directory(run_folder + "/traces", failed);
+        if (failed)
+            throw config_error(fmt::format("trace: making {}/traces: {}", run_folder, failed.message()));
+        folder_ = run_folder + "/traces";
+    }
+    recording r;
+    r.path = fmt::format("{}/{}.json", folder_, ++last_);
+    const shm::unique_fd log(
+        ::open((r.path + ".log").c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_TRUNC, 0600));
+    if (!log) throw config_error(fmt::format("trace: making {}.log: {}", r.path, errno_text(errno)));
+    r.child = spawn({.argv = {program_of_ours("carousel", executable_folder()), "trace", r.path, "--seconds",
+                              "3600", "--name", name},
+                     .environment = {},
+                     .output = log.get()});
+    r.asked_ns = now;
+    all_.emplace(last_, std::move(r));
+    run::trace_file_answer a;
+    a.id = last_;
+    return a;
+}
+
+run::trace_file_answer trace_files::look(u64 id, bool stop, u64 at, u64 now) {
+    const auto found = all_.find(id);
+    if (found == all_.end())
+        throw config_error(fmt::format("trace: there is no trace {} here (any more)", id));
+    recording& r = found->second;
+    r.asked_ns = now;
+    // From when it has its file on it takes a signal as the end of its time.
+    const bool records = ::access(part_path(r).c_str(), F_OK) == 0;
+    if (stop && records && !r.stopped && !r.over) {
+        r.stopped = true;
+        shm::signal_pidfd(r.child.pidfd.get(), SIGINT);  // it writes what it has
+    }
+    if (!r.over && has_ended(r.child.pidfd.get())) {
+        r.how = reap(r.child.pidfd.get());
+        r.over = true;
+    }
+    run::trace_file_answer a;
+    a.id = id;
+    a.records = records;
+    if (!r.over) return a;
+    std::ifstream file(r.path, std::ios::binary | std::ios::ate);
+    if (r.how.signal != 0 || r.how.exit_code != 0 || !file)
+        throw config_error("trace: it could not be recorded: " + last_line_of(r.path + ".log"));
+    a.bytes = static_cast<u64>(file.tellg());
+    if (a.bytes > longest_trace)
+        throw config_error(fmt::format(
+            "trace: it is {} MiB long, and {} MiB are handed over at most: trace fewer seconds, or each host "
+            "by itself (`carousel trace` there, then --near and --join)",
+            a.bytes >> 20U, longest_trace >> 20U));
+    if (at >= a.bytes) {
+        discard(r);
+        all_.erase(found);
+        return a;
+    }
+    a.text = part_of(file, a.bytes, at);
+    if (!file) throw config_error(fmt::format("trace: reading {}: {}", r.path, errno_text(errno)));
+    return a;
+}
+
+std::string trace_files::part_of(std::istream& file, u64 bytes, u64 at) {
+    constexpr u64 longest_rest = 3;  // of a character behind its first byte
+    std::string text(std::min(run::trace_part + longest_rest, bytes - at), '\0');
+    file.seekg(static_cast<std::streamoff>(at));
+    file.read(text.data(), static_cast<std::streamsize>(text.size()));
+    std::size_t end = std::min<std::size_t>(text.size(), run::trace_part);
+    while (end < text.size() && continues(text[end])) ++end;
+    text.resize(end);
+    std::size_t begin = 0;
+    while (at != 0 && begin < std::min<std::size_t>(longest_rest, text.size()) && continues(text[begin]))
+        ++begin;
+    return text.substr(begin);
+}
+
+void trace_files::tick(u64 now) {
+    for (auto at = all_.begin(); at != all_.end();) {
+        if (now < at->second.asked_ns + forgotten_ns) {
+            ++at;
+            continue;
+        }
+        discard(at->second);
+        at = all_.erase(at);
+    }
+}
+
+}  // namespace carousel::supervisor
