@@ -100,6 +100,8 @@ void add_keys(const command_parts& p, pipeline_options& keys, bool with_name) {
                     "End with 0 although up to N frames were given up; true: any number [0]")
         ->type_name("N")
         ->take_last();
+    p.app.add_flag("--insecure", keys.insecure,
+                   "Take addresses of [hosts.NAME] that are not private: frames go there unencrypted");
     if (with_name) {
         CLI::Option* o =
             p.app.add_option("-p,--name", keys.name, "Name of the running pipeline [the file's]")

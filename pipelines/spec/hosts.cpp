@@ -56,7 +56,7 @@ host_spec read_host(const document_section& s, const std::string& name) {
     if (!h.insecure && !is_private_address(h.address))
         section_reader::wrong("address", address,
                               "a private address: frames go unencrypted where others reach it. Use a private "
-                              "network or WireGuard, or say insecure = true");
+                              "network or WireGuard, or say insecure = true (of all hosts: --insecure)");
     return h;
 }
 

@@ -126,6 +126,7 @@ std::vector<key_override> overrides_from(const pipeline_options& o) {
             refuse_option("--keep " + *o.keep, "a whole number of pictures, 0 (all) or more");
         all.push_back({"--keep " + *o.keep, "keep", keep, scope::displays});
     }
+    if (o.insecure) all.push_back({"--insecure", "insecure", true, scope::hosts});
     return all;
 }
 
@@ -154,6 +155,7 @@ std::vector<std::string> words_of(const pipeline_options& o) {
     for (const std::string& stage : o.record) add("--record", stage);
     if (o.record_to) add("--record-to", absolute(*o.record_to));
     add_if("--keep", o.keep);
+    if (o.insecure) words.emplace_back("--insecure");
     return words;
 }
 

@@ -16,7 +16,8 @@ struct pipeline_options {
     /// PATTERN: of all displays that write pictures; STAGE=PATTERN: of one; the later wins
     std::vector<std::string> out;
     std::vector<std::string> record;  ///< stages whose rings are recorded
-    std::vector<std::string> set;     ///< KEY=VALUE; applied first, in order: the options above win
+    std::vector<std::string> set;     ///< KEY=VALUE; applied first, in order: the other options win
+    bool insecure = false;            ///< insecure = true of all hosts
 };
 
 /// Throws config_error that names the option: a form that can't be read.

@@ -190,8 +190,17 @@ void apply_to_displays(document& d, const key_override& o, const source_position
         put(*s, {o.path}, meant.size() > 1 && o.path == "out" ? for_display(o.value, *s) : o.value, at);
 }
 
+void apply_to_hosts(document& d, const key_override& o, const source_position& at) {
+    if (d.hosts.empty())
+        refuse(at, fmt::format("{} has no section [hosts.NAME]; a stage of a link that is written by hand "
+                               "(carousel-send, carousel-receive) takes the key: {} = {}",
+                               d.file, o.path, o.value.dump()));
+    for (auto& [name, section] : d.hosts) put(section, {o.path}, o.value, at);
+}
+
 void apply_to_many(document& d, const key_override& o, const source_position& at) {
     if (o.where == key_override::scope::displays) return apply_to_displays(d, o, at);
+    if (o.where == key_override::scope::hosts) return apply_to_hosts(d, o, at);
     if (std::none_of(d.stages.begin(), d.stages.end(), is_source))
         refuse(at, fmt::format("{} has no source (a stage without inputs)", d.file));
     for (document_section& s : d.stages)

@@ -220,12 +220,12 @@ struct pipeline : pipeline_spec {
 
 /// A value for a key from the command line; put in before anything is checked.
 struct key_override {
-    enum class scope : u8 { path, sources, displays };
+    enum class scope : u8 { path, sources, displays, hosts };
     std::string option;  ///< as the user wrote it, for messages
     std::string path;    ///< "size", "pipeline.size", "geometry.triangles", "link.fragment.window"
     nlohmann::json value;
-    scope where = scope::path;  ///< sources, displays: `path` is a key of each source, of each sink that runs
-                                ///< carousel-display
+    scope where = scope::path;  ///< sources, displays, hosts: `path` is a key of each source, of each sink
+                                ///< that runs carousel-display, of each section [hosts.NAME]
 };
 
 /// Reads, overrides, checks. Throws config_error.

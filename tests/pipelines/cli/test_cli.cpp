@@ -53,6 +53,7 @@ TEST_CASE("usage errors are sentences and end with 2") {
     is_usage({"up"}, "STAGE is required");
     is_usage({"up", "nosuch.toml"}, "nosuch.toml: no such pipeline file");
     is_usage({"up", "fragment", "--frames", "3"}, "--frames goes with a pipeline file, and fragment is none");
+    is_usage({"up", "fragment", "--insecure"}, "--insecure goes with a pipeline file, and fragment is none");
     is_usage({"up", "a.toml", "b"}, "a.toml is a pipeline file, which goes alone");
     is_usage({"logs", "-n", "x"}, "-n x: expected a number of lines");
     is_usage({"logs", "--since", "x"}, "--since x: expected a span");
@@ -117,8 +118,8 @@ TEST_CASE("Tab offers for an option's value what its command has registered, and
     CHECK(offered({"completion", ""}) == "bash\nfish\nzsh\n");
     CHECK(offered({"bench", "raster", "--scene", "quad"}) == "quad-stack\nquad-stack-front-first\n");
     CHECK(offered({"bench", "pipeline", "--size", "64"}) == "640x480\n");
-    CHECK(offered({"run", "--in"}).empty());  // hidden
-    CHECK(offered({"trace", ""}).empty());    // a file that isn't there yet
+    CHECK(offered({"run", "--in"}) == "--insecure\n");  // --in-background is hidden
+    CHECK(offered({"trace", ""}).empty());              // a file that isn't there yet
 }
 
 TEST_CASE("what Tab offers and what help says of faults is what the table of faults has") {
@@ -249,6 +250,45 @@ TEST_CASE("wrong options are refused by name before anything runs") {
     CHECK_THAT(refused({"--name", "a/b"}), contains("--name a/b: name = \"a/b\": expected a name"));
     CHECK_THAT(refused({"--out", "x.png"}), contains("no stage of " + file + " runs carousel-display"));
     CHECK(runs == 0);
+}
+
+TEST_CASE(
+    "an address that everybody reaches takes --insecure, in each command that reads a file with hosts") {
+    const world w;
+    w.program("alone", R"(cat > /dev/null; echo '{"format":null,"slot_bytes":0,"commits_on_host":true}')");
+    const std::string file = runnable(w, R"([[stage]]
+name = "a"
+run = "./source"
+[[stage]]
+name = "b"
+run = "./alone"
+inputs = ["a"]
+host = "x"
+[hosts.x]
+address = "203.0.113.7"
+launcher = "none"
+)");
+    const std::vector<std::vector<std::string>> commands = {
+        {"run", file}, {"up", file}, {"validate", file}, {"host", "--file", file, "--as", "x", "--dry-run"}};
+    for (std::vector<std::string> words : commands) {
+        INFO(words.front());
+        runs = 0;
+        const said without = carousel::test::carousel(words);
+        CHECK(without.code == 2);
+        CHECK_THAT(without.err, contains("address = \"203.0.113.7\": expected a private address") &&
+                                    contains("or say insecure = true (of all hosts: --insecure)"));
+        CHECK(runs == 0);
+        words.emplace_back("--insecure");
+        const said with = carousel::test::carousel(words);
+        CHECK_THAT(with.err, !contains("address"));
+        if (words.front() != "run" && words.front() != "up") continue;  // they ask the programs of the link
+        INFO(with.err);
+        REQUIRE(runs == 1);
+        CHECK(last_pipeline.find("a-to-x")->settings["insecure"] == true);
+    }
+    const said refused = carousel::test::carousel({"run", w.write("here.toml", two_stages), "--insecure"});
+    CHECK(refused.code == 2);
+    CHECK_THAT(refused.err, contains("--insecure: ") && contains("has no section [hosts.NAME]"));
 }
 
 TEST_CASE("values of --set are written as in a file, quotes may be left out") {

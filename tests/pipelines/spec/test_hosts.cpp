@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "spec/hosts.hpp"
+#include "spec/options.hpp"
 #include "spec/split.hpp"
 #include "supervisor/plan/hosts_plan.hpp"
 #include "tests/pipelines/spec/parts.hpp"
@@ -59,6 +60,30 @@ TEST_CASE("a host that no section names is refused, and sections that say too li
                contains("the stage of a link from here to bb"));
     CHECK_THAT(refusal(two + "[hosts]\nbb = 1\n"),
                contains("[hosts] has no keys of its own: expected [hosts.NAME]"));
+}
+
+TEST_CASE("the option --insecure is the key of every host, also beside --set, and is handed on to them") {
+    const std::string here = "address = \"8.8.4.4\"\nlauncher = \"here\"\n";
+    const std::string text = stage("a", "") + stage("b", "\"a\"", on("x")) + stage("c", "\"b\"") +
+                             host("x", "address = \"8.8.8.8\"\ninsecure = false\n") + host("me", here);
+    supervisor::pipeline_options o;
+    CHECK(words_of(o).empty());
+    o.insecure = true;
+    o.set = {"hosts.me.insecure=false"};
+    const auto p = supervisor::parse_pipeline(text, "p.toml", overrides_from(o));
+    CHECK(p.hosts.size() == 2);
+    for (const supervisor::host_spec& h : p.hosts) CHECK(h.insecure);
+    const auto near = supervisor::part_of(p, "", described(p), "/t");
+    const auto x = supervisor::part_of(p, "x", described(p), "/t");
+    for (const auto& [part, name] : {std::pair(&near, "a-to-x"), std::pair(&near, "b-from-x"),
+                                     std::pair(&x, "a-from-me"), std::pair(&x, "b-to-me")})
+        CHECK(part->find(name)->settings["insecure"] == true);
+    CHECK(words_of(o) == std::vector<std::string>{"--set", "hosts.me.insecure=false", "--insecure"});
+    CHECK_THAT(refusal(text), contains("or say insecure = true (of all hosts: --insecure)"));
+    o.set.clear();
+    CHECK(refusal(chain, overrides_from(o)) ==
+          "--insecure: p.toml has no section [hosts.NAME]; a stage of a link that is written by hand "
+          "(carousel-send, carousel-receive) takes the key: insecure = true");
 }
 
 TEST_CASE("a ring that crosses hosts becomes a pair of stages, once for each host that reads it") {

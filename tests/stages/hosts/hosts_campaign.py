@@ -36,6 +36,7 @@ CASES = {
     "how a part of a run over hosts has ended": ["test_ends_kept.py"],
     "one file over three hosts, and what a lost one takes with it": ["test_three_hosts.py", "Campaign"],
     "hosts that are lost, and full disks": ["test_lost_hosts.py"],
+    "one file over two hosts, and a full disk at its durable end": ["test_full_disk.py"],
     "durable release: what is synced, there and back, rings made anew, an untold end": ["test_durable.py", "Campaign"],
     "durable release over three hosts, lost ones among them": ["test_durable_chain.py", "Long"],
     "three hosts": ["test_many_hosts.py", "Everyday"],

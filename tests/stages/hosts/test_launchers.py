@@ -107,13 +107,13 @@ echo "ended with $?" >> {world.folder}/step
         os.chmod(srun, 0o755)
         file = world.write("step.toml", SOURCE.format(bytes=SIZE) + SINK.format(name="sink", of="source", bytes=SIZE, more='host = "b"')
                            + HOST.format(name="b", address="127.0.0.1", port=PORT, launcher="slurm", more='login = "node7"'))
-        near = world.near(file, "--frames", "30")
+        near = world.near(file, "--frames", "30", "--insecure")
         near.environment["PATH"] = os.path.join(world.folder, "bin") + ":" + os.environ["PATH"]
         self.assertEqual(near.start().wait(60), 0, near.text())
         self.assertEqual(near.report()["hosts"]["b"]["frames"], 30)
         step = os.path.join(world.folder, "step")
         said = wait_for("the step's end", lambda: ended(step))
-        self.assertRegex(said, r"^--nodes=1 --ntasks=1 --overlap --nodelist=node7 .*carousel host --file .* --as b --launched .*--stay\nended with 0\n$")
+        self.assertRegex(said, r"^--nodes=1 --ntasks=1 --overlap --nodelist=node7 .*carousel host --file .* --as b --launched .*--insecure --stay\nended with 0\n$")
 
 
 if __name__ == "__main__":

@@ -1,12 +1,14 @@
-"""Links over a network that comes and goes: two network namespaces. Usage: test_networks.py FOLDER_OF_PROGRAMS"""
+"""Links over a network that comes and goes, or that is no private one: two network namespaces.
+Usage: test_networks.py FOLDER_OF_PROGRAMS"""
 import os
 import sys
 import time
 import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from host_world import HOST, SINK, SOURCE, World  # noqa: E402
 from link_case import PROGRAMS, Case  # noqa: E402
-from link_pair import Pair  # noqa: E402
+from link_pair import Pair, check_report  # noqa: E402
 from namespaces import B_ADDRESS, Namespaces, call  # noqa: E402
 
 
@@ -55,6 +57,32 @@ class Networks(Case):
             self.assertEqual(call("ip", "-n", self.net.a, "link", "set", "la", "up").returncode, 0)
             time.sleep(0.5)
         self.whole(pair, 240)
+
+    def test_one_file_with_addresses_that_everybody_reaches_runs_with_insecure_on_both_hosts_and_on_neither_without(self):
+        public = {"a": "203.0.113.1", "b": "203.0.113.2"}   # kept for documents: nobody has them
+        for name, device in (("a", "la"), ("b", "lb")):
+            self.assertEqual(call("ip", "-n", getattr(self.net, name), "addr", "flush", "dev", device).returncode, 0)
+            self.net.give(getattr(self.net, name), device, public[name])
+        world, size = World(PROGRAMS), 1 << 14
+        self.addCleanup(world.end)
+        there = 'turns = true\nhost = "b"'
+        file = world.write("public.toml", SOURCE.format(bytes=size)
+                           + SINK.format(name="there", of="source", bytes=size, more=there)
+                           + SINK.format(name="sink", of="there", bytes=size, more="")
+                           + HOST.format(name="b", address=public["b"], port=47100, launcher="none", more="")
+                           + HOST.format(name="a", address=public["a"], port=47100, launcher="here", more=""))
+        near, b = (make(file, *name, "--frames", "40", inside=self.net.inside(where)) for make, name, where in (
+            (world.near, (), self.net.a), (world.far, ("b",), self.net.b)))
+        for host in (near, b):
+            self.assertEqual(host.start().wait(20), 2, host.text())
+            self.assertRegex(host.text(), r'address = "203\.0\.113\.[12]": expected a private address: '
+                             r'.* or say insecure = true \(of all hosts: --insecure\)')
+        near.start("--insecure")
+        near.says("Start it there: carousel host --file .* --as b .*--insecure")
+        b.start("--insecure")
+        self.assertEqual([near.wait(), b.wait()], [0, 0], near.text() + b.text())
+        for host in (near, b):
+            check_report(host, 40)
 
 
 if __name__ == "__main__":

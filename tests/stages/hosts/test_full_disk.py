@@ -1,0 +1,125 @@
+"""One file over two hosts, and the far one's disk is full: its pictures are the durable end. By hand, with a recorder, it is in
+test_lost_hosts.py. Usage: test_full_disk.py FOLDER_OF_PROGRAMS"""
+import json
+import os
+import re
+import sys
+import time
+import unittest
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from host_world import HOST, PORT, World  # noqa: E402
+from link_pair import check_report, hash_in, wait_for  # noqa: E402
+from small_disk import NAMESPACE, need_mounts  # noqa: E402
+
+PROGRAMS = sys.argv[1]
+FRAMES, SIZE, FRAME_TIMEOUT_S = 60, 64 << 10, 1
+CHAIN = f"""[pipeline]
+size = [128, 128]
+frame_timeout_ms = {FRAME_TIMEOUT_S * 1000}
+
+[[stage]]
+name = "geometry"
+run = "carousel-geometry"
+triangles = 500
+
+[[stage]]
+name = "vertex"
+run = "carousel-vertex"
+inputs = ["geometry"]
+
+[[stage]]
+name = "fragment"
+run = "carousel-fragment"
+inputs = ["vertex"]
+
+[[stage]]
+name = "display"
+run = "carousel-display"
+inputs = ["fragment"]
+out = "{{out}}/frame_%05d.rgba"
+"""
+PICTURES = [f"frame_{n:05}.rgba" for n in range(FRAMES)]
+# Room for ten pictures beside the filler. `exec`, so that the supervisor is the process that the test has started.
+SMALL_DISK = f'mount -t tmpfs -o size=4m tmpfs "$0" && head -c {(4 << 20) - 10 * SIZE} /dev/zero >"$0/filler" && exec "$@"'
+
+
+def pids(host):
+    """Of the stages of that host alone."""
+    return {s["name"]: s.get("pid") for s in host.ps().get("stages") or [] if "/" not in s["name"]}
+
+
+def state(host):
+    return (host.ps().get("pipeline") or {}).get("state")
+
+
+class FullDisk(unittest.TestCase):
+    def setUp(self):
+        self.world = World(PROGRAMS)
+        self.addCleanup(self.world.end)
+
+    def pictures_on_one_host(self):
+        out = os.path.join(self.world.folder, "one")
+        os.mkdir(out)
+        one = self.world.near(self.world.write("one.toml", CHAIN.format(out=out)), "--frames", str(FRAMES)).start()
+        self.assertEqual(one.wait(), 0, one.text())
+        self.assertEqual(sorted(os.listdir(out)), PICTURES)
+        return out, one.report()["image_hash"]
+
+    def started(self):
+        """Both hosts, b on a small disk, which is a folder of its mount namespace alone. Returns a descriptor of it, too."""
+        disk = os.path.join(self.world.folder, "disk")
+        os.mkdir(disk)
+        file = self.world.write("full.toml", CHAIN.format(out=disk) + 'host = "b"\n\n'
+                                + HOST.format(name="b", address="127.0.0.1", port=PORT, launcher="none",
+                                              more='release = "durable"'))
+        near, b = (make("--frames", str(FRAMES)) for make in (
+            lambda *o: self.world.near(file, *o),
+            lambda *o: self.world.far(file, "b", *o, inside=[*NAMESPACE, "sh", "-c", SMALL_DISK, disk])))
+        near.start()
+        near.says("waiting for host b")
+        b.start()
+        b.says("waits for a full disk")
+        self.full_since = time.monotonic()
+        inside = os.open(f"/proc/{b.process.pid}/root{disk}", os.O_RDONLY | os.O_DIRECTORY)
+        self.addCleanup(os.close, inside)
+        return near, b, inside
+
+    def test_the_far_sink_says_so_once_everybody_waits_nobody_dies_and_with_room_all_pictures_are_there(self):
+        one, expected = self.pictures_on_one_host()
+        near, b, disk = self.started()
+        wait_for("b waits for its disk", lambda: b.stage("display").get("waits_for") == "full disk")
+        wait_for("this host waits for b", lambda: near.stage("fragment-to-b").get("waits_for") == "another host")
+        before, alive = os.listdir(disk), {host: pids(host) for host in (near, b)}
+        self.assertEqual(sorted(alive[near]), ["fragment", "fragment-to-b", "geometry", "vertex"])
+        self.assertEqual(sorted(alive[b]), ["display", "fragment-from-here"])
+        time.sleep(2 * FRAME_TIMEOUT_S)
+        self.assertEqual({host: pids(host) for host in (near, b)}, alive)
+        self.assertEqual([host.process.poll() for host in (near, b)], [None, None], near.text() + b.text())
+        self.assertEqual(near.stage("b/display").get("waits_for"), "full disk", json.dumps(near.ps()))
+        self.assertEqual([state(near), state(b)], ["running", "running"])
+        self.assertEqual(sorted(os.listdir(disk)), sorted(before))
+        self.assertLess(near.stage("fragment-to-b").get("frames"), FRAMES - 16)   # what is under way, and what was not sent yet
+        os.unlink("filler", dir_fd=disk)
+        full_s = time.monotonic() - self.full_since
+        self.assertEqual([near.wait(), b.wait()], [0, 0], near.text() + b.text())
+        for host in (near, b):
+            check_report(host, FRAMES)
+            self.assertEqual(host.report()["restarts"], 0, host.text())
+        # One sentence of it on each host, for here is a copy of b's lines; again every 5 s, should this machine be that slow.
+        for host in (near, b):
+            said = re.findall(r".*waits for a full disk.*", host.text())
+            self.assertTrue(1 <= len(said) <= 1 + full_s // 5, host.text())
+            self.assertRegex(said[0], r"KiB are free there\): .*/disk/frame_\d+\.rgba: No space left on device; make room on "
+                             "that disk, .*Nothing is lost")
+        self.assertEqual(hash_in(b, "display"), expected)
+        self.assertEqual(sorted(os.listdir(disk)), PICTURES)
+        for name in PICTURES:
+            with open(os.open(name, os.O_RDONLY, dir_fd=disk), "rb") as there, open(os.path.join(one, name), "rb") as here:
+                self.assertEqual(there.read(), here.read(), name)
+
+
+if __name__ == "__main__":
+    need_mounts()
+    sys.argv.pop(1)
+    unittest.main(verbosity=2)
