@@ -190,10 +190,14 @@ TEST_CASE("what a host's section can't ask of links is refused") {
     const std::string helping =
         stage("a", "") + stage("b", "\"a\"", "instances = 2\nhost = [\"\", \"x\"]") + stage("c", "\"b\"");
     for (const std::string& key :
-         {durable, std::string("compress = \"lz4\"\n"), std::string("memory = \"direct\"\n")})
+         {durable, std::string("compress = \"lz4\"\n"), std::string("memory = \"direct\"\n")}) {
+        std::string file = helping;
+        file += host("x", at + key);
+        file += host("me", me);
         CHECK_THAT(
-            refusal(helping + host("x", at + key) + host("me", me)),
+            refusal(file),
             contains("x has only instances of a stage: their frames are kept here until they are done"));
+    }
     CHECK_THAT(refusal(stage("a", "") + stage("c", "\"a\"") +
                        stage("b", "\"a\"", on("x") + "\ngroup = \"latest\"") + host("x", at + durable)),
                contains("none of its stages is one that gets every frame"));
