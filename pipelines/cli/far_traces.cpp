@@ -16,15 +16,15 @@
 namespace carousel::supervisor {
 namespace {
 
-constexpr u64 start_patience_ns = 3 * ns_per_s;
-constexpr u64 keep_every_ns = 2 * ns_per_s, poll_far_ns = 50 * ns_per_ms;
-constexpr f64 far_patience_s = 10;
+constexpr u64 start_patience_ns = 3 * ns_per_s, write_patience_ns = 60 * ns_per_s;
+constexpr u64 keep_every_ns = 2 * ns_per_s, poll_far_ns = 50 * ns_per_ms, step_ns = 10 * ns_per_ms;
+constexpr f64 far_answer_s = 3;
 /// A part takes a tick of two supervisors, 40 ms; so many on the way at once are 13 MB/s.
 constexpr u64 parts_at_once = 8;
 
 /// Throws error: it is refused, or not answered.
 run::trace_file_answer ask_far(const run::record& run, const run::trace_file_request& r) {
-    const nlohmann::json answer = run::client(run).ask(r, 0, far_patience_s);
+    const nlohmann::json answer = run::client(run).ask(r, 0, far_answer_s);
     if (const run::verdict v = run::read_verdict(answer); !v.ok)
         throw shm_error(v.message.value_or("it gave no reason"));
     return run::read_trace_file(answer);
@@ -32,76 +32,94 @@ run::trace_file_answer ask_far(const run::record& run, const run::trace_file_req
 
 }  // namespace
 
+far_traces::~far_traces() {
+    wish_ = wish::give_up;
+    for (const auto& p : parts_)
+        if (p->thread.joinable()) p->thread.join();
+}
+
 void far_traces::begin(f64 wait_s) {
-    const run::ps_answer ps = run::read_ps(run::client(run_).ask(run::ps_request{}, wait_s));
-    for (const run::ps_host& h : ps.hosts) {
-        try {
-            recording_[h.name] = ask_far(run_, {.host = h.name}).id;
-        } catch (const error& e) {
-            problems_[h.name] = e.what();
-        }
-    }
-    const u64 until = now_ns() + start_patience_ns;
-    for (const auto& [host, id] : recording_) {
-        try {
-            while (!ask_far(run_, {.host = host, .id = id}).records && now_ns() < until) ::usleep(20'000);
-        } catch (const error&) {  // collect() tells it
-        }
-    }
-    kept_ns_ = now_ns();
-}
-
-void far_traces::keep(u64 now) {
-    if (now < kept_ns_ + keep_every_ns) return;
-    kept_ns_ = now;
-    for (const auto& [host, id] : recording_) {
-        try {
-            (void)ask_far(run_, {.host = host, .id = id});
-        } catch (const error&) {  // collect() tells it
-        }
-    }
-}
-
-// Part after part in their order, some of them on the way at once.
-std::string far_traces::fetch(const std::string& host, u64 id) const {
+    const run::ps_answer ps = run::read_ps(run::client(run_).ask(run::ps_request{}, wait_s, far_answer_s));
+    if (ps.hosts.empty()) return;
     interrupts stop;
-    run::trace_file_answer first = ask_far(run_, {.host = host, .id = id, .stop = true});
-    for (const u64 until = now_ns() + static_cast<u64>(far_patience_s * 1e9); first.bytes == 0;) {
-        if (stop.sleep(poll_far_ns)) throw shm_error("interrupted while it was written");
-        if (now_ns() > until) throw shm_error("it is not written within 10 s");
-        first = ask_far(run_, {.host = host, .id = id, .stop = true});
+    for (const run::ps_host& h : ps.hosts) {
+        parts_.push_back(std::make_unique<part>());
+        part& p = *parts_.back();
+        p.host = h.name;
+        p.thread = std::thread([this, &p] { attend(p); });
+    }
+    const auto waits = [](const auto& p) { return !p->records && !p->done; };
+    for (const u64 until = now_ns() + start_patience_ns;
+         now_ns() < until && std::any_of(parts_.begin(), parts_.end(), waits);)
+        if (stop.sleep(step_ns)) throw config_error("interrupted before anything was recorded");
+}
+
+void far_traces::attend(part& p) const noexcept {
+    try {
+        look_after(p);
+    } catch (const std::exception& e) {
+        p.problem = e.what();
+    }
+    p.done = true;
+}
+
+void far_traces::rest(u64 ns) const {
+    const wish before = wish_;
+    for (const u64 until = now_ns() + ns; now_ns() < until && wish_ == before;)
+        ::usleep(static_cast<u32>(step_ns / 1000));
+    if (wish_ == wish::give_up) throw shm_error("interrupted before it was there");
+}
+
+// Who asks no more for some time has it ended there.
+void far_traces::look_after(part& p) const {
+    const u64 id = ask_far(run_, {.host = p.host}).id;
+    while (wish_ == wish::record) {
+        try {
+            p.records = ask_far(run_, {.host = p.host, .id = id}).records;
+        } catch (const error&) {  // it may be back soon; the last question tells
+        }
+        rest(p.records ? keep_every_ns : poll_far_ns);
+    }
+    run::trace_file_answer first = ask_far(run_, {.host = p.host, .id = id, .stop = true});
+    for (const u64 until = now_ns() + write_patience_ns; first.bytes == 0;) {
+        if (now_ns() > until) throw shm_error("it is not written within a minute");
+        rest(poll_far_ns);
+        first = ask_far(run_, {.host = p.host, .id = id, .stop = true});
     }
     std::string text = std::move(first.text);
-    for (u64 at = run::trace_part; at < first.bytes;) {
-        std::vector<std::future<run::trace_file_answer>> parts;
-        for (; at < first.bytes && parts.size() < parts_at_once; at += run::trace_part)
-            parts.push_back(std::async(std::launch::async, [this, &host, id, at] {
-                return ask_far(run_, {.host = host, .id = id, .stop = true, .at = at});
+    for (u64 at = run::trace_part; at < first.bytes; rest(0)) {  // in their order, some on the way at once
+        std::vector<std::future<run::trace_file_answer>> coming;
+        for (; at < first.bytes && coming.size() < parts_at_once; at += run::trace_part)
+            coming.push_back(std::async(std::launch::async, [this, &p, id, at] {
+                return ask_far(run_, {.host = p.host, .id = id, .stop = true, .at = at});
             }));
-        for (std::future<run::trace_file_answer>& p : parts) text += p.get().text;
-        if (stop.sleep(1)) throw shm_error("interrupted while it came over");
+        for (std::future<run::trace_file_answer>& c : coming) text += c.get().text;
     }
-    (void)ask_far(run_, {.host = host, .id = id, .stop = true, .at = first.bytes});
-    return text;
+    if (text.size() != first.bytes) throw shm_error("what came over is not all of it");
+    p.text = std::move(text);
+    try {
+        (void)ask_far(run_, {.host = p.host, .id = id, .stop = true, .at = first.bytes});
+    } catch (const error&) {  // it is removed without that, too, later
+    }
 }
 
 std::vector<telemetry::named_trace> far_traces::collect(
     const std::map<std::string, telemetry::trace_clock>& clocks) {
-    for (const auto& [host, id] : recording_) {  // all end at one time
-        try {
-            (void)ask_far(run_, {.host = host, .id = id, .stop = true});
-        } catch (const error&) {  // fetch() tells it
-        }
-    }
+    if (parts_.empty()) return {};
+    interrupts stop;
+    wish_ = wish::fetch;
+    const auto comes = [](const auto& p) { return !p->done; };
+    while (std::any_of(parts_.begin(), parts_.end(), comes))
+        if (stop.sleep(step_ns)) wish_ = wish::give_up;
     std::vector<telemetry::named_trace> out;
-    for (const auto& [host, id] : recording_) {
-        try {
-            if (clocks.count(host) == 0)
-                throw shm_error("how its clock runs against this one's is not known yet");
-            out.push_back({host, fetch(host, id)});
-        } catch (const error& e) {
-            problems_[host] = e.what();
-        }
+    for (const auto& p : parts_) {
+        p->thread.join();
+        if (p->problem.empty() && clocks.count(p->host) == 0)
+            p->problem = "how its clock runs against this one's is not known yet";
+        if (p->problem.empty())
+            out.push_back({p->host, std::move(p->text)});
+        else
+            problems_[p->host] = p->problem;
     }
     return out;
 }

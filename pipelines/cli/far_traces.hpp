@@ -1,9 +1,14 @@
 #pragma once
 // The other hosts' parts of a trace: their supervisors record them, by this run's supervisor, and hand them
 // over. For `carousel trace` on the host of `carousel run`.
+//
+// Each host has a thread, so that one that answers nobody holds up neither the others nor who records here.
 
+#include <atomic>
 #include <map>
+#include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "core/types.hpp"
@@ -16,26 +21,36 @@ namespace carousel::supervisor {
 class far_traces {
 public:
     explicit far_traces(const run::record& run) : run_(run) {}
-    /// Has all hosts of the run record, those but this one, and waits until they do, 3 s at most. What
-    /// hinders one is told by problems().
+    ~far_traces();
+    far_traces(const far_traces&) = delete;
+    far_traces& operator=(const far_traces&) = delete;
+
+    /// Has all hosts of the run record, those but this one, and waits until they do, 3 s at most. Throws
+    /// config_error: a signal has come.
     void begin(f64 wait_s);
-    /// To be called again and again while they record: who asks no more for 10 s has them ended.
-    void keep(u64 now);
-    /// Ends and fetches all of hosts whose clocks are known; those that don't come are left out, with the
-    /// reason among problems(). Bounded: a host that says nothing for 10 s is left out, and so are all at a
-    /// signal.
+    /// Ends and fetches all. Those that don't come, or whose clock is not among `clocks`, are left out, with
+    /// the reason among problems(). A host may take a minute to write its part, if it answers; at a signal
+    /// all that are not there yet are left out.
     [[nodiscard]] std::vector<telemetry::named_trace> collect(
         const std::map<std::string, telemetry::trace_clock>& clocks);
     /// By host: why its part is missing.
     [[nodiscard]] const std::map<std::string, std::string>& problems() const noexcept { return problems_; }
 
 private:
-    [[nodiscard]] std::string fetch(const std::string& host, u64 id) const;
+    enum class wish : u8 { record, fetch, give_up };
+    struct part {
+        std::string host, text, problem;  ///< of its thread, until that is done
+        std::atomic<bool> records{false}, done{false};
+        std::thread thread;
+    };
+    void attend(part& p) const noexcept;
+    void look_after(part& p) const;
+    void rest(u64 ns) const;
 
     run::record run_;
-    std::map<std::string, u64> recording_;  ///< their numbers, by host
+    std::vector<std::unique_ptr<part>> parts_;
     std::map<std::string, std::string> problems_;
-    u64 kept_ns_ = 0;
+    std::atomic<wish> wish_{wish::record};
 };
 
 }  // namespace carousel::supervisor

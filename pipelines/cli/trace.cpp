@@ -1,9 +1,11 @@
 // `carousel trace`: every frame through every stage for some seconds, as a file for ui.perfetto.dev.
 #include <fmt/format.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <csignal>
 #include <nlohmann/json.hpp>
 
 #include "cli/completers.hpp"
@@ -49,8 +51,7 @@ public:
         reader_.emplace(*rings_, begin_ns_);
         first_ = least_tail();
     }
-    /// `others` record meanwhile.
-    void record(f64 seconds, u64 frames, far_traces& others);
+    void record(f64 seconds, u64 frames);
     [[nodiscard]] const std::map<std::string, telemetry::trace_clock>& clocks() const noexcept {
         return clocks_;
     }
@@ -196,7 +197,7 @@ void tracer::look(u64 now) {
     fills_.push_back(std::move(f));
 }
 
-void tracer::record(f64 seconds, u64 frames, far_traces& others) {
+void tracer::record(f64 seconds, u64 frames) {
     interrupts stop;
     ask_clocks();
     const u64 until = begin_ns_ + static_cast<u64>(seconds * 1e9);
@@ -216,7 +217,6 @@ void tracer::record(f64 seconds, u64 frames, far_traces& others) {
             end_ns_ = now_ns();
         } else if (now - asked_ns_ > renew_ns) {
             ask(run_->run(), 0);
-            others.keep(now);
         }
     }
     // What is under way comes to its end, as far as it does so soon: its last stamps are written behind the
@@ -268,6 +268,7 @@ struct trace_arguments : client_arguments {
     std::string file, seconds;
     u64 frames = 0;                   ///< ends after so many; 0: by time
     bool here = false;                ///< of several hosts: this one alone
+    bool with_parent = false;         ///< for a supervisor, and no longer than that lives
     std::string near;                 ///< joins: the trace of the host of `carousel run`; "": records one
     std::vector<std::string> joined;  ///< HOST=FILE
 };
@@ -299,19 +300,29 @@ int join_files(const trace_arguments& a, const cli_environment& env) {
 int trace(const trace_arguments& a, const cli_environment& env) {
     const f64 seconds = seconds_or("--seconds", a.seconds, 0);
     const run::record run = choose_pipeline(a.pipeline, a.wait_s);
-    const interrupts from_here_on;  // one that comes before the first look ends nothing by itself
+    std::optional<interrupts> early;
+    if (a.with_parent) {
+        early.emplace();                    // a supervisor may end it before the first look
+        ::prctl(PR_SET_PDEATHSIG, SIGINT);  // whose death would leave it for an hour
+    }
     output_file file(a.file);
     far_traces others(run);
     if (!a.here) others.begin(a.wait_s);
     tracer t(run, a.wait_s);
-    t.record(seconds > 0 || a.frames > 0 ? seconds : 5, a.frames, others);
+    t.record(seconds > 0 || a.frames > 0 ? seconds : 5, a.frames);
     telemetry::trace_summary s;
     std::string text = t.text(s);
-    if (const auto parts = others.collect(t.clocks()); !parts.empty())
-        text = telemetry::join_traces(text, parts);
+    std::vector<std::string> warnings;
+    try {
+        if (const auto parts = others.collect(t.clocks()); !parts.empty())
+            text = telemetry::join_traces(text, parts, &warnings);
+    } catch (const std::exception& e) {  // then this host's own part stays
+        warnings.push_back(fmt::format("the other hosts' parts are not in it: {}", e.what()));
+    }
     file.write(text);
     for (const auto& [host, why] : others.problems())
-        env.err << fmt::format("warning: the part of host {} is not in it: {}\n", host, printable(why));
+        warnings.push_back(fmt::format("the part of host {} is not in it: {}", host, why));
+    for (const std::string& w : warnings) env.err << "warning: " << printable(w) << "\n";
     for (const std::string& each : t.news()) env.err << "note: " << printable(each) << "\n";
     if (!t.ending().empty()) env.err << "note: " << t.ending() << "\n";
     if (t.overwritten() > 0 || s.missing > 0)
@@ -335,6 +346,7 @@ command_action add_trace_command(const command_parts& p) {
     p.app.add_option("FILE", a->file, "Trace to write (JSON)")->required();
     p.app.add_option("--seconds", a->seconds, "Record for S seconds [5, without --frames]")->type_name("S");
     p.app.add_option("--frames", a->frames, "End after N frames")->type_name("N");
+    p.app.add_flag("--with-parent", a->with_parent)->group("");  // by a supervisor: see trace_files
     p.app.add_flag("--here", a->here, "Of a pipeline on several hosts: this host's stages alone");
     p.offers[p.app
                  .add_option("--near", a->near,

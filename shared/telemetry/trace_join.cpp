@@ -62,7 +62,8 @@ void join_flows(json& events) {
 
 }  // namespace
 
-std::string join_traces(const std::string& near, const std::vector<named_trace>& others) {
+std::string join_traces(const std::string& near, const std::vector<named_trace>& others,
+                        std::vector<std::string>* warnings) {
     json all = trace_from(near, "the host of `carousel run`");
     json& about = all["otherData"];
     const json clocks = about.value("clocks", json::object());
@@ -88,7 +89,15 @@ std::string join_traces(const std::string& near, const std::vector<named_trace>&
             if (e.contains("ts")) e["ts"] = e["ts"].get<f64>() + shift_us;
             all["traceEvents"].push_back(std::move(e));
         }
+        const u64 overwritten = t["otherData"].value("records_overwritten", u64{0}),
+                  missing = t["otherData"].value("missing_bars", u64{0});
+        if (warnings != nullptr && (overwritten > 0 || missing > 0))
+            warnings->push_back(fmt::format(
+                "on host {} {} stamps were overwritten before they were read and {} bars are missing", o.host,
+                overwritten, missing));
         about["joined"].push_back({{"host", o.host},
+                                   {"records_overwritten", overwritten},
+                                   {"missing_bars", missing},
                                    {"shifted_ms", shift_us / 1e3},
                                    {"error_ms", clock.value("error_ms", json())}});
     }

@@ -270,6 +270,7 @@ TEST_CASE("a chain that was elsewhere when the trace began misses none of the fr
 TEST_CASE("traces of two hosts are one by the offset of their clocks, and a frame's flow goes through both") {
     const snapshot shape = two_stages(1);
     const std::vector<idle_time> waits;
+    constexpr u64 far_begin = 8'001'000'000;
     const auto traced = [&](u64 begin, u64 claimed, std::map<std::string, trace_clock> clocks) {
         const std::vector<attempt> attempts = {made(0, 0, 1, begin + claimed, true),
                                                made(0, 1, 2, begin + claimed + 1000, true)};
@@ -280,13 +281,17 @@ TEST_CASE("traces of two hosts are one by the offset of their clocks, and a fram
         c.begin_ns = begin;
         c.end_ns = begin + 50'000'000;
         c.clocks = std::move(clocks);
+        c.overwritten = begin == far_begin ? 3 : 0;
         trace_summary s;
         return trace_json(c, s);
     };
     // Host b's clock is 7 s ahead; its trace was begun 1 ms later.
     const std::string near = traced(1'000'000'000, 100'000, {{"b", {7'000, 0.25}}}),
-                      far = traced(8'001'000'000, 300'000, {});
-    const json t = json::parse(join_traces(near, {{"b", far}}));
+                      far = traced(far_begin, 300'000, {});
+    std::vector<std::string> warnings;
+    const json t = json::parse(join_traces(near, {{"b", far}}, &warnings));
+    REQUIRE(warnings.size() == 1);  // a part with holes is told
+    CHECK_THAT(warnings[0], test::contains("on host b 3 stamps were overwritten"));
     std::map<std::string, i64> processes;
     std::vector<std::pair<f64, std::string>> flow;
     std::map<i64, f64> claimed;

@@ -64,6 +64,8 @@ void engine::answer_for(int timeout_ms) {
 // has gone on or waits.
 bool engine::hand_on(connection& c, const json& request, json& refusal) {
     if (hosts_ == nullptr) return false;
+    if (const auto meant = request.find("run_id"); meant != request.end() && *meant != run_id_)
+        return false;  // of another run: it is refused here
     json there = request;
     std::string host;
     if (const auto asked = request.find("host"); asked != request.end() && asked->is_string()) {

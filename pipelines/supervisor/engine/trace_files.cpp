@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -22,7 +23,7 @@ namespace carousel::supervisor {
 namespace {
 
 constexpr std::size_t most_at_once = 4;
-constexpr u64 forgotten_ns = 10 * ns_per_s;
+constexpr u64 forgotten_ns = 15 * ns_per_s;
 constexpr u64 longest_trace = 256ULL << 20U;
 constexpr int killed_within = 1000;  // ms
 
@@ -37,23 +38,27 @@ bool continues(char c) noexcept { return (static_cast<unsigned char>(c) & 0xC0U)
 }  // namespace
 
 trace_files::~trace_files() {
-    for (auto& [id, r] : all_) discard(r);
+    for (auto& [id, r] : all_) discard(std::move(r));
+    for (const recording& r : dying_) {
+        pollfd gone{r.child.pidfd.get(), POLLIN, 0};
+        (void)::poll(&gone, 1, killed_within);
+        (void)reap(r.child.pidfd.get());
+    }
     std::error_code ignored;
     if (!folder_.empty()) std::filesystem::remove_all(folder_, ignored);
 }
 
 std::string trace_files::part_path(const recording& r) { return output_file::part_path(r.path, r.child.pid); }
 
-void trace_files::discard(recording& r) noexcept {
-    if (!r.over) {
-        shm::signal_pidfd(r.child.pidfd.get(), SIGKILL);
-        pollfd gone{r.child.pidfd.get(), POLLIN, 0};
-        (void)::poll(&gone, 1, killed_within);
-        (void)reap(r.child.pidfd.get());
-        ::unlink(part_path(r).c_str());
-    }
-    ::unlink(r.path.c_str());
-    ::unlink((r.path + ".log").c_str());
+void trace_files::remove(const recording& r) noexcept {
+    for (const std::string& path : {part_path(r), r.path, r.path + ".log"}) ::unlink(path.c_str());
+}
+
+void trace_files::discard(recording r) noexcept {
+    remove(r);
+    if (r.over) return;
+    shm::signal_pidfd(r.child.pidfd.get(), SIGKILL);
+    dying_.push_back(std::move(r));
 }
 
 run::trace_file_answer trace_files::begin(const std::string& run_folder, const std::string& name, u64 now) {
@@ -72,10 +77,17 @@ run::trace_file_answer trace_files::begin(const std::string& run_folder, const s
     const shm::unique_fd log(
         ::open((r.path + ".log").c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_TRUNC, 0600));
     if (!log) throw config_error(fmt::format("trace: making {}.log: {}", r.path, errno_text(errno)));
-    r.child = spawn({.argv = {program_of_ours("carousel", executable_folder()), "trace", r.path, "--seconds",
-                              "3600", "--name", name},
-                     .environment = {},
-                     .output = log.get()});
+    try {
+        r.child = spawn({.argv = {program_of_ours("carousel", executable_folder()), "trace", r.path,
+                                  "--seconds", "3600", "--with-parent", "--name", name},
+                         .environment = {},
+                         .output = log.get()});
+    } catch (const error&) {
+        remove(r);
+        throw;
+    }
+    const rlimit most{longest_trace, longest_trace};  // it may be a machine's memory that it writes to
+    (void)::prlimit(r.child.pid, RLIMIT_FSIZE, &most, nullptr);
     r.asked_ns = now;
     all_.emplace(last_, std::move(r));
     run::trace_file_answer a;
@@ -103,17 +115,23 @@ run::trace_file_answer trace_files::look(u64 id, bool stop, u64 at, u64 now) {
     a.id = id;
     a.records = records;
     if (!r.over) return a;
+    if ((r.how.signal != 0 || r.how.exit_code != 0) && ::access(r.path.c_str(), F_OK) != 0) {
+        const std::string why =
+            r.how.signal == SIGXFSZ
+                ? fmt::format(
+                      "it is longer than the {} MiB that are handed over at most: trace fewer seconds, "
+                      "or each host by itself (`carousel trace --here` there, then --near and --join)",
+                      longest_trace >> 20U)
+                : "it could not be recorded: " + last_line_of(r.path + ".log");
+        discard(std::move(r));
+        all_.erase(found);
+        throw config_error("trace: " + why);
+    }
     std::ifstream file(r.path, std::ios::binary | std::ios::ate);
-    if (r.how.signal != 0 || r.how.exit_code != 0 || !file)
-        throw config_error("trace: it could not be recorded: " + last_line_of(r.path + ".log"));
+    if (!file) throw config_error(fmt::format("trace: opening {}: {}", r.path, errno_text(errno)));
     a.bytes = static_cast<u64>(file.tellg());
-    if (a.bytes > longest_trace)
-        throw config_error(fmt::format(
-            "trace: it is {} MiB long, and {} MiB are handed over at most: trace fewer seconds, or each host "
-            "by itself (`carousel trace` there, then --near and --join)",
-            a.bytes >> 20U, longest_trace >> 20U));
     if (at >= a.bytes) {
-        discard(r);
+        discard(std::move(r));
         all_.erase(found);
         return a;
     }
@@ -142,9 +160,16 @@ void trace_files::tick(u64 now) {
             ++at;
             continue;
         }
-        discard(at->second);
+        discard(std::move(at->second));
         at = all_.erase(at);
     }
+    const auto is_gone = [](const recording& r) {
+        if (!has_ended(r.child.pidfd.get())) return false;
+        (void)reap(r.child.pidfd.get());
+        remove(r);  // what it has written since
+        return true;
+    };
+    dying_.erase(std::remove_if(dying_.begin(), dying_.end(), is_gone), dying_.end());
 }
 
 }  // namespace carousel::supervisor

@@ -1,17 +1,20 @@
 #pragma once
 // Traces of this host's part that a supervisor has made for `carousel trace` of the near host, which can't
 // read this host's memory. Each is recorded by a `carousel trace` of this run, a process of its own in the
-// run's folder, and handed over in parts. The engine's thread; nothing
-// here waits but for the end of a process that is killed.
+// run's folder, and handed over in parts. The engine's thread; nothing here waits, but for the ends of
+// processes when all is over.
 //
-// Who dies: who asks no more for 10 s has its trace ended, and its file removed. The recording process ends
-// with the run; one whose supervisor was killed, when it has recorded for an hour. The folder of the files is
-// emptied by the next supervisor that makes one, and with the run's folder.
+// Who dies: who asks no more for 15 s has its trace ended, and its file removed. The recording process ends
+// with the run, and with its supervisor; who asks the next one is told that there is no such trace: no two
+// supervisors give the same number. The folder of the files is emptied by the next supervisor that makes one,
+// and with the run's folder.
 
 #include <istream>
 #include <map>
 #include <string>
+#include <vector>
 
+#include "core/clock.hpp"
 #include "os/spawn.hpp"
 #include "run/trace_message.hpp"
 
@@ -43,13 +46,15 @@ private:
         exit_status how;
         u64 asked_ns = 0;
     };
-    static void discard(recording& r) noexcept;
+    void discard(recording r) noexcept;
+    static void remove(const recording& r) noexcept;
     /// Where it writes before it is done.
     [[nodiscard]] static std::string part_path(const recording& r);
 
     std::map<u64, recording> all_;
+    std::vector<recording> dying_;  ///< killed, and not gone yet
     std::string folder_;
-    u64 last_ = 0;
+    u64 last_ = now_ns();
 };
 
 }  // namespace carousel::supervisor

@@ -173,12 +173,23 @@ class Traces(Hosts):
         far.process.send_signal(signal.SIGCONT)
         wait_for("it is back", lambda: near.ps()["hosts"][0]["state"] == "running", 30)
 
-        recorder = subprocess.Popen([self.world.carousel, "trace", files["b"], "--seconds", "60", "-p", near.run_name], env=near.environment)
+        recorder = subprocess.Popen([self.world.carousel, "trace", files["b"], "--seconds", "60", "-p", near.run_name], env=near.environment,
+                                    stdout=subprocess.DEVNULL)
         self.addCleanup(end_process, recorder)
         there = os.path.join(far.runtime, "carousel", far.run_name, "traces")
         wait_for("b records", lambda: os.listdir(there))
-        recorder.kill()   # b's part is ended and removed when nobody has asked for it for 10 s
-        wait_for("nothing is left on b", lambda: not os.listdir(there), 30)
+        recorder.kill()   # b's part is ended and removed when nobody has asked for it for 15 s
+        wait_for("nothing is left on b", lambda: not os.listdir(there), 60)
+
+        recorder = subprocess.Popen([self.world.carousel, "trace", files["b"], "--seconds", "4", "-p", near.run_name], env=near.environment,
+                                    stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        self.addCleanup(end_process, recorder)
+        wait_for("b records", lambda: os.listdir(there))
+        far.supervisor_is_killed()   # its recorder ends with it, and the next one knows nothing of it
+        wait_for("no recorder is left", lambda: subprocess.run(["pgrep", "-f", there], stdout=subprocess.DEVNULL, check=False).returncode == 1)
+        self.assertRegex(recorder.communicate(timeout=30)[1], "the part of host b is not in it: (trace: there is no trace|host b can't be asked)")
+        self.assertEqual(recorder.returncode, 0)
+        wait_for("b is back", lambda: near.ps()["hosts"][0]["state"] == "running", 30)
         near.interrupt()
         self.assertEqual([near.wait(), far.wait()], [0, 0], near.text() + far.text())
         self.assertFalse(os.path.exists(there))
