@@ -362,9 +362,10 @@ command_action add_trace_command(const command_parts& p) {
     p.app.footer(R"(
 Examples:
   carousel trace demo.json --seconds 3
-  carousel trace all.json --near demo.json --join b=b.json   of a pipeline on several hosts: `carousel trace b.json` was run on b
+  carousel trace all.json --near demo.json --join b=b.json
 
-A pipeline on several hosts is traced on all of them, and their stages are called HOST/STAGE; times are those of this host's clock.)");
+A pipeline on several hosts is traced on all of them. Their stages are called HOST/STAGE, and all times are those of this
+host's clock. The second example makes one file of traces that were made with --here on each host in the same seconds.)");
     return [a](const common_words&, const cli_environment& env) {
         read_wait(*a);
         return a->near.empty() && a->joined.empty() ? trace(*a, env) : join_files(*a, env);

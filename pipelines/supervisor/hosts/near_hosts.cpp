@@ -12,6 +12,7 @@
 #include "core/secret_file.hpp"
 #include "os/own_command.hpp"
 #include "os/pending_signal.hpp"
+#include "run/answer_message.hpp"
 #include "run/directory.hpp"
 #include "run/request_message.hpp"
 
@@ -131,8 +132,10 @@ void near_hosts::say_changes(remote_host& h, u64 now) {
 }
 
 void near_hosts::take_news(remote_host& h, const json& m) {
-    if (m.contains("answer") && m.contains("id") && m["id"].is_number_unsigned())
+    if (m.contains("answer") && m.contains("id") && m["id"].is_number_unsigned()) {
+        open_questions_.erase(m["id"].get<u64>());
         return orders_->answered(m["id"].get<u64>(), m["answer"]);
+    }
     if (m.contains("first_kept")) return take_first_kept(h, m);
     if (m.contains("log") && m["log"].is_array())
         for (const json& l : m["log"])
@@ -166,6 +169,7 @@ void near_hosts::tick(u64 now) {
             h->was_unreadable(now);
         }
         say_changes(*h, now);
+        answer_for_lost(*h);
         if (h->life() == life::agreed)
             begin_anew(*h, now);
         else
@@ -209,7 +213,25 @@ u64 near_hosts::ask(const std::string& host, const json& request, std::string& w
         return 0;
     }
     at->send({{"ask", request}, {"id", ++last_ask_}});
+    open_questions_[last_ask_] = host;
     return last_ask_;
+}
+
+// Whoever has asked it would wait, and take this supervisor for the silent one.
+void near_hosts::answer_for_lost(const remote_host& h) {
+    if (h.connected() && h.life() == life::begun) return;
+    for (auto at = open_questions_.begin(); at != open_questions_.end();) {
+        if (at->second != h.spec().name) {
+            ++at;
+            continue;
+        }
+        orders_->answered(at->first, run::to_json(run::refused(
+                                         exit_code::stage_failed,
+                                         fmt::format("host {} was lost before it answered: it may do it yet, "
+                                                     "when it is back",
+                                                     at->second))));
+        at = open_questions_.erase(at);
+    }
 }
 
 }  // namespace carousel::supervisor

@@ -32,6 +32,7 @@ public:
 private:
     void take_news(remote_host& h, const nlohmann::json& m);
     void say_changes(remote_host& h, u64 now);
+    void answer_for_lost(const remote_host& h);
     void say_waiting(remote_host& h, console& out) const;
     void begin_anew(remote_host& h, u64 now);
     struct newcomer;
@@ -100,6 +101,7 @@ private:
     std::set<std::string> judged_;                     ///< hosts whose outcome was looked at
     std::map<std::string, u64> in_vain_since_ns_;      ///< by host: see watch_links()
     std::map<std::string, newcomer> newcomers_;
+    std::map<u64, std::string> open_questions_;  ///< who is asked, by number
     std::map<std::string, u64> begun_anew_ns_;
     u64 waiting_since_ns_ = 0, ps_ns_ = 0, last_ask_ = 0, last_question_ = 0;
     int lost_code_ = 0;

@@ -1,9 +1,11 @@
 // One end of a link as a build of the next version would speak it, over real UCX, for tests against the
 // programs that are shipped.
-//   carousel-test-other-version sends ADDRESS PORT TOKEN      a whole sender, that says its version is
-//   another carousel-test-other-version receives ADDRESS PORT TOKEN   who takes connections and names its
-//   version
-// It says what it hears on stderr, and goes on until it is killed.
+//
+//   carousel-test-other-version sends ADDRESS PORT TOKEN
+//   carousel-test-other-version receives ADDRESS PORT TOKEN
+//
+// The first is a whole sender that says its version is another. The second takes connections, and answers
+// each with its own version. Both say what they hear on stderr, and go on until they are killed.
 #include <fmt/format.h>
 #include <unistd.h>
 

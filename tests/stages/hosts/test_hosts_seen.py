@@ -166,12 +166,15 @@ class Traces(Hosts):
             self.assertNotIn("joined", json.load(f)["otherData"])
 
         far.process.send_signal(signal.SIGSTOP)   # who is away is left out, and told
+        asked = near.command("stop", "b/sink")   # on its way when it is noticed
+        self.assertEqual((asked.returncode, asked.stderr.count("host b was lost before it answered: it may do it yet")), (1, 1), asked.stderr)
         wait_for("it is lost", lambda: near.ps()["hosts"][0]["state"] == "lost", 30)
         done = near.command("trace", files["near"], "--seconds", "0.5")
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertRegex(done.stderr, "^warning: the part of host b is not in it: host b can't be asked now: ")
         far.process.send_signal(signal.SIGCONT)
         wait_for("it is back", lambda: near.ps()["hosts"][0]["state"] == "running", 30)
+        near.command("cont", "b/sink")
 
         recorder = subprocess.Popen([self.world.carousel, "trace", files["b"], "--seconds", "60", "-p", near.run_name], env=near.environment,
                                     stdout=subprocess.DEVNULL)
