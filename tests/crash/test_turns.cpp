@@ -36,11 +36,13 @@ void check_whole(run_fixture& run, u64 frames) {
 TEST_CASE("stages take turns, of so many frames as the file says, or none at all") {
     const std::string how = GENERATE(as<std::string>(), "\"auto\"", "2", "\"off\"");
     CAPTURE(how);
-    // On a busy machine a stage may be alone for long, and its turn goes on: another run tells.
+    // On a busy machine a stage may be alone for long, and its turn goes on: another run tells. Each frame
+    // takes the middle a millisecond in which it sleeps: then the others get a processor, and want the turn.
     for (int tries = 3; tries > 0; --tries) {
         run_fixture run;
-        run.start(run.pipeline("turns", number_pipeline("turns", "turns = " + how + "\n", "", "")),
-                  {"--frames", "600"}, {as_on_a_gpu});
+        run.start(
+            run.pipeline("turns", number_pipeline("turns", "turns = " + how + "\n", "", "work_ms = 1\n")),
+            {"--frames", "600"}, {as_on_a_gpu});
         CHECK(run.wait() == 0);
         INFO(run.log());
         check_whole(run, 600);
