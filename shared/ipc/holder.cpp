@@ -94,6 +94,10 @@ holder::holder(const std::string& name, u64 bytes, memory_when when, gpu_hands* 
 }
 
 holder::~holder() {
+    try {
+        forget_gone();                 // who has left just now is no reason to keep what it had
+    } catch (const std::exception&) {  // then the folder stays, for who holds the space next
+    }
     std::error_code ignored;
     std::filesystem::remove(place_.socket(), ignored);
     const bool nobody = clients() == 0 && (memory_ || wanted_id_.empty());
@@ -167,10 +171,7 @@ void holder::run_once(int timeout_ms) {
     if (::epoll_wait(events_.get(), &any, 1, timeout_ms) <= 0) return;
     // What has happened is asked of each by itself: the lists change on the way, and a living client must
     // never be taken for a dead one.
-    for (client& c : clients_) look_after(c);
-    clients_.erase(
-        std::remove_if(clients_.begin(), clients_.end(), [](const client& c) { return c.entry == no_entry; }),
-        clients_.end());
+    forget_gone();
     std::vector<guest> heard = std::move(guests_);
     guests_.clear();
     for (guest& g : heard)
@@ -178,6 +179,13 @@ void holder::run_once(int timeout_ms) {
             guests_.push_back(std::move(g));
     let_in();
     mend_gpu();
+}
+
+void holder::forget_gone() {
+    for (client& c : clients_) look_after(c);
+    clients_.erase(
+        std::remove_if(clients_.begin(), clients_.end(), [](const client& c) { return c.entry == no_entry; }),
+        clients_.end());
 }
 
 void holder::look_after(client& c) {

@@ -76,6 +76,7 @@ private:
     [[nodiscard]] std::string make_memory();
     void welcome(guest& g, const client_id& c, shm::unique_fd pidfd, bool with_memory);
     bool answer(client& c);
+    void forget_gone();
     void look_after(client& c);
     void bury(u32 entry, u32 epoch);
     void mend_gpu();

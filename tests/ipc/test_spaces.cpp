@@ -92,6 +92,23 @@ TEST_CASE("a queue whose other end has another type is refused, also where its s
     static_assert(type_tag<std::pair<int, int>>() == 0);
 }
 
+TEST_CASE("a client that leaves as its holder ends leaves no folder behind") {
+    scene s;
+    {
+        holder h("lab", 1 << 20, memory_when::at_once);
+        std::optional<space> lab;
+        std::atomic<bool> in{false};
+        std::thread client([&] {
+            lab.emplace(ipc::open("lab"));
+            in = true;
+        });
+        while (!in) h.run_once(5);
+        client.join();
+        lab.reset();  // the holder hears of it only as it ends
+    }
+    CHECK_FALSE(find_space("lab"));
+}
+
 TEST_CASE(
     "who looks at a space is no client of it, and a dead one's folder goes while a living one's stays") {
     scene s;

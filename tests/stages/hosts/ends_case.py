@@ -4,7 +4,7 @@ import sys
 import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from host_world import HOST, PORT, SINK, SOURCE, World  # noqa: E402
+from host_world import APART, HOST, PORT, SINK, SOURCE, World  # noqa: E402
 
 PROGRAMS = sys.argv[1]
 SIZE = 1 << 12
@@ -13,7 +13,7 @@ GRACE = "[pipeline]\nsupervisor_grace_s = 60\n\n"
 
 
 def host(name, k=0, launcher="none", more=""):
-    return HOST.format(name=name, address="127.0.0.1", port=PORT + 70 * k, launcher=launcher, more=more)
+    return HOST.format(name=name, address="127.0.0.1", port=PORT + APART * k, launcher=launcher, more=more)
 
 
 def source(name="source", on=""):

@@ -16,7 +16,7 @@ from processes import end_process, wait_for  # noqa: E402
 
 SOURCE = '[[stage]]\nname = "source"\nrun = "carousel-test-bytes"\nbytes = {bytes}\n'
 SINK = '[[stage]]\nname = "{name}"\nrun = "carousel-test-bytes"\ninputs = ["{of}"]\nbytes = {bytes}\n{more}\n'
-PORT = port_block.take()   # of the far host
+PORT, APART = port_block.take(), port_block.APART   # of the far host; a further one is so many behind it
 DEVICE = os.environ.get("CAROUSEL_TEST_DEVICE", "cpu")   # of both hosts
 HOST = '[hosts.{name}]\naddress = "{address}"\nport = {port}\nlauncher = "{launcher}"\n{more}\n'
 # The far host b, and this one by a name of its own: for stages that b's frames come back to.

@@ -3,7 +3,10 @@ import os
 import socket
 
 # Below the ports that the system gives to clients (32,768 and above), and apart from those of links alone (below 20,500).
-FIRST, WIDTH, BLOCKS = 20500, 210, 55   # three hosts, 70 ports apart: links of one file are counted through, and take 65 each
+# Three hosts, so far apart that no link's ports are another one's: link i of a file, counted through all hosts, has 65 from
+# 65 * i behind its host's own one on. At 70 the first link of the third host lay among those of the second link of the second.
+APART = 200
+FIRST, WIDTH, BLOCKS = 20500, 3 * APART, 20
 _held = []
 
 

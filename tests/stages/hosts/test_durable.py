@@ -9,14 +9,14 @@ import time
 import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from host_world import HOST, PORT as FILE_PORT, SINK, SOURCE, World, kill_in_turn  # noqa: E402
+from host_world import APART, HOST, PORT as FILE_PORT, SINK, SOURCE, World, kill_in_turn  # noqa: E402
 import link_pair as by_hand  # noqa: E402
 from link_case import PORT, PROGRAMS, SEED, Case  # noqa: E402
 from link_pair import check_report, format_of, hash_in, ledger, run_id_in, wait_for  # noqa: E402
 
 DURABLE = 'release = "durable"\n'
 SIZE = 1 << 16
-OTHER_PORT = FILE_PORT + 70
+OTHER_PORT = FILE_PORT + APART
 GATE = os.path.join(os.path.abspath(PROGRAMS), "libcarousel-test-sync-gate.so")   # sync_gate.cpp
 
 

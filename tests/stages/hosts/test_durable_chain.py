@@ -7,13 +7,13 @@ import time
 import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from host_world import PORT, World  # noqa: E402
+from host_world import APART, PORT, World  # noqa: E402
 from link_pair import ledger, wait_for  # noqa: E402
 from spread import SINKS, Spread, stages_text  # noqa: E402
 
 PROGRAMS = sys.argv[1]
 SIZE = 1 << 14
-PLACES = {"b": ("127.0.0.1", PORT), "c": ("127.0.0.1", PORT + 70)}
+PLACES = {"b": ("127.0.0.1", PORT), "c": ("127.0.0.1", PORT + APART)}
 DURABLE = 'release = "durable"\n'
 C_ALONE, BOTH = {"hosts.c": DURABLE}, {"hosts.b": DURABLE, "hosts.c": DURABLE}
 AGAIN = r"host c begins anew, at frame (\d+): what its sinks have not comes again from (here and from )?host b"

@@ -9,7 +9,7 @@ import unittest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [HERE, os.path.join(HERE, "..", "..", "crash")]
-from host_world import HOST, PORT, SINK, SOURCE, World  # noqa: E402
+from host_world import APART, HOST, PORT, SINK, SOURCE, World  # noqa: E402
 from processes import wait_for  # noqa: E402
 from slurm_world import Slurm  # noqa: E402
 from test_port_places import PROGRAM as PORT_PROGRAM  # noqa: E402
@@ -41,7 +41,7 @@ class Launcher(unittest.TestCase):
     def near(self, frames=FRAMES):
         """The source is here; each node has a sink, which gets all of it."""
         sinks = "".join(SINK.format(name="sink-" + host, of="source", bytes=SIZE, more=f'host = "{host}"') for host in "ab")
-        file = self.world.write("both.toml", SOURCE.format(bytes=SIZE) + sinks + self.host("a", "na", PORT) + self.host("b", "nb", PORT + 140))
+        file = self.world.write("both.toml", SOURCE.format(bytes=SIZE) + sinks + self.host("a", "na", PORT) + self.host("b", "nb", PORT + APART))
         return self.world.near(file, "--frames", str(frames), "--fps", "60")
 
     def check_end(self, near, *taken_over):

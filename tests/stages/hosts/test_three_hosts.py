@@ -10,7 +10,7 @@ import time
 import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from host_world import HOST, PORT, SINK, SOURCE, World, kill_in_turn  # noqa: E402
+from host_world import APART, HOST, PORT, SINK, SOURCE, World, kill_in_turn  # noqa: E402
 from link_pair import check_report, hash_in  # noqa: E402
 from namespaces import B_ADDRESS, Namespaces  # noqa: E402
 from processes import is_alive, wait_for  # noqa: E402
@@ -18,7 +18,7 @@ from spread import STAGES, Spread  # noqa: E402
 
 PROGRAMS = sys.argv[1]
 SEED = int(os.environ.get("CAROUSEL_SEED", "7"))
-PLACES = {"b": ("127.0.0.1", PORT), "c": ("127.0.0.1", PORT + 70)}
+PLACES = {"b": ("127.0.0.1", PORT), "c": ("127.0.0.1", PORT + APART)}
 SIZE = 1 << 16
 
 
@@ -99,7 +99,7 @@ class Long(Case):
         world = World(PROGRAMS)
         self.addCleanup(world.end)
         hosts = "".join(HOST.format(name=name, address="127.0.0.1", port=port, launcher=launcher, more="")
-                        for name, port, launcher in (("a", PORT + 70, "here"), ("b", PORT, "none")))
+                        for name, port, launcher in (("a", PORT + APART, "here"), ("b", PORT, "none")))
 
         def written(name, there):
             return world.write(name, SOURCE.format(bytes=SIZE) + SINK.format(name="middle", of="source", bytes=SIZE, more="turns = true\n" + there)
