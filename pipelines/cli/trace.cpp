@@ -236,10 +236,9 @@ void tracer::ask_clocks() {
     try {
         const run::ps_answer ps =
             run::read_ps(run::client(run_->run()).ask(run::ps_request{}, 0, begun_patience_s));
-        for (const run::ps_host& h : ps.hosts) {
+        for (const run::ps_host& h : ps.hosts)
             if (h.clock_ahead_ms && h.clock_error_ms)
                 clocks_[h.name] = {*h.clock_ahead_ms, *h.clock_error_ms};
-        }
     } catch (const error&) {  // then it can't be joined with the others' traces
     }
 }

@@ -219,17 +219,19 @@ u64 near_hosts::ask(const std::string& host, const json& request, std::string& w
 
 // Whoever has asked it would wait, and take this supervisor for the silent one.
 void near_hosts::answer_for_lost(const remote_host& h) {
-    if (h.connected() && h.life() == life::begun) return;
+    if (open_questions_.empty() || (h.connected() && h.life() == life::begun)) return;
+    const std::string& name = h.spec().name;
+    const json refusal = run::to_json(run::refused(
+        exit_code::stage_failed,
+        h.life() == life::ended
+            ? fmt::format("the part of host {} ended before it answered", name)
+            : fmt::format("host {} was lost before it answered: it may do it yet, when it is back", name)));
     for (auto at = open_questions_.begin(); at != open_questions_.end();) {
-        if (at->second != h.spec().name) {
+        if (at->second != name) {
             ++at;
             continue;
         }
-        orders_->answered(at->first, run::to_json(run::refused(
-                                         exit_code::stage_failed,
-                                         fmt::format("host {} was lost before it answered: it may do it yet, "
-                                                     "when it is back",
-                                                     at->second))));
+        orders_->answered(at->first, refusal);
         at = open_questions_.erase(at);
     }
 }
