@@ -6,7 +6,6 @@ import os
 import shutil
 import subprocess
 import sys
-import tempfile
 import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
@@ -19,7 +18,7 @@ TOOL = shutil.which("pyflakes3")
 
 
 def offences(paths):
-    """Lines FILE:LINE:COLUMN: what of those that say nothing of noqa; a file that can't be parsed is one, too."""
+    """Lines FILE:LINE:COLUMN: MESSAGE, except for lines with noqa; a file that cannot be parsed is an offence, too."""
     done = subprocess.run([TOOL, *paths], capture_output=True, text=True, check=False)
     found = done.stderr.splitlines()
     for said in done.stdout.splitlines():
@@ -35,16 +34,6 @@ class Scripts(unittest.TestCase):
         paths = [os.path.join(ROOT, name) for name in tracked_files(ROOT) if name.endswith(".py")]
         self.assertGreater(len(paths), 100)
         self.assertEqual(offences(paths), [])
-
-    def test_a_missing_name_and_a_needless_import_are_found(self):
-        with tempfile.TemporaryDirectory(prefix="carousel-scripts-") as folder:
-            path = os.path.join(folder, "it.py")
-            with open(path, "w", encoding="utf-8") as f:
-                f.write("import os\nimport sys  # noqa: F401\nprint(glob.glob('*'))\n")
-            said = "\n".join(offences([path]))
-        self.assertRegex(said, "it.py:1:.*'os' imported but unused")
-        self.assertRegex(said, "it.py:3:.*undefined name 'glob'")
-        self.assertNotIn("it.py:2:", said)
 
 
 if not TOOL:

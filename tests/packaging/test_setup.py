@@ -46,7 +46,7 @@ class Setup(unittest.TestCase):
     def setUp(self):
         self.folder = tempfile.TemporaryDirectory(prefix="carousel-setup-")
         self.root = os.path.join(self.folder.name, "tree")
-        for part in ("pipelines/launch", "pipelines/setup", "tests/run", "tests/slow.txt", "CMakePresets.json"):
+        for part in ("pipelines/launch", "pipelines/setup", "tests/run", "CMakePresets.json"):
             source, target = os.path.join(ROOT, part), os.path.join(self.root, part)
             os.makedirs(os.path.dirname(target), exist_ok=True)
             (shutil.copytree if os.path.isdir(source) else shutil.copy)(source, target)
@@ -275,7 +275,9 @@ class Setup(unittest.TestCase):
         code, text, calls = self.start("tests/run")
         self.assertEqual(code, 0, text)
         self.assertIn("GPU tests: skipped, no NVIDIA GPU found", text)
-        self.assertIn("-LE ^long$|^campaign$|^gpu$", calls)
+        self.assertIn("-L ^everyday$ -LE ^all$|^campaign$|^gpu$", calls)
+        self.assertIn("ninja -j", calls)
+        self.assertIn(" everyday_tests\n", calls)
         self.put("clang++", "exit 1")
         code, text, calls = self.start("tests/run", "--all")
         self.assertEqual([line.split()[2] for line in calls.splitlines() if line.startswith("cmake")], ["asan", "tsan"])
@@ -288,10 +290,10 @@ class Setup(unittest.TestCase):
         # One build of clang serves the fuzz targets and the unit tests under asan.
         self.assertEqual([line.split()[2] for line in calls.splitlines() if line.startswith("cmake")], ["fuzz"])  # tsan is configured since the run before
         self.assertIn("unit_tests fuzzers", calls)
-        self.assertIn("build/fuzz --output-on-failure --no-tests=error -j 2 -LE ^(long|gpu|processes|control|packaging|model)$", calls)
+        self.assertIn("build/fuzz --output-on-failure --no-tests=error -j 2 -LE ^(campaign|gpu|processes|control|packaging|model|unsanitized)$", calls)
         self.assertNotIn("fuzz", self.start("tests/run")[2])
         self.put("nvidia-smi", "echo 'GPU 0: some GPU (UUID: GPU-1)'")
-        self.assertIn("-LE ^long$|^campaign$", self.start("tests/run")[2].splitlines()[-1])
+        self.assertIn("-LE ^all$|^campaign$", self.start("tests/run")[2].splitlines()[-1])
         self.assertIn("-L ^gpu$", self.start("tests/run", "--gpu-only")[2])
         self.assertIn("-R ring", self.start("tests/run", "-R", "ring")[2])
 

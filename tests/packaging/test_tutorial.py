@@ -11,12 +11,6 @@ import unittest
 
 from installed import Installation
 
-# What the tutorial must not lose: from the first project to a standby.
-STEPS = (r"cmake --install build/release --prefix /opt/carousel", r"carousel new stage blur", r"ctest --test-dir build",
-         r"carousel validate blur\.toml", r"carousel run blur\.toml", r"carousel kill blur", r"carousel restart blur",
-         r"carousel chaos blur\.toml", r"standby=true", r"carousel new stage lidar --source", r"carousel set range=8",
-         r"carousel down")
-
 
 def commands_of(text):
     return [line for block in re.findall(r"^```sh\n(.*?)^```$", text, re.M | re.S) for line in block.splitlines()]
@@ -64,11 +58,7 @@ class Tutorial(unittest.TestCase):
             self.assertEqual(code, 0, f"{command}\n{text}")
         self.assertEqual(len(self.transcript), len(self.commands))
 
-    def test_2_no_step_is_missing(self):
-        for step in STEPS:
-            self.assertTrue(any(re.search(step, c) for c in self.commands), step)
-
-    def test_3_they_do_what_the_text_says(self):
+    def test_2_they_do_what_the_text_says(self):
         self.assertRegex(self.printed(r"run blur")[0], r"lost 0")
         pids = [dict(re.findall(r"^(\w+)\s+(\d+)\s", text, re.M)) for text in self.printed(r"carousel ps")]
         self.assertEqual(pids[0]["fragment"], pids[1]["fragment"])
@@ -80,7 +70,7 @@ class Tutorial(unittest.TestCase):
             self.assertIn("100% tests passed", text)
         self.assertIn("range", self.printed(r"carousel set$")[0])
 
-    def test_4_the_page_shows_the_stage_as_it_is(self):
+    def test_3_the_page_shows_the_stage_as_it_is(self):
         with open(os.path.join(self.all.root, "stages/sharpen/sharpen.hpp"), encoding="utf-8") as f:
             code = re.sub(r"\s+", "", f.read())
         for page in ("stages/README.md", "README.md"):
