@@ -1,14 +1,17 @@
 #!/usr/bin/env python3
 """Kills the stages of a pipeline with real signals while it runs, and compares what its sinks got with an undisturbed run.
 
-  tests/crash/campaign.py --build build/release --pipeline pipelines/demo.toml --device cpu --kills 300 --seed 1
+  tests/crash/campaign.py --build build/release --pipeline pipelines/demo.toml --device cpu --kills 300
 
 With --supervisor-kills N the supervisor itself is killed N times in between (SIGKILL); the same command is started again a moment
-later and must take the run over. Every kill goes to a pid read from `carousel ps`, at a random moment; the seed and each kill are in the log (--log FILE). The run
+later and must take the run over. Every kill goes to a pid read from `carousel ps`, at a random moment; CAROUSEL_TEST_SEED repeats the plan, CAROUSEL_TEST_SCALE multiplies the kills; each kill is in the log (--log FILE). The run
 ends when all kills were made. Exit code 0: lost = repeated = torn = 0, the same image_hash as the undisturbed run, and the pids of
 stages that were not killed never changed. Last comes a table with the kills by stage and by job state, detection and fence.
 """
 import argparse, json, os, random, signal, subprocess, sys, tempfile, time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
+from seeds import scaled, seed  # noqa: E402
 
 SUPERVISOR = "(supervisor)"
 SIGNALS = {"kill": signal.SIGKILL, "abort": signal.SIGABRT, "segv": signal.SIGSEGV, "term": signal.SIGTERM, "stop": signal.SIGSTOP}
@@ -17,6 +20,7 @@ SIGNALS = {"kill": signal.SIGKILL, "abort": signal.SIGABRT, "segv": signal.SIGSE
 class campaign:
     def __init__(self, a):
         self.a = a
+        a.seed, a.kills, a.supervisor_kills = seed(), scaled(a.kills), scaled(a.supervisor_kills)
         self.dir = tempfile.mkdtemp(prefix="carousel-campaign-")
         self.name = f"campaign-{os.getpid()}"
         self.random = random.Random(a.seed)
@@ -114,7 +118,7 @@ class campaign:
         a = self.a
         self.innocent = self.supervisors = 0
         reports = os.path.join(self.dir, "disturbed.json"), os.path.join(self.dir, "calm.json")
-        print(f"seed {a.seed}: {a.kills} x {a.signals} at {a.pipeline} on {a.device or 'its own device'}", flush=True)
+        print(f"seed {a.seed} (CAROUSEL_TEST_SEED): {a.kills} x {a.signals} at {a.pipeline} on {a.device or 'its own device'}", flush=True)
         self.run_log = open(os.path.join(self.dir, "run.log"), "a")
         self.report = reports[0]
         self.start()
@@ -164,7 +168,7 @@ if __name__ == "__main__":
     p.add_argument("--build", default="build/release"), p.add_argument("--pipeline", default="pipelines/demo.toml")
     p.add_argument("--device", default=""), p.add_argument("--size", default="")
     p.add_argument("--frames", type=int, default=100_000_000), p.add_argument("--kills", type=int, default=100)
-    p.add_argument("--seed", type=int, default=int(time.time())), p.add_argument("--stages", default="")
+    p.add_argument("--stages", default="")
     p.add_argument("--signals", default="kill"), p.add_argument("--pause-ms", type=float, default=60)
     p.add_argument("--delay-ms", type=int, default=0), p.add_argument("--timeout", type=float, default=300)
     p.add_argument("--set", action="append", default=[]), p.add_argument("--log", default="")

@@ -15,6 +15,7 @@
 #include "shm/fd_socket.hpp"
 #include "shm/process_id.hpp"
 #include "tests/support/catch.hpp"
+#include "tests/support/seed.hpp"
 
 namespace carousel::test {
 
@@ -26,8 +27,7 @@ void sleep_s(f64 seconds) { std::this_thread::sleep_for(std::chrono::duration<f6
 f64 seconds_now() { return static_cast<f64>(now_ns()) / 1e9; }
 
 u64 test_seed() {
-    const char* given = std::getenv("CAROUSEL_TEST_SEED");
-    const u64 seed = given != nullptr ? std::strtoull(given, nullptr, 10) : now_ns() % 1'000'000;
+    const u64 seed = seed_or(now_ns() % 1'000'000);
     std::printf("seed %llu (CAROUSEL_TEST_SEED repeats it)\n", static_cast<unsigned long long>(seed));
     return seed;
 }

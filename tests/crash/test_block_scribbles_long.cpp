@@ -1,14 +1,14 @@
 // The same as in test_block_scribbles.cpp, often.
 #include "tests/crash/block_scribbles.hpp"
-#include "tests/support/more.hpp"
+#include "tests/support/seed.hpp"
 
 TEST_CASE("many stray writes into the control block end their writers alone, who are named") {
-    const carousel::u32 times = carousel::test::more_of(50);
+    const carousel::u32 times = carousel::test::scaled(50);
     carousel::test::check_block_scribbles("keys", times, 1000 + 40 * times, 350, "");
 }
 
 // Emulated, each function of the ring is some fifty calls of the kernel: fewer, or it takes minutes.
 TEST_CASE("many stray writes into the control block end their writers alone where keys are emulated") {
-    const carousel::u32 times = carousel::test::more_of(15);
+    const carousel::u32 times = carousel::test::scaled(15);
     carousel::test::check_block_scribbles("emulated", times, 300 + 30 * times, 150, "emulated");
 }

@@ -1,14 +1,17 @@
 #!/usr/bin/env python3
 """`carousel chaos` on real pipelines. Usage: test_chaos.py PROGRAMS PIPELINES everyday|campaign
-CAROUSEL_TEST_MORE=N: with `campaign`, N times the faults."""
+CAROUSEL_TEST_SCALE=N: with `campaign`, N times the faults."""
 import json, os, shutil, signal, subprocess, sys, tempfile, time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
+import seeds  # noqa: E402
 
 PROGRAMS, PIPELINES, WHICH = sys.argv[1:4]
 SMALL = ["--device", "cpu", "--size", "160x90", "--set", "geometry.triangles=500"]
 folder = tempfile.mkdtemp(prefix="carousel-test-chaos-")
 environment = dict(os.environ, XDG_RUNTIME_DIR=folder + "/runtime", TMPDIR=folder)
 os.makedirs(folder + "/runtime", mode=0o700)
-seed = os.environ.get("CAROUSEL_TEST_SEED", str(int(time.time()) % 1_000_000 + 1))
+seed = str(seeds.seed())
 print(f"seed {seed} (CAROUSEL_TEST_SEED repeats the plan)", flush=True)
 
 
@@ -69,7 +72,7 @@ def stray_writes_of_every_kind_harm_no_frame():
 def nobody_is_untouched_in_an_mps_domain_that_a_fault_ends():
     """The domain is a fake one, of stages on the CPU. What ends it is the supervisor, at each death that it has not asked for; so the
     account of a renewed domain is shown with strays, too. Not shown: that on a GPU such a fault is an error of all clients at once, of
-    which nobody is named (tests/gpu/reports/guards.md has that); here a SIGSEGV ends the writer, who is named, before the others."""
+    which nobody is named (tests/gpu/guards_gpu.py --parts mps shows that); here a SIGSEGV ends the writer, who is named, before the others."""
     fake = os.path.join(os.path.dirname(os.path.realpath(__file__)), "../pipelines/supervisor/mps/fake_mps")
 
     def in_a_domain(count, *kinds):
@@ -165,7 +168,7 @@ def bad_input_is_one_sentence():
 
 
 def many_faults_harm_no_frame():
-    more = int(os.environ.get("CAROUSEL_TEST_MORE", "1"))
+    more = seeds.scaled(1)
     code, report, said = chaos("--count", str(460 * more), "--rate", "0", "--faults", "kill,term,all,abort,exit,supervisor", timeout=400 * more)
     check_passed(code, report, said, 460 * more)
     print(json.dumps({k: report["kinds"][k]["takeover_ms"] for k in report["kinds"]}), f"{report['seconds']:.0f} s", flush=True)

@@ -1,19 +1,19 @@
 // The same as test_crash_points, for every way in which a process can end or stop.
 #include "tests/crash/crash_drive.hpp"
 #include "tests/support/catch.hpp"
-#include "tests/support/more.hpp"
+#include "tests/support/seed.hpp"
 
 using namespace carousel;
 using namespace carousel::test;
 
 TEST_CASE("whatever ends a stage at any named step, no frame is lost, repeated or torn") {
     const u64 seed = test_seed();
-    for (u64 round = 0; round < more_of(1); ++round)
+    for (u64 round = 0; round < scaled(1); ++round)
         for (const char* how : {"kill", "abort", "exit", "throw"}) drive(how, true, seed + round * 100);
 }
 
 TEST_CASE(
     "a stage that is stopped at any named step of a frame is found, replaced, and can't commit any more") {
     const u64 seed = test_seed();
-    for (u64 round = 0; round < more_of(1); ++round) drive("stop", false, seed + round * 100);
+    for (u64 round = 0; round < scaled(1); ++round) drive("stop", false, seed + round * 100);
 }

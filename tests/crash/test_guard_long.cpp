@@ -1,8 +1,8 @@
 // The same as in test_guard.cpp, often.
 #include "tests/crash/scribbles.hpp"
-#include "tests/support/more.hpp"
+#include "tests/support/seed.hpp"
 
 TEST_CASE("many stray writes into inputs end their writers alone, who are named, and no frame is harmed") {
-    const carousel::u32 times = carousel::test::more_of(50);
+    const carousel::u32 times = carousel::test::scaled(50);
     carousel::test::check_scribbles("scribbles", times, 1000 + 25 * times, 350);
 }

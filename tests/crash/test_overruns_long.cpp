@@ -1,14 +1,14 @@
 // The same as in test_overruns.cpp, often.
 #include "tests/crash/overruns.hpp"
-#include "tests/support/more.hpp"
+#include "tests/support/seed.hpp"
 
 TEST_CASE("many writes beyond output slots end their writers alone, who are named, and no frame is harmed") {
-    const carousel::u32 times = carousel::test::more_of(50);
+    const carousel::u32 times = carousel::test::scaled(50);
     carousel::test::check_overruns("overruns", times, 1000 + 25 * times, 350);
 }
 
 TEST_CASE("many writes into canaries end their writers alone, who are named, and no frame is harmed") {
-    const carousel::u32 times = carousel::test::more_of(50);
+    const carousel::u32 times = carousel::test::scaled(50);
     carousel::test::check_overruns("canaries", times, 1000 + 25 * times, 350,
                                    carousel::test::guard_kind::canary);
 }

@@ -15,6 +15,7 @@
 #include "tests/crash/crash_plan.hpp"
 #include "tests/crash/fork_run.hpp"
 #include "tests/crash/number_run.hpp"
+#include "tests/support/seed.hpp"
 #include "tests/support/skip.hpp"
 
 namespace {
@@ -145,9 +146,7 @@ TEST_CASE("readers that are killed under load harm no frame, and their places ar
     const shm::link_block& link = link_of(segment, "middle");
     std::mt19937_64 random(test_seed());
     std::deque<reader> living;
-    // CAROUSEL_TEST_KILLS=1000 for more
-    const char* more = std::getenv("CAROUSEL_TEST_KILLS");
-    const u32 kills = more != nullptr ? static_cast<u32>(std::atoi(more)) : 60;
+    const u32 kills = scaled(60);
     for (u32 k = 0; k < kills; ++k) {
         living.emplace_back(run, fmt::format("reader{}.out", k),
                             std::vector<std::string>{"crowded", "middle"});

@@ -11,6 +11,7 @@
 #include "core/errors.hpp"
 #include "tests/crash/crash_plan.hpp"
 #include "tests/crash/port_programs.hpp"
+#include "tests/support/seed.hpp"
 #include "tests/support/skip.hpp"
 
 namespace {
@@ -83,11 +84,6 @@ std::string witness() {
            "/carousel-test-number\"\ninputs = [\"camera\"]\nsink = true\n";
 }
 
-u64 kills_wanted(u64 usual) {
-    const char* more = std::getenv("CAROUSEL_TEST_KILLS");
-    return more != nullptr ? static_cast<u64>(std::atoi(more)) : usual;
-}
-
 std::vector<std::string> unshare_words(const std::vector<std::string>& what) {
     std::vector<std::string> words{"unshare"};
     if (::geteuid() != 0) words.insert(words.end(), {"--user", "--map-current-user"});
@@ -121,7 +117,7 @@ TEST_CASE("readers and writers that are killed under load lose, repeat and tear 
     std::mt19937_64 random(test_seed());
     auto reads = std::make_unique<foreign_program>(run.reads("reads"));
     auto writes = std::make_unique<foreign_program>(run.writes("writes", {"20"}));
-    const u64 kills = kills_wanted(30);
+    const u64 kills = scaled(30);
     std::vector<bool> readers(kills);  // which kills are of readers: half of them, in an order of the seed
     for (u64 k = 0; k < kills; k += 2) readers[k] = true;
     std::shuffle(readers.begin(), readers.end(), random);

@@ -1,22 +1,17 @@
-"""Wild writes: random values into a living run's control block, as any broken process of the user could make them. No run may stand
-silent for more than 10 s, end with exit code 0 and a wrong account or other pictures, or lose its supervisor. The seed chooses
-where: words that are not zero, any word of the block, headers and pages that nobody uses among them, or single bits, one after the
-other, of words that are not zero. A run may end with code 1 and a sentence: a bit each 0.1 s can damage a block again before it has delivered a frame.
+"""Wild writes: random values into a running pipeline's control block, as any broken process of the user could make them. No run may be
+silent for more than 10 s, end with exit code 0 and a wrong account or other images, or lose its supervisor. Three runs, by the way
+in which the words are chosen: words that are not zero, any word of the block (headers and unused pages included), and single bits,
+one after the other, of words that are not zero. A run may end with code 1 and an error message: single bits, one each 0.1 s, can
+damage a block again before the run has delivered a frame.
 
-Usage: wild_writes.py PROGRAMS PIPELINES [--seeds 1-1000] [--writes 30] [--jobs 2] [--keep FILE.json] [--device cpu|cuda] [--isolation mps]
-                      [--forked]  a stage with two outputs and a join behind both in place of the demo: their headers carry metadata and used
-                                  extents, and the join looks at all of it
-       wild_writes.py PROGRAMS PIPELINES everyday            a few seeds, for the tests of every day
-Run by name. With --keep the result stands in FILE.json (and FILE.md) with commit and machine; seeds that stand there already are not
-run again. Each seed says for itself what it wrote: the same seed over the same build writes the same kinds of values, into words that
-depend on what the run has reached."""
+Usage: wild_writes.py PROGRAMS PIPELINES [--writes 30] [--jobs 2] [--device cpu|cuda:0] [--isolation process|mps] [--forked]
+CAROUSEL_TEST_SEED repeats the kinds of values, in words that depend on what a run has reached; CAROUSEL_TEST_SCALE multiplies the runs."""
 import argparse
 import concurrent.futures
 import glob
 import json
 import mmap
 import os
-import platform
 import random
 import re
 import shutil
@@ -25,9 +20,11 @@ import struct
 import subprocess
 import sys
 import tempfile
-import textwrap
 import threading
 import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
+from seeds import scaled, seed  # noqa: E402
 
 FRAMES, FPS = 600, 150
 SILENT_S, LONGEST_S = 10.0, 150.0
@@ -148,10 +145,8 @@ class Block:
             self.map.close()
 
 
-def write_wildly(run, seed, count):
-    """`count` values into words of the block. What was written, as texts."""
-    dice = random.Random(seed)
-    where = WHERE[seed % len(WHERE)]
+def write_wildly(run, where, dice, count):
+    """Writes `count` values into words of the block. Returns what was written, as texts."""
     done = []
     of_run = Block(run)
     block = of_run.now()
@@ -171,37 +166,46 @@ def write_wildly(run, seed, count):
     return done
 
 
-def one_seed(programs, pipelines, seed, writes, wanted_hash):
+def disturbed(programs, pipelines, where, seed, writes):
+    """The result of one run with `writes` values in its block; judged() adds the verdict."""
     run = Run(programs, pipelines)
-    result = {"seed": seed, "where": WHERE[seed % len(WHERE)], "verdict": "?", "exit": None}
     try:
-        begin = time.monotonic()
-        while run.frames < 40 and run.process.poll() is None and time.monotonic() - begin < 60:
+        began = time.monotonic()
+        while run.frames < 40 and run.process.poll() is None and time.monotonic() - began < 60:
             time.sleep(0.02)
-        time.sleep(random.Random(seed).random() * 0.5)
-        written = write_wildly(run, seed, writes)
+        dice = random.Random(seed)
+        time.sleep(dice.random() * 0.5)
+        written = write_wildly(run, where, dice, writes)
         run.hear()
         run.longest_silence = 0.0
-        while run.process.poll() is None and time.monotonic() - begin < LONGEST_S:
+        while run.process.poll() is None and time.monotonic() - began < LONGEST_S:
             time.sleep(0.05)
         ended = run.process.poll() is not None
         run.longest_silence = max(run.longest_silence, time.monotonic() - run.heard)
         run.stop()
-        code, report = run.process.returncode, run.report()
-        result.update(exit=code, silence_s=round(run.longest_silence, 1), seconds=round(time.monotonic() - begin, 1), written=written)
-        if report is not None:
-            result.update({k: report.get(k) for k in ("frames", "lost", "repeated", "torn", "stalls", "damaged", "words_mended", "begun_again", "frames_beyond_end")})
-            result["same_pictures"] = (report.get("image_hash_of"), report.get("image_hash")) == wanted_hash
-        right = report is not None and (report["frames"], report["lost"], report["repeated"], report["torn"]) == (FRAMES, 0, 0, 0)
-        result["verdict"] = ("did not end" if not ended else "supervisor dead" if code < 0 or code >= 128 or report is None
-                             else "silent" if run.longest_silence > SILENT_S else "exit 0 with a wrong account" if code == 0 and not right
-                             else "whole, but other pictures" if code == 0 and not result["same_pictures"]
-                             else "whole" if code == 0 else "ended with an error")
-        if result["verdict"] != "whole" or not result["same_pictures"]:
-            result["log"] = run.lines[-25:]
+        return {"where": where, "ended": ended, "exit": run.process.returncode, "silence_s": round(run.longest_silence, 1),
+                "seconds": round(time.monotonic() - began, 1), "report": run.report(), "written": written, "log": run.lines[-25:]}
     finally:
         run.end()
-    return result
+
+
+def judged(r, wanted_hash):
+    """The verdict of a run; those of BAD fail."""
+    code, report = r["exit"], r["report"]
+    if not r["ended"]:
+        return "did not end"
+    if code < 0 or code >= 128 or report is None:
+        return "supervisor dead"
+    if r["silence_s"] > SILENT_S:
+        return "silent"
+    if code != 0:
+        return "ended with an error"
+    if (report["frames"], report["lost"], report["repeated"], report["torn"]) != (FRAMES, 0, 0, 0):
+        return "exit 0 with a wrong account"
+    return "whole" if (report["image_hash_of"], report["image_hash"]) == wanted_hash else "whole, but other images"
+
+
+BAD = ("silent", "did not end", "supervisor dead", "exit 0 with a wrong account", "whole, but other images")
 
 
 def undisturbed(programs, pipelines):
@@ -215,77 +219,33 @@ def undisturbed(programs, pipelines):
         run.end()
 
 
-def machine():
-    commit = subprocess.run(["git", "-C", os.path.dirname(os.path.abspath(__file__)), "describe", "--always", "--dirty"], capture_output=True, text=True,
-                            check=False).stdout.strip()
-    return {"commit": commit, "cores": os.cpu_count(), "kernel": platform.release(), "machine": platform.machine()}
-
-
-BAD = ("silent", "did not end", "supervisor dead", "exit 0 with a wrong account", "whole, but other pictures", "?")
-
-
-def keep(path, results, about):
-    for r in results.values():  # what was written matters where it did harm
-        if r["verdict"] == "whole" and r.get("same_pictures"):
-            r.pop("written", None)
-    with open(path + ".tmp", "w", encoding="utf-8") as f:
-        json.dump({"about": about, "results": sorted(results.values(), key=lambda r: r["seed"])}, f, indent=1)
-    os.replace(path + ".tmp", path)
-    verdicts = {}
-    for r in results.values():
-        verdicts.setdefault(r["verdict"], []).append(r["seed"])
-    silences = sorted(r.get("silence_s", 0) for r in results.values())
-    where = {"cpu": "the CPU"}.get(about.get("device", "cpu"), about.get("device")) + (" under MPS" if about.get("isolation") == "mps" else "")
-    text = [f"# Wild writes: {about['writes']} random writes into the control block of a living run, {len(results)} seeds", "",
-            f"Commit {about['commit']}, {about['cores']} cores, {about['kernel']} {about['machine']}; "
-            f"{FRAMES} frames of {about.get('pipeline', 'the demo')} on {where} at {FPS} frames/s.", "",
-            "| verdict | seeds | which |", "|---|---|---|"]
-    text += [f"| {v} | {len(s)} | {'' if v == 'whole' else ', '.join(map(str, sorted(s)))} |" for v, s in sorted(verdicts.items())]
-    text += ["", *textwrap.wrap(f"Longest silence {silences[-1]:.1f} s, median {silences[len(silences) // 2]:.1f} s; "
-             f"found as damage {sum(r.get('damaged') or 0 for r in results.values())} times, as a stall {sum(r.get('stalls') or 0 for r in results.values())} times, "
-             f"words mended {sum(r.get('words_mended') or 0 for r in results.values())}; "
-             f"exit 0 with other pictures: {[r['seed'] for r in results.values() if r['exit'] == 0 and not r.get('same_pictures')]}.", 120), ""]
-    with open(os.path.splitext(path)[0] + ".md", "w", encoding="utf-8") as f:
-        f.write("\n".join(text))
-
-
 def main():
-    p = argparse.ArgumentParser()
-    p.add_argument("programs")
-    p.add_argument("pipelines")
-    p.add_argument("length", nargs="?", default="campaign", choices=["campaign", "everyday"])
-    p.add_argument("--seeds", default="1-1000", help="1-1000, or 53,83-90")
-    p.add_argument("--writes", type=int, default=30)
-    p.add_argument("--jobs", type=int, default=2)
-    p.add_argument("--keep")
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument("programs", type=os.path.abspath)
+    p.add_argument("pipelines", type=os.path.abspath)
+    p.add_argument("--writes", type=int, default=30, help="values per run [30]")
+    p.add_argument("--jobs", type=int, default=2, help="runs at the same time [2]")
     p.add_argument("--device", default="cpu")
     p.add_argument("--isolation", default="process", choices=["process", "mps"])
-    p.add_argument("--forked", action="store_true", help="two outputs and a join in place of the demo")
+    p.add_argument("--forked", action="store_true", help="two outputs and a join instead of the demo")
     a = p.parse_args()
     Run.forked = a.forked
-    a.programs, a.pipelines = os.path.abspath(a.programs), os.path.abspath(a.pipelines)
     Run.on = ["--device", a.device, "--set", f"isolation={a.isolation}"]
-    wanted_seeds = []
-    for part in (a.seeds if a.length == "campaign" else "3-5").split(","):
-        first, _, last = part.partition("-")
-        wanted_seeds += range(int(first), int(last or first) + 1)
-    results = {}
-    if a.keep and os.path.exists(a.keep):
-        with open(a.keep, encoding="utf-8") as f:
-            results = {r["seed"]: r for r in json.load(f)["results"]}
-    wanted = undisturbed(a.programs, a.pipelines)
-    seeds = [s for s in wanted_seeds if s not in results]
+    number, bad = seed(), 0
+    print(f"seed {number} (CAROUSEL_TEST_SEED)", flush=True)
     with concurrent.futures.ThreadPoolExecutor(a.jobs) as pool:
-        for r in pool.map(lambda s: one_seed(a.programs, a.pipelines, s, a.writes, wanted), seeds):
-            results[r["seed"]] = r
-            print({k: v for k, v in r.items() if k not in ("written", "log")}, flush=True)
-            if r["verdict"] in BAD:
-                print("\n".join(r.get("written", []) + r.get("log", [])), flush=True)
-            if a.keep:
-                keep(a.keep, results, {**machine(), "writes": a.writes, "device": a.device, "isolation": a.isolation,
-                                       "pipeline": "a fork and its join" if a.forked else "the demo"})
-    bad = [(r["seed"], r["verdict"]) for r in results.values() if r["verdict"] in BAD]
-    print("bad:", bad)
+        calm = pool.submit(undisturbed, a.programs, a.pipelines)
+        runs = [pool.submit(disturbed, a.programs, a.pipelines, where, f"{number}.{k}", a.writes)
+                for k, where in enumerate(WHERE * scaled(1))]
+        for r in (run.result() for run in runs):
+            verdict = judged(r, calm.result())
+            report = r["report"] or {}
+            print(f"{r['where']}: {verdict}, exit code {r['exit']}, longest silence {r['silence_s']} s, " +
+                  ", ".join(f"{k} {report.get(k)}" for k in ("frames", "lost", "repeated", "torn", "damaged", "stalls", "words_mended")), flush=True)
+            bad += verdict in BAD
+            if verdict != "whole":
+                print("\n".join(r["written"] + r["log"]), flush=True)
+    print(f"{len(runs)} runs, {bad} bad")
     sys.exit(1 if bad else 0)
 
 

@@ -30,7 +30,8 @@ import tempfile
 import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path.insert(0, os.path.join(HERE, "..", "bench"))
+sys.path[:0] = [os.path.join(HERE, "..", "bench"), os.path.join(HERE, "..", "support")]
+from seeds import seed  # noqa: E402
 from trace_cost import interval, running  # noqa: E402
 
 RINGS = ("geometry", "vertex", "fragment")
@@ -364,10 +365,9 @@ def main():
     p.add_argument("--size", default="1920x1080", help="of the pictures whose cost is measured")
     p.add_argument("--small", default="640x360", help="of those that faults are told in")
     p.add_argument("--fps", type=int, default=200, help="of those")
-    p.add_argument("--seed", type=int, default=16)
     p.add_argument("--warm", type=float, default=0.5, help=argparse.SUPPRESS)
     a = p.parse_args()
-    a.programs = os.path.abspath(a.programs)
+    a.programs, a.seed = os.path.abspath(a.programs), seed(16)
     if a.pairs < 6:
         p.error("--pairs: 6 at least, or there is no interval of 95 %")
     parts = a.parts.split(",")

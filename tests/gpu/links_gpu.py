@@ -1,5 +1,5 @@
 """The renderer over a link: geometry, vertex and fragment in one run, display in another, both on GPUs of this machine, over loopback.
-Usage: links_gpu.py FOLDER_OF_PROGRAMS [--device cuda:0] [--far cuda:1] [--frames N] [--kills N] [--seed N] [--size WxH] [--fps F]
+Usage: links_gpu.py FOLDER_OF_PROGRAMS [--device cuda:0] [--far cuda:1] [--frames N] [--kills N] [--size WxH] [--fps F]
        [--durable] [--compress lz4|zstd] [--direct] [--compare ROUNDS]
 --direct: UCX reads frames on the sender's GPU itself (memory = "direct"), for which it must have CUDA (`carousel-send --ucx`).
 Pictures are those of one run on one host, by their hash. First at full speed, then with kills of stages and supervisors of both sides.
@@ -18,6 +18,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 from link_cost import cpu_until_sent, hops_of, part  # noqa: E402
 from link_pair import END, Host, Pair, add_sending_words, kill_one, sending_words  # noqa: E402
 from processes import require_gpu, skip  # noqa: E402
+from seeds import seed  # noqa: E402
 from torment import counted  # noqa: E402
 
 RENDERER = '''[pipeline]
@@ -140,7 +141,6 @@ def main():
     p.add_argument("--far", default="")
     p.add_argument("--frames", type=int, default=1000)
     p.add_argument("--kills", type=int, default=20)
-    p.add_argument("--seed", type=int, default=int(os.environ.get("CAROUSEL_SEED", "1")))
     p.add_argument("--size", default="1280x720")
     p.add_argument("--fps", default="60")
     p.add_argument("--port", type=int, default=47400)
@@ -148,11 +148,12 @@ def main():
     p.add_argument("--compare", type=int, default=0, metavar="ROUNDS")
     add_sending_words(p)
     a = p.parse_args()
+    a.seed = seed(1)
     require_gpu(a.device)
     if a.device != "cpu" and (a.direct or a.compare) and not ucx_reaches_gpus(a):
         skip("the UCX that is loaded here reaches no GPU (carousel-send --ucx)")
     memory = "direct" if a.direct else "staged"
-    print(f"{a.size}, {a.device} and {a.far or a.device}, {'staged and direct' if a.compare else memory}, seed {a.seed} (--seed)")
+    print(f"{a.size}, {a.device} and {a.far or a.device}, {'staged and direct' if a.compare else memory}, seed {a.seed} (CAROUSEL_TEST_SEED)")
     if a.compare:
         compare(a)
         return

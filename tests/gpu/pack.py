@@ -3,7 +3,9 @@
 Usage: pack.py BUILD OUT.tar.xz
 There, in a checkout of the same commit at the same path (ctest's files name it):
 
-  tar -xf OUT.tar.xz -C BUILD && . BUILD/gpu/environment && python3 -B tests/gpu/gpu_campaign.py BUILD
+  tar -xf OUT.tar.xz -C BUILD && . BUILD/gpu/environment && python3 -B tests/campaigns/run.py gpu BUILD --seconds 570
+
+(--commit NAME if the copy has no version control; results are in build/campaigns/gpu.json, which --keep moves.)
 
 The programs and the tests that ctest has for a GPU, stripped; the libraries that they name, except those of the C++ runtime and
 UCX, whose transports are plug-ins; no window and no film; ctest's own files; the package for Python without its module, which is of

@@ -1,5 +1,5 @@
 """Two ports and nothing else on a GPU, and a program that looks at the newest frames; the programs are killed:
-ports_gpu.py PROGRAMS [--device cuda:0] [--kills 100] [--seed 17] [--mib 1] [--apart]
+ports_gpu.py PROGRAMS [--device cuda:0] [--kills 100] [--mib 1] [--apart]
 Each frame is one number, written over all of it, and looked at whole; lost, repeated and torn are the run's own account. Each
 program gets a third of the kills. --apart: each program has a PID namespace of its own (unshare), and is its first process."""
 import argparse
@@ -11,6 +11,9 @@ import subprocess
 import sys
 import tempfile
 import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
+from seeds import scaled, seed  # noqa: E402
 
 FILE = """[pipeline]
 name = "ports-gpu"
@@ -58,13 +61,14 @@ def wait_for(true, seconds, what):
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("programs"), p.add_argument("--device", default="cuda:0")
-    p.add_argument("--kills", type=int, default=100), p.add_argument("--seed", type=int, default=17)
+    p.add_argument("--kills", type=int, default=100)
     p.add_argument("--mib", type=int, default=1, help="of a frame")
     p.add_argument("--apart", action="store_true")
     a = p.parse_args()
     if a.apart and subprocess.run([*APART, "true"], check=False, stderr=subprocess.DEVNULL).returncode != 0:
         print(f"no PID namespace can be made here ({' '.join(APART)}): skipped")
         return 77
+    a.kills, a.seed = scaled(a.kills), seed(17)
     chance = random.Random(a.seed)
     with tempfile.TemporaryDirectory() as folder:
         os.environ["XDG_RUNTIME_DIR"] = folder

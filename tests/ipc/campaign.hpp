@@ -1,33 +1,26 @@
 #pragma once
-// Many histories of one primitive, with the seeds that the environment says:
-// CAROUSEL_IPC_SEED: the first seed, CAROUSEL_IPC_HISTORIES: how many of each (under a sanitizer, where each
-// takes ten times as long, fewer unless it says otherwise); what failed names its seed.
-#include <cstdlib>
+// Many histories of one primitive, from the seed of the environment on (tests/support/seed.hpp). Under a
+// sanitizer, where each takes ten times as long, fewer. A history that fails names its own seed.
 #include <string>
 
 #include "histories.hpp"
+#include "tests/support/seed.hpp"
 
 namespace carousel::test {
 
 #ifdef CAROUSEL_SANITIZED
-constexpr u64 usual_histories = 250;
+constexpr u32 usual_histories = 250;
 #else
-constexpr u64 usual_histories = 800;
+constexpr u32 usual_histories = 800;
 #endif
 
 using one_history = bool (*)(history&, u64, u64&);
-
-inline u64 from_environment(const char* name, u64 otherwise) {
-    const char* text = std::getenv(name);
-    return text == nullptr ? otherwise : std::strtoull(text, nullptr, 10);
-}
 
 // Until one fails; a control goes on until one has failed by the rule in question.
 inline campaign_result histories(one_history of, bool mends_the_living, u64& done,
                                  const std::string& rule = "", const history_options& like = {}) {
     campaign_result all;
-    const u64 first = from_environment("CAROUSEL_IPC_SEED", 1);
-    const u64 last = first + from_environment("CAROUSEL_IPC_HISTORIES", usual_histories);
+    const u64 first = seed_or(1), last = first + scaled(usual_histories);
     for (u64 seed = first; seed < last && all.failed == 0; ++seed) {
         history_options o = like;
         o.seed = seed;

@@ -61,8 +61,7 @@ TEST_CASE("gates: kernels run with a permit alone, and no gate keeps a stream, w
 }
 
 TEST_CASE("menders: what the dead had is mended and counted once, whichever holder or mender dies or stops") {
-    const u64 first = from_environment("CAROUSEL_IPC_SEED", 1),
-              many = from_environment("CAROUSEL_IPC_MENDERS", 40);
+    const u64 first = seed_or(1), many = scaled(40);
     u64 done = 0;
     campaign_result all;
     constexpr step steps[] = {step::mender_started, step::mender_named, step::mender_told,

@@ -2,7 +2,7 @@
 // process itself, the holder's steps included. Then what they have put down together must add up, and the
 // space must be as empty as a new one.
 //
-// CAROUSEL_IPC_KILLS: how many clients are killed in each case (the everyday run: 60); CAROUSEL_IPC_SEED.
+// Each case kills 60 clients; tests/support/seed.hpp has the variables for more of them and for the seed.
 #include <fmt/format.h>
 #include <spawn.h>
 #include <sys/wait.h>
@@ -25,6 +25,7 @@
 #include "ledger.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/scratch_folder.hpp"
+#include "tests/support/seed.hpp"
 
 extern char** environ;
 
@@ -34,15 +35,10 @@ using namespace carousel::test;
 
 namespace {
 
-u64 from_environment(const char* name, u64 otherwise) {
-    const char* text = std::getenv(name);
-    return text == nullptr ? otherwise : std::strtoull(text, nullptr, 10);
-}
-
 class field {
 public:
     field(const std::string& role, u64 kills)
-        : role_(role), kills_(kills), seed_(from_environment("CAROUSEL_IPC_SEED", 1)), random_(seed_) {
+        : role_(role), kills_(kills), seed_(seed_or(1)), random_(seed_) {
         ::setenv("XDG_RUNTIME_DIR", folder_.path.c_str(), 1);
         book_ = std::make_unique<ledger>(path());
         holder_ = start("hold", step::count_);
@@ -142,8 +138,6 @@ private:
     u64 killed_ = 0, by_step_ = 0, holders_killed_ = 0;
 };
 
-u64 everyday() { return from_environment("CAROUSEL_IPC_KILLS", 60); }
-
 void require_told_well(field& f) {
     std::cout << f.text() << ", " << f.book()->deeds.load() << " deeds\n";
     INFO(f.text() << "; first broken: " << f.book()->first_broken);
@@ -173,7 +167,7 @@ void require_added_up(field& f, bool tasks) {
 }  // namespace
 
 TEST_CASE("semaphore: processes that are killed anywhere leave no permit taken and let nobody in twice") {
-    field f("semaphore", everyday());
+    field f("semaphore", scaled(60));
     f.rage({step::line_joined, step::turn_looked, step::turn_known, step::permit_taken, step::line_left,
             step::permit_released},
            12);
@@ -186,7 +180,7 @@ TEST_CASE("semaphore: processes that are killed anywhere leave no permit taken a
 }
 
 TEST_CASE("queue: processes that are killed anywhere lose no leased element and deliver none twice") {
-    field f("queue", everyday());
+    field f("queue", scaled(60));
     f.rage({step::cell_claimed, step::cell_written, step::cell_published, step::cell_leased,
             step::cell_consumed, step::cell_returned, step::cell_passed},
            12);
@@ -206,7 +200,7 @@ TEST_CASE("queue: processes that are killed anywhere lose no leased element and 
 }
 
 TEST_CASE("work queue: processes that are killed anywhere leave each task committed once or a dead letter") {
-    field f("work", everyday());
+    field f("work", scaled(60));
     f.rage({step::task_filling, step::task_written, step::task_submitted, step::task_claimed,
             step::task_committed, step::task_failed},
            12);
@@ -226,7 +220,7 @@ TEST_CASE("work queue: processes that are killed anywhere leave each task commit
 }
 
 TEST_CASE("pool: processes that are killed anywhere leak no unit, and nobody writes into another's block") {
-    field f("pool", everyday());
+    field f("pool", scaled(60));
     f.rage({step::serial_drawn, step::head_claimed, step::body_claimed, step::block_owned,
             step::block_leaving, step::body_freed, step::block_freed, step::block_named, step::block_given,
             step::block_taken, step::cell_consumed, step::cell_published},
@@ -247,7 +241,7 @@ TEST_CASE("pool: processes that are killed anywhere leak no unit, and nobody wri
 
 TEST_CASE(
     "holders that are killed all the time take no living client for a dead one and leave none of the dead") {
-    field f("semaphore", 2 * everyday());
+    field f("semaphore", 2 * scaled(60));
     f.rage({step::permit_taken, step::line_joined}, 2);
     attachment& a = f.settle();
     require_told_well(f);

@@ -14,8 +14,6 @@
 
 An anchor within a function outlives whatever moves around it."""
 import glob
-import hashlib
-import json
 import os
 import re
 import tomllib
@@ -50,26 +48,9 @@ def check(entry):
     return ""
 
 
-def fingerprint(entry):
-    return hashlib.sha256(json.dumps(entry, sort_keys=True).encode()).hexdigest()[:16]
-
-
-def reported(path):
-    """What a report says of each mutation, by name, in the form that a campaign keeps; {} without a report."""
-    found, machines = {}, []
-    if not os.path.exists(path):
-        return found
-    with open(path, encoding="utf-8") as f:
-        for line in f.read().splitlines():
-            cells = [c.strip().replace("\\|", "|") for c in re.split(r"(?<!\\)\|", line)[1:-1]]
-            if line.startswith("Machine: "):
-                machines.append(line.removeprefix("Machine: ").removesuffix("."))
-            elif len(cells) == 6 and re.fullmatch(r"\d+", cells[4]):
-                area, name, verdict, seen, seconds, commit = cells
-                found[name] = {"verdict": verdict, "seen": seen, "seconds": int(seconds), "commit": commit, "area": area}
-    for r in found.values():
-        r["machine"] = "; ".join(machines)
-    return found
+def ctest_pattern(name):
+    """CMake's expression for this text: it knows few escapes."""
+    return re.sub(r"([][().*+?^$|\\])", r"\\\1", name)
 
 
 def skip_literal(text, at):

@@ -12,10 +12,11 @@ import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 from processes import end_process, wait_for  # noqa: E402
+from seeds import seed  # noqa: E402
 
 CAROUSEL = os.path.join(os.path.abspath(sys.argv[1]), "carousel")
 DEMO = os.path.join(os.path.abspath(sys.argv[2]), "demo.toml")
-SEED = int(os.environ.get("CAROUSEL_SEED", "41"))
+SEED = seed(41)
 
 
 class Keep(unittest.TestCase):
@@ -41,7 +42,7 @@ class Keep(unittest.TestCase):
         return sorted(os.listdir(self.pictures))
 
     def test_an_endless_run_leaves_the_newest_after_kills_of_its_display_and_nothing_of_others_is_gone(self):
-        print(f"seed {SEED} (CAROUSEL_SEED)", file=sys.stderr)
+        print(f"seed {SEED} (CAROUSEL_TEST_SEED)", file=sys.stderr)
         dice = random.Random(SEED)
         foreign = "p_00003.png"   # a picture of an older run; this run's frame 3 is written over it
         kept = ["notes.txt", "p_3.png", "p_99999.png"]

@@ -14,10 +14,11 @@ import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 from processes import end_process, wait_for  # noqa: E402
+from seeds import seed  # noqa: E402
 
 CAROUSEL = os.path.join(os.path.abspath(sys.argv[1]), "carousel")
 DEMO = os.path.join(os.path.abspath(sys.argv[2]), "demo.toml")
-SEED = int(os.environ.get("CAROUSEL_SEED", str(int(time.time()))))
+SEED = seed()
 FRAMES = 500
 
 
@@ -61,7 +62,7 @@ class PictureDeaths(unittest.TestCase):
         return report
 
     def test_whatever_kills_the_display_each_picture_is_there_and_whole(self):
-        print(f"seed {SEED} (CAROUSEL_SEED)", file=sys.stderr)
+        print(f"seed {SEED} (CAROUSEL_TEST_SEED)", file=sys.stderr)
         dice = random.Random(SEED)
         calm = self.end(self.start("calm", "p_%04d.png"))
         expected = self.pictures("calm")

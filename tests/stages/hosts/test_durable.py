@@ -164,7 +164,7 @@ class Files(unittest.TestCase):
         return hash_in(one, "sink")
 
     def test_frames_that_go_to_a_durable_host_and_come_back_are_lost_by_no_kill_and_not_with_that_host(self):
-        print(f"seed {SEED} (CAROUSEL_SEED)", file=sys.stderr)
+        print(f"seed {SEED} (CAROUSEL_TEST_SEED)", file=sys.stderr)
         # So slow that a busy machine, too, is through with all that happens here before the last frame.
         world, options = self.world(), ("--frames", "540", "--fps", "30")
         expected = self.on_one_host(world, 540)

@@ -10,9 +10,10 @@ import unittest
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from host_world import HOST, PORT, SINK, SOURCE, World  # noqa: E402
 from processes import end_process, wait_for  # noqa: E402
+from seeds import seed  # noqa: E402
 
 PROGRAMS = os.path.abspath(sys.argv[1])
-SEED = int(os.environ.get("CAROUSEL_SEED", "5"))
+SEED = seed(5)
 SIZE, FAULTS = 1 << 16, 10
 
 
@@ -36,7 +37,7 @@ class Chaos(unittest.TestCase):
         return process, text
 
     def test_victims_are_on_both_hosts_and_no_frame_is_harmed(self):
-        print(f"seed {SEED} (CAROUSEL_SEED)", file=sys.stderr)
+        print(f"seed {SEED} (CAROUSEL_TEST_SEED)", file=sys.stderr)
         file = self.world.write("chain.toml", SOURCE.format(bytes=SIZE) + SINK.format(name="sink", of="source", bytes=SIZE, more='host = "b"\n')
                                 + HOST.format(name="b", address="127.0.0.1", port=PORT, launcher="none", more=""))
         report, done = os.path.join(self.world.folder, "chaos.json"), os.path.join(self.world.folder, "faults.jsonl")

@@ -30,7 +30,7 @@ def abort_as_if_by_itself(pid):
 
 class Everyday(Case):
     def test_frames_arrive_once_each_whatever_process_of_either_host_is_killed(self):
-        print(f"seed {SEED} (CAROUSEL_SEED)", file=sys.stderr)
+        print(f"seed {SEED} (CAROUSEL_TEST_SEED)", file=sys.stderr)
         dice = random.Random(SEED)
         pair = self.pair(480, fps=60)
         pair.b.start()
@@ -206,7 +206,7 @@ class Long(Case):
         return heard
 
     def test_mutated_hellos_may_end_the_receiving_process_but_no_frame(self):
-        print(f"seed {SEED} (CAROUSEL_SEED)", file=sys.stderr)
+        print(f"seed {SEED} (CAROUSEL_TEST_SEED)", file=sys.stderr)
         dice = random.Random(SEED)
         pair = self.pair(500, fps=60)
         pair.b.start()

@@ -37,7 +37,7 @@ class Many(Case):
 
 class Everyday(Many):
     def test_frames_come_through_a_chain_of_three_hosts_whatever_process_is_killed(self):
-        print(f"seed {SEED} (CAROUSEL_SEED)", file=sys.stderr)
+        print(f"seed {SEED} (CAROUSEL_TEST_SEED)", file=sys.stderr)
         dice = random.Random(SEED)
         pair = self.pair(480, fps=60)
         with open(pair.b.file, "w", encoding="utf-8") as f:

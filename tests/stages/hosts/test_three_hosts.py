@@ -15,9 +15,10 @@ from link_pair import check_report, hash_in  # noqa: E402
 from namespaces import B_ADDRESS, Namespaces  # noqa: E402
 from processes import is_alive, wait_for  # noqa: E402
 from spread import STAGES, Spread  # noqa: E402
+from seeds import seed  # noqa: E402
 
 PROGRAMS = sys.argv[1]
-SEED = int(os.environ.get("CAROUSEL_SEED", "7"))
+SEED = seed(7)
 PLACES = {"b": ("127.0.0.1", PORT), "c": ("127.0.0.1", PORT + APART)}
 SIZE = 1 << 16
 
@@ -52,7 +53,7 @@ class Case(unittest.TestCase):
 
 class Everyday(Case):
     def test_a_chain_of_three_hosts_loses_nothing_by_kills_of_stages_and_supervisors_on_all_of_them(self):
-        print(f"seed {SEED} (CAROUSEL_SEED)", file=sys.stderr)
+        print(f"seed {SEED} (CAROUSEL_TEST_SEED)", file=sys.stderr)
         s = self.spread("chain", 120)
         self.kill_on_all(s, random.Random(SEED), 1)
         s.check_whole()
@@ -95,7 +96,7 @@ class Stopped(Case):
 
 class Long(Case):
     def test_frames_that_go_to_another_host_and_come_back_are_lost_by_no_kill_here_or_there(self):
-        print(f"seed {SEED} (CAROUSEL_SEED)", file=sys.stderr)
+        print(f"seed {SEED} (CAROUSEL_TEST_SEED)", file=sys.stderr)
         world = World(PROGRAMS)
         self.addCleanup(world.end)
         hosts = "".join(HOST.format(name=name, address="127.0.0.1", port=port, launcher=launcher, more="")
@@ -183,13 +184,13 @@ class Campaign(Long):
     """What is too long for every change, and Long."""
 
     def test_a_chain_of_three_hosts_loses_nothing_by_kills_of_every_process_one_after_the_other(self):
-        print(f"seed {SEED} (CAROUSEL_SEED)", file=sys.stderr)
+        print(f"seed {SEED} (CAROUSEL_TEST_SEED)", file=sys.stderr)
         s = self.spread("chain", 300)
         self.kill_on_all(s, random.Random(SEED))
         s.check_whole()
 
     def test_one_ring_read_on_two_hosts_loses_nothing_by_kills_of_stages_and_supervisors_on_all_three(self):
-        print(f"seed {SEED} (CAROUSEL_SEED)", file=sys.stderr)
+        print(f"seed {SEED} (CAROUSEL_TEST_SEED)", file=sys.stderr)
         s = self.spread("fan-out", 300)
         self.kill_on_all(s, random.Random(SEED))
         s.check_whole()

@@ -1,4 +1,13 @@
-"""Kills and silences, spread over a run in two network namespaces, and what a campaign says of them."""
+"""Kills of stages, links and supervisors on all hosts of a run, each host a network namespace, and silences of the network.
+
+Usage: torment.py FOLDER_OF_PROGRAMS [--shape links|two|chain|fan-out|workers] [--size BYTES] [--frames N] [--kills N]
+       [--silences S,S] [--fps F] [--pause S] [--durable] [--compress lz4|zstd]
+Shapes: two runs joined by a link; one file over two hosts, over three in a chain, over three with one ring read on two; the
+instances of one stage on two hosts. --durable and --compress are of a link. CAROUSEL_TEST_SEED repeats the plan,
+CAROUSEL_TEST_SCALE multiplies frames and kills. Exit code 0: nothing was lost, repeated or torn, and the hash is that of a run on
+one host; 77: that, but the network could not be silenced here."""
+import argparse
+import contextlib
 import os
 import random
 import re
@@ -6,25 +15,36 @@ import statistics
 import sys
 import time
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "support"))
+sys.path[:0] = [os.path.dirname(os.path.abspath(__file__)), os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "support")]
+from host_world import World  # noqa: E402
+from link_pair import Pair, add_sending_words, check_whole, kill_one, sending_words  # noqa: E402
+from namespaces import A_ADDRESS, B_ADDRESS, C_ADDRESS, Namespaces  # noqa: E402
 from processes import skip  # noqa: E402
+from seeds import scaled, seed  # noqa: E402
+from spread import Spread, far_names  # noqa: E402
+import worker_world  # noqa: E402
+
+PORT = 47100   # in networks of their own
+SHAPES = ("links", "two", "chain", "fan-out", "workers")
 
 
 def add_words(p):
     p.add_argument("programs")
+    p.add_argument("--shape", choices=SHAPES, default="two")
     p.add_argument("--size", type=int, default=1 << 20)
     p.add_argument("--frames", type=int, default=1000)
     p.add_argument("--kills", type=int, default=40)
     p.add_argument("--silences", type=lambda t: [float(s) for s in t.split(",") if s], default=[0.5, 5.0])
     p.add_argument("--fps", default="60")
     p.add_argument("--pause", type=float, default=0.3)
-    p.add_argument("--seed", type=int, default=int(os.environ.get("CAROUSEL_SEED", "1")))
+    add_sending_words(p)
 
 
 def parsed(p, net):
-    """The words. Where no packets can be dropped here the kills are made all the same; tell() says what was left out."""
+    """The options. Where no packets can be dropped the kills are made all the same; tell() reports what was left out."""
     a = p.parse_args()
-    print(f"seed {a.seed} (--seed)")
+    a.seed, a.frames, a.kills = seed(), scaled(a.frames), scaled(a.kills)
+    print(f"seed {a.seed} (CAROUSEL_TEST_SEED)")
     a.left_out = 0
     if a.silences and not net.can_be_silenced():
         a.silences, a.left_out = [], len(a.silences)
@@ -91,3 +111,84 @@ def tell(a, killed, seconds, said_by_a):
         print(f"the link was back {len(back)} times: median {1000 * statistics.median(back):.0f} ms, longest {1000 * back[-1]:.0f} ms")
     if a.left_out:
         skip(f"{a.left_out} silences: nft takes no rules here; the kills passed")
+
+
+def links(a, net, ends):
+    """(whether it is over, kill(dice), what the sender's host printed, the check after its end) of two runs joined by a link."""
+    send, in_flight = sending_words(a)
+    pair = Pair(a.programs, a.size, B_ADDRESS, inside_a=net.inside(net.a), inside_b=net.inside(net.b),
+                options_a=["--frames", str(a.frames), "--fps", a.fps], in_flight=in_flight, send=send,
+                more="" if a.compress == "none" else "smooth = true\n")
+    ends.callback(pair.end)
+    expected = pair.hash_on_one_host(a.frames)
+    pair.b.start()
+    pair.a.start()
+
+    def check():
+        codes = [pair.a.wait(120), pair.b.wait(60)]
+        assert codes == [0, 0], f"exit codes {codes}\n{pair.a.text()[-3000:]}\n{pair.b.text()[-3000:]}"
+        assert check_whole(pair, a.frames) == expected, "another hash than on one host"
+        link = next(s for s in pair.a.report()["stages"] if s["name"] == "send")["link"]   # of its last process
+        assert a.compress == "none" or link["bytes_on_the_way"] <= link["bytes"] / 4, f"frames were sent uncompressed: {link}"
+    return (lambda: pair.a.process.poll() is not None, lambda dice: kill_one(pair, dice, ["source", "send"], ["receive", "sink"]),
+            pair.a.text, check)
+
+
+def one_file(a, net, ends):
+    """The same of one file over two or three hosts."""
+    world = World(a.programs)
+    ends.callback(world.end)
+    inside = {"near": net.inside(net.a), "b": net.inside(net.b), "c": net.inside(net.c)}
+    run = Spread(world, a.shape, a.size, a.frames, a.fps, {"b": (B_ADDRESS, PORT), "c": (C_ADDRESS, PORT)}, inside).start()
+    return run.is_over, run.kill_one, run.near.text, run.check_whole
+
+
+def workers(a, net, ends):
+    """The same of instances of one stage on two hosts."""
+    world = World(a.programs)
+    ends.callback(world.end)
+    one, file = worker_world.write_files(world, a.size, 10, [A_ADDRESS, B_ADDRESS], PORT)
+    expected = worker_world.hash_on_one_host(world, one, a.frames)
+    options = ("--frames", str(a.frames), "--fps", a.fps)
+    near = world.near(file, *options, inside=net.inside(net.a))
+    far = world.far(file, "b", *options, inside=net.inside(net.b))
+    near.start()
+    near.says("waiting for host b")
+    far.start()
+    far.has_frames("work-done", near)
+    # One of two rows of `work` on the near host stands for host b; the stages of the link there are hit as often.
+    victims = [(near, "source"), (near, "sink"), *[(near, "work")] * 3, *((far, s) for s in worker_world.FAR_STAGES), (near, ""), (far, "")]
+
+    def kill(dice):
+        host, stage = dice.choice(victims)
+        if stage:
+            return f"{host.name}/{stage}" if worker_world.kill(host, dice, stage) else None
+        return f"supervisor {host.name}" if host.kill_supervisor() else None
+
+    def check():
+        assert near.wait(120) == 0, f"{near.text()[-3000:]}\n{far.text()[-3000:]}"
+        assert far.wait(60) == 0, far.text()[-3000:]
+        worker_world.check_whole(near, a.frames, expected)
+        there = far.report()["frames"]
+        assert there > a.frames / 20, f"host b made {there} of {a.frames} frames: it was hardly there"
+        print(f"{there} frames were made on b")
+    return lambda: near.process.poll() is not None, kill, near.text, check
+
+
+def main():
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    add_words(p)
+    shape = p.parse_args().shape
+    with contextlib.ExitStack() as ends:
+        net = Namespaces(1 + len(far_names(shape)) if shape not in ("links", "workers") else 2)
+        ends.callback(net.end)
+        a = parsed(p, net)
+        is_over, kill, said, check = {"links": links, "workers": workers}.get(shape, one_file)(a, net, ends)
+        began = time.monotonic()
+        killed = torment(net, a, is_over, kill, said)
+        check()
+        tell(a, killed, time.monotonic() - began, said())
+
+
+if __name__ == "__main__":
+    main()

@@ -1,6 +1,6 @@
 """Programs in Python that take part in a run by its ports: carried frames, ends, kills, and what is refused.
 
-Usage: test_ports.py BUILD [--kills N --seed N]
+Usage: test_ports.py BUILD [--kills N]
 """
 import argparse
 import gc
@@ -15,11 +15,14 @@ import unittest
 import interpreter
 import port_rig
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "support"))
+from seeds import scaled, seed  # noqa: E402
+
 words = argparse.ArgumentParser()
 words.add_argument("build")
-words.add_argument("--kills", type=int, default=0, help="no other test: so many kills of readers and writers, and of nothing else")
-words.add_argument("--seed", type=int, default=1)
+words.add_argument("--kills", type=int, default=0, help="kill readers and writers N times, and run no other test")
 ARGS = words.parse_args()
+SEED = seed(1)
 
 
 class Ports(unittest.TestCase):
@@ -267,10 +270,10 @@ class Ports(unittest.TestCase):
                       rig.run.log_text(40))
 
     def test_readers_of_a_port_that_skips_may_be_killed_at_any_time(self):
-        kills(self, 6, ARGS.seed + 1, ("read",), port_rig.SKIPS)
+        kills(self, 6, SEED + 1, ("read",), port_rig.SKIPS)
 
     def test_readers_and_writers_that_are_killed_lose_repeat_and_tear_nothing(self):
-        kills(self, 10, ARGS.seed)
+        kills(self, 10, SEED)
 
 
 class Elsewhere:
@@ -310,7 +313,7 @@ def kills(test, count, seed, whom=("read", "write"), more=""):
 
 class Campaign(unittest.TestCase):
     def test_kills(self):
-        kills(self, ARGS.kills, ARGS.seed)
+        kills(self, scaled(ARGS.kills), SEED)
 
 
 if __name__ == "__main__":
