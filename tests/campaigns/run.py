@@ -11,6 +11,7 @@ Exit code: 0 passed, 1 a row failed or was cut off, 2 wrong usage or no row was 
 import argparse
 import dataclasses
 import datetime
+import functools
 import glob
 import hashlib
 import json
@@ -75,6 +76,7 @@ def rows_of(name, build):
     return [Row(campaign=name, **{**shared, **row}) for row in rows]
 
 
+@functools.cache
 def ctests(build, label):
     done = subprocess.run(["ctest", "--show-only=json-v1", "-L", f"^{label}$"], cwd=build, capture_output=True, text=True, check=False)
     if done.returncode != 0:
@@ -260,7 +262,7 @@ def kept(path, where):
 
 def known_targets(build):
     with open(os.path.join(build, "build.ninja"), encoding="utf-8") as f:
-        return set(re.findall(r"^build (?:\S*/)?([\w-]+): ", f.read(), re.M))
+        return {word for outputs in re.findall(r"^build ([^:]*): ", f.read(), re.M) for word in outputs.split()}
 
 
 def targets(name, build):
