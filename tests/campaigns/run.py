@@ -307,6 +307,7 @@ def main(words):
         before = kept(path, where)
         seed = a.seed if a.seed is not None else min((r["seed"] for r in before), default=random.randrange(1, 1_000_000))
     if a.list or a.name == "slice":
+        signal.signal(signal.SIGPIPE, signal.SIG_DFL)   # of `| head`
         for r in rows:
             print(f"{r.campaign:12} {r.seconds * (a.scale or r.scale) * (a.rounds or r.rounds):6.0f} s  {r.name}: "
                   f"{shown(r.command(a.build, seed))}", flush=True)
