@@ -230,7 +230,7 @@ def table(results, left):
 
 def summary(name, options, where, results, left, seeds):
     """The line for tests/bench/FIGURES.md."""
-    command = shlex.join(["./tests/run", "--campaign", name, *(["--", *options] if options else [])])
+    command = shlex.join(["./tests/run", "--campaign", name, *(["--", *options] if options else [])]).replace("|", "\\|")
     return (f"| {name} | `{command}` | {where['commit']} | {where['machine']} | {counted(results, left)}; seed{'s' if len(seeds) > 1 else ''} "
             f"{seeds[0]}{f'-{seeds[-1]}' if len(seeds) > 1 else ''}; {sum(r['seconds'] for r in results):.0f} s |")
 
@@ -349,4 +349,5 @@ def main(words):
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGINT, signal.default_int_handler)   # a shell's background jobs, and so their rows, ignore it
     sys.exit(main(sys.argv[1:]))

@@ -101,6 +101,7 @@ class Rows(unittest.TestCase):
         self.assertEqual({key: r["output"] for key, r in results.items()},
                          {("row 0", 5): ["seed 5, scale 4"], ("row 0", 6): ["seed 6, scale 4"], ("row 1", 5): ["seed 5, scale 1"]})
         self.assertIn("| here |", text.splitlines()[-1])
+        self.assertIn(r"--only 'row\|x'`", self.run_rows({"run": PASSES}, options=["--only", "row|x"])[1].splitlines()[-1])   # in a table
         self.assertRegex(text.splitlines()[-1], r"^\| fake \| `./tests/run --campaign fake -- .*; seeds 5-6; \d+ s \|$")
 
     def test_options_replace_rounds_and_scale_of_the_catalogue(self):
