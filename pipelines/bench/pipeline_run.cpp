@@ -15,6 +15,7 @@
 #include "bench/process_figures.hpp"
 #include "core/clock.hpp"
 #include "core/errors.hpp"
+#include "core/json_text.hpp"
 #include "os/spawn.hpp"
 #include "os/subprocess.hpp"
 #include "shm/process_id.hpp"
@@ -137,7 +138,7 @@ public:
             (void)shm::signal_pidfd(process_.pidfd.get(), SIGKILL);
             while (!ended()) ::usleep(5000);
         }
-        return json::parse(text_of_file(scratch_.file("report.json")), nullptr, false);
+        return read_json_file(scratch_.file("report.json"));
     }
 
     [[noreturn]] void fail(const std::string& what) {
@@ -214,7 +215,7 @@ bool is_trying(const json& stages) {
 }  // namespace
 
 look read_look(const std::string& ps_json) {
-    const json all = json::parse(ps_json);
+    const json all = parse_json(ps_json, json_channel::document);
     const json& p = all.at("pipeline");
     look l{p.at("pid"), p.at("frames"), p.at("uptime_s"), is_trying(all.at("stages")), false, {}};
     for (const json& stage : all.at("stages")) {

@@ -7,6 +7,7 @@
 
 #include "bench/pipeline_run.hpp"
 #include "core/errors.hpp"
+#include "core/json_text.hpp"
 #include "os/subprocess.hpp"
 
 namespace carousel::bench {
@@ -34,7 +35,7 @@ json said_by_threads(const run_order& o, const std::vector<std::string>& more, u
     if (!r.succeeded())
         throw error(r.exit_code > 0 ? r.exit_code : exit_code::stage_failed,
                     fmt::format("{}: {}", words.front(), said_by(r, patience_ms)));
-    return json::parse(r.output);
+    return parse_json(r.output, json_channel::document);
 }
 
 constexpr f64 start_limit_s = 120;

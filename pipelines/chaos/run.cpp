@@ -17,6 +17,7 @@
 #include "chaos/subject.hpp"
 #include "core/clock.hpp"
 #include "core/errors.hpp"
+#include "core/json_text.hpp"
 #include "os/subprocess.hpp"
 #include "os/table.hpp"
 #include "runs/clean.hpp"
@@ -31,8 +32,7 @@ constexpr u64 patience_ns = 3 * ns_per_s;
 constexpr f64 start_patience_s = 60, hosts_patience_s = 600, back_patience_s = 40, longest_s = 24 * 3600;
 
 json read_json(const std::string& file) {
-    std::ifstream in(file);
-    json j = json::parse(in, nullptr, false);
+    json j = read_json_file(file);
     return j.is_object() ? over_hosts(std::move(j)) : json();
 }
 

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <fstream>
 
+#include "core/json_text.hpp"
 #include "os/subprocess.hpp"
 #include "os/table.hpp"
 #include "spec/own_programs.hpp"
@@ -120,7 +121,7 @@ const char* name_of(verdict v) noexcept {
 
 std::vector<finding> findings_of_probe(const std::string& answer) {
     std::vector<finding> all;
-    const json j = json::parse(answer, nullptr, false);
+    const json j = parse_json_or_discard(answer, json_channel::document);
     if (!j.is_object()) {
         all.push_back({"CUDA", verdict::warn,
                        "carousel-probe answered with something other than a JSON object",

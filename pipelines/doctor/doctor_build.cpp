@@ -5,6 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "core/json_text.hpp"
 #include "doctor/doctor.hpp"
 #include "os/subprocess.hpp"
 #include "spec/own_programs.hpp"
@@ -46,7 +47,7 @@ finding examine_links(const std::string& folder, u32 timeout_ms) {
     const char* use = "carousel-send, carousel-receive, carousel-remote, by UCX";
     if (::access(program.c_str(), R_OK) != 0) return part(links, false, use, "libucx-dev libssl-dev");
     const subprocess_result r = run_subprocess({program, "--ucx"}, "", timeout_ms);
-    const json j = json::parse(r.output, nullptr, false);
+    const json j = parse_json_or_discard(r.output, json_channel::document);
     if (!r.succeeded() || !j.is_object() || !j.contains("version") || !j["version"].is_string())
         return {
             links, verdict::warn,

@@ -13,6 +13,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/errors.hpp"
+#include "core/json_text.hpp"
 
 namespace carousel::supervisor {
 namespace {
@@ -23,7 +24,7 @@ constexpr const char* ending = ".jsonl";
 constexpr std::size_t longest_record = 1U << 16U;  // a stage's line is cut at 8 KiB
 
 void add_record(const std::string& text, std::vector<log_record>& out) {
-    const json j = json::parse(text, nullptr, false);
+    const json j = parse_json_or_discard(text, json_channel::document);
     if (!j.is_object()) return;
     try {
         out.push_back({j.at("time").get<f64>(), j.at("stage").get<std::string>(),

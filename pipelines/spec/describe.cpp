@@ -10,7 +10,9 @@
 #include <set>
 
 #include "core/did_you_mean.hpp"
+#include "core/json_text.hpp"
 #include "os/subprocess.hpp"
+#include "ring/frame_format.hpp"
 #include "shm/control_block.hpp"
 #include "spec/outputs.hpp"
 #include "spec/own_programs.hpp"
@@ -124,7 +126,7 @@ json ask_program(const stage_spec& s, const std::string& program, const json& wh
     if (!r.started || r.timed_out || r.signal != 0)
         refuse(at, fmt::format("stage \"{}\": `{} --describe`: {}{}", s.name, program, r.ending(timeout_ms),
                                last_line(r)));
-    json answer = json::parse(r.output, nullptr, false);
+    json answer = parse_json_or_discard(r.output, json_channel::document);
     if (answer.is_object() && answer.contains("error") && answer["error"].is_object())
         refuse_complaint(s, answer["error"]);
     if (r.exit_code != 0)

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "core/did_you_mean.hpp"
+#include "core/json_text.hpp"
 #include "ring/format_text.hpp"
 #include "spec/pipeline_keys.hpp"
 
@@ -132,7 +133,7 @@ stage_description describe_port(const stage_spec& s) {
     d.ends = s.settings.value("ends", false);
     ring::frame_format f = output_of(s);
     d.slot_bytes = f.lay_out();
-    d.format = json::parse(f.to_json());
+    d.format = parse_json(f.to_json(), json_channel::document);
     return d;
 }
 

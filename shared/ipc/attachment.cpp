@@ -10,6 +10,7 @@
 
 #include "core/clock.hpp"
 #include "core/errors.hpp"
+#include "core/json_text.hpp"
 #include "core/log.hpp"
 #include "shm/process_id.hpp"
 
@@ -25,7 +26,7 @@ json introduction() { return {{"version", space_version}, {"start_time", shm::th
 json ask(int socket, const std::string& text, shm::message& answer, const std::vector<int>& fds = {}) {
     if (socket < 0 || !shm::send_message(socket, text, fds)) return {};
     if (shm::receive_message(socket, answer, patience_ns) != shm::receive_status::ok) return {};
-    const json said = json::parse(answer.text, nullptr, false);
+    const json said = parse_json_or_discard(answer.text, json_channel::message);
     return said.is_object() ? said : json();
 }
 

@@ -2,6 +2,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "core/json_text.hpp"
+
 namespace carousel::ipc {
 
 using nlohmann::json;
@@ -9,7 +11,7 @@ using nlohmann::json;
 std::string to_text(const mend_order& o) { return json{{"mend", o.epochs}}.dump(); }
 
 std::optional<mend_order> mend_order_from(const std::string& text) {
-    const json said = json::parse(text, nullptr, false);
+    const json said = parse_json_or_discard(text, json_channel::message);
     if (!said.is_object() || !said.contains("mend") || !said["mend"].is_array()) return std::nullopt;
     mend_order o;
     for (const json& e : said["mend"]) {

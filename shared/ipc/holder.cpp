@@ -16,6 +16,7 @@
 
 #include "core/clock.hpp"
 #include "core/errors.hpp"
+#include "core/json_text.hpp"
 #include "core/log.hpp"
 #include "ipc/space_view.hpp"
 #include "ipc/step.hpp"
@@ -263,7 +264,7 @@ bool holder::hear(guest& g) {
     const shm::receive_status got = shm::receive_message(g.socket.get(), m);
     if (got == shm::receive_status::would_block) return true;
     if (got != shm::receive_status::ok) return false;
-    const json asked = json::parse(m.text, nullptr, false);
+    const json asked = parse_json_or_discard(m.text, json_channel::message);
     if (asks_to_look(asked)) {
         (void)shm::send_message(g.socket.get(), look());
         return false;
@@ -357,7 +358,7 @@ void holder::welcome(guest& g, const client_id& c, shm::unique_fd pidfd, bool wi
 
 std::string holder::make(const std::string& text) const {
     try {
-        const json asked = json::parse(text).at("make");
+        const json asked = parse_json(text, json_channel::message).at("make");
         shape s{static_cast<kind>(asked.at("kind").get<u8>()), asked.at("count").get<u64>(),
                 asked.at("each").get<u64>(), asked.at("more").get<u64>(), asked.value("type", u64{0})};
         return json{{"made", make_place(memory_->block(), asked.at("name").get<std::string>(), s)}}.dump();

@@ -13,6 +13,7 @@
 
 #include "core/clock.hpp"
 #include "core/errors.hpp"
+#include "core/json_text.hpp"
 #include "ipc/memory.hpp"
 
 namespace carousel::ipc {
@@ -72,7 +73,7 @@ space_view look_at(const found_space& s) {
         throw shm_error(
             fmt::format("the space \"{}\": its holder (process {}) does not answer at {}: is it stopped?",
                         s.name, s.holder, s.place.socket()));
-    const nlohmann::json said = nlohmann::json::parse(m.text, nullptr, false);
+    const nlohmann::json said = parse_json_or_discard(m.text, json_channel::message);
     if (!said.is_object() || !said.contains("space"))
         throw shm_error(fmt::format(
             "the space \"{}\": its holder (process {}) can't say what is in it: it is of an older build, "

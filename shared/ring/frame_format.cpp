@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "core/errors.hpp"
+#include "core/json_text.hpp"
 
 namespace carousel::ring {
 namespace {
@@ -219,7 +220,7 @@ std::string frame_format::to_json() const {
 frame_format frame_format::from_json(std::string_view text) {
     frame_format format;
     try {
-        const auto j = nlohmann::json::parse(text);
+        const auto j = parse_json(text, json_channel::document);
         format.type = j.at("type").get<std::string>();
         for (const auto& p : j.at("planes")) {
             format.planes.push_back(plane_from_json(p));

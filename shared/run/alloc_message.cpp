@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "core/errors.hpp"
+#include "core/json_text.hpp"
 #include "run/memory_message.hpp"
 #include "shm/fd_socket.hpp"
 
@@ -83,7 +84,7 @@ alloc_answer answer_for(const alloc_request& asked, const device::memory_handle&
 }
 
 std::vector<alloc_request> read_alloc_requests(std::string_view text) {
-    const json list = json::parse(text, nullptr, false);
+    const json list = parse_json_or_discard(text, json_channel::message);
     if (!list.is_array() || list.empty()) throw config_error("the requests are no JSON list of at least one");
     std::vector<alloc_request> all;
     for (const auto& entry : list) all.push_back(read_one(entry, all.size()));
@@ -91,7 +92,7 @@ std::vector<alloc_request> read_alloc_requests(std::string_view text) {
 }
 
 std::optional<alloc_answer> read_alloc_answer(std::string_view text) {
-    const json j = json::parse(text, nullptr, false);
+    const json j = parse_json_or_discard(text, json_channel::message);
     if (!j.is_object()) return {};
     try {
         alloc_answer m;

@@ -9,6 +9,7 @@
 
 #include "core/clock.hpp"
 #include "core/errors.hpp"
+#include "core/json_text.hpp"
 #include "shm/fd_socket.hpp"
 
 namespace carousel::run {
@@ -50,7 +51,7 @@ json client::ask(const request& r, f64 wait_s, f64 timeout_s) const {
     const shm::receive_status got = shm::receive_message(socket.get(), reply, patience);
     if (got == shm::receive_status::would_block) fail(failure::silent, 0, l);
     if (got != shm::receive_status::ok) fail(failure::ended, 0, l);
-    json answer = json::parse(reply.text, nullptr, false);
+    json answer = parse_json_or_discard(reply.text, json_channel::message);
     if (!answer.is_object()) fail(failure::unreadable, 0, l);
     return answer;
 }

@@ -9,6 +9,7 @@
 #include <tuple>
 
 #include "core/errors.hpp"
+#include "core/json_text.hpp"
 #include "core/read_file.hpp"
 
 namespace carousel::run {
@@ -32,7 +33,9 @@ std::vector<std::byte> bytes_of(const std::string& hex) {
     return bytes;
 }
 
-json format_json(const ring::frame_format& f) { return f.type.empty() ? json() : json::parse(f.to_json()); }
+json format_json(const ring::frame_format& f) {
+    return f.type.empty() ? json() : parse_json(f.to_json(), json_channel::document);
+}
 ring::frame_format format_from(const json& j) {
     return j.is_null() ? ring::frame_format() : ring::frame_format::from_json(j.dump());
 }
@@ -165,7 +168,7 @@ std::string to_json(const dead_letter& l) {
         {"height", l.height},
         {"in_flight", l.in_flight},
         {"fps", l.fps},
-        {"settings", json::parse(l.settings_json)},
+        {"settings", parse_json(l.settings_json, json_channel::document)},
         {"asked_device", l.asked_device},
         {"folder", l.folder},
         {"device", {{"kind", cuda ? "cuda" : "cpu"}, {"uuid", l.device.uuid}, {"ordinal", l.device.ordinal}}},
@@ -186,7 +189,7 @@ dead_letter read_dead_letter(const std::string& folder) {
     const std::optional<std::string> text = read_file(file);
     if (!text) throw config_error(fmt::format("no dead letter in {}: {}", folder, errno_text(errno)));
     try {
-        const json j = json::parse(*text);
+        const json j = parse_json(*text, json_channel::document);
         if (j.at("version") != letter_version)
             throw config_error(fmt::format("{} is of version {}; this program reads version {}", file,
                                            j.at("version").dump(), letter_version));

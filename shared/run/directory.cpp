@@ -14,6 +14,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/errors.hpp"
+#include "core/json_text.hpp"
 #include "core/read_file.hpp"
 
 namespace carousel::run {
@@ -114,7 +115,7 @@ std::optional<record> read_record(const std::string& folder) {
     const std::optional<std::string> text = read_file(folder + "/run.json");
     if (!text) return std::nullopt;
     try {
-        const nlohmann::json j = nlohmann::json::parse(*text);
+        const nlohmann::json j = parse_json(*text, json_channel::document);
         record r;
         r.folder = folder;
         r.supervisor = {j.at("pid").get<i32>(), j.at("start_time").get<u64>()};

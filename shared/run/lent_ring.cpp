@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/errors.hpp"
+#include "core/json_text.hpp"
 #include "run/memory_message.hpp"
 #include "run/tap_message.hpp"
 
@@ -59,7 +60,7 @@ lent_ring borrow_ring(const shm::control_block& c, const std::string& socket_pat
             static_cast<f64>(patience_ns) / 1e9));
     r.descriptors = std::move(m.fds);
     try {
-        read_answer(c, json::parse(m.text), r);
+        read_answer(c, parse_json(m.text, json_channel::message), r);
     } catch (const json::exception& e) {
         throw shm_error(fmt::format(
             "the supervisor's answer can't be read: {}: are both programs of one version?", e.what()));

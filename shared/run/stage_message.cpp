@@ -1,5 +1,7 @@
 #include "run/stage_message.hpp"
 
+#include "core/json_text.hpp"
+
 namespace carousel::run {
 
 using nlohmann::json;
@@ -57,7 +59,7 @@ return_message read_return(const json& message) {
 owner_message read_owner(const json& message) { return {message.at("owner").value("run_id", "")}; }
 
 welcome_answer read_welcome(const std::string& text) {
-    const json j = json::parse(text, nullptr, false);
+    const json j = parse_json_or_discard(text, json_channel::message);
     welcome_answer a;
     if (!j.is_object()) return a;
     if (const auto at = j.find("refused"); at != j.end())

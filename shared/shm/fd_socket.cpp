@@ -12,8 +12,11 @@
 #include <cstring>
 
 #include "core/errors.hpp"
+#include "core/json_text.hpp"
 
 namespace carousel::shm {
+
+static_assert(max_message <= json_channel::message.bytes, "every message that arrives can be parsed");
 
 void unique_fd::reset(int fd) noexcept {
     if (fd_ >= 0) ::close(fd_);

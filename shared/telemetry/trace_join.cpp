@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/errors.hpp"
+#include "core/json_text.hpp"
 #include "core/types.hpp"
 
 namespace carousel::telemetry {
@@ -17,7 +18,7 @@ constexpr i64 processes_a_host = 1000;  ///< numbers of processes
 constexpr i64 threads_a_host = 10'000 * processes_a_host;
 
 json trace_from(const std::string& text, const std::string& whose) {
-    json t = json::parse(text, nullptr, false);
+    json t = parse_json_or_discard(text, json_channel::asset);
     const json other = t.is_object() ? t.value("otherData", json()) : json();
     if (!other.is_object() || !other.value("begin_ns", json()).is_number_unsigned() ||
         !t.value("traceEvents", json()).is_array())

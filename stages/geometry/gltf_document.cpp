@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 
 #include "core/errors.hpp"
+#include "core/json_text.hpp"
 #include "stages/geometry/gltf_uri.hpp"
 
 namespace carousel::stages {
@@ -71,7 +72,7 @@ void gltf_document::read_container(std::vector<std::byte> bytes) {
         }
     }
     try {
-        json_ = nlohmann::json::parse(text);
+        json_ = parse_json(text, json_channel::asset);
     } catch (const nlohmann::json::exception& e) {
         root().refuse(fmt::format("not a readable glTF file: {}", std::string_view(e.what()).substr(0, 200)));
     }

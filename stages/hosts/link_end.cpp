@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "core/json_text.hpp"
 #include "core/read_file.hpp"
 
 namespace carousel::hosts {
@@ -29,8 +30,7 @@ std::string link_end::file(const std::string& name) const {
 // name of its program it could not be told: that may be a wrapper's, or a link's.
 bool link_end::is_one_of_several_receivers() const {
     using nlohmann::json;
-    const json all =
-        json::parse(read_file(env->run_directory() + "/pipeline.json").value_or(""), nullptr, false);
+    const json all = read_json_file(env->run_directory() + "/pipeline.json");
     const auto receives = [](const json& s) {
         return s.is_object() && s.value("ends", false) && s.value("hands_on", false);
     };

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/clock.hpp"
+#include "core/json_text.hpp"
 #include "core/log.hpp"
 #include "core/read_file.hpp"
 #include "device/cpu/threads.hpp"
@@ -21,8 +22,7 @@ constexpr u64 leave_patience_ns = 300 * ns_per_ms;
 
 link_note link_note::read(const std::string& path, const std::string& run) {
     link_note out{run, "", std::nullopt};
-    const auto text = read_file(path);
-    const json j = text ? json::parse(*text, nullptr, false) : json();
+    const json j = read_json_file(path);
     if (!j.is_object() || j.value("run", "") != run) return out;
     out.sender = j.value("sender", "");
     if (j.contains("end") && j.at("end").is_number_unsigned()) out.end = j.at("end").get<u64>();

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
+#include "core/json_text.hpp"
 #include "stages/recording/frame_message.hpp"
 #include "stages/recording/frame_schema.hpp"
 
@@ -56,7 +57,8 @@ recording recording_from(const mcap::preamble& p, const std::string& file) {
         r.id = value("id");
         r.offset_ns = std::stoll(value("offset_ns"));
         if (!value("parameters").empty())
-            r.parameters = ring::parameter_schema::from_json(json::parse(value("parameters")));
+            r.parameters =
+                ring::parameter_schema::from_json(parse_json(value("parameters"), json_channel::document));
         for (const mcap::channel& c : p.channels) {
             r.rings.push_back({c.topic, ring::frame_format::from_json(c.metadata.at(format_key))});
             (void)r.rings.back().format.lay_out();

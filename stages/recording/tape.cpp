@@ -8,6 +8,7 @@
 
 #include "core/clock.hpp"
 #include "core/errors.hpp"
+#include "core/json_text.hpp"
 #include "core/log.hpp"
 #include "core/read_file.hpp"
 #include "run/directory.hpp"
@@ -32,13 +33,11 @@ tape::tape(std::string path, std::string compression, recording about, const std
     : path_(std::move(path)), compression_(std::move(compression)), about_(std::move(about)) {
     messages_.resize(about_.rings.size());
     rings_.resize(about_.rings.size());
-    if (const auto text = read_file(note)) {
-        const json j = json::parse(*text, nullptr, false);
-        if (j.is_object() && j.contains("id") && j.contains("offset_ns")) {
-            about_.id = j.at("id");
-            about_.offset_ns = j.at("offset_ns");
-            return;
-        }
+    const json j = read_json_file(note);
+    if (j.is_object() && j.contains("id") && j.contains("offset_ns")) {
+        about_.id = j.at("id");
+        about_.offset_ns = j.at("offset_ns");
+        return;
     }
     std::error_code failed;
     if (fs::exists(path_, failed))

@@ -12,6 +12,7 @@
 #include "core/clock.hpp"
 #include "core/crash_point.hpp"
 #include "core/errors.hpp"
+#include "core/json_text.hpp"
 #include "run/attach_message.hpp"
 #include "run/directory.hpp"
 #include "run/memory_message.hpp"
@@ -124,7 +125,7 @@ attachment attach(const attach_request& request) {
     a.fds = std::move(m.fds);
     crash_here(crash_point::memory_received);
     try {
-        take(run::read_attach(json::parse(m.text)), a);
+        take(run::read_attach(parse_json(m.text, json_channel::message)), a);
     } catch (const json::exception& e) {
         throw shm_error(
             fmt::format("stage {} can't read the supervisor's answer: {}: are both of one version?",

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/errors.hpp"
+#include "core/json_text.hpp"
 
 namespace carousel::stages {
 namespace {
@@ -44,7 +45,9 @@ json describe_to_json(stage& s, const json& asked) {
     for (std::size_t k = 0; k < d.outputs.size(); ++k) {
         output_description& o = d.outputs[k];
         const u64 bytes = o.lay_out();
-        const json of{{"output", o.name}, {"format", json::parse(o.to_json())}, {"slot_bytes", bytes}};
+        const json of{{"output", o.name},
+                      {"format", parse_json(o.to_json(), json_channel::document)},
+                      {"slot_bytes", bytes}};
         if (k == 0)
             out.update(of);
         else
@@ -65,7 +68,7 @@ int answer_error(const std::string& message, const std::string& key) {
 int describe(stage& s) {
     const std::string text{std::istreambuf_iterator<char>(std::cin), {}};
     try {
-        std::cout << describe_to_json(s, json::parse(text)).dump() << std::endl;
+        std::cout << describe_to_json(s, parse_json(text, json_channel::document)).dump() << std::endl;
         return exit_code::ok;
     } catch (const settings_error& e) {
         return answer_error(e.what(), e.key());

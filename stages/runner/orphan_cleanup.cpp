@@ -10,6 +10,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "core/json_text.hpp"
 #include "shm/fd_socket.hpp"
 #include "shm/marked_process.hpp"
 #include "shm/process_id.hpp"
@@ -44,8 +45,7 @@ bool others_live(const shm::control_block& c, u32 own_entry, const std::string& 
 }
 
 bool is_of_run(const std::string& folder, const std::string& run_id) {
-    std::ifstream in(folder + "/run.json");
-    const nlohmann::json record = nlohmann::json::parse(in, nullptr, false);
+    const nlohmann::json record = read_json_file(folder + "/run.json");
     return record.is_object() && record.value("run_id", "") == run_id;
 }
 

@@ -12,6 +12,7 @@
 
 #include "core/clock.hpp"
 #include "core/errors.hpp"
+#include "core/json_text.hpp"
 #include "core/log.hpp"
 #include "run/directory.hpp"
 #include "run/stage_message.hpp"
@@ -136,7 +137,7 @@ void supervisor_link::try_return() {
                                     a_->stage,
                                     {a_->who.seat, a_->who.entry, epoch_.load()},
                                     told,
-                                    nlohmann::json::parse(a_->kept_json)};
+                                    parse_json(a_->kept_json, json_channel::message)};
     std::vector<int> fds;
     for (const shm::unique_fd& fd : a_->fds) fds.push_back(fd.get());
     if (!shm::send_message(s.get(), run::to_json(hello).dump(), fds)) return;

@@ -16,6 +16,7 @@
 #include "core/clock.hpp"
 #include "core/crash_point.hpp"
 #include "core/errors.hpp"
+#include "core/json_text.hpp"
 #include "core/log.hpp"
 #include "ring/latest.hpp"
 #include "ring/own_pages.hpp"
@@ -44,7 +45,7 @@ shm::unique_fd own_pidfd() {
 }
 
 json parsed(const std::string& text) {
-    json j = json::parse(text, nullptr, false);
+    json j = parse_json_or_discard(text, json_channel::message);
     if (j.is_object()) return j;
     throw shm_error("the supervisor's answer can't be read: are both programs of one version?");
 }

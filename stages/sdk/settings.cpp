@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "core/did_you_mean.hpp"
+#include "core/json_text.hpp"
 
 namespace carousel {
 
@@ -42,7 +43,7 @@ settings& settings::operator=(settings&&) noexcept = default;
 settings settings::from_json(std::string_view text) {
     settings result;
     try {
-        result.state_->values = nlohmann::json::parse(text);
+        result.state_->values = parse_json(text, json_channel::document);
     } catch (const nlohmann::json::exception& e) {
         throw config_error(fmt::format("stage settings: not JSON: {}", e.what()));
     }

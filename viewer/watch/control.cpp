@@ -11,6 +11,7 @@
 
 #include "core/clock.hpp"
 #include "core/errors.hpp"
+#include "core/json_text.hpp"
 #include "run/answer_message.hpp"
 #include "run/client.hpp"
 #include "run/parameter_message.hpp"
@@ -35,7 +36,7 @@ std::optional<json> talk(const std::string& path, const std::string& run_id, con
 }
 
 run::request request_of(const command& c) {
-    if (c.verb == "set" && !c.reset) return run::set_request{json::parse(c.values)};
+    if (c.verb == "set" && !c.reset) return run::set_request{parse_json(c.values, json_channel::message)};
     if (c.verb == "set") return run::set_request{json::object(), true};
     if (c.verb == "shutdown") return run::end_request{};
     if (c.verb == "kill") return run::kill_request{c.stage, c.signal != 0 ? c.signal : SIGKILL};

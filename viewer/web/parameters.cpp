@@ -3,6 +3,8 @@
 #include <nlohmann/json.hpp>
 #include <span>
 
+#include "core/json_text.hpp"
+
 namespace carousel::viewer::web {
 
 using nlohmann::json;
@@ -52,7 +54,7 @@ std::string parameters_json(const view& v) {
 }
 
 std::optional<std::string> values_in(const std::string& body, std::string& why) {
-    const json values = json::parse(body, nullptr, false);
+    const json values = parse_json_or_discard(body, json_channel::message);
     if (!values.is_object())
         why = R"(the body is no JSON object: expected {"NAME": VALUE, ...}, with names of /parameters.json)";
     else if (values.empty())

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/did_you_mean.hpp"
+#include "core/json_text.hpp"
 
 namespace carousel::viewer::web {
 
@@ -70,7 +71,7 @@ json wish_json(const picture_wish& w) {
 std::optional<picture_wish> read_wish(const std::string& body,
                                       const std::map<std::string, std::string>& rings, picture_wish now,
                                       std::string& why) {
-    const json asked = json::parse(body, nullptr, false);
+    const json asked = parse_json_or_discard(body, json_channel::message);
     const json known = wish_json(now);
     if (!asked.is_object() || asked.empty()) {
         why = R"(the body is no JSON object that names something: expected {"stage": "NAME", ...})";

@@ -10,6 +10,7 @@
 
 #include "core/clock.hpp"
 #include "core/errors.hpp"
+#include "core/json_text.hpp"
 #include "run/answer_message.hpp"
 #include "run/stage_message.hpp"
 #include "supervisor/engine/engine.hpp"
@@ -159,7 +160,7 @@ std::string engine::let_in(connection& c, const json& request, shm::message& m, 
 
 void engine::on_message(connection& c, shm::message& m) {
     const int fd = c.fd.get();
-    const json request = json::parse(m.text, nullptr, false);
+    const json request = parse_json_or_discard(m.text, json_channel::message);
     const auto asks = [&](const char* what) { return request.contains(what) && request[what].is_object(); };
     if (!request.is_object()) {
         answer(fd, run::to_json(run::refused(exit_code::usage, "a message is one JSON object")));

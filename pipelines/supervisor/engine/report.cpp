@@ -8,6 +8,7 @@
 #include <map>
 
 #include "core/errors.hpp"
+#include "core/json_text.hpp"
 #include "core/read_file.hpp"
 #include "ring/words.hpp"
 #include "shm/block_guard.hpp"
@@ -51,8 +52,7 @@ json turns_json(const shm::stage_counters& n) {
 
 /// What an end of a link has told of itself in this run (stages/hosts/link_figures.hpp); null: it is none.
 json link_json(const report_input& in, const std::string& stage) {
-    const auto text = read_file(in.setup->directory + "/figures-" + stage);
-    json told = text ? json::parse(*text, nullptr, false) : json();
+    json told = read_json_file(in.setup->directory + "/figures-" + stage);
     if (!told.is_object() || told.value("run", "") != in.control->run_id) return nullptr;
     told.erase("run");
     return told;

@@ -12,6 +12,7 @@
 #include "core/clock.hpp"
 #include "core/crash_point.hpp"
 #include "core/errors.hpp"
+#include "core/json_text.hpp"
 #include "core/read_file.hpp"
 #include "ring/link.hpp"
 #include "run/directory.hpp"
@@ -29,9 +30,7 @@ namespace {
 using nlohmann::json;
 constexpr u64 memory_patience_ns = 5 * ns_per_s;  // stages look every 50 ms
 
-json read_state(const std::string& folder) {
-    return json::parse(read_file(folder + "/state.json").value_or(""), nullptr, false);
-}
+json read_state(const std::string& folder) { return read_json_file(folder + "/state.json"); }
 
 /// The places that viewers have in latest groups bear numbers that the dead supervisor gave out.
 u32 next_tap(const shm::control_block& c) {

@@ -9,6 +9,7 @@
 
 #include "core/clock.hpp"
 #include "core/errors.hpp"
+#include "core/json_text.hpp"
 #include "core/read_file.hpp"
 #include "os/pending_signal.hpp"
 #include "run/directory.hpp"
@@ -117,7 +118,7 @@ void far_host::tell(const json& ended, u64 until) {
 }
 
 std::optional<int> far_host::tell_kept_outcome(const run_options& o) {
-    const auto kept = [this] { return json::parse(read_file(outcome_file()).value_or(""), nullptr, false); };
+    const auto kept = [this] { return read_json_file(outcome_file()); };
     if (o.fresh || !kept().is_object()) return std::nullopt;
     const signals_kept signals;
     run_lock lock(part_name(), o.wait_s);

@@ -6,6 +6,7 @@
 
 #include "core/clock.hpp"
 #include "core/errors.hpp"
+#include "core/json_text.hpp"
 #include "core/read_file.hpp"
 #include "run/directory.hpp"
 #include "supervisor/hosts/near_hosts.hpp"
@@ -101,7 +102,7 @@ void near_hosts::keep_outcome(remote_host& h) {
 }
 
 std::optional<json> near_hosts::kept_outcome(const remote_host& h) const {
-    const json kept = json::parse(read_file(outcome_file(h.spec().name)).value_or(""), nullptr, false);
+    const json kept = read_json_file(outcome_file(h.spec().name));
     if (!kept.is_object() || kept.value("run", "") != run_id_ || !kept.contains("ended")) return std::nullopt;
     return kept["ended"];
 }

@@ -14,6 +14,7 @@
 
 #include "core/clock.hpp"
 #include "core/errors.hpp"
+#include "core/json_text.hpp"
 
 namespace carousel::supervisor {
 namespace {
@@ -21,7 +22,7 @@ namespace {
 using hosts::fresh_bytes, hosts::same_seal, hosts::seal, hosts::seal_bytes, hosts::view_of;
 using nlohmann::json;
 constexpr std::string_view magic = "CRSLHST2";
-constexpr std::size_t longest_message = 16U << 20U, most_kept = 64U << 20U;
+constexpr std::size_t longest_message = json_channel::host_message.bytes, most_kept = 64U << 20U;
 constexpr u64 shake_patience_ns = 3 * ns_per_s;
 
 template <typename T>
@@ -198,10 +199,11 @@ bool sealed_stream::take_message(json& to) {
         return false;
     }
     ++taken_;
-    to = json::parse(text, nullptr, false);
+    to = parse_json_or_discard(text, json_channel::host_message);
     in_.erase(0, sizeof length + length + sizeof(seal_bytes));
     if (to.is_object()) return true;
-    close("a message that is no JSON object");
+    close(fmt::format("a message that is not a JSON object of at most {} levels",
+                      json_channel::host_message.depth));
     return false;
 }
 

@@ -9,6 +9,8 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "core/json_text.hpp"
+
 namespace carousel::supervisor {
 namespace {
 
@@ -52,7 +54,7 @@ std::vector<f64> spans(const std::vector<recovery>& all, From from, To to) {
 recovery_log::recovery_log(const std::string& path, std::size_t keep) : path_(path), keep_(keep) {
     std::ifstream before(path);
     for (std::string line; std::getline(before, line); ++lines_) {
-        const json j = json::parse(line, nullptr, false);
+        const json j = parse_json_or_discard(line, json_channel::document);
         if (!j.is_object()) continue;
         try {
             if (j.contains("dropped"))

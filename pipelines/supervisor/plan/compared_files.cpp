@@ -11,6 +11,7 @@
 #include <string>
 
 #include "core/errors.hpp"
+#include "core/json_text.hpp"
 #include "core/read_file.hpp"
 #include "telemetry/ledger.hpp"
 
@@ -54,7 +55,7 @@ std::string_view json_in(std::string_view text) {
 
 names named_by_gltf(const std::string& text) {
     names out;
-    const json j = json::parse(json_in(text), nullptr, false);
+    const json j = parse_json_or_discard(json_in(text), json_channel::asset);
     for (const char* array : {"buffers", "images"}) {
         if (!j.is_object() || !j.contains(array) || !j[array].is_array()) continue;
         for (const json& each : j[array]) {

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/errors.hpp"
+#include "core/json_text.hpp"
 #include "os/subprocess.hpp"
 
 namespace carousel::supervisor {
@@ -13,7 +14,7 @@ using nlohmann::json;
 
 machine_offer read_probe(const std::string& json_text) {
     machine_offer out;
-    const json answer = json::parse(json_text, nullptr, false);
+    const json answer = parse_json_or_discard(json_text, json_channel::document);
     if (!answer.is_object()) {
         out.why_none = "carousel-probe answered something other than JSON: is it of this build?";
         return out;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <span>
 
+#include "core/json_text.hpp"
 #include "core/read_file.hpp"
 #include "run/directory.hpp"
 #include "spec/pipeline_keys.hpp"
@@ -136,7 +137,7 @@ void write_identity(const std::string& folder, const json& identity, const run_s
 }
 
 std::optional<kept_identity> read_identity(const std::string& folder) {
-    const json j = json::parse(read_file(folder + "/pipeline.json").value_or(""), nullptr, false);
+    const json j = read_json_file(folder + "/pipeline.json");
     if (!j.is_object() || !j.contains("pipeline") || j.value("digest", "") != digest_of(j["pipeline"]))
         return std::nullopt;
     return kept_identity{j["pipeline"], j.value("outs", json::object()), j.value("pictures", ""),

@@ -151,6 +151,15 @@ def check_protocol(name, text):
             yield number, "a word of the protocol is changed outside shared/ring"
 
 
+def check_json(name, text):
+    """JSON from a socket or a file has limits of size and depth; core/json_text is the one place that parses it."""
+    if layer_of(name) is None or name.startswith(("shared/core/json_text.", EXAMPLES)):
+        return
+    for number, line in enumerate(text.splitlines(), 1):
+        if re.search(r"\bjson::(parse|accept|sax_parse|from_(cbor|msgpack|ubjson|bjdata|bson))\b|>>\s*\w*json\w*\s*[;)]", line):
+            yield number, "JSON is parsed without limits: use parse_json of core/json_text.hpp"
+
+
 def check_text(name, text):
     lines = text.splitlines()
     # The patterns are put together here so that this file does not offend by itself.
@@ -225,7 +234,7 @@ def check_tree(root):
                 texts[name] = f.read()
     offences = []
     for name, text in sorted(texts.items()):
-        for check in (check_text, check_cmake) + ((check_includes, check_example, check_protocol) if name.endswith(SOURCE) else ()):
+        for check in (check_text, check_cmake) + ((check_includes, check_example, check_protocol, check_json) if name.endswith(SOURCE) else ()):
             offences += [f"{name}:{number}: {what}" for number, what in check(name, text)]
         if name.endswith(".md"):
             offences += [f"{name}:{number}: {what}" for number, what in check_document(name, text, root)]

@@ -2,12 +2,14 @@
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "cli"))
 from live import CAROUSEL, PROGRAMS, Live, is_alive, wait_for  # noqa: E402
 
+NESTED = "[" * 60_000 + "]" * 60_000   # 120 KB
 CLIENT = os.path.join(PROGRAMS, "carousel-space-client")
 
 
@@ -56,9 +58,21 @@ class Spaces(Live):
         return {c["pid"]: c for c in self.spaces("-p", name).get(name, {}).get("clients", [])}
 
     @staticmethod
+    def answer_to(path, text):
+        """What the listener at `path` answers to one message; b"" if it closes the connection or ends."""
+        with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as s:
+            s.settimeout(10)
+            s.connect(path)
+            try:
+                s.send(text.encode())
+                return s.recv(1 << 18)
+            except (BrokenPipeError, ConnectionResetError):
+                return b""
+
+    @staticmethod
     def kill(p):
         p.send_signal(signal.SIGKILL)
         p.wait(20)
 
 
-__all__ = ["CAROUSEL", "PROGRAMS", "CLIENT", "Spaces", "is_alive", "wait_for"]
+__all__ = ["CAROUSEL", "PROGRAMS", "CLIENT", "NESTED", "Spaces", "is_alive", "wait_for"]

@@ -5,7 +5,7 @@ import sys
 import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from space_world import Spaces, is_alive, wait_for  # noqa: E402
+from space_world import NESTED, Spaces, is_alive, wait_for  # noqa: E402
 
 
 def memory_of_spaces(pid):
@@ -31,6 +31,15 @@ class RunSpace(Spaces):
         self.kill(client)
         wait_for("the mend", lambda: not self.clients_of(self.name), 10)
         self.assertEqual(self.spaces()[self.name]["primitives"][0]["figures"]["free"], 4)
+
+    def test_a_deeply_nested_message_is_refused_and_the_supervisor_continues(self):
+        self.up()
+        supervisor = self.supervisor()
+        for text in (f'{{"command": "set", "values": {NESTED}}}', f'{{"return": {{"memory": {NESTED}}}}}', f'{{"hello": {NESTED}}}'):
+            self.answer_to(os.path.join(self.folder, "carousel", self.name, "control.sock"), text)
+        self.answer_to(os.path.join(self.folder, "carousel-spaces", self.name, "hold.sock"), f'{{"attach": {NESTED}}}')
+        self.assertTrue(is_alive(supervisor))
+        self.assertEqual(self.supervisor(), supervisor)
 
     def test_it_outlives_its_supervisor_with_clients_alive(self):
         self.up()

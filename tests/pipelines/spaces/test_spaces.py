@@ -4,7 +4,7 @@ import sys
 import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from space_world import Spaces, wait_for  # noqa: E402
+from space_world import NESTED, Spaces, wait_for  # noqa: E402
 
 
 class SeenSpaces(Spaces):
@@ -36,6 +36,14 @@ class SeenSpaces(Spaces):
         self.assertEqual((figures["turn"]["free"], figures["frames"]["blocks"]), (3, 1))
         self.assertEqual((figures["samples"]["ready"], figures["tiles"]["waiting"]), (1, 1))
         self.goes_on(two)
+
+    def test_a_deeply_nested_message_is_refused_and_the_holder_continues(self):
+        holder = self.hold("lab")
+        for key in ("attach", "return", "look", "make"):
+            self.answer_to(os.path.join(self.folder, "carousel-spaces", "lab", "hold.sock"), f'{{"{key}": {NESTED}}}')
+        self.assertIsNone(holder.poll())
+        self.client("lab")
+        self.assertEqual(self.spaces()["lab"]["holder"], holder.pid)
 
     def test_other_commands_say_what_a_space_is_and_down_ends_it(self):
         holder = self.hold("lab")

@@ -1,4 +1,5 @@
 """What keeps a pipeline over hosts from beginning, in one sentence each. Usage: test_refused_hosts.py FOLDER_OF_PROGRAMS"""
+import hmac
 import json
 import os
 import shutil
@@ -42,6 +43,36 @@ GLTF = {"asset": {"version": "2.0"}, "scene": 0, "scenes": [{"nodes": [0]}], "no
         "meshes": [{"primitives": [{"attributes": {"POSITION": 0}}]}],
         "accessors": [{"bufferView": 0, "componentType": 5126, "count": 3, "type": "VEC3", "min": [0, 0, 0], "max": [1, 1, 0]}],
         "bufferViews": [{"buffer": 0, "byteLength": 36}], "buffers": [{"uri": "one.bin", "byteLength": 36}]}
+
+
+class NearPeer:
+    """A near host's side of the connection between supervisors, up to the session key, by the token."""
+    MAGIC = b"CRSLHST2"
+
+    def __init__(self, token):
+        self.socket = socket.create_connection(("127.0.0.1", PORT), 10)
+        self.sent = 0
+        own = os.urandom(32)
+        self.socket.sendall(self.MAGIC + own)
+        answer = b""
+        while len(answer) < 72:
+            answer += self.socket.recv(72 - len(answer))
+        self.seal = lambda key, *parts: hmac.digest(key, b"".join(parts), "sha256")
+        nonces = own + answer[8:40]
+        self.key = self.seal(token, b"key ", self.MAGIC, nonces)
+        self.socket.sendall(self.seal(token, b"near", self.MAGIC, nonces))
+
+    def send(self, text):
+        number = struct.pack("<Q", self.sent)
+        self.sent += 1
+        self.socket.sendall(struct.pack("<I", len(text)) + text + self.seal(self.key, b"n", number, text))
+
+    def is_closed_by_the_host(self):
+        self.socket.settimeout(10)
+        try:
+            return self.socket.recv(1 << 16) == b""
+        except ConnectionResetError:
+            return True
 
 
 class Refused(unittest.TestCase):
@@ -127,6 +158,19 @@ class Refused(unittest.TestCase):
                     time.sleep(0.1)
             near.says("waiting for host b .*: who answers there is no `carousel host` of this version: .*another program may have that port\\. ")
         far = self.world.far(file, "b", "--frames", "20").start()
+        self.assertEqual([near.wait(), far.wait()], [0, 0], near.text() + far.text())
+
+    def test_a_deeply_nested_message_costs_the_near_host_its_connection_and_ends_nothing(self):
+        file = self.file()
+        self.token()
+        far = self.world.far(file, "b", "--frames", "20").start()
+        far.says("waits for `carousel run`")
+        peer = NearPeer(b"a" * 64)
+        self.addCleanup(peer.socket.close)
+        peer.send(b'{"ping": ' + b"[" * 60_000 + b"]" * 60_000 + b"}")
+        self.assertTrue(peer.is_closed_by_the_host())
+        self.assertIsNone(far.process.poll(), far.text())
+        near = self.world.near(file, "--frames", "20").start()
         self.assertEqual([near.wait(), far.wait()], [0, 0], near.text() + far.text())
 
     def test_an_address_of_another_machine_is_refused(self):
