@@ -11,6 +11,7 @@ struct toml_assertion {};
     (static_cast<bool>(expression) ? static_cast<void>(0) : ::carousel::supervisor::refuse_assertion())
 #pragma push_macro("NDEBUG")
 #undef NDEBUG
+#define TOML_MAX_NESTED_VALUES 32  // the library destroys nested values recursively
 #include <toml++/toml.h>
 #pragma pop_macro("NDEBUG")
 
@@ -19,6 +20,8 @@ struct toml_assertion {};
 #include <filesystem>
 
 #include "core/did_you_mean.hpp"
+#include "core/json_text.hpp"
+#include "spec/toml_text.hpp"
 
 namespace carousel::supervisor {
 namespace {
@@ -29,8 +32,10 @@ source_position place(const std::string& file, const toml::source_region& region
     return {file, static_cast<u32>(region.begin.line), static_cast<u32>(region.begin.column), ""};
 }
 
-/// A TOML value as JSON. `key` is for messages.
-json to_json(const toml::node& node, const std::string& key, const std::string& file) {
+/// A TOML value as JSON, in which at most `depth` arrays and tables are inside each other. `key` is for
+/// messages.
+json to_json(const toml::node& node, const std::string& key, const std::string& file,
+             u32 depth = max_settings_depth) {
     if (const auto* text = node.as_string()) return text->get();
     if (const auto* whole = node.as_integer()) return whole->get();
     if (const auto* flag = node.as_boolean()) return flag->get();
@@ -38,14 +43,18 @@ json to_json(const toml::node& node, const std::string& key, const std::string& 
         if (!std::isfinite(number->get())) refuse(place(file, node.source()), key + ": not a finite number");
         return number->get();
     }
+    if (depth == 0 && (node.is_array() || node.is_table()))
+        refuse(place(file, node.source()),
+               fmt::format("{}: more than {} lists and tables inside each other", key, max_settings_depth));
     if (const auto* array = node.as_array()) {
         json out = json::array();
-        for (const toml::node& each : *array) out.push_back(to_json(each, key, file));
+        for (const toml::node& each : *array) out.push_back(to_json(each, key, file, depth - 1));
         return out;
     }
     if (const auto* table = node.as_table()) {
         json out = json::object();
-        for (const auto& [name, each] : *table) out[std::string(name.str())] = to_json(each, key, file);
+        for (const auto& [name, each] : *table)
+            out[std::string(name.str())] = to_json(each, key, file, depth - 1);
         return out;
     }
     refuse(place(file, node.source()),
@@ -115,6 +124,9 @@ std::vector<std::string> stage_names(const document& d) {
 /// Sets a key; for a path of more than one key the value goes into the table that is there.
 void put(document_section& s, const std::vector<std::string>& keys, const json& value,
          const source_position& at) {
+    if (keys.size() - 1 + json_depth(value) > max_settings_depth)
+        refuse(at, fmt::format("a path of {} keys; settings nest at most {} lists and tables", keys.size(),
+                               max_settings_depth));
     document_entry& entry = s.keys[keys.front()];
     json* where = &entry.value;
     for (std::size_t k = 1; k < keys.size(); ++k) {
@@ -224,27 +236,9 @@ std::string stage_title(const document_section& s, std::size_t index) {
     return name.empty() ? fmt::format("stage number {}", index + 1) : fmt::format("stage \"{}\"", name);
 }
 
-namespace {
-
-// TOML forbids them, and the library takes it for granted at places that none is there (an assertion or
-// worse).
-void refuse_control_characters(const std::string& text, const std::string& file) {
-    u32 line = 1, column = 1;
-    for (const char c : text) {
-        const auto byte = static_cast<unsigned char>(c);
-        if ((byte < 0x20 && c != '\n' && c != '\r' && c != '\t') || byte == 0x7F)
-            refuse({file, line, column, ""},
-                   fmt::format("not TOML: the control character 0x{:02x} stands here", byte));
-        column = c == '\n' ? 1 : column + 1;
-        line += c == '\n' ? 1U : 0U;
-    }
-}
-
-}  // namespace
-
 document read_document(const std::string& text, const std::string& file) {
     document d;
-    refuse_control_characters(text, file);
+    check_toml_text(text, file);
     d.file = file;
     d.pipeline.title = "[pipeline]";
     d.parameters.title = "[parameters]";

@@ -16,7 +16,7 @@
 namespace carousel::supervisor {
 namespace {
 
-constexpr std::uintmax_t longest_file = 1U << 20U;
+constexpr std::size_t longest_file = 1U << 20U;
 
 std::string read_text(const std::string& file) {
     const source_position at{file, 0, 0, ""};
@@ -28,9 +28,8 @@ std::string read_text(const std::string& file) {
                                                           ? " can be seen: " + failed.message()
                                                           : std::string("; expected a TOML file")));
     if (std::filesystem::is_directory(status)) refuse(at, "is a folder; expected a pipeline file (TOML)");
-    if (std::filesystem::is_regular_file(status) && std::filesystem::file_size(file, failed) > longest_file)
-        refuse(at, "is larger than 1 MiB; expected a pipeline file (TOML)");
-    std::optional<std::string> text = read_file(file);
+    std::optional<std::string> text = read_file(file, longest_file);
+    if (!text && errno == EFBIG) refuse(at, "is larger than 1 MiB; expected a pipeline file (TOML)");
     if (!text) refuse(at, fmt::format("can't be read: {}", errno_text(errno)));
     return *std::move(text);
 }
