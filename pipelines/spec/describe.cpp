@@ -28,6 +28,7 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 constexpr std::size_t max_asset_name = 47;
+constexpr u64 largest_asset_bytes = u64{1} << 46U;  // the limit of shared memory
 
 bool is_program(const fs::path& path) {
     std::error_code failed;
@@ -171,6 +172,17 @@ stage_description description_from(const stage_spec& s, const std::string& progr
                    "build both from one version of Carousel",
                    s.name, program, e.what()));
     }
+    // The plan multiplies and adds these sizes.
+    const auto check_size = [&](const std::string& what, u64 bytes, u64 limit) {
+        if (bytes > limit)
+            refuse(s.position_of("run"),
+                   fmt::format("stage \"{}\": `{} --describe` reports {} bytes for {}; at "
+                               "most {} are possible",
+                               s.name, program, bytes, what, limit));
+    };
+    for (u32 o = 0; o < d.outputs(); ++o)
+        check_size("a slot", d.ring(o).slot_bytes, ring::largest_slot_bytes);
+    for (const asset_spec& a : d.makes) check_size("asset " + a.name, a.bytes, largest_asset_bytes);
     if (d.outputs() > shm::max_outputs)
         refuse(s.at,
                fmt::format("stage \"{}\" has {} outputs; at most {}", s.name, d.outputs(), shm::max_outputs));

@@ -33,6 +33,7 @@
 #include <optional>
 #include <vector>
 
+#include "core/checked.hpp"
 #include "ipc/words.hpp"
 
 namespace carousel::ipc {
@@ -80,7 +81,7 @@ public:
     bool release(const block& k);
     [[nodiscard]] u64 offset(const block& k) const { return b_->offset + k.unit * b_->unit_bytes; }
     [[nodiscard]] u32 units_for(u64 bytes) const {
-        const u64 n = (bytes + b_->unit_bytes - 1) / b_->unit_bytes;
+        const u64 n = div_ceil(bytes, b_->unit_bytes);
         return n == 0 ? 1 : n > b_->units ? b_->units + 1 : static_cast<u32>(n);
     }
     /// No snapshot: others go on meanwhile.

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "core/checked.hpp"
 #include "ipc/attachment.hpp"
 #include "ipc/carousel/ipc.hpp"
 #include "ipc/give.hpp"
@@ -343,7 +344,7 @@ shared_semaphore space::semaphore(const std::string& name, u32 permits) {
 }
 shared_pool space::pool(const std::string& name, u64 bytes, u64 unit_bytes) {
     const u64 unit = std::max<u64>(unit_bytes, 1);
-    return {to_, to_->place(name, {kind::pool, (bytes + unit - 1) / unit * unit, unit_bytes, 0}), name};
+    return {to_, to_->place(name, {kind::pool, round_up_sat(bytes, unit), unit_bytes, 0}), name};
 }
 primitive space::queue_of(const std::string& name, u32 cells, u64 bytes, const shared_pool* pool, u64 type) {
     const u64 carried = pool == nullptr ? 0 : u64{place_of(*pool)} + 1;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "core/checked.hpp"
 #include "core/errors.hpp"
 #include "ipc/give.hpp"
 #include "ipc/gpu_layout.hpp"
@@ -17,8 +18,6 @@ namespace {
 
 constexpr u64 page = 4096;
 constexpr u64 most_cells = u64{1} << 22, most_bytes_each = u64{1} << 20, most_units = u64{1} << 20;
-
-u64 up(u64 n, u64 to) { return (n + to - 1) / to * to; }
 
 // The words of it, without a pool's memory.
 u64 words_of(const shape& s) {
@@ -47,22 +46,23 @@ u64 gpu_bytes_of(const shape& s) {
 }
 
 u64 bytes_of(const shape& s) {
-    return s.what == kind::pool ? up(words_of(s), page) + s.count : up(words_of(s), 64);
+    return s.what == kind::pool ? add_sat(round_up_sat(words_of(s), page), s.count)
+                                : round_up_sat(words_of(s), 64);
 }
 
 u64 gpu_end(const space_block& s) {
     u64 end = 0;
     for (const directory_entry& e : s.place)
         if (place_word::of(load(e.state)).state == place_state::ready)
-            end = std::max(end, e.gpu_offset + e.gpu_bytes);
+            end = std::max(end, add_sat(e.gpu_offset, e.gpu_bytes));
     return end;
 }
 
 u64 arena_end(const space_block& s) {
-    u64 end = up(sizeof(space_block), page);
+    u64 end = round_up_sat(sizeof(space_block), page);
     for (const directory_entry& e : s.place)
         if (place_word::of(load(e.state)).state == place_state::ready)
-            end = std::max(end, e.offset + e.bytes);
+            end = std::max(end, add_sat(e.offset, e.bytes));
     return end;
 }
 
@@ -80,7 +80,7 @@ void make_words(space_block& s, u32 k, const shape& w) {
             break;
         case kind::pool:
             s.block_of<pool_block>(k).make(static_cast<u32>(w.count / w.each), w.each,
-                                           s.place[k].offset + up(words_of(w), page));
+                                           s.place[k].offset + round_up_sat(words_of(w), page));
             break;
         case kind::gpu_pool:
             s.block_of<pool_block>(k).make(static_cast<u32>(w.count / w.each), w.each, s.place[k].gpu_offset);
@@ -208,21 +208,21 @@ u32 make_place(space_block& s, const std::string& name, const shape& wanted) {
     while (k < max_primitives && place_word::of(load(s.place[k].state)).state != place_state::empty) ++k;
     if (k == max_primitives)
         refuse(name, wanted, fmt::format("the space has {} primitives already, as many as it can", k));
-    const u64 begin = arena_end(s), size = up(bytes_of(wanted), page);
-    if (size > s.bytes - begin)
+    const u64 begin = arena_end(s), size = round_up_sat(bytes_of(wanted), page);
+    if (!is_within(begin, size, s.bytes))
         refuse(name, wanted,
                fmt::format("it needs {} KiB and the space has {} KiB left: hold a larger one (carousel hold "
                            "{} --size; of a "
                            "run: space_mib in its file)",
-                           size / 1024, (s.bytes - begin) / 1024, s.name));
-    const u64 gpu_begin = up(gpu_end(s), page), gpu_size = gpu_bytes_of(wanted);
+                           size / 1024, (s.bytes - std::min(begin, s.bytes)) / 1024, s.name));
+    const u64 gpu_begin = round_up_sat(gpu_end(s), page), gpu_size = gpu_bytes_of(wanted);
     if (gpu_size > 0 && s.gpu_bytes == 0)
         refuse(
             name, wanted,
             fmt::format("the space has no GPU memory: hold it with one (carousel hold {} --device cuda:0); "
                         "that of a running pipeline has none",
                         s.name));
-    if (gpu_size > 0 && gpu_begin + gpu_size > s.gpu_bytes)
+    if (gpu_size > 0 && !is_within(gpu_begin, gpu_size, s.gpu_bytes))
         refuse(name, wanted,
                fmt::format("it needs {} KiB of GPU memory and the space has {} KiB left: hold a larger one "
                            "(carousel hold {} --device-size)",
@@ -235,7 +235,7 @@ u32 make_place(space_block& s, const std::string& name, const shape& wanted) {
     std::memset(e.name, 0, sizeof e.name);
     name.copy(e.name, longest_name);
     // A holder before this one may have died while it made another one here: nobody has seen that.
-    std::memset(s.at(begin), 0, up(words_of(wanted), 64));
+    std::memset(s.at(begin), 0, round_up_sat(words_of(wanted), 64));
     make_words(s, k, wanted);
     const u64 before = load(e.state);
     (void)cas(e.state, before, place_word{place_word::of(before).count + 1, 0, place_state::ready}.pack());

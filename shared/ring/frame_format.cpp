@@ -13,8 +13,6 @@
 namespace carousel::ring {
 namespace {
 
-constexpr u64 largest_slot = u64{1} << 40;  // 1 TiB: far beyond any device, far below an overflow
-
 struct element_row {
     element type;
     const char* name;
@@ -39,7 +37,7 @@ std::optional<u64> bounded(u64 a, u64 b, u64 c) noexcept {
     u64 product = 0;
     u64 sum = 0;
     if (__builtin_mul_overflow(a, b, &product) || __builtin_add_overflow(product, c, &sum) ||
-        sum > largest_slot) {
+        sum > largest_slot_bytes) {
         return std::nullopt;
     }
     return sum;

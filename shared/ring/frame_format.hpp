@@ -14,6 +14,9 @@
 
 namespace carousel::ring {
 
+/// 1 TiB: far beyond any device, far below an overflow.
+inline constexpr u64 largest_slot_bytes = u64{1} << 40U;
+
 /// bf16_: the upper half of an f32. f8_e4m3_ and f8_e5m2_: the two 8-bit floats of machine learning (OCP), no
 /// infinity in the former. bool_: a byte, 0 or 1.
 enum class element : u8 {

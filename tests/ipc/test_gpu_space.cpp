@@ -143,6 +143,11 @@ TEST_CASE("what lies in GPU memory lies side by side, and no more than there is 
                    (void)make_place(b, "large", {kind::gpu_pool, gpu_bytes, 4096, 0});
                }),
                contains("--device-size"));
+    constexpr u64 most = ~u64{0} - 4095;  // with what there is it wraps to a small number
+    CHECK_THAT(refusal_of([&] {
+                   (void)make_place(b, "huge", {kind::gpu_pool, most, most, 0});
+               }),
+               contains("--device-size"));
     CHECK_THAT(refusal_of([&] {
                    (void)make_place(b, "samples", {kind::gpu_queue, 64, 24, 0});
                }),

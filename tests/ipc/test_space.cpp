@@ -59,6 +59,29 @@ TEST_CASE("whoever asks first decides the shape, and others are told what is the
     CHECK_THAT(refusal_of([&] { (void)lab.semaphore("\xff", 1); }), contains("can be printed"));
 }
 
+TEST_CASE("a size near 2^64 is refused, and no two primitives overlap after it") {
+    scene s;
+    held_space h("lab");
+    space lab = ipc::open("lab");
+    constexpr u64 page = 4096, most = ~u64{0} - page + 1;
+    for (const u64 unit : {most, u64{1} << 48U})
+        CHECK_THAT(refusal_of([&] { (void)lab.pool("huge", most / unit * unit, unit); }),
+                   contains("hold a larger one"));
+    {
+        attachment raw("lab", 5);  // without the rounding of <carousel/ipc.hpp>
+        CHECK_THAT(refusal_of([&] {
+                       (void)raw.place("huge", {kind::pool, most, most, 0});
+                   }),
+                   contains("hold a larger one"));
+    }
+    shared_pool pool = lab.pool("small", 4 * page, page);
+    const auto queue = lab.queue<u64>("queue", 8);
+    CHECK_THAT(refusal_of([&] { (void)pool.acquire(~u64{0}, milliseconds(5)); }), contains("ask for less"));
+    const space_block& b = h.of().block();
+    CHECK(b.place[1].offset >= b.place[0].offset + b.place[0].bytes);
+    CHECK(b.place[1].offset + b.place[1].bytes <= b.bytes);
+}
+
 TEST_CASE("a name is held once, and its folder goes with it") {
     scene s;
     {

@@ -1,5 +1,7 @@
 // Stage programs are shell scripts here: what matters is what they answer, and that they may answer anything.
 
+#include <fmt/format.h>
+
 #include <chrono>
 #include <nlohmann/json.hpp>
 
@@ -136,6 +138,21 @@ TEST_CASE("outputs and assets must have two ends") {
     w.program("sink", R"(cat > /dev/null; echo '{"format":null,"makes":[{"name":"mesh","bytes":1}]}')");
     CHECK_THAT(describe_refusal(w),
                contains("stage \"b\" makes the asset \"mesh\", which another stage makes, too"));
+}
+
+TEST_CASE("sizes that a stage reports are bounded before the plan multiplies them") {
+    const world w;
+    w.program("sink", R"(cat > /dev/null; echo '{"format":null}')");
+    for (const char* size : {"9223372036854775808", "1099511627777", "-1"}) {
+        w.program(
+            "source",
+            fmt::format("cat > /dev/null; echo '{{\"format\":{{\"type\":\"t\"}},\"slot_bytes\":{}}}'", size));
+        CHECK_THAT(describe_refusal(w), contains("bytes for a slot; at most 1099511627776 are possible"));
+    }
+    w.program(
+        "source",
+        R"(cat > /dev/null; echo '{"format":{"type":"t"},"slot_bytes":256,"makes":[{"name":"m","bytes":-4096}]}')");
+    CHECK_THAT(describe_refusal(w), contains("bytes for asset m; at most 70368744177664 are possible"));
 }
 
 TEST_CASE("a helper program is fed, read and bounded") {
