@@ -5,6 +5,8 @@
 #include <cstring>
 #include <memory>
 
+#include "core/checked.hpp"
+
 #ifdef CAROUSEL_WITH_LZ4
 #include <lz4frame.h>
 #endif
@@ -84,6 +86,14 @@ void compress(std::string_view how, std::span<const std::byte> from, std::vector
     if (how == "zstd") return zstd_compress(from, to);
 #endif
     to.assign(from.begin(), from.end());
+}
+
+// lz4: a byte of a match's length stands for up to 255 bytes. zstd: a block of up to 128 KiB has a header of
+// 3 bytes and one byte of content at least.
+u64 most_uncompressed(std::string_view how, u64 compressed) noexcept {
+    if (how == "lz4") return mul_sat(compressed, 255);
+    if (how == "zstd") return mul_sat(div_ceil(compressed, 4), u64{128} << 10U);
+    return compressed;
 }
 
 void decompress(std::string_view how, std::span<const std::byte> from, std::span<std::byte> to) {

@@ -22,6 +22,9 @@ public:
 
 /// Fills `to`, whose size is what came of it. `how`: one of compressions(). Throws error.
 void compress(std::string_view how, std::span<const std::byte> from, std::vector<std::byte>& to);
+/// The most bytes that `compressed` bytes can come to, by the format of `how`; `compressed` itself for an
+/// unknown name and for none.
+[[nodiscard]] u64 most_uncompressed(std::string_view how, u64 compressed) noexcept;
 /// `how` as it was named ("" is none); `to` has the size that is expected: no byte is written beyond it,
 /// whatever the bytes are. Throws compression_error; config_error: it was not built in.
 void decompress(std::string_view how, std::span<const std::byte> from, std::span<std::byte> to);

@@ -84,6 +84,63 @@ void check_frames(const std::string& path, u64 count) {
 
 }  // namespace
 
+TEST_CASE("no number in a recording makes its reader allocate more than the file can contain") {
+    const std::string how = GENERATE(from_range(compressions()));
+    CAPTURE(how);
+    const scratch_folder folder;
+    const std::string path = (folder.path / "a.mcap").string();
+    const recording r = two_rings();
+    {
+        mcap::writer w(path, preamble_of(r), how, 1);
+        add_frame(w, r, 0);
+        w.finish();
+    }
+    const shm::unique_fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+    const mcap::chunk_entry whole = contents_of(path).chunks.at(0);
+    constexpr u64 much = u64{1} << 30U;
+    mcap::chunk_entry large = whole, beyond = whole, wrapped = whole;
+    large.uncompressed = much;
+    beyond.length += much, beyond.compressed += much;
+    wrapped.compressed = ~u64{0} - 40, wrapped.length = whole.length - whole.compressed + wrapped.compressed;
+    for (const mcap::chunk_entry& c : {large, beyond, wrapped}) {
+        mcap::buffer compressed, records;
+        CHECK_THROWS_AS(mcap::read_chunk(fd.get(), c, compressed, records), mcap::format_error);
+        CHECK(compressed.capacity() + records.capacity() < much / 8);
+    }
+}
+
+TEST_CASE(
+    "a summary that names bytes outside of the units is not trusted, and the units are found without it") {
+    const scratch_folder folder;
+    const std::string path = (folder.path / "a.mcap").string();
+    const recording r = two_rings();
+    {
+        mcap::writer w(path, preamble_of(r), "none", 1);
+        for (u64 n = 0; n < 2; ++n) add_frame(w, r, n);
+        w.finish();
+    }
+    const mcap::contents before = contents_of(path);
+    REQUIRE(before.ended);
+    const std::string all = bytes_of(path);
+    const auto raw = [](u64 number) {
+        return std::string(reinterpret_cast<const char*>(&number), sizeof number);
+    };
+    const mcap::chunk_entry& last = before.chunks.back();
+    const std::size_t at = all.rfind(raw(last.start) + raw(last.length));
+    REQUIRE(at != std::string::npos);
+    for (const auto& [start, length] :
+         {std::pair{last.start, all.size()}, {last.start, ~u64{0} - 8}, {u64{8}, last.length}}) {
+        std::string text = all;
+        text.replace(at, 16, raw(start) + raw(length));
+        folder.write("a.mcap", text);
+        const mcap::contents c = contents_of(path);
+        CHECK_FALSE(c.ended);
+        REQUIRE(c.chunks.size() == 2);
+        CHECK(c.chunks[1].start == last.start);
+        CHECK(c.chunks[1].length == last.length);
+    }
+}
+
 TEST_CASE("a recording is cut to its last whole frame wherever its recorder dies in a write") {
     const std::string how = GENERATE(from_range(compressions()));
     CAPTURE(how);

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "core/checked.hpp"
 #include "stages/compression/compression.hpp"
 
 namespace carousel::stages::mcap {
@@ -15,6 +16,7 @@ namespace {
 constexpr u64 piece_bytes = u64{1} << 20U;
 constexpr u64 most_small = u64{64} << 20U;  ///< of a record that is no chunk: more is no recording
 constexpr u64 chunk_head_bytes = 8 + 8 + 8 + 4 + 4 + 8;
+constexpr u64 most_records = u64{1} << 36U;  ///< bytes of one unit
 
 u64 size_of(int fd) {
     struct stat info {};
@@ -137,7 +139,8 @@ void walk(record_stream& s, contents& c) {
     }
 }
 
-/// By the summary. False: there is none, or none that can be right.
+/// By the summary. False: there is none, or none that can be right: its units are in the file's order,
+/// between the preamble and the summary.
 bool read_summary(int fd, contents& c) {
     const u64 size = size_of(fd), tail = footer_bytes + sizeof magic;
     std::byte raw[footer_bytes + sizeof magic];
@@ -148,8 +151,13 @@ bool read_summary(int fd, contents& c) {
     const u64 start = r.number<u64>();
     if (start < c.front_bytes || start > size - tail) return false;
     record_stream s(fd, start);
-    for (head h; s.at() < size - tail && s.next(h); s.skip(h))
-        if (h.code == opcode::chunk_index) c.chunks.push_back(read_chunk_index(s.content(h, h.length)));
+    for (head h; s.at() < size - tail && s.next(h); s.skip(h)) {
+        if (h.code != opcode::chunk_index) continue;
+        chunk_entry unit = read_chunk_index(s.content(h, h.length));
+        if (unit.start < c.end() || !is_within(unit.start, add_sat(unit.length, unit.index_length), start))
+            return false;
+        c.chunks.push_back(std::move(unit));
+    }
     return true;
 }
 
@@ -177,8 +185,13 @@ contents scan(int fd) {
 
 void read_chunk(int fd, const chunk_entry& c, buffer& compressed, buffer& records) {
     const u64 head_of_chunk = head_bytes + chunk_head_bytes + c.compression.size();
-    if (c.length != head_of_chunk + c.compressed || c.uncompressed > (u64{1} << 36U))
+    // These numbers come from the file, and memory is allocated by them: none exceeds what the file contains.
+    if (c.length != add_sat(head_of_chunk, c.compressed) || !is_within(c.start, c.length, size_of(fd)))
         throw format_error(fmt::format("the chunk at {} and its index don't fit each other", c.start));
+    if (c.uncompressed > std::min(most_records, most_uncompressed(c.compression, c.compressed)))
+        throw format_error(
+            fmt::format("the chunk at {} can't contain {} bytes: it has {}, compression \"{}\"", c.start,
+                        c.uncompressed, c.compressed, c.compression));
     compressed.resize(static_cast<std::size_t>(c.length));
     if (!read_at(fd, c.start, compressed)) throw format_error("it ends before its last chunk");
     byte_reader r({compressed.data() + head_bytes + 3 * sizeof(u64), sizeof(u32)});
