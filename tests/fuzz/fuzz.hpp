@@ -57,6 +57,21 @@ private:
     std::size_t left_;
 };
 
+/// Replaces each byte 1 and the two bytes after it, C and K, by 2^(K mod 18) times C: an input of a few bytes
+/// becomes a message of a realistic size, or one that is nested as deep as a message can be.
+inline std::string expanded(std::string_view text) {
+    std::string out;
+    for (std::size_t k = 0; k < text.size(); ++k) {
+        if (text[k] != '\x01' || text.size() - k < 3 || out.size() > (1U << 20U)) {
+            out += text[k];
+            continue;
+        }
+        out.append(std::size_t{1} << static_cast<u8>(text[k + 2]) % 18U, text[k + 1]);
+        k += 2;
+    }
+    return out;
+}
+
 /// A folder in memory for the files of this process; removed when it ends in peace.
 class scratch {
 public:

@@ -1,6 +1,7 @@
 // Messages on the supervisor's socket from a process of the same user that is broken or malicious: the
 // supervisor answers with JSON objects or closes the connection, and keeps no file descriptor. Input:
-// messages, with a byte 0xFF between them; one that begins with '!' comes with file descriptors.
+// messages, with a byte 0xFF between them, in which a byte 1 repeats a character (test::expanded); one that
+// begins with '!' comes with file descriptors.
 //
 // The supervisor may well signal whoever has said hello. So the connections are made by a helper process,
 // which is made anew when it is gone; the seats' programs do not exist.
@@ -133,7 +134,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         (void)::fcntl(connection.get(), F_SETFL, O_NONBLOCK);
         test::bytes in(data, size);
         for (int k = 0; k < 12 && in.left() > 0; ++k) {
-            std::string text = in.part();
+            std::string text = test::expanded(in.part());
             std::vector<int> fds;
             if (text.starts_with('!')) {
                 fds = {nowhere, nowhere};
