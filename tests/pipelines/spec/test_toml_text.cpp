@@ -21,17 +21,17 @@ TEST_CASE("keys of many parts and values of many levels are refused before they 
         supervisor::pipeline_options o;
         o.set.push_back(text);
         try {
-            (void)parse_pipeline(head, "p.toml", supervisor::overrides_from(o));
+            (void)parse_pipeline(carousel::test::chain, "p.toml", supervisor::overrides_from(o));
         } catch (const config_error& e) {
             return e.what();
         }
         return "";
     };
-    CHECK_THAT(set("s." + parts + "=1"), contains("a path of 40000 keys"));
-    CHECK(set("s.a.b=[[1]]").empty());
+    CHECK_THAT(set("display." + parts + "=1"), contains("a path of 40000 keys"));
+    CHECK(set("display.a.b=[[1]]").empty());
     // Dots in texts and comments belong to no key.
     const std::string dots = "\"" + std::string(40, '.') + "\" # " + std::string(40, '.') + "\n";
-    CHECK(refusal(head + "a = " + dots + "b = \"\"\"\n" + std::string(40, '.') + "\"\"\"\nc = '" +
-                  std::string(40, '.') + "'\nd = [1.5" + std::string(400, ' ') + ", 2.5]\n")
+    CHECK(refusal(carousel::test::chain + "a = " + dots + "b = \"\"\"\n" + std::string(40, '.') +
+                  "\"\"\"\nc = '" + std::string(40, '.') + "'\nd = [1.5" + std::string(400, ' ') + ", 2.5]\n")
               .empty());
 }
