@@ -107,14 +107,13 @@ sockaddr_un address_of(const std::string& path) {
 
 unique_fd listen_at(const std::string& path) {
     const sockaddr_un a = address_of(path);
-    unique_fd s(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
     ::unlink(path.c_str());
-    const mode_t before = ::umask(0177);
-    const bool bound = s && ::bind(s.get(), reinterpret_cast<const sockaddr*>(&a), sizeof a) == 0;
-    const int why = errno;
-    ::umask(before);
-    if (!bound || ::listen(s.get(), 64) != 0)
-        throw shm_error(fmt::format("listening at {}: {}", path, errno_text(bound ? errno : why)));
+    unique_fd s(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+    // Linux gives the socket's file the mode that the socket has when it is bound. A umask would do the same,
+    // but it belongs to the whole process, whose other threads create files meanwhile.
+    if (!s || ::fchmod(s.get(), S_IRUSR | S_IWUSR) != 0 ||
+        ::bind(s.get(), reinterpret_cast<const sockaddr*>(&a), sizeof a) != 0 || ::listen(s.get(), 64) != 0)
+        throw shm_error(fmt::format("listening at {}: {}", path, errno_text(errno)));
     return s;
 }
 

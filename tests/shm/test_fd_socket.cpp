@@ -4,13 +4,16 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <csignal>
 #include <string>
+#include <thread>
 
 #include "core/errors.hpp"
 #include "shm/fd_socket.hpp"
 #include "tests/support/catch.hpp"
+#include "tests/support/scratch_folder.hpp"
 #include "tests/support/skip.hpp"
 
 using namespace carousel;
@@ -29,6 +32,31 @@ TEST_CASE("a message arrives whole, with descriptors of the same files, closed o
     fstat(m.fds[0].get(), &got);
     CHECK(sent.st_ino == got.st_ino);
     CHECK((fcntl(m.fds[0].get(), F_GETFD) & FD_CLOEXEC) != 0);
+}
+
+TEST_CASE("listening at a path changes no mode of files that other threads create meanwhile") {
+    const scratch_folder folder;
+    const std::string path = (folder.path / "socket").string(), file = (folder.path / "file").string();
+    const auto mode_of = [](const std::string& of) {
+        struct stat is {};
+        return ::stat(of.c_str(), &is) == 0 ? is.st_mode & 0777U : 0U;
+    };
+    ::close(::open(file.c_str(), O_CREAT | O_WRONLY, 0666));
+    const unsigned usual = mode_of(file);
+    std::atomic<bool> stop = false;
+    std::thread listener([&] {
+        while (!stop) (void)shm::listen_at(path);
+    });
+    u32 changed = 0;
+    for (u32 k = 0; k < 500; ++k) {
+        ::unlink(file.c_str());
+        ::close(::open(file.c_str(), O_CREAT | O_WRONLY, 0666));
+        changed += mode_of(file) != usual ? 1 : 0;
+    }
+    stop = true;
+    listener.join();
+    CHECK(changed == 0);
+    CHECK(mode_of(path) == 0600);
 }
 
 TEST_CASE("a peer that is gone reads as closed, and sending to it fails without a signal") {
