@@ -18,6 +18,8 @@ namespace {
 using nlohmann::json;
 constexpr u64 port_patience_ns = ns_per_s;  ///< a predecessor that is killed keeps it until it is gone
 constexpr u64 leave_patience_ns = 300 * ns_per_ms;
+/// A sender's hello has the expected format, or another one, and names of its own.
+u64 longest_hello(const hello& expected) { return std::max<u64>(4096, encode(expected).size() + 1024); }
 }  // namespace
 
 link_note link_note::read(const std::string& path, const std::string& run) {
@@ -152,8 +154,12 @@ bool receiver_link::listen(transport& t) {
 void receiver_link::run() {
     device::cpu::name_this_thread("link");
     try {
-        transport t(*this,
-                    {set_.where.address, set_.where.transports, static_cast<u16>(set_.where.port + 1)});
+        transport t(*this, {.address = set_.where.address,
+                            .transports = set_.where.transports,
+                            .first_port = static_cast<u16>(set_.where.port + 1),
+                            .first_message_bytes = longest_hello(set_.expected),
+                            .message_bytes = longest_message,
+                            .allowance = usual_allowance});
         if (!listen(t)) return;
         log::info("listens on {} port {} ({}, {})", set_.where.address, set_.where.port, ucx_version(),
                   set_.where.transports);
@@ -162,19 +168,21 @@ void receiver_link::run() {
             transport_ = &t;
         }
         while (!stop_.load(std::memory_order_acquire)) {
-            while (t.progress()) {
-            }
+            t.progress_all();
             actions todo;
             u64 due = 0;
+            u32 proven = 0;
             {
                 const std::lock_guard lock(mutex_);
                 keep();
                 todo = side_.step(now_ns());
+                proven = side_.proven();
                 due = side_.next_due();
                 figures_.tell(side_.up(), side_.clock(now_ns()), now_ns());
                 if (const std::string news = side_.news(); !news.empty()) log::info("{}", news);
                 if (const std::string news = side_.warning(); !news.empty()) log::warning("{}", news);
             }
+            t.trust(proven);  // before the WELCOME, which the first frame follows
             carry_out(t, todo);
             const u64 now = now_ns();
             if (todo.empty()) t.wait(std::min(due > now ? due - now : 0, longest_sleep_ns));
@@ -211,8 +219,7 @@ void receiver_link::leave(transport& t) {
     }
     const u64 until = now_ns() + leave_patience_ns;
     while (now_ns() < until) {
-        while (t.progress()) {
-        }
+        t.progress_all();
         actions todo;
         {
             const std::lock_guard lock(mutex_);
@@ -241,6 +248,11 @@ void receiver_link::accepted(u32 connection) {
 void receiver_link::closed(u32 connection, const std::string&) {
     const std::lock_guard lock(mutex_);
     side_.closed(connection);
+}
+
+void receiver_link::broke_limits(u32, const std::string& why) {
+    const std::lock_guard lock(mutex_);
+    side_.cut_off(why, now_ns());
 }
 
 void receiver_link::message_came(u32 connection, std::span<const std::byte> bytes) {

@@ -82,6 +82,7 @@ private:
 
     void accepted(u32 connection) override;
     void closed(u32 connection, const std::string& why) override;
+    void broke_limits(u32 connection, const std::string& why) override;
     void message_came(u32 connection, std::span<const std::byte> bytes) override;
     std::byte* frame_begins(u32 connection, std::span<const std::byte> header, u64 bytes,
                             u64& ticket) override;

@@ -13,13 +13,20 @@
 namespace carousel::hosts {
 namespace {
 constexpr u64 say_first_ns = ns_per_s, say_every_ns = 5 * ns_per_s;
+
+/// What the stage allocates to compress frames: for each that is in flight a little more than its length.
+u64 bytes_to_pack(const hello& who) {
+    return who.packed == 0 ? 0
+                           : most_durable_under_way * (who.payload_bytes + who.payload_bytes / 128 + 65536);
 }
+}  // namespace
 
 sender_link::sender_link(const link_settings& where, hello who, token_file token, u64 first_epoch,
                          std::string figures_path, const device::context* gpu)
     : where_(where),
       from_(local_address_towards(where.address)),
       gpu_(gpu),
+      packed_bytes_(bytes_to_pack(who)),
       figures_(std::move(figures_path), who.run),
       side_(std::move(who), std::move(token), first_epoch),
       say_ns_(now_ns() + say_first_ns),
@@ -150,25 +157,32 @@ void sender_link::run() {
     try {
         // UCX copies from a GPU in the context of the thread that calls it.
         if (gpu_ != nullptr) device::bind_thread(*gpu_);
-        transport t(*this, {from_, where_.transports, static_cast<u16>(where_.port + 1), gpu_ != nullptr});
+        transport t(*this, {.address = from_,
+                            .transports = where_.transports,
+                            .first_port = static_cast<u16>(where_.port + 1),
+                            .gpu_memory = gpu_ != nullptr,
+                            .message_bytes = longest_message,
+                            .allowance = usual_allowance + packed_bytes_});
         {
             const std::lock_guard lock(mutex_);
             transport_ = &t;
         }
         while (!stop_.load(std::memory_order_acquire)) {
             round_ns_.store(now_ns(), std::memory_order_release);
-            while (t.progress()) {
-            }
+            t.progress_all();
             actions todo;
             u64 due = 0;
+            u32 proven = 0;
             {
                 const std::lock_guard lock(mutex_);
                 todo = side_.step(now_ns());
                 due = side_.next_due();
+                proven = side_.proven();
                 tell_news();
                 figures_.tell(side_.up(), side_.clock(now_ns()), now_ns());
                 wake_who_is_done();
             }
+            t.trust(proven);
             carry_out(t, todo);
             const u64 now = now_ns();
             if (todo.empty()) t.wait(std::min(due > now ? due - now : 0, longest_sleep_ns));

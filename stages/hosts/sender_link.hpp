@@ -74,6 +74,7 @@ private:
     link_settings where_;
     std::string from_;
     const device::context* gpu_;
+    const u64 packed_bytes_;
     mutable std::mutex mutex_;                         ///< guards what follows
     std::condition_variable changed_;                  ///< of end() and let_go()
     u32 letting_go_ = 0;                               ///< who waits in let_go()

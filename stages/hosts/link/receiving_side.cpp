@@ -50,6 +50,10 @@ void receiving_side::closed(u32 connection) {
     drop(connection);  // the transport has its own part to close still
 }
 
+void receiving_side::cut_off(const std::string& why, u64 now) {
+    turned_away("a peer was cut off: " + why, now);
+}
+
 void receiving_side::received(u32 connection, const message& m, u64 now) {
     const auto at = peers_.find(connection);
     if (at == peers_.end() || at->second.refused) return;

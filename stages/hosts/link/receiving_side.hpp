@@ -40,6 +40,11 @@ public:
 
     void accepted(u32 connection, u64 now);
     void closed(u32 connection);
+    /// The transport has closed a connection whose peer sent what its limits forbid: logged as news() at most
+    /// every 5 s.
+    void cut_off(const std::string& why, u64 now);
+    /// The connection whose sender has proved that it knows the token; 0: none.
+    [[nodiscard]] u32 proven() const noexcept { return current_; }
     void received(u32 connection, const message& m, u64 now);
     /// A frame's bytes are about to come: into this buffer, or nowhere.
     [[nodiscard]] std::optional<u32> frame_begins(u32 connection, const frame_message& m, u64 now);

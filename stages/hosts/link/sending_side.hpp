@@ -53,6 +53,8 @@ public:
     void end_here() { ends_here_ = true; }
 
     void closed(u32 connection, const std::string& why, u64 now);
+    /// The connection whose receiver has proved that it knows the token; 0: none.
+    [[nodiscard]] u32 proven() const noexcept { return proven_ ? connection_ : 0; }
     void received(u32 connection, const message& m, u64 now);
     /// The transport is done with a frame's memory, whether it arrived or not.
     void frame_sent(u32 connection, u64 sequence);

@@ -24,9 +24,12 @@ constexpr std::pair<const char*, const char*> early[] = {
 
 /// With all transports that this UCX has on this machine; nothing: it can't be set up.
 std::optional<bool> reaches_cuda() {
-    ::setenv("UCX_TLS", "all", 1);
     ucp_config_t* config = nullptr;
     if (ucp_config_read(nullptr, nullptr, &config) != UCS_OK) return std::nullopt;
+    if (ucp_config_modify(config, "TLS", "all") != UCS_OK) {
+        ucp_config_release(config);
+        return std::nullopt;
+    }
     ucp_params_t params{};
     params.field_mask = UCP_PARAM_FIELD_FEATURES;
     params.features = UCP_FEATURE_AM;

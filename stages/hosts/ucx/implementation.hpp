@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "shm/fd_socket.hpp"
+#include "stages/hosts/ucx/memory_watch.hpp"
 #include "stages/hosts/ucx/pieces.hpp"
 #include "stages/hosts/ucx/transport.hpp"
 
@@ -24,6 +25,12 @@ inline bool is_rendezvous(const ucp_am_recv_param_t* p) {
     return (p->recv_attr & UCP_AM_RECV_ATTR_FLAG_RNDV) != 0;
 }
 
+/// The network device that has the address. Throws config_error.
+[[nodiscard]] std::string device_of(const std::string& address);
+/// UCX_TLS.
+[[nodiscard]] std::string transports_of(const transport_options& how);
+[[nodiscard]] bool registers_memory(const transport_options& how);
+
 class transport::implementation {
 public:
     implementation(events& to, const transport_options& how);
@@ -34,7 +41,9 @@ public:
     void send_frame(u32 connection, const std::vector<std::byte>& header, const std::byte* data, u64 bytes,
                     u64 seq);
     void close(u32 connection);
+    void trust(u32 connection);
     bool progress();
+    void progress_all();
     void wait(u64 at_most_ns);
     void wake() noexcept {
         const u64 one = 1;
@@ -46,7 +55,8 @@ private:
     struct link {
         u32 number = 0;
         ucp_ep_h endpoint = nullptr;
-        bool failed = false;  ///< UCX has said so
+        bool failed = false;  ///< UCX has said so, or the peer broke the limits
+        bool trusted = false, broke_limits = false;
         std::string why;
         outgoing_frames frames;
         std::shared_ptr<pace> pieces;  ///< outlives it
@@ -66,6 +76,18 @@ private:
         u64 bytes;
     };
 
+    /// How far the connections have been closed because the allowance was exceeded.
+    enum class relief : u8 { none, untrusted_closed, all_closed };
+
+    /// Makes context and worker. Throws config_error.
+    void set_up();
+    /// Frees all that UCX holds. Connections must have been closed.
+    void tear_down();
+    void bound_memory(u64 now);
+    bool break_off(bool trusted_too);
+    static void break_off(link& l, std::string why);
+    bool take_requests();
+    bool close_failed();
     /// Throws config_error: this UCX reaches none.
     void require_gpu_memory();
     void open_endpoint(u32 connection, ucp_ep_params_t& with);
@@ -73,7 +95,7 @@ private:
     bool post_pieces(link& l);
     void sent(outgoing* o);
     [[nodiscard]] link* link_of(const ucp_am_recv_param_t* p);
-    void on_message(link& l, std::span<const std::byte> bytes);
+    void on_message(link& l, std::span<const std::byte> bytes, bool rendezvous);
     ucs_status_t on_piece(link& l, std::span<const std::byte> front, void* data, u64 bytes, bool rendezvous);
     static void sent_by_ucx(void* request, ucs_status_t, void* user);
     static void received_by_ucx(void* request, ucs_status_t s, size_t, void* user);
@@ -87,7 +109,10 @@ private:
     std::vector<std::pair<void*, std::unique_ptr<link>>> closing_;  ///< a request each
     std::vector<ucp_conn_request_h> asked_;
     u32 next_number_ = 1;
+    u16 port_ = 0;  ///< that it listens on; 0: it does not
+    relief relief_ = relief::none;
     u64 under_way_ = 0;
+    memory_watch memory_;
     const bool looks_;  ///< there are cores for it
     std::atomic<bool> rung_ = false;
     shm::unique_fd bell_;

@@ -80,7 +80,11 @@ bool transport::implementation::post_pieces(link& l) {
     return any;
 }
 
-void transport::implementation::on_message(link& l, std::span<const std::byte> bytes) {
+// This side's messages never take a rendezvous, so one announces a message that is too long.
+void transport::implementation::on_message(link& l, std::span<const std::byte> bytes, bool rendezvous) {
+    if (rendezvous || bytes.size() > (l.trusted ? how_.message_bytes : how_.first_message_bytes))
+        return break_off(l, l.trusted ? "its message is longer than any of this link"
+                                      : "its message is longer than any before the proof of the token");
     to_->message_came(l.number, bytes);
 }
 
@@ -93,6 +97,11 @@ void transport::implementation::received_by_ucx(void* request, ucs_status_t s, s
 
 ucs_status_t transport::implementation::on_piece(link& l, std::span<const std::byte> front, void* data,
                                                  u64 bytes, bool rendezvous) {
+    if (!l.trusted || front.size() > how_.message_bytes || bytes > (rendezvous ? most_piece : least_piece)) {
+        break_off(l, l.trusted ? "a piece of its frame is longer than any of this link"
+                               : "a frame came before the proof of the token");
+        return UCS_OK;
+    }
     const auto begin = [&](std::span<const std::byte> header, u64 whole) {
         u64 ticket = 0;
         std::byte* const room = to_->frame_begins(l.number, header, whole, ticket);

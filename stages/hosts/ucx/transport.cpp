@@ -1,14 +1,11 @@
 #include <arpa/inet.h>
 #include <fmt/format.h>
-#include <ifaddrs.h>
-#include <net/if.h>
 #include <poll.h>
 #include <sys/eventfd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstdlib>
-#include <mutex>
 #include <string>
 #include <thread>
 #include <utility>
@@ -21,49 +18,11 @@
 namespace carousel::hosts {
 namespace {
 
-/// A piece of the least size, and what UCX and this link put in front of it, is one of UCX's messages. A
-/// longer one goes straight into its place, by a rendezvous.
-const std::string segment = std::to_string(least_piece + 4096);
 /// Where there are cores for it, a link whose frames are under way looks for news so long before it sleeps:
 /// to be woken takes as long as a part of a piece. Where there are none its pieces need no rendezvous.
 constexpr u64 looks_for_ns = 50'000;
 constexpr unsigned cores_to_look = 8;
-
-/// Addresses of IPv4 by their devices, in the kernel's order. Throws config_error.
-std::vector<std::pair<std::string, std::string>> addresses() {
-    ifaddrs* all = nullptr;
-    if (::getifaddrs(&all) != 0)
-        throw config_error("this host's network devices can't be listed: " + errno_text(errno));
-    std::vector<std::pair<std::string, std::string>> out;
-    for (const ifaddrs* at = all; at != nullptr; at = at->ifa_next) {
-        if (at->ifa_addr == nullptr || at->ifa_addr->sa_family != AF_INET) continue;
-        char text[INET_ADDRSTRLEN] = {};
-        ::inet_ntop(AF_INET, &reinterpret_cast<const sockaddr_in*>(at->ifa_addr)->sin_addr, text,
-                    sizeof text);
-        out.emplace_back(at->ifa_name, text);
-    }
-    ::freeifaddrs(all);
-    return out;
-}
-
-/// UCX is told a device, and takes its first address for the frames, whatever the one of the link is: that
-/// would be no address that anybody has named, and no connection comes about by it (seen with UCX 1.13.1).
-std::string device_of(const std::string& address) {
-    const auto all = addresses();
-    const auto it = std::find_if(all.begin(), all.end(), [&](const auto& a) { return a.second == address; });
-    if (it == all.end())
-        throw config_error(fmt::format(
-            "no network device of this host has the address {} (`ip -4 addr` lists them)", address));
-    const auto& [device, first] =
-        *std::find_if(all.begin(), all.end(), [&](const auto& a) { return a.first == it->first; });
-    if (first != address)
-        throw config_error(
-            fmt::format("{} is not the first address of {}, and UCX takes none but that: {}. Let the link "
-                        "use that one, or "
-                        "make {} the first (`ip -4 addr show dev {}` lists them in order)",
-                        address, device, first, address, device));
-    return device;
-}
+constexpr u64 longest_progress_ns = ns_per_ms;
 
 sockaddr_in socket_address(const std::string& address, u16 port) {
     sockaddr_in to{};
@@ -74,17 +33,6 @@ sockaddr_in socket_address(const std::string& address, u16 port) {
     return to;
 }
 
-/// A GPU's memory is read by cuda_copy: cuda_ipc is for one host. "all" has it, and takes no further name;
-/// nor does a list of what UCX is not to use.
-std::string transports_of(const transport_options& how) {
-    const bool names = how.transports != "all" && !how.transports.starts_with("^");
-    return how.gpu_memory && names ? how.transports + ",cuda_copy" : how.transports;
-}
-
-/// To keep what it has registered UCX must hear of what is freed. For that it rewrites functions of libcuda
-/// (cuMemFree and others) in this process, while other threads may be in them. TCP registers nothing.
-bool registers_memory(const transport_options& how) { return how.transports != "tcp"; }
-
 void require(ucs_status_t s, const std::string& what) {
     if (s != UCS_OK) throw config_error(fmt::format("{}: UCX says \"{}\"", what, ucs_status_string(s)));
 }
@@ -94,32 +42,31 @@ void require(ucs_status_t s, const std::string& what) {
 transport::implementation::implementation(events& to, const transport_options& how)
     : to_(&to),
       how_(how),
+      memory_(how.allowance),
       looks_(std::thread::hardware_concurrency() >= cores_to_look),
       bell_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
-    const std::string device = device_of(how.address);
-    // A process may have two of these, made by a thread each, and the environment is all threads'.
-    static std::mutex environment;
-    const std::lock_guard alone(environment);
-    ::setenv("UCX_NET_DEVICES", device.c_str(), 1);
-    ::setenv("UCX_TLS", transports_of(how).c_str(), 1);
-    ::setenv("UCX_RCACHE_ENABLE", registers_memory(how) ? "try" : "n", 1);
-    ::setenv("UCX_TCP_RX_SEG_SIZE", segment.c_str(), 1);
-    // What UCX moves by no rendezvous it copies from a GPU segment by segment, and waits for each: of 8 KB
-    // they would be many.
-    if (how.gpu_memory) ::setenv("UCX_TCP_TX_SEG_SIZE", segment.c_str(), 1);
-    ::setenv("UCX_ZCOPY_THRESH", "16384", 1);  // else a piece is cut into copies of 8 KB
-    if (how.first_port != 0)
-        ::setenv("UCX_TCP_PORT_RANGE", fmt::format("{}-{}", how.first_port, how.first_port + 63).c_str(), 1);
+    set_up();
+    memory_.restart();
+}
+
+void transport::implementation::set_up() {
+    const std::string device = device_of(how_.address);
     ucp_config_t* config = nullptr;
     require(ucp_config_read(nullptr, nullptr, &config), "reading UCX's settings");
+    for (const auto& [name, value] : ucx_settings(how_, device)) {
+        const ucs_status_t set = ucp_config_modify(config, name.c_str(), value.c_str());
+        if (set == UCS_OK) continue;
+        ucp_config_release(config);
+        require(set, fmt::format("the setting {} = {} of UCX", name, value));
+    }
     ucp_params_t params{};
     params.field_mask = UCP_PARAM_FIELD_FEATURES;
     params.features = UCP_FEATURE_AM | UCP_FEATURE_WAKEUP;
     const ucs_status_t made = ucp_init(&params, config, &context_);
     ucp_config_release(config);
     require(made,
-            fmt::format("UCX on {} ({}) with the transports {}", device, how.address, transports_of(how)));
-    if (how.gpu_memory) require_gpu_memory();
+            fmt::format("UCX on {} ({}) with the transports {}", device, how_.address, transports_of(how_)));
+    if (how_.gpu_memory) require_gpu_memory();
     ucp_worker_params_t worker{};
     worker.field_mask = UCP_WORKER_PARAM_FIELD_THREAD_MODE;
     worker.thread_mode = UCS_THREAD_MODE_SINGLE;
@@ -137,9 +84,8 @@ transport::implementation::implementation(events& to, const transport_options& h
     handle(message_id,
            [](void* me, const void*, size_t, void* data, size_t bytes, const ucp_am_recv_param_t* p) {
                auto* const here = static_cast<implementation*>(me);
-               // A message of ours is never a rendezvous: one is refused by not asking for its bytes.
-               if (link* const l = here->link_of(p); l != nullptr && !is_rendezvous(p))
-                   here->on_message(*l, {static_cast<const std::byte*>(data), bytes});
+               if (link* const l = here->link_of(p); l != nullptr)
+                   here->on_message(*l, {static_cast<const std::byte*>(data), bytes}, is_rendezvous(p));
                return UCS_OK;
            });
     handle(frame_id, [](void* me, const void* front, size_t front_bytes, void* data, size_t bytes,
@@ -167,12 +113,21 @@ void transport::implementation::require_gpu_memory() {
 }
 
 transport::implementation::~implementation() {
-    if (listener_ != nullptr) ucp_listener_destroy(listener_);
+    relief_ = relief::all_closed;  // takes no further connection
     while (!links_.empty()) close(links_.begin()->first);
     const u64 until = now_ns() + ns_per_s;
     while ((!closing_.empty() || under_way_ > 0) && now_ns() < until) progress();
-    if (worker_ != nullptr) ucp_worker_destroy(worker_);
-    if (context_ != nullptr) ucp_cleanup(context_);
+    tear_down();
+}
+
+void transport::implementation::tear_down() {
+    if (listener_ != nullptr) {
+        for (const ucp_conn_request_h request : std::exchange(asked_, {}))
+            (void)ucp_listener_reject(listener_, request);
+        ucp_listener_destroy(std::exchange(listener_, nullptr));
+    }
+    if (worker_ != nullptr) ucp_worker_destroy(std::exchange(worker_, nullptr));
+    if (context_ != nullptr) ucp_cleanup(std::exchange(context_, nullptr));
 }
 
 bool transport::implementation::listen(u16 port) {
@@ -188,6 +143,7 @@ bool transport::implementation::listen(u16 port) {
     const ucs_status_t s = ucp_listener_create(worker_, &p, &listener_);
     if (s == UCS_ERR_BUSY) return false;
     require(s, fmt::format("listening on {} port {}", how_.address, port));
+    port_ = port;
     return true;
 }
 
@@ -242,34 +198,96 @@ void transport::implementation::close(u32 connection) {
     }
 }
 
-bool transport::implementation::progress() {
-    bool any = ucp_worker_progress(worker_) != 0;
+void transport::implementation::trust(u32 connection) {
+    if (const auto at = links_.find(connection); at != links_.end()) at->second->trusted = true;
+}
+
+bool transport::implementation::take_requests() {
+    bool any = false;
     for (const ucp_conn_request_h request : std::exchange(asked_, {})) {
+        any = true;
+        if (relief_ == relief::all_closed) {
+            (void)ucp_listener_reject(listener_, request);
+            continue;
+        }
         ucp_ep_params_t p{};
         p.field_mask = UCP_EP_PARAM_FIELD_CONN_REQUEST;
         p.conn_request = request;
         const u32 number = next_number_++;
         open_endpoint(number, p);
         to_->accepted(number);
-        any = true;
     }
+    return any;
+}
+
+bool transport::implementation::close_failed() {
+    std::vector<u32> failed;
+    for (const auto& [number, l] : links_)
+        if (l->failed) failed.push_back(number);
+    for (const u32 number : failed) {
+        const std::string why = links_[number]->why;
+        const bool broke_limits = links_[number]->broke_limits;
+        close(number);
+        if (broke_limits) to_->broke_limits(number, why);
+        to_->closed(number, why);
+    }
+    return !failed.empty();
+}
+
+bool transport::implementation::progress() {
+    bool any = ucp_worker_progress(worker_) != 0;
+    any = take_requests() || any;
     std::erase_if(closing_, [](const auto& each) {
         if (ucp_request_check_status(each.first) == UCS_INPROGRESS) return false;
         ucp_request_free(each.first);
         return true;
     });
-    std::vector<u32> failed;
-    for (const auto& [number, l] : links_) {
-        any = post_pieces(*l) || any;
-        if (l->failed) failed.push_back(number);
+    for (const auto& [number, l] : links_) any = post_pieces(*l) || any;
+    return close_failed() || any;
+}
+
+void transport::implementation::progress_all() {
+    const u64 until = now_ns() + longest_progress_ns;
+    while (progress() && now_ns() < until) {
     }
-    for (const u32 number : failed) {
-        const std::string why = links_[number]->why;
-        close(number);
-        to_->closed(number, why);
-        any = true;
+    bound_memory(now_ns());
+}
+
+void transport::implementation::break_off(link& l, std::string why) {
+    l.failed = l.broke_limits = true;
+    l.why = std::move(why);
+}
+
+bool transport::implementation::break_off(bool trusted_too) {
+    for (const auto& [number, l] : links_)
+        if (!l->failed && (trusted_too || !l->trusted))
+            break_off(*l, fmt::format("a peer sends a message that is longer than any of this link: more "
+                                      "than {} MiB of memory were needed for it",
+                                      how_.allowance >> 20U));
+    return close_failed();
+}
+
+// Closing an endpoint frees the messages that UCX is assembling for it. The peers without the token go first.
+// If that is not enough all go, and then UCX is set up again: its own connections, which it accepts without
+// this class, are freed only so.
+void transport::implementation::bound_memory(u64 now) {
+    if (!memory_.is_due(now)) return;
+    if (port_ != 0 && listener_ == nullptr) (void)listen(port_);  // again, after tear_down()
+    if (!memory_.exceeded()) {
+        relief_ = relief::none;
+        return;
     }
-    return any;
+    if (!closing_.empty()) return;  // frees what they have when it is done
+    if (relief_ == relief::none) {
+        relief_ = relief::untrusted_closed;
+        if (break_off(false)) return;
+    }
+    relief_ = relief::all_closed;
+    if (break_off(true) || !closing_.empty() || under_way_ > 0) return;
+    tear_down();
+    set_up();
+    relief_ = relief::none;
+    memory_.restart();
 }
 
 void transport::implementation::wait(u64 at_most_ns) {
@@ -301,7 +319,9 @@ void transport::send_frame(u32 connection, const std::vector<std::byte>& header,
     me_->send_frame(connection, header, data, bytes, sequence);
 }
 void transport::close(u32 connection) { me_->close(connection); }
+void transport::trust(u32 connection) { me_->trust(connection); }
 bool transport::progress() { return me_->progress(); }
+void transport::progress_all() { me_->progress_all(); }
 void transport::wait(u64 at_most_ns) { me_->wait(at_most_ns); }
 void transport::wake() noexcept { me_->wake(); }
 

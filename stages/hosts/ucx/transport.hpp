@@ -2,6 +2,8 @@
 // Messages and frames between two processes by UCX (UCP active messages). The one folder that includes ucp
 // headers. One thread makes it, uses it and destroys it; wake() alone may be called from any.
 //
+// A peer that sends without a limit is closed: see trust(), transport_options::allowance and progress_all().
+//
 // A connection has a number for life. closed() is told once, and nothing of that connection comes after it,
 // but for the ends of frames: frame_came() and frame_sent() come once for each frame that was begun, also
 // when it failed. Until then its memory is the transport's: a buffer is used again only behind that call.
@@ -12,6 +14,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/types.hpp"
@@ -23,7 +26,15 @@ struct transport_options {
     std::string transports = "tcp";  ///< UCX_TLS
     u16 first_port = 0;              ///< of 64 for the connections' data (UCX_TCP_PORT_RANGE); 0: any
     bool gpu_memory = false;         ///< frames to send lie in memory of the GPU that the thread is bound to
+    u64 first_message_bytes = 4096;  ///< the longest message of a peer that is not trusted
+    u64 message_bytes = 65536;       ///< the longest message of one that is
+    /// Bytes that the process may allocate by malloc() while the transport exists. Beyond them some peer
+    /// makes UCX assemble a message that no plan allows (memory_watch.hpp).
+    u64 allowance = ~u64{0} >> 1U;
 };
+
+/// What a link's process allocates apart from frames: UCX takes 2 MiB, a decompressor up to 5 MiB.
+inline constexpr u64 usual_allowance = 16U << 20U;
 
 class transport {
 public:
@@ -32,6 +43,8 @@ public:
         virtual ~events() = default;
         virtual void accepted(u32 connection) = 0;
         virtual void closed(u32 connection, const std::string& why) = 0;
+        /// The peer has sent what the limits forbid; closed() follows.
+        virtual void broke_limits(u32, const std::string&) {}
         virtual void message_came(u32 connection, std::span<const std::byte> bytes) = 0;
         /// Where to put a frame's bytes, or null: nowhere. `ticket` comes back with frame_came().
         virtual std::byte* frame_begins(u32 connection, std::span<const std::byte> header, u64 bytes,
@@ -56,9 +69,15 @@ public:
     void send_frame(u32 connection, const std::vector<std::byte>& header, const std::byte* data, u64 bytes,
                     u64 sequence);
     void close(u32 connection);
+    /// The peer has proved that it knows the token. Before that it may send messages up to
+    /// `first_message_bytes`, and no frames. Unknown connections are ignored.
+    void trust(u32 connection);
 
     /// True: something happened.
     bool progress();
+    /// Progresses until nothing is left to do, for up to 1 ms: a peer that sends without end must not keep
+    /// the calling thread from its clocks. Closes peers that exceed the allowance.
+    void progress_all();
     /// Until something happens, wake(), or the time is over.
     void wait(u64 at_most_ns);
     void wake() noexcept;
@@ -68,6 +87,10 @@ private:
     std::unique_ptr<implementation> me_;
 };
 
+/// UCX's settings for one link on that network device. They go into UCX's own configuration, not into the
+/// environment, which other threads of the process may be reading.
+[[nodiscard]] std::vector<std::pair<std::string, std::string>> ucx_settings(const transport_options& how,
+                                                                            const std::string& device);
 /// UCX reads some of its settings when it is loaded: the program starts itself once more with them. First
 /// thing in main().
 void set_ucx_environment(char** argv);

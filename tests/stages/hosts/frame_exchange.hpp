@@ -49,6 +49,7 @@ public:
         while (!so()) {
             if (now_ns() > end) return false;
             if (!(near_.progress() | far_.progress())) near_.wait(ns_per_ms);
+            far_.trust(in_.newest);
         }
         return true;
     }
@@ -74,7 +75,8 @@ public:
 private:
     struct receiver final : hosts::transport::events {
         std::vector<std::unique_ptr<frame>> frames;
-        void accepted(u32) override {}
+        u32 newest = 0;  ///< connection
+        void accepted(u32 connection) override { newest = connection; }
         void closed(u32, const std::string&) override {}
         void message_came(u32, std::span<const std::byte>) override {}
         std::byte* frame_begins(u32, std::span<const std::byte> header, u64 bytes, u64& ticket) override {

@@ -3,14 +3,23 @@
 #include <netinet/in.h>
 #include <sys/socket.h>
 
+#include <unistd.h>
+
+#include <atomic>
 #include <cstdlib>
 #include <cstring>
+#include <functional>
+#include <optional>
 #include <string>
+#include <thread>
+#include <utility>
+#include <vector>
 
 #include "core/errors.hpp"
 #include "shm/fd_socket.hpp"
 #include "stages/hosts/link_settings.hpp"
 #include "stages/hosts/receiver_link.hpp"
+#include "stages/hosts/ucx/memory_watch.hpp"
 #include "stages/hosts/ucx/transport.hpp"
 #include "tests/stages/hosts/frame_exchange.hpp"
 #include "tests/support/catch.hpp"
@@ -53,6 +62,50 @@ struct told_of_its_end final : transport::events {
     void accepted(u32) override {}
     void closed(u32, const std::string&) override { over = true; }
     void message_came(u32, std::span<const std::byte>) override { answered = true; }
+    std::byte* frame_begins(u32, std::span<const std::byte>, u64, u64&) override { return nullptr; }
+    void frame_came(u64, bool) override {}
+    void frame_sent(u32, u64) override {}
+};
+
+const std::string secret = "a secret that both sides know";
+
+class receiver_of_100_bytes {
+public:
+    receiver_of_100_bytes(const scratch_folder& folder, u16 port, std::vector<std::byte>& room)
+        : link_(set_up(folder, port, room)) {}
+
+private:
+    static receiver_link::set_up set_up(const scratch_folder& folder, u16 port,
+                                        std::vector<std::byte>& room) {
+        receiver_link::set_up s;
+        s.where = {.address = "127.0.0.1", .token = "", .transports = "tcp", .port = port};
+        s.expected.payload_bytes = room.size();
+        s.token = token_file(secret);
+        s.run = "run-b";
+        s.figures_path = (folder.path / "figures").string();
+        s.buffers = {room.data()};
+        s.wake = [] {};
+        return s;
+    }
+    receiver_link link_;
+};
+
+/// The handshake of a sender.
+struct proves_the_token final : transport::events {
+    hello who;
+    bool over = false, welcomed = false;
+    std::optional<message> answer;
+    proves_the_token() { who.payload_bytes = 100, who.run = "run-a"; }
+    void accepted(u32) override {}
+    void closed(u32, const std::string&) override { over = true; }
+    void message_came(u32, std::span<const std::byte> bytes) override {
+        const auto m = decode(bytes);
+        REQUIRE(m);
+        if (const auto* p = std::get_if<proof_message>(&*m))
+            answer = proof_message{who.fresh, token_file(secret).prove(side::sending, who, p->fresh),
+                                   p->sent_ns, now_ns()};
+        welcomed = welcomed || std::holds_alternative<welcome>(*m);
+    }
     std::byte* frame_begins(u32, std::span<const std::byte>, u64, u64&) override { return nullptr; }
     void frame_came(u64, bool) override {}
     void frame_sent(u32, u64) override {}
@@ -118,50 +171,174 @@ TEST_CASE("frames are staged unless the settings say direct, and direct ones can
 }
 
 TEST_CASE("UCX keeps no registered memory where the transport is TCP, which registers none") {
-    deaf events;
-    const auto cache = [] {
-        const char* const said = std::getenv("UCX_RCACHE_ENABLE");
-        return std::string(said != nullptr ? said : "unset");
+    const auto cache = [](const std::string& transports) {
+        for (const auto& [name, value] :
+             ucx_settings({.address = "127.0.0.1", .transports = transports}, "lo"))
+            if (name == "RCACHE_ENABLE") return value;
+        return std::string("unset");
     };
-    const transport tcp(events, {.address = "127.0.0.1"});
-    CHECK(cache() == "n");
-    const transport more(events, {.address = "127.0.0.1", .transports = "tcp,self"});
-    CHECK(cache() == "try");
+    CHECK(cache("tcp") == "n");
+    CHECK(cache("tcp,self") == "try");
+}
+
+TEST_CASE("a transport leaves the environment unchanged, which other threads may be reading") {
+    const auto all = [] {
+        std::vector<std::string> out;
+        for (char** at = environ; *at != nullptr; ++at) out.emplace_back(*at);
+        return out;
+    };
+    const auto before = all();
+    deaf events;
+    const transport t(events, {.address = "127.0.0.1", .first_port = 47400});
+    (void)ucx_json();
+    CHECK(all() == before);
+}
+
+TEST_CASE("progress_all returns while a peer sends without end") {
+    struct slow final : transport::events {
+        u32 connection = 0;
+        u64 frames = 0;
+        void accepted(u32 number) override { connection = number; }
+        void closed(u32, const std::string&) override {}
+        void message_came(u32, std::span<const std::byte>) override {}
+        std::byte* frame_begins(u32, std::span<const std::byte>, u64, u64&) override {
+            ++frames;
+            for (const u64 until = now_ns() + 100'000; now_ns() < until;) {  // slower than the peer
+            }
+            return nullptr;
+        }
+        void frame_came(u64, bool) override {}
+        void frame_sent(u32, u64) override {}
+    } events;
+    struct counter final : transport::events {
+        u64 sent = 0;
+        void accepted(u32) override {}
+        void closed(u32, const std::string&) override {}
+        void message_came(u32, std::span<const std::byte>) override {}
+        std::byte* frame_begins(u32, std::span<const std::byte>, u64, u64&) override { return nullptr; }
+        void frame_came(u64, bool) override {}
+        void frame_sent(u32, u64) override { ++sent; }
+    } sent;
+    const u16 port = test::free_port();
+    transport t(events, {.address = "127.0.0.1"});
+    REQUIRE(t.listen(port));
+    std::atomic<bool> stop = false, stopped = false;
+    std::thread peer([&] {
+        transport flood(sent, {.address = "127.0.0.1"});
+        flood.connect(1, "127.0.0.1", port);
+        const std::vector<std::byte> byte(1);
+        for (const u64 until = now_ns() + 3 * ns_per_s; !stop && now_ns() < until;) {
+            for (static u64 given = 0; given < sent.sent + 64;)
+                flood.send_frame(1, {}, byte.data(), byte.size(), given++);
+            flood.progress();
+        }
+        stopped = true;
+    });
+    for (const u64 until = now_ns() + 2 * ns_per_s; events.connection == 0 && now_ns() < until;) t.progress();
+    t.trust(events.connection);
+    u64 rounds = 0;
+    while (!stopped && (events.frames < 200 || rounds < 5)) ++rounds, t.progress_all();
+    CHECK_FALSE(stopped);  // else it returned because the peer had nothing more to send
+    CHECK(rounds >= 5);
+    stop = true;
+    peer.join();
+}
+
+TEST_CASE("a transport beyond its allowance closes its peers, and accepts others after that") {
+    struct listener final : transport::events {
+        u32 newest = 0;
+        std::vector<u32> ended;
+        std::string why;
+        void accepted(u32 number) override { newest = number; }
+        void closed(u32 number, const std::string&) override { ended.push_back(number); }
+        void broke_limits(u32, const std::string& is) override { why = is; }
+        void message_came(u32, std::span<const std::byte>) override {}
+        std::byte* frame_begins(u32, std::span<const std::byte>, u64, u64&) override { return nullptr; }
+        void frame_came(u64, bool) override {}
+        void frame_sent(u32, u64) override {}
+    } events;
+    told_of_its_end peer_events;
+    const u16 port = test::free_port();
+    ::setenv("UCX_CM_REUSEADDR", "y", 1);  // as set_ucx_environment() does
+    transport t(events, {.address = "127.0.0.1", .allowance = 32U << 20U});
+    transport peer(peer_events, {.address = "127.0.0.1"});
+    REQUIRE(t.listen(port));
+    const auto until = [&](const std::function<bool()>& so) {
+        for (const u64 end = now_ns() + 5 * ns_per_s; !so() && now_ns() < end;)
+            t.progress_all(), peer.progress();
+        return so();
+    };
+    for (u32 number = 1; number <= 2; ++number) {
+        peer.connect(number, "127.0.0.1", port);
+        REQUIRE(until([&] { return events.newest == number; }));
+        if (number == 1) t.trust(number);
+    }
+    std::vector<std::byte> held(1);
+    if (memory_watch::allocated_bytes() == 0) CAROUSEL_SKIP("malloc() keeps no account of what it gave");
+    held.resize(64U << 20U);  // as UCX would for a message that is announced with that length
+    CHECK(until([&] { return events.ended == std::vector<u32>{2, 1}; }));  // the one without the token first
+    CHECK_THAT(events.why, test::contains("32 MiB"));
+    u32 number = 2;
+    CHECK(until([&] {  // it listens again as soon as UCX is set up again
+        if (peer_events.over || number == 2)
+            peer_events.over = false, peer.connect(++number, "127.0.0.1", port);
+        return events.newest == 3;
+    }));
+    for (const u64 end = now_ns() + 20 * ns_per_ms; now_ns() < end;) t.progress_all(), peer.progress();
+    CHECK(events.ended.size() == 2);  // what the process still holds counts no more
+}
+
+TEST_CASE("a peer without the token that sends more than 4 KiB is closed, and no answer is sent") {
+    const scratch_folder folder;
+    const u16 port = test::free_port();
+    std::vector<std::byte> room(100);
+    const receiver_of_100_bytes b(folder, port, room);
+    const auto outcome = [&](const std::string& run) {
+        told_of_its_end events;
+        transport t(events, {.address = "127.0.0.1"});
+        hello h;
+        h.run = run;
+        for (u32 connection = 1; connection < 100; ++connection) {  // the receiver may not listen yet
+            events.over = false;
+            t.connect(connection, "127.0.0.1", port);
+            t.send(connection, encode(h));
+            const u64 since = now_ns();
+            while (!events.over && !events.answered)
+                if (!t.progress()) t.wait(ns_per_ms);
+            if (events.answered) return "answered";
+            if (run.size() > 1000 && now_ns() - since > 5 * ns_per_ms) return "closed";
+        }
+        return "never accepted";
+    };
+    CHECK(outcome("short") == std::string("answered"));
+    CHECK(outcome(std::string(5000, 'x')) == std::string("closed"));
 }
 
 TEST_CASE("who sends a frame of another length than its header says is cut off at once") {
     const scratch_folder folder;
     const u16 port = test::free_port();
     std::vector<std::byte> room(100), sent(60);
-    receiver_link::set_up s;
-    s.where = {.address = "127.0.0.1", .token = "", .transports = "tcp", .port = port};
-    s.expected.payload_bytes = room.size();
-    s.token = token_file("a secret that both sides know");
-    s.run = "run-b";
-    s.figures_path = (folder.path / "figures").string();
-    s.buffers = {room.data()};
-    s.wake = [] {};
-    receiver_link b(std::move(s));
+    const receiver_of_100_bytes b(folder, port, room);
     frame_message m;
     m.bytes = m.packed_bytes = room.size();
     for (const std::vector<std::byte>& header : {encode(m), encode(ping{1}), std::vector<std::byte>(7)}) {
-        told_of_its_end events;
+        proves_the_token events;
+        events.who.epoch = 1;
         transport t(events, {.address = "127.0.0.1", .transports = "tcp"});
-        const auto until = [&](const bool& so) {
-            for (const u64 end = now_ns() + handshake_ns / 2; !so && now_ns() < end;)
-                if (!t.progress()) t.wait(ns_per_ms);
-            return so;
-        };
         u32 connection = 0;
-        while (!events.answered && connection < 20) {  // the receiver's thread may not listen yet
+        while (!events.welcomed && connection < 20) {  // the receiver's thread may not listen yet
             events.over = false;
             t.connect(++connection, "127.0.0.1", port);
-            t.send(connection, encode(hello{}));
-            while (!events.answered && !events.over)
+            t.send(connection, encode(events.who));
+            while (!events.welcomed && !events.over) {
                 if (!t.progress()) t.wait(ns_per_ms);
+                if (events.answer) t.send(connection, encode(*std::exchange(events.answer, std::nullopt)));
+            }
         }
-        REQUIRE(events.answered);
+        REQUIRE(events.welcomed);
         t.send_frame(connection, header, sent.data(), sent.size(), 0);
-        CHECK(until(events.over));
+        for (const u64 end = now_ns() + handshake_ns / 2; !events.over && now_ns() < end;)
+            if (!t.progress()) t.wait(ns_per_ms);
+        CHECK(events.over);
     }
 }
