@@ -7,6 +7,7 @@
 #include "core/errors.hpp"
 #include "core/standard_output.hpp"
 #include "viewer/app.hpp"
+#include "viewer/watch/ring_tap.hpp"
 
 namespace {
 
@@ -25,6 +26,7 @@ bool parse_size(const std::string& text, carousel::viewer::options& o) {
 
 int main(int argc, char** argv) {
     namespace viewer = carousel::viewer;
+    viewer::stay_outside_mps();
     viewer::options o;
     CLI::App app{
         "A window on a running Carousel pipeline: the image, stages, rings, plots and a timeline, and "

@@ -76,6 +76,7 @@ int serve(const std::string& folder, const std::string& run_id, const std::strin
 }  // namespace
 
 int main(int argc, char** argv) {
+    viewer::stay_outside_mps();
     if (argc < 3 || argc > 4) {
         std::fprintf(stderr, "carousel-peek is started by `carousel top --image`; see there\n");
         return exit_code::usage;

@@ -33,6 +33,8 @@ void ring_tap::choose_plane(const run::lent_ring& ring, const std::string& plane
     picture_ = *shown;
 }
 
+void stay_outside_mps() noexcept { ::setenv("CUDA_MPS_PIPE_DIRECTORY", "/nonexistent-outside-mps", 1); }
+
 shown_picture ring_tap::about() const {
     shown_picture out;
     out.stage = stage_;
@@ -49,8 +51,6 @@ void ring_tap::open_device(const run::lent_ring& ring, interop_maker make, pictu
     const bool gpu = ring.memory.kind != device::memory_kind::memfd;
     device::device_id id;
     if (gpu) {
-        // A viewer in the MPS domain would share the stages' fate, and they its.
-        ::setenv("CUDA_MPS_PIPE_DIRECTORY", "/nonexistent-outside-mps", 1);
         id.kind = device::device_kind::cuda;
         id.uuid = ring.memory.uuid.empty() ? ring.device.uuid : ring.memory.uuid;
     }

@@ -14,6 +14,10 @@
 
 namespace carousel::viewer {
 
+/// A viewer in the stages' MPS domain would end with them, and they with it. Called first in main(): it
+/// changes the environment, which other threads may read later.
+void stay_outside_mps() noexcept;
+
 /// How a frame may get from the ring to the screen.
 enum class picture_way : u8 {
     best,     ///< interop where it can be had, else a copy

@@ -87,6 +87,7 @@ void serve(options& o) {
 }  // namespace
 
 int main(int argc, char** argv) {
+    viewer::stay_outside_mps();
     options o;
     CLI::App app{
         "A running Carousel pipeline as a web page: the picture live, stages, rings, plots, events, and "

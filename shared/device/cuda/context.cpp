@@ -72,7 +72,6 @@ private:
 }  // namespace
 
 std::unique_ptr<device::context> open_context(const device_id& id) {
-    load_modules_eagerly();
     return std::make_unique<context>(find_gpu(id));
 }
 

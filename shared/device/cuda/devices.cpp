@@ -13,6 +13,11 @@
 namespace carousel::device::cuda {
 namespace {
 
+/// The driver loads all kernels when a context is made, unless the user's environment says otherwise: a lazy
+/// load at the first launch synchronises the context. It is set when the program (or the module that contains
+/// this) is loaded: later other threads may be reading the environment.
+[[maybe_unused]] const bool modules_load_eagerly = ::setenv("CUDA_MODULE_LOADING", "EAGER", 0) == 0;
+
 /// What this thread has made current.
 struct binding {
     int ordinal = -1;
@@ -94,8 +99,6 @@ int gpu::attribute(int number) const {
         driver().device_get_attribute(&value, static_cast<CUdevice_attribute>(number), ordinal);
     return result == CUDA_SUCCESS ? value : 0;
 }
-
-void load_modules_eagerly() noexcept { ::setenv("CUDA_MODULE_LOADING", "EAGER", 0); }
 
 std::vector<gpu> list_gpus() {
     int count = 0;

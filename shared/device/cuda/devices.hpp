@@ -28,10 +28,6 @@ struct gpu {
     [[nodiscard]] int attribute(int number) const;
 };
 
-/// Tells the driver to load all kernels when a context is made, unless the environment says otherwise: a lazy
-/// load at the first launch synchronises the context. Call before any other CUDA call.
-void load_modules_eagerly() noexcept;
-
 /// All GPUs that this process sees. Throws device_error with the reason and what to do: no driver, driver too
 /// old, no GPU.
 [[nodiscard]] std::vector<gpu> list_gpus();

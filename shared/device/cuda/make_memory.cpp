@@ -24,7 +24,6 @@ u64 round_up(u64 bytes, u64 step) noexcept { return (bytes + step - 1) / step * 
 }  // namespace
 
 memory_maker::memory_maker(const device_id& id) {
-    load_modules_eagerly();
     on_ = find_gpu(id);
     open_gpu(on_);
 }

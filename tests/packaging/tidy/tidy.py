@@ -67,6 +67,25 @@ EXAMPLES = "stages/examples/"
 LESSON_PROGRAM = re.compile(r"pipelines/lab/lessons/[^/]+/(?!lesson\.cpp$)")   # a lesson's programs; lesson.cpp is its data
 PUBLIC = ("carousel/stage.hpp", "carousel/cpu.hpp", "carousel/cuda.hpp", "carousel/hash.hpp", "carousel/port.hpp", "carousel/testing.hpp",
           "carousel/ipc.hpp", "carousel/ipc_cuda.cuh")
+# The environment, the umask and the working directory belong to the whole process: who changes them races with every thread that reads
+# the environment or creates a file. So they are changed here alone, each time before the process has a second thread.
+PROCESS_WIDE = re.compile(r"\b(setenv|unsetenv|putenv|clearenv|umask|chdir|fchdir)\s*\(")
+PROCESS_WIDE_PLACES = {
+    "shared/device/cuda/devices.cpp": "initialises a static: when the program or module is loaded",
+    "stages/runner/stage_main.cpp": "first in main() of a stage",
+    "stages/hosts/ucx/environment.cpp": "first in main() of a link's stage, which then starts itself again",
+    "pipelines/supervisor/engine/run.cpp": "first in `carousel run`, which has one thread then",
+    "pipelines/bench/raster.cpp": "first in `bench raster`, which has one thread then",
+    "pipelines/bench/opengl/context.cpp": "before a GL is loaded, the first that starts threads in `bench raster --peer opengl`",
+    "pipelines/bench/ipc/mps_daemon.cpp": "in a child, before its first thread",
+    "pipelines/bench/ipc/cuda/gpu_hops.cpp": "in a child, before its first thread",
+    "pipelines/bench/ipc/cuda/gpu_primitives.cpp": "in a child, before its first thread",
+    "viewer/watch/ring_tap.cpp": "stay_outside_mps(), first in main() of what shows pictures",
+    "viewer/window/window_glfw.cpp": "the viewer's first object, before GL is loaded",
+    "pipelines/lab/lessons/05_coherence/cuda/main.cu": "a program of its own, before its first child",
+    "pipelines/lab/lessons/12_isolation/cuda/main.cu": "a program of its own, before its first child",
+    "pipelines/lab/lessons/14_ranks/main.cpp": "a program of its own, which has one thread",
+}
 # What the supervisor, which holds all memory, needs of the device layer: what a handle is (pipeline files name kinds of memory), and how
 # the CPU's memory is made. No CUDA in either.
 EXCEPTIONS = {("spec", "device/backend.hpp"), ("supervisor", "device/backend.hpp"), ("supervisor", "device/cpu/memfd.hpp"),
@@ -160,6 +179,15 @@ def check_json(name, text):
             yield number, "JSON is parsed without limits: use parse_json of core/json_text.hpp"
 
 
+def check_process_wide(name, text):
+    """What belongs to the whole process is changed at the listed places alone."""
+    if name.startswith("tests/") or name in PROCESS_WIDE_PLACES:
+        return
+    for number, line in enumerate(text.splitlines(), 1):
+        if m := PROCESS_WIDE.search(line.split("//")[0]):
+            yield number, f"{m[1]}() changes the whole process while its other threads run: avoid it, or list the place in tidy.py with a reason"
+
+
 def check_text(name, text):
     lines = text.splitlines()
     # The patterns are put together here so that this file does not offend by itself.
@@ -234,7 +262,7 @@ def check_tree(root):
                 texts[name] = f.read()
     offences = []
     for name, text in sorted(texts.items()):
-        for check in (check_text, check_cmake) + ((check_includes, check_example, check_protocol, check_json) if name.endswith(SOURCE) else ()):
+        for check in (check_text, check_cmake) + ((check_includes, check_example, check_protocol, check_json, check_process_wide) if name.endswith(SOURCE) else ()):
             offences += [f"{name}:{number}: {what}" for number, what in check(name, text)]
         if name.endswith(".md"):
             offences += [f"{name}:{number}: {what}" for number, what in check_document(name, text, root)]
