@@ -111,6 +111,36 @@ TEST_CASE("a side that answers with our own proof is not believed") {
     CHECK(b.near->wrong_token());
 }
 
+TEST_CASE("a message that comes back to the side that sent it ends the connection unheard") {
+    if (!hosts::can_seal()) CAROUSEL_SKIP("built without libcrypto");
+    for (const bool near_sends : {true, false}) {
+        CAPTURE(near_sends);
+        between b;
+        b.pass();
+        sealed_stream& side = near_sends ? *b.near : *b.far;
+        const shm::unique_fd& wire = near_sends ? b.to_near : b.to_far;
+        REQUIRE(side.open());
+        side.send({{"n", 1}});
+        between::say(wire, between::heard(wire));
+        CHECK(side.advance(now_ns()).empty());
+        CHECK(side.closed());
+        CHECK_THAT(side.why(), contains("proof is wrong"));
+    }
+}
+
+TEST_CASE("the far side's proof, sent back to it, is not accepted as the near side's") {
+    if (!hosts::can_seal()) CAROUSEL_SKIP("built without libcrypto");
+    between b;
+    between::say(b.to_far, "CRSLHST2" + std::string(32, 'x'));
+    (void)b.far->advance(now_ns());
+    const std::string answer = between::heard(b.to_far);
+    REQUIRE(answer.size() == 8 + 32 + 32);
+    between::say(b.to_far, answer.substr(8 + 32));
+    (void)b.far->advance(now_ns());
+    CHECK_FALSE(b.far->open());
+    CHECK(b.far->wrong_token());
+}
+
 TEST_CASE("another program that has the port is not taken for a host that has another token") {
     if (!hosts::can_seal()) CAROUSEL_SKIP("built without libcrypto");
     for (const std::string& said : {std::string("SSH-2.0-x\r\n"), std::string("H"),
