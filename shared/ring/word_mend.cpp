@@ -116,7 +116,8 @@ private:
         const shm::stage_block& stage =
             made_.stage[std::min(made_.link[link].group_stage[g], shm::max_stages - 1)];
         const bool may_skip =
-            (stage.flags & shm::stage_flag::skips) != 0 ||  // its group may have been closed a while ago
+            // its group may have been closed a while ago
+            (stage.flags & (shm::stage_flag::skips | shm::stage_flag::optional)) != 0 ||
             group_word::of(load(copy_->link[link].group_state[g])).state == group_state::closed;
         if (now == lease_state::skipped && !may_skip) return false;
         return agrees_with_outputs(stage, n, now);

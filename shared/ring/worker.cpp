@@ -6,6 +6,7 @@
 #include "core/crash_point.hpp"
 #include "core/errors.hpp"
 #include "ring/header_check.hpp"
+#include "ring/partial_frames.hpp"
 #include "ring/stream_end.hpp"
 #include "shm/doorbell.hpp"
 
@@ -175,6 +176,7 @@ outcome worker::choose_number(job& j, u32 in_flight) noexcept {
 outcome worker::choose_inputs(job& j, u32 in_flight) noexcept {
     ready_map ready[shm::max_inputs];
     for (u32 i = 0; i < stage_->inputs; ++i) input_[i]->read_ready(ready[i]);
+    let_partial_frames_pass(*stage_, input_, ready);
     const u64 end = load(control_->end);
     const u64 t = ready[0].tail;
     if (end == shm::no_number) return outcome::empty;

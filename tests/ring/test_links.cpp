@@ -61,6 +61,35 @@ TEST_CASE("a group that opens again is waited for, and gets what comes from then
     CHECK(b.c->link[0].skipped[1].load() == 1);
 }
 
+TEST_CASE("a frame that one input has let pass while its group was closed passes at all inputs") {
+    for (const u32 opened_first : {0U, 1U}) {
+        INFO("input " << opened_first);
+        plan p;
+        p.stages = {
+            {"source", {}, true}, {"middle", {0}, true}, {"other", {0, 1}, false}, {"port", {0, 1}, false}};
+        p.stages[3].skips = true;
+        bench b(p);
+        const seated source = b.sit(0), middle = b.sit(1), other = b.sit(2);
+        const shm::stage_block& port_stage = b.c->stage[3];
+        const u32 closed = 1 - opened_first;
+        close_group(*b.c, port_stage.input_link[closed], port_stage.input_group[closed]);
+        CHECK(pass(*source.w) == 0);
+        CHECK(pass(*middle.w) == 0);
+        CHECK(pass(*other.w) == 0);
+        open_group(*b.c, port_stage.input_link[closed], port_stage.input_group[closed]);
+        CHECK(b.c->link[port_stage.input_link[closed]].tail.load() == 1);
+        CHECK(b.c->link[port_stage.input_link[opened_first]].tail.load() == 0);
+        const seated port = b.sit(3);
+        CHECK(port.w->look(0) == outcome::empty);
+        CHECK(b.c->link[port_stage.input_link[opened_first]].tail.load() == 1);
+        CHECK(pass(*source.w) == 1);
+        CHECK(pass(*middle.w) == 1);
+        CHECK(pass(*port.w) == 1);
+        CHECK(pass(*other.w) == 1);
+        for (const u32 link : {0U, 1U}) CHECK(b.c->link[link].tail.load() == 2);
+    }
+}
+
 TEST_CASE("only the job that has filled a slot makes it READY") {
     bench b(chain());
     link_ref link(*b.c, 0);

@@ -1,0 +1,46 @@
+#include "ring/partial_frames.hpp"
+
+namespace carousel::ring {
+namespace {
+
+/// One of the stage's inputs has let the frame pass: its tail is beyond, or the word is SKIPPED. A frame that
+/// the stage has had is not taken for one: its inputs are DONE before any of their tails is beyond it.
+bool has_passed(const shm::stage_block& stage, const std::optional<link_ref> (&input)[shm::max_inputs],
+                const ready_map (&ready)[shm::max_inputs], u64 n) noexcept {
+    for (u32 i = 0; i < stage.inputs; ++i) {
+        if (n < ready[i].tail) return true;
+        if (n - ready[i].tail >= ready[i].window) continue;
+        const slot_ref& slot = ready[i].at[n - ready[i].tail];
+        u64 raw = 0;
+        if (slot && input[i]->lease(slot, stage.input_group[i], raw).state == lease_state::skipped)
+            return true;
+    }
+    return false;
+}
+
+}  // namespace
+
+void let_partial_frames_pass(const shm::stage_block& stage, std::optional<link_ref> (&input)[shm::max_inputs],
+                             const ready_map (&ready)[shm::max_inputs]) noexcept {
+    const bool was_closed = (stage.flags & (shm::stage_flag::skips | shm::stage_flag::optional)) != 0;
+    if (stage.inputs < 2 || !was_closed) return;
+    for (u32 i = 0; i < stage.inputs; ++i) {
+        bool changed = false;
+        for (u32 k = 0; k < ready[i].window; ++k) {
+            const slot_ref& slot = ready[i].at[k];
+            u64 raw = 0;
+            if (!slot || input[i]->lease(slot, stage.input_group[i], raw).state != lease_state::wait ||
+                !has_passed(stage, input, ready, slot.sequence))
+                continue;
+            const shm::block_open open;
+            if (!cas(input[i]->block().group[slot.index][stage.input_group[i]], raw,
+                     lease_word{slot.word.generation, 0, 0, 0, lease_state::skipped}.pack()))
+                continue;
+            input[i]->block().skipped[stage.input_group[i]].fetch_add(1, std::memory_order_relaxed);
+            changed = true;
+        }
+        if (changed) input[i]->sweep();
+    }
+}
+
+}  // namespace carousel::ring
