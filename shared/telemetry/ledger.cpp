@@ -19,6 +19,7 @@
 #include "core/disk_full.hpp"
 #include "core/errors.hpp"
 #include "core/read_file.hpp"
+#include "telemetry/frame_claims.hpp"
 #include "telemetry/ledger_fold.hpp"
 
 namespace carousel::telemetry {
@@ -225,13 +226,16 @@ u64 ledger_reader::size() const {
 }
 
 u64 ledger_reader::first_undelivered(u64 from) const {
-    for (u64 at = std::max(from, folded_end(path_));; at += records_at_once) {
+    const frame_claims claims = frame_claims::load(path_);
+    for (u64 at = std::max(from, folded_end(path_));;) {
         const auto records = read(at, records_at_once);
-        for (u64 i = 0; i < records_at_once; ++i) {
-            if (!is_marked(records[i])) {
-                return at + i;
-            }
-        }
+        const auto unmarked = std::find_if_not(records.begin(), records.end(), is_marked);
+        at += static_cast<u64>(unmarked - records.begin());
+        if (unmarked == records.end()) continue;
+        if (claims.includes(at)) return at;
+        // Frames that passed the sink by are not read one by one: there may be millions of them.
+        at = claims.first_from(at);
+        if (at == no_frame) return no_frame;
     }
 }
 
@@ -239,9 +243,10 @@ ledger_summary ledger_reader::summarize(u64 end) const {
     for (;;) {
         ledger_account account = ledger_account::load(folded_path(path_));
         const u64 first = account.end();
+        const frame_claims claims = frame_claims::load(path_);
         for (u64 at = first; at < end; at += records_at_once) {
             for (const ledger_record& r : read(at, std::min(records_at_once, end - at))) {
-                account.add(r);
+                account.add(r, claims.includes(account.end()));
             }
         }
         if (folded_end(path_) == first) {  // nobody has folded what we read

@@ -129,7 +129,8 @@ private:
 
 struct ledger_summary {
     u64 records = 0;       ///< frames of the range that have a record
-    u64 lost = 0;          ///< frames of the range that nobody has committed
+    u64 lost = 0;          ///< frames of the range that the sink has a claim on and has not committed
+    u64 passed = 0;        ///< frames of the range that passed the sink by (frame_claims.hpp)
     u64 repeated = 0;      ///< commits beyond each frame's first
     u64 voids = 0;         ///< frames that were given up upstream
     u64 unmarked = 0;      ///< of the lost: recorded, but not committed
@@ -158,8 +159,10 @@ public:
     [[nodiscard]] std::vector<ledger_record> read(u64 first, u64 count) const;
     /// Frames that the file has room for: one more than the highest sequence recorded.
     [[nodiscard]] u64 size() const;
-    /// The lowest sequence from `from` on that bears no mark: no commit of it is known, so it has to be
-    /// delivered (again). Of the file alone, whatever the control block says. Throws output_error.
+    /// The lowest sequence from `from` on that the sink has a claim on (frame_claims.hpp) and that has no
+    /// mark: no commit of it is known, so it has to be delivered (again). no_frame: all claimed frames have a
+    /// mark, and the claim is suspended. Of the files alone, whatever the control block says. Throws
+    /// output_error.
     [[nodiscard]] u64 first_undelivered(u64 from) const;
     /// Of the frames [0, end), those that are folded away included. Throws output_error, also for hashes
     /// without a name, as builds before this one have written them: nobody can tell what they may be compared

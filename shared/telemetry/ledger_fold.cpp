@@ -18,11 +18,12 @@
 
 #include "core/errors.hpp"
 #include "core/read_file.hpp"
+#include "telemetry/frame_claims.hpp"
 
 namespace carousel::telemetry {
 namespace {
 
-constexpr u64 magic = 0x3344'4c4f'4657'4c43;  // "CLWFOLD3", as bytes
+constexpr u64 magic = 0x3444'4c4f'4657'4c43;  // "CLWFOLD4", as bytes
 constexpr u64 listed_voids = 1000, listed_tags = 4;
 
 // Where g++ 12 sees that the input has 8 bytes, it warns of the library's branches for longer ones: on the
@@ -70,7 +71,7 @@ void write_all(int fd, const void* bytes, u64 count, u64 offset, const std::stri
 struct file_layout {
     u64 what = magic;
     u32 library = XXH_VERSION_NUMBER, state_bytes = sizeof(XXH3_state_t);
-    u64 first = 0, end = 0, repeated = 0, voids = 0, told = 0, without_hash = 0, listed = 0;
+    u64 first = 0, end = 0, repeated = 0, voids = 0, told = 0, without_hash = 0, passed = 0, listed = 0;
     u64 void_sequences[listed_voids] = {};
     u32 tags = 0, hash_tags[listed_tags] = {}, unused = 0;
     alignas(64) unsigned char state[sizeof(XXH3_state_t)] = {};
@@ -100,12 +101,13 @@ ledger_account::~ledger_account() = default;
 ledger_account::ledger_account(ledger_account&&) noexcept = default;
 ledger_account& ledger_account::operator=(ledger_account&&) noexcept = default;
 
-void ledger_account::add(const ledger_record& r) {
+void ledger_account::add(const ledger_record& r, bool claimed) {
     const bool there = r.sequence_plus_1 != 0, marked = is_marked(r),
                is_void = there && ((marked ? r.flags : r.recorded_flags) & ledger_void) != 0;
     sum_.records += there ? 1 : 0;
-    sum_.lost += marked ? 0 : 1;
-    sum_.unmarked += there && !marked ? 1 : 0;
+    sum_.lost += marked || !claimed ? 0 : 1;
+    sum_.passed += marked || claimed ? 0 : 1;
+    sum_.unmarked += there && !marked && claimed ? 1 : 0;
     sum_.repeated += marked && commits_of(r) > 1 ? commits_of(r) - 1 : 0;
     sum_.told += marked && (r.commits & ledger_told) != 0 ? 1 : 0;
     sum_.without_hash += there && ((marked ? r.flags : r.recorded_flags) & ledger_no_hash) != 0 ? 1 : 0;
@@ -145,15 +147,16 @@ ledger_account ledger_account::load(const std::string& path) {
         std::memcpy(&f, bytes->data(), sizeof f);
     }
     if (bytes->size() != sizeof f || f.what != magic || f.check != check_of(f) ||
-        f.library != XXH_VERSION_NUMBER || f.first > f.end || f.listed > listed_voids ||
-        f.tags > listed_tags) {
+        f.library != XXH_VERSION_NUMBER || f.first > f.end || f.passed > f.end - f.first ||
+        f.listed > listed_voids || f.tags > listed_tags) {
         throw output_error(fmt::format(
             "{} is no account of a ledger by this build of Carousel: what was delivered before can't be read",
             path));
     }
     a.first_ = f.first;
     a.end_ = f.end;
-    a.sum_.records = f.end - f.first;
+    a.sum_.records = f.end - f.first - f.passed;
+    a.sum_.passed = f.passed;
     a.sum_.repeated = f.repeated;
     a.sum_.voids = f.voids;
     a.sum_.told = f.told;
@@ -175,6 +178,7 @@ void ledger_account::save(const std::string& path) const {
     f.voids = sum_.voids;
     f.told = sum_.told;
     f.without_hash = sum_.without_hash;
+    f.passed = sum_.passed;
     f.listed = sum_.void_sequences.size();
     std::copy(sum_.void_sequences.begin(), sum_.void_sequences.end(), f.void_sequences);
     f.tags = static_cast<u32>(sum_.hash_tags.size());
@@ -216,13 +220,19 @@ u64 fold_ledger(const std::string& ledger, u64 below) {
     const u64 before = account.end();
     const auto reader = ledger_reader::open(ledger);
     below -= below % fold_step;
+    const frame_claims claims = frame_claims::load(ledger);
     while (reader && account.end() < below) {
         const auto records = reader->read(account.end(), fold_step);
-        if (!std::all_of(records.begin(), records.end(), is_marked)) {
+        u64 frame = account.end();
+        const auto settled = [&](const ledger_record& r) {
+            const bool claimed = claims.includes(frame++);
+            return is_marked(r) || !claimed;
+        };
+        if (!std::all_of(records.begin(), records.end(), settled)) {
             break;
         }
         for (const ledger_record& r : records) {
-            account.add(r);
+            account.add(r, claims.includes(account.end()));
         }
     }
     if (account.end() == before) {
@@ -262,6 +272,7 @@ void copy_ledger(const std::string& from, const std::string& to) {
         }
         write_all(beside.fd, names->data(), names->size(), 0, ledger_names_path(to));
     }
+    frame_claims::load(from).save(to);
     ::unlink(folded_path(to).c_str());
     if (account.end() > 0) {
         account.save(folded_path(to));

@@ -14,10 +14,10 @@
 //   4. punch the hole               done. The next fold punches from 0, so that step 3 left behind is made
 //                                   good.
 // A reader that meets a fold reads the account before and behind the records, and begins anew when it has
-// changed. Only frames that bear a mark are folded, and all of them below the end do: a folded frame can't be
-// lost any more. Nor can it be repeated, as long as more frames are kept than a window holds; a commit of a
-// frame that is folded already would not be seen. Where the file system can't punch holes the file keeps its
-// size; the account is the same.
+// changed. Only frames that have a mark, or on which the sink has no claim (frame_claims.hpp), are folded: a
+// folded frame can't be lost any more. Nor can it be repeated, as long as more frames are kept than a window
+// holds; a commit of a frame that is folded already would not be seen. Where the file system can't punch
+// holes the file keeps its size; the account is the same.
 
 #include <memory>
 #include <string>
@@ -34,8 +34,8 @@ public:
     ledger_account(ledger_account&&) noexcept;
     ledger_account& operator=(ledger_account&&) noexcept;
 
-    /// Of the frame end(): its record, or an empty one.
-    void add(const ledger_record& r);
+    /// Of the frame end(): its record, or an empty one. `claimed`: the sink has a claim on it.
+    void add(const ledger_record& r, bool claimed);
     [[nodiscard]] u64 end() const noexcept { return end_; }
     [[nodiscard]] ledger_summary summary() const;
 
@@ -65,7 +65,7 @@ void begin_ledger(const std::string& ledger, u64 first);
 
 /// Records are folded by so many at least: so that their space is whole pages of the file system.
 inline constexpr u64 fold_step = 4096;
-/// Folds the frames below `below` (rounded down to fold_step) as far as they all bear their mark. Returns the
+/// Folds the frames below `below` (rounded down to fold_step) as far as all of them are settled. Returns the
 /// first frame kept. Throws output_error; the ledger is as it was then.
 u64 fold_ledger(const std::string& ledger, u64 below);
 

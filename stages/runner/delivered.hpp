@@ -1,12 +1,12 @@
 #pragma once
-// How far all sinks of a run have come, by their ledgers: for a stage that answers for them to somebody
-// outside (environment::delivered_below). A ledger's record stands behind what its sink has written, so a
-// frame that is marked in each of them is out of the rings for good.
+// How far all sinks of a run have delivered, according to their ledgers: for a stage that acknowledges frames
+// to another host (environment::delivered_below). A ledger's record is written after what its sink has
+// written, so a frame that is marked in each of them has left the rings for good. Which sinks count for which
+// frames: telemetry/frame_claims.hpp, the same files that the supervisor goes by.
 //
 // Reads files and words, writes nothing. One thread at a time.
 
 #include <string>
-#include <vector>
 
 #include "shm/control_block.hpp"
 
@@ -18,8 +18,9 @@ public:
     delivered(const shm::control_block& c, std::string run_directory, u64 first)
         : control_(&c), directory_(std::move(run_directory)), below_(first) {}
 
-    /// Grows. Sinks that read the newest frames only don't count, nor do those that have failed and were left
-    /// out; while one that counts has not begun nothing is delivered. Throws output_error.
+    /// All frames below are in the files of all sinks that have a claim on them. Never falls. While a sink
+    /// that has a claim has not begun, no frame is delivered; while no sink has a claim, the value stays.
+    /// Throws output_error.
     [[nodiscard]] u64 below();
 
 private:

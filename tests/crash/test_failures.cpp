@@ -1,9 +1,12 @@
 // Stages that die by their own hand: attempts, void frames, delays, and the end of a run that can't go on.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <csignal>
+#include <fstream>
 
 #include "core/errors.hpp"
+#include "telemetry/ledger.hpp"
 #include "tests/crash/run_fixture.hpp"
 #include "tests/support/catch.hpp"
 
@@ -103,6 +106,100 @@ late_start = true
     REQUIRE(r.contains("sinks"));
     CHECK(r["frames"] == 300);
     CHECK(r["sinks"][0]["lost"] == 0);
+}
+
+namespace {
+
+/// A second sink, which dies of frame 5 in its first life and is left out then.
+std::string optional_sink() {
+    return fmt::format(
+        "[[stage]]\nname = \"extra\"\nrun = \"{}/carousel-test-number\"\n"
+        "inputs = [\"numbers\", \"middle\"]\nsink = true\noptional = true\n"
+        "restart = \"no\"\ndie_at = 5\ndie_lives = 1\n",
+        programs());
+}
+
+/// "... gets every frame from N on"
+u64 counted_from(const run_fixture& run) {
+    const std::string log = run.log(), words = "it gets every frame from ";
+    const auto at = log.rfind(words);
+    REQUIRE(at != std::string::npos);
+    return std::strtoull(log.c_str() + at + words.size(), nullptr, 10);
+}
+
+bool goes_on(run_fixture& run, const std::string& stage, u64 frames) {
+    const auto count = [&] { return run.stage(stage).value("frames", u64{0}); };
+    const u64 then = count();
+    return run.wait_until([&] { return count() >= then + frames; });
+}
+
+}  // namespace
+
+TEST_CASE("an optional sink that is started again gets every frame from then on, and counts again") {
+    run_fixture run;
+    const std::string file = run.pipeline(
+        "again", number_pipeline("again", "fps = 2000\nsupervisor_grace_s = 20\n") + optional_sink());
+    run.start(file);
+    REQUIRE(run.wait_until([&] { return run.stage("extra").value("state", "") == "failed"; }));
+    CHECK(goes_on(run, "sink", 100));
+    const bool adopted = GENERATE(false, true);
+    if (adopted) {
+        run.signal(SIGKILL);
+        REQUIRE(run.wait() == -SIGKILL);
+        run.start(file);
+        REQUIRE(run.wait_until([&] { return run.log().find("adopted again") != std::string::npos; }));
+        CHECK(goes_on(run, "sink", 100));
+    }
+    std::string out;
+    REQUIRE(run.command({"up", "extra", "-p", "again"}, out) == 0);
+    CHECK(goes_on(run, "extra", 300));
+    run.signal(SIGINT);
+    const int code = run.wait();
+    INFO(run.log());
+    CHECK(code == 0);
+    const json report = run.report();
+    check_undamaged(report);
+    const json extra = report["sinks"][1];
+    CHECK(extra["counted"] == true);
+    CHECK(extra["lost"] == 0);
+    CHECK(extra["skipped"] > 100);
+    const u64 from = counted_from(run), frames = report["frames"];
+    CHECK(extra["records"].get<u64>() + extra["skipped"].get<u64>() == frames);
+    // by the ledger itself, which is kept beside the report
+    const auto ledger = telemetry::ledger_reader::open(run.path(extra["ledger"]));
+    REQUIRE(ledger);
+    const auto records = ledger->read(from, frames - from);
+    CHECK(std::all_of(records.begin(), records.end(), telemetry::is_marked));
+    CHECK_THAT(run.log(), contains("frames have passed extra by while it was left out"));
+}
+
+TEST_CASE(
+    "a supervisor that dies before it resumes an optional sink's claim has a successor that resumes it") {
+    run_fixture run;
+    const std::string file = run.pipeline(
+        "half", number_pipeline("half", "fps = 2000\nsupervisor_grace_s = 20\n") + optional_sink());
+    run.start(file);
+    REQUIRE(run.wait_until([&] { return run.stage("extra").value("state", "") == "failed"; }));
+    std::string out;
+    REQUIRE(run.command({"up", "extra", "-p", "half"}, out) == 0);
+    CHECK(goes_on(run, "extra", 100));
+    const u64 from = counted_from(run);
+    run.signal(SIGKILL);
+    REQUIRE(run.wait() == -SIGKILL);
+    const std::string claims = run.path("runtime/carousel/half/ledger-extra.bin.unclaimed");
+    u64 first = 0;
+    REQUIRE(std::ifstream(claims) >> first);
+    std::ofstream(claims) << first << " -\n";
+    run.start(file);
+    REQUIRE(run.wait_until([&] { return run.log().find("it gets every frame from ") != std::string::npos; }));
+    CHECK(counted_from(run) > from);
+    CHECK(goes_on(run, "extra", 100));
+    run.signal(SIGINT);
+    const int code = run.wait();
+    INFO(run.log());
+    CHECK(code == 0);
+    check_undamaged(run.report());
+    CHECK(run.report()["sinks"][1]["counted"] == true);
 }
 
 TEST_CASE("a run whose only sink is optional ends when that sink has failed for good") {

@@ -70,6 +70,7 @@ engine::engine(const run_setup& setup, std::string run_id, std::string helpers, 
       first_(first) {
     memory_.belongs_to({setup.directory, run_id_, setup.supervisor_grace_s});
     if (setup.has_mps()) domain_ = std::make_unique<mps_domain>(setup.directory, loop_);
+    begin_claims(setup);
     if (how == beginning::adopt) {
         if (domain_) (void)domain_->adopt();
         segment_ = std::make_unique<shm::segment>(shm::segment::attach(run_id_));
@@ -185,8 +186,7 @@ void engine::tick() {
     const u64 now = now_ns();
     segment_->block().supervisor_heartbeat_ns.store(now, std::memory_order_relaxed);
     supervisor::look_after_seats(*seats_, now);
-    if (const std::string text = seats_->ledgers.tick(now, segment_->block()); !text.empty())
-        seats_->say(text);
+    if (const std::string text = seats_->ledgers.tick(now); !text.empty()) seats_->say(text);
     if (page_) page_->tick(now);
     if (space_) space_->run_once(0);  // it may rest from letting in
     trace_files_.tick(now);
@@ -317,7 +317,7 @@ void engine::begin_drain(const std::string& why) {
     seats_->say(why);
     for (const auto& s : seats_->seats) {
         const bool missing =
-            s->machine.state() == seat_state::down && !setup_->stages[s->stage].spec.optional;
+            s->machine.state() == seat_state::down && !setup_->stages[s->stage].spec.may_miss();
         if (s->machine.state() == seat_state::vacant && !setup_->stages[s->stage].spec.inputs.empty() &&
             !setup_->stages[s->stage].spec.skips())
             seats_->say(fmt::format(

@@ -13,6 +13,7 @@
 #include "supervisor/engine/engine.hpp"
 #include "supervisor/processes/seat_commands.hpp"
 #include "supervisor/processes/standby.hpp"
+#include "telemetry/frame_claims.hpp"
 #include "telemetry/ledger_fold.hpp"
 
 namespace carousel::supervisor {
@@ -53,7 +54,7 @@ u64 engine::first_in_doubt() const {
     for (u32 k = 0; k < std::min<std::size_t>(seen_tails_.size(), made_->links); ++k)
         first = std::min(first, seen_tails_[k]);
     for (const stage_setup& st : setup_->stages) {
-        if (st.has_output() || st.spec.may_miss()) continue;
+        if (!counts_frames(st)) continue;
         if (const auto ledger =
                 telemetry::ledger_reader::open(telemetry::ledger_path(setup_->directory, st.spec.name)))
             folded = std::max(folded, ledger->summarize(lacking).folded);
@@ -72,46 +73,39 @@ void engine::tell_doubt(u64 first) {
     if (mend_recorded_) mends_.last.back().doubt = {doubtful, first};
 }
 
-/// The lowest frame that a blocking sink has no committed record of, whatever the block says. An optional
-/// sink that has failed waits for nothing.
+/// The lowest frame that a sink has a claim on and no committed record of, whatever the block says.
 u64 engine::first_to_deliver() const {
-    u64 lowest = ~u64{0};
+    std::vector<telemetry::counted_sink> sinks;
     for (u32 k = 0; k < setup_->stages.size(); ++k) {
-        const stage_setup& st = setup_->stages[k];
-        if (st.has_output() || st.spec.may_miss()) continue;
-        const bool given_up =
-            st.spec.optional && std::all_of(seats_->seats.begin(), seats_->seats.end(), [&](const auto& s) {
-                return s->stage != k || s->machine.state() == seat_state::failed;
-            });
-        if (given_up) continue;
-        const auto ledger =
-            telemetry::ledger_reader::open(telemetry::ledger_path(setup_->directory, st.spec.name));
-        u64 tail =
-            made_
-                ->first_sequence;  // a sink without a ledger: as far as its ring had come when we looked last
+        if (!counts_frames(setup_->stages[k])) continue;
+        // Without a ledger: as far as its ring had come when it was checked last.
+        u64 tail = made_->first_sequence;
         if (const u32 link = made_->stage[k].input_link[0]; link < seen_tails_.size())
             tail = std::max(tail, seen_tails_[link]);
-        lowest = std::min(lowest, ledger ? ledger->first_undelivered(0) : tail);
+        sinks.push_back({setup_->stages[k].spec.name, tail});
     }
+    const u64 lowest = telemetry::first_owed(setup_->directory, sinks, 0).frame;
     const u64 end = end_ == ring::end_stopping ? setup_->end : end_;
-    return std::min(lowest == ~u64{0} ? 0 : lowest, end);
+    return std::min(lowest == telemetry::no_frame ? 0 : lowest, end);
 }
 
 /// Of a run that goes on for a lost one: what that one has delivered is neither lost nor counted here.
 void engine::begin_ledgers() const {
     if (first_ == 0) return;
     for (const stage_setup& st : setup_->stages)
-        if (!st.has_output() && !st.spec.may_miss())
+        if (counts_frames(st))
             telemetry::begin_ledger(telemetry::ledger_path(setup_->directory, st.spec.name), first_);
 }
 
 // A sink that was ahead of the slowest gets those frames once more: its records of them are taken back. So
 // are those beyond the end.
 void engine::cut_ledgers(u64 first) {
-    for (const stage_setup& st : setup_->stages) {
-        if (st.has_output() || st.spec.may_miss()) continue;
+    for (u32 k = 0; k < setup_->stages.size(); ++k) {
+        const stage_setup& st = setup_->stages[k];
+        if (!counts_frames(st)) continue;
         const std::string path = telemetry::ledger_path(setup_->directory, st.spec.name);
         const auto ledger = telemetry::ledger_reader::open(path);
+        reset_claims(*setup_, k, first);
         if (!ledger) continue;
         if (const u64 size = ledger->size();
             end_ != ring::end_unknown && end_ != ring::end_stopping && size > end_) {

@@ -51,9 +51,9 @@ json turns_json(const shm::stage_counters& n) {
 }
 
 /// What an end of a link has told of itself in this run (stages/hosts/link_figures.hpp); null: it is none.
-json link_json(const report_input& in, const std::string& stage) {
-    json told = read_json_file(in.setup->directory + "/figures-" + stage);
-    if (!told.is_object() || told.value("run", "") != in.control->run_id) return nullptr;
+json link_json(const std::string& directory, const std::string& stage, const std::string& run_id) {
+    json told = read_json_file(directory + "/figures-" + stage);
+    if (!told.is_object() || told.value("run", "") != run_id) return nullptr;
     told.erase("run");
     return told;
 }
@@ -107,7 +107,8 @@ json stage_json(const report_input& in, u32 stage) {
                                      {"window", in.control->link[link].window},
                                      {"last_frame_carried", carried_json(st, *in.control, stage, o)}});
     }
-    if (json link = link_json(in, st.spec.name); !link.is_null()) j["link"] = std::move(link);
+    if (json link = link_json(in.setup->directory, st.spec.name, in.control->run_id); !link.is_null())
+        j["link"] = std::move(link);
     if (!st.has_output()) j["end_to_end_ms"] = latency_json(n.end_to_end, &n.end_to_end_max_ns);
     if (!st.has_output() && ring::load(n.from_capture_max_ns) != 0)
         j["from_capture_ms"] = latency_json(n.from_capture, &n.from_capture_max_ns);
@@ -144,6 +145,11 @@ u64 passed_by(const shm::control_block& c, u32 stage) noexcept {
 
 }  // namespace
 
+bool is_sent_durably(const std::string& directory, const std::string& stage, const std::string& run_id) {
+    const json link = link_json(directory, stage, run_id);
+    return link.is_object() && link.value("durable", false);
+}
+
 f64 quantile(std::vector<f64> samples, f64 p) {
     if (samples.empty()) return 0;
     std::sort(samples.begin(), samples.end());
@@ -155,7 +161,7 @@ std::vector<sink_account> read_ledgers(const run_setup& s, const shm::control_bl
     std::vector<sink_account> out;
     for (u32 k = 0; k < s.stages.size(); ++k) {
         if (s.stages[k].has_output()) continue;
-        sink_account a{s.stages[k].spec.name, not_counted(s, c, k)};
+        sink_account a{s.stages[k].spec.name, not_counted(s, k)};
         const auto ledger = telemetry::ledger_reader::open(telemetry::ledger_path(s.directory, a.stage));
         if (s.stages[k].spec.skips()) a.passed_by = passed_by(c, k);
         if (a.counted() && ledger) a.sum = ledger->summarize(end);
@@ -225,6 +231,9 @@ std::string damage_text(const damage& d, const std::vector<sink_account>& sinks)
         if (!s.counted())
             out += fmt::format("; {} not counted: {}{}", s.stage, s.not_counted,
                                s.passed_by ? fmt::format(": {} of them", *s.passed_by) : "");
+        else if (s.sum.passed > 0)
+            out += fmt::format("; {} frames have passed {} by while it was left out (optional = true)",
+                               s.sum.passed, s.stage);
     return out;
 }
 
@@ -244,19 +253,21 @@ json sink_json(const run_setup& s, const sink_account& a) {
                 {"why", a.not_counted}, {"skipped", a.passed_by ? json(*a.passed_by) : json()},
                 {"lost", nullptr},      {"repeated", nullptr}};
     const telemetry::ledger_summary& sum = a.sum;
-    return {{"stage", a.stage},
-            {"counted", true},
-            {"ledger",
-             s.report_path.empty() || sum.records == 0 ? json() : json(kept_ledger(s.report_path, a.stage))},
-            {"records", sum.records},
-            {"folded", sum.folded},
-            {"lost", sum.lost},
-            {"repeated", sum.repeated},
-            {"voids", sum.voids},
-            {"unmarked", sum.unmarked},
-            {"marked_by_supervisor", sum.told},
-            {"image_hash", a.has_hash() ? json(fmt::format("{:016x}", sum.image_hash)) : json()},
-            {"image_hash_of", hash_name(a)}};
+    json j{{"stage", a.stage},
+           {"counted", true},
+           {"ledger",
+            s.report_path.empty() || sum.records == 0 ? json() : json(kept_ledger(s.report_path, a.stage))},
+           {"records", sum.records},
+           {"folded", sum.folded},
+           {"lost", sum.lost},
+           {"repeated", sum.repeated},
+           {"voids", sum.voids},
+           {"unmarked", sum.unmarked},
+           {"marked_by_supervisor", sum.told},
+           {"image_hash", a.has_hash() ? json(fmt::format("{:016x}", sum.image_hash)) : json()},
+           {"image_hash_of", hash_name(a)}};
+    if (sum.passed > 0) j["skipped"] = sum.passed;
+    return j;
 }
 
 json blamed_json(const run_setup& s, const std::vector<u32>& stages) {

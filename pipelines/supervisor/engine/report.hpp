@@ -34,6 +34,10 @@ struct damage_account {
     std::vector<mend_record> last;  ///< the first hundred
 };
 
+/// The receiving end of a link has told that its sender keeps frames until the sinks here have them.
+[[nodiscard]] bool is_sent_durably(const std::string& directory, const std::string& stage,
+                                   const std::string& run_id);
+
 struct run_outcome {
     u64 first = 0;          ///< the frames below were delivered by a run before this one
     u64 end = 0;            ///< frames first .. end-1 had to reach every sink
@@ -57,7 +61,7 @@ struct sink_account {
     [[nodiscard]] bool counted() const noexcept { return not_counted.empty(); }
     /// One over all frames: each has a hash, and all are of one name.
     [[nodiscard]] bool has_hash() const noexcept {
-        return counted() && sum.without_hash == 0 && sum.hash_names.size() <= 1;
+        return counted() && sum.without_hash == 0 && sum.passed == 0 && sum.hash_names.size() <= 1;
     }
 };
 /// Reads the ledgers of all sinks, in the order of the pipeline. Throws output_error.

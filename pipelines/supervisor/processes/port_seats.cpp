@@ -13,6 +13,7 @@
 #include "core/errors.hpp"
 #include "run/directory.hpp"
 #include "shm/process_id.hpp"
+#include "supervisor/processes/absent_readers.hpp"
 #include "supervisor/processes/restart.hpp"
 #include "supervisor/processes/retire.hpp"
 #include "supervisor/processes/start.hpp"
@@ -113,18 +114,11 @@ std::string seat_port(process_table& t, const shm::peer& peer, const run::hello_
     s.now = std::move(p);
     s.machine.on(seat_event::spawned, now_ns());
     watch_process(t, s, *s.now);
-    if (t.setup->stages[s.stage].spec.skips()) open_groups_of(t, s.stage);
+    if (t.setup->stages[s.stage].spec.skips()) await_again(t, s.stage);
     t.note("started", s.now->spawned_ns, s, *s.now,
            fmt::format("is taken by pid {}{}", s.now->pid, s.now->elsewhere ? " of another namespace" : ""));
     in = &s;
     return "";
-}
-
-void pass_by_vacant_ports(process_table& t) {
-    if (t.paused || !t.memory_there) return;
-    for (const auto& s : t.seats)
-        if (!s->now && t.setup->stages[s->stage].spec.skips() && close_groups_of(t, s->stage))
-            t.say(fmt::format("nobody is in port {}: frames pass it by", s->label));
 }
 
 void port_has_left(process_table& t, int connection) {

@@ -20,9 +20,6 @@ namespace carousel::supervisor {
 /// send. Else why it is refused; `again`: it may succeed later, when somebody's end has been seen.
 [[nodiscard]] std::string seat_port(process_table& t, const shm::peer& peer, const run::hello_message& hello,
                                     std::vector<shm::unique_fd>& fds, bool& again, seat*& in);
-/// Frames pass the ports by that skip and have nobody: at each look, so that it holds in a block that is made
-/// anew, and under a second supervisor.
-void pass_by_vacant_ports(process_table& t);
 /// {"left": true}: of the memory of the run it has nothing mapped any more.
 void port_has_left(process_table& t, int connection);
 /// Of a process without a pidfd (adopted): has its lock been given up?

@@ -10,6 +10,7 @@
 #include "ring/blame.hpp"
 #include "ring/recovery.hpp"
 #include "shm/process_id.hpp"
+#include "supervisor/processes/absent_readers.hpp"
 #include "supervisor/processes/mps_seats.hpp"
 #include "supervisor/processes/port_seats.hpp"
 #include "supervisor/processes/retire.hpp"
@@ -24,18 +25,8 @@ constexpr std::size_t listed_given_up = 1000;
 bool is_last_sink(const process_table& t, const seat& s) noexcept {
     return std::none_of(t.seats.begin(), t.seats.end(), [&](const auto& o) {
         const stage_setup& st = t.setup->stages[o->stage];
-        return o.get() != &s && !st.has_output() && !st.spec.may_miss() &&
-               o->machine.state() != seat_state::failed;
+        return o.get() != &s && counts_frames(st) && o->machine.state() != seat_state::failed;
     });
-}
-
-/// By the supervisor's own copy of the block.
-template <typename F>
-void for_each_blocking_group(const process_table& t, u32 stage, F&& fn) noexcept {
-    const shm::stage_block& b = t.made->stage[stage];
-    for (u32 i = 0; i < std::min(b.inputs, shm::max_inputs); ++i)
-        if (b.input_link[i] < shm::max_links && b.input_group[i] < shm::max_blocking)
-            fn(b.input_link[i], b.input_group[i]);
 }
 
 void give_seat_up(process_table& t, seat& s, const process* p) {
@@ -51,7 +42,7 @@ void give_seat_up(process_table& t, seat& s, const process* p) {
         t.say(fmt::format("{} has failed ({}); it is optional: the rest goes on{}", s.label, s.last_exit,
                           others ? "" : " without it"));
         if (others) return;
-        close_groups_of(t, s.stage);
+        let_frames_pass(t, s.stage);
         return;
     }
     if (t.failure || t.ending) return;  // the first one counts, and nobody fails by being ended
@@ -184,17 +175,6 @@ void note_given_up(process_table& t, const seat& s, const process& p) {
     t.account.given_up.push_back({p.sequences.front(), t.setup->stages[s.stage].spec.name, describe(p.how)});
     t.say(fmt::format("{}: frame {} is given up after {} attempts ({}): it goes on without a picture",
                       s.label, p.sequences.front(), failures, describe(p.how)));
-}
-
-bool close_groups_of(process_table& t, u32 stage) noexcept {
-    bool closed = false;
-    for_each_blocking_group(t, stage,
-                            [&](u32 link, u32 group) { closed |= ring::close_group(*t.c, link, group); });
-    return closed;
-}
-
-void open_groups_of(process_table& t, u32 stage) noexcept {
-    for_each_blocking_group(t, stage, [&](u32 link, u32 group) { ring::open_group(*t.c, link, group); });
 }
 
 }  // namespace carousel::supervisor

@@ -19,9 +19,5 @@ void blame_late(process_table& t, seat& s, process& p) noexcept;
 /// A frame that has had its attempts, by the death of `p`, goes on without a picture: into the account and
 /// the log.
 void note_given_up(process_table& t, const seat& s, const process& p);
-/// The stage's groups wait for nothing any more. True: one did.
-bool close_groups_of(process_table& t, u32 stage) noexcept;
-/// They wait again.
-void open_groups_of(process_table& t, u32 stage) noexcept;
 
 }  // namespace carousel::supervisor

@@ -11,6 +11,7 @@
 #include "core/errors.hpp"
 #include "shm/injected_fault.hpp"
 #include "shm/process_id.hpp"
+#include "supervisor/processes/absent_readers.hpp"
 #include "supervisor/processes/port_seats.hpp"
 #include "supervisor/processes/restart.hpp"
 #include "supervisor/processes/retire.hpp"
@@ -176,6 +177,8 @@ std::string bring_seat_up(process_table& t, seat& s) {
         refuse_command(s, "up",
                        s.machine.state() == seat_state::stopped ? "`carousel cont` lets it go on"
                                                                 : "wait until it is down");
+    const bool left_out = t.setup->stages[s.stage].spec.optional && t.ledgers.claim_suspended(s.stage);
+    if (left_out && t.memory_there) await_again(t, s.stage);
     apply_seat_action(t, s, a, nullptr);
     return s.now ? fmt::format("{} is {} (pid {})", s.label, name_of(s.machine.state()), s.now->pid)
                  : fmt::format("{} {}", s.label, is_port(t, s) ? "is vacant" : "starts");
@@ -194,10 +197,11 @@ void pause_all(process_table& t) {
 
 void resume_all(process_table& t, bool revive) {
     t.paused = t.ending = false;
+    if (revive) t.failure.reset();
+    settle_absent_readers(t);  // the new block waits for every reader
     for (auto& s : t.seats) {
         const seat_state was = s->machine.state();
         const bool optional = t.setup->stages[s->stage].spec.optional;
-        if (was == seat_state::failed && optional) close_groups_of(t, s->stage);
         // A source may be done long before the sinks are: there is nothing left of its frames now.
         if (was == seat_state::done ||
             (revive && ((was == seat_state::failed && !optional) || was == seat_state::backoff))) {
@@ -206,7 +210,6 @@ void resume_all(process_table& t, bool revive) {
         }
         if (s->start_wanted) start_seat(t, *s);
     }
-    if (revive) t.failure.reset();
 }
 
 void release_held(process_table& t) {

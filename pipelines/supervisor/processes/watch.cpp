@@ -224,7 +224,7 @@ void look_after_seats(process_table& t, u64 now) {
         keep_standby(t, *s, now);
         sample(t, *s, now);
     }
-    pass_by_vacant_ports(t);
+    settle_absent_readers(t);
     for (u32 k = 0; k < std::min(t.c->links, shm::max_links); ++k) ring::revoke_stale_leases(*t.c, k, now);
     watch_deadlines(t, now);
 }

@@ -272,7 +272,9 @@ TEST_CASE("where nothing was counted the report says so, and claims nothing") {
         s.setup.stages[1].spec.group = group_kind::latest;
     } else {
         s.record(0, 4);
-        ring::close_group(*s.control, s.control->stage[1].input_link[0], s.control->stage[1].input_group[0]);
+        telemetry::frame_claims claims;
+        claims.suspend(4);
+        claims.save(telemetry::ledger_path(s.setup.directory, "sink"));
     }
     const json r = s.report();
     CHECK(r["lost"].is_null());
@@ -287,6 +289,25 @@ TEST_CASE("where nothing was counted the report says so, and claims nothing") {
     CHECK_THAT(damage_text(d, sinks),
                test::contains("lost and repeated frames were not counted, torn 0; sink not counted: ") &&
                    test::contains(why));
+}
+
+TEST_CASE("frames that passed an optional sink by while it was left out are told, and are not lost") {
+    synthetic s;
+    s.record(0, 4);
+    s.record(8, 10);
+    telemetry::frame_claims claims;
+    claims.suspend(4);
+    claims.resume(8);
+    claims.save(telemetry::ledger_path(s.setup.directory, "sink"));
+    const json r = s.report();
+    CHECK(r["lost"] == 0);
+    CHECK(r["sinks"][0]["counted"] == true);
+    CHECK(r["sinks"][0]["skipped"] == 4);
+    CHECK(r["sinks"][0]["image_hash"].is_null());  // it is not of all frames
+    const auto sinks = read_ledgers(s.setup, *s.control, 10);
+    CHECK_THAT(
+        damage_text(damage_of(sinks, *s.control), sinks),
+        test::contains("lost 0, repeated 0, torn 0; 4 frames have passed sink by while it was left out"));
 }
 
 TEST_CASE("the report names what its hashes are hashes of, and gives none over several names") {

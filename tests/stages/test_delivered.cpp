@@ -1,0 +1,61 @@
+// How far the sinks of a run have delivered, as a receiving stage tells its sender.
+#include "ring/topology.hpp"
+#include "shm/segment.hpp"
+#include "stages/runner/delivered.hpp"
+#include "telemetry/frame_claims.hpp"
+#include "telemetry/ledger.hpp"
+#include "tests/support/catch.hpp"
+#include "tests/support/scratch_folder.hpp"
+
+using namespace carousel;
+
+namespace {
+
+void deliver(const scratch_folder& folder, const std::string& sink, u64 first, u64 end) {
+    telemetry::ledger_writer writer(telemetry::ledger_path(folder.path.string(), sink));
+    for (u64 n = first; n < end; ++n) {
+        writer.record(n, n, false, 1);
+        writer.mark_committed(n, n, false, 1);
+    }
+}
+
+void suspend(const scratch_folder& folder, const std::string& sink, u64 first) {
+    telemetry::frame_claims claims;
+    claims.suspend(first);
+    claims.save(telemetry::ledger_path(folder.path.string(), sink));
+}
+
+}  // namespace
+
+TEST_CASE("a program that attaches to a port that skips holds no acknowledgement up") {
+    const scratch_folder folder;
+    ring::plan p;
+    p.stages = {{"receive", {}, true}, {"sink", {0}, false}, {"eye", {0}, false}};
+    p.stages[2].skips = true;
+    for (ring::stage_plan& s : p.stages) s.slot_bytes = 256;
+    const shm::private_block c = shm::make_private_block();
+    ring::initialise(*c, p);
+    suspend(folder, "eye", 0);  // as the supervisor does for each reader that may miss frames
+    stages::delivered d(*c, folder.path.string(), 0);
+    CHECK(d.below() == 0);
+    deliver(folder, "sink", 0, 10);
+    CHECK(d.below() == 10);
+    deliver(folder, "eye", 10, 12);  // a program is there since frame 10
+    deliver(folder, "sink", 10, 30);
+    CHECK(d.below() == 30);
+}
+
+TEST_CASE("a damaged count of stages or outputs leaves no sink out of the acknowledgement") {
+    const scratch_folder folder;
+    ring::plan p;
+    p.stages = {{"receive", {}, true}, {"sink", {0}, false}};
+    for (ring::stage_plan& s : p.stages) s.slot_bytes = 256;
+    const shm::private_block c = shm::make_private_block();
+    ring::initialise(*c, p);
+    deliver(folder, "sink", 0, 4);
+    stages::delivered d(*c, folder.path.string(), 0);
+    c->stages = 1;
+    c->stage[1].outputs = 1;
+    c->stage[1].flags = ~0U;
+    CHECK(d.below() == 4);
+}

@@ -1,0 +1,137 @@
+// Which frames a sink counts for, and what its ledger means by them.
+#include <filesystem>
+
+#include "core/errors.hpp"
+#include "telemetry/frame_claims.hpp"
+#include "telemetry/ledger_fold.hpp"
+#include "tests/support/catch.hpp"
+#include "tests/support/scratch_folder.hpp"
+
+using namespace carousel;
+using namespace carousel::telemetry;
+
+namespace {
+
+struct sink_files {
+    scratch_folder folder;
+    std::string directory = folder.path.string();
+
+    void deliver(const std::string& sink, u64 first, u64 end) const {
+        ledger_writer writer(ledger_path(directory, sink));
+        for (u64 n = first; n < end; ++n) {
+            writer.record(n, n, false, 1);
+            writer.mark_committed(n, n, false, 1);
+        }
+    }
+    template <typename F>
+    void claim(const std::string& sink, F&& change) const {
+        const std::string ledger = ledger_path(directory, sink);
+        frame_claims claims = frame_claims::load(ledger);
+        change(claims);
+        claims.save(ledger);
+    }
+    void suspend(const std::string& sink, u64 first) const {
+        claim(sink, [&](frame_claims& c) { c.suspend(first); });
+    }
+    void resume(const std::string& sink, u64 first) const {
+        claim(sink, [&](frame_claims& c) { c.resume(first); });
+    }
+    [[nodiscard]] owed_frame owed(u64 from = 0) const {
+        return first_owed(directory, {{"a", from}, {"b", from}}, from);
+    }
+};
+
+}  // namespace
+
+TEST_CASE("a sink whose claim is suspended is not waited for, and is waited for from its resumption on") {
+    const sink_files f;
+    f.deliver("a", 0, 20);
+    f.deliver("b", 0, 5);
+    CHECK(f.owed().frame == 5);
+    CHECK(f.owed().sink == "b");
+    f.suspend("b", 5);
+    CHECK(f.owed().frame == 20);
+    CHECK(f.owed().sink == "a");
+    f.resume("b", 12);
+    CHECK(f.owed().frame == 12);
+    CHECK(f.owed().sink == "b");
+    f.deliver("b", 12, 30);
+    CHECK(f.owed().frame == 20);
+    f.suspend("b", 30);
+    f.suspend("a", 20);
+    CHECK(f.owed().frame == no_frame);
+}
+
+TEST_CASE("a sink without a ledger is waited for, unless it has no claim") {
+    const sink_files f;
+    f.deliver("a", 0, 20);
+    CHECK(f.owed(7).frame == 7);
+    CHECK(f.owed(7).sink == "b");
+    f.suspend("b", 0);
+    CHECK(f.owed(7).frame == 20);
+}
+
+TEST_CASE("frames without a claim are neither lost nor unfolded, and are counted as passed") {
+    const sink_files f;
+    const std::string ledger = ledger_path(f.directory, "b");
+    constexpr u64 all = 3 * fold_step;
+    f.deliver("b", 0, 100);
+    f.suspend("b", 100);
+    f.resume("b", fold_step + 10);
+    f.deliver("b", fold_step - 1, all);  // one that was in a ring and had not passed yet
+    const u64 passed = fold_step - 1 - 100;
+    const auto check = [&] {
+        const ledger_summary sum = ledger_reader::open(ledger)->summarize(all + 3);
+        CHECK(sum.lost == 3);
+        CHECK(sum.passed == passed);
+        CHECK(sum.records == all - passed);
+    };
+    check();
+    CHECK(ledger_reader::open(ledger)->first_undelivered(0) == all);
+    CHECK(fold_ledger(ledger, all) == all);
+    check();
+    const std::string copy = (f.folder.path / "copy.bin").string();
+    copy_ledger(ledger, copy);
+    CHECK(ledger_reader::open(copy)->summarize(all).passed == passed);
+}
+
+TEST_CASE("a frame that is lost within a claim stays lost, whatever passes by later") {
+    const sink_files f;
+    f.deliver("b", 0, 3);
+    f.deliver("b", 4, 9);
+    f.suspend("b", 9);
+    CHECK(ledger_reader::open(ledger_path(f.directory, "b"))->first_undelivered(0) == 3);
+    CHECK(ledger_reader::open(ledger_path(f.directory, "b"))->summarize(20).lost == 1);
+}
+
+TEST_CASE("claims may be changed twice, and frames that are produced again are claimed again") {
+    const sink_files f;
+    f.suspend("b", 10);
+    f.suspend("b", 15);
+    f.resume("b", 20);
+    f.resume("b", 30);
+    const std::string ledger = ledger_path(f.directory, "b");
+    const auto first_from = [&](u64 frame) { return frame_claims::load(ledger).first_from(frame); };
+    CHECK(first_from(9) == 9);
+    CHECK(first_from(10) == 20);
+    CHECK(first_from(20) == 20);
+    f.suspend("b", 18);  // joins the range before
+    CHECK(first_from(10) == no_frame);
+    f.claim("b", [](frame_claims& c) { c.produced_again_from(5); });
+    CHECK(first_from(5) == no_frame);  // it is still left out
+    f.resume("b", 40);
+    f.claim("b", [](frame_claims& c) { c.produced_again_from(25); });
+    CHECK(first_from(5) == 25);
+    f.claim("b", [](frame_claims& c) { c.produced_again_from(0); });
+    CHECK(first_from(0) == 0);
+    CHECK_FALSE(std::filesystem::exists(claims_path(ledger)));
+}
+
+TEST_CASE("claims that are not ranges are refused by name") {
+    const sink_files f;
+    for (const char* text : {"7\n", "x 9\n", "9 7\n", "3 -\n9 12\n", "5 9\n8 12\n"}) {
+        (void)f.folder.write("ledger-b.bin.unclaimed", text);
+        CHECK_THROWS_WITH(frame_claims::load(ledger_path(f.directory, "b")),
+                          test::contains("ledger-b.bin.unclaimed"));
+    }
+}
