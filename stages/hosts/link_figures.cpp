@@ -16,6 +16,7 @@ void link_figures::tell(bool up, const std::optional<clock_relation>& clock, u64
     nlohmann::json j{{"run", run_},       {"up", up},
                      {"frames", frames_}, {"connections", connections_},
                      {"bytes", bytes_},   {"bytes_on_the_way", packed_}};
+    if (durable_) j["durable"] = true;
     j["clock_offset_ms"] = clock_ ? nlohmann::json(static_cast<f64>(clock_->offset_ns) / 1e6) : nullptr;
     j["clock_error_ms"] = clock_ ? nlohmann::json(static_cast<f64>(clock_->error_ns) / 1e6) : nullptr;
     try {

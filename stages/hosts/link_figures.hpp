@@ -16,6 +16,8 @@ public:
 
     /// Behind whatever has changed; writes once a second, or `now_or_never`. What can't be written is left.
     void tell(bool up, const std::optional<clock_relation>& clock, u64 now, bool now_or_never = false);
+    /// Of a receiving end: the sender keeps its frames until the sinks here have them.
+    void sent_durably(bool how) noexcept { durable_ = how; }
     void crossed(u64 bytes, u64 packed_bytes) noexcept {
         ++frames_, bytes_ += bytes, packed_ += packed_bytes;
     }
@@ -23,7 +25,7 @@ public:
 private:
     std::string path_, run_;
     u64 frames_ = 0, bytes_ = 0, packed_ = 0, told_ns_ = 0, connections_ = 0;
-    bool was_up_ = false;
+    bool was_up_ = false, durable_ = false;
     std::optional<clock_relation> clock_;  ///< the last that was known
 };
 

@@ -178,6 +178,7 @@ void receiver_link::run() {
                 todo = side_.step(now_ns());
                 proven = side_.proven();
                 due = side_.next_due();
+                figures_.sent_durably(side_.wants_durable());
                 figures_.tell(side_.up(), side_.clock(now_ns()), now_ns());
                 if (const std::string news = side_.news(); !news.empty()) log::info("{}", news);
                 if (const std::string news = side_.warning(); !news.empty()) log::warning("{}", news);

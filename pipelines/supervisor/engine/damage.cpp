@@ -185,6 +185,10 @@ void engine::watch_stall(u64 now) {
         return;
     }
     if (stall_.just_excused(setup_->stall_timeout_ns(), now)) return;
+    if (const std::string why = undeliverable(); !why.empty()) {
+        stall_.restart(now);
+        return seats_->fail("carousel", why, exit_code::stage_failed);
+    }
     if (const std::string why = supervisor::stated_reason(*seats_, now); !why.empty()) {
         if (why != still_because_)
             seats_->say(fmt::format("no frame has moved for {:.1f} s: {}",
@@ -200,6 +204,40 @@ void engine::watch_stall(u64 now) {
              static_cast<f64>(stall_.quiet_ns(now)) / 1e9,
              found.empty() ? "no word of the control block is wrong, yet nothing moves" : listed(found)),
          found);
+}
+
+/// Nothing has moved for a while. Is it because another host keeps its frames until the sinks here have them
+/// (release = "durable"), and one of these can never be written? Then both hosts would wait for each other
+/// indefinitely.
+std::string engine::undeliverable() const try {
+    const bool kept_there = std::any_of(setup_->stages.begin(), setup_->stages.end(), [&](const auto& st) {
+        return st.receives() && is_sent_durably(setup_->directory, st.spec.name, run_id_);
+    });
+    if (!kept_there) return "";
+    if (std::none_of(setup_->stages.begin(), setup_->stages.end(),
+                     [](const stage_setup& st) { return counts_frames(st); }))
+        return "the host that frames come from keeps each until it is in the files of the sinks here "
+               "(release "
+               "= \"durable\"), but no sink of this run gets every frame, so none would ever be released: "
+               "give "
+               "this run such a sink, or send with release = \"committed\"";
+    const telemetry::owed_frame owed = first_owed_here(*setup_, made_->first_sequence);
+    for (u32 k = 0; k < setup_->stages.size(); ++k) {
+        if (setup_->stages[k].spec.name != owed.sink) continue;
+        const shm::stage_block& b = made_->stage[k];
+        for (u32 i = 0; i < std::min(b.inputs, shm::max_inputs); ++i)
+            if (b.input_link[i] >= shm::max_links ||
+                ring::load(segment_->block().link[b.input_link[i]].tail) <= owed.frame)
+                return "";
+        return fmt::format(
+            "frame {0} is not in the files of {1}, and no ring has it any more, so {1} can never "
+            "write it: it is lost here. The host that it came from keeps it until {1} has it "
+            "(release = \"durable\"), and would wait indefinitely",
+            owed.frame, owed.sink);
+    }
+    return "";
+} catch (const error&) {  // the ledgers can't be read now: asked again
+    return "";
 }
 
 /// A stage that dies again and again may only have been told nonsense. Words that move between two looks are

@@ -150,6 +150,7 @@ private:
     void mend_statics();
     [[nodiscard]] bool audit_words(u64 now);
     void watch_stall(u64 now);
+    [[nodiscard]] std::string undeliverable() const;
     [[nodiscard]] bool failed_by_damage();
     void mend(const std::string& what, const std::vector<ring::finding>& found);
     [[nodiscard]] run_outcome outcome();

@@ -65,7 +65,9 @@ std::string absence(const run_setup& setup, const seat_list& seats, u32 stage) {
             return "";
         why = name_of(state);
     }
-    return setup.stages[stage].spec.input_indices.empty() || setup.stages[stage].spec.may_miss() ? "" : why;
+    const stage_spec& spec = setup.stages[stage].spec;
+    if (spec.input_indices.empty() || spec.may_miss()) return "";
+    return spec.optional && why == name_of(seat_state::failed) ? "left out" : why;
 }
 
 std::vector<problem> look(const run_setup& setup, const shm::control_block& c, const seat_list& seats,
@@ -97,9 +99,13 @@ std::vector<problem> look(const run_setup& setup, const shm::control_block& c, c
         if (const std::string why = absence(setup, seats, k); !why.empty())
             out.push_back(
                 {"unserved " + name,
-                 fmt::format(
-                     "{} is {}: its inputs are read by nobody, and wait for it when their rings are full",
-                     name, why),
+                 why == "left out"
+                     ? fmt::format("{} has failed and is left out (optional = true): frames pass it by "
+                                   "until `carousel up {}`",
+                                   name, name)
+                     : fmt::format("{} is {}: its inputs are read by nobody, and wait for it when their "
+                                   "rings are full",
+                                   name, why),
                  now});
     }
     return out;

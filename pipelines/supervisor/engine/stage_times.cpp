@@ -37,6 +37,13 @@ const seat* best_of(const seat_list& seats, u32 stage) {
     return best;
 }
 
+/// Of an optional stage: frames pass it by. One that is down or in backoff is waited for as any other.
+bool is_left_out(const run_setup& setup, const seat_list& seats, u32 stage) {
+    return setup.stages[stage].spec.optional && std::all_of(seats.begin(), seats.end(), [&](const auto& s) {
+               return s->stage != stage || s->machine.state() == seat_state::failed;
+           });
+}
+
 std::string how_missing(seat_state s) {
     switch (s) {
         case seat_state::backoff:
@@ -105,8 +112,9 @@ nlohmann::json bottleneck_of(const run_setup& s, const std::vector<telemetry::st
         if (k < shares.size()) loads[k].shares = shares[k];
         loads[k].source = s.stages[k].spec.input_indices.empty();
         loads[k].waited_for = !s.stages[k].spec.latest();
-        loads[k].required = !s.stages[k].spec.optional && !s.stages[k].spec.skips();
         const seat* best = seats != nullptr ? best_of(*seats, k) : nullptr;
+        const bool left_out = seats != nullptr && is_left_out(s, *seats, k);
+        loads[k].required = !left_out && !s.stages[k].spec.skips();
         if (best != nullptr) loads[k].condition = condition_of(best->machine.state());
     }
     const telemetry::bottleneck b = telemetry::find_bottleneck(loads, s.fps);
@@ -124,8 +132,9 @@ nlohmann::json bottleneck_of(const run_setup& s, const std::vector<telemetry::st
 std::vector<missing_stage> missing_stages(const run_setup& s, const seat_list& seats) {
     std::vector<missing_stage> out;
     for (u32 k = 0; k < s.stages.size(); ++k) {
-        const seat* best =
-            s.stages[k].spec.optional || s.stages[k].spec.may_miss() ? nullptr : best_of(seats, k);
+        const stage_spec& spec = s.stages[k].spec;
+        const seat* best = spec.may_miss() ? nullptr : best_of(seats, k);
+        if (is_left_out(s, seats, k)) continue;
         if (best != nullptr && condition_of(best->machine.state()) == stage_condition::down)
             out.push_back({s.stages[k].spec.name,
                            how_missing(best->machine.state()) +

@@ -3,8 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 
 #include "core/clock.hpp"
+#include "ring/recovery.hpp"
+#include "ring/words.hpp"
 #include "shm/process_id.hpp"
 #include "supervisor/processes/retire.hpp"
 #include "supervisor/processes/watch.hpp"
@@ -29,6 +32,67 @@ bool is_at_work(const process_table& t, const seat& s, u64 now) noexcept {
     for (const u64 since : {v.processing_ns, v.device_ns, v.finishing_ns})
         if (believable(since, spawned, v.frame_timeout_ns, now)) return true;
     return believable(full_disk_since_ns(*t.c, s), spawned, 0, now);
+}
+
+/// The oldest frame that the process has begun and not completed; nothing: it has none.
+std::optional<u64> oldest_in_hand(const process_table& t, const seat& s) {
+    std::optional<u64> oldest;
+    const shm::seat_block& b = t.made->seat[s.index];
+    for (u32 j = b.first_job; j < std::min(b.first_job + b.jobs, shm::max_jobs); ++j) {
+        const ring::job_word w = ring::job_word::of(ring::load(t.c->job[j]));
+        if (w.epoch != s.now->who.epoch ||
+            (w.state != ring::job_state::open && w.state != ring::job_state::submitted))
+            continue;
+        const u64 frame = ring::load(t.c->job_info[j].sequence);
+        oldest = std::min(oldest.value_or(frame), frame);
+    }
+    return oldest;
+}
+
+std::string frame_text(const std::optional<u64>& frame) {
+    return frame ? fmt::format("frame {}", *frame) : "its frames";
+}
+
+// A receiver: which frame is next, and which reader here may be why the other host sends none.
+std::string missing_input(const process_table& t, const seat& s) {
+    const std::optional<u64> next = ring::first_unbegun(*t.c);
+    std::string text = fmt::format("{} waits for another host: {} has not come from there", s.label,
+                                   next ? fmt::format("frame {}", *next) : "the next frame");
+    const telemetry::owed_frame owed = first_owed_here(*t.setup, t.made->first_sequence);
+    if (owed.frame < next.value_or(0))
+        text += fmt::format(
+            "; here {} has not written frame {} yet, and a host that sends with release = "
+            "\"durable\" keeps its frames until that is done",
+            owed.sink, owed.frame);
+    return text;
+}
+
+// A sender keeps a frame until the reader there has it: the ring, or the sinks' files.
+std::string missing_reader(const process_table& t, const seat& s) {
+    const stage_setup& st = t.setup->stages[s.stage];
+    const nlohmann::json& with = st.settings_of(s.instance);
+    const std::string host =
+        fmt::format("the host at {} port {}", with.value("address", "?"), with.value("port", 47100));
+    const std::string frame = frame_text(oldest_in_hand(t, s));
+    if (st.has_output())
+        return fmt::format("{} waits for another host: {} has not come back from {}", s.label, frame, host);
+    return fmt::format(
+        "{} waits for another host: {} is not {} of {}", s.label, frame,
+        with.value("release", "committed") == "durable" ? "in the files of all sinks" : "in the ring", host);
+}
+
+/// A process waits for another host. The reasons of this host go before it: the other one may wait for them.
+std::string link_reason_of(const process_table& t, const seat& s, u64 now) {
+    if (!s.now || s.now->ended || s.machine.state() != seat_state::running ||
+        !believable(link_since_ns(*t.c, s), std::min(s.now->spawned_ns, now), 0, now))
+        return "";
+    try {
+        // A source waits with nothing in hand, a sink with its frames.
+        return t.setup->stages[s.stage].receives() ? missing_input(t, s) : missing_reader(t, s);
+    } catch (const std::exception& e) {
+        return fmt::format("{} waits for another host (for which frame can't be read: {})", s.label,
+                           e.what());
+    }
 }
 
 std::string reason_of(const process_table& t, const seat& s, u64 now) {
@@ -63,9 +127,7 @@ std::string reason_of(const process_table& t, const seat& s, u64 now) {
         return fmt::format("{} (pid {}) is stopped by the tool in front of it", s.label, p.pid);
     if (stopped && !heart_is_late(view_of(t, s, now), now))
         return fmt::format("{} (pid {}) is stopped from outside", s.label, p.pid);
-    // A source waits with nothing in hand, a sink with its frames.
-    if (believable(link_since_ns(*t.c, s), std::min(p.spawned_ns, now), 0, now))
-        return fmt::format("{} waits for another host", s.label);
+    if (link_since_ns(*t.c, s) != 0) return "";  // link_reason_of()
     if (is_at_work(t, s, now))
         return full_disk_since_ns(*t.c, s) != 0 ? fmt::format("{} waits for room on its disk", s.label)
                                                 : fmt::format("{} is at work on a frame", s.label);
@@ -111,6 +173,8 @@ std::string stated_reason(const process_table& t, u64 now) {
         if (unfenced && count_quarantined(t, *s) > 0)
             return fmt::format("{} waits for the end of a process that it has replaced", s->label);
     }
+    for (const auto& s : t.seats)
+        if (std::string why = link_reason_of(t, *s, now); !why.empty()) return why;
     return "";
 }
 
