@@ -102,6 +102,7 @@ public:
         d.ends = ends_at_ >= 0 && !unsaid;
         d.hands_on = s.flag("hands_on", false);
         d.finish_threads = finish_threads_;
+        d.takes_latest = !with.latest.empty();  // which it does nothing with
         carries_ = s.flag("carries", false);
         if (!sink_) d.outputs = {{"test.number", {{"value", element::u64_, {1}}}, {}}};
         picture_ = carries_ && s.flag("picture", false);
