@@ -214,13 +214,6 @@ std::string engine::undeliverable() const try {
         return st.receives() && is_sent_durably(setup_->directory, st.spec.name, run_id_);
     });
     if (!kept_there) return "";
-    if (std::none_of(setup_->stages.begin(), setup_->stages.end(),
-                     [](const stage_setup& st) { return counts_frames(st); }))
-        return "the host that frames come from keeps each until it is in the files of the sinks here "
-               "(release "
-               "= \"durable\"), but no sink of this run gets every frame, so none would ever be released: "
-               "give "
-               "this run such a sink, or send with release = \"committed\"";
     const telemetry::owed_frame owed = first_owed_here(*setup_, made_->first_sequence);
     for (u32 k = 0; k < setup_->stages.size(); ++k) {
         if (setup_->stages[k].spec.name != owed.sink) continue;
