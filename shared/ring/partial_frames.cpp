@@ -3,17 +3,27 @@
 namespace carousel::ring {
 namespace {
 
-/// One of the stage's inputs has let the frame pass: its tail is beyond, or the word is SKIPPED. A frame that
-/// the stage has had is not taken for one: its inputs are DONE before any of their tails is beyond it.
+/// The stage's word of this slot is SKIPPED, and the slot still holds the frame that it was read with. No CAS
+/// follows that would prove the pair of slot word and header, so both words are checked: the group's word
+/// must have the slot's own generation, because a newer one, which a reader takes for SKIPPED, belongs to the
+/// next frame in the slot; and the slot word, read again after the header, must be unchanged.
+bool is_skipped(const link_ref& input, const slot_ref& slot, u32 group) noexcept {
+    const lease_word w = lease_word::of(load(input.block().group[slot.index][group]));
+    if (w.state != lease_state::skipped || w.generation != slot.word.generation) return false;
+    std::atomic_thread_fence(std::memory_order_acquire);
+    return load(input.block().slot[slot.index]) == slot.word.pack();
+}
+
+/// One of the stage's inputs has let the frame pass: its tail is after the frame, or the word is SKIPPED. A
+/// frame that the stage has had is not taken for one: its inputs are DONE before any of their tails is after
+/// it.
 bool has_passed(const shm::stage_block& stage, const std::optional<link_ref> (&input)[shm::max_inputs],
                 const ready_map (&ready)[shm::max_inputs], u64 n) noexcept {
     for (u32 i = 0; i < stage.inputs; ++i) {
         if (n < ready[i].tail) return true;
         if (n - ready[i].tail >= ready[i].window) continue;
         const slot_ref& slot = ready[i].at[n - ready[i].tail];
-        u64 raw = 0;
-        if (slot && input[i]->lease(slot, stage.input_group[i], raw).state == lease_state::skipped)
-            return true;
+        if (slot && is_skipped(*input[i], slot, stage.input_group[i])) return true;
     }
     return false;
 }

@@ -1,6 +1,7 @@
 // One ring by its words: what moves the tail, what frees a buffer, and who pins it.
 
 #include "ring/latest.hpp"
+#include "ring/partial_frames.hpp"
 #include "tests/ring/seated.hpp"
 
 using namespace carousel;
@@ -88,6 +89,42 @@ TEST_CASE("a frame that one input has let pass while its group was closed passes
         CHECK(pass(*other.w) == 1);
         for (const u32 link : {0U, 1U}) CHECK(b.c->link[link].tail.load() == 2);
     }
+}
+
+TEST_CASE("an outdated view of a refilled slot lets no frame pass at the other inputs") {
+    plan p;
+    p.stages = {
+        {"source", {}, true}, {"middle", {0}, true}, {"other", {0, 1}, false}, {"port", {0, 1}, false}};
+    p.stages[3].skips = true;
+    bench b(p);
+    const seated source = b.sit(0), middle = b.sit(1), other = b.sit(2);
+    const shm::stage_block& stage = b.c->stage[3];
+    std::optional<link_ref> input[shm::max_inputs];
+    for (u32 i = 0; i < 2; ++i) input[i].emplace(*b.c, stage.input_link[i]);
+    CHECK(pass(*source.w) == 0);
+    CHECK(pass(*middle.w) == 0);
+    ready_map ready[shm::max_inputs];
+    input[0]->read_ready(ready[0]);
+    const slot_ref outdated = ready[0].at[0];
+    for (u32 i = 0; i < 2; ++i) close_group(*b.c, stage.input_link[i], stage.input_group[i]);
+    CHECK(pass(*other.w) == 0);
+    for (u32 i = 0; i < 2; ++i) open_group(*b.c, stage.input_link[i], stage.input_group[i]);
+    u64 refilled = 0;  // the frame that is in that slot now
+    for (u64 n = 1; refilled == 0 && n < 8; ++n) {
+        REQUIRE(source.w->look(0) == outcome::ok);
+        REQUIRE(pass(*source.w) == n);
+        REQUIRE(pass(*middle.w) == n);
+        input[0]->read_ready(ready[0]);
+        if (ready[0].at[n - ready[0].tail].index == outdated.index) refilled = n;
+    }
+    REQUIRE(refilled != 0);
+    input[1]->read_ready(ready[1]);
+    // As read by a process that stopped between the slot word of the old frame and the header of the new one.
+    ready[0].at[refilled - ready[0].tail] = {outdated.index, outdated.word, refilled};
+    let_partial_frames_pass(stage, input, ready);
+    u64 raw = 0;
+    const slot_ref& slot = ready[1].at[refilled - ready[1].tail];
+    CHECK(input[1]->lease(slot, stage.input_group[1], raw).state == lease_state::wait);
 }
 
 TEST_CASE("only the job that has filled a slot makes it READY") {
