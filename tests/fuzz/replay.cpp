@@ -1,5 +1,7 @@
 // Runs a fuzz target over the files of a folder, in builds without libFuzzer: every input that has ever been
 // trouble, every day.
+#include <sys/resource.h>
+
 #include <algorithm>
 #include <iterator>
 #include <vector>
@@ -7,6 +9,13 @@
 #include "tests/fuzz/fuzz.hpp"
 
 int main(int argc, char** argv) {
+    // Half of the usual stack: code that recurses over a value as deep as one message can be overflows it, in
+    // optimised builds as well.
+    rlimit stack{};
+    if (::getrlimit(RLIMIT_STACK, &stack) == 0) {
+        stack.rlim_cur = std::min<rlim_t>(stack.rlim_cur, 4U << 20U);
+        (void)::setrlimit(RLIMIT_STACK, &stack);
+    }
     std::vector<std::filesystem::path> files;
     for (int k = 1; k < argc; ++k)
         for (const auto& file : std::filesystem::directory_iterator(argv[k])) files.push_back(file.path());
