@@ -168,6 +168,7 @@ TEST_CASE("a recording is cut to its last whole frame wherever its recorder dies
         while (whole + 1 < ends.size() && ends[whole + 1] <= size) ++whole;
         mcap::writer w(part, preamble_of(r), how, 1);
         CHECK(w.units() == whole);
+        CHECK(bytes_of(part).size() == ends[whole]);  // also if it writes nothing more
         CHECK(w.last_records(1).empty() == (whole == 0));
         for (u64 n = whole; n < 3; ++n) add_frame(w, r, n);
         w.finish();
