@@ -66,6 +66,11 @@ attachment::attachment(const std::string& name, f64 wait_s)
 }
 
 attachment::~attachment() {
+    if (!is_here()) {  // a forked child: there is no such thread and no mapping, and the parent has not left
+        keeper_.detach();
+        (void)memory_.release();
+        return;
+    }
     ends_ = true;
     keeper_.join();
     memory_.reset();
@@ -93,7 +98,7 @@ bool attachment::try_attach(std::string& trouble) {
     if (m.fds.size() > 1) gpu_fd_ = std::move(m.fds[1]);
     epoch_ = said.at("welcome").at("epoch").get<u32>();
     entry_ = said.at("welcome").at("entry").get<u32>();
-    socket_ = std::move(socket);
+    socket_.reset(std::move(socket));
     return true;
 }
 
@@ -111,7 +116,7 @@ bool attachment::try_return() {
         if (said.is_object() && !ends_) std::this_thread::sleep_for(std::chrono::milliseconds(200));
         return false;
     }
-    socket_ = std::move(socket);
+    socket_.reset(std::move(socket));
     return true;
 }
 

@@ -14,8 +14,10 @@
 #include <string>
 #include <thread>
 
+#include "core/owner_process.hpp"
 #include "ipc/memory.hpp"
 #include "ipc/place.hpp"
+#include "shm/process_fd.hpp"
 
 namespace carousel::ipc {
 
@@ -37,6 +39,8 @@ public:
     std::atomic<std::byte*> gpu_base{nullptr};
     /// This process can't say any more that nothing of it writes: its end is its fence then, nothing before.
     void leave_by_death() noexcept { leaves_ = false; }
+    /// False in a forked child, which has no mapping: what its parent holds there it must not give back.
+    [[nodiscard]] bool is_here() const noexcept { return owner_.is_this(); }
     [[nodiscard]] bool held() const noexcept { return held_.load(std::memory_order_acquire); }
     /// The place of the primitive: found, or made by the holder, within wait_s. Throws config_error: another
     /// shape, no room, no holder to make it.
@@ -53,8 +57,9 @@ private:
     std::unique_ptr<memory> memory_;
     shm::unique_fd gpu_fd_;
     u32 epoch_ = 0, entry_ = no_entry;
-    std::mutex mutex_;  // guards socket_
-    shm::unique_fd socket_;
+    std::mutex mutex_;        // guards socket_
+    shm::process_fd socket_;  ///< a forked child has none
+    owner_process owner_;
     std::atomic<bool> held_{false}, ends_{false}, leaves_{true};
     std::thread keeper_;
 };

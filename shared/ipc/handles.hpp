@@ -50,6 +50,8 @@ public:
 protected:
     held(std::shared_ptr<attachment> to, u32 place) : to_(std::move(to)), place_(place) {}
     ~held() = default;
+    /// Not held any more from now on. Null: it was not, or this is a forked child, whose parent holds it.
+    [[nodiscard]] std::shared_ptr<attachment> let_go() noexcept;
     std::shared_ptr<attachment> to_;  ///< null: not held any more
     u32 place_;
     u64 what_[4] = {};

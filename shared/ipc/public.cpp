@@ -62,6 +62,13 @@ held& held::operator=(held&& other) noexcept {
     return *this;
 }
 
+std::shared_ptr<attachment> held::let_go() noexcept {
+    std::shared_ptr<attachment> to = std::move(to_);
+    to_.reset();
+    if (to && !to->is_here()) to.reset();
+    return to;
+}
+
 // ---- semaphore
 
 held_permit& held_permit::operator=(held_permit&& other) noexcept {
@@ -72,8 +79,7 @@ held_permit& held_permit::operator=(held_permit&& other) noexcept {
 }
 
 void held_permit::release() noexcept {
-    const std::shared_ptr<attachment> to = std::move(to_);
-    to_.reset();
+    const std::shared_ptr<attachment> to = let_go();
     if (!to) return;
     quietly([&] { (void)semaphore_at(*to, place_).release({static_cast<u32>(what_[0]), what_[1]}); });
 }
@@ -108,8 +114,7 @@ held_block& held_block::operator=(held_block&& other) noexcept {
 }
 
 void held_block::release() noexcept {
-    const std::shared_ptr<attachment> to = std::move(to_);
-    to_.reset();
+    const std::shared_ptr<attachment> to = let_go();
     if (!to) return;
     quietly([&] { (void)pool_at(*to, place_).release(block_in(what_)); });
 }
@@ -216,13 +221,11 @@ lease_base& lease_base::operator=(lease_base&& other) noexcept {
     return *this;
 }
 void lease_base::commit() noexcept {
-    const std::shared_ptr<attachment> to = std::move(to_);
-    to_.reset();
+    const std::shared_ptr<attachment> to = let_go();
     if (to) quietly([&] { (void)queue_at(*to, place_).commit({what_[0]}); });
 }
 void lease_base::give_back() noexcept {
-    const std::shared_ptr<attachment> to = std::move(to_);
-    to_.reset();
+    const std::shared_ptr<attachment> to = let_go();
     if (to) quietly([&] { (void)queue_at(*to, place_).give_back({what_[0]}); });
 }
 
@@ -323,16 +326,14 @@ task_base& task_base::operator=(task_base&& other) noexcept {
     return *this;
 }
 void task_base::commit() noexcept {
-    const std::shared_ptr<attachment> to = std::move(to_);
-    to_.reset();
+    const std::shared_ptr<attachment> to = let_go();
     if (to)
         quietly([&] {
             (void)work_at(*to, place_).commit({{id().place, id().generation}, failed_attempts()});
         });
 }
 void task_base::fail() noexcept {
-    const std::shared_ptr<attachment> to = std::move(to_);
-    to_.reset();
+    const std::shared_ptr<attachment> to = let_go();
     if (to)
         quietly([&] { (void)work_at(*to, place_).fail({{id().place, id().generation}, failed_attempts()}); });
 }

@@ -48,7 +48,7 @@ lent_ring borrow_ring(const shm::control_block& c, const std::string& socket_pat
                       u64 patience_ns) {
     lent_ring r;
     r.socket_path = socket_path;
-    r.connection = shm::connect_to(socket_path, patience_ns);
+    r.connection.reset(shm::connect_to(socket_path, patience_ns));
     if (!r.connection)
         throw shm_error(fmt::format("no supervisor at {}: {}", socket_path, errno_text(errno)));
     if (!shm::send_message(r.connection.get(), to_json(tap_request{stage}).dump()))

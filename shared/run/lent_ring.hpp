@@ -4,7 +4,8 @@
 // the run's control block before anything of it is used.
 //
 // The connection stays open as long as this lives: its end tells the supervisor that the place in the ring's
-// latest groups is free again, also after a kill. Any thread, one at a time.
+// latest groups is free again, also after a kill, and also if a forked child outlives it. Any thread, one at
+// a time.
 
 #include <memory>
 #include <string>
@@ -15,12 +16,13 @@
 #include "ring/frame_format.hpp"
 #include "shm/control_block.hpp"
 #include "shm/fd_socket.hpp"
+#include "shm/process_fd.hpp"
 
 namespace carousel::run {
 
 struct lent_ring {
     std::string socket_path;
-    shm::unique_fd connection;
+    shm::process_fd connection;
     std::vector<shm::unique_fd> descriptors;  ///< `memory` names one of them
     device::memory_handle memory;
     device::device_id device;  ///< of the stage that fills it

@@ -17,7 +17,7 @@ namespace {
 
 constexpr u64 tie_every_ns = 100 * ns_per_ms, answer_patience_ns = 200 * ns_per_ms;
 
-bool has_ended(const shm::unique_fd& connection) {
+bool has_ended(const shm::process_fd& connection) {
     pollfd p{connection.get(), POLLIN, 0};
     return ::poll(&p, 1, 0) != 0;  // nothing else comes over it
 }

@@ -68,7 +68,7 @@ public:
         if (port_ == nullptr) return;
         const kept_port<latest_port> gone(port_);
         std::optional<hold<latest_port>::in_use> mark;
-        if (::getpid() == gone->owner) {
+        if (gone->owner.is_this()) {
             mark.emplace(*gone, true);
             settle();
         }

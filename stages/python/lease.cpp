@@ -10,7 +10,7 @@
 namespace carousel::python {
 
 void lease::join() noexcept {
-    if (gpu < 0 || ::getpid() != owner) return;
+    if (gpu < 0 || !owner.is_this()) return;
     try {
         if (stream != nullptr) {
             (void)join_or_wait(gpu, stream);

@@ -32,7 +32,7 @@ struct lease {
     int gpu = -1;                        ///< as this process counts them; -1: the planes lie in host memory
     std::shared_ptr<const void> memory;  ///< what keeps the planes' memory, where not the process does
     std::vector<pybind11::object> kept;  ///< what copies read that are only enqueued
-    const pid_t owner = ::getpid();      ///< a child that was forked has nothing enqueued
+    const owner_process owner;           ///< a child that was forked has nothing enqueued
 
     void take(const std::string& plane) {
         ++arrays;

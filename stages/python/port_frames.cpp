@@ -198,7 +198,7 @@ public:
 private:
     void put_down_for_good(hold<Port>& h) {
         std::optional<typename hold<Port>::in_use> mark;
-        if (::getpid() == h.owner) mark.emplace(h, true);
+        if (h.owner.is_this()) mark.emplace(h, true);
         if (h.lent) h.lent->ended = true;
         // The lease holds the port: as long as there is an array of it, and no longer.
         const std::shared_ptr<lease> last = std::move(h.lent);

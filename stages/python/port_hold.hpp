@@ -12,6 +12,7 @@
 #include <utility>
 
 #include <carousel/port.hpp>
+#include "core/owner_process.hpp"
 #include "stages/python/frame.hpp"
 #include "stages/python/gil.hpp"
 #include "stages/python/lease.hpp"
@@ -32,17 +33,17 @@ struct hold {
     /// Of the frame in hand, or of a dropped one that arrays have outlived; null: there is neither.
     std::shared_ptr<lease> lent;
     std::weak_ptr<frame_object> frame;  ///< that one
-    const pid_t owner = ::getpid();
+    const owner_process owner;
     bool busy = false;       ///< a call is in it, which may have given up the GIL
     bool may_close = false;  ///< by a signal's handler, which is called in the midst of a wait
     bool warned = false;     ///< of a driver that can't join all streams
 
     void require_owner() const {
-        if (::getpid() != owner)
+        if (!owner.is_this())
             throw std::runtime_error(
                 fmt::format("port \"{}\" was opened by process {}: a forked child can't use it; open another "
                             "one there",
-                            port.stage(), owner));
+                            port.stage(), owner.pid()));
     }
     void enter() const {
         require_owner();
@@ -117,9 +118,7 @@ private:
 // A child that was forked has neither the port's thread nor its place: what it got a copy of stays as it is.
 template <typename Port>
 shared_hold<Port> make_hold(Port port, f64 patience_s, std::shared_ptr<run_parameters> run) {
-    return {new hold<Port>(std::move(port), patience_s, std::move(run)), [](hold<Port>* h) {
-                if (::getpid() == h->owner) delete h;
-            }};
+    return {new hold<Port>(std::move(port), patience_s, std::move(run)), delete_by_owner<hold<Port>>{}};
 }
 
 }  // namespace carousel::python

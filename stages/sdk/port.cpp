@@ -34,15 +34,13 @@ struct landing {
     std::shared_ptr<device::context> on;
     std::unique_ptr<device::mapping> memory;
     std::shared_ptr<device::queue> queue;
-    const pid_t owner = ::getpid();
 };
-/// A child that was forked has none of the threads and nothing enqueued: what it got a copy of stays as it
-/// is.
+/// On the device that the thread is on. A forked child leaves its copy as it is.
 struct end_landing {
+    delete_by_owner<landing> of;
     void operator()(landing* l) const {
-        if (::getpid() != l->owner) return;
-        const device::kept_thread kept(is_gpu(l->on.get()));
-        delete l;
+        const device::kept_thread kept(of.owner.is_this() && is_gpu(l->on.get()));
+        of(l);
     }
 };
 
@@ -80,6 +78,7 @@ struct latest_port::state {
     bool delivered = false;
     std::string trouble;
     u64 next_try_ns = 0;
+    owner_process owner;
     run::discarded lost;  ///< in rings that are no more
 };
 
@@ -170,13 +169,14 @@ void* latest_frame::stream() const noexcept {
     return where_ == device_kind::cuda ? queue_->native_stream() : nullptr;
 }
 
-latest_port::latest_port(std::unique_ptr<state> s) : state_(std::move(s)) {}
+latest_port::latest_port(owned_ptr<state> s) : state_(std::move(s)) {}
 latest_port::latest_port(latest_port&&) noexcept = default;
 latest_port& latest_port::operator=(latest_port&&) noexcept = default;
 latest_port::~latest_port() = default;
 
 latest_frame* latest_port::next(f64 timeout_s) {
     state& s = *state_;
+    require_port_owner(s.owner, s.stage);
     const device::kept_thread kept(!s.newest || is_gpu(s.device.get()));
     const u64 until = now_ns() + nanoseconds_of(timeout_s);
     if (s.queue) s.settle();
@@ -220,6 +220,7 @@ latest_losses latest_port::losses() const noexcept {
 }
 
 latest_port open_run::latest(const std::string& stage, const latest_options& options) const {
+    to_->require_owner();
     const device::kept_thread kept;
     const std::vector<std::string> there = to_->stages();
     const auto is_there = [&](const std::string& ring) {
@@ -230,7 +231,7 @@ latest_port open_run::latest(const std::string& stage, const latest_options& opt
     if (!stage.empty() && !is_there(stage) && !is_there(stage.substr(0, stage.find('.'))))
         throw config_error(fmt::format("no stage \"{}\" with an output in {}{}; these have one: {}", stage,
                                        name(), did_you_mean_clause(stage, there), fmt::join(there, ", ")));
-    auto s = std::make_unique<latest_port::state>(to_, stage, options);
+    owned_ptr<latest_port::state> s(new latest_port::state(to_, stage, options));
     for (const u64 until = now_ns() + nanoseconds_of(to_->options().wait_s);; ::usleep(20'000)) try {
             to_->look();
             s->attach();
@@ -241,6 +242,7 @@ latest_port open_run::latest(const std::string& stage, const latest_options& opt
 }
 
 ring::parameter_schema open_run::parameters() const {
+    to_->require_owner();
     const nlohmann::json answer =
         run::client(to_->run()).ask(run::parameters_request{}, to_->options().wait_s, answer_patience_s);
     return run::parameters_from(answer).schema;
@@ -249,7 +251,8 @@ std::vector<std::string> open_run::stages() const { return to_->stages(); }
 const std::string& open_run::name() const noexcept { return to_->run().name; }
 
 open_run open(const std::string& name, const open_options& options) {
-    return open_run(std::make_shared<port_attachment>(name, options));
+    return open_run(std::shared_ptr<port_attachment>(new port_attachment(name, options),
+                                                     delete_by_owner<port_attachment>{}));
 }
 
 }  // namespace carousel

@@ -89,6 +89,21 @@ port_attachment::port_attachment(const std::string& name, open_options options)
     observer_ = find_run(name, options_.wait_s, found_);
 }
 
+void require_port_owner(const owner_process& owner, const std::string& port) {
+    if (owner.is_this()) return;
+    throw config_error(
+        fmt::format("port \"{}\" was opened by process {}: a forked child can't use it; open another one "
+                    "there",
+                    port, owner.pid()));
+}
+
+void port_attachment::require_owner() const {
+    if (owner_.is_this()) return;
+    throw config_error(fmt::format(
+        "the run \"{}\" was opened by process {}: a forked child can't use it; open it there again",
+        run().name, owner_.pid()));
+}
+
 // A run whose supervisor and stages were all killed has no last word: another supervisor may still begin it
 // again, so it gets as long as a run is waited for at opening.
 void port_attachment::look() {

@@ -8,10 +8,14 @@
 #include <vector>
 
 #include <carousel/port.hpp>
+#include "core/owner_process.hpp"
 #include "run/lent_ring.hpp"
 #include "run/observer.hpp"
 
 namespace carousel {
+
+/// Throws config_error in a forked child of the process that opened the port.
+void require_port_owner(const owner_process& owner, const std::string& port);
 
 class port_attachment {
 public:
@@ -19,6 +23,8 @@ public:
 
     /// Who leads the run, has it ended, has it another block? Asked ten times a second at most.
     void look();
+    /// Throws config_error in a forked child.
+    void require_owner() const;
     [[nodiscard]] bool ended() const noexcept { return ended_; }
     [[nodiscard]] const std::string& ending() const noexcept { return ending_; }
     [[nodiscard]] const run::record& run() const noexcept { return observer_ ? observer_->run() : found_; }
@@ -40,6 +46,7 @@ private:
     [[nodiscard]] run::observer& observed();
 
     open_options options_;
+    owner_process owner_;
     run::record found_;
     std::unique_ptr<run::observer> observer_;  ///< null: its block can't be seen by name
     std::vector<std::pair<device::device_id, std::shared_ptr<device::context>>> devices_;

@@ -50,7 +50,7 @@ void writer_frame::commit() {
     seat_->commit();
 }
 
-reader_port::reader_port(std::unique_ptr<port_seat> s) : seat_(std::move(s)), frame_(seat_.get()) {}
+reader_port::reader_port(owned_ptr<port_seat> s) : seat_(std::move(s)), frame_(seat_.get()) {}
 reader_port::reader_port(reader_port&&) noexcept = default;
 reader_port& reader_port::operator=(reader_port&&) noexcept = default;
 reader_port::~reader_port() = default;
@@ -68,7 +68,7 @@ reader_frame* reader_port::next_or_throw() {
     return nullptr;
 }
 
-writer_port::writer_port(std::unique_ptr<port_seat> s) : seat_(std::move(s)) {}
+writer_port::writer_port(owned_ptr<port_seat> s) : seat_(std::move(s)) {}
 writer_port::writer_port(writer_port&&) noexcept = default;
 writer_port& writer_port::operator=(writer_port&&) noexcept = default;
 writer_port::~writer_port() = default;
@@ -88,12 +88,14 @@ writer_frame writer_port::next() {
 
 // Kept here, and not in the seat's constructor: a seat that is refused goes down in its unwinding.
 reader_port open_run::reader(const std::string& stage, const port_options& options) const {
+    to_->require_owner();
     const device::kept_thread kept;
-    return reader_port(std::make_unique<port_seat>(to_, stage, false, options));
+    return reader_port(owned_ptr<port_seat>(new port_seat(to_, stage, false, options)));
 }
 writer_port open_run::writer(const std::string& stage, const port_options& options) const {
+    to_->require_owner();
     const device::kept_thread kept;
-    return writer_port(std::make_unique<port_seat>(to_, stage, true, options));
+    return writer_port(owned_ptr<port_seat>(new port_seat(to_, stage, true, options)));
 }
 
 }  // namespace carousel

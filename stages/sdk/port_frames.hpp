@@ -31,7 +31,8 @@
 //
 // Planes lie in the ring itself, nothing is copied. A reader's are mapped for reading. They are gone when the
 // port is, and when its next frame is asked for: pointers into them end there, too. A frame belongs to its
-// port, a port to one thread at a time. A forked child must not touch it.
+// port, a port to one thread at a time. A forked child must not touch the planes; its calls throw
+// config_error, and destroying its copy of a port or a frame does nothing.
 //
 // Errors: config_error: no such port, another program has it, planes that are not what the file says;
 // port_revoked; nothing_new as for `latest`; output_error: the ledger can't be written (commit again when
@@ -49,6 +50,7 @@
 #include <vector>
 
 #include "core/errors.hpp"
+#include "core/owner_process.hpp"
 #include "core/types.hpp"
 #include "device/backend.hpp"
 #include "stages/sdk/metadata.hpp"
@@ -182,9 +184,9 @@ public:
 
 private:
     friend class open_run;
-    explicit reader_port(std::unique_ptr<port_seat> s);
+    explicit reader_port(owned_ptr<port_seat> s);
     [[nodiscard]] reader_frame* next_or_throw();
-    std::unique_ptr<port_seat> seat_;
+    owned_ptr<port_seat> seat_;
     reader_frame frame_;
 };
 
@@ -212,8 +214,8 @@ public:
 
 private:
     friend class open_run;
-    explicit writer_port(std::unique_ptr<port_seat> s);
-    std::unique_ptr<port_seat> seat_;
+    explicit writer_port(owned_ptr<port_seat> s);
+    owned_ptr<port_seat> seat_;
 };
 
 }  // namespace carousel

@@ -44,6 +44,7 @@ port_seat::port_seat(std::shared_ptr<port_attachment> run, std::string stage, bo
     check_planes();
 }
 
+// Not called in a forked child: who has a seat has it by owned_ptr.
 port_seat::~port_seat() {
     const device::kept_thread kept(may_come_to_a_gpu());
     life_.reset();
@@ -55,9 +56,9 @@ bool port_seat::may_come_to_a_gpu() const noexcept {
 }
 
 bool port_seat::come_in() {
-    life_ = std::make_unique<port_session>(
+    life_ = owned_ptr<port_session>(new port_session(
         folder_, stage_, writes_,
-        [this](const device::device_id& id) -> device::context& { return *to_->device_named_by(id); });
+        [this](const device::device_id& id) -> device::context& { return *to_->device_named_by(id); }));
     alone_since_ns_ = 0;
     return true;
 }
@@ -97,7 +98,10 @@ bool port_seat::come_back(u64 until_ns) {
     }
 }
 
+void port_seat::require_owner() const { require_port_owner(owner_, stage_); }
+
 bool port_seat::next(u64 timeout_ns) {
+    require_owner();
     if (ended_) return false;
     if (in_hand_ && !writes_)
         throw config_error(
@@ -148,6 +152,7 @@ void port_seat::commit() {
 // A claim stands as long as its job is open. So a life that is not heard is given up, with what it has said:
 // it never writes the frame of which it has said that it is not there.
 void port_seat::end() {
+    require_owner();
     const device::kept_thread kept(may_come_to_a_gpu());
     const u64 until = now_ns() + patience_ns();
     const auto left = [until] { return now_ns() < until ? until - now_ns() : 0; };
@@ -170,10 +175,11 @@ void port_seat::end() {
 }
 
 void port_seat::drop() noexcept {
-    if (in_hand_ && life_) life_->rest();
+    if (owner_.is_this() && in_hand_ && life_) life_->rest();
 }
 
 port_session& port_seat::life() const {
+    require_owner();
     if (in_hand_ && life_) return *life_;
     throw config_error(
         fmt::format("port \"{}\" has no frame in hand: a frame ends with its commit()", stage_));

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include <carousel/port.hpp>
+#include "core/owner_process.hpp"
 #include "stages/sdk/port_attachment.hpp"
 #include "stages/sdk/port_session.hpp"
 
@@ -19,7 +20,8 @@ public:
     port_seat(const port_seat&) = delete;
     port_seat& operator=(const port_seat&) = delete;
 
-    /// A frame in hand. False: none in time, or ended().
+    /// A frame in hand. False: none in time, or ended(). Throws config_error in a forked child, as commit(),
+    /// end() and life() do.
     [[nodiscard]] bool next(u64 timeout_ns);
     /// Throws port_revoked and ends this life: next() begins another.
     void commit();
@@ -40,6 +42,7 @@ public:
     telemetry::frame_hash hash = std::nullopt;  ///< of the frame in hand
 
 private:
+    void require_owner() const;
     [[nodiscard]] bool come_in();
     [[nodiscard]] bool come_back(u64 until_ns);
     [[nodiscard]] bool run_is_over(u64 now);
@@ -53,8 +56,9 @@ private:
     std::vector<ring::frame_format> inputs_;
     std::vector<std::string> input_names_;
     ring::frame_format output_;
-    std::unique_ptr<port_session> life_;
+    owned_ptr<port_session> life_;
     bool in_hand_ = false, ended_ = false;
+    owner_process owner_;
     u64 alone_since_ns_ = 0;
 };
 

@@ -12,6 +12,7 @@
 #include <cerrno>
 #include <csignal>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "core/clock.hpp"
 #include "core/crash_point.hpp"
@@ -36,8 +37,9 @@ constexpr u64 answer_patience_ns = 10 * ns_per_s;
 constexpr int beat_ms = 50, first_high_fd = 900;
 
 /// Above the driver's: files are closed in the order of their numbers, and a GPU's take a while.
-void move_up(shm::unique_fd& fd) {
+shm::unique_fd moved_up(shm::unique_fd fd) {
     if (const int high = ::fcntl(fd.get(), F_DUPFD_CLOEXEC, first_high_fd); high >= 0) fd.reset(high);
+    return fd;
 }
 
 shm::unique_fd own_pidfd() {
@@ -99,7 +101,7 @@ void port_session::join(const std::string& folder, const std::string& stage, boo
     tell_guard();
     worker_ = std::make_unique<ring::worker>(c, who_.seat, who_.entry, who_.epoch);
     if (!writes) ledger_ = std::make_unique<telemetry::ledger_writer>(telemetry::ledger_path(folder, stage));
-    stop_.reset(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+    stop_.reset(shm::unique_fd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)));
     crash_here(crash_point::prepared);
     if (!ring::go_live(c, who_, a.pid))
         throw port_taken(fmt::format("port {} has been given to another life meanwhile", stage));
@@ -119,9 +121,9 @@ void port_session::join(const std::string& folder, const std::string& stage, boo
 run::attach_message port_session::say_hello(const std::string& folder, const std::string& stage, bool writes,
                                             std::vector<shm::unique_fd>& fds) {
     const std::string path = run::control_socket(folder);
-    socket_ = shm::connect_to(path, answer_patience_ns);
-    if (!socket_) throw shm_error(fmt::format("no supervisor at {}: {}", path, errno_text(errno)));
-    move_up(socket_);
+    shm::unique_fd socket = shm::connect_to(path, answer_patience_ns);
+    if (!socket) throw shm_error(fmt::format("no supervisor at {}: {}", path, errno_text(errno)));
+    socket_.reset(moved_up(std::move(socket)));
     run::hello_message hello{stage, {}, ::getpid()};
     hello.port = true;
     hello.writes = writes;
@@ -151,12 +153,12 @@ run::attach_message port_session::say_hello(const std::string& folder, const std
 // Before the claim: whoever finds a claimed entry of a port finds its lock.
 void port_session::take_lock(const std::string& folder) {
     lock_path_ = run::port_lock(folder, who_.seat, who_.epoch);
-    lock_.reset(::open(lock_path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+    shm::unique_fd lock(::open(lock_path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+    if (lock) lock_.reset(moved_up(std::move(lock)));
     if (!lock_ || ::flock(lock_.get(), LOCK_EX | LOCK_NB) != 0)
         throw shm_error(
             fmt::format("locking {}: {}: a port's program must be able to write to the run's folder",
                         lock_path_, errno_text(errno)));
-    move_up(lock_);
 }
 
 port_session::ring_map port_session::map_link(const run::attach_message& a, u32 link, device::access wanted,

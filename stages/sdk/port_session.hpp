@@ -9,6 +9,11 @@
 // signals the pidfd and gives the lock up (its fence: supervisor/processes/port_seats.hpp).
 // The order of leaving: nothing is enqueued any more, mappings are gone, the lock is given up, "left" is
 // said.
+// A forked child has a copy of the mappings and nothing else: its copy of a session is never destroyed
+// (port_seat), and its descriptors are closed by fork() (shm/process_fd.hpp). So the lock and the connection
+// end with the process that has the place. The mappings of a child are no part of the fence, as they are none
+// where the supervisor watches the pidfd: a child writes to a ring only through pointers that it must not
+// use.
 
 #include <array>
 #include <atomic>
@@ -26,6 +31,7 @@
 #include "ring/worker.hpp"
 #include "run/attach_message.hpp"
 #include "shm/fd_socket.hpp"
+#include "shm/process_fd.hpp"
 #include "shm/segment.hpp"
 #include "stages/sdk/torn_lines.hpp"
 #include "telemetry/ledger.hpp"
@@ -108,7 +114,7 @@ private:
         return telemetry::ledger_committer(who_.seat, who_.epoch);
     }
 
-    shm::unique_fd socket_, lock_, stop_;
+    shm::process_fd socket_, lock_, stop_;  ///< a forked child has none of them
     std::string lock_path_;
     ring::incarnation_id who_;
     std::unique_ptr<shm::segment> block_;

@@ -6,16 +6,22 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <fmt/format.h>
+
 #include <atomic>
 #include <csignal>
 #include <filesystem>
+#include <nlohmann/json.hpp>
+#include <optional>
 #include <thread>
 
 #include "core/clock.hpp"
 #include "ipc/attachment.hpp"
+#include "ipc/semaphore.hpp"
 #include "shm/process_id.hpp"
 #include "space_fixture.hpp"
 #include "tests/support/catch.hpp"
+#include "tests/support/in_child.hpp"
 
 using namespace carousel;
 using namespace carousel::ipc;
@@ -229,6 +235,64 @@ TEST_CASE("a forked child can't change what its parent has opened") {
     int status = 0;
     REQUIRE(::waitpid(child, &status, 0) == child);
     CHECK(WIFSIGNALED(status));
+}
+
+TEST_CASE("a forked child that unwinds leaves its parent's space and what it holds there as they are") {
+    scene s;
+    held_space h("lab");
+    auto lab = std::make_unique<space>(ipc::open("lab"));
+    auto also = std::make_unique<attachment>("lab", 5);
+    std::optional<shared_semaphore> turn = lab->semaphore("turn", 1);
+    auto permit = std::make_unique<held_permit>(turn->acquire(seconds(1)));
+    CHECK(in_child([&] {
+              ::alarm(20);  // a child that joins a thread which it does not have never ends
+              permit.reset();
+              turn.reset();
+              lab.reset();
+              also.reset();
+          }) == went_through);
+    CHECK(turn->free() == 0);
+    CHECK(also->place("turn", {kind::semaphore, 1, 0, 0}) == 0);  // its connection stands
+    CHECK(lab->semaphore("next", 1).free() == 1);
+    CHECK(lab->is_held());
+    CHECK(h.of().clients() == 2);
+    permit->release();
+    CHECK(turn->free() == 1);
+}
+
+TEST_CASE("a client that has lost its connection and lives keeps what it holds until it ends") {
+    scene s;
+    held_space h("lab");
+    attachment stays("lab", 5);
+    semaphore_block& turn =
+        stays.block().block_of<semaphore_block>(stays.place("turn", {kind::semaphore, 1, 0, 0}));
+    auto [ours, theirs] = shm::socket_pair();
+    const pid_t child = ::fork();
+    REQUIRE(child >= 0);
+    if (child == 0) {
+        shm::unique_fd to = shm::connect_to(place_of("lab").socket());
+        shm::message m;
+        (void)shm::send_message(to.get(), fmt::format(R"({{"attach": {{"version": {}, "start_time": {}}}}})",
+                                                      space_version, shm::this_process().start_time));
+        (void)shm::receive_message(to.get(), m, 20 * ns_per_s);
+        (void)shm::send_message(theirs.get(), m.text);
+        (void)shm::receive_message(theirs.get(), m, 20 * ns_per_s);  // until the test has given it a permit
+        to.reset();
+        for (;;) ::pause();
+    }
+    shm::message m;
+    REQUIRE(shm::receive_message(ours.get(), m, 20 * ns_per_s) == shm::receive_status::ok);
+    const auto welcome = nlohmann::json::parse(m.text).at("welcome");
+    const u32 epoch = welcome.at("epoch"), entry = welcome.at("entry");
+    const registry_block& all = stays.block().registry;
+    REQUIRE(semaphore(turn, epoch).try_acquire());
+    REQUIRE(shm::send_message(ours.get(), "go on"));
+    REQUIRE(soon([&] { return client_at(all, entry).state != entry_state::attached; }));
+    CHECK(client_at(all, entry).state == entry_state::dead);  // and no further: it may still write
+    CHECK(semaphore(turn, stays.epoch()).free_permits() == 0);
+    ::kill(child, SIGKILL);
+    ::waitpid(child, nullptr, 0);
+    CHECK(soon([&] { return semaphore(turn, stays.epoch()).free_permits() == 1; }));
 }
 
 TEST_CASE("a holder refuses strangers and other versions, each with a sentence") {

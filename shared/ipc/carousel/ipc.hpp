@@ -28,7 +28,8 @@
 // that gets the element, block, task or permit: release and acquire, as between threads.
 //
 // Threads. Every function may be called by any thread; a held_... object by one at a time. Elements are
-// copied as bytes. A child that is forked can't use what its parent has opened.
+// copied as bytes. A child that is forked can't use what its parent has opened: a call
+// faults, and destroying its copies does nothing.
 //
 // Errors are carousel::error: config_error for names, shapes and a space that nobody holds, shm_error for
 // memory that can't be had. Host memory only.

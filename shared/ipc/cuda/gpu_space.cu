@@ -85,7 +85,7 @@ stream_permit& stream_permit::operator=(stream_permit&& other) noexcept {
     return *this;
 }
 void stream_permit::drop() noexcept {
-    if (wait_) on_->gates().drop(wait_);
+    if (wait_ && on_->to()->is_here()) on_->gates().drop(wait_);
     wait_.reset();
 }
 permit_now stream_permit::now() const {
@@ -105,7 +105,7 @@ stream_permit gpu_semaphore::acquire(cudaStream_t stream, nanoseconds timeout) {
     return {on_, on_->gates().acquire(place_, stream, timeout.count(), name())};
 }
 
-gpu_space::gpu_space(const space& s) : on_(std::make_shared<gpu_mapping>(s.to_)) {}
+gpu_space::gpu_space(const space& s) : on_(new gpu_mapping(s.to_), delete_by_owner<gpu_mapping>{}) {}
 
 u32 gpu_space::queue_place(const std::string& name, u32 elements, u64 bytes_each, u64 type) const {
     return on_->to()->place(name, {kind::gpu_queue, elements, bytes_each, 0, type});

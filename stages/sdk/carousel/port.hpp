@@ -27,7 +27,8 @@
 // none is on the frames'.
 //
 // Every wait has a bound: next(timeout_s) returns null, the loop throws nothing_new, which says who is
-// waited for. An open run and its ports belong to one thread at a time; a forked child can't use them.
+// waited for. An open run and its ports belong to one thread at a time. A forked child can't use them: each
+// call throws config_error, and destroying its copies does nothing. It does not keep the place of its parent.
 // Linking carousel::stage is enough. Errors are carousel::error: config_error for names (no such run, no such
 // stage, all places taken), shm_error for a run of another user or of another version of Carousel,
 // device_error for devices, cuda_error when the GPU failed.
@@ -40,6 +41,7 @@
 #include <vector>
 
 #include "core/errors.hpp"
+#include "core/owner_process.hpp"
 #include "core/types.hpp"
 #include "device/backend.hpp"
 #include "ring/parameter_schema.hpp"
@@ -165,9 +167,9 @@ public:
 private:
     friend class open_run;
     struct state;
-    explicit latest_port(std::unique_ptr<state> s);
+    explicit latest_port(owned_ptr<state> s);
     [[nodiscard]] latest_frame* next_or_throw();
-    std::unique_ptr<state> state_;
+    owned_ptr<state> state_;
 };
 
 /// A run that is open. Copies are the same one; ports hold it.

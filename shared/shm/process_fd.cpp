@@ -1,0 +1,67 @@
+#include "shm/process_fd.hpp"
+
+#include <pthread.h>
+#include <unistd.h>
+
+#include <mutex>
+
+namespace carousel::shm {
+
+// All of them, under a mutex that fork() holds: so no descriptor is being replaced while the child is made.
+// Never destroyed: a thread of the program may fork while the process ends.
+struct process_fd_list {
+    std::mutex mutex;
+    process_fd* first = nullptr;
+
+    static process_fd_list& get() {
+        static process_fd_list& list = *new process_fd_list;
+        static const int registered = ::pthread_atfork([] { list.mutex.lock(); }, [] { list.mutex.unlock(); },
+                                                       [] {
+                                                           list.close_all();
+                                                           list.mutex.unlock();
+                                                       });
+        (void)registered;  // out of memory: children keep their copies
+        return list;
+    }
+    void close_all() const noexcept {
+        for (process_fd* p = first; p != nullptr; p = p->next_)
+            if (const int fd = std::exchange(p->fd_, -1); fd >= 0) ::close(fd);
+    }
+};
+
+process_fd::process_fd() {
+    process_fd_list& all = process_fd_list::get();
+    const std::lock_guard lock(all.mutex);
+    next_ = all.first;
+    if (next_ != nullptr) next_->previous_ = this;
+    all.first = this;
+}
+
+process_fd::process_fd(process_fd&& other) noexcept : process_fd() {
+    const std::lock_guard lock(process_fd_list::get().mutex);
+    fd_ = std::exchange(other.fd_, -1);
+}
+
+process_fd& process_fd::operator=(process_fd&& other) noexcept {
+    if (this == &other) return *this;
+    const std::lock_guard lock(process_fd_list::get().mutex);
+    if (fd_ >= 0) ::close(fd_);
+    fd_ = std::exchange(other.fd_, -1);
+    return *this;
+}
+
+process_fd::~process_fd() {
+    process_fd_list& all = process_fd_list::get();
+    const std::lock_guard lock(all.mutex);
+    if (fd_ >= 0) ::close(fd_);
+    (previous_ != nullptr ? previous_->next_ : all.first) = next_;
+    if (next_ != nullptr) next_->previous_ = previous_;
+}
+
+void process_fd::reset(unique_fd fd) noexcept {
+    const std::lock_guard lock(process_fd_list::get().mutex);
+    if (fd_ >= 0) ::close(fd_);
+    fd_ = fd.release();
+}
+
+}  // namespace carousel::shm
