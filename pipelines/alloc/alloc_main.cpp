@@ -48,6 +48,8 @@ namespace {
 
 using namespace carousel;
 
+constexpr u64 send_patience_ns =
+    10 * ns_per_s;  ///< for a supervisor that reads its answers one after another
 constexpr std::string_view usage =
     "usage: carousel-alloc --fd N [--requests JSON]   (a helper of `carousel run`)";
 
@@ -141,7 +143,8 @@ bool serve(const run::alloc_request& asked, std::map<std::string, std::unique_pt
     }
     std::vector<int> fds;
     for (const shm::unique_fd& fd : kept) fds.push_back(fd.get());
-    const bool sent = shm::send_message(socket, run::to_text(run::answer_for(asked, made)), fds);
+    const bool sent =
+        shm::send_message(socket, run::to_text(run::answer_for(asked, made)), fds, send_patience_ns);
     if (!sent) throw shm_error("handing out GPU memory: the supervisor's socket: " + errno_text(errno));
     return owner;
 }

@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <poll.h>
 
 #include <algorithm>
 #include <csignal>
@@ -10,7 +9,9 @@
 #include <filesystem>
 #include <fstream>
 
+#include "core/clock.hpp"
 #include "core/errors.hpp"
+#include "core/poll_until.hpp"
 #include "run/client.hpp"
 #include "run/directory.hpp"
 #include "shm/process_id.hpp"
@@ -55,8 +56,7 @@ void subject::kill_supervisor() noexcept {
 
 std::optional<int> subject::wait(f64 timeout_s) {
     if (code_ || !process_.pidfd) return code_;
-    pollfd p{process_.pidfd.get(), POLLIN, 0};
-    if (::poll(&p, 1, static_cast<int>(timeout_s * 1000)) <= 0) return code_;
+    if (events_of(process_.pidfd.get(), POLLIN, now_ns() + nanoseconds_of(timeout_s)) == 0) return code_;
     const exit_status s = reap(process_.pidfd.get());
     code_ = s.signal != 0 ? 128 + s.signal : s.exit_code;
     return code_;

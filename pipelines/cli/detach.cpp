@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <poll.h>
 #include <spawn.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -15,6 +14,7 @@
 
 #include "core/clock.hpp"
 #include "core/errors.hpp"
+#include "core/poll_until.hpp"
 #include "os/log_pipe.hpp"
 #include "os/pending_signal.hpp"
 #include "os/spawn.hpp"
@@ -157,16 +157,17 @@ int run_in_background(const detach_request& d, std::ostream& out, std::ostream& 
     child c = start(d.words);
     std::vector<run::ps_stage> stages;
     while (now_ns() < until) {
-        pollfd ended{c.pidfd.get(), POLLIN, 0};
-        if (::poll(&ended, 1, look_again_ms) > 0) return say_end(d, c, since, out, err);
+        if (events_of(c.pidfd.get(), POLLIN, now_ns() + look_again_ms * ns_per_ms) != 0)
+            return say_end(d, c, since, out, err);
         c.listen();
         if (const int signal = signals.taken(); signal != 0) {
             err << fmt::format("interrupted: ending pipeline \"{}\"\n", d.name);
             // Once: what is begun is delivered. Stages that never came up would be waited for: again ends it
             // at once.
-            for (int tries = 0, ended_now = 0; tries < 10 && ended_now <= 0; ++tries) {
+            bool ended = false;
+            for (int tries = 0; tries < 10 && !ended; ++tries) {
                 if (tries < 2) shm::signal_pidfd(c.pidfd.get(), SIGINT);
-                ended_now = ::poll(&ended, 1, 3'000);
+                ended = events_of(c.pidfd.get(), POLLIN, now_ns() + 3 * ns_per_s) != 0;
                 c.listen();
             }
             return 128 + signal;

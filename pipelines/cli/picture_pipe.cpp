@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <poll.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -14,6 +13,7 @@
 
 #include "core/clock.hpp"
 #include "core/errors.hpp"
+#include "core/poll_until.hpp"
 #include "shm/process_id.hpp"
 
 namespace carousel::supervisor {
@@ -42,10 +42,9 @@ picture_pipe::picture_pipe(const std::string& program, const run::record& run,
 picture_pipe::~picture_pipe() {
     socket_.reset();
     if (!child_.pidfd) return;
-    pollfd ended{child_.pidfd.get(), POLLIN, 0};
-    if (::poll(&ended, 1, 500) <= 0) {
+    if (events_of(child_.pidfd.get(), POLLIN, now_ns() + 500 * ns_per_ms) == 0) {
         shm::signal_pidfd(child_.pidfd.get(), SIGKILL);
-        ::poll(&ended, 1, 2'000);
+        (void)events_of(child_.pidfd.get(), POLLIN, now_ns() + 2 * ns_per_s);
     }
     (void)reap(child_.pidfd.get());
 }

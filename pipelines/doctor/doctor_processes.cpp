@@ -2,7 +2,6 @@
 // the purpose.
 
 #include <fmt/format.h>
-#include <poll.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -16,6 +15,7 @@
 
 #include "core/clock.hpp"
 #include "core/errors.hpp"
+#include "core/poll_until.hpp"
 #include "doctor/doctor.hpp"
 #include "shm/fd_socket.hpp"
 #include "shm/process_id.hpp"
@@ -32,8 +32,7 @@ constexpr u64 late_ns = 20 * ns_per_ms;
 
 /// Milliseconds until the fd is ready for `events`, since `start`; negative: not within the limit.
 f64 ready_after_ms(int fd, short events, u64 start) {
-    pollfd p{fd, events, 0};
-    if (::poll(&p, 1, death_limit_ms) <= 0) return -1;
+    if (events_of(fd, events, now_ns() + death_limit_ms * ns_per_ms) == 0) return -1;
     return static_cast<f64>(now_ns() - start) / static_cast<f64>(ns_per_ms);
 }
 

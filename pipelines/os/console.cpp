@@ -1,10 +1,11 @@
 #include "os/console.hpp"
 
-#include <poll.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+
+#include "core/poll_until.hpp"
 
 namespace carousel::supervisor {
 namespace {
@@ -58,9 +59,9 @@ void console::clear_status() {
 
 void console::flush() noexcept {
     while (!pending_.empty() && !gone_) {
-        pollfd p{fd_, POLLOUT, 0};
-        if (::poll(&p, 1, 0) <= 0) return;
-        if ((p.revents & POLLOUT) == 0) {
+        const short events = events_of(fd_, POLLOUT);
+        if (events == 0) return;
+        if ((events & POLLOUT) == 0) {
             gone_ = true;
             break;
         }

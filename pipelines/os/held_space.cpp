@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <poll.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -12,7 +11,10 @@
 #include <cerrno>
 #include <csignal>
 
+#include "core/clock.hpp"
 #include "core/errors.hpp"
+#include "core/poll_until.hpp"
+#include "core/whole_io.hpp"
 #include "shm/fd_socket.hpp"
 
 namespace carousel::supervisor {
@@ -45,6 +47,14 @@ std::string last_words(int messages) {
     return said.starts_with("error: ") ? said.substr(7) : said;
 }
 
+/// The status of a child that has been killed.
+int reaped(pid_t pid) noexcept {
+    int status = 0;
+    while (::waitpid(pid, &status, 0) < 0 && errno == EINTR) {
+    }
+    return status;
+}
+
 }  // namespace
 
 held_space::held_space(const std::string& programs, const std::string& purpose, const std::string& device) {
@@ -64,14 +74,15 @@ held_space::held_space(const std::string& programs, const std::string& purpose, 
         become_holder(program.c_str(), name_.c_str(), device.c_str(), write.get(), messages.get(), parent);
     if (pid_ < 0) throw config_error(fmt::format("starting {}: {}", program, errno_text(errno)));
     write.reset();
-    pollfd one{read.get(), POLLIN, 0};
     char first = 0;
     // Its first line says that it holds; its end without one closes the pipe.
-    if (::poll(&one, 1, answer_ms) == 1 && ::read(read.get(), &first, 1) == 1) return;
+    if (events_of(read.get(), POLLIN, now_ns() + answer_ms * ns_per_ms) != 0 &&
+        read_whole(read.get(), &first, 1) == 1)
+        return;
     int status = 0;
     if (::waitpid(pid_, &status, WNOHANG) == 0) {
         ::usleep(100'000);  // a pipe is closed before its process has ended
-        if (::waitpid(pid_, &status, WNOHANG) == 0) ::kill(pid_, SIGKILL), ::waitpid(pid_, &status, 0);
+        if (::waitpid(pid_, &status, WNOHANG) == 0) ::kill(pid_, SIGKILL), status = reaped(pid_);
     }
     const std::string said = last_words(messages.get());
     if (WIFEXITED(status) && WEXITSTATUS(status) == exit_code::no_device) throw device_error(said);
@@ -87,7 +98,7 @@ held_space::~held_space() {
         ::usleep(10'000);
     }
     ::kill(pid_, SIGKILL);
-    ::waitpid(pid_, nullptr, 0);
+    (void)reaped(pid_);
 }
 
 }  // namespace carousel::supervisor

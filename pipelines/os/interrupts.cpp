@@ -1,10 +1,10 @@
 #include "os/interrupts.hpp"
 
-#include <poll.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 
 #include "core/clock.hpp"
+#include "core/poll_until.hpp"
 
 namespace carousel::supervisor {
 
@@ -19,9 +19,7 @@ interrupts::interrupts() {
 interrupts::~interrupts() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
 
 bool interrupts::sleep(u64 ns) {
-    pollfd p{fd_.get(), POLLIN, 0};
-    const timespec t{static_cast<time_t>(ns / ns_per_s), static_cast<long>(ns % ns_per_s)};
-    if (::ppoll(&p, 1, &t, nullptr) <= 0) return false;
+    if (events_of(fd_.get(), POLLIN, now_ns() + ns) == 0) return false;
     signalfd_siginfo info{};
     return ::read(fd_.get(), &info, sizeof info) > 0;
 }

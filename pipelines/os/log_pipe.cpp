@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/errors.hpp"
+#include "core/whole_io.hpp"
 #include "os/descriptors.hpp"
 
 namespace carousel::supervisor {
@@ -58,7 +59,7 @@ void log_sink::append_json(i32 pid, std::string_view text) {
         {"pid", pid},
         {"line", std::string(text)}};
     const std::string out = record.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
-    if (!file_ || ::write(file_.get(), out.data(), out.size()) != static_cast<ssize_t>(out.size())) {
+    if (!file_ || !write_whole(file_.get(), out.data(), out.size())) {
         file_failed_ = true;  // said once; the run goes on without the file
         console_->line(fmt::format("warning: the log {} can't be written ({}): its lines appear here only",
                                    path_, errno_text(errno)));

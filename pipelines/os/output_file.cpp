@@ -8,6 +8,7 @@
 #include <cstdio>
 
 #include "core/errors.hpp"
+#include "core/whole_io.hpp"
 
 namespace carousel::supervisor {
 
@@ -27,12 +28,8 @@ output_file::~output_file() {
 }
 
 void output_file::write(const std::string& text) {
-    for (std::size_t at = 0; at < text.size();) {
-        const ssize_t n = ::write(fd_.get(), text.data() + at, text.size() - at);
-        if (n < 0 && errno == EINTR) continue;
-        if (n < 0) throw output_error(fmt::format("writing {}: {}", path_, errno_text(errno)));
-        at += static_cast<std::size_t>(n);
-    }
+    if (!write_whole(fd_.get(), text.data(), text.size()))
+        throw output_error(fmt::format("writing {}: {}", path_, errno_text(errno)));
     if (::rename(part_.c_str(), path_.c_str()) != 0)
         throw output_error(fmt::format("writing {}: {}", path_, errno_text(errno)));
     fd_.reset();

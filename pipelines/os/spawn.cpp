@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <poll.h>
 #include <spawn.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -15,6 +14,8 @@
 #include <cstring>
 
 #include "core/errors.hpp"
+#include "core/poll_until.hpp"
+#include "core/whole_io.hpp"
 #include "os/descriptors.hpp"
 #include "shm/process_id.hpp"
 
@@ -164,7 +165,7 @@ bool is_exiting(i32 pid) noexcept {
     char path[64], text[512];
     std::snprintf(path, sizeof path, "/proc/%d/stat", pid);
     const shm::unique_fd fd(::open(path, O_RDONLY | O_CLOEXEC));
-    const ssize_t got = fd ? ::read(fd.get(), text, sizeof text - 1) : 0;
+    const ssize_t got = fd ? read_whole(fd.get(), text, sizeof text - 1) : 0;
     if (got <= 0) return true;
     text[got] = '\0';
     const char* at = std::strrchr(text, ')');  // the second field may hold anything
@@ -174,9 +175,6 @@ bool is_exiting(i32 pid) noexcept {
     return state == 'Z' || state == 'X' || (flags & exiting) != 0;
 }
 
-bool has_ended(int pidfd) noexcept {
-    pollfd p{pidfd, POLLIN, 0};
-    return ::poll(&p, 1, 0) == 1 && (p.revents & POLLIN) != 0;
-}
+bool has_ended(int pidfd) noexcept { return (events_of(pidfd, POLLIN) & POLLIN) != 0; }
 
 }  // namespace carousel::supervisor

@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <poll.h>
 #include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -15,6 +14,7 @@
 
 #include "core/clock.hpp"
 #include "core/errors.hpp"
+#include "core/poll_until.hpp"
 #include "shm/fd_socket.hpp"
 
 extern char** environ;
@@ -100,12 +100,10 @@ bool converse(pipe_ends& in, pipe_ends& out, pipe_ends& err, const std::string& 
     ::fcntl(in.write.get(), F_SETFL, O_NONBLOCK);
     if (input.empty()) in.write.reset();
     while (out.read || err.read) {
-        const u64 now = now_ns();
-        if (now >= deadline) return false;
+        if (now_ns() >= deadline) return false;
         pollfd fds[] = {
             {in.write.get(), POLLOUT, 0}, {out.read.get(), POLLIN, 0}, {err.read.get(), POLLIN, 0}};
-        if (::poll(fds, 3, static_cast<int>((deadline - now) / ns_per_ms) + 1) < 0 && errno != EINTR)
-            return false;
+        if (poll_until(fds, 3, deadline) < 0) return false;
         if (fds[0].revents != 0) {
             const ssize_t n = ::write(in.write.get(), input.data() + written, input.size() - written);
             if (n > 0) written += static_cast<std::size_t>(n);

@@ -1,6 +1,5 @@
 #include "os/terminal.hpp"
 
-#include <poll.h>
 #include <sys/ioctl.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
@@ -11,6 +10,7 @@
 
 #include "core/clock.hpp"
 #include "core/errors.hpp"
+#include "core/poll_until.hpp"
 
 namespace carousel::supervisor {
 namespace {
@@ -85,8 +85,7 @@ void terminal_screen::write(const std::string& text) noexcept {
         if (n > 0)
             at += static_cast<std::size_t>(n);
         else if (errno == EAGAIN) {
-            pollfd p{out_, POLLOUT, 0};
-            ::poll(&p, 1, 100);
+            (void)events_of(out_, POLLOUT, now_ns() + 100 * ns_per_ms);
         } else if (errno != EINTR)
             gone_ = true;
     }
@@ -114,8 +113,7 @@ void terminal_screen::stop_and_come_back() {
 screen_event terminal_screen::wait(u64 timeout_ns) {
     if (gone_) return {screen_event::kind::hung_up, 0, 0};
     pollfd all[2] = {{signals_.get(), POLLIN, 0}, {in_, POLLIN, 0}};
-    const u64 ms = std::min<u64>((timeout_ns + ns_per_ms - 1) / ns_per_ms, 60'000);
-    if (::poll(all, keys_ ? 2 : 1, static_cast<int>(ms)) <= 0) return {};
+    if (poll_until(all, keys_ ? 2 : 1, now_ns() + std::min(timeout_ns, 60 * ns_per_s)) <= 0) return {};
     signalfd_siginfo info{};
     if (::read(signals_.get(), &info, sizeof info) == sizeof info) {
         const int signal = static_cast<int>(info.ssi_signo);

@@ -90,7 +90,7 @@ bool heart_beats(const std::string& run_id) {
 /// True when somebody listens at the socket, or it can't be known.
 bool is_served(const std::string& socket) {
     try {
-        const shm::unique_fd connected = shm::connect_to(socket);
+        const shm::unique_fd connected = shm::connect_to(socket, ns_per_s);
         return connected || errno != ECONNREFUSED;
     } catch (const error&) {
         return true;

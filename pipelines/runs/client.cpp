@@ -1,7 +1,6 @@
 #include "runs/client.hpp"
 
 #include <fmt/format.h>
-#include <poll.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -11,6 +10,7 @@
 #include "core/clock.hpp"
 #include "core/did_you_mean.hpp"
 #include "core/errors.hpp"
+#include "core/poll_until.hpp"
 #include "os/table.hpp"
 #include "runs/orphaned_run.hpp"
 #include "runs/spaces.hpp"
@@ -173,11 +173,7 @@ void end_pipeline(const run::record& run, f64 timeout_s) {
         throw shm_error(fmt::format("pipeline \"{}\": signalling its supervisor (pid {}): {}", run.name,
                                     run.supervisor.pid, errno_text(failed)));
     const u64 deadline = deadline_after(timeout_s);
-    for (u64 now = now_ns(); now < deadline; now = now_ns()) {
-        pollfd ended{supervisor.get(), POLLIN, 0};
-        if (::poll(&ended, 1, static_cast<int>(std::min<u64>((deadline - now) / ns_per_ms + 1, 60'000))) > 0)
-            return;
-    }
+    if (events_of(supervisor.get(), POLLIN, deadline) != 0) return;
     throw shm_error(fmt::format(
         "pipeline \"{}\" (pid {}) has been told to end and has not within {:.3g} s; again speeds it up",
         run.name, run.supervisor.pid, timeout_s));

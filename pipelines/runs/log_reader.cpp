@@ -14,6 +14,7 @@
 
 #include "core/errors.hpp"
 #include "core/json_text.hpp"
+#include "core/whole_io.hpp"
 
 namespace carousel::supervisor {
 namespace {
@@ -58,7 +59,7 @@ bool same_file(int fd, const std::string& path) {
 
 void log_reader::read_on(file& f, std::vector<log_record>& out) const {
     char bytes[65536];
-    for (ssize_t n; (n = ::read(f.fd.get(), bytes, sizeof bytes)) > 0;) {
+    for (ssize_t n; (n = carousel::read_whole(f.fd.get(), bytes, sizeof bytes)) > 0;) {
         for (ssize_t k = 0; k < n; ++k) {
             if (bytes[k] != '\n') {
                 if (f.partial.size() < longest_record) f.partial += bytes[k];

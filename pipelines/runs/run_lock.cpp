@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <poll.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -15,6 +14,7 @@
 #include "core/clock.hpp"
 #include "core/errors.hpp"
 #include "core/log.hpp"
+#include "core/poll_until.hpp"
 #include "ring/words.hpp"
 #include "run/directory.hpp"
 #include "runs/clean.hpp"
@@ -49,11 +49,7 @@ void end_orphans(const std::string& run_id) {
     } catch (const error&) {  // of another version, or never finished: nobody had attached to it
     }
     const u64 until = now_ns() + orphan_patience_ns;
-    for (const shm::unique_fd& fd : orphans) {
-        pollfd p{fd.get(), POLLIN, 0};
-        const u64 now = now_ns();
-        ::poll(&p, 1, now < until ? static_cast<int>((until - now) / ns_per_ms) : 0);
-    }
+    for (const shm::unique_fd& fd : orphans) (void)events_of(fd.get(), POLLIN, until);
     if (!orphans.empty()) log::info("ended {} stages that a dead supervisor had left", orphans.size());
 }
 

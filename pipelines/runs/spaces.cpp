@@ -1,14 +1,15 @@
 #include "runs/spaces.hpp"
 
 #include <fmt/format.h>
-#include <poll.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <nlohmann/json.hpp>
 
+#include "core/clock.hpp"
 #include "core/errors.hpp"
+#include "core/poll_until.hpp"
 #include "os/table.hpp"
 #include "run/directory.hpp"
 #include "runs/orphaned_run.hpp"
@@ -157,8 +158,7 @@ std::string end_space(const ipc::found_space& s, f64 timeout_s) {
     if (const int failed = shm::signal_pidfd(process.get(), SIGINT); failed != 0 && failed != ESRCH)
         throw shm_error(fmt::format("the space \"{}\": signalling its holder (process {}): {}", s.name, pid,
                                     errno_text(failed)));
-    pollfd ended{process.get(), POLLIN, 0};
-    if (::poll(&ended, 1, static_cast<int>(std::clamp(timeout_s, 0.0, 1e6) * 1000)) <= 0)
+    if (events_of(process.get(), POLLIN, now_ns() + nanoseconds_of(std::min(timeout_s, 1e6))) == 0)
         throw shm_error(
             fmt::format("the space \"{}\": its holder (process {}) has been told to end and has not within "
                         "{:.3g} s: is it stopped?",

@@ -5,6 +5,8 @@
 #include <cstdlib>
 #include <string>
 
+#include "core/whole_io.hpp"
+
 namespace carousel::log {
 
 level threshold() noexcept {
@@ -27,7 +29,7 @@ void write_line(level at, std::string_view text) noexcept {
         if (at == level::error) line += "error: ";
         line += text;
         line += '\n';
-        [[maybe_unused]] const auto ignored = ::write(STDERR_FILENO, line.data(), line.size());
+        (void)write_whole(STDERR_FILENO, line.data(), line.size());
     } catch (...) {  // out of memory: a log line is not worth a stage
     }
 }

@@ -12,6 +12,7 @@
 
 #include "core/errors.hpp"
 #include "core/types.hpp"
+#include "core/whole_io.hpp"
 
 namespace carousel {
 namespace {
@@ -51,7 +52,7 @@ std::string read_secret(const std::string& path, const std::string& what) {
         throw config_error(fmt::format("{}, {}, has mode {:04o}: others may read it. `chmod 600 {}`", what,
                                        path, s.st_mode & 07777U, path));
     std::string secret(longest_secret, '\0');
-    const ssize_t got = ::read(fd.get(), secret.data(), secret.size());
+    const ssize_t got = read_whole(fd.get(), secret.data(), secret.size());
     secret.resize(got > 0 ? static_cast<std::size_t>(got) : 0);
     while (!secret.empty() && (secret.back() == '\n' || secret.back() == '\r')) secret.pop_back();
     if (secret.size() < shortest_secret)
@@ -70,8 +71,7 @@ void write_secret(const std::string& path, const std::string& secret) {
     const descriptor fd(
         ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
     const std::string text = secret + "\n";
-    if (fd.get() < 0 || ::write(fd.get(), text.data(), text.size()) != static_cast<ssize_t>(text.size()))
-        give_up(errno);
+    if (fd.get() < 0 || !write_whole(fd.get(), text.data(), text.size())) give_up(errno);
     if (std::rename(temporary.c_str(), path.c_str()) != 0) give_up(errno);
 }
 

@@ -1,7 +1,6 @@
 #include "ipc/attachment.hpp"
 
 #include <fmt/format.h>
-#include <poll.h>
 
 #include <algorithm>
 #include <chrono>
@@ -12,6 +11,7 @@
 #include "core/errors.hpp"
 #include "core/json_text.hpp"
 #include "core/log.hpp"
+#include "core/poll_until.hpp"
 #include "shm/process_id.hpp"
 
 namespace carousel::ipc {
@@ -24,7 +24,7 @@ json introduction() { return {{"version", space_version}, {"start_time", shm::th
 
 // Sends and hears one answer; empty: the other end is gone or says nothing.
 json ask(int socket, const std::string& text, shm::message& answer, const std::vector<int>& fds = {}) {
-    if (socket < 0 || !shm::send_message(socket, text, fds)) return {};
+    if (socket < 0 || !shm::send_message(socket, text, fds, patience_ns)) return {};
     if (shm::receive_message(socket, answer, patience_ns) != shm::receive_status::ok) return {};
     const json said = parse_json_or_discard(answer.text, json_channel::message);
     return said.is_object() ? said : json();
@@ -130,8 +130,7 @@ void attachment::keep() {
         }
         {
             const std::lock_guard lock(mutex_);
-            pollfd p{socket_.get(), POLLRDHUP, 0};
-            if (socket_ && ::poll(&p, 1, 0) > 0) socket_.reset();
+            if (events_of(socket_.get(), POLLRDHUP) != 0) socket_.reset();
             if (!socket_) held_ = try_return();
         }
         rest();

@@ -1,11 +1,11 @@
 #include "ipc/gpu_mending.hpp"
 
-#include <poll.h>
-
 #include <csignal>
 
+#include "core/clock.hpp"
 #include "core/errors.hpp"
 #include "core/log.hpp"
+#include "core/poll_until.hpp"
 #include "ipc/step.hpp"
 
 // CAROUSEL_BUG_...: a rule left out, for the tests' controls.
@@ -13,18 +13,14 @@
 namespace carousel::ipc {
 namespace {
 
-bool readable(int fd) {
-    pollfd p{fd, POLLIN, 0};
-    return ::poll(&p, 1, 0) > 0;
-}
+bool readable(int fd) { return events_of(fd, POLLIN) != 0; }
 
 }  // namespace
 
 gpu_mending::~gpu_mending() {
     if (!mender_) return;
     shm::signal_pidfd(mender_->pidfd.get(), SIGKILL);
-    pollfd p{mender_->pidfd.get(), POLLIN, 0};
-    (void)::poll(&p, 1, 5000);
+    (void)events_of(mender_->pidfd.get(), POLLIN, now_ns() + 5 * ns_per_s);
     hands_->reap(*mender_);
 }
 

@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <poll.h>
 #include <sys/epoll.h>
 #include <sys/file.h>
 #include <sys/socket.h>
@@ -18,6 +17,7 @@
 #include "core/errors.hpp"
 #include "core/json_text.hpp"
 #include "core/log.hpp"
+#include "core/poll_until.hpp"
 #include "ipc/space_view.hpp"
 #include "ipc/step.hpp"
 
@@ -176,8 +176,7 @@ void holder::run_once(int timeout_ms) {
     std::vector<guest> heard = std::move(guests_);
     guests_.clear();
     for (guest& g : heard)
-        if (pollfd now{g.socket.get(), POLLIN, 0}; ::poll(&now, 1, 0) <= 0 || hear(g))
-            guests_.push_back(std::move(g));
+        if (events_of(g.socket.get(), POLLIN) == 0 || hear(g)) guests_.push_back(std::move(g));
     let_in();
     mend_gpu();
 }
@@ -193,7 +192,7 @@ void holder::look_after(client& c) {
     space_block& s = memory_->block();
     bool left = false;
     pollfd now[] = {{c.pidfd.get(), POLLIN, 0}, {c.socket.get(), POLLIN, 0}};
-    if (::poll(now, 2, 0) <= 0) return;
+    if (poll_until(now, 2, 0) <= 0) return;
     const bool connected = static_cast<bool>(c.socket);
     while (c.socket && now[1].revents != 0) {
         shm::message m;

@@ -14,6 +14,7 @@
 
 #include "core/errors.hpp"
 #include "core/token.hpp"
+#include "core/whole_io.hpp"
 #include "shm/sealed_memory.hpp"
 
 namespace carousel::ipc {
@@ -65,7 +66,7 @@ memory memory::make(const std::string& name, u64 bytes, const gpu_memory& gpu) {
     const std::string id = new_token();
     auto [fd, size] = shm::make_sealed_memory(memfd_name(id), std::max<u64>(bytes, sizeof(space_block)));
     // Reserved now: a client that met a full machine in the middle of a step would end by SIGBUS.
-    if (const int failed = ::posix_fallocate(fd.get(), 0, static_cast<off_t>(size)); failed != 0)
+    if (const int failed = reserve_whole(fd.get(), 0, size); failed != 0)
         throw shm_error(fmt::format(
             "making the memory of \"{}\": no room for {} MiB ({}): give a smaller --size, or free memory",
             name, size >> 20U, errno_text(failed)));

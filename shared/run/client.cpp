@@ -46,7 +46,7 @@ json client::ask(const request& r, f64 wait_s, f64 timeout_s) const {
         ::usleep(look_again_us);
         socket = shm::connect_to(path_, patience);
     }
-    if (!shm::send_message(socket.get(), text)) fail(failure::unsent, errno, l);
+    if (!shm::send_message(socket.get(), text, {}, patience)) fail(failure::unsent, errno, l);
     shm::message reply;
     const shm::receive_status got = shm::receive_message(socket.get(), reply, patience);
     if (got == shm::receive_status::would_block) fail(failure::silent, 0, l);

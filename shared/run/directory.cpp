@@ -16,6 +16,7 @@
 #include "core/errors.hpp"
 #include "core/json_text.hpp"
 #include "core/read_file.hpp"
+#include "core/whole_io.hpp"
 
 namespace carousel::run {
 namespace {
@@ -56,10 +57,10 @@ void make_private(const std::string& folder) {
 void write_all(const std::string& file, const std::string& text) {
     const int fd = ::open(file.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
     if (fd < 0) throw shm_error(fmt::format("writing {}: {}", file, errno_text(errno)));
-    const ssize_t written = ::write(fd, text.data(), text.size());
-    const int code = written < 0 ? errno : ENOSPC;
+    const bool written = write_whole(fd, text.data(), text.size());
+    const int code = errno;
     ::close(fd);
-    if (written == static_cast<ssize_t>(text.size())) return;
+    if (written) return;
     ::unlink(file.c_str());
     throw shm_error(fmt::format("writing {}: {}", file, errno_text(code)));
 }

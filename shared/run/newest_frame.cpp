@@ -1,7 +1,6 @@
 #include "run/newest_frame.hpp"
 
 #include <fmt/format.h>
-#include <poll.h>
 
 #include <algorithm>
 #include <utility>
@@ -9,6 +8,7 @@
 #include "core/clock.hpp"
 #include "core/crash_point.hpp"
 #include "core/errors.hpp"
+#include "core/poll_until.hpp"
 #include "ring/metadata.hpp"
 #include "ring/own_pages.hpp"
 
@@ -17,9 +17,9 @@ namespace {
 
 constexpr u64 tie_every_ns = 100 * ns_per_ms, answer_patience_ns = 200 * ns_per_ms;
 
+/// Nothing but its end comes over it.
 bool has_ended(const shm::process_fd& connection) {
-    pollfd p{connection.get(), POLLIN, 0};
-    return ::poll(&p, 1, 0) != 0;  // nothing else comes over it
+    return !connection || events_of(connection.get(), POLLIN) != 0;
 }
 
 }  // namespace

@@ -17,7 +17,7 @@ inline constexpr u64 max_sleep_ns = 100'000'000;
 
 [[nodiscard]] u32 ticket(const doorbell_word& bell) noexcept;
 /// Sleeps until a ring after `seen` was taken, at most `timeout_ns` (bounded by max_sleep_ns). True when
-/// rung.
+/// rung. A signal may end the sleep early: a caller holds its own deadline.
 bool wait(doorbell_word& bell, u32 seen, u64 timeout_ns) noexcept;
 void ring(doorbell_word& bell) noexcept;
 

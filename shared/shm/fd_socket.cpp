@@ -1,18 +1,20 @@
 #include "shm/fd_socket.hpp"
 
 #include <fmt/format.h>
-#include <poll.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/time.h>
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 
+#include "core/clock.hpp"
 #include "core/errors.hpp"
 #include "core/json_text.hpp"
+#include "core/poll_until.hpp"
 
 namespace carousel::shm {
 
@@ -23,7 +25,25 @@ void unique_fd::reset(int fd) noexcept {
     fd_ = fd;
 }
 
-bool send_message(int socket, const std::string& text, const std::vector<int>& fds) noexcept {
+namespace {
+
+bool would_block(int error_number) noexcept { return error_number == EAGAIN || error_number == EWOULDBLOCK; }
+
+/// After a call that has failed: restart it? Waits for `event` until the deadline if it would have blocked.
+bool restart(int socket, short event, u64 deadline_ns) noexcept {
+    const int why = errno;
+    if (why == EINTR) return true;
+    const bool again =
+        would_block(why) && now_ns() < deadline_ns && events_of(socket, event, deadline_ns) != 0;
+    errno = why;
+    return again;
+}
+
+u64 deadline_after(u64 timeout_ns) noexcept { return timeout_ns > 0 ? now_ns() + timeout_ns : 0; }
+
+}  // namespace
+
+bool send_message(int socket, const std::string& text, const std::vector<int>& fds, u64 timeout_ns) noexcept {
     if (text.size() > max_message || fds.size() > max_fds) {
         errno = EMSGSIZE;
         return false;
@@ -42,19 +62,16 @@ bool send_message(int socket, const std::string& text, const std::vector<int>& f
         c->cmsg_len = CMSG_LEN(sizeof(int) * fds.size());
         std::memcpy(CMSG_DATA(c), fds.data(), sizeof(int) * fds.size());
     }
+    const u64 deadline = deadline_after(timeout_ns);
     ssize_t sent = 0;
     do {
-        sent = ::sendmsg(socket, &header, MSG_NOSIGNAL);
-    } while (sent < 0 && errno == EINTR);
+        sent = ::sendmsg(socket, &header, MSG_NOSIGNAL | MSG_DONTWAIT);
+    } while (sent < 0 && restart(socket, POLLOUT, deadline));
     return sent == static_cast<ssize_t>(text.size());
 }
 
 receive_status receive_message(int socket, message& out, u64 timeout_ns) {
-    if (timeout_ns > 0) {
-        pollfd p{socket, POLLIN, 0};
-        const int ready = ::poll(&p, 1, static_cast<int>(timeout_ns / 1'000'000U));
-        if (ready <= 0) return receive_status::would_block;
-    }
+    const u64 deadline = deadline_after(timeout_ns);
     out.text.resize(max_message);
     out.fds.clear();
     iovec part{out.text.data(), out.text.size()};
@@ -66,11 +83,11 @@ receive_status receive_message(int socket, message& out, u64 timeout_ns) {
     header.msg_controllen = sizeof control;
     ssize_t got = 0;
     do {
-        got = ::recvmsg(socket, &header, MSG_CMSG_CLOEXEC | (timeout_ns == 0 ? MSG_DONTWAIT : 0));
-    } while (got < 0 && errno == EINTR);
+        got = ::recvmsg(socket, &header, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
+    } while (got < 0 && restart(socket, POLLIN, deadline));
     if (got < 0) {
         out.text.clear();
-        if (errno == EAGAIN || errno == EWOULDBLOCK) return receive_status::would_block;
+        if (would_block(errno)) return receive_status::would_block;
         return errno == ECONNRESET ? receive_status::closed : receive_status::failed;
     }
     for (cmsghdr* c = CMSG_FIRSTHDR(&header); c != nullptr; c = CMSG_NXTHDR(&header, c)) {
@@ -103,6 +120,22 @@ sockaddr_un address_of(const std::string& path) {
     path.copy(a.sun_path, sizeof a.sun_path - 1);
     return a;
 }
+
+// connect() waits while the listener's queue is full, and SO_SNDTIMEO bounds that. A signal ends the wait
+// before the kernel has connected anything, so the call can be repeated with the remaining time.
+bool connect_until(int socket, const sockaddr_un& to, u64 deadline_ns) noexcept {
+    for (;;) {
+        const u64 now = now_ns(), left = std::max(deadline_ns > now ? deadline_ns - now : 0, ns_per_us);
+        const timeval limit{static_cast<time_t>(left / ns_per_s),
+                            static_cast<suseconds_t>(left % ns_per_s / ns_per_us)};
+        ::setsockopt(socket, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
+        if (::connect(socket, reinterpret_cast<const sockaddr*>(&to), sizeof to) == 0) return true;
+        if (errno != EINTR) return false;
+        if (now_ns() < deadline_ns) continue;
+        errno = EAGAIN;
+        return false;
+    }
+}
 }  // namespace
 
 unique_fd listen_at(const std::string& path) {
@@ -120,12 +153,7 @@ unique_fd listen_at(const std::string& path) {
 unique_fd connect_to(const std::string& path, u64 timeout_ns) {
     const sockaddr_un a = address_of(path);
     unique_fd s(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
-    if (s && timeout_ns > 0) {
-        const timeval limit{static_cast<time_t>(timeout_ns / 1'000'000'000U),
-                            static_cast<suseconds_t>(timeout_ns / 1000U % 1'000'000U)};
-        ::setsockopt(s.get(), SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
-    }
-    if (s && ::connect(s.get(), reinterpret_cast<const sockaddr*>(&a), sizeof a) != 0) {
+    if (s && !connect_until(s.get(), a, now_ns() + timeout_ns)) {
         const int why = errno;
         s.reset();
         errno = why;

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/clock.hpp"
 #include "core/types.hpp"
 
 namespace carousel::shm {
@@ -43,17 +44,19 @@ struct message {
 
 enum class receive_status { ok, would_block, closed, failed };
 
-/// Sends one message; false with errno set when the peer is gone or the socket is full (never raises
-/// SIGPIPE).
-bool send_message(int socket, const std::string& text, const std::vector<int>& fds = {}) noexcept;
-/// Receives one message; with timeout_ns > 0 waits so long, else only looks. `failed` leaves errno.
+/// Sends one message; returns false with errno when the peer is gone (never raises SIGPIPE) or the socket is
+/// full (EAGAIN). With timeout_ns > 0 it waits up to that long for room, else it only tries.
+bool send_message(int socket, const std::string& text, const std::vector<int>& fds = {},
+                  u64 timeout_ns = 0) noexcept;
+/// Receives one message; with timeout_ns > 0 waits up to that long, else only tries. `failed` leaves errno.
+/// Signals shorten neither wait.
 receive_status receive_message(int socket, message& out, u64 timeout_ns = 0);
 
 /// A listening socket at `path` (mode 0600), nonblocking. Throws shm_error.
 [[nodiscard]] unique_fd listen_at(const std::string& path);
-/// Connects; -1 inside when nobody listens (errno), another user does (EPERM), or when a listener that takes
-/// nobody in has kept us waiting for `timeout_ns` (0: for ever). Throws shm_error on a path that is too long.
-[[nodiscard]] unique_fd connect_to(const std::string& path, u64 timeout_ns = 0);
+/// Connects; -1 inside with errno: no process listens, another user does (EPERM), or the listener has not
+/// accepted within `timeout_ns` (EAGAIN). Throws shm_error on a path that is too long.
+[[nodiscard]] unique_fd connect_to(const std::string& path, u64 timeout_ns = 10 * ns_per_s);
 /// A connected pair.
 [[nodiscard]] std::pair<unique_fd, unique_fd> socket_pair();
 

@@ -1,6 +1,5 @@
 #include "shm/marked_process.hpp"
 
-#include <poll.h>
 #include <unistd.h>
 
 #include <csignal>
@@ -10,6 +9,7 @@
 #include <set>
 
 #include "core/clock.hpp"
+#include "core/poll_until.hpp"
 #include "core/read_file.hpp"
 #include "shm/fd_socket.hpp"
 
@@ -76,9 +76,7 @@ bool end_marked_processes(const std::string& assignment, u64 timeout_ns) noexcep
         for (const process_id& id : all) {
             const unique_fd fd(open_pidfd(id));
             if (fd) signal_pidfd(fd.get(), SIGKILL);
-            pollfd p{fd.get(), POLLIN, 0};
-            const u64 now = now_ns();
-            if (fd) ::poll(&p, 1, now < until ? static_cast<int>((until - now) / ns_per_ms) : 0);
+            if (fd) (void)events_of(fd.get(), POLLIN, until);
         }
         if (now_ns() >= until) return marked_processes(assignment).empty();
     }

@@ -10,6 +10,8 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "core/whole_io.hpp"
+
 namespace carousel::shm {
 namespace {
 struct stat_line {
@@ -25,7 +27,7 @@ bool read_stat(i32 pid, stat_line& out) noexcept {
     const int fd = ::open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0) return false;
     char text[1024];
-    const auto got = ::read(fd, text, sizeof text - 1);
+    const auto got = read_whole(fd, text, sizeof text - 1);
     ::close(fd);
     if (got <= 0) return false;
     text[got] = '\0';

@@ -1,11 +1,11 @@
 #include "shm/run_member.hpp"
 
 #include <fmt/format.h>
-#include <poll.h>
 #include <unistd.h>
 
 #include <fstream>
 
+#include "core/poll_until.hpp"
 #include "shm/segment.hpp"
 
 namespace carousel::shm {
@@ -23,8 +23,7 @@ unique_fd open_member(process_id id, const std::string& run_id) {
     const bool guessed = id.start_time == 0;
     if (guessed) id.start_time = start_time_of(id.pid);
     unique_fd fd(id.start_time != 0 ? open_pidfd(id) : -1);
-    pollfd ended{fd.get(), POLLIN, 0};
-    if (!fd || ::poll(&ended, 1, 0) > 0) return {};
+    if (!fd || events_of(fd.get(), POLLIN) != 0) return {};
     // The maps are read behind the open: what they say is of the process that the pidfd pins.
     if (guessed && !maps_run(id.pid, run_id)) return {};
     return fd;

@@ -14,6 +14,7 @@
 
 #include "core/clock.hpp"
 #include "core/errors.hpp"
+#include "core/whole_io.hpp"
 
 namespace carousel::shm {
 namespace bi = boost::interprocess;
@@ -80,7 +81,7 @@ namespace {
 
 void reserve(int fd, u64 from, u64 bytes) {
     if (bytes == 0) return;
-    const int failed = posix_fallocate(fd, static_cast<off_t>(from), static_cast<off_t>(bytes));
+    const int failed = reserve_whole(fd, from, bytes);
     if (failed == 0) return;
     throw shm_error(fmt::format(
         "making the control block: /dev/shm has no room for {} KiB ({}); free some (`carousel clean` removes "

@@ -10,6 +10,7 @@
 #include <boost/interprocess/shared_memory_object.hpp>
 
 #include "core/errors.hpp"
+#include "core/whole_io.hpp"
 #include "shm/segment.hpp"
 
 namespace carousel::shm {
@@ -52,8 +53,7 @@ trace_segment trace_segment::create(const std::string& run_id, u32 seats) {
         auto m = std::make_unique<mapping>();
         m->object = bi::shared_memory_object(bi::create_only, name.c_str(), bi::read_write, mode);
         // Reserved now: a stage must never meet a full /dev/shm as a SIGBUS.
-        const int failed =
-            posix_fallocate(m->object.get_mapping_handle().handle, 0, static_cast<off_t>(bytes));
+        const int failed = reserve_whole(m->object.get_mapping_handle().handle, 0, bytes);
         if (failed != 0) {
             bi::shared_memory_object::remove(name.c_str());
             throw shm_error(

@@ -19,6 +19,7 @@
 #include "core/disk_full.hpp"
 #include "core/errors.hpp"
 #include "core/read_file.hpp"
+#include "core/whole_io.hpp"
 #include "telemetry/frame_claims.hpp"
 #include "telemetry/ledger_fold.hpp"
 
@@ -42,19 +43,11 @@ constexpr u64 recorded_bytes = offsetof(ledger_record, committer);  ///< by reco
 
 /// Reads until `bytes` are there or the file ends; returns the bytes read.
 std::size_t read_at(int fd, void* to, std::size_t bytes, u64 offset, const std::string& path) {
-    std::size_t done = 0;
-    while (done < bytes) {
-        const ssize_t n =
-            pread(fd, static_cast<char*>(to) + done, bytes - done, static_cast<off_t>(offset + done));
-        if (n == 0) {
-            break;
-        }
-        if (n < 0 && errno != EINTR) {
-            fail("read", path, errno);
-        }
-        done += n > 0 ? static_cast<std::size_t>(n) : 0;
+    const ssize_t n = read_whole_at(fd, to, bytes, offset);
+    if (n < 0) {
+        fail("read", path, errno);
     }
-    return done;
+    return static_cast<std::size_t>(n);
 }
 
 u32 flags_of(const frame_hash& hash, bool is_void) noexcept {
@@ -109,13 +102,8 @@ ledger_record ledger_writer::read(u64 sequence) const {
 }
 
 void ledger_writer::write(const void* bytes, u64 count, u64 offset) const {
-    ssize_t n = 0;
-    do {
-        n = pwrite(fd_, bytes, count, static_cast<off_t>(offset));
-    } while (n < 0 && errno == EINTR);
-    if (n != static_cast<ssize_t>(count)) {
-        // a short write of so few bytes happens at the end of the disk only
-        fail("write", path_, n < 0 ? errno : ENOSPC);
+    if (!write_whole_at(fd_, bytes, count, offset)) {
+        fail("write", path_, errno);
     }
 }
 
@@ -128,10 +116,10 @@ void ledger_writer::name_hashes(std::string_view name) {
         const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
         if (fd < 0) fail("name the hashes of", path_, errno);
         const std::string line = fmt::format("{}\n", name);
-        const ssize_t n = ::write(fd, line.data(), line.size());
-        const int why = n < 0 ? errno : ENOSPC;
+        const bool written = write_whole(fd, line.data(), line.size());
+        const int why = errno;
         ::close(fd);
-        if (n != static_cast<ssize_t>(line.size())) fail("name the hashes of", path_, why);
+        if (!written) fail("name the hashes of", path_, why);
     }
     named_ = name;
 }

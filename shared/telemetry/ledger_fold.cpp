@@ -18,6 +18,7 @@
 
 #include "core/errors.hpp"
 #include "core/read_file.hpp"
+#include "core/whole_io.hpp"
 #include "telemetry/frame_claims.hpp"
 
 namespace carousel::telemetry {
@@ -53,16 +54,8 @@ struct descriptor {
 };
 
 void write_all(int fd, const void* bytes, u64 count, u64 offset, const std::string& path) {
-    for (u64 done = 0; done < count;) {
-        const ssize_t n = pwrite(fd, static_cast<const char*>(bytes) + done, count - done,
-                                 static_cast<off_t>(offset + done));
-        if (n < 0 && errno == EINTR) {
-            continue;
-        }
-        if (n <= 0) {
-            refuse("write", path, n < 0 ? errno : ENOSPC);
-        }
-        done += static_cast<u64>(n);
+    if (!write_whole_at(fd, bytes, count, offset)) {
+        refuse("write", path, errno);
     }
 }
 

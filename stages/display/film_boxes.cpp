@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "core/errors.hpp"
+#include "core/whole_io.hpp"
 
 namespace carousel::stages {
 namespace {
@@ -64,7 +65,7 @@ box find_time(std::span<const u8> fragment) noexcept {
 u64 heading_bytes_of(int fd) {
     u64 at = 0;
     for (std::array<u8, box_heading> bytes{};;) {
-        const ssize_t got = ::pread(fd, bytes.data(), bytes.size(), static_cast<off_t>(at));
+        const ssize_t got = read_whole_at(fd, bytes.data(), bytes.size(), at);
         if (got < 0) throw output_error(fmt::format("reading the film: {}", errno_text(errno)));
         if (got < static_cast<ssize_t>(bytes.size()) || is_kind(bytes.data(), "moof")) return at;
         const u64 size = number(bytes.data(), 4);
@@ -81,7 +82,7 @@ film_contents read_film(int fd, u64 heading_bytes) {
     film_contents out{heading_bytes, {}, 0};
     std::array<u8, longest_moof + box_heading> bytes{};
     while (out.bytes + box_heading <= end) {
-        const ssize_t got = ::pread(fd, bytes.data(), bytes.size(), static_cast<off_t>(out.bytes));
+        const ssize_t got = read_whole_at(fd, bytes.data(), bytes.size(), out.bytes);
         if (got < 0) throw output_error(fmt::format("reading the film: {}", errno_text(errno)));
         const std::span<const u8> seen(bytes.data(), static_cast<std::size_t>(got));
         const box time = find_time(seen);

@@ -13,6 +13,7 @@
 
 #include "core/clock.hpp"
 #include "core/disk_full.hpp"
+#include "core/whole_io.hpp"
 #include "stages/display/film_boxes.hpp"
 
 namespace carousel::stages {
@@ -90,7 +91,7 @@ void film_file::begin_part(u32 part, std::span<const u8> heading) {
 bool film_file::continue_part(u32 part, std::span<const u8> heading) {
     open_locked(part, 0);
     std::vector<u8> theirs(heading.size());
-    const ssize_t got = ::pread(file_.get(), theirs.data(), theirs.size(), 0);
+    const ssize_t got = read_whole_at(file_.get(), theirs.data(), theirs.size(), 0);
     if (got < 0) fail("reading", errno);
     const bool same = static_cast<std::size_t>(got) == heading.size() &&
                       std::equal(theirs.begin(), theirs.end(), heading.begin());
@@ -109,15 +110,8 @@ void film_file::append(u64 sequence, std::span<const u8> fragment) {
 
 // What was written in part only is written over by the next try, and cut off by the next life.
 void film_file::write_at_end(std::span<const u8> bytes) {
-    u64 at = bytes_;
-    while (!bytes.empty()) {
-        const ssize_t n = ::pwrite(file_.get(), bytes.data(), bytes.size(), static_cast<off_t>(at));
-        if (n < 0 && errno != EINTR) fail("writing", errno);
-        const std::size_t written = n > 0 ? static_cast<std::size_t>(n) : 0;
-        bytes = bytes.subspan(written);
-        at += written;
-    }
-    bytes_ = at;
+    if (!write_whole_at(file_.get(), bytes.data(), bytes.size(), bytes_)) fail("writing", errno);
+    bytes_ += bytes.size();
 }
 
 }  // namespace carousel::stages

@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 
 #include "core/disk_full.hpp"
+#include "core/whole_io.hpp"
 
 namespace carousel::stages {
 namespace {
@@ -45,14 +46,7 @@ bool left_behind(const std::string& name) {
 }
 
 int write_all(int fd, std::span<const std::byte> bytes) {
-    while (!bytes.empty()) {
-        const ssize_t n = ::write(fd, bytes.data(), bytes.size());
-        if (n < 0 && errno != EINTR) {
-            return errno;
-        }
-        bytes = bytes.subspan(n > 0 ? static_cast<std::size_t>(n) : 0);
-    }
-    return 0;
+    return write_whole(fd, bytes.data(), bytes.size()) ? 0 : errno;
 }
 
 }  // namespace

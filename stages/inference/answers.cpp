@@ -8,6 +8,7 @@
 
 #include "core/disk_full.hpp"
 #include "core/errors.hpp"
+#include "core/whole_io.hpp"
 
 namespace carousel::stages {
 namespace {
@@ -53,10 +54,7 @@ void answers::finish(frame& f) {
     std::vector<u8> text(batch_);
     for (u64 k = 0; k < batch_; ++k)
         text[k] = static_cast<u8>('0' + reinterpret_cast<const u32*>(got.classes->host_data())[k] % 10);
-    const auto at = static_cast<off_t>(f.sequence() * batch_);
-    if (!f.is_ours() ||
-        ::pwrite(file_.get(), text.data(), text.size(), at) == static_cast<ssize_t>(text.size()))
-        return;
+    if (!f.is_ours() || write_whole_at(file_.get(), text.data(), text.size(), f.sequence() * batch_)) return;
     throw_output_error(out_, errno, fmt::format("writing {}: {}", out_, errno_text(errno)));
 }
 

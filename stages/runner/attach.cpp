@@ -23,11 +23,12 @@ namespace {
 using nlohmann::json;
 
 constexpr int first_high_fd = 900;
+constexpr u64 accept_patience_ns = 30 * ns_per_s;  ///< for a supervisor that accepts no connection
 
 shm::unique_fd connect_within(const std::string& path, double wait_s) {
     const u64 until = now_ns() + static_cast<u64>(wait_s * 1e9);
     for (;;) {
-        shm::unique_fd s = shm::connect_to(path);
+        shm::unique_fd s = shm::connect_to(path, accept_patience_ns);
         if (s) return s;
         const int why = errno;
         if (now_ns() >= until)

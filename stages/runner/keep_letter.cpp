@@ -11,6 +11,7 @@
 #include <filesystem>
 
 #include "core/log.hpp"
+#include "core/whole_io.hpp"
 #include "run/dead_letter.hpp"
 #include "run/directory.hpp"
 #include "run/traceback.hpp"
@@ -31,12 +32,7 @@ struct not_kept {
 };
 
 void write_all(int fd, const std::byte* from, u64 bytes, const std::string& path) {
-    for (u64 done = 0; done < bytes;) {
-        const ssize_t n = ::write(fd, from + done, bytes - done);
-        if (n < 0 && errno == EINTR) continue;
-        if (n <= 0) throw not_kept{fmt::format("writing {}: {}", path, errno_text(n == 0 ? ENOSPC : errno))};
-        done += static_cast<u64>(n);
-    }
+    if (!write_whole(fd, from, bytes)) throw not_kept{fmt::format("writing {}: {}", path, errno_text(errno))};
 }
 
 /// Memory of the device goes into files by pieces, through memory that the CPU can read.

@@ -11,6 +11,7 @@
 #include <map>
 
 #include "core/log.hpp"
+#include "core/whole_io.hpp"
 #include "run/dead_letter.hpp"
 #include "shm/fd_socket.hpp"
 
@@ -86,8 +87,8 @@ public:
         if (!fd) throw config_error(fmt::format("opening {}: {}", path, errno_text(errno)));
         const auto piece = context_->allocate_host(std::min(read_at_once, std::max<u64>(1, bytes)));
         for (u64 at = 0; at < bytes;) {
-            const ssize_t n = ::pread(fd.get(), piece->host_data(), std::min(read_at_once, bytes - at),
-                                      static_cast<off_t>(at));
+            const ssize_t n =
+                read_whole_at(fd.get(), piece->host_data(), std::min(read_at_once, bytes - at), at);
             if (n <= 0)
                 throw config_error(
                     fmt::format("{} ends at {} of {} bytes: the letter is not whole", path, at, bytes));

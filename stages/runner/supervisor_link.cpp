@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <poll.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -14,6 +13,7 @@
 #include "core/errors.hpp"
 #include "core/json_text.hpp"
 #include "core/log.hpp"
+#include "core/poll_until.hpp"
 #include "run/directory.hpp"
 #include "run/stage_message.hpp"
 #include "stages/runner/exit_note.hpp"
@@ -28,8 +28,7 @@ constexpr u64 connect_patience_ns = 50 * ns_per_ms;  // a listener that is stopp
 bool is_broken_pipe(int fd) {
     struct stat info {};
     if (::fstat(fd, &info) != 0 || !S_ISFIFO(info.st_mode)) return false;
-    pollfd p{fd, POLLOUT, 0};
-    return ::poll(&p, 1, 0) > 0 && (p.revents & POLLERR) != 0;
+    return (events_of(fd, POLLOUT) & POLLERR) != 0;
 }
 
 }  // namespace
@@ -44,8 +43,7 @@ u64 supervisor_link::gone_for_ns() const noexcept {
 bool supervisor_link::there() {
     const std::lock_guard lock(mutex_);
     if (!socket_ || awaits_welcome_) return false;
-    pollfd p{socket_.get(), POLLIN | POLLRDHUP, 0};
-    return ::poll(&p, 1, 0) == 0 || (p.revents & (POLLHUP | POLLRDHUP | POLLERR)) == 0;
+    return (events_of(socket_.get(), POLLIN | POLLRDHUP) & (POLLHUP | POLLRDHUP | POLLERR)) == 0;
 }
 
 void supervisor_link::say_ready() {
@@ -62,8 +60,8 @@ void supervisor_link::watch(int ms) {
         try_return();
         return;
     }
-    pollfd p{socket_.get(), POLLIN | POLLRDHUP, 0};
-    if (::poll(&p, 1, ms) <= 0) return;
+    if (events_of(socket_.get(), POLLIN | POLLRDHUP, now_ns() + static_cast<u64>(ms) * ns_per_ms) == 0)
+        return;
     shm::message m;
     switch (shm::receive_message(socket_.get(), m)) {
         case shm::receive_status::ok:

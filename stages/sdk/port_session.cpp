@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/file.h>
 #include <sys/syscall.h>
@@ -19,6 +18,8 @@
 #include "core/errors.hpp"
 #include "core/json_text.hpp"
 #include "core/log.hpp"
+#include "core/poll_until.hpp"
+#include "core/whole_io.hpp"
 #include "ring/latest.hpp"
 #include "ring/own_pages.hpp"
 #include "run/directory.hpp"
@@ -34,7 +35,8 @@ namespace {
 using nlohmann::json;
 
 constexpr u64 answer_patience_ns = 10 * ns_per_s;
-constexpr int beat_ms = 50, first_high_fd = 900;
+constexpr u64 beat_ns = 50 * ns_per_ms;
+constexpr int first_high_fd = 900;
 
 /// Above the driver's: files are closed in the order of their numbers, and a GPU's take a while.
 shm::unique_fd moved_up(shm::unique_fd fd) {
@@ -199,7 +201,7 @@ void port_session::tell_guard() {
 port_session::~port_session() {
     if (keeper_.joinable()) {
         const u64 one = 1;
-        (void)!::write(stop_.get(), &one, sizeof one);
+        (void)write_whole(stop_.get(), &one, sizeof one);
         keeper_.join();
     }
     let_go();
@@ -229,7 +231,7 @@ void port_session::let_go() noexcept {
 void port_session::keep() {
     for (;;) {
         pollfd p[2] = {{stop_.get(), POLLIN, 0}, {lost_ ? -1 : socket_.get(), POLLIN | POLLRDHUP, 0}};
-        (void)::poll(p, 2, beat_ms);
+        (void)poll_until(p, 2, now_ns() + beat_ns);
         if ((p[0].revents & POLLIN) != 0) return;
         if ((p[1].revents & (POLLHUP | POLLRDHUP | POLLERR)) != 0) {
             lost_.store(true, std::memory_order_release);

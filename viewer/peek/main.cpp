@@ -69,7 +69,7 @@ int serve(const std::string& folder, const std::string& run_id, const std::strin
                 fmt::format("{} {} {}\t{}\n", p.width, p.height, t.sequence(), words_of(t.shown().front())) +
                 p.rgb;
         }
-        if (!shm::send_message(socket_fd, answer)) return exit_code::ok;
+        if (!shm::send_message(socket_fd, answer, {}, patience_ns)) return exit_code::ok;
     }
 }
 

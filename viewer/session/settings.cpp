@@ -13,6 +13,7 @@
 #include <map>
 
 #include "core/errors.hpp"
+#include "core/whole_io.hpp"
 
 namespace carousel::viewer {
 namespace fs = std::filesystem;
@@ -102,8 +103,7 @@ std::string save_settings(const std::string& path, const settings& s) {
     const std::string temporary = fmt::format("{}.{}", path, ::getpid());
     const int fd = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
     if (fd < 0) return fmt::format("keeping the layout in {}: {}", path, errno_text(errno));
-    const bool written =
-        ::write(fd, text.data(), text.size()) == static_cast<ssize_t>(text.size()) && ::fsync(fd) == 0;
+    const bool written = write_whole(fd, text.data(), text.size()) && ::fsync(fd) == 0;
     const int why = errno;
     ::close(fd);
     if (written && ::rename(temporary.c_str(), path.c_str()) == 0) return "";

@@ -8,6 +8,7 @@
 #include <filesystem>
 
 #include "core/errors.hpp"
+#include "core/whole_io.hpp"
 #include "supervisor/engine/report.hpp"
 #include "telemetry/ledger_fold.hpp"
 
@@ -31,16 +32,10 @@ void write_text_whole(const std::string& path, const std::string& text) {
     const std::string temporary = fmt::format("{}.{}.tmp", path, getpid());
     shm::unique_fd fd(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
     if (!fd) refuse_report(path, errno);
-    std::size_t done = 0;
-    while (done < text.size()) {
-        const ssize_t n = ::write(fd.get(), text.data() + done, text.size() - done);
-        if (n < 0 && errno == EINTR) continue;
-        if (n <= 0) {
-            const int why = n < 0 ? errno : ENOSPC;
-            ::unlink(temporary.c_str());
-            refuse_report(path, why);
-        }
-        done += static_cast<std::size_t>(n);
+    if (!write_whole(fd.get(), text.data(), text.size())) {
+        const int why = errno;
+        ::unlink(temporary.c_str());
+        refuse_report(path, why);
     }
     if (::fsync(fd.get()) != 0 && errno != EINVAL && errno != ENOTSUP) refuse_report(path, errno);
     if (std::rename(temporary.c_str(), path.c_str()) != 0) {

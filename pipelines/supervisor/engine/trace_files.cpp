@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <poll.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -14,6 +13,7 @@
 
 #include "core/clock.hpp"
 #include "core/errors.hpp"
+#include "core/poll_until.hpp"
 #include "core/read_file.hpp"
 #include "os/output_file.hpp"
 #include "shm/process_id.hpp"
@@ -40,8 +40,7 @@ bool continues(char c) noexcept { return (static_cast<unsigned char>(c) & 0xC0U)
 trace_files::~trace_files() {
     for (auto& [id, r] : all_) discard(std::move(r));
     for (const recording& r : dying_) {
-        pollfd gone{r.child.pidfd.get(), POLLIN, 0};
-        (void)::poll(&gone, 1, killed_within);
+        (void)events_of(r.child.pidfd.get(), POLLIN, now_ns() + killed_within * ns_per_ms);
         (void)reap(r.child.pidfd.get());
     }
     std::error_code ignored;

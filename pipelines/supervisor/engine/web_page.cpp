@@ -1,13 +1,13 @@
 #include "supervisor/engine/web_page.hpp"
 
 #include <fmt/format.h>
-#include <poll.h>
 #include <unistd.h>
 
 #include <csignal>
 
 #include "core/clock.hpp"
 #include "core/errors.hpp"
+#include "core/poll_until.hpp"
 #include "core/token.hpp"
 #include "os/subprocess.hpp"
 #include "shm/process_id.hpp"
@@ -22,8 +22,7 @@ constexpr int patience_ms = 1000;
 constexpr u32 page_color = 7;
 
 bool has_gone(int pidfd, int timeout_ms) noexcept {
-    pollfd p{pidfd, POLLIN, 0};
-    return ::poll(&p, 1, timeout_ms) == 1;
+    return events_of(pidfd, POLLIN, now_ns() + static_cast<u64>(timeout_ms) * ns_per_ms) != 0;
 }
 
 std::string ending_of(const exit_status& s) {

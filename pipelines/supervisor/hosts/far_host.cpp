@@ -3,7 +3,6 @@
 #include <arpa/inet.h>
 #include <fmt/format.h>
 #include <netinet/in.h>
-#include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -15,6 +14,7 @@
 
 #include "core/clock.hpp"
 #include "core/errors.hpp"
+#include "core/poll_until.hpp"
 #include "core/read_file.hpp"
 #include "core/secret_file.hpp"
 #include "os/pending_signal.hpp"
@@ -278,7 +278,7 @@ void far_host::gather(console& out, const std::string&) {
         out.flush();
         if (const int signal = pending_signal(); signal != 0) throw interrupted_early{signal};
         pollfd p[2] = {{listener_.get(), POLLIN, 0}, {near_ ? near_->fd() : -1, POLLIN, 0}};
-        ::poll(p, 2, 20);
+        (void)poll_until(p, 2, now_ns() + 20 * ns_per_ms);
     }
 }
 

@@ -1,6 +1,5 @@
 // far_host: how its part ends. Who gives the end, and who is told what the part came to.
 #include <fmt/format.h>
-#include <poll.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -10,6 +9,7 @@
 #include "core/clock.hpp"
 #include "core/errors.hpp"
 #include "core/json_text.hpp"
+#include "core/poll_until.hpp"
 #include "core/read_file.hpp"
 #include "os/pending_signal.hpp"
 #include "run/directory.hpp"
@@ -112,7 +112,7 @@ void far_host::tell(const json& ended, u64 until) {
         if (answers_ != nullptr)
             answers_->answer_for(look_every_ms);
         else
-            ::poll(nullptr, 0, look_every_ms);
+            (void)poll_until(nullptr, 0, now_ns() + look_every_ms * ns_per_ms);
     }
     tell_until_ns_ = 0;
 }

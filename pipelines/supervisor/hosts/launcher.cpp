@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <poll.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -11,6 +10,7 @@
 
 #include "core/clock.hpp"
 #include "core/errors.hpp"
+#include "core/poll_until.hpp"
 #include "os/own_command.hpp"
 #include "os/subprocess.hpp"
 #include "shm/process_id.hpp"
@@ -105,8 +105,7 @@ void launcher::start(u64 now) {
 // Without the whole token it would wait for the rest, and nobody looks after it.
 void launcher::end_child() {
     shm::signal_pidfd(child_.pidfd.get(), SIGKILL);
-    pollfd over{child_.pidfd.get(), POLLIN, 0};
-    (void)::poll(&over, 1, killed_within_ms);
+    (void)events_of(child_.pidfd.get(), POLLIN, now_ns() + killed_within_ms * ns_per_ms);
     (void)reap(child_.pidfd.get());
     child_ = {};
 }

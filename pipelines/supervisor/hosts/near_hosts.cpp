@@ -1,7 +1,6 @@
 #include "supervisor/hosts/near_hosts.hpp"
 
 #include <fmt/format.h>
-#include <poll.h>
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -9,6 +8,7 @@
 
 #include "core/clock.hpp"
 #include "core/errors.hpp"
+#include "core/poll_until.hpp"
 #include "core/secret_file.hpp"
 #include "os/own_command.hpp"
 #include "os/pending_signal.hpp"
@@ -94,7 +94,7 @@ void near_hosts::gather(console& out, const std::string& run_id) {
         }
         out.flush();
         if (const int signal = pending_signal(); signal != 0) throw interrupted_early{signal};
-        ::poll(nullptr, 0, 20);
+        (void)poll_until(nullptr, 0, now_ns() + 20 * ns_per_ms);
     }
     for (const auto& h : hosts_) h->begin();
 }

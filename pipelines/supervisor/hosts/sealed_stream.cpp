@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
-#include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -15,6 +14,7 @@
 #include "core/clock.hpp"
 #include "core/errors.hpp"
 #include "core/json_text.hpp"
+#include "core/poll_until.hpp"
 
 namespace carousel::supervisor {
 namespace {
@@ -70,8 +70,7 @@ void sealed_stream::close(const std::string& why) {
 // A socket that connects is writable when it is done, one way or the other.
 bool sealed_stream::is_connected() {
     if (state_ != state::connecting) return true;
-    pollfd p{fd_.get(), POLLOUT, 0};
-    if (::poll(&p, 1, 0) <= 0) return false;
+    if (events_of(fd_.get(), POLLOUT) == 0) return false;
     int failed = 0;
     socklen_t length = sizeof failed;
     if (::getsockopt(fd_.get(), SOL_SOCKET, SO_ERROR, &failed, &length) != 0 || failed != 0) {

@@ -1,7 +1,6 @@
 #include "supervisor/keepers/memory_keeper.hpp"
 
 #include <fmt/format.h>
-#include <poll.h>
 
 #include <algorithm>
 #include <csignal>
@@ -9,6 +8,7 @@
 
 #include "core/clock.hpp"
 #include "core/errors.hpp"
+#include "core/poll_until.hpp"
 #include "device/cpu/memfd.hpp"
 #include "run/alloc_message.hpp"
 #include "run/memory_message.hpp"
@@ -19,14 +19,24 @@ namespace carousel::supervisor {
 using device::memory_kind;
 using nlohmann::json;
 
+namespace {
+
+constexpr u64 killed_within_ns = 5 * ns_per_s;
+
+/// Waits for a process that is about to end; kills it after `patience_ns`.
+void end_within(int pidfd, u64 patience_ns) noexcept {
+    if (events_of(pidfd, POLLIN, now_ns() + patience_ns) == 0) shm::signal_pidfd(pidfd, SIGKILL);
+    (void)events_of(pidfd, POLLIN, now_ns() + killed_within_ns);
+}
+
+}  // namespace
+
 memory_keeper::~memory_keeper() { release_owner(); }
 
 void memory_keeper::release_owner() noexcept {
     if (!owner_.pidfd) return;
     owner_socket_.reset();  // its EOF is the owner's sign to go
-    pollfd p{owner_.pidfd.get(), POLLIN, 0};
-    if (::poll(&p, 1, 2000) == 0) shm::signal_pidfd(owner_.pidfd.get(), SIGKILL);
-    ::poll(&p, 1, 5000);
+    end_within(owner_.pidfd.get(), 2 * ns_per_s);
     (void)reap(owner_.pidfd.get());
     owner_ = {};
 }
@@ -91,8 +101,7 @@ void memory_keeper::make_on_device(const std::vector<block*>& wanted, const std:
     theirs.reset();
     const auto fail = [&](const std::string& why) {
         shm::signal_pidfd(maker.pidfd.get(), SIGKILL);
-        pollfd p{maker.pidfd.get(), POLLIN, 0};
-        ::poll(&p, 1, 5000);
+        (void)events_of(maker.pidfd.get(), POLLIN, now_ns() + killed_within_ns);
         (void)reap(maker.pidfd.get());
         throw device_error(why);
     };
@@ -123,10 +132,7 @@ void memory_keeper::make_on_device(const std::vector<block*>& wanted, const std:
         return;
     }
     ours.reset();
-    pollfd p{maker.pidfd.get(), POLLIN, 0};
-    // the memory lives by its fds
-    if (::poll(&p, 1, 10'000) == 0) shm::signal_pidfd(maker.pidfd.get(), SIGKILL);
-    ::poll(&p, 1, 5000);
+    end_within(maker.pidfd.get(), 10 * ns_per_s);  // the memory lives by its fds
     (void)reap(maker.pidfd.get());
 }
 

@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/json_text.hpp"
+#include "core/whole_io.hpp"
 
 namespace carousel::supervisor {
 namespace {
@@ -76,8 +77,7 @@ void recovery_log::drop_old() {
 }
 
 void recovery_log::append(const std::string& line) {
-    if (file_ && ::write(file_.get(), line.data(), line.size()) != static_cast<ssize_t>(line.size()))
-        file_.reset();
+    if (file_ && !write_whole(file_.get(), line.data(), line.size())) file_.reset();
     ++lines_;
 }
 

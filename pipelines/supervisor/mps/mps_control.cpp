@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <poll.h>
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -13,7 +12,9 @@
 #include <filesystem>
 #include <sstream>
 
+#include "core/clock.hpp"
 #include "core/errors.hpp"
+#include "core/poll_until.hpp"
 #include "core/read_file.hpp"
 #include "os/spawn.hpp"
 #include "os/subprocess.hpp"
@@ -78,10 +79,9 @@ void mps_control::start(u32 timeout_ms) const {
     r.environment.push_back(shm::mps_part_mark(folder_));
     r.output = output.get();
     const spawned p = spawn(r);
-    pollfd ready{p.pidfd.get(), POLLIN, 0};
-    const bool in_time = ::poll(&ready, 1, static_cast<int>(timeout_ms)) > 0;
+    const bool in_time = events_of(p.pidfd.get(), POLLIN, now_ns() + timeout_ms * ns_per_ms) != 0;
     if (!in_time) ::kill(-p.pid, SIGKILL);  // our unreaped child's group
-    if (!in_time) ::poll(&ready, 1, 1000);
+    if (!in_time) (void)events_of(p.pidfd.get(), POLLIN, now_ns() + ns_per_s);
     const exit_status s = reap(p.pidfd.get());
     const char* remedy = "try it by hand (`nvidia-cuda-mps-control -d`), or take isolation = \"process\"";
     const std::string words = words_in(said);

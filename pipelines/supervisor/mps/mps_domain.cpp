@@ -1,6 +1,5 @@
 #include "supervisor/mps/mps_domain.hpp"
 
-#include <poll.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
@@ -10,6 +9,7 @@
 #include <filesystem>
 
 #include "core/errors.hpp"
+#include "core/poll_until.hpp"
 #include "shm/marked_process.hpp"
 #include "shm/process_id.hpp"
 
@@ -120,8 +120,7 @@ void mps_domain::make_spare() {
 }
 
 bool mps_domain::spare_lives() const noexcept {
-    pollfd ended{spare_pidfd_.get(), POLLIN, 0};
-    return spare_ == spare_state::ready && spare_pidfd_ && ::poll(&ended, 1, 0) == 0;
+    return spare_ == spare_state::ready && spare_pidfd_ && events_of(spare_pidfd_.get(), POLLIN) == 0;
 }
 
 void mps_domain::renew(renewal then) {

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/whole_io.hpp"
 #include "shm/fd_socket.hpp"
 #include "stages/hosts/ucx/memory_watch.hpp"
 #include "stages/hosts/ucx/pieces.hpp"
@@ -47,7 +48,7 @@ public:
     void wait(u64 at_most_ns);
     void wake() noexcept {
         const u64 one = 1;
-        (void)!::write(bell_.get(), &one, sizeof one);
+        (void)write_whole(bell_.get(), &one, sizeof one);
         rung_.store(true, std::memory_order_relaxed);  // wait() looks for it before it sleeps on the bell
     }
 

@@ -1,5 +1,7 @@
 #include <arpa/inet.h>
 #include <fmt/format.h>
+#include <ifaddrs.h>
+#include <net/if.h>
 #include <poll.h>
 #include <sys/eventfd.h>
 
@@ -13,6 +15,7 @@
 
 #include "core/clock.hpp"
 #include "core/errors.hpp"
+#include "core/poll_until.hpp"
 #include "stages/hosts/ucx/implementation.hpp"
 
 namespace carousel::hosts {
@@ -300,8 +303,7 @@ void transport::implementation::wait(u64 at_most_ns) {
     int fd = -1;
     if (ucp_worker_get_efd(worker_, &fd) != UCS_OK) return;
     pollfd both[] = {{fd, POLLIN, 0}, {bell_.get(), POLLIN, 0}};
-    const timespec most{static_cast<time_t>(at_most_ns / ns_per_s), static_cast<long>(at_most_ns % ns_per_s)};
-    (void)::ppoll(both, 2, &most, nullptr);
+    (void)poll_until(both, 2, now_ns() + at_most_ns);
     u64 rung = 0;
     (void)!::read(bell_.get(), &rung, sizeof rung);
 }

@@ -8,6 +8,7 @@
 #include <cerrno>
 
 #include "core/checked.hpp"
+#include "core/whole_io.hpp"
 #include "stages/compression/compression.hpp"
 
 namespace carousel::stages::mcap {
@@ -25,15 +26,9 @@ u64 size_of(int fd) {
 
 /// False: the file ends before.
 bool read_at(int fd, u64 at, std::span<std::byte> to) {
-    while (!to.empty()) {
-        const ssize_t n = ::pread(fd, to.data(), to.size(), static_cast<off_t>(at));
-        if (n < 0 && errno == EINTR) continue;
-        if (n < 0) throw format_error(fmt::format("reading it: {}", errno_text(errno)));
-        if (n == 0) return false;
-        to = to.subspan(static_cast<std::size_t>(n));
-        at += static_cast<u64>(n);
-    }
-    return true;
+    const ssize_t n = read_whole_at(fd, to.data(), to.size(), at);
+    if (n < 0) throw format_error(fmt::format("reading it: {}", errno_text(errno)));
+    return static_cast<std::size_t>(n) == to.size();
 }
 
 struct head {

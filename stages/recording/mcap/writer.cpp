@@ -13,6 +13,7 @@
 
 #include "core/clock.hpp"
 #include "core/disk_full.hpp"
+#include "core/whole_io.hpp"
 #include "stages/compression/compression.hpp"
 
 namespace carousel::stages::mcap {
@@ -55,7 +56,7 @@ void writer::go_on(const buffer& front) {
         return;
     }
     buffer there(front.size());
-    if (::pread(fd_.get(), there.data(), there.size(), 0) != static_cast<ssize_t>(there.size()) ||
+    if (read_whole_at(fd_.get(), there.data(), there.size(), 0) != static_cast<ssize_t>(there.size()) ||
         there != front)
         throw output_error(
             fmt::format("{} is another recording than the one that was begun: name another file", path_));

@@ -188,6 +188,15 @@ def check_process_wide(name, text):
             yield number, f"{m[1]}() changes the whole process while its other threads run: avoid it, or list the place in tidy.py with a reason"
 
 
+def check_waits(name, text):
+    """A wait for descriptors outlasts a signal: by core/poll_until.hpp, which restarts it. Benchmarks and lessons stand alone."""
+    if layer_of(name) is None or name.startswith(("shared/core/poll_until", "pipelines/bench/", "pipelines/lab/", EXAMPLES)):
+        return
+    for number, line in enumerate(text.splitlines(), 1):
+        if re.search(r"(?<![\w:])::p?poll\(", line):
+            yield number, "poll() ends at each signal: use poll_until() or events_of() (core/poll_until.hpp)"
+
+
 def check_text(name, text):
     lines = text.splitlines()
     # The patterns are put together here so that this file does not offend by itself.
@@ -253,6 +262,9 @@ def unlisted_sources(files, texts):
                 yield name
 
 
+SOURCE_CHECKS = (check_includes, check_example, check_protocol, check_json, check_process_wide, check_waits)
+
+
 def check_tree(root):
     files = tracked_files(root)
     texts = {}
@@ -262,7 +274,7 @@ def check_tree(root):
                 texts[name] = f.read()
     offences = []
     for name, text in sorted(texts.items()):
-        for check in (check_text, check_cmake) + ((check_includes, check_example, check_protocol, check_json, check_process_wide) if name.endswith(SOURCE) else ()):
+        for check in (check_text, check_cmake) + (SOURCE_CHECKS if name.endswith(SOURCE) else ()):
             offences += [f"{name}:{number}: {what}" for number, what in check(name, text)]
         if name.endswith(".md"):
             offences += [f"{name}:{number}: {what}" for number, what in check_document(name, text, root)]
