@@ -40,6 +40,7 @@
 #include "run/directory.hpp"
 #include "run/stage_message.hpp"
 #include "shm/fd_socket.hpp"
+#include "shm/process_id.hpp"
 #if defined(CAROUSEL_WITH_CUDA)
 #include "device/cuda/make_memory.hpp"
 #endif
@@ -167,11 +168,13 @@ bool wait_for_peer(int socket) {
 /// Looks for the run's next supervisor. Empty: none came within the grace time, or it has no use for this
 /// process.
 shm::unique_fd find_successor(const arguments& a) {
-    const u64 until = now_ns() + static_cast<u64>(a.grace_s * 1e9);
+    const u64 until = now_ns() + static_cast<u64>(a.grace_s * 1e9),
+              start_time = shm::this_process().start_time;
     while (!a.directory.empty() && now_ns() < until) {
         std::this_thread::sleep_for(std::chrono::milliseconds(50));
         shm::unique_fd s = shm::connect_to(run::control_socket(a.directory), 50 * ns_per_ms);
-        if (!s || !shm::send_message(s.get(), run::to_json(run::owner_message{a.run_id}).dump())) continue;
+        if (!s || !shm::send_message(s.get(), run::to_json(run::owner_message{a.run_id, start_time}).dump()))
+            continue;
         shm::message answer;
         shm::receive_status got = shm::receive_status::would_block;
         while (got == shm::receive_status::would_block)

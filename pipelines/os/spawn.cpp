@@ -14,7 +14,6 @@
 #include <cstring>
 
 #include "core/errors.hpp"
-#include "core/poll_until.hpp"
 #include "core/whole_io.hpp"
 #include "os/descriptors.hpp"
 #include "shm/process_id.hpp"
@@ -174,7 +173,5 @@ bool is_exiting(i32 pid) noexcept {
     if (at == nullptr || std::sscanf(at + 1, " %c %*d %*d %*d %*d %*d %lu", &state, &flags) != 2) return true;
     return state == 'Z' || state == 'X' || (flags & exiting) != 0;
 }
-
-bool has_ended(int pidfd) noexcept { return (events_of(pidfd, POLLIN) & POLLIN) != 0; }
 
 }  // namespace carousel::supervisor

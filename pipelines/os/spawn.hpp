@@ -7,6 +7,7 @@
 
 #include "core/types.hpp"
 #include "shm/fd_socket.hpp"
+#include "shm/process_id.hpp"
 
 namespace carousel::supervisor {
 
@@ -40,7 +41,6 @@ struct exit_status {
 /// True when the kernel is taking the process down, or has: its files are closed then, and nothing of it runs
 /// any more.
 [[nodiscard]] bool is_exiting(i32 pid) noexcept;
-/// True when the process behind the pidfd has ended.
-[[nodiscard]] bool has_ended(int pidfd) noexcept;
+using shm::has_ended;
 
 }  // namespace carousel::supervisor

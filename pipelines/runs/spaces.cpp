@@ -13,7 +13,7 @@
 #include "os/table.hpp"
 #include "run/directory.hpp"
 #include "runs/orphaned_run.hpp"
-#include "shm/process_id.hpp"
+#include "shm/peer_process.hpp"
 
 namespace carousel::supervisor {
 namespace {
@@ -152,8 +152,8 @@ std::string end_space(const ipc::found_space& s, f64 timeout_s) {
         throw config_error(
             fmt::format("the space \"{}\": {}; or end those processes", s.name, orphan_text(s)));
     const shm::unique_fd socket = shm::connect_to(s.place.socket(), 1'000'000'000);
-    const i32 pid = socket ? shm::peer_of(socket.get()).pid : 0;
-    const shm::unique_fd process(shm::open_pidfd({pid, shm::start_time_of(pid)}));
+    const auto [id, process] = socket ? shm::peer_process_of(socket.get(), 0) : shm::peer_process{};
+    const i32 pid = id.pid;
     if (!process) return fmt::format("the space \"{}\" has ended", s.name);
     if (const int failed = shm::signal_pidfd(process.get(), SIGINT); failed != 0 && failed != ESRCH)
         throw shm_error(fmt::format("the space \"{}\": signalling its holder (process {}): {}", s.name, pid,

@@ -15,7 +15,7 @@ ring::incarnation_id read_who(const json& j) {
 }  // namespace
 
 json to_json(const hello_message& m) {
-    json j{{"stage", m.stage}, {"pid", m.pid}};
+    json j{{"stage", m.stage}, {"pid", m.pid}, {"start_time", m.start_time}};
     if (m.port) j.update({{"port", true}, {"writes", m.writes}});
     if (m.who) j.update({{"seat", m.who.seat}, {"entry", m.who.entry}, {"epoch", m.who.epoch}});
     return {{"hello", j}};
@@ -29,10 +29,13 @@ json to_json(const return_message& m) {
               {"entry", m.who.entry},
               {"epoch", m.who.epoch},
               {"ready", m.ready},
-              {"memory", m.memory}}}};
+              {"memory", m.memory},
+              {"start_time", m.start_time}}}};
 }
 
-json to_json(const owner_message& m) { return {{"owner", {{"run_id", m.run_id}}}}; }
+json to_json(const owner_message& m) {
+    return {{"owner", {{"run_id", m.run_id}, {"start_time", m.start_time}}}};
+}
 json to_json(const welcome_message& m) { return {{"welcome", {{"log", m.log}}}}; }
 json ready_message() { return {{"ready", true}}; }
 json back_message() { return {{"back", true}}; }
@@ -46,17 +49,25 @@ json refusal(const std::string& why, bool again) {
 
 hello_message read_hello(const json& message) {
     const json& j = message.at("hello");
-    return {j.value("stage", ""), read_who(j), j.value("pid", 0), j.value("port", false),
-            j.value("writes", false)};
+    return {j.value("stage", ""),     read_who(j),
+            j.value("pid", 0),        j.value("port", false),
+            j.value("writes", false), j.value("start_time", u64{0})};
 }
 
 return_message read_return(const json& message) {
     const json& j = message.at("return");
-    return {j.value("run_id", ""), j.value("stage", ""), read_who(j), j.value("ready", false),
-            j.value("memory", json::array())};
+    return {j.value("run_id", ""),
+            j.value("stage", ""),
+            read_who(j),
+            j.value("ready", false),
+            j.value("memory", json::array()),
+            j.value("start_time", u64{0})};
 }
 
-owner_message read_owner(const json& message) { return {message.at("owner").value("run_id", "")}; }
+owner_message read_owner(const json& message) {
+    const json& j = message.at("owner");
+    return {j.value("run_id", ""), j.value("start_time", u64{0})};
+}
 
 welcome_answer read_welcome(const std::string& text) {
     const json j = parse_json_or_discard(text, json_channel::message);

@@ -1,7 +1,9 @@
 #pragma once
 // What a stage, and the process that owns `ipc` memory, say to a supervisor over DIR/control.sock, and what
 // they hear. Written and read here; attach_message.hpp has the answer to a hello.
-//   {"hello": {"stage", "seat", "entry", "epoch", "pid"}}    without a seat: started by hand
+//   {"hello": {"stage", "seat", "entry", "epoch", "pid", "start_time"}}    without a seat: started by hand.
+//                       start_time, as in "return" and "owner", tells a supervisor on a kernel without
+//                       SO_PEERPIDFD which process of that pid it is (shm/peer_process.hpp)
 //   {"hello": {"stage", "port": true, "writes", "pid"}}    a port's program (stages/sdk/port_frames.hpp),
 //   with
 //                       its own pidfd: SO_PEERCRED says pid 0 of another pid namespace
@@ -28,6 +30,7 @@ struct hello_message {
     ring::incarnation_id who;  ///< empty: started by hand
     i32 pid = 0;
     bool port = false, writes = false;  ///< a port's program, and which way its frames go
+    u64 start_time = 0;                 ///< of the process (shm/process_id.hpp); 0: not reported
 };
 struct return_message {
     std::string run_id, stage;
@@ -35,9 +38,11 @@ struct return_message {
     bool ready = false;
     nlohmann::json memory =
         nlohmann::json::array();  ///< as the first supervisor put it: attach_message::kept
+    u64 start_time = 0;           ///< as in hello_message
 };
 struct owner_message {
     std::string run_id;
+    u64 start_time = 0;  ///< as in hello_message
 };
 struct welcome_message {
     int log = -1;  ///< which descriptor is the new pipe for stdout and stderr; -1: none came

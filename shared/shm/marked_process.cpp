@@ -46,23 +46,35 @@ std::string mps_part_mark(const std::string& folder) { return "CAROUSEL_MPS_PART
 std::string mps_folder(const std::string& run_directory) { return run_directory + "/mps"; }
 
 std::vector<process_id> marked_processes(const std::string& assignment) {
-    std::map<i32, i32> parents;
+    struct found {
+        i32 parent = 0;
+        u64 start_time = 0;
+    };
+    std::map<i32, found> all;
     std::set<i32> marked;
     std::error_code failed;
     for (fs::directory_iterator at("/proc", failed), end; !failed && at != end; at.increment(failed)) {
         const i32 pid = std::atoi(at->path().filename().c_str());
         if (pid <= 0 || pid == ::getpid()) continue;
-        parents[pid] = parent_of(read_all(at->path() / "stat"));
-        if (has_word(read_all(at->path() / "environ"), assignment)) marked.insert(pid);
+        // What is read of a pid is of one process if that has had it before and after.
+        const u64 start_time = start_time_of(pid);
+        const i32 parent = parent_of(read_all(at->path() / "stat"));
+        const bool has_mark = has_word(read_all(at->path() / "environ"), assignment);
+        if (start_time == 0 || start_time_of(pid) != start_time) continue;
+        all[pid] = {parent, start_time};
+        if (has_mark) marked.insert(pid);
     }
     for (bool grown = !marked.empty(); grown;) {
         grown = false;
-        for (const auto& [pid, parent] : parents)
-            grown = (marked.count(parent) != 0 && marked.insert(pid).second) || grown;
+        for (const auto& [pid, p] : all) {
+            // A parent that lives now has had its pid when the child named it.
+            if (marked.count(p.parent) == 0 || !is_alive({p.parent, all[p.parent].start_time})) continue;
+            grown = marked.insert(pid).second || grown;
+        }
     }
     std::vector<process_id> out;
     for (const i32 pid : marked) {
-        const process_id id{pid, start_time_of(pid)};
+        const process_id id{pid, all[pid].start_time};
         if (is_alive(id)) out.push_back(id);
     }
     return out;

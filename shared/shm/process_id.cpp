@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "core/poll_until.hpp"
 #include "core/whole_io.hpp"
 
 namespace carousel::shm {
@@ -50,6 +51,12 @@ u64 start_time_of(i32 pid) noexcept {
     return read_stat(pid, s) ? s.start_time : 0;
 }
 
+// Signal 0 is refused with ESRCH once the process has been reaped: until then its pid is no other's.
+u64 start_time_of(int pidfd, i32 pid) noexcept {
+    const u64 found = start_time_of(pid);
+    return signal_pidfd(pidfd, 0) == ESRCH ? 0 : found;
+}
+
 process_id this_process() noexcept { return {static_cast<i32>(getpid()), start_time_of(getpid())}; }
 
 bool is_alive(const process_id& id) noexcept {
@@ -62,13 +69,15 @@ int open_pidfd(const process_id& id) noexcept {
     const int fd = static_cast<int>(syscall(SYS_pidfd_open, id.pid, 0));
     if (fd < 0) return -1;
     // The pid may have been used again between our knowledge and the open: the pidfd pins it, so check now.
-    if (start_time_of(id.pid) != id.start_time) {
+    if (const u64 found = start_time_of(fd, id.pid); found == 0 || found != id.start_time) {
         ::close(fd);
         errno = ESRCH;
         return -1;
     }
     return fd;
 }
+
+bool has_ended(int pidfd) noexcept { return (events_of(pidfd, POLLIN) & POLLIN) != 0; }
 
 int signal_pidfd(int pidfd, int signal) noexcept {
     return syscall(SYS_pidfd_send_signal, pidfd, signal, nullptr, 0) == 0 ? 0 : errno;

@@ -16,11 +16,16 @@ struct process_id {
 
 /// Start time of a process, 0 when there is none.
 [[nodiscard]] u64 start_time_of(i32 pid) noexcept;
+/// Start time of the process that `pidfd` pins and whose pid this is; 0 once it has been reaped, since the
+/// number may be another process's then.
+[[nodiscard]] u64 start_time_of(int pidfd, i32 pid) noexcept;
 [[nodiscard]] process_id this_process() noexcept;
 /// False when the pid is gone, belongs to a later process, or is a zombie.
 [[nodiscard]] bool is_alive(const process_id& id) noexcept;
 /// Opens a pidfd for exactly this process; -1 when it is gone (errno ESRCH) or refused. CLOEXEC.
 [[nodiscard]] int open_pidfd(const process_id& id) noexcept;
+/// True when the process that the pidfd pins has ended.
+[[nodiscard]] bool has_ended(int pidfd) noexcept;
 /// Sends a signal through a pidfd. 0 or errno.
 int signal_pidfd(int pidfd, int signal) noexcept;
 /// Resident memory in bytes, 0 when unknown.

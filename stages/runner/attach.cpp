@@ -17,6 +17,7 @@
 #include "run/directory.hpp"
 #include "run/memory_message.hpp"
 #include "run/stage_message.hpp"
+#include "shm/process_id.hpp"
 
 namespace carousel::stages {
 namespace {
@@ -111,7 +112,8 @@ attachment attach(const attach_request& request) {
     a.socket = connect_within(run::control_socket(request.directory), request.wait_s);
     move_above_driver(a.socket);
     crash_here(crash_point::connected);
-    const run::hello_message hello{request.stage, request.who, getpid()};
+    run::hello_message hello{request.stage, request.who, getpid()};
+    hello.start_time = shm::this_process().start_time;
     if (!shm::send_message(a.socket.get(), run::to_json(hello).dump()))
         throw shm_error(
             fmt::format("introducing stage {} to the supervisor: {}", request.stage, errno_text(errno)));

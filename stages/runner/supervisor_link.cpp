@@ -16,6 +16,7 @@
 #include "core/poll_until.hpp"
 #include "run/directory.hpp"
 #include "run/stage_message.hpp"
+#include "shm/process_id.hpp"
 #include "stages/runner/exit_note.hpp"
 
 namespace carousel::stages {
@@ -135,7 +136,8 @@ void supervisor_link::try_return() {
                                     a_->stage,
                                     {a_->who.seat, a_->who.entry, epoch_.load()},
                                     told,
-                                    parse_json(a_->kept_json, json_channel::message)};
+                                    parse_json(a_->kept_json, json_channel::message),
+                                    shm::this_process().start_time};
     std::vector<int> fds;
     for (const shm::unique_fd& fd : a_->fds) fds.push_back(fd.get());
     if (!shm::send_message(s.get(), run::to_json(hello).dump(), fds)) return;

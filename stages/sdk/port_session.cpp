@@ -26,6 +26,7 @@
 #include "run/memory_message.hpp"
 #include "run/stage_message.hpp"
 #include "shm/doorbell.hpp"
+#include "shm/process_id.hpp"
 #include "telemetry/busy_time.hpp"
 #include "telemetry/histogram.hpp"
 
@@ -129,6 +130,7 @@ run::attach_message port_session::say_hello(const std::string& folder, const std
     run::hello_message hello{stage, {}, ::getpid()};
     hello.port = true;
     hello.writes = writes;
+    hello.start_time = shm::this_process().start_time;
     const shm::unique_fd pidfd = own_pidfd();
     if (!shm::send_message(socket_.get(), run::to_json(hello).dump(),
                            pidfd ? std::vector<int>{pidfd.get()} : std::vector<int>{}))

@@ -146,11 +146,11 @@ std::string engine::let_in(connection& c, const json& request, shm::message& m, 
         if (request.contains("return")) return take_return(c, run::read_return(request), m);
         const bool open = phase_ == phase::running || phase_ == phase::draining;
         const run::hello_message hello = run::read_hello(request);
-        std::string why =
-            open && hello.port
-                ? supervisor::let_port_in(*seats_, c.fd.get(), shm::peer_of(c.fd.get()), hello, m.fds, again)
-            : open ? supervisor::let_stage_in(*seats_, c.fd.get(), shm::peer_of(c.fd.get()), hello)
-                   : "the run is ending";
+        shm::peer_process peer = shm::peer_process_of(c.fd.get(), hello.start_time);
+        std::string why = open && hello.port ? supervisor::let_port_in(*seats_, c.fd.get(), std::move(peer),
+                                                                       hello, m.fds, again)
+                          : open ? supervisor::let_stage_in(*seats_, c.fd.get(), std::move(peer), hello)
+                                 : "the run is ending";
         c.stage = why.empty();
         return why;
     } catch (const error& e) {  // ours: a sentence for the stage

@@ -17,7 +17,7 @@
 #include "ring/link.hpp"
 #include "run/directory.hpp"
 #include "run/stage_message.hpp"
-#include "shm/process_id.hpp"
+#include "shm/peer_process.hpp"
 #include "supervisor/engine/engine.hpp"
 #include "supervisor/processes/adoption.hpp"
 #include "supervisor/processes/let_in.hpp"
@@ -176,7 +176,8 @@ void engine::watch_takeover(u64 now) {
 std::string engine::take_return(connection& c, const run::return_message& said, shm::message& m) {
     if (said.run_id != run_id_) return "this is another run";
     memory_.take_back(said.memory, m.fds);
-    std::string why = supervisor::let_stage_return(*seats_, c.fd.get(), shm::peer_of(c.fd.get()), said);
+    std::string why = supervisor::let_stage_return(*seats_, c.fd.get(),
+                                                   shm::peer_process_of(c.fd.get(), said.start_time), said);
     c.stage = why.empty();
     crash_here(crash_point::stage_returned);
     return why;
@@ -186,11 +187,12 @@ std::string engine::take_return(connection& c, const run::return_message& said, 
 void engine::take_owner(connection& c, const run::owner_message& said) {
     const int number = c.fd.get();
     spawned owner;
-    owner.pid = shm::peer_of(number).pid;
-    owner.start_time = shm::start_time_of(owner.pid);
-    owner.pidfd.reset(shm::open_pidfd({owner.pid, owner.start_time}));
-    const bool wanted =
-        said.run_id == run_id_ && memory_.has_ipc() && memory_.owner_pidfd() < 0 && owner.pidfd;
+    shm::peer_process peer = shm::peer_process_of(number, said.start_time);
+    owner.pid = peer.id.pid;
+    owner.start_time = peer.id.start_time;
+    owner.pidfd = std::move(peer.pidfd);
+    const bool wanted = said.run_id == run_id_ && memory_.has_ipc() && memory_.owner_pidfd() < 0 &&
+                        owner.pidfd && owner.pid > 0;
     (void)shm::send_message(number, (wanted ? run::to_json(run::welcome_message{})
                                             : run::refusal("this run needs no owner of memory"))
                                         .dump());

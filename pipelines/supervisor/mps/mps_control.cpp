@@ -85,7 +85,7 @@ void mps_control::start(u32 timeout_ms) const {
     const exit_status s = reap(p.pidfd.get());
     const char* remedy = "try it by hand (`nvidia-cuda-mps-control -d`), or take isolation = \"process\"";
     const std::string words = words_in(said);
-    if (in_time && s.known && s.signal == 0 && s.exit_code == 0 && daemon() != 0 && answers(timeout_ms))
+    if (in_time && s.known && s.signal == 0 && s.exit_code == 0 && daemon().pid != 0 && answers(timeout_ms))
         return;
     (void)end(0);
     if (!in_time)
@@ -98,7 +98,7 @@ void mps_control::start(u32 timeout_ms) const {
 }
 
 bool mps_control::end(u32 quit_ms) const noexcept try {
-    if (quit_ms > 0 && daemon() != 0) (void)ask("quit", quit_ms);
+    if (quit_ms > 0 && daemon().pid != 0) (void)ask("quit", quit_ms);
     const bool gone = shm::end_marked_processes(shm::mps_part_mark(folder_), end_patience_ns);
     std::error_code ignored;
     if (gone) fs::remove_all(folder_, ignored);
@@ -107,14 +107,14 @@ bool mps_control::end(u32 quit_ms) const noexcept try {
     return false;  // out of memory, or of file descriptors
 }
 
-i32 mps_control::daemon() const {
+shm::process_id mps_control::daemon() const {
     // The oldest: the server, and what the daemon starts else, come behind it.
     shm::process_id oldest;
     for (const shm::process_id& id : shm::marked_processes(shm::mps_part_mark(folder_)))
         if (oldest.pid == 0 || id.start_time < oldest.start_time ||
             (id.start_time == oldest.start_time && id.pid < oldest.pid))
             oldest = id;
-    return oldest.pid;
+    return oldest;
 }
 
 mps_control::answer mps_control::ask(const std::string& command, u32 timeout_ms) const {

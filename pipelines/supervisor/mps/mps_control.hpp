@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "core/types.hpp"
+#include "shm/process_id.hpp"
 
 namespace carousel::supervisor {
 
@@ -39,8 +40,8 @@ public:
     /// and none of its clients' work runs any more. At most 3 s more than `quit_ms`; quit_ms = 0: no quit (it
     /// waits for clients).
     bool end(u32 quit_ms) const noexcept;
-    /// The daemon's pid; 0: none lives.
-    [[nodiscard]] i32 daemon() const;
+    /// The daemon; pid 0: none lives.
+    [[nodiscard]] shm::process_id daemon() const;
     /// The daemon answers, within `timeout_ms`.
     [[nodiscard]] bool answers(u32 timeout_ms = 2000) const;
     /// Ends all GPU work of a client and shuts it out; it is still to be killed. Empty: done, nothing of it

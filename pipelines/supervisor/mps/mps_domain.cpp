@@ -55,11 +55,11 @@ bool mps_domain::adopt() {
     std::error_code none;
     serving_ = std::filesystem::read_symlink(folder_ + "/serving", none) == "1" ? 1 : 0;
     enqueue({[part = &other()] { return outcome{"", part->end(0), 0}; }, [](const outcome&) {}, {}});
-    const i32 daemon = serving().daemon();
+    const shm::process_id daemon = serving().daemon();
     // As long as a start may take: to renew the domain of a daemon that is only late would end all its
     // stages.
     constexpr u32 late_ms = 10'000;
-    up_ = daemon != 0 && serving().answers(late_ms);
+    up_ = daemon.pid != 0 && serving().answers(late_ms);
     if (up_) watch_daemon(daemon);
     return up_;
 }
@@ -73,9 +73,9 @@ void mps_domain::name_serving() const {
         (void)::rename(aside.c_str(), (folder_ + "/serving").c_str());
 }
 
-void mps_domain::watch_daemon(i32 pid) {
-    daemon_ = pid;
-    daemon_pidfd_.reset(shm::open_pidfd({daemon_, shm::start_time_of(daemon_)}));
+void mps_domain::watch_daemon(const shm::process_id& daemon) {
+    daemon_ = daemon;
+    daemon_pidfd_.reset(shm::open_pidfd(daemon_));
     if (!daemon_pidfd_) return;  // dead already: the next client that is refused shows it
     loop_->watch(daemon_pidfd_.get(), EPOLLIN, [this](u32) {
         loop_->forget(daemon_pidfd_.get());
@@ -113,8 +113,7 @@ void mps_domain::make_spare() {
                  if (!o.ended) spare_of_ = 0;  // in state D: it is tried again until it goes
                  spare_ = o.why.empty() ? spare_state::ready : spare_state::none;
                  spare_daemon_ = o.daemon;
-                 spare_pidfd_.reset(o.why.empty() ? shm::open_pidfd({o.daemon, shm::start_time_of(o.daemon)})
-                                                  : -1);
+                 spare_pidfd_.reset(o.why.empty() ? shm::open_pidfd(o.daemon) : -1);
              },
              {}});
 }
@@ -126,7 +125,7 @@ bool mps_domain::spare_lives() const noexcept {
 void mps_domain::renew(renewal then) {
     if (daemon_pidfd_) loop_->forget(daemon_pidfd_.get());
     daemon_pidfd_.reset();
-    daemon_ = 0;
+    daemon_ = {};
     up_ = false;
     {
         const std::lock_guard lock(mutex_);

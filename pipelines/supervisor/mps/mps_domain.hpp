@@ -68,7 +68,7 @@ public:
     }  ///< that serves, or was the last to
     /// No process of that generation is left, and nothing of its clients runs.
     [[nodiscard]] bool has_ended(u32 generation) const noexcept { return generation <= ended_; }
-    [[nodiscard]] i32 daemon_pid() const noexcept { return daemon_; }
+    [[nodiscard]] i32 daemon_pid() const noexcept { return daemon_.pid; }
     [[nodiscard]] std::vector<std::string> client_environment() const {
         return serving().client_environment();
     }
@@ -78,7 +78,7 @@ private:
     struct outcome {
         std::string why;
         bool ended = false;  ///< nothing is left of any generation before, whatever became of the new one
-        i32 daemon = 0;      ///< the new one's pid
+        shm::process_id daemon{};  ///< the new one
     };
     struct task {
         std::function<outcome()> work;
@@ -95,7 +95,7 @@ private:
     void enqueue(task t);
     void work_off();
     void hear();
-    void watch_daemon(i32 pid);
+    void watch_daemon(const shm::process_id& daemon);
 
     std::string folder_;
     std::array<mps_control, 2> parts_;
@@ -104,10 +104,10 @@ private:
     std::function<void()> told_;
     bool up_ = false;
     u32 generation_ = 0, ended_ = 0;
-    i32 daemon_ = 0;
+    shm::process_id daemon_;
     spare_state spare_ = spare_state::none;
     u32 spare_of_ = 0;  ///< the generation in which it was asked for
-    i32 spare_daemon_ = 0;
+    shm::process_id spare_daemon_;
     shm::unique_fd daemon_pidfd_, spare_pidfd_, done_event_;
     std::mutex mutex_;
     std::condition_variable wake_;

@@ -41,7 +41,7 @@ seat* free_seat_for(process_table& t, const std::string& stage, std::string& why
 /// against that from now on. Nobody finds a port's program by it.
 void now_ready(process& p) {
     p.how.was_ready = true;
-    if (!p.port) p.start_time = shm::start_time_of(p.pid);
+    if (!p.port) p.start_time = shm::start_time_of(p.pidfd.get(), p.pid);
 }
 
 std::string attach_answer(const process_table& t, const seat& s, const process& p, std::vector<int>& fds) {
@@ -114,15 +114,15 @@ void answer_hello(process_table& t, seat& s, process& p, int connection) {
         t.say(fmt::format("{}: the answer to its hello can't be sent: {}", s.label, errno_text(errno)));
 }
 
-std::string let_in_as(process_table& t, seat& s, process& p, int connection, i32 pid) {
-    if (std::string why = adopt_process(t, s, p, pid); !why.empty()) return why;
+std::string let_in_as(process_table& t, seat& s, process& p, int connection, shm::peer_process peer) {
+    if (std::string why = adopt_process(t, s, p, std::move(peer)); !why.empty()) return why;
     answer_hello(t, s, p, connection);
     return "";
 }
 
 }  // namespace
 
-std::string let_stage_in(process_table& t, int connection, const shm::peer& peer,
+std::string let_stage_in(process_table& t, int connection, shm::peer_process peer,
                          const run::hello_message& hello) {
     seat* s = nullptr;
     const ring::incarnation_id& who = hello.who;
@@ -134,7 +134,8 @@ std::string let_stage_in(process_table& t, int connection, const shm::peer& peer
         const auto waits_for = [&](const std::unique_ptr<process>& p) {
             return p && p->who.entry == who.entry && p->who.epoch == who.epoch && p->connection < 0;
         };
-        if (s != nullptr && waits_for(s->standby)) return let_in_as(t, *s, *s->standby, connection, peer.pid);
+        if (s != nullptr && waits_for(s->standby))
+            return let_in_as(t, *s, *s->standby, connection, std::move(peer));
         if (s == nullptr || !waits_for(s->now)) return "the seat has a successor already";
     } else {
         std::string why;
@@ -147,18 +148,21 @@ std::string let_stage_in(process_table& t, int connection, const shm::peer& peer
         p->who = s->successor;
         p->by_hand = p->tool = true;  // somebody looks at it: no deadline
         p->spawned_ns = now_ns();
-        if (why = adopt_process(t, *s, *p, peer.pid); !why.empty()) return why;  // before the seat is taken
+        if (why = adopt_process(t, *s, *p, std::move(peer)); !why.empty())
+            return why;  // before the seat is taken
         s->successor = {};
         s->now = std::move(p);
         s->machine.on(seat_event::spawned, now_ns());
+        answer_hello(t, *s, *s->now, connection);
+        return "";
     }
-    return let_in_as(t, *s, *s->now, connection, peer.pid);
+    return let_in_as(t, *s, *s->now, connection, std::move(peer));
 }
 
-std::string let_port_in(process_table& t, int connection, const shm::peer& peer,
+std::string let_port_in(process_table& t, int connection, shm::peer_process peer,
                         const run::hello_message& hello, std::vector<shm::unique_fd>& fds, bool& again) {
     seat* s = nullptr;
-    if (std::string why = seat_port(t, peer, hello, fds, again, s); !why.empty()) return why;
+    if (std::string why = seat_port(t, std::move(peer), hello, fds, again, s); !why.empty()) return why;
     answer_hello(t, *s, *s->now, connection);
     return "";
 }
@@ -198,14 +202,16 @@ void connection_closed(process_table& t, int connection) {
     }
 }
 
-std::string let_stage_return(process_table& t, int connection, const shm::peer& peer,
+std::string let_stage_return(process_table& t, int connection, shm::peer_process peer,
                              const run::return_message& said) {
     const u32 index = said.who.seat;
     if (index >= t.seats.size()) return "the run has no such seat";
     seat& s = *t.seats[index];
     const u32 entry = said.who.entry, epoch = said.who.epoch;
     const auto is_it = [&](const std::unique_ptr<process>& p) {
-        const bool same = p && p->who.entry == entry && p->pid == peer.pid && p->connection < 0 && !p->ended;
+        // Its pidfd was opened before the peer connected, and it lives: the pid has been its own all along.
+        const bool same = p && p->who.entry == entry && p->pid == peer.id.pid && peer.pidfd &&
+                          p->connection < 0 && !p->ended && !has_ended(p->pidfd.get());
         return same && (p->who.epoch == epoch || epoch == 0);  // promoted since it wrote this
     };
     const bool standby = is_it(s.standby);

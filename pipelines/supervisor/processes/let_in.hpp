@@ -3,21 +3,21 @@
 // function is told the connection, which the engine owns.
 
 #include "run/stage_message.hpp"
-#include "shm/fd_socket.hpp"
+#include "shm/peer_process.hpp"
 #include "supervisor/processes/process_table.hpp"
 
 namespace carousel::supervisor {
 
 /// A stage's hello on a connection. Empty: it is in, its answer sent. Else why it is refused.
-[[nodiscard]] std::string let_stage_in(process_table& t, int connection, const shm::peer& peer,
+[[nodiscard]] std::string let_stage_in(process_table& t, int connection, shm::peer_process peer,
                                        const run::hello_message& hello);
 /// A port's program's hello, with what came along. `again`: a refusal that may not last.
-[[nodiscard]] std::string let_port_in(process_table& t, int connection, const shm::peer& peer,
+[[nodiscard]] std::string let_port_in(process_table& t, int connection, shm::peer_process peer,
                                       const run::hello_message& hello, std::vector<shm::unique_fd>& fds,
                                       bool& again);
 /// A stage of the dead supervisor presents itself again. Empty: it is welcome, and told so. Else why it has
 /// no place.
-[[nodiscard]] std::string let_stage_return(process_table& t, int connection, const shm::peer& peer,
+[[nodiscard]] std::string let_stage_return(process_table& t, int connection, shm::peer_process peer,
                                            const run::return_message& said);
 void stage_is_ready(process_table& t, int connection);
 /// A stage that was let return writes into its new pipe.

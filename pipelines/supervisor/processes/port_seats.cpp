@@ -64,18 +64,16 @@ std::string occupied(const seat& s, bool& again) {
 }
 
 /// The process behind a connection: by the kernel's word for it where there is one.
-std::string watch_program(process& p, const shm::peer& peer, const run::hello_message& hello,
+std::string watch_program(process& p, shm::peer_process peer, const run::hello_message& hello,
                           std::vector<shm::unique_fd>& fds) {
-    p.elsewhere = peer.pid == 0;
-    p.pid = p.elsewhere ? std::max(1, hello.pid) : peer.pid;
-    if (!p.elsewhere) p.pidfd.reset(shm::open_pidfd({p.pid, shm::start_time_of(p.pid)}));
-    if (!p.elsewhere && !p.pidfd)
-        return fmt::format("process {} can't be watched: {}", p.pid, errno_text(errno));
-    if (p.elsewhere && fds.empty())
-        return "a program of another pid namespace has to send its own pidfd, and none came (Linux 5.3 or "
-               "later)";
-    if (p.elsewhere) p.pidfd = std::move(fds.front());
-    return "";
+    p.elsewhere = peer.id.pid == 0;
+    p.pid = p.elsewhere ? std::max(1, hello.pid) : peer.id.pid;
+    p.pidfd = std::move(peer.pidfd);
+    if (!p.pidfd && p.elsewhere && !fds.empty()) p.pidfd = std::move(fds.front());
+    if (p.pidfd) return "";
+    return p.elsewhere ? "a program of another pid namespace has to send its own pidfd, and none came (Linux "
+                         "5.3 or later)"
+                       : fmt::format("process {} can't be watched: it has ended", p.pid);
 }
 
 }  // namespace
@@ -84,7 +82,7 @@ bool is_port(const process_table& t, const seat& s) noexcept {
     return t.setup->stages[s.stage].spec.is_port();
 }
 
-std::string seat_port(process_table& t, const shm::peer& peer, const run::hello_message& hello,
+std::string seat_port(process_table& t, shm::peer_process peer, const run::hello_message& hello,
                       std::vector<shm::unique_fd>& fds, bool& again, seat*& in) {
     again = true;
     if (t.paused) return "the run begins again: try again";
@@ -106,7 +104,8 @@ std::string seat_port(process_table& t, const shm::peer& peer, const run::hello_
     p->who = s.successor;
     p->port = true;
     p->spawned_ns = now_ns();
-    if (std::string why = watch_program(*p, peer, hello, fds); !why.empty()) return again = false, why;
+    if (std::string why = watch_program(*p, std::move(peer), hello, fds); !why.empty())
+        return again = false, why;
     s.successor = {};
     s.clock_base_ns = p->spawned_ns;
     s.restarts += s.pids.empty() ? 0 : 1;

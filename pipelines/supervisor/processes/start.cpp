@@ -130,11 +130,11 @@ void watch_log(process_table& t, seat& s, process& p) {
     });
 }
 
-std::string adopt_process(process_table& t, seat& s, process& p, i32 pid) {
-    if (pid == p.pid) return "";
-    const shm::process_id id{pid, shm::start_time_of(pid)};
-    shm::unique_fd fd(shm::open_pidfd(id));
-    if (!fd) return fmt::format("process {} can't be watched: {}", pid, errno_text(errno));
+std::string adopt_process(process_table& t, seat& s, process& p, shm::peer_process who) {
+    if (who.id.pid == p.pid) return "";  // our child, not reaped: the number is its own
+    if (who.id.pid == 0 || !who.pidfd)
+        return fmt::format("process {} can't be watched: it has ended, or is of another pid namespace",
+                           who.id.pid);
     if (p.pidfd) {  // the tool in front of the stage: it ends behind the stage, and is reaped then
         t.loop->forget(p.pidfd.get());
         p.tool_pidfd = std::move(p.pidfd);
@@ -144,9 +144,9 @@ std::string adopt_process(process_table& t, seat& s, process& p, i32 pid) {
             p.tool_pidfd.reset();
         });
     }
-    p.pidfd = std::move(fd);
-    p.pid = pid;
-    s.remember(pid);
+    p.pidfd = std::move(who.pidfd);
+    p.pid = who.id.pid;
+    s.remember(p.pid);
     t.loop->watch(p.pidfd.get(), EPOLLIN, [&t, &s, &p](u32) { on_process_end(t, s, p); });
     return "";
 }

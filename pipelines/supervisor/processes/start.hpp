@@ -1,6 +1,7 @@
 #pragma once
 // Processes are started here, and watched from then on.
 
+#include "shm/peer_process.hpp"
 #include "supervisor/processes/process_table.hpp"
 
 namespace carousel::supervisor {
@@ -15,7 +16,7 @@ void watch_process(process_table& t, seat& s, process& p);
 void watch_log(process_table& t, seat& s, process& p);
 /// The process `pid` is the one that works on the seat from now on, behind a tool perhaps. Empty, or why it
 /// can't be watched.
-[[nodiscard]] std::string adopt_process(process_table& t, seat& s, process& p, i32 pid);
+[[nodiscard]] std::string adopt_process(process_table& t, seat& s, process& p, shm::peer_process who);
 /// From now on processes may be started and let in.
 void memory_is_there(process_table& t);
 

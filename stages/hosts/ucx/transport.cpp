@@ -1,8 +1,5 @@
 #include <arpa/inet.h>
 #include <fmt/format.h>
-#include <ifaddrs.h>
-#include <net/if.h>
-#include <poll.h>
 #include <sys/eventfd.h>
 
 #include <algorithm>

@@ -43,7 +43,7 @@ TEST_CASE("a private MPS daemon is started, asked, and ended with its server and
     const place p;
     const fake_mps fake("", p.w.path("asked"));
     p.control.start();
-    CHECK(p.control.daemon() != 0);
+    CHECK(p.control.daemon().pid != 0);
     CHECK(p.processes() == 2);
     CHECK(p.control.answers());
     CHECK(p.control.terminate_client(4711) == "");
@@ -184,7 +184,7 @@ TEST_CASE("whoever adopts a run with two daemons goes on with the one that serve
     const mps_control served(shm::mps_folder(p.w.folder()), "1");
     served.start();
     std::filesystem::create_symlink("1", shm::mps_folder(p.w.folder()) + "/serving");
-    const i32 left = served.daemon();
+    const i32 left = served.daemon().pid;
     {
         mps_domain domain(p.w.folder(), loop);
         CHECK(domain.adopt());
@@ -199,7 +199,7 @@ TEST_CASE("a daemon that a dead supervisor has left is adopted, and a second sta
     const fake_mps fake("", p.w.path("asked"));
     event_loop loop;
     p.control.start();
-    const i32 left = p.control.daemon();
+    const i32 left = p.control.daemon().pid;
     {
         mps_domain domain(p.w.folder(), loop);
         CHECK(domain.adopt());
