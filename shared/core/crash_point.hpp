@@ -87,6 +87,8 @@ enum class crash_point : u8 {
     parameters_filled,  ///< a change is written and doesn't count yet
     end_kept,           ///< a stream's end is kept for a next supervisor, END doesn't say it yet
     seat_named,         ///< (promotion) the seat names a standby whose entry bears no epoch yet
+    account_written,    ///< a ledger's new account is written next to the old one, which still counts
+    account_saved,      ///< the new account counts, the space of the folded records is not given back
     count_
 };
 [[nodiscard]] std::string_view name_of(crash_point point) noexcept;

@@ -16,6 +16,7 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
+#include "core/crash_point.hpp"
 #include "core/errors.hpp"
 #include "core/read_file.hpp"
 #include "core/whole_io.hpp"
@@ -186,6 +187,7 @@ void ledger_account::save(const std::string& path) const {
         }
         write_all(file.fd, &f, sizeof f, 0, aside);
     }
+    crash_here(crash_point::account_written);
     if (std::rename(aside.c_str(), path.c_str()) != 0) {
         refuse("write", path, errno);
     }
@@ -233,6 +235,7 @@ u64 fold_ledger(const std::string& ledger, u64 below) {
     }
     refuse_nameless(account.summary(), ledger);
     account.save(folded_path(ledger));
+    crash_here(crash_point::account_saved);
     const descriptor file(ledger, O_RDWR);
     // Not every file system can: there the file keeps its size.
     [[maybe_unused]] const int ignored =

@@ -9,22 +9,11 @@
 #include "ring/block_check.hpp"
 #include "ring/parameter_box.hpp"
 #include "ring/stream_end.hpp"
-#include "simulated_flips.hpp"
-#include "simulated_world.hpp"
+#include "simulated_process.hpp"
 
 namespace carousel::test {
 namespace {
 using namespace carousel::ring;
-
-/// One incarnation: alive, or a zombie that may still take steps, until it is fenced.
-struct process {
-    incarnation_id who;
-    std::unique_ptr<worker> w;
-    std::unique_ptr<fake_context> context;
-    std::unique_ptr<helper> help;
-    std::vector<work> jobs;
-    bool zombie = false, exited = false, revoked = false;
-};
 
 class scheduler {
 public:
@@ -49,6 +38,7 @@ public:
     }
 
     simulation_result run() {
+        const while_hooked hooked(options_.interleaved, [this](crash_point at) { interleave(at); });
         u32 kills = options_.kills, flips = options_.flips;
         const u64 limit = 4000 * (options_.frames + 10);
         for (u64 step = 0; step < limit; ++step) {
@@ -68,7 +58,7 @@ public:
             else if (dice < 120)
                 view();
             else
-                advance(*processes_[world_.below(processes_.size())]);
+                moving_ = processes_[world_.below(processes_.size())].get(), advance(*moving_);
             if (options_.check_every != 0 && step % options_.check_every == 0 &&
                 world_.result.finding.empty())
                 check();
@@ -79,6 +69,18 @@ public:
     }
 
 private:
+    // At a point between a worker's reading of a word and its CAS another process makes a whole step, on this
+    // thread. fill() would wait for a slot that the other one has taken, so there are two.
+    void interleave(crash_point at) {
+        if (!is_before_a_lease(at) || moving_ == nullptr || !has_two_free_slots(*world_.c, *moving_->w))
+            return;
+        process& other = *processes_[world_.below(processes_.size())];
+        if (&other == moving_ || world_.below(2) != 0) return;
+        process* const outer = std::exchange(moving_, nullptr);
+        ++world_.result.interleavings, advance(other);
+        moving_ = outer;
+    }
+
     void start(u32 seat) {
         const u32 before = seat_word::of(load(world_.c->seat[seat].current)).epoch;
         const incarnation_id who = appoint(*world_.c, seat);
@@ -382,6 +384,7 @@ private:
     std::vector<u64> change_from_;
     std::vector<std::unique_ptr<process>> processes_;
     std::vector<incarnation_id> fenced_;
+    process* moving_ = nullptr;  ///< the one that is in its step, and may be interrupted
     simulated_flips flips_;
     u32 epochs_[shm::max_seats] = {};
     std::unique_ptr<latest_reader> viewer_;

@@ -40,6 +40,8 @@ struct simulation_options {
     bool kill_first = false;  ///< control: the kill comes before the revocation
     u32 flips = 0;  ///< bits that flip in words, one word at a time; the supervisor mends what it can
     bool flips_in_use = false;  ///< in words of frames in work alone
+    bool interleaved =
+        false;            ///< between a worker's reading of a lease word and its CAS another process moves
     u32 check_every = 0;  ///< holds the block against block_check.hpp after each so-many steps; 0: never
 };
 
@@ -53,6 +55,7 @@ struct simulation_result {
     u64 delivered = 0, helped = 0, seen_by_latest = 0, steps = 0;
     u32 kills_at[5] = {};
     u64 checks = 0;
+    u64 interleavings = 0;   ///< with `interleaved`
     u64 mended = 0;          ///< words whose flipped bit was made good by what the others say
     u64 mended_of[14] = {};  ///< of these, by ring::word_kind
     u64 respelled = 0;       ///< of these: not what was there, but what means the same

@@ -110,6 +110,23 @@ TEST_CASE(
     CHECK(kills > seeds(1000));
 }
 
+TEST_CASE(
+    "processes that move between another one's reading of a word and its CAS lose and repeat no frame") {
+    u64 interleavings = 0;
+    for (u64 seed = 1; seed <= seeds(150); ++seed) {
+        simulation_options o = usual_history(seed);
+        o.interleaved = true;
+        o.instances = 2;
+        o.fork = seed % 4 == 0;
+        const simulation_result r = simulate(o);
+        INFO(describe(o, r));
+        REQUIRE(r.sound());
+        REQUIRE(r.delivered >= 2 * o.frames);
+        interleavings += r.interleavings;
+    }
+    CHECK(interleavings > seeds(1500));
+}
+
 TEST_CASE("a stop in mid-run ends with every frame that a source had begun") {
     for (u64 seed = 1; seed <= seeds(300); ++seed) {
         simulation_options o;

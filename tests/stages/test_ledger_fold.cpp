@@ -5,9 +5,11 @@
 #include <filesystem>
 #include <fstream>
 
+#include "core/crash_hook.hpp"
 #include "core/errors.hpp"
 #include "telemetry/ledger_fold.hpp"
 #include "tests/support/catch.hpp"
+#include "tests/support/in_child.hpp"
 #include "tests/support/scratch_folder.hpp"
 
 using namespace carousel;
@@ -131,6 +133,31 @@ TEST_CASE("a fold that is killed at any step leaves the old account or the new o
     const ledger_summary later = ledger_reader::open(file)->summarize(20'000);
     CHECK(later.records == 28'672);  // an account has no end but its own
     CHECK(ledger_reader::open(file)->summarize(30'000).repeated == 1);
+}
+
+TEST_CASE(
+    "a supervisor that is killed at any step of a fold leaves every record in an account or in the file") {
+    scratch_folder folder;
+    const std::string file = file_in(folder);
+    deliver(file, {0, 20'000, 9, 15'000});
+    REQUIRE(fold_ledger(file, 8192) == 8192);
+    const ledger_summary whole = ledger_reader::open(file)->summarize(20'000);
+    const crash_point at = GENERATE(crash_point::account_written, crash_point::account_saved);
+    CAPTURE(name_of(at));
+    const test::ending killed = test::in_child([&] {
+        set_crash_hook([at](crash_point now) {
+            if (now == at) ::kill(::getpid(), SIGKILL);
+        });
+        (void)fold_ledger(file, 16'384);
+    });
+    REQUIRE(killed == test::ending{SIGKILL, -1});
+    CHECK(ledger_reader::open(file)->first_undelivered(0) == 20'000);
+    check_equal(ledger_reader::open(file)->summarize(20'000), whole);
+    CHECK(fold_ledger(file, 16'384) == 16'384);  // the next supervisor's
+    check_equal(ledger_reader::open(file)->summarize(20'000), whole);
+    deliver(file, {20'000, 30'000});
+    CHECK(fold_ledger(file, 28'672) == 28'672);
+    CHECK(space_of(file) < 200'000);
 }
 
 TEST_CASE(
