@@ -255,6 +255,10 @@ void port_session::keep() {
 port_session::got port_session::begin(u64 until_ns) {
     shm::stage_block& s = worker_->stage();
     for (;;) {
+        if (passes_) {  // again, where its record could not be written
+            if (!commit(std::nullopt)) return got::lost;
+            passes_ = false;
+        }
         const u32 seen = shm::ticket(s.doorbell);
         if (lost_.load(std::memory_order_acquire)) return got::lost;
         ring::outcome o;
@@ -266,6 +270,7 @@ port_session::got port_session::begin(u64 until_ns) {
         if (o == ring::outcome::revoked || worker_->revoked()) return got::lost;
         if (o == ring::outcome::closed) return got::closed;
         if (o == ring::outcome::ok) {
+            committed_ = false;
             telemetry::begin_busy(entry(), now_ns());
             touch();
             crash_here(crash_point::clock_started);
@@ -273,7 +278,7 @@ port_session::got port_session::begin(u64 until_ns) {
             if (job_.void_stage == shm::none) return got::frame;
             // Given up upstream: there is nothing to be read, and its place in the sequence is recorded.
             s.counters.voids.fetch_add(1, std::memory_order_relaxed);
-            if (!commit(std::nullopt)) return got::lost;
+            passes_ = true;
             continue;
         }
         const u64 now = now_ns();
@@ -312,10 +317,12 @@ void port_session::look_at_status(device::status_state state) {
 }
 
 bool port_session::commit(const telemetry::frame_hash& hash) {
-    look_at_status(device::status_state::ready);
-    event_->record(*queue_, worker_->tag(job_));
-    event_->wait();
-    crash_here(crash_point::work_complete);
+    if (!committed_) {
+        look_at_status(device::status_state::ready);
+        event_->record(*queue_, worker_->tag(job_));
+        event_->wait();
+        crash_here(crash_point::work_complete);
+    }
     const bool ours = finish(hash);
     rest();
     telemetry::count_busy(entry(), worker_->stage().counters, now_ns(), true);
@@ -323,13 +330,18 @@ bool port_session::commit(const telemetry::frame_hash& hash) {
 }
 
 // The event is complete before the word says SUBMITTED; nobody helps a port (owner_commits), so what lies
-// between the two words is this process's own. The ledger: record, commit, mark, and only then the rest.
+// between the two words is this process's own. The ledger: record, commit, mark, and only then the rest. A
+// mark that can't be written (a full disk) leaves the frame committed: the next call resumes with the mark.
+// Where none comes, the supervisor makes the mark from the word (ledger_writer::tell_committed).
 bool port_session::finish(const telemetry::frame_hash& hash) {
     const bool is_void = job_.void_stage != shm::none;
-    if (ledger_) ledger_->record(job_.sequence, hash, is_void, committer());
-    crash_here(crash_point::host_work_done);
-    if (!worker_->submit(job_)) return false;
-    if (!worker_->commit(job_)) return false;
+    if (!committed_) {
+        if (ledger_) ledger_->record(job_.sequence, hash, is_void, committer());
+        crash_here(crash_point::host_work_done);
+        if (!worker_->submit(job_)) return false;
+        if (!worker_->commit(job_)) return false;
+        committed_ = true;
+    }
     if (ledger_) ledger_->mark_committed(job_.sequence, hash, is_void, committer());
     account();
     return worker_->complete(job_);

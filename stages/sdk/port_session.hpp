@@ -69,7 +69,8 @@ public:
     [[nodiscard]] got end_stream(u64 until_ns);
     /// No clock runs: a writer's that waits to be given once more.
     void rest() noexcept;
-    /// False: revoked, the frame is another's. Throws output_error (may be called again), cuda_error.
+    /// False: revoked, the frame is another's. Throws output_error, cuda_error. After output_error it may be
+    /// called again, also where the frame is committed and only its mark in the ledger is missing.
     [[nodiscard]] bool commit(const telemetry::frame_hash& hash);
 
     [[nodiscard]] const ring::job& job() const noexcept { return job_; }
@@ -133,6 +134,8 @@ private:
     torn_lines torn_lines_;
     std::unique_ptr<telemetry::ledger_writer> ledger_;  ///< a reader's
     ring::job job_;
+    bool committed_ = false;  ///< job_: its word is COMMITTED, and what follows may be done again
+    bool passes_ = false;  ///< job_ is a void frame, which is not committed yet
     std::array<std::byte, shm::max_metadata_bytes> joined_{};  ///< metadata of several inputs
     std::mutex begins_;
     std::atomic<bool> lost_{false};
