@@ -23,9 +23,10 @@ constexpr u64 patience_ns = ns_per_s, look_again_ms = 20, sign_of_life_ns = 200 
 json introduction() { return {{"version", space_version}, {"start_time", shm::this_process().start_time}}; }
 
 // Sends and hears one answer; empty: the other end is gone or says nothing.
-json ask(int socket, const std::string& text, shm::message& answer, const std::vector<int>& fds = {}) {
-    if (socket < 0 || !shm::send_message(socket, text, fds, patience_ns)) return {};
-    if (shm::receive_message(socket, answer, patience_ns) != shm::receive_status::ok) return {};
+json ask(int socket, const std::string& text, shm::message& answer, const std::vector<int>& fds = {},
+         u64 wait_ns = patience_ns) {
+    if (socket < 0 || !shm::send_message(socket, text, fds, wait_ns)) return {};
+    if (shm::receive_message(socket, answer, wait_ns) != shm::receive_status::ok) return {};
     const json said = parse_json_or_discard(answer.text, json_channel::message);
     return said.is_object() ? said : json();
 }
@@ -52,7 +53,7 @@ attachment::attachment(const std::string& name, f64 wait_s)
     : name_(name), place_(place_of(name)), wait_s_(std::max(0.0, wait_s)) {
     const u64 until = now_ns() + static_cast<u64>(std::min(wait_s_, 1e9) * 1e9);
     std::string trouble;
-    while (!try_attach(trouble)) {
+    while (!try_attach(until, trouble)) {
         if (now_ns() >= until) throw config_error(missing(name_, place_, wait_s_, trouble));
         rest();
     }
@@ -78,12 +79,16 @@ attachment::~attachment() {
     if (socket_ && leaves_) (void)shm::send_message(socket_.get(), json{{"leave", true}}.dump());
 }
 
-// `trouble`: what a later try may find mended, too. What can't be is thrown.
-bool attachment::try_attach(std::string& trouble) {
+// `trouble`: what a later try may find mended, too. What can't be is thrown. A holder that is slow (it makes
+// the memory for its first client) is waited for: it has an entry for each one that asks, until that process
+// ends, so a second try would cost another one.
+bool attachment::try_attach(u64 until_ns, std::string& trouble) {
     shm::unique_fd socket = shm::connect_to(place_.socket(), patience_ns);
     if (!socket) return false;
     shm::message m;
-    const json said = ask(socket.get(), json{{"attach", introduction()}}.dump(), m);
+    const u64 now = now_ns(), wait_ns = until_ns > now ? until_ns - now : 0;
+    const json said =
+        ask(socket.get(), json{{"attach", introduction()}}.dump(), m, {}, std::max(patience_ns, wait_ns));
     if (said.is_null()) {
         trouble = "its holder does not answer: is it stopped?";
         return false;

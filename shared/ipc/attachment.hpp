@@ -47,7 +47,7 @@ public:
     [[nodiscard]] u32 place(const std::string& name, const shape& wanted);
 
 private:
-    [[nodiscard]] bool try_attach(std::string& trouble);
+    [[nodiscard]] bool try_attach(u64 until_ns, std::string& trouble);
     [[nodiscard]] bool try_return();
     void keep();
 

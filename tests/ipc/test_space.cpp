@@ -244,12 +244,18 @@ TEST_CASE("a forked child that unwinds leaves its parent's space and what it hol
     auto also = std::make_unique<attachment>("lab", 5);
     std::optional<shared_semaphore> turn = lab->semaphore("turn", 1);
     auto permit = std::make_unique<held_permit>(turn->acquire(seconds(1)));
+    void* const there = &also->block();
     CHECK(in_child([&] {
-              ::alarm(20);  // a child that joins a thread which it does not have never ends
+              ::alarm(20);  // a child that joins a thread which it does not have may never end
+              // Memory of the child's own, where its parent has the space.
+              void* const own = ::mmap(there, 4096, PROT_READ | PROT_WRITE,
+                                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+              need(own == there);
               permit.reset();
               turn.reset();
               lab.reset();
               also.reset();
+              need(*static_cast<volatile char*>(own) == 0);
           }) == went_through);
     CHECK(turn->free() == 0);
     CHECK(also->place("turn", {kind::semaphore, 1, 0, 0}) == 0);  // its connection stands
