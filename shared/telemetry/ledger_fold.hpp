@@ -14,16 +14,16 @@
 //   4. punch the hole               done. The next fold punches from 0, so that step 3 left behind is made
 //                                   good.
 // The order counts: a hole that is punched while the old account counts would lose the records of both.
-// Nothing is flushed to the disk (fsync): the steps are ordered for every process of the machine and for a kill
-// at any step, not for a loss of power. That may leave the account empty or cut off (ext4 and xfs flush it at
-// the rename by default), or the old one with the hole already punched. Then ledger_account::load() refuses the
-// file by its name, or the frames between the two accounts count as lost. What was delivered is not affected:
-// a sink's own files are its own matter.
-// A reader that meets a fold reads the account before and behind the records, and begins anew when it has
-// changed. Only frames that have a mark, or on which the sink has no claim (frame_claims.hpp), are folded: a
-// folded frame can't be lost any more. Nor can it be repeated, as long as more frames are kept than a window
-// holds; a commit of a frame that is folded already would not be seen. Where the file system can't punch
-// holes the file keeps its size; the account is the same.
+// Nothing is flushed to the disk (fsync): the steps are ordered for every process of the machine and for a
+// kill at any step, not for a loss of power. That may leave the account empty or cut off (ext4 and xfs flush
+// it at the rename by default), or the old one with the hole already punched. Then ledger_account::load()
+// refuses the file by its name, or the frames between the two accounts count as lost. What was delivered is
+// not affected: a sink's own files are its own matter. A reader that meets a fold reads the account before
+// and behind the records, and begins anew when it has changed. Only frames that have a mark, or on which the
+// sink has no claim (frame_claims.hpp), are folded: a folded frame can't be lost any more. Nor can it be
+// repeated, as long as more frames are kept than a window holds; a commit of a frame that is folded already
+// would not be seen. Where the file system can't punch holes the file keeps its size; the account is the
+// same.
 
 #include <memory>
 #include <string>

@@ -135,7 +135,7 @@ private:
     std::unique_ptr<telemetry::ledger_writer> ledger_;  ///< a reader's
     ring::job job_;
     bool committed_ = false;  ///< job_: its word is COMMITTED, and what follows may be done again
-    bool passes_ = false;  ///< job_ is a void frame, which is not committed yet
+    bool passes_ = false;     ///< job_ is a void frame, which is not committed yet
     std::array<std::byte, shm::max_metadata_bytes> joined_{};  ///< metadata of several inputs
     std::mutex begins_;
     std::atomic<bool> lost_{false};

@@ -231,9 +231,12 @@ TEST_CASE("a commit whose mark could not be written is resumed by the next call,
 TEST_CASE("ports, their supervisor and a stage lose no frame while their system calls are interrupted") {
     const std::vector<std::string> preload{"LD_PRELOAD=" INTERRUPTED_CALLS};
     faulty_run run("interrupted", "frames = 300\n", preload);
-    foreign_program reads(run, "reads", "carousel-test-port-io", {"read", "interrupted", "analysis"}, preload);
-    foreign_program latest(run, "latest", "carousel-test-port-io", {"latest", "interrupted", "camera"}, preload);
-    foreign_program writes(run, "writes", "carousel-test-port-io", {"write", "interrupted", "camera"}, preload);
+    foreign_program reads(run, "reads", "carousel-test-port-io", {"read", "interrupted", "analysis"},
+                          preload);
+    foreign_program latest(run, "latest", "carousel-test-port-io", {"latest", "interrupted", "camera"},
+                           preload);
+    foreign_program writes(run, "writes", "carousel-test-port-io", {"write", "interrupted", "camera"},
+                           preload);
     const int code = run.wait();
     INFO(run.log());
     CHECK(code == 0);
