@@ -1,6 +1,8 @@
 // What a second supervisor makes of a control block that the first one has left between two of its steps. The
 // words and entries are written here as they would stand then; no stage runs, so nobody is started.
 #include <poll.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <csignal>
 #include <memory>
@@ -8,6 +10,7 @@
 #include "core/clock.hpp"
 #include "ring/recovery.hpp"
 #include "shm/process_id.hpp"
+#include "shm/segment.hpp"
 #include "supervisor/processes/adoption.hpp"
 #include "supervisor/processes/process_table.hpp"
 #include "supervisor/processes/retire.hpp"
@@ -52,10 +55,10 @@ struct left_block {
 
     left_block() { ring::initialise(*block, plan_of(setup)); }
     shm::control_block& c() const { return *block; }
-    found_processes adopt(const nlohmann::json& state = nullptr) {
+    found_processes adopt(const nlohmann::json& state = nullptr, const std::string& run_id = "no-such-run") {
         table = std::make_unique<process_table>(setup, loop, out);
         table->attach_to(c(), memory);
-        return adopt_processes(*table, state, "no-such-run");
+        return adopt_processes(*table, state, run_id);
     }
     const seat& first() const { return *table->seats[0]; }
     void enter(u32 entry, entry_word w, u64 start_time) const {
@@ -189,6 +192,27 @@ TEST_CASE("a pid that is another process by now is never taken for a stage") {
     CHECK(b.adopt().alive == 0);
     look_after_seats(*b.table, 1);
     CHECK(stranger.lives());
+}
+
+TEST_CASE("a process of the run that has a dead stage's pid is not taken for it: its start time differs") {
+    const std::string run_id = "adopted" + std::to_string(::getpid());
+    const shm::segment mapped = shm::segment::create(run_id);  // its child maps the run, as a stage does
+    const pid_t child = ::fork();
+    if (child == 0)
+        for (;;) ::pause();
+    const u64 start_time = shm::start_time_of(child);
+    const u64 recorded = GENERATE_COPY(start_time, start_time - 1);
+    left_block b;
+    b.enter(3, {static_cast<u32>(child), 1, 0, entry_state::live}, recorded);
+    b.c().seat[0].current.store(ring::seat_word{1, 3}.pack());
+    const found_processes n = b.adopt(nullptr, run_id);
+    CHECK(n.alive == (recorded == start_time ? 1 : 0));
+    CHECK(n.dead == (recorded == start_time ? 0 : 1));
+    look_after_seats(*b.table, 1);
+    CHECK(shm::is_alive({child, start_time}));
+    ::kill(child, SIGKILL);
+    ::waitpid(child, nullptr, 0);
+    shm::segment::remove(run_id);
 }
 
 TEST_CASE("a life that was being replaced is ended by the next supervisor") {
