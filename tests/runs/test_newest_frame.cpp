@@ -43,7 +43,7 @@ struct small_ring {
     [[nodiscard]] run::lent_ring lend(shm::unique_fd connection) {
         run::lent_ring l;
         l.socket_path = "/nobody/listens/here";
-        l.connection = std::move(connection);
+        l.connection.reset(std::move(connection));
         l.memory = memory;
         l.format = {"test.number", {{"value", ring::element::u64_, {1}}}, {}};
         (void)l.format.lay_out();
