@@ -15,6 +15,7 @@
 #include "core/clock.hpp"
 #include "ring/topology.hpp"
 #include "supervisor/engine/engine.hpp"
+#include "supervisor/engine/lost_frame.hpp"
 #include "supervisor/processes/seat_commands.hpp"
 #include "supervisor/processes/seat_state.hpp"
 #include "supervisor/processes/stated_reasons.hpp"
@@ -214,21 +215,14 @@ std::string engine::undeliverable() const try {
         return st.receives() && is_sent_durably(setup_->directory, st.spec.name, run_id_);
     });
     if (!kept_there) return "";
-    const telemetry::owed_frame owed = first_owed_here(*setup_, made_->first_sequence);
-    for (u32 k = 0; k < setup_->stages.size(); ++k) {
-        if (setup_->stages[k].spec.name != owed.sink) continue;
-        const shm::stage_block& b = made_->stage[k];
-        for (u32 i = 0; i < std::min(b.inputs, shm::max_inputs); ++i)
-            if (b.input_link[i] >= shm::max_links ||
-                ring::load(segment_->block().link[b.input_link[i]].tail) <= owed.frame)
-                return "";
-        return fmt::format(
-            "frame {0} is not in the files of {1}, and no ring has it any more, so {1} can never "
-            "write it: it is lost here. The host that it came from keeps it until {1} has it "
-            "(release = \"durable\"), and would wait indefinitely",
-            owed.frame, owed.sink);
-    }
-    return "";
+    const auto lost = find_lost_frame(*setup_, *made_, segment_->block(),
+                                      [&] { return first_owed_here(*setup_, made_->first_sequence); });
+    if (!lost) return "";
+    return fmt::format(
+        "frame {0} is not in the files of {1}, and no ring has it any more, so {1} can never "
+        "write it: it is lost here. The host that it came from keeps it until {1} has it "
+        "(release = \"durable\"), and would wait indefinitely",
+        lost->frame, lost->sink);
 } catch (const error&) {  // the ledgers can't be read now: asked again
     return "";
 }

@@ -1,0 +1,36 @@
+#include "supervisor/engine/lost_frame.hpp"
+
+#include <algorithm>
+
+#include "ring/words.hpp"
+
+namespace carousel::supervisor {
+namespace {
+
+/// All rings of the stage have passed on the frame. A damaged tail reads as 0.
+bool have_passed(const shm::stage_block& stage, const shm::control_block& c, u64 frame) noexcept {
+    for (u32 i = 0; i < std::min(stage.inputs, shm::max_inputs); ++i)
+        if (stage.input_link[i] >= shm::max_links || ring::load(c.link[stage.input_link[i]].tail) <= frame)
+            return false;
+    return true;
+}
+
+}  // namespace
+
+// A sink marks a frame in its ledger before the frame is DONE, and the tail moves beyond it after that. So a
+// frame that was marked after the first read of the ledgers is found marked by the second one.
+std::optional<telemetry::owed_frame> find_lost_frame(
+    const run_setup& s, const shm::control_block& made, const shm::control_block& c,
+    const std::function<telemetry::owed_frame()>& first_owed) {
+    const telemetry::owed_frame owed = first_owed();
+    for (u32 k = 0; k < s.stages.size(); ++k) {
+        if (s.stages[k].spec.name != owed.sink) continue;
+        if (!have_passed(made.stage[k], c, owed.frame)) return std::nullopt;
+        const telemetry::owed_frame again = first_owed();
+        if (again.frame != owed.frame || again.sink != owed.sink) return std::nullopt;
+        return owed;
+    }
+    return std::nullopt;
+}
+
+}  // namespace carousel::supervisor
