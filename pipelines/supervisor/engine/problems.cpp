@@ -6,6 +6,7 @@
 
 #include "core/clock.hpp"
 #include "ring/words.hpp"
+#include "supervisor/engine/stage_times.hpp"
 #include "supervisor/processes/watch.hpp"
 
 namespace carousel::supervisor {
@@ -63,11 +64,12 @@ std::string absence(const run_setup& setup, const seat_list& seats, u32 stage) {
         if (state != seat_state::down && state != seat_state::failed && state != seat_state::stopped &&
             state != seat_state::vacant)
             return "";
-        why = name_of(state);
+        // The instances that have not failed decide: frames wait for them.
+        if (why.empty() || state != seat_state::failed) why = name_of(state);
     }
     const stage_spec& spec = setup.stages[stage].spec;
     if (spec.input_indices.empty() || spec.may_miss()) return "";
-    return spec.optional && why == name_of(seat_state::failed) ? "left out" : why;
+    return is_left_out(setup, seats, stage) ? "left out" : why;
 }
 
 std::vector<problem> look(const run_setup& setup, const shm::control_block& c, const seat_list& seats,

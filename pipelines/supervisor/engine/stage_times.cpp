@@ -37,13 +37,6 @@ const seat* best_of(const seat_list& seats, u32 stage) {
     return best;
 }
 
-/// Of an optional stage: frames pass it by. One that is down or in backoff is waited for as any other.
-bool is_left_out(const run_setup& setup, const seat_list& seats, u32 stage) {
-    return setup.stages[stage].spec.optional && std::all_of(seats.begin(), seats.end(), [&](const auto& s) {
-               return s->stage != stage || s->machine.state() == seat_state::failed;
-           });
-}
-
 std::string how_missing(seat_state s) {
     switch (s) {
         case seat_state::backoff:
@@ -67,6 +60,12 @@ std::string entrance(const run_setup& s, u32 stage) {
 }
 
 }  // namespace
+
+bool is_left_out(const run_setup& setup, const seat_list& seats, u32 stage) {
+    return setup.stages[stage].spec.optional && std::all_of(seats.begin(), seats.end(), [&](const auto& s) {
+               return s->stage != stage || s->machine.state() == seat_state::failed;
+           });
+}
 
 stage_times::look stage_times::look_at(const shm::control_block& c, u64 now) const {
     look l;

@@ -47,6 +47,10 @@ private:
                                            const std::vector<telemetry::stage_shares>& shares,
                                            const seat_list* seats);
 
+/// Frames pass the optional stage by: all of its instances have failed. One that is down or in backoff is
+/// waited for as any other stage.
+[[nodiscard]] bool is_left_out(const run_setup& setup, const seat_list& seats, u32 stage);
+
 /// A stage that the others wait for, and none of its instances has a process, nor will have one in a moment.
 struct missing_stage {
     /// "is down", "is in backoff" (after deaths without a frame), "has failed", "is being ended"

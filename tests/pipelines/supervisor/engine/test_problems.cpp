@@ -107,6 +107,35 @@ TEST_CASE("problems: a stage that dies before it delivers is one while it rests"
     CHECK_THAT(said[0], test::contains("sink dies before it delivers anything (exit code 3; 1 in a row)"));
 }
 
+TEST_CASE("problems: an optional stage is left out once all of its instances have failed") {
+    run_setup setup = two_stages();
+    setup.stages[1].spec.optional = true;
+    setup.stages[1].spec.instances = 2;
+    const auto block = std::make_unique<shm::control_block>();
+    ring::initialise(*block, plan_of(setup));
+    event_loop loop;
+    console out{-1, false, false};
+    const process_table table{setup, loop, out};
+    REQUIRE(table.seats.size() == 3);
+    const u64 now = 100 * ns_per_s;
+    const auto end = [&](u32 seat, seat_state state) { table.seats[seat]->machine.resume(state, now, 0); };
+    const auto said = [&] {
+        problems found;
+        CHECK(found.tick(setup, *block, table.seats, now).empty());
+        return found.tick(setup, *block, table.seats, now + 2 * ns_per_s);
+    };
+    end(0, seat_state::running);
+    const bool first_is_down = GENERATE(true, false);
+    end(1, first_is_down ? seat_state::down : seat_state::failed);
+    end(2, first_is_down ? seat_state::failed : seat_state::down);
+    REQUIRE(said().size() == 1);
+    CHECK_THAT(said()[0], test::contains("sink is down"));
+    end(1, seat_state::failed);
+    end(2, seat_state::failed);
+    REQUIRE(said().size() == 1);
+    CHECK_THAT(said()[0], test::contains("sink has failed and is left out"));
+}
+
 TEST_CASE("problems: what was over as soon as it was found is shown for a minute, and reported for good") {
     made_run r;
     r.found.tell("the control block was damaged", r.now);
