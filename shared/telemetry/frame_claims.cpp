@@ -76,6 +76,12 @@ bool frame_claims::suspended() const noexcept {
     return !unclaimed_.empty() && unclaimed_.back().end == no_frame;
 }
 
+u64 frame_claims::unclaimed_below(u64 end) const noexcept {
+    u64 count = 0;
+    for (const range& r : unclaimed_) count += std::min(r.end, end) - std::min(r.first, end);
+    return count;
+}
+
 void frame_claims::suspend(u64 first) {
     if (suspended()) return;
     if (!unclaimed_.empty() && first <= unclaimed_.back().end)

@@ -35,6 +35,8 @@ public:
     /// The lowest claimed frame that is not below `frame`; no_frame: none.
     [[nodiscard]] u64 first_from(u64 frame) const noexcept;
     [[nodiscard]] bool suspended() const noexcept;
+    /// The number of frames below `end` without a claim.
+    [[nodiscard]] u64 unclaimed_below(u64 end) const noexcept;
 
     /// No claim on frames from `first` on. Does nothing while the claim is suspended.
     void suspend(u64 first);

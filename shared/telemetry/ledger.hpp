@@ -128,7 +128,7 @@ private:
 };
 
 struct ledger_summary {
-    u64 records = 0;       ///< frames of the range that have a record
+    u64 records = 0;       ///< frames of the range that have a record and have not passed the sink by
     u64 lost = 0;          ///< frames of the range that the sink has a claim on and has not committed
     u64 passed = 0;        ///< frames of the range that passed the sink by (frame_claims.hpp)
     u64 repeated = 0;      ///< commits beyond each frame's first

@@ -27,6 +27,7 @@ namespace {
 
 constexpr u64 magic = 0x3444'4c4f'4657'4c43;  // "CLWFOLD4", as bytes
 constexpr u64 listed_voids = 1000, listed_tags = 4;
+constexpr u64 most_steps = 64;  ///< of one call
 
 // Where g++ 12 sees that the input has 8 bytes, it warns of the library's branches for longer ones: on the
 // first screen of whoever builds this.
@@ -96,12 +97,13 @@ ledger_account::ledger_account(ledger_account&&) noexcept = default;
 ledger_account& ledger_account::operator=(ledger_account&&) noexcept = default;
 
 void ledger_account::add(const ledger_record& r, bool claimed) {
-    const bool there = r.sequence_plus_1 != 0, marked = is_marked(r),
+    // A record without a mark is of no delivery. Without a claim the frame has passed the sink by.
+    const bool marked = is_marked(r), there = r.sequence_plus_1 != 0 && (marked || claimed),
                is_void = there && ((marked ? r.flags : r.recorded_flags) & ledger_void) != 0;
     sum_.records += there ? 1 : 0;
     sum_.lost += marked || !claimed ? 0 : 1;
     sum_.passed += marked || claimed ? 0 : 1;
-    sum_.unmarked += there && !marked && claimed ? 1 : 0;
+    sum_.unmarked += there && !marked ? 1 : 0;
     sum_.repeated += marked && commits_of(r) > 1 ? commits_of(r) - 1 : 0;
     sum_.told += marked && (r.commits & ledger_told) != 0 ? 1 : 0;
     sum_.without_hash += there && ((marked ? r.flags : r.recorded_flags) & ledger_no_hash) != 0 ? 1 : 0;
@@ -215,6 +217,7 @@ u64 fold_ledger(const std::string& ledger, u64 below) {
     const u64 before = account.end();
     const auto reader = ledger_reader::open(ledger);
     below -= below % fold_step;
+    below = std::min(below, before - before % fold_step + most_steps * fold_step);
     const frame_claims claims = frame_claims::load(ledger);
     while (reader && account.end() < below) {
         const auto records = reader->read(account.end(), fold_step);

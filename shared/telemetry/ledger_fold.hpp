@@ -71,8 +71,9 @@ void begin_ledger(const std::string& ledger, u64 first);
 
 /// Records are folded by so many at least: so that their space is whole pages of the file system.
 inline constexpr u64 fold_step = 4096;
-/// Folds the frames below `below` (rounded down to fold_step) as far as all of them are settled. Returns the
-/// first frame kept. Throws output_error; the ledger is as it was then.
+/// Folds the frames below `below` (rounded down to fold_step) as far as all of them are settled, a limited
+/// number per call: the supervisor does nothing else meanwhile. Returns the first frame kept. Throws
+/// output_error; the ledger is as it was then.
 u64 fold_ledger(const std::string& ledger, u64 below);
 
 /// Copies the records that are kept, holes left out, and beside it the account of the rest and the names of

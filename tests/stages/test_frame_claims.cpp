@@ -95,6 +95,44 @@ TEST_CASE("frames without a claim are neither lost nor unfolded, and are counted
     CHECK(ledger_reader::open(copy)->summarize(all).passed == passed);
 }
 
+TEST_CASE("a record of a frame that passed the sink by before its commit counts as passed alone") {
+    const sink_files f;
+    const std::string ledger = ledger_path(f.directory, "b");
+    f.suspend("b", 100);
+    f.deliver("b", 0, 100);
+    ledger_writer(ledger).record(100, 0, true, 1);
+    for (const bool folded : {false, true}) {
+        CAPTURE(folded);
+        const ledger_summary sum = ledger_reader::open(ledger)->summarize(fold_step);
+        CHECK(sum.records == 100);
+        CHECK(sum.passed == fold_step - 100);
+        CHECK(sum.voids == 0);
+        CHECK(sum.unmarked == 0);
+        fold_ledger(ledger, fold_step);
+    }
+    CHECK(frame_claims::load(ledger).unclaimed_below(fold_step) == fold_step - 100);
+    CHECK(frame_claims::load(ledger).unclaimed_below(50) == 0);
+}
+
+TEST_CASE("one call folds a part of the frames that have passed a sink by, and the next one continues") {
+    const sink_files f;
+    const std::string ledger = ledger_path(f.directory, "b");
+    constexpr u64 all = 200 * fold_step;
+    f.deliver("b", 0, 1);
+    f.suspend("b", 1);
+    const u64 first = fold_ledger(ledger, all);
+    CHECK(first > 0);
+    CHECK(first < all);
+    u64 end = first;
+    while (end < all) {
+        const u64 next = fold_ledger(ledger, all);
+        REQUIRE(next > end);
+        end = next;
+    }
+    CHECK(end == all);
+    CHECK(ledger_reader::open(ledger)->summarize(all).passed == all - 1);
+}
+
 TEST_CASE("a frame that is lost within a claim stays lost, whatever passes by later") {
     const sink_files f;
     f.deliver("b", 0, 3);

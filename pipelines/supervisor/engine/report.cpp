@@ -15,6 +15,7 @@
 #include "supervisor/engine/carried_report.hpp"
 #include "supervisor/engine/stage_times.hpp"
 #include "telemetry/depth.hpp"
+#include "telemetry/frame_claims.hpp"
 #include "telemetry/histogram.hpp"
 #include "telemetry/ledger_fold.hpp"
 
@@ -143,6 +144,15 @@ u64 passed_by(const shm::control_block& c, u32 stage) noexcept {
     return most;
 }
 
+/// Of a sink without a ledger.
+telemetry::ledger_summary never_begun(const run_setup& s, const std::string& stage, u64 end) {
+    const auto claims = telemetry::frame_claims::load(telemetry::ledger_path(s.directory, stage));
+    telemetry::ledger_summary sum;
+    sum.passed = claims.unclaimed_below(end);
+    sum.lost = end - sum.passed;
+    return sum;
+}
+
 }  // namespace
 
 bool is_sent_durably(const std::string& directory, const std::string& stage, const std::string& run_id) {
@@ -164,8 +174,13 @@ std::vector<sink_account> read_ledgers(const run_setup& s, const shm::control_bl
         sink_account a{s.stages[k].spec.name, not_counted(s, k)};
         const auto ledger = telemetry::ledger_reader::open(telemetry::ledger_path(s.directory, a.stage));
         if (s.stages[k].spec.skips()) a.passed_by = passed_by(c, k);
-        if (a.counted() && ledger) a.sum = ledger->summarize(end);
-        if (a.counted() && !ledger) a.sum.lost = end;  // it has never begun
+        if (counts_frames(s.stages[k])) {
+            telemetry::ledger_summary sum = ledger ? ledger->summarize(end) : never_begun(s, a.stage, end);
+            if (a.counted())
+                a.sum = std::move(sum);
+            else
+                a.passed_by = sum.passed;
+        }
         out.push_back(std::move(a));
     }
     return out;

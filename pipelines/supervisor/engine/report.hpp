@@ -57,7 +57,7 @@ struct sink_account {
     std::string stage;
     std::string not_counted = {};  ///< why; "": it is, and the sum is of its ledger
     telemetry::ledger_summary sum = {};
-    std::optional<u64> passed_by = {};  ///< frames that did, of a port that skips
+    std::optional<u64> passed_by = {};  ///< frames that did, of a port that skips or a sink that is left out
     [[nodiscard]] bool counted() const noexcept { return not_counted.empty(); }
     /// One over all frames: each has a hash, and all are of one name.
     [[nodiscard]] bool has_hash() const noexcept {

@@ -25,7 +25,7 @@ std::string not_counted(const run_setup& s, u32 stage) {
     if (s.stages[stage].spec.latest()) return "it reads the newest frames only (group = \"latest\")";
     if (s.stages[stage].spec.skips()) return "frames pass it by while nobody is in it (vacant = \"skip\")";
     if (telemetry::frame_claims::load(ledger_of(s, stage)).suspended())
-        return "it has failed and was left out (optional = true)";
+        return "it has failed and was left out (optional = true), frames pass it by";
     return "";
 }
 
@@ -64,6 +64,9 @@ bool ledger_keeper::claim_suspended(u32 stage) {
 
 template <typename F>
 std::string ledger_keeper::change_claim(u32 stage, F&& change) {
+    const u64 now = now_ns();
+    if (claim_failed_ && now - claim_tried_ns_ < ns_per_s) return "";  // each attempt writes a file
+    claim_tried_ns_ = now;
     try {
         telemetry::frame_claims claims = telemetry::frame_claims::load(ledger_of(*setup_, stage));
         change(claims);

@@ -35,7 +35,7 @@ public:
     /// The stage has no claim now, or never has one.
     [[nodiscard]] bool claim_suspended(u32 stage);
     /// No claim on frames from `first` on. Returns what the user is to be told, once, if it cannot be
-    /// written; the claim is as it was then.
+    /// written; the claim is as it was then, and calls within a second do nothing.
     [[nodiscard]] std::string suspend_claim(u32 stage, u64 first);
     /// A claim on frames from `first` on; errors as above.
     [[nodiscard]] std::string resume_claim(u32 stage, u64 first);
@@ -48,7 +48,7 @@ private:
     std::string change_claim(u32 stage, F&& change);
 
     const run_setup* setup_;
-    u64 looked_ns_ = 0;
+    u64 looked_ns_ = 0, claim_tried_ns_ = 0;
     bool failed_ = false, claim_failed_ = false;
     std::map<u32, bool> suspended_;  ///< by stage, as it is in the file: this process is its only writer
 };

@@ -27,7 +27,7 @@ run_setup source_and_sink() {
 
 }  // namespace
 
-TEST_CASE("a frame that is owed twice, before and after the tails, is lost; one in a ring is not") {
+TEST_CASE("a frame that is owed before and after the tails were read is lost, one in a ring is not") {
     const run_setup setup = source_and_sink();
     const auto block = std::make_unique<shm::control_block>();
     ring::initialise(*block, plan_of(setup));

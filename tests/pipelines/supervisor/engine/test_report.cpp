@@ -310,6 +310,25 @@ TEST_CASE("frames that passed an optional sink by while it was left out are told
         test::contains("lost 0, repeated 0, torn 0; 4 frames have passed sink by while it was left out"));
 }
 
+TEST_CASE("frames that passed a sink are counted if it is left out, and if it has no ledger") {
+    synthetic s;
+    s.setup.stages[1].spec.optional = true;
+    const bool begun = GENERATE(true, false), left_out = GENERATE(true, false);
+    if (begun) s.record(0, 3);
+    telemetry::frame_claims claims;
+    claims.suspend(3);
+    if (!left_out) claims.resume(8);
+    claims.save(telemetry::ledger_path(s.setup.directory, "sink"));
+    const json sink = s.report()["sinks"][0];
+    CHECK(sink["counted"] == !left_out);
+    CHECK(sink["skipped"] == (left_out ? 7 : 5));
+    CHECK(sink["lost"] == (left_out ? json() : json(begun ? 2 : 5)));
+    const auto sinks = read_ledgers(s.setup, *s.control, 10);
+    if (left_out)
+        CHECK_THAT(damage_text(damage_of(sinks, *s.control), sinks),
+                   test::contains("left out (optional = true), frames pass it by: 7 of them"));
+}
+
 TEST_CASE("the report names what its hashes are hashes of, and gives none over several names") {
     synthetic s;
     s.record(0, 10);
