@@ -36,6 +36,19 @@ stage_condition condition_of(const seat_view& s) noexcept {
     }
 }
 
+/// The supervisor has closed the groups of an optional stage. One that is only down is waited for.
+bool frames_pass_by(const snapshot& s, u32 stage) noexcept {
+    const stage_view& v = s.stages[stage];
+    if ((v.flags & shm::stage_flag::skips) != 0) return true;
+    if ((v.flags & shm::stage_flag::optional) == 0) return false;
+    return std::any_of(v.inputs.begin(), v.inputs.end(), [&](u32 link) {
+        const std::vector<group_view>& groups = s.links[link].groups;
+        return std::any_of(groups.begin(), groups.end(), [&](const group_view& g) {
+            return g.stage == stage && g.state == ring::group_state::closed;
+        });
+    });
+}
+
 }  // namespace
 
 stage_time read_time(const shm::stage_counters& n) noexcept {
@@ -95,13 +108,13 @@ bottleneck find_bottleneck(const std::vector<stage_load>& stages, f64 fps) {
 bottleneck find_bottleneck(const snapshot& s, const rates& r) {
     if (r.span_s <= 0 || r.stages.size() != s.stages.size() || s.ended()) return {};
     std::vector<stage_load> loads;
-    for (std::size_t k = 0; k < s.stages.size(); ++k) {
+    for (u32 k = 0; k < s.stages.size(); ++k) {
         const stage_view& v = s.stages[k];
         stage_load l;
         l.shares = r.stages[k].time;
         l.source = v.source;
         l.waited_for = (v.flags & shm::stage_flag::latest) == 0;
-        l.required = (v.flags & (shm::stage_flag::optional | shm::stage_flag::skips)) == 0;
+        l.required = !frames_pass_by(s, k);
         for (u32 seat = v.first_seat; seat < v.first_seat + v.seats; ++seat) {
             const stage_condition one = condition_of(s.seats[seat]);
             l.condition = seat == v.first_seat ? one : std::min(l.condition, one);

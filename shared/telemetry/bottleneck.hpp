@@ -46,7 +46,7 @@ struct stage_load {
     stage_condition condition = stage_condition::up;
     bool source = false;
     bool waited_for = true;  ///< false: a latest reader, which holds nobody up
-    bool required = true;    ///< false: an optional stage, without which the run goes on
+    bool required = true;    ///< false: frames pass the stage by
 };
 
 struct bottleneck {

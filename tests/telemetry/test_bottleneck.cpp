@@ -2,6 +2,8 @@
 #include "telemetry/bottleneck.hpp"
 
 #include "core/clock.hpp"
+#include "telemetry/snapshot.hpp"
+#include "telemetry/snapshot_rates.hpp"
 #include "tests/support/catch.hpp"
 
 using namespace carousel;
@@ -144,4 +146,27 @@ TEST_CASE("where stages wait for their turns and none stands out the GPU limits"
     const bottleneck one = find_bottleneck({waits(0.9), waits(0.1), waits(0.8)}, 0);
     CHECK(one.what == bottleneck::kind::stage);
     CHECK(one.stage == 1);
+}
+
+TEST_CASE("an optional stage that is down is waited for until the supervisor has closed its group") {
+    snapshot s;
+    s.stages.resize(2);
+    s.seats.resize(2);
+    s.links.resize(1);
+    s.stages[0].source = true;
+    s.stages[1].inputs = {0};
+    s.stages[1].flags = shm::stage_flag::optional;
+    for (u32 k = 0; k < 2; ++k) s.stages[k].first_seat = k, s.stages[k].seats = 1;
+    s.seats[0].state = ring::entry_state::live;
+    s.seats[1].state = ring::entry_state::fenced;
+    s.links[0].groups.resize(1);
+    s.links[0].groups[0].stage = 1;
+    s.links[0].groups[0].state = ring::group_state::blocking;
+    rates r;
+    r.span_s = 1;
+    r.stages.resize(2);
+    CHECK(find_bottleneck(s, r).what == kind::down);
+    CHECK(find_bottleneck(s, r).stage == 1);
+    s.links[0].groups[0].state = ring::group_state::closed;
+    CHECK(find_bottleneck(s, r).what != kind::down);
 }

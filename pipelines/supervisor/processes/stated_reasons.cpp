@@ -34,6 +34,10 @@ bool is_at_work(const process_table& t, const seat& s, u64 now) noexcept {
     return believable(full_disk_since_ns(*t.c, s), spawned, 0, now);
 }
 
+bool waits_for_link(const process_table& t, const seat& s, u64 now) noexcept {
+    return believable(link_since_ns(*t.c, s), std::min(s.now->spawned_ns, now), 0, now);
+}
+
 /// The oldest frame that the process has begun and not completed; nothing: it has none.
 std::optional<u64> oldest_in_hand(const process_table& t, const seat& s) {
     std::optional<u64> oldest;
@@ -83,8 +87,7 @@ std::string missing_reader(const process_table& t, const seat& s) {
 
 /// A process waits for another host. The reasons of this host go before it: the other one may wait for them.
 std::string link_reason_of(const process_table& t, const seat& s, u64 now) {
-    if (!s.now || s.now->ended || s.machine.state() != seat_state::running ||
-        !believable(link_since_ns(*t.c, s), std::min(s.now->spawned_ns, now), 0, now))
+    if (!s.now || s.now->ended || s.machine.state() != seat_state::running || !waits_for_link(t, s, now))
         return "";
     try {
         // A source waits with nothing in hand, a sink with its frames.
@@ -127,7 +130,7 @@ std::string reason_of(const process_table& t, const seat& s, u64 now) {
         return fmt::format("{} (pid {}) is stopped by the tool in front of it", s.label, p.pid);
     if (stopped && !heart_is_late(view_of(t, s, now), now))
         return fmt::format("{} (pid {}) is stopped from outside", s.label, p.pid);
-    if (link_since_ns(*t.c, s) != 0) return "";  // link_reason_of()
+    if (waits_for_link(t, s, now)) return "";  // link_reason_of()
     if (is_at_work(t, s, now))
         return full_disk_since_ns(*t.c, s) != 0 ? fmt::format("{} waits for room on its disk", s.label)
                                                 : fmt::format("{} is at work on a frame", s.label);

@@ -20,6 +20,7 @@
 #include "supervisor/processes/seat_commands.hpp"
 #include "supervisor/processes/seat_state.hpp"
 #include "supervisor/processes/standby.hpp"
+#include "supervisor/processes/stated_reasons.hpp"
 #include "supervisor/processes/watch.hpp"
 #include "tests/support/catch.hpp"
 
@@ -344,4 +345,16 @@ TEST_CASE("the successor of an entry that its adopter has withdrawn is another e
     CHECK(sits.entry != told.entry);
     CHECK(entry_word::of(ring::load(block->entry[sits.entry].identity)).state == entry_state::starting);
     CHECK(ring::claim(*block, {0, sits.entry, sits.epoch}) == ring::claim_result::ok);
+}
+
+TEST_CASE("a clock of a link that cannot be hides no other reason of a process") {
+    retired_run b;
+    const u64 now = now_ns();
+    b.set_job(0, 5, job_state::open);
+    b.c().entry[3].heartbeat_ns.store(now);
+    b.c().entry[3].processing_since_ns.store(now);
+    REQUIRE(stated_reason(*b.table, now) == "source is at work on a frame");
+    b.c().entry[3].hold.store(static_cast<u64>(shm::hold_reason::link));
+    b.c().entry[3].hold_since_ns.store(now + 3600 * ns_per_s);
+    CHECK(stated_reason(*b.table, now) == "source is at work on a frame");
 }
