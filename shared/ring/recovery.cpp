@@ -270,13 +270,13 @@ bool close_group(shm::control_block& c, u32 link, u32 group) noexcept {
 }
 
 // Whoever has read CLOSED may still pass one frame by, as if the reader had come behind it.
-void open_group(shm::control_block& c, u32 link, u32 group) noexcept {
+bool open_group(shm::control_block& c, u32 link, u32 group) noexcept {
     shm::word& at = c.link[link].group_state[group];
     const u64 raw = load(at);
     group_word w = group_word::of(raw);
-    if (w.state != group_state::closed) return;
+    if (w.state != group_state::closed) return w.state == group_state::blocking;
     w.state = group_state::blocking;
-    cas(at, raw, w.pack());
+    return cas(at, raw, w.pack());
 }
 
 void dismiss_latest(shm::control_block& c, u32 entry) noexcept {

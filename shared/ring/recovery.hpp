@@ -54,8 +54,9 @@ void ring_neighbours(shm::control_block& c, u32 seat) noexcept;
 /// A closed group's WAIT words are passed by from now on (an optional stage has failed for good; nobody is in
 /// a port that skips). True: it was open.
 bool close_group(shm::control_block& c, u32 link, u32 group) noexcept;
-/// What still WAITs, and what comes, is its readers' again.
-void open_group(shm::control_block& c, u32 link, u32 group) noexcept;
+/// What still WAITs, and what comes, is its readers' again. Returns true if the group is BLOCKING now; false:
+/// its word is damaged or was changed meanwhile.
+bool open_group(shm::control_block& c, u32 link, u32 group) noexcept;
 /// Frees places in latest groups whose member is fenced or gone.
 void dismiss_latest(shm::control_block& c, u32 entry) noexcept;
 

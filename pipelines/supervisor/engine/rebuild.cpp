@@ -84,9 +84,13 @@ u64 engine::first_to_deliver() const {
             tail = std::max(tail, seen_tails_[link]);
         sinks.push_back({setup_->stages[k].spec.name, tail});
     }
-    const u64 lowest = telemetry::first_owed(setup_->directory, sinks, 0).frame;
-    const u64 end = end_ == ring::end_stopping ? setup_->end : end_;
-    return std::min(lowest == telemetry::no_frame ? 0 : lowest, end);
+    u64 lowest = telemetry::first_owed(setup_->directory, sinks, 0).frame;
+    if (lowest == telemetry::no_frame) {  // no sink has a claim: as far as all rings had come
+        for (u32 k = 0; k < made_->links; ++k)
+            lowest = std::min(lowest, k < seen_tails_.size() ? seen_tails_[k] : made_->first_sequence);
+        lowest = std::max(lowest, made_->first_sequence);
+    }
+    return std::min(lowest, end_ == ring::end_stopping ? setup_->end : end_);
 }
 
 /// Of a run that goes on for a lost one: what that one has delivered is neither lost nor counted here.

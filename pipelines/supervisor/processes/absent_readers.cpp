@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 
 #include "core/errors.hpp"
 #include "ring/recovery.hpp"
@@ -27,21 +28,41 @@ bool is_absent(const process_table& t, u32 stage) noexcept {
     });
 }
 
-/// All of the stage's rings have passed on the frames below.
-u64 lowest_tail(const process_table& t, u32 stage) noexcept {
-    u64 lowest = ~u64{0};
-    for_each_blocking_group(
-        t, stage, [&](u32 link, u32) { lowest = std::min(lowest, ring::load(t.c->link[link].tail)); });
+/// Nothing: the word is damaged. It is repaired before the next tick, or the block is made again.
+std::optional<u64> tail_of(const process_table& t, u32 link) noexcept {
+    const u64 raw = ring::load(t.c->link[link].tail.raw());
+    if (!ring::intact(raw)) return std::nullopt;
+    return shm::tail_word::unpack(raw);
+}
+
+/// All of the stage's rings have passed on the frames below. Nothing: a tail is damaged.
+std::optional<u64> lowest_tail(const process_table& t, u32 stage) noexcept {
+    std::optional<u64> lowest = ~u64{0};
+    for_each_blocking_group(t, stage, [&](u32 link, u32) {
+        const std::optional<u64> tail = tail_of(t, link);
+        lowest = lowest && tail ? std::optional(std::min(*lowest, *tail)) : std::nullopt;
+    });
     return lowest == ~u64{0} ? 0 : lowest;
 }
 
 /// No stage has begun a frame from here on. A process that has read CLOSED lets at most a frame pass that was
-/// in a ring at that moment, which is below.
-u64 first_not_begun(const process_table& t) noexcept {
+/// in a ring at that moment, which is below. Nothing: a tail is damaged.
+std::optional<u64> first_not_begun(const process_table& t) noexcept {
     u64 first = t.made->first_sequence;
-    for (u32 k = 0; k < std::min(t.made->links, shm::max_links); ++k)
-        first = std::max(first, ring::load(t.c->link[k].tail) + t.made->link[k].window);
+    for (u32 k = 0; k < std::min(t.made->links, shm::max_links); ++k) {
+        const std::optional<u64> tail = tail_of(t, k);
+        if (!tail) return std::nullopt;
+        first = std::max(first, *tail + t.made->link[k].window);
+    }
     return first;
+}
+
+/// False: the word of a group is damaged, or another process has changed it at this moment.
+bool open_groups(const process_table& t, u32 stage) noexcept {
+    bool open = true;
+    for_each_blocking_group(t, stage,
+                            [&](u32 link, u32 group) { open = ring::open_group(*t.c, link, group) && open; });
+    return open;
 }
 
 }  // namespace
@@ -51,8 +72,9 @@ u64 first_not_begun(const process_table& t) noexcept {
 void let_frames_pass(process_table& t, u32 stage) {
     const stage_setup& st = t.setup->stages[stage];
     if (st.spec.optional && !t.ledgers.claim_suspended(stage)) {
-        if (const std::string why = t.ledgers.suspend_claim(stage, lowest_tail(t, stage)); !why.empty())
-            t.say(why);
+        const std::optional<u64> first = lowest_tail(t, stage);
+        if (!first) return;
+        if (const std::string why = t.ledgers.suspend_claim(stage, *first); !why.empty()) t.say(why);
         if (!t.ledgers.claim_suspended(stage)) return;
     }
     bool closed = false;
@@ -63,16 +85,17 @@ void let_frames_pass(process_table& t, u32 stage) {
 }
 
 void await_again(process_table& t, u32 stage) {
-    for_each_blocking_group(t, stage, [&](u32 link, u32 group) { ring::open_group(*t.c, link, group); });
+    if (!open_groups(t, stage)) return;  // frames still pass: the claim stays suspended
     const stage_setup& st = t.setup->stages[stage];
     if (!st.spec.optional || !counts_frames(st) || !t.ledgers.claim_suspended(stage)) return;
-    const u64 first = first_not_begun(t);
-    if (const std::string why = t.ledgers.resume_claim(stage, first); !why.empty()) t.say(why);
+    const std::optional<u64> first = first_not_begun(t);
+    if (!first) return;
+    if (const std::string why = t.ledgers.resume_claim(stage, *first); !why.empty()) t.say(why);
     if (t.ledgers.claim_suspended(stage)) return;
     t.say(
         fmt::format("{} is waited for again: it gets every frame from {} on; of those before, the frames "
                     "that came while it was left out have passed it by",
-                    st.spec.name, first));
+                    st.spec.name, *first));
 }
 
 void settle_absent_readers(process_table& t) {
@@ -82,7 +105,7 @@ void settle_absent_readers(process_table& t) {
         if (!spec.skips() && !spec.optional) continue;
         if (is_absent(t, k))
             let_frames_pass(t, k);
-        else if (spec.optional && t.ledgers.claim_suspended(k))
+        else
             await_again(t, k);
     }
 }

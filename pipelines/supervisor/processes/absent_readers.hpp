@@ -5,6 +5,7 @@
 // claims (keepers/ledger_keeper.hpp), which change here, too: a claim is suspended before its group is
 // closed, and resumed after its group is open again. A supervisor that dies in between leaves both suspended
 // and the next one continues, since settle_absent_readers() compares the groups with the seats at each tick.
+// A damaged word changes nothing: the next tick tries again.
 
 #include "supervisor/processes/process_table.hpp"
 

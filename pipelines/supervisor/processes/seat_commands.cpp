@@ -198,18 +198,21 @@ void pause_all(process_table& t) {
 void resume_all(process_table& t, bool revive) {
     t.paused = t.ending = false;
     if (revive) t.failure.reset();
-    settle_absent_readers(t);  // the new block waits for every reader
     for (auto& s : t.seats) {
         const seat_state was = s->machine.state();
-        const bool optional = t.setup->stages[s->stage].spec.optional;
+        // An optional sink whose failure was the run's, since no other one was left, still has its claim: the
+        // run would go on for no sink without it.
+        const bool left_out = t.setup->stages[s->stage].spec.optional && t.ledgers.claim_suspended(s->stage);
         // A source may be done long before the sinks are: there is nothing left of its frames now.
         if (was == seat_state::done ||
-            (revive && ((was == seat_state::failed && !optional) || was == seat_state::backoff))) {
+            (revive && ((was == seat_state::failed && !left_out) || was == seat_state::backoff))) {
             s->machine.resume(seat_state::starting, now_ns(), 0);
             s->start_wanted = true;
         }
-        if (s->start_wanted) start_seat(t, *s);
     }
+    settle_absent_readers(t);  // the new block waits for every reader
+    for (auto& s : t.seats)
+        if (s->start_wanted) start_seat(t, *s);
 }
 
 void release_held(process_table& t) {

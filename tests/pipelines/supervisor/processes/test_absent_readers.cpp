@@ -1,0 +1,124 @@
+// Groups and claims of an optional sink, over a control block in which the test damages words.
+#include "supervisor/processes/absent_readers.hpp"
+
+#include <memory>
+
+#include "core/clock.hpp"
+#include "ring/topology.hpp"
+#include "supervisor/processes/seat_commands.hpp"
+#include "telemetry/ledger.hpp"
+#include "tests/support/catch.hpp"
+#include "tests/support/scratch_folder.hpp"
+
+namespace {
+
+using namespace carousel;
+using namespace carousel::supervisor;
+
+/// source -> sink, extra; the sinks are optional.
+struct run_with_optional_sinks {
+    scratch_folder folder;
+    run_setup setup;
+    std::unique_ptr<shm::control_block> block = std::make_unique<shm::control_block>();
+    event_loop loop;
+    console out{-1, false, false};
+    memory_keeper memory;
+    std::unique_ptr<process_table> table;
+
+    run_with_optional_sinks() {
+        setup.name = "optional";
+        setup.directory = folder.path.string();
+        for (const char* name : {"source", "sink", "extra"}) {
+            stage_setup st;
+            st.spec.name = name;
+            if (!setup.stages.empty()) st.spec.input_indices = {0};
+            st.spec.optional = !setup.stages.empty();
+            setup.stages.push_back(st);
+        }
+        setup.stages[0].format = {{"type", "t"}};
+        setup.stages[0].slot_bytes = 512;
+        ring::initialise(*block, plan_of(setup));
+        table = std::make_unique<process_table>(setup, loop, out);
+        table->attach_to(*block, memory);
+        for (u32 k = 0; k < 3; ++k) set(k, seat_state::running);
+    }
+    void set(u32 stage, seat_state state) const { table->seats[stage]->machine.resume(state, now_ns(), 0); }
+    [[nodiscard]] shm::word& group() const {
+        return block->link[0].group_state[block->stage[2].input_group[0]];
+    }
+    [[nodiscard]] ring::group_state group_now() const {
+        return ring::group_word::of(ring::load(group())).state;
+    }
+    [[nodiscard]] telemetry::frame_claims claims() const {
+        return telemetry::frame_claims::load(telemetry::ledger_path(setup.directory, "extra"));
+    }
+    void damage(std::atomic<u64>& word) const { word.fetch_xor(u64{1} << 20U); }
+};
+
+using ring::group_state;
+
+}  // namespace
+
+TEST_CASE("an optional sink's claim is resumed only after its group is open, whatever damages the group") {
+    const run_with_optional_sinks r;
+    r.set(2, seat_state::failed);
+    settle_absent_readers(*r.table);
+    REQUIRE(r.group_now() == group_state::closed);
+    REQUIRE(r.claims().suspended());
+    const u64 closed = ring::load(r.group());
+    r.group().fetch_xor(u64{1} << 20U);
+    r.set(2, seat_state::running);
+    settle_absent_readers(*r.table);
+    CHECK(r.claims().suspended());
+    r.group().store(closed);  // the repair
+    settle_absent_readers(*r.table);
+    CHECK(r.group_now() == group_state::blocking);
+    CHECK_FALSE(r.claims().suspended());
+    r.group().store(closed);  // a repair of a word that was CLOSED a moment ago
+    settle_absent_readers(*r.table);
+    CHECK(r.group_now() == group_state::blocking);
+}
+
+TEST_CASE("a damaged tail neither suspends nor resumes a claim") {
+    const run_with_optional_sinks r;
+    shm::tail_word& tail = r.block->link[0].tail;
+    tail.store(40);
+    r.damage(tail.raw());
+    r.set(2, seat_state::failed);
+    settle_absent_readers(*r.table);
+    CHECK(r.group_now() == group_state::blocking);
+    CHECK(r.claims().includes(0));
+    CHECK_FALSE(r.claims().suspended());
+    r.damage(tail.raw());  // the repair
+    settle_absent_readers(*r.table);
+    CHECK(r.group_now() == group_state::closed);
+    CHECK(r.claims().includes(39));
+    CHECK_FALSE(r.claims().includes(40));
+    tail.store(70);
+    r.damage(tail.raw());
+    r.set(2, seat_state::running);
+    settle_absent_readers(*r.table);
+    CHECK(r.claims().suspended());
+    r.damage(tail.raw());
+    settle_absent_readers(*r.table);
+    CHECK(r.claims().first_from(40) == 70 + r.block->link[0].window);
+}
+
+TEST_CASE("a run that continues after damage starts its last optional sink, not one that was left out") {
+    const run_with_optional_sinks r;
+    r.set(2, seat_state::failed);
+    settle_absent_readers(*r.table);
+    REQUIRE(r.claims().suspended());
+    r.table->fail("sink", "exit code 3", 1);
+    r.set(1, seat_state::failed);
+    // No process is started in this test: all entries are taken.
+    for (shm::incarnation& e : r.block->entry)
+        e.identity.store(ring::entry_word{1, 1, 0, ring::entry_state::live}.pack());
+    resume_all(*r.table, true);
+    CHECK_FALSE(r.table->failure);
+    CHECK(r.table->seats[1]->machine.state() == seat_state::starting);
+    CHECK(r.table->seats[2]->machine.state() == seat_state::failed);
+    CHECK_FALSE(r.table->ledgers.claim_suspended(1));
+    CHECK(ring::group_word::of(ring::load(r.block->link[0].group_state[r.block->stage[1].input_group[0]]))
+              .state == group_state::blocking);
+}
