@@ -191,7 +191,12 @@ TEST_CASE(
     REQUIRE(std::ifstream(claims) >> first);
     std::ofstream(claims) << first << " -\n";
     run.start(file);
-    REQUIRE(run.wait_until([&] { return run.log().find("it gets every frame from ") != std::string::npos; }));
+    // Until the successor has replaced it, the log is the one of its predecessor.
+    REQUIRE(run.wait_until([&] {
+        const std::string log = run.log();
+        return log.find("adopted half") != std::string::npos &&
+               log.find("it gets every frame from ") != std::string::npos;
+    }));
     CHECK(counted_from(run) > from);
     CHECK(goes_on(run, "extra", 100));
     run.signal(SIGINT);
