@@ -114,7 +114,7 @@ TEST_CASE("without SO_PEERPIDFD a reused pid is known by the start time, or by t
         test::in_pid_namespace(true, [] { find_a_reused_pid(&shm::peer_process_by_start_time, false); }));
 }
 
-TEST_CASE("a pidfd of a process that was reaped has no start time, whoever has its pid") {
+TEST_CASE("a pidfd of a process that was reaped has no start time, even if another process has its pid") {
     require_went_through(test::in_pid_namespace(true, [] {
         const pid_t first = ::fork();
         if (first == 0) ::_exit(0);

@@ -34,7 +34,7 @@ struct damage_account {
     std::vector<mend_record> last;  ///< the first hundred
 };
 
-/// The receiving end of a link has told that its sender keeps frames until the sinks here have them.
+/// The receiving end of a link has reported that its sender keeps frames until the sinks here have them.
 [[nodiscard]] bool is_sent_durably(const std::string& directory, const std::string& stage,
                                    const std::string& run_id);
 

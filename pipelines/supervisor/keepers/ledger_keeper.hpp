@@ -34,7 +34,7 @@ public:
     std::string found_committed(u32 stage, u32 seat, u32 epoch, u64 sequence) noexcept;
     /// The stage has no claim now, or never has one.
     [[nodiscard]] bool claim_suspended(u32 stage);
-    /// No claim on frames from `first` on. Returns what the user is to be told, once, if it cannot be
+    /// No claim on frames from `first` on. Returns a message for the user, once, if it cannot be
     /// written; the claim is as it was then, and calls within a second do nothing.
     [[nodiscard]] std::string suspend_claim(u32 stage, u64 first);
     /// A claim on frames from `first` on; errors as above.
