@@ -224,7 +224,8 @@ void port_session::let_go() noexcept {
     block_.reset();
     if (lock_) ::unlink(lock_path_.c_str());
     lock_.reset();
-    crash_here(crash_point::leaving);  // nothing of the run is mapped, and the supervisor has not been notified
+    crash_here(
+        crash_point::leaving);  // nothing of the run is mapped, and the supervisor has not been notified
     if (socket_) shm::send_message(socket_.get(), run::left_message().dump());
 }
 

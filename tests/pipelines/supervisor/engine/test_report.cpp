@@ -291,7 +291,8 @@ TEST_CASE("where nothing was counted the report says so, and claims nothing") {
                    test::contains(why));
 }
 
-TEST_CASE("frames that passed an optional sink by while it was left out are reported as skipped, not as lost") {
+TEST_CASE(
+    "frames that passed an optional sink by while it was left out are reported as skipped, not as lost") {
     synthetic s;
     s.record(0, 4);
     s.record(8, 10);
