@@ -25,6 +25,8 @@ def tiers():
                 tier, heading = found.setdefault(m[1], {}), ""
             elif line.startswith("# "):
                 heading = line[2:]
+                if tier is not None:   # not the head of the file
+                    tier.setdefault(heading, [])
             elif line:
                 tier.setdefault(heading, []).append(line)
     return found
@@ -55,6 +57,11 @@ class Tiers(unittest.TestCase):
                     continue
                 self.assertIn(name, self.tests, f"tiers.txt [{tier}] names a test that does not exist")
                 self.assertIn(tier, self.tests[name])
+
+    def test_each_recovery_path_has_an_everyday_test(self):
+        self.assertGreater(len(self.tiers["everyday"]), 20)
+        for path, tests in self.tiers["everyday"].items():
+            self.assertTrue(tests, f"tiers.txt lists no everyday test that proves: {path}")
 
     def test_each_name_stands_once(self):
         names = [name for paths in self.tiers.values() for tests in paths.values() for name in tests]
