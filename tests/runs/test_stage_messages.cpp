@@ -10,16 +10,19 @@ using nlohmann::json;
 using test::contains;
 
 TEST_CASE("a hello is read as it was told, and one by hand names no seat") {
-    const run::hello_message told{"fragment", {3, 7, 9}, 77};
-    const json j = run::to_json(told);
-    CHECK(j ==
-          json::parse(R"({"hello": {"stage": "fragment", "seat": 3, "entry": 7, "epoch": 9, "pid": 77}})"));
+    const run::hello_message sent{"fragment", {3, 7, 9}, 77, false, false, 1234};
+    const json j = run::to_json(sent);
+    CHECK(
+        j ==
+        json::parse(
+            R"({"hello": {"stage": "fragment", "seat": 3, "entry": 7, "epoch": 9, "pid": 77, "start_time": 1234}})"));
     const run::hello_message read = run::read_hello(j);
     CHECK(read.stage == "fragment");
     CHECK(read.who.seat == 3);
     CHECK(read.who.entry == 7);
     CHECK(read.who.epoch == 9);
     CHECK(read.pid == 77);
+    CHECK(read.start_time == 1234);
     const run::hello_message by_hand = run::read_hello(run::to_json(run::hello_message{"fragment", {}, 77}));
     CHECK_FALSE(by_hand.who);
     CHECK(by_hand.who.seat == shm::none);
@@ -28,8 +31,8 @@ TEST_CASE("a hello is read as it was told, and one by hand names no seat") {
 
 TEST_CASE("a stage that returns says which run and seat were its own, and what memory it brings") {
     const json memory = json::parse(R"([{"asset": false, "index": 0, "kind": "memfd", "bytes": 4096}])");
-    const json j = run::to_json(run::return_message{"id", "vertex", {1, 2, 0}, true, memory});
-    CHECK(j["return"].size() == 7);
+    const json j = run::to_json(run::return_message{"id", "vertex", {1, 2, 0}, true, memory, 1234});
+    CHECK(j["return"].size() == 8);
     const run::return_message read = run::read_return(j);
     CHECK(read.run_id == "id");
     CHECK(read.stage == "vertex");
@@ -37,6 +40,7 @@ TEST_CASE("a stage that returns says which run and seat were its own, and what m
     CHECK(read.who.epoch == 0);
     CHECK(read.ready);
     CHECK(read.memory == memory);
+    CHECK(read.start_time == 1234);
     const run::return_message bare = run::read_return(json::parse(R"({"return": {}})"));
     CHECK(bare.who.seat == shm::none);
     CHECK_FALSE(bare.ready);
