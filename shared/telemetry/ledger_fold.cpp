@@ -248,20 +248,33 @@ u64 fold_ledger(const std::string& ledger, u64 below) {
     return account.end();
 }
 
-void copy_ledger(const std::string& from, const std::string& to) {
-    const ledger_account account = ledger_account::load(folded_path(from));
+namespace {
+
+/// The records from `first` on. False: there is no ledger. Two descriptors are open in it, and none of the
+/// other files of a ledger: a process at the limit of its descriptors can still keep its ledgers.
+bool copy_records(const std::string& from, const std::string& to, u64 first) {
     const auto reader = ledger_reader::open(from);
     if (!reader) {
-        return;
+        return false;
     }
     const descriptor file(to, O_WRONLY | O_CREAT | O_TRUNC);
     if (file.fd < 0) {
         refuse("write", to, errno);
     }
-    for (u64 at = account.end(), size = reader->size(); at < size; at += fold_step) {
+    for (u64 at = first, size = reader->size(); at < size; at += fold_step) {
         const auto records = reader->read(at, std::min(fold_step, size - at));
         write_all(file.fd, records.data(), records.size() * sizeof(ledger_record), at * sizeof(ledger_record),
                   to);
+    }
+    return true;
+}
+
+}  // namespace
+
+void copy_ledger(const std::string& from, const std::string& to) {
+    const ledger_account account = ledger_account::load(folded_path(from));
+    if (!copy_records(from, to, account.end())) {
+        return;
     }
     ::unlink(ledger_names_path(to).c_str());
     if (const std::optional<std::string> names = read_file(ledger_names_path(from))) {

@@ -79,7 +79,9 @@ TEST_CASE("a run that can start nobody for want of descriptors ends soon and say
     const i32 middle = run.pid_of("middle");
     set_limit(run.pid(), few);
     REQUIRE(::kill(middle, SIGKILL) == 0);
-    CHECK(run.wait(40) == 74);
+    const int code = run.wait(40);
+    INFO(run.log());
+    CHECK(code == 74);
     CHECK_THAT(
         run.log(),
         contains("no stage can be let in for 8 s: Too many open files (the limit of this process is 10)"));
