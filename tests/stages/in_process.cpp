@@ -30,12 +30,6 @@ public:
     }
 };
 
-/// What a CUDA event can be asked by other processes: complete unless its last record's work is still under
-/// way.
-struct event_state {
-    std::atomic<u64> recorded{0}, completed{0};
-};
-
 /// Of a pointer within this process, as it travels in a handle.
 using address_bytes = std::array<std::byte, sizeof(void*)>;
 
@@ -83,10 +77,10 @@ private:
 
 class cuda_like_event final : public device::event {
 public:
-    explicit cuda_like_event(std::atomic<u64>* shared)
-        : inner_(std::make_unique<device::cpu::event>(shared)) {}
+    cuda_like_event(std::atomic<u64>* shared, event_state& state)
+        : inner_(std::make_unique<device::cpu::event>(shared)), state_(&state) {}
     void record(device::queue& on, u64 tag) override {
-        event_state* s = state_.get();
+        event_state* s = state_;
         const u64 number = s->recorded.fetch_add(1) + 1;
         on.submit([s, number](device::cpu::pool&) { s->completed.store(number); });
         inner_->record(inner_of(on), tag);
@@ -95,15 +89,14 @@ public:
     void wait() override { inner_->wait(); }
     [[nodiscard]] handle export_handle() const override {
         handle h{};
-        const event_state* s = state_.get();
-        const auto bytes = std::bit_cast<address_bytes>(s);
+        const auto bytes = std::bit_cast<address_bytes>(state_);
         std::memcpy(h.data(), bytes.data(), bytes.size());
         return h;
     }
 
 private:
     std::unique_ptr<device::event> inner_;
-    std::unique_ptr<event_state> state_ = std::make_unique<event_state>();
+    event_state* state_;
 };
 
 class cuda_like_import final : public device::imported_event {
@@ -126,7 +119,7 @@ public:
     }
     [[nodiscard]] std::unique_ptr<device::event> make_event(std::atomic<u64>* shared) override {
         if (!as_cuda_) return std::make_unique<plain_event>(cpu_.make_event(shared));
-        return std::make_unique<cuda_like_event>(shared);
+        return std::make_unique<cuda_like_event>(shared, memory_->make_event_state());
     }
     [[nodiscard]] std::unique_ptr<device::imported_event> import_event(
         device::device_kind from, const device::event::handle& h, const std::atomic<u64>* shared) override {
@@ -203,6 +196,11 @@ std::byte* shared_memory::at(const device::memory_handle& handle) {
     std::unique_ptr<device::mapping>& m = known_[handle.fd];
     if (!m) m = std::make_unique<device::memfd_mapping>(handle);
     return m->data();
+}
+
+event_state& shared_memory::make_event_state() {
+    const std::lock_guard lock(mutex_);
+    return events_.emplace_back();
 }
 
 namespace {

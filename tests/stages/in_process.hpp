@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -70,6 +71,11 @@ struct queue_counts {
 };
 
 /// What the processes of a run would share, made once.
+/// What other processes can read of a CUDA event: complete unless the work of its last record is in progress.
+struct event_state {
+    std::atomic<u64> recorded{0}, completed{0};
+};
+
 class shared_memory {
 public:
     /// A context over the CPU whose mappings are these. `as_cuda`: its events read as complete until they are
@@ -78,10 +84,14 @@ public:
     [[nodiscard]] std::unique_ptr<device::context> open(bool as_cuda, queue_counts* counts = nullptr,
                                                         bool own = false);
     [[nodiscard]] std::byte* at(const device::memory_handle& handle);
+    /// State of a new CUDA-like event, valid as long as this object. An importer polls an event after its
+    /// exporter has destroyed it, as with CUDA, where the driver keeps the state.
+    [[nodiscard]] event_state& make_event_state();
 
 private:
     std::mutex mutex_;
     std::map<int, std::unique_ptr<device::mapping>> known_;
+    std::deque<event_state> events_;  ///< its elements never move
 };
 
 /// source -> ... -> sink, `stages` of them.

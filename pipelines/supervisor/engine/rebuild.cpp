@@ -136,10 +136,11 @@ void engine::give_up_rings(const std::string& why, const stage_setup& port) {
         const u64 written = made_->first_sequence + ring::load(segment_->block().link[k].committed);
         lost_until_ = std::max(lost_until_, std::clamp(written, seen, seen + made_->link[k].window));
     }
-    const std::string text = fmt::format(
-        "{}; with the port {} in the pipeline nothing can be made again: frames that were in the rings are "
-        "lost",
-        why, port.spec.name);
+    const std::string lost = lost_until_ > delivered
+                                 ? fmt::format("frames {} to {} are lost", delivered, lost_until_ - 1)
+                                 : "no frame was in a ring, so none is lost";
+    const std::string text = fmt::format("{}; frames of a pipeline with a port ({}) cannot be made again: {}",
+                                         why, port.spec.name, lost);
     seats_->fail("carousel", text, exit_code::stage_failed);
     end_now(text);
 }
