@@ -1,11 +1,18 @@
-# Writes the C++ source TO: page_of() of lab/lesson.hpp, with the text of each lesson's page. Given: LESSONS (their
-# folder), NAMES (01_handles ...), TO. Run while building.
+# Writes the C++ source TO: page_of() and recorded_of() of lab/lesson.hpp, with the text of each lesson's page and its
+# recorded figures. Given: LESSONS (their folder), NAMES (01_handles ...), TO. Run while building.
 set(source "// Made by cmake/embed_pages.cmake.\n#include \"lab/lesson.hpp\"\n\nnamespace carousel::lab {\n\n")
-string(APPEND source "const char* page_of(const lesson& l) noexcept {\n    switch (l.number) {\n")
-foreach(name IN LISTS NAMES)
-  file(READ ${LESSONS}/${name}/page.md text)
-  string(REGEX REPLACE "^0?([0-9]+)_.*" "\\1" number ${name})
-  string(APPEND source "        case ${number}:\n            return R\"carousel-page(${text})carousel-page\";\n")
-endforeach()
-string(APPEND source "        default:\n            return \"\";\n    }\n}\n\n}  // namespace carousel::lab\n")
-file(WRITE ${TO} "${source}")
+function(embed function file)
+  string(APPEND source "const char* ${function}(const lesson& l) noexcept {\n    switch (l.number) {\n")
+  foreach(name IN LISTS NAMES)
+    if(EXISTS ${LESSONS}/${name}/${file})
+      file(READ ${LESSONS}/${name}/${file} text)
+      string(REGEX REPLACE "^0?([0-9]+)_.*" "\\1" number ${name})
+      string(APPEND source "        case ${number}:\n            return R\"carousel-text(${text})carousel-text\";\n")
+    endif()
+  endforeach()
+  string(APPEND source "        default:\n            return \"\";\n    }\n}\n\n")
+  set(source "${source}" PARENT_SCOPE)
+endfunction()
+embed(page_of page.md)
+embed(recorded_of recorded.txt)
+file(WRITE ${TO} "${source}}  // namespace carousel::lab\n")

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <filesystem>
 #include <fstream>
 #include <iostream>
 
@@ -20,7 +21,7 @@ namespace {
 struct lab_arguments {
     std::vector<std::string> lessons;
     bool all = false, no_ask = false;
-    std::string report;
+    std::string report, figures;  ///< figures: folder for a file per lesson
 };
 
 /// Asks until one of the answers is typed; nullopt: an empty line, or the end of the input.
@@ -56,12 +57,22 @@ std::ofstream opened(const std::string& file) {
     return out;
 }
 
+/// A file per lesson, as lessons/NN_name/recorded.txt is: the machine, then what was measured.
+void write_figures(const std::string& folder, const lab::lesson_result& r, const lab::lab_machine& machine) {
+    const std::string file = fmt::format("{}/{:02}_{}.txt", folder, r.about->number, r.about->name);
+    std::ofstream out = opened(file);
+    out << fmt::format("{}, {}, {}\n{}", machine.processor, machine.system, machine.when,
+                       lab::figures_text(r.measured));
+    out.flush();
+    if (!out) throw output_error(fmt::format("writing {}: {}", file, errno_text(errno)));
+}
+
 int run_lab(const lab_arguments& a, const cli_environment& env) {
     if (a.all && !a.lessons.empty())
         throw config_error("lab: --all runs every lesson; leave it out, or the lesson's name");
     if (!a.all && a.lessons.empty()) {
-        if (!a.report.empty())
-            throw config_error("lab: --report writes what was run: name a lesson, or --all");
+        if (!a.report.empty() || !a.figures.empty())
+            throw config_error("lab: --report and --figures write what was run: name a lesson, or --all");
         env.out << lab::list_text(columns_of(env));
         return exit_code::ok;
     }
@@ -69,11 +80,16 @@ int run_lab(const lab_arguments& a, const cli_environment& env) {
     for (const std::string& word : a.lessons) chosen.push_back(&lab::lesson_from(word));
     if (a.all) chosen.assign(lab::all_lessons().begin(), lab::all_lessons().end());
     std::ofstream page = opened(a.report);
+    if (!a.figures.empty() && !std::filesystem::is_directory(a.figures))
+        throw output_error(fmt::format("writing figures to {}: not a folder", a.figures));
     const bool asks = !a.no_ask && ::isatty(STDIN_FILENO) == 1 && env.out_is_terminal;
     if (!a.no_ask && !asks) env.err << "no terminal: no prediction is asked for (as with --no-ask)\n";
     std::vector<lab::lesson_result> results;
     results.reserve(chosen.size());
-    for (const lab::lesson* l : chosen) results.push_back(teach(*l, asks, env));
+    for (const lab::lesson* l : chosen) {
+        results.push_back(teach(*l, asks, env));
+        if (!a.figures.empty()) write_figures(a.figures, results.back(), lab::this_machine());
+    }
     if (page.is_open()) {
         page << lab::web_page(results, lab::this_machine());
         page.flush();
@@ -93,10 +109,16 @@ command_action add_lab_command(const command_parts& p) {
     p.app.add_flag("--no-ask", a->no_ask, "Ask for no prediction");
     p.offers[p.app.add_option("--report", a->report, "Write one HTML page of what was run")
                  ->type_name("FILE")] = offer_files({".html"});
+    p.offers[p.app
+                 .add_option("--figures", a->figures,
+                             "Write the figures of each lesson to FOLDER/NN_NAME.txt")
+                 ->type_name("FOLDER")] = offer_folders();
     p.app.footer(
-        "\nA lesson asks what you expect, measures it on this machine, says why by the figures just "
-        "measured, and "
-        "kills\nsomebody. What needs a GPU, a second one or MPS says so where there is none; the rest runs.\n"
+        "\nA lesson asks what you expect, measures it on this machine, explains the figures just measured, "
+        "and "
+        "kills\na process. What needs a GPU, a second one or MPS is explained by recorded figures where "
+        "there is "
+        "none.\n"
         "Exit code 1: a lesson measured what none of its explanations fits.\n\n"
         "Examples:\n  carousel lab\n  carousel lab 5\n  carousel lab --all --no-ask --report lab.html");
     return [a](const common_words&, const cli_environment& env) { return run_lab(*a, env); };

@@ -62,4 +62,12 @@ void read_figures(const std::string& output, figures& into) {
     }
 }
 
+std::string figures_text(const figures& f) {
+    std::string text;
+    for (const auto& [name, value] : f.values) text += fmt::format("figure {} {:.6g}\n", name, value);
+    for (const curve& c : f.curves)
+        for (const auto& [x, y] : c.points) text += fmt::format("curve {} {:.6g} {:.6g}\n", c.name, x, y);
+    return text;
+}
+
 }  // namespace carousel::lab

@@ -32,5 +32,7 @@ struct figures {
 /// Adds what `output` says. Throws config_error for a line that begins like one of the three and is none: a
 /// program that prints such a line is broken, and its lesson must not pass.
 void read_figures(const std::string& output, figures& into);
+/// The numbers and curves of `f` as read_figures() reads them, without what is missing.
+[[nodiscard]] std::string figures_text(const figures& f);
 
 }  // namespace carousel::lab

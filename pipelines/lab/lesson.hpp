@@ -83,5 +83,8 @@ struct lesson {
 [[nodiscard]] const lesson& lesson_from(const std::string& word);
 /// Its page: what it is about, in at most one screen.
 [[nodiscard]] const char* page_of(const lesson& l) noexcept;
+/// Figures that were measured on a machine with a GPU (lessons/NN_name/recorded.txt): a line that names the
+/// machine and the date, then lines as read_figures() reads them. "": none were recorded.
+[[nodiscard]] const char* recorded_of(const lesson& l) noexcept;
 
 }  // namespace carousel::lab

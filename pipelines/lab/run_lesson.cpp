@@ -99,6 +99,9 @@ lesson_result run_lesson(const lesson& l, const lab_places& places,
         r.failures.emplace_back(e.what());
     }
     r.verdicts = judge(l, r.measured);
+    const recording recorded = recording_from(recorded_of(l));
+    r.recorded_on = recorded.machine;
+    add_recorded(recorded, r.verdicts);
     r.seconds = static_cast<f64>(now_ns() - begin) / 1e9;
     return r;
 }

@@ -21,6 +21,7 @@ struct lesson_result {
     figures measured;
     std::vector<std::string> failures;  ///< programs that failed, one sentence each
     std::vector<claim_verdict> verdicts;
+    std::string recorded_on;  ///< the machine whose figures explain what can't be measured here
     f64 seconds = 0;
     [[nodiscard]] bool passed() const noexcept;
 };

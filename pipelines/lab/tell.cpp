@@ -19,23 +19,34 @@ std::string lines_of(const std::string& text, std::size_t columns, std::size_t i
     return std::string(indent, ' ') + supervisor::wrapped(text, columns - indent, indent) + "\n";
 }
 
-const char* mark_of(outcome what) {
-    switch (what) {
-        case outcome::explained:
-            return "";
-        case outcome::not_here:
-            return "not here: ";
-        case outcome::unexplained:
-            return "UNEXPLAINED: ";
-    }
-    return "";
-}
-
-std::string verdict_lines(const claim_verdict& v, std::size_t columns) {
+std::string subject_lines(const claim_verdict& v, const std::string& explanation, std::size_t columns) {
     std::string text = fmt::format("{}{}\n", v.about->kill ? "the kill: " : "", v.about->name);
     if (*v.about->textbook != 0)
         text += lines_of(fmt::format("the texts: {}", v.about->textbook), columns, 2);
-    return text + lines_of(fmt::format("{}{}", mark_of(v.what), supervisor::printable(v.text)), columns, 2);
+    return text + lines_of(supervisor::printable(explanation), columns, 2);
+}
+
+std::string verdict_lines(const claim_verdict& v, std::size_t columns) {
+    return subject_lines(v, (v.what == outcome::unexplained ? "UNEXPLAINED: " : "") + v.text, columns);
+}
+
+/// What could not be measured here: the recorded explanations of it, then each reason with the subjects that
+/// no recording explains.
+std::string not_here_text(const lesson_result& r, std::size_t columns) {
+    std::string recorded;
+    for (const claim_verdict& v : r.verdicts)
+        if (!v.recorded.empty()) recorded += subject_lines(v, "recorded: " + v.recorded, columns);
+    std::string text;
+    for (const not_here& n : not_here_of(r.verdicts)) {
+        const std::string reason = supervisor::printable(n.reason);
+        if (!n.names.empty()) text += lines_of(fmt::format("not here: {}: {}", reason, n.names), columns, 0);
+        if (n.recorded > 0)
+            text += lines_of(fmt::format("not here: {}: {} subjects, shown by figures recorded on {}", reason,
+                                         n.recorded, r.recorded_on),
+                             columns, 0);
+    }
+    if (!text.empty()) text = "\n" + text;
+    return recorded.empty() ? text : text + "\n" + recorded;
 }
 
 std::string prediction_line(const lesson_result& r, std::optional<int> predicted) {
@@ -44,8 +55,7 @@ std::string prediction_line(const lesson_result& r, std::optional<int> predicted
     const char* text = r.about->answers[static_cast<std::size_t>(*right)];
     if (!predicted) return fmt::format("The answer: {}) {}\n", letter(*right), text);
     if (*predicted == *right) return fmt::format("Your prediction was right: {}) {}\n", letter(*right), text);
-    return fmt::format("You predicted {}); this machine says {}) {}\n", letter(*predicted), letter(*right),
-                       text);
+    return fmt::format("You predicted {}); the answer is {}) {}\n", letter(*predicted), letter(*right), text);
 }
 
 }  // namespace
@@ -79,7 +89,8 @@ std::string result_text(const lesson_result& r, std::optional<int> predicted, st
     text += "\n" + prediction_line(r, predicted) + "\n";
     for (const bool kill : {false, true})
         for (const claim_verdict& v : r.verdicts)
-            if (v.about->kill == kill) text += verdict_lines(v, columns);
+            if (v.about->kill == kill && v.what != outcome::not_here) text += verdict_lines(v, columns);
+    text += not_here_text(r, columns);
     for (const std::string& f : r.failures)
         text += lines_of("FAILED: " + supervisor::printable(f), columns, 0);
     return text + fmt::format("\nlesson {}: {} in {:.1f} s\n", r.about->number,

@@ -82,6 +82,38 @@ std::vector<claim_verdict> judge(const lesson& l, const figures& f) {
     return all;
 }
 
+recording recording_from(const std::string& text) {
+    recording r;
+    const std::size_t end = text.find('\n');
+    if (end == std::string::npos) return r;
+    r.machine = text.substr(0, end);
+    read_figures(text.substr(end + 1), r.measured);
+    return r;
+}
+
+void add_recorded(const recording& from, std::vector<claim_verdict>& all) {
+    for (claim_verdict& v : all) {
+        if (v.what != outcome::not_here) continue;
+        if (const claim_verdict then = judge(*v.about, from.measured); then.what == outcome::explained)
+            v.recorded = then.text;
+    }
+}
+
+std::vector<not_here> not_here_of(const std::vector<claim_verdict>& all) {
+    std::vector<not_here> reasons;
+    for (const claim_verdict& v : all) {
+        if (v.what != outcome::not_here) continue;
+        auto at = std::find_if(reasons.begin(), reasons.end(),
+                               [&](const not_here& n) { return n.reason == v.text; });
+        if (at == reasons.end()) at = reasons.insert(at, not_here{v.text, "", 0});
+        if (!v.recorded.empty())
+            ++at->recorded;
+        else
+            at->names += (at->names.empty() ? "" : "; ") + std::string(v.about->name);
+    }
+    return reasons;
+}
+
 std::optional<int> right_answer(const lesson& l, const std::vector<claim_verdict>& all) {
     for (const claim_verdict& v : all)
         if (std::strcmp(v.about->name, l.decided_by) == 0 && v.what == outcome::explained &&

@@ -6,7 +6,6 @@
 #include <ctime>
 #include <filesystem>
 #include <fstream>
-#include <map>
 #include <thread>
 
 #include "lab/lesson_plot.hpp"
@@ -53,18 +52,28 @@ std::string table_of(const lesson_result& r) {
     return html + "</table>\n";
 }
 
-/// What could not run, a line for each reason.
-std::string not_here_of(const lesson_result& r) {
-    std::map<std::string, std::string> subjects;  // reason -> names
-    for (const claim_verdict& v : r.verdicts)
-        if (v.what == outcome::not_here) {
-            std::string& names = subjects[v.text];
-            names += (names.empty() ? "" : "; ") + std::string(v.about->name);
-        }
+/// What could not be measured here: a line for each reason, and a table of what recorded figures explain.
+std::string not_here_html(const lesson_result& r) {
     std::string html;
-    for (const auto& [why, names] : subjects)
-        html += fmt::format("<p class=\"not\">Not here ({}): {}.</p>\n", escaped(why), escaped(names));
-    return html;
+    u32 recorded = 0;
+    for (const not_here& n : not_here_of(r.verdicts)) {
+        recorded += n.recorded;
+        if (!n.names.empty())
+            html +=
+                fmt::format("<p class=\"not\">Not here ({}): {}.</p>\n", escaped(n.reason), escaped(n.names));
+        if (n.recorded > 0)
+            html += fmt::format("<p class=\"not\">Not here ({}): {} subjects, shown below as recorded.</p>\n",
+                                escaped(n.reason), n.recorded);
+    }
+    if (recorded == 0) return html;
+    html += fmt::format("<table>\n<tr><th>subject</th><th>the texts</th><th>recorded on {}</th></tr>\n",
+                        escaped(r.recorded_on));
+    for (const claim_verdict& v : r.verdicts)
+        if (!v.recorded.empty())
+            html += fmt::format("<tr class=\"not{}\"><td>{}</td><td>{}</td><td>{}</td></tr>\n",
+                                v.about->kill ? " kill" : "", escaped(v.about->name),
+                                escaped(v.about->textbook), escaped(v.recorded));
+    return html + "</table>\n";
 }
 
 /// Its paragraphs stand apart by empty lines; what is typed stands between backquotes.
@@ -91,7 +100,7 @@ std::string section_of(const lesson_result& r) {
         html += "<div class=\"plot\">" + plot::svg_of(*c) + "</div>\n";
     else if (const auto b = bars_of(r))
         html += "<div class=\"plot\">" + plot::svg_of(*b) + "</div>\n";
-    html += table_of(r) + not_here_of(r);
+    html += table_of(r) + not_here_html(r);
     for (const std::string& f : r.failures) html += fmt::format("<p class=\"bad\">{}</p>\n", escaped(f));
     return html;
 }
@@ -138,7 +147,8 @@ std::string web_page(const std::vector<lesson_result>& all, const lab_machine& m
         "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<meta name=\"viewport\" "
         "content=\"width=device-width\">\n<title>Carousel: the lab"
         "</title>\n<style>{}</style>\n</head>\n<body>\n<h1>The lab: what IPC does on this machine</h1>\n"
-        "<p>{}, {}, {}. Every sentence below was chosen by the figures that were just measured here.</p>\n",
+        "<p>{}, {}, {}. Every sentence below was chosen by the figures that were just measured here; "
+        "recorded figures are marked.</p>\n",
         style, escaped(machine.processor), escaped(machine.system), escaped(machine.when));
     html += "<ol>\n";
     for (const lesson_result& r : all)

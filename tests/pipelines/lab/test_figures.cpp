@@ -20,6 +20,19 @@ TEST_CASE("figures, points of curves, what is missing and other words are told a
     CHECK(f.said == std::vector<std::string>{"figures of speech"});
 }
 
+TEST_CASE("figures that are written as text are read back") {
+    figures f, read;
+    f.values = {{"a.us", 12.5}, {"b", 1e9}};
+    f.curves = {{"own", {{16, 3}, {32, 4}}}};
+    f.missing["gpu"] = "no GPU";
+    read_figures(figures_text(f), read);
+    CHECK(read.values == f.values);
+    REQUIRE(read.curves.size() == 1);
+    CHECK(read.curves[0].name == "own");
+    CHECK(read.curves[0].points == f.curves[0].points);
+    CHECK(read.missing.empty());
+}
+
 TEST_CASE("a line that begins like a figure and is none is refused") {
     for (const char* line : {"figure a", "figure a x", "figure a 1 2", "figure a nan", "figure a 1e999",
                              "curve a 1", "curve a 1 2 3", "missing ", "figure  "}) {

@@ -60,7 +60,7 @@ TEST_CASE("predictions are read as people type them") {
 TEST_CASE("a result tells the prediction, the figures and the kill last") {
     const std::string text = result_text(
         result_of("events", {{"hang.released", 0}, {"early.wrong", 50}, {"early.tries", 50}}), 0, 100);
-    CHECK(text.find("You predicted a); this machine says b)") != std::string::npos);
+    CHECK(text.find("You predicted a); the answer is b)") != std::string::npos);
     CHECK(text.find("Of 50 frames 50 were read") != std::string::npos);
     CHECK(text.find("the kill: a signal") > text.find("ready is set, then the work begins"));
     CHECK(text.find("UNEXPLAINED: no explanation fits what was measured: late.wrong is missing") !=
@@ -68,6 +68,50 @@ TEST_CASE("a result tells the prediction, the figures and the kill last") {
     CHECK(text.find("FAILED in") != std::string::npos);
     CHECK(result_text(result_of("events", {{"hang.released", 0}}), 1, 100).find("prediction was right") !=
           std::string::npos);
+}
+
+TEST_CASE("what can't be measured here is named once, with the figures recorded elsewhere") {
+    lesson_result r = result_of("events", {});
+    r.recorded_on = "NVIDIA H200, yesterday";
+    recording elsewhere = recording_from("NVIDIA H200, yesterday\nfigure cuda.never.query 0\n");
+    CHECK(elsewhere.machine == r.recorded_on);
+    const std::string before = result_text(r, std::nullopt, 1000);
+    CHECK(before.find("not here: no GPU <here>: CUDA: ") != std::string::npos);
+    CHECK(before.find("recorded on") == std::string::npos);
+    for (const claim& c : r.about->claims)  // figures that each of its claims explains
+        for (const condition& one : c.rows.front().when)
+            elsewhere.measured.values[one.figure] =
+                one.is == relation::below ? one.bound - 1 : one.bound + (one.is == relation::above ? 1 : 0);
+    add_recorded(elsewhere, r.verdicts);
+    const std::string text = result_text(r, std::nullopt, 1000);
+    const std::string reason = "not here: no GPU <here>";
+    CHECK(text.find(reason) != std::string::npos);
+    CHECK(text.find(reason) == text.rfind(reason));
+    CHECK(text.find("shown by figures recorded on NVIDIA H200, yesterday") != std::string::npos);
+    CHECK(text.find("  recorded: ") != std::string::npos);
+    CHECK(web_page({r}, {"p", "s", "w"}).find("<th>recorded on NVIDIA H200, yesterday</th>") !=
+          std::string::npos);
+}
+
+TEST_CASE("the prediction that the C++ standard confirms is right, whatever the compiler did") {
+    for (const f64 sees : {0., 1., 2.})
+        CHECK(result_text(result_of("coherence", {{"plain.sees", sees}}), 1, 100)
+                  .find("Your prediction was right: b)") != std::string::npos);
+}
+
+TEST_CASE("each lesson with a program for a GPU has recorded figures that its claims explain") {
+    for (const lesson* l : all_lessons()) {
+        CAPTURE(l->name);
+        const recording from = recording_from(recorded_of(*l));
+        bool has_gpu_program = false;
+        for (const lesson_program& p : l->programs) has_gpu_program |= std::string(p.needs) == "gpu";
+        CHECK(from.machine.empty() == !has_gpu_program);
+        if (!has_gpu_program) continue;
+        for (const claim& c : l->claims) {
+            CAPTURE(c.name);
+            if (std::string(c.needs) == "gpu") CHECK(judge(c, from.measured).what == outcome::explained);
+        }
+    }
 }
 
 TEST_CASE("the page needs nothing else and escapes what it quotes") {

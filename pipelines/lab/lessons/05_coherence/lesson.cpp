@@ -7,8 +7,11 @@ const lesson coherence_lesson{
     .number = 5,
     .name = "coherence",
     .title = "coherence: what a poller sees by plain, volatile, relaxed and acquire loads",
-    .question = "while (*ready == 0) {} polls a plain word that another process sets. When does it end?",
-    .answers = {"When the other has set it", "Never, or at once: as the compiler likes",
+    .question =
+        "while (*ready == 0) {} polls a plain word that another process sets. When must it end, by the "
+        "C++ standard?",
+    .answers = {"When the other process has set it",
+                "The standard requires nothing: never, at once, or when it is set",
                 "At the next context switch"},
     .decided_by = "a plain load in a loop",
     .programs = {{"carousel-lab-coherence", "cpu", 60}, {"carousel-lab-coherence-cuda", "gpu", 90}},
@@ -31,8 +34,9 @@ const lesson coherence_lesson{
            "It ended before anything was written: a loop that does nothing may be left out, and was.",
            1},
           {{equal("plain.sees", 1)},
-           "It saw the write: this compiler left the load in the loop. None has to.",
-           0}}},
+           "It saw the write: this compiler left the load in the loop. The standard does not require that, "
+           "because a data race is undefined behaviour.",
+           1}}},
         {"a volatile load in a loop",
          "Make it volatile.",
          "cpu",
