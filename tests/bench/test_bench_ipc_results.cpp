@@ -47,6 +47,18 @@ TEST_CASE("a GPU's rows stand beside what its hardware can do, where the memory 
     CHECK(table.find("a ring of cuda::atomic") != std::string::npos);
 }
 
+TEST_CASE("each table of the results is followed by a legend of its columns") {
+    ipc_bench_result r = some_result();
+    r.memory = {{"local", 4, 4, 4, 100, 10, 1, {}, true}};
+    r.primitives = {{"queue", "Carousel", true, 2, 1e6, 900, 950, true}};
+    const std::string table = table_of(r);
+    for (const char* columns : {"chase: one dependent load", "to the floor: how many times the floor",
+                                "ns: one operation of one worker", "H2D, D2H, both, memcpy: ",
+                                "to one process: to", "number: processes, or blocks"})
+        CHECK_THAT(table, contains(columns));
+    CHECK(table_of({}).find("chase") == std::string::npos);
+}
+
 TEST_CASE("a hop stands beside its floor and its peer of one process, where there is one") {
     const std::string table = table_of(some_result());
     const auto line_of = [&](const std::string& means) {

@@ -55,6 +55,10 @@ std::string memory_table(const gpu_result& r) {
             share(m.read, floor_of(m, r)), m.write, m.chase_ns, m.open_us, m.map_us, m.close_us, m.ratio,
             mark(m.verified));
     return text +
+           "H2D, D2H, both, memcpy: the driver's copies; copy SM, read, write: by kernels, bytes moved once; "
+           "floor: "
+           "share of the\nhardware's rate; chase: one dependent load of a kernel; ratio: read rate, to the "
+           "reader's own memory of the same place\n" +
            fmt::format("floors: memory {:.0f} GB/s, PCIe {:.0f}, NVLink {:.0f} (one way; 0: not known)\n",
                        r.memory_floor, r.pcie_floor, r.nvlink_floor);
 }
@@ -68,6 +72,9 @@ std::string hop_table(const gpu_result& r) {
                             h.p95_us, h.floor_us > 0 ? fmt::format("{:.2f}", h.us / h.floor_us) : "", h.ratio,
                             mark(h.verified));
     return text +
+           "us, p95 us: median and 95th percentile of one way; to its floor: how many times the floor below; "
+           "to one "
+           "process: to\nthe same means within one process (1: the process boundary costs nothing)\n" +
            fmt::format(
                "floors, by one thread: a kernel and its end seen by the host {:.2f} us (of a word and a "
                "polled "
@@ -84,7 +91,10 @@ std::string primitive_table(const gpu_result& r) {
     for (const gpu_primitive_row& p : r.primitives)
         text += fmt::format("{:<28} {:<31} {:<12} {:>6} {:>14.0f} {:>11.0f} {:>11.0f}{}\n", p.primitive, p.by,
                             p.where, p.number, p.operations_s, p.ns, p.p95_ns, mark(p.verified));
-    return text;
+    return text +
+           "number: processes, or blocks of one process; operations/s: of all together; ns, p95 ns: one "
+           "operation, "
+           "median and 95th\npercentile of the rounds\n";
 }
 
 }  // namespace

@@ -12,6 +12,19 @@ namespace {
 
 using nlohmann::ordered_json;
 
+constexpr const char* memory_legend =
+    "read, write: GB/s; copy r+w: GB/s, bytes read plus bytes written; chase: one dependent load; open: "
+    "open, map "
+    "and close;\nratio: read rate, to local memory (1: another process's memory costs nothing)\n";
+constexpr const char* hop_legend =
+    "us, p95 us: median and 95th percentile of one way, which is half a round trip; threads us: the same "
+    "between "
+    "threads of\none process; to the floor: how many times the floor (1: as fast as the hardware)\n";
+constexpr const char* primitive_legend =
+    "operations/s: of all workers together; ns: one operation of one worker, median of the rounds; p95 ns: "
+    "95th "
+    "percentile\nof the rounds; rows of threads are the peers without a process boundary\n";
+
 const char* mark(bool verified) { return verified ? "" : "  WRONG"; }
 std::string name_of(const primitive_row& p) {
     return fmt::format("{}, {} ({})", p.primitive, p.by, p.processes ? "processes" : "threads");
@@ -70,6 +83,7 @@ std::string table_of(const ipc_bench_result& r) {
     for (const memory_row& m : r.memory)
         text += fmt::format("{:<28} {:>9.2f} {:>9.2f} {:>9.2f} {:>9.1f} {:>9.1f} {:>7.3f}{}\n", m.kind,
                             m.read, m.write, m.copy, m.chase_ns, m.open_us, m.ratio, mark(m.verified));
+    if (!r.memory.empty()) text += memory_legend;
     if (!r.hops.empty())
         text += fmt::format("\n{:<30} {:>10} {:>10} {:>12} {:>13}\n", "one way between processes", "us",
                             "p95 us", "threads us", "to the floor");
@@ -79,7 +93,8 @@ std::string table_of(const ipc_bench_result& r) {
                             r.hop_floor_us > 0 ? fmt::format("{:.1f}", h.us / r.hop_floor_us) : "",
                             mark(h.verified));
     if (!r.hops.empty())
-        text += fmt::format("floor: a word's way from one processor to another, {:.3f} us\n", r.hop_floor_us);
+        text += fmt::format("{}floor: a word from one processor to another, {:.3f} us\n", hop_legend,
+                            r.hop_floor_us);
     for (const auto& [means, why] : r.missing) text += fmt::format("not here: {}: {}\n", means, why);
     if (!r.primitives.empty())
         text += fmt::format("\n{:<54} {:>7} {:>14} {:>11} {:>11}\n", "primitive", "workers", "operations/s",
@@ -87,6 +102,7 @@ std::string table_of(const ipc_bench_result& r) {
     for (const primitive_row& p : r.primitives)
         text += fmt::format("{:<54} {:>7} {:>14.0f} {:>11.1f} {:>11.1f}{}\n", name_of(p), p.number,
                             p.operations_s, p.ns, p.p95_ns, mark(p.verified));
+    if (!r.primitives.empty()) text += primitive_legend;
     return text + gpu_table(r.gpu);
 }
 
