@@ -270,6 +270,52 @@ TEST_CASE("64 slots, 12 stages, long names, several instances, a viewer beside a
     draw_everywhere(w.m);
 }
 
+TEST_CASE("20 stages with long names at 1280 x 720: plots show curves, and no text is cut off") {
+    ring::plan p = test::chain_of(20);
+    p.pipeline = "a-pipeline-with-a-name-that-is-longer-than-the-head-of-a-window-at-this-size-has-room-for";
+    for (ring::stage_plan& s : p.stages) s.name += "-with-a-name-of-great-length-and-little-sense";
+    watched w(p);
+    w.m.run.run_id = "0123456789abcdef-0123456789abcdef";
+    w.r.sit_all();
+    w.run(60);
+    canvas s(false, 1280, 720, 1.0F);
+    s.draw(w.m, 4);
+    check_inside(1280, 720);
+    const viewer::ui::widget* buttons = canvas::find("head.runs");
+    REQUIRE(buttons != nullptr);
+    for (const char* name : {"plots.fps.area", "plots.latency.area"}) {
+        const viewer::ui::widget *area = canvas::find(name), *in = canvas::find("panel.plots");
+        INFO(name);
+        REQUIRE(area != nullptr);
+        CHECK(area->height >= 24);
+        CHECK(area->y + area->height < in->y + in->height - 12);  // the numbers of the axis
+    }
+    bool shortened = false;
+    for (const viewer::ui::widget& at : viewer::ui::marks()) {
+        if (at.name.rfind("head.text.", 0) != 0) continue;
+        INFO(at.name);
+        CHECK(at.x + at.width <= buttons->x);
+        shortened |= at.name.ends_with("...");
+    }
+    CHECK(shortened);
+}
+
+TEST_CASE("a text that is shortened keeps whole characters") {
+    canvas s(false);
+    watched w(test::demo_plan(64, 64));
+    s.draw(w.m);
+    ImGui::NewFrame();
+    const std::string text = "a · b · c · d · e";
+    for (f32 width = 0; width < ImGui::CalcTextSize(text.c_str()).x + 20; width += 1) {
+        const std::string short_text = viewer::ui::fitted(text, width);
+        const std::string kept =
+            short_text.ends_with("...") ? short_text.substr(0, short_text.size() - 3) : short_text;
+        CHECK(text.rfind(kept, 0) == 0);
+        CHECK((kept.empty() || kept.back() != '\xC2'));  // the first byte of the dot
+    }
+    ImGui::EndFrame();
+}
+
 TEST_CASE("a run that has ended keeps its last picture and says so") {
     watched w(test::demo_plan(64, 64));
     w.r.sit_all();

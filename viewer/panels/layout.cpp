@@ -158,17 +158,21 @@ f32 layout::left_end_of(std::vector<placed_panel>& panels, const model& m, f32 h
     return std::min(m.kept.left_split, std::max(least_image, 1 - wanted));
 }
 
-// As kept, but in a low window stages and rings get what a pipeline of the common size takes, from plots and
-// events.
+// As kept, but in a low window stages and rings take room from plots and events, down to what these need to
+// show anything: a row of plots, and a tenth of the height for events. Stages and rings that are higher
+// scroll.
 right_ends layout::ends_of(std::vector<placed_panel>& panels, const model& m, f32 height) {
-    constexpr f32 most[] = {0.3F, 0.45F}, least_plots = 0.12F, least_events = 0.1F;
+    constexpr f32 most[] = {0.3F, 0.45F}, least_events = 0.1F;
+    const f32 least_plots = std::min(0.4F, (wanted_at(panels, place::plots, m) + px(6)) / height);
+    const f32 room = 1 - least_plots - least_events;  // for stages and rings
+    f32 wanted[2];
+    for (std::size_t k = 0; k < 2; ++k)
+        wanted[k] = std::min(most[k], (wanted_at(panels, right[k], m) + px(6)) / height);
+    const f32 share = std::min(1.0F, room / (wanted[0] + wanted[1]));
     right_ends ends = m.kept.right_splits;
     f32 from = 0;
-    for (std::size_t k = 0; k < 2; ++k) {
-        const f32 wanted = std::min(most[k], (wanted_at(panels, right[k], m) + px(6)) / height);
-        from = ends[k] = std::max(ends[k], from + wanted);
-    }
-    ends[2] = std::max(ends[2], std::min(from + least_plots, 1 - least_events));
+    for (std::size_t k = 0; k < 2; ++k) from = ends[k] = std::max(ends[k], from + wanted[k] * share);
+    ends[2] = std::max(ends[2], std::min(ends[1] + least_plots, 1 - least_events));
     return ends;
 }
 

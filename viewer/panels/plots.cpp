@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "telemetry/histogram.hpp"
+#include "viewer/panels/layout.hpp"
 #include "viewer/panels/list.hpp"
 #include "viewer/ui/plot.hpp"
 #include "viewer/ui/theme.hpp"
@@ -141,6 +142,11 @@ public:
             draw_plot("plots.histogram", histogram(m), size);
         }
         ImGui::PopStyleVar();
+    }
+
+    /// One row of plots, each with room for its title, a curve and the numbers of its axis.
+    [[nodiscard]] f32 wanted_height(const model&) const override {
+        return frame_height() + 2 * theme::small_font()->FontSize + px(56);
     }
 
     void menu(model& m, f32 width) override {

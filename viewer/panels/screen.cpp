@@ -98,19 +98,25 @@ void screen::draw_head(model& m, const std::string& window_text, ImVec2 low, ImV
     const theme::palette& c = theme::colors();
     ImDrawList* d = ImGui::GetWindowDrawList();
     const f32 middle = (low.y + high.y) / 2;
-    const auto put = [&](f32 x, ImFont* font, const std::string& text, ImU32 color) {
+    const f32 buttons = high.x - px(214), end = std::max(low.x, buttons - px(8));
+    const auto put = [&](f32 x, ImFont* font, const std::string& whole, ImU32 color) {
+        if (end - x < px(24)) return end;  // not even an ellipsis has room
         ImGui::PushFont(font);
+        const std::string text = ui::fitted(whole, end - x);
         d->AddText(ImVec2(x, middle - ImGui::GetFontSize() / 2), color, text.c_str());
         const f32 width = ImGui::CalcTextSize(text.c_str()).x;
         ImGui::PopFont();
+        ui::mark(fmt::format("head.text.{}", text), ImVec2(x, low.y), ImVec2(x + width, high.y));
         return x + width;
     };
-    const f32 buttons = high.x - px(214);
-    d->PushClipRect(low, ImVec2(std::max(low.x, buttons - px(8)), high.y), true);
+    const auto put_name = [&](f32 x, const std::string& name) {  // leaves room for the state and the rate
+        return put(x, ImGui::GetFont(), ui::fitted(name, std::max(px(60), (end - x) * 0.4F)), c.text);
+    };
+    d->PushClipRect(low, ImVec2(end, high.y), true);
     f32 x = put(low.x + px(4), theme::large_font(), "Carousel", c.text) + px(18);
     if (m.phase != run_phase::waiting || !m.snap.stages.empty()) {
         const std::string state = state_text(m);
-        x = put(x, ImGui::GetFont(), m.snap.pipeline.empty() ? m.run.name : m.snap.pipeline, c.text) + px(10);
+        x = put_name(x, m.snap.pipeline.empty() ? m.run.name : m.snap.pipeline) + px(10);
         d->AddCircleFilled(ImVec2(x + px(4), middle), px(4), state == "running" ? c.good : c.warning);
         x = put(x + px(13), ImGui::GetFont(), state, state == "running" ? c.good : c.warning) + px(18);
         const bool known = !m.past.samples().empty();

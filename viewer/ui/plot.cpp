@@ -182,6 +182,7 @@ void draw_plot(const char* name, const plot_spec& spec, ImVec2 size) {
             ImVec2(at.x + size.x - px(6), at.y + size.y - letter - px(7)), spec.x_low, spec.x_high, 1};
     draw_head(d, spec, at, size.x - px(4));
     if (f.high.y - f.low.y < px(16) || f.high.x - f.low.x < px(40)) return;
+    ui::mark(fmt::format("{}.area", name), f.low, f.high);
     const f64 top = highest(spec),
               step = tick_step(top, std::max(2, static_cast<int>((f.high.y - f.low.y) / px(28))));
     f.y_high = std::ceil(top / step - 1e-9) * step;

@@ -78,8 +78,12 @@ std::string fitted(std::string_view text, f32 width) {
         return ImGui::CalcTextSize(t.data(), t.data() + t.size()).x;
     };
     if (width_of(text) <= width) return std::string(text);
+    const auto continues = [](char c) { return (static_cast<unsigned char>(c) & 0xC0U) == 0x80U; };
     std::string out(text);
-    while (!out.empty() && width_of(out + "...") > width) out.pop_back();
+    while (!out.empty() && width_of(out + "...") > width) {
+        while (out.size() > 1 && continues(out.back())) out.pop_back();  // a whole UTF-8 character
+        out.pop_back();
+    }
     return out + "...";
 }
 
