@@ -306,8 +306,9 @@ TEST_CASE("a text that is shortened keeps whole characters") {
     s.draw(w.m);
     ImGui::NewFrame();
     const std::string text = "a · b · c · d · e";
-    for (f32 width = 0; width < ImGui::CalcTextSize(text.c_str()).x + 20; width += 1) {
-        const std::string short_text = viewer::ui::fitted(text, width);
+    const int widest = static_cast<int>(ImGui::CalcTextSize(text.c_str()).x) + 20;
+    for (int width = 0; width < widest; ++width) {
+        const std::string short_text = viewer::ui::fitted(text, static_cast<f32>(width));
         const std::string kept =
             short_text.ends_with("...") ? short_text.substr(0, short_text.size() - 3) : short_text;
         CHECK(text.rfind(kept, 0) == 0);
