@@ -40,6 +40,7 @@ void clean(shm::control_block& c, u32 entry) noexcept {
     e.live_since_ns.store(0, std::memory_order_relaxed);
     e.cpu_ns.store(0, std::memory_order_relaxed);
     e.first_commit_ns.store(0, std::memory_order_relaxed);
+    e.last_commit_ns.store(0, std::memory_order_relaxed);
     e.work_ns.store(0, std::memory_order_relaxed);
     e.depth.store(0, std::memory_order_relaxed);
     for (shm::word* since : {&e.busy_since_ns, &e.processing_since_ns, &e.device_since_ns,

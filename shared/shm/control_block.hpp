@@ -194,8 +194,9 @@ struct alignas(own_page) incarnation {
     word hold;                 ///< hold_reason, written before hold_since_ns
     // How deep the process works, and why. For views and for the stages beside it; nothing rests on them, and
     // a dead process's are nobody's any more.
-    word work_ns;  ///< what one frame takes on the device, as measured lately; 0: not measured yet
-    word depth;    ///< telemetry/depth.hpp
+    word work_ns;         ///< what one frame takes on the device, as measured lately; 0: not measured yet
+    word depth;           ///< telemetry/depth.hpp
+    word last_commit_ns;  ///< when this process committed its newest frame, void or not; 0: none yet
 };
 
 /// More than one bit, so that one flipped bit is no answer.

@@ -359,6 +359,7 @@ void stage_runner::account(frame_in_work& f, u64 committed_ns) {
     if (f.job.void_stage == shm::none &&
         runtime_->entry().commits.fetch_add(1, std::memory_order_relaxed) == 0)
         runtime_->entry().first_commit_ns.store(committed_ns, std::memory_order_relaxed);
+    telemetry::raise_to(runtime_->entry().last_commit_ns, committed_ns);
     const u64 latency = committed_ns - f.job.claimed_ns;
     telemetry::add_sample(n.latency, latency);
     telemetry::raise_to(n.latency_max_ns, latency);

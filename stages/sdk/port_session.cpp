@@ -354,6 +354,7 @@ void port_session::account() {
     n.frames.fetch_add(1, std::memory_order_relaxed);
     if (job_.void_stage == shm::none && entry().commits.fetch_add(1, std::memory_order_relaxed) == 0)
         entry().first_commit_ns.store(now, std::memory_order_relaxed);
+    telemetry::raise_to(entry().last_commit_ns, now);
     telemetry::add_sample(n.latency, now - job_.claimed_ns);
     telemetry::raise_to(n.latency_max_ns, now - job_.claimed_ns);
     if (!output_.memory) telemetry::count_from_capture(n, job_.clock, job_.capture_ns, now);

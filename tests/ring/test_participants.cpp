@@ -30,6 +30,7 @@ TEST_CASE("an entry is used again when its process is gone and no word bears its
     CHECK(reusable(*b.c, old.who.entry));
     b.c->entry[old.who.entry].exit_note.store(note_exit(3));
     b.c->entry[old.who.entry].first_commit_ns.store(5);
+    b.c->entry[old.who.entry].last_commit_ns.store(5);
     b.c->entry[old.who.entry].work_ns.store(5);
     b.c->entry[old.who.entry].depth.store(5);
     b.c->entry[old.who.entry].events_published.store(1);
@@ -37,6 +38,7 @@ TEST_CASE("an entry is used again when its process is gone and no word bears its
     CHECK(next.entry == old.who.entry);
     CHECK(b.c->entry[next.entry].exit_note.load() == 0);
     CHECK(b.c->entry[next.entry].first_commit_ns.load() == 0);
+    CHECK(b.c->entry[next.entry].last_commit_ns.load() == 0);
     CHECK(b.c->entry[next.entry].work_ns.load() == 0);
     CHECK(b.c->entry[next.entry].depth.load() == 0);
     CHECK(b.c->entry[next.entry].events_published.load() == 0);

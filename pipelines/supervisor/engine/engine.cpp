@@ -16,6 +16,7 @@
 #include "run/directory.hpp"
 #include "supervisor/processes/mps_seats.hpp"
 #include "supervisor/processes/seat_commands.hpp"
+#include "supervisor/engine/run_span.hpp"
 #include "supervisor/processes/standby.hpp"
 #include "supervisor/processes/start.hpp"
 #include "supervisor/processes/watch.hpp"
@@ -200,7 +201,7 @@ void engine::tick() {
     // Rates begin with the first frame, not with the start of the processes (a GPU context alone takes half a
     // second).
     if (begun_ns_ == 0 && committed_frames(segment_->block()) > 0) {
-        begun_ns_ = now;
+        begun_ns_ = first_frame_ns(segment_->block(), started_ns_, now);
         times_.begin(segment_->block(), now);
     }
     times_.tick(segment_->block(), now);
@@ -358,9 +359,10 @@ run_outcome engine::outcome() {
     o.complete = whole && !seats_->failure;
     o.end = whole ? end_ : std::max(std::min(delivered(*setup_, segment_->block()), end_), lost_until_);
     o.first = first_;
-    o.seconds = static_cast<f64>((finished_ns_ != 0 ? finished_ns_ : now_ns()) -
-                                 (begun_ns_ != 0 ? begun_ns_ : started_ns_)) /
-                1e9;
+    const u64 begun = begun_ns_ != 0 ? begun_ns_ : started_ns_;
+    u64 finished = finished_ns_ != 0 ? finished_ns_ : now_ns();
+    if (whole) finished = last_delivery_ns(segment_->block(), begun, finished);
+    o.seconds = static_cast<f64>(finished - std::min(begun, finished)) / 1e9;
     if (whole && stream_ended_by_ != shm::none) o.ended_by = setup_->stages[stream_ended_by_].spec.name;
     o.begun_again = begun_again_;
     o.mends = mends_;

@@ -160,6 +160,10 @@ bool is_sent_durably(const std::string& directory, const std::string& stage, con
     return link.is_object() && link.value("durable", false);
 }
 
+f64 run_outcome::frames_per_second() const noexcept {
+    return seconds > 0 ? static_cast<f64>(end - std::min(first, end)) / seconds : 0.0;
+}
+
 f64 quantile(std::vector<f64> samples, f64 p) {
     if (samples.empty()) return 0;
     std::sort(samples.begin(), samples.end());
@@ -331,11 +335,7 @@ json make_report(const report_input& in) {
                                        {"blamed", blamed_json(s, in.deaths->domain_blamed)},
                                        {"back_ms", samples_json(domains_back_ms(*in.recoveries))}}},
            {"seconds", in.outcome.seconds},
-           {"frames_per_second",
-            in.outcome.seconds > 0
-                ? static_cast<f64>(in.outcome.end - std::min(in.outcome.first, in.outcome.end)) /
-                      in.outcome.seconds
-                : 0.0},
+           {"frames_per_second", in.outcome.frames_per_second()},
            {"image_hash",
             first != in.sinks->end() ? json(fmt::format("{:016x}", first->sum.image_hash)) : json()},
            {"image_hash_of", first != in.sinks->end() ? hash_name(*first)

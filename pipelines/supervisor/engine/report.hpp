@@ -42,7 +42,7 @@ struct run_outcome {
     u64 first = 0;          ///< the frames below were delivered by a run before this one
     u64 end = 0;            ///< frames first .. end-1 had to reach every sink
     bool complete = false;  ///< they were delivered and every stage left by itself
-    f64 seconds = 0;
+    f64 seconds = 0;        ///< from the first frame's claim to the last one's delivery
     int exit_code = 0;
     std::string ending;    ///< "complete", "interrupted", "failed: ..."
     std::string ended_by;  ///< the source that has ended the stream before frame `end`; "": none
@@ -50,6 +50,8 @@ struct run_outcome {
     damage_account mends;
     u32 taken_over = 0;  ///< times that a second supervisor took the run over from a killed one
     std::vector<std::string> command_line;
+    /// 0 if no time was measured.
+    [[nodiscard]] f64 frames_per_second() const noexcept;
 };
 
 /// One sink's account.

@@ -54,9 +54,9 @@ void say_root_cause(closing& out, const root_cause& f) {
 }
 
 std::string closing_line(const run_setup& s, const run_outcome& o, const std::string& account, u64 restarts) {
-    return fmt::format("{}: {} frames in {:.2f} s, {:.1f} frames/s; {}; {} restarts{}", s.name, o.end,
-                       o.seconds, o.seconds > 0 ? static_cast<f64>(o.end) / o.seconds : 0.0, account,
-                       restarts, o.complete ? "" : " (" + o.ending + ")");
+    return fmt::format("{}: {} frames in {:.{}f} s, {:.1f} frames/s; {}; {} restarts{}", s.name, o.end,
+                       o.seconds, o.seconds < 1 ? 4 : 2, o.frames_per_second(), account, restarts,
+                       o.complete ? "" : " (" + o.ending + ")");
 }
 
 void say_closing(closing& out, const run_setup& s, const run_outcome& o,
