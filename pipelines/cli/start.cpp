@@ -9,6 +9,7 @@
 #include "cli/detach.hpp"
 #include "core/http_address.hpp"
 #include "os/own_command.hpp"
+#include "spec/pipeline_keys.hpp"
 #include "supervisor/engine/web_page.hpp"
 #include "supervisor/hosts/near_hosts.hpp"
 #include "supervisor/plan/depth_plan.hpp"
@@ -22,11 +23,11 @@ using nlohmann::json;
 
 /// Throws config_error: no frame's number, or one that there will not be.
 u64 first_from(const start_arguments& a, const pipeline& p) {
-    constexpr u64 last = u64{1} << 40U;
     if (a.first.empty()) return 0;
     const json value = value_from(a.first);
-    if (!value.is_number_integer() || value.get<i64>() < 0 || value.get<u64>() > last)
-        throw config_error(fmt::format("--first {}: expected a frame's number, 0 or more", a.first));
+    constexpr number_range range{0, static_cast<f64>(max_frames), "frames"};
+    if (!value.is_number_integer() || !range.contains(value.get<f64>()))
+        throw config_error(fmt::format("--first {}: expected a frame's number, {}", a.first, range.text()));
     const u64 first = value.get<u64>();
     if (p.frames != 0 && first >= p.frames)
         throw config_error(

@@ -347,6 +347,6 @@ constexpr auto explanations = std::to_array<explanation>({
 
 }  // namespace
 
-std::span<const explanation> all_explanations() noexcept { return explanations; }
+std::span<const explanation> table_of_words() noexcept { return explanations; }
 
 }  // namespace carousel::supervisor

@@ -10,6 +10,7 @@
 
 #include "core/did_you_mean.hpp"
 #include "core/errors.hpp"
+#include "spec/pipeline_keys.hpp"
 
 namespace carousel::supervisor {
 namespace {
@@ -99,6 +100,35 @@ void add_cuda_errors(std::string_view asked, const std::string& word, std::vecto
     }
 }
 
+/// The keys of a pipeline file that take a number; one that several sections have is one word.
+const std::vector<explanation>& explained_keys() {
+    struct texts {
+        std::string key, means, here;
+    };
+    static const std::vector<texts> all = [] {
+        std::vector<texts> out;
+        for (const numeric_key& k : numeric_keys()) {
+            const std::string of =
+                fmt::format("In {}: {}; unit: {}.", k.section, k.range.text(), k.range.unit);
+            const auto same =
+                std::find_if(out.begin(), out.end(), [&](const texts& t) { return t.key == k.key; });
+            if (same == out.end())
+                out.push_back({k.key, "A key of a pipeline file whose value is a number.", of});
+            else
+                same->here += " " + of;
+        }
+        return out;
+    }();
+    static const std::vector<explanation> explained = [] {
+        std::vector<explanation> out;
+        for (const texts& t : all)
+            out.push_back({"key of a pipeline file", t.key.c_str(), t.means.c_str(), t.here.c_str(),
+                           "`carousel validate FILE` checks the value, and starts nothing."});
+        return out;
+    }();
+    return explained;
+}
+
 /// Words of `text` in lines of at most `columns`, each behind `indent`.
 std::string wrapped(const std::string& text, int columns, const std::string& indent) {
     std::string out, line;
@@ -118,6 +148,16 @@ std::string wrapped(const std::string& text, int columns, const std::string& ind
 }
 
 }  // namespace
+
+std::span<const explanation> all_explanations() noexcept {
+    static const std::vector<explanation> all = [] {
+        const std::span<const explanation> words = table_of_words();
+        std::vector<explanation> out(words.begin(), words.end());
+        out.insert(out.end(), explained_keys().begin(), explained_keys().end());
+        return out;
+    }();
+    return all;
+}
 
 std::vector<explanation> explain(std::string_view word) {
     const std::string asked = plain(word);

@@ -20,7 +20,10 @@ struct explanation {
     const char* act;    ///< what to do
 };
 
+/// The table of words, and the keys of a pipeline file that take a number (spec/pipeline_keys.hpp).
 [[nodiscard]] std::span<const explanation> all_explanations() noexcept;
+/// The table alone.
+[[nodiscard]] std::span<const explanation> table_of_words() noexcept;
 
 /// What CUDA names; all_explanations() has more of those that were met here.
 struct cuda_error_name {

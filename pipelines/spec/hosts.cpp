@@ -17,7 +17,6 @@ namespace carousel::supervisor {
 namespace {
 
 constexpr std::size_t longest_host_name = 16;
-constexpr u64 last_port = 65535 - ports_per_link;
 
 host_spec read_host(const document_section& s, const std::string& name) {
     section_reader r(s);
@@ -25,7 +24,7 @@ host_spec read_host(const document_section& s, const std::string& name) {
     h.name = name;
     h.at = s.at;
     h.address = r.text("address", "", "the host's numeric IPv4 address, e.g. \"10.0.0.2\"");
-    h.port = static_cast<u32>(r.integer("port", h.port, 1024, last_port));
+    h.port = static_cast<u32>(r.integer("port", h.port, host_ports));
     h.launcher = r.choice("launcher", h.launcher, launcher_words);
     h.login = r.text("login", "", "whom ssh or srun is asked for, e.g. \"me@b\"");
     h.program = r.text("program", "", "the path of `carousel` on that host");
@@ -229,7 +228,7 @@ void check_hosts(const pipeline& p) {
                 fmt::format("frames of \"{}\" come to the host of `carousel run`, whose address is not said; "
                             "expected [hosts.{}] with launcher = \"here\" and address",
                             c.stage, near_name(p)));
-        if (c.port > last_port)
+        if (c.port > host_ports.high)
             refuse(place_of(*to, "address"),
                    fmt::format("port = {}: too high for the links of this file: each "
                                "takes {} ports, up to 65535",

@@ -3,11 +3,13 @@
 // where `carousel run` is needs no section; with `launcher = "here"` it has a name of the file's choice, else
 // it is "here". Internal to the reading of pipeline files, but for the names.
 
+#include "spec/number_range.hpp"
 #include "spec/pipeline_document.hpp"
 
 namespace carousel::supervisor {
 
 inline constexpr u32 ports_per_link = 65;  ///< one listens, 64 behind it carry frames
+inline constexpr number_range host_ports{1024, 65535 - ports_per_link, "port"};
 
 /// Name of the host of `carousel run`.
 [[nodiscard]] std::string near_name(const pipeline& p);

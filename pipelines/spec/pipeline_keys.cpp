@@ -4,12 +4,12 @@
 
 #include <algorithm>
 #include <cctype>
-#include <limits>
 
 #include "core/did_you_mean.hpp"
 #include "ring/words.hpp"
 #include "run/directory.hpp"
 #include "shm/control_block.hpp"
+#include "spec/hosts.hpp"
 #include "spec/python_program.hpp"
 #include "spec/section_reader.hpp"
 #include "spec/shell_words.hpp"
@@ -19,10 +19,25 @@ namespace carousel::supervisor {
 namespace {
 
 using nlohmann::json;
-constexpr u64 hour_ms = 3'600'000, most_space_mib = u64{1} << 20U;
-constexpr u64 no_limit = static_cast<u64>(std::numeric_limits<i64>::max());
 constexpr u32 max_device = 63;
 constexpr u32 framework_first_frame_ms = 30'000;
+
+// The ranges of the keys that take a number. Less than 10 ms is what the supervisor can't tell from its own
+// ticks; a frame in 10,000 s is the slowest pace of which the next frame's time fits the clock's word.
+constexpr f64 hour_ms = 3'600'000;
+constexpr number_range any_ms{0, hour_ms, "ms"}, timeout_ms{10, hour_ms, "ms", "none"};
+constexpr number_range lease_ms{1, hour_ms, "ms"};
+constexpr number_range grace_s{0, hour_ms / 1000, "s", "", "", false};
+constexpr number_range space_mib{1, 1U << 20U, "MiB"};
+constexpr number_range pace{0.0001, 100'000, "frames/s", "as fast as it goes", "", false};
+constexpr number_range side_pixels{1, max_extent, "pixels"};
+constexpr number_range number_of_frames{1, static_cast<f64>(max_frames), "frames", "no end of its own"};
+constexpr number_range letters{0, static_cast<f64>(max_frames), "frames", "", "true or false"};
+constexpr number_range lanes{1, max_in_flight, "frames", "", "\"auto\""};
+constexpr number_range turn_length{1, max_in_flight, "frames", "", "\"auto\" or \"off\""};
+constexpr number_range window_frames{1, shm::max_window, "frames", "", "\"auto\""};
+constexpr number_range instance_count{1, max_instances, "processes"};
+constexpr number_range attempts{1, ring::max_failures, "deaths"};
 
 bool is_stage_name(const std::string& name) {
     return !name.empty() && name.size() <= max_name &&
@@ -95,7 +110,7 @@ void read_size(section_reader& r, pipeline_spec& p) {
     u32* const sides[] = {&p.width, &p.height};
     for (std::size_t k = 0; k < 2; ++k) {
         const nlohmann::json& side = e->value[k];
-        if (!side.is_number_integer() || side.get<i64>() < 1 || side.get<i64>() > max_extent)
+        if (!side.is_number_integer() || !side_pixels.contains(side.get<f64>()))
             section_reader::wrong("size", *e, expected);
         *sides[k] = side.get<u32>();
     }
@@ -113,26 +128,15 @@ std::vector<std::string> read_prefix(section_reader& r) {
     return r.texts("prefix", "a command such as \"gdb --args\", or a list of its words");
 }
 
-/// 0: none. Less than 10 ms is what the supervisor can't tell from its own ticks.
-u32 read_frame_timeout(section_reader& r, u32 fallback) {
-    const document_entry* e = r.take("frame_timeout_ms");
-    if (e == nullptr) return fallback;
-    const bool fits =
-        e->value.is_number_unsigned() || (e->value.is_number_integer() && e->value.get<i64>() >= 0);
-    const u64 ms = fits ? e->value.get<u64>() : 1;
-    if (ms != 0 && (ms < 10 || ms > hour_ms))
-        section_reader::wrong("frame_timeout_ms", *e,
-                              fmt::format("a whole number from 10 to {}, or 0 for none", hour_ms));
-    return static_cast<u32>(ms);
-}
-
 /// true: any number of frames; false: none.
 u64 read_allowed(section_reader& r) {
     const document_entry* e = r.take("allow_dead_letters");
     if (e == nullptr) return 0;
     if (e->value.is_boolean()) return e->value.get<bool>() ? ~u64{0} : 0;
-    if (!e->value.is_number_integer() || e->value.get<i64>() < 0)
-        section_reader::wrong("allow_dead_letters", *e, "true, false, or how many frames may be given up");
+    if (!e->value.is_number_integer() || !letters.contains(e->value.get<f64>()))
+        section_reader::wrong(
+            "allow_dead_letters", *e,
+            fmt::format("true, false, or how many frames may be given up, from 0 to {}", max_frames));
     return e->value.get<u64>();
 }
 
@@ -170,17 +174,15 @@ void read_pipeline_name(section_reader& r, pipeline_spec& p) {
                        p.name, expected));
 }
 
-u32 read_u32(section_reader& r, const char* key, u32 fallback, u32 low, u64 high) {
-    return static_cast<u32>(r.integer(key, fallback, low, high));
+u32 read_u32(section_reader& r, const char* key, u32 fallback, const number_range& range) {
+    return static_cast<u32>(r.integer(key, fallback, range));
 }
 
 /// Empty: "auto", or nothing said.
-std::optional<u32> read_u32_or_auto(section_reader& r, const char* key, u32 low, u32 high) {
+std::optional<u32> read_u32_or_auto(section_reader& r, const char* key, const number_range& range) {
     const document_entry* e = r.take(key);
     if (e == nullptr || e->value == "auto") return std::nullopt;
-    if (!e->value.is_number_integer() || e->value.get<i64>() < low || e->value.get<i64>() > high)
-        section_reader::wrong(key, *e, fmt::format("a whole number from {} to {}, or \"auto\"", low, high));
-    return e->value.get<u32>();
+    return read_u32(r, key, 0, range);
 }
 
 /// Empty: "auto"; 0: "off".
@@ -188,9 +190,7 @@ std::optional<u32> read_turns(section_reader& r) {
     const document_entry* e = r.take("turns");
     if (e == nullptr || e->value == "auto") return std::nullopt;
     if (e->value == "off" || e->value == false) return 0;
-    const bool fits =
-        e->value.is_number_integer() && e->value.get<i64>() >= 1 && e->value.get<i64>() <= max_in_flight;
-    if (!fits)
+    if (!e->value.is_number_integer() || !turn_length.contains(e->value.get<f64>()))
         section_reader::wrong(
             "turns", *e,
             fmt::format("\"auto\", \"off\", or how many frames a turn has, from 1 to {}", max_in_flight));
@@ -212,6 +212,7 @@ struct key_row {
     const char* key;
     void (*read)(section_reader& r, const char* key, Spec& to);
     json (*value)(const Spec& from);
+    const number_range* range = nullptr;  ///< of a key that takes a number
 };
 
 const key_row<pipeline_spec> pipeline_rows[] = {
@@ -221,38 +222,37 @@ const key_row<pipeline_spec> pipeline_rows[] = {
     {"size", [](auto& r, auto, auto& p) { read_size(r, p); },
      [](auto& p) {
          return json{p.width, p.height};
-     }},
+     },
+     &side_pixels},
     {"frame_timeout_ms",
-     [](auto& r, auto, auto& p) { p.frame_timeout_ms = read_frame_timeout(r, p.frame_timeout_ms); },
-     [](auto& p) { return json(p.frame_timeout_ms); }},
+     [](auto& r, auto key, auto& p) {
+         p.frame_timeout_ms = read_u32(r, key, p.frame_timeout_ms, timeout_ms);
+     },
+     [](auto& p) { return json(p.frame_timeout_ms); }, &timeout_ms},
     {"stall_timeout_ms",
-     [](auto& r, auto key, auto& p) {
-         p.stall_timeout_ms = read_u32(r, key, p.stall_timeout_ms, 0, hour_ms);
-     },
-     [](auto& p) { return json(p.stall_timeout_ms); }},
+     [](auto& r, auto key, auto& p) { p.stall_timeout_ms = read_u32(r, key, p.stall_timeout_ms, any_ms); },
+     [](auto& p) { return json(p.stall_timeout_ms); }, &any_ms},
     {"latest_lease_ms",
-     [](auto& r, auto key, auto& p) { p.latest_lease_ms = read_u32(r, key, p.latest_lease_ms, 1, hour_ms); },
-     [](auto& p) { return json(p.latest_lease_ms); }},
+     [](auto& r, auto key, auto& p) { p.latest_lease_ms = read_u32(r, key, p.latest_lease_ms, lease_ms); },
+     [](auto& p) { return json(p.latest_lease_ms); }, &lease_ms},
     {"supervisor_grace_s",
-     [](auto& r, auto key, auto& p) {
-         p.supervisor_grace_s = r.number(key, p.supervisor_grace_s, 0, hour_ms / 1000.0);
-     },
-     [](auto& p) { return json(p.supervisor_grace_s); }},
-    {"space_mib",
-     [](auto& r, auto key, auto& p) { p.space_mib = read_u32(r, key, p.space_mib, 1, most_space_mib); },
-     [](auto& p) { return json(p.space_mib); }},
+     [](auto& r, auto key, auto& p) { p.supervisor_grace_s = r.number(key, p.supervisor_grace_s, grace_s); },
+     [](auto& p) { return json(p.supervisor_grace_s); }, &grace_s},
+    {"space_mib", [](auto& r, auto key, auto& p) { p.space_mib = read_u32(r, key, p.space_mib, space_mib); },
+     [](auto& p) { return json(p.space_mib); }, &space_mib},
     {"latency", [](auto& r, auto key, auto& p) { p.latency = r.choice(key, p.latency, latency_words); },
      [](auto& p) { return json(word_of(latency_words, p.latency)); }},
     {"turns", [](auto& r, auto, auto& p) { p.turn_frames = read_turns(r); },
-     [](auto& p) { return p.turn_frames == 0U ? json("off") : number_or_auto(p.turn_frames); }},
+     [](auto& p) { return p.turn_frames == 0U ? json("off") : number_or_auto(p.turn_frames); }, &turn_length},
     {"graphs", [](auto& r, auto, auto& p) { p.graphs = read_graphs(r); },
      [](auto& p) { return json(p.graphs ? "on" : "off"); }},
-    {"fps", [](auto& r, auto key, auto& p) { p.fps = r.number(key, p.fps, 0, 100'000); },
-     [](auto& p) { return json(p.fps); }},
-    {"frames", [](auto& r, auto key, auto& p) { p.frames = r.integer(key, p.frames, 0, no_limit); },
-     [](auto& p) { return json(p.frames); }},
+    {"fps", [](auto& r, auto key, auto& p) { p.fps = r.number(key, p.fps, pace); },
+     [](auto& p) { return json(p.fps); }, &pace},
+    {"frames", [](auto& r, auto key, auto& p) { p.frames = r.integer(key, p.frames, number_of_frames); },
+     [](auto& p) { return json(p.frames); }, &number_of_frames},
     {"allow_dead_letters", [](auto& r, auto, auto& p) { p.allow_dead_letters = read_allowed(r); },
-     [](auto& p) { return p.allow_dead_letters == ~u64{0} ? json(true) : json(p.allow_dead_letters); }},
+     [](auto& p) { return p.allow_dead_letters == ~u64{0} ? json(true) : json(p.allow_dead_letters); },
+     &letters},
     {"record_to", [](auto& r, auto key, auto& p) { p.record_to = r.text(key, p.record_to); },
      [](auto& p) { return json(p.record_to); }},
     {"record_compression",
@@ -281,29 +281,28 @@ const key_row<stage_spec> stage_rows[] = {
      [](auto& s) { return json(s.side_inputs); }},
     {"device", [](auto& r, auto, auto& s) { read_stage_device(r, s); },
      [](auto& s) { return s.devices.empty() ? json(s.device) : json(s.devices); }},
-    {"in_flight",
-     [](auto& r, auto key, auto& s) { s.in_flight = read_u32_or_auto(r, key, 1, max_in_flight); },
-     [](auto& s) { return number_or_auto(s.in_flight); }},
+    {"in_flight", [](auto& r, auto key, auto& s) { s.in_flight = read_u32_or_auto(r, key, lanes); },
+     [](auto& s) { return number_or_auto(s.in_flight); }, &lanes},
     {"instances",
-     [](auto& r, auto key, auto& s) { s.instances = read_u32(r, key, s.instances, 1, max_instances); },
-     [](auto& s) { return json(s.instances); }},
+     [](auto& r, auto key, auto& s) { s.instances = read_u32(r, key, s.instances, instance_count); },
+     [](auto& s) { return json(s.instances); }, &instance_count},
     {"standby", [](auto& r, auto key, auto& s) { s.standby = r.flag(key, s.standby); },
      [](auto& s) { return json(s.standby); }},
     {"restart", [](auto& r, auto key, auto& s) { s.restart = r.choice(key, s.restart, restart_words); },
      [](auto& s) { return json(word_of(restart_words, s.restart)); }},
     {"max_attempts",
-     [](auto& r, auto key, auto& s) {
-         s.max_attempts = read_u32(r, key, s.max_attempts, 1, ring::max_failures);
-     },
-     [](auto& s) { return json(s.max_attempts); }},
+     [](auto& r, auto key, auto& s) { s.max_attempts = read_u32(r, key, s.max_attempts, attempts); },
+     [](auto& s) { return json(s.max_attempts); }, &attempts},
     {"frame_timeout_ms",
-     [](auto& r, auto, auto& s) { s.frame_timeout_ms = read_frame_timeout(r, s.frame_timeout_ms); },
-     [](auto& s) { return json(s.frame_timeout_ms); }},
+     [](auto& r, auto key, auto& s) {
+         s.frame_timeout_ms = read_u32(r, key, s.frame_timeout_ms, timeout_ms);
+     },
+     [](auto& s) { return json(s.frame_timeout_ms); }, &timeout_ms},
     {"first_frame_timeout_ms",
      [](auto& r, auto key, auto& s) {
-         s.first_frame_timeout_ms = read_u32(r, key, s.first_frame_timeout_ms, 0, hour_ms);
+         s.first_frame_timeout_ms = read_u32(r, key, s.first_frame_timeout_ms, any_ms);
      },
-     [](auto& s) { return json(s.first_frame_timeout_ms); }},
+     [](auto& s) { return json(s.first_frame_timeout_ms); }, &any_ms},
     {"optional", [](auto& r, auto key, auto& s) { s.optional = r.flag(key, s.optional); },
      [](auto& s) { return json(s.optional); }},
     {"host", [](auto& r, auto, auto& s) { read_stage_host(r, s); },
@@ -318,8 +317,8 @@ const key_row<stage_spec> stage_rows[] = {
 };
 
 const key_row<link_spec> link_rows[] = {
-    {"window", [](auto& r, auto key, auto& l) { l.window = read_u32_or_auto(r, key, 1, shm::max_window); },
-     [](auto& l) { return number_or_auto(l.window); }},
+    {"window", [](auto& r, auto key, auto& l) { l.window = read_u32_or_auto(r, key, window_frames); },
+     [](auto& l) { return number_or_auto(l.window); }, &window_frames},
     {"record", [](auto& r, auto key, auto& l) { l.record = r.flag(key, l.record); },
      [](auto& l) { return json(l.record); }},
     {"memory", [](auto& r, auto key, auto& l) { l.memory = r.choice(key, l.memory, link_memory_words); },
@@ -338,6 +337,12 @@ json values_of(const key_row<Spec> (&rows)[N], const Spec& from) {
     json out = json::object();
     for (const key_row<Spec>& row : rows) out[row.key] = row.value(from);
     return out;
+}
+
+template <typename Spec, std::size_t N>
+void add_numbers(const key_row<Spec> (&rows)[N], const char* section, std::vector<numeric_key>& to) {
+    for (const key_row<Spec>& row : rows)
+        if (row.range != nullptr) to.push_back({section, row.key, *row.range});
 }
 
 std::map<std::string, source_position> places_of(const document_section& s) {
@@ -388,6 +393,18 @@ link_spec read_link_keys(const document_section& s) {
     r.refuse_unknown();
     out.key_at = places_of(s);
     return out;
+}
+
+const std::vector<numeric_key>& numeric_keys() {
+    static const std::vector<numeric_key> keys = [] {
+        std::vector<numeric_key> all;
+        add_numbers(pipeline_rows, "[pipeline]", all);
+        add_numbers(stage_rows, "[[stage]]", all);
+        add_numbers(link_rows, "[link.STAGE]", all);
+        all.push_back({"[hosts.NAME]", "port", host_ports});
+        return all;
+    }();
+    return keys;
 }
 
 json values_of(const pipeline_spec& p) { return values_of(pipeline_rows, p); }

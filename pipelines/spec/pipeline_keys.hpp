@@ -3,16 +3,27 @@
 // to. Whoever lists keys (messages, `validate --json`, the identity of a run) takes them from here. What
 // depends on more than one section is in pipeline_check.hpp.
 
+#include "spec/number_range.hpp"
 #include "spec/pipeline_document.hpp"
 
 namespace carousel::supervisor {
 
 inline constexpr u32 max_extent = 16384;  ///< pixels a side: the kernels' limit
 inline constexpr u32 max_in_flight = 16, max_instances = 16;
+/// Numbers of frames have 40 bits in some words of the control block.
+inline constexpr u64 max_frames = 1'000'000'000'000;
 inline constexpr std::size_t max_name = 47;  ///< the control block's fields
 
 /// The stage keys that the supervisor knows; all others are the stage's own.
 [[nodiscard]] const std::vector<std::string>& stage_keys();
+
+/// A key whose value is a number, or may be one.
+struct numeric_key {
+    std::string section, key;  ///< "[pipeline]", "fps"
+    number_range range;
+};
+/// All of them, in the order of the sections.
+[[nodiscard]] const std::vector<numeric_key>& numeric_keys();
 
 void read_pipeline_keys(const document_section& s, pipeline& p);
 /// `p` gives the defaults.

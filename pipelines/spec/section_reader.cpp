@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <limits>
 
 #include "core/did_you_mean.hpp"
 
@@ -18,12 +17,6 @@ std::string shown(const nlohmann::json& value) {
     return text;
 }
 
-std::string range(u64 low, u64 high) {
-    const bool open = high >= static_cast<u64>(std::numeric_limits<i64>::max());
-    return open ? fmt::format("a whole number, {} or more", low)
-                : fmt::format("a whole number from {} to {}", low, high);
-}
-
 }  // namespace
 
 void section_reader::wrong(const std::string& key, const document_entry& e, const std::string& expected) {
@@ -35,21 +28,17 @@ const document_entry* section_reader::take(const std::string& key) {
     return section_->find(key);
 }
 
-u64 section_reader::integer(const std::string& key, u64 fallback, u64 low, u64 high) {
+u64 section_reader::integer(const std::string& key, u64 fallback, const number_range& range) {
     const document_entry* e = take(key);
     if (e == nullptr) return fallback;
-    if (!e->value.is_number_integer()) wrong(key, *e, range(low, high));
-    const bool negative = !e->value.is_number_unsigned() && e->value.get<i64>() < 0;
-    if (negative || e->value.get<u64>() < low || e->value.get<u64>() > high) wrong(key, *e, range(low, high));
+    if (!e->value.is_number_integer() || !range.contains(e->value.get<f64>())) wrong(key, *e, range.text());
     return e->value.get<u64>();
 }
 
-f64 section_reader::number(const std::string& key, f64 fallback, f64 low, f64 high) {
+f64 section_reader::number(const std::string& key, f64 fallback, const number_range& range) {
     const document_entry* e = take(key);
     if (e == nullptr) return fallback;
-    // Written so that NaN is refused too.
-    if (!e->value.is_number() || !(e->value.get<f64>() >= low && e->value.get<f64>() <= high))
-        wrong(key, *e, fmt::format("a number from {} to {}", low, high));
+    if (!e->value.is_number() || !range.contains(e->value.get<f64>())) wrong(key, *e, range.text());
     return e->value.get<f64>();
 }
 

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "spec/number_range.hpp"
 #include "spec/pipeline_document.hpp"
 #include "spec/words.hpp"
 
@@ -17,8 +18,9 @@ public:
 
     // Each takes note that the key is known, and returns the value or the fallback. Throws config_error at
     // the value's place.
-    [[nodiscard]] u64 integer(const std::string& key, u64 fallback, u64 low, u64 high);
-    [[nodiscard]] f64 number(const std::string& key, f64 fallback, f64 low, f64 high);
+    /// Of a range of whole numbers.
+    [[nodiscard]] u64 integer(const std::string& key, u64 fallback, const number_range& range);
+    [[nodiscard]] f64 number(const std::string& key, f64 fallback, const number_range& range);
     [[nodiscard]] bool flag(const std::string& key, bool fallback);
     [[nodiscard]] std::string text(const std::string& key, const std::string& fallback,
                                    const std::string& expected = "a text in quotes");

@@ -194,7 +194,9 @@ TEST_CASE("a wrong value is refused with its line and column and what was expect
          "p.toml:2:8: size = 640: expected [width, height], each from 1 to 16384"},
         {"[pipeline]", "size = [640.5, 2]",
          "p.toml:2:8: size = [640.5,2]: expected [width, height], each from 1 to 16384"},
-        {"[pipeline]", "frames = -1", "p.toml:2:10: frames = -1: expected a whole number, 0 or more"},
+        {"[pipeline]", "frames = -1",
+         "p.toml:2:10: frames = -1: expected a whole number from 1 to 1000000000000, or 0 for "
+         "no end of its own"},
         {"[pipeline]", "allow_dead_letters = -1",
          "p.toml:2:22: allow_dead_letters = -1: expected true, false, or how many frames may be given up"},
         {"[pipeline]", "allow_dead_letters = \"all\"",
@@ -212,7 +214,8 @@ TEST_CASE("a wrong value is refused with its line and column and what was expect
         {"triangles = 100", "device = [\"cuda:0\", \"cuda:1\"]",
          "p.toml:8:10: device = [\"cuda:0\",\"cuda:1\"]: expected no more devices than the stage has "
          "instances, which are 1: say instances = 2"},
-        {"[pipeline]", "fps = -1", "p.toml:2:7: fps = -1: expected a number from 0 to 100000"},
+        {"[pipeline]", "fps = -1",
+         "p.toml:2:7: fps = -1: expected a number from 0.0001 to 100000, or 0 for as fast as it goes"},
         {"[pipeline]", "fps = nan", "p.toml:2:7: fps: not a finite number"},
         {"[pipeline]", "frame_timeout_ms = 9",
          "p.toml:2:20: frame_timeout_ms = 9: expected a whole number from 10 to 3600000, or 0 for none"},
