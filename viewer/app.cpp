@@ -12,6 +12,7 @@
 
 #include "core/clock.hpp"
 #include "core/errors.hpp"
+#include "core/ignored_signals.hpp"
 #include "core/log.hpp"
 #include "viewer/panels/screen.hpp"
 #include "viewer/session/picture_store.hpp"
@@ -259,10 +260,7 @@ private:
 
 int run_viewer(const options& o) {
     asked_to_end = 0;
-    struct sigaction action {};
-    action.sa_handler = on_signal;
-    sigaction(SIGINT, &action, nullptr);
-    sigaction(SIGTERM, &action, nullptr);
+    for (const int signal : {SIGINT, SIGTERM}) handle_unless_ignored(signal, on_signal);
     return app(o).run();
 }
 

@@ -166,7 +166,7 @@ int run_in_background(const detach_request& d, std::ostream& out, std::ostream& 
             // at once.
             bool ended = false;
             for (int tries = 0; tries < 10 && !ended; ++tries) {
-                if (tries < 2) shm::signal_pidfd(c.pidfd.get(), SIGINT);
+                if (tries < 2) shm::signal_pidfd(c.pidfd.get(), signal);
                 ended = events_of(c.pidfd.get(), POLLIN, now_ns() + 3 * ns_per_s) != 0;
                 c.listen();
             }

@@ -26,6 +26,9 @@ void fill_standard_files() {
 
 int main(int argc, char** argv) {
     fill_standard_files();
+    // A parent that ignored SIGCHLD leaves that to us: the kernel would reap our children, and how they ended
+    // would be lost.
+    std::signal(SIGCHLD, SIG_DFL);
     std::signal(SIGPIPE, SIG_IGN);  // a reader that goes away is no reason to end a pipeline
     carousel::supervisor::cli_environment env{std::cout, std::cerr};
     env.out_is_terminal = ::isatty(STDOUT_FILENO) == 1;

@@ -301,8 +301,8 @@ int trace(const trace_arguments& a, const cli_environment& env) {
     const run::record run = choose_pipeline(a.pipeline, a.wait_s);
     std::optional<interrupts> early;
     if (a.with_parent) {
-        early.emplace();                    // a supervisor may end it before the first look
-        ::prctl(PR_SET_PDEATHSIG, SIGINT);  // whose death would leave it for an hour
+        early.emplace();                     // a supervisor may end it before the first look
+        ::prctl(PR_SET_PDEATHSIG, SIGTERM);  // whose death would leave it for an hour
     }
     output_file file(a.file);
     far_traces others(run);

@@ -72,8 +72,9 @@ constexpr auto explanations = std::to_array<explanation>({
      "The stage's own code; its frames go to its successor.",
      "`carousel run --set 'STAGE.prefix=gdb --args'`: such a stage has no deadline."},
 
-    {exit_kind, "129", "Ended by SIGHUP (128 + signal 1).", "The terminal went away.",
-     "`carousel up -d` runs in the background."},
+    {exit_kind, "129", "Ended by SIGHUP (128 + signal 1).",
+     "The terminal was closed before the last frame of --frames; each frame that was begun is delivered.",
+     "`carousel up -d` runs in the background; `nohup carousel run` ignores the signal."},
     {exit_kind, "131", "Ended by SIGQUIT (128 + signal 3).", "Somebody's Ctrl-\\.", "Nothing."},
     {exit_kind, "132", "Ended by SIGILL (128 + signal 4): an instruction that this processor lacks.",
      "A program that was built for another processor.", "Build it on this machine, or for an older one."},
@@ -86,7 +87,10 @@ constexpr auto explanations = std::to_array<explanation>({
      "The stage's own code; its frames go to its successor.", "`carousel logs STAGE`, then a debugger."},
     {exit_kind, "141", "Ended by SIGPIPE (128 + signal 13): nobody reads what it writes.",
      "A pipe to a program that has ended, like head.", "Nothing."},
-    {exit_kind, "143", "Ended by SIGTERM (128 + signal 15).", "Somebody asked it to leave.", "Nothing."},
+    {exit_kind, "143", "Ended by SIGTERM (128 + signal 15).",
+     "A `kill` or a batch system ended the run before the last frame of --frames; each frame that was begun "
+     "is delivered.",
+     "The last lines and the report (ended_early) have the number of frames; --first N continues there."},
 
     {cuda_kind, "cudaErrorInvalidResourceHandle",
      "A handle of memory or of an event that can't be opened, or a stream or event of another context.",

@@ -92,7 +92,7 @@ held_space::held_space(const std::string& programs, const std::string& purpose, 
 }
 
 held_space::~held_space() {
-    ::kill(pid_, SIGINT);  // it takes its folder with it
+    ::kill(pid_, SIGTERM);  // it removes its folder
     for (int k = 0; k < 200; ++k) {
         if (::waitpid(pid_, nullptr, WNOHANG) != 0) return;
         ::usleep(10'000);

@@ -4,14 +4,13 @@
 #include <unistd.h>
 
 #include "core/clock.hpp"
+#include "core/ignored_signals.hpp"
 #include "core/poll_until.hpp"
 
 namespace carousel::supervisor {
 
 interrupts::interrupts() {
-    sigset_t wanted;
-    sigemptyset(&wanted);
-    for (const int s : {SIGINT, SIGTERM}) sigaddset(&wanted, s);
+    const sigset_t wanted = not_ignored({SIGINT, SIGTERM});
     pthread_sigmask(SIG_BLOCK, &wanted, &before_);
     fd_.reset(signalfd(-1, &wanted, SFD_CLOEXEC | SFD_NONBLOCK));
 }

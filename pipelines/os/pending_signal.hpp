@@ -4,15 +4,12 @@
 #include <algorithm>
 #include <csignal>
 
+#include "core/ignored_signals.hpp"
+
 namespace carousel::supervisor {
 
-/// SIGINT, SIGTERM, SIGHUP.
-[[nodiscard]] inline sigset_t end_signals() noexcept {
-    sigset_t all;
-    sigemptyset(&all);
-    for (const int s : {SIGINT, SIGTERM, SIGHUP}) sigaddset(&all, s);
-    return all;
-}
+/// SIGINT, SIGTERM, SIGHUP, without those that this program was started to ignore (`nohup`).
+[[nodiscard]] inline sigset_t end_signals() noexcept { return not_ignored({SIGINT, SIGTERM, SIGHUP}); }
 
 /// Takes one of them that has come; 0: none has. Doesn't wait.
 [[nodiscard]] inline int pending_signal() noexcept {

@@ -14,6 +14,7 @@
 #include <cstring>
 
 #include "core/errors.hpp"
+#include "core/ignored_signals.hpp"
 #include "core/whole_io.hpp"
 #include "os/descriptors.hpp"
 #include "shm/process_id.hpp"
@@ -43,6 +44,21 @@ std::vector<char*> pointers(std::vector<std::string>& words) {
     for (std::string& w : words) out.push_back(w.data());
     out.push_back(nullptr);
     return out;
+}
+
+/// What this program was started to ignore (`nohup`) its children ignore, too. Three are reset all the same:
+/// SIGPIPE, which this program ignores on its own account, and the two by which it ends a child that has a
+/// process group of its own. A child in our group gets those of the terminal.
+sigset_t reset_in_child(bool same_group) noexcept {
+    sigset_t set;
+    sigfillset(&set);
+    for (int s = 1; s < NSIG; ++s)
+        if (is_ignored(s)) sigdelset(&set, s);
+    sigaddset(&set, SIGPIPE);
+    if (same_group) return set;
+    sigaddset(&set, SIGINT);
+    sigaddset(&set, SIGTERM);
+    return set;
 }
 
 struct actions {
@@ -112,11 +128,11 @@ spawned spawn(const spawn_request& request) {
         posix_spawn_file_actions_adddup2(&a.files, request.output, STDERR_FILENO);
     }
     if (request.extra_fd >= 0) posix_spawn_file_actions_adddup2(&a.files, request.extra_fd, 3);
-    sigset_t none, all;
+    sigset_t none;
     sigemptyset(&none);
-    sigfillset(&all);
+    const sigset_t reset = reset_in_child(request.interactive);
     posix_spawnattr_setsigmask(&a.attributes, &none);
-    posix_spawnattr_setsigdefault(&a.attributes, &all);
+    posix_spawnattr_setsigdefault(&a.attributes, &reset);
     posix_spawnattr_setpgroup(&a.attributes, 0);
     const int flags =
         POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | (request.interactive ? 0 : POSIX_SPAWN_SETPGROUP);

@@ -28,6 +28,8 @@ struct spawned {
     u64 start_time = 0;
     shm::unique_fd pidfd;
 };
+/// The child's signals are unblocked; those that this program was started to ignore stay ignored, except
+/// SIGINT and SIGTERM of a child that is not interactive.
 /// Throws config_error when the program can't be started: which, why, what to do.
 [[nodiscard]] spawned spawn(const spawn_request& request);
 

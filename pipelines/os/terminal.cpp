@@ -10,6 +10,7 @@
 
 #include "core/clock.hpp"
 #include "core/errors.hpp"
+#include "core/ignored_signals.hpp"
 #include "core/poll_until.hpp"
 
 namespace carousel::supervisor {
@@ -39,9 +40,7 @@ void give_back(int signal) {
 terminal_screen::terminal_screen(int in, int out) : in_(in), out_(out) {
     if (::isatty(out) == 0) throw output_error("the output is no terminal");
     keys_ = ::isatty(in) != 0 && ::tcgetattr(in, &before_) == 0;
-    sigset_t wanted;
-    sigemptyset(&wanted);
-    for (const int s : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGWINCH, SIGTSTP}) sigaddset(&wanted, s);
+    const sigset_t wanted = not_ignored({SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGWINCH, SIGTSTP});
     pthread_sigmask(SIG_BLOCK, &wanted, &signals_before_);
     signals_.reset(signalfd(-1, &wanted, SFD_CLOEXEC | SFD_NONBLOCK));
     if (!signals_) {

@@ -6,12 +6,15 @@
 #include <algorithm>
 #include <cerrno>
 #include <csignal>
+#include <cstdlib>
 
 #include "core/clock.hpp"
 #include "core/did_you_mean.hpp"
 #include "core/errors.hpp"
 #include "core/poll_until.hpp"
+#include "core/read_file.hpp"
 #include "os/table.hpp"
+#include "run/client.hpp"
 #include "runs/orphaned_run.hpp"
 #include "runs/spaces.hpp"
 #include "shm/process_id.hpp"
@@ -36,6 +39,16 @@ std::string list_of(const std::vector<run::record>& runs) {
 }
 
 std::string waited(f64 wait_s) { return wait_s > 0 ? fmt::format(" after {:.3g} s", wait_s) : ""; }
+
+/// The process ignores the signal; false also if that is unknown.
+bool ignores(i32 pid, int signal) {
+    constexpr std::string_view field = "\nSigIgn:";
+    const std::string status = read_file(fmt::format("/proc/{}/status", pid)).value_or("");
+    const std::size_t at = status.find(field);
+    if (at == std::string::npos) return false;
+    const u64 ignored = std::strtoull(status.c_str() + at + field.size(), nullptr, 16);
+    return (ignored >> static_cast<u32>(signal - 1) & 1U) != 0;
+}
 
 /// Runs that go on without a supervisor.
 std::vector<run::record> orphans() {
@@ -169,9 +182,13 @@ void end_pipeline(const run::record& run, f64 timeout_s) {
         throw shm_error(fmt::format("pipeline \"{}\": opening its supervisor (pid {}): {}", run.name,
                                     run.supervisor.pid, errno_text(errno)));
     }
-    if (const int failed = shm::signal_pidfd(supervisor.get(), SIGINT); failed != 0 && failed != ESRCH)
+    if (ignores(run.supervisor.pid, SIGINT)) {  // started so by a script's `&`: it is asked as a client asks
+        (void)run::client(run).ask(run::end_request{true}, 0, std::min(timeout_s, 5.0));
+    } else if (const int failed = shm::signal_pidfd(supervisor.get(), SIGINT);
+               failed != 0 && failed != ESRCH) {
         throw shm_error(fmt::format("pipeline \"{}\": signalling its supervisor (pid {}): {}", run.name,
                                     run.supervisor.pid, errno_text(failed)));
+    }
     const u64 deadline = deadline_after(timeout_s);
     if (events_of(supervisor.get(), POLLIN, deadline) != 0) return;
     throw shm_error(fmt::format(

@@ -155,7 +155,7 @@ std::string end_space(const ipc::found_space& s, f64 timeout_s) {
     const auto [id, process] = socket ? shm::peer_process_of(socket.get(), 0) : shm::peer_process{};
     const i32 pid = id.pid;
     if (!process) return fmt::format("the space \"{}\" has ended", s.name);
-    if (const int failed = shm::signal_pidfd(process.get(), SIGINT); failed != 0 && failed != ESRCH)
+    if (const int failed = shm::signal_pidfd(process.get(), SIGTERM); failed != 0 && failed != ESRCH)
         throw shm_error(fmt::format("the space \"{}\": signalling its holder (process {}): {}", s.name, pid,
                                     errno_text(failed)));
     if (events_of(process.get(), POLLIN, now_ns() + nanoseconds_of(std::min(timeout_s, 1e6))) == 0)

@@ -20,7 +20,8 @@ void add_stage(json& j, const std::string& stage) {
 /// must be of its type.
 request read_of_seats(const std::string& command, const json& message) {
     std::string stage = message.value("stage", "");
-    if ((command == "down" || command == "shutdown") && stage.empty()) return end_request{};
+    if ((command == "down" || command == "shutdown") && stage.empty())
+        return end_request{message.value("as_interrupt", false)};
     if (command == "rebuild") return rebuild_request{};
     const std::string fault_name = message.value("fault", "");
     const shm::injected_fault fault = shm::fault_named(fault_name);
@@ -94,6 +95,8 @@ json to_json(const request& r) {
         if (f->at != 0) j["at"] = f->at;
     } else if (const auto* o = std::get_if<seat_request>(&r)) {
         add_stage(j, o->stage);
+    } else if (const auto* e = std::get_if<end_request>(&r)) {
+        if (e->as_interrupt) j["as_interrupt"] = true;
     } else if (const auto* k = std::get_if<kill_request>(&r)) {
         add_stage(j, k->stage);
         j["signal"] = k->signal;

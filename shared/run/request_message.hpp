@@ -4,6 +4,7 @@
 //   {"command": "ps"}, {"command": "parameters"}, {"command": "shutdown"}, {"command": "rebuild"}
 //   {"command": "stop", "stage": "fragment.1"}      the same with cont, restart, down and up
 //   {"command": "down"}                             as "shutdown"
+//   {"command": "shutdown", "as_interrupt": true}   counts as Ctrl-C: the second one ends the run at once
 //   {"command": "kill", "stage": "fragment", "signal": 9}
 //   {"command": "inject", "stage": "fragment", "fault": "hang"}
 //   {"command": "set", "values": {"spin": 0.5}}, {"command": "set", "reset": true}
@@ -45,7 +46,9 @@ struct trace_file_request {
     u64 at = 0;         ///< of a written one: the part that begins there; behind its end: it is removed
 };
 /// Ends the run; what is begun is delivered.
-struct end_request {};
+struct end_request {
+    bool as_interrupt = false;  ///< counts as Ctrl-C: the second one ends the run at once
+};
 /// Memory and words are made anew: what the death of an owner of ring memory does, for tests where there is
 /// no GPU.
 struct rebuild_request {};

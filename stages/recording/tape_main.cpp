@@ -21,6 +21,7 @@
 #include <carousel/port.hpp>
 #include "core/disk_full.hpp"
 #include "core/errors.hpp"
+#include "core/ignored_signals.hpp"
 #include "run/directory.hpp"
 #include "stages/compression/compression.hpp"
 #include "stages/recording/tape.hpp"
@@ -188,7 +189,7 @@ int main(int argc, char** argv) {
         return exit_code::usage;
     }
     task t{argv[1], argv[2], argv[3], {argv + 5, argv + argc}};
-    for (const int signal : {SIGINT, SIGTERM}) std::signal(signal, [](int) { asked_to_end = 1; });
+    for (const int signal : {SIGINT, SIGTERM}) handle_unless_ignored(signal, [](int) { asked_to_end = 1; });
     try {
         t.compression = chosen(t.compression);
         fmt::print("{}\n", port ? record_port(t) : record_latest(t));

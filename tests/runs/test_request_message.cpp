@@ -30,6 +30,7 @@ std::vector<sample> one_of_each() {
             {run::trace_file_request{.host = "b", .id = 7, .stop = true, .at = 65536},
              R"({"command":"trace_file","host":"b","id":7,"stop":true,"at":65536})"},
             {run::end_request{}, R"({"command":"shutdown"})"},
+            {run::end_request{true}, R"({"command":"shutdown","as_interrupt":true})"},
             {run::rebuild_request{}, R"({"command":"rebuild"})"},
             {run::seat_request{seat_order::stop, "a"}, R"({"command":"stop","stage":"a"})"},
             {run::seat_request{seat_order::cont, "a.1"}, R"({"command":"cont","stage":"a.1"})"},

@@ -1,8 +1,13 @@
 """Waiting for, and ending, the processes of a test."""
 import shutil
+import signal
 import subprocess
 import sys
 import time
+
+# A background job of a script ignores SIGINT, and so would the programs of a test that is run in one.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 SKIPPED = 77  # tests/CMakeLists.txt tells ctest; of Catch2 programs: skip.hpp
 

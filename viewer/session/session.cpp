@@ -277,7 +277,7 @@ void session::end_run(const model& m) {
         control_.flush(2.0);
     } else if (const shm::unique_fd pidfd(options_.supervisor > 0 ? shm::open_pidfd(supervisor_) : -1);
                pidfd) {
-        (void)shm::signal_pidfd(pidfd.get(), SIGINT);
+        (void)shm::signal_pidfd(pidfd.get(), SIGTERM);
     }
 }
 

@@ -38,8 +38,8 @@ public:
     void update(model& m, picture_store& store);
     /// Sends what the panels asked for.
     void handle_command(model& m);
-    /// Sends `shutdown` and waits for the answer, at most 2 s. Before there is a run: Ctrl-C to the process
-    /// that will be it.
+    /// Sends `shutdown` and waits for the answer, at most 2 s. Before there is a run: SIGTERM to the
+    /// process that will be it.
     void end_run(const model& m);
     /// The process that was asked for is gone, and its run with it.
     [[nodiscard]] bool is_over() const;

@@ -8,6 +8,7 @@
 #include <csignal>
 
 #include "core/errors.hpp"
+#include "core/ignored_signals.hpp"
 #include "viewer/web/connection.hpp"
 
 namespace carousel::viewer::web {
@@ -23,9 +24,11 @@ struct server::parts {
     site all;
     tcp::acceptor acceptor{all.io};
     boost::asio::steady_timer ticker{all.io}, pause{all.io};
-    boost::asio::signal_set signals{all.io, SIGINT, SIGTERM};
+    boost::asio::signal_set signals{all.io};
 
     parts(const server_options& o, watcher& w) : all(o, w) {
+        for (const int signal : {SIGINT, SIGTERM})
+            if (!is_ignored(signal)) signals.add(signal);
         listen(o.address);
         accept();
     }

@@ -223,8 +223,11 @@ run::parameter_state engine::carry_out(const run::set_request& r) {
     return parameters_.set(r, segment_->block(), *made_);
 }
 
-run::verdict engine::carry_out(const run::end_request&) {
-    ask_for_end("`carousel down`: what is begun is delivered");
+run::verdict engine::carry_out(const run::end_request& r) {
+    if (r.as_interrupt)
+        interrupt(SIGINT);
+    else
+        end_as_asked("a request to end the run", 0, "`carousel down`: what is begun is delivered");
     return run::carried_out(fmt::format("{} ends", setup_->name));
 }
 

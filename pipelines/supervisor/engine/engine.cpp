@@ -12,11 +12,13 @@
 
 #include "core/clock.hpp"
 #include "core/disk_full.hpp"
+#include "os/pending_signal.hpp"
+#include "os/subprocess.hpp"
 #include "ring/link.hpp"
 #include "run/directory.hpp"
+#include "supervisor/engine/run_span.hpp"
 #include "supervisor/processes/mps_seats.hpp"
 #include "supervisor/processes/seat_commands.hpp"
-#include "supervisor/engine/run_span.hpp"
 #include "supervisor/processes/standby.hpp"
 #include "supervisor/processes/start.hpp"
 #include "supervisor/processes/watch.hpp"
@@ -27,9 +29,7 @@ namespace {
 constexpr long tick_ns = 20'000'000;
 
 shm::unique_fd watch_signals() {
-    sigset_t wanted;
-    sigemptyset(&wanted);
-    for (const int s : {SIGINT, SIGTERM, SIGHUP}) sigaddset(&wanted, s);
+    const sigset_t wanted = end_signals();
     pthread_sigmask(SIG_BLOCK, &wanted, nullptr);
     shm::unique_fd fd(signalfd(-1, &wanted, SFD_CLOEXEC | SFD_NONBLOCK));
     if (!fd) throw shm_error("making a signalfd: " + errno_text(errno));
@@ -196,7 +196,7 @@ void engine::tick() {
     const bool to_end = phase_ == phase::running || (hosts_ != nullptr && phase_ == phase::leaving);
     if (stop_at_ns_ != 0 && now >= stop_at_ns_ && to_end) {
         stop_at_ns_ = 0;
-        ask_for_end("the time is over");
+        end_as_asked("--seconds", 0, "the time is over");
     }
     // Rates begin with the first frame, not with the start of the processes (a GPU context alone takes half a
     // second).
@@ -302,7 +302,9 @@ void engine::interrupt(int signal) {
     ++interrupts_;
     if (interrupts_ == 1) {
         ended_by_ = signal;
-        ask_for_end("interrupted: what is begun is delivered; once more ends it at once");
+        end_as_asked(signal_name(signal), signal,
+                     fmt::format("{}: what is begun is delivered; once more ends it at once",
+                                 signal == SIGINT ? "interrupted" : signal_name(signal)));
     } else if (phase_ != phase::ending) {
         if (hosts_ != nullptr) (void)hosts_->ask_for_end(true);
         end_now("interrupted again");
@@ -310,6 +312,15 @@ void engine::interrupt(int signal) {
         supervisor::signal_all(*seats_, SIGKILL);
         killed_ = true;
     }
+}
+
+/// `by`: what asks; of several the first is kept, for the outcome of a run that ends before its last frame.
+void engine::end_as_asked(const std::string& by, int signal, const std::string& why) {
+    if (asked_by_.empty()) {
+        asked_by_ = by;
+        asked_by_signal_ = signal;
+    }
+    ask_for_end(why);
 }
 
 void engine::begin_drain(const std::string& why) {
@@ -357,6 +368,8 @@ run_outcome engine::outcome() {
     run_outcome o;
     const bool whole = all_delivered();
     o.complete = whole && !seats_->failure;
+    o.planned_end = setup_->end;
+    o.asked_by = asked_by_;
     o.end = whole ? end_ : std::max(std::min(delivered(*setup_, segment_->block()), end_), lost_until_);
     o.first = first_;
     const u64 begun = begun_ns_ != 0 ? begun_ns_ : started_ns_;
@@ -377,6 +390,11 @@ run_outcome engine::outcome() {
     } else if (!o.complete) {
         o.exit_code = 128 + (ended_by_ != 0 ? ended_by_ : SIGTERM);
         o.ending = "interrupted";
+    } else if (o.ended_early() && asked_by_signal_ != 0 && asked_by_signal_ != SIGINT) {
+        // Every frame that was begun is delivered, but no user asked for fewer of them than `frames`.
+        o.complete = false;
+        o.exit_code = 128 + asked_by_signal_;
+        o.ending = "ended by " + asked_by_;
     } else {
         o.ending = "complete";
     }

@@ -98,6 +98,7 @@ private:
     void tick();
     void check_end(u64 now);
     void interrupt(int signal);
+    void end_as_asked(const std::string& by, int signal, const std::string& why);
     void begin_drain(const std::string& why);
     void end_now(const std::string& why);
     void watch_full_disk(u64 now);
@@ -240,7 +241,9 @@ private:
     bool over_ = false, killed_ = false, asked_to_end_ = false;
     bool others_give_the_end_ = false;  ///< this host was asked to end the run, and has told the other hosts
     int interrupts_ = 0, ended_by_ = 0;
-    std::string unwritten_;  ///< not empty: the run was ended while a disk was full, or another host away
+    std::string asked_by_;     ///< what asked first for the end: "SIGHUP", "--seconds", ...; "": none
+    int asked_by_signal_ = 0;  ///< the signal, if a signal asked first
+    std::string unwritten_;    ///< not empty: the run was ended while a disk was full, or another host away
     const char* unwritten_why_ = "";
     u32 taps_ = 0, taken_over_ = 0;
     found_processes found_;

@@ -40,7 +40,10 @@ void engine::ask_for_end(const std::string& why) {
 }
 
 void engine::say(const std::string& text) { seats_->say(text); }
-void engine::end_the_run(const std::string& why) { begin_drain(why); }
+void engine::end_the_run(const std::string& why) {
+    if (asked_by_.empty()) asked_by_ = why;
+    begin_drain(why);
+}
 
 void engine::end_at_once(const std::string& why) {
     if (phase_ != phase::ending) end_now(why);

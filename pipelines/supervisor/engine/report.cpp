@@ -160,6 +160,19 @@ bool is_sent_durably(const std::string& directory, const std::string& stage, con
     return link.is_object() && link.value("durable", false);
 }
 
+bool run_outcome::ended_early() const noexcept {
+    return planned_end < ring::end_stopping && end < planned_end;
+}
+
+std::string run_outcome::early_text() const {
+    if (!ended_early()) return "";
+    const std::string by = !ended_by.empty()   ? fmt::format("its source {} ended the stream", ended_by)
+                           : !asked_by.empty() ? asked_by
+                                               : ending;
+    return fmt::format("ended early, after {} of {} frames: {}", end - std::min(first, end),
+                       planned_end - std::min(first, planned_end), by);
+}
+
 f64 run_outcome::frames_per_second() const noexcept {
     return seconds > 0 ? static_cast<f64>(end - std::min(first, end)) / seconds : 0.0;
 }
@@ -334,6 +347,7 @@ json make_report(const report_input& in) {
                                        {"given_up", in.deaths->domain_given_up},
                                        {"blamed", blamed_json(s, in.deaths->domain_blamed)},
                                        {"back_ms", samples_json(domains_back_ms(*in.recoveries))}}},
+           {"ended_early", in.outcome.ended_early() ? json(in.outcome.early_text()) : json()},
            {"seconds", in.outcome.seconds},
            {"frames_per_second", in.outcome.frames_per_second()},
            {"image_hash",

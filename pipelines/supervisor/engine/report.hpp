@@ -50,6 +50,12 @@ struct run_outcome {
     damage_account mends;
     u32 taken_over = 0;  ///< times that a second supervisor took the run over from a killed one
     std::vector<std::string> command_line;
+    u64 planned_end = ~u64{0};  ///< the first frame that `frames` leaves out; above every number: no `frames`
+    std::string asked_by;       ///< what asked for the end: "SIGHUP", "--seconds", ...; "": none
+    /// `frames` gives more frames than the run has delivered.
+    [[nodiscard]] bool ended_early() const noexcept;
+    /// "ended early, after 26 of 150 frames: SIGHUP"; "": it did not end early.
+    [[nodiscard]] std::string early_text() const;
     /// 0 if no time was measured.
     [[nodiscard]] f64 frames_per_second() const noexcept;
 };

@@ -62,6 +62,9 @@ std::string closing_line(const run_setup& s, const run_outcome& o, const std::st
 void say_closing(closing& out, const run_setup& s, const run_outcome& o,
                  const std::vector<telemetry::stage_shares>& shares) {
     if (!o.ended_by.empty()) out.line(stream_end_text(s.name, o.ended_by, o.end));
+    if (const std::string early = o.early_text(); !early.empty())
+        out.line(fmt::format("{}: {}{}", s.name, early,
+                             o.exit_code == exit_code::ok ? "" : fmt::format("; exit code {}", o.exit_code)));
     if (const std::string limit = bottleneck_of(s, shares, nullptr).value("text", "");
         !limit.empty() && !s.quiet)
         out.line(fmt::format("{}: {} (over the whole run)", s.name, limit));

@@ -72,6 +72,8 @@ void engine::save_state() {
                 {"asked_to_end", asked_to_end_},
                 {"others_give_the_end", others_give_the_end_},
                 {"ended_by", ended_by_},
+                {"asked_by", asked_by_},
+                {"asked_by_signal", asked_by_signal_},
                 {"interrupts", interrupts_},
                 {"taken_over", taken_over_},
                 {"stalls", mends_.stalls},
@@ -108,6 +110,8 @@ void engine::takeover() {
         asked_to_end_ = run.value("asked_to_end", false);
         others_give_the_end_ = run.value("others_give_the_end", false);
         ended_by_ = run.value("ended_by", 0);
+        asked_by_ = run.value("asked_by", "");
+        asked_by_signal_ = run.value("asked_by_signal", 0);
         interrupts_ = run.value("interrupts", 0);
         taken_over_ = run.value("taken_over", 0U);
         mends_.stalls = run.value("stalls", u64{0});

@@ -29,7 +29,8 @@ def main():
         sys.exit("usage: carousel_stage.py FILE.py [--describe | -p NAME --stage NAME | --replay FOLDER]")
     file, words = os.path.abspath(sys.argv[1]), sys.argv[2:]
     sys.stdout = sys.stderr   # the log; an answer to --describe is not written by Python
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:   # what is ignored at the start stays ignored
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
     os.environ["CAROUSEL_PROGRAM"] = file
     sys.addaudithook(refuse_forks)
     try:

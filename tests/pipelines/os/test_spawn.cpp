@@ -72,6 +72,34 @@ TEST_CASE("a child gets its environment and nothing of ours: no stdin, no fd, no
     CHECK((ignored_mask & 1U << (SIGPIPE - 1)) == 0);
 }
 
+TEST_CASE("a child ignores what its parent was started to ignore, except the signals that end it") {
+    const int ignored[] = {SIGHUP, SIGUSR1, SIGINT, SIGTERM};
+    struct sigaction before[std::size(ignored)], ignore{};
+    ignore.sa_handler = SIG_IGN;
+    for (std::size_t k = 0; k < std::size(ignored); ++k) ::sigaction(ignored[k], &ignore, &before[k]);
+    const auto mask_in_child = [](bool interactive) {
+        const scratch_folder folder;
+        const std::string out = (folder.path / "out").string();
+        const shm::unique_fd file(::open(out.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+        spawn_request r{.argv = {"/bin/sh", "-c", "grep SigIgn /proc/self/status"}, .environment = {}};
+        r.output = file.get();
+        r.interactive = interactive;
+        CHECK(run(r).exit_code == 0);
+        std::ifstream in(out);
+        std::string name;
+        u64 mask = 0;
+        in >> name >> std::hex >> mask;
+        return mask;
+    };
+    const auto has = [](u64 mask, int signal) { return (mask >> (signal - 1) & 1U) != 0; };
+    const u64 of_stage = mask_in_child(false), of_tool = mask_in_child(true);
+    for (std::size_t k = 0; k < std::size(ignored); ++k) ::sigaction(ignored[k], &before[k], nullptr);
+    for (const int s : {SIGHUP, SIGUSR1}) CHECK(has(of_stage, s));
+    for (const int s : {SIGINT, SIGTERM, SIGCHLD}) CHECK_FALSE(has(of_stage, s));
+    for (const int s : {SIGHUP, SIGINT, SIGTERM})
+        CHECK(has(of_tool, s));  // a terminal's are not meant for it
+}
+
 TEST_CASE("a program that can't be started is named") {
     CHECK_THROWS_WITH(spawn({.argv = {"/nowhere/stage"}, .environment = {}}),
                       test::contains("/nowhere/stage"));

@@ -82,6 +82,7 @@ class Running:
         self._owner = os.getpid()
         weakref.finalize(self, _remove, folder, self._owner)
         self._report, self.log = os.path.join(folder, "report.json"), os.path.join(folder, "log")
+        self._ignores_interrupt = signal.getsignal(signal.SIGINT) is signal.SIG_IGN   # inherited: a background job of a script
         with open(self.log, "wb") as log:
             # A session of its own: Ctrl-C in a notebook interrupts the cell and not the run.
             self._process = subprocess.Popen(words + ["--report", self._report], stdin=subprocess.DEVNULL, stdout=log,
@@ -195,8 +196,14 @@ class Running:
     def stop(self, timeout_s=30.0):
         """Ends it as Ctrl-C does, with every frame that was begun, and returns its exit code."""
         if self._process.poll() is None:
-            self._process.send_signal(signal.SIGINT)
-            if self.wait(timeout_s) is None:
+            if self._ignores_interrupt:
+                try:
+                    self._ask("down", "-p", self.name, "--timeout", f"{timeout_s:g}")
+                except Error:   # not reachable yet, or any more
+                    pass
+            else:
+                self._process.send_signal(signal.SIGINT)
+            if self.wait(0.0 if self._ignores_interrupt else timeout_s) is None:
                 self._process.send_signal(signal.SIGTERM)
         return self.wait(timeout_s)
 

@@ -84,6 +84,27 @@ TEST_CASE("the depth of each seat is what its newest process has said, with the 
                         {"reach", "copy"}}}));
 }
 
+TEST_CASE("a run that ended before the last frame of --frames tells after how many, and by what") {
+    run_outcome o;
+    o.end = 26;
+    CHECK(o.early_text() == "");  // no number of frames was given
+    o.planned_end = 26;
+    CHECK(o.early_text() == "");
+    o.planned_end = 150;
+    o.ending = "failed: fragment: signal 9";
+    CHECK(o.early_text() == "ended early, after 26 of 150 frames: failed: fragment: signal 9");
+    o.asked_by = "SIGHUP";
+    CHECK(o.early_text() == "ended early, after 26 of 150 frames: SIGHUP");
+    o.ended_by = "camera";
+    CHECK(o.early_text() == "ended early, after 26 of 150 frames: its source camera ended the stream");
+    o.first = 20;
+    CHECK(o.early_text() == "ended early, after 6 of 130 frames: its source camera ended the stream");
+    for (const u64 none : {ring::end_unknown, ring::end_stopping}) {
+        o.planned_end = none;
+        CHECK_FALSE(o.ended_early());
+    }
+}
+
 TEST_CASE("a whole run: nothing lost, its rate, its hash, its stages") {
     synthetic s;
     s.record(0, 10);

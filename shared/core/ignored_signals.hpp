@@ -1,0 +1,36 @@
+#pragma once
+// Signals that a program was started to ignore: by `nohup` (SIGHUP), by `trap ''` in a shell, or as a
+// background job of a shell without job control (SIGINT, SIGQUIT). Such a signal stays ignored: a program
+// neither handles nor blocks it. (A blocked signal is queued even if it is ignored, so a signalfd reads it.)
+//
+// Any thread. No function here changes a disposition that the program was started with.
+
+#include <csignal>
+#include <initializer_list>
+
+namespace carousel {
+
+/// The signal's disposition is SIG_IGN. Call it before the program itself ignores the signal.
+[[nodiscard]] inline bool is_ignored(int signal) noexcept {
+    struct sigaction now {};
+    return ::sigaction(signal, nullptr, &now) == 0 && now.sa_handler == SIG_IGN;
+}
+
+/// Those of `wanted` that are not ignored: what a program may block and read.
+[[nodiscard]] inline sigset_t not_ignored(std::initializer_list<int> wanted) noexcept {
+    sigset_t set;
+    sigemptyset(&set);
+    for (const int s : wanted)
+        if (!is_ignored(s)) sigaddset(&set, s);
+    return set;
+}
+
+/// Installs `handler` unless the signal is ignored.
+inline void handle_unless_ignored(int signal, void (*handler)(int)) noexcept {
+    if (is_ignored(signal)) return;
+    struct sigaction action {};
+    action.sa_handler = handler;
+    ::sigaction(signal, &action, nullptr);
+}
+
+}  // namespace carousel
