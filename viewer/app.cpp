@@ -2,18 +2,17 @@
 
 #include <fmt/format.h>
 #include <imgui.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <csignal>
-#include <fstream>
 #include <nlohmann/json.hpp>
+#include <span>
 
 #include "core/clock.hpp"
 #include "core/errors.hpp"
 #include "core/ignored_signals.hpp"
 #include "core/log.hpp"
+#include "core/output_file.hpp"
 #include "viewer/panels/screen.hpp"
 #include "viewer/session/picture_store.hpp"
 #include "viewer/session/session.hpp"
@@ -212,11 +211,11 @@ private:
                                  {"pointed", model_.picture.pointed ? model_.picture.pointed->text : ""},
                                  {"chosen", model_.snap.seat_label(model_.selected_seat)},
                                  {"drawn", ++drawn_}};
-        // several viewers may share the file
-        const std::string temporary = fmt::format("{}.{}.tmp", options_.dump_widgets, ::getpid());
-        std::ofstream(temporary) << out.dump();
-        if (std::rename(temporary.c_str(), options_.dump_widgets.c_str()) != 0)
-            throw output_error("writing " + options_.dump_widgets + ": " + errno_text(errno));
+        const std::string text = out.dump();
+        if (const int failed = write_output_file(options_.dump_widgets,
+                                                 {std::as_bytes(std::span(text.data(), text.size()))});
+            failed != 0)
+            throw output_error("writing " + options_.dump_widgets + ": " + output_cause(failed));
     }
 
     int finish() {

@@ -3,14 +3,11 @@
 #include <sys/resource.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <cstdio>
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <numeric>
 
 #include "core/clock.hpp"
-#include "core/errors.hpp"
+#include "core/output_file.hpp"
 
 namespace carousel::viewer {
 namespace {
@@ -67,12 +64,7 @@ void stats::write(const std::string& path, const model& m, const window& w) cons
         {"show_ms", summary(show_ms_)},
         {"discarded", {{"revoked", m.picture.revoked}, {"torn", m.picture.torn}, {"void", m.picture.voids}}},
         {"cpu_share", static_cast<f64>(cpu_ns() - began_cpu_ns_) / 1e9 / seconds}};
-    const std::string temporary = path + ".tmp";
-    std::ofstream file(temporary);
-    file << out.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) << '\n';
-    file.close();
-    if (!file || std::rename(temporary.c_str(), path.c_str()) != 0)
-        throw output_error("writing " + path + ": " + errno_text(errno));
+    output_file(path).write(out.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
 }
 
 }  // namespace carousel::viewer

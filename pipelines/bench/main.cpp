@@ -6,7 +6,7 @@
 #include <CLI/CLI.hpp>
 #include <csignal>
 #include <cstdio>
-#include <fstream>
+#include <optional>
 
 #include "bench/commands.hpp"
 #include "bench/ipc/run.hpp"
@@ -15,6 +15,7 @@
 #include "bench/raster.hpp"
 #include "bench/report.hpp"
 #include "core/errors.hpp"
+#include "core/output_file.hpp"
 #include "core/standard_output.hpp"
 #include "spec/own_programs.hpp"
 
@@ -22,12 +23,26 @@ namespace {
 
 using namespace carousel;
 
-void write_file(const std::string& path, const std::string& text) {
-    std::ofstream out(path, std::ios::binary);
-    out << text;
-    out.flush();
-    if (!out) throw output_error(fmt::format("writing {}: {}", path, errno_text(errno)));
-}
+/// The files of --json and --plot, opened before anything is measured: one that can't be written is reported
+/// at once, not after minutes.
+class result_files {
+public:
+    result_files(const std::string& json, const std::string& plot) : json_on_stdout_(json == "-") {
+        if (!json.empty() && !json_on_stdout_) json_.emplace(json);
+        if (!plot.empty()) plot_.emplace(plot);
+    }
+    /// The results go to stdout, as a table or as JSON, and to the files.
+    template <typename Result>
+    void write(const Result& r) {
+        if (plot_) plot_->write(bench::plot_of(r));
+        if (json_) json_->write(bench::json_of(r));
+        fmt::print("{}", json_on_stdout_ ? bench::json_of(r) : bench::table_of(r));
+    }
+
+private:
+    bool json_on_stdout_;
+    std::optional<output_file> json_, plot_;
+};
 
 /// One line of a terminal, written over and over.
 class progress_line {
@@ -43,49 +58,38 @@ private:
     bool terminal_ = ::isatty(STDERR_FILENO) == 1;
 };
 
-/// The results go to stdout, as a table or as JSON, and to --json FILE.
-int deliver(const std::string& json_file, const std::string& json, const std::string& table) {
-    if (!json_file.empty() && json_file != "-") write_file(json_file, json);
-    fmt::print("{}", json_file == "-" ? json : table);
-    return exit_code::ok;
-}
-
 int run_raster(const bench::bench_options& o) {
-    if (!o.json.empty() && o.json != "-") write_file(o.json, "");  // better now than after minutes
-    if (!o.plot.empty()) write_file(o.plot, "");
+    result_files files(o.json, o.plot);
     bench::bench_result r;
     {
         progress_line line;
         r = bench::run_raster(o, [&](const std::string& what) { line.say(what); });
     }
-    if (!o.plot.empty()) write_file(o.plot, bench::plot_of(r));
-    return deliver(o.json, bench::json_of(r), bench::table_of(r));
+    files.write(r);
+    return exit_code::ok;
 }
 
 int run_pipeline(const bench::pipeline_bench_options& o) {
-    if (!o.json.empty() && o.json != "-") write_file(o.json, "");
-    if (!o.plot.empty()) write_file(o.plot, "");
+    result_files files(o.json, o.plot);
     bench::pipeline_bench_result r;
     {
         progress_line line;
         r = bench::run_pipeline_bench(o, supervisor::executable_folder(),
                                       [&](const std::string& what) { line.say(what); });
     }
-    if (!o.plot.empty()) write_file(o.plot, bench::plot_of(r));
-    return deliver(o.json, bench::json_of(r), bench::table_of(r));
+    files.write(r);
+    return exit_code::ok;
 }
 
 int run_ipc(const bench::ipc_bench_options& o) {
-    if (!o.json.empty() && o.json != "-") write_file(o.json, "");
-    if (!o.plot.empty()) write_file(o.plot, "");
+    result_files files(o.json, o.plot);
     bench::ipc_bench_result r;
     {
         progress_line line;
         r = bench::run_ipc_bench(o, supervisor::executable_folder(),
                                  [&](const std::string& what) { line.say(what); });
     }
-    if (!o.plot.empty()) write_file(o.plot, bench::plot_of(r));
-    (void)deliver(o.json, bench::json_of(r), bench::table_of(r));
+    files.write(r);
     const std::string wrong = bench::wrong_rows(r);
     if (!wrong.empty()) fmt::print(stderr, "error: what was moved is not right in: {}\n", wrong);
     return wrong.empty() ? exit_code::ok : exit_code::stage_failed;

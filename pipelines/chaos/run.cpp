@@ -9,7 +9,7 @@
 #include <cstdlib>
 #include <deque>
 #include <filesystem>
-#include <fstream>
+#include <optional>
 #include <sstream>
 
 #include "chaos/choice.hpp"
@@ -18,6 +18,7 @@
 #include "core/clock.hpp"
 #include "core/errors.hpp"
 #include "core/json_text.hpp"
+#include "core/output_file.hpp"
 #include "os/subprocess.hpp"
 #include "os/table.hpp"
 #include "runs/clean.hpp"
@@ -55,10 +56,7 @@ public:
         if (::mkdtemp(folder.data()) == nullptr)
             throw output_error(fmt::format("making {}: {}", folder, errno_text(errno)));
         o_.folder = folder;
-        if (s.log.empty()) return;
-        log_.open(s.log, std::ios::trunc);
-        if (!log_)
-            throw output_error(fmt::format("--log {}: can't be written: {}", s.log, errno_text(errno)));
+        if (!s.log.empty()) log_.emplace(s.log);
     }
     outcome run();
 
@@ -91,7 +89,7 @@ private:
     bool on_terminal_;
     std::string name_, run_id_;
     outcome o_;
-    std::ofstream log_;
+    std::optional<output_stream> log_;
     interrupts interrupts_;
     std::vector<fault> kinds_;
     std::vector<victim> seats_;  ///< as they were at the start: one that is down says nothing of its guards
@@ -266,15 +264,15 @@ void chaos_run::wait_for_all(subject& s, f64 patience_s) {
 }
 
 void chaos_run::note(const done& d) {
-    if (!log_.is_open()) return;
-    log_ << json{{"number", d.number},
-                 {"fault", name_of(d.kind)},
-                 {"seat", d.seat.empty() ? "(supervisor)" : d.seat},
-                 {"pid", d.pid},
-                 {"at_s", static_cast<f64>(d.time_ns - o_.begun_ns) / 1e9},
-                 {"time_ns", d.time_ns}}
-                .dump()
-         << std::endl;
+    if (!log_) return;
+    log_->write(json{{"number", d.number},
+                     {"fault", name_of(d.kind)},
+                     {"seat", d.seat.empty() ? "(supervisor)" : d.seat},
+                     {"pid", d.pid},
+                     {"at_s", static_cast<f64>(d.time_ns - o_.begun_ns) / 1e9},
+                     {"time_ns", d.time_ns}}
+                    .dump() +
+                "\n");
 }
 
 void chaos_run::say(u64 frames) {

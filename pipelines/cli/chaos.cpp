@@ -66,7 +66,7 @@ int run_it(const chaos_arguments& a, const common_words& common, const cli_envir
     report["command_line"] = common.words;
     const std::string text = report.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
     env.out << (common.json ? text : chaos::report_text(report));
-    if (!a.report.empty()) write_text_whole(a.report, text);
+    if (!a.report.empty()) open_report(a.report).write(text);
     const bool passed = report["passed"];
     if (passed) {
         std::error_code ignored;

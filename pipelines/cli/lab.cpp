@@ -3,14 +3,14 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <cerrno>
 #include <filesystem>
-#include <fstream>
 #include <iostream>
+#include <optional>
 
 #include "cli/command.hpp"
 #include "cli/completers.hpp"
 #include "cli/start.hpp"
+#include "core/output_file.hpp"
 #include "lab/tell.hpp"
 #include "lab/web_page.hpp"
 #include "spec/own_programs.hpp"
@@ -48,23 +48,11 @@ lab::lesson_result teach(const lab::lesson& l, bool asks, const cli_environment&
     return r;
 }
 
-/// Opened before anything runs: a page that can't be written is known at once, not after minutes.
-std::ofstream opened(const std::string& file) {
-    std::ofstream out;
-    if (file.empty()) return out;
-    out.open(file, std::ios::binary);
-    if (!out) throw output_error(fmt::format("writing {}: {}", file, errno_text(errno)));
-    return out;
-}
-
 /// A file per lesson, as lessons/NN_name/recorded.txt is: the machine, then what was measured.
 void write_figures(const std::string& folder, const lab::lesson_result& r, const lab::lab_machine& machine) {
-    const std::string file = fmt::format("{}/{:02}_{}.txt", folder, r.about->number, r.about->name);
-    std::ofstream out = opened(file);
-    out << fmt::format("{}, {}, {}\n{}", machine.processor, machine.system, machine.when,
-                       lab::figures_text(r.measured));
-    out.flush();
-    if (!out) throw output_error(fmt::format("writing {}: {}", file, errno_text(errno)));
+    output_file(fmt::format("{}/{:02}_{}.txt", folder, r.about->number, r.about->name))
+        .write(fmt::format("{}, {}, {}\n{}", machine.processor, machine.system, machine.when,
+                           lab::figures_text(r.measured)));
 }
 
 int run_lab(const lab_arguments& a, const cli_environment& env) {
@@ -79,7 +67,9 @@ int run_lab(const lab_arguments& a, const cli_environment& env) {
     std::vector<const lab::lesson*> chosen;
     for (const std::string& word : a.lessons) chosen.push_back(&lab::lesson_from(word));
     if (a.all) chosen.assign(lab::all_lessons().begin(), lab::all_lessons().end());
-    std::ofstream page = opened(a.report);
+    std::optional<output_file>
+        page;  // opened first: a page that can't be written is reported before the lessons
+    if (!a.report.empty()) page.emplace(a.report);
     if (!a.figures.empty() && !std::filesystem::is_directory(a.figures))
         throw output_error(fmt::format("writing figures to {}: not a folder", a.figures));
     const bool asks = !a.no_ask && ::isatty(STDIN_FILENO) == 1 && env.out_is_terminal;
@@ -90,11 +80,7 @@ int run_lab(const lab_arguments& a, const cli_environment& env) {
         results.push_back(teach(*l, asks, env));
         if (!a.figures.empty()) write_figures(a.figures, results.back(), lab::this_machine());
     }
-    if (page.is_open()) {
-        page << lab::web_page(results, lab::this_machine());
-        page.flush();
-        if (!page) throw output_error(fmt::format("writing {}: {}", a.report, errno_text(errno)));
-    }
+    if (page) page->write(lab::web_page(results, lab::this_machine()));
     env.err << lab::failures_text(results);
     return lab::failures_text(results).empty() ? exit_code::ok : exit_code::stage_failed;
 }

@@ -15,7 +15,6 @@
 #include "core/errors.hpp"
 #include "core/read_file.hpp"
 #include "os/interrupts.hpp"
-#include "os/output_file.hpp"
 #include "os/table.hpp"
 #include "run/answer_message.hpp"
 #include "run/client.hpp"

@@ -85,7 +85,7 @@ void display::finish(frame& f) {
         const encoded_picture file =
             encode_picture(pictures_->format(), picture, size_.width, size_.height,
                            [&](u32 parts, const std::function<void(u32)>& body) { f.in_parts(parts, body); });
-        write_file_atomically(
+        write_picture_file(
             pictures_->of(f.sequence(), folder_), file.head, [&] { return f.is_ours(); },
             file.pixels_follow ? picture : std::span<const std::byte>());
         if (kept_) kept_->wrote(f.sequence());

@@ -13,6 +13,7 @@
 
 #include "core/clock.hpp"
 #include "core/disk_full.hpp"
+#include "core/output_file.hpp"
 #include "core/whole_io.hpp"
 #include "stages/display/film_boxes.hpp"
 
@@ -34,8 +35,14 @@ std::string name_of_part(const std::string& path, u32 part) {
 
 film_file::film_file(std::string path, std::string note, std::span<const u8> heading)
     : path_(std::move(path)), note_(std::move(note)) {
+    part_ = path_;
+    const std::optional<output_target> to = find_output(path_);
+    if (!to) fail("opening", errno);
+    path_ = to->path;
     const u32 part = noted_part();
-    if (part == 0)
+    if (!to->is_file)
+        begin_stream(*to, part == 0 ? heading : std::span<const u8>());
+    else if (part == 0)
         begin_part(1, heading);
     else if (!continue_part(part, heading))
         begin_part(part + 1, heading);
@@ -46,7 +53,7 @@ void film_file::fail(const char* what, int error_number) const {
     throw_output_error(
         part_, error_number,
         fmt::format(
-            "{} the film {}: {}; {}", what, part_, errno_text(error_number),
+            "{} the film {}: {}; {}", what, part_, output_cause(error_number),
             full ? "make room on that disk, or run without a film (--out '')"
                  : "choose a file that this user may write (--out), or run without a film (--out '')"));
 }
@@ -108,9 +115,24 @@ void film_file::append(u64 sequence, std::span<const u8> fragment) {
     last_ = sequence;
 }
 
-// What was written in part only is written over by the next try, and cut off by the next life.
+// The first incarnation writes the heading. What a FIFO or a device has taken can't be read again.
+void film_file::begin_stream(const output_target& to, std::span<const u8> heading) {
+    file_.reset(open_output(to));
+    if (!file_) fail("opening", errno);
+    is_stream_ = true;
+    if (heading.empty()) return;
+    write_at_end(heading);
+    note_part(1);
+}
+
+// In a file the next attempt overwrites a partial fragment, and the next incarnation cuts it off.
 void film_file::write_at_end(std::span<const u8> bytes) {
-    if (!write_whole_at(file_.get(), bytes.data(), bytes.size(), bytes_)) fail("writing", errno);
+    if (is_stream_) {
+        if (const int failed = write_output(file_.get(), std::as_bytes(bytes)); failed != 0)
+            fail("writing", failed);
+    } else if (!write_whole_at(file_.get(), bytes.data(), bytes.size(), bytes_)) {
+        fail("writing", errno);
+    }
     bytes_ += bytes.size();
 }
 

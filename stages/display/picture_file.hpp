@@ -1,5 +1,5 @@
 #pragma once
-// Files of pictures: either whole or not there.
+// Files of pictures, and their folder.
 
 #include <cstddef>
 #include <filesystem>
@@ -8,16 +8,13 @@
 
 namespace carousel::stages {
 
-/// Writes `bytes`, and `rest` behind them, to a name of this process's own in the same folder, then renames
-/// it over `path`: a reader, or a process that comes after a kill, sees the old file, the new one or none,
-/// never a part. Not synced: it guards against a killed process, not against a power cut. `wanted` is asked
-/// last: when it says no, nothing is written. Several threads may write at once, each another path. Throws
-/// output_error: what, where, what to do.
-void write_file_atomically(const std::filesystem::path& path, std::span<const std::byte> bytes,
-                           const std::function<bool()>& wanted = {}, std::span<const std::byte> rest = {});
+/// Writes `bytes`, then `rest`, to `path` as write_output_file (core/output_file.hpp) does. Throws
+/// output_error that names the file, the cause and the remedy.
+void write_picture_file(const std::filesystem::path& path, std::span<const std::byte> bytes,
+                        const std::function<bool()>& wanted = {}, std::span<const std::byte> rest = {});
 
-/// Makes `folder` (and those above it) and tries to write there. Removes what killed processes left of
-/// write_file_atomically. Throws output_error.
+/// Makes `folder` (and its parents) and tries to write there. Removes the temporary files of processes that
+/// were killed within write_picture_file. Throws output_error.
 void prepare_folder(const std::filesystem::path& folder);
 
 }  // namespace carousel::stages

@@ -7,7 +7,7 @@
 #include <cerrno>
 
 #include "core/disk_full.hpp"
-#include "core/errors.hpp"
+#include "core/output_file.hpp"
 #include "core/whole_io.hpp"
 
 namespace carousel::stages {
@@ -36,8 +36,13 @@ void answers::prepare(environment& env) {
         lanes_.push_back({env.context().allocate_host(batch_ * sizeof(u32)),
                           env.context().allocate_host(batch_ * kernels::net_classes * sizeof(i32))});
     if (out_.empty()) return;
-    file_.reset(::open(out_.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0644));
-    if (!file_) throw error(exit_code::output, fmt::format("opening {}: {}", out_, errno_text(errno)));
+    const std::optional<output_target> to = find_output(out_);
+    if (to && to->is_file)  // each batch has its place, over any number of incarnations: never emptied
+        file_.reset(::open(to->path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0644));
+    else if (to)
+        file_.reset(open_output(*to));
+    if (!file_) throw output_error(fmt::format("opening {}: {}", out_, output_cause(errno)));
+    in_place_ = to->is_file;
 }
 
 void answers::process(frame& f) {
@@ -54,8 +59,14 @@ void answers::finish(frame& f) {
     std::vector<u8> text(batch_);
     for (u64 k = 0; k < batch_; ++k)
         text[k] = static_cast<u8>('0' + reinterpret_cast<const u32*>(got.classes->host_data())[k] % 10);
-    if (!f.is_ours() || write_whole_at(file_.get(), text.data(), text.size(), f.sequence() * batch_)) return;
-    throw_output_error(out_, errno, fmt::format("writing {}: {}", out_, errno_text(errno)));
+    if (!f.is_ours()) return;
+    int failed = 0;
+    if (!in_place_)
+        failed = write_output(file_.get(), std::as_bytes(std::span(text)));
+    else if (!write_whole_at(file_.get(), text.data(), text.size(), f.sequence() * batch_))
+        failed = errno;
+    if (failed != 0)
+        throw_output_error(out_, failed, fmt::format("writing {}: {}", out_, output_cause(failed)));
 }
 
 }  // namespace carousel::stages

@@ -1,7 +1,8 @@
 #pragma once
-// The sink: puts down each view's class, in a byte at the view's number, and its hash for the ledger: of
-// equal batches equal runs have equal hashes. A frame that comes again is put down again, the same. Input:
-// carousel.classes. Settings: out, a file in the run's folder or anywhere ["": none is written].
+// The sink: writes each view's class as one byte at the view's number, and the batch's hash into the ledger:
+// equal runs have equal hashes. A frame that is delivered again writes the same bytes again. Input:
+// carousel.classes. Settings: out, a file in the run's folder or anywhere ["": none is written]. A FIFO or a
+// device gets the batches in the order of their delivery, a repeated one twice.
 
 #include <memory>
 #include <string>
@@ -24,6 +25,7 @@ private:
     u64 batch_ = 0;
     std::string out_;
     shm::unique_fd file_;
+    bool in_place_ = true;  ///< false: a FIFO or a device, which has no places
     struct answer {
         std::unique_ptr<device::mapping> classes, scores;
     };

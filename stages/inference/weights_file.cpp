@@ -4,9 +4,10 @@
 
 #include <cerrno>
 #include <cstring>
-#include <fstream>
+#include <span>
 
 #include "core/errors.hpp"
+#include "core/output_file.hpp"
 #include "core/read_file.hpp"
 
 namespace carousel::stages {
@@ -32,10 +33,8 @@ std::unique_ptr<net_weights> read_weights(const std::string& file) {
 }
 
 void write_weights(const std::string& file, const net_weights& w) {
-    std::ofstream out(file, std::ios::binary | std::ios::trunc);
-    out.write(reinterpret_cast<const char*>(&w), sizeof w);
-    out.close();
-    if (!out) throw error(exit_code::output, fmt::format("writing {}: {}", file, errno_text(errno)));
+    if (const int failed = write_output_file(file, {std::as_bytes(std::span(&w, 1))}); failed != 0)
+        throw output_error(fmt::format("writing {}: {}", file, output_cause(failed)));
 }
 
 }  // namespace carousel::stages

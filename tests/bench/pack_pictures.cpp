@@ -157,8 +157,7 @@ f64 rate(const picture& p, unsigned threads, int pictures, const std::filesystem
         all.emplace_back([&, t] {
             for (int k = 0; k < pictures; ++k) {
                 const std::vector<std::byte> file = encode_png(p.rgba, p.width, p.height);
-                if (!folder.empty())
-                    write_file_atomically(folder / fmt::format("pack-{}-{}.png", t, k), file);
+                if (!folder.empty()) write_picture_file(folder / fmt::format("pack-{}-{}.png", t, k), file);
             }
         });
     for (std::thread& t : all) t.join();

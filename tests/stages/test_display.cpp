@@ -299,7 +299,7 @@ TEST_CASE(
     {  // killed, and taken over: by one that waited as a standby while frame 6 was written, which the dead
        // one did not tidy up behind
         auto c = painted(folder, R"({"out": "p_%02d.png", "keep": 3})", 2);
-        stages::write_file_atomically(folder.path / "pictures" / "p_06.png", std::as_bytes(std::span("old")));
+        stages::write_picture_file(folder.path / "pictures" / "p_06.png", std::as_bytes(std::span("old")));
         c->run(6);
         CHECK(there() == std::vector<std::string>{"p_04.png", "p_05.png", "p_06.png"});
         c->run_void(7, "given up");
@@ -317,7 +317,7 @@ TEST_CASE("pictures that are written out of order leave the same newest ones") {
     const stages::picture_name names("out", "p_%02d.png");
     stages::kept_pictures kept(names, folder.path, folder.path / "note", 3);
     const auto write = [&](u64 n) {
-        stages::write_file_atomically(names.of(n, folder.path), std::as_bytes(std::span("picture")));
+        stages::write_picture_file(names.of(n, folder.path), std::as_bytes(std::span("picture")));
         kept.wrote(n);
     };
     for (const u64 n : {1, 0, 3, 2, 6, 5, 8}) write(n);
@@ -329,7 +329,7 @@ TEST_CASE("pictures that are written out of order leave the same newest ones") {
 TEST_CASE("what the run has not written stays, whatever its name") {
     scratch_folder folder, run;
     const auto put = [&](const char* name) {
-        stages::write_file_atomically(folder.path / name, std::as_bytes(std::span("theirs")));
+        stages::write_picture_file(folder.path / name, std::as_bytes(std::span("theirs")));
     };
     put("p_00.png");  // of an older run into the same folder: this run's frame takes its place, and is this
                       // run's

@@ -1,6 +1,8 @@
 // The film of a display: its file through deaths at every byte, and the encoder where there is one.
 #include <fcntl.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <chrono>
@@ -243,4 +245,30 @@ TEST_CASE(
         CHECK(all.last.value_or(0) == 6);
         CHECK(all.bytes == std::filesystem::file_size(p.film));
     }
+}
+
+TEST_CASE("a film through a symbolic link writes the link's target, and its parts go next to the target") {
+    place p;
+    const std::filesystem::path there = p.folder.path / "there";
+    std::filesystem::create_directory(there);
+    std::filesystem::create_symlink("there/x.mp4", p.film);
+    for (const bytes& h : {heading(), heading(), heading(1)}) film_file(p.film, p.note, h);
+    CHECK(std::filesystem::is_symlink(p.film));
+    CHECK(scratch_folder::names_in(there) == std::vector<std::string>{"x.mp4", "x.part2.mp4"});
+}
+
+TEST_CASE("a film into a FIFO is its heading once, then the fragments of all incarnations") {
+    place p;
+    REQUIRE(::mkfifo(p.film.c_str(), 0600) == 0);
+    const shm::unique_fd reader(::open(p.film.c_str(), O_RDWR | O_CLOEXEC));
+    bytes wanted = heading();
+    for (const u64 n : {0, 1}) {
+        film_file(p.film, p.note, heading()).append(n, fragment(n));
+        const bytes f = fragment(n);
+        wanted.insert(wanted.end(), f.begin(), f.end());
+    }
+    bytes got(wanted.size() + 1);
+    got.resize(static_cast<std::size_t>(::read(reader.get(), got.data(), got.size())));
+    CHECK((got == wanted));
+    CHECK(std::filesystem::is_fifo(p.film));
 }

@@ -114,7 +114,7 @@ TEST_CASE("raw pictures are the pixels, those for NumPy behind its header") {
     CHECK_THAT(head, contains("{'descr': '|u1', 'fortran_order': False, 'shape': (5, 7, 4), }"));
     CHECK(head.ends_with("\n"));
     scratch_folder folder;
-    write_file_atomically(folder.path / "p.npy", npy.head, {}, rgba);
+    write_picture_file(folder.path / "p.npy", npy.head, {}, rgba);
     CHECK(std::filesystem::file_size(folder.path / "p.npy") == head.size() + rgba.size());
 }
 
@@ -128,7 +128,7 @@ TEST_CASE("a JPEG shows the picture, nearly") {
             rgba.push_back(static_cast<std::byte>(value));
     const encoded_picture jpeg = encode_picture(picture_format::jpeg, rgba, width, height);
     CHECK_FALSE(jpeg.pixels_follow);
-    write_file_atomically(folder.path / "p.jpg", jpeg.head);
+    write_picture_file(folder.path / "p.jpg", jpeg.head);
     const auto back = load_texture({folder.path / "p.jpg", {}, {}}, "texture");
     REQUIRE(back.width == width);
     REQUIRE(back.height == height);
@@ -146,12 +146,12 @@ TEST_CASE(
     const auto old_picture = encode_png(some_picture(200, 200, 1), 200, 200);
     const auto new_picture = encode_png(some_picture(400, 300, 2), 400, 300);
     const auto file = folder.path / "p.png";
-    write_file_atomically(file, old_picture);
+    write_picture_file(file, old_picture);
     for (int round = 0; round < 30; ++round) {
         const pid_t child = fork();
         if (child == 0) {
             for (int i = 0;; ++i) {
-                write_file_atomically(file, i % 2 == 0 ? new_picture : old_picture);
+                write_picture_file(file, i % 2 == 0 ? new_picture : old_picture);
             }
         }
         std::this_thread::sleep_for(std::chrono::microseconds(300 + 170 * round));
@@ -172,7 +172,7 @@ TEST_CASE("the folder for pictures is made, and one that can't be written to is 
     std::ofstream(folder.path / "file") << "x";
     CHECK_THROWS_WITH(prepare_folder(folder.path / "file" / "b"), contains("file/b") && contains("--out"));
     CHECK_THROWS_AS(prepare_folder("/proc/carousel"), output_error);
-    CHECK_THROWS_AS(write_file_atomically(folder.path / "absent" / "p.png", {}), output_error);
+    CHECK_THROWS_AS(write_picture_file(folder.path / "absent" / "p.png", {}), output_error);
 }
 
 TEST_CASE("a full disk is an output error that leaves neither a picture nor a temporary file") {
@@ -186,7 +186,7 @@ TEST_CASE("a full disk is an output error that leaves neither a picture nor a te
     std::string message;
     int code = 0;
     try {
-        write_file_atomically(folder.path / "p.png", picture);
+        write_picture_file(folder.path / "p.png", picture);
     } catch (const output_error& e) {
         message = e.what();
         code = e.code();

@@ -111,7 +111,7 @@ TEST_CASE("more instances draw more of the picture") {
 TEST_CASE("a mesh file is drawn with the texture that its material names, or the one of the settings") {
     scratch_folder folder;
     const std::vector<std::byte> red = {std::byte{255}, std::byte{0}, std::byte{0}, std::byte{255}};
-    stages::write_file_atomically(folder.path / "red.png", encode_png(red, 1, 1));
+    stages::write_picture_file(folder.path / "red.png", encode_png(red, 1, 1));
     folder.write("m.mtl", "newmtl painted\nmap_Kd red.png\n");
     const std::string obj = folder.write(
         "m.obj", "mtllib m.mtl\nv -1 -1 0\nv 1 -1 0\nv 1 1 0\nv -1 1 0\nusemtl painted\nf 1 2 3 4\n");
@@ -146,7 +146,7 @@ TEST_CASE(
             corners.push_back(static_cast<std::byte>(channel));
         }
     }
-    stages::write_file_atomically(folder.path / "corners.png", encode_png(corners, 2, 2));
+    stages::write_picture_file(folder.path / "corners.png", encode_png(corners, 2, 2));
     const std::string obj =
         folder.write("m.obj",
                      "v -1 -1 0\nv 1 -1 0\nv 1 1 0\nv -1 1 0\nvt 0 0\nvt 1 0\nvt 1 1\nvt 0 1\n"

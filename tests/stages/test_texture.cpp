@@ -90,7 +90,7 @@ TEST_CASE("broken JPEG pictures and those in CMYK are refused") {
 TEST_CASE("a picture larger than the largest is refused by its header") {
     scratch_folder folder;
     const std::vector<std::byte> row(std::size_t{largest_texture + 1} * 4);
-    write_file_atomically(folder.path / "wide.png", encode_png(row, largest_texture + 1, 1));
+    write_picture_file(folder.path / "wide.png", encode_png(row, largest_texture + 1, 1));
     CHECK_THAT(refusal({folder.path / "wide.png", {}, {}}), contains("wide.png") && contains("8192 x 8192"));
 }
 
@@ -98,7 +98,7 @@ TEST_CASE("a set of textures lies one behind the other, each with its levels and
     scratch_folder folder;
     const auto png = [&](const char* name, u32 width, u32 height, u8 code) {
         std::vector<std::byte> rgba(std::size_t{width} * height * 4, static_cast<std::byte>(code));
-        write_file_atomically(folder.path / name, encode_png(rgba, width, height));
+        write_picture_file(folder.path / name, encode_png(rgba, width, height));
         return picture{folder.path / name, {}, {}};
     };
     const std::vector<surface> three = {surface{png("a.png", 3, 5, 200), {1, 1, 1}},

@@ -111,6 +111,14 @@ TEST_CASE("settings that can't be written are a sentence, and the old ones stay"
                test::contains("keeping the layout"));
 }
 
+TEST_CASE("settings through a symbolic link are kept in the link's target, and the link stays") {
+    const folder f;
+    std::filesystem::create_symlink("mine.ini", f.path / "viewer.ini");
+    REQUIRE(save_settings((f.path / "viewer.ini").string(), {}).empty());
+    CHECK(std::filesystem::is_symlink(f.path / "viewer.ini"));
+    CHECK(std::filesystem::file_size(f.path / "mine.ini") > 0);
+}
+
 TEST_CASE("a viewer that is killed while it keeps its settings leaves whole ones, and no litter for long") {
     const folder f;
     const std::string path = (f.path / "viewer.ini").string();

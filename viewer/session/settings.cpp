@@ -11,8 +11,10 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <optional>
+#include <span>
 
-#include "core/errors.hpp"
+#include "core/output_file.hpp"
 #include "core/whole_io.hpp"
 
 namespace carousel::viewer {
@@ -99,17 +101,26 @@ std::string save_settings(const std::string& path, const settings& s) {
     text += fmt::format("plot_span_s={}\ntimeline_ms={}\n", s.plot_span_s, s.timeline_ms);
     std::error_code failed;
     fs::create_directories(fs::path(path).parent_path(), failed);
-    sweep(path);
-    const std::string temporary = fmt::format("{}.{}", path, ::getpid());
+    const auto not_kept = [&](int why) {
+        return fmt::format("keeping the layout in {}: {}", path, output_cause(why));
+    };
+    const std::optional<output_target> to = find_output(path);  // a symbolic link stays
+    if (!to) return not_kept(errno);
+    if (!to->replaced) {
+        const int failed = write_output_file(path, {std::as_bytes(std::span(text.data(), text.size()))});
+        return failed == 0 ? "" : not_kept(failed);
+    }
+    sweep(to->path);
+    const std::string temporary = fmt::format("{}.{}", to->path, ::getpid());
     const int fd = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-    if (fd < 0) return fmt::format("keeping the layout in {}: {}", path, errno_text(errno));
+    if (fd < 0) return not_kept(errno);
     const bool written = write_whole(fd, text.data(), text.size()) && ::fsync(fd) == 0;
     const int why = errno;
     ::close(fd);
-    if (written && ::rename(temporary.c_str(), path.c_str()) == 0) return "";
+    if (written && ::rename(temporary.c_str(), to->path.c_str()) == 0) return "";
     const int reason = written ? errno : why;
     ::unlink(temporary.c_str());
-    return fmt::format("keeping the layout in {}: {}", path, errno_text(reason));
+    return not_kept(reason);
 }
 
 }  // namespace carousel::viewer

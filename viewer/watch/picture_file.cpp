@@ -1,12 +1,9 @@
 #include "viewer/watch/picture_file.hpp"
 
 #include <fmt/format.h>
-#include <unistd.h>
-
-#include <cerrno>
-#include <cstdio>
 
 #include "core/errors.hpp"
+#include "core/output_file.hpp"
 #include "picture/png.hpp"
 
 namespace carousel::viewer {
@@ -25,18 +22,9 @@ void write_picture(const std::string& path, std::span<const u8> pixels, u32 widt
     } catch (const output_error& e) {
         throw output_error(fmt::format("writing {}: {}", path, e.what()));
     }
-    const std::string temporary = fmt::format("{}.{}.tmp", path, ::getpid());
-    std::FILE* f = std::fopen(temporary.c_str(), "wb");
-    if (f == nullptr)
+    if (const int failed = write_output_file(path, {bytes}); failed != 0)
         throw output_error(
-            fmt::format("writing {}: {}: is the folder there and writable?", path, errno_text(errno)));
-    const bool written = std::fwrite(bytes.data(), 1, bytes.size(), f) == bytes.size();
-    const bool closed = std::fclose(f) == 0;
-    if (!written || !closed || std::rename(temporary.c_str(), path.c_str()) != 0) {
-        const int why = errno;
-        ::unlink(temporary.c_str());
-        throw output_error(fmt::format("writing {}: {}", path, errno_text(why)));
-    }
+            fmt::format("writing {}: {}; choose a file in a folder of yours", path, output_cause(failed)));
 }
 
 }  // namespace carousel::viewer

@@ -285,10 +285,11 @@ json sink_json(const run_setup& s, const sink_account& a) {
                 {"why", a.not_counted}, {"skipped", a.passed_by ? json(*a.passed_by) : json()},
                 {"lost", nullptr},      {"repeated", nullptr}};
     const telemetry::ledger_summary& sum = a.sum;
+    const std::string kept =
+        s.report_path.empty() || sum.records == 0 ? "" : kept_ledger(s.report_path, a.stage);
     json j{{"stage", a.stage},
            {"counted", true},
-           {"ledger",
-            s.report_path.empty() || sum.records == 0 ? json() : json(kept_ledger(s.report_path, a.stage))},
+           {"ledger", kept.empty() ? json() : json(kept)},
            {"records", sum.records},
            {"folded", sum.folded},
            {"lost", sum.lost},

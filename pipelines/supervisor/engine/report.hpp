@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "core/output_file.hpp"
 #include "shm/control_block.hpp"
 #include "supervisor/plan/memory_plan.hpp"
 #include "supervisor/plan/run_setup.hpp"
@@ -125,13 +126,15 @@ struct dead_letters {
 
 /// Throws output_error before anything is started, when the report could not be written later.
 void check_report_path(const std::string& path);
-/// Writes the file whole (temporary file, rename) and puts the ledgers beside it as FILE-ledger-STAGE.bin.
-/// Throws output_error.
+/// Writes the report by the rule of core/output_file.hpp. Copies the ledgers into the folder of the file that
+/// is replaced (kept_ledger); a report that is written into a device or a FIFO keeps none. Throws
+/// output_error.
 void write_report(const std::string& path, const nlohmann::json& report, const run_setup& s,
                   const std::vector<sink_account>& sinks);
-/// A text to a file of the user's, whole (temporary file, rename). Throws output_error.
-void write_text_whole(const std::string& path, const std::string& text);
-/// Name under which a sink's ledger is kept beside a report.
+/// The file of --report FILE, of any command. Throws output_error.
+[[nodiscard]] output_file open_report(const std::string& path);
+/// Path of the copy of a sink's ledger next to a report, after the report's symbolic links; "": the report is
+/// written into a device or a FIFO.
 [[nodiscard]] std::string kept_ledger(const std::string& report_path, const std::string& stage);
 /// The p-quantile of some samples, 0 without any.
 [[nodiscard]] f64 quantile(std::vector<f64> samples, f64 p);

@@ -13,9 +13,9 @@
 
 #include "core/clock.hpp"
 #include "core/errors.hpp"
+#include "core/output_file.hpp"
 #include "core/poll_until.hpp"
 #include "core/read_file.hpp"
-#include "os/output_file.hpp"
 #include "shm/process_id.hpp"
 #include "spec/own_programs.hpp"
 
@@ -47,7 +47,7 @@ trace_files::~trace_files() {
     if (!folder_.empty()) std::filesystem::remove_all(folder_, ignored);
 }
 
-std::string trace_files::part_path(const recording& r) { return output_file::part_path(r.path, r.child.pid); }
+std::string trace_files::part_path(const recording& r) { return temporary_output(r.path, r.child.pid); }
 
 void trace_files::remove(const recording& r) noexcept {
     for (const std::string& path : {part_path(r), r.path, r.path + ".log"}) ::unlink(path.c_str());

@@ -35,8 +35,8 @@ class Live(unittest.TestCase):
             self.carousel("down", "-p", name, "--timeout", "10")
 
     def carousel(self, *words, **options):
-        return subprocess.run([CAROUSEL, *words], capture_output=True, text=True, timeout=60, check=False,
-                              **{"cwd": self.folder, "env": self.environment, "stdin": subprocess.DEVNULL, **options})
+        return subprocess.run([CAROUSEL, *words], text=True, timeout=60, check=False,
+                              **{"capture_output": True, "cwd": self.folder, "env": self.environment, "stdin": subprocess.DEVNULL, **options})
 
     def up(self, *more, file="demo.toml"):
         path = file if os.path.isabs(file) else os.path.join(PIPELINES, file)
