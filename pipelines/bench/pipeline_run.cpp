@@ -16,6 +16,7 @@
 #include "core/clock.hpp"
 #include "core/errors.hpp"
 #include "core/json_text.hpp"
+#include "core/user_path.hpp"
 #include "os/spawn.hpp"
 #include "os/subprocess.hpp"
 #include "shm/process_id.hpp"
@@ -197,7 +198,7 @@ void take_latencies(const look& first, const look& last, const json& report, run
 std::string programs_of(const std::string& build) {
     for (const fs::path& folder : {fs::path(build), fs::path(build) / "bin"})
         if (::access((folder / "carousel").c_str(), X_OK) == 0)
-            return fs::absolute(folder).lexically_normal().string();
+            return absolute_path(folder).lexically_normal().string();
     throw config_error(
         fmt::format("--against {0}: no program \"carousel\" in {0} nor in {0}/bin; expected a build folder "
                     "(build the target "

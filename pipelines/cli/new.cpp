@@ -8,6 +8,7 @@
 #include "cli/completers.hpp"
 #include "cli/new_stage.hpp"
 #include "core/did_you_mean.hpp"
+#include "core/user_path.hpp"
 #include "os/own_command.hpp"
 #include "spec/own_programs.hpp"
 #include "spec/python_program.hpp"
@@ -63,7 +64,7 @@ int write_new_stage(const new_stage_arguments& a, const cli_environment& env) {
     env.out << fmt::format("\nNext:\n  cd {}\n", folder);
     // As they can be typed behind the cd: PATH need not have a `carousel`.
     constexpr std::string_view name = "carousel ";
-    const std::string own = own_command_from(fs::absolute(folder).lexically_normal().string());
+    const std::string own = own_command_from(absolute_path(folder).lexically_normal().string());
     for (const std::string& command : commands_of(project))
         env.out << "  " << (command.starts_with(name) ? own + " " + command.substr(name.size()) : command)
                 << "\n";

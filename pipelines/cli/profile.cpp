@@ -12,6 +12,7 @@
 
 #include "core/clock.hpp"
 #include "core/errors.hpp"
+#include "core/user_path.hpp"
 #include "os/interrupts.hpp"
 #include "os/spawn.hpp"
 #include "run/directory.hpp"
@@ -131,7 +132,7 @@ std::vector<std::string> nsys_command(const std::string& nsys, const std::string
                                  "--cpuctxsw=none",
                                  "--wait=primary",
                                  "--force-overwrite=true",
-                                 "--output=" + report,
+                                 "--output=" + as_pattern(report),
                                  carousel};
     for (std::size_t k = 0; k < a.words.size(); ++k) {
         if (a.words[k] == "--profile")
@@ -148,14 +149,14 @@ std::vector<std::string> nsys_command(const std::string& nsys, const std::string
 }
 
 std::string ncu_prefix(const std::string& ncu, const std::string& report, const std::string& stage) {
-    const nlohmann::json words = {
-        ncu,  "--clock-control",   "none",     "--launch-skip", "300", "--launch-count",
-        "20", "--force-overwrite", "--export", report};
+    const nlohmann::json words = {ncu,        "--clock-control", "none", "--launch-skip",
+                                  "300",      "--launch-count",  "20",   "--force-overwrite",
+                                  "--export", as_pattern(report)};
     return fmt::format("{}.prefix={}", stage, words.dump());  // a list of texts is the same in TOML
 }
 
 int run_below_nsys(const start_arguments& a, const std::string& name, const cli_environment& env) {
-    const std::string report = (fs::current_path() / name).string();
+    const std::string report = (working_directory() / name).string();
     remove_old(report, nsys_endings);
     const std::vector<std::string> command =
         nsys_command(profiler_path("nsys"), report, executable_folder() + "/carousel", a);

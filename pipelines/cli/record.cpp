@@ -12,6 +12,7 @@
 #include "cli/clients.hpp"
 #include "cli/options.hpp"
 #include "cli/record.hpp"
+#include "core/user_path.hpp"
 #include "run/client.hpp"
 #include "run/ps_message.hpp"
 #include "runs/client.hpp"
@@ -118,8 +119,8 @@ void choose_what_can_be(record_arguments& a, const run::record& run) {
     if (!a.out.ends_with(".mcap"))
         throw config_error(fmt::format("--out {}: expected the name of an .mcap file", a.out));
     choose_what_can_be(a, run);
-    std::vector<std::string> words{program, run.name, std::filesystem::absolute(a.out).string(),
-                                   a.compression, a.latest ? "latest" : "port"};
+    std::vector<std::string> words{program, run.name, absolute_path(a.out).string(), a.compression,
+                                   a.latest ? "latest" : "port"};
     words.insert(words.end(), a.of.begin(), a.of.end());
     become(words, env.out);
 }

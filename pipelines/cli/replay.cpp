@@ -10,6 +10,7 @@
 #include "cli/completers.hpp"
 #include "cli/options.hpp"
 #include "core/did_you_mean.hpp"
+#include "core/user_path.hpp"
 #include "os/table.hpp"
 #include "run/dead_letter.hpp"
 #include "run/directory.hpp"
@@ -85,7 +86,7 @@ int replay(const replay_arguments& a, const cli_environment& env) {
     std::string missing;
     std::vector<std::string> words = shell_words(a.prefix, missing);
     if (!missing.empty()) throw config_error(fmt::format("--prefix {}: expected {}", a.prefix, missing));
-    const std::string program = a.program.empty() ? l.program : fs::absolute(a.program).string();
+    const std::string program = a.program.empty() ? l.program : absolute_path(a.program).string();
     if (::access(program.c_str(), is_python(program) ? R_OK : X_OK) != 0)
         throw config_error(
             fmt::format("{} can't be started: {}: build it again, or name the stage's program with "

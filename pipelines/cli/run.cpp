@@ -7,6 +7,7 @@
 #include "cli/completers.hpp"
 #include "cli/profile.hpp"
 #include "cli/start.hpp"
+#include "core/user_path.hpp"
 #include "spec/describe.hpp"
 
 namespace carousel::supervisor {
@@ -37,8 +38,7 @@ int run_profiled(const run_arguments& a, const cli_environment& env) {
         return a.dry_run ? run_or_show(below, env, p) : run_below_nsys(a, p.name, env);
     }
     const std::string name = read_as_asked(a.file, a.keys).name;
-    const std::string report =
-        (std::filesystem::current_path() / fmt::format("{}-{}", name, wanted.stage)).string();
+    const std::string report = (working_directory() / fmt::format("{}-{}", name, wanted.stage)).string();
     below.keys.set.push_back(ncu_prefix(profiler_path("ncu"), report, wanted.stage));
     std::error_code ignored;
     if (!a.dry_run) std::filesystem::remove(report + ".ncu-rep", ignored);

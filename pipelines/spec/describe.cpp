@@ -11,6 +11,7 @@
 
 #include "core/did_you_mean.hpp"
 #include "core/json_text.hpp"
+#include "core/user_path.hpp"
 #include "os/subprocess.hpp"
 #include "ring/frame_format.hpp"
 #include "shm/control_block.hpp"
@@ -285,18 +286,18 @@ void check_ends(const pipeline& p, const std::vector<stage_description>& all) {
 
 std::string program_in_path(const std::string& name) {
     for (const std::string& folder : path_folders())
-        if (is_program(fs::path(folder) / name)) return fs::absolute(fs::path(folder) / name).string();
+        if (is_program(fs::path(folder) / name)) return absolute_path(fs::path(folder) / name).string();
     return "";
 }
 
 std::string folder_of(const pipeline& p) {
-    return fs::absolute(p.file).parent_path().lexically_normal().string();
+    return absolute_path(p.file).parent_path().lexically_normal().string();
 }
 
 std::string find_program(const pipeline& p, const stage_spec& s) {
     const source_position& at = s.position_of("run");
     if (s.run.find('/') != std::string::npos || is_python(s.run)) {
-        const fs::path path = fs::absolute(fs::path(p.file).parent_path() / s.run).lexically_normal();
+        const fs::path path = absolute_path(fs::path(p.file).parent_path() / s.run).lexically_normal();
         if (is_program(path) || (is_python(s.run) && ::access(path.c_str(), R_OK) == 0)) return path.string();
         std::error_code failed;
         refuse(at, fmt::format("stage \"{}\": run = \"{}\": {} {}", s.name, s.run, path.string(),

@@ -4,8 +4,8 @@
 
 #include <charconv>
 #include <cmath>
-#include <filesystem>
 
+#include "core/user_path.hpp"
 #include "spec/pipeline_document.hpp"
 
 namespace carousel::supervisor {
@@ -33,9 +33,7 @@ nlohmann::json size_from(const std::string& option, const std::string& text) {
 }
 
 /// A relative path on the command line is relative to where the user stands; stages stand elsewhere.
-std::string absolute(const std::string& path) {
-    return std::filesystem::absolute(path).lexically_normal().string();
-}
+std::string absolute(const std::string& path) { return absolute_path(path).lexically_normal().string(); }
 
 key_override set_from(const std::string& text) {
     const std::string option = "--set " + text;
@@ -78,7 +76,7 @@ std::string stage_of(const std::string& text) {
 
 key_override out_from(const std::string& text) {
     const std::string stage = stage_of(text), given = stage.empty() ? text : text.substr(stage.size() + 1);
-    const std::string pattern = given.empty() || given == "none" ? given : absolute(given);
+    const std::string pattern = given.empty() || given == "none" ? given : absolute_pattern(given);
     const std::string option = "--out '" + text + "'";
     if (!stage.empty()) return {option, stage + ".out", pattern, scope::path};
     return {option, "out", pattern, scope::displays};
@@ -149,7 +147,7 @@ std::vector<std::string> words_of(const pipeline_options& o) {
     for (const std::string& text : o.out) {
         const std::string stage = stage_of(text),
                           given = stage.empty() ? text : text.substr(stage.size() + 1);
-        const std::string placed = given.empty() || given == "none" ? given : absolute(given);
+        const std::string placed = given.empty() || given == "none" ? given : absolute_pattern(given);
         add("--out", stage.empty() ? placed : fmt::format("{}={}", stage, placed));
     }
     for (const std::string& stage : o.record) add("--record", stage);

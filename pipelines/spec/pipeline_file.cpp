@@ -7,6 +7,7 @@
 #include <filesystem>
 
 #include "core/read_file.hpp"
+#include "core/user_path.hpp"
 #include "spec/hosts.hpp"
 #include "spec/pipeline_check.hpp"
 #include "spec/pipeline_document.hpp"
@@ -47,7 +48,7 @@ void place_files(stage_spec& s, const std::string& pipeline_file) {
         const bool typed = !s.position_of(key).option.empty();
         const std::filesystem::path folder =
             typed ? std::filesystem::path() : std::filesystem::path(pipeline_file).parent_path();
-        *setting = std::filesystem::absolute(folder / path).lexically_normal().string();
+        *setting = absolute_path(folder / path).lexically_normal().string();
     }
 }
 

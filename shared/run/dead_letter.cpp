@@ -11,6 +11,7 @@
 #include "core/errors.hpp"
 #include "core/json_text.hpp"
 #include "core/read_file.hpp"
+#include "core/user_path.hpp"
 
 namespace carousel::run {
 namespace {
@@ -194,7 +195,7 @@ dead_letter read_dead_letter(const std::string& folder) {
             throw config_error(fmt::format("{} is of version {}; this program reads version {}", file,
                                            j.at("version").dump(), letter_version));
         dead_letter l = letter_from(j);
-        l.path = fs::absolute(folder).lexically_normal().string();
+        l.path = absolute_path(folder).lexically_normal().string();
         return l;
     } catch (const json::exception& e) {
         throw config_error(fmt::format("{} is no dead letter: {}", file, e.what()));

@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "core/errors.hpp"
+#include "core/user_path.hpp"
 #include "stages/display/picture_file.hpp"
 #include "stages/display/picture_format.hpp"
 
@@ -19,11 +20,12 @@ description display::configure(const configuration& with) {
     pictures_.reset();
     film_name_.clear();
     film_fps_ = with.settings->number("film_fps", 30.0, 0.01, 1000.0);
-    if (out.ends_with(".mp4") && out.find('%') == std::string::npos) {
+    const std::optional<std::string> film = out.ends_with(".mp4") ? literal_text(out) : std::nullopt;
+    if (film) {
         if (const std::string why = why_no_films(); !why.empty()) {
             throw settings_error("out", fmt::format("out = \"{}\": {}", out, why));
         }
-        film_name_ = out;
+        film_name_ = *film;
     } else if (!out.empty() && out != "none") {
         pictures_.emplace("out", out);
     }

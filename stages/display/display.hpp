@@ -4,9 +4,9 @@
 // Output: none. Settings:
 //   out       pattern of the files' names, relative to the run's folder "pictures", or absolute; "" or
 //             "none": no pictures ["frame_%05d.png"]. The ending says what they are: .png, .jpg, .jpeg, .rgba
-//             or .npy (picture_format.hpp). A name that ends in .mp4 makes one film of all pictures instead
-//             (film_file.hpp says what becomes of it when this display is killed); a void frame's place in it
-//             shows the picture before.
+//             or .npy (picture_format.hpp). A name that ends in .mp4 ("%%" is a percent sign) makes one film
+//             of all pictures instead (film_file.hpp says what becomes of it when this display is killed); a
+//             void frame's place in it shows the picture before.
 //   keep      leaves the pictures of the newest so many frames; 0: all [0]. A film keeps all its frames.
 //   film_fps  frames a second of the film [the pipeline's fps, or 30]
 //   finish_threads  so many threads pack pictures, each another one or parts of one; 0: one a core [0]

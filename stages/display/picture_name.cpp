@@ -50,7 +50,8 @@ picture_name::picture_name(std::string key, const std::string& pattern) {
             const conversion found = parse_conversion(pattern, at);
             if (found.length == 0) {
                 refuse(
-                    fmt::format("\"{}\" is not a number's place (only %d and %0Nd with N from 1 to 20 are)",
+                    fmt::format("\"{}\" is not a number's place (only %d and %0Nd with N from 1 to 20 are; "
+                                "%% is a percent sign)",
                                 pattern.substr(at, 4)));
             }
             if (part == &after_) {

@@ -1,4 +1,5 @@
 #include "stages/geometry/gltf_document.hpp"
+#include "core/user_path.hpp"
 
 #include <sys/stat.h>
 
@@ -187,7 +188,7 @@ std::filesystem::path gltf_document::beside(const gltf_value& from, const std::s
         from.refuse(fmt::format(
             "\"{}\" is not the name of a file beside this one; nothing is fetched from elsewhere", shown));
     }
-    const auto folder = std::filesystem::weakly_canonical(std::filesystem::absolute(path_).parent_path());
+    const auto folder = std::filesystem::weakly_canonical(absolute_path(path_).parent_path());
     std::error_code failed;
     const auto file = std::filesystem::weakly_canonical(folder / name, failed);
     const auto [end, rest] = std::mismatch(folder.begin(), folder.end(), file.begin(), file.end());

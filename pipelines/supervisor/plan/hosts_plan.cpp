@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "core/user_path.hpp"
 #include "shm/control_block.hpp"
 #include "spec/pipeline_keys.hpp"
 #include "spec/workers.hpp"
@@ -144,7 +145,7 @@ hosts_plan plan_hosts(const pipeline& whole, const std::string& self,
     h.parameters = plan_parameters(whole, all);
     h.plan = plan_of(whole, all, h.parameters);
     h.name = whole.name;
-    h.file = fs::absolute(whole.file).lexically_normal().string();
+    h.file = absolute_path(whole.file).lexically_normal().string();
     h.token = token_path(whole);
     return h;
 }

@@ -7,8 +7,10 @@
 #include <cerrno>
 #include <ctime>
 #include <filesystem>
+#include <optional>
 
 #include "core/errors.hpp"
+#include "core/user_path.hpp"
 
 namespace carousel::supervisor {
 namespace {
@@ -51,16 +53,17 @@ void prepare_pictures(run_setup& s, const std::string& stamp) {
         if (pattern.empty() || pattern == "none") continue;
         fs::path whole = pattern;
         if (whole.is_relative()) {
-            whole = fs::current_path() / "runs" / fmt::format("{}-{}", s.name, stamp);
-            if (displays > 1) whole /= st.spec.name;
-            whole /= pattern;
+            fs::path own = fs::path("runs") / fmt::format("{}-{}", s.name, stamp);
+            if (displays > 1) own /= st.spec.name;
+            whole = absolute_pattern((own / pattern).string());
         }
-        const fs::path folder = whole.parent_path();
-        if (folder.string().find('%') == std::string::npos) make_writable(folder, "pictures");
+        const std::optional<std::string> literal = literal_text(whole.parent_path().string());
+        const fs::path folder = literal ? fs::path(*literal) : whole.parent_path();
+        if (literal) make_writable(folder, "pictures");  // otherwise the stage refuses the pattern
         st.spec.settings["out"] = whole.string();
         const bool film = whole.extension() == ".mp4";
         if (film && s.fps > 0 && !st.spec.settings.contains("film_fps")) st.spec.settings["film_fps"] = s.fps;
-        if (film && s.pictures.empty()) s.pictures = whole.string();
+        if (film && s.pictures.empty()) s.pictures = literal_text(whole.string()).value_or(whole.string());
         if (s.pictures.empty())
             s.pictures = displays > 1 && fs::path(pattern).is_relative() ? folder.parent_path().string()
                                                                          : folder.string();

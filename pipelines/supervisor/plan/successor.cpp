@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "core/read_file.hpp"
+#include "core/user_path.hpp"
 #include "shm/process_id.hpp"
 #include "spec/describe.hpp"
 #include "supervisor/plan/run_identity.hpp"
@@ -47,7 +48,7 @@ private:
 std::string folder_of_file(const run::record& r) {
     std::error_code failed;
     const fs::path at = fs::read_symlink(fmt::format("/proc/{}/cwd", r.supervisor.pid), failed);
-    const fs::path file = failed ? fs::absolute(r.file) : at / r.file;
+    const fs::path file = failed ? absolute_path(r.file) : at / r.file;
     return file.parent_path().lexically_normal().string();
 }
 

@@ -95,6 +95,29 @@ class Outputs(Live):
         self.assertEqual(ledger, "there/report-ledger-display.bin")
         self.assertTrue(os.path.exists(self.path(ledger)))
 
+    def test_a_percent_sign_in_the_working_directory_stands_for_itself(self):
+        for name in ("job%2Fbranch", "100%%", "at_%d"):
+            here = os.path.join(self.folder, name)
+            os.mkdir(here)
+            for out, wanted in (("p_%d.png", "p_0.png"), (None, "runs")):
+                done = self.run_demo(*WITHOUT_OUT, *(["--out", out] if out else []), cwd=here)
+                self.assertEqual(done.returncode, 0, done.stderr)
+                self.assertIn(wanted, os.listdir(here))
+            run, = os.listdir(os.path.join(here, "runs"))
+            self.assertIn("frame_00000.png", os.listdir(os.path.join(here, "runs", run)))
+            self.assertIn(f"pictures: {here}/runs/{run}\n", done.stderr)
+        self.assertEqual(sorted(n for n in os.listdir(self.folder) if not n.startswith("carousel")), ["100%%", "at_%d", "job%2Fbranch"])
+
+    def test_a_film_lies_in_a_working_directory_with_a_percent_sign(self):
+        if not os.path.exists(os.path.join(PROGRAMS, "libcarousel-film.so")):
+            self.skipTest("this build makes no films")
+        here = os.path.join(self.folder, "100%%")
+        os.mkdir(here)
+        done = self.run_demo(*WITHOUT_OUT, "--out", "film.mp4", cwd=here)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(os.listdir(here), ["film.mp4"])
+        self.assertIn(f"pictures: {here}/film.mp4\n", done.stderr)
+
     def test_results_of_a_benchmark_go_into_what_is_there(self):
         os.mkfifo(self.path("b.json"))
         os.symlink("there.svg", self.path("b.svg"))
