@@ -17,6 +17,8 @@
 #include "core/errors.hpp"
 #include "core/output_file.hpp"
 #include "core/standard_output.hpp"
+#include "core/unexpected.hpp"
+#include "os/console.hpp"
 #include "spec/own_programs.hpp"
 
 namespace {
@@ -55,7 +57,7 @@ public:
     ~progress_line() { say(""); }
 
 private:
-    bool terminal_ = ::isatty(STDERR_FILENO) == 1;
+    bool terminal_ = supervisor::understands_escapes(STDERR_FILENO);
 };
 
 int run_raster(const bench::bench_options& o) {
@@ -127,7 +129,7 @@ int main(int argc, char** argv) {
         fmt::print(stderr, "error: {}\n", e.what());
         return e.code();
     } catch (const std::exception& e) {
-        fmt::print(stderr, "error: {}: this is a bug in Carousel\n", e.what());
+        fmt::print(stderr, "error: {}\n", unexpected_text(e));
         return exit_code::stage_failed;
     }
 }

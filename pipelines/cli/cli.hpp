@@ -16,7 +16,7 @@ namespace carousel::supervisor {
 struct cli_environment {
     std::ostream& out;
     std::ostream& err;
-    bool out_is_terminal = false, err_is_terminal = false;
+    bool out_is_terminal = false, err_is_terminal = false;  ///< of those that understand escape sequences
     int (*run)(const pipeline&, const run_options&) = nullptr;
     clean_places places = {};  ///< for `clean`
     std::size_t columns = 0;   ///< of the terminal that `out` is; 0: it is none
@@ -25,7 +25,7 @@ struct cli_environment {
 /// `words` without the program's name. Never throws; says what is wrong and returns the exit code.
 int cli_main(const std::vector<std::string>& words, const cli_environment& env) noexcept;
 
-/// Colours are wanted on a stream: a terminal, no --no-color, no NO_COLOR.
+/// Colours are wanted on a stream: a terminal that understands them, no --no-color, no NO_COLOR.
 [[nodiscard]] bool wants_color(bool terminal, bool no_color) noexcept;
 
 }  // namespace carousel::supervisor

@@ -8,6 +8,7 @@
 
 #include "cli/command.hpp"
 #include "core/did_you_mean.hpp"
+#include "core/unexpected.hpp"
 
 namespace carousel::supervisor {
 namespace {
@@ -159,8 +160,7 @@ int cli_main(const std::vector<std::string>& words, const cli_environment& env) 
     } catch (const error& e) {
         return complain(env, common.json, e.code(), e.what());
     } catch (const std::exception& e) {
-        return complain(env, common.json, exit_code::stage_failed,
-                        fmt::format("{}: this is a bug in Carousel", e.what()));
+        return complain(env, common.json, exit_code::stage_failed, unexpected_text(e));
     }
 }
 

@@ -15,6 +15,7 @@
 #include "core/clock.hpp"
 #include "core/errors.hpp"
 #include "core/poll_until.hpp"
+#include "os/descriptors.hpp"
 #include "os/log_pipe.hpp"
 #include "os/pending_signal.hpp"
 #include "os/spawn.hpp"
@@ -75,13 +76,13 @@ child start(const std::vector<std::string>& words) {
     if (::pipe2(ends, O_CLOEXEC) != 0) throw shm_error("making a pipe: " + errno_text(errno));
     child c;
     c.output.reset(ends[0]);
-    const shm::unique_fd theirs(ends[1]);
+    const shm::unique_fd theirs(ends[1]), nowhere = open_null(O_RDONLY);
     ::fcntl(c.output.get(), F_SETFL, O_NONBLOCK);
     posix_spawn_file_actions_t files;
     posix_spawnattr_t attributes;
     posix_spawn_file_actions_init(&files);
     posix_spawnattr_init(&attributes);
-    posix_spawn_file_actions_addopen(&files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+    posix_spawn_file_actions_adddup2(&files, nowhere.get(), STDIN_FILENO);
     posix_spawn_file_actions_adddup2(&files, theirs.get(), STDOUT_FILENO);
     posix_spawn_file_actions_adddup2(&files, theirs.get(), STDERR_FILENO);
     sigset_t none;

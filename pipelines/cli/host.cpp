@@ -11,6 +11,7 @@
 #include "cli/completers.hpp"
 #include "cli/start.hpp"
 #include "core/secret_file.hpp"
+#include "os/descriptors.hpp"
 #include "spec/hosts.hpp"
 #include "supervisor/hosts/far_host.hpp"
 
@@ -46,15 +47,14 @@ void take_token(const std::string& path) {
 
 /// Whoever has started us by ssh need not wait: it listens. Nothing has been started yet, and no thread.
 void go_on_by_itself(const host_arguments& a, const cli_environment& env) {
+    const shm::unique_fd nowhere = open_null(O_RDWR);
     env.out << fmt::format("host {} listens\n", a.as);
     env.out.flush();
     const pid_t child = ::fork();
     if (child < 0) throw shm_error("going into the background: " + errno_text(errno));
     if (child > 0) ::_exit(exit_code::ok);
     ::setsid();
-    const int nowhere = ::open("/dev/null", O_RDWR | O_CLOEXEC);
-    for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) ::dup2(nowhere, fd);
-    if (nowhere > STDERR_FILENO) ::close(nowhere);
+    for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) ::dup2(nowhere.get(), fd);
 }
 
 const host_spec& section_of(const pipeline& p, const std::string& name) {

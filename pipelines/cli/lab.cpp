@@ -67,12 +67,12 @@ int run_lab(const lab_arguments& a, const cli_environment& env) {
     std::vector<const lab::lesson*> chosen;
     for (const std::string& word : a.lessons) chosen.push_back(&lab::lesson_from(word));
     if (a.all) chosen.assign(lab::all_lessons().begin(), lab::all_lessons().end());
-    std::optional<output_file>
-        page;  // opened first: a page that can't be written is reported before the lessons
+    // Opened first: a page that can't be written is reported before the lessons.
+    std::optional<output_file> page;
     if (!a.report.empty()) page.emplace(a.report);
     if (!a.figures.empty() && !std::filesystem::is_directory(a.figures))
         throw output_error(fmt::format("writing figures to {}: not a folder", a.figures));
-    const bool asks = !a.no_ask && ::isatty(STDIN_FILENO) == 1 && env.out_is_terminal;
+    const bool asks = !a.no_ask && ::isatty(STDIN_FILENO) == 1 && ::isatty(STDOUT_FILENO) == 1;
     if (!a.no_ask && !asks) env.err << "no terminal: no prediction is asked for (as with --no-ask)\n";
     std::vector<lab::lesson_result> results;
     results.reserve(chosen.size());

@@ -9,6 +9,7 @@
 
 #include "cli/cli.hpp"
 #include "core/standard_output.hpp"
+#include "os/console.hpp"
 
 namespace {
 
@@ -31,9 +32,9 @@ int main(int argc, char** argv) {
     std::signal(SIGCHLD, SIG_DFL);
     std::signal(SIGPIPE, SIG_IGN);  // a reader that goes away is no reason to end a pipeline
     carousel::supervisor::cli_environment env{std::cout, std::cerr};
-    env.out_is_terminal = ::isatty(STDOUT_FILENO) == 1;
-    env.err_is_terminal = ::isatty(STDERR_FILENO) == 1;
-    if (winsize w{}; env.out_is_terminal && ::ioctl(STDOUT_FILENO, TIOCGWINSZ, &w) == 0)
+    env.out_is_terminal = carousel::supervisor::understands_escapes(STDOUT_FILENO);
+    env.err_is_terminal = carousel::supervisor::understands_escapes(STDERR_FILENO);
+    if (winsize w{}; ::isatty(STDOUT_FILENO) == 1 && ::ioctl(STDOUT_FILENO, TIOCGWINSZ, &w) == 0)
         env.columns = w.ws_col;
     env.run = carousel::supervisor::run_pipeline;
     const int code = carousel::supervisor::cli_main({argv + 1, argv + argc}, env);

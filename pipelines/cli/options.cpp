@@ -24,7 +24,7 @@ void read_wait(client_arguments& a) { a.wait_s = seconds_or("--wait", a.wait, a.
 void add_json(const command_parts& p, const char* text) { p.app.add_flag("--json", p.common.json, text); }
 
 void add_no_color(const command_parts& p, bool& no_color) {
-    p.app.add_flag("--no-color", no_color, "No ANSI colours (also: NO_COLOR, or no terminal)");
+    p.app.add_flag("--no-color", no_color, "No ANSI colours (also: NO_COLOR, TERM=dumb, or no terminal)");
 }
 
 void add_pipeline_file(const command_parts& p, std::string& file) {

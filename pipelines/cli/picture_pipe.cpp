@@ -14,6 +14,7 @@
 #include "core/clock.hpp"
 #include "core/errors.hpp"
 #include "core/poll_until.hpp"
+#include "os/descriptors.hpp"
 #include "shm/process_id.hpp"
 
 namespace carousel::supervisor {
@@ -26,7 +27,7 @@ picture_pipe::picture_pipe(const std::string& program, const run::record& run,
                            const std::string& of) noexcept {
     try {
         auto [mine, theirs] = shm::socket_pair();
-        const shm::unique_fd nowhere(::open("/dev/null", O_WRONLY | O_CLOEXEC));
+        const shm::unique_fd nowhere = open_null(O_WRONLY);
         spawn_request r;
         r.argv = {program, run::run_folder(run.name), run.run_id, of};
         r.output = nowhere.get();

@@ -35,7 +35,7 @@ Examples:
   carousel top -p demo --interval 0.5
   carousel top --image                    with the newest picture, where the terminal has room for it
   carousel top --image-of scene/depth     with the picture of that plane
-  carousel top --once                     one look, as text; also where the output is no terminal
+  carousel top --once                     one look, as text; also off a terminal, or with TERM=dumb
 
 Keys: q or Esc ends it, space redraws at once. Slots of a ring: . free, w being written, R ready, r being read, d done, ! quarantined
 (of a dead process that may still write). Exit codes: 0, also when the pipeline ends; 2 no such pipeline; 128+N signal N (Ctrl-C: 130).)";
@@ -135,6 +135,11 @@ std::string cut_to(std::string text, std::size_t most) {
     return text;
 }
 
+/// A picture is made of colours, which a terminal that understands no escape sequences would print as text.
+bool shows_no_picture(const cli_environment& env) {
+    return ::isatty(STDOUT_FILENO) == 1 && !env.out_is_terminal;
+}
+
 /// The picture below the tables, as far as there is room, and what its frame carries above it.
 void add_picture(picture_pipe& p, screen_size size, u64 wait_ns, std::vector<std::string>& lines) {
     const std::size_t used = lines.size() + 1, room = size.rows > used ? size.rows - used : 0;
@@ -203,7 +208,9 @@ int look(const top_arguments& a, const cli_environment& env) {
     ::usleep(static_cast<useconds_t>(first_span_ns / 1000));
     w.look();
     std::vector<std::string> lines = w.lines(wants_color(env.out_is_terminal, a.no_color), {0, 0});
-    if (const std::unique_ptr<picture_pipe> picture = picture_of(run, a))
+    if (shows_no_picture(env) && (a.image || !a.image_of.empty()))
+        lines.emplace_back("no picture: this terminal shows no colours (TERM is not set, or \"dumb\")");
+    else if (const std::unique_ptr<picture_pipe> picture = picture_of(run, a))
         add_picture(*picture, paper, picture_patience_ns, lines);
     print(lines, env.out);
     return exit_code::ok;

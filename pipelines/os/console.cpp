@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdlib>
 
 #include "core/poll_until.hpp"
 
@@ -14,6 +15,11 @@ constexpr std::size_t max_pending = 1U << 20U;
 constexpr std::size_t atomic_bytes = 4096;
 constexpr std::string_view erase_line = "\r\x1b[K";
 }  // namespace
+
+bool understands_escapes(int fd) noexcept {
+    const char* kind = std::getenv("TERM");
+    return ::isatty(fd) == 1 && kind != nullptr && *kind != 0 && std::string_view(kind) != "dumb";
+}
 
 const char* color_of(u32 n) noexcept {
     constexpr const char* colors[] = {"\x1b[36m", "\x1b[33m", "\x1b[32m", "\x1b[35m", "\x1b[34m", "\x1b[31m"};

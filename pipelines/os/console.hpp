@@ -10,9 +10,13 @@
 
 namespace carousel::supervisor {
 
+/// `fd` is a terminal that understands escape sequences: TERM is set, and is not "dumb".
+[[nodiscard]] bool understands_escapes(int fd) noexcept;
+
 class console {
 public:
-    /// `fd` stays the caller's. `color`: ANSI colours (off a terminal, with NO_COLOR or --no-color: false).
+    /// `fd` stays the caller's. `color`: ANSI colours (with NO_COLOR or --no-color: false). `terminal`: see
+    /// understands_escapes().
     console(int fd, bool color, bool terminal) noexcept : fd_(fd), color_(color), terminal_(terminal) {}
 
     /// One whole line without its newline.

@@ -37,6 +37,17 @@ void raise_file_limit() noexcept {
     ::setrlimit(RLIMIT_NOFILE, &files);
 }
 
+shm::unique_fd open_null(int flags) {
+    shm::unique_fd fd(::open("/dev/null", flags | O_CLOEXEC));
+    if (fd) return fd;
+    const int why = errno;
+    if (is_shortage(why)) throw_system_error("opening /dev/null", why);
+    throw shm_error(
+        fmt::format("opening /dev/null: {}; this system or container has to provide it (mknod -m 666 "
+                    "/dev/null c 1 3)",
+                    errno_text(why)));
+}
+
 void descriptor_reserve::fill() noexcept {
     while (kept_.size() < kept_back) {
         shm::unique_fd fd(::open("/dev/null", O_RDONLY | O_CLOEXEC));

@@ -27,6 +27,10 @@ public:
 /// The soft limit up to the hard one, as far as a pipeline can ever need it.
 void raise_file_limit() noexcept;
 
+/// Opens /dev/null, close-on-exec, for O_RDONLY, O_WRONLY or O_RDWR. Throws out_of_resources or shm_error,
+/// which names /dev/null: an error of it must not be taken for one of the program that is started with it.
+[[nodiscard]] shm::unique_fd open_null(int flags);
+
 /// Descriptors kept back, to be given up when something has to be written that must not be lost.
 class descriptor_reserve {
 public:

@@ -119,10 +119,11 @@ spawned spawn(const spawn_request& request) {
     std::vector<std::string> argv = request.argv;
     std::vector<std::string> environment = merged(request.environment);
     actions a;
+    shm::unique_fd nowhere;
     if (request.input >= 0)
         posix_spawn_file_actions_adddup2(&a.files, request.input, STDIN_FILENO);
     else if (!request.interactive)
-        posix_spawn_file_actions_addopen(&a.files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+        posix_spawn_file_actions_adddup2(&a.files, (nowhere = open_null(O_RDONLY)).get(), STDIN_FILENO);
     if (request.output >= 0) {
         posix_spawn_file_actions_adddup2(&a.files, request.output, STDOUT_FILENO);
         posix_spawn_file_actions_adddup2(&a.files, request.output, STDERR_FILENO);

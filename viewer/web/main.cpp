@@ -12,6 +12,7 @@
 #include "core/errors.hpp"
 #include "core/standard_output.hpp"
 #include "core/token.hpp"
+#include "core/unexpected.hpp"
 #include "viewer/web/server.hpp"
 
 namespace {
@@ -124,7 +125,7 @@ int main(int argc, char** argv) {
         std::fprintf(stderr, "error: %s\n", e.what());
         return e.code();
     } catch (const std::exception& e) {
-        std::fprintf(stderr, "error: %s: this is a bug in Carousel\n", e.what());
+        std::fprintf(stderr, "error: %s\n", unexpected_text(e).c_str());
         return exit_code::stage_failed;
     }
 }

@@ -16,6 +16,7 @@
 #include "bench/threads/thread_pipeline.hpp"
 #include "core/errors.hpp"
 #include "core/standard_output.hpp"
+#include "core/unexpected.hpp"
 #include "spec/options.hpp"
 #include "spec/own_programs.hpp"
 #include "supervisor/plan/device_choice.hpp"
@@ -143,7 +144,7 @@ int main(int argc, char** argv) {
         fmt::print(stderr, "error: {}\n", e.what());
         std::_Exit(e.code());  // a stage may still be in work that never ends
     } catch (const std::exception& e) {
-        fmt::print(stderr, "error: {}: this is a bug in Carousel\n", e.what());
+        fmt::print(stderr, "error: {}\n", unexpected_text(e));
         return exit_code::stage_failed;
     }
 }

@@ -2,6 +2,7 @@
 // the engine ends the processes and removes the shared memory, the lock removes the folder.
 #include "supervisor/engine/run.hpp"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/random.h>
 #include <unistd.h>
@@ -10,6 +11,7 @@
 
 #include "core/crash_point.hpp"
 #include "core/errors.hpp"
+#include "os/console.hpp"
 #include "os/descriptors.hpp"
 #include "os/own_command.hpp"
 #include "os/pending_signal.hpp"
@@ -181,9 +183,10 @@ int run_pipeline(const pipeline& p, const run_options& asked) {
     ::setenv("CUDA_MPS_PIPE_DIRECTORY", no_mps_folder, 1);
     ::unsetenv("CUDA_MPS_LOG_DIRECTORY");
     raise_file_limit();
+    (void)open_null(O_RDONLY);  // every stage gets it as its stdin
     const std::optional<run::record> before = left_behind(p.name);
     run_lock lock(p.name, o.wait_s);
-    console out(STDERR_FILENO, o.color, ::isatty(STDERR_FILENO) != 0);
+    console out(STDERR_FILENO, o.color, understands_escapes(STDERR_FILENO));
     // From here on the stages of a run that is to be taken over wait for us, however long the rest takes.
     const std::optional<run::record> left = o.fresh ? std::nullopt : left_alive(lock);
     lock.leave_folder(left || before);

@@ -11,6 +11,7 @@
 #include "core/json_text.hpp"
 #include "core/poll_until.hpp"
 #include "core/read_file.hpp"
+#include "os/console.hpp"
 #include "os/pending_signal.hpp"
 #include "run/directory.hpp"
 #include "runs/run_lock.hpp"
@@ -128,7 +129,7 @@ std::optional<int> far_host::tell_kept_outcome(const run_options& o) {
     const json ended = found.is_object() ? found.value("ended", json()) : json();
     near_run_ = found.is_object() ? found.value("near_run", "") : "";
     if (!ended.is_object() || near_run_.empty()) return std::nullopt;
-    console out(STDERR_FILENO, o.color, ::isatty(STDERR_FILENO) != 0);
+    console out(STDERR_FILENO, o.color, understands_escapes(STDERR_FILENO));
     out.line(fmt::format(
         "{}: its part of a run is done, and the supervisor that told the near host so was killed; "
         "waits for that host ({} port {})",

@@ -7,6 +7,7 @@
 
 #include "core/clock.hpp"
 #include "core/errors.hpp"
+#include "os/console.hpp"
 #include "shm/control_block.hpp"
 #include "spec/own_programs.hpp"
 #include "supervisor/plan/depth_plan.hpp"
@@ -126,7 +127,7 @@ run_setup setup_from(const pipeline& p, const run_options& o, const machine_offe
     s.report_path = o.report_file;
     s.http = o.http;
     s.color = o.color;
-    s.terminal = ::isatty(STDERR_FILENO) != 0;
+    s.terminal = understands_escapes(STDERR_FILENO);
     for (u32 k = 0; k < p.stages.size(); ++k)
         s.stages.push_back(stage_from(p, p.stages[k], o.stages[k], machine, o.hooks));
     s.assets = assets_from(p, o.stages);

@@ -85,6 +85,19 @@ class Top(Live):
         self.assertEqual(t.exit_code(), 0)
         self.assertTrue(t.restored())
 
+    def test_a_dumb_terminal_receives_no_escape_sequences(self):
+        self.up()
+        small = [w for w in SMALL if w not in ("--fps", "30")]
+        run = ("run", os.path.join(PIPELINES, "demo.toml"), "--name", self.name + "-more", *small, "--frames", "5")
+        for words, wanted in ((("top", "-p", self.name), b"fragment"), (("top", "-p", self.name, "--image"), b"no picture"),
+                              (("logs", "-p", self.name), b""), (run, b"5 frames in")):
+            for kind in ({"TERM": "dumb"}, {}):
+                environment = {**{k: v for k, v in self.environment.items() if k != "TERM"}, **kind}
+                t = Terminal([CAROUSEL, *words], environment)
+                self.assertEqual(t.exit_code(), 0, t.out)
+                self.assertIn(wanted, t.out)
+                self.assertEqual(t.out.count(b"\x1b"), 0, t.out)
+
     def test_it_follows_the_size_of_the_terminal(self):
         self.up()
         t = self.start()
