@@ -10,12 +10,14 @@
 // stopped and wakes may write its late record over its successor's: of a buffer that holds another frame by
 // then. So the mark bears the hash again, from the memory of the one that committed; nobody else writes it.
 //
-// Layout of `<run directory>/ledger-<stage>.bin`, little-endian: the record of sequence n at byte 48 n, see
-// ledger_record. A hole reads as zeros, hence the field that is sequence + 1. What is delivered and old is
-// folded away (ledger_fold.hpp). `<ledger>.names` says what the hashes are hashes of, a name a line; a record
-// bears its name's tag (ledger_tag) beside its flags. A name is appended in one write(2) before the first
-// record that bears its tag, so that a kill leaves no record without its name. It may stand there twice, when
-// two writers begin at once. Hashes of two names are never compared.
+// Layout of `<run directory>/ledger-<stage>.bin`, little-endian: the record of sequence n at byte 64 n, see
+// ledger_record. No record crosses a page, so that neither a full disk nor a kill, which both cut a write at
+// a page, leaves half a record or half a mark; and a mark finds room wherever its record did. A hole reads as
+// zeros, hence the field that is sequence + 1. What is delivered and old is folded away (ledger_fold.hpp).
+// `<ledger>.names` says what the hashes are hashes of, a name a line; a record bears its name's tag
+// (ledger_tag) beside its flags. A name is appended in one write(2) before the first record that bears its
+// tag, so that a kill leaves no record without its name. It may stand there twice, when two writers begin at
+// once. Hashes of two names are never compared.
 //
 // Order: record(), the frame's commit (its job word becomes COMMITTED), mark_committed(), and only then the
 // rest (the input DONE, the job word IDLE). What a death leaves:
@@ -62,9 +64,9 @@ struct ledger_record {
     u32 commits = 0;    ///< how often it was committed; ledger_told beside it
     u64 hash = 0;       ///< as the stage gave it (frame::set_hash); 0 for a void frame
     u32 flags = 0;      ///< as recorded_flags
-    u32 reserved = 0;
+    u32 reserved[5] = {};
 };
-static_assert(sizeof(ledger_record) == 48);
+static_assert(4096 % sizeof(ledger_record) == 0, "no record crosses a page");
 inline constexpr u32 ledger_void = 1;
 inline constexpr u32 ledger_no_hash = 2;  ///< counted only: the stage gives no hash
 /// in `commits`: the supervisor made the mark, for one that died before it could

@@ -25,7 +25,7 @@
 namespace carousel::telemetry {
 namespace {
 
-constexpr u64 magic = 0x3444'4c4f'4657'4c43;  // "CLWFOLD4", as bytes
+constexpr u64 magic = 0x3544'4c4f'4657'4c43;  // "CLWFOLD5", as bytes
 constexpr u64 listed_voids = 1000, listed_tags = 4;
 constexpr u64 most_steps = 64;  ///< of one call
 

@@ -1,7 +1,7 @@
 #pragma once
-// A run may last for months, and a ledger grows by 48 bytes a frame: what is delivered and old is folded into
-// running counts and a running hash, and its records' space goes back to the file system. The newest records
-// stay.
+// A run may last for months, and a ledger grows by 64 bytes per frame: what is delivered and old is folded
+// into running counts and a running hash, and its records' space goes back to the file system. The newest
+// records stay.
 //
 // Who may call: fold_ledger() one process at a time (the run's supervisor); the readers any process.
 //

@@ -31,7 +31,7 @@ TEST_CASE("lost, repeated and image_hash of the report follow from the ledger fi
     const json sink = report["sinks"][0];
     std::ifstream in(run.path(sink["ledger"].get<std::string>()), std::ios::binary);
     const std::string bytes{std::istreambuf_iterator<char>(in), {}};
-    REQUIRE(bytes.size() == frames * 48);
+    REQUIRE(bytes.size() == frames * sizeof(telemetry::ledger_record));
 
     u64 lost = 0, repeated = 0;
     std::vector<u64> hashes;
@@ -39,10 +39,10 @@ TEST_CASE("lost, repeated and image_hash of the report follow from the ledger fi
                                         // commits, u64 hash, u32 flags, 0}
         u64 sequence_plus_1 = 0, hash = 0;
         u32 committer = 0, commits = 0;
-        std::memcpy(&sequence_plus_1, bytes.data() + n * 48, 8);
-        std::memcpy(&hash, bytes.data() + n * 48 + 32, 8);
-        std::memcpy(&committer, bytes.data() + n * 48 + 24, 4);
-        std::memcpy(&commits, bytes.data() + n * 48 + 28, 4);
+        std::memcpy(&sequence_plus_1, bytes.data() + n * sizeof(telemetry::ledger_record), 8);
+        std::memcpy(&hash, bytes.data() + n * sizeof(telemetry::ledger_record) + 32, 8);
+        std::memcpy(&committer, bytes.data() + n * sizeof(telemetry::ledger_record) + 24, 4);
+        std::memcpy(&commits, bytes.data() + n * sizeof(telemetry::ledger_record) + 28, 4);
         lost += sequence_plus_1 == n + 1 && committer != 0 ? 0 : 1;
         repeated += (commits & 0x7FFF'FFFFU) - 1;
         hashes.push_back(hash);
@@ -87,8 +87,9 @@ TEST_CASE(
     CHECK(sink["records"] == frames);
     CHECK(sink["folded"].get<u64>() >= frames / 2);
     // a second's frames, the thousand that are kept, and a step of the fold
-    CHECK(most < frames * 48 * 3 / 4);
-    CHECK(space(run.path(sink["ledger"].get<std::string>())) < frames * 48 * 3 / 4);
+    CHECK(most < frames * sizeof(telemetry::ledger_record) * 3 / 4);
+    CHECK(space(run.path(sink["ledger"].get<std::string>())) <
+          frames * sizeof(telemetry::ledger_record) * 3 / 4);
     CHECK(r["lost"] == 0);
     CHECK(r["repeated"] == 0);
     std::vector<u64> hashes;

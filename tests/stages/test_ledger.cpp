@@ -187,6 +187,39 @@ TEST_CASE("no file reads as no ledger, and a folder that is not there is named")
     CHECK_THROWS_AS(writer.mark_committed(3, 3, false, 1), output_error);
 }
 
+TEST_CASE("a disk that is full from any page on leaves whole records and whole marks only") {
+    std::signal(SIGXFSZ, SIG_IGN);
+    rlimit before{};
+    getrlimit(RLIMIT_FSIZE, &before);
+    for (const u64 pages : {1, 2, 3, 4, 5, 6}) {
+        scratch_folder folder;
+        ledger_writer writer(file_in(folder));
+        const rlimit tight{pages * 4096, before.rlim_max};
+        setrlimit(RLIMIT_FSIZE, &tight);
+        u64 committed = 0;
+        std::string failed;
+        try {
+            for (;; ++committed) {
+                writer.record(committed, 7, false, 1);
+                writer.mark_committed(committed, 7, false, 1);
+            }
+        } catch (const output_error& e) {
+            failed = e.what();
+        }
+        setrlimit(RLIMIT_FSIZE, &before);
+        CHECK_THAT(failed, test::contains("ledger"));
+        const auto reader = ledger_reader::open(file_in(folder));
+        const ledger_summary sum = reader->summarize(committed + 1);  // throws for half a mark
+        CHECK(sum.lost == 1);
+        CHECK(sum.unmarked == 0);
+        CHECK(reader->first_undelivered(0) == committed);
+        writer.record(committed, 7, false, 1);  // there is room again
+        writer.mark_committed(committed, 7, false, 1);
+        CHECK(reader->summarize(committed + 1).lost == 0);
+        CHECK(reader->summarize(committed + 1).repeated == 0);
+    }
+}
+
 TEST_CASE("a disk without room is an output error that says what to do") {
     scratch_folder folder;
     ledger_writer writer(file_in(folder));

@@ -144,9 +144,11 @@ u64 passed_by(const shm::control_block& c, u32 stage) noexcept {
     return most;
 }
 
-/// Of a sink without a ledger.
-telemetry::ledger_summary never_begun(const run_setup& s, const std::string& stage, u64 end) {
-    const auto claims = telemetry::frame_claims::load(telemetry::ledger_path(s.directory, stage));
+/// Of a sink that has not begun its ledger: all claimed frames are lost. Throws output_error.
+telemetry::ledger_summary ledger_of(const run_setup& s, const std::string& stage, u64 end) {
+    const std::string path = telemetry::ledger_path(s.directory, stage);
+    if (const auto ledger = telemetry::ledger_reader::open(path)) return ledger->summarize(end);
+    const auto claims = telemetry::frame_claims::load(path);
     telemetry::ledger_summary sum;
     sum.passed = claims.unclaimed_below(end);
     sum.lost = end - sum.passed;
@@ -189,14 +191,19 @@ std::vector<sink_account> read_ledgers(const run_setup& s, const shm::control_bl
     for (u32 k = 0; k < s.stages.size(); ++k) {
         if (s.stages[k].has_output()) continue;
         sink_account a{s.stages[k].spec.name, not_counted(s, k)};
-        const auto ledger = telemetry::ledger_reader::open(telemetry::ledger_path(s.directory, a.stage));
         if (s.stages[k].spec.skips()) a.passed_by = passed_by(c, k);
         if (counts_frames(s.stages[k])) {
-            telemetry::ledger_summary sum = ledger ? ledger->summarize(end) : never_begun(s, a.stage, end);
-            if (a.counted())
-                a.sum = std::move(sum);
-            else
-                a.passed_by = sum.passed;
+            try {
+                telemetry::ledger_summary sum = ledger_of(s, a.stage, end);
+                if (a.counted())
+                    a.sum = std::move(sum);
+                else
+                    a.passed_by = sum.passed;
+            } catch (
+                const output_error& e) {  // the rest of the account and the report are still worth having
+                a.unreadable = e.what();
+                a.not_counted = "its ledger can't be read";
+            }
         }
         out.push_back(std::move(a));
     }

@@ -66,6 +66,7 @@ struct sink_account {
     std::string stage;
     std::string not_counted = {};  ///< why; "": it is, and the sum is of its ledger
     telemetry::ledger_summary sum = {};
+    std::string unreadable = {};        ///< why its ledger can't be read; ""
     std::optional<u64> passed_by = {};  ///< frames that did, of a port that skips or a sink that is left out
     [[nodiscard]] bool counted() const noexcept { return not_counted.empty(); }
     /// One over all frames: each has a hash, and all are of one name.
@@ -73,7 +74,8 @@ struct sink_account {
         return counted() && sum.without_hash == 0 && sum.passed == 0 && sum.hash_names.size() <= 1;
     }
 };
-/// Reads the ledgers of all sinks, in the order of the pipeline. Throws output_error.
+/// Reads the ledgers of all sinks, in the order of the pipeline. A sink whose ledger can't be read is not
+/// counted.
 [[nodiscard]] std::vector<sink_account> read_ledgers(const run_setup& s, const shm::control_block& c,
                                                      u64 end);
 

@@ -62,7 +62,7 @@ std::string closing_line(const run_setup& s, const run_outcome& o, const std::st
 }
 
 void say_closing(closing& out, const run_setup& s, const run_outcome& o,
-                 const std::vector<telemetry::stage_shares>& shares) {
+                 const std::vector<telemetry::stage_shares>& shares, bool reported) {
     if (!o.ended_by.empty()) out.line(stream_end_text(s.name, o.ended_by, o.end));
     if (const std::string early = o.early_text(); !early.empty())
         out.line(fmt::format("{}: {}{}", s.name, early,
@@ -71,7 +71,7 @@ void say_closing(closing& out, const run_setup& s, const run_outcome& o,
         !limit.empty() && !s.quiet)
         out.line(fmt::format("{}: {} (over the whole run)", s.name, limit));
     if (!s.pictures.empty()) out.line("pictures: " + s.pictures);
-    if (!s.report_path.empty()) out.line("report: " + s.report_path);
+    if (reported) out.line("report: " + s.report_path);
     const auto first = [&](auto&& is) { return std::find_if(s.stages.begin(), s.stages.end(), is); };
     auto victim =
         first([](const stage_setup& st) { return st.has_output() && !st.spec.input_indices.empty(); });
@@ -80,6 +80,18 @@ void say_closing(closing& out, const run_setup& s, const run_outcome& o,
     if (o.complete && !s.quiet && victim != s.stages.end())
         out.line(fmt::format("next time, while it runs, in another terminal: {} kill {} -p {}", own_command(),
                              victim->spec.name, s.name));
+}
+
+/// Writes the report. Returns why it or one of its ledgers can't be written; "": written, or none is wanted.
+std::string why_not_reported(const run_setup& s, const nlohmann::json& report,
+                             const std::vector<sink_account>& sinks) {
+    if (s.report_path.empty()) return "";
+    try {
+        write_report(s.report_path, report, s, sinks);
+        return "";
+    } catch (const output_error& e) {
+        return e.what();
+    }
 }
 
 int finish(engine& e, const run_setup& s, run_outcome o, const run_options& asked, console& out) {
@@ -91,6 +103,10 @@ int finish(engine& e, const run_setup& s, run_outcome o, const run_options& aske
     other_hosts* const hosts = asked.hosts.get();
     o.exit_code = exit_code_of(o, d, letters, s.allow_dead_letters);
     if (o.exit_code == exit_code::ok && hosts != nullptr) o.exit_code = hosts->code();
+    std::vector<std::string> failed;  // an output that fails costs neither the account nor the other outputs
+    for (const sink_account& a : sinks)
+        if (!a.unreadable.empty()) failed.push_back(a.unreadable);
+    if (o.exit_code == exit_code::ok && !failed.empty()) o.exit_code = exit_code::output;
     o.command_line = asked.command_line;
     nlohmann::json report;
     if (!s.report_path.empty() || hosts != nullptr) {
@@ -100,7 +116,9 @@ int finish(engine& e, const run_setup& s, run_outcome o, const run_options& aske
                          e.seats().recoveries.dropped()});
         if (hosts != nullptr) report["hosts"] = hosts->reports();
     }
-    if (!s.report_path.empty()) write_report(s.report_path, report, s, sinks);
+    const std::string unreported = why_not_reported(s, report, sinks);
+    if (!unreported.empty()) failed.push_back(unreported);
+    if (o.exit_code == exit_code::ok && !failed.empty()) o.exit_code = exit_code::output;
     std::string account = damage_text(d, sinks);
     if (const std::string why = s.why_not_comparable(); !why.empty())
         account += "; hashes can't be compared: " + why;
@@ -111,7 +129,8 @@ int finish(engine& e, const run_setup& s, run_outcome o, const run_options& aske
         for (const std::string& each : hosts->closing_lines()) last.line(each);
         hosts->tell_outcome(o.exit_code, report, line);
     }
-    say_closing(last, s, o, e.shares_of_the_run());
+    say_closing(last, s, o, e.shares_of_the_run(), !s.report_path.empty() && unreported.empty());
+    for (const std::string& why : failed) last.line("error: " + why);
     e.note_end(o.exit_code);
     return o.exit_code;
 }

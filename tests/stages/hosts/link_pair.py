@@ -145,8 +145,8 @@ def ledger(path):
     out = {}
     try:
         with open(path, "rb") as f:
-            while len(record := f.read(48)) == 48:
-                sequence, _, _, _, committer, _, value, _, _ = struct.unpack("<QQIIIIQII", record)
+            while len(record := f.read(64)) == 64:
+                sequence, _, _, _, committer, _, value = struct.unpack_from("<QQIIIIQ", record)
                 if sequence and committer:
                     out[sequence - 1] = value
     except FileNotFoundError:

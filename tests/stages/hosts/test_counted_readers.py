@@ -63,8 +63,8 @@ class CountedReaders(Case):
         pair.a.start()
         self.delivered(pair.b, 16)   # all that may be under way
         with open(os.path.join(pair.folder, "carousel", "b", "ledger-sink.bin"), "r+b") as f:
-            f.seek(12 * 48)
-            f.write(bytes(48))
+            f.seek(12 * 64)
+            f.write(bytes(64))
         os.unlink(gate)
         self.assertEqual(pair.b.wait(30), 1, pair.b.text())
         self.assertRegex(pair.b.text(), r"frame 12 is not in the files of sink, and no ring has it any more, so sink can never write it")

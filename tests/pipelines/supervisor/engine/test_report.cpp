@@ -7,6 +7,7 @@
 #include "telemetry/depth.hpp"
 #include "telemetry/histogram.hpp"
 #include "telemetry/ledger.hpp"
+#include "telemetry/ledger_fold.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/scratch_folder.hpp"
 
@@ -399,4 +400,34 @@ TEST_CASE(
     for (const std::string& name : s.folder.names()) CHECK(name.find(".tmp") == std::string::npos);
     CHECK_THROWS_AS(check_report_path("/nowhere/r.json"), output_error);
     CHECK_THROWS_AS(check_report_path(s.folder.path.string()), output_error);
+}
+
+TEST_CASE("a ledger that can't be read is named in the account, and the report is written without it") {
+    synthetic s;
+    s.record(0, 10);
+    const std::string folded = telemetry::folded_path(telemetry::ledger_path(s.setup.directory, "sink"));
+    std::ofstream(folded) << "cut off";
+    const std::vector<sink_account> sinks = read_ledgers(s.setup, *s.control, 10);
+    REQUIRE(sinks.size() == 1);
+    CHECK_FALSE(sinks[0].counted());
+    CHECK_THAT(sinks[0].unreadable, test::contains(folded));
+    CHECK_THAT(damage_text(damage_of(sinks, *s.control), sinks),
+               test::contains("sink not counted: its ledger can't be read"));
+    const std::string path = (s.folder.path / "r.json").string();
+    write_report(path, s.report(), s.setup, sinks);
+    std::ifstream in(path);
+    const json report = json::parse(in);
+    CHECK(report["sinks"][0]["counted"] == false);
+    CHECK(report["lost"].is_null());
+}
+
+TEST_CASE("a ledger that can't be copied next to the report is reported after the report is written") {
+    synthetic s;
+    s.record(0, 10);
+    const std::string path = (s.folder.path / "r.json").string();
+    std::filesystem::create_directory(kept_ledger(path, "sink"));
+    CHECK_THROWS_WITH(write_report(path, s.report(), s.setup, read_ledgers(s.setup, *s.control, 10)),
+                      test::contains("the ledger of sink can't be kept") && test::contains("--report FILE"));
+    std::ifstream in(path);
+    CHECK(json::parse(in)["frames"] == 10);
 }
