@@ -31,7 +31,7 @@ Examples:
   carousel logs -n 50 fragment vertex     the last 50 lines of two stages
   carousel logs --since 5m --timestamps -p demo
 
-Lines of the supervisor itself are under `carousel`. Each process keeps the last 4 to 8 MiB of its lines in the run's folder; restarts
+Lines of the supervisor itself are under `carousel`. Each process keeps the last 4 to 8 MiB of its lines in the run's runtime directory; restarts
 don't end them. They go with the run, unless it ran in the background (-d) or with --keep-logs: then they stay until the next run of
 that name, or `carousel clean`. Exit codes: 0, also at the end of the run with -f; 2 no such run, or none with lines; 130 Ctrl-C.)";
 

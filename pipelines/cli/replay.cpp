@@ -127,7 +127,8 @@ command_action add_replay_command(const command_parts& p) {
                              "Another build of the stage's program, e.g. a sanitized one")
                  ->type_name("PATH")] = offer_files({""});
     p.app.footer(
-        "\nA frame that ends its stage's process max_attempts times is kept in the run's folder: its inputs, "
+        "\nA frame that ends its stage's process max_attempts times is kept in the run's runtime directory: "
+        "its inputs, "
         "parameters,\n"
         "settings. The folder stays until the next run of that name, or `carousel clean`. The stage runs on "
         "the frame\n"

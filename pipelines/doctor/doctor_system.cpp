@@ -159,18 +159,19 @@ void examine_run_folder(std::vector<finding>& all) {
     struct stat info {};
     const bool there = ::lstat(folder.c_str(), &info) == 0;
     if (there && (!S_ISDIR(info.st_mode) || info.st_uid != ::geteuid())) {
-        all.push_back({"run folder", verdict::fail, folder + " is not a folder of yours",
+        all.push_back({"runtime directory", verdict::fail, folder + " is not a folder of yours",
                        "remove it, or set XDG_RUNTIME_DIR to a folder of yours"});
     } else if (::access((there ? folder : parent).c_str(), W_OK | X_OK) != 0) {
-        all.push_back({"run folder", verdict::fail,
+        all.push_back({"runtime directory", verdict::fail,
                        fmt::format("{}: {}", there ? folder : parent, errno_text(errno)),
                        "make it writable, or set XDG_RUNTIME_DIR to a folder of yours"});
     } else if (run::control_socket(folder + "/NAME-OF-PIPELINE").size() > longest_socket) {
-        all.push_back({"run folder", verdict::warn,
+        all.push_back({"runtime directory", verdict::warn,
                        folder + " is so long a path that sockets in it may not be possible",
                        "set XDG_RUNTIME_DIR to a shorter one"});
     } else {
-        all.push_back({"run folder", verdict::ok, folder + (there ? "" : " (is made by the first run)"), ""});
+        all.push_back(
+            {"runtime directory", verdict::ok, folder + (there ? "" : " (is made by the first run)"), ""});
     }
 }
 

@@ -278,7 +278,7 @@ constexpr auto explanations = std::to_array<explanation>({
 
     {log_kind, "lost", "A frame that no sink has committed.",
      "Counted from the sinks' ledgers, not from the ring's words.",
-     "More than 0 is a bug in Carousel: keep the report and the run's folder, and tell us."},
+     "More than 0 is a bug in Carousel: keep the report and the run's runtime directory, and report it."},
     {log_kind, "repeated", "A frame that a sink has committed twice.", "Counted from the ledgers' marks.",
      "More than 0 is a bug in Carousel: keep the report."},
     {log_kind, "torn", "A buffer changed while it was read, seen on the device by its status word.",
@@ -288,7 +288,7 @@ constexpr auto explanations = std::to_array<explanation>({
      "The report's dead_letters have frame, stage and cause; `carousel replay --dead-letter N` runs the "
      "stage on it."},
     {log_kind, "dead letter", "See `given up`.",
-     "One entry in the report for each; the frame is kept in the run's folder.",
+     "One entry in the report for each; the frame is kept in the run's runtime directory.",
      "--allow-dead-letters N accepts N of them."},
     {log_kind, "from_capture_ms", "How long frames took from what they show to their sink's commit.",
      "Where a source says when its frames were captured; end_to_end_ms begins when it took them up.",

@@ -167,7 +167,7 @@ std::vector<leftover> find_leftovers(const clean_places& places) {
                     found.push_back({kind, (folder / below).string(), folder.filename().string(), "",
                                      bytes_in(folder / below), "its run has ended", ""});
             if (why.empty() || !has_more_than_pictures(folder.string())) continue;
-            leftover l{"run folder",
+            leftover l{"runtime directory",
                        folder.string(),
                        folder.filename().string(),
                        record ? record->run_id : "",

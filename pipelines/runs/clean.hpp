@@ -12,7 +12,7 @@
 namespace carousel::supervisor {
 
 struct leftover {
-    std::string kind;  ///< "run folder" | "shared memory" | "space" | "log" | "dead letters"
+    std::string kind;  ///< "runtime directory" | "shared memory" | "space" | "log" | "dead letters"
     std::string path;
     std::string name;    ///< the pipeline's, where known
     std::string run_id;  ///< where known
@@ -31,7 +31,7 @@ struct clean_places {
 
 [[nodiscard]] std::vector<leftover> find_leftovers(const clean_places& places = {});
 /// Looks once more and removes one: empty on success or when there is nothing to remove any more, else what
-/// stands in the way. Pictures in a run's folder are the user's: they stay. So do
+/// stands in the way. Pictures in a run's runtime directory are the user's: they stay. So do
 /// frames that were given up, as long as other things of the run are there.
 [[nodiscard]] std::string remove_leftover(const leftover& l);
 

@@ -17,7 +17,8 @@ json to_json(const attach_message& m) {
     for (const attach_message::output& o : m.outputs)
         outputs.push_back({{"name", o.name}, {"format", o.format}});
     json j{{"run_id", m.run_id},
-           {"run_directory", m.run_directory},
+           {"runtime_directory", m.runtime_directory},
+           {"output_directory", m.output_directory},
            {"stage", m.stage},
            {"seat", m.who.seat},
            {"entry", m.who.entry},
@@ -50,7 +51,8 @@ attach_message read_attach(const json& answer) {
     const json& j = answer.at("attach");
     attach_message m;
     m.run_id = j.at("run_id");
-    m.run_directory = j.at("run_directory");
+    m.runtime_directory = j.at("runtime_directory");
+    m.output_directory = j.at("output_directory");
     m.stage = j.at("stage");
     m.who = {j.at("seat"), j.at("entry"), j.at("epoch")};
     if (m.who.seat >= shm::max_seats || m.who.entry >= shm::max_incarnations)

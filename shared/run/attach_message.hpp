@@ -1,12 +1,12 @@
 #pragma once
 // The supervisor's answer to a stage's hello: all that the stage needs to begin, with the descriptors of its
 // memory. Written and read here.
-//   {"attach": {run_id, run_directory, stage, seat, entry, epoch, standby, width, height,
-//               supervisor_grace_s, settings {...}, graphs, asked_device, folder, device {kind, uuid,
-//               ordinal}, inputs [{stage, format}], latest [{stage, format, told}], outputs [{name, format}],
-//               parameters (schema, or null), depth {latency, sharing, lanes_given, window_given, contexts,
-//               beside} (or null), links [{link, MEMORY}], assets [{index, name, MEMORY}],
-//               kept [{asset, index, MEMORY}]}}
+//   {"attach": {run_id, runtime_directory, output_directory, stage, seat, entry, epoch, standby,
+//               width, height, supervisor_grace_s, settings {...}, graphs, asked_device, folder, device
+//               {kind, uuid, ordinal}, inputs [{stage, format}], latest [{stage, format, told}], outputs
+//               [{name, format}], parameters (schema, or null), depth {latency, sharing, lanes_given,
+//               window_given, contexts, beside} (or null), links [{link, MEMORY}], assets [{index, name,
+//               MEMORY}], kept [{asset, index, MEMORY}]}}
 // MEMORY: memory_message.hpp. "control" and "pid" are for a port's program: which descriptor is the control
 // block, and the number that it claims its entry with. "kept" is all memory of the run, also what this stage
 // never maps: it holds those descriptors open for life, so that any one living stage can give a second
@@ -35,7 +35,7 @@ struct attach_message {
         nlohmann::json format;
         bool told = true;  ///< configure() gets the format; not of a stage behind this one
     };
-    std::string run_id, run_directory, stage;
+    std::string run_id, runtime_directory, output_directory, stage;
     ring::incarnation_id who;
     bool standby = false;
     u32 width = 0, height = 0;

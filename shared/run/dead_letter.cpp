@@ -137,7 +137,9 @@ dead_letter letter_from(const json& j) {
 
 }  // namespace
 
-std::string dead_letters_folder(const std::string& run_directory) { return run_directory + "/dead-letters"; }
+std::string dead_letters_folder(const std::string& runtime_directory) {
+    return runtime_directory + "/dead-letters";
+}
 std::string dead_letter_name(std::string_view stage, u64 sequence) {
     return fmt::format("{}-{}", stage, sequence);
 }
@@ -204,10 +206,10 @@ dead_letter read_dead_letter(const std::string& folder) {
     }
 }
 
-std::vector<dead_letter> dead_letters_in(const std::string& run_directory) {
+std::vector<dead_letter> dead_letters_in(const std::string& runtime_directory) {
     std::vector<dead_letter> all;
     std::error_code failed;
-    for (fs::directory_iterator at(dead_letters_folder(run_directory), failed), end; !failed && at != end;
+    for (fs::directory_iterator at(dead_letters_folder(runtime_directory), failed), end; !failed && at != end;
          at.increment(failed)) {
         std::error_code ignored;
         if (at->path().filename().string().find(".part") != std::string::npos) continue;

@@ -73,8 +73,8 @@ struct dead_letter {
     std::string path;                 ///< its folder, absolute; not written
 };
 
-/// DIRECTORY/dead-letters of a run's folder.
-[[nodiscard]] std::string dead_letters_folder(const std::string& run_directory);
+/// DIRECTORY/dead-letters of a run's runtime directory.
+[[nodiscard]] std::string dead_letters_folder(const std::string& runtime_directory);
 /// "fragment-17"
 [[nodiscard]] std::string dead_letter_name(std::string_view stage, u64 sequence);
 [[nodiscard]] std::string input_file(std::size_t index);
@@ -84,7 +84,7 @@ struct dead_letter {
 [[nodiscard]] std::string to_json(const dead_letter& letter);
 /// Throws config_error: no letter there, or one that can't be read, with what is wrong.
 [[nodiscard]] dead_letter read_dead_letter(const std::string& folder);
-/// Those of a run's folder that are whole, by sequence, then stage.
-[[nodiscard]] std::vector<dead_letter> dead_letters_in(const std::string& run_directory);
+/// Those of a run's runtime directory that are whole, by sequence, then stage.
+[[nodiscard]] std::vector<dead_letter> dead_letters_in(const std::string& runtime_directory);
 
 }  // namespace carousel::run

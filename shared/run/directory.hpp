@@ -42,8 +42,8 @@ struct record {
 /// Makes both, mode 0700. Throws shm_error when one is another user's, no folder, or can't be made.
 std::string make_run_folder(const std::string& name);
 
-/// Writes a file of the run's folder whole (temporary file, rename), mode 0600: whoever reads it finds the
-/// old text or the new one, also when the writer is killed in the middle. Throws shm_error.
+/// Writes a file of the run's runtime directory whole (temporary file, rename), mode 0600: a reader
+/// finds the old text or the new one, also when the writer is killed in the middle. Throws shm_error.
 void write_whole_file(const std::string& path, const std::string& text);
 /// Writes FOLDER/run.json atomically, mode 0600. Throws shm_error.
 void write_record(const std::string& folder, record r);

@@ -43,7 +43,7 @@ i32 parent_of(const std::string& stat) {
 
 std::string mps_mark(const std::string& folder) { return "CAROUSEL_MPS_DOMAIN=" + folder; }
 std::string mps_part_mark(const std::string& folder) { return "CAROUSEL_MPS_PART=" + folder; }
-std::string mps_folder(const std::string& run_directory) { return run_directory + "/mps"; }
+std::string mps_folder(const std::string& runtime_directory) { return runtime_directory + "/mps"; }
 
 std::vector<process_id> marked_processes(const std::string& assignment) {
     struct found {

@@ -1,6 +1,6 @@
 #pragma once
-// Processes that can be found again by whoever comes later: they were started with NAME=VALUE in their
-// environment. For helpers that detach themselves (daemons) and so are nobody's children; the run's folder is
+// Processes that a later process can find again: they were started with NAME=VALUE in their environment. For
+// helpers that detach themselves (daemons) and so have no parent of the run; the run's runtime directory is
 // the value, so no file has to be right about a pid.
 //
 // Who may call: any process, any thread. Reads /proc; only processes of this user are seen. A child of a
@@ -19,7 +19,7 @@ namespace carousel::shm {
 /// And that of one of them, by the folder of its sockets: CAROUSEL_MPS_PART=FOLDER.
 [[nodiscard]] std::string mps_part_mark(const std::string& folder);
 /// Folder of a run's MPS domain (its unix sockets), below the run's.
-[[nodiscard]] std::string mps_folder(const std::string& run_directory);
+[[nodiscard]] std::string mps_folder(const std::string& runtime_directory);
 
 /// Those that live, this process never among them.
 [[nodiscard]] std::vector<process_id> marked_processes(const std::string& assignment);

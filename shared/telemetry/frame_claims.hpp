@@ -68,7 +68,7 @@ struct owed_frame {
 /// The lowest frame, not below `from`, that any of the sinks has a claim on and has not delivered: every
 /// frame below it is in the files of all sinks that count. Valid for claims that are resumed concurrently.
 /// Reads files alone. Throws output_error.
-[[nodiscard]] owed_frame first_owed(const std::string& run_directory, const std::vector<counted_sink>& sinks,
-                                    u64 from);
+[[nodiscard]] owed_frame first_owed(const std::string& runtime_directory,
+                                    const std::vector<counted_sink>& sinks, u64 from);
 
 }  // namespace carousel::telemetry

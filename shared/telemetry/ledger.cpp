@@ -35,7 +35,7 @@ constexpr u64 recorded_bytes = offsetof(ledger_record, committer);  ///< by reco
 [[noreturn]] void fail(std::string_view what, const std::string& path, int error_number) {
     const char* hint = error_number == ENOSPC || error_number == EDQUOT
                            ? "make room on that disk"
-                           : "check that the run's directory exists and may be written by this user";
+                           : "check that the runtime directory exists and that this user can write to it";
     throw_output_error(
         path, error_number,
         fmt::format("can't {} the ledger {}: {}; {}", what, path, errno_text(error_number), hint));
@@ -73,8 +73,8 @@ std::vector<std::string> names_of(const std::vector<u32>& tags, const std::strin
 
 }  // namespace
 
-std::string ledger_path(const std::string& run_directory, const std::string& stage) {
-    return fmt::format("{}/ledger-{}.bin", run_directory, stage);
+std::string ledger_path(const std::string& runtime_directory, const std::string& stage) {
+    return fmt::format("{}/ledger-{}.bin", runtime_directory, stage);
 }
 
 std::string ledger_names_path(const std::string& ledger) { return ledger + ".names"; }

@@ -10,12 +10,12 @@
 // stopped and wakes may write its late record over its successor's: of a buffer that holds another frame by
 // then. So the mark bears the hash again, from the memory of the one that committed; nobody else writes it.
 //
-// Layout of `<run directory>/ledger-<stage>.bin`, little-endian: the record of sequence n at byte 64 n, see
+// Layout of `<runtime directory>/ledger-<stage>.bin`, little-endian: the record of sequence n at byte 64 n, see
 // ledger_record. No record crosses a page, so that neither a full disk nor a kill, which both cut a write at
 // a page, leaves half a record or half a mark; and a mark finds room wherever its record did. A hole reads as
 // zeros, hence the field that is sequence + 1. What is delivered and old is folded away (ledger_fold.hpp).
-// `<ledger>.names` says what the hashes are hashes of, a name a line; a record bears its name's tag
-// (ledger_tag) beside its flags. A name is appended in one write(2) before the first record that bears its
+// `<ledger>.names` lists what the hashes are hashes of, a name per line; a record has its name's tag
+// (ledger_tag) next to its flags. A name is appended in one write(2) before the first record that has its
 // tag, so that a kill leaves no record without its name. It may stand there twice, when two writers begin at
 // once. Hashes of two names are never compared.
 //
@@ -96,7 +96,7 @@ struct frame_hash {
 [[nodiscard]] constexpr u32 commits_of(const ledger_record& r) noexcept { return r.commits & ~ledger_told; }
 
 /// Path of a stage's ledger.
-[[nodiscard]] std::string ledger_path(const std::string& run_directory, const std::string& stage);
+[[nodiscard]] std::string ledger_path(const std::string& runtime_directory, const std::string& stage);
 /// Where the names of a ledger's hashes stand.
 [[nodiscard]] std::string ledger_names_path(const std::string& ledger);
 

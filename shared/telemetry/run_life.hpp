@@ -1,9 +1,9 @@
 #pragma once
 // How a run lives, for those who watch it: does it go on without its supervisor, and if it has ended, how?
 // The supervisor's last word lies in the control block, because watchers keep their mapping when its name and
-// the run's folder are gone: the high half of control_block::supervisor, whose low half is the supervisor's
-// pid. 0: not ended; else a mark, the complement of the exit code, and the exit code: a flipped bit of a run
-// that goes on is no end.
+// the run's runtime directory are gone: the high half of control_block::supervisor, whose low half is the
+// supervisor's pid. 0: not ended; else a mark, the complement of the exit code, and the exit code: a flipped
+// bit of a run that continues is not an end.
 
 #include <optional>
 

@@ -17,6 +17,7 @@ description display::configure(const configuration& with) {
     name_ = with.stage;
     size_ = require_image(with);
     const std::string out = with.settings->text("out", "frame_%05d.png");
+    relative_ = std::filesystem::path(out).is_relative();
     pictures_.reset();
     film_name_.clear();
     film_fps_ = with.settings->number("film_fps", 30.0, 0.01, 1000.0);
@@ -39,12 +40,12 @@ description display::configure(const configuration& with) {
 }
 
 void display::prepare(environment& env) {
-    folder_ = env.run_directory() + "/pictures";
+    if (wants_pictures() && relative_) folder_ = env.output_directory();
     if (pictures_) {
         prepare_folder(pictures_->parent(folder_));
         if (keep_ > 0)
             kept_ = std::make_unique<kept_pictures>(*pictures_, folder_,
-                                                    env.run_directory() + "/pictures-" + name_, keep_);
+                                                    env.runtime_directory() + "/pictures-" + name_, keep_);
     }
     if (!film_name_.empty()) {
         if (env.instance() > 0) {
@@ -52,8 +53,8 @@ void display::prepare(environment& env) {
         }
         const std::filesystem::path path = std::filesystem::path(folder_) / film_name_;
         prepare_folder(path.parent_path());
-        film_ =
-            std::make_unique<film>(path.string(), env.run_directory() + "/film-" + name_, size_, film_fps_);
+        film_ = std::make_unique<film>(path.string(), env.runtime_directory() + "/film-" + name_, size_,
+                                       film_fps_);
     }
     hasher_ = std::make_unique<plane_hasher>(env);
     lanes_.clear();

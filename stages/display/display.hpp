@@ -2,11 +2,11 @@
 // The headless sink: hashes every picture where it lies, for the run's ledger (<carousel/hash.hpp>), and
 // takes it off the device only when it is wanted: as a file or in a film. Input: carousel.image.rgba8.
 // Output: none. Settings:
-//   out       pattern of the files' names, relative to the run's folder "pictures", or absolute; "" or
-//             "none": no pictures ["frame_%05d.png"]. The ending says what they are: .png, .jpg, .jpeg, .rgba
-//             or .npy (picture_format.hpp). A name that ends in .mp4 ("%%" is a percent sign) makes one film
-//             of all pictures instead (film_file.hpp says what becomes of it when this display is killed); a
-//             void frame's place in it shows the picture before.
+//   out       pattern of the files' names, relative to the run's output directory, or absolute; "" or
+//             "none": no pictures ["frame_%05d.png"]. The extension selects the format: .png, .jpg, .jpeg,
+//             .rgba or .npy (picture_format.hpp). A name that ends in .mp4 ("%%" is a percent sign) makes one
+//             film of all pictures instead (film_file.hpp says what becomes of it when this display is
+//             killed); a tombstone frame's place in it shows the picture before.
 //   keep      leaves the pictures of the newest so many frames; 0: all [0]. A film keeps all its frames.
 //   film_fps  frames a second of the film [the pipeline's fps, or 30]
 //   finish_threads  so many threads pack pictures, each another one or parts of one; 0: one a core [0]
@@ -51,7 +51,8 @@ private:
     std::string film_name_;  ///< "": no film
     f64 film_fps_ = 30;
     std::unique_ptr<film> film_;
-    std::string folder_;  ///< for relative patterns
+    bool relative_ = true;  ///< `out` is
+    std::string folder_;    ///< the run's output directory, for a relative pattern
     i64 delay_ms_ = 0;
     std::unique_ptr<plane_hasher> hasher_;
     /// one picture each, in memory that the CPU can read; none unless pictures are wanted

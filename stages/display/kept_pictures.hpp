@@ -2,10 +2,11 @@
 // The newest pictures of a run and no others: for runs without an end beside somebody who watches. Each
 // picture that is written sends those away that are `keep` frames older. Removed is only what this run has
 // written: a file of the run's own pattern, made since the run's first display began (the time of a small
-// file in the run's folder). Pictures of other runs in the same folder stay. What a crash leaves: a display
-// that is killed between a picture and the removal delivers that frame again. One that takes its place finds
-// what it has written by looking into the folder, so that whatever its predecessors left goes with the next
-// picture. Frames may come in any order, from several threads: one that is old already goes at once.
+// file in the run's runtime directory). Pictures of other runs in the same folder stay. What a crash leaves:
+// a display that is killed between a picture and the removal delivers that frame again. One that takes its
+// place finds what it has written by looking into the folder, so that whatever its predecessors left goes
+// with the next picture. Frames may come in any order, from several threads: one that is old already goes at
+// once.
 
 #include <ctime>
 #include <filesystem>

@@ -23,14 +23,14 @@ void link_end::prepare(environment& with) {
 }
 
 std::string link_end::file(const std::string& name) const {
-    return env->run_directory() + "/" + name + "-" + stage;
+    return env->runtime_directory() + "/" + name + "-" + stage;
 }
 
 // One hands on what others have made, and its stream ends when they say so (receive_stage::configure). By the
 // name of its program it could not be told: that may be a wrapper's, or a link's.
 bool link_end::is_one_of_several_receivers() const {
     using nlohmann::json;
-    const json all = read_json_file(env->run_directory() + "/pipeline.json");
+    const json all = read_json_file(env->runtime_directory() + "/pipeline.json");
     const auto receives = [](const json& s) {
         return s.is_object() && s.value("ends", false) && s.value("hands_on", false);
     };

@@ -21,7 +21,7 @@ struct link_end {
     void read(const configuration& with, const frame_format& of_frames);
     /// In prepare(). Throws config_error: there are several instances, or no token.
     void prepare(environment& with);
-    /// Where this stage keeps something in its run's folder.
+    /// Where this stage keeps something in its run's runtime directory.
     [[nodiscard]] std::string file(const std::string& name) const;
     /// Has this run further stages that receive from other hosts? By what its supervisor has planned and
     /// those stages have said of themselves (pipeline.json). True where that can't be read.

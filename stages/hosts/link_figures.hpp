@@ -1,7 +1,7 @@
 #pragma once
-// What an end of a link tells of itself, for the run's report: a file in the run's folder, figures-STAGE,
-// written whole by the link's thread every second and when it ends. Whoever reads it finds an old text or a
-// new one, never a part.
+// What an end of a link reports of itself, for the run's report: a file in the run's runtime directory,
+// figures-STAGE, written whole by the link's thread every second and when it ends. Whoever reads it finds an
+// old text or a new one, never a part.
 
 #include <optional>
 #include <string>

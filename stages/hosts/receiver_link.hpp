@@ -17,8 +17,8 @@
 
 namespace carousel::hosts {
 
-/// What a link keeps in its run's folder: whose frames the ring has, and where they end. Each is kept before
-/// the sender hears that it is known; so a next process knows it, whenever this one dies.
+/// What a link keeps in its run's runtime directory: whose frames the ring has, and where they end. Each is
+/// kept before the sender hears that it is known; so a next process knows it, whenever this one dies.
 struct link_note {
     std::string run;  ///< this one: what another run has left is nothing
     std::string sender;

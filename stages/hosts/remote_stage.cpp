@@ -82,7 +82,7 @@ void remote_stage::open() {
     answers_ = std::make_unique<hosts::receiver_link>(std::move(s));
     hosts::hello who = hosts::hello_of(end_.format, env.parameters());
     who.run = env.run_id();
-    who.pipeline = std::filesystem::path(env.run_directory()).filename().string();
+    who.pipeline = std::filesystem::path(env.runtime_directory()).filename().string();
     who.ring = end_.stage;
     who.by_durable = 1;  // it is to say what has left its ring
     who.kind = static_cast<u8>(hosts::link_kind::work);

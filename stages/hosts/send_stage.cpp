@@ -45,7 +45,7 @@ bool send_stage::ready(u64 sequence, u64) {
     if (!link_) {
         hosts::hello who = hosts::hello_of(end_.format, end_.env->parameters());
         who.run = end_.env->run_id();
-        who.pipeline = std::filesystem::path(end_.env->run_directory()).filename().string();
+        who.pipeline = std::filesystem::path(end_.env->runtime_directory()).filename().string();
         who.ring = ring_;
         who.begins = end_.env->first_frame();
         who.by_durable = by_durable_ ? 1 : 0;

@@ -1,8 +1,8 @@
 #pragma once
 // The sink: writes each view's class as one byte at the view's number, and the batch's hash into the ledger:
 // equal runs have equal hashes. A frame that is delivered again writes the same bytes again. Input:
-// carousel.classes. Settings: out, a file in the run's folder or anywhere ["": none is written]. A FIFO or a
-// device gets the batches in the order of their delivery, a repeated one twice.
+// carousel.classes. Settings: out, a file, relative to the pipeline file's directory or absolute ["": none is
+// written]. A FIFO or a device gets the batches in the order of their delivery, a repeated one twice.
 
 #include <memory>
 #include <string>

@@ -102,7 +102,8 @@ void python_stage::prepare(environment& env) {
         const py::tuple functions = adapter_.attr("prepare")(
             py::dict(py::arg("device") = gpu_ < 0 ? "cpu" : fmt::format("cuda:{}", gpu_),
                      py::arg("instance") = env.instance(), py::arg("in_flight") = env.in_flight(),
-                     py::arg("run_directory") = env.run_directory()));
+                     py::arg("runtime_directory") = env.runtime_directory()),
+            py::cpp_function([&env] { return env.output_directory(); }));
         process_ = py::object(functions[0]).release();
         finish_ = py::object(functions[1]).release();
     } catch (py::error_already_set& e) {
@@ -184,7 +185,7 @@ void python_stage::fail(frame& f, py::error_already_set& e) const {
     const auto [sentence, traceback] = words_of_exception(e);
     log::error("{}", traceback);
     try {
-        run::keep_traceback(env_->run_directory(), stage_, f.position(), traceback);
+        run::keep_traceback(env_->runtime_directory(), stage_, f.position(), traceback);
     } catch (const error& not_kept) {
         log::warning("{}", not_kept.what());
     }

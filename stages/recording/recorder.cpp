@@ -35,7 +35,8 @@ void recorder::prepare(environment& env) {
     if (env.instance() > 0)
         throw config_error("a recording is written by one process: give this stage one instance");
     about_.parameters = env.parameters();
-    tape_ = std::make_unique<tape>(path_, compression_, about_, env.run_directory() + "/recording-" + stage_);
+    tape_ =
+        std::make_unique<tape>(path_, compression_, about_, env.runtime_directory() + "/recording-" + stage_);
     if (env.epoch() != 0) tape_->open();
     lanes_.resize(env.in_flight());
     for (auto& lane : lanes_)

@@ -2,8 +2,9 @@
 // A recording as it is written, by a stage (recorder.hpp) or by a program that a run knows by its port
 // (tape_main.cpp): one unit a frame, over any number of lives.
 //
-// What a life leaves is a note in the run's folder, by which the next one knows its own file, and a file that
-// is whole up to its last unit (mcap/record.hpp). A frame that stands there already is not written again.
+// What a life leaves is a note in the run's runtime directory, by which the next one knows its own file, and
+// a file that is whole up to its last unit (mcap/record.hpp). A frame that stands there already is not
+// written again.
 
 #include <memory>
 #include <span>

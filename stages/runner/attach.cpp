@@ -74,7 +74,8 @@ depth_rule depth_of(const json& j) {
 
 void take(run::attach_message&& m, attachment& a) {
     a.run_id = std::move(m.run_id);
-    a.run_directory = std::move(m.run_directory);
+    a.runtime_directory = std::move(m.runtime_directory);
+    a.output_directory = std::move(m.output_directory);
     a.stage = std::move(m.stage);
     a.who = m.who;
     a.standby = m.standby;

@@ -38,7 +38,7 @@ struct side_description : input_description {
 };
 
 struct attachment {
-    std::string run_id, run_directory, stage;
+    std::string run_id, runtime_directory, output_directory, stage;
     ring::incarnation_id who;  ///< of a standby: epoch 0 until it takes over
     bool standby = false;
     u32 width = 0, height = 0;
@@ -61,7 +61,7 @@ struct attachment {
 };
 
 struct attach_request {
-    std::string directory;  ///< run directory
+    std::string directory;  ///< runtime directory
     std::string stage;
     ring::incarnation_id who;  ///< empty: started by hand
     double wait_s = 0;

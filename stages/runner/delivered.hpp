@@ -15,8 +15,8 @@ namespace carousel::stages {
 class delivered {
 public:
     /// `first`: those below were delivered by a run before this one.
-    delivered(const shm::control_block& c, std::string run_directory, u64 first)
-        : control_(&c), directory_(std::move(run_directory)), below_(first) {}
+    delivered(const shm::control_block& c, std::string runtime_directory, u64 first)
+        : control_(&c), directory_(std::move(runtime_directory)), below_(first) {}
 
     /// All frames below are in the files of all sinks that have a claim on them. Never falls. While a sink
     /// that has a claim has not begun, no frame is delivered; while no sink has a claim, the value stays.

@@ -42,7 +42,7 @@ void heartbeat::leave_after_grace() {
     const u64 gone = runtime_->supervisor().gone_for_ns();
     if (gone <= grace_ns_) return;
     const attachment& a = runtime_->attached();
-    const bool may_go = leave_run(runtime_->control(), runtime_->who().entry, a.run_directory, a.run_id);
+    const bool may_go = leave_run(runtime_->control(), runtime_->who().entry, a.runtime_directory, a.run_id);
     if (!may_go && gone < grace_ns_ + lock_patience_ns) return;
     log::error("the supervisor has been gone for {:.1f} s and nobody took the run over: leaving",
                static_cast<double>(gone) / 1e9);

@@ -185,14 +185,14 @@ void write_letter(runtime& r, const frame_in_work& f, const run::dead_letter& l,
     for (std::size_t k = 0; k < l.latest.size(); ++k)
         if (l.latest[k].there)
             to_file.copy(f.side[k]->memory->data(), r.side(k).slot_bytes, part + "/" + run::latest_file(k));
-    run::move_traceback(r.run_directory(), l.stage, l.sequence, part);
+    run::move_traceback(r.runtime_directory(), l.stage, l.sequence, part);
     run::write_whole_file(part + "/letter.json", run::to_json(l));
 }
 
 }  // namespace
 
 void keep_dead_letter(runtime& r, frame_in_work& f) {
-    const std::string folder = run::dead_letters_folder(r.run_directory());
+    const std::string folder = run::dead_letters_folder(r.runtime_directory());
     const std::string path = folder + "/" + run::dead_letter_name(r.attached().stage, f.job.sequence);
     std::string part;
     std::error_code ignored;

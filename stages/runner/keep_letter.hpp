@@ -16,7 +16,7 @@
 namespace carousel::stages {
 
 inline constexpr u64 most_letter_bytes = u64{1} << 30U;
-inline constexpr u32 most_letters = 16;  ///< of one stage: a run's folder often lies in memory
+inline constexpr u32 most_letters = 16;  ///< of one stage: a run's runtime directory often lies in memory
 
 /// Main thread, before the frame's clock starts; the device's queue holds nothing of the frame yet. Throws
 /// nothing that has to do with files; device errors pass.

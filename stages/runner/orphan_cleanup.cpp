@@ -69,9 +69,9 @@ void empty_folder(const std::string& folder) {
 
 }  // namespace
 
-bool leave_run(shm::control_block& c, u32 own_entry, const std::string& run_directory,
+bool leave_run(shm::control_block& c, u32 own_entry, const std::string& runtime_directory,
                const std::string& run_id) noexcept try {
-    const std::string path = run_directory + "/lock";
+    const std::string path = runtime_directory + "/lock";
     const shm::unique_fd lock(::open(path.c_str(), O_RDWR | O_CLOEXEC));
     if (!lock) {  // the folder is gone: of this run nothing but shared memory can be left
         if (!others_live(c, own_entry, run_id)) remove_shared_memory(run_id);
@@ -84,10 +84,11 @@ bool leave_run(shm::control_block& c, u32 own_entry, const std::string& run_dire
         return false;
     ring::doom(c, own_entry);  // under the lock: of several that leave, each sees who has left before it
     if (others_live(c, own_entry, run_id)) return true;
-    if (is_of_run(run_directory, run_id)) {
+    if (is_of_run(runtime_directory, run_id)) {
         // The supervisor's MPS daemon, when the stages were its clients; this process needs no GPU any more.
-        (void)shm::end_marked_processes(shm::mps_mark(shm::mps_folder(run_directory)), daemon_patience_ns);
-        empty_folder(run_directory);
+        (void)shm::end_marked_processes(shm::mps_mark(shm::mps_folder(runtime_directory)),
+                                        daemon_patience_ns);
+        empty_folder(runtime_directory);
     }
     remove_shared_memory(run_id);
     return true;

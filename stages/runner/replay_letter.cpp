@@ -14,6 +14,8 @@
 #include "core/whole_io.hpp"
 #include "run/dead_letter.hpp"
 #include "shm/fd_socket.hpp"
+#include "stages/sdk/output_directory.hpp"
+#include "stages/sdk/process_call.hpp"
 
 namespace carousel::stages {
 namespace {
@@ -75,7 +77,10 @@ public:
                 "the letter holds no asset {}: stage {} did not map it when it died", name, letter_->stage));
         return {at->second->data(), at->second->bytes()};
     }
-    [[nodiscard]] std::string run_directory() const override { return letter_->path; }
+    [[nodiscard]] std::string runtime_directory() const override { return letter_->path; }
+    [[nodiscard]] std::string output_directory() const override {
+        return make_output_directory(letter_->path + "/output");
+    }
     [[nodiscard]] u32 instance() const override { return 0; }
     [[nodiscard]] u32 epoch() const override { return 1; }
     [[nodiscard]] u32 in_flight() const override { return std::max(1U, letter_->in_flight); }

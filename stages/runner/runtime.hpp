@@ -16,6 +16,7 @@
 #include "stages/runner/delivered.hpp"
 #include "stages/runner/supervisor_link.hpp"
 #include "stages/runner/test_hooks.hpp"
+#include "stages/sdk/output_directory.hpp"
 
 namespace carousel::stages {
 
@@ -63,7 +64,10 @@ public:
     [[nodiscard]] device::context& context() override { return *context_; }
     [[nodiscard]] device::queue& queue() override { return *queue_; }
     [[nodiscard]] std::span<const std::byte> asset(std::string_view name) override;
-    [[nodiscard]] std::string run_directory() const override { return attachment_.run_directory; }
+    [[nodiscard]] std::string runtime_directory() const override { return attachment_.runtime_directory; }
+    [[nodiscard]] std::string output_directory() const override {
+        return make_output_directory(attachment_.output_directory);
+    }
     [[nodiscard]] u32 instance() const override;
     [[nodiscard]] u32 epoch() const override { return attachment_.who.epoch; }
     [[nodiscard]] std::string run_id() const override { return attachment_.run_id; }

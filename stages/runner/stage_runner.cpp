@@ -61,7 +61,7 @@ stage_runner::stage_runner(runtime& r, stage& s)
       poll_ns_(poll_of(r)) {
     if (worker_.outputs() == 0)
         ledger_ = std::make_unique<telemetry::ledger_writer>(
-            telemetry::ledger_path(r.run_directory(), r.attached().stage));
+            telemetry::ledger_path(r.runtime_directory(), r.attached().stage));
     for (u32 k = 0; k < r.in_flight(); ++k) {
         frames_.push_back(std::make_unique<frame_in_work>(r, k));
         frames_.back()->outside = &outside_;

@@ -115,7 +115,7 @@ bool supervisor_link::find_broken() {
 void supervisor_link::write_alone() {
     if (!find_broken()) return;
     const std::string path =
-        fmt::format("{}/logs/{}.{}.{}.alone", a_->run_directory, a_->stage, a_->who.seat, ::getpid());
+        fmt::format("{}/logs/{}.{}.{}.alone", a_->runtime_directory, a_->stage, a_->who.seat, ::getpid());
     const shm::unique_fd file(::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
     if (file) write_to(file.get());  // else its lines are lost, as the reader is
 }
@@ -125,7 +125,7 @@ void supervisor_link::write_to(int fd) {
 }
 
 void supervisor_link::try_return() {
-    shm::unique_fd s = shm::connect_to(run::control_socket(a_->run_directory), connect_patience_ns);
+    shm::unique_fd s = shm::connect_to(run::control_socket(a_->runtime_directory), connect_patience_ns);
     if (!s) return;
     move_above_driver(s);
     const bool told = [this] {

@@ -11,8 +11,8 @@
 //
 // Who may call: watch() one thread (the heartbeat); the rest any thread. Output in the meantime: a pipe whose
 // reader is dead is replaced by DIR/logs/STAGE.SEAT.PID.alone, which the second supervisor reads and removes.
-// What a crash leaves: the fds die with the process; the file lies in the run folder, which whoever ends the
-// run removes.
+// What a crash leaves: the fds die with the process; the file lies in the runtime directory, which the
+// process that ends the run removes.
 
 #include <atomic>
 #include <mutex>

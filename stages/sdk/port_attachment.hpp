@@ -29,7 +29,7 @@ public:
     [[nodiscard]] const std::string& ending() const noexcept { return ending_; }
     [[nodiscard]] const run::record& run() const noexcept { return observer_ ? observer_->run() : found_; }
     /// Null once the run has ended. Throws shm_error where the run's shared memory has no name: in a
-    /// container that has the run's folder alone.
+    /// container that has the run's runtime directory alone.
     [[nodiscard]] const std::shared_ptr<const run::mapped_block>& block() { return observed().mapped(); }
     [[nodiscard]] const open_options& options() const noexcept { return options_; }
     [[nodiscard]] std::vector<std::string> stages();

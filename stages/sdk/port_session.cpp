@@ -160,9 +160,9 @@ void port_session::take_lock(const std::string& folder) {
     shm::unique_fd lock(::open(lock_path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
     if (lock) lock_.reset(moved_up(std::move(lock)));
     if (!lock_ || ::flock(lock_.get(), LOCK_EX | LOCK_NB) != 0)
-        throw shm_error(
-            fmt::format("locking {}: {}: a port's program must be able to write to the run's folder",
-                        lock_path_, errno_text(errno)));
+        throw shm_error(fmt::format(
+            "locking {}: {}: a port's program must be able to write to the run's runtime directory",
+            lock_path_, errno_text(errno)));
 }
 
 port_session::ring_map port_session::map_link(const run::attach_message& a, u32 link, device::access wanted,

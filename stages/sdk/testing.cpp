@@ -9,6 +9,8 @@
 #include <stdexcept>
 #include <utility>
 
+#include "stages/sdk/output_directory.hpp"
+#include "stages/sdk/process_call.hpp"
 #include "telemetry/ledger.hpp"
 
 namespace carousel::testing {
@@ -25,7 +27,10 @@ struct chain::world : environment {
         if (at == assets.end()) throw shm_error(fmt::format("no stage makes the asset {}", name));
         return {at->second->data(), at->second->bytes()};
     }
-    [[nodiscard]] std::string run_directory() const override { return options.run_directory; }
+    [[nodiscard]] std::string runtime_directory() const override { return options.runtime_directory; }
+    [[nodiscard]] std::string output_directory() const override {
+        return make_output_directory(options.output_directory);
+    }
     [[nodiscard]] u32 instance() const override { return 0; }
     [[nodiscard]] u32 epoch() const override { return options.epoch; }
     [[nodiscard]] u32 in_flight() const override { return options.in_flight; }
@@ -284,7 +289,7 @@ void chain::prepare() {
         s->object->prepare(*world_);
         if (s->description.outputs.empty())
             s->ledger = std::make_unique<telemetry::ledger_writer>(
-                telemetry::ledger_path(options_.run_directory, s->name));
+                telemetry::ledger_path(options_.runtime_directory, s->name));
     }
 }
 

@@ -206,7 +206,7 @@ std::string run_fixture::left_behind() const {
             // frames that were given up stay on purpose
             if (const auto below = scratch_folder::names_in(folder_.path / "runtime" / "carousel" / name);
                 below.size() != 1 || below.front() != "dead-letters")
-                found += "run folder " + name + " ";
+                found += "runtime directory " + name + " ";
     for (const auto& s : fs::directory_iterator("/proc")) {
         const int number = std::atoi(s.path().filename().c_str());
         if (number <= 0 || number == ::getpid()) continue;

@@ -167,7 +167,7 @@ TEST_CASE("what can't be written or found is one sentence, and nothing is left")
     CHECK(run.left_behind() == "");
 }
 
-TEST_CASE("a run folder that can't be made is refused") {
+TEST_CASE("a runtime directory that can't be made is refused") {
     if (::geteuid() == 0) CAROUSEL_SKIP("root writes everywhere");
     run_fixture run;
     const std::string file = run.pipeline("closed", picture_pipeline("closed"));

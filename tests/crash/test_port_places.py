@@ -187,7 +187,7 @@ class SmallRing(Fenced):
 
 class Places(Case):
     def make_root(self):
-        """The program, its libraries, and a place for the run's folder; nothing else: no /dev/shm, no /proc."""
+        """The program, its libraries, and a place for the run's runtime directory; nothing else: no /dev/shm, no /proc."""
         root = os.path.join(self.folder, "root")
         os.makedirs(os.path.join(root, "run"))
         needed = subprocess.run(["ldd", PROGRAM], capture_output=True, text=True, check=True).stdout

@@ -61,7 +61,7 @@ struct stopped_reader {
     std::optional<foreign_program> writer, reader;
 };
 
-/// Of the ports in the run's folder.
+/// Of the ports in the run's runtime directory.
 std::vector<std::string> locks_in(const std::filesystem::path& folder) {
     std::vector<std::string> out;
     for (const auto& file : std::filesystem::directory_iterator(folder))

@@ -11,7 +11,7 @@ PROGRAMS, PIPELINES = map(os.path.abspath, sys.argv[1:3])
 IS_ROOT = os.getuid() == 0
 OWN, OTHER = (65533, 65534) if IS_ROOT else (os.getuid(), None)
 folder = tempfile.mkdtemp(prefix="carousel-strangers-", dir="/tmp")
-os.chmod(folder, 0o755)  # what closes the run is its own runtime folder
+os.chmod(folder, 0o755)  # what closes the run is its own runtime directory
 environment = dict(os.environ, XDG_RUNTIME_DIR=folder + "/runtime", TMPDIR=folder + "/own", HOME=folder + "/own")
 for mine in ("/runtime", "/own"):
     os.makedirs(folder + mine, mode=0o700)
@@ -174,7 +174,7 @@ def attempts(run, page):
     yield Attempt("see its processes and their command lines", "command lines",
                   lambda: all(b"carousel" in contents(f"/proc/{pid}/cmdline") for pid in pids), other="False",
                   unless=(0, "hidepid") if hidden_processes() else (None, ""))
-    row = "list the run's folder, read its logs"
+    row = "list the run's runtime directory, read its logs"
     yield Attempt(row, "list the folder", lambda: "run.json" in os.listdir(run.folder))
     yield Attempt(row, "read a log", lambda: len(contents(run.folder + "/logs/@carousel.jsonl")) > 0)
     yield Attempt(row, "read run.json", lambda: run.id in contents(run.folder + "/run.json").decode())
@@ -314,7 +314,7 @@ def a_block_that_is_cut_off_ends_its_run(tries):
 
 
 def nobody_speaks_to_whoever_was_first_in_tmp():
-    """A user without a runtime folder has his runs in /tmp/carousel-UID, which another one may have made."""
+    """A user without a runtime directory has his runs in /tmp/carousel-UID, which another one may have made."""
     place = f"/tmp/carousel-{OWN}"
     if OTHER is None or os.path.exists(place): return left_out.append(f"another user who has made {place}")
     (ready, say_ready), (stay, let_go) = os.pipe(), os.pipe()

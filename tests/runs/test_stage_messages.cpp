@@ -68,7 +68,8 @@ namespace {
 run::attach_message whole() {
     run::attach_message m;
     m.run_id = "id";
-    m.run_directory = "/run/x";
+    m.runtime_directory = "/run/x";
+    m.output_directory = "/data/runs/x-1";
     m.stage = "sink";
     m.who = {2, 5, 4};
     m.standby = true;
@@ -95,6 +96,8 @@ TEST_CASE("what a stage is given to begin with is read as it was told") {
     const run::attach_message m = whole(), read = run::read_attach(run::to_json(m));
     CHECK(run::to_json(read) == run::to_json(m));
     CHECK(read.who.epoch == 4);
+    CHECK(read.runtime_directory == "/run/x");
+    CHECK(read.output_directory == "/data/runs/x-1");
     CHECK(read.graphs);
     CHECK(read.device.ordinal == 1);
     CHECK(read.outputs.empty());

@@ -285,7 +285,7 @@ std::byte* threads_of_a_run::behind(u32 link, u64 sequence) {
 stages::attachment threads_of_a_run::attachment_for(u32 stage) {
     stages::attachment a;
     a.run_id = "threads";
-    a.run_directory = folder_.path.string();
+    a.runtime_directory = folder_.path.string();
     a.stage = block_->stage[stage].name;
     a.who = who_[stage];
     a.width = a.height = 16;

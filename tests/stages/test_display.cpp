@@ -56,8 +56,12 @@ private:
 
 std::unique_ptr<testing::chain> painted(const scratch_folder& folder, const std::string& display_settings,
                                         u32 epoch = 1) {
-    auto c = std::make_unique<testing::chain>(testing::chain_options{
-        .width = width, .height = height, .run_directory = folder.path.string(), .epoch = epoch});
+    auto c = std::make_unique<testing::chain>(
+        testing::chain_options{.width = width,
+                               .height = height,
+                               .runtime_directory = folder.path.string(),
+                               .output_directory = (folder.path / "pictures").string(),
+                               .epoch = epoch});
     c->add("painter", std::make_unique<painter>());
     c->add("display", std::make_unique<display>(), display_settings, {"painter"});
     c->prepare();
@@ -180,7 +184,10 @@ TEST_CASE("a display on the CPU hashes and packs pictures where they lie, and co
     for (const char* out : {R"({"out": ""})", R"({"out": "none"})", R"({"out": "p_%d.png"})"}) {
         scratch_folder folder;
         u64 copied = 0;
-        testing::chain c({.width = width, .height = height, .run_directory = folder.path.string()});
+        testing::chain c({.width = width,
+                          .height = height,
+                          .runtime_directory = folder.path.string(),
+                          .output_directory = (folder.path / "pictures").string()});
         c.add("painter", std::make_unique<painter>());
         c.add("display", std::make_unique<counted_display>(copied), out, {"painter"});
         c.prepare();
@@ -213,7 +220,8 @@ private:
 
 TEST_CASE("a sink of one's own hashes a plane of any shape, without what lies between its rows") {
     scratch_folder folder;
-    testing::chain c({.run_directory = folder.path.string()});
+    testing::chain c(
+        {.runtime_directory = folder.path.string(), .output_directory = (folder.path / "pictures").string()});
     const auto shape = GENERATE(plane{"values", element::u16_, {3, 5, 7}},
                                 plane{"values", element::u16_, {3, 5, 7}, {100, 20, 2}},
                                 plane{"values", element::u16_, {3, 5, 7}, {70, 14, 2}},
@@ -239,7 +247,8 @@ TEST_CASE("a sink of one's own hashes a plane of any shape, without what lies be
 
 TEST_CASE("rows at unequal distances can't be hashed, and the message names the plane") {
     scratch_folder folder;
-    testing::chain c({.run_directory = folder.path.string()});
+    testing::chain c(
+        {.runtime_directory = folder.path.string(), .output_directory = (folder.path / "pictures").string()});
     c.give("numbers", {"test.values", {{"values", element::u16_, {3, 5, 7}, {120, 20, 2}}}, {}});
     c.add("sink", std::make_unique<hashing_sink>(), "{}", {"numbers"});
     c.prepare();
@@ -335,7 +344,7 @@ TEST_CASE("what the run has not written stays, whatever its name") {
                       // run's
     put("p_01.png");  // the same, but this run's frame 1 is void
     std::this_thread::sleep_for(std::chrono::milliseconds(20));  // a file's time is the kernel's tick
-    testing::chain c({.width = width, .height = height, .run_directory = run.path.string()});
+    testing::chain c({.width = width, .height = height, .runtime_directory = run.path.string()});
     c.add("painter", std::make_unique<painter>());
     c.add("display", std::make_unique<display>(),
           fmt::format(R"({{"out": "{}/p_%02d.png", "keep": 2}})", folder.path.string()), {"painter"});
@@ -349,9 +358,9 @@ TEST_CASE("what the run has not written stays, whatever its name") {
                                    "p_0x.png", "q_00.png"});
 }
 
-TEST_CASE("a run directory that can't be written to is an output error") {
+TEST_CASE("an output directory that can't be created is an output error") {
     scratch_folder folder;
-    testing::chain c({.width = width, .height = height, .run_directory = "/proc"});
+    testing::chain c({.width = width, .height = height, .output_directory = "/proc/none"});
     c.add("painter", std::make_unique<painter>());
     c.add("display", std::make_unique<display>(), "{}", {"painter"});
     CHECK_THROWS_AS(c.prepare(), output_error);
@@ -360,7 +369,10 @@ TEST_CASE("a run directory that can't be written to is an output error") {
 TEST_CASE("sharpening leaves a flat picture alone and steepens an edge") {
     scratch_folder folder;
     const auto sharpened = [&](const std::string& settings) {
-        testing::chain c({.width = width, .height = height, .run_directory = folder.path.string()});
+        testing::chain c({.width = width,
+                          .height = height,
+                          .runtime_directory = folder.path.string(),
+                          .output_directory = (folder.path / "pictures").string()});
         c.add("painter", std::make_unique<painter>());
         c.add("sharpen", std::make_unique<stages::sharpen>(), settings, {"painter"});
         c.prepare();

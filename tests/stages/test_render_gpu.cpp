@@ -144,7 +144,7 @@ TEST_CASE("a glTF file with several materials has the same pictures on the CPU a
 TEST_CASE("sharpen and the sink's ledger agree between the CPU and the GPU") {
     NEEDS_GPU();
     const auto image_hash = [](const device::device_id& on, const scratch_folder& folder) {
-        testing::chain c({.device = on, .run_directory = folder.path.string()});
+        testing::chain c({.device = on, .runtime_directory = folder.path.string()});
         c.add("geometry", std::make_unique<stages::geometry>(), R"({"triangles": 5000})");
         c.add("fused", std::make_unique<stages::fused>(), "{}", {"geometry"});
         c.add("sharpen", std::make_unique<stages::sharpen>(), "{}", {"fused"});

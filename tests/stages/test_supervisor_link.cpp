@@ -42,7 +42,7 @@ struct orphan {
             ::close(ends[1]);
             ::signal(SIGPIPE, SIG_IGN);
             stages::attachment a;
-            a.run_directory = folder.path.string();
+            a.runtime_directory = folder.path.string();
             a.stage = "middle";
             a.kept_json = "[]";
             a.who.seat = 3;

@@ -1,7 +1,7 @@
 #pragma once
-// A run as a viewer meets it, without stages: a run folder with record and socket, a control block in shared
-// memory, a ring of pictures in a memfd, parameters that can be set, and a thread that passes frames, obeys
-// commands and dies when it is told to. XDG_RUNTIME_DIR must name a folder of the caller's.
+// A run as a viewer meets it, without stages: a runtime directory with record and socket, a control block in
+// shared memory, a ring of pictures in a memfd, parameters that can be set, and a thread that passes frames,
+// obeys commands and dies when it is told to. XDG_RUNTIME_DIR must name a folder of the caller's.
 
 #include <atomic>
 #include <mutex>

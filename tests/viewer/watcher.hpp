@@ -16,7 +16,7 @@
 
 namespace carousel::test {
 
-/// A runtime folder of its own.
+/// A runtime directory of its own.
 struct place_of_runs {
     std::string path;
     place_of_runs() {

@@ -22,7 +22,7 @@ public:
     chain(const supervisor::pipeline& p, const thread_order& o) {
         world_.parameters = supervisor::plan_parameters(p, supervisor::describe_stages(p)).values;
         world_.device = device::open(o.device, o.cpu_threads);
-        world_.run_directory = o.run_directory;
+        world_.runtime_directory = o.runtime_directory;
         world_.fps = p.fps > 0 ? p.fps : 60;
         queue_ = world_.device->make_queue();
         stages_ = make_stages(world_, p);

@@ -15,7 +15,7 @@ struct kernel_figures {
     f64 cpu_ms_per_frame = 0;   ///< of all threads, there
 };
 
-/// Of `o`: device, threads, run_directory, and `seconds` for each number of queues. Stages with instances
+/// Of `o`: device, threads, runtime_directory, and `seconds` for each number of queues. Stages with instances
 /// work with one. Throws as run_in_threads() does.
 [[nodiscard]] kernel_figures measure_kernels_alone(const supervisor::pipeline& p, const thread_order& o);
 

@@ -109,7 +109,7 @@ int run(int argc, char** argv) {
     }
     const supervisor::pipeline p = supervisor::read_pipeline(w.file, supervisor::overrides_from(w.keys));
     const scratch_folder folder;
-    w.order.run_directory = folder.path;
+    w.order.runtime_directory = folder.path;
     w.order.device = device_of(p);
     if (w.kernels_alone) return say_kernels_alone(p, w.order);
     const f64 gpu_before = bench::gpu_bytes_in_use();

@@ -51,7 +51,7 @@ public:
     thread_pipeline(const supervisor::pipeline& p, const thread_order& o) : order_(o) {
         world_.parameters = supervisor::plan_parameters(p, supervisor::describe_stages(p)).values;
         world_.device = device::open(o.device, o.cpu_threads);
-        world_.run_directory = o.run_directory;
+        world_.runtime_directory = o.runtime_directory;
         world_.fps = p.fps > 0 ? p.fps : 60;
         world_.failed = [this] { world_.stop = true; };
         if (o.exactly > 0) world_.end = o.exactly;

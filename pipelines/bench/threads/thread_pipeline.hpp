@@ -21,7 +21,7 @@ struct thread_order {
     f64 patience_s = 60;  ///< without a frame: then a stage is stuck
     u64 frames = 0;       ///< the window lasts until so many frames, however long; 0: by time
     u64 exactly = 0;      ///< not 0: this many frames from 0 on, then the end; `image_hash` is told
-    std::string run_directory = ".";
+    std::string runtime_directory = ".";
     std::function<void()> before_the_end = {};  ///< called when all is measured and everything still runs
 };
 

@@ -22,7 +22,8 @@ public:
         if (at == world_.assets.end()) throw config_error(fmt::format("no stage makes the asset {}", name));
         return {at->second->data(), at->second->bytes()};
     }
-    [[nodiscard]] std::string run_directory() const override { return world_.run_directory; }
+    [[nodiscard]] std::string runtime_directory() const override { return world_.runtime_directory; }
+    [[nodiscard]] std::string output_directory() const override { return world_.runtime_directory; }
     [[nodiscard]] u32 instance() const override { return instance_; }
     [[nodiscard]] u32 epoch() const override { return 1; }
     [[nodiscard]] u32 in_flight() const override { return in_flight_; }

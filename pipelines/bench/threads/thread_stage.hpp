@@ -28,7 +28,7 @@ struct thread_world {
     std::unique_ptr<device::context> device;
     std::map<std::string, std::unique_ptr<device::mapping>, std::less<>> assets;
     std::vector<std::byte> parameters;  ///< of every frame: nobody sets any here
-    std::string run_directory;
+    std::string runtime_directory;
     f64 fps = 60;
     f64 pace = 0;       ///< frames a second that a source begins; 0: as fast as it goes
     u64 began_ns = 0;   ///< when the first frame is due

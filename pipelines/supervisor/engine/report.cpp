@@ -14,6 +14,7 @@
 #include "shm/block_guard.hpp"
 #include "supervisor/engine/carried_report.hpp"
 #include "supervisor/engine/stage_times.hpp"
+#include "supervisor/plan/pictures.hpp"
 #include "telemetry/depth.hpp"
 #include "telemetry/frame_claims.hpp"
 #include "telemetry/histogram.hpp"
@@ -321,12 +322,14 @@ json blamed_json(const run_setup& s, const std::vector<u32>& stages) {
 
 json make_report(const report_input& in) {
     const run_setup& s = *in.setup;
+    const std::string outputs = created_output_directory(s);
     const damage d = damage_of(*in.sinks, *in.control);
     const auto first =
         std::find_if(in.sinks->begin(), in.sinks->end(), [](const sink_account& a) { return a.has_hash(); });
     const dead_letters letters = dead_letters_of(*in.sinks, *in.deaths);
     json r{{"pipeline", s.name},
            {"file", s.file},
+           {"output_directory", outputs.empty() ? json() : json(outputs)},
            {"device", s.device_name},
            {"size", {s.width, s.height}},
            {"latency", word_of(latency_words, s.latency)},

@@ -71,6 +71,9 @@ void say_closing(closing& out, const run_setup& s, const run_outcome& o,
         !limit.empty() && !s.quiet)
         out.line(fmt::format("{}: {} (over the whole run)", s.name, limit));
     if (!s.pictures.empty()) out.line("pictures: " + s.pictures);
+    if (const std::string outputs = created_output_directory(s);
+        !outputs.empty() && !s.pictures.starts_with(outputs))
+        out.line("output directory: " + outputs);
     if (reported) out.line("report: " + s.report_path);
     const auto first = [&](auto&& is) { return std::find_if(s.stages.begin(), s.stages.end(), is); };
     auto victim =
@@ -157,7 +160,7 @@ void take_identity(const run_lock& lock, const run::record& left, const nlohmann
                         "to end it and "
                         "begin anew; left alone it ends by itself",
                         s.name, left.supervisor.pid, living_stages(left.run_id), what));
-    keep_pictures(*kept, s);
+    keep_outputs(*kept, s);
     keep_depths(kept->depths, s);
 }
 
@@ -226,7 +229,7 @@ int run_pipeline(const pipeline& p, const run_options& asked) {
     if (left) {
         take_identity(lock, *left, identity, s);
     } else {
-        prepare_pictures(s, now_stamp());
+        prepare_outputs(s, now_stamp());
     }
     make_log_folder(s.directory);
     const std::string run_id = left ? left->run_id : new_run_id();

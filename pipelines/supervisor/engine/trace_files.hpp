@@ -7,7 +7,7 @@
 // Who dies: who asks no more for 15 s has its trace ended, and its file removed. The recording process ends
 // with the run, and with its supervisor; who asks the next one is told that there is no such trace: no two
 // supervisors give the same number. The folder of the files is emptied by the next supervisor that makes one,
-// and with the run's folder.
+// and with the run's runtime directory.
 
 #include <istream>
 #include <map>

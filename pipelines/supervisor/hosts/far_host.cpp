@@ -321,7 +321,7 @@ void far_host::tick(u64 now) {
     }
 }
 
-// They lie in this host's run folder as ever; the near host gets a copy.
+// They lie in this host's runtime directory as well; the coordinator gets a copy.
 void far_host::send_lines(u64 now) {
     if (!lines_ || now < lines_ns_) return;
     lines_ns_ = now + lines_every_ns;

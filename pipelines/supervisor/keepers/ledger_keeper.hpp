@@ -1,7 +1,7 @@
 #pragma once
 // The supervisor's part in the sinks' ledgers: it makes the marks that the dead could not make, folds what is
 // delivered and old, and is the only writer of the sinks' claims: which of them counts for which frames
-// (telemetry/frame_claims.hpp). One thread; files of the run's folder alone.
+// (telemetry/frame_claims.hpp). One thread; files of the run's runtime directory alone.
 
 #include <map>
 #include <string>

@@ -15,8 +15,8 @@
 
 namespace carousel::supervisor {
 
-mps_domain::mps_domain(const std::string& run_directory, event_loop& loop)
-    : folder_(shm::mps_folder(run_directory)),
+mps_domain::mps_domain(const std::string& runtime_directory, event_loop& loop)
+    : folder_(shm::mps_folder(runtime_directory)),
       parts_{mps_control(folder_, "0"), mps_control(folder_, "1")},
       loop_(&loop),
       done_event_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {

@@ -33,7 +33,7 @@ namespace carousel::supervisor {
 
 class mps_domain {
 public:
-    mps_domain(const std::string& run_directory, event_loop& loop);
+    mps_domain(const std::string& runtime_directory, event_loop& loop);
     ~mps_domain();  ///< ends it: a second for `quit`, then SIGKILL; at most 8 s
     mps_domain(const mps_domain&) = delete;
     mps_domain& operator=(const mps_domain&) = delete;

@@ -43,7 +43,12 @@ std::string now_stamp() {
     return text;
 }
 
-void prepare_pictures(run_setup& s, const std::string& stamp) {
+void prepare_outputs(run_setup& s, const std::string& stamp) {
+    // A stage that writes files creates the directory; without a working directory it reports that there is
+    // none.
+    std::error_code failed;
+    if (const fs::path here = fs::current_path(failed); !failed)
+        s.output_directory = (here / "runs" / fmt::format("{}-{}", s.name, stamp)).string();
     const auto displays = std::count_if(s.stages.begin(), s.stages.end(), writes_pictures);
     for (stage_setup& st : s.stages) {
         if (!writes_pictures(st)) continue;
@@ -53,9 +58,10 @@ void prepare_pictures(run_setup& s, const std::string& stamp) {
         if (pattern.empty() || pattern == "none") continue;
         fs::path whole = pattern;
         if (whole.is_relative()) {
-            fs::path own = fs::path("runs") / fmt::format("{}-{}", s.name, stamp);
-            if (displays > 1) own /= st.spec.name;
-            whole = absolute_pattern((own / pattern).string());
+            if (s.output_directory.empty()) (void)working_directory();  // throws: it can't be read
+            whole = as_pattern(s.output_directory);
+            if (displays > 1) whole /= st.spec.name;
+            whole = (whole / pattern).lexically_normal();
         }
         const std::optional<std::string> literal = literal_text(whole.parent_path().string());
         const fs::path folder = literal ? fs::path(*literal) : whole.parent_path();
@@ -68,6 +74,11 @@ void prepare_pictures(run_setup& s, const std::string& stamp) {
             s.pictures = displays > 1 && fs::path(pattern).is_relative() ? folder.parent_path().string()
                                                                          : folder.string();
     }
+}
+
+std::string created_output_directory(const run_setup& s) {
+    std::error_code ignored;
+    return fs::is_directory(s.output_directory, ignored) ? s.output_directory : "";
 }
 
 void make_log_folder(const std::string& directory) { make_writable(fs::path(directory) / "logs", "logs"); }

@@ -1,7 +1,7 @@
 #pragma once
-// Where pictures go. A pattern that is absolute (also --out PATTERN, taken from the current folder) stays; a
-// relative one of the pipeline file goes into a fresh folder ./runs/NAME-TIME/, so that no run writes over
-// another's pictures. A film (.mp4) takes the pipeline's rate.
+// The run's output directory, ./runs/NAME-TIME/, a different one for each run, and where pictures go. A
+// pattern that is absolute (also --out PATTERN, relative to the working directory) stays; a relative one of
+// the pipeline file goes into the output directory. A film (.mp4) takes the pipeline's rate.
 
 #include <string>
 
@@ -11,9 +11,11 @@ namespace carousel::supervisor {
 
 /// "20260131-235959", local time.
 [[nodiscard]] std::string now_stamp();
-/// Sets the displays' `out` and run_setup::pictures; makes the folders. Throws output_error for one that
-/// can't be written.
-void prepare_pictures(run_setup& s, const std::string& stamp);
+/// Sets run_setup::output_directory, the displays' `out` and run_setup::pictures; creates the directories of
+/// the pictures. Throws output_error for one that can't be written.
+void prepare_outputs(run_setup& s, const std::string& stamp);
+/// The output directory where it exists, since a stage has created it; "" otherwise.
+[[nodiscard]] std::string created_output_directory(const run_setup& s);
 /// DIR/logs. Throws output_error.
 void make_log_folder(const std::string& directory);
 

@@ -130,6 +130,7 @@ void write_identity(const std::string& folder, const json& identity, const run_s
     const json text{{"digest", digest_of(identity)},
                     {"pipeline", identity},
                     {"outs", outs},
+                    {"output_directory", prepared.output_directory},
                     {"pictures", prepared.pictures},
                     {"depths", depths_json(prepared)}};
     run::write_whole_file(folder + "/pipeline.json",
@@ -140,11 +141,12 @@ std::optional<kept_identity> read_identity(const std::string& folder) {
     const json j = read_json_file(folder + "/pipeline.json");
     if (!j.is_object() || !j.contains("pipeline") || j.value("digest", "") != digest_of(j["pipeline"]))
         return std::nullopt;
-    return kept_identity{j["pipeline"], j.value("outs", json::object()), j.value("pictures", ""),
-                         j.value("depths", json::object())};
+    return kept_identity{j["pipeline"], j.value("outs", json::object()), j.value("output_directory", ""),
+                         j.value("pictures", ""), j.value("depths", json::object())};
 }
 
-void keep_pictures(const kept_identity& k, run_setup& s) {
+void keep_outputs(const kept_identity& k, run_setup& s) {
+    s.output_directory = k.output_directory;
     s.pictures = k.pictures;
     for (stage_setup& st : s.stages)
         if (k.outs.contains(st.spec.name)) st.spec.settings["out"] = k.outs[st.spec.name];

@@ -12,7 +12,7 @@
 
 namespace carousel::supervisor {
 
-/// Of a setup before prepare_pictures(): that one puts the time of the start into paths.
+/// Of a setup before prepare_outputs(), which puts the time of the start into paths.
 [[nodiscard]] nlohmann::json identity_of(const run_setup& s);
 [[nodiscard]] std::string digest_of(const nlohmann::json& identity);
 /// The first difference as a clause, "stage geometry: settings.triangles is 500 there and 1000 here"; "":
@@ -22,14 +22,15 @@ namespace carousel::supervisor {
 struct kept_identity {
     nlohmann::json identity;
     nlohmann::json outs;    ///< stage name -> the "out" it was started with
-    std::string pictures;   ///< run_setup::pictures
+    std::string output_directory;  ///< run_setup::output_directory
+    std::string pictures;          ///< run_setup::pictures
     nlohmann::json depths;  ///< what "auto" came to: depth_plan.hpp
 };
 /// Writes DIR/pipeline.json whole. Throws shm_error.
 void write_identity(const std::string& folder, const nlohmann::json& identity, const run_setup& prepared);
 /// Empty: there is none, or none that can be read.
 [[nodiscard]] std::optional<kept_identity> read_identity(const std::string& folder);
-/// The pictures of a run that is taken over go where they went before.
-void keep_pictures(const kept_identity& k, run_setup& s);
+/// A run that is taken over keeps its output directory and the places of its pictures.
+void keep_outputs(const kept_identity& k, run_setup& s);
 
 }  // namespace carousel::supervisor

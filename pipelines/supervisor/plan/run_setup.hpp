@@ -112,7 +112,7 @@ struct ring_place {
 
 /// The keys of [pipeline], and what was decided behind them.
 struct run_setup : pipeline_spec {
-    std::string file, directory;  ///< directory: of the run, see run/directory.hpp
+    std::string file, directory;  ///< directory: the runtime directory, see run/directory.hpp
     std::string folder;           ///< of the pipeline file, absolute
     std::string device_name;      ///< what `device` came to: "cpu", "cuda:0"
     u64 start_timeout_ns = 30'000'000'000, stop_timeout_ns = 5'000'000'000;
@@ -130,7 +130,8 @@ struct run_setup : pipeline_spec {
     parameter_plan parameters;        ///< what may be set, and the values at the start
     std::vector<stage_setup> stages;  ///< producers before consumers
     std::vector<asset_setup> assets;
-    std::string pictures;     ///< folder of the pictures, for the closing lines; "": none
+    std::string output_directory;  ///< what environment::output_directory() of its stages returns; "": none
+    std::string pictures;          ///< folder of the pictures, for the closing lines; "": none
     std::string report_path;  ///< --report FILE; "": none
     std::string http;         ///< --http ADDR:PORT; "": no page
     bool color = false, terminal = false, quiet = false;

@@ -49,7 +49,8 @@ std::string attach_answer(const process_table& t, const seat& s, const process& 
     const shm::stage_block& b = t.made->stage[s.stage];
     run::attach_message a;
     a.run_id = t.made->run_id;
-    a.run_directory = t.setup->directory;
+    a.runtime_directory = t.setup->directory;
+    a.output_directory = t.setup->output_directory;
     a.stage = st.spec.name;
     a.who = p.who;
     a.standby = &p == s.standby.get();

@@ -1,6 +1,7 @@
 #pragma once
 // A sink: it names what it got by a hash, so that runs can be compared, and writes it into files when it is
-// asked to. Settings: files, points-000012.xyz and so on in the run's folder [false].
+// asked to. Settings: files, points-000012.xyz and so on in the run's output directory, runs/NAME-DATE
+// [false].
 
 #include <unistd.h>
 
@@ -28,7 +29,7 @@ public:
 
     // Several frames are on their way at once; each has a lane, which has its own memory.
     void prepare(carousel::environment& env) override {
-        folder_ = env.run_directory();
+        if (files_) folder_ = env.output_directory();  // the first call creates it
         for (carousel::u32 lane = 0; lane < env.in_flight(); ++lane)
             lanes_.push_back({env.context().allocate_host(points_ * 3 * sizeof(float)),
                               env.context().allocate_host(points_ * sizeof(carousel::u16))});

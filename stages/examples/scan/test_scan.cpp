@@ -35,7 +35,7 @@ float farthest(carousel::testing::chain& c) {
 }
 
 void check_frames(const fs::path& folder) {
-    carousel::testing::chain c({.run_directory = folder.string()});
+    carousel::testing::chain c({.runtime_directory = folder.string(), .output_directory = folder.string()});
     c.add("source", std::make_unique<scan_source>(), R"({"points": 100})");
     c.add("sink", std::make_unique<scan_sink>(), R"({"files": true})", {"source"});
     c.prepare();

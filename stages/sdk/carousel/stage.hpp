@@ -67,8 +67,13 @@ public:
     /// Mapped memory of an asset, for reading. For an asset of another stage: blocks until it is READY
     /// (bounded, names the culprit). On a GPU whose asset lives in host memory, a private copy on the device.
     [[nodiscard]] virtual std::span<const std::byte> asset(std::string_view name) = 0;
-    /// for files of this run (ledger, pictures)
-    [[nodiscard]] virtual std::string run_directory() const = 0;
+    /// The run's runtime directory: sockets, state, logs, ledgers. The run removes it at its end; files that
+    /// a user is to keep belong in output_directory(). For notes to the stage's next process.
+    [[nodiscard]] virtual std::string runtime_directory() const = 0;
+    /// The run's output directory, an absolute path: runs/NAME-DATE in the directory in which the run was
+    /// started. No run removes it. All stages share it, and a run that is taken over keeps it. The first call
+    /// creates the directory. Any thread. Throws output_error if it can't be created.
+    [[nodiscard]] virtual std::string output_directory() const = 0;
     [[nodiscard]] virtual u32 instance() const = 0;
     /// Incarnation of this seat, from 1. 0 in the prepare() of a warm standby, which gets its own when it
     /// takes over.

@@ -31,7 +31,7 @@ struct chain_options {
     device::device_id device = device::device_id();  ///< the CPU
     unsigned cpu_threads = 2;
     u32 width = 320, height = 180;
-    std::string run_directory = ".";
+    std::string runtime_directory = ".", output_directory = ".";
     u32 in_flight = 2;
     u32 epoch = 1;
     f64 fps = 60;

@@ -35,7 +35,7 @@ TEST_CASE("doctor's JSON has a status, a reading and a remedy for every check") 
     }
     CHECK(names.size() == j.at("checks").size());
     for (const char* name :
-         {"cores", "shared memory", "sealed memory", "open files", "locked memory", "run folder",
+         {"cores", "shared memory", "sealed memory", "open files", "locked memory", "runtime directory",
           "process numbers", "passing memory", "MPS", "death by EOF", "death by pidfd", "NVIDIA driver",
           "CUDA", "display", "OpenGL", "links to other hosts"})
         CHECK(names.count(name) == 1);

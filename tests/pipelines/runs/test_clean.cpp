@@ -158,7 +158,7 @@ TEST_CASE("records of another boot are dead, of another pid namespace alive") {
     CHECK_FALSE(is_alive(r));
 }
 
-TEST_CASE("a run folder that is another's, open to others or no folder is refused or mended") {
+TEST_CASE("a runtime directory that is another's, open to others or no folder is refused or mended") {
     const world w;
     const std::string folder = run::make_run_folder("demo");
     ::chmod(folder.c_str(), 0777);
@@ -180,7 +180,7 @@ TEST_CASE("clean on the command line says what it does") {
     const world w;
     const std::string folder = make_run("dead", dead_process());
     CHECK_THAT(carousel::test::carousel({"clean", "--dry-run"}, places_of(w)).out,
-               contains("would remove run folder " + folder));
+               contains("would remove runtime directory " + folder));
     CHECK(std::filesystem::exists(folder));
     const auto j = nlohmann::json::parse(carousel::test::carousel({"clean", "--json"}, places_of(w)).out);
     CHECK(j.at("ok") == true);

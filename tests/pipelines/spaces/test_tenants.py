@@ -1,4 +1,4 @@
-"""Two tenants with a space of the same name: two users, and two runtime folders of one user. Neither sees, opens or harms the other's.
+"""Two tenants with a space of the same name: two users, and two runtime directories of one user. Neither sees, opens or harms the other's.
 Usage: test_tenants.py FOLDER_OF_PROGRAMS PIPELINES_FOLDER. Only root can become other users; for others that half is left out, and said."""
 import json
 import os
@@ -19,7 +19,7 @@ USERS = (65534, 65533)  # nobody, and one that has no name
 
 
 class Tenant:
-    """Programs of one user, with a runtime folder of its own."""
+    """Programs of one user, with a runtime directory of its own."""
 
     def __init__(self, test, uid, programs):
         self.test, self.uid, self.programs = test, uid, programs
@@ -138,7 +138,7 @@ class Tenants(Spaces):
             os.chmod(path, mode)
         for text in (look, '{"attach":{"version":1,"start_time":1}}', '{"return":{"version":1,"start_time":1,"epoch":1}}'):
             self.assertIn(f"is of user {USERS[0]}", two.try_to(lambda t=text: connect_and_say(sock, t)))
-        # The other's runtime folder named by XDG_RUNTIME_DIR isn't taken: the program looks in its own place.
+        # The other's runtime directory named by XDG_RUNTIME_DIR isn't taken: the program looks in its own place.
         strange = two.start("carousel", "ps", "-p", "lab", environment={**os.environ, "XDG_RUNTIME_DIR": one.folder})
         said = strange.communicate(timeout=20)[0]
         self.assertIn('no pipeline "lab" is running', said)

@@ -1,4 +1,4 @@
-"""One pipeline file over several hosts, on one machine: each host a runtime folder of its own, on loopback or in a network namespace."""
+"""One pipeline file over several hosts, on one machine: each host a runtime directory of its own, on loopback or in a network namespace."""
 import json
 import os
 import shutil
@@ -96,7 +96,7 @@ class Supervisor:
         return lose_run(self.process, os.path.join(self.runtime, "carousel", self.run_name), [s["pid"] for s in self.ps().get("stages") or [] if s.get("pid")])
 
     def lose_memory(self, case):
-        """Its processes and its memory, as if it had started anew, but not its run's folder. Returns what its sink had delivered."""
+        """Its processes and its memory, as after a restart of the machine, but not its run's runtime directory. Returns what its sink had delivered."""
         folder, aside = os.path.join(self.runtime, "carousel", self.run_name), os.path.join(self.world.folder, "aside")
         pids = [s["pid"] for s in self.ps()["stages"]]
         case.addCleanup(remove_memory, run_id_in(folder))   # should anything below fail: nobody else removes it

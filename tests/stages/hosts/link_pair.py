@@ -118,7 +118,7 @@ def run_id_in(folder):
 
 
 def lose_run(supervisor, folder, pids):
-    """Ends the supervisor and the processes of its stages, and removes the run's folder and rings. Returns what its sink had delivered."""
+    """Ends the supervisor and the processes of its stages, and removes the run's runtime directory and rings. Returns what its sink had delivered."""
     run = run_id_in(folder)
     supervisor.kill()
     supervisor.wait()

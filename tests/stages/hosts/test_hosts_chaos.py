@@ -23,7 +23,7 @@ class Chaos(unittest.TestCase):
         self.addCleanup(self.world.end)
 
     def start(self, name, words):
-        """A program in a runtime folder of its own: (process, its lines so far)."""
+        """A program in a runtime directory of its own: (process, its lines so far)."""
         runtime, log = (os.path.join(self.world.folder, name + end) for end in ("-runtime", ".log"))
         os.makedirs(runtime, exist_ok=True)
         with open(log, "ab") as out:

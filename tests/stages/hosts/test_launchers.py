@@ -62,7 +62,7 @@ SetEnv XDG_RUNTIME_DIR={self.far_runtime}
         return near
 
     def far_supervisor(self):
-        """Its pid: the run is one of the other runtime folder."""
+        """Its pid: the run is one of the other runtime directory."""
         out = subprocess.run([self.world.carousel, "ps", "-p", "over.b", "--json"], env={**os.environ, "XDG_RUNTIME_DIR": self.far_runtime},
                              capture_output=True, text=True, timeout=30, check=False).stdout
         found = __import__("json").loads(out or "{}").get("pipeline") or {}

@@ -24,7 +24,7 @@ class Launcher(unittest.TestCase):
     def setUp(self):
         self.world = World(PROGRAMS)
         self.addCleanup(self.world.end)
-        # Both nodes are this machine: each has a runtime folder of its own, as on two.
+        # Both nodes are this machine: each has a runtime directory of its own, as on two.
         self.program = self.world.write("on-node", f'#!/bin/sh\nexport XDG_RUNTIME_DIR={self.world.folder}/runtime-$SLURMD_NODENAME\n'
                                         f'mkdir -p "$XDG_RUNTIME_DIR"\nexec {self.world.carousel} "$@"\n')
         os.chmod(self.program, 0o755)

@@ -48,7 +48,8 @@ class views:
         self.count, self.seen = count, 0
 
     def prepare(self, env):
-        assert env["device"] == "cpu" and env["in_flight"] >= 1 and env["instance"] == 0 and os.path.isdir(env["run_directory"]), env
+        assert "output_directory" in env and os.path.isdir(env["output_directory"]) and env.get("nothing", 5) == 5
+        assert env["device"] == "cpu" and env["in_flight"] >= 1 and env["instance"] == 0 and os.path.isdir(env["runtime_directory"]), env
         told = carousel.Environment.__annotations__
         assert {key: type(value) for key, value in env.items()} == told, (env, told)
         self.ready = True

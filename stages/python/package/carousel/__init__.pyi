@@ -175,7 +175,8 @@ class Environment(TypedDict):
     device: str
     instance: int
     in_flight: int
-    run_directory: str
+    output_directory: str
+    runtime_directory: str
 
 class PlaneFormat(NamedTuple):
     """A plane as config.inputs tells it, and as output= takes it, too. Its text is "u8[720, 1280, 4]"."""

@@ -25,13 +25,35 @@ def between(low, high):
 
 
 class Environment(typing.TypedDict):
-    """What prepare(env) of a stage's class gets, once a process. device: where its planes lie, "cpu" or "cuda:0", counted as this process
-    counts GPUs. instance: which of several processes of the stage it is, from 0. in_flight: how many frames it has under way at once at
-    most. run_directory: the run's folder."""
+    """What prepare(env) of a stage's class gets, once per process. device: where its planes lie, "cpu" or "cuda:0", counted as this process
+    counts GPUs. instance: the number of this process among those of the stage, from 0. in_flight: the largest number of frames that it
+    processes at once. output_directory: for files that the user keeps, runs/NAME-DATE in the directory in which the run was started; it is
+    created when the key is read. runtime_directory: sockets, state and logs of the run, which removes the directory at its end."""
     device: str
     instance: int
     in_flight: int
-    run_directory: str
+    output_directory: str
+    runtime_directory: str
+
+
+class _CreatedOnUse(dict):
+    """An Environment whose output_directory is created when it is read: a stage without files leaves no directory."""
+
+    def __init__(self, values, create):
+        super().__init__(values)
+        self._create = create
+
+    def __missing__(self, key):
+        if key != "output_directory":
+            raise KeyError(key)
+        self[key] = self._create()
+        return self[key]
+
+    def __contains__(self, key):
+        return key == "output_directory" or super().__contains__(key)
+
+    def get(self, key, default=None):
+        return self[key] if key in self else default
 
 
 class Setting(typing.NamedTuple):
@@ -206,13 +228,13 @@ class Adapter:
     def words(self):
         return f"{self.stage.name}({', '.join(self.stage.arguments)})"
 
-    def prepare(self, env):
+    def prepare(self, env, create_output_directory):
         """The functions for process() and finish()."""
         if not self.stage.is_class:
             return functools.partial(self.stage.target, **self.values) if self.values else self.stage.target, None
         made = self.stage.target(**self.values)
         if hasattr(made, "prepare"):
-            made.prepare(env)
+            made.prepare(_CreatedOnUse(env, create_output_directory))
         if not self.finishes:
             return made.process, None
         return made.process, made.finish

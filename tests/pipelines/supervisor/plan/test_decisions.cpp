@@ -147,7 +147,7 @@ TEST_CASE("a device is what was asked for, what there is, or a sentence") {
     CHECK(probe_machine("/nowhere").gpus.empty());
 }
 
-TEST_CASE("pictures of a relative pattern go into a fresh folder, those of an absolute one stay") {
+TEST_CASE("pictures of a relative pattern go into the output directory, those of an absolute one stay") {
     const scratch_folder folder;
     const std::filesystem::path before = std::filesystem::current_path();
     std::filesystem::current_path(folder.path);
@@ -155,30 +155,34 @@ TEST_CASE("pictures of a relative pattern go into a fresh folder, those of an ab
     s.stages[1].program = "/bin/carousel-display";
     SECTION("relative") {
         s.stages[1].spec.settings["out"] = "p_%03d.png";
-        prepare_pictures(s, "stamp");
+        prepare_outputs(s, "stamp");
         CHECK(s.stages[1].spec.settings["out"] == (folder.path / "runs/chain-stamp/p_%03d.png").string());
         CHECK(s.pictures == (folder.path / "runs/chain-stamp").string());
         CHECK(std::filesystem::is_directory(s.pictures));
     }
     SECTION("not given") {
-        prepare_pictures(s, "stamp");
+        prepare_outputs(s, "stamp");
         CHECK(s.stages[1].spec.settings["out"] == (folder.path / "runs/chain-stamp/frame_%05d.png").string());
     }
     SECTION("absolute") {
         s.stages[1].spec.settings["out"] = (folder.path / "mine/x_%d.png").string();
-        prepare_pictures(s, "stamp");
+        prepare_outputs(s, "stamp");
         CHECK(s.pictures == (folder.path / "mine").string());
         CHECK(folder.names() == std::vector<std::string>{"mine"});
     }
     SECTION("none") {
         s.stages[1].spec.settings["out"] = "";
-        prepare_pictures(s, "stamp");
+        prepare_outputs(s, "stamp");
         CHECK(s.pictures.empty());
-        CHECK(folder.names().empty());
+        CHECK(folder.names().empty());  // a run without files leaves no directory
+        CHECK(s.output_directory == (folder.path / "runs/chain-stamp").string());
+        CHECK(created_output_directory(s).empty());
+        std::filesystem::create_directories(s.output_directory);
+        CHECK(created_output_directory(s) == s.output_directory);
     }
     SECTION("a place that can't be written") {
         s.stages[1].spec.settings["out"] = "/proc/nothing/x_%d.png";
-        CHECK_THROWS_WITH(prepare_pictures(s, "stamp"), test::contains("/proc/nothing"));
+        CHECK_THROWS_WITH(prepare_outputs(s, "stamp"), test::contains("/proc/nothing"));
     }
     std::filesystem::current_path(before);
 }

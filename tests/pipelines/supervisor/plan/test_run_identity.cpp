@@ -96,6 +96,7 @@ TEST_CASE(
     run_setup prepared = two_stages();
     prepared.stages[1].spec.settings["out"] = "/runs/demo-1/frame_%05d.png";
     prepared.pictures = "/runs/demo-1";
+    prepared.output_directory = "/runs/demo-1";
     prepared.stages[0].lanes = 11;
     prepared.stages[0].window = 13;
     prepared.depth_reason = "as there was room";
@@ -104,9 +105,10 @@ TEST_CASE(
     REQUIRE(kept);
     CHECK(difference(kept->identity, identity_of(two_stages())) == "");
     run_setup again = two_stages();
-    keep_pictures(*kept, again);
+    keep_outputs(*kept, again);
     CHECK(again.stages[1].spec.settings["out"] == "/runs/demo-1/frame_%05d.png");
     CHECK(again.pictures == "/runs/demo-1");
+    CHECK(again.output_directory == "/runs/demo-1");
     again.stages[0].lanes = again.stages[0].window =
         2;  // there is less room now: the run itself has taken it
     keep_depths(kept->depths, again);
