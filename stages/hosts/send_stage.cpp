@@ -30,6 +30,7 @@ description send_stage::configure(const configuration& with) {
     // By durable a frame is under way until the sinks of the other host have it: through all of its rings.
     d.finish_threads = by_durable_ ? most_under_way : frames_under_way;
     d.hands_on = true;
+    d.wants_tombstones = true;  // the other host records them, too
     return d;
 }
 

@@ -52,7 +52,6 @@ void answers::process(frame& f) {
 }
 
 void answers::finish(frame& f) {
-    if (!f.void_reason().empty()) return;
     const answer& got = lanes_[f.lane()];
     f.set_hash(hash(*got.scores, hash(*got.classes, 0xCBF2'9CE4'8422'2325)), "classes and scores");
     if (!file_) return;

@@ -178,6 +178,9 @@ std::shared_ptr<plane_object> frame_object::plane(const std::string& name) const
                                     name, found.size(), outputs_.front().name));
 }
 
+    if (const std::string reason = void_reason(); !reason.empty())
+        throw py::key_error(
+            fmt::format("frame {} is a tombstone and has no planes: {}", says_.sequence, reason));
 std::shared_ptr<frame_object> frame_object::copy() const {
     auto held = std::make_shared<lease>();
     held->sequence = says_.sequence;
@@ -258,8 +261,13 @@ void bind_frame(py::module_& m) {
                                "The cudaStream_t as a number; None on the CPU, and behind the frame's end.")
         .def_property_readonly("parameters", &frame_object::parameters,
                                "Those that it was stamped with, by name.")
-        .def_property_readonly("void_reason", &frame_object::void_reason,
-                               "In finish(): not empty when the frame was given up and has no planes.")
+        .def_property_readonly(
+            "void_reason", &frame_object::void_reason,
+            "Not empty in finish() of a tombstone frame: it was given up and has no planes. "
+            "Only a stage with wants_tombstones=True gets one.")
+        .def_property_readonly("local", &frame_object::local,
+                               "An object for this frame alone, with attributes of any name, that goes from "
+                               "process() to finish(). An attribute of self may be another frame's by then.")
         .def_property_readonly(
             "inputs",
             [](const frame_object& f) {

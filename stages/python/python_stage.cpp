@@ -43,6 +43,11 @@ description description_from(const py::dict& d) {
     out.ends = d["ends"].cast<bool>();
     out.takes_latest = d["takes_latest"].cast<bool>();
     out.writable_inputs = d["writable_inputs"].cast<bool>();
+    out.wants_tombstones = d["wants_tombstones"].cast<bool>();
+    for (const py::handle each : d["reads"]) {
+        const auto [plane, input] = each.cast<std::pair<std::string, std::size_t>>();
+        out.reads.push_back({plane, {}, input});
+    }
     out.maps_far_rings = true;  // its own streams may be named to nobody
     return out;
 }

@@ -27,7 +27,7 @@ description recorder::configure(const configuration& with) {
     compression_ = with.settings->choice("compression", compressions().front(), compressions());
     about_.rings.clear();
     for (const input_description& i : with.inputs) about_.rings.push_back({i.stage, i.format});
-    return {};
+    return {.wants_tombstones = true};  // it reports that they are missing in the file
 }
 
 // A standby must not wait for the lock, which its holder has: it opens the file with its first frame.

@@ -40,11 +40,8 @@ void stage_runner::enqueue_checked(frame_in_work& f) {
     if (alike != nullptr) alike->begin();
     look_at_status(f, device::status_state::writing);
     if (harm) inject_fault(*runtime_, f.job);
-    f.set_void_text(
-        is_void ? fmt::format("given up by stage {} after its last attempt (note {:#x})",
-                              runtime_->control().stage[std::min(f.job.void_stage, shm::max_stages - 1)].name,
-                              f.job.void_reason)
-                : std::string());
+    f.look_for_tombstone();
+    f.clear_local();
     if (!is_void) {
         if (f.job.sequence == runtime_->hooks().tear_at && f.job.inputs > 0)
             q.write_status(runtime_->input(0).status(f.job.input[0].index), {~u64{0}, 0, 0});

@@ -112,7 +112,14 @@ public:
     void pass_void() override;                                                                ///< stamp.cpp
     void end_stream() override;  ///< stream_end.cpp
 
-    void set_void_text(std::string text) { void_text_ = std::move(text); }
+    /// Before the stage's code: whether the job is a tombstone, which void_reason() then reports. stamp.cpp
+    void look_for_tombstone();
+    /// A tombstone of which the stage's code gets nothing. False for a frame that the stage itself has passed
+    /// void in process(): its finish() belongs to that process().
+    [[nodiscard]] bool is_kept_from_stage() const noexcept {
+        return !void_text_.empty() && !runtime_->wants_tombstones();
+    }
+    using frame::clear_local;
 
 private:
     /// What the stage writes into the first output's the worker hands to the others at SUBMITTED, all but

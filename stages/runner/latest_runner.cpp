@@ -47,7 +47,7 @@ void read_frame(runtime& r, stage& s, frame_in_work& f, u32 producer_epoch, u32*
                                        static_cast<u32>(device::status_state::ready)};
     q.check_status(status, expected, torn);
     if (is_fault_asked(r)) inject_fault(r, f.job);
-    s.process(f);
+    detail::call_process(s, f);
     q.check_status(status, expected, torn);
     f.event = &r.event_of(shm::none, f.lane());
     f.event->record(q, 0);
@@ -95,6 +95,8 @@ void run_latest(runtime& r, stage& s) {
         f.take_carried();
         f.traced = trace.on(f.job.claimed_ns);
         if (f.job.void_stage == shm::none) read_frame(r, s, f, h.epoch, reinterpret_cast<u32*>(torn->data()));
+        f.look_for_tombstone();
+        f.clear_local();
         const u32 torn_now = *reinterpret_cast<volatile u32*>(torn->host_data());
         crash_here(crash_point::latest_read);
         const bool whole = reader.release();
@@ -111,7 +113,7 @@ void run_latest(runtime& r, stage& s) {
             block.counters.torn.fetch_add(torn_now - torn_before, std::memory_order_relaxed);
         }
         torn_before = torn_now;
-        disk.write_patiently(f.job.sequence, [&] { s.finish(f); });
+        if (!f.is_kept_from_stage()) disk.write_patiently(f.job.sequence, [&] { s.finish(f); });
         const u64 now = now_ns();
         const shm::block_open open;
         telemetry::count_busy(r.entry(), block.counters, now, true);

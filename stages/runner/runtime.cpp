@@ -69,6 +69,7 @@ void runtime::set_up(stage& s, const runtime_sources& from) {
     finish_threads_ = d.finish_threads != 0 ? d.finish_threads : device::cpu::usable_cores();
     same_work_ = d.same_work;
     maps_far_rings_ = d.maps_far_rings;
+    wants_tombstones_ = d.wants_tombstones;
     of_others_ = access_to_inputs(d);
     for (const asset_description& a : d.makes) makes_.push_back(a.name);
     check_device(d);

@@ -117,6 +117,8 @@ public:
     [[nodiscard]] bool reaches_far() const noexcept;
     /// As configure() has asked for, at least 1.
     [[nodiscard]] u32 finish_threads() const noexcept { return finish_threads_; }
+    /// Whether finish() of this stage gets tombstone frames.
+    [[nodiscard]] bool wants_tombstones() const noexcept { return wants_tombstones_; }
     /// The event behind a job: of its slot at the first output, or of its lane for a sink.
     [[nodiscard]] device::event& event_of(u32 output_slot, u32 lane);
     [[nodiscard]] supervisor_link& supervisor() noexcept { return supervisor_; }
@@ -152,7 +154,7 @@ private:
     std::vector<mapped_link> outputs_;  ///< as many as the attachment has formats for
     std::vector<std::unique_ptr<device::event>> events_;
     u32 finish_threads_ = 1;
-    bool same_work_ = false, maps_far_rings_ = false;
+    bool same_work_ = false, maps_far_rings_ = false, wants_tombstones_ = false;
     shm::block_guard guard_ = shm::block_guard::off;   ///< of the control block
     std::vector<std::string> makes_;                   ///< assets that this program fills
     device::access of_others_ = device::access::read;  ///< how inputs and others' assets are to be mapped

@@ -300,7 +300,7 @@ void stage_runner::device_is_through(frame_in_work& f, u64 wait_began) {
 // Any thread of the pool, for several frames at once; else the completion thread.
 void stage_runner::finish(frame_in_work& f) {
     f.hash.reset();
-    if (!commits_on_host_) return;
+    if (!commits_on_host_ || f.is_kept_from_stage()) return;
     const device::profiler_range shown(profiler_, "finish", f.job.sequence);
     host_work("finish", f, [&] { stage_->finish(f); });
     guarded(

@@ -93,6 +93,10 @@ struct description {
     /// work differs ends the process with its number. Says nothing on the CPU.
     bool same_work = false;
     /// Rings on another GPU are reached through their mapping alone, and never by a copy of the slot to its
+    /// finish() also gets tombstone frames: frames that were given up, here or upstream, and that have no
+    /// payload (frame::void_reason()). Without it the runner records and commits a tombstone itself, and
+    /// neither process() nor finish() is called for it; committed() is.
+    bool wants_tombstones = false;
     /// own: for a stage that can't order all of its work behind the frame's queue, which the copies are in.
     bool maps_far_rings = false;
     /// How many threads call finish() at once, each for another frame: for a stage whose host work on one

@@ -52,7 +52,6 @@ public:
 
     [[nodiscard]] bool commits_on_host() const override { return inputs_ == 2; }
     void finish(carousel::frame& f) override {
-        if (!f.void_reason().empty()) return;
         const u64 n = f.sequence();
         if (f.input_metadata(0).get<u64>("fork") != n || f.input_metadata(1).get<u64>("fork") != n)
             throw std::runtime_error(fmt::format("frame {}: its metadata are another frame's", n));

@@ -166,15 +166,27 @@ void note_given_up(process_table& t, const seat& s, const process& p) {
             failures = std::max(failures, ring::lease_word::of(raw).seen_at(generation).failures());
         });
     if (cap == 0 || failures < cap) return;
+    const std::string& stage = t.setup->stages[s.stage].spec.name;
+    // Its tombstone has ended a process of a stage that asks for tombstones. The frame was given up once.
+    if (std::any_of(t.account.given_up.begin(), t.account.given_up.end(),
+                    [&](const auto& g) { return g.sequence == p.sequences.front() && g.stage == stage; })) {
+        t.say(fmt::format(
+            "{}: finish() of the tombstone of frame {} has ended another process ({}): the stage must "
+            "accept tombstones, or leave wants_tombstones out",
+            s.label, p.sequences.front(), describe(p.how)));
+        return;
+    }
+    const std::string attempts = fmt::format("{} attempt{}", failures, failures == 1 ? "" : "s");
     t.note("given up", now_ns(), s, p,
-           fmt::format("gives frame {} up after {} attempts", p.sequences.front(), failures));
+           fmt::format("gives frame {} up after {}", p.sequences.front(), attempts));
     if (t.account.given_up.size() >= listed_given_up) {
         t.account.given_up.erase(t.account.given_up.begin());
         ++t.account.given_up_before;
     }
     t.account.given_up.push_back({p.sequences.front(), t.setup->stages[s.stage].spec.name, describe(p.how)});
-    t.say(fmt::format("{}: frame {} is given up after {} attempts ({}): it goes on without a picture",
-                      s.label, p.sequences.front(), failures, describe(p.how)));
+    t.say(
+        fmt::format("{}: frame {} is given up after {} ({}): it continues as a tombstone, without a payload",
+                    s.label, p.sequences.front(), attempts, describe(p.how)));
 }
 
 }  // namespace carousel::supervisor

@@ -132,9 +132,9 @@ def _names_of(function, owner, bound):
 class Stage:
     """A function or a class as a stage. It can still be called, with arrays in place of planes."""
 
-    def __init__(self, target, output, outputs, device, ends, writable_inputs):
+    def __init__(self, target, output, outputs, device, ends, writable_inputs, reads, wants_tombstones):
         self.target, self.output, self.outputs, self.device, self.ends = target, output, outputs, device, ends
-        self.writable_inputs = writable_inputs
+        self.writable_inputs, self.reads, self.wants_tombstones = writable_inputs, tuple(reads), wants_tombstones
         self.name, self.module, self.__doc__ = target.__name__, target.__module__, target.__doc__
         self.is_class = inspect.isclass(target)
         if self.is_class and not callable(getattr(target, "process", None)):
@@ -148,6 +148,10 @@ class Stage:
             [] if self.is_class else _settings_of(target, self.name)
         self.arguments = _names_of(target.process if self.is_class else target, self.name, self.is_class)
         self.finishes = self.is_class and hasattr(target, "finish")
+        if isinstance(reads, str) or not all(isinstance(name, str) for name in self.reads):
+            raise ConfigError(f"{self.name}: reads={reads!r}: expected names of planes, e.g. reads=[\"color\"]")
+        if wants_tombstones and not self.finishes:
+            raise ConfigError(f"{self.name}: wants_tombstones=True is for a class with finish(self, frame), which gets the tombstones")
 
     def __call__(self, *arguments, **settings):
         return self.target(*arguments, **settings)
@@ -158,7 +162,7 @@ class Stage:
                 f"{self.output if self.outputs is None else self.outputs!r}>")
 
 
-def stage(target=None, *, output=None, outputs=None, device="any", ends=False, writable_inputs=False):
+def stage(target=None, *, output=None, outputs=None, device="any", ends=False, writable_inputs=False, reads=(), wants_tombstones=False):
     """Makes a stage of a function, or of a class with process(self, ...) where there is state to prepare.
 
     Positional arguments are the frame's planes by their names: frame (the frame itself), color (the plane of an input), out (the
@@ -172,11 +176,16 @@ def stage(target=None, *, output=None, outputs=None, device="any", ends=False, w
     1280]"}}. out_depth is then the only plane of output depth, out_depth_z its plane z, and out_z the plane of that name of the one
     output that has it. device: where it can run, "any", "cpu", "cuda". ends: a source that may call frame.end_stream().
     writable_inputs: its inputs' planes can be written to, for a library that can't be content with less; whoever else reads that frame
-    sees what was written, and the run's plan calls the inputs unguarded.
+    sees what was written, and the run's plan calls the inputs unguarded. reads: planes that are read as frame["color"], which `carousel
+    validate` then checks as it checks arguments. wants_tombstones: finish() also gets frames that were given up, here or upstream
+    (frame.void_reason), which have no planes.
+
+    finish() of a frame runs after process() of later frames. What it needs of its own frame goes into frame.local, not into self.
     """
     if target is None:
-        return functools.partial(stage, output=output, outputs=outputs, device=device, ends=ends, writable_inputs=writable_inputs)
-    return Stage(target, output, outputs, device, ends, writable_inputs)
+        return functools.partial(stage, output=output, outputs=outputs, device=device, ends=ends, writable_inputs=writable_inputs,
+                                 reads=reads, wants_tombstones=wants_tombstones)
+    return Stage(target, output, outputs, device, ends, writable_inputs, reads, wants_tombstones)
 
 
 class Adapter:
@@ -194,8 +203,14 @@ class Adapter:
         picks = [self.pick(name, inputs, written) for name in self.stage.arguments]
         self.require_writers(picks, written)
         return {"outputs": outputs, "device": self.stage.device, "ends": self.stage.ends, "picks": picks,
-                "writable_inputs": self.stage.writable_inputs,
+                "writable_inputs": self.stage.writable_inputs, "wants_tombstones": self.stage.wants_tombstones,
+                "reads": [(name, self.input_with(name, inputs)) for name in self.stage.reads],
                 "takes_latest": "frame" in self.stage.arguments or self.finishes}   # by frame.latest() alone
+
+    @staticmethod
+    def input_with(name, inputs):
+        """The index of the first input that has a plane of that name; 0 where none has, which the runner then reports."""
+        return next((k for k, (_, form) in enumerate(inputs) if any(plane["name"] == name for plane in form["planes"])), 0)
 
     def pick(self, name, inputs, written):
         """Which plane an argument is: ("input" or "output", its index, the plane's), or ("frame", 0, 0)."""

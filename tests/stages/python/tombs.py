@@ -1,0 +1,20 @@
+"""A sink that asks for tombstones, and fails on them if it is told to."""
+import logging
+
+import carousel
+
+
+@carousel.stage(wants_tombstones=True)
+class tombs:
+    def __init__(self, *, refuses: bool = False):
+        self.refuses = refuses
+
+    def process(self, frame):
+        pass
+
+    def finish(self, frame):
+        if not frame.void_reason:
+            return
+        if self.refuses:
+            raise ValueError("refuses a tombstone")
+        logging.warning("frame %d is a tombstone: %s; %s", frame.sequence, frame.void_reason, vars(frame.local))
