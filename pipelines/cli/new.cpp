@@ -24,12 +24,13 @@ Examples:
   carousel new stage blur --cuda ../gpu/blur        on a GPU, with a kernel of its own
   carousel new stage lidar --source                 a source with a format of its own, and its sink
   carousel new stage tint --python                  a function in Python, with NumPy: nothing to build
+  carousel new stage tally --python --sink          a class in Python that writes a file for the user
 
 It writes CMakeLists.txt, the class, its test, a pipeline file and a README, and prints what to do next.)";
 
 struct new_stage_arguments {
     std::string name, folder;
-    bool cuda = false, source = false, python = false;
+    bool cuda = false, source = false, sink = false, python = false;
 };
 
 /// Where this program's package is installed; "" when it stands in a build folder.
@@ -53,7 +54,12 @@ void name_folder(std::vector<project_file>& project, const std::string& given, s
 }
 
 int write_new_stage(const new_stage_arguments& a, const cli_environment& env) {
-    const char* example = a.cuda ? "grayscale" : a.source ? "scan" : a.python ? "tint" : "negative";
+    // In C++ a source and its sink are one project.
+    const char* const in_python = a.sink ? "tally" : "tint";
+    const char* const example = a.cuda               ? "grayscale"
+                                : a.python           ? in_python
+                                : a.source || a.sink ? "scan"
+                                                     : "negative";
     std::vector<project_file> project = project_from(example, a.name);
     const std::string prefix = installed_prefix(), folder = a.folder.empty() ? a.name : a.folder;
     name_folder(project, "CMAKE_PREFIX_PATH=", "PREFIX", prefix);
@@ -105,9 +111,11 @@ command_action add_new_command(const command_parts& p) {
             ->add_flag("--source", a->source,
                        "A source with a format of its own, and a sink [a picture in, a picture out]")
             ->excludes(cuda);
-    stage->add_flag("--python", a->python, "A function in Python [a class in C++]")
-        ->excludes(cuda)
-        ->excludes(source);
+    stage
+        ->add_flag("--sink", a->sink,
+                   "A sink that writes files; in C++ with its source [a picture in, a picture out]")
+        ->excludes(cuda);
+    stage->add_flag("--python", a->python, "In Python [in C++]")->excludes(cuda)->excludes(source);
     stage->footer(new_stage_footer);
     return [a](const common_words&, const cli_environment& env) { return write_new_stage(*a, env); };
 }

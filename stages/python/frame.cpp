@@ -142,6 +142,13 @@ py::object frame_object::parameters() const {
 
 std::string frame_object::void_reason() const {
     return of_ == nullptr ? "" : std::string(of_->void_reason());
+py::object frame_object::local() const {
+    (void)in_stage("local");
+    if (local_ == nullptr) return py::none();
+    if (!*local_) *local_ = py::module_::import("types").attr("SimpleNamespace")();
+    return *local_;
+}
+
 }
 
 // An output's name counts before a plane's.

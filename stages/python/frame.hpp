@@ -64,6 +64,11 @@ public:
     [[nodiscard]] py::object stream() const;  ///< the cudaStream_t as a number; None on the CPU
     [[nodiscard]] py::object parameters() const;
     [[nodiscard]] std::string void_reason() const;
+    /// The object that goes from process() to finish() of this frame. Throws std::runtime_error outside a
+    /// stage.
+    [[nodiscard]] py::object local() const;
+    /// Where it lies: of the stage, one per lane; null object: not asked for yet.
+    void keep_local_in(py::object* place) noexcept { local_ = place; }
     [[nodiscard]] const std::vector<payload_object>& inputs() const noexcept { return inputs_; }
     [[nodiscard]] const std::vector<payload_object>& outputs() const noexcept { return outputs_; }
     /// The plane of that name among the inputs; "out", "out_PLANE", "out_OUTPUT" and "out_OUTPUT_PLANE" among
@@ -97,7 +102,8 @@ protected:
     void add_output(const output_payload& planes, const std::string& name);
     [[nodiscard]] std::vector<std::shared_ptr<plane_object>> written_as(const std::string& argument) const;
 
-    frame* of_ = nullptr;  ///< null: of a port, a copy, or ended
+    frame* of_ = nullptr;          ///< null: of a port, a copy, or ended
+    py::object* local_ = nullptr;  ///< null: of a port or a copy
     std::shared_ptr<lease> lease_;
     frame_words says_;
     std::string parameters_;                           ///< JSON; "": not known

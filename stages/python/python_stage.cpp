@@ -72,6 +72,7 @@ python_stage::python_stage(py::object adapter)
 python_stage::~python_stage() {
     const py::gil_scoped_acquire gil;
     lanes_.clear();
+    locals_.clear();
 }
 
 description python_stage::configure(const configuration& with) {
@@ -100,6 +101,7 @@ description python_stage::configure(const configuration& with) {
 void python_stage::prepare(environment& env) {
     const py::gil_scoped_acquire gil;
     env_ = &env;
+    locals_.resize(env.in_flight());
     if (env.context().kind() == device_kind::cuda) gpu_ = current_gpu();
     try {
         frameworks_ = py::object(py::module_::import("carousel._frameworks").attr("enter")).release();
@@ -142,6 +144,9 @@ void python_stage::call(frame& f, py::handle function, bool enqueues) {
     held->stream = gpu_ >= 0 ? f.queue().native_stream() : nullptr;
     const auto seen =
         std::make_shared<frame_object>(f, held, inputs_, outputs_, env_->parameters(), writable_inputs_);
+    py::object& local = locals_.at(f.lane());
+    if (enqueues || !f.void_reason().empty()) local = py::object();  // of a tombstone there was no process()
+    seen->keep_local_in(&local);
     try {
         if (gpu_ >= 0) frameworks_(reinterpret_cast<std::uintptr_t>(held->stream), gpu_);
         const py::tuple words = enqueues ? arguments(seen) : py::make_tuple(seen);

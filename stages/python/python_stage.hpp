@@ -61,6 +61,7 @@ private:
     std::vector<std::tuple<std::string, std::size_t, std::size_t>> picks_;
     /// Of each lane the last frame's: it is complete when the lane is used again.
     std::vector<std::shared_ptr<lease>> lanes_;
+    std::vector<py::object> locals_;  ///< frame.local of each lane's frame; null: not asked for
 };
 
 /// Runs the stage program: `words` are the command line's. Returns its exit code.

@@ -48,41 +48,53 @@ struct chain::seat {
     carousel::settings settings;
     carousel::description description;
     std::vector<std::string> inputs, latest;
-    std::optional<u64> newest;   // its last frame; none: there was none
-    std::vector<u64> made_with;  // of each side input the frame that its last frame had
-    std::vector<std::unique_ptr<device::mapping>> slots;  // one for each output
-    std::unique_ptr<telemetry::ledger_writer> ledger;     // of a sink, as the runner keeps it
-    std::array<shm::used_extents, max_stage_outputs> used{};
-    std::array<std::byte, shm::max_metadata_bytes> metadata{};
-    u32 metadata_bytes = 0;
-    u64 capture_ns = 0;
+    std::optional<u64> newest;                         // its last frame; none: there was none
+    std::unique_ptr<telemetry::ledger_writer> ledger;  // of a sink, as the runner keeps it
+    std::map<u64, u64> hashes;                         // of a sink's frames
+    /// What it has made of one of the frames in flight.
+    struct made_frame {
+        std::vector<u64> made_with;                           // of each side input the frame that it had
+        std::vector<std::unique_ptr<device::mapping>> slots;  // one for each output
+        std::array<shm::used_extents, max_stage_outputs> used{};
+        std::array<std::byte, shm::max_metadata_bytes> metadata{};
+        u32 metadata_bytes = 0;
+        u64 capture_ns = 0;
+    };
+    std::vector<made_frame> frames;  // chain::place_ is the one that counts now
 };
 
 /// An output of a stage: "fork" is its first, "fork.square" the one of that name.
 struct chain::made_output {
     seat* of;
-    std::size_t output;
+    std::size_t output, place;
     [[nodiscard]] const frame_format& format() const { return of->description.outputs[output]; }
-    [[nodiscard]] std::byte* data() const { return of->slots.at(output)->data(); }
-    [[nodiscard]] shm::used_extents& used() const { return of->used[output]; }
+    [[nodiscard]] seat::made_frame& made() const { return of->frames.at(place); }
+    [[nodiscard]] std::byte* data() const { return made().slots.at(output)->data(); }
+    [[nodiscard]] shm::used_extents& used() const { return made().used[output]; }
     [[nodiscard]] output_payload payload() const {
-        return output < of->slots.size() ? output_payload(data(), &format(), &used()) : output_payload();
+        return output < made().slots.size() ? output_payload(data(), &format(), &used()) : output_payload();
     }
 };
 
 class chain::frame_in_hand : public frame {
 public:
     frame_in_hand(chain& c, seat& s, u64 sequence, std::span<const std::byte> parameters, std::string reason)
-        : chain_(c), seat_(s), sequence_(sequence), parameters_(parameters), reason_(std::move(reason)) {
+        : chain_(c),
+          seat_(s),
+          made_(s.frames.at(c.place_)),
+          sequence_(sequence),
+          parameters_(parameters),
+          reason_(std::move(reason)) {
         for (const std::string& name : seat_.latest) {
-            const seat& of = *chain_.find_ring(name).of;
-            const u64 newest = of.newest.value_or(shm::no_side_frame);
+            const seat& from = *chain_.find_ring(name).of;
+            const seat::made_frame& of = from.frames.at(chain_.place_);
+            const u64 newest = from.newest.value_or(shm::no_side_frame);
             sides_.push_back(
                 {.sequence = newest,
                  .time_s = static_cast<f64>(newest) / chain_.options_.fps,
                  .capture_ns = of.capture_ns,
                  .clock = of.capture_ns != 0 ? shm::capture_clock::live : shm::capture_clock::none,
-                 .parameters = of.object ? parameters_ : std::span<const std::byte>(),
+                 .parameters = from.object ? parameters_ : std::span<const std::byte>(),
                  .metadata = std::span(of.metadata).first(of.metadata_bytes)});
         }
     }
@@ -103,30 +115,30 @@ public:
         return initial_;
     }
     [[nodiscard]] u64 parameter_number() const noexcept override { return 0; }
-    [[nodiscard]] u64 capture_ns() const noexcept override { return seat_.capture_ns; }
+    [[nodiscard]] u64 capture_ns() const noexcept override { return made_.capture_ns; }
     [[nodiscard]] frame_metadata metadata() noexcept override {
-        if (seat_.slots.empty()) return frame_metadata(std::span(seat_.metadata).first(seat_.metadata_bytes));
-        return {seat_.metadata, seat_.metadata_bytes};
+        if (made_.slots.empty()) return frame_metadata(std::span(made_.metadata).first(made_.metadata_bytes));
+        return {made_.metadata, made_.metadata_bytes};
     }
     [[nodiscard]] frame_metadata input_metadata(std::size_t i) noexcept override {
-        const seat& from = *chain_.find_ring(seat_.inputs[i]).of;
+        const seat::made_frame& from = chain_.find_ring(seat_.inputs[i]).made();
         return frame_metadata(std::span(from.metadata).first(from.metadata_bytes));
     }
     void set_capture_ns(u64 ns) override {
-        if (!seat_.inputs.empty() || seat_.slots.empty()) frame::set_capture_ns(ns);
-        seat_.capture_ns = ns;
+        if (!seat_.inputs.empty() || made_.slots.empty()) frame::set_capture_ns(ns);
+        made_.capture_ns = ns;
     }
     /// What its inputs carry, as a ring's worker hands it on.
     void take_carried() {
-        seat_.metadata_bytes = 0;
-        seat_.capture_ns = 0;
-        seat_.made_with.clear();
-        for (const side_frame::about& side : sides_) seat_.made_with.push_back(side.sequence);
-        for (shm::used_extents& used : seat_.used) used.planes = 0;
+        made_.metadata_bytes = 0;
+        made_.capture_ns = 0;
+        made_.made_with.clear();
+        for (const side_frame::about& side : sides_) made_.made_with.push_back(side.sequence);
+        for (shm::used_extents& used : made_.used) used.planes = 0;
         for (const std::string& input : seat_.inputs) {
-            const seat& from = *chain_.find_ring(input).of;
-            if (seat_.capture_ns == 0) seat_.capture_ns = from.capture_ns;
-            (void)ring::merge_metadata(seat_.metadata, seat_.metadata_bytes,
+            const seat::made_frame& from = chain_.find_ring(input).made();
+            if (made_.capture_ns == 0) made_.capture_ns = from.capture_ns;
+            (void)ring::merge_metadata(made_.metadata, made_.metadata_bytes,
                                        std::span(from.metadata).first(from.metadata_bytes));
         }
     }
@@ -151,10 +163,10 @@ public:
         return static_cast<std::size_t>(at - seat_.latest.begin());
     }
     [[nodiscard]] std::span<const u64> input_latest(std::size_t i) const noexcept override {
-        return chain_.find_ring(seat_.inputs[i]).of->made_with;
+        return chain_.find_ring(seat_.inputs[i]).made().made_with;
     }
     [[nodiscard]] output_payload output(std::size_t k) const noexcept override {
-        return made_output{&seat_, k}.payload();
+        return made_output{&seat_, k, chain_.place_}.payload();
     }
     [[nodiscard]] std::size_t output_index(std::string_view name) const override {
         return carousel::output_index(seat_.description.outputs, name);
@@ -175,7 +187,8 @@ public:
     }
 
     void finish() {
-        seat_.object->finish(*this);
+        if (reason_.empty() || seat_.description.wants_tombstones) seat_.object->finish(*this);
+        if (hash_) seat_.hashes[sequence_] = *hash_;
         if (!seat_.ledger) return;
         const auto hash =
             hash_ ? telemetry::frame_hash(*hash_, hash_name_) : telemetry::frame_hash(std::nullopt);
@@ -186,6 +199,7 @@ public:
 private:
     chain& chain_;
     seat& seat_;
+    seat::made_frame& made_;
     u64 sequence_;
     std::span<const std::byte> parameters_;
     mutable std::vector<std::byte> initial_;
@@ -210,14 +224,36 @@ chain::made_output chain::find_ring(const std::string& name) {
     const std::size_t dot = name.find('.');
     seat& s = find(name.substr(0, dot));
     if (s.description.outputs.empty()) throw config_error(fmt::format("stage \"{}\" has no output", s.name));
-    return {&s, dot == std::string::npos
-                    ? 0
-                    : carousel::output_index(s.description.outputs, std::string_view(name).substr(dot + 1))};
+    return {&s,
+            dot == std::string::npos
+                ? 0
+                : carousel::output_index(s.description.outputs, std::string_view(name).substr(dot + 1)),
+            place_};
+}
+
+void chain::require(bool prepared, const char* call) const {
+    if (prepared == prepared_) return;
+    throw config_error(
+        fmt::format("carousel::testing::chain: {} {} prepare(); call prepare() once, after the last add() "
+                    "and give() and before what moves frames",
+                    call, prepared ? "before" : "after"));
+}
+
+/// Memory for that many frames in flight.
+void chain::make_room(std::size_t frames) {
+    for (auto& s : seats_) {
+        while (s->frames.size() < frames) {
+            seat::made_frame& made = s->frames.emplace_back();
+            for (output_description& o : s->description.outputs)
+                made.slots.push_back(world_->device->allocate(o.lay_out()));
+        }
+    }
 }
 
 description& chain::add(const std::string& name, std::unique_ptr<stage> object,
                         const std::string& settings_json, const std::vector<std::string>& inputs,
                         const std::vector<std::string>& latest) {
+    require(false, "add()");
     auto s = std::make_unique<seat>();
     s->name = name;
     s->object = std::move(object);
@@ -246,6 +282,7 @@ description& chain::add(const std::string& name, std::unique_ptr<stage> object,
                         "says takes_latest = true where frame::latest() is read",
                         name));
     s->settings.refuse_unread();
+    check_reads(s->description, with);
     if (s->description.parameters) s->description.parameters.check();
     check_outputs(s->description);
     for (output_description& o : s->description.outputs) (void)o.lay_out();
@@ -254,6 +291,7 @@ description& chain::add(const std::string& name, std::unique_ptr<stage> object,
 }
 
 void chain::give(const std::string& name, std::vector<output_description> outputs) {
+    require(false, "give()");
     auto s = std::make_unique<seat>();
     s->name = name;
     s->description.outputs = std::move(outputs);
@@ -275,9 +313,9 @@ void chain::newest(const std::string& name, u64 sequence) {
 }
 
 void chain::prepare() {
+    require(false, "prepare()");
+    make_room(1);
     for (auto& s : seats_) {
-        for (output_description& o : s->description.outputs)
-            s->slots.push_back(world_->device->allocate(o.lay_out()));
         for (const asset_description& made : s->description.makes) {
             auto memory = world_->device->allocate(made.bytes);
             s->object->load_asset(made.name, {memory->data(), made.bytes}, *world_);
@@ -291,15 +329,17 @@ void chain::prepare() {
             s->ledger = std::make_unique<telemetry::ledger_writer>(
                 telemetry::ledger_path(options_.runtime_directory, s->name));
     }
+    prepared_ = true;
 }
 
 void chain::run_with(u64 sequence, std::span<const std::byte> parameters) {
+    require(true, "run()");
     ended_ = false;
     for (auto& s : seats_) {
         if (!s->object) continue;
         frame_in_hand f(*this, *s, sequence, parameters, "");
         f.take_carried();
-        s->object->process(f);
+        detail::call_process(*s->object, f);
         if (ended_) break;  // the frame doesn't exist: nobody behind gets it
         s->newest = sequence;
         if (s->object->commits_on_host()) {
@@ -310,7 +350,44 @@ void chain::run_with(u64 sequence, std::span<const std::byte> parameters) {
     world_->work->drain();
 }
 
+// Stage by stage, so that a stage's inputs are whole: process() of all the frames, then finish() of each.
+void chain::run_in_flight(u64 first, u32 frames, const std::function<void(u64)>& fill) {
+    require(true, "run_in_flight()");
+    if (frames < 1 || frames > options_.in_flight)
+        throw config_error(fmt::format(
+            "carousel::testing::chain: run_in_flight() of {} frames; expected 1 to {}, the option "
+            "in_flight",
+            frames, options_.in_flight));
+    make_room(frames);
+    const auto for_each_frame = [&](const auto& call) {
+        for (place_ = 0; place_ < frames; ++place_) call(place_);
+        place_ = 0;
+    };
+    if (fill) for_each_frame([&](std::size_t k) { fill(first + k); });
+    ended_ = false;
+    for (auto& s : seats_) {
+        if (!s->object) continue;
+        std::vector<std::unique_ptr<frame_in_hand>> all;
+        for_each_frame([&](std::size_t k) {
+            all.push_back(
+                std::make_unique<frame_in_hand>(*this, *s, first + k, std::span<const std::byte>(), ""));
+            all.back()->take_carried();
+            detail::call_process(*s->object, *all.back());
+            s->newest = first + k;
+        });
+        world_->work->drain();
+        if (s->object->commits_on_host()) for_each_frame([&](std::size_t k) { all[k]->finish(); });
+    }
+}
+
+std::optional<u64> chain::hash(const std::string& name, u64 sequence) {
+    const std::map<u64, u64>& all = find(name).hashes;
+    const auto at = all.find(sequence);
+    return at == all.end() ? std::nullopt : std::optional(at->second);
+}
+
 void chain::run_void(u64 sequence, const std::string& reason) {
+    require(true, "run_void()");
     for (auto& s : seats_) {
         if (!s->object || !s->object->commits_on_host()) continue;
         frame_in_hand f(*this, *s, sequence, {}, reason);
@@ -326,12 +403,14 @@ std::vector<std::byte> chain::fetch(const std::byte* from, u64 bytes) {
 }
 
 std::vector<std::byte> chain::read_bytes(const std::string& name, std::size_t index) {
+    require(true, "read_bytes()");
     const made_output r = find_ring(name);
     const plane& p = r.format().planes.at(index);
     return fetch(r.data() + p.offset, p.bytes());
 }
 
 std::vector<std::byte> chain::read_plane(const std::string& name, std::string_view plane, element type) {
+    require(true, "read()");
     const made_output r = find_ring(name);
     const ring::plane& p = detail::find_plane(r.format(), plane, &type);
     const auto index = static_cast<std::size_t>(&p - r.format().planes.data());
@@ -340,6 +419,7 @@ std::vector<std::byte> chain::read_plane(const std::string& name, std::string_vi
 
 void chain::write_plane(const std::string& name, std::string_view plane, element type,
                         std::span<const std::byte> bytes) {
+    require(true, "fill()");
     (void)find_stand_in(name, "writes its planes itself");
     const made_output r = find_ring(name);
     const ring::plane& p = detail::find_plane(r.format(), plane, &type);
@@ -353,19 +433,25 @@ void chain::write_plane(const std::string& name, std::string_view plane, element
 }
 
 frame_metadata chain::metadata(const std::string& name) {
-    seat& s = find(name);
-    return {s.metadata, s.metadata_bytes};
+    require(true, "metadata()");
+    seat::made_frame& made = find(name).frames.at(place_);
+    return {made.metadata, made.metadata_bytes};
 }
 
-u64 chain::capture_ns(const std::string& name) { return find(name).capture_ns; }
+u64 chain::capture_ns(const std::string& name) {
+    require(true, "capture_ns()");
+    return find(name).frames.at(place_).capture_ns;
+}
 
 void chain::set_used(const std::string& name, std::string_view plane, std::initializer_list<u64> elements) {
+    require(true, "set_used()");
     (void)find_stand_in(name, "says itself what it uses");
     const made_output r = find_ring(name);
     ring::set_used(r.used(), r.format(), plane, {elements.begin(), elements.size()});
 }
 
 std::vector<std::byte> chain::read_asset(const std::string& name) {
+    require(true, "read_asset()");
     const auto memory = world_->asset(name);
     return fetch(memory.data(), memory.size());
 }

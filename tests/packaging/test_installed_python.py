@@ -67,12 +67,14 @@ class InstalledPython(unittest.TestCase):
             self.assertNotIn("died", said)
 
     def test_a_new_stage_in_python_follows_its_own_instructions(self):
-        folder = os.path.join(self.all.folder, "warm")
-        said = self.carousel("new", "stage", "warm", "--python", folder)
-        commands = [line.strip() for line in said.split("Next:\n")[1].splitlines()]
-        self.assertTrue(any("carousel run" in c and "--frames 100" in c for c in commands), said)
-        text = "set -e\n" + "\n".join(commands).replace("python3", self.python).replace("--frames 100", "--frames 30 --device cpu --out ''")
-        run("bash", "-c", text, env=self.environment)
+        for name, options, settings in (("warm", [], "--out ''"), ("counts", ["--sink"], "")):
+            folder = os.path.join(self.all.folder, name)
+            said = self.carousel("new", "stage", name, "--python", *options, folder)
+            commands = [line.strip() for line in said.split("Next:\n")[1].splitlines()]
+            self.assertTrue(any("carousel run" in c and "--frames 100" in c for c in commands), said)
+            text = "set -e\n" + "\n".join(commands).replace("python3", self.python)
+            run("bash", "-c", text.replace("--frames 100", f"--frames 30 --device cpu {settings}"), env=self.environment)
+        self.assertEqual(len(glob.glob(os.path.join(self.all.folder, "counts", "runs", "*", "counts.csv"))), 1)
 
     def test_a_pipeline_is_driven_from_the_installed_module(self):
         tint = os.path.join(self.all.copy_of_example("tint"), "tint.toml")

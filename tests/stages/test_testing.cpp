@@ -4,9 +4,14 @@
 #include <carousel/cpu.hpp>
 #include <carousel/hash.hpp>
 #include <carousel/testing.hpp>
+#include <filesystem>
 #include <memory>
+#include <optional>
+#include <string>
+#include <utility>
 #include <vector>
 
+#include "telemetry/ledger.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/scratch_folder.hpp"
 
@@ -110,7 +115,7 @@ TEST_CASE("metadata and capture time that a stage sets are seen by those behind 
         }
     };
     const scratch_folder folder;
-    testing::chain c({.run_directory = folder.path.string()});
+    testing::chain c({.runtime_directory = folder.path.string()});
     auto object = std::make_unique<reader>();
     const reader& at_end = *object;
     c.add("camera", std::make_unique<camera>());
@@ -139,7 +144,7 @@ TEST_CASE("a hash is of what of a plane is in use, and tells how much that is") 
         std::unique_ptr<plane_hasher> hasher_;
     };
     const scratch_folder folder;
-    testing::chain c({.run_directory = folder.path.string()});
+    testing::chain c({.runtime_directory = folder.path.string()});
     c.give("source", wave);
     auto object = std::make_unique<sink>();
     const sink& at_end = *object;
@@ -179,7 +184,7 @@ TEST_CASE("parameters that configure() has not named are refused") {
     c.prepare();
     CHECK_THROWS_WITH(c.run(0), contains("reads parameters of type test.gain") && contains("names none"));
     const scratch_folder folder;
-    testing::chain d({.run_directory = folder.path.string()});
+    testing::chain d({.runtime_directory = folder.path.string()});
     d.add("curious", std::make_unique<curious>());
     d.prepare();
     CHECK_THROWS_WITH(d.run(0),
@@ -308,4 +313,211 @@ TEST_CASE("a stage before is the newest frame of a side input, and what can't be
     c.fill("fork.square", "wave", std::vector<f32>{1, 4, 9, 16});
     c.run(5);
     CHECK(c.read<f32>("looker", "wave") == std::vector<f32>{2, 8, 18, 32});
+}
+
+namespace {
+
+/// Passes a picture's sum from process() to finish(): in frame::local(), or wrongly in a member.
+class summing : public stage {
+public:
+    explicit summing(bool in_member) : in_member_(in_member) {}
+    description configure(const configuration&) override { return {}; }
+    void process(frame& f) override {
+        const auto in = f.input().plane<const f32>("wave");
+        f32* const to = in_member_ ? &sum_ : &f.local<f32>();
+        cpu::enqueue(f, [=](cpu::pool&) {
+            for (u64 k = 0; k < in.size(); ++k) *to += in.data()[k];
+        });
+    }
+    [[nodiscard]] bool commits_on_host() const override { return true; }
+    void finish(frame& f) override {
+        f.set_hash(static_cast<u64>(in_member_ ? std::exchange(sum_, 0) : f.local<f32>()));
+    }
+
+private:
+    bool in_member_;
+    f32 sum_ = 0;
+};
+
+std::vector<std::optional<u64>> hashes_in_flight(bool in_member) {
+    const scratch_folder folder;
+    testing::chain c({.runtime_directory = folder.path.string(), .in_flight = 3});
+    c.give("source", wave);
+    c.add("sink", std::make_unique<summing>(in_member), "{}", {"source"});
+    c.prepare();
+    c.run_in_flight(5, 3, [&](u64 n) { c.fill<f32>("source", "wave", {static_cast<f32>(n), 0, 0, 0}); });
+    return {c.hash("sink", 5), c.hash("sink", 6), c.hash("sink", 7), c.hash("sink", 8)};
+}
+
+}  // namespace
+
+TEST_CASE("the object of frame::local() is its frame's with three frames in flight, a member is not") {
+    CHECK(hashes_in_flight(false) == std::vector<std::optional<u64>>{5, 6, 7, std::nullopt});
+    CHECK(hashes_in_flight(true) == std::vector<std::optional<u64>>{18, 0, 0, std::nullopt});
+}
+
+TEST_CASE("frame::local() has one type per frame") {
+    class two_types : public stage {
+        description configure(const configuration&) override { return {}; }
+        void process(frame& f) override {
+            CHECK(f.local<std::vector<int>>().empty());
+            f.local<std::vector<int>>().push_back(1);
+            CHECK(f.local<std::vector<int>>().size() == 1);
+            CHECK_THROWS_WITH(f.local<int>(), contains("this frame's object is of another type"));
+        }
+    };
+    const scratch_folder folder;
+    testing::chain c({.runtime_directory = folder.path.string()});
+    c.add("sink", std::make_unique<two_types>());
+    c.prepare();
+    c.run(0);
+    c.run(1);  // begins without one
+}
+
+TEST_CASE("finish() gets a tombstone only of a stage that asks for it") {
+    class sink : public stage {
+    public:
+        explicit sink(bool wants) : wants_(wants) {}
+        u32 finished = 0, tombstones = 0;
+
+    private:
+        description configure(const configuration&) override { return {.wants_tombstones = wants_}; }
+        void process(frame&) override {}
+        [[nodiscard]] bool commits_on_host() const override { return true; }
+        void finish(frame& f) override { ++(f.void_reason().empty() ? finished : tombstones); }
+        bool wants_;
+    };
+    for (const bool wants : {false, true}) {
+        const scratch_folder folder;
+        testing::chain c({.runtime_directory = folder.path.string()});
+        auto object = std::make_unique<sink>(wants);
+        const sink& at_end = *object;
+        c.add("sink", std::move(object));
+        c.prepare();
+        c.run(0);
+        c.run_void(1, "given up");
+        CHECK(at_end.finished == 1);
+        CHECK(at_end.tombstones == (wants ? 1 : 0));
+        const auto ledger =
+            telemetry::ledger_reader::open(telemetry::ledger_path(folder.path.string(), "sink"));
+        REQUIRE(ledger);
+        CHECK(ledger->size() == 2);  // a tombstone is recorded in either case
+    }
+}
+
+TEST_CASE("a plane that configure() declares and the input lacks is refused when the stage is configured") {
+    class reader : public stage {
+    public:
+        explicit reader(plane_read reads) : reads_(std::move(reads)) {}
+
+    private:
+        description configure(const configuration&) override { return {.reads = {reads_}}; }
+        void process(frame&) override {}
+        plane_read reads_;
+    };
+    const auto refusal = [](plane_read reads) -> std::string {
+        testing::chain c({});
+        c.give("source", wave);
+        try {
+            c.add("reader", std::make_unique<reader>(std::move(reads)), "{}", {"source"});
+            return "";
+        } catch (const config_error& e) {
+            return e.what();
+        }
+    };
+    CHECK(refusal({"wave"}) == "");
+    CHECK(refusal({"wave", element::f32_}) == "");
+    CHECK_THAT(refusal({"waves"}),
+               contains("stage reader reads the plane \"waves\", which its input source does not have") &&
+                   contains("did you mean \"wave\"?"));
+    CHECK_THAT(refusal({"wave", element::u8_}),
+               contains("reads the plane \"wave\" of its input source as u8, but it is f32"));
+    CHECK_THAT(refusal({"wave", {}, 1}),
+               contains("of its input 2, but it has 1 input; give it more in the key inputs"));
+}
+
+TEST_CASE("a function that refers to a variable of process() is refused when it is enqueued") {
+    class stage_that_captures : public stage {
+    public:
+        explicit stage_that_captures(int how) : how_(how) {}
+        u64 rows = 0;
+
+    private:
+        description configure(const configuration&) override { return {}; }
+        void process(frame& f) override {
+            u64 step = 1;
+            u64* const there = &rows;
+            const std::string text = "text";
+            if (how_ == 0) cpu::for_each_row(f, 3, [&](u64) { rows += step; });
+            if (how_ == 1) cpu::for_each(f, 3, 3, [=, p = &step](u64) { *there += *p; });
+            if (how_ == 2) cpu::enqueue(f, [&step](cpu::pool&) { ++step; });
+            if (how_ == 3) cpu::for_each(f, 3, 3, [=, this](u64) { rows += step; });
+            if (how_ == 4) cpu::for_each(f, 3, 3, [=](u64) { *there += step + text.size() - 4; });
+        }
+        int how_;
+    };
+    for (int how = 0; how < 5; ++how) {
+        CAPTURE(how);
+        const scratch_folder folder;
+        testing::chain c({.runtime_directory = folder.path.string()});
+        auto object = std::make_unique<stage_that_captures>(how);
+        const stage_that_captures& at_end = *object;
+        c.add("sink", std::move(object));
+        c.prepare();
+        if (how < 3) {
+            CHECK_THROWS_WITH(c.run(0), contains("refers to a variable of process()") &&
+                                            contains("instead of references ([&]"));
+        } else {
+            c.run(0);
+            CHECK(at_end.rows == 3);
+        }
+    }
+}
+
+TEST_CASE("what needs a prepared chain says that prepare() is missing, and add() after it is refused") {
+    const scratch_folder folder;
+    testing::chain c({.runtime_directory = folder.path.string()});
+    c.give("source", wave);
+    const auto missing = contains("before prepare(); call prepare() once, after the last add() and give()");
+    CHECK_THROWS_WITH(c.run(0), contains("run() ") && missing);
+    CHECK_THROWS_WITH(c.run_void(0, "given up"), missing);
+    CHECK_THROWS_WITH(c.run_in_flight(0, 2), missing);
+    CHECK_THROWS_WITH(c.fill<f32>("source", "wave", {1, 2, 3, 4}), missing);
+    CHECK_THROWS_WITH(c.read<f32>("source", "wave"), missing);
+    CHECK_THROWS_WITH(c.metadata("source"), missing);
+    CHECK_THROWS_WITH(c.set_used("source", "wave", {1}), missing);
+    c.prepare();
+    c.run(0);
+    CHECK_THROWS_WITH(c.give("other", wave), contains("give() after prepare()"));
+    CHECK_THROWS_WITH(c.add("other", std::make_unique<curious>()), contains("add() after prepare()"));
+    CHECK_THROWS_WITH(c.prepare(), contains("prepare() after prepare()"));
+}
+
+TEST_CASE("the output directory is created by the first stage that asks for it") {
+    class writer : public stage {
+        description configure(const configuration& with) override {
+            writes_ = with.settings->flag("writes", false);
+            return {};
+        }
+        void prepare(environment& env) override {
+            if (!writes_) return;
+            const std::string there = env.output_directory();
+            CHECK(std::filesystem::is_directory(there));
+        }
+        void process(frame&) override {}
+        bool writes_ = false;
+    };
+    const scratch_folder folder;
+    const auto there = folder.path / "runs" / "x-1";
+    for (const bool writes : {false, true}) {
+        testing::chain c({.runtime_directory = folder.path.string(), .output_directory = there.string()});
+        c.add("writer", std::make_unique<writer>(), writes ? R"({"writes": true})" : "{}");
+        c.prepare();
+        CHECK(std::filesystem::is_directory(there) == writes);
+    }
+    const auto taken = folder.write("taken", "");
+    testing::chain c({.runtime_directory = folder.path.string(), .output_directory = taken + "/x-1"});
+    c.add("writer", std::make_unique<writer>(), R"({"writes": true})");
+    CHECK_THROWS_WITH(c.prepare(), contains("creating the output directory " + taken + "/x-1: ") &&
+                                       contains("start the run in"));
 }

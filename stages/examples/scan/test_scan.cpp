@@ -52,6 +52,13 @@ void check_frames(const fs::path& folder) {
     float x = 0, y = 0, z = 0, strength = 0;
     file >> x >> y >> z >> strength;
     check(bool(file) && std::fabs(std::hypot(x, y) - 20) < 0.04F, "the sink has written a file per frame");
+
+    // In a run process() of the next frames comes before finish() of this one.
+    c.run(1);
+    const auto alone = c.hash("sink", 0), alone_too = c.hash("sink", 1);
+    c.run_in_flight(0, 2);
+    check(alone != alone_too && c.hash("sink", 0) == alone && c.hash("sink", 1) == alone_too,
+          "frames in flight do not mix");
 }
 
 void check_refusal() {

@@ -25,6 +25,9 @@
 //      ledger for every such stage. With description::finish_threads above one (or 0) it is called by several
 //      threads at once, each for another frame, and in no order; commits are in order all the same. So a
 //      frame that has been finished may be delivered again though a later one was finished, too.
+//      process() of later frames runs before it: what finish() needs of its frame lies in frame.local() or in
+//      memory of the frame's lane, never in a member that process() sets. A tombstone (a frame that was given
+//      up) gets here only if description::wants_tombstones is set.
 //   6. A stage at the edge of a run: ready() says when a source's next frame is there, committed() that a
 //   frame is beyond recall.
 // Errors: configure and prepare throw carousel::error (config_error for what the user can mend). An exception
@@ -49,6 +52,7 @@
 #include "device/backend.hpp"
 #include "stages/sdk/configuration.hpp"
 #include "stages/sdk/formats.hpp"
+#include "stages/sdk/frame_local.hpp"
 #include "stages/sdk/metadata.hpp"
 #include "stages/sdk/payload.hpp"
 #include "stages/sdk/settings.hpp"
@@ -181,8 +185,18 @@ public:
         return carousel::output_index({}, name);
     }
     [[nodiscard]] virtual u32 lane() const noexcept = 0;  ///< < in_flight; scratch per lane is never shared
-    /// Non-empty when the frame is void (it was given up upstream after max_attempts): only finish() sees
-    /// such frames.
+    /// An object of this frame, which travels from process() to finish(): the place for what finish() needs.
+    /// A member of the stage is not, because process() of later frames runs before finish() of this one. The
+    /// first call creates it (value-initialised); it ends with the frame, and a frame that is processed again
+    /// after a death gets a new one. In process() and finish() of this frame alone. Throws std::logic_error
+    /// for a T other than that of the first call.
+    template <typename T>
+    [[nodiscard]] T& local() {
+        return local_.get<T>();
+    }
+    /// Non-empty when the frame is a tombstone, a frame that was given up after max_attempts, here or
+    /// upstream: it has no payload. process() never gets one; finish() gets one if
+    /// description::wants_tombstones is set.
     [[nodiscard]] virtual std::string_view void_reason() const noexcept = 0;
     /// False once this process has a successor, that has got the frame instead (this one was stopped, say,
     /// and goes on late). Asked last before something leaves the ring for good: a file that is put in its
@@ -239,6 +253,13 @@ public:
     virtual void end_stream() {
         throw std::logic_error("end_stream() is for process() of a source: a stage without inputs, in a run");
     }
+
+protected:
+    /// Before process(): the object of the frame that used this one before ends.
+    void clear_local() noexcept { local_.clear(); }
+
+private:
+    frame_local local_;
 };
 
 /// What a stage program is: derive from it, and give the class to stage_main().

@@ -17,7 +17,9 @@
 // Throws what the stages throw; carousel::error for a wrong name, type or size.
 
 #include <cstring>
+#include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -57,7 +59,8 @@ public:
     }
     /// The same for one with several outputs.
     void give(const std::string& name, std::vector<output_description> outputs);
-    /// Makes memory and assets, prepares all stages. After the last add() and give().
+    /// Makes memory and assets, prepares all stages. Once, after the last add() and give(): add(), give() and
+    /// a second prepare() after it throw config_error, and so does what moves or reads frames before it.
     void prepare();
 
     /// Puts `elements` into a plane of a stand-in. Throws config_error: another type, or not as many as the
@@ -82,7 +85,16 @@ public:
     void run(u64 sequence, const T& values) {
         run_with(sequence, std::as_bytes(std::span(&values, 1)));
     }
-    /// The frame as a void one: only finish() of the sinks.
+    /// Frames `first` to `first + frames - 1` in flight at once, as in a run: of each stage process() of all
+    /// of them, then finish() of each. A stage that passes something from process() to finish() in a member
+    /// instead of frame::local() or memory of the frame's lane mixes them up; compare hash() with that of
+    /// run(). `frames` is at most the option in_flight. fill(sequence) is called before for each frame, to
+    /// fill the stand-ins. read() then has the first one.
+    void run_in_flight(u64 first, u32 frames, const std::function<void(u64 sequence)>& fill = {});
+    /// What finish() of a stage has last given to frame::set_hash() for that frame; none: nothing.
+    [[nodiscard]] std::optional<u64> hash(const std::string& name, u64 sequence);
+    /// The frame as a tombstone: the sinks' ledgers record it, and finish() of those with
+    /// description::wants_tombstones gets it.
     void run_void(u64 sequence, const std::string& reason);
     /// Has process() of a source said that the stream ends, at the last run()?
     [[nodiscard]] bool has_ended() const noexcept { return ended_; }
@@ -124,10 +136,14 @@ private:
                      std::span<const std::byte> bytes);
     void run_with(u64 sequence, std::span<const std::byte> parameters);
 
+    void require(bool prepared, const char* call) const;
+    void make_room(std::size_t frames);
+
     chain_options options_;
     std::unique_ptr<world> world_;
     std::vector<std::unique_ptr<seat>> seats_;
-    bool ended_ = false;
+    std::size_t place_ = 0;  ///< of the frame that counts now, among those in flight
+    bool ended_ = false, prepared_ = false;
 };
 
 }  // namespace carousel::testing

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <set>
 #include <sstream>
 
@@ -43,6 +44,18 @@ const project_file& file_of(const std::vector<project_file>& project, const std:
 }
 
 const std::vector<std::string> examples = {"negative", "grayscale", "scan"};
+
+/// The project that the command writes with those options.
+std::map<std::string, std::string> written_by(const std::vector<std::string>& options) {
+    const world w;
+    std::vector<std::string> words = {"new", "stage", "mine", w.path("mine")};
+    words.insert(words.end(), options.begin(), options.end());
+    REQUIRE(carousel::test::carousel(words).code == 0);
+    std::map<std::string, std::string> files;
+    for (const std::string& name : files_below(w.path("mine")))
+        files[name] = text_of(fs::path(w.path("mine")) / name);
+    return files;
+}
 
 }  // namespace
 
@@ -98,6 +111,18 @@ TEST_CASE("a project in Python has a name of Python's where the stage's own is n
                contains("name = \"3d-tint\"\nrun = \"stage_3d_tint.py\""));
     CHECK_THAT(file_of(project, "README.md").text,
                contains("`stage_3d_tint.py`") && contains("carousel restart 3d-tint"));
+}
+
+TEST_CASE("the sinks that the command writes put their files into the output directory of the run") {
+    const auto python = written_by({"--python", "--sink"});
+    CHECK_THAT(python.at("mine.py"), contains("env[\"output_directory\"]") && contains("frame.local.") &&
+                                         !contains("runtime_directory"));
+    CHECK_THAT(python.at("test_mine.py"), contains("check_frames_in_flight(mine, "));
+    for (const char* option : {"--sink", "--source"}) {
+        const auto cpp = written_by({option});
+        CHECK_THAT(cpp.at("mine_sink.hpp"),
+                   contains("env.output_directory()") && !contains("runtime_directory"));
+    }
 }
 
 TEST_CASE("the command writes a project and says what to do next") {
@@ -177,5 +202,5 @@ TEST_CASE("a folder that holds something is left as it is") {
 TEST_CASE("Tab knows the kinds of new projects") {
     CHECK(carousel::test::carousel({"__complete", "new", ""}).out == "stage\n");
     CHECK(carousel::test::carousel({"__complete", "new", "stage", "--"}).out ==
-          "--cuda\n--help\n--python\n--source\n");
+          "--cuda\n--help\n--python\n--sink\n--source\n");
 }

@@ -52,6 +52,49 @@ class Python(unittest.TestCase):
         report = self.end(run)
         self.assertEqual([report["frames"], report["restarts"]], [50, 0], run.log_text(40))
 
+    def run_here(self, *stages, frames, more=""):
+        """A run that was started in this test's folder."""
+        self.addCleanup(os.chdir, os.getcwd())
+        os.chdir(self.folder.name)
+        return self.pipeline(*stages, more=more).start(frames=frames)
+
+    def test_files_in_the_output_directory_outlive_the_run_and_other_runs_leave_none(self):
+        self.end(self.run_here(stage("source", "carousel-test-copy"), stage("eater", "eater.py", ["source"]), frames=20))
+        self.assertEqual(os.listdir(self.folder.name), ["test.toml"])
+        tally = os.path.join(ROOT, "stages", "examples", "tally", "tally.py")
+        run = self.run_here(stage("source", "carousel-test-copy"), stage("tally", tally, ["source"]), frames=20)
+        folder = self.end(run)["output_directory"]
+        self.assertRegex(folder, f"^{re.escape(os.path.realpath(self.folder.name))}/runs/python-[0-9]+-[0-9]{{8}}-[0-9]{{6}}$")
+        self.assertIn(f"output directory: {folder}", run.log_text(40))
+        with open(os.path.join(folder, "tally.csv"), encoding="utf-8") as file:
+            self.assertEqual([int(line.split(",")[0]) for line in file], list(range(20)))
+
+    def test_a_tombstone_ends_no_ordinary_sink(self):
+        # The sink's finish() reads frame["color"], which a tombstone lacks.
+        run = self.pipeline(stage("source", "carousel-test-copy"), stage("bad", "bad.py", ["source"], "max_attempts = 1"),
+                            stage("summed", "summed.py", ["bad"])).start(frames=20)
+        report = self.end(run, code=4)
+        self.assertEqual([(d["sequence"], d["stage"]) for d in report["dead_letters"]], [(10, "bad")])
+        summed = next(s for s in report["sinks"] if s["stage"] == "summed")
+        self.assertEqual([summed["records"], summed["voids"]], [20, 1], summed)
+        self.assertEqual(next(s for s in report["stages"] if s["name"] == "summed")["restarts"], 0)
+
+    def test_a_sink_that_asks_for_tombstones_gets_them_and_each_frame_is_given_up_once(self):
+        run = self.pipeline(stage("source", "carousel-test-copy"), stage("bad", "bad.py", ["source"], "max_attempts = 1"),
+                            stage("tombs", "tombs.py", ["bad"])).start(frames=20)
+        self.end(run, code=4)
+        self.assertIn("frame 10 is a tombstone: given up by stage bad", run.log_text(60))
+        run = self.pipeline(stage("source", "carousel-test-copy"), stage("bad", "bad.py", ["source"], "max_attempts = 1"),
+                            stage("tombs", "tombs.py", ["bad"], "refuses = true\nmax_attempts = 1")).start(frames=20)
+        self.assertNotEqual(run.wait(60), 0)
+        given_up = [line for line in run.log_text(400).splitlines() if "tombs: frame 10 is given up after " in line]
+        self.assertEqual(len(given_up), 1, run.log_text(400))
+        self.assertIn(" after 1 attempt", given_up[0])
+
+    def test_what_process_leaves_in_frame_local_is_that_frame_s_in_finish(self):
+        run = self.pipeline(stage("source", "carousel-test-copy"), stage("mixer", "local.py", ["source"])).start(frames=300)
+        self.assertEqual(self.end(run)["restarts"], 0, run.log_text(40))
+
     def test_planes_of_each_element_type_are_what_numpy_takes_them_for(self):
         import elements
         with self.pipeline(stage("elements", "elements.py", more="max_attempts = 1"), stage("eater", "eater.py", ["elements"], "pause_s = 0.004"),

@@ -1,0 +1,20 @@
+"""A sink whose finish() checks that frame.local is what process() of the same frame has left; it is slow, so that frames wait for it."""
+import time
+
+import carousel
+
+
+@carousel.stage
+class mixer:
+    def __init__(self):
+        self.last, self.overtaken = -1, 0
+
+    def process(self, frame):
+        assert not vars(frame.local), vars(frame.local)
+        frame.local.number = self.last = frame.sequence
+
+    def finish(self, frame):
+        time.sleep(0.001)
+        assert frame.local.number == frame.sequence, (frame.local.number, frame.sequence)
+        self.overtaken += self.last > frame.sequence
+        assert frame.sequence < 299 or self.overtaken > 0, "no frame waited: the test shows nothing"
