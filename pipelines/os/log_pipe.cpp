@@ -19,7 +19,8 @@ namespace {
 constexpr std::size_t kept_lines = 5;
 // run directories often lie on a tmpfs: one older file is kept beside the present one
 constexpr u64 max_file_bytes = 4U << 20U;
-constexpr int reads_at_once = 16;  // one talkative stage must not keep the others waiting
+constexpr std::size_t compared_lines = 64;  // a traceback and what stands around it
+constexpr int reads_at_once = 16;           // one talkative stage must not keep the others waiting
 }  // namespace
 
 log_sink::log_sink(console& out, std::string label, std::size_t width, u32 color, std::string path)
@@ -32,10 +33,35 @@ std::string log_sink::prefixed(std::string_view label, std::size_t width, u32 co
 }
 
 void log_sink::line(i32 pid, std::string_view text) {
+    std::erase(last_, text);  // an error that each process repeats takes no room of another one
     last_.emplace_back(text);
     if (last_.size() > kept_lines) last_.pop_front();
-    console_->line(prefixed(label_, width_, color_, console_->color(), text));
     note(pid, text);
+    if (is_repeated(pid, text)) return;
+    end_of_process();
+    printed_.push_back({pid, std::string(text)});
+    if (printed_.size() > compared_lines) printed_.pop_front();
+    console_->line(prefixed(label_, width_, color_, console_->color(), text));
+}
+
+// Begins at an error's first line, and ends at the first line that differs.
+bool log_sink::is_repeated(i32 pid, std::string_view text) {
+    if (repeated_ == 0 && !text.starts_with("error: ")) return false;
+    for (const printed_line& p : printed_) {
+        if (p.pid == pid || p.text != text) continue;
+        repeats_pid_ = p.pid;
+        ++repeated_;
+        return true;
+    }
+    return false;
+}
+
+void log_sink::end_of_process() {
+    if (repeated_ == 0) return;
+    console_->line(prefixed(
+        label_, width_, color_, console_->color(),
+        fmt::format("repeats {} line{} of pid {}", repeated_, repeated_ == 1 ? "" : "s", repeats_pid_)));
+    repeated_ = 0;
 }
 
 void log_sink::note(i32 pid, std::string_view text) {
@@ -99,6 +125,7 @@ bool log_pipe::drain(log_sink& to, i32 pid) {
 void log_pipe::close(log_sink& to, i32 pid) {
     drain(to, pid);
     lines_.finish([&](std::string_view line) { to.line(pid, line); });
+    to.end_of_process();
     read_.reset();
 }
 

@@ -49,7 +49,11 @@ public:
     /// `label` is what stands before the bar, padded to `width`; `color` is the stage's number. `path`: the
     /// JSONL file, or "".
     log_sink(console& out, std::string label, std::size_t width, u32 color, std::string path);
+    /// An error that an earlier process of the instance has printed word for word becomes one line on the
+    /// console, "repeats N lines of pid P"; the file has every line.
     void line(i32 pid, std::string_view text);
+    /// The process has ended: nothing of it is held back any more.
+    void end_of_process();
     /// The same for the file alone: what the console has said in its own way.
     void note(i32 pid, std::string_view text);
     /// The last lines, oldest first, at most 5.
@@ -59,7 +63,12 @@ public:
 
 private:
     void append_json(i32 pid, std::string_view text);
+    [[nodiscard]] bool is_repeated(i32 pid, std::string_view text);
 
+    struct printed_line {
+        i32 pid;
+        std::string text;
+    };
     console* console_;
     std::string label_;
     std::size_t width_;
@@ -69,6 +78,9 @@ private:
     u64 file_bytes_ = 0;
     bool file_failed_ = false;
     std::deque<std::string> last_;
+    std::deque<printed_line> printed_;  ///< the newest that are on the console
+    i32 repeats_pid_ = 0;               ///< whose lines are being repeated
+    u64 repeated_ = 0;                  ///< how many were, since the last line on the console
 };
 
 /// The reading end of one process's pipe.

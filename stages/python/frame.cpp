@@ -8,6 +8,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "core/did_you_mean.hpp"
+
 #include "stages/python/frame_metadata.hpp"
 #include "stages/python/run_parameters.hpp"
 #include "stages/python/taken.hpp"
@@ -140,8 +142,6 @@ py::object frame_object::parameters() const {
     return py::module_::import("json").attr("loads")(parameters_json());
 }
 
-std::string frame_object::void_reason() const {
-    return of_ == nullptr ? "" : std::string(of_->void_reason());
 py::object frame_object::local() const {
     (void)in_stage("local");
     if (local_ == nullptr) return py::none();
@@ -149,6 +149,8 @@ py::object frame_object::local() const {
     return *local_;
 }
 
+std::string frame_object::void_reason() const {
+    return of_ == nullptr ? "" : std::string(of_->void_reason());
 }
 
 // An output's name counts before a plane's.
@@ -176,18 +178,19 @@ std::shared_ptr<plane_object> frame_object::plane(const std::string& name) const
     std::vector<std::string> names;
     for (const payload_object& input : inputs_)
         for (const auto& plane : input.planes) names.push_back(plane->name());
+    if (const std::string reason = void_reason(); !reason.empty())
+        throw py::key_error(
+            fmt::format("frame {} is a tombstone and has no planes: {}", says_.sequence, reason));
     throw py::key_error(
-        found.empty() ? fmt::format("frame {} has no plane \"{}\"; there are {}", says_.sequence, name,
-                                    names.empty() ? "none" : fmt::format("{}", fmt::join(names, ", ")))
-        : is_input ? fmt::format("{} inputs have a plane \"{}\": frame.inputs[0][\"{}\"] is the first's",
-                                 found.size(), name, name)
+        found.empty() ? fmt::format("the frame has no plane \"{}\"; there are {}{}", name,
+                                    names.empty() ? "none" : fmt::format("{}", fmt::join(names, ", ")),
+                                    did_you_mean_clause(name, names))
+        : is_input    ? fmt::format("{} inputs have a plane \"{}\": frame.inputs[0][\"{}\"] is the first's",
+                                    found.size(), name, name)
                       : fmt::format("\"{}\" is a plane of {} outputs: frame.outputs[\"{}\"] has the first's",
                                     name, found.size(), outputs_.front().name));
 }
 
-    if (const std::string reason = void_reason(); !reason.empty())
-        throw py::key_error(
-            fmt::format("frame {} is a tombstone and has no planes: {}", says_.sequence, reason));
 std::shared_ptr<frame_object> frame_object::copy() const {
     auto held = std::make_shared<lease>();
     held->sequence = says_.sequence;

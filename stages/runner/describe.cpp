@@ -30,6 +30,7 @@ json describe_to_json(stage& s, const json& asked) {
                                                : ring::frame_format::from_json(i.at("format").dump())});
     description d = s.configure(c);
     own.refuse_unread();
+    check_reads(d, c);
     if (d.parameters) d.parameters.check();
     json out{{"format", nullptr},
              {"slot_bytes", 0},

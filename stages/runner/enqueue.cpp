@@ -11,6 +11,7 @@
 #include "core/log.hpp"
 #include "stages/runner/fault_injection.hpp"
 #include "stages/runner/stage_runner.hpp"
+#include "stages/sdk/process_call.hpp"
 
 namespace carousel::stages {
 namespace {
@@ -65,7 +66,7 @@ void stage_runner::enqueue_checked(frame_in_work& f) {
 
 void stage_runner::process(frame_in_work& f) {
     f.in_process = true;
-    stage_->process(f);
+    detail::call_process(*stage_, f);
     f.in_process = false;
 }
 

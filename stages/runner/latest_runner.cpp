@@ -13,6 +13,7 @@
 #include "stages/runner/disk_hold.hpp"
 #include "stages/runner/exit_note.hpp"
 #include "stages/runner/fault_injection.hpp"
+#include "stages/sdk/process_call.hpp"
 #include "stages/sdk/torn_lines.hpp"
 #include "telemetry/busy_time.hpp"
 #include "telemetry/histogram.hpp"
@@ -94,9 +95,9 @@ void run_latest(runtime& r, stage& s) {
         f.job = job_of(c, slot, h);
         f.take_carried();
         f.traced = trace.on(f.job.claimed_ns);
-        if (f.job.void_stage == shm::none) read_frame(r, s, f, h.epoch, reinterpret_cast<u32*>(torn->data()));
         f.look_for_tombstone();
         f.clear_local();
+        if (f.job.void_stage == shm::none) read_frame(r, s, f, h.epoch, reinterpret_cast<u32*>(torn->data()));
         const u32 torn_now = *reinterpret_cast<volatile u32*>(torn->host_data());
         crash_here(crash_point::latest_read);
         const bool whole = reader.release();

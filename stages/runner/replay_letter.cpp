@@ -263,7 +263,7 @@ int replay_letter(stage& s, const std::string& folder) {
     s.prepare(env);
     env.queue().drain();
     one_frame f(l, env, d);
-    s.process(f);
+    detail::call_process(s, f);
     env.queue().drain();
     if (s.commits_on_host()) s.finish(f);
     log::info("frame {} of stage {} went through: this process has not died of it", l.sequence, l.stage);

@@ -63,13 +63,14 @@ void runtime::set_up(stage& s, const runtime_sources& from) {
         with.latest.push_back({i.stage, i.told ? i.format : frame_format{}});
     const description d = s.configure(with);
     own.refuse_unread();
+    check_reads(d, with);
     check_output(d);
     check_parameters(d);
     parameter_type_ = d.parameters.type;
     finish_threads_ = d.finish_threads != 0 ? d.finish_threads : device::cpu::usable_cores();
     same_work_ = d.same_work;
-    maps_far_rings_ = d.maps_far_rings;
     wants_tombstones_ = d.wants_tombstones;
+    maps_far_rings_ = d.maps_far_rings;
     of_others_ = access_to_inputs(d);
     for (const asset_description& a : d.makes) makes_.push_back(a.name);
     check_device(d);

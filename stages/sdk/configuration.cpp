@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <utility>
 
+#include "core/did_you_mean.hpp"
 #include "core/errors.hpp"
 
 namespace carousel {
@@ -35,6 +36,29 @@ void check_outputs(const description& d) {
         const auto same = [&](const output_description& o) { return o.name == name; };
         if (std::find_if(all.begin(), all.end(), same) != all.begin() + static_cast<std::ptrdiff_t>(k))
             throw config_error(fmt::format("two outputs are called \"{}\"", name));
+    }
+}
+
+void check_reads(const description& d, const configuration& with) {
+    for (const plane_read& r : d.reads) {
+        if (r.input >= with.inputs.size())
+            throw config_error(fmt::format(
+                "stage {} reads the plane \"{}\" of its input {}, but it has {} input{}; "
+                "give it more in the key inputs",
+                with.stage, r.plane, r.input + 1, with.inputs.size(), with.inputs.size() == 1 ? "" : "s"));
+        const input_description& from = with.inputs[r.input];
+        const plane* const found = from.format.find(r.plane);
+        if (found != nullptr && (!r.type || *r.type == found->type)) continue;
+        if (found != nullptr)
+            throw config_error(
+                fmt::format("stage {} reads the plane \"{}\" of its input {} as {}, but it is {} in {}",
+                            with.stage, r.plane, from.stage, ring::name_of(*r.type),
+                            ring::name_of(found->type), from.format.describe()));
+        std::vector<std::string> names;
+        for (const plane& each : from.format.planes) names.push_back(each.name);
+        throw config_error(
+            fmt::format("stage {} reads the plane \"{}\", which its input {} does not have: {}{}", with.stage,
+                        r.plane, from.stage, from.format.describe(), did_you_mean_clause(r.plane, names)));
     }
 }
 

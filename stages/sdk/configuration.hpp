@@ -2,6 +2,7 @@
 // What a stage is told before anything starts, and what it answers: plain data, made and read in any process.
 
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -67,6 +68,13 @@ struct configuration {
     [[nodiscard]] std::string path(std::string_view written) const;
 };
 
+/// A plane that a stage reads of an input.
+struct plane_read {
+    std::string plane;
+    std::optional<element> type = {};  ///< none: any element type
+    std::size_t input = 0;
+};
+
 struct description {
     /// What the stage writes, a ring each; empty: nothing (a sink). At most 4; several have a name each:
     /// `.outputs = {{"color", image_format(w, h)}, {"depth", depth_format(w, h)}}`. A pipeline file reads the
@@ -74,6 +82,10 @@ struct description {
     std::vector<output_description> outputs = {};
     std::vector<asset_description> makes = {};  ///< assets this stage fills in load_asset()
     std::vector<std::string> uses = {};         ///< assets of other stages that it maps
+    /// Planes that it reads of its inputs, optional: `.reads = {{"color", element::u8_}}`. `carousel
+    /// validate` and each start refuse inputs without them; a plane that is not listed is checked when a
+    /// frame's plane<T>() is called.
+    std::vector<plane_read> reads = {};
     /// T::schema() if it reads frame::parameters<T>(); all stages of a pipeline that read some name the same.
     parameter_schema parameters = {};
     runs_on device = runs_on::any;  ///< where it can run
@@ -81,6 +93,10 @@ struct description {
     /// It hands frames on between this run and somewhere else and computes nothing: none of its deaths is
     /// held against a frame, whatever max_attempts says.
     bool hands_on = false;
+    /// finish() also gets tombstone frames: frames that were given up, here or upstream, and that have no
+    /// payload (frame::void_reason()). Without it the runner records and commits a tombstone itself, and
+    /// neither process() nor finish() is called for it; committed() is.
+    bool wants_tombstones = false;
     /// It can have side inputs (the key `latest`), which it reads by frame::latest(); of any other stage they
     /// are refused.
     bool takes_latest = false;
@@ -93,10 +109,6 @@ struct description {
     /// work differs ends the process with its number. Says nothing on the CPU.
     bool same_work = false;
     /// Rings on another GPU are reached through their mapping alone, and never by a copy of the slot to its
-    /// finish() also gets tombstone frames: frames that were given up, here or upstream, and that have no
-    /// payload (frame::void_reason()). Without it the runner records and commits a tombstone itself, and
-    /// neither process() nor finish() is called for it; committed() is.
-    bool wants_tombstones = false;
     /// own: for a stage that can't order all of its work behind the frame's queue, which the copies are in.
     bool maps_far_rings = false;
     /// How many threads call finish() at once, each for another frame: for a stage whose host work on one
@@ -108,6 +120,9 @@ struct description {
 
 /// Throws config_error unless `d` has at most 4 outputs, which are named where there are several.
 void check_outputs(const description& d);
+/// Throws config_error for a plane of description::reads that its input lacks, or that has another element
+/// type there.
+void check_reads(const description& d, const configuration& with);
 /// The index of the output of that name. Throws config_error with those that are there.
 [[nodiscard]] std::size_t output_index(const std::vector<output_description>& outputs, std::string_view name);
 

@@ -9,6 +9,7 @@
 
 #include <carousel/stage.hpp>
 #include "device/cpu/pool.hpp"
+#include "stages/sdk/process_call.hpp"
 
 namespace carousel::cpu {
 
@@ -25,9 +26,15 @@ inline device::queue& queue(frame& f) {
     return f.queue();
 }
 
-/// Runs `task` behind all that was enqueued before. It is run later, in another thread: capture values, not
-/// references. What it throws ends the process, as an exception of process() does.
-inline void enqueue(frame& f, std::function<void(pool&)> task) { queue(f).submit(std::move(task)); }
+/// Runs task(pool&) after all that was enqueued before. It runs later, in another thread: capture values, not
+/// references. A reference to a variable of process() is refused by a config_error when process() enqueues
+/// the task, unless the task also captures values that are not trivially copyable (a std::string). An
+/// exception of the task ends the process, as one of process() does.
+template <typename Task>
+void enqueue(frame& f, Task task) {
+    detail::check_captures(task);
+    queue(f).submit(std::function<void(pool&)>(std::move(task)));
+}
 
 /// Enqueues body(k) for each k < count, on all threads, `grain` of them at a time.
 template <typename Body>

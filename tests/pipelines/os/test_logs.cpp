@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <csignal>
+#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "os/log_pipe.hpp"
@@ -44,6 +45,40 @@ TEST_CASE("prefixes are aligned, and coloured only where colours are wanted") {
     const std::string colored = log_sink::prefixed("ab", 5, 1, true, "text");
     CHECK(colored.find("\x1b[") == 0);
     CHECK(colored.find("text") > colored.find(color_off));
+}
+
+TEST_CASE("an error that a stage's next process repeats is one line on the console, and whole in the log") {
+    const scratch_folder folder;
+    const pipe_pair ends;
+    console out(ends.write.get(), false, false);
+    log_sink sink(out, "s", 1, 0, folder.path / "s.jsonl");
+    const std::vector<std::string> error = {"error: Traceback:", "  line 5", "KeyError",
+                                            "error: process of frame 0"};
+    for (const i32 pid : {1, 2, 3}) {
+        sink.line(pid, "started");  // no error: printed by each process
+        for (const std::string& line : error) sink.line(pid, line);
+        if (pid == 3) sink.line(pid, "error: process of frame 1");
+        sink.end_of_process();
+    }
+    CHECK(ends.drain() ==
+          "s | started\ns | error: Traceback:\ns |   line 5\ns | KeyError\ns | error: process of frame 0\n"
+          "s | started\ns | repeats 4 lines of pid 1\n"
+          "s | started\ns | repeats 4 lines of pid 1\ns | error: process of frame 1\n");
+    CHECK(sink.last() == std::deque<std::string>{"error: Traceback:", "  line 5", "KeyError",
+                                                 "error: process of frame 0", "error: process of frame 1"});
+    std::size_t kept = 0;
+    std::ifstream in(folder.path / "s.jsonl");
+    const std::string file{std::istreambuf_iterator<char>(in), {}};
+    for (std::size_t at = 0; (at = file.find("KeyError", at)) != std::string::npos; ++at) ++kept;
+    CHECK(kept == 3);
+}
+
+TEST_CASE("a process that repeats its own error prints it each time") {
+    const pipe_pair ends;
+    console out(ends.write.get(), false, false);
+    log_sink sink(out, "s", 1, 0, "");
+    for (int k = 0; k < 2; ++k) sink.line(1, "error: once more");
+    CHECK(ends.drain() == "s | error: once more\ns | error: once more\n");
 }
 
 TEST_CASE("a stream is cut into lines wherever it was cut into pieces") {
