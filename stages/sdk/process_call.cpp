@@ -12,7 +12,9 @@ namespace {
 /// Of this thread: where the stack of the process() call that runs begins (it grows downwards); 0: none runs.
 thread_local std::uintptr_t process_stack = 0;
 
-std::uintptr_t here() { return reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0)); }
+[[gnu::always_inline]] inline std::uintptr_t here() {
+    return reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0));
+}
 
 }  // namespace
 
