@@ -1,12 +1,8 @@
 #include "stages/recording/player.hpp"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/file.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <chrono>
 #include <thread>
 
@@ -14,7 +10,6 @@
 #include "core/did_you_mean.hpp"
 #include "core/log.hpp"
 #include "shm/block_guard.hpp"
-#include "stages/recording/frame_message.hpp"
 
 namespace carousel::stages {
 namespace {
@@ -23,24 +18,7 @@ constexpr u64 before_payload = ring::plane_alignment;
 constexpr u64 longest_wait_ns = 500'000'000;  ///< a longer rest is shortened: a frame has a deadline
 constexpr u64 most_catching_up_ns = 100'000'000;
 
-/// What a reader says of a file, with the file's name. `code`: of a file that can't be played at all; a
-/// damaged frame is an exception of the stage, which costs that frame alone.
-template <typename F>
-auto naming(const std::string& path, F&& read, int code = exit_code::usage) {
-    try {
-        return read();
-    } catch (const mcap::format_error& e) {
-        throw error(code, fmt::format("{} can't be played: {}", path, e.what()));
-    }
-}
-
 }  // namespace
-
-shm::unique_fd player::open() const {
-    shm::unique_fd fd(::open(path_.c_str(), O_RDONLY | O_CLOEXEC));
-    if (!fd) throw settings_error("file", fmt::format("{}: {}", path_, errno_text(errno)));
-    return fd;
-}
 
 description player::configure(const configuration& with) {
     require_no_inputs(with);
@@ -53,8 +31,7 @@ description player::configure(const configuration& with) {
     count_ = static_cast<u64>(with.settings->integer("count", 0, 0, i64{1} << 40));
     loop_ = with.settings->flag("loop", false);
     rate_ = with.settings->number("rate", 0.0, 0.0, 1000.0);
-    const shm::unique_fd fd = open();
-    about_ = recording_from(naming(path_, [&] { return mcap::read_front(fd.get()).front; }), path_);
+    about_ = describe_recording(path_);
     std::vector<std::string> names;
     for (const recorded_ring& r : about_.rings) names.push_back(r.stage);
     const auto at = wanted.empty() ? names.begin() : std::find(names.begin(), names.end(), wanted);
@@ -70,24 +47,14 @@ description player::configure(const configuration& with) {
 }
 
 void player::prepare(environment& env) {
-    fd_ = open();
-    if (::flock(fd_.get(), LOCK_SH | LOCK_NB) != 0)
-        throw config_error(
-            fmt::format("{} is being recorded: it can be played when that run has ended", path_));
-    mcap::contents c = naming(path_, [&] { return mcap::scan(fd_.get()); });
-    const auto channel = static_cast<u16>(ring_ + 1);
-    std::erase_if(c.chunks, [&](const mcap::chunk_entry& unit) { return !unit.has(channel); });
-    const u64 whole = c.chunks.size();
-    if (!c.ended)
-        log::info("{} has no end (its recorder was killed): its {} whole frames are played", path_, whole);
+    frames_ = ring_reader(path_, about_, ring_);
+    const u64 whole = frames_.size();
     if (first_ >= whole)
         throw config_error(fmt::format("{} has {} frames: there is none at {}", path_, whole, first_));
-    const u64 count = count_ == 0 ? whole - first_ : count_;
-    if (count > whole - first_)
+    if (count_ > whole - first_)
         throw config_error(
-            fmt::format("{} has {} frames: there are not {} from {} on", path_, whole, count, first_));
-    units_.assign(c.chunks.begin() + static_cast<std::ptrdiff_t>(first_),
-                  c.chunks.begin() + static_cast<std::ptrdiff_t>(first_ + count));
+            fmt::format("{} has {} frames: there are not {} from {} on", path_, whole, count_, first_));
+    played_ = count_ == 0 ? whole - first_ : count_;
     frame_format format = about_.rings[ring_].format;
     const u64 bytes = format.lay_out();
     for (u32 lane = 0; lane < env.in_flight(); ++lane) lanes_.push_back(env.context().allocate_host(bytes));
@@ -109,18 +76,11 @@ void player::wait_for_turn(u64 time_ns) {
     last_played_ns_ = due + most_catching_up_ns > now ? due : now;
 }
 
+// An exception of the stage costs the frame that can't be read, and no other one.
 void player::process(frame& f) {
-    if (!loop_ && f.sequence() >= units_.size()) return f.end_stream();
-    const mcap::chunk_entry& unit = units_[f.sequence() % units_.size()];
+    if (!loop_ && f.sequence() >= played_) return f.end_stream();
     device::mapping& lane = *lanes_[f.lane()];
-    const frame_format& format = about_.rings[ring_].format;
-    const auto read = [&] {
-        mcap::read_chunk(fd_.get(), unit, compressed_, records_);
-        for (const mcap::message& m : mcap::read_messages(records_))
-            if (m.channel == ring_ + 1) return take_frame(m.data, format, lane.host_data());
-        throw mcap::format_error(fmt::format("the unit at {} has no frame of that ring", unit.start));
-    };
-    const frame_facts facts = naming(path_, read, exit_code::stage_exception);
+    const frame_facts facts = frames_.read(first_ + f.sequence() % played_, lane.host_data());
     wait_for_turn(facts.born_ns);
     f.stamp({facts.time_s, facts.parameter_number, facts.parameters, facts.capture_ns});
     f.metadata().assign(facts.metadata);

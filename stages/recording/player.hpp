@@ -8,15 +8,16 @@
 //   rate    of the recorded pace: 1 as it was, 2 twice as fast, 0 as fast as it goes, or by the pipeline's
 //   fps [0]
 // Frame n of the run is the recording's frame first + n: a function of n and of the file. A recording without
-// an end (its recorder was killed) is played as far as it is whole.
+// an end (its recorder was killed) or with a damaged index is played by its units. A damaged frame is given
+// up, with a message that names it, and keeps its place: the frames after it have the same numbers as without
+// damage.
 
 #include <memory>
 #include <string>
 #include <vector>
 
 #include <carousel/stage.hpp>
-#include "shm/fd_socket.hpp"
-#include "stages/recording/recording.hpp"
+#include "stages/recording/ring_reader.hpp"
 
 namespace carousel::stages {
 
@@ -28,7 +29,6 @@ public:
 
 private:
     void wait_for_turn(u64 time_ns);
-    [[nodiscard]] shm::unique_fd open() const;
 
     std::string path_;
     recording about_;
@@ -36,10 +36,9 @@ private:
     u64 first_ = 0, count_ = 0;
     bool loop_ = false;
     f64 rate_ = 0;
-    shm::unique_fd fd_;
-    std::vector<mcap::chunk_entry> units_;  ///< those that are played
+    ring_reader frames_;
+    u64 played_ = 0;  ///< how many of them, from first_ on
     std::vector<std::unique_ptr<device::mapping>> lanes_;
-    mcap::buffer compressed_, records_;
     u64 last_time_ns_ = 0, last_played_ns_ = 0;  ///< of the frame before, in the recording and here
 };
 

@@ -17,6 +17,16 @@ constexpr const char* own_library = "carousel";
 constexpr const char* about_name = "carousel.recording";
 constexpr const char* recording_version = "1";
 constexpr const char* format_key = "carousel.format";
+constexpr const char* checksum_key = "checksum";
+
+/// Of what a player takes from the preamble: the values and the channels, without the checksum itself.
+std::string checksum_of(const mcap::preamble& p) {
+    mcap::preamble checked;
+    checked.about = p.about;
+    checked.about.values.erase(checksum_key);
+    checked.channels = p.channels;
+    return fmt::format("{:08x}", mcap::crc_of(mcap::encode(checked)));
+}
 
 }  // namespace
 
@@ -33,6 +43,7 @@ mcap::preamble preamble_of(const recording& r) {
         p.schemas.push_back(schema_of(schema_name(ring.format), id));
         p.channels.push_back({id, id, ring.stage, "protobuf", {{format_key, ring.format.to_json()}}});
     }
+    p.about.values[checksum_key] = checksum_of(p);
     return p;
 }
 
@@ -52,6 +63,12 @@ recording recording_from(const mcap::preamble& p, const std::string& file) {
     if (value("version") != recording_version)
         throw config_error(fmt::format("{} is a recording of version {}; this program reads version {}", file,
                                        value("version"), recording_version));
+    // A recording of an earlier program has no checksum.
+    if (p.about.values.contains(checksum_key) && value(checksum_key) != checksum_of(p))
+        throw config_error(fmt::format(
+            "{} can't be played: the description of its rings and parameters is damaged (its checksum is "
+            "wrong), so no frame of it can be read reliably",
+            file));
     try {
         recording r;
         r.id = value("id");

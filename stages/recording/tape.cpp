@@ -56,6 +56,7 @@ void tape::open() {
             if (m.channel == channel)
                 rings_[k] = {true, take_frame(m.data, about_.rings[k].format, nullptr).sequence};
     }
+    for (const std::string& damage : file_->damage()) log::warning("{}: {}", path_, damage);
     if (file_->units() > 0 || file_->cut() > 0)
         log::info("goes on with {}: {} frames are in it; {} bytes of a frame that was not whole are cut off",
                   path_, file_->units(), file_->cut());

@@ -120,7 +120,7 @@ TEST_CASE("a damaged frame of a recording is given up, and the others are played
     run.start(run.pipeline("play", playing_pipeline("play", "")));
     CHECK(run.wait() == exit_code::given_up);
     INFO(run.log());
-    CHECK_THAT(run.log(), contains("has another check sum than it says"));
+    CHECK_THAT(run.log(), contains("is damaged: its checksum is wrong"));
     CHECK(run.report()["frames"] == 20);
     CHECK(run.report()["lost"] == 0);
     CHECK(run.report()["dead_letter_count"] == 1);

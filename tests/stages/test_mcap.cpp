@@ -12,7 +12,7 @@
 #include "stages/recording/frame_message.hpp"
 #include "stages/recording/mcap/writer.hpp"
 #include "stages/recording/recording.hpp"
-#include "stages/sdk/formats.hpp"
+#include "tests/stages/recorded_rings.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/scratch_folder.hpp"
 
@@ -23,36 +23,6 @@ namespace {
 using namespace carousel;
 using namespace carousel::test;
 using namespace carousel::stages;
-
-recording two_rings() {
-    recording r{"7", 1000, {{"picture", image_format(3, 2)}, {"numbers", {"test.numbers", {}, {}}}}, {}};
-    r.rings[1].format.planes = {{"a", ring::element::u16_, {5}}, {"b", ring::element::f64_, {2, 2}}};
-    for (recorded_ring& ring : r.rings) (void)ring.format.lay_out();
-    return r;
-}
-
-std::vector<std::byte> slot_of(const ring::frame_format& f, u64 sequence) {
-    ring::frame_format copy = f;
-    std::vector<std::byte> slot(copy.lay_out());
-    for (const ring::plane& p : f.planes)
-        for (u64 k = 0; k < p.bytes(); ++k)
-            slot[p.offset + k] = static_cast<std::byte>(sequence * 31 + k * 7);
-    return slot;
-}
-
-/// One unit: frame `sequence` of all rings.
-void add_frame(mcap::writer& w, const recording& r, u64 sequence) {
-    std::vector<mcap::buffer> data(r.rings.size());
-    std::vector<mcap::message> unit;
-    for (std::size_t k = 0; k < r.rings.size(); ++k) {
-        const auto slot = slot_of(r.rings[k].format, sequence);
-        const u64 wall = 1'000'000 + sequence;
-        put_frame(data[k], r.rings[k].format, r.rings[k].stage, {sequence, sequence + 5, 0.5, 2, {}}, wall,
-                  slot.data());
-        unit.push_back({static_cast<u16>(k + 1), static_cast<u32>(sequence), wall, data[k]});
-    }
-    w.append(unit);
-}
 
 std::string bytes_of(const std::string& path) { return read_file(path).value_or(""); }
 

@@ -92,7 +92,7 @@ void put_empty_message_index(buffer& to, u16 channel) {
 void put_chunk_head(buffer& to, const chunk_entry& c, u32 crc) {
     byte_writer w(to);
     w.number(static_cast<u8>(opcode::chunk));
-    w.number(u64{8 + 8 + 8 + 4 + 4 + 8} + c.compression.size() + c.compressed);
+    w.number(chunk_head_bytes + c.compression.size() + c.compressed);
     w.number(c.first_ns);
     w.number(c.last_ns);
     w.number(c.uncompressed);
@@ -107,8 +107,7 @@ u64 bit_of(u16 channel) {
     return u64{1} << (channel - 1U);
 }
 
-schema read_schema(std::span<const std::byte> content) {
-    byte_reader r(content);
+schema read_schema(byte_reader& r) {
     schema s;
     s.id = r.number<u16>();
     s.name = r.text();
@@ -118,8 +117,7 @@ schema read_schema(std::span<const std::byte> content) {
     return s;
 }
 
-channel read_channel(std::span<const std::byte> content) {
-    byte_reader r(content);
+channel read_channel(byte_reader& r) {
     channel c;
     c.id = r.number<u16>();
     c.schema = r.number<u16>();
@@ -129,8 +127,7 @@ channel read_channel(std::span<const std::byte> content) {
     return c;
 }
 
-metadata read_metadata(std::span<const std::byte> content) {
-    byte_reader r(content);
+metadata read_metadata(byte_reader& r) {
     metadata m;
     m.name = r.text();
     m.values = r.map();

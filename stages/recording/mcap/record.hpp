@@ -23,6 +23,9 @@ namespace carousel::stages::mcap {
 inline constexpr unsigned char magic[8] = {0x89, 'M', 'C', 'A', 'P', 0x30, '\r', '\n'};
 inline constexpr u64 head_bytes = 9;  ///< of a record: opcode, length
 inline constexpr u64 footer_bytes = head_bytes + 20;
+inline constexpr u64 chunk_head_bytes =
+    8 + 8 + 8 + 4 + 4 + 8;  ///< content of a Chunk before its records, without the compression's name
+inline constexpr u64 data_end_bytes = head_bytes + 4;
 
 enum class opcode : u8 {
     header = 0x01,
@@ -76,7 +79,9 @@ struct chunk_entry {
     u64 index_length = 0;       ///< of the message indexes behind it
     u64 compressed = 0, uncompressed = 0;
     std::string compression;
-    u64 channels = 0;  ///< of which it has messages
+    u64 channels = 0;    ///< of which it has messages
+    bool whole = true;   ///< its message indexes are complete
+    std::string damage;  ///< not empty: a frame is missing here, for this reason; it can't be read
     [[nodiscard]] bool has(u16 channel) const noexcept {
         return channel - 1U < most_channels && (channels >> (channel - 1U) & 1U) != 0;
     }
@@ -115,9 +120,10 @@ void put_record(buffer& to, opcode code, F&& content) {
     std::memcpy(to.data() + length_at, &length, sizeof length);
 }
 
-[[nodiscard]] schema read_schema(std::span<const std::byte> content);
-[[nodiscard]] channel read_channel(std::span<const std::byte> content);
-[[nodiscard]] metadata read_metadata(std::span<const std::byte> content);
+/// The content of a record of the preamble; `r` is after it then. Throws format_error.
+[[nodiscard]] schema read_schema(byte_reader& r);
+[[nodiscard]] channel read_channel(byte_reader& r);
+[[nodiscard]] metadata read_metadata(byte_reader& r);
 [[nodiscard]] chunk_entry read_chunk_index(std::span<const std::byte> content);
 /// The messages among the records of a chunk.
 [[nodiscard]] std::vector<message> read_messages(std::span<const std::byte> records);

@@ -1,159 +1,117 @@
 #include "stages/recording/mcap/scan.hpp"
 
 #include <fmt/format.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
+#include <optional>
 
 #include "core/checked.hpp"
-#include "core/whole_io.hpp"
 #include "stages/compression/compression.hpp"
+#include "stages/recording/mcap/record_stream.hpp"
+#include "stages/recording/mcap/salvage.hpp"
 
 namespace carousel::stages::mcap {
 namespace {
 
-constexpr u64 piece_bytes = u64{1} << 20U;
-constexpr u64 most_small = u64{64} << 20U;  ///< of a record that is no chunk: more is no recording
-constexpr u64 chunk_head_bytes = 8 + 8 + 8 + 4 + 4 + 8;
 constexpr u64 most_records = u64{1} << 36U;  ///< bytes of one unit
+constexpr u64 read_at_once = u64{1} << 20U;
 
-u64 size_of(int fd) {
-    struct stat info {};
-    return ::fstat(fd, &info) == 0 ? static_cast<u64>(info.st_size) : 0;
-}
-
-/// False: the file ends before.
-bool read_at(int fd, u64 at, std::span<std::byte> to) {
-    const ssize_t n = read_whole_at(fd, to.data(), to.size(), at);
-    if (n < 0) throw format_error(fmt::format("reading it: {}", errno_text(errno)));
-    return static_cast<std::size_t>(n) == to.size();
-}
-
-struct head {
-    opcode code{};
-    u64 length = 0;
-};
-
-/// Heads and small records from a position on, through a window of the file.
-class record_stream {
-public:
-    record_stream(int fd, u64 at) : fd_(fd), size_(size_of(fd)), at_(at) {}
-    /// False: no whole head, or the record that it begins is not whole.
-    bool next(head& h) {
-        std::byte raw[head_bytes];
-        if (at_ + head_bytes > size_ || !take(at_, raw)) return false;
-        byte_reader r(raw);
-        h.code = static_cast<opcode>(r.number<u8>());
-        h.length = r.number<u64>();
-        return h.length <= size_ - at_ - head_bytes;
-    }
-    [[nodiscard]] std::span<const std::byte> content(const head& h, u64 bytes) {
-        if (bytes > h.length || bytes > most_small)
-            throw format_error(fmt::format("a record of {} bytes at {}", h.length, at_));
-        content_.resize(static_cast<std::size_t>(bytes));
-        if (!take(at_ + head_bytes, content_)) throw format_error("it became shorter while it was read");
-        return content_;
-    }
-    void skip(const head& h) noexcept { at_ += head_bytes + h.length; }
-    [[nodiscard]] u64 at() const noexcept { return at_; }
-
-private:
-    bool take(u64 at, std::span<std::byte> to) {
-        if (to.size() > piece_bytes) return read_at(fd_, at, to);
-        if (at < window_at_ || at + to.size() > window_at_ + window_.size()) {
-            window_at_ = at;
-            window_.resize(static_cast<std::size_t>(std::min(wish_, size_ - at)));
-            wish_ = std::min(wish_ * 4, piece_bytes);
-            if (at + to.size() > at + window_.size() || !read_at(fd_, at, window_)) return false;
-        }
-        std::copy_n(window_.begin() + static_cast<std::ptrdiff_t>(at - window_at_), to.size(), to.begin());
-        return true;
-    }
-    int fd_;
-    u64 size_, at_, window_at_ = 0, wish_ = 4096;
-    buffer window_, content_;
-};
-
+/// Returns where the preamble ends. A record that can't be its next one is the first one after it, since the
+/// opcode of a chunk may be damaged. A record ends where its content ends, since its length may be.
 u64 read_front(record_stream& s, contents& c) {
-    for (head h; s.next(h); s.skip(h)) {
-        switch (h.code) {
-            case opcode::header: {
-                byte_reader r(s.content(h, h.length));
-                (void)r.text();
-                c.front.library = r.text();
-                break;
+    for (head h; s.next(h); s.skip(h)) try {
+            if (h.code == opcode::chunk || h.code == opcode::data_end) return s.at();
+            byte_reader r(s.content(h, h.length));
+            switch (h.code) {
+                case opcode::header:
+                    (void)r.text();
+                    c.front.library = r.text();
+                    break;
+                case opcode::metadata:
+                    c.front.about = read_metadata(r);
+                    break;
+                case opcode::schema:
+                    c.front.schemas.push_back(read_schema(r));
+                    break;
+                case opcode::channel: {
+                    channel next = read_channel(r);
+                    if (next.id != c.front.channels.size() + 1 || next.id > most_channels) return s.at();
+                    c.front.channels.push_back(std::move(next));
+                    break;
+                }
+                default:
+                    return s.at();
             }
-            case opcode::metadata:
-                c.front.about = read_metadata(s.content(h, h.length));
-                break;
-            case opcode::schema:
-                c.front.schemas.push_back(read_schema(s.content(h, h.length)));
-                break;
-            case opcode::channel:
-                c.front.channels.push_back(read_channel(s.content(h, h.length)));
-                break;
-            default:
-                return s.at();
+            h.length -= r.rest().size();
+        } catch (const format_error&) {
+            return s.at();
         }
-    }
     return s.at();
 }
 
-chunk_entry read_chunk_head(record_stream& s, const head& h) {
-    byte_reader r(s.content(h, std::min(h.length, chunk_head_bytes + 32)));
-    chunk_entry c;
-    c.start = s.at();
-    c.length = head_bytes + h.length;
-    c.first_ns = r.number<u64>();
-    c.last_ns = r.number<u64>();
-    c.uncompressed = r.number<u64>();
-    (void)r.number<u32>();
-    c.compression = r.text();
-    c.compressed = r.number<u64>();
-    return c;
-}
-
-/// Unit by unit, up to the first one that is not whole.
-void walk(record_stream& s, contents& c) {
-    for (head h; s.next(h) && h.code == opcode::chunk;) {
-        chunk_entry unit = read_chunk_head(s, h);
-        s.skip(h);
-        for (std::size_t k = 0; k < c.front.channels.size(); ++k) {
-            if (!s.next(h) || h.code != opcode::message_index || h.length < empty_message_index_bytes) return;
-            if (h.length > empty_message_index_bytes) {
-                const u16 channel = byte_reader(s.content(h, sizeof(u16))).number<u16>();
-                if (channel == 0 || channel > most_channels) return;
-                unit.channels |= bit_of(channel);
-            }
-            unit.index_length += head_bytes + h.length;
-            s.skip(h);
-        }
-        c.chunks.push_back(std::move(unit));
+u32 crc_of_file(int fd, u64 from, u64 until) {
+    buffer piece;
+    u32 crc = 0;
+    for (u64 at = from; at < until; at += piece.size()) {
+        piece.resize(static_cast<std::size_t>(std::min(read_at_once, until - at)));
+        if (!read_at(fd, at, piece)) throw format_error("it became shorter while it was read");
+        crc = crc_of(piece, crc);
     }
+    return crc;
 }
 
-/// By the summary. False: there is none, or none that can be right: its units are in the file's order,
-/// between the preamble and the summary.
-bool read_summary(int fd, contents& c) {
+/// The number of chunks by a Statistics record.
+u32 chunks_counted(std::span<const std::byte> content) {
+    byte_reader r(content);
+    (void)r.raw(sizeof(u64) + sizeof(u16) + 3 * sizeof(u32));
+    return r.number<u32>();
+}
+
+/// What the file ends with. Empty: its end is missing or damaged.
+struct footer {
+    u64 at = 0;     ///< the footer's own position
+    u64 start = 0;  ///< of the summary
+    u32 crc = 0;    ///< 0: a file of another writer, which has none
+};
+
+/// The footer of a file whose summary begins at `earliest` or after it.
+std::optional<footer> read_footer(int fd, u64 earliest) {
     const u64 size = size_of(fd), tail = footer_bytes + sizeof magic;
     std::byte raw[footer_bytes + sizeof magic];
-    if (size < c.front_bytes + tail || !read_at(fd, size - tail, raw)) return false;
-    if (std::memcmp(raw + footer_bytes, magic, sizeof magic) != 0) return false;
+    if (size < earliest + tail || !read_at(fd, size - tail, raw)) return {};
+    if (std::memcmp(raw + footer_bytes, magic, sizeof magic) != 0) return {};
     byte_reader r({raw, static_cast<std::size_t>(footer_bytes)});
-    if (static_cast<opcode>(r.number<u8>()) != opcode::footer || r.number<u64>() != 20) return false;
-    const u64 start = r.number<u64>();
-    if (start < c.front_bytes || start > size - tail) return false;
-    record_stream s(fd, start);
-    for (head h; s.at() < size - tail && s.next(h); s.skip(h)) {
+    if (static_cast<opcode>(r.number<u8>()) != opcode::footer || r.number<u64>() != 20) return {};
+    footer f{size - tail, r.number<u64>(), 0};
+    (void)r.number<u64>();
+    f.crc = r.number<u32>();
+    return f.start >= earliest && f.start <= f.at ? std::optional(f) : std::nullopt;
+}
+
+/// Reads the summary into c.chunks. Returns false if its checksum is wrong, or it can't be right: its records
+/// end at the footer, and its units are in the file's order, between the preamble and the end of the data.
+bool read_summary(int fd, const footer& f, contents& c) try {
+    if (f.crc != 0 && f.crc != crc_of_file(fd, f.start, f.at + footer_bytes - sizeof f.crc)) return false;
+    record_stream s(fd, f.start);
+    u64 counted = 0;
+    bool has_count = false;
+    for (head h; s.at() < f.at && s.next(h); s.skip(h)) {
+        if (h.code == opcode::statistics) counted = chunks_counted(s.content(h, h.length)), has_count = true;
         if (h.code != opcode::chunk_index) continue;
         chunk_entry unit = read_chunk_index(s.content(h, h.length));
-        if (unit.start < c.end() || !is_within(unit.start, add_sat(unit.length, unit.index_length), start))
+        if (unit.start < c.end() ||
+            !is_within(unit.start, add_sat(unit.length, unit.index_length), f.start - data_end_bytes))
             return false;
         c.chunks.push_back(std::move(unit));
     }
-    return true;
+    return s.at() == f.at && (!has_count || counted == c.chunks.size());
+} catch (const format_error&) {  // a record that makes no sense
+    return false;
+}
+
+/// A name that a recorder writes; this program may have been built without it.
+bool is_known(const std::string& compression) {
+    return compression.empty() || compression == "lz4" || compression == "zstd";
 }
 
 }  // namespace
@@ -170,15 +128,22 @@ contents read_front(int fd) {
 
 contents scan(int fd) {
     contents c = read_front(fd);
-    c.ended = read_summary(fd, c);
-    if (c.ended) return c;
-    c.chunks.clear();
-    record_stream s(fd, c.front_bytes);
-    walk(s, c);
+    const std::optional<footer> f = read_footer(fd, c.front_bytes + data_end_bytes);
+    c.ended = f && read_summary(fd, *f, c);
+    if (!c.ended) {
+        c.chunks.clear();
+        find_units(fd, c);
+    }
+    // Where the DataEnd record itself is damaged, the footer has its position.
+    if (c.data_end == 0 && f && f->start - data_end_bytes >= c.end()) c.data_end = f->start - data_end_bytes;
+    mark_gaps(fd, c);
     return c;
 }
 
 void read_chunk(int fd, const chunk_entry& c, buffer& compressed, buffer& records) {
+    if (!c.damage.empty()) throw format_error(c.damage);
+    if (!is_known(c.compression))
+        throw format_error(fmt::format("the chunk at {} has an unknown compression", c.start));
     const u64 head_of_chunk = head_bytes + chunk_head_bytes + c.compression.size();
     // These numbers come from the file, and memory is allocated by them: none exceeds what the file contains.
     if (c.length != add_sat(head_of_chunk, c.compressed) || !is_within(c.start, c.length, size_of(fd)))
@@ -199,7 +164,7 @@ void read_chunk(int fd, const chunk_entry& c, buffer& compressed, buffer& record
         throw format_error(fmt::format("the chunk at {}: {}", c.start, e.what()));
     }
     if (crc != 0 && crc != crc_of(records))
-        throw format_error(fmt::format("the chunk at {} has another check sum than it says", c.start));
+        throw format_error(fmt::format("the chunk at {} is damaged: its checksum is wrong", c.start));
 }
 
 }  // namespace carousel::stages::mcap

@@ -1,6 +1,6 @@
 #pragma once
-// What lies in a recording, by the heads of its records or, where it has an end, by its summary. Reads by
-// pieces: a file may be larger than memory.
+// The units of a recording, by its summary or, where there is none or its checksum is wrong, by the heads of
+// its records. Reads by pieces: a file may be larger than memory.
 
 #include <string>
 #include <vector>
@@ -12,17 +12,20 @@ namespace carousel::stages::mcap {
 struct contents {
     preamble front;
     u64 front_bytes = 0;
-    std::vector<chunk_entry> chunks;  ///< whole units, in the file's order
-    bool ended = false;               ///< it has its summary
-    /// Behind the last whole unit: here the next one goes.
+    /// Units in the file's order. Where bytes between two of them belong to no unit, an entry with `damage`
+    /// stands for each frame that is missing there.
+    std::vector<chunk_entry> chunks;
+    bool ended = false;  ///< it has its summary, whose checksum is correct
+    u64 data_end = 0;  ///< where the DataEnd record begins; 0: there is none, the file ends within its units
+    /// After the last unit.
     [[nodiscard]] u64 end() const noexcept { return chunks.empty() ? front_bytes : chunks.back().end(); }
 };
 
-/// The preamble alone. Throws format_error: no MCAP, or it ends in there.
+/// The preamble alone. Throws format_error: not an MCAP file, or it ends within the preamble.
 [[nodiscard]] contents read_front(int fd);
-/// All of it. Throws format_error.
+/// The preamble and the units. Throws format_error.
 [[nodiscard]] contents scan(int fd);
-/// The records of a unit. Throws format_error: the check sum is another one.
+/// The records of a unit. Throws format_error: its checksum is wrong, or it is an entry with `damage`.
 void read_chunk(int fd, const chunk_entry& c, buffer& compressed, buffer& records);
 
 }  // namespace carousel::stages::mcap

@@ -61,7 +61,13 @@ void writer::go_on(const buffer& front) {
         throw output_error(
             fmt::format("{} is another recording than the one that was begun: name another file", path_));
     contents c = scan(fd_.get());
-    chunks_ = std::move(c.chunks);
+    while (!c.chunks.empty() && (!c.chunks.back().whole || !c.chunks.back().damage.empty()))
+        c.chunks.pop_back();
+    for (chunk_entry& unit : c.chunks)
+        if (unit.damage.empty())
+            chunks_.push_back(std::move(unit));
+        else
+            damage_.push_back(std::move(unit.damage));
     end_ = chunks_.empty() ? front.size() : chunks_.back().end();
     cut_ = size - end_;
     if (cut_ != 0 && ::ftruncate(fd_.get(), static_cast<off_t>(end_)) != 0) fail(path_, "cutting", errno);

@@ -30,6 +30,9 @@ public:
     [[nodiscard]] const buffer& last_records(u16 channel);
     [[nodiscard]] u64 bytes() const noexcept { return end_; }
     [[nodiscard]] u64 cut() const noexcept { return cut_; }  ///< bytes that were no whole unit
+    /// Why frames are missing between the units of the file: damage. Their bytes stay, outside of the
+    /// summary.
+    [[nodiscard]] const std::vector<std::string>& damage() const noexcept { return damage_; }
 
 private:
     void take_lock(double wait_s);
@@ -41,6 +44,7 @@ private:
     preamble front_;
     shm::unique_fd fd_;
     std::vector<chunk_entry> chunks_;
+    std::vector<std::string> damage_;
     u64 end_ = 0, cut_ = 0;
     buffer records_, compressed_, head_, indexes_;
 };
