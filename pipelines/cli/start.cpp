@@ -27,7 +27,8 @@ u64 first_from(const start_arguments& a, const pipeline& p) {
     const json value = value_from(a.first);
     constexpr number_range range{0, static_cast<f64>(max_frames), "frames"};
     if (!value.is_number_integer() || !range.contains(value.get<f64>()))
-        throw config_error(fmt::format("--first {}: expected a frame's number, {}", a.first, range.text()));
+        throw config_error(
+            fmt::format("--first {}: expected a frame's number from 0 to {}", a.first, max_frames));
     const u64 first = value.get<u64>();
     if (p.frames != 0 && first >= p.frames)
         throw config_error(

@@ -228,7 +228,8 @@ TEST_CASE("wrong options are refused by name before anything runs") {
     CHECK_THAT(refused({"--frames", "-5"}),
                contains("--frames -5: expected a whole number of frames, 0 (no end) or more"));
     CHECK_THAT(refused({"--frames=1e9"}), contains("--frames 1e9: expected a whole number"));
-    CHECK_THAT(refused({"--first", "-1"}), contains("--first -1: expected a frame's number, 0 or more"));
+    CHECK_THAT(refused({"--first", "-1"}),
+               contains("--first -1: expected a frame's number from 0 to 1000000000000"));
     CHECK_THAT(refused({"--first", "x"}), contains("--first x: expected a frame's number"));
     CHECK_THAT(refused({"--frames", "10", "--first", "10"}),
                contains("--first 10: the run ends after 10 frames"));
