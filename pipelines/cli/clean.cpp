@@ -2,10 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "cli/command.hpp"
 #include "os/table.hpp"
+#include "run/lost_run.hpp"
 #include "runs/clean.hpp"
 
 namespace carousel::supervisor {
@@ -13,12 +15,32 @@ namespace {
 
 using nlohmann::json;
 
-int clean(bool dry_run, bool as_json, const cli_environment& env) {
+/// What is kept of lost runs, as leftovers.
+std::vector<leftover> kept_of_lost_runs() {
+    std::vector<leftover> all;
+    for (const run::lost_run& r : run::lost_runs())
+        all.push_back({"lost run", r.folder, r.name, r.run_id, 0,
+                       "it lost its supervisor, and --lost asks for it", ""});
+    return all;
+}
+
+std::string remove_kept(const leftover& l) {
+    std::error_code failed;
+    std::filesystem::remove_all(l.path, failed);
+    return failed ? failed.message() : "";
+}
+
+int clean(bool dry_run, bool lost, bool as_json, const cli_environment& env) {
     int code = exit_code::ok;
     json items = json::array();
     std::string text;
-    for (const leftover& l : find_leftovers(env.places)) {
-        const std::string trouble = dry_run ? l.kept : remove_leftover(l);
+    std::vector<leftover> all = find_leftovers(env.places);
+    if (lost)
+        for (leftover& l : kept_of_lost_runs()) all.push_back(std::move(l));
+    for (const leftover& l : all) {
+        const std::string trouble = dry_run                ? l.kept
+                                    : l.kind == "lost run" ? remove_kept(l)
+                                                           : remove_leftover(l);
         const bool removed = !dry_run && trouble.empty();
         if (!trouble.empty() && l.kept.empty()) code = exit_code::shared_memory;
         items.push_back({{"kind", l.kind},
@@ -43,11 +65,15 @@ int clean(bool dry_run, bool as_json, const cli_environment& env) {
 }
 
 command_action add_clean_command(const command_parts& p) {
-    const auto dry_run = std::make_shared<bool>(false);
+    const auto dry_run = std::make_shared<bool>(false), lost = std::make_shared<bool>(false);
     p.app.add_flag("--dry-run", *dry_run, "Only say what would be removed");
+    p.app.add_flag(
+        "--lost", *lost,
+        "Remove what is kept of lost runs, too: logs, deaths and account (`carousel ps --all` lists them)");
     p.app.add_flag("--json", p.common.json, "Print JSON");
-    return
-        [dry_run](const common_words& c, const cli_environment& env) { return clean(*dry_run, c.json, env); };
+    return [dry_run, lost](const common_words& c, const cli_environment& env) {
+        return clean(*dry_run, *lost, c.json, env);
+    };
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// `carousel logs`: the lines of a run, also of one that has ended and kept them, or that was killed.
+// `carousel logs`: the lines of a run, also of one that has ended and kept them, or that lost its supervisor.
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -13,7 +13,9 @@
 #include "cli/options.hpp"
 #include "core/did_you_mean.hpp"
 #include "os/log_pipe.hpp"
+#include "os/table.hpp"
 #include "run/client.hpp"
+#include "run/lost_run.hpp"
 #include "run/ps_message.hpp"
 #include "runs/client.hpp"
 #include "runs/log_reader.hpp"
@@ -33,20 +35,32 @@ Examples:
 
 Lines of the supervisor itself are under `carousel`. Each process keeps the last 4 to 8 MiB of its lines in the run's runtime directory; restarts
 don't end them. They go with the run, unless it ran in the background (-d) or with --keep-logs: then they stay until the next run of
-that name, or `carousel clean`. Exit codes: 0, also at the end of the run with -f; 2 no such run, or none with lines; 130 Ctrl-C.)";
+that name, or `carousel clean`. Lines of a run that lost its supervisor are kept with what else is known of it, of the newest ten such
+runs (`carousel ps --all` lists them): where no other run of that name is there, or with --lost, they are shown. Exit codes: 0, also at the end of the run with -f; 2 no such run, or none with lines; 130 Ctrl-C.)";
 
 struct logs_arguments : client_arguments {
     std::vector<std::string> stages;
-    bool follow = false, timestamps = false, no_color = false;
+    bool follow = false, timestamps = false, no_color = false, lost = false;
     std::string lines, since;
 };
 
 struct place {
     std::string name;
-    std::optional<run::record> run;  ///< while it lives
+    std::optional<run::record> run = {};     ///< while it lives
+    std::optional<run::lost_run> lost = {};  ///< it lost its supervisor
+    [[nodiscard]] std::string logs() const;
 };
 
 std::string logs_of(const std::string& name) { return run::run_folder(name) + "/logs"; }
+std::string place::logs() const { return lost ? lost->logs() : logs_of(name); }
+
+std::optional<place> newest_lost(const std::string& name) {
+    std::vector<run::lost_run> all = run::lost_runs(name);
+    if (all.empty()) return std::nullopt;
+    place p{all.front().name};
+    p.lost = std::move(all.front());
+    return p;
+}
 
 /// Names of runs that are over and whose lines are still there.
 std::vector<std::string> ended_with_logs() {
@@ -64,15 +78,21 @@ std::vector<std::string> ended_with_logs() {
 /// A living run before one that has ended; where none is meant for sure, the sentence of those commands that
 /// need a living one.
 place choose_place(const logs_arguments& a) {
+    if (a.lost) {
+        if (auto lost = newest_lost(a.pipeline)) return *lost;
+        throw config_error(
+            fmt::format("--lost: no run{} has lost its supervisor; `carousel ps --all` lists the runs",
+                        a.pipeline.empty() ? "" : " of the name " + a.pipeline));
+    }
     if (!a.pipeline.empty() && a.wait_s == 0 &&
         (!run::is_run_name(a.pipeline) || !log_reader(logs_of(a.pipeline)).labels().empty())) {
         for (run::record& r : run::living_runs())
             if (r.name == a.pipeline) return {r.name, std::move(r)};
-        if (run::is_run_name(a.pipeline)) return {a.pipeline, std::nullopt};
+        if (run::is_run_name(a.pipeline)) return {a.pipeline};
     }
     if (a.pipeline.empty() && a.wait_s == 0 && run::living_runs().empty()) {
         const std::vector<std::string> ended = ended_with_logs();
-        if (ended.size() == 1) return {ended.front(), std::nullopt};
+        if (ended.size() == 1) return {ended.front()};
         if (ended.size() > 1)
             throw config_error(fmt::format(
                 "no pipeline is running; these have left their lines, choose one with -p NAME: {}",
@@ -82,6 +102,7 @@ place choose_place(const logs_arguments& a) {
         run::record r = choose_pipeline(a.pipeline, a.wait_s);
         return {r.name, std::move(r)};
     } catch (const config_error& e) {
+        if (auto lost = newest_lost(a.pipeline)) return *lost;
         throw config_error(fmt::format(
             "{}. A run's lines go with it, unless it ran in the background or with --keep-logs", e.what()));
     }
@@ -91,7 +112,7 @@ place choose_place(const logs_arguments& a) {
 /// stage, too.
 std::set<std::string> known_names(const place& p) {
     std::set<std::string> known = {"carousel"};
-    for (const std::string& label : log_reader(logs_of(p.name)).labels()) {
+    for (const std::string& label : log_reader(p.logs()).labels()) {
         known.insert(label);
         if (const auto dot = label.find('.'); dot != std::string::npos) known.insert(label.substr(0, dot));
     }
@@ -179,11 +200,15 @@ int show(const logs_arguments& a, bool as_json, const cli_environment& env) {
     const std::size_t last = lines_from(a.lines);
     place p = choose_place(a);
     check_stages(a, p);
-    log_reader reader(logs_of(p.name));
+    log_reader reader(p.logs());
     printer to(a, as_json, env);
     to.since(since);
     to.widen(reader.labels());
     std::vector<log_record> lines = reader.take();
+    if (p.lost) {
+        env.err << printable(run::describe(*p.lost)) << "\n";
+        add_lines_alone(p.logs(), lines);
+    }
     lines.erase(
         std::remove_if(lines.begin(), lines.end(), [&](const log_record& r) { return !to.wanted(r); }),
         lines.end());
@@ -215,6 +240,8 @@ command_action add_logs_command(const command_parts& p) {
         ->type_name("TIME")
         ->take_last();
     p.app.add_flag("-t,--timestamps", a->timestamps, "With the time of each line (UTC)");
+    p.app.add_flag("--lost", a->lost,
+                   "Of the newest run that lost its supervisor, also if another run of that name is there");
     add_no_color(p, a->no_color);
     add_json(p, "Print JSON, one object a line");
     p.app.footer(logs_footer);

@@ -9,7 +9,9 @@
 #include "cli/clients.hpp"
 #include "cli/completers.hpp"
 #include "core/clock.hpp"
+#include "os/table.hpp"
 #include "run/client.hpp"
+#include "run/lost_run.hpp"
 #include "runs/client.hpp"
 #include "runs/spaces.hpp"
 
@@ -36,6 +38,31 @@ std::vector<seen_space> opened_spaces(const std::string& name) {
 
 std::string dumped(const json& j) { return j.dump(2, ' ', false, json::error_handler_t::replace) + "\n"; }
 
+struct ps_arguments : client_arguments {
+    bool all = false;
+};
+
+/// Every run of this user: those that live, and what is kept of lost ones. Asks no supervisor.
+int list_all(const ps_arguments& a, bool as_json, const cli_environment& env) {
+    json living = json::array(), lost = json::array();
+    std::string text;
+    for (const run::record& r : run::living_runs()) {
+        if (!a.pipeline.empty() && r.name != a.pipeline) continue;
+        living.push_back(
+            {{"name", r.name}, {"pid", r.supervisor.pid}, {"run_id", r.run_id}, {"file", r.file}});
+        text += printable(fmt::format("{}: running, pid {}, {}", r.name, r.supervisor.pid, r.file)) + "\n";
+    }
+    for (const run::lost_run& r : run::lost_runs(a.pipeline)) {
+        lost.push_back(
+            {{"name", r.name}, {"run_id", r.run_id}, {"folder", r.folder}, {"account", r.account}});
+        text += printable(run::describe(r)) + "\n";
+    }
+    env.out << (as_json        ? dumped({{"ok", true}, {"running", living}, {"lost", lost}})
+                : text.empty() ? "no run is there, and nothing of a lost one\n"
+                               : text);
+    return exit_code::ok;
+}
+
 int show(const client_arguments& a, bool as_json, const cli_environment& env) {
     const u64 since = now_ns(), until = since + static_cast<u64>(std::clamp(a.wait_s, 0.0, 1e9) * 1e9);
     std::vector<seen_space> spaces = opened_spaces(a.pipeline);
@@ -61,17 +88,19 @@ int show(const client_arguments& a, bool as_json, const cli_environment& env) {
 }
 
 command_action add_ps_command(const command_parts& p) {
-    const auto a = std::make_shared<client_arguments>();
+    const auto a = std::make_shared<ps_arguments>();
     add_client_options(p, *a);
+    p.app.add_flag("--all", a->all, "List every run, and what is kept of lost ones (their supervisor died)");
     p.offers[p.app.get_option("--name")] = pipelines_and_spaces;
     add_json(p);
     p.app.footer(
         "\nSpaces (`carousel hold`) stand behind the pipeline, with their clients and what each holds; -p "
         "names "
-        "one of either.\n\nExamples:\n  carousel ps\n  carousel ps -p demo --json\n  carousel ps -p lab");
+        "one of either.\n\nExamples:\n  carousel ps\n  carousel ps -p demo --json\n  carousel ps -p lab\n  "
+        "carousel ps --all");
     return [a](const common_words& c, const cli_environment& env) {
         read_wait(*a);
-        return show(*a, c.json, env);
+        return a->all ? list_all(*a, c.json, env) : show(*a, c.json, env);
     };
 }
 

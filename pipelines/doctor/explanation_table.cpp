@@ -45,7 +45,8 @@ constexpr auto explanations = std::to_array<explanation>({
      "Nothing: that is how a late one ends. If it happens to a healthy stage, raise frame_timeout_ms."},
     {exit_kind, "72", "A stage outlived its supervisor, and nobody took the run over in time.",
      "The supervisor was killed, and `carousel run FILE` was not started within supervisor_grace_s.",
-     "Start the same file again within that time: the stages go on under the new supervisor."},
+     "Start the same file again within that time: the stages continue under the new supervisor. Later "
+     "`carousel ps --all` has what is known of the lost run, and `carousel logs --lost` its lines."},
     {exit_kind, "73",
      "An exception left a stage's own code, or it has written beyond its output slot, into the canary there.",
      "process(), prepare() or finish() has thrown; the log has its text. Of a canary it has the ring and the "

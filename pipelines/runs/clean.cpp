@@ -17,6 +17,7 @@
 #include "core/errors.hpp"
 #include "ipc/spaces.hpp"
 #include "run/directory.hpp"
+#include "run/lost_run.hpp"
 #include "shm/fd_socket.hpp"
 #include "shm/marked_process.hpp"
 #include "shm/segment.hpp"
@@ -233,6 +234,8 @@ std::string remove_leftover(const leftover& l) {
         return fs::exists(l.path, failed) ? "a run of this name has begun" : "";
     if (!shm::end_marked_processes(shm::mps_mark(shm::mps_folder(l.path)), 3 * ns_per_s))
         return "its MPS daemon can't be ended";
+    if (record && run::is_run_name(record->run_id) && run::keep_lost_run(l.path).empty())
+        return "what is known of the run can't be kept";
     for (const fs::path& each : entries_of(l.path)) {
         if (each.filename() == "pictures" || each.filename() == "dead-letters" ||
             each.filename() == "run.json")

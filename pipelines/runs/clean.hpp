@@ -1,8 +1,9 @@
 #pragma once
 // What dead runs left behind: folders whose supervisor is gone, shared memory objects that no living run owns
 // and no process maps, folders of spaces that nobody has. Used by `carousel clean` and at the start of every
-// run. Never touches what belongs to a living run, to another user, or to a process that can't be judged from
-// here.
+// run. What is known of a run that lost its
+// supervisor is kept before its folder is removed (run/lost_run.hpp). Never touches what belongs to a living
+// run, to another user, or to a process that can't be judged from here.
 
 #include <string>
 #include <vector>

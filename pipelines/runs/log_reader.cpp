@@ -8,12 +8,15 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <cstdlib>
 #include <ctime>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "core/errors.hpp"
 #include "core/json_text.hpp"
+#include "core/read_file.hpp"
 #include "core/whole_io.hpp"
 
 namespace carousel::supervisor {
@@ -22,6 +25,7 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 constexpr const char* ending = ".jsonl";
+constexpr std::size_t most_alone_bytes = std::size_t{8} << 20U;
 constexpr std::size_t longest_record = 1U << 16U;  // a stage's line is cut at 8 KiB
 
 void add_record(const std::string& text, std::vector<log_record>& out) {
@@ -111,6 +115,25 @@ std::vector<std::string> log_reader::labels() const {
         names.push_back(std::move(name));
     }
     return names;
+}
+
+void add_lines_alone(const std::string& logs, std::vector<log_record>& lines) {
+    std::error_code failed;
+    for (fs::directory_iterator at(logs, failed), end; !failed && at != end; at.increment(failed)) {
+        if (at->path().extension() != ".alone") continue;
+        const std::string name = at->path().stem().string();  // STAGE.SEAT.PID
+        const std::size_t pid = name.rfind('.'),
+                          seat = pid == std::string::npos ? pid : name.rfind('.', pid - 1);
+        if (pid == std::string::npos || seat == std::string::npos) continue;
+        struct stat info {};
+        if (::stat(at->path().c_str(), &info) != 0) continue;
+        log_record r{static_cast<f64>(info.st_mtim.tv_sec) + static_cast<f64>(info.st_mtim.tv_nsec) / 1e9,
+                     name.substr(0, seat), "", std::atoi(name.c_str() + pid + 1), 0};
+        std::istringstream text(read_file(at->path().string(), most_alone_bytes).value_or(""));
+        while (std::getline(text, r.line)) lines.push_back(r);
+    }
+    std::stable_sort(lines.begin(), lines.end(),
+                     [](const log_record& a, const log_record& b) { return a.time < b.time; });
 }
 
 f64 since_from(const std::string& text, f64 now) {

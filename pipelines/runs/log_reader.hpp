@@ -44,6 +44,10 @@ private:
     std::map<std::string, file> files_;  ///< by path
 };
 
+/// Adds the lines that stages wrote without a supervisor, LOGS/STAGE.SEAT.PID.alone
+/// (runner/supervisor_link.hpp). Their time is that of the file's last write. Keeps the order of time.
+void add_lines_alone(const std::string& logs, std::vector<log_record>& lines);
+
 /// Seconds since 1970 from "10s", "5m", "2h", "1d" (before `now`), or a time as RFC 3339 writes it
 /// ("2026-01-31T12:00:00Z",
 /// "...+01:00"; without a zone: local time). Throws config_error that names --since.

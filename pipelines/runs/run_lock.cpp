@@ -17,6 +17,7 @@
 #include "core/poll_until.hpp"
 #include "ring/words.hpp"
 #include "run/directory.hpp"
+#include "run/lost_run.hpp"
 #include "runs/clean.hpp"
 #include "runs/orphaned_run.hpp"
 #include "shm/marked_process.hpp"
@@ -103,17 +104,18 @@ run_lock::~run_lock() {
     fs::remove(folder_, ignored);
 }
 
-void run_lock::end_leftovers() const {
+void run_lock::end_leftovers(bool lost) const {
     const auto record = run::read_record(folder_);
     if (!record || is_alive(*record)) return;
     end_orphans(record->run_id);
     (void)shm::end_marked_processes(shm::mps_mark(shm::mps_folder(folder_)), orphan_patience_ns);
+    if (lost) (void)run::keep_lost_run(folder_);
     shm::segment::remove(record->run_id);
     shm::trace_segment::remove(record->run_id);
 }
 
 void run_lock::clear_leftovers() const {
-    end_leftovers();
+    end_leftovers(true);
     std::error_code failed;
     for (fs::directory_iterator at(folder_, failed), end; !failed && at != end; at.increment(failed)) {
         std::error_code ignored;

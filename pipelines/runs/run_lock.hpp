@@ -23,8 +23,8 @@ public:
     /// stays as it is.
     void leave_folder(bool as_it_is) noexcept { leave_ = as_it_is; }
     /// Ends what a dead supervisor of this name left alive (named by pid and start time in its control block)
-    /// and removes its shared memory.
-    void end_leftovers() const;
+    /// and removes its shared memory. `lost`: first what is known of the run is kept (run/lost_run.hpp).
+    void end_leftovers(bool lost = false) const;
     /// And the files that it left lying.
     void clear_leftovers() const;
     /// The folder's logs are to outlive the run.

@@ -36,24 +36,6 @@ std::string boot_id() {
     return text;
 }
 
-void make_private(const std::string& folder) {
-    if (::mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST)
-        throw shm_error(fmt::format("making the folder {}: {}", folder, errno_text(errno)));
-    struct stat info {};
-    if (::lstat(folder.c_str(), &info) != 0)
-        throw shm_error(fmt::format("looking at {}: {}", folder, errno_text(errno)));
-    if (!S_ISDIR(info.st_mode))
-        throw shm_error(
-            fmt::format("{} is no folder; remove it, or set XDG_RUNTIME_DIR to a folder of yours", folder));
-    if (info.st_uid != ::geteuid())
-        throw shm_error(
-            fmt::format("{} belongs to user {}, this process runs as {}; remove it, or set XDG_RUNTIME_DIR "
-                        "to a folder of yours",
-                        folder, info.st_uid, ::geteuid()));
-    if ((info.st_mode & 0777) != 0700 && ::chmod(folder.c_str(), 0700) != 0)
-        throw shm_error(fmt::format("closing {} to others: {}", folder, errno_text(errno)));
-}
-
 void write_all(const std::string& file, const std::string& text) {
     const int fd = ::open(file.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
     if (fd < 0) throw shm_error(fmt::format("writing {}: {}", file, errno_text(errno)));
@@ -87,10 +69,28 @@ std::string port_lock(const std::string& folder, u32 seat, u32 epoch) {
 
 std::string record::socket() const { return control_socket(folder); }
 
+void make_private_folder(const std::string& folder) {
+    if (::mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST)
+        throw shm_error(fmt::format("making the folder {}: {}", folder, errno_text(errno)));
+    struct stat info {};
+    if (::lstat(folder.c_str(), &info) != 0)
+        throw shm_error(fmt::format("looking at {}: {}", folder, errno_text(errno)));
+    if (!S_ISDIR(info.st_mode))
+        throw shm_error(
+            fmt::format("{} is no folder; remove it, or set XDG_RUNTIME_DIR to a folder of yours", folder));
+    if (info.st_uid != ::geteuid())
+        throw shm_error(
+            fmt::format("{} belongs to user {}, this process runs as {}; remove it, or set XDG_RUNTIME_DIR "
+                        "to a folder of yours",
+                        folder, info.st_uid, ::geteuid()));
+    if ((info.st_mode & 0777) != 0700 && ::chmod(folder.c_str(), 0700) != 0)
+        throw shm_error(fmt::format("closing {} to others: {}", folder, errno_text(errno)));
+}
+
 std::string make_run_folder(const std::string& name) {
-    make_private(runs_folder());
+    make_private_folder(runs_folder());
     std::string folder = run_folder(name);
-    make_private(folder);
+    make_private_folder(folder);
     return folder;
 }
 

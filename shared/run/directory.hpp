@@ -9,6 +9,7 @@
 //     port-SEAT-EPOCH.lock  held by a port's program as long as it has memory of the run
 //     lock           held by the supervisor for life (run_lock.hpp); ledger-*.bin, logs/, pictures/,
 //                    dead-letters/ (dead_letter.hpp)
+// What is kept of a run that lost its supervisor is in a folder next to these (lost_run.hpp).
 //
 // Who may call: any process of the user. A record is written whole (temporary file, rename) and removed with
 // its folder. A run lives when the process of its record does. One of an earlier boot is over; one of another
@@ -39,6 +40,9 @@ struct record {
 [[nodiscard]] std::string control_socket(const std::string& folder);
 /// What the program on a port's seat holds a lock on, as long as it has memory of the run.
 [[nodiscard]] std::string port_lock(const std::string& folder, u32 seat, u32 epoch);
+/// Makes a folder of this user, mode 0700, or checks the one that is there. Throws shm_error: it is another
+/// user's, not a folder, or can't be made.
+void make_private_folder(const std::string& folder);
 /// Makes both, mode 0700. Throws shm_error when one is another user's, no folder, or can't be made.
 std::string make_run_folder(const std::string& name);
 

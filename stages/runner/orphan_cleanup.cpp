@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/json_text.hpp"
+#include "run/lost_run.hpp"
 #include "shm/fd_socket.hpp"
 #include "shm/marked_process.hpp"
 #include "shm/process_id.hpp"
@@ -54,11 +55,13 @@ void remove_shared_memory(const std::string& run_id) {
     shm::segment::remove(run_id);
 }
 
+/// Pictures and frames that were given up are the user's.
 void empty_folder(const std::string& folder) {
     std::error_code ignored;
     for (fs::directory_iterator at(folder, ignored), end; !ignored && at != end; at.increment(ignored)) {
         std::error_code failed;
-        if (at->path().filename() != "pictures" && at->path().filename() != "lock")
+        const std::string name = at->path().filename().string();
+        if (name != "pictures" && name != "dead-letters" && name != "lock")
             fs::remove_all(at->path(), failed);
     }
     fs::remove(
@@ -88,6 +91,7 @@ bool leave_run(shm::control_block& c, u32 own_entry, const std::string& runtime_
         // The supervisor's MPS daemon, when the stages were its clients; this process needs no GPU any more.
         (void)shm::end_marked_processes(shm::mps_mark(shm::mps_folder(runtime_directory)),
                                         daemon_patience_ns);
+        (void)run::keep_lost_run(runtime_directory, &c);
         empty_folder(runtime_directory);
     }
     remove_shared_memory(run_id);

@@ -1,8 +1,8 @@
 #pragma once
-// The end of a stage that no supervisor has come back for. The last one of a run to leave removes what the
-// run has left: shared memory and runtime directory (pictures stay). The last stage is found under the
-// run's file lock, which a supervisor holds for life: so no stage cleans up while a supervisor runs, and no
-// two stages do at once.
+// The end of a stage that no supervisor has come back for. The last one of a run to leave keeps what is known
+// of the run (run/lost_run.hpp) and removes the rest: shared memory and runtime directory (pictures and dead
+// letters stay). The last stage is found under the run's file lock, which a supervisor holds for life: so no
+// stage cleans up while a supervisor runs, and no two stages do at once.
 
 #include <string>
 

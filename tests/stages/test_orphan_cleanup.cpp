@@ -6,6 +6,7 @@
 
 #include <filesystem>
 
+#include "run/directory.hpp"
 #include "shm/process_id.hpp"
 #include "shm/segment.hpp"
 #include "stages/runner/orphan_cleanup.hpp"
@@ -74,6 +75,22 @@ struct orphaned_run {
 };
 
 }  // namespace
+
+TEST_CASE("the last stage keeps what is known of the run, and the frames that were given up") {
+    orphaned_run r;
+    const std::filesystem::path runs = r.folder.path / "runs", at = runs / "demo";
+    std::filesystem::create_directories(at / "logs");
+    std::filesystem::create_directories(at / "dead-letters" / "sink-7");
+    (void)r.folder.write("runs/demo/lock", "");
+    (void)r.folder.write("runs/demo/logs/sink.jsonl", "{}");
+    run::write_record(at.string(), {{1, 1}, r.run_id, "demo", "", "", "", ""});
+    CHECK(stages::leave_run(r.block.block(), 0, at.string(), r.run_id));
+    CHECK_FALSE(r.memory_is_there());
+    CHECK(scratch_folder::names_in(at) == std::vector<std::string>{"dead-letters"});
+    const std::filesystem::path kept = r.folder.path / "runs-lost" / ("demo." + r.run_id);
+    CHECK(std::filesystem::exists(kept / "account.json"));
+    CHECK(std::filesystem::exists(kept / "logs" / "sink.jsonl"));
+}
 
 TEST_CASE("the last stage to leave removes the run's memory") {
     orphaned_run r;

@@ -187,10 +187,12 @@ std::optional<run::record> left_behind(const std::string& name) {
 void say_fresh(const run::record& left, console& out) {
     const bool there = shm::segment::exists(left.run_id);
     out.line(fmt::format(
-        "the supervisor of the last run of {} (pid {}) was killed, and {}: a fresh run begins", left.name,
-        left.supervisor.pid,
+        "the supervisor of the last run of {0} (pid {1}) was killed, and {2}: a fresh run begins. What is "
+        "known of the last one is kept: `{3} logs --lost -p {0}`, `{3} ps --all`",
+        left.name, left.supervisor.pid,
         there ? "none of its stages is alive: its ring memory is gone with them"
-              : "its stages have just left, for nobody had taken it over within supervisor_grace_s"));
+              : "its stages have just left, for nobody had taken it over within supervisor_grace_s",
+        own_command()));
 }
 
 }  // namespace

@@ -98,6 +98,22 @@ TEST_CASE("pictures of a dead run are the user's and stay") {
     CHECK(find_leftovers(places_of(w)).empty());
 }
 
+TEST_CASE("what is known of a lost run is kept before its folder is removed, or the folder stays") {
+    const world w;
+    const std::string folder = make_run("dead", dead_process());
+    w.write("carousel/dead/logs/sink.jsonl", "{}");
+    const std::string blocking = w.write("carousel-lost", "not a folder");
+    const auto found = find_leftovers(places_of(w));
+    REQUIRE(found.size() == 1);
+    CHECK(remove_leftover(found[0]) == "what is known of the run can't be kept");
+    CHECK(std::filesystem::exists(folder + "/logs/sink.jsonl"));
+    std::filesystem::remove(blocking);
+    CHECK(remove_leftover(found[0]).empty());
+    CHECK_FALSE(std::filesystem::exists(folder));
+    CHECK(std::filesystem::exists(w.path("carousel-lost/dead.id-dead/logs/sink.jsonl")));
+    CHECK(find_leftovers(places_of(w)).empty());
+}
+
 TEST_CASE("memory that a process still maps is left alone") {
     const world w;
     const clean_places places = places_of(w);

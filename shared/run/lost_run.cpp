@@ -1,0 +1,234 @@
+#include "run/lost_run.hpp"
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <ctime>
+#include <filesystem>
+#include <optional>
+
+#include "core/clock.hpp"
+#include "core/errors.hpp"
+#include "core/json_text.hpp"
+#include "core/log.hpp"
+#include "ring/words.hpp"
+#include "run/directory.hpp"
+#include "shm/segment.hpp"
+#include "telemetry/ledger.hpp"
+
+namespace carousel::run {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+constexpr const char* moved_files[] = {"logs", "recoveries.jsonl", "state.json", "pipeline.json"};
+constexpr u64 most_alone_bytes = u64{4} << 20U;
+
+std::string utc_now() {
+    const std::time_t now = ::time(nullptr);
+    std::tm t{};
+    gmtime_r(&now, &t);
+    char text[32];
+    std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &t);
+    return text;
+}
+
+std::vector<fs::path> entries_of(const fs::path& folder) {
+    std::vector<fs::path> all;
+    std::error_code failed;
+    for (fs::directory_iterator at(folder, failed), end; !failed && at != end; at.increment(failed))
+        all.push_back(at->path());
+    std::sort(all.begin(), all.end());
+    return all;
+}
+
+/// Of each sink that has a ledger: what the file alone certifies.
+json sinks_of(const std::string& run_folder, u64 first) {
+    constexpr std::string_view head = "ledger-", ending = ".bin";
+    json sinks = json::array();
+    for (const fs::path& path : entries_of(run_folder)) {
+        const std::string file = path.filename().string();
+        if (!file.starts_with(head) || !file.ends_with(ending)) continue;
+        json sink{{"stage", file.substr(head.size(), file.size() - head.size() - ending.size())}};
+        try {
+            if (const auto ledger = telemetry::ledger_reader::open(path.string())) {
+                const telemetry::ledger_summary sum = ledger->summarize(ledger->size());
+                sink["delivered"] = sum.records - std::min(sum.records, sum.unmarked);
+                sink["first_missing"] = ledger->first_undelivered(first);
+                sink["repeated"] = sum.repeated;
+            }
+        } catch (const std::exception& e) {
+            sink["unreadable"] = e.what();
+        }
+        sinks.push_back(std::move(sink));
+    }
+    return sinks;
+}
+
+json stages_of(const shm::control_block& c) {
+    json stages = json::array();
+    for (u32 k = 0; k < std::min(c.stages, shm::max_stages); ++k) {
+        const shm::stage_block& s = c.stage[k];
+        stages.push_back({{"name", std::string(s.name, ::strnlen(s.name, sizeof s.name))},
+                          {"frames", ring::load(s.counters.frames)},
+                          {"voids", ring::load(s.counters.voids)},
+                          {"torn", ring::load(s.counters.torn)}});
+    }
+    return stages;
+}
+
+u64 bytes_in(const fs::path& folder) {
+    u64 sum = 0;
+    std::error_code failed;
+    for (fs::recursive_directory_iterator at(folder, failed), end; !failed && at != end;
+         at.increment(failed)) {
+        std::error_code ignored;
+        if (fs::is_regular_file(fs::symlink_status(at->path(), ignored)))
+            sum += static_cast<u64>(fs::file_size(at->path(), ignored));
+    }
+    return sum;
+}
+
+/// Each log has an older half, which goes first.
+void bound_logs(const fs::path& folder) {
+    std::vector<fs::path> logs = entries_of(folder / "logs");
+    std::error_code ignored;
+    for (const fs::path& log : logs)
+        if (log.extension() == ".alone" && fs::file_size(log, ignored) > most_alone_bytes)
+            fs::resize_file(log, most_alone_bytes, ignored);
+    std::stable_partition(logs.begin(), logs.end(), [](const fs::path& p) { return p.extension() == ".1"; });
+    for (std::size_t k = 0; k < logs.size() && bytes_in(folder) > most_lost_bytes; ++k)
+        fs::remove(logs[k], ignored);
+}
+
+void drop_oldest(const std::string& kept, const std::string& newest) {
+    std::vector<std::pair<fs::file_time_type, fs::path>> all;
+    std::error_code ignored;
+    for (const fs::path& each : entries_of(kept))
+        if (each != newest) all.emplace_back(fs::last_write_time(each, ignored), each);
+    std::sort(all.begin(), all.end());
+    for (std::size_t k = 0; k + most_lost_runs <= all.size(); ++k) fs::remove_all(all[k].second, ignored);
+}
+
+std::optional<shm::segment> block_of(const std::string& run_id) {
+    try {
+        return shm::segment::observe(run_id);
+    } catch (const error&) {  // gone, or of another version
+        return std::nullopt;
+    }
+}
+
+/// Without room for it the files are kept all the same: moving them takes none.
+void write_account(const std::string& folder, const json& account) {
+    try {
+        write_whole_file(folder + "/account.json",
+                         account.dump(2, ' ', false, json::error_handler_t::replace) + "\n");
+    } catch (const error& e) {
+        log::warning("the account of a lost run can't be written: {}", e.what());
+    }
+}
+
+std::string keep(const std::string& run_folder, const shm::control_block* block) {
+    const auto record = read_record(run_folder);
+    if (!record || !is_run_name(record->run_id)) return "";
+    const std::optional<shm::segment> found = block == nullptr ? block_of(record->run_id) : std::nullopt;
+    if (found) block = &found->block();
+    const std::string kept = lost_runs_folder(fs::path(run_folder).parent_path().string());
+    const std::string name = fs::path(run_folder).filename().string();
+    const std::string folder = fmt::format("{}/{}.{}", kept, name, record->run_id);
+    make_private_folder(kept);
+    make_private_folder(folder);
+    std::error_code failed;
+    if (!fs::exists(folder + "/account.json", failed)) write_account(folder, account_of(run_folder, block));
+    for (const char* file : moved_files)
+        if (fs::exists(fs::path(run_folder) / file, failed))
+            fs::rename(fs::path(run_folder) / file, fs::path(folder) / file, failed);
+    bound_logs(folder);
+    drop_oldest(kept, folder);
+    return folder;
+}
+
+}  // namespace
+
+json account_of(const std::string& run_folder, const shm::control_block* block) {
+    const auto record = read_record(run_folder);
+    const json state = read_json_file(run_folder + "/state.json");
+    const json run = state.is_object() ? state.value("run", json::object()) : json::object();
+    const auto number = [&run](const char* key, u64 fallback) {
+        return run.is_object() && run.contains(key) && run[key].is_number_unsigned() ? run[key].get<u64>()
+                                                                                     : fallback;
+    };
+    const u64 first = number("first", 0), end = number("end", ring::end_unknown);
+    json account{
+        {"name", record ? json(record->name) : json()},
+        {"run_id", record ? json(record->run_id) : json()},
+        {"file", record ? json(record->file) : json()},
+        {"supervisor_pid", record ? json(record->supervisor.pid) : json()},
+        {"lost_at", utc_now()},
+        {"silent_s", nullptr},
+        {"first_frame", first},
+        {"frames_planned", end < ring::end_stopping ? json(end) : json()},
+        {"sinks", sinks_of(run_folder, first)},
+        {"stages", json::array()},
+        {"why", fmt::format("its supervisor (pid {}) died, and no other supervisor took the run over",
+                            record ? record->supervisor.pid : 0)}};
+    if (block == nullptr) return account;
+    account["stages"] = stages_of(*block);
+    const u64 beat = ring::load(block->supervisor_heartbeat_ns), now = now_ns();
+    if (beat != 0 && beat < now) account["silent_s"] = static_cast<f64>(now - beat) / 1e9;
+    return account;
+}
+
+std::string keep_lost_run(const std::string& run_folder, const shm::control_block* block) noexcept {
+    try {
+        return keep(run_folder, block);
+    } catch (const std::exception& e) {
+        log::warning("what is known of the lost run in {} can't be kept: {}", run_folder, e.what());
+        return "";
+    }
+}
+
+std::string lost_runs_folder(const std::string& runs) { return runs + "-lost"; }
+
+std::vector<lost_run> lost_runs(const std::string& name) {
+    std::vector<std::pair<fs::file_time_type, lost_run>> found;
+    std::error_code failed;
+    for (const fs::path& folder : entries_of(lost_runs_folder(runs_folder()))) {
+        const std::string file = folder.filename().string();
+        const std::size_t dot = file.rfind('.');
+        if (dot == std::string::npos || (!name.empty() && file.substr(0, dot) != name)) continue;
+        json account = read_json_file((folder / "account.json").string());
+        if (!account.is_object()) account = nullptr;
+        found.emplace_back(
+            fs::last_write_time(folder, failed),
+            lost_run{folder.string(), file.substr(0, dot), file.substr(dot + 1), std::move(account)});
+    }
+    std::sort(found.begin(), found.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
+    std::vector<lost_run> out;
+    for (auto& each : found) out.push_back(std::move(each.second));
+    return out;
+}
+
+std::string describe(const lost_run& r) {
+    try {
+        const json& a = r.account;
+        std::string frames;
+        for (const json& sink : a.at("sinks"))
+            if (sink.contains("delivered"))
+                frames += fmt::format("{}{} delivered {}{} frames", frames.empty() ? "" : ", ",
+                                      sink.at("stage").get<std::string>(), sink.at("delivered").get<u64>(),
+                                      a.at("frames_planned").is_number()
+                                          ? fmt::format(" of {}", a.at("frames_planned").get<u64>())
+                                          : "");
+        return fmt::format("{}: lost at {}; {}; {}; kept in {}", r.name, a.at("lost_at").get<std::string>(),
+                           frames.empty() ? "no sink delivered a frame" : frames,
+                           a.at("why").get<std::string>(), r.folder);
+    } catch (const json::exception&) {
+        return fmt::format("{}: lost; its account can't be read; kept in {}", r.name, r.folder);
+    }
+}
+
+}  // namespace carousel::run
