@@ -2,8 +2,9 @@
 PIPELINES_FOLDER"""
 import json
 import re
+import sys
 
-from live import CAROUSEL, PIPELINES, SMALL, Live, main, os, signal, subprocess, wait_for
+from live import CAROUSEL, PIPELINES, PROGRAMS, SMALL, Live, main, os, signal, subprocess, wait_for
 
 DEMO = os.path.join(PIPELINES, "demo.toml")
 
@@ -70,6 +71,16 @@ class Ends(Live):
         said = run.communicate(timeout=60)[1]
         self.assertEqual(run.returncode, 0, said)
         self.assertNotIn("ended early", said)
+
+    def test_a_stage_in_python_ignores_what_it_was_started_to_ignore(self):
+        file = self.write("ignoring.py", "import signal\nraise SystemExit(signal.getsignal(signal.SIGINT).name)\n")
+        script = os.path.join(PROGRAMS, "python", "carousel_stage.py")
+        if not os.path.exists(script):
+            self.skipTest("this build has no Python module")
+        for before, name in ((ignoring(signal.SIGINT), "SIG_IGN"), (None, "SIG_DFL")):
+            done = subprocess.run([sys.executable, script, file], capture_output=True, text=True, timeout=60, check=False, preexec_fn=before,
+                                  env={**self.environment, "PYTHONPATH": os.path.dirname(script)})
+            self.assertIn(name, done.stdout + done.stderr)
 
     def test_seconds_end_a_run_early_on_request(self):
         done = self.carousel("run", DEMO, "--name", self.name, *SMALL, "--frames", "3000", "--seconds", "0.5")
