@@ -65,6 +65,22 @@ TEST_CASE(
     CHECK(entry.hold_since_ns.load() == 0);
 }
 
+TEST_CASE("the object of frame::local() goes from process() to finish() of its frame, and no further") {
+    threads_of_a_run run({.stages = 2, .frames = 200, .work_us = 10});
+    std::atomic<u64> wrong{0};
+    run.sink().at_frame = [&](frame& f) {
+        u64& here = f.local<u64>();
+        if (here != 0) wrong.fetch_add(1);
+        here = f.sequence() + 1;
+    };
+    run.sink().at_finish = [&](frame& f) {
+        if (f.local<u64>() != f.sequence() + 1) wrong.fetch_add(1);
+    };
+    run.run();
+    CHECK(wrong.load() == 0);
+    CHECK(run.sink().frames.load() == 200);
+}
+
 TEST_CASE("what all sinks have delivered is what their ledgers say, and grows") {
     threads_of_a_run run({.stages = 2, .frames = 9, .work_us = 10});
     stages::delivered unknown(run.control(), run.directory() + "/nowhere", 5);
