@@ -35,6 +35,7 @@
 #include "core/clock.hpp"
 #include "core/errors.hpp"
 #include "core/log.hpp"
+#include "core/process_limits.hpp"
 #include "pipelines/alloc/mend.hpp"
 #include "run/alloc_message.hpp"
 #include "run/directory.hpp"
@@ -221,6 +222,7 @@ int main(int argc, char** argv) {
     // Ctrl-C goes to the whole process group; the supervisor decides when the memory goes
     ::signal(SIGINT, SIG_IGN);
     try {
+        prepare_process_limits();
         const arguments a = parse(argc, argv);
         return a.mends ? alloc::mend(a.fd) : serve_all(a);
     } catch (const error& e) {

@@ -15,6 +15,7 @@
 #include "core/clock.hpp"
 #include "core/errors.hpp"
 #include "core/poll_until.hpp"
+#include "core/resource_limit.hpp"
 #include "os/descriptors.hpp"
 #include "os/log_pipe.hpp"
 #include "os/pending_signal.hpp"
@@ -95,10 +96,12 @@ child start(const std::vector<std::string>& words) {
     argv.reserve(all.size() + 1);
     for (std::string& w : all) argv.push_back(w.data());
     argv.push_back(nullptr);
-    const int failed = posix_spawn(&c.pid, "/proc/self/exe", &files, &attributes, argv.data(), environ);
+    const int failed = retry_shortage(
+        [&] { return posix_spawn(&c.pid, "/proc/self/exe", &files, &attributes, argv.data(), environ); });
     posix_spawn_file_actions_destroy(&files);
     posix_spawnattr_destroy(&attributes);
-    if (failed != 0) throw shm_error("starting carousel in the background: " + errno_text(failed));
+    if (failed != 0)
+        throw_system_error("starting carousel in the background", failed, no_thread_text(failed));
     c.pidfd.reset(static_cast<int>(syscall(SYS_pidfd_open, c.pid, 0)));
     if (!c.pidfd) throw shm_error(fmt::format("opening a pidfd for pid {}: {}", c.pid, errno_text(errno)));
     return c;

@@ -10,6 +10,7 @@
 
 #include "cli/completers.hpp"
 #include "cli/start.hpp"
+#include "core/resource_limit.hpp"
 #include "core/secret_file.hpp"
 #include "os/descriptors.hpp"
 #include "spec/hosts.hpp"
@@ -51,7 +52,10 @@ void go_on_by_itself(const host_arguments& a, const cli_environment& env) {
     env.out << fmt::format("host {} listens\n", a.as);
     env.out.flush();
     const pid_t child = ::fork();
-    if (child < 0) throw shm_error("going into the background: " + errno_text(errno));
+    if (child < 0) {
+        const int why = errno;
+        throw_system_error("starting a process for the background", why, no_thread_text(why));
+    }
     if (child > 0) ::_exit(exit_code::ok);
     ::setsid();
     for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) ::dup2(nowhere.get(), fd);

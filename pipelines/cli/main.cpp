@@ -8,6 +8,8 @@
 #include <iostream>
 
 #include "cli/cli.hpp"
+#include "core/errors.hpp"
+#include "core/process_limits.hpp"
 #include "core/standard_output.hpp"
 #include "os/console.hpp"
 
@@ -27,6 +29,12 @@ void fill_standard_files() {
 
 int main(int argc, char** argv) {
     fill_standard_files();
+    try {
+        carousel::prepare_process_limits();
+    } catch (const carousel::error& e) {
+        std::cerr << "error: " << e.what() << "\n";
+        return e.code();
+    }
     // A parent that ignored SIGCHLD leaves that to us: the kernel would reap our children, and how they ended
     // would be lost.
     std::signal(SIGCHLD, SIG_DFL);

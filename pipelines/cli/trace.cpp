@@ -300,6 +300,7 @@ int trace(const trace_arguments& a, const cli_environment& env) {
     const run::record run = choose_pipeline(a.pipeline, a.wait_s);
     std::optional<interrupts> early;
     if (a.with_parent) {
+        std::signal(SIGXFSZ, SIG_DFL);       // trace_files limits the file's size, and reports this signal
         early.emplace();                     // a supervisor may end it before the first look
         ::prctl(PR_SET_PDEATHSIG, SIGTERM);  // whose death would leave it for an hour
     }

@@ -16,6 +16,7 @@
 #include "core/clock.hpp"
 #include "core/errors.hpp"
 #include "core/poll_until.hpp"
+#include "core/resource_limit.hpp"
 #include "doctor/doctor.hpp"
 #include "shm/fd_socket.hpp"
 #include "shm/process_id.hpp"
@@ -125,10 +126,11 @@ void examine_death_signs(std::vector<finding>& all) {
         ::close(ours.get());
         for (;;) ::pause();
     }
+    const int refused = child < 0 ? errno : 0;
     theirs.reset();
     if (child < 0) {
-        all.push_back({"death by EOF", verdict::fail, "fork: " + errno_text(errno),
-                       "raise the limit of processes (ulimit -u)"});
+        all.push_back({"death by EOF", verdict::fail, "fork: " + no_thread_text(refused),
+                       "end other processes, or raise the limit that is named"});
         return;
     }
     const shm::unique_fd process(shm::open_pidfd({child, shm::start_time_of(child)}));

@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <linux/magic.h>
-#include <sched.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -15,15 +14,17 @@
 #include <cerrno>
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
 
+#include "core/cgroup.hpp"
 #include "core/errors.hpp"
+#include "core/usable_cores.hpp"
 #include "doctor/doctor.hpp"
 #include "os/table.hpp"
 #include "run/directory.hpp"
 #include "shm/block_guard.hpp"
 #include "shm/control_block.hpp"
 #include "shm/fd_socket.hpp"
+#include "shm/sealed_memory.hpp"
 
 namespace carousel::supervisor {
 namespace {
@@ -32,15 +33,9 @@ namespace fs = std::filesystem;
 /// Of a run with eight rings of as many slots as there may be; most take less.
 constexpr u64 block_bytes = shm::word_bytes + 8 * shm::frame_bytes(shm::max_slots);
 constexpr u64 room_wanted = 12 * block_bytes;
-constexpr rlim_t fds_needed = 1000;  // a stage's liveness socket sits at 900, above the driver's files
+constexpr rlim_t fds_needed = 1000;   // a stage's liveness socket sits at 900, above the driver's files
+constexpr u64 processes_needed = 64;  // and threads, of a run with four stages
 constexpr std::size_t longest_socket = 107;
-
-u64 available_memory() {
-    std::ifstream in("/proc/meminfo");
-    for (std::string line; std::getline(in, line);)
-        if (line.starts_with("MemAvailable:")) return std::strtoull(line.c_str() + 13, nullptr, 10) * 1024;
-    return 0;
-}
 
 void examine_memfd(std::vector<finding>& all) {
     const shm::unique_fd fd(::memfd_create("carousel-doctor", MFD_CLOEXEC | MFD_ALLOW_SEALING));
@@ -79,14 +74,20 @@ bool in_path(const std::string& program) {
 }  // namespace
 
 void examine_machine(std::vector<finding>& all) {
-    cpu_set_t cores;
-    CPU_ZERO(&cores);
-    const int count = ::sched_getaffinity(0, sizeof cores, &cores) == 0 ? CPU_COUNT(&cores) : 0;
-    all.push_back({"cores", count >= 2 ? verdict::ok : verdict::warn, fmt::format("{} may be used", count),
+    const cgroups groups = cgroups::of();
+    const unsigned count = usable_cores(), affine = affine_cores();
+    const auto quota = groups.cpu();
+    const std::string limited =
+        count < affine && quota ? fmt::format(" of {} ({} allows {:.2f})", affine, quota->file, quota->cpus)
+                                : "";
+    all.push_back({"cores", count >= 2 ? verdict::ok : verdict::warn,
+                   fmt::format("{}{} may be used", count, limited),
                    count >= 2 ? "" : "with one core the stages take turns; expect few frames"});
-    const u64 memory = available_memory();
+    const u64 memory = shm::available_host_bytes();
+    const auto group = groups.memory();
     all.push_back({"memory", memory >= (u64{1} << 30) ? verdict::ok : verdict::warn,
-                   human_bytes(memory) + " available",
+                   human_bytes(memory) + " available" +
+                       (group ? fmt::format(" ({} allows {})", group->file, human_bytes(group->limit)) : ""),
                    memory >= (u64{1} << 30)
                        ? ""
                        : "rings on the CPU take some 100 MiB at 1280 x 720: choose a smaller --size"});
@@ -144,6 +145,11 @@ void examine_limits(std::vector<finding>& all) {
                        fmt::format("limit {} (hard {})", files.rlim_cur, files.rlim_max),
                        enough ? "" : "ulimit -n 1024"});
     }
+    if (const auto pids = cgroups::of().pids())
+        all.push_back(
+            {"processes", pids->left() >= processes_needed ? verdict::ok : verdict::warn,
+             fmt::format("{} of {} in use ({})", pids->used, pids->limit, pids->file),
+             pids->left() >= processes_needed ? "" : "a run needs some dozens of threads: raise it"});
     if (::getrlimit(RLIMIT_MEMLOCK, &locked) == 0) {
         const bool open = locked.rlim_cur == RLIM_INFINITY || locked.rlim_cur >= (u64{8} << 20);
         all.push_back(

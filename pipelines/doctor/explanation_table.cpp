@@ -54,9 +54,12 @@ constexpr auto explanations = std::to_array<explanation>({
      "Mend the stage. A frame that makes it throw each time is given up after max_attempts."},
     {exit_kind, "74",
      "Shared memory can't be used: the control block, a ring, or a socket between processes.",
-     "/dev/shm is full, a limit of memory or descriptors, a build of another layout.",
-     "The message has the limit: `df /dev/shm`, `ulimit -n`, `ulimit -v`; `carousel clean` removes "
-     "leftovers."},
+     "/dev/shm is full, a limit of processes, memory or descriptors that a start has waited 8 s for, a build "
+     "of "
+     "another layout.",
+     "The message has the error and the limit: `df /dev/shm`, pids.max, `ulimit -n`, `-u`, `-v`, `-s`; "
+     "`carousel "
+     "clean` removes leftovers."},
     {exit_kind, "75", "Pictures, a ledger or a report can't be written.", "A full disk or no permission.",
      "While it runs the run holds and goes on when there is room; free some, or leave pictures out (--out "
      "'')."},
@@ -64,11 +67,16 @@ constexpr auto explanations = std::to_array<explanation>({
      "It stands for instances on another host (carousel-remote), which is away, has begun anew or is late.",
      "Nothing: no attempt counts, and its successor takes frames again when that host is back. The log says "
      "why."},
+    {exit_kind, "77", "A stage could not start: it got no thread, process, descriptor or memory.",
+     "pids.max of a control group, `ulimit -u`, `ulimit -v`.",
+     "Nothing, if it passes: no attempt counts, and the start is tried again. After 8 s the run ends with "
+     "74. The "
+     "log has the limit."},
     {exit_kind, "130", "Ended by Ctrl-C (128 + signal 2).",
      "What was begun has been delivered; a second Ctrl-C doesn't wait.", "Nothing."},
     {exit_kind, "137", "Ended by SIGKILL (128 + signal 9).",
-     "Somebody's kill, or the kernel's when memory ran out.",
-     "`dmesg | grep -i oom`; a stage is restarted, a supervisor is replaced by starting the file again."},
+     "A user's kill, or the kernel's when memory ran out: the log names the latter for a stage.",
+     "A stage is restarted, a supervisor is replaced by starting the file again."},
     {exit_kind, "139", "Ended by SIGSEGV (128 + signal 11): a stray access on the CPU.",
      "The stage's own code; its frames go to its successor.",
      "`carousel run --set 'STAGE.prefix=gdb --args'`: such a stage has no deadline."},
@@ -228,7 +236,7 @@ constexpr auto explanations = std::to_array<explanation>({
      "`carousel logs STAGE` has its last words."},
     {death_kind, "killed", "A signal from outside ended it.",
      "`carousel kill` or `restart`, somebody's kill, or the kernel when memory ran out.",
-     "Nothing; a process that nobody killed: `dmesg | grep -i oom`."},
+     "Nothing; the log names the out-of-memory killer, and the limit, if that was the cause."},
     {death_kind, "restarted", "It was ended so that a successor starts.", "`carousel restart STAGE`.",
      "Nothing: its frames go to its successor."},
     {death_kind, "down", "It was ended, and nobody is started in its place.", "`carousel down STAGE`.",

@@ -1,11 +1,10 @@
 #include "os/descriptors.hpp"
 
 #include <fcntl.h>
-#include <fmt/format.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 
 namespace carousel::supervisor {
 namespace {
@@ -13,21 +12,18 @@ constexpr std::size_t kept_back = 4;  ///< a report, its temporary file, a ledge
 constexpr rlim_t ever_needed = 4096;  ///< stages inherit it; some programs walk through all they could have
 }  // namespace
 
-bool is_shortage(int error_number) noexcept {
-    return error_number == EMFILE || error_number == ENFILE || error_number == EAGAIN ||
-           error_number == ENOMEM || error_number == ENOBUFS;
+void throw_system_error(const std::string& tried, int error_number, const std::string& text) {
+    if (is_shortage(error_number)) throw out_of_resources(tried + ": " + text);
+    throw shm_error(tried + ": " + text);
 }
 
-std::string shortage_text(int error_number) {
-    rlimit files{};
-    if (error_number != EMFILE || ::getrlimit(RLIMIT_NOFILE, &files) != 0) return errno_text(error_number);
-    return fmt::format("{} (the limit of this process is {}): start it with a higher one (`ulimit -n 1024`)",
-                       errno_text(error_number), files.rlim_cur);
-}
-
-void throw_system_error(const std::string& tried, int error_number) {
-    if (is_shortage(error_number)) throw out_of_resources(tried + ": " + shortage_text(error_number));
-    throw shm_error(tried + ": " + errno_text(error_number));
+int retry_shortage(const std::function<int()>& attempt, u64 patience_ns) {
+    const u64 until = now_ns() + patience_ns;
+    for (;;) {
+        const int failed = attempt();
+        if (!is_shortage(failed) || now_ns() >= until) return failed;
+        ::usleep(100'000);
+    }
 }
 
 void raise_file_limit() noexcept {

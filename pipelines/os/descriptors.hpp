@@ -1,29 +1,27 @@
 #pragma once
-// File descriptors, when there are none left. That is the supervisor's own trouble: no stage is blamed for a
-// start that fails so, no connection is lost for it, and what the run has to write at its end has its place
-// kept. One thread.
+// Shortages of descriptors, processes, threads and memory (core/resource_limit.hpp) in the supervisor. No
+// stage is blamed for a start that fails by one, no connection is lost by one, and descriptors are kept in
+// reserve for what the run writes at its end. One thread.
 
+#include <functional>
 #include <string>
 #include <vector>
 
-#include "core/errors.hpp"
+#include "core/clock.hpp"
+#include "core/resource_limit.hpp"
 #include "core/types.hpp"
 #include "shm/fd_socket.hpp"
 
 namespace carousel::supervisor {
 
-/// Something could not be opened or started because this process, or the machine, has no more of it; later it
-/// may have some again.
-class out_of_resources : public shm_error {
-public:
-    explicit out_of_resources(const std::string& message) : shm_error(message) {}
-};
-/// Is that what the error number says?
-[[nodiscard]] bool is_shortage(int error_number) noexcept;
-/// "Too many open files (the limit is 30): ...": what is short and what to do.
-[[nodiscard]] std::string shortage_text(int error_number);
-/// Throws out_of_resources or shm_error with that text in front.
-[[noreturn]] void throw_system_error(const std::string& tried, int error_number);
+/// A start waits up to this long while processes, descriptors or memory are short.
+inline constexpr u64 shortage_patience_ns = 8 * ns_per_s;
+
+/// Throws out_of_resources where the error number is a shortage, otherwise shm_error: "TRIED: TEXT".
+[[noreturn]] void throw_system_error(const std::string& tried, int error_number, const std::string& text);
+/// Calls `attempt` again every 0.1 s while the error number that it returns is a shortage, for up to
+/// `patience_ns`. Returns the last one (0: success). Blocks: for use while no run is under way.
+int retry_shortage(const std::function<int()>& attempt, u64 patience_ns = shortage_patience_ns);
 /// The soft limit up to the hard one, as far as a pipeline can ever need it.
 void raise_file_limit() noexcept;
 

@@ -88,14 +88,17 @@ void log_sink::append_json(i32 pid, std::string_view text) {
     if (!file_ || !write_whole(file_.get(), out.data(), out.size())) {
         file_failed_ = true;  // said once; the run goes on without the file
         console_->line(fmt::format("warning: the log {} can't be written ({}): its lines appear here only",
-                                   path_, errno_text(errno)));
+                                   path_, no_room_text(errno, "")));
     }
     file_bytes_ += out.size();
 }
 
 log_pipe log_pipe::make(shm::unique_fd& write_end) {
     int ends[2] = {-1, -1};
-    if (::pipe2(ends, O_CLOEXEC) != 0) throw_system_error("making a log pipe", errno);
+    if (::pipe2(ends, O_CLOEXEC) != 0) {
+        const int why = errno;
+        throw_system_error("making a log pipe", why, no_file_text(why));
+    }
     log_pipe p;
     p.read_.reset(ends[0]);
     write_end.reset(ends[1]);

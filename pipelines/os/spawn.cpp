@@ -13,8 +13,10 @@
 #include <cstdio>
 #include <cstring>
 
+#include "core/clock.hpp"
 #include "core/errors.hpp"
 #include "core/ignored_signals.hpp"
+#include "core/resource_limit.hpp"
 #include "core/whole_io.hpp"
 #include "os/descriptors.hpp"
 #include "shm/process_id.hpp"
@@ -141,7 +143,8 @@ spawned spawn(const spawn_request& request) {
     pid_t pid = 0;
     const int failed = posix_spawnp(&pid, argv.at(0).c_str(), &a.files, &a.attributes, pointers(argv).data(),
                                     pointers(environment).data());
-    if (is_shortage(failed)) throw_system_error(fmt::format("starting {}", argv.at(0)), failed);
+    if (is_shortage(failed))
+        throw_system_error(fmt::format("starting {}", argv.at(0)), failed, no_thread_text(failed));
     if (failed != 0)
         throw config_error(
             fmt::format("starting {}: {}; is it built and executable? (`run` names it in the pipeline file)",
@@ -154,11 +157,23 @@ spawned spawn(const spawn_request& request) {
         const int why = errno;
         ::kill(pid, SIGKILL);
         ::waitpid(pid, nullptr, 0);
-        if (is_shortage(why)) throw_system_error(fmt::format("opening a pidfd for {}", argv.at(0)), why);
+        if (is_shortage(why))
+            throw_system_error(fmt::format("opening a pidfd for {}", argv.at(0)), why, no_file_text(why));
         throw shm_error(fmt::format("opening a pidfd for {} (pid {}): {}; Linux 5.4 or later is needed",
                                     argv.at(0), pid, errno_text(why)));
     }
     return out;
+}
+
+spawned spawn_when_possible(const spawn_request& request) {
+    for (const u64 until = now_ns() + shortage_patience_ns;;) {
+        try {
+            return spawn(request);
+        } catch (const out_of_resources&) {
+            if (now_ns() >= until) throw;
+        }
+        ::usleep(100'000);
+    }
 }
 
 exit_status reap(int pidfd) noexcept {

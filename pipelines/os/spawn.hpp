@@ -30,8 +30,13 @@ struct spawned {
 };
 /// The child's signals are unblocked; those that this program was started to ignore stay ignored, except
 /// SIGINT and SIGTERM of a child that is not interactive.
-/// Throws config_error when the program can't be started: which, why, what to do.
+/// Throws config_error when the program can't be started (which, why, what to do), and out_of_resources where
+/// no process, descriptor or memory is left for it.
 [[nodiscard]] spawned spawn(const spawn_request& request);
+
+/// The same, but waits while processes, descriptors or memory are short, for up to shortage_patience_ns.
+/// Blocks: for use while no run is under way. Throws out_of_resources after that.
+[[nodiscard]] spawned spawn_when_possible(const spawn_request& request);
 
 /// How a child ended. Empty `known`: not our child, or not ended.
 struct exit_status {

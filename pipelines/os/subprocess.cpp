@@ -15,6 +15,7 @@
 #include "core/clock.hpp"
 #include "core/errors.hpp"
 #include "core/poll_until.hpp"
+#include "os/descriptors.hpp"
 #include "shm/fd_socket.hpp"
 
 extern char** environ;
@@ -69,7 +70,7 @@ int start(const std::vector<std::string>& argv, pipe_ends& in, pipe_ends& out, p
     sigset_t none, plain;
     sigemptyset(&none);
     sigemptyset(&plain);
-    for (const int s : {SIGPIPE, SIGINT, SIGTERM, SIGCHLD}) sigaddset(&plain, s);
+    for (const int s : {SIGPIPE, SIGINT, SIGTERM, SIGCHLD, SIGXFSZ}) sigaddset(&plain, s);
     posix_spawnattr_setsigmask(&how, &none);
     posix_spawnattr_setsigdefault(&how, &plain);
     posix_spawnattr_setpgroup(&how, 0);
@@ -144,13 +145,16 @@ subprocess_result run_subprocess(const std::vector<std::string>& argv, const std
                                  u32 timeout_ms) {
     subprocess_result r;
     pipe_ends in, out, err;
-    if (!make_pipe(in) || !make_pipe(out) || !make_pipe(err)) {
-        r.error = "no pipe: " + errno_text(errno);
-        return r;
-    }
     pid_t pid = 0;
-    if (const int failed = start(argv, in, out, err, pid); failed != 0) {
-        r.error = errno_text(failed);
+    const int failed = retry_shortage(
+        [&] {
+            if (!make_pipe(in) || !make_pipe(out) || !make_pipe(err)) return errno;
+            return start(argv, in, out, err, pid);
+        },
+        std::min(shortage_patience_ns, timeout_ms * ns_per_ms));
+    if (failed != 0) {
+        r.short_of_resources = is_shortage(failed);
+        r.error = no_thread_text(failed);
         return r;
     }
     r.started = true;

@@ -13,6 +13,7 @@ namespace carousel::supervisor {
 struct subprocess_result {
     bool started = false;  ///< false: `error` says why
     std::string error;
+    bool short_of_resources = false;  ///< no process, descriptor or memory was left for it
     bool timed_out = false;
     int exit_code = -1;    ///< when it exited
     int signal = 0;        ///< when a signal ended it
@@ -25,6 +26,7 @@ struct subprocess_result {
     [[nodiscard]] std::string ending(u32 timeout_ms) const;
 };
 
+/// Waits while no process, descriptor or memory is left, for up to the time limit or shortage_patience_ns.
 /// argv[0] is the program's path, or a name to be found in PATH.
 [[nodiscard]] subprocess_result run_subprocess(const std::vector<std::string>& argv, const std::string& input,
                                                u32 timeout_ms);

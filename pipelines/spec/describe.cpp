@@ -11,6 +11,7 @@
 
 #include "core/did_you_mean.hpp"
 #include "core/json_text.hpp"
+#include "core/resource_limit.hpp"
 #include "core/user_path.hpp"
 #include "os/subprocess.hpp"
 #include "ring/frame_format.hpp"
@@ -125,6 +126,9 @@ json ask_program(const stage_spec& s, const std::string& program, const json& wh
     if (is_python(program)) timeout_ms *= 6;
     const subprocess_result r =
         run_subprocess(words, what.dump(-1, ' ', false, json::error_handler_t::replace) + "\n", timeout_ms);
+    if (r.short_of_resources)
+        throw out_of_resources(
+            fmt::format("stage \"{}\": starting `{} --describe`: {}", s.name, program, r.error));
     if (!r.started || r.timed_out || r.signal != 0)
         refuse(at, fmt::format("stage \"{}\": `{} --describe`: {}{}", s.name, program, r.ending(timeout_ms),
                                last_line(r)));

@@ -18,6 +18,7 @@
 #include "core/clock.hpp"
 #include "core/errors.hpp"
 #include "core/poll_until.hpp"
+#include "core/resource_limit.hpp"
 #include "core/whole_io.hpp"
 
 namespace carousel {
@@ -128,11 +129,12 @@ bool is_abandoned_output(std::string_view name) noexcept {
     return failed == std::errc() && end == last && pid > 0 && ::kill(pid, 0) != 0 && errno == ESRCH;
 }
 
-std::string output_cause(int error_number) {
-    if (error_number == ENXIO) return errno_text(error_number) + " (no process has opened it for reading)";
-    if (error_number == ETIMEDOUT)
-        return errno_text(error_number) + " (its reader has taken nothing for 10 s)";
-    return errno_text(error_number);
+std::string output_cause(int error_number, const std::string& otherwise) {
+    const char* reader = error_number == ENXIO       ? " (no process has opened it for reading)"
+                         : error_number == ETIMEDOUT ? " (its reader has taken nothing for 10 s)"
+                                                     : nullptr;
+    if (reader == nullptr) return no_room_text(error_number, otherwise);
+    return errno_text(error_number) + reader + (otherwise.empty() ? "" : "; " + otherwise);
 }
 
 int open_output(const output_target& to) noexcept {
@@ -205,8 +207,8 @@ output_file::~output_file() {
 
 void output_file::fail(int error_number) const {
     throw output_error(fmt::format(
-        "{}: {}; {}", what_.empty() ? path_ + " can't be written" : what_ + " can't be written to " + path_,
-        output_cause(error_number), remedy_));
+        "{}: {}", what_.empty() ? path_ + " can't be written" : what_ + " can't be written to " + path_,
+        output_cause(error_number, remedy_)));
 }
 
 void output_file::write(std::string_view text) {
@@ -226,8 +228,8 @@ output_stream::output_stream(std::string path) : path_(std::move(path)) {
     const std::optional<output_target> to = find_output(path_);
     fd_ = to ? open_output(*to) : -1;
     if (fd_ < 0)
-        throw output_error(fmt::format("{} can't be written: {}; choose a file in a folder of yours", path_,
-                                       output_cause(errno)));
+        throw output_error(fmt::format("{} can't be written: {}", path_,
+                                       output_cause(errno, "choose a file in a folder of yours")));
 }
 
 output_stream::~output_stream() { ::close(fd_); }

@@ -11,6 +11,7 @@
 #include <cstdio>
 
 #include "core/errors.hpp"
+#include "core/resource_limit.hpp"
 #include "core/types.hpp"
 #include "core/whole_io.hpp"
 
@@ -66,7 +67,7 @@ void write_secret(const std::string& path, const std::string& secret) {
     ::unlink(temporary.c_str());
     const auto give_up = [&](int why) {
         ::unlink(temporary.c_str());
-        throw output_error(fmt::format("the token {} can't be written: {}", path, errno_text(why)));
+        throw output_error(fmt::format("the token {} can't be written: {}", path, no_room_text(why, "")));
     };
     const descriptor fd(
         ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));

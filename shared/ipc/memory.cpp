@@ -13,6 +13,7 @@
 #include <fstream>
 
 #include "core/errors.hpp"
+#include "core/resource_limit.hpp"
 #include "core/token.hpp"
 #include "core/whole_io.hpp"
 #include "shm/sealed_memory.hpp"
@@ -67,9 +68,10 @@ memory memory::make(const std::string& name, u64 bytes, const gpu_memory& gpu) {
     auto [fd, size] = shm::make_sealed_memory(memfd_name(id), std::max<u64>(bytes, sizeof(space_block)));
     // Reserved now: a client that met a full machine in the middle of a step would end by SIGBUS.
     if (const int failed = reserve_whole(fd.get(), 0, size); failed != 0)
-        throw shm_error(fmt::format(
-            "making the memory of \"{}\": no room for {} MiB ({}): give a smaller --size, or free memory",
-            name, size >> 20U, errno_text(failed)));
+        throw shm_error(fmt::format("making the memory of \"{}\": reserving {} MiB: {}", name, size >> 20U,
+                                    failed == ENOSPC
+                                        ? no_memory_text(ENOMEM)
+                                        : no_room_text(failed, "give a smaller --size, or free memory")));
     try {
         auto m = std::make_unique<mapping>();
         m->region = bi::mapped_region(mappable{fd.get()}, bi::read_write, 0, size);

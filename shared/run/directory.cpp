@@ -16,6 +16,7 @@
 #include "core/errors.hpp"
 #include "core/json_text.hpp"
 #include "core/read_file.hpp"
+#include "core/resource_limit.hpp"
 #include "core/whole_io.hpp"
 
 namespace carousel::run {
@@ -38,13 +39,13 @@ std::string boot_id() {
 
 void write_all(const std::string& file, const std::string& text) {
     const int fd = ::open(file.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-    if (fd < 0) throw shm_error(fmt::format("writing {}: {}", file, errno_text(errno)));
+    if (fd < 0) throw shm_error(fmt::format("writing {}: {}", file, no_room_text(errno, "")));
     const bool written = write_whole(fd, text.data(), text.size());
     const int code = errno;
     ::close(fd);
     if (written) return;
     ::unlink(file.c_str());
-    throw shm_error(fmt::format("writing {}: {}", file, errno_text(code)));
+    throw shm_error(fmt::format("writing {}: {}", file, no_room_text(code, "")));
 }
 
 }  // namespace
@@ -100,7 +101,7 @@ void write_whole_file(const std::string& path, const std::string& text) {
     if (::rename(temporary.c_str(), path.c_str()) == 0) return;
     const int code = errno;
     ::unlink(temporary.c_str());
-    throw shm_error(fmt::format("writing {}: {}", path, errno_text(code)));
+    throw shm_error(fmt::format("writing {}: {}", path, no_room_text(code, "")));
 }
 
 void write_record(const std::string& folder, record r) {

@@ -9,7 +9,9 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <exception>
 
+#include "core/cgroup.hpp"
 #include "core/poll_until.hpp"
 #include "core/whole_io.hpp"
 
@@ -96,7 +98,13 @@ u64 resident_bytes(i32 pid) noexcept {
 
 bool is_stopped(i32 pid) noexcept {
     stat_line s;
-    return read_stat(pid, s) && (s.state == 'T' || s.state == 't');
+    if (!read_stat(pid, s)) return false;
+    if (s.state == 'T' || s.state == 't') return true;
+    try {
+        return cgroups::of(pid).frozen();
+    } catch (const std::exception&) {  // no memory for the text
+        return false;
+    }
 }
 
 }  // namespace carousel::shm

@@ -30,7 +30,7 @@ struct process_id {
 int signal_pidfd(int pidfd, int signal) noexcept;
 /// Resident memory in bytes, 0 when unknown.
 [[nodiscard]] u64 resident_bytes(i32 pid) noexcept;
-/// True when the process is stopped by a signal (state T).
+/// True when the process is stopped by a signal (state T), or its control group is frozen.
 [[nodiscard]] bool is_stopped(i32 pid) noexcept;
 
 }  // namespace carousel::shm

@@ -7,34 +7,19 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdio>
+#include <cstdlib>
+#include <exception>
 #include <string>
 #include <utility>
 
-#include "core/errors.hpp"
+#include "core/cgroup.hpp"
+#include "core/read_file.hpp"
+#include "core/resource_limit.hpp"
 
 namespace carousel::shm {
 namespace {
 
 constexpr int wanted_seals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
-
-/// The first number of a small file under /proc or /sys behind `key` ("" for the file's start); all ones when
-/// there is none.
-u64 number_in(const char* path, const char* key) noexcept {
-    std::FILE* file = std::fopen(path, "re");
-    if (file == nullptr) return ~u64{0};
-    char line[160];
-    u64 value = ~u64{0};
-    const std::string_view wanted = key;
-    while (std::fgets(line, sizeof line, file) != nullptr) {
-        if (std::string_view(line).substr(0, wanted.size()) != wanted) continue;
-        unsigned long long read = 0;
-        if (std::sscanf(line + wanted.size(), "%llu", &read) == 1) value = read;
-        break;
-    }
-    std::fclose(file);
-    return value;
-}
 
 u64 round_to_pages(u64 bytes) noexcept {
     const u64 page = static_cast<u64>(::sysconf(_SC_PAGESIZE));
@@ -44,15 +29,14 @@ u64 round_to_pages(u64 bytes) noexcept {
 }  // namespace
 
 u64 available_host_bytes() noexcept {
-    const u64 kib = number_in("/proc/meminfo", "MemAvailable:");
-    u64 available = kib == ~u64{0} ? kib : kib * 1024;
-    const u64 limit = number_in("/sys/fs/cgroup/memory.max", "");  // "max" is no number: no limit
-    const u64 used = number_in("/sys/fs/cgroup/memory.current", "");
-    if (limit != ~u64{0} && used != ~u64{0}) {
-        // Page cache counts as used but gives way, so what the cgroup calls inactive files is free as well.
-        const u64 cache = number_in("/sys/fs/cgroup/memory.stat", "inactive_file ");
-        const u64 held = cache == ~u64{0} ? used : used - std::min(used, cache);
-        available = std::min(available, limit - std::min(limit, held));
+    u64 available = ~u64{0};
+    try {
+        const std::string text = read_file("/proc/meminfo").value_or("");
+        constexpr std::string_view key = "MemAvailable:";
+        if (const std::size_t at = text.find(key); at != std::string::npos)
+            available = std::strtoull(text.c_str() + at + key.size(), nullptr, 10) * 1024;
+        if (const auto group = cgroups::of().memory()) available = std::min(available, group->left());
+    } catch (const std::exception&) {  // no memory for the text: what is known by now counts
     }
     return available;
 }
@@ -73,10 +57,10 @@ sealed_memory make_sealed_memory(std::string_view name, u64 bytes) {
     const std::string label(name.substr(0, 200));
     unique_fd fd(::memfd_create(label.c_str(), MFD_CLOEXEC | MFD_ALLOW_SEALING));
     if (!fd) {
+        const int why = errno;
         throw shm_error(fmt::format(
-            "shared memory '{}': memfd_create failed: {}; Linux 3.17 or newer is needed, and a limit of "
-            "open files (ulimit -n) that leaves room",
-            name, errno_text(errno)));
+            "shared memory '{}': memfd_create: {}", name,
+            why == ENOSYS ? errno_text(why) + "; Linux 3.17 or newer is needed" : no_file_text(why)));
     }
     const char* step = "ftruncate";
     int failed = ::ftruncate(fd.get(), static_cast<off_t>(size));
@@ -86,9 +70,8 @@ sealed_memory make_sealed_memory(std::string_view name, u64 bytes) {
     }
     if (failed != 0) {
         const int reason = errno;
-        throw shm_error(
-            fmt::format("shared memory '{}': {} of {} bytes failed: {}; use a smaller size or free memory",
-                        name, step, size, errno_text(reason)));
+        throw shm_error(fmt::format("shared memory '{}': {} of {} bytes failed: {}", name, step, size,
+                                    no_room_text(reason, "use a smaller size or free memory")));
     }
     return {std::move(fd), size};
 }

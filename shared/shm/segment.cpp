@@ -14,6 +14,7 @@
 
 #include "core/clock.hpp"
 #include "core/errors.hpp"
+#include "core/resource_limit.hpp"
 #include "core/whole_io.hpp"
 
 namespace carousel::shm {
@@ -83,10 +84,8 @@ void reserve(int fd, u64 from, u64 bytes) {
     if (bytes == 0) return;
     const int failed = reserve_whole(fd, from, bytes);
     if (failed == 0) return;
-    throw shm_error(fmt::format(
-        "making the control block: /dev/shm has no room for {} KiB ({}); free some (`carousel clean` removes "
-        "what dead runs left) or enlarge it (containers: --shm-size)",
-        bytes / 1024, errno_text(failed)));
+    throw shm_error(fmt::format("making the control block: reserving {} KiB of /dev/shm: {}", bytes / 1024,
+                                no_shared_room_text(failed)));
 }
 
 void set_rights(frame_segment* first, u32 links, int rights) {
@@ -108,7 +107,7 @@ segment segment::create(const std::string& run_id) {
         try {
             if (::ftruncate(fd, sizeof(control_block)) != 0)
                 throw shm_error(fmt::format("making the control block /dev/shm/{}: ftruncate: {}", name,
-                                            errno_text(errno)));
+                                            no_shared_room_text(errno)));
             reserve(fd, 0, word_bytes);
         } catch (...) {
             bi::shared_memory_object::remove(name.c_str());

@@ -10,6 +10,7 @@
 #include <boost/interprocess/shared_memory_object.hpp>
 
 #include "core/errors.hpp"
+#include "core/resource_limit.hpp"
 #include "core/whole_io.hpp"
 #include "shm/segment.hpp"
 
@@ -56,11 +57,8 @@ trace_segment trace_segment::create(const std::string& run_id, u32 seats) {
         const int failed = reserve_whole(m->object.get_mapping_handle().handle, 0, bytes);
         if (failed != 0) {
             bi::shared_memory_object::remove(name.c_str());
-            throw shm_error(
-                fmt::format("making the trace's rings: /dev/shm has no room for {} KiB ({}); free some "
-                            "(`carousel clean`) or "
-                            "enlarge it (containers: --shm-size)",
-                            bytes / 1024, errno_text(failed)));
+            throw shm_error(fmt::format("making the trace's rings: reserving {} KiB of /dev/shm: {}",
+                                        bytes / 1024, no_shared_room_text(failed)));
         }
         m->region = bi::mapped_region(m->object, bi::read_write, 0, bytes);
         trace_segment made(std::move(m));

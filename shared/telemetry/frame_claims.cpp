@@ -11,6 +11,7 @@
 
 #include "core/errors.hpp"
 #include "core/read_file.hpp"
+#include "core/resource_limit.hpp"
 #include "telemetry/ledger.hpp"
 
 namespace carousel::telemetry {
@@ -63,7 +64,7 @@ void frame_claims::save(const std::string& ledger) const {
     out.close();
     if (!out || std::rename(aside.c_str(), path.c_str()) != 0)
         throw output_error(
-            fmt::format("can't write {}: {}; make room on that disk", path, errno_text(errno)));
+            fmt::format("can't write {}: {}", path, no_room_text(errno, "may this user write there?")));
 }
 
 u64 frame_claims::first_from(u64 frame) const noexcept {

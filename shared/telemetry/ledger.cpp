@@ -19,6 +19,7 @@
 #include "core/disk_full.hpp"
 #include "core/errors.hpp"
 #include "core/read_file.hpp"
+#include "core/resource_limit.hpp"
 #include "core/whole_io.hpp"
 #include "telemetry/frame_claims.hpp"
 #include "telemetry/ledger_fold.hpp"
@@ -33,12 +34,11 @@ constexpr u64 records_at_once = 4096;
 constexpr u64 recorded_bytes = offsetof(ledger_record, committer);  ///< by record(); the mark is behind them
 
 [[noreturn]] void fail(std::string_view what, const std::string& path, int error_number) {
-    const char* hint = error_number == ENOSPC || error_number == EDQUOT
-                           ? "make room on that disk"
-                           : "check that the runtime directory exists and that this user can write to it";
     throw_output_error(
         path, error_number,
-        fmt::format("can't {} the ledger {}: {}; {}", what, path, errno_text(error_number), hint));
+        fmt::format("can't {} the ledger {}: {}", what, path,
+                    no_room_text(error_number,
+                                 "check that the runtime directory exists and that this user can write to it")));
 }
 
 /// Reads until `bytes` are there or the file ends; returns the bytes read.

@@ -19,6 +19,7 @@
 #include "core/crash_point.hpp"
 #include "core/errors.hpp"
 #include "core/read_file.hpp"
+#include "core/resource_limit.hpp"
 #include "core/whole_io.hpp"
 #include "telemetry/frame_claims.hpp"
 
@@ -39,7 +40,7 @@ void add_bytes(XXH3_state_t& state, const void* bytes, std::size_t count) {
 }
 
 [[noreturn]] void refuse(std::string_view what, const std::string& path, int error_number) {
-    throw output_error(fmt::format("can't {} {}: {}", what, path, errno_text(error_number)));
+    throw output_error(fmt::format("can't {} {}: {}", what, path, no_room_text(error_number, "")));
 }
 
 /// Closes itself.

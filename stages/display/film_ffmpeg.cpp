@@ -8,12 +8,11 @@ extern "C" {
 }
 #include <fmt/format.h>
 
-#include <sched.h>
-
 #include <algorithm>
 #include <cmath>
 
 #include "core/errors.hpp"
+#include "core/usable_cores.hpp"
 #include "stages/display/film_boxes.hpp"
 #include "stages/display/film_encoder.hpp"
 
@@ -59,12 +58,7 @@ const AVCodec* find_encoder() {
 }
 
 // Slices of one picture at once. Each costs a little of the size, and beyond eight little is won.
-int slice_threads() {
-    cpu_set_t cores;
-    CPU_ZERO(&cores);
-    const int count = ::sched_getaffinity(0, sizeof cores, &cores) == 0 ? CPU_COUNT(&cores) : 1;
-    return std::clamp(count, 1, 8);
-}
+int slice_threads() { return std::clamp(static_cast<int>(usable_cores()), 1, 8); }
 
 class ffmpeg_encoder final : public film_encoder {
 public:

@@ -49,13 +49,10 @@ film_file::film_file(std::string path, std::string note, std::span<const u8> hea
 }
 
 void film_file::fail(const char* what, int error_number) const {
-    const bool full = error_number == ENOSPC || error_number == EDQUOT || error_number == EFBIG;
     throw_output_error(
         part_, error_number,
-        fmt::format(
-            "{} the film {}: {}; {}", what, part_, output_cause(error_number),
-            full ? "make room on that disk, or run without a film (--out '')"
-                 : "choose a file that this user may write (--out), or run without a film (--out '')"));
+        fmt::format("{} the film {}: {}, or run without a film (--out '')", what, part_,
+                    output_cause(error_number, "choose a file that this user may write (--out)")));
 }
 
 u32 film_file::noted_part() const {

@@ -15,13 +15,10 @@ namespace carousel::stages {
 namespace {
 
 [[noreturn]] void fail(std::string_view what, const std::filesystem::path& where, int error_number) {
-    const char* hint =
-        error_number == ENOSPC || error_number == EDQUOT || error_number == EFBIG
-            ? "make room on that disk, or run without pictures (--out '')"
-            : "choose a folder that this user may write to (--out), or run without pictures (--out '')";
     throw_output_error(
         where.string(), error_number,
-        fmt::format("can't {} {}: {}; {}", what, where.string(), output_cause(error_number), hint));
+        fmt::format("can't {} {}: {}, or run without pictures (--out '')", what, where.string(),
+                    output_cause(error_number, "choose a folder that this user may write to (--out)")));
 }
 
 }  // namespace

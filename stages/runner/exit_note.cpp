@@ -11,7 +11,7 @@
 
 #include "core/errors.hpp"
 #include "core/log.hpp"
-#include "core/memory_limit.hpp"
+#include "core/resource_limit.hpp"
 #include "ring/participants.hpp"
 #include "shm/block_guard.hpp"
 #include "stages/runner/guarded_memory.hpp"
@@ -74,17 +74,22 @@ void expect_exit() noexcept { exit_expected.store(true, std::memory_order_releas
 void with_exit_note(const std::function<void()>& work) {
     try {
         work();
+    } catch (const out_of_resources& e) {
+        log::error("{}", e.what());
+        die(exit_code::no_resources);
     } catch (const carousel::error& e) {
         log::error("{}", e.what());
         die(e.code());
     } catch (const std::bad_alloc&) {
         log::error("no memory: {}", no_memory_text(ENOMEM));
         die(exit_code::stage_exception);
-    } catch (const std::system_error& e) {  // a thread that was refused: its stack is memory
-        const bool refused = e.code() == std::errc::resource_unavailable_try_again;
-        log::error("{}",
-                   refused ? "no thread or no memory: " + no_memory_text(EAGAIN) : std::string(e.what()));
-        die(exit_code::stage_exception);
+    } catch (const std::system_error& e) {
+        if (e.code() != std::errc::resource_unavailable_try_again) {
+            log::error("{}", e.what());
+            die(exit_code::stage_exception);
+        }
+        log::error("a thread could not be started: {}", no_thread_text(EAGAIN));
+        die(exit_code::no_resources);
     } catch (const std::exception& e) {
         log::error("{}", e.what());
         die(exit_code::stage_exception);

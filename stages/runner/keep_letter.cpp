@@ -11,6 +11,7 @@
 #include <filesystem>
 
 #include "core/log.hpp"
+#include "core/resource_limit.hpp"
 #include "core/whole_io.hpp"
 #include "run/dead_letter.hpp"
 #include "run/directory.hpp"
@@ -32,7 +33,8 @@ struct not_kept {
 };
 
 void write_all(int fd, const std::byte* from, u64 bytes, const std::string& path) {
-    if (!write_whole(fd, from, bytes)) throw not_kept{fmt::format("writing {}: {}", path, errno_text(errno))};
+    if (!write_whole(fd, from, bytes))
+        throw not_kept{fmt::format("writing {}: {}", path, no_room_text(errno, ""))};
 }
 
 /// Memory of the device goes into files by pieces, through memory that the CPU can read.

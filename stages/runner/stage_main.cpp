@@ -10,6 +10,7 @@
 #include "core/crash_point.hpp"
 #include "core/errors.hpp"
 #include "core/log.hpp"
+#include "core/process_limits.hpp"
 #include "core/standard_output.hpp"
 #include "run/directory.hpp"
 #include "stages/runner/describe.hpp"
@@ -127,6 +128,7 @@ int run_program(int argc, char** argv, std::unique_ptr<stage> (*make)()) {
     ::setenv("CUDA_MODULE_LOADING", "EAGER", 0);
     int code = exit_code::ok;
     with_exit_note([&] {
+        prepare_process_limits();
         const arguments a = parse(argc, argv);
         if (a.help) {
             fmt::print("{}", help_text);

@@ -71,15 +71,29 @@ stage_runner::stage_runner(runtime& r, stage& s)
     lend_torn_words();
     lend_canary_words();
     play_graphs();
-    if (!wants_pool(r, s)) return;
-    // Here and not in run(): a standby that takes over has them already.
-    pool_ = std::make_unique<finish_pool>(
-        r.finish_threads(), [this](frame_in_work& f) { wait_for_device(f); },
-        [this](frame_in_work& f) {
-            const finish_clock::running clock(finishing_);
-            finish(f);
-        });
-    for (const auto& f : frames_) f->pool = pool_.get();
+    // Threads start here and not in run(): a standby that takes over has them already, and a process that
+    // gets none ends before it reports that it is ready.
+    if (wants_pool(r, s)) {
+        pool_ = std::make_unique<finish_pool>(
+            r.finish_threads(), [this](frame_in_work& f) { wait_for_device(f); },
+            [this](frame_in_work& f) {
+                const finish_clock::running clock(finishing_);
+                finish(f);
+            });
+        for (const auto& f : frames_) f->pool = pool_.get();
+    }
+    completion_ = std::thread([this] { complete_loop(); });
+}
+
+stage_runner::~stage_runner() { join_completion(); }
+
+void stage_runner::join_completion() {
+    {
+        const std::lock_guard lock(mutex_);
+        all_here_ = true;
+    }
+    changed_.notify_all();
+    if (completion_.joinable()) completion_.join();
 }
 
 void stage_runner::stand_by() {
@@ -106,7 +120,6 @@ frames_on_device stage_runner::on_device() {
 }
 
 void stage_runner::run() {
-    std::thread completion([this] { complete_loop(); });
     for (;;) {
         look_at_depth();
         // before the look: a change behind it is not slept through
@@ -148,13 +161,8 @@ void stage_runner::run() {
         wait_for_change(seen, reason_of(got), shm::max_sleep_ns);
     }
     count_waits();
-    {
-        const std::lock_guard lock(mutex_);
-        all_here_ = true;
-    }
-    changed_.notify_all();
     crash_here(crash_point::end_seen);
-    completion.join();
+    join_completion();
     crash_here(crash_point::work_ended);
 }
 

@@ -42,7 +42,12 @@ namespace carousel::stages {
 
 class stage_runner {
 public:
+    /// Starts the runner's threads. Throws std::system_error where one is refused: nothing has been promised
+    /// to the run yet.
     stage_runner(runtime& r, stage& s);
+    ~stage_runner();
+    stage_runner(const stage_runner&) = delete;
+    stage_runner& operator=(const stage_runner&) = delete;
     /// Sleeps, prepared to the last, until this standby has become the holder of its seat.
     void stand_by();
     /// Runs until every frame of the run is through this stage. Returns normally only then.
@@ -76,6 +81,7 @@ private:
     void wait_for_link(bool waits);
     void paced(u64 claimed_ns);
     void complete_loop();
+    void join_completion();
     void wait_for_device(frame_in_work& f);
     void device_is_through(frame_in_work& f, u64 wait_began);
     [[nodiscard]] u64 await_device(frame_in_work& f);
@@ -131,8 +137,9 @@ private:
     bool alone_ = false;     ///< a suspect frame is in flight: nothing may join it
     bool all_here_ = false;  ///< no frame follows those that are submitted
 
-    std::unique_ptr<finish_pool>
-        pool_;  ///< last: its threads use the rest. None: the completion thread finishes
+    // Last: their threads use the rest.
+    std::unique_ptr<finish_pool> pool_;  ///< null: the completion thread finishes
+    std::thread completion_;
 };
 
 }  // namespace carousel::stages

@@ -24,7 +24,7 @@ void write_picture(const std::string& path, std::span<const u8> pixels, u32 widt
     }
     if (const int failed = write_output_file(path, {bytes}); failed != 0)
         throw output_error(
-            fmt::format("writing {}: {}; choose a file in a folder of yours", path, output_cause(failed)));
+            fmt::format("writing {}: {}", path, output_cause(failed, "choose a file in a folder of yours")));
 }
 
 }  // namespace carousel::viewer

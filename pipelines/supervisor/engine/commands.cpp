@@ -25,8 +25,7 @@ namespace {
 using nlohmann::json;
 constexpr std::size_t max_connections = 300;
 constexpr u64 said_refusals = 10;
-constexpr u64 accept_rest_ns = 250 * ns_per_ms, idle_client_ns = 2 * ns_per_s, shortage_over_ns = ns_per_s,
-              shortage_patience_ns = 8 * ns_per_s;
+constexpr u64 accept_rest_ns = 250 * ns_per_ms, idle_client_ns = 2 * ns_per_s, shortage_over_ns = ns_per_s;
 
 void answer(int fd, const json& reply) {
     // A client that does not read its answer loses it; nobody waits for it.
@@ -57,9 +56,10 @@ void engine::watch_listener() {
 void engine::rest_from_accepting(int why) {
     const u64 now = now_ns();
     if (short_since_ns_ == 0) short_since_ns_ = now;
+    shortage_ = "a process that connects can't be accepted: " + no_file_text(why);
     if (!shut_out_said_) {  // a shortage that began with a start that was put off has not been told as this
         shut_out_said_ = true;
-        seats_->say(fmt::format("a process that connects can't be let in yet: {}", shortage_text(why)));
+        seats_->say(fmt::format("a process that connects can't be accepted yet: {}", no_file_text(why)));
     }
     loop_.forget(listener_.get());
     accept_again_ns_ = now + accept_rest_ns;
@@ -77,25 +77,29 @@ void engine::watch_shortage(u64 now) {
         watch_listener();
         return accept_all();
     }
-    const auto can_not_start = [](const auto& s) { return s->start_short; };
-    if (short_since_ns_ == 0 && std::any_of(seats_->seats.begin(), seats_->seats.end(), can_not_start))
-        short_since_ns_ = now;
+    for (const auto& s : seats_->seats) {
+        if (!s->start_short) continue;
+        if (short_since_ns_ == 0) short_since_ns_ = now;
+        shortage_ = s->shortage;
+    }
     if (short_since_ns_ == 0) return;
-    const auto waits = [](const auto& s) {
-        return s->start_short ||
-               (s->now && s->now->connection < 0 && s->machine.state() == seat_state::starting);
+    // A process whose predecessor got no thread has proven nothing until it has run for a while.
+    const auto waits = [&](const auto& s) {
+        if (s->start_short || !s->now) return s->start_short;
+        if (s->machine.state() == seat_state::starting) return s->now->connection < 0 || !s->shortage.empty();
+        return !s->shortage.empty() && now < s->machine.since_ns() + shortage_over_ns;
     };
     if (std::none_of(seats_->seats.begin(), seats_->seats.end(), waits)) {
         if (accept_again_ns_ == 0 && now - short_since_ns_ > shortage_over_ns) {
             short_since_ns_ = 0;
             shut_out_said_ = false;
+            for (const auto& s : seats_->seats) s->shortage.clear();
         }
         return;
     }
     if (now - short_since_ns_ < shortage_patience_ns || seats_->failure || phase_ == phase::ending) return;
     seats_->fail("carousel",
-                 fmt::format("no stage can be let in for {} s: {}", shortage_patience_ns / ns_per_s,
-                             shortage_text(EMFILE)),
+                 fmt::format("no stage could start for {} s: {}", shortage_patience_ns / ns_per_s, shortage_),
                  exit_code::shared_memory);
 }
 

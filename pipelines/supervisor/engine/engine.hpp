@@ -226,7 +226,8 @@ private:
     trace_files trace_files_;                       ///< for who traces this run from another host
     std::unique_ptr<ipc::holder> space_;            ///< null: none
     u64 accept_again_ns_ = 0, short_since_ns_ = 0;  ///< no descriptors are left: 0: there are
-    bool shut_out_said_ = false;  ///< of this shortage: that nobody who connects can be let in
+    std::string shortage_;                          ///< the newest: what failed, and the error
+    bool shut_out_said_ = false;                    ///< the present shortage of descriptors has been logged
     shm::unique_fd signals_, timer_, listener_;
     std::map<int, connection> connections_;
     std::unique_ptr<process_table> seats_;

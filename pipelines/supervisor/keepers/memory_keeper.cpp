@@ -97,7 +97,7 @@ void memory_keeper::make_on_device(const std::vector<block*>& wanted, const std:
         r.argv.insert(r.argv.end(), {"--directory", home_.directory, "--run-id", home_.run_id, "--grace",
                                      fmt::format("{}", home_.grace_s)});
     r.extra_fd = theirs.get();
-    spawned maker = spawn(r);
+    spawned maker = spawn_when_possible(r);
     theirs.reset();
     const auto fail = [&](const std::string& why) {
         shm::signal_pidfd(maker.pidfd.get(), SIGKILL);

@@ -6,6 +6,7 @@
 
 #include "core/errors.hpp"
 #include "core/json_text.hpp"
+#include "core/resource_limit.hpp"
 #include "os/subprocess.hpp"
 
 namespace carousel::supervisor {
@@ -47,6 +48,7 @@ machine_offer probe_machine(const std::string& folder) {
     constexpr u32 timeout_ms = 20'000;
     const subprocess_result r = run_subprocess({folder + "/carousel-probe", "--quick"}, "", timeout_ms);
     if (r.succeeded()) return read_probe(r.output);
+    if (r.short_of_resources) throw out_of_resources("starting carousel-probe: " + r.error);
     machine_offer none;
     none.why_none =
         r.started ? "carousel-probe: " + r.ending(timeout_ms) : "carousel-probe can't be started: " + r.error;

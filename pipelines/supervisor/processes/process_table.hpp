@@ -104,8 +104,9 @@ struct seat {
     u64 vacant_since_ns = 0;
     i32 vacant_pid = 0;  ///< that holder
     u32 vacant_epoch = 0;
-    /// it can't be started for want of descriptors, processes or memory: said once
+    /// a start is put off since descriptors, processes, threads or memory are short: logged once
     bool start_short = false;
+    std::string shortage;       ///< the newest such start's reason; "": none in the present shortage
     bool start_wanted = false;  ///< to be spawned at due_ns
     u64 due_ns = 0;
     std::unique_ptr<log_sink> log;

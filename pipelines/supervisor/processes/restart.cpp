@@ -14,6 +14,7 @@
 #include "supervisor/processes/mps_seats.hpp"
 #include "supervisor/processes/port_seats.hpp"
 #include "supervisor/processes/retire.hpp"
+#include "supervisor/processes/start.hpp"
 
 namespace carousel::supervisor {
 namespace {
@@ -107,7 +108,10 @@ void apply_restart_policy(process_table& t, seat& s, process& p) {
     if (e != seat_event::finished && !t.ending && s.machine.state() != seat_state::stopping)
         t.say(fmt::format("{} (pid {}){}: {}; {} frames in flight", s.label, p.pid,
                           p.port ? " is off its port" : " died", how, frames_in_flight(p)));
-    apply_seat_action(t, s, s.machine.on(e, now_ns()), &p);
+    const seat_action next = s.machine.on(e, now_ns());
+    if (next == seat_action::start && !t.ending && lacked_resources(p.how))
+        return put_start_off(t, s, s.log->last().empty() ? s.last_exit : s.log->last().back());
+    apply_seat_action(t, s, next, &p);
 }
 
 void apply_seat_action(process_table& t, seat& s, seat_action a, const process* p) {

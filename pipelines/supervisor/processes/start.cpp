@@ -63,6 +63,13 @@ void spawn_process(const process_table& t, const seat& s, process& p) {
     p.pidfd = std::move(child.pidfd);
 }
 
+void put_start_off(process_table& t, seat& s, const std::string& why) {
+    if (s.shortage.empty()) t.say(fmt::format("{} can't be started yet: {}", s.label, why));
+    s.shortage = fmt::format("{}: {}", s.label, why);
+    s.start_short = s.start_wanted = true;
+    s.due_ns = now_ns() + short_delay_ns;
+}
+
 void start_seat(process_table& t, seat& s) {
     if (s.now) {  // a standby sits already: nobody is to come behind it
         s.start_wanted = false;
@@ -88,10 +95,7 @@ void start_seat(process_table& t, seat& s) {
         spawn_process(t, s, *p);
         // ours, not the stage's: it is started again, and nothing is counted
     } catch (const out_of_resources& e) {
-        if (!s.start_short) t.say(fmt::format("{} can't be started yet: {}", s.label, e.what()));
-        s.start_short = s.start_wanted = true;
-        s.due_ns = now_ns() + short_delay_ns;
-        return;
+        return put_start_off(t, s, e.what());
     } catch (const error& e) {
         t.say(fmt::format("{}: {}", s.label, e.what()));
         s.last_exit = "not started";

@@ -10,6 +10,9 @@ void start_all(process_table& t);
 /// Starts a process for the seat if that may be now: at once if an entry is free, else the next tick tries
 /// again.
 void start_seat(process_table& t, seat& s);
+/// A start failed, or its process ended at once, since processes, threads, descriptors or memory are short:
+/// the next one follows later, and no attempt is counted.
+void put_start_off(process_table& t, seat& s, const std::string& why);
 /// Starts the stage's program for the entry that p.who names. Throws carousel::error.
 void spawn_process(const process_table& t, const seat& s, process& p);
 void watch_process(process_table& t, seat& s, process& p);

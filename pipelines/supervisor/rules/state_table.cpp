@@ -6,7 +6,7 @@
 #include <csignal>
 #include <cstring>
 
-#include "core/errors.hpp"
+#include "core/resource_limit.hpp"
 
 namespace carousel::supervisor {
 namespace {
@@ -105,15 +105,21 @@ bool self_inflicted(const death& d) noexcept {
     if (d.deadline) return true;
     if (d.outside || !d.known) return false;
     if (d.signal != 0) return is_fault(d.signal);
+    if (lacked_resources(d)) return false;
     // An exit before the end is an own act, whatever its code: a stage that ends with this one again and
     // again would be started for ever.
     return d.exit_code != exit_code::gave_back || !d.may_give_back;
+}
+
+bool lacked_resources(const death& d) noexcept {
+    return d.known && !d.deadline && d.signal == 0 && d.exit_code == exit_code::no_resources && !d.was_ready;
 }
 
 seat_event classify(const death& d, restart_policy policy) noexcept {
     if (d.through) return seat_event::finished;
     const bool own = self_inflicted(d);
     if (d.asked) return seat_event::died_outside;
+    if (lacked_resources(d)) return seat_event::died_outside;
     if (policy == restart_policy::no) return seat_event::died_for_good;
     if (policy == restart_policy::on_failure && own && !d.deadline && d.signal == 0 && d.exit_code == 0)
         return seat_event::died_for_good;  // it says that it is well, yet the run is not over
@@ -133,7 +139,8 @@ std::string describe(const death& d) {
     if (!d.known) return "unknown";
     if (d.signal == 0)
         return fmt::format("exit code {}{}{}", d.exit_code,
-                           d.exit_code == exit_code::gpu_fault ? " (GPU fault)"
+                           d.exit_code == exit_code::gpu_fault      ? " (GPU fault)"
+                           : d.exit_code == exit_code::no_resources ? " (no resources)"
                            : d.exit_code == exit_code::gave_back && d.may_give_back
                                ? " (gave its frames back)"
                                : "",

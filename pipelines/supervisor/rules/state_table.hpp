@@ -75,11 +75,11 @@ struct death {
     bool known = false;    ///< exit code and signal below are the kernel's or the process's own word
     int exit_code = 0;     ///< when signal == 0
     int signal = 0;
-    bool deadline = false;   ///< killed by the supervisor for a missed deadline
-    bool was_ready = false;  ///< it had said that it was ready
-    u64 commits = 0;         ///< frames this process committed
-    bool injected = false;   ///< `carousel inject`: whatever it looks like, it came from outside
-    bool through = false;    ///< every frame of the run is through its stage
+    bool deadline = false;       ///< killed by the supervisor for a missed deadline
+    bool was_ready = false;      ///< it had said that it was ready
+    u64 commits = 0;             ///< frames this process committed
+    bool injected = false;       ///< `carousel inject`: whatever it looks like, it came from outside
+    bool through = false;        ///< every frame of the run is through its stage
     bool may_give_back =
         false;             ///< it stands for instances on another host: exit_code::gave_back is no fault
     bool exposed = false;  ///< strangers can reach it: it listens for another host
@@ -88,6 +88,9 @@ struct death {
 [[nodiscard]] seat_event classify(const death& d, restart_policy policy) noexcept;
 /// Did the process end by its own hand (fault, abort, exit, deadline)?
 [[nodiscard]] bool self_inflicted(const death& d) noexcept;
+/// Did the process end at its start since it got no thread, process, descriptor or memory? Such a death is no
+/// attempt of the stage.
+[[nodiscard]] bool lacked_resources(const death& d) noexcept;
 /// "exit code 3", "signal 11 (SIGSEGV)", "deadline", for tables and messages.
 [[nodiscard]] std::string describe(const death& d);
 

@@ -7,7 +7,7 @@
 
 #include "core/errors.hpp"
 #include "core/log.hpp"
-#include "core/memory_limit.hpp"
+#include "core/resource_limit.hpp"
 #include "device/cpu/event.hpp"
 #include "device/cpu/memfd.hpp"
 #include "device/cpu/queue.hpp"

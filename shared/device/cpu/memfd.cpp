@@ -10,7 +10,7 @@
 
 #include "core/errors.hpp"
 #include "core/log.hpp"
-#include "core/memory_limit.hpp"
+#include "core/resource_limit.hpp"
 #include "shm/sealed_memory.hpp"
 
 namespace carousel::device {

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "core/errors.hpp"
-#include "core/memory_limit.hpp"
+#include "core/resource_limit.hpp"
 #include "device/cpu/threads.hpp"
 
 namespace carousel::device::cpu {
@@ -91,7 +91,7 @@ pool::pool(unsigned threads) : state_(std::make_unique<state>()) {
         }
         state_->work.notify_all();
         for (auto& thread : state_->threads) thread.join();
-        throw device_error(
+        throw out_of_resources(
             fmt::format("CPU backend: thread {} of {} could not be started: {}; or lower threads", made + 2,
                         wanted, no_thread_text(e.code().value())));
     }

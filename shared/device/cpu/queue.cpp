@@ -6,7 +6,7 @@
 #include <cstring>
 
 #include "core/errors.hpp"
-#include "core/memory_limit.hpp"
+#include "core/resource_limit.hpp"
 #include "device/cpu/status.hpp"
 #include "device/cpu/threads.hpp"
 #include "shm/block_guard.hpp"
@@ -38,8 +38,8 @@ queue::queue(std::shared_ptr<pool> threads) : pool_(std::move(threads)) {
     try {
         worker_ = std::thread([this] { work_loop(); });
     } catch (const std::system_error& e) {
-        throw device_error(fmt::format("CPU backend: the queue's thread could not be started: {}",
-                                       no_thread_text(e.code().value())));
+        throw out_of_resources(fmt::format("CPU backend: the queue's thread could not be started: {}",
+                                           no_thread_text(e.code().value())));
     }
 }
 

@@ -2,22 +2,14 @@
 // Small things that every thread of the CPU backend needs.
 
 #include <pthread.h>
-#include <sched.h>
 #include <signal.h>
 
-#include <algorithm>
-
 #include "core/types.hpp"
+#include "core/usable_cores.hpp"
 
 namespace carousel::device::cpu {
 
-/// Cores that this process may run on (its affinity mask), at least 1.
-[[nodiscard]] inline unsigned usable_cores() noexcept {
-    cpu_set_t set;
-    CPU_ZERO(&set);
-    if (sched_getaffinity(0, sizeof set, &set) != 0) return 1;
-    return static_cast<unsigned>(std::max(1, CPU_COUNT(&set)));
-}
+using carousel::usable_cores;
 
 inline void name_this_thread(const char* name) noexcept { pthread_setname_np(pthread_self(), name); }
 

@@ -13,6 +13,7 @@
 #include "core/clock.hpp"
 #include "core/errors.hpp"
 #include "core/poll_until.hpp"
+#include "core/usable_cores.hpp"
 #include "stages/hosts/ucx/implementation.hpp"
 
 namespace carousel::hosts {
@@ -43,7 +44,7 @@ transport::implementation::implementation(events& to, const transport_options& h
     : to_(&to),
       how_(how),
       memory_(how.allowance),
-      looks_(std::thread::hardware_concurrency() >= cores_to_look),
+      looks_(usable_cores() >= cores_to_look),
       bell_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
     set_up();
     memory_.restart();

@@ -13,6 +13,7 @@
 
 #include "core/clock.hpp"
 #include "core/disk_full.hpp"
+#include "core/resource_limit.hpp"
 #include "core/whole_io.hpp"
 #include "stages/compression/compression.hpp"
 
@@ -20,7 +21,7 @@ namespace carousel::stages::mcap {
 namespace {
 
 [[noreturn]] void fail(const std::string& path, const char* doing, int why) {
-    throw_output_error(path, why, fmt::format("{} the recording {}: {}", doing, path, errno_text(why)));
+    throw_output_error(path, why, fmt::format("{} the recording {}: {}", doing, path, no_room_text(why, "")));
 }
 
 }  // namespace

@@ -8,7 +8,7 @@
 #include <sstream>
 #include <string>
 
-#include "core/errors.hpp"
+#include "core/resource_limit.hpp"
 #include "doctor/explanations.hpp"
 #include "shm/injected_fault.hpp"
 #include "supervisor/rules/state_table.hpp"
@@ -90,8 +90,11 @@ TEST_CASE("every cause of death that is told is explained") {
     for (const char* asked : {"restarted", "down"}) CHECK(explained_as(asked, "cause of death"));
     CHECK(explained_as(death_by_signal_text, "cause of death"));
     death own;
-    own.known = true, own.exit_code = exit_code::gpu_fault;
-    CHECK(explained_as(describe(own), "exit code"));
+    own.known = true;
+    for (const int code : {exit_code::gpu_fault, exit_code::no_resources}) {
+        own.exit_code = code;
+        CHECK(explained_as(describe(own), "exit code"));
+    }
     for (const shm::injected_fault_row& row : shm::injected_faults)
         CHECK(explained_as(row.name, "injected fault"));
 }

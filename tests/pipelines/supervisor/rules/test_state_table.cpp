@@ -1,7 +1,7 @@
 // Histories of one seat: events in, states and actions out.
 #include <csignal>
 
-#include "core/errors.hpp"
+#include "core/resource_limit.hpp"
 #include "supervisor/rules/state_table.hpp"
 #include "tests/support/catch.hpp"
 
@@ -232,6 +232,20 @@ TEST_CASE("the policy decides what a death is for the table") {
     death asked = signalled(SIGKILL, 0);
     asked.outside = asked.asked = true;
     CHECK(classify(asked, P::no) == E::died_outside);
+}
+
+TEST_CASE("a process that got no thread at its start is no attempt of its stage, whatever the policy") {
+    using P = restart_policy;
+    death refused = exited(exit_code::no_resources, 0, false);
+    CHECK(lacked_resources(refused));
+    CHECK_FALSE(self_inflicted(refused));
+    CHECK(classify(refused, P::always) == E::died_outside);
+    CHECK(classify(refused, P::no) == E::died_outside);
+    CHECK(describe(refused) == "exit code 77 (no resources)");
+    refused.was_ready = true;  // such an exit of a stage that runs is its own
+    CHECK_FALSE(lacked_resources(refused));
+    CHECK(classify(refused, P::always) == E::died_fresh);
+    CHECK_FALSE(lacked_resources(signalled(SIGKILL, 0)));
 }
 
 TEST_CASE("deaths are told in words") {

@@ -1,0 +1,53 @@
+#include "core/process_limits.hpp"
+
+#include <fmt/format.h>
+#include <pthread.h>
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+
+#include "core/resource_limit.hpp"
+
+namespace carousel {
+namespace {
+
+/// The kernel reads the limit of the main thread's stack whenever that stack grows, so a raised one is valid
+/// at once. glibc has read it before main() for the stacks of other threads.
+void raise_stack_limit() {
+    rlimit stack{};
+    if (::getrlimit(RLIMIT_STACK, &stack) != 0 || stack.rlim_cur >= wanted_stack) return;
+    const rlimit found = stack;
+    stack.rlim_cur = wanted_stack;
+    stack.rlim_max = std::max<rlim_t>(found.rlim_max, wanted_stack);  // root may raise the hard limit, too
+    if (::setrlimit(RLIMIT_STACK, &stack) == 0) return;
+    const int why = errno;
+    stack = {found.rlim_max, found.rlim_max};
+    if (found.rlim_max >= least_stack && ::setrlimit(RLIMIT_STACK, &stack) == 0) return;
+    throw out_of_resources(
+        fmt::format("raising the limit of the stack from {} KiB (hard limit {} KiB) to {} KiB: {}; start it "
+                    "with a higher one "
+                    "(`ulimit -s 8192`)",
+                    found.rlim_cur / 1024, found.rlim_max / 1024, least_stack / 1024, errno_text(why)));
+}
+
+void raise_thread_stacks() noexcept {
+    pthread_attr_t threads;
+    std::size_t bytes = 0;
+    if (::pthread_getattr_default_np(&threads) != 0) return;
+    if (::pthread_attr_getstacksize(&threads, &bytes) == 0 && bytes < wanted_stack &&
+        ::pthread_attr_setstacksize(&threads, wanted_stack) == 0)
+        ::pthread_setattr_default_np(&threads);
+    ::pthread_attr_destroy(&threads);
+}
+
+}  // namespace
+
+void prepare_process_limits() {
+    std::signal(SIGXFSZ, SIG_IGN);
+    raise_stack_limit();
+    raise_thread_stacks();
+}
+
+}  // namespace carousel

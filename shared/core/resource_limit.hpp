@@ -1,0 +1,39 @@
+#pragma once
+// Refusals by a limit: the error that occurred, the limit that may have caused it with its value, and what
+// raises that limit. The limit is read when the text is made; the error number always precedes it.
+
+#include <string>
+
+#include "core/errors.hpp"
+
+namespace carousel {
+
+namespace exit_code {
+/// a stage could not start: it got no thread, process, descriptor or memory. It is started again, and no
+/// attempt is counted
+inline constexpr int no_resources = 77;
+}  // namespace exit_code
+
+/// A process, a thread, a descriptor or memory was refused for now; a later attempt may succeed.
+class out_of_resources : public shm_error {
+public:
+    using shm_error::shm_error;
+};
+
+/// Does the error number mean that this process, its control group or the machine has none left for now?
+[[nodiscard]] bool is_shortage(int error_number) noexcept;
+
+/// Why memory was refused: also the limit of address space (`ulimit -v`), if there is one.
+[[nodiscard]] std::string no_memory_text(int error_number);
+/// Why a process or a thread was refused: also the limit of processes that is reached (pids.max of a control
+/// group, `ulimit -u`), or the limit of address space, which a thread's stack needs.
+[[nodiscard]] std::string no_thread_text(int error_number);
+/// Why a descriptor was not opened: also the limit of descriptors (`ulimit -n`).
+[[nodiscard]] std::string no_file_text(int error_number);
+/// Why a file did not take bytes, or a size: also what to do (make room, raise the quota or `ulimit -f`);
+/// `otherwise` is what to do for any other error.
+[[nodiscard]] std::string no_room_text(int error_number, const std::string& otherwise);
+/// The same for a file below /dev/shm.
+[[nodiscard]] std::string no_shared_room_text(int error_number);
+
+}  // namespace carousel

@@ -1,0 +1,145 @@
+"""Runs under limits of the operating system: processes, file sizes, stacks, PID namespaces, control groups.
+
+Usage: test_limits.py PROGRAMS PIPELINES PART
+"""
+import json
+import os
+import resource
+import subprocess
+import sys
+import time
+import unittest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "cli"))
+from live import CAROUSEL, Live, wait_for  # noqa: E402
+from cgroups import Group  # noqa: E402
+from processes import skip  # noqa: E402
+
+# A stage that gets one processor computes slowly: no deadline but the one that a test is about.
+PATIENT = ("--set", "frame_timeout_ms=60000")
+
+
+class Limits(Live):
+    def run_demo(self, *more, prepare=None, file="demo.toml", seconds=100, **options):
+        """The demo in the foreground, until its end; prepare() runs in the child before it becomes `carousel`."""
+        path = file if os.path.isabs(file) else os.path.join(sys.argv[2], file)
+        words = [CAROUSEL, "run", path, "--name", self.name, "--device", "cpu", "--size", "64x48", *more]
+        return subprocess.run(words, capture_output=True, text=True, timeout=seconds, check=False, cwd=self.folder, env=self.environment,
+                              stdin=subprocess.DEVNULL, preexec_fn=prepare, **options)
+
+    def group(self, controller):
+        group = Group(controller)
+        self.addCleanup(group.remove)
+        return group
+
+    def log(self):
+        log = open(os.path.join(self.folder, "log"), "w+", encoding="utf-8")
+        self.addCleanup(log.close)
+        return log
+
+    @staticmethod
+    def read(log):
+        with open(log.name, encoding="utf-8") as f:
+            return f.read()
+
+    @staticmethod
+    def end(run):
+        run.kill()
+        run.wait()
+
+    def test_pids(self):
+        group = self.group("pids")
+        group.set("pids.max", 12)
+        done = self.run_demo("--frames", "20", "--out", "", prepare=group.enter)
+        self.assertEqual(done.returncode, 74, done.stderr)
+        self.assertIn("Resource temporarily unavailable", done.stderr)
+        self.assertIn(f"{group.folder}/pids.max", done.stderr)
+        self.assertNotIn("Too many open files", done.stderr)
+        self.assertIn("no stage could start for 8 s", done.stderr)
+
+    def test_pids_raised(self):
+        """The start waits: it goes on once the limit is raised."""
+        group = self.group("pids")
+        group.set("pids.max", 12)
+        log = self.log()
+        run = subprocess.Popen([CAROUSEL, "run", os.path.join(sys.argv[2], "demo.toml"), "--name", self.name, "--device", "cpu", "--size",
+                                "64x48", "--frames", "20", "--out", ""], stdout=log, stderr=log, stdin=subprocess.DEVNULL,
+                               cwd=self.folder, env=self.environment, preexec_fn=group.enter)
+        self.addCleanup(self.end, run)
+        wait_for("a start is put off", lambda: "can't be started yet" in self.read(log))
+        group.set("pids.max", "max")
+        code = run.wait(60)
+        text = self.read(log)
+        self.assertEqual(code, 0, text)
+        self.assertIn("20 frames", text)
+        self.assertNotIn("before it delivered anything", text)  # no attempt was counted
+
+    def test_file_size(self):
+        for most in (1024, 65536):  # of the runtime directory's files, of the control block
+
+            def limited():
+                resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))
+            done = self.run_demo("--frames", "4", "--out", "", prepare=limited)
+            self.assertEqual(done.returncode, 74, f"{most}: {done.stderr}")  # no signal
+            self.assertIn(f"File too large; a file may have {most} bytes (ulimit -f)", done.stderr)
+            self.assertNotIn("room", done.stderr)
+
+    def test_stack(self):
+        def limited():
+            resource.setrlimit(resource.RLIMIT_STACK, (64 << 10, resource.getrlimit(resource.RLIMIT_STACK)[1]))
+        done = self.run_demo("--frames", "20", "--out", "", *PATIENT, prepare=limited)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertNotIn("SIGSEGV", done.stderr)
+
+    def test_stack_refused(self):
+        if os.getuid() != 0:
+            skip("only root can become a user without rights and keep the programs readable")
+
+        def limited():
+            resource.setrlimit(resource.RLIMIT_STACK, (64 << 10, 64 << 10))
+            os.setgid(65534)
+            os.setuid(65534)
+        os.chmod(self.folder, 0o777)
+        done = self.run_demo("--frames", "20", "--out", "", prepare=limited)
+        self.assertEqual(done.returncode, 74, done.stderr)
+        self.assertIn("ulimit -s", done.stderr)
+        self.assertIn("64 KiB", done.stderr)
+
+    def test_frozen(self):
+        group = self.group("freezer")
+        file, frozen, thawed = ("cgroup.freeze", "1", "0") if group.v2 else ("freezer.state", "FROZEN", "THAWED")
+        self.up()
+        self.addCleanup(group.set, file, thawed)
+        wait_for("frames", lambda: self.frames() > 5)
+        victim = self.stage("vertex")["pid"]
+        group.add(victim)
+        group.set(file, frozen)
+        wait_for("the successor", lambda: self.stage("vertex")["pid"] not in (victim, None))
+        log = self.carousel("logs", "-p", self.name).stdout
+        self.assertIn(f"vertex (pid {victim}) was stopped from outside", log)
+        seen = self.frames()
+        wait_for("frames", lambda: self.frames() > seen + 5)
+
+    def test_doctor(self):
+        memory, cpu = self.group("memory"), self.group("cpu")
+        memory.set("memory.max" if memory.v2 else "memory.limit_in_bytes", 200 << 20)
+        cpu.set(*(("cpu.max", "30000 100000") if cpu.v2 else ("cpu.cfs_quota_us", "30000")))
+
+        def enter():
+            memory.enter()
+            cpu.enter()
+        done = self.carousel("doctor", preexec_fn=enter)
+        self.assertIn(f"/{os.path.basename(memory.folder)}/memory", done.stdout)
+        self.assertIn("allows 200.0 MiB", done.stdout)
+        if len(os.sched_getaffinity(0)) > 1:
+            self.assertIn("1 of ", done.stdout)
+            self.assertIn("allows 0.30)", done.stdout)
+
+    def frames(self):
+        done = self.carousel("ps", "-p", self.name, "--json")
+        return 0 if done.returncode != 0 else max(s.get("frames") or 0 for s in json.loads(done.stdout)["stages"])
+
+
+if __name__ == "__main__":
+    part = sys.argv.pop(3)
+    unittest.main(argv=[sys.argv[0], "-v", f"Limits.test_{part}"])
