@@ -19,6 +19,7 @@
 #include "core/resource_limit.hpp"
 #include "core/whole_io.hpp"
 #include "os/descriptors.hpp"
+#include "os/orphans.hpp"
 #include "shm/process_id.hpp"
 
 extern char** environ;
@@ -141,8 +142,10 @@ spawned spawn(const spawn_request& request) {
         POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | (request.interactive ? 0 : POSIX_SPAWN_SETPGROUP);
     posix_spawnattr_setflags(&a.attributes, static_cast<short>(flags));
     pid_t pid = 0;
-    const int failed = posix_spawnp(&pid, argv.at(0).c_str(), &a.files, &a.attributes, pointers(argv).data(),
-                                    pointers(environment).data());
+    const int failed = start_child(pid, [&] {
+        return posix_spawnp(&pid, argv.at(0).c_str(), &a.files, &a.attributes, pointers(argv).data(),
+                            pointers(environment).data());
+    });
     if (is_shortage(failed))
         throw_system_error(fmt::format("starting {}", argv.at(0)), failed, no_thread_text(failed));
     if (failed != 0)
@@ -157,6 +160,7 @@ spawned spawn(const spawn_request& request) {
         const int why = errno;
         ::kill(pid, SIGKILL);
         ::waitpid(pid, nullptr, 0);
+        forget_child(pid);
         if (is_shortage(why))
             throw_system_error(fmt::format("opening a pidfd for {}", argv.at(0)), why, no_file_text(why));
         throw shm_error(fmt::format("opening a pidfd for {} (pid {}): {}; Linux 5.4 or later is needed",
@@ -182,6 +186,7 @@ exit_status reap(int pidfd) noexcept {
     if (waitid(static_cast<idtype_t>(P_PIDFD), static_cast<id_t>(pidfd), &info, WEXITED | WNOHANG) != 0 ||
         info.si_pid == 0)
         return out;
+    forget_child(info.si_pid);
     out.known = true;
     if (info.si_code == CLD_EXITED) {
         out.exit_code = info.si_status;

@@ -16,6 +16,7 @@
 #include "core/errors.hpp"
 #include "core/poll_until.hpp"
 #include "os/descriptors.hpp"
+#include "os/orphans.hpp"
 #include "shm/fd_socket.hpp"
 
 extern char** environ;
@@ -149,7 +150,7 @@ subprocess_result run_subprocess(const std::vector<std::string>& argv, const std
     const int failed = retry_shortage(
         [&] {
             if (!make_pipe(in) || !make_pipe(out) || !make_pipe(err)) return errno;
-            return start(argv, in, out, err, pid);
+            return start_child(pid, [&] { return start(argv, in, out, err, pid); });
         },
         std::min(shortage_patience_ns, timeout_ms * ns_per_ms));
     if (failed != 0) {
@@ -169,8 +170,10 @@ subprocess_result run_subprocess(const std::vector<std::string>& argv, const std
         ::kill(-pid, SIGKILL);  // our unreaped child's group: the number can't be another's
         while (::waitpid(pid, &status, 0) < 0 && errno == EINTR) {
         }
+        forget_child(pid);
         return r;
     }
+    forget_child(pid);
     if (WIFSIGNALED(status)) r.signal = WTERMSIG(status);
     if (WIFEXITED(status)) r.exit_code = WEXITSTATUS(status);
     if (r.messages.size() > max_messages) r.messages.erase(0, r.messages.size() - max_messages);

@@ -228,6 +228,7 @@ struct process_table {
     int block_fd = -1;             ///< the control block's, for those that don't see its name
     bool memory_there = true;      ///< processes may be started and let in
     u64 last_tick_ns = 0;
+    u64 orphans_due_ns = 0;
     std::size_t label_width = 8;        ///< of what stands before the bar of a log line
     std::unique_ptr<log_sink> journal;  ///< what the supervisor itself says
 };

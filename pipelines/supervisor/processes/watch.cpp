@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "core/clock.hpp"
+#include "os/orphans.hpp"
 #include "ring/latest.hpp"
 #include "ring/link.hpp"
 #include "ring/participants.hpp"
@@ -19,6 +20,7 @@ namespace carousel::supervisor {
 namespace {
 
 constexpr u64 sample_every_ns = ns_per_s;
+constexpr u64 orphans_every_ns = 500 * ns_per_ms;
 
 /// a heart that beats every 50 ms and is later: was the process stopped?
 constexpr u64 suspect_after_ns = 200 * ns_per_ms;
@@ -146,6 +148,20 @@ void watch_start(process_table& t, seat& s, u64 now) {
         replace_late(t, s, "it does not become ready");
 }
 
+/// As PID 1, or as a child subreaper.
+void reap_inherited(process_table& t, u64 now) {
+    if (now < t.orphans_due_ns || !inherits_orphans()) return;
+    t.orphans_due_ns = now + orphans_every_ns;
+    (void)reap_orphans([&](pid_t pid) {
+        const auto is_it = [&](const std::unique_ptr<process>& p) {
+            return p && p->pid == pid && !p->port && !p->ended;
+        };
+        return std::any_of(t.seats.begin(), t.seats.end(), [&](const auto& s) {
+            return is_it(s->now) || is_it(s->standby) || std::any_of(s->gone.begin(), s->gone.end(), is_it);
+        });
+    });
+}
+
 // Each process is judged by itself, in the same tick.
 void watch_deadlines(process_table& t, u64 now) {
     struct watched {
@@ -203,6 +219,7 @@ void look_after_seats(process_table& t, u64 now) {
     // A supervisor that was stopped or starved itself has no right to call others late.
     if (t.last_tick_ns != 0 && now - t.last_tick_ns > longest_tick_ns(t)) restart_clocks(t, now);
     t.last_tick_ns = now;
+    reap_inherited(t, now);
     watch_domain(t);
     in_order(t, [&] {
         for (auto& s : t.seats) {

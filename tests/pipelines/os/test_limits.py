@@ -105,6 +105,45 @@ class Limits(Live):
         self.assertIn("ulimit -s", done.stderr)
         self.assertIn("64 KiB", done.stderr)
 
+    def test_orphans(self):
+        namespace = ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc"]
+        if subprocess.run([*namespace, "true"], capture_output=True, check=False).returncode != 0:
+            skip("no PID namespace can be made here")
+        # Each start of the fragment stage leaves five orphans that end at once.
+        file = self.talking_pipeline("for k in 1 2 3 4 5; do (sleep 0.1 & exec true) ; done")
+        run = subprocess.Popen([*namespace, CAROUSEL, "run", file, "--name", self.name, "--device", "cpu", "--size", "64x48", "--out", "",
+                                "--fps", "30"], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+                               cwd=self.folder, env=self.environment, preexec_fn=os.setsid)
+        self.addCleanup(run.stderr.close)
+        self.addCleanup(self.end, run)
+
+        def children(pid):
+            """(pid, state, command) of each process whose parent is `pid`, as this namespace numbers them."""
+            out = []
+            for each in filter(str.isdigit, os.listdir("/proc")):
+                try:
+                    with open(f"/proc/{each}/stat", encoding="ascii", errors="replace") as f:
+                        command, rest = f.read().split("(", 1)[1].rsplit(")", 1)
+                except OSError:
+                    continue
+                state, parent = rest.split()[:2]
+                if int(parent) == pid:
+                    out.append((int(each), state, command))
+            return out
+
+        supervisor = wait_for("PID 1 of the namespace", lambda: children(run.pid))[0][0]
+        wait_for("orphans of the stage's start", lambda: [c for c in children(supervisor) if c[2] == "sleep"])
+        wait_for("all stages", lambda: len([c for c in children(supervisor) if c[2].startswith("carousel-")]) >= 4)
+        wait_for("no zombie and no orphan remains", lambda: all(c[1] != "Z" and c[2] != "sleep" for c in children(supervisor)))
+        # The exit status of a stage is still the supervisor's: a killed one is replaced, and named by its signal.
+        victim = next(c[0] for c in children(supervisor) if c[2] == "carousel-vertex")
+        os.kill(victim, 9)
+        wait_for("the successor", lambda: [c for c in children(supervisor) if c[2] == "carousel-vertex" and c[0] != victim])
+        os.kill(supervisor, 15)
+        text = run.communicate(timeout=60)[1]
+        self.assertIn("vertex", text)
+        self.assertIn("lost 0, repeated 0, torn 0; 1 restarts", text)
+
     def test_frozen(self):
         group = self.group("freezer")
         file, frozen, thawed = ("cgroup.freeze", "1", "0") if group.v2 else ("freezer.state", "FROZEN", "THAWED")
