@@ -11,6 +11,7 @@
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 
 #include "core/clock.hpp"
@@ -178,6 +179,24 @@ spawned spawn_when_possible(const spawn_request& request) {
         }
         ::usleep(100'000);
     }
+}
+
+void raise_oom_score(i32 pid) noexcept {
+    constexpr long distance = 100, highest = 1000;
+    char path[64], text[32];
+    std::snprintf(path, sizeof path, "/proc/%d/oom_score_adj", pid);
+    const shm::unique_fd own(::open("/proc/self/oom_score_adj", O_RDONLY | O_CLOEXEC));
+    const shm::unique_fd its(::open(path, O_RDWR | O_CLOEXEC));
+    const auto value_of = [&](int fd) {
+        const ssize_t got = read_whole(fd, text, sizeof text - 1);
+        text[std::max<ssize_t>(got, 0)] = '\0';
+        return got > 0 ? std::strtol(text, nullptr, 10) : highest;
+    };
+    if (!own || !its) return;
+    const long wanted = std::min(highest, value_of(own.get()) + distance);
+    if (value_of(its.get()) >= wanted) return;
+    const int length = std::snprintf(text, sizeof text, "%ld", wanted);
+    (void)write_whole(its.get(), text, static_cast<std::size_t>(length));
 }
 
 exit_status reap(int pidfd) noexcept {

@@ -38,6 +38,11 @@ struct spawned {
 /// Blocks: for use while no run is under way. Throws out_of_resources after that.
 [[nodiscard]] spawned spawn_when_possible(const spawn_request& request);
 
+/// Lets the kernel's out-of-memory killer choose the process before this one, which supervises it: raises its
+/// oom_score_adj by 100 (as if it used 10 % more of the memory). One that is higher already, or may not be
+/// written, remains.
+void raise_oom_score(i32 pid) noexcept;
+
 /// How a child ended. Empty `known`: not our child, or not ended.
 struct exit_status {
     bool known = false;

@@ -179,6 +179,7 @@ void engine::watch_stall(u64 now) {
         mix(ring::load(segment_->block().link[k].committed));
     }
     for (u32 k = 0; k < made_->stages; ++k) mix(ring::load(segment_->block().stage[k].counters.frames));
+    stall_.leave_out(seats_->groups.take_uncounted_ns(), now);
     stall_.see(print, now);
     const u64 pace = setup_->fps > 0 ? static_cast<u64>(2e9 / setup_->fps) : 0;
     if (setup_->stall_timeout_ns() == 0 || stall_.quiet_ns(now) < setup_->stall_timeout_ns() + pace) {

@@ -18,6 +18,10 @@ public:
         print_ = print;
         since_ns_ = now;
     }
+    /// So much of the time since the last look doesn't count: the run itself was stopped.
+    void leave_out(u64 ns, u64 now) noexcept {
+        if (since_ns_ != 0) since_ns_ = std::min(now, since_ns_ + ns);
+    }
     /// There is nothing to be watched: counted from here.
     void restart(u64 now) noexcept { since_ns_ = excused_ns_ = now; }
     /// Somebody has a reason to wait. When that is over, others get a second to go on.

@@ -27,6 +27,7 @@
 #include "supervisor/keepers/recovery_log.hpp"
 #include "supervisor/keepers/run_notes.hpp"
 #include "supervisor/plan/run_setup.hpp"
+#include "supervisor/processes/cgroup_watch.hpp"
 #include "supervisor/rules/mps_policy.hpp"
 #include "supervisor/rules/mps_trial.hpp"
 #include "supervisor/rules/retirement.hpp"
@@ -229,6 +230,7 @@ struct process_table {
     bool memory_there = true;      ///< processes may be started and let in
     u64 last_tick_ns = 0;
     u64 orphans_due_ns = 0;
+    cgroup_watch groups;
     std::size_t label_width = 8;        ///< of what stands before the bar of a log line
     std::unique_ptr<log_sink> journal;  ///< what the supervisor itself says
 };

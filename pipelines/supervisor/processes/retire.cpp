@@ -208,6 +208,16 @@ process* find_process(seat& s, const ring::incarnation_id& who) noexcept {
     return at != s.gone.end() ? at->get() : nullptr;
 }
 
+void note_out_of_memory(process_table& t, const seat& s, process& p) {
+    if (p.how.signal != SIGKILL || p.kill_sent || p.how.outside || !t.groups.take_oom_kill(now_ns())) return;
+    p.how.out_of_memory = true;
+    const std::string limit = t.groups.memory_text();
+    t.say(fmt::format(
+        "{} (pid {}): the kernel's out-of-memory killer has ended it: {}; give the run more memory, "
+        "or let it need less (--size, window, instances)",
+        s.label, p.pid, limit.empty() ? "the machine has no memory left" : limit));
+}
+
 std::string describe_end(const exit_status& e) {
     return e.signal != 0 ? fmt::format("signal {}", e.signal) : fmt::format("exit code {}", e.exit_code);
 }
@@ -301,6 +311,7 @@ void on_process_end(process_table& t, seat& s, process& p) {
         p.how.exit_code = status.exit_code;
         p.how.signal = status.signal;
         if (p.user_signal != 0 && p.how.signal == p.user_signal) p.how.outside = true;
+        note_out_of_memory(t, s, p);
         excuse_process(t, p);
         if (p.mps.excused && p.mps.broke) tell_end(t, s, p);  // it had left no note
     }

@@ -57,6 +57,7 @@ void spawn_process(const process_table& t, const seat& s, process& p) {
         r.output = output.get();
     }
     spawned child = spawn(r);
+    raise_oom_score(child.pid);
     crash_here(crash_point::stage_spawned);
     p.pid = child.pid;
     p.group = r.interactive ? 0 : child.pid;

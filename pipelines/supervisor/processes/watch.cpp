@@ -143,9 +143,18 @@ void replace_late(process_table& t, seat& s, const std::string& what) {
 
 void watch_start(process_table& t, seat& s, u64 now) {
     if (waits_for_asset(t, s)) s.clock_base_ns = now;  // not its fault
-    const u64 since = std::max(s.now->spawned_ns, s.clock_base_ns);
+    const u64 since = t.groups.uncounted().shifted(std::max(s.now->spawned_ns, s.clock_base_ns), now);
     if (now > since && now - since > t.setup->start_timeout_ns)
         replace_late(t, s, "it does not become ready");
+}
+
+/// Whether a quota, a freezer or a busy machine has stopped the run while the frame was late.
+std::string uncounted_text(const process_table& t, u64 now) {
+    const u64 before = now - std::min(now, 10 * ns_per_s);
+    const u64 lost = t.groups.uncounted().between(before, now);
+    if (lost < ns_per_s) return "";
+    return fmt::format(" (the run itself was stopped for {:.1f} of the last 10 s, which do not count)",
+                       static_cast<f64>(lost) / 1e9);
 }
 
 /// As PID 1, or as a child subreaper.
@@ -187,7 +196,7 @@ void watch_deadlines(process_table& t, u64 now) {
         if (!s.now || s.now->seen_dead_ns != 0 || s.now->who.epoch != all[k].epoch) continue;
         if (verdicts[k] == offence::device && views[k].device != shm::none)
             restart_device_clocks(t, views[k].device, now);
-        replace_late(t, s, describe(verdicts[k], views[k]));
+        replace_late(t, s, describe(verdicts[k], views[k]) + uncounted_text(t, now));
     }
 }
 
@@ -219,6 +228,8 @@ void look_after_seats(process_table& t, u64 now) {
     // A supervisor that was stopped or starved itself has no right to call others late.
     if (t.last_tick_ns != 0 && now - t.last_tick_ns > longest_tick_ns(t)) restart_clocks(t, now);
     t.last_tick_ns = now;
+    t.groups.tick(now);
+    if (const std::string text = t.groups.news(); !text.empty()) t.say(text);
     reap_inherited(t, now);
     watch_domain(t);
     in_order(t, [&] {
@@ -257,18 +268,20 @@ process_view view_of(const process_table& t, const seat& s, u64 now) noexcept {
     process_view v;
     v.state = s.machine.state();
     v.tool = s.now->tool;
-    v.base_ns = s.clock_base_ns;
-    v.device_base_ns = s.device_base_ns;
+    // Every clock is set back by the time that does not count.
+    const auto counted = [&](u64 since) { return t.groups.uncounted().shifted(since, now); };
+    v.base_ns = counted(s.clock_base_ns);
+    v.device_base_ns = counted(s.device_base_ns);
     const stage_spec& spec = t.setup->stages[s.stage].spec;
     v.first_frame = ring::load(e.commits) == 0 && spec.first_frame_timeout_ns() > spec.frame_timeout_ns();
     v.frame_timeout_ns = v.first_frame ? spec.first_frame_timeout_ns() : spec.frame_timeout_ns();
     v.heart_timeout_ns = heart_timeout(*t.setup, s.stage);
     v.device = shared_device(*t.setup, s.stage, s.instance);
     v.hold_ns = ring::held_since(e);  // before the clock that begins anew when it ends
-    v.processing_ns = ring::load(e.processing_since_ns);
-    v.device_ns = ring::load(e.device_since_ns);
-    v.finishing_ns = ring::load(e.finishing_since_ns);
-    v.heartbeat_ns = ring::load(e.heartbeat_ns);
+    v.processing_ns = counted(ring::load(e.processing_since_ns));
+    v.device_ns = counted(ring::load(e.device_since_ns));
+    v.finishing_ns = counted(ring::load(e.finishing_since_ns));
+    v.heartbeat_ns = counted(ring::load(e.heartbeat_ns));
     const shm::seat_block& b = t.made->seat[s.index];
     for (u32 j = b.first_job; j < std::min(b.first_job + b.jobs, shm::max_jobs); ++j) {
         const ring::job_word w = ring::job_word::of(ring::load(t.c->job[j]));

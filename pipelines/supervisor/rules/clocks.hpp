@@ -32,6 +32,8 @@
 //                                                                stage loads
 //                                                                that asset
 //   waits while the supervisor itself was starved    all begin anew
+//   waits while a CPU quota or a freezer stops the   none        (uncounted_time.hpp)
+//     run, or the supervisor doesn't run
 //
 // Limits are milliseconds; "frame" is frame_timeout_ms.
 //

@@ -146,7 +146,8 @@ std::string describe(const death& d) {
                                : "",
                            injected);
     const char* name = sigabbrev_np(d.signal);
-    return fmt::format("signal {} (SIG{}){}", d.signal, name != nullptr ? name : "?", injected);
+    return fmt::format("signal {} (SIG{}){}{}", d.signal, name != nullptr ? name : "?",
+                       d.out_of_memory ? " of the kernel's out-of-memory killer" : "", injected);
 }
 
 seat_action seat_machine::on(seat_event e, u64 now) noexcept {

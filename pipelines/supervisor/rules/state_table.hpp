@@ -78,6 +78,7 @@ struct death {
     bool deadline = false;       ///< killed by the supervisor for a missed deadline
     bool was_ready = false;      ///< it had said that it was ready
     u64 commits = 0;             ///< frames this process committed
+    bool out_of_memory = false;  ///< the signal was the kernel's out-of-memory killer's
     bool injected = false;       ///< `carousel inject`: whatever it looks like, it came from outside
     bool through = false;        ///< every frame of the run is through its stage
     bool may_give_back =

@@ -95,6 +95,8 @@ TEST_CASE("every cause of death that is told is explained") {
         own.exit_code = code;
         CHECK(explained_as(describe(own), "exit code"));
     }
+    own.signal = SIGKILL, own.out_of_memory = true;
+    CHECK(explained_as(describe(own), "exit code"));
     for (const shm::injected_fault_row& row : shm::injected_faults)
         CHECK(explained_as(row.name, "injected fault"));
 }

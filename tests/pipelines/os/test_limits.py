@@ -144,6 +144,57 @@ class Limits(Live):
         self.assertIn("vertex", text)
         self.assertIn("lost 0, repeated 0, torn 0; 1 restarts", text)
 
+    def test_memory(self):
+        group = self.group("memory")
+        group.set("memory.max" if group.v2 else "memory.limit_in_bytes", 160 << 20)
+        # The fragment stage's first process needs more memory than there is; its successor is the stage.
+        hog = "if mkdir hog 2>/dev/null; then exec python3 -c 'x = bytearray(1 << 30)'; fi"
+        done = self.run_demo("--frames", "20", "--out", "", *PATIENT, file=self.talking_pipeline(hog), prepare=group.enter)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("the kernel's out-of-memory killer has ended it", done.stderr)
+        self.assertIn(group.folder, done.stderr)
+        self.assertIn("20 frames", done.stderr)
+
+    def test_oom_score(self):
+        self.up()
+
+        def score(pid):
+            with open(f"/proc/{pid}/oom_score_adj", encoding="ascii") as f:
+                return int(f.read())
+        answer = self.ps()
+        supervisor = score(answer["pipeline"]["pid"])
+        for stage in answer["stages"]:
+            self.assertEqual(score(stage["pid"]), min(supervisor + 100, 1000), stage["name"])
+
+    def test_quota(self):
+        group = self.group("cpu")
+        file, full = ("cpu.max", "max 100000") if group.v2 else ("cpu.cfs_quota_us", "-1")
+        little = "1000 100000" if group.v2 else "1000"
+        group.set(file, full)
+        log = self.log()
+        run = subprocess.Popen([CAROUSEL, "run", os.path.join(sys.argv[2], "demo.toml"), "--name", self.name, "--device", "cpu", "--size",
+                                "1280x720", "--out", "", "--set", "frame_timeout_ms=400"], stdout=log, stderr=log,
+                               stdin=subprocess.DEVNULL, cwd=self.folder, env=self.environment, preexec_fn=group.enter)
+        self.addCleanup(self.end, run)
+        self.addCleanup(group.set, file, full)
+        wait_for("frames", lambda: self.frames() > 5)
+        group.set(file, little)
+
+        def log_names_it():
+            text = self.read(log)
+            return text if "the CPU quota" in text or "replacing it" in text else None
+        text = wait_for("the quota is named, or a stage is replaced", log_names_it, 60)
+        time.sleep(2)  # not to wait for anything: longer than the deadline of a frame that began under the quota
+        group.set(file, full)
+        self.assertIn(f"the CPU quota {group.folder}/{file}", text)
+        seen = wait_for("an answer", self.frames)
+        wait_for("frames without a quota", lambda: self.frames() > seen + 5)
+        run.terminate()
+        self.assertEqual(run.wait(60), 0)
+        text = self.read(log)
+        self.assertNotIn("replacing it", text)
+        self.assertIn("; 0 restarts", text)
+
     def test_frozen(self):
         group = self.group("freezer")
         file, frozen, thawed = ("cgroup.freeze", "1", "0") if group.v2 else ("freezer.state", "FROZEN", "THAWED")

@@ -250,6 +250,9 @@ TEST_CASE("a process that got no thread at its start is no attempt of its stage,
 
 TEST_CASE("deaths are told in words") {
     CHECK(describe(exited(3, 0)) == "exit code 3");
+    death no_memory = signalled(SIGKILL, 0);
+    no_memory.out_of_memory = true;
+    CHECK(describe(no_memory) == "signal 9 (SIGKILL) of the kernel's out-of-memory killer");
     CHECK(describe(gave_back(true)) == "exit code 76 (gave its frames back)");
     CHECK(describe(gave_back(false)) == "exit code 76");
     CHECK(describe(signalled(SIGSEGV, 0)) == "signal 11 (SIGSEGV)");

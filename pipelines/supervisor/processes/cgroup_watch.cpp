@@ -1,0 +1,94 @@
+#include "supervisor/processes/cgroup_watch.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "core/clock.hpp"
+#include "os/table.hpp"
+
+namespace carousel::supervisor {
+namespace {
+
+constexpr u64 tick_ns = 20 * ns_per_ms;
+constexpr u64 late_tick_ns = 3 * tick_ns;
+constexpr u64 window_length_ns = 100 * ns_per_ms;  ///< the usual period of a CPU quota
+constexpr u64 groups_every_ns = ns_per_s;  ///< a process may be moved, and a quota be set, at any time
+constexpr u64 claim_within_ns = 5 * ns_per_s;
+/// At least one part in N of any time counts, so every deadline passes in the end.
+constexpr u64 least_share = 100;
+
+}  // namespace
+
+cgroup_watch::cgroup_watch(std::string root) : root_(std::move(root)), groups_(cgroups::of(0, root_)) {
+    oom_seen_ = groups_.oom_kills();
+}
+
+void cgroup_watch::tick(u64 now) {
+    if (ticked_ns_ == 0) ticked_ns_ = window_ns_ = second_ns_ = now;
+    const u64 gap = now - std::min(now, ticked_ns_);
+    ticked_ns_ = now;
+    if (gap > late_tick_ns) starved_ns_ += gap - tick_ns;
+    if (now < window_ns_ + window_length_ns && gap <= late_tick_ns) return;
+    u64 stopped = starved_ns_;
+    if (!quota_file_.empty()) {
+        const u64 throttled = groups_.throttled_ns();
+        stopped = std::max(stopped, throttled - std::min(throttled, throttled_ns_));
+        throttled_ns_ = throttled;
+    }
+    const u64 length = now - window_ns_;
+    stopped = std::min(stopped, length - length / least_share);
+    uncounted_.add(window_ns_, now, stopped);
+    untaken_ns_ += stopped;
+    stopped_ns_ += stopped;
+    window_ns_ = now;
+    starved_ns_ = 0;
+    if (now >= second_ns_ + ns_per_s) {
+        const u64 percent = stopped_ns_ * 100 / (now - second_ns_);
+        if (!reported_ && !quota_file_.empty() && percent > 50) {
+            reported_ = true;
+            news_ = fmt::format(
+                "the CPU quota {} stops this run for {} % of the time: deadlines count the rest alone",
+                quota_file_, percent);
+        }
+        second_ns_ = now;
+        stopped_ns_ = 0;
+    }
+    if (now < looked_ns_ + (gap > late_tick_ns ? groups_every_ns / 5 : groups_every_ns)) return;
+    looked_ns_ = now;
+    groups_ = cgroups::of(0, root_);
+    const auto quota = groups_.cpu();
+    const std::string file = quota ? quota->file : "";
+    if (file != quota_file_) throttled_ns_ = groups_.throttled_ns();  // other groups, other counters
+    quota_file_ = file;
+    read_oom(now);
+}
+
+u64 cgroup_watch::take_uncounted_ns() noexcept { return std::exchange(untaken_ns_, 0); }
+std::string cgroup_watch::news() { return std::exchange(news_, ""); }
+
+void cgroup_watch::read_oom(u64 now) {
+    const std::optional<u64> count = groups_.oom_kills();
+    if (count && oom_seen_ && *count > *oom_seen_) {
+        oom_unclaimed_ += *count - *oom_seen_;
+        oom_at_ns_ = now;
+    } else if (now > oom_at_ns_ + claim_within_ns) {
+        oom_unclaimed_ = 0;  // the kill of a process that is no stage
+    }
+    oom_seen_ = count;
+}
+
+bool cgroup_watch::take_oom_kill(u64 now) {
+    read_oom(now);
+    if (oom_unclaimed_ == 0) return false;
+    --oom_unclaimed_;
+    return true;
+}
+
+std::string cgroup_watch::memory_text() const {
+    const auto limit = groups_.memory();
+    return limit ? fmt::format("{} allows {}", limit->file, human_bytes(limit->limit)) : "";
+}
+
+}  // namespace carousel::supervisor
