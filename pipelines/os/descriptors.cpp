@@ -1,10 +1,12 @@
 #include "os/descriptors.hpp"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 
 namespace carousel::supervisor {
 namespace {
@@ -37,7 +39,7 @@ shm::unique_fd open_null(int flags) {
     shm::unique_fd fd(::open("/dev/null", flags | O_CLOEXEC));
     if (fd) return fd;
     const int why = errno;
-    if (is_shortage(why)) throw_system_error("opening /dev/null", why);
+    if (is_shortage(why)) throw_system_error("opening /dev/null", why, no_file_text(why));
     throw shm_error(
         fmt::format("opening /dev/null: {}; this system or container has to provide it (mknod -m 666 "
                     "/dev/null c 1 3)",
