@@ -16,6 +16,7 @@
 #include "core/errors.hpp"
 #include "core/resource_limit.hpp"
 #include "core/whole_io.hpp"
+#include "shm/file_lock.hpp"
 
 namespace carousel::shm {
 namespace bi = boost::interprocess;
@@ -80,6 +81,8 @@ segment::~segment() = default;
 
 namespace {
 
+constexpr u64 removal_patience_ns = ns_per_s;
+
 void reserve(int fd, u64 from, u64 bytes) {
     if (bytes == 0) return;
     const int failed = reserve_whole(fd, from, bytes);
@@ -94,15 +97,48 @@ void set_rights(frame_segment* first, u32 links, int rights) {
                                 links * sizeof(frame_segment) / 1024, errno_text(errno)));
 }
 
+bool is_linked(int fd) {
+    struct stat info {};
+    return ::fstat(fd, &info) == 0 && info.st_nlink > 0;
+}
+
+// Takes the shared lock. False if the object has been removed, or is being removed by the process that has
+// the exclusive lock. With the lock held only this run removes the object.
+bool hold_object(int fd, const std::string& name) {
+    const int failed = lock_shared(fd);
+    if (failed != 0 && failed != EAGAIN)
+        throw shm_error(
+            fmt::format("locking /dev/shm/{}: {}; Carousel needs Linux 3.15 or later and a /dev/shm that "
+                        "supports fcntl locks",
+                        name, errno_text(failed)));
+    return failed == 0 && is_linked(fd);
+}
+
+// A new object has no lock yet, and `carousel clean` may take it for a dead run's if this process is stopped
+// here: the object is made again then.
+bi::shared_memory_object make_held_object(const std::string& name) {
+    bi::permissions mode;
+    mode.set_permissions(0600);
+    for (;;) {
+        bi::shared_memory_object made(bi::create_only, name.c_str(), bi::read_write, mode);
+        const int fd = made.get_mapping_handle().handle;
+        if (hold_object(fd, name)) return made;
+        for (const u64 until = now_ns() + removal_patience_ns; is_linked(fd); ::usleep(1000))
+            if (now_ns() >= until)
+                throw shm_error(fmt::format(
+                    "making the control block /dev/shm/{}: another process has locked it to remove it, and "
+                    "does not within a second; is a `carousel clean` stopped?",
+                    name));
+    }
+}
+
 }  // namespace
 
 segment segment::create(const std::string& run_id) {
     const std::string name = object_name(run_id);
     try {
-        bi::permissions mode;
-        mode.set_permissions(0600);
         auto m = std::make_unique<mapping>();
-        m->object = bi::shared_memory_object(bi::create_only, name.c_str(), bi::read_write, mode);
+        m->object = make_held_object(name);
         const int fd = m->object.get_mapping_handle().handle;
         try {
             if (::ftruncate(fd, sizeof(control_block)) != 0)
@@ -132,6 +168,15 @@ segment segment::create(const std::string& run_id) {
 
 segment segment::attach(const std::string& run_id) { return open(run_id, true); }
 segment segment::observe(const std::string& run_id) { return open(run_id, false); }
+
+segment segment::join(const std::string& run_id) {
+    segment joined = attach(run_id);
+    if (hold_object(joined.descriptor(), object_name(run_id))) return joined;
+    throw shm_error(fmt::format(
+        "attaching to the control block /dev/shm/{}: it has been removed as that of a dead run, because "
+        "no process of the run held its lock; start the pipeline again (`carousel run FILE`)",
+        object_name(run_id)));
+}
 
 segment segment::open(const std::string& run_id, bool writable) {
     const std::string name = object_name(run_id);
@@ -193,12 +238,25 @@ segment segment::attach_by(int descriptor) {
 
 int segment::descriptor() const noexcept { return mapping_->object.get_mapping_handle().handle; }
 
+void segment::release() const noexcept { unlock(descriptor()); }
+
 bool segment::exists(const std::string& run_id) noexcept {
     try {
         const bi::shared_memory_object object(bi::open_only, object_name(run_id).c_str(), bi::read_only);
         return true;
     } catch (const std::exception&) {
         return false;
+    }
+}
+
+bool segment::is_held(const std::string& run_id) noexcept {
+    try {
+        const bi::shared_memory_object object(bi::open_only, object_name(run_id).c_str(), bi::read_only);
+        return is_locked_elsewhere(object.get_mapping_handle().handle);
+    } catch (const bi::interprocess_exception& e) {
+        return e.get_error_code() != bi::not_found_error;
+    } catch (const std::exception&) {
+        return true;
     }
 }
 

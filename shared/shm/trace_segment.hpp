@@ -14,7 +14,8 @@ inline constexpr const char* trace_suffix = ".trace";
 class trace_segment {
 public:
     /// Makes it for so many seats, memory reserved, or opens the one that an earlier supervisor of this run
-    /// has made. Throws shm_error: no /dev/shm, no room.
+    /// has made. Holds a shared lock on it (shm/file_lock.hpp), as long as it lives. Throws shm_error: no
+    /// /dev/shm, no room.
     [[nodiscard]] static trace_segment create(const std::string& run_id, u32 seats);
     /// For a stage (writable) or a reader. Throws shm_error.
     [[nodiscard]] static trace_segment attach(const std::string& run_id, bool writable);
@@ -33,6 +34,7 @@ public:
 private:
     struct mapping;
     explicit trace_segment(std::unique_ptr<mapping> m);
+    void hold() const noexcept;
     std::unique_ptr<mapping> mapping_;
     trace_block* block_ = nullptr;
     u32 seats_ = 0;

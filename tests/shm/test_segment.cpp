@@ -5,9 +5,12 @@
 #include <unistd.h>
 
 #include <csignal>
+#include <memory>
 #include <string>
 
 #include "core/errors.hpp"
+#include "shm/fd_socket.hpp"
+#include "shm/file_lock.hpp"
 #include "shm/segment.hpp"
 #include "tests/support/catch.hpp"
 
@@ -141,4 +144,34 @@ TEST_CASE("a second block of the same run id is refused and the first stays") {
     made.publish();
     CHECK_THROWS_AS((void)segment::create(r.run_id), shm_error);
     CHECK(refusal(r.run_id).empty());
+}
+
+TEST_CASE("a block is held by its maker and by those that joined, and by no observer") {
+    const removed_at_end r{fresh_name("held")};
+    CHECK_FALSE(segment::is_held(r.run_id));
+    auto made = std::make_unique<segment>(segment::create(r.run_id));
+    made->publish();
+    CHECK(segment::is_held(r.run_id));
+    {
+        const segment joined = segment::join(r.run_id);
+        made.reset();
+        CHECK(segment::is_held(r.run_id));
+        joined.release();
+        CHECK_FALSE(segment::is_held(r.run_id));
+    }
+    const segment observed = segment::observe(r.run_id), attached = segment::attach(r.run_id);
+    CHECK_FALSE(segment::is_held(r.run_id));
+}
+
+TEST_CASE("a block that is being removed can't be joined") {
+    const removed_at_end r{fresh_name("removed")};
+    segment made = segment::create(r.run_id);
+    made.publish();
+    made.release();
+    const shm::unique_fd remover(
+        ::open(("/dev/shm/" + segment::object_name(r.run_id)).c_str(), O_RDWR | O_CLOEXEC));
+    REQUIRE(shm::lock_exclusive(remover.get()) == 0);
+    CHECK_THROWS_AS((void)segment::join(r.run_id), shm_error);
+    shm::unlock(remover.get());
+    CHECK_NOTHROW((void)segment::join(r.run_id));
 }
