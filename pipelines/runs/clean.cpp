@@ -1,6 +1,7 @@
 #include "runs/clean.hpp"
 
 #include <dirent.h>
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -17,8 +18,12 @@
 #include "core/errors.hpp"
 #include "ipc/spaces.hpp"
 #include "run/directory.hpp"
+#include "run/folder_lock.hpp"
+#include "run/life.hpp"
 #include "run/lost_run.hpp"
+#include "runs/run_lock.hpp"
 #include "shm/fd_socket.hpp"
+#include "shm/file_lock.hpp"
 #include "shm/marked_process.hpp"
 #include "shm/segment.hpp"
 #include "shm/trace_segment.hpp"
@@ -30,6 +35,11 @@ namespace fs = std::filesystem;
 constexpr std::string_view object_prefix = "carousel-";
 constexpr time_t fresh_s = 10;  // younger than this: somebody may be making it
 constexpr u64 heartbeat_limit_ns = 10 * ns_per_s;
+
+constexpr const char* still_lives =
+    "a process of the run still lives, maybe in another pid namespace, and holds its lock; it ends by itself";
+
+constexpr const char* run_has_begun = "a run of this name has begun";
 
 constexpr std::pair<const char*, const char*> left_on_purpose[] = {{"log", "logs"},
                                                                    {"dead letters", "dead-letters"}};
@@ -77,15 +87,47 @@ std::map<std::string, int> mapped_files(const std::string& folder) {
     return users;
 }
 
-/// A supervisor whom we can't see (another pid namespace) shows itself by its heartbeat in the control block.
+/// Of a build that holds no lock on its block: a supervisor in another pid namespace is known by its
+/// heartbeat.
 bool heart_beats(const std::string& run_id) {
     try {
         const shm::segment s = shm::segment::observe(run_id);
-        const u64 beat = s.block().supervisor_heartbeat_ns.load(std::memory_order_relaxed);
-        return beat != 0 && beat + heartbeat_limit_ns > now_ns();
+        const u64 beat = s.block().supervisor_heartbeat_ns.load(std::memory_order_relaxed), now = now_ns();
+        return beat != 0 && beat <= now && beat + heartbeat_limit_ns > now;  // of the future: another clock
     } catch (const error&) {
         return false;  // of another version, or never finished: the other signs decide
     }
+}
+
+/// True if a process holds a lock on the object: the supervisor, a stage, or a child that one of them has
+/// forked, in whatever namespace. True also if that can't be determined.
+bool is_held(const std::string& object) {
+    const shm::unique_fd fd(::open(object.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+    return fd ? shm::is_locked_elsewhere(fd.get()) : errno != ENOENT;
+}
+
+/// The block of a trace's object; a block's own path as it is.
+std::string block_of(const std::string& object) {
+    return object.ends_with(shm::trace_suffix)
+               ? object.substr(0, object.size() - std::string_view(shm::trace_suffix).size())
+               : object;
+}
+
+// With the exclusive lock held no run can begin to use the object: a run takes its lock, then checks that the
+// object still has a name (shm/segment.hpp).
+std::string remove_object(const std::string& object) {
+    constexpr const char* in_use = "a process of its run lives and holds a lock on it";
+    if (is_held(block_of(object))) return in_use;
+    const shm::unique_fd fd(::open(object.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW));
+    if (!fd) return errno == ENOENT ? "" : errno_text(errno);
+    if (const int failed = shm::lock_exclusive(fd.get()); failed != 0)
+        return failed == EAGAIN ? in_use : errno_text(failed);
+    struct stat locked {
+    }, named{};
+    if (::fstat(fd.get(), &locked) != 0 || ::lstat(object.c_str(), &named) != 0 ||
+        locked.st_ino != named.st_ino)
+        return "";  // removed meanwhile
+    return ::unlink(object.c_str()) == 0 || errno == ENOENT ? "" : errno_text(errno);
 }
 
 /// True when somebody listens at the socket, or it can't be known.
@@ -98,16 +140,36 @@ bool is_served(const std::string& socket) {
     }
 }
 
-/// Why the run of this folder is known to be dead; empty: it lives, or it is no run.
-std::string death_of(const std::string& folder) {
+std::string gone_text(const run::record& r) {
+    if (run::is_of_here(r)) return fmt::format("its supervisor (pid {}) is gone", r.supervisor.pid);
+    return fmt::format(
+        "its supervisor (pid {} of another namespace or boot) is gone: no process holds its lock",
+        r.supervisor.pid);
+}
+
+/// A folder without a record: of a run that died at its start or at its end, unless one is beginning there.
+std::string death_without_record(const std::string& folder, bool lock_is_ours) {
     struct stat info {};
-    if (const auto record = run::read_record(folder)) {
-        if (is_alive(*record)) return "";
-        return fmt::format("its supervisor (pid {}) is gone", record->supervisor.pid);
-    }
-    const std::string socket = run::control_socket(folder);
-    if (!is_ours(socket, S_IFSOCK, info) || is_fresh(info) || is_served(socket)) return "";
-    return "it has no run.json, and nobody listens at its socket";
+    const std::string socket = run::control_socket(folder), lock = run::folder_lock(folder);
+    if ((!lock_is_ours && run::has_supervisor(folder)) || run::has_members(folder)) return "";
+    if (is_ours(socket, S_IFSOCK, info))
+        return is_fresh(info) || is_served(socket)
+                   ? ""
+                   : "it has no run.json, and no process listens at its socket";
+    // Our own open() has just created the lock file if there was none.
+    if (lock_is_ours || (is_ours(lock, S_IFREG, info) && !is_fresh(info)))
+        return "it has no run.json, and no process holds its lock";
+    return "";
+}
+
+/// Why the supervisor of this folder is known to be gone; empty: it lives, or there is no run. `kept` is not
+/// empty if another process of the run may live.
+std::string death_of(const std::string& folder, std::string& kept, bool lock_is_ours = false) {
+    const auto record = run::read_record(folder);
+    if (!record) return death_without_record(folder, lock_is_ours);
+    const run::life state = run::life_of(*record, lock_is_ours);
+    if (state == run::life::alone) kept = still_lives;
+    return state == run::life::led ? "" : gone_text(*record);
 }
 
 /// A folder with nothing but pictures is no leftover.
@@ -116,12 +178,53 @@ bool has_more_than_pictures(const std::string& folder) {
     return std::any_of(all.begin(), all.end(), [](const fs::path& p) { return p.filename() != "pictures"; });
 }
 
-/// A run that has ended and has left a folder on purpose: its lines, or frames that were given up. A
-/// beginning one has its lock.
+/// A run that has ended and has left a folder on purpose: its lines, or frames that were given up. A run that
+/// begins has the lock.
 bool is_left_on_purpose(const std::string& folder, const std::string& below) {
     std::error_code ignored;
-    return fs::is_directory(folder + "/" + below, ignored) && !fs::exists(folder + "/lock", ignored) &&
-           !fs::exists(folder + "/run.json", ignored) && !fs::exists(run::control_socket(folder), ignored);
+    return fs::is_directory(folder + "/" + below, ignored) && !fs::exists(folder + "/run.json", ignored) &&
+           !fs::exists(run::control_socket(folder), ignored);
+}
+
+/// Removes the folder's lock file, whose lock the caller holds, and the folder unless something is left in
+/// it.
+std::string remove_folder(const fs::path& folder) {
+    std::error_code failed;
+    fs::remove(run::folder_lock(folder.string()), failed);
+    fs::remove(folder, failed);
+    return failed && failed != std::errc::directory_not_empty ? failed.message() : "";
+}
+
+/// The caller holds the folder's lock.
+std::string remove_left_on_purpose(const leftover& l, const fs::path& folder) {
+    std::error_code failed;
+    if (!is_left_on_purpose(folder.string(), fs::path(l.path).filename().string()))
+        return fs::exists(l.path, failed) ? run_has_begun : "";
+    fs::remove_all(l.path, failed);
+    return failed ? failed.message() : remove_folder(folder);
+}
+
+/// The caller holds the folder's lock. An interrupted removal can be resumed: the record goes last, then the
+/// lock file.
+std::string remove_run_folder(const leftover& l) {
+    std::error_code failed;
+    const auto record = run::read_record(l.path);  // a new run may have begun here since, and have died
+    std::string kept;
+    if (death_of(l.path, kept, true).empty() || (record ? record->run_id : "") != l.run_id)
+        return run_has_begun;
+    if (!kept.empty()) return kept;
+    if (!shm::end_marked_processes(shm::mps_mark(shm::mps_folder(l.path)), 3 * ns_per_s))
+        return "its MPS daemon can't be ended";
+    if (record && run::is_run_name(record->run_id) && run::keep_lost_run(l.path).empty())
+        return "what is known of the run can't be kept";
+    for (const fs::path& each : entries_of(l.path)) {
+        const std::string name = each.filename().string();
+        if (name == "pictures" || name == "dead-letters" || name == "run.json" || name == "lock") continue;
+        fs::remove_all(each, failed);
+        if (failed) return fmt::format("{}: {}", each.string(), failed.message());
+    }
+    fs::remove(fs::path(l.path) / "run.json", failed);
+    return failed ? failed.message() : remove_folder(l.path);
 }
 
 // Memory of a space is nowhere in the file system: what a dead one leaves is its folder.
@@ -161,10 +264,12 @@ std::vector<leftover> find_leftovers(const clean_places& places) {
             struct stat info {};
             if (!is_ours(folder, S_IFDIR, info)) continue;
             const auto record = run::read_record(folder.string());
-            const std::string why = death_of(folder.string());
+            std::string kept;
+            const std::string why = death_of(folder.string(), kept);
             if (record && why.empty()) living.insert(record->run_id);
             for (const auto& [kind, below] : left_on_purpose)
-                if (is_left_on_purpose(folder.string(), below))
+                if (why.empty() && is_left_on_purpose(folder.string(), below) &&
+                    !run::has_supervisor(folder.string()))
                     found.push_back({kind, (folder / below).string(), folder.filename().string(), "",
                                      bytes_in(folder / below), "its run has ended", ""});
             if (why.empty() || !has_more_than_pictures(folder.string())) continue;
@@ -174,7 +279,7 @@ std::vector<leftover> find_leftovers(const clean_places& places) {
                        record ? record->run_id : "",
                        bytes_in(folder),
                        why,
-                       ""};
+                       kept};
             const auto user = mapped.find(places.shared_memory + "/" + std::string(object_prefix) + l.run_id);
             if (!l.run_id.empty() && user != mapped.end())
                 l.kept = fmt::format("process {} of the run still lives; it ends by itself", user->second);
@@ -192,15 +297,17 @@ std::vector<leftover> find_leftovers(const clean_places& places) {
         const bool known_dead = names.count(run_id) != 0;
         if (living.count(run_id) != 0 || (!known_dead && is_fresh(info))) continue;
         const auto user = mapped.find(object.string());
+        const bool held = is_held(object.string()) || is_held(block_of(object.string()));
         // a run whose folder is not seen from here
-        if (!known_dead && (user != mapped.end() || heart_beats(run_id))) continue;
+        if (!known_dead && (held || user != mapped.end() || heart_beats(run_id))) continue;
         leftover l{"shared memory",
                    object.string(),
                    known_dead ? names[run_id] : "",
                    run_id,
                    static_cast<u64>(info.st_size),
-                   known_dead ? "its run is dead" : "no run owns it and no process maps it",
+                   known_dead ? "its run is dead" : "no process holds its lock or maps it",
                    ""};
+        if (held) l.kept = still_lives;
         if (user != mapped.end())
             l.kept = fmt::format("process {} of the run still lives; it ends by itself", user->second);
         found.push_back(std::move(l));
@@ -212,41 +319,15 @@ std::vector<leftover> find_leftovers(const clean_places& places) {
 std::string remove_leftover(const leftover& l) {
     if (!l.kept.empty()) return l.kept;
     std::error_code failed;
-    if (l.kind == "shared memory") {
-        fs::remove(l.path, failed);
-        return failed ? failed.message() : "";
-    }
+    if (l.kind == "shared memory") return remove_object(l.path);
     if (l.kind == "space") {
         const auto s = ipc::find_space(l.name);
         return s ? ipc::remove_dead(*s) : "";
     }
-    if (l.on_purpose()) {
-        const fs::path folder = fs::path(l.path).parent_path();
-        if (!is_left_on_purpose(folder.string(), fs::path(l.path).filename().string()))
-            return fs::exists(l.path, failed) ? "a run of this name has begun" : "";
-        fs::remove_all(l.path, failed);
-        if (failed) return failed.message();
-        fs::remove(folder, failed);
-        return failed && failed != std::errc::directory_not_empty ? failed.message() : "";
-    }
-    const auto record = run::read_record(l.path);  // a new run may have begun here since
-    if (death_of(l.path).empty() || (record ? record->run_id : "") != l.run_id)
-        return fs::exists(l.path, failed) ? "a run of this name has begun" : "";
-    if (!shm::end_marked_processes(shm::mps_mark(shm::mps_folder(l.path)), 3 * ns_per_s))
-        return "its MPS daemon can't be ended";
-    if (record && run::is_run_name(record->run_id) && run::keep_lost_run(l.path).empty())
-        return "what is known of the run can't be kept";
-    for (const fs::path& each : entries_of(l.path)) {
-        if (each.filename() == "pictures" || each.filename() == "dead-letters" ||
-            each.filename() == "run.json")
-            continue;
-        fs::remove_all(each, failed);
-        if (failed) return fmt::format("{}: {}", each.string(), failed.message());
-    }
-    fs::remove(fs::path(l.path) / "run.json", failed);  // last: an interrupted removal can be taken up again
-    if (failed) return failed.message();
-    fs::remove(l.path, failed);
-    return failed && failed != std::errc::directory_not_empty ? failed.message() : "";
+    const fs::path folder = l.on_purpose() ? fs::path(l.path).parent_path() : fs::path(l.path);
+    const shm::unique_fd lock = try_lock_folder(folder.string());
+    if (!lock) return fs::exists(folder, failed) ? run_has_begun : "";
+    return l.on_purpose() ? remove_left_on_purpose(l, folder) : remove_run_folder(l);
 }
 
 }  // namespace carousel::supervisor

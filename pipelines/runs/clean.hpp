@@ -1,9 +1,9 @@
 #pragma once
-// What dead runs left behind: folders whose supervisor is gone, shared memory objects that no living run owns
-// and no process maps, folders of spaces that nobody has. Used by `carousel clean` and at the start of every
-// run. What is known of a run that lost its
-// supervisor is kept before its folder is removed (run/lost_run.hpp). Never touches what belongs to a living
-// run, to another user, or to a process that can't be judged from here.
+// What dead runs have left: folders whose supervisor is gone, shared memory objects on which no process holds
+// a lock and that none maps, folders of spaces that no process has. Used by `carousel clean` alone: a start
+// removes what a dead run of its own name has left, and nothing else. What is known of a run that lost its
+// supervisor is kept before its runtime directory is removed (run/lost_run.hpp). Never touches what belongs to
+// a living run, also a stopped or frozen one of another container (run/life.hpp), or to another user.
 
 #include <string>
 #include <vector>
@@ -31,9 +31,10 @@ struct clean_places {
 };
 
 [[nodiscard]] std::vector<leftover> find_leftovers(const clean_places& places = {});
-/// Looks once more and removes one: empty on success or when there is nothing to remove any more, else what
-/// stands in the way. Pictures in a run's runtime directory are the user's: they stay. So do
-/// frames that were given up, as long as other things of the run are there.
+/// Checks again and removes one, with the lock held that a start or a process of the run would need: empty on
+/// success or when there is nothing to remove any more, else what stands in the way. Pictures in a run's
+/// runtime directory are the user's: they stay. So do frames that were given up, as long as other things of
+/// the run are there.
 [[nodiscard]] std::string remove_leftover(const leftover& l);
 
 }  // namespace carousel::supervisor

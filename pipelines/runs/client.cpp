@@ -15,8 +15,10 @@
 #include "core/read_file.hpp"
 #include "os/table.hpp"
 #include "run/client.hpp"
-#include "runs/orphaned_run.hpp"
+#include "run/life.hpp"
 #include "runs/spaces.hpp"
+#include "shm/fd_socket.hpp"
+#include "shm/peer_process.hpp"
 #include "shm/process_id.hpp"
 
 namespace carousel::supervisor {
@@ -53,18 +55,26 @@ bool ignores(i32 pid, int signal) {
 /// Runs that go on without a supervisor.
 std::vector<run::record> orphans() {
     std::vector<run::record> runs = run::recorded_runs();
-    std::erase_if(runs, [](const run::record& r) { return is_alive(r) || living_stages(r.run_id) == 0; });
+    std::erase_if(runs, [](const run::record& r) { return is_alive(r) || !run::lone_stages_of(r).any; });
     return runs;
+}
+
+std::string orphan_text(const run::record& r) {
+    const std::string gone =
+        fmt::format("\n  {}: its supervisor (pid {}) was killed, ", r.name, r.supervisor.pid);
+    if (!run::is_of_here(r))
+        return gone + fmt::format(
+                          "its stages go on in another pid or time namespace (a container): `carousel run "
+                          "{}` with the same settings takes it over there",
+                          r.file);
+    return gone +
+           fmt::format("{} of its stages go on: `carousel run {}` with the same settings takes it over",
+                       run::lone_stages_of(r).count, r.file);
 }
 
 std::string orphans_text() {
     std::string text;
-    for (const run::record& r : orphans())
-        text += fmt::format(
-            "\n  {}: its supervisor (pid {}) was killed, {} of its stages go on: `carousel run {}` with the "
-            "same settings takes "
-            "it over",
-            r.name, r.supervisor.pid, living_stages(r.run_id), r.file);
+    for (const run::record& r : orphans()) text += orphan_text(r);
     return text;
 }
 
@@ -140,7 +150,7 @@ bool goes_on(run::record& r, u64& gone_since_ns) {
         gone_since_ns = 0;
         return true;
     }
-    if (gone_since_ns == 0 || living_stages(r.run_id) > 0) gone_since_ns = now_ns();
+    if (gone_since_ns == 0 || run::lone_stages_of(r).any) gone_since_ns = now_ns();
     return now_ns() - gone_since_ns < successor_patience_ns;
 }
 
@@ -175,20 +185,51 @@ std::string ps_table(const run::ps_answer& ps) {
     return out;
 }
 
-void end_pipeline(const run::record& run, f64 timeout_s) {
-    const shm::unique_fd supervisor(shm::open_pidfd(run.supervisor));
-    if (!supervisor) {
-        if (errno == ESRCH) return;  // ended meanwhile
+namespace {
+
+/// The supervisor, pinned; in another namespace by its connection, because the record's pid is not valid
+/// here. Empty: it has ended.
+shm::unique_fd open_supervisor(const run::record& run) {
+    if (run::is_of_here(run)) {
+        shm::unique_fd supervisor(shm::open_pidfd(run.supervisor));
+        if (supervisor || errno == ESRCH) return supervisor;
         throw shm_error(fmt::format("pipeline \"{}\": opening its supervisor (pid {}): {}", run.name,
                                     run.supervisor.pid, errno_text(errno)));
     }
-    if (ignores(run.supervisor.pid, SIGINT)) {  // started so by a script's `&`: it is asked as a client asks
+    const shm::unique_fd socket = shm::connect_to(run.socket(), ns_per_s);
+    const int why = errno;
+    shm::peer_process peer = socket ? shm::peer_process_of(socket.get(), 0) : shm::peer_process{};
+    if (peer.pidfd || run::life_of(run) == run::life::over) return std::move(peer.pidfd);
+    throw shm_error(fmt::format(
+        "pipeline \"{}\": its supervisor (pid {} of another namespace) lives, and can't be reached from "
+        "here: {}; run `carousel down` in its container",
+        run.name, run.supervisor.pid, socket ? "the kernel gives no pidfd of it" : errno_text(why)));
+}
+
+/// Asks the supervisor to end, as Ctrl-C does. One that ignores SIGINT, because a script started it by `&`, is
+/// asked over its socket.
+void interrupt(const run::record& run, int supervisor, f64 timeout_s) {
+    if (run::is_of_here(run) && ignores(run.supervisor.pid, SIGINT)) {
         (void)run::client(run).ask(run::end_request{true}, 0, std::min(timeout_s, 5.0));
-    } else if (const int failed = shm::signal_pidfd(supervisor.get(), SIGINT);
-               failed != 0 && failed != ESRCH) {
+        return;
+    }
+    const int failed = shm::signal_pidfd(supervisor, SIGINT);
+    if (failed == EINVAL)
+        throw shm_error(fmt::format(
+            "pipeline \"{}\": signalling its supervisor (pid {} there): it is in a pid namespace that is not "
+            "below this process's; run `carousel down -p {}` in its container",
+            run.name, run.supervisor.pid, run.name));
+    if (failed != 0 && failed != ESRCH)
         throw shm_error(fmt::format("pipeline \"{}\": signalling its supervisor (pid {}): {}", run.name,
                                     run.supervisor.pid, errno_text(failed)));
-    }
+}
+
+}  // namespace
+
+void end_pipeline(const run::record& run, f64 timeout_s) {
+    const shm::unique_fd supervisor = open_supervisor(run);
+    if (!supervisor) return;  // ended meanwhile
+    interrupt(run, supervisor.get(), timeout_s);
     const u64 deadline = deadline_after(timeout_s);
     if (events_of(supervisor.get(), POLLIN, deadline) != 0) return;
     throw shm_error(fmt::format(

@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <csignal>
 #include <filesystem>
+#include <optional>
 
 #include "core/clock.hpp"
 #include "core/errors.hpp"
@@ -17,8 +18,9 @@
 #include "core/poll_until.hpp"
 #include "ring/words.hpp"
 #include "run/directory.hpp"
+#include "run/folder_lock.hpp"
+#include "run/life.hpp"
 #include "run/lost_run.hpp"
-#include "runs/clean.hpp"
 #include "runs/orphaned_run.hpp"
 #include "shm/marked_process.hpp"
 #include "shm/segment.hpp"
@@ -54,38 +56,66 @@ void end_orphans(const std::string& run_id) {
     if (!orphans.empty()) log::info("ended {} stages that a dead supervisor had left", orphans.size());
 }
 
-/// Somebody holds the lock who is no living supervisor: a stage that cleans up behind a dead one, or a start
-/// that has not written its record yet. Neither takes long.
+/// Stages of that name live in another pid or time namespace, or on another host. Without the folder's lock
+/// they can leave.
+[[noreturn]] void refuse_elsewhere(const std::string& name, const run::record& r) {
+    throw config_error(fmt::format(
+        "the supervisor of a pipeline \"{0}\" (pid {1} there) is gone, and processes of that run go on in "
+        "another pid or time namespace (a container): this process can neither adopt nor end them. Start the "
+        "pipeline there to take it over, wait until they end (--wait S), or choose another --name",
+        name, r.supervisor.pid));
+}
+
+/// Somebody holds the lock who is no living supervisor: a stage that cleans up behind a dead one, a process
+/// that checks the lock, or a start that has not written its record yet. None takes long.
 bool is_passing(const std::string& folder) {
     const auto record = run::read_record(folder);
     return !record || !is_alive(*record);
 }
 
+/// The run in the folder, whose lock is held, if it can't be taken over from here.
+std::optional<run::record> lives_elsewhere(const std::string& folder) {
+    auto record = run::read_record(folder);
+    if (record && (run::is_of_here(*record) || run::life_of(*record, true) == run::life::over))
+        record.reset();
+    return record;
+}
+
 }  // namespace
+
+shm::unique_fd try_lock_folder(const std::string& folder) {
+    const std::string path = run::folder_lock(folder);
+    shm::unique_fd lock(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+    if (!lock || ::flock(lock.get(), LOCK_EX | LOCK_NB) != 0) return {};
+    struct stat held {
+    }, there{};
+    // The run before us may have removed the folder between our open and our lock: then we hold a file that
+    // nobody finds.
+    if (::fstat(lock.get(), &held) == 0 && ::stat(path.c_str(), &there) == 0 && held.st_ino == there.st_ino)
+        return lock;
+    errno = ESTALE;
+    return {};
+}
 
 run_lock::run_lock(const std::string& name, f64 wait_s) {
     const u64 began = now_ns(), until = began + static_cast<u64>(std::max(0.0, wait_s) * 1e9);
-    for (;;) {
+    for (;; ::usleep(20'000)) {
         folder_ = run::make_run_folder(name);
-        const std::string path = folder_ + "/lock";
-        lock_.reset(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+        lock_ = try_lock_folder(folder_);
         const int why = errno;
-        if (lock_ && ::flock(lock_.get(), LOCK_EX | LOCK_NB) == 0) {
-            struct stat held {
-            }, there{};
-            // The run before us may have removed the folder between our open and our lock: then we hold a
-            // file that nobody finds.
-            if (::fstat(lock_.get(), &held) == 0 && ::stat(path.c_str(), &there) == 0 &&
-                held.st_ino == there.st_ino)
-                return;
+        if (lock_) {
+            const std::optional<run::record> elsewhere = lives_elsewhere(folder_);
+            if (!elsewhere) return;
+            lock_.reset();
+            if (now_ns() >= until) refuse_elsewhere(name, *elsewhere);
             continue;
         }
-        if (!lock_ && why != ENOENT)
-            throw shm_error(fmt::format("opening {}: {}; is there room, and is the folder writable?", path,
-                                        errno_text(why)));
-        if (now_ns() >= until && lock_ && (now_ns() - began > passing_patience_ns || !is_passing(folder_)))
+        if (why == ENOENT || why == ESTALE) continue;
+        if (why != EWOULDBLOCK)
+            throw shm_error(fmt::format("opening {}: {}; is there room, and is the folder writable?",
+                                        run::folder_lock(folder_), errno_text(why)));
+        if (now_ns() >= until && (now_ns() - began > passing_patience_ns || !is_passing(folder_)))
             refuse_second(name, folder_);
-        ::usleep(20'000);
     }
 }
 
@@ -104,10 +134,12 @@ run_lock::~run_lock() {
     fs::remove(folder_, ignored);
 }
 
+// With the lock held and a record of another namespace no process of that run lives (see the constructor),
+// and the pids of its block mean nothing here.
 void run_lock::end_leftovers(bool lost) const {
     const auto record = run::read_record(folder_);
-    if (!record || is_alive(*record)) return;
-    end_orphans(record->run_id);
+    if (!record || run::is_alive(*record, true)) return;
+    if (run::is_of_here(*record)) end_orphans(record->run_id);
     (void)shm::end_marked_processes(shm::mps_mark(shm::mps_folder(folder_)), orphan_patience_ns);
     if (lost) (void)run::keep_lost_run(folder_);
     shm::segment::remove(record->run_id);
@@ -122,9 +154,6 @@ void run_lock::clear_leftovers() const {
         if (at->path().filename() != "lock" && at->path().filename() != "pictures")
             fs::remove_all(at->path(), ignored);
     }
-    for (const leftover& l : find_leftovers())
-        // what resists is told by `carousel clean`
-        if (l.kept.empty() && !l.on_purpose() && l.path != folder_) (void)remove_leftover(l);
 }
 
 }  // namespace carousel::supervisor

@@ -10,10 +10,15 @@
 
 namespace carousel::supervisor {
 
+/// The exclusive lock on an existing folder, without waiting. Empty: a process has it (errno EWOULDBLOCK),
+/// the folder has just been removed (ENOENT, ESTALE), or the lock file can't be opened (its errno).
+[[nodiscard]] shm::unique_fd try_lock_folder(const std::string& folder);
+
 class run_lock {
 public:
     /// Makes the folder of the run and locks it; waits up to wait_s for a living run of that name to end.
-    /// Throws config_error that names the supervisor in the way.
+    /// Throws config_error that names the supervisor in the way, or the stages that go on in another pid
+    /// namespace, where this process can neither adopt nor end them.
     run_lock(const std::string& name, f64 wait_s);
     ~run_lock();
     run_lock(const run_lock&) = delete;
@@ -25,7 +30,7 @@ public:
     /// Ends what a dead supervisor of this name left alive (named by pid and start time in its control block)
     /// and removes its shared memory. `lost`: first what is known of the run is kept (run/lost_run.hpp).
     void end_leftovers(bool lost = false) const;
-    /// And the files that it left lying.
+    /// And the files that it left in the folder. Of other runs nothing is touched.
     void clear_leftovers() const;
     /// The folder's logs are to outlive the run.
     void keep_logs() noexcept { keep_logs_ = true; }

@@ -18,6 +18,7 @@
 #include "core/read_file.hpp"
 #include "core/resource_limit.hpp"
 #include "core/whole_io.hpp"
+#include "run/folder_lock.hpp"
 
 namespace carousel::run {
 namespace {
@@ -105,10 +106,12 @@ void write_whole_file(const std::string& path, const std::string& text) {
 }
 
 void write_record(const std::string& folder, record r) {
-    const nlohmann::json text = {{"pid", r.supervisor.pid}, {"start_time", r.supervisor.start_time},
-                                 {"run_id", r.run_id},      {"name", r.name},
-                                 {"file", r.file},          {"pid_namespace", pid_namespace()},
-                                 {"boot_id", boot_id()}};
+    const clock_identity clock = own_clock();
+    nlohmann::json text = {{"pid", r.supervisor.pid}, {"start_time", r.supervisor.start_time},
+                           {"run_id", r.run_id},      {"name", r.name},
+                           {"file", r.file},          {"pid_namespace", pid_namespace()},
+                           {"boot_id", boot_id()},    {"time_namespace", clock.time_namespace}};
+    if (clock.offset_ns) text["monotonic_offset_ns"] = *clock.offset_ns;
     write_whole_file(folder + "/run.json",
                      text.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
 }
@@ -126,20 +129,25 @@ std::optional<record> read_record(const std::string& folder) {
         r.file = j.value("file", "");
         r.pid_namespace = j.value("pid_namespace", "");
         r.boot_id = j.value("boot_id", "");
+        r.clock.time_namespace = j.value("time_namespace", "");
+        if (j.contains("monotonic_offset_ns")) r.clock.offset_ns = j.at("monotonic_offset_ns").get<i64>();
         return r;
     } catch (const nlohmann::json::exception&) {
         return std::nullopt;
     }
 }
 
-bool is_alive(const record& r) {
-    if (!r.boot_id.empty() && r.boot_id != boot_id()) return false;
-    // its pid means nothing here, its record does
-    if (!r.pid_namespace.empty() && r.pid_namespace != pid_namespace()) {
-        std::error_code failed;
-        return r.folder.empty() || fs::exists(r.folder + "/run.json", failed);
-    }
-    return shm::is_alive(r.supervisor);
+bool is_of_here(const record& r) {
+    const auto same = [](const std::string& recorded, const std::string& own) {
+        return recorded.empty() || recorded == own;
+    };
+    return same(r.boot_id, boot_id()) && same(r.pid_namespace, pid_namespace()) &&
+           same(r.clock.time_namespace, time_namespace());
+}
+
+bool is_alive(const record& r, bool lock_is_ours) {
+    if (is_of_here(r)) return shm::is_alive(r.supervisor);
+    return !lock_is_ours && (r.folder.empty() || has_supervisor(r.folder));
 }
 
 std::vector<record> recorded_runs() {

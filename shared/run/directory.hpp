@@ -2,23 +2,27 @@
 // Where a run keeps its socket, its record, its ledgers and its logs, and how others find it:
 //   $XDG_RUNTIME_DIR/carousel/NAME/   else   /tmp/carousel-UID/NAME/      (0700, ours)
 //     control.sock   SOCK_SEQPACKET: stages attach, `carousel kill` and the like ask
-//     run.json       who runs here: {pid, start_time, run_id, name, file, pid_namespace, boot_id}
+//     run.json       who runs here: {pid, start_time, run_id, name, file, pid_namespace, boot_id,
+//     time_namespace,
+//                    monotonic_offset_ns}
 //     pipeline.json  what runs here (run_identity.hpp), state.json what its supervisor has counted
 //                    (seat_state.hpp): for a second supervisor, when the first one dies
 //     recoveries.jsonl  what each death cost (supervisor/keepers/recovery_log.hpp)
 //     port-SEAT-EPOCH.lock  held by a port's program as long as it has memory of the run
-//     lock           held by the supervisor for life (run_lock.hpp); ledger-*.bin, logs/, pictures/,
-//                    dead-letters/ (dead_letter.hpp)
+//     lock           held by the supervisor for life, and by the stages (folder_lock.hpp); ledger-*.bin,
+//                    logs/, pictures/, dead-letters/ (dead_letter.hpp)
 // What is kept of a run that lost its supervisor is in a folder next to these (lost_run.hpp).
 //
 // Who may call: any process of the user. A record is written whole (temporary file, rename) and removed with
-// its folder. A run lives when the process of its record does. One of an earlier boot is over; one of another
-// pid namespace can't be judged from here, and counts as alive as long as its record is there.
+// its folder. A pid and a start time identify a process only in the pid and time namespace, and the boot, in
+// which they were read: a record of another one is judged by the locks of its run (folder_lock.hpp), which
+// the kernel releases with the processes.
 
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "core/clock_identity.hpp"
 #include "core/types.hpp"
 #include "shm/process_id.hpp"
 
@@ -29,6 +33,7 @@ struct record {
     std::string run_id, name, file;
     std::string pid_namespace, boot_id;  ///< filled in by write_record
     std::string folder = {};             ///< where read_record found it
+    clock_identity clock = {};           ///< of the supervisor; filled in by write_record
     [[nodiscard]] std::string socket() const;
 };
 
@@ -54,8 +59,12 @@ void write_record(const std::string& folder, record r);
 /// Empty: there is none, or none that can be read.
 [[nodiscard]] std::optional<record> read_record(const std::string& folder);
 
-/// False only when the record's process is known to be gone.
-[[nodiscard]] bool is_alive(const record& r);
+/// True if the record's pid and start time mean here what they mean to its supervisor: same boot, same pid
+/// and time namespace.
+[[nodiscard]] bool is_of_here(const record& r);
+/// True if the record's supervisor lives: by its pid if the record is of here, otherwise by the folder's
+/// lock. True also if that can't be determined. `lock_is_ours`: the caller holds the folder's lock.
+[[nodiscard]] bool is_alive(const record& r, bool lock_is_ours = false);
 
 /// All runs that have a record, living or not, sorted by name.
 [[nodiscard]] std::vector<record> recorded_runs();

@@ -5,24 +5,39 @@
 #include <optional>
 
 #include "core/errors.hpp"
+#include "run/folder_lock.hpp"
 #include "telemetry/run_life.hpp"
 
 namespace carousel::run {
 namespace {
 
-bool goes_on_alone(const record& r) {
-    try {
-        return telemetry::living_stages(shm::segment::observe(r.run_id).block()) > 0;
-    } catch (const error&) {
-        return false;
-    }
+/// `block`: null if it can't be read.
+lone_stages lone_stages_in(const record& r, const shm::control_block* block) {
+    if (!is_of_here(r)) return {has_stages(r.folder) || shm::segment::is_held(r.run_id)};
+    const u32 count = block != nullptr ? telemetry::living_stages(*block) : 0;
+    return {count > 0, count};
 }
 
 }  // namespace
 
+lone_stages lone_stages_of(const record& r) {
+    try {
+        return lone_stages_in(r, &shm::segment::observe(r.run_id).block());
+    } catch (const error&) {  // no such block here, or one of another version
+        return lone_stages_in(r, nullptr);
+    }
+}
+
+// Of a stage of an older build, which holds no lock, its entry alone shows that it lives.
+life life_of(const record& r, bool lock_is_ours) {
+    if (is_alive(r, lock_is_ours)) return life::led;
+    const bool any = has_members(r.folder) || shm::segment::is_held(r.run_id) || lone_stages_of(r).any;
+    return any ? life::alone : life::over;
+}
+
 std::vector<record> watchable_runs() {
     std::vector<record> runs = recorded_runs();
-    std::erase_if(runs, [](const record& r) { return !is_alive(r) && !goes_on_alone(r); });
+    std::erase_if(runs, [](const record& r) { return !is_alive(r) && !lone_stages_of(r).any; });
     return runs;
 }
 
@@ -33,16 +48,17 @@ life_report look_after(record& r, const shm::control_block& block) {
     const bool replaced = present && present->run_id != r.run_id;
     if (present && !replaced) r = std::move(*present);  // perhaps of another supervisor
     if (!replaced && is_alive(r)) return {};
-    const u32 stages = telemetry::living_stages(block);
+    const lone_stages stages = lone_stages_in(r, &block);
     // The supervisor may have said its last word, and gone, since we looked for it.
     if (const std::optional<int> code = telemetry::end_of(block))
         return {life::over, 0, fmt::format("exit code {}", *code)};
     if (replaced) return {life::over, 0, "a new run has taken its place"};
-    if (stages > 0) return {life::alone, stages, ""};
+    if (stages.any) return {life::alone, stages.count, ""};
     return {life::over, 0, "its supervisor was killed, and none of its stages is left"};
 }
 
 std::string alone_text(u32 stages) {
+    if (stages == 0) return "supervisor gone, stages go on";
     return fmt::format("supervisor gone, {} {} on", stages, stages == 1 ? "stage goes" : "stages go");
 }
 

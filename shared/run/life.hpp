@@ -1,7 +1,9 @@
 #pragma once
-// How a run lives, for those who watch it: does it have a supervisor, do its stages go on alone, has it ended
-// and how? Reads only. A run's identity is (folder, run id): another run in the same folder is another run.
-// Any process of the user, any thread.
+// Whether a run lives: does it have a supervisor, do its stages go on alone, has it ended and how? The one
+// judgement for `ps`, `down`, `clean`, a start and those who watch. Nothing that only fails to show itself (a
+// heartbeat, a pid of another namespace) counts as dead: `life::over` is proven by the run's locks, which the
+// kernel keeps as long as its processes live (folder_lock.hpp, shm/segment.hpp). Reads only. A run's identity
+// is (folder, run id): another run in the same folder is another run. Any process of the user, any thread.
 
 #include <string>
 #include <vector>
@@ -12,23 +14,35 @@
 
 namespace carousel::run {
 
-/// Those that can be watched: their supervisor lives, or stages go on without it. Sorted by name.
-[[nodiscard]] std::vector<record> watchable_runs();
-
 enum class life : u8 {
     led,    ///< it has a supervisor
     alone,  ///< its supervisor is gone, stages go on: another one may take them over
     over,
 };
+/// `over` only if no process of the run can be left: neither a supervisor, a stage or a port's program, nor a
+/// child that one of them has forked. `lock_is_ours`: the caller holds the lock of the run's folder.
+[[nodiscard]] life life_of(const record& r, bool lock_is_ours = false);
+
+/// Stages that go on without their supervisor.
+struct lone_stages {
+    bool any = false;
+    u32 count = 0;  ///< 0: some go on that can't be counted from here (another pid or time namespace)
+};
+/// Of a run whose supervisor is gone.
+[[nodiscard]] lone_stages lone_stages_of(const record& r);
+
+/// Those that can be watched: their supervisor lives, or stages go on without it. Sorted by name.
+[[nodiscard]] std::vector<record> watchable_runs();
+
 struct life_report {
     life state = life::led;
-    u32 stages = 0;      ///< alone: so many go on
+    u32 stages = 0;      ///< alone: as in lone_stages::count
     std::string ending;  ///< over: "exit code 0"
 };
 /// `r` becomes the record of a supervisor that has taken the run over. `block`: its control block, as long as
 /// it is mapped.
 [[nodiscard]] life_report look_after(record& r, const shm::control_block& block);
-/// "supervisor gone, 4 stages go on"
+/// "supervisor gone, 4 stages go on"; 0: "supervisor gone, stages go on"
 [[nodiscard]] std::string alone_text(u32 stages);
 
 /// The block that the run has now, mapped for reading, if it is another one than `watched`: a run that begins

@@ -18,6 +18,7 @@
 #include "run/memory_message.hpp"
 #include "run/stage_message.hpp"
 #include "shm/process_id.hpp"
+#include "stages/runner/membership.hpp"
 
 namespace carousel::stages {
 namespace {
@@ -112,6 +113,7 @@ attachment attach(const attach_request& request) {
     attachment a;
     a.socket = connect_within(run::control_socket(request.directory), request.wait_s);
     move_above_driver(a.socket);
+    join_folder(request.directory);
     crash_here(crash_point::connected);
     run::hello_message hello{request.stage, request.who, getpid()};
     hello.start_time = shm::this_process().start_time;

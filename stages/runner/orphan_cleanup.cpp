@@ -10,7 +10,10 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "core/clock.hpp"
 #include "core/json_text.hpp"
+#include "core/poll_until.hpp"
+#include "run/folder_lock.hpp"
 #include "run/lost_run.hpp"
 #include "shm/fd_socket.hpp"
 #include "shm/marked_process.hpp"
@@ -18,16 +21,20 @@
 #include "shm/run_member.hpp"
 #include "shm/segment.hpp"
 #include "shm/trace_segment.hpp"
+#include "stages/runner/membership.hpp"
 
 namespace carousel::stages {
 namespace {
 
 namespace fs = std::filesystem;
-constexpr u64 daemon_patience_ns = 2'000'000'000;
+constexpr u64 daemon_patience_ns = 2 * ns_per_s, kill_patience_ns = ns_per_s;
 
-/// Another stage that has not decided to leave. What is DOOMED and still there (the supervisor died over its
-/// retirement) is killed: with the control block goes the last list that it is on.
-bool others_live(const shm::control_block& c, u32 own_entry, const std::string& run_id) {
+/// Another stage that has not decided to leave: by its entry, or, if its pid is not valid here (another pid
+/// or time namespace), by its lock. What is DOOMED and still there (the supervisor died over its retirement)
+/// is killed: with the control block goes the last list that it is on. This process has released its own
+/// locks.
+bool others_live(const shm::control_block& c, u32 own_entry, const std::string& runtime_directory,
+                 const std::string& run_id) {
     bool any = false;
     for (u32 k = 0; k < shm::max_incarnations; ++k) {
         const ring::entry_word w = ring::entry_word::of(ring::load(c.entry[k].identity));
@@ -39,10 +46,10 @@ bool others_live(const shm::control_block& c, u32 own_entry, const std::string& 
         if (!fd) continue;
         if (w.state != ring::entry_state::doomed)
             any = true;
-        else
-            shm::signal_pidfd(fd.get(), SIGKILL);
+        else if (shm::signal_pidfd(fd.get(), SIGKILL) == 0)  // its locks go with it
+            (void)events_of(fd.get(), POLLIN, now_ns() + kill_patience_ns);
     }
-    return any;
+    return any || run::has_members(runtime_directory) || shm::segment::is_held(run_id);
 }
 
 bool is_of_run(const std::string& folder, const std::string& run_id) {
@@ -74,10 +81,11 @@ void empty_folder(const std::string& folder) {
 
 bool leave_run(shm::control_block& c, u32 own_entry, const std::string& runtime_directory,
                const std::string& run_id) noexcept try {
-    const std::string path = runtime_directory + "/lock";
+    const std::string path = run::folder_lock(runtime_directory);
     const shm::unique_fd lock(::open(path.c_str(), O_RDWR | O_CLOEXEC));
     if (!lock) {  // the folder is gone: of this run nothing but shared memory can be left
-        if (!others_live(c, own_entry, run_id)) remove_shared_memory(run_id);
+        release_run();
+        if (!others_live(c, own_entry, runtime_directory, run_id)) remove_shared_memory(run_id);
         return true;
     }
     struct stat held {
@@ -85,8 +93,10 @@ bool leave_run(shm::control_block& c, u32 own_entry, const std::string& runtime_
     if (::flock(lock.get(), LOCK_EX | LOCK_NB) != 0) return false;
     if (::fstat(lock.get(), &held) != 0 || ::stat(path.c_str(), &named) != 0 || held.st_ino != named.st_ino)
         return false;
-    ring::doom(c, own_entry);  // under the lock: of several that leave, each sees who has left before it
-    if (others_live(c, own_entry, run_id)) return true;
+    // Under the lock: of several that leave, each sees who has left before it.
+    ring::doom(c, own_entry);
+    release_run();
+    if (others_live(c, own_entry, runtime_directory, run_id)) return true;
     if (is_of_run(runtime_directory, run_id)) {
         // The supervisor's MPS daemon, when the stages were its clients; this process needs no GPU any more.
         (void)shm::end_marked_processes(shm::mps_mark(shm::mps_folder(runtime_directory)),

@@ -2,7 +2,8 @@
 // The end of a stage that no supervisor has come back for. The last one of a run to leave keeps what is known
 // of the run (run/lost_run.hpp) and removes the rest: shared memory and runtime directory (pictures and dead
 // letters stay). The last stage is found under the run's file lock, which a supervisor holds for life: so no
-// stage cleans up while a supervisor runs, and no two stages do at once.
+// stage cleans up while a supervisor runs, and no two stages do at once. A process that leaves releases its
+// locks on the run (membership.hpp); while another process holds such a lock, nothing is removed.
 
 #include <string>
 

@@ -14,6 +14,7 @@
 #include "shm/segment.hpp"
 #include "stages/runner/attach.hpp"
 #include "stages/runner/delivered.hpp"
+#include "stages/runner/membership.hpp"
 #include "stages/runner/supervisor_link.hpp"
 #include "stages/runner/test_hooks.hpp"
 #include "stages/sdk/output_directory.hpp"
@@ -44,10 +45,7 @@ struct mapped_link {
 /// one process hand in their own.
 struct runtime_sources {
     /// Mapped until the process ends: an exit note is written when the runtime may be gone already.
-    std::function<shm::control_block&(const std::string& run_id)> control =
-        [](const std::string& run_id) -> shm::control_block& {
-        return (new shm::segment(shm::segment::attach(run_id)))->block();
-    };
+    std::function<shm::control_block&(const std::string& run_id)> control = join_run;
     std::function<std::unique_ptr<device::context>(const device::device_id& id, unsigned cpu_threads)>
         device = device::open;
     test_hooks hooks = {};

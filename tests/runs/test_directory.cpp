@@ -1,3 +1,5 @@
+#include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -6,6 +8,7 @@
 #include <fstream>
 
 #include "run/directory.hpp"
+#include "run/folder_lock.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/scratch_folder.hpp"
 
@@ -84,20 +87,25 @@ TEST_CASE("a record is read as it was written, with the folder in which it was f
     CHECK_FALSE(run::read_record(place));
 }
 
-TEST_CASE(
-    "a run of another boot is over, one of another pid namespace lives as long as its record is there") {
+TEST_CASE("a run of another namespace or boot lives as long as its folder's lock is held") {
     scratch_folder folder;
     const runtime_directory d(folder.path.c_str());
     const std::string place = run::make_run_folder("far");
     run::write_record(place, record_of("far"));
     run::record r = *run::read_record(place);
-    r.boot_id = "another";
-    CHECK_FALSE(run::is_alive(r));
-    r = *run::read_record(place);
-    r.pid_namespace = "pid:[1]";
+    CHECK(run::is_of_here(r));
     r.supervisor = {1, 1};
+    CHECK_FALSE(run::is_alive(r));
+    const auto elsewhere = GENERATE(0, 1, 2);
+    (elsewhere == 0 ? r.pid_namespace : elsewhere == 1 ? r.boot_id : r.clock.time_namespace) = "another";
+    CHECK_FALSE(run::is_of_here(r));
+    CHECK_FALSE(run::is_alive(r));
+    const shm::unique_fd lock(::open(run::folder_lock(place).c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+    CHECK_FALSE(run::is_alive(r));
+    REQUIRE(::flock(lock.get(), LOCK_EX | LOCK_NB) == 0);
     CHECK(run::is_alive(r));
-    std::filesystem::remove(place + "/run.json");
+    CHECK_FALSE(run::is_alive(r, true));
+    REQUIRE(::flock(lock.get(), LOCK_UN) == 0);
     CHECK_FALSE(run::is_alive(r));
 }
 

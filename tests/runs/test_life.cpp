@@ -1,5 +1,10 @@
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
 #include <memory>
 
+#include "run/folder_lock.hpp"
 #include "run/life.hpp"
 #include "shm/segment.hpp"
 #include "telemetry/run_life.hpp"
@@ -42,6 +47,37 @@ TEST_CASE("a run is led, alone or over, and another run in its folder is not it"
     }
 }
 
+TEST_CASE("a run of another namespace is over only when neither a stage nor a port has a lock on it") {
+    scratch_folder folder;
+    const std::string place = folder.path.string(), id = "test-life-" + std::to_string(::getpid());
+    (void)folder.write("lock", "");
+    run::write_record(place, {{1, 1}, id, "demo", "", "", "", ""});
+    run::record r = *run::read_record(place);
+    r.pid_namespace = "pid:[1]";
+    CHECK(run::life_of(r) == run::life::over);
+    CHECK_FALSE(run::lone_stages_of(r).any);
+    SECTION("a stage has the folder's") {
+        const shm::unique_fd stage = run::hold_folder(place);
+        CHECK(run::life_of(r) == run::life::alone);
+        CHECK(run::lone_stages_of(r).any);
+    }
+    SECTION("a stage has the block's") {
+        const shm::segment block = shm::segment::create(id);
+        CHECK(run::life_of(r) == run::life::alone);
+        CHECK(run::lone_stages_of(r).any);
+        shm::segment::remove(id);
+    }
+    SECTION("a port's program has its own, and is no stage") {
+        const shm::unique_fd port(
+            ::open(run::port_lock(place, 1, 2).c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+        CHECK(run::life_of(r) == run::life::over);
+        REQUIRE(::flock(port.get(), LOCK_EX | LOCK_NB) == 0);
+        CHECK(run::life_of(r) == run::life::alone);
+        CHECK_FALSE(run::lone_stages_of(r).any);
+    }
+    CHECK(run::life_of(r) == run::life::over);
+}
+
 TEST_CASE("no flipped bit is the end of a run that goes on, and none is another end of one that is over") {
     const auto block = std::make_unique<shm::control_block>();
     block->supervisor.store(4711);
@@ -71,5 +107,6 @@ TEST_CASE("a run without a block has none that was made anew") {
 
 TEST_CASE("one stage goes on, several go on") {
     CHECK(run::alone_text(1) == "supervisor gone, 1 stage goes on");
+    CHECK(run::alone_text(0) == "supervisor gone, stages go on");
     CHECK(run::alone_text(4) == "supervisor gone, 4 stages go on");
 }

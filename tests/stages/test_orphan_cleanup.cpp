@@ -5,8 +5,10 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <memory>
 
 #include "run/directory.hpp"
+#include "run/folder_lock.hpp"
 #include "shm/process_id.hpp"
 #include "shm/segment.hpp"
 #include "stages/runner/orphan_cleanup.hpp"
@@ -28,6 +30,7 @@ struct orphaned_run {
 
     orphaned_run() {
         block.publish();
+        block.release();  // as that of a supervisor that has died
         (void)folder.write("lock", "");
         enter(0, ::getpid(), shm::this_process().start_time, entry_state::live);
     }
@@ -118,4 +121,18 @@ TEST_CASE(
     CHECK(r.leave());
     CHECK_FALSE(r.memory_is_there());
     CHECK(::waitpid(r.other, nullptr, WNOHANG) == 0);  // a stranger
+}
+
+TEST_CASE("a process whose pid means nothing here keeps the run's memory and folder by its lock") {
+    orphaned_run r;
+    auto unseen = std::make_unique<shm::segment>(shm::segment::join(r.run_id));
+    shm::unique_fd in_folder = run::hold_folder(r.folder.path.string());
+    CHECK(r.leave());
+    CHECK(r.memory_is_there());
+    unseen.reset();
+    CHECK(r.leave());
+    CHECK(r.memory_is_there());
+    in_folder.reset();
+    CHECK(r.leave());
+    CHECK_FALSE(r.memory_is_there());
 }

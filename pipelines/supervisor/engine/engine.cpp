@@ -74,7 +74,7 @@ engine::engine(const run_setup& setup, std::string run_id, std::string helpers, 
     begin_claims(setup);
     if (how == beginning::adopt) {
         if (domain_) (void)domain_->adopt();
-        segment_ = std::make_unique<shm::segment>(shm::segment::attach(run_id_));
+        segment_ = std::make_unique<shm::segment>(shm::segment::join(run_id_));
         memory_.expect(plan_memory(setup));
     } else {
         if (domain_) domain_->start();

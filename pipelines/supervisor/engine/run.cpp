@@ -141,7 +141,10 @@ int finish(engine& e, const run_setup& s, run_outcome o, const run_options& aske
 /// The run of this name that a dead supervisor has left, if any of its stages lives.
 std::optional<run::record> left_alive(const run_lock& lock) {
     auto record = run::read_record(lock.folder());
-    if (record && (is_alive(*record) || living_processes(record->run_id) == 0)) record.reset();
+    const auto is_left = [](const run::record& r) {
+        return run::is_of_here(r) && !run::is_alive(r, true) && living_processes(r.run_id) > 0;
+    };
+    if (record && !is_left(*record)) record.reset();
     return record;
 }
 

@@ -1,6 +1,7 @@
 // Leftovers are made, in folders of the test's own, beside things that live.
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 
@@ -8,8 +9,11 @@
 #include <nlohmann/json.hpp>
 
 #include "run/directory.hpp"
+#include "run/folder_lock.hpp"
 #include "runs/clean.hpp"
+#include "runs/run_lock.hpp"
 #include "shm/fd_socket.hpp"
+#include "shm/file_lock.hpp"
 #include "tests/pipelines/spec/world.hpp"
 
 using namespace carousel;
@@ -163,15 +167,100 @@ TEST_CASE("a folder without a record is a leftover when nobody listens at its ol
     CHECK(find_leftovers(places_of(w)).empty());
 }
 
-TEST_CASE("records of another boot are dead, of another pid namespace alive") {
+TEST_CASE("a run of another namespace is a leftover only when no process has a lock on it") {
     const world w;
-    make_run("demo", dead_process());
-    run::record r = *run::read_record(run::run_folder("demo"));
-    CHECK_FALSE(is_alive(r));
-    r.pid_namespace = "pid:[1]";
-    CHECK(is_alive(r));
-    r.boot_id = "another";
-    CHECK_FALSE(is_alive(r));
+    const clean_places places = places_of(w);
+    const std::string folder = make_run("far", dead_process()), file = folder + "/run.json";
+    auto j = nlohmann::json::parse(std::ifstream(file));
+    j["pid_namespace"] = "pid:[1]";
+    std::ofstream(file) << j;
+    const std::string object = w.write("shm/carousel-id-far", "x");
+    make_old(object);
+    const shm::unique_fd lock(::open((folder + "/lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+    SECTION("its supervisor lives") {
+        REQUIRE(::flock(lock.get(), LOCK_EX | LOCK_NB) == 0);
+        CHECK(find_leftovers(places).empty());
+    }
+    SECTION("stages live") {
+        REQUIRE(shm::lock_shared(lock.get()) == 0);
+        const auto found = find_leftovers(places);
+        REQUIRE(found.size() == 2);
+        CHECK_THAT(found[0].kept, contains("still lives"));
+    }
+    SECTION("no process lives") {
+        for (const leftover& l : find_leftovers(places)) CHECK(remove_leftover(l).empty());
+        CHECK_FALSE(std::filesystem::exists(folder));
+        CHECK_FALSE(std::filesystem::exists(object));
+    }
+    SECTION("it begins again between the check and the removal") {
+        const auto found = find_leftovers(places);
+        REQUIRE(found.size() == 2);
+        REQUIRE(::flock(lock.get(), LOCK_EX | LOCK_NB) == 0);
+        CHECK(remove_leftover(found[0]) == "a run of this name has begun");
+        CHECK(std::filesystem::exists(file));
+    }
+}
+
+TEST_CASE("a block that a process has a lock on is left alone, wherever that process is") {
+    const world w;
+    const clean_places places = places_of(w);
+    const std::string block = w.write("shm/carousel-elsewhere", "x"),
+                      trace = w.write("shm/carousel-elsewhere.trace", "x");
+    make_old(block);
+    make_old(trace);
+    shm::unique_fd holder(::open(block.c_str(), O_RDWR | O_CLOEXEC));
+    SECTION("before the check") {
+        REQUIRE(shm::lock_shared(holder.get()) == 0);
+        CHECK(find_leftovers(places).empty());
+    }
+    SECTION("since the check") {
+        const auto found = find_leftovers(places);
+        REQUIRE(found.size() == 2);
+        REQUIRE(shm::lock_shared(holder.get()) == 0);
+        for (const leftover& l : found) CHECK_THAT(remove_leftover(l), contains("holds a lock on it"));
+        holder.reset();
+        for (const leftover& l : found) CHECK(remove_leftover(l).empty());
+    }
+}
+
+TEST_CASE("a start removes what a dead run of its name has left, and nothing of another one") {
+    const world w;
+    const std::string mine = make_run("mine", dead_process()), others = make_run("others", dead_process());
+    std::ofstream(mine + "/ledger-display.bin") << "x";
+    {
+        const run_lock lock("mine", 0);
+        lock.clear_leftovers();
+        CHECK_FALSE(std::filesystem::exists(mine + "/ledger-display.bin"));
+    }
+    CHECK(std::filesystem::exists(others + "/run.json"));
+}
+
+TEST_CASE("a start waits for stages of its name that it can neither see nor end") {
+    const world w;
+    const std::string folder = make_run("far", dead_process()), file = folder + "/run.json";
+    auto j = nlohmann::json::parse(std::ifstream(file));
+    j["pid_namespace"] = "pid:[1]";
+    std::ofstream(file) << j;
+    std::ofstream(folder + "/lock") << "";
+    shm::unique_fd stage = run::hold_folder(folder);
+    CHECK_THROWS_WITH(run_lock("far", 0), contains("can neither adopt nor end them"));
+    const shm::unique_fd leaves = try_lock_folder(folder);  // a stage that leaves needs the lock
+    CHECK(leaves);
+    stage.reset();
+}
+
+TEST_CASE("a folder with nothing but an old lock that no process holds is a leftover") {
+    const world w;
+    const std::string folder = run::make_run_folder("begun"), path = folder + "/lock";
+    shm::unique_fd lock = try_lock_folder(folder);
+    REQUIRE(lock);
+    make_old(path);
+    CHECK(find_leftovers(places_of(w)).empty());
+    lock.reset();
+    const auto found = find_leftovers(places_of(w));
+    REQUIRE(found.size() == 1);
+    CHECK(remove_leftover(found[0]).empty());
+    CHECK_FALSE(std::filesystem::exists(folder));
 }
 
 TEST_CASE("a runtime directory that is another's, open to others or no folder is refused or mended") {

@@ -1,0 +1,36 @@
+#include "stages/runner/membership.hpp"
+
+#include "run/folder_lock.hpp"
+#include "shm/file_lock.hpp"
+#include "shm/segment.hpp"
+
+namespace carousel::stages {
+namespace {
+
+// Never destroyed: an exit note is written into the block when the runtime may be gone already.
+struct membership {
+    const shm::segment* block = nullptr;
+    shm::unique_fd folder;
+};
+
+membership& own() {
+    static membership& m = *new membership;
+    return m;
+}
+
+}  // namespace
+
+shm::control_block& join_run(const std::string& run_id) {
+    const shm::segment* joined = new shm::segment(shm::segment::join(run_id));
+    own().block = joined;
+    return joined->block();
+}
+
+void join_folder(const std::string& run_directory) { own().folder = run::hold_folder(run_directory); }
+
+void release_run() noexcept {
+    if (own().block != nullptr) own().block->release();
+    if (own().folder) shm::unlock(own().folder.get());
+}
+
+}  // namespace carousel::stages
