@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "core/clock.hpp"
+#include "core/clock_identity.hpp"
 #include "core/errors.hpp"
 #include "shm/block_guard.hpp"
 
@@ -12,6 +13,14 @@ namespace carousel::run {
 namespace {
 
 constexpr u64 silence_ns = 3 * ns_per_s;
+
+/// An observer compares its clock with heartbeats and leases in the block.
+record with_same_clock(record r) {
+    if (const i64 shift = clock_shift_ns(own_clock(), r.clock); shift != 0)
+        throw config_error(
+            fmt::format("this process can't observe the run {}: {}", r.name, clock_shift_text(shift)));
+    return r;
+}
 
 std::shared_ptr<const mapped_block> map(const record& r, shm::segment observed, observer::access a) {
     auto m = std::make_shared<mapped_block>();
@@ -27,7 +36,9 @@ std::shared_ptr<const mapped_block> map(const record& r, shm::segment observed, 
 }  // namespace
 
 observer::observer(record r, access a)
-    : run_(std::move(r)), access_(a), mapped_(map(run_, shm::segment::observe(run_.run_id), access_)) {}
+    : run_(with_same_clock(std::move(r))),
+      access_(a),
+      mapped_(map(run_, shm::segment::observe(run_.run_id), access_)) {}
 
 sight observer::look() {
     sight s;

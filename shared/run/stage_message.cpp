@@ -12,10 +12,26 @@ ring::incarnation_id read_who(const json& j) {
     return {j.value("seat", shm::none), j.value("entry", shm::none), j.value("epoch", 0U)};
 }
 
+json to_json(const clock_identity& c) {
+    json j{{"time_namespace", c.time_namespace}};
+    if (c.offset_ns) j["offset_ns"] = *c.offset_ns;
+    if (c.realtime_ns) j["realtime_ns"] = *c.realtime_ns;
+    return j;
+}
+
+/// Of an older build, which reports none: nothing is known of its clock.
+clock_identity read_clock(const json& hello) {
+    const json j = hello.value("clock", json::object());
+    clock_identity c{j.value("time_namespace", "")};
+    if (j.contains("offset_ns")) c.offset_ns = j.at("offset_ns").get<i64>();
+    if (j.contains("realtime_ns")) c.realtime_ns = j.at("realtime_ns").get<i64>();
+    return c;
+}
+
 }  // namespace
 
 json to_json(const hello_message& m) {
-    json j{{"stage", m.stage}, {"pid", m.pid}, {"start_time", m.start_time}};
+    json j{{"stage", m.stage}, {"pid", m.pid}, {"start_time", m.start_time}, {"clock", to_json(m.clock)}};
     if (m.port) j.update({{"port", true}, {"writes", m.writes}});
     if (m.who) j.update({{"seat", m.who.seat}, {"entry", m.who.entry}, {"epoch", m.who.epoch}});
     return {{"hello", j}};
@@ -49,9 +65,13 @@ json refusal(const std::string& why, bool again) {
 
 hello_message read_hello(const json& message) {
     const json& j = message.at("hello");
-    return {j.value("stage", ""),     read_who(j),
-            j.value("pid", 0),        j.value("port", false),
-            j.value("writes", false), j.value("start_time", u64{0})};
+    return {j.value("stage", ""),
+            read_who(j),
+            j.value("pid", 0),
+            j.value("port", false),
+            j.value("writes", false),
+            j.value("start_time", u64{0}),
+            read_clock(j)};
 }
 
 return_message read_return(const json& message) {

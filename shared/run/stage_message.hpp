@@ -4,6 +4,9 @@
 //   {"hello": {"stage", "seat", "entry", "epoch", "pid", "start_time"}}    without a seat: started by hand.
 //                       start_time, as in "return" and "owner", tells a supervisor on a kernel without
 //                       SO_PEERPIDFD which process of that pid it is (shm/peer_process.hpp)
+//                       Each hello has a "clock", {"time_namespace", "offset_ns", "realtime_ns"}, as
+//                       core/clock_identity.hpp describes it: the supervisor refuses a process that reads
+//                       another clock
 //   {"hello": {"stage", "port": true, "writes", "pid"}}    a port's program (stages/sdk/port_frames.hpp),
 //   with
 //                       its own pidfd: SO_PEERCRED says pid 0 of another pid namespace
@@ -21,6 +24,7 @@
 #include <optional>
 #include <string>
 
+#include "core/clock_identity.hpp"
 #include "ring/participants.hpp"
 
 namespace carousel::run {
@@ -31,6 +35,7 @@ struct hello_message {
     i32 pid = 0;
     bool port = false, writes = false;  ///< a port's program, and which way its frames go
     u64 start_time = 0;                 ///< of the process (shm/process_id.hpp); 0: not reported
+    clock_identity clock = {};          ///< of the process; empty: not reported
 };
 struct return_message {
     std::string run_id, stage;

@@ -117,6 +117,7 @@ attachment attach(const attach_request& request) {
     crash_here(crash_point::connected);
     run::hello_message hello{request.stage, request.who, getpid()};
     hello.start_time = shm::this_process().start_time;
+    hello.clock = own_clock();
     if (!shm::send_message(a.socket.get(), run::to_json(hello).dump()))
         throw shm_error(
             fmt::format("introducing stage {} to the supervisor: {}", request.stage, errno_text(errno)));

@@ -62,6 +62,8 @@ std::unique_ptr<run::observer> find_run(const std::string& name, f64 wait_s, run
         if (r && (run::is_alive(*r) || last)) try {
                 auto found = std::make_unique<run::observer>(*r, run::observer::access::take_leases);
                 if (found->look().life.state != run::life::over) return found;
+            } catch (const config_error&) {  // another clock: waiting changes nothing
+                throw;
             } catch (const error&) {  // its block is not made yet, or is of another version
                 if (last && run::is_alive(*r)) throw;
             }

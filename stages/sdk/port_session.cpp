@@ -128,6 +128,7 @@ run::attach_message port_session::say_hello(const std::string& folder, const std
     if (!socket) throw shm_error(fmt::format("no supervisor at {}: {}", path, errno_text(errno)));
     socket_.reset(moved_up(std::move(socket)));
     run::hello_message hello{stage, {}, ::getpid()};
+    hello.clock = own_clock();
     hello.port = true;
     hello.writes = writes;
     hello.start_time = shm::this_process().start_time;

@@ -185,6 +185,34 @@ class SmallRing(Fenced):
         self.check_end(reads, self.beside("write"))
 
 
+class OtherClock(Case):
+    """A program in another time namespace, whose time stamps the run can't compare with its own."""
+    LATER = [*UNSHARE, "--time", "--monotonic", "100"]
+    SAME = [*UNSHARE, "--time"]
+
+    def setUp(self):
+        if not starts(*self.LATER):
+            self.skipTest("no time namespace can be made here (unshare --time)")
+        super().setUp()
+
+    def check_refused(self, *words):
+        refused = self.start(*words)
+        said = refused.communicate(timeout=30)[0]
+        self.assertNotEqual(refused.returncode, 0, said)
+        self.assertIn("CLOCK_MONOTONIC is 100.", said)
+        self.assertIn("another time namespace", said)
+
+    def test_a_program_of_another_clock_is_refused_with_the_reason_and_the_port_stays_free(self):
+        self.check_refused(*self.LATER, PROGRAM, "read", "places", "analysis", "1000")
+        # Without a block that it can observe, and without /proc, the supervisor refuses it.
+        alone = "mount -t tmpfs tmpfs /dev/shm && {}exec \"$@\""
+        for hidden in ("", "mount -t tmpfs tmpfs /proc && "):
+            self.check_refused(*self.LATER, "sh", "-c", alone.format(hidden), "sh", PROGRAM, "read", self.at, "analysis", "1000")
+        # A time namespace without an offset has the same clock.
+        self.check_end(self.start(*self.SAME, PROGRAM, "read", self.at, "analysis", "1000"),
+                       self.start(*self.SAME, PROGRAM, "write", self.at, "camera", "1000"))
+
+
 class Places(Case):
     def make_root(self):
         """The program, its libraries, and a place for the run's runtime directory; nothing else: no /dev/shm, no /proc."""

@@ -10,12 +10,13 @@ using nlohmann::json;
 using test::contains;
 
 TEST_CASE("a hello is read as it was told, and one by hand names no seat") {
-    const run::hello_message sent{"fragment", {3, 7, 9}, 77, false, false, 1234};
+    const run::hello_message sent{"fragment", {3, 7, 9}, 77, false, false, 1234, {"time:[5]", 6, {}}};
     const json j = run::to_json(sent);
     CHECK(
         j ==
         json::parse(
-            R"({"hello": {"stage": "fragment", "seat": 3, "entry": 7, "epoch": 9, "pid": 77, "start_time": 1234}})"));
+            R"({"hello": {"stage": "fragment", "seat": 3, "entry": 7, "epoch": 9, "pid": 77, "start_time": 1234,
+                          "clock": {"time_namespace": "time:[5]", "offset_ns": 6}}})"));
     const run::hello_message read = run::read_hello(j);
     CHECK(read.stage == "fragment");
     CHECK(read.who.seat == 3);
@@ -23,8 +24,10 @@ TEST_CASE("a hello is read as it was told, and one by hand names no seat") {
     CHECK(read.who.epoch == 9);
     CHECK(read.pid == 77);
     CHECK(read.start_time == 1234);
+    CHECK(read.clock == sent.clock);
     const run::hello_message by_hand = run::read_hello(run::to_json(run::hello_message{"fragment", {}, 77}));
     CHECK_FALSE(by_hand.who);
+    CHECK(run::read_hello(json::parse(R"({"hello": {}})")).clock == clock_identity{});
     CHECK(by_hand.who.seat == shm::none);
     CHECK_THROWS_AS(run::read_hello(json::parse(R"({"hello": {"seat": "three"}})")), json::exception);
 }

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "core/clock.hpp"
+#include "core/clock_identity.hpp"
 #include "core/errors.hpp"
 #include "core/json_text.hpp"
 #include "run/answer_message.hpp"
@@ -150,6 +151,8 @@ std::string engine::let_in(connection& c, const json& request, shm::message& m, 
         if (request.contains("return")) return take_return(c, run::read_return(request), m);
         const bool open = phase_ == phase::running || phase_ == phase::draining;
         const run::hello_message hello = run::read_hello(request);
+        if (const i64 shift = clock_shift_ns(hello.clock, own_clock()); shift != 0)
+            return fmt::format("{} can't take part in the run: {}", hello.stage, clock_shift_text(shift));
         shm::peer_process peer = shm::peer_process_of(c.fd.get(), hello.start_time);
         std::string why = open && hello.port ? supervisor::let_port_in(*seats_, c.fd.get(), std::move(peer),
                                                                        hello, m.fds, again)
