@@ -12,7 +12,7 @@
 #include "core/poll_until.hpp"
 #include "os/table.hpp"
 #include "run/directory.hpp"
-#include "runs/orphaned_run.hpp"
+#include "run/life.hpp"
 #include "shm/peer_process.hpp"
 
 namespace carousel::supervisor {
@@ -33,6 +33,11 @@ std::string pids_text(const std::vector<i32>& pids) {
 }
 
 std::string orphan_text(const ipc::found_space& s) {
+    if (s.clients.empty())
+        return fmt::format(
+            "its holder (process {}) is gone, and processes of another pid namespace go on with "
+            "its memory: `carousel hold {}` there takes it over",
+            s.holder, s.name);
     return fmt::format(
         "its holder (process {}) is gone, {} with its memory ({}): `carousel hold {}` takes it over",
         s.holder, counted_text(s.clients.size(), "process goes on", "processes go on"), pids_text(s.clients),
@@ -166,6 +171,11 @@ std::string end_space(const ipc::found_space& s, f64 timeout_s) {
     const std::optional<ipc::found_space> left = ipc::find_space(s.name);
     if (!left || left->state != space_state::orphaned)
         return fmt::format("the space \"{}\" has ended", s.name);
+    if (left->clients.empty())
+        return fmt::format(
+            "the holder of the space \"{}\" has ended; processes of another pid namespace go on "
+            "with its memory",
+            s.name);
     return fmt::format("the holder of the space \"{}\" has ended; {} with its memory ({})", s.name,
                        counted_text(left->clients.size(), "process goes on", "processes go on"),
                        pids_text(left->clients));
@@ -180,11 +190,13 @@ void require_no_run(const std::string& name) {
             fmt::format("a pipeline \"{}\" is running (process {}), and its supervisor holds the space "
                         "of that name: open it, or choose another name",
                         name, r->supervisor.pid));
-    if (const u32 stages = living_stages(r->run_id); stages > 0)
+    if (const run::lone_stages stages = run::lone_stages_of(*r); stages.any)
         throw config_error(
-            fmt::format("the supervisor of a pipeline \"{}\" was killed and {} of its stages go on: "
-                        "`carousel run {}` takes it over, its space as well; or choose another name",
-                        name, stages, r->file));
+            fmt::format("the supervisor of a pipeline \"{}\" was killed and {} its stages go on{}: "
+                        "`carousel run {}` takes it over{}, its space as well; or choose another name",
+                        name, stages.count > 0 ? fmt::format("{} of", stages.count) : "",
+                        run::is_of_here(*r) ? "" : " in another pid or time namespace", r->file,
+                        run::is_of_here(*r) ? "" : " there"));
 }
 
 }  // namespace carousel::supervisor

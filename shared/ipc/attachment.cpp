@@ -1,5 +1,6 @@
 #include "ipc/attachment.hpp"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -12,6 +13,7 @@
 #include "core/json_text.hpp"
 #include "core/log.hpp"
 #include "core/poll_until.hpp"
+#include "shm/file_lock.hpp"
 #include "shm/process_id.hpp"
 
 namespace carousel::ipc {
@@ -75,6 +77,7 @@ attachment::~attachment() {
     ends_ = true;
     keeper_.join();
     memory_.reset();
+    lock_.reset();
     // Behind the unmapping: nothing of this life can change the memory any more.
     if (socket_ && leaves_) (void)shm::send_message(socket_.get(), json{{"leave", true}}.dump());
 }
@@ -104,7 +107,15 @@ bool attachment::try_attach(u64 until_ns, std::string& trouble) {
     epoch_ = said.at("welcome").at("epoch").get<u32>();
     entry_ = said.at("welcome").at("entry").get<u32>();
     socket_.reset(std::move(socket));
+    hold_lock();
     return true;
+}
+
+// In the folder in which it has found its holder: the next holder goes on there. Without the lock, processes
+// of other pid namespaces can't see that this one has the memory.
+void attachment::hold_lock() {
+    shm::unique_fd lock(::open(place_.lock().c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+    if (lock && shm::lock_shared(lock.get()) == 0) lock_.reset(std::move(lock));
 }
 
 bool attachment::try_return() {

@@ -48,6 +48,7 @@ public:
 
 private:
     [[nodiscard]] bool try_attach(u64 until_ns, std::string& trouble);
+    void hold_lock();
     [[nodiscard]] bool try_return();
     void keep();
 
@@ -57,8 +58,9 @@ private:
     std::unique_ptr<memory> memory_;
     shm::unique_fd gpu_fd_;
     u32 epoch_ = 0, entry_ = no_entry;
-    std::mutex mutex_;        // guards socket_
-    shm::process_fd socket_;  ///< a forked child has none
+    std::mutex mutex_;  // guards socket_
+    /// A forked child has neither. The lock shows that this process has the memory (ipc/place.hpp).
+    shm::process_fd socket_, lock_;
     owner_process owner_;
     std::atomic<bool> held_{false}, ends_{false}, leaves_{true};
     std::thread keeper_;

@@ -63,7 +63,7 @@ holder::holder(const std::string& name, u64 bytes, memory_when when, gpu_hands* 
     std::filesystem::remove(place_.socket(), ignored);  // of a dead holder: the lock says so
     listener_ = shm::listen_at(place_.socket());
     watch(listener_);
-    const bool goes_on = left && mappers_of(left->id) > 0;
+    const bool goes_on = left && (mappers_of(left->id) > 0 || has_clients(place_));
     if (goes_on) wanted_id_ = left->id;
     if (when == memory_when::asked_for) {
         write_record(place_, {::getpid(), goes_on ? left->id : no_memory});
@@ -131,10 +131,14 @@ void holder::watch(const shm::unique_fd& fd) const {
 void holder::take_over(const hold_record& left) {
     for (const u64 until = now_ns() + adoption_patience_ns; !memory_ && now_ns() < until;) run_once(50);
     if (!memory_)
-        throw shm_error(fmt::format(
-            "taking over the space \"{}\": {} processes have its memory and none has handed it over in {} s: "
-            "continue them if they are stopped, or end them",
-            name_, mappers_of(left.id), adoption_patience_ns / ns_per_s));
+        throw shm_error(
+            fmt::format("taking over the space \"{}\": {} have its memory and none has handed it over in {} "
+                        "s: continue them "
+                        "if they are stopped, or end them",
+                        name_,
+                        mappers_of(left.id) > 0 ? fmt::format("{} processes", mappers_of(left.id))
+                                                : "processes of another pid namespace",
+                        adoption_patience_ns / ns_per_s));
 }
 
 // The memory is there: it is said whose it is, and each client is looked for.
@@ -329,7 +333,7 @@ std::string holder::make_memory() {
     if (memory_ || when_ == memory_when::at_once) return "";
     if (const u64 now = now_ns(); !wanted_id_.empty() && now >= look_again_ns_) {
         look_again_ns_ = now + look_ns;
-        if (mappers_of(wanted_id_) == 0) wanted_id_.clear();
+        if (mappers_of(wanted_id_) == 0 && !has_clients(place_)) wanted_id_.clear();
     }
     if (!wanted_id_.empty()) return "";
     try {

@@ -1,5 +1,6 @@
 #include "ipc/place.hpp"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -11,6 +12,8 @@
 
 #include "core/errors.hpp"
 #include "ipc/space_block.hpp"
+#include "shm/fd_socket.hpp"
+#include "shm/file_lock.hpp"
 
 namespace carousel::ipc {
 namespace {
@@ -53,6 +56,11 @@ hold_place place_of(const std::string& name) {
 void make_place_folder(const hold_place& p) {
     make_private(p.folder.substr(0, p.folder.rfind('/')));
     make_private(p.folder);
+}
+
+bool has_clients(const hold_place& p) {
+    const shm::unique_fd lock(::open(p.lock().c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+    return lock ? shm::is_locked_elsewhere(lock.get()) : errno != ENOENT;
 }
 
 void write_record(const hold_place& p, const hold_record& r) {

@@ -2,7 +2,9 @@
 // Where a space is found by its name:
 //   $XDG_RUNTIME_DIR/carousel-spaces/NAME/   else   /tmp/carousel-spaces-UID/NAME/     (0700, ours)
 //     hold.sock   SOCK_SEQPACKET: clients attach, come back and ask for primitives
-//     lock        held by the holder for life; the kernel gives it up however the holder dies
+//     lock        held by the holder for life with flock(), and by each client with a shared lock
+//                 (shm/file_lock.hpp), which shows in every pid namespace that the client lives; the kernel
+//                 gives both up however the process dies
 //     record      "PID ID": who holds it, and the id of its memory
 // What a death of the holder leaves is this folder; the next holder of that name goes on in it.
 //
@@ -34,6 +36,9 @@ struct hold_place {
 [[nodiscard]] hold_place place_of(const std::string& name);
 /// Makes the folders. Throws shm_error: another user's, no folder, no room.
 void make_place_folder(const hold_place& p);
+
+/// True if a client holds its lock, in whatever pid namespace, or if that can't be determined.
+[[nodiscard]] bool has_clients(const hold_place& p);
 
 /// In place of an id: nobody has asked for the memory yet.
 inline constexpr const char* no_memory = "-";

@@ -41,7 +41,7 @@ found_space found_at(const std::string& name) {
         s.state = space_state::held;
     } else if (record) {
         s.clients = processes_with(record->id);
-        if (!s.clients.empty()) s.state = space_state::orphaned;
+        if (!s.clients.empty() || has_clients(s.place)) s.state = space_state::orphaned;
     }
     return s;
 }

@@ -18,8 +18,9 @@ struct found_space {
     std::string name;
     hold_place place;
     space_state state = space_state::dead;
-    i32 holder = 0;                 ///< by its record: the last one, where none listens; 0: unknown
-    std::vector<i32> clients = {};  ///< orphaned: the processes that have its memory
+    i32 holder = 0;  ///< by its record: the last one, where none listens; 0: unknown
+    /// orphaned: the processes that have its memory; empty: they are of another pid namespace
+    std::vector<i32> clients = {};
 };
 
 /// All that have a folder, by name.

@@ -1,12 +1,17 @@
 // Spaces as they are seen from outside, and those that are made when they are asked for.
 #include <carousel/ipc.hpp>
 
+#include <fcntl.h>
+
 #include <filesystem>
+#include <fstream>
 #include <iostream>
 #include <nlohmann/json.hpp>
 
 #include "ipc/place.hpp"
 #include "ipc/spaces.hpp"
+#include "shm/fd_socket.hpp"
+#include "shm/file_lock.hpp"
 #include "space_fixture.hpp"
 #include "tests/support/catch.hpp"
 
@@ -134,4 +139,33 @@ TEST_CASE(
     CHECK(find_space("gone")->state == space_state::dead);
     CHECK(remove_dead(*find_space("gone")).empty());
     CHECK_FALSE(find_space("gone"));
+}
+
+TEST_CASE("a space whose clients are of another pid namespace is orphaned and not dead") {
+    scene s;
+    const hold_place p = place_of("lab");
+    make_place_folder(p);
+    std::ofstream(p.lock()) << "";
+    write_record(p, {1, "no-such-memory"});
+    shm::unique_fd client(::open(p.lock().c_str(), O_RDONLY | O_CLOEXEC));
+    CHECK(find_space("lab")->state == space_state::dead);
+    REQUIRE(shm::lock_shared(client.get()) == 0);
+    CHECK(find_space("lab")->state == space_state::orphaned);
+    CHECK(find_space("lab")->clients.empty());
+    CHECK(remove_dead(*find_space("lab")) == "it is in use again");
+    CHECK(std::filesystem::exists(p.record()));
+    client.reset();
+    CHECK(remove_dead(*find_space("lab")).empty());
+    CHECK_FALSE(std::filesystem::exists(p.folder));
+}
+
+TEST_CASE("a client holds a lock on its space's folder as long as it has the memory") {
+    scene s;
+    const held_space h("lab");
+    CHECK_FALSE(has_clients(place_of("lab")));
+    {
+        const space client = ipc::open("lab");
+        CHECK(has_clients(place_of("lab")));
+    }
+    CHECK_FALSE(has_clients(place_of("lab")));
 }
