@@ -7,12 +7,14 @@
 #include <chrono>
 #include <csignal>
 #include <nlohmann/json.hpp>
+#include <system_error>
 
 #include "core/clock.hpp"
 #include "core/errors.hpp"
 #include "core/json_text.hpp"
 #include "core/log.hpp"
 #include "core/poll_until.hpp"
+#include "core/resource_limit.hpp"
 #include "shm/file_lock.hpp"
 #include "shm/process_id.hpp"
 
@@ -64,7 +66,13 @@ attachment::attachment(const std::string& name, f64 wait_s)
     sigset_t all, before;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    keeper_ = std::thread([this] { keep(); });
+    try {
+        keeper_ = std::thread([this] { keep(); });
+    } catch (const std::system_error& e) {
+        pthread_sigmask(SIG_SETMASK, &before, nullptr);
+        throw out_of_resources(fmt::format("space \"{}\": its thread could not be started: {}", name_,
+                                           no_thread_text(e.code().value())));
+    }
     pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 

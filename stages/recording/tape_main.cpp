@@ -22,6 +22,7 @@
 #include "core/disk_full.hpp"
 #include "core/errors.hpp"
 #include "core/ignored_signals.hpp"
+#include "core/process_limits.hpp"
 #include "run/directory.hpp"
 #include "stages/compression/compression.hpp"
 #include "stages/recording/tape.hpp"
@@ -191,6 +192,7 @@ int main(int argc, char** argv) {
     task t{argv[1], argv[2], argv[3], {argv + 5, argv + argc}};
     for (const int signal : {SIGINT, SIGTERM}) handle_unless_ignored(signal, [](int) { asked_to_end = 1; });
     try {
+        prepare_process_limits();
         t.compression = chosen(t.compression);
         fmt::print("{}\n", port ? record_port(t) : record_latest(t));
         return exit_code::ok;

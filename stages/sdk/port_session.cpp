@@ -11,6 +11,7 @@
 #include <cerrno>
 #include <csignal>
 #include <nlohmann/json.hpp>
+#include <system_error>
 #include <utility>
 
 #include "core/clock.hpp"
@@ -19,6 +20,7 @@
 #include "core/json_text.hpp"
 #include "core/log.hpp"
 #include "core/poll_until.hpp"
+#include "core/resource_limit.hpp"
 #include "core/whole_io.hpp"
 #include "ring/latest.hpp"
 #include "ring/own_pages.hpp"
@@ -113,9 +115,10 @@ void port_session::join(const std::string& folder, const std::string& stage, boo
     pthread_sigmask(SIG_SETMASK, &all, &before);  // signals are the program's, not the keeper's
     try {
         keeper_ = std::thread([this] { keep(); });
-    } catch (...) {
+    } catch (const std::system_error& e) {
         pthread_sigmask(SIG_SETMASK, &before, nullptr);
-        throw;
+        throw out_of_resources(fmt::format("port {}: its thread could not be started: {}", stage,
+                                           no_thread_text(e.code().value())));
     }
     pthread_sigmask(SIG_SETMASK, &before, nullptr);
     shm::send_message(socket_.get(), run::ready_message().dump());

@@ -4,6 +4,7 @@ Usage: test_limits.py PROGRAMS PIPELINES PART
 """
 import json
 import os
+import re
 import resource
 import subprocess
 import sys
@@ -83,6 +84,16 @@ class Limits(Live):
             self.assertEqual(done.returncode, 74, f"{most}: {done.stderr}")  # no signal
             self.assertIn(f"File too large; a file may have {most} bytes (ulimit -f)", done.stderr)
             self.assertNotIn("room", done.stderr)
+
+    def test_recording(self):
+        self.up()
+        wait_for("frames", lambda: self.frames() > 5)
+
+        def limited():
+            resource.setrlimit(resource.RLIMIT_FSIZE, (65536, 65536))
+        done = self.carousel("record", "fragment", "--latest", "--out", "short.mcap", "-p", self.name, preexec_fn=limited)
+        self.assertEqual(done.returncode, 75, done.stderr)  # no signal
+        self.assertIn("File too large; a file may have 65536 bytes (ulimit -f)", done.stderr)
 
     def test_stack(self):
         def limited():
@@ -168,12 +179,14 @@ class Limits(Live):
 
     def test_quota(self):
         group = self.group("cpu")
-        file, full = ("cpu.max", "max 100000") if group.v2 else ("cpu.cfs_quota_us", "-1")
-        little = "1000 100000" if group.v2 else "1000"
+        # 1 ms of a processor per half second
+        file, full, little = ("cpu.max", "max 500000", "1000 500000") if group.v2 else ("cpu.cfs_quota_us", "-1", "1000")
+        if not group.v2:
+            group.set("cpu.cfs_period_us", 500000)
         group.set(file, full)
         log = self.log()
         run = subprocess.Popen([CAROUSEL, "run", os.path.join(sys.argv[2], "demo.toml"), "--name", self.name, "--device", "cpu", "--size",
-                                "1280x720", "--out", "", "--set", "frame_timeout_ms=400"], stdout=log, stderr=log,
+                                "320x180", "--out", "", "--set", "frame_timeout_ms=1000"], stdout=log, stderr=log,
                                stdin=subprocess.DEVNULL, cwd=self.folder, env=self.environment, preexec_fn=group.enter)
         self.addCleanup(self.end, run)
         self.addCleanup(group.set, file, full)
@@ -224,6 +237,15 @@ class Limits(Live):
         if len(os.sched_getaffinity(0)) > 1:
             self.assertIn("1 of ", done.stdout)
             self.assertIn("allows 0.30)", done.stdout)
+
+    def test_plan(self):
+        group = self.group("memory")
+        group.set("memory.max" if group.v2 else "memory.limit_in_bytes", 48 << 20)
+        done = self.run_demo("--dry-run", "--size", "1920x1080", prepare=group.enter)
+        self.assertEqual(done.returncode, 2, done.stdout + done.stderr)
+        free = re.search(r"and ([0-9.]+) MiB are free there", done.stderr)
+        self.assertTrue(free, done.stderr)
+        self.assertLess(float(free[1]), 48)
 
     def frames(self):
         done = self.carousel("ps", "-p", self.name, "--json")
