@@ -7,8 +7,33 @@
 namespace carousel::telemetry {
 namespace {
 constexpr std::size_t max_events = 500;
+using ring::asked_end;
 using ring::entry_state;
+
+/// How the supervisor names the last exit of a seat that was ended by request.
+asked_end asked_end_named(const std::string& last_exit) {
+    return last_exit == "down"        ? asked_end::down
+           : last_exit == "restarted" ? asked_end::restart
+                                      : asked_end::none;
+}
 }  // namespace
+
+std::string describe(const crash& c) {
+    if (c.asked != asked_end::none)
+        return fmt::format("{} (pid {}) was ended by `carousel {}`", c.label, c.old_pid,
+                           c.asked == asked_end::down ? "down" : "restart");
+    return fmt::format("{} (pid {}) died{}{}", c.label, c.old_pid, c.how.empty() ? "" : ": ", c.how);
+}
+
+std::string describe_vacancy(const crash& c, const std::string& state) {
+    if (state == "failed")
+        return fmt::format("it has failed and is not started again (`carousel up {}` starts it)", c.label);
+    if (state == "down" || c.asked == asked_end::down)
+        return fmt::format("the stages that need its frames wait until `carousel up {}`", c.label);
+    if (state == "backoff")
+        return "its successor is started after a delay, because it died before it delivered a frame";
+    return "its successor is being started";
+}
 
 void event_tracker::add(run_event e) {
     events_.push_back(std::move(e));
@@ -24,9 +49,10 @@ void event_tracker::merge(event_tracker& from) {
     from.deaths_.clear();
     if (!from.crash_) return;
     const bool same = crash_ && crash_->died_ns == from.crash_->died_ns && crash_->seat == from.crash_->seat;
-    const std::string how = same && from.crash_->how.empty() ? crash_->how : from.crash_->how;
+    const crash known = same ? *crash_ : *from.crash_;  // explain() has completed it here, not there
     crash_ = from.crash_;
-    crash_->how = how;
+    crash_->how = known.how;
+    crash_->asked = known.asked;
 }
 
 std::vector<crash> event_tracker::take_deaths() { return std::exchange(deaths_, {}); }
@@ -39,9 +65,10 @@ void event_tracker::note_death(const snapshot& s, u32 seat, u32 pid) {
     c.old_pid = pid;
     c.turn = s.seats[seat].turn;
     c.label = s.seat_label(seat);
+    c.asked = ring::asked_end_of(s.seats[seat].exit_note);
     c.how = describe_exit_note(s.seats[seat].exit_note);
-    add({s.taken_ns, event_kind::bad, c.stage,
-         fmt::format("{} (pid {}) died{}{}", c.label, pid, c.how.empty() ? "" : ": ", c.how)});
+    add({s.taken_ns, c.asked == asked_end::none ? event_kind::bad : event_kind::warning, c.stage,
+         describe(c)});
     deaths_.push_back(c);
     crash_ = std::move(c);
     seats_[seat].died_ns = s.taken_ns;
@@ -80,7 +107,7 @@ void event_tracker::compare_seat(const snapshot& s, u32 seat) {
     }
     if (now.held != before.held)
         add({s.taken_ns, event_kind::warning, now.stage,
-             s.seat_label(seat) + (now.held ? " is held: the pipeline waits for it" : " goes on")});
+             s.seat_label(seat) + (now.held ? " is paused: the pipeline waits for it" : " continues")});
     const u64 died = before.died_ns;
     before = {now.epoch, now.pid, now.state, now.held, died};
 }
@@ -125,11 +152,14 @@ void event_tracker::feed(const snapshot& s) {
 
 void event_tracker::explain(u32 seat, const std::string& how) {
     if (!crash_ || crash_->seat != seat || how.empty() || crash_->how == how) return;
-    crash_->how = how;
+    if (crash_->asked != asked_end::none) return;  // the note of this very end says more
+    const std::string before = describe(*crash_);
+    crash_->asked = asked_end_named(how);
+    crash_->how = crash_->asked == asked_end::none ? how : "";
     for (auto e = events_.rbegin(); e != events_.rend(); ++e) {
-        if (e->time_ns != crash_->died_ns || e->stage != crash_->stage || e->kind != event_kind::bad)
-            continue;
-        e->text = fmt::format("{} (pid {}) died: {}", crash_->label, crash_->old_pid, how);
+        if (e->time_ns != crash_->died_ns || e->stage != crash_->stage || e->text != before) continue;
+        e->text = describe(*crash_);
+        e->kind = crash_->asked == asked_end::none ? event_kind::bad : event_kind::warning;
         return;
     }
 }

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "ring/asked_end.hpp"
 #include "telemetry/snapshot.hpp"
 
 namespace carousel::telemetry {
@@ -20,16 +21,22 @@ struct run_event {
     std::string text;
 };
 
-/// The last death that was seen, and what became of it.
+/// The last end of a process that was seen, and its successor.
 struct crash {
     u64 died_ns = 0;
     u64 back_ns = 0;  ///< 0: no successor is running yet
     u32 stage = shm::none, seat = shm::none;
     u32 old_pid = 0, new_pid = 0;
-    u32 turn = 0;       ///< seat_view::turn of its successor to be
-    std::string label;  ///< "fragment.1"
-    std::string how;    ///< "signal 9 (SIGKILL)"; "" unknown
+    u32 turn = 0;                                   ///< seat_view::turn of its successor to be
+    std::string label;                              ///< "fragment.1"
+    std::string how;                                ///< "signal 9 (SIGKILL)"; "" unknown, or requested
+    ring::asked_end asked = ring::asked_end::none;  ///< the command that requested it
 };
+/// "fragment (pid 12) died: signal 9 (SIGKILL)", "fragment (pid 12) was ended by `carousel down`".
+[[nodiscard]] std::string describe(const crash& c);
+/// What follows while the seat has no successor: "its successor is being started". `state`: of the seat, as
+/// the supervisor names it ("backoff", "failed", "down"); "" unknown.
+[[nodiscard]] std::string describe_vacancy(const crash& c, const std::string& state);
 
 class event_tracker {
 public:

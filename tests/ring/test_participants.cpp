@@ -2,6 +2,7 @@
 
 #include <vector>
 
+#include "ring/asked_end.hpp"
 #include "tests/ring/seated.hpp"
 
 using namespace carousel;
@@ -153,4 +154,16 @@ TEST_CASE("a process waits for something outside where a time and a reason say s
     e.hold.store(static_cast<u64>(shm::hold_reason::link));
     e.hold_since_ns.store(4711);
     CHECK(held_since(e) == 4711);
+}
+
+TEST_CASE("no flipped bit makes or unmakes the note of a requested end, and the protocol reads none in it") {
+    CHECK(asked_end_of(0) == asked_end::none);
+    for (const asked_end why : {asked_end::down, asked_end::restart}) {
+        CHECK(asked_end_of(note_asked(why)) == why);
+        CHECK_FALSE(exit_note::of(note_asked(why)).told);
+        for (unsigned bit = 0; bit < 64; ++bit)
+            CHECK(asked_end_of(note_asked(why) ^ u64{1} << bit) == asked_end::none);
+    }
+    for (const u64 note : {note_exit(1), note_signal(9), note_signal_from_outside(15)})
+        CHECK(asked_end_of(note) == asked_end::none);
 }

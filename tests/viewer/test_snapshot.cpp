@@ -141,6 +141,40 @@ TEST_CASE("a crash quarantines the slots in work, and the successor has the next
     }));
 }
 
+TEST_CASE("an end that a user requested is shown as requested, not as a crash with a successor") {
+    const auto [why, command, follows] = GENERATE(table<ring::asked_end, std::string, std::string>(
+        {{ring::asked_end::down, "down", "the stages that need its frames wait until `carousel up vertex`"},
+         {ring::asked_end::restart, "restart", "its successor is being started"}}));
+    rig r(test::demo_plan(64, 32));
+    r.sit_all();
+    event_tracker events;
+    events.feed(read_snapshot(r.block()));
+    r.block().entry[r.entry_of(1)].exit_note.store(ring::note_asked(why));
+    r.die(1);
+    const snapshot after = read_snapshot(r.block());
+    events.feed(after);
+    REQUIRE(events.last_crash().has_value());
+    const std::string sentence = "vertex (pid " + std::to_string(events.last_crash()->old_pid) +
+                                 ") was ended by `carousel " + command + "`";
+    CHECK(describe(*events.last_crash()) == sentence);
+    CHECK(describe_vacancy(*events.last_crash(), "") == follows);
+    CHECK(events.events().back().text == sentence);
+    CHECK(events.events().back().kind == event_kind::warning);
+    events.explain(1, "signal 9 (SIGKILL)");  // of an earlier process: the supervisor's report may be old
+    CHECK(describe(*events.last_crash()) == sentence);
+}
+
+TEST_CASE("what follows a death is named by the state of its seat") {
+    crash c;
+    c.label = "vertex";
+    CHECK(describe_vacancy(c, "starting") == "its successor is being started");
+    CHECK(describe_vacancy(c, "failed") ==
+          "it has failed and is not started again (`carousel up vertex` starts it)");
+    CHECK(describe_vacancy(c, "backoff") ==
+          "its successor is started after a delay, because it died before it delivered a frame");
+    CHECK(describe_vacancy(c, "down") == "the stages that need its frames wait until `carousel up vertex`");
+}
+
 TEST_CASE("64 slots, 12 stages and names of full length are all shown") {
     ring::plan p = test::chain_of(12);
     for (ring::stage_plan& s : p.stages) {

@@ -182,10 +182,11 @@ private:
         ImU32 color = theme::colors().bad;
         if (const auto& c = m.events.last_crash(); c && m.phase == run_phase::watching) {
             const f64 age_s = (static_cast<f64>(m.now_ns) - static_cast<f64>(c->back_ns)) / 1e9;
-            const std::string who =
-                fmt::format("{} (pid {}) died{}{}", c->label, c->old_pid, c->how.empty() ? "" : ": ", c->how);
+            const std::string who = telemetry::describe(*c);
             if (c->back_ns == 0) {
-                text = fmt::format("{}; the last good frame stays, its successor is on the way", who);
+                const seat_report* r = m.report_of(c->seat);
+                text = fmt::format("{}; the last good frame stays, {}", who,
+                                   telemetry::describe_vacancy(*c, r != nullptr ? r->state : ""));
             } else if (age_s < 6) {
                 text = fmt::format("{}; back as pid {} after {}", who, c->new_pid,
                                    telemetry::describe_span(c->back_ns - c->died_ns));

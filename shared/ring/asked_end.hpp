@@ -1,0 +1,32 @@
+#pragma once
+// Exit notes that the supervisor writes for a process before it ends it at a user's request. Views read them
+// with the exit notes of processes (participants.hpp), so a requested end is not shown as a crash. The
+// protocol does not read them: exit_note::of() finds no note in such a word.
+//
+// A supervisor that dies after the note and before the retirement leaves a note of a process that works. An
+// own note of that process replaces it; if the process is killed without one, views show the wrong reason.
+
+#include "ring/participants.hpp"
+
+namespace carousel::ring {
+
+enum class asked_end : u8 {
+    none,
+    down,     ///< `carousel down STAGE`: no successor until `carousel up STAGE`
+    restart,  ///< `carousel restart STAGE`: the successor is started at once
+};
+
+/// Differs from note_by_itself and from note_from_outside in 16 bits each.
+inline constexpr u32 note_by_supervisor = 0x33CC'55AAU;
+
+[[nodiscard]] constexpr u64 note_asked(asked_end why) {
+    return note_of(note_by_supervisor, static_cast<u32>(why));
+}
+/// `raw`: incarnation::exit_note. asked_end::none for every other note, and for a damaged one.
+[[nodiscard]] constexpr asked_end asked_end_of(u64 raw) {
+    for (const asked_end why : {asked_end::down, asked_end::restart})
+        if (raw == note_asked(why)) return why;
+    return asked_end::none;
+}
+
+}  // namespace carousel::ring
