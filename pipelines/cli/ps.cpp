@@ -39,7 +39,7 @@ std::vector<seen_space> opened_spaces(const std::string& name) {
 std::string dumped(const json& j) { return j.dump(2, ' ', false, json::error_handler_t::replace) + "\n"; }
 
 struct ps_arguments : client_arguments {
-    bool all = false;
+    bool all = false, check = false;
 };
 
 /// Every run of this user: those that live, and what is kept of lost ones. Asks no supervisor.
@@ -63,7 +63,19 @@ int list_all(const ps_arguments& a, bool as_json, const cli_environment& env) {
     return exit_code::ok;
 }
 
-int show(const client_arguments& a, bool as_json, const cli_environment& env) {
+/// What an alert is about, a line each; the exit code for it.
+int check(const run::ps_answer& answer, const cli_environment& env, bool prints) {
+    std::vector<std::string> found = answer.problems;
+    const std::string state = answer.pipeline.state.value_or("");
+    // A pause is a problem only after a second.
+    if (found.empty() && (state == "paused" || state == "waiting"))
+        found.push_back(answer.pipeline.state_text.value_or(state));
+    if (prints)
+        for (const std::string& each : found) env.out << each << "\n";
+    return found.empty() ? exit_code::ok : exit_code::stage_failed;
+}
+
+int show(const ps_arguments& a, bool as_json, const cli_environment& env) {
     const u64 since = now_ns(), until = since + static_cast<u64>(std::clamp(a.wait_s, 0.0, 1e9) * 1e9);
     std::vector<seen_space> spaces = opened_spaces(a.pipeline);
     while (!runs(a.pipeline) && spaces.empty() && now_ns() < until) {
@@ -80,24 +92,28 @@ int show(const client_arguments& a, bool as_json, const cli_environment& env) {
     if (as_json) {
         reply["spaces"] = spaces_json(spaces);
         env.out << dumped(reply);
-    } else {
+    } else if (!a.check) {
         env.out << ps_table(run::read_ps(reply));
         if (!spaces.empty()) env.out << "\n" << spaces_text(spaces);
     }
-    return exit_code::ok;
+    return a.check ? check(run::read_ps(reply), env, !as_json) : exit_code::ok;
 }
 
 command_action add_ps_command(const command_parts& p) {
     const auto a = std::make_shared<ps_arguments>();
     add_client_options(p, *a);
     p.app.add_flag("--all", a->all, "List every run, and what is kept of lost ones (their supervisor died)");
+    p.app.add_flag("--check", a->check, "For alerts: print only what is wrong, and exit with 1 then");
     p.offers[p.app.get_option("--name")] = pipelines_and_spaces;
     add_json(p);
     p.app.footer(
         "\nSpaces (`carousel hold`) stand behind the pipeline, with their clients and what each holds; -p "
         "names "
-        "one of either.\n\nExamples:\n  carousel ps\n  carousel ps -p demo --json\n  carousel ps -p lab\n  "
-        "carousel ps --all");
+        "one of either.\n\nExamples:\n  carousel ps\n  carousel ps -p demo --json\n  carousel ps -p lab\n"
+        "  carousel ps --all\n  carousel ps -p demo --check || notify\n\nExit codes: 0 shown; with --check: no problem lasts; 1 "
+        "with "
+        "--check: a problem lasts, or\na stage is paused or missing; 2 no such pipeline, or usage; 74 its "
+        "supervisor does not answer.");
     return [a](const common_words& c, const cli_environment& env) {
         read_wait(*a);
         return a->all ? list_all(*a, c.json, env) : show(*a, c.json, env);

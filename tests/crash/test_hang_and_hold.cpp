@@ -3,6 +3,7 @@
 
 #include <csignal>
 
+#include "shm/process_id.hpp"
 #include "tests/crash/run_fixture.hpp"
 #include "tests/support/catch.hpp"
 
@@ -91,6 +92,51 @@ TEST_CASE("a held stage has no deadline, the pipeline waits for it, and it goes 
     REQUIRE(run.command({"cont", "middle", "-p", "hold"}, out) == 0);
     check_nothing_lost(run);
     CHECK(run.report()["restarts"] == 0);
+}
+
+TEST_CASE("a paused stage that is killed stays paused, and cont refuses one that is not paused") {
+    run_fixture run;
+    run.start(run.pipeline("kept", number_pipeline("kept", "fps = 500\n")));
+    REQUIRE(run.wait_running());
+    std::string out;
+    CHECK(run.command({"cont", "middle", "-p", "kept"}, out) == 2);
+    CHECK_THAT(out, contains("it is not paused"));
+    CHECK(run.command({"ps", "--check", "-p", "kept"}, out) == 0);
+    CHECK(out.empty());
+    REQUIRE(run.command({"stop", "middle", "-p", "kept"}, out) == 0);
+    const char* how = GENERATE("kill", "restart");
+    const i32 before = run.pid_of("middle");
+    REQUIRE(run.command({how, "middle", "-p", "kept"}, out) == 0);
+    CHECK_THAT(out, contains("its successor is paused until `carousel cont middle`"));
+    REQUIRE(run.wait_until([&] {
+        return run.pid_of("middle") > 0 && run.pid_of("middle") != before &&
+               run.stage("middle")["state"] == "stopped" && shm::is_stopped(run.pid_of("middle"));
+    }));
+    const u64 frames = frames_at_rest(run);
+    REQUIRE(run.wait_until([&] { return run.command({"ps", "--check", "-p", "kept"}, out) == 1; }));
+    CHECK_THAT(out, contains("middle"));
+    CHECK(frames_of(run) == frames);
+    REQUIRE(run.command({"cont", "middle", "-p", "kept"}, out) == 0);
+    CHECK(run.wait_until([&] { return frames_of(run) > frames + 100; }));
+    CHECK(run.wait_until([&] { return run.command({"ps", "--check", "-p", "kept"}, out) == 0; }));
+    run.signal(SIGINT);
+    check_nothing_lost(run);
+}
+
+TEST_CASE("a source that is taken down is a problem that alerts can see") {
+    run_fixture run;
+    run.start(run.pipeline("dry", number_pipeline("dry", "fps = 500\n")));
+    REQUIRE(run.wait_running());
+    std::string out;
+    const std::string source = run.stages().front()["name"];
+    REQUIRE(run.command({"down", source, "-p", "dry"}, out) == 0);
+    REQUIRE(run.wait_until([&] { return !run.ask({{"command", "ps"}})["problems"].empty(); }));
+    CHECK(run.command({"ps", "--check", "-p", "dry"}, out) == 1);
+    CHECK_THAT(out, contains(source + " is down: no new frame is made until `carousel up " + source + "`"));
+    REQUIRE(run.command({"up", source, "-p", "dry"}, out) == 0);
+    CHECK(run.wait_until([&] { return run.command({"ps", "--check", "-p", "dry"}, out) == 0; }));
+    run.signal(SIGINT);
+    check_nothing_lost(run);
 }
 
 TEST_CASE("a paused pipeline takes next to no processor time") {

@@ -251,12 +251,17 @@ run::verdict engine::carry_out(const run::rebuild_request&) {
 }
 
 run::verdict engine::carry_out(const run::seat_request& r) {
-    const auto act = [&r](process_table& t, seat& s) {
+    // Of a stage's instances, `cont` continues those that are paused; it is refused if none is.
+    const std::vector<seat*> meant = seats_->find(r.stage);
+    const bool some_are_paused =
+        std::any_of(meant.begin(), meant.end(), [](const seat* s) { return is_paused(*s); });
+    const auto act = [&](process_table& t, seat& s) {
         switch (r.order) {
             case run::seat_order::stop:
                 return stop_seat(t, s);
             case run::seat_order::cont:
-                return continue_seat(t, s);
+                return some_are_paused && !is_paused(s) ? fmt::format("{} is not paused", s.label)
+                                                        : continue_seat(t, s);
             case run::seat_order::restart:
                 return restart_seat(t, s);
             case run::seat_order::down:

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
+#include <utility>
 
 #include "core/clock.hpp"
 #include "ring/words.hpp"
@@ -55,21 +57,33 @@ void unfenced(std::vector<problem>& out, const shm::control_block& c, const seat
     }
 }
 
-/// Why nobody of a stage works; "": somebody does, or will before long.
+/// Why no process of a stage works, as one sentence; "": one does, or will soon.
 std::string absence(const run_setup& setup, const seat_list& seats, u32 stage) {
-    std::string why;
+    std::optional<seat_state> why;
     for (const auto& s : seats) {
         if (s->stage != stage) continue;
-        const seat_state state = s->machine.state();
+        const seat_state state = s->machine.held() ? seat_state::stopped : s->machine.state();
         if (state != seat_state::down && state != seat_state::failed && state != seat_state::stopped &&
             state != seat_state::vacant)
             return "";
-        // The instances that have not failed decide: frames wait for them.
-        if (why.empty() || state != seat_state::failed) why = name_of(state);
+        // Frames wait for the instances that have not failed.
+        if (!why || state != seat_state::failed) why = state;
     }
     const stage_spec& spec = setup.stages[stage].spec;
-    if (spec.input_indices.empty() || spec.may_miss()) return "";
-    return is_left_out(setup, seats, stage) ? "left out" : why;
+    if (!why || spec.may_miss()) return "";
+    if (is_left_out(setup, seats, stage))
+        return fmt::format(
+            "{} has failed and is left out (optional = true): frames pass it by until `carousel up {}`",
+            spec.name, spec.name);
+    const std::string until = *why == seat_state::vacant    ? "a program enters the port"
+                              : *why == seat_state::stopped ? fmt::format("`carousel cont {}`", spec.name)
+                                                            : fmt::format("`carousel up {}`", spec.name);
+    return fmt::format(
+        "{} is {}: {} until {}", spec.name, *why == seat_state::stopped ? "paused" : name_of(*why),
+        spec.input_indices.empty()
+            ? "no new frame is made"
+            : "no process reads its inputs, and the stages before it wait when their rings are full",
+        until);
 }
 
 std::vector<problem> look(const run_setup& setup, const shm::control_block& c, const seat_list& seats,
@@ -98,17 +112,8 @@ std::vector<problem> look(const run_setup& setup, const shm::control_block& c, c
                                        "until the processes that wrote into them have ended",
                                        name, n.quarantined),
                            now});
-        if (const std::string why = absence(setup, seats, k); !why.empty())
-            out.push_back(
-                {"unserved " + name,
-                 why == "left out"
-                     ? fmt::format("{} has failed and is left out (optional = true): frames pass it by "
-                                   "until `carousel up {}`",
-                                   name, name)
-                     : fmt::format("{} is {}: its inputs are read by nobody, and wait for it when their "
-                                   "rings are full",
-                                   name, why),
-                 now});
+        if (std::string why = absence(setup, seats, k); !why.empty())
+            out.push_back({"unserved " + name, std::move(why), now});
     }
     return out;
 }

@@ -71,17 +71,20 @@ std::string engine::state_name() const {
     if (!missing_stages(*setup_, seats_->seats).empty()) return "waiting";
     bool starting = false;
     for (const auto& s : seats_->seats) {
-        if (s->machine.state() == seat_state::stopped) return "paused";
+        if (s->machine.held()) return "paused";
         starting = starting || s->machine.state() == seat_state::starting;
     }
     return starting ? "starting" : "running";
 }
 
-// "waiting: fragment is down, vertex is in backoff": for people.
+// "waiting: fragment is down, vertex is in backoff", "paused: fragment": for people.
 std::string engine::state_text() const {
     std::string text = state_name();
-    if (text != "waiting") return text;
     const char* between = ": ";
+    if (text == "paused")
+        for (const auto& s : seats_->seats)
+            if (s->machine.held()) text += std::exchange(between, ", ") + s->label;
+    if (text != "waiting") return text;
     for (const missing_stage& m : missing_stages(*setup_, seats_->seats))
         text += std::exchange(between, ", ") + m.name + " " + m.how;
     return text;

@@ -129,6 +129,8 @@ void find_processes(process_table& t, seat& s, const std::string& run_id, const 
 void resume_seat(process_table& t, seat& s) {
     const u64 now = now_ns();
     const seat_state before = s.machine.state();
+    const bool held = ring::load(t.c->seat[s.index].held) != 0;
+    s.machine.keep_held(held);  // of a dead process, too: its successor is paused
     for (auto& p : s.gone) {
         ring::doom(*t.c, p->who.entry);
         if (p->seen_dead_ns == 0) p->seen_dead_ns = now;
@@ -141,7 +143,6 @@ void resume_seat(process_table& t, seat& s) {
     }
     if (s.now && !s.now->ended) {
         process& p = *s.now;
-        const bool held = ring::load(t.c->seat[s.index].held) != 0;
         s.machine.resume(held              ? seat_state::stopped
                          : p.how.was_ready ? seat_state::running
                                            : seat_state::starting,

@@ -15,6 +15,7 @@
 #include "supervisor/plan/depth_plan.hpp"
 #include "supervisor/processes/adoption.hpp"
 #include "supervisor/processes/port_seats.hpp"
+#include "supervisor/processes/restart.hpp"
 #include "supervisor/processes/retire.hpp"
 #include "supervisor/processes/standby.hpp"
 #include "supervisor/processes/start.hpp"
@@ -178,8 +179,9 @@ void stage_is_ready(process_table& t, int connection) {
         if (!s->now || s->now->connection != connection) continue;
         now_ready(*s->now);
         s->clock_base_ns = s->now->ready_ns = now_ns();
-        s->machine.on(seat_event::ready, now_ns());
+        const seat_action a = s->machine.on(seat_event::ready, now_ns());
         t.note("ready", now_ns(), *s, *s->now, fmt::format("is ready (pid {})", s->now->pid));
+        apply_seat_action(t, *s, a, nullptr);
     }
 }
 
@@ -238,10 +240,10 @@ std::string let_stage_return(process_table& t, int connection, shm::peer_process
         ring::entry_word::of(ring::load(t.c->entry[p.who.entry].identity)).state == ring::entry_state::live;
     if (live) {
         now_ready(p);
-        if (s.machine.state() == seat_state::starting) s.machine.on(seat_event::ready, now_ns());
+        if (s.machine.state() == seat_state::starting)
+            apply_seat_action(t, s, s.machine.on(seat_event::ready, now_ns()), nullptr);
     }
-    // The kernel has sent a held stage on its way when it lost its parent (SIGHUP, SIGCONT to an orphaned
-    // group): held again.
+    // The kernel has continued a paused stage when it lost its parent (SIGHUP, SIGCONT to an orphaned group).
     if (s.machine.state() == seat_state::stopped) shm::signal_pidfd(p.pidfd.get(), SIGSTOP);
     return "";
 }

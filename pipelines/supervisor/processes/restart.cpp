@@ -95,9 +95,9 @@ void apply_restart_policy(process_table& t, seat& s, process& p) {
         t.note("died", p.seen_dead_ns, s, p,
                fmt::format("(pid {}) died: {}; {} frames in flight", p.pid, how, frames_in_flight(p)));
     }
-    t.c->seat[s.index].held.store(0, std::memory_order_release);
-    if (p.by_hand) {  // whoever started it decides about the next one
+    if (p.by_hand) {  // the user who started it decides about the next one
         s.machine.on(seat_event::take_down, now_ns());
+        t.c->seat[s.index].held.store(0, std::memory_order_release);
         s.machine.on(seat_event::died_outside, now_ns());
         return;
     }
@@ -115,6 +115,8 @@ void apply_restart_policy(process_table& t, seat& s, process& p) {
 }
 
 void apply_seat_action(process_table& t, seat& s, seat_action a, const process* p) {
+    if (a != seat_action::resume)
+        t.c->seat[s.index].held.store(s.machine.held() ? 1 : 0, std::memory_order_release);
     switch (a) {
         case seat_action::start:
             s.start_wanted = true;
@@ -131,18 +133,16 @@ void apply_seat_action(process_table& t, seat& s, seat_action a, const process* 
             give_seat_up(t, s, p);
             break;
         case seat_action::suspend:
-            t.c->seat[s.index].held.store(1, std::memory_order_release);
             if (s.now) shm::signal_pidfd(s.now->pidfd.get(), SIGSTOP);
-            if (s.now) t.note("held", now_ns(), s, *s.now, "is held: the pipeline waits for it");
+            if (s.now) t.note("held", now_ns(), s, *s.now, "is paused: the pipeline waits for it");
             break;
         case seat_action::resume:
             if (s.now) shm::signal_pidfd(s.now->pidfd.get(), SIGCONT);
-            if (s.now) t.note("goes on", now_ns(), s, *s.now, "goes on");
+            if (s.now) t.note("goes on", now_ns(), s, *s.now, "continues");
             s.clock_base_ns = now_ns();
             t.c->seat[s.index].held.store(0, std::memory_order_release);
             break;
         case seat_action::end:
-            t.c->seat[s.index].held.store(0, std::memory_order_release);
             if (s.now) retire(t, s);
             break;
         case seat_action::none:

@@ -9,6 +9,7 @@
 
 #include "core/clock.hpp"
 #include "core/errors.hpp"
+#include "ring/asked_end.hpp"
 #include "shm/injected_fault.hpp"
 #include "shm/process_id.hpp"
 #include "supervisor/processes/absent_readers.hpp"
@@ -25,6 +26,11 @@ namespace {
 [[noreturn]] void refuse_command(const seat& s, const char* command, const char* instead) {
     throw config_error(fmt::format("{}: `{}` makes no sense for a stage that is {}: {}", s.label, command,
                                    name_of(s.machine.state()), instead));
+}
+
+/// For a command that ends the process of a paused stage.
+std::string pause_text(const seat& s) {
+    return s.machine.held() ? fmt::format("; its successor is paused until `carousel cont {}`", s.label) : "";
 }
 
 // A fault that is to hit its stage alone. `guard` was written before the stage said that it is ready.
@@ -62,24 +68,38 @@ void require_guarded_block(const process_table& t, const seat& s, const process&
             "{}: it could write to all of the control block: {} would harm other stages", s.label, row.name));
 }
 
+// Views show the end as requested, not as a crash. Before the entry is doomed: they read the note then.
+void note_request(const process_table& t, const process& p, ring::asked_end why) noexcept {
+    t.c->entry[p.who.entry].exit_note.store(ring::note_asked(why), std::memory_order_relaxed);
+}
+
 }  // namespace
 
 std::string stop_seat(process_table& t, seat& s) {
     require_no_port(t, s, "stop");
+    const bool before = s.machine.held();
     const seat_action a = s.now ? s.machine.on(seat_event::hold, now_ns()) : seat_action::refuse;
-    if (a == seat_action::refuse) refuse_command(s, "stop", "it has no process to hold");
+    if (a == seat_action::refuse) refuse_command(s, "stop", "it has no process to pause");
     apply_seat_action(t, s, a, nullptr);
-    return fmt::format("{} (pid {}) is held until `carousel cont {}`", s.label, s.now->pid, s.label);
+    return fmt::format("{} (pid {}) is paused {}until `carousel cont {}`", s.label, s.now->pid,
+                       before ? "already, " : "", s.label);
+}
+
+bool is_paused(const seat& s) noexcept {
+    const bool may_ask = s.now && !s.now->port && !s.now->elsewhere;
+    return s.machine.held() || (may_ask && shm::is_stopped(s.now->pid));
 }
 
 std::string continue_seat(process_table& t, seat& s) {
     require_no_port(t, s, "cont");
-    const seat_action a = s.now ? s.machine.on(seat_event::release, now_ns()) : seat_action::refuse;
-    if (a == seat_action::refuse) refuse_command(s, "cont", "it is not held");
-    // Others may have waited for it all the time: nobody is called late for that.
+    const seat_action a = is_paused(s) ? s.machine.on(seat_event::release, now_ns()) : seat_action::refuse;
+    if (a == seat_action::refuse) refuse_command(s, "cont", "it is not paused");
+    // Others may have waited for it all the time: no deadline counts that.
     restart_clocks(t, now_ns());
     apply_seat_action(t, s, a, nullptr);
-    return fmt::format("{} (pid {}) goes on", s.label, s.now->pid);
+    return a == seat_action::resume && s.now
+               ? fmt::format("{} (pid {}) continues", s.label, s.now->pid)
+               : fmt::format("{} is not paused any more: its next process runs when it is ready", s.label);
 }
 
 std::string kill_seat(process_table& t, seat& s, int signal) {
@@ -96,8 +116,8 @@ std::string kill_seat(process_table& t, seat& s, int signal) {
         throw shm_error(fmt::format("signalling {} (pid {}): {}", s.label, p.pid, errno_text(failed)));
     }
     const char* name = signal > 0 ? sigabbrev_np(signal) : nullptr;
-    return fmt::format("sent signal {} ({}) to {} (pid {})", signal, name != nullptr ? name : "?", s.label,
-                       p.pid);
+    return fmt::format("sent signal {} ({}) to {} (pid {}){}", signal, name != nullptr ? name : "?", s.label,
+                       p.pid, stops ? "" : pause_text(s));
 }
 
 // The successor is the program that lies on the disk now; the predecessor's frames are thrown back, none is
@@ -113,9 +133,10 @@ std::string restart_seat(process_table& t, seat& s) {
     const i32 old = s.now->pid;
     end_standby(s);  // it is of the old program too
     s.now->how.asked = s.now->how.outside = s.now->by_us = true;
+    note_request(t, *s.now, ring::asked_end::restart);
     retire(t, s);
-    if (!s.now) return fmt::format("{} (pid {}) is being replaced", s.label, old);
-    return fmt::format("{} (pid {}) is being replaced by pid {}", s.label, old, s.now->pid);
+    if (!s.now) return fmt::format("{} (pid {}) is being replaced{}", s.label, old, pause_text(s));
+    return fmt::format("{} (pid {}) is being replaced by pid {}{}", s.label, old, s.now->pid, pause_text(s));
 }
 
 // A faulty stage on demand. Its death is held neither against the stage nor against the frame that it had in
@@ -160,6 +181,7 @@ std::string take_seat_down(process_table& t, seat& s) {
     if (a == seat_action::refuse) refuse_command(s, "down", "it has ended already");
     if (s.now) {
         s.now->how.outside = s.now->by_us = true;
+        note_request(t, *s.now, ring::asked_end::down);
         apply_seat_action(t, s, a, nullptr);
     } else if (s.machine.state() == seat_state::stopping) {
         s.machine.on(seat_event::died_outside, now_ns());  // it was about to be started
@@ -175,7 +197,7 @@ std::string bring_seat_up(process_table& t, seat& s) {
     const seat_action a = s.machine.on(seat_event::bring_up, now_ns());
     if (a == seat_action::refuse)
         refuse_command(s, "up",
-                       s.machine.state() == seat_state::stopped ? "`carousel cont` lets it go on"
+                       s.machine.state() == seat_state::stopped ? "`carousel cont` continues it"
                                                                 : "wait until it is down");
     const bool left_out = t.setup->stages[s.stage].spec.optional && t.ledgers.claim_suspended(s.stage);
     if (left_out && t.memory_there) await_again(t, s.stage);
@@ -186,8 +208,12 @@ std::string bring_seat_up(process_table& t, seat& s) {
 
 void pause_all(process_table& t) {
     t.paused = true;
+    std::vector<bool> held;  // a pause lasts until the user ends it
+    for (const auto& s : t.seats) held.push_back(s->machine.held());
     release_held(t);
     for (auto& s : t.seats) {
+        s->machine.keep_held(held[s->index]);
+        t.c->seat[s->index].held.store(held[s->index] ? 1 : 0, std::memory_order_release);
         end_standby(*s);
         if (!s->now) continue;
         s->now->how.asked = s->now->how.outside = s->now->by_us = true;
@@ -200,6 +226,7 @@ void resume_all(process_table& t, bool revive) {
     if (revive) t.failure.reset();
     for (auto& s : t.seats) {
         const seat_state was = s->machine.state();
+        t.c->seat[s->index].held.store(s->machine.held() ? 1 : 0, std::memory_order_release);
         // An optional sink whose failure was the run's, since no other one was left, still has its claim: the
         // run would go on for no sink without it.
         const bool left_out = t.setup->stages[s->stage].spec.optional && t.ledgers.claim_suspended(s->stage);
@@ -217,7 +244,7 @@ void resume_all(process_table& t, bool revive) {
 
 void release_held(process_table& t) {
     for (auto& s : t.seats)
-        if (s->now && s->machine.state() == seat_state::stopped)
+        if (s->machine.held())
             apply_seat_action(t, *s, s->machine.on(seat_event::release, now_ns()), nullptr);
 }
 

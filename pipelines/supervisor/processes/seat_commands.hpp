@@ -7,6 +7,9 @@
 namespace carousel::supervisor {
 
 std::string stop_seat(process_table& t, seat& s);
+/// Paused by `carousel stop`, or its process by a SIGSTOP from elsewhere.
+[[nodiscard]] bool is_paused(const seat& s) noexcept;
+/// Refuses a seat that is not paused.
 std::string continue_seat(process_table& t, seat& s);
 std::string kill_seat(process_table& t, seat& s, int signal);
 /// The successor is the program that lies on the disk now; the predecessor's frames are thrown back, none is

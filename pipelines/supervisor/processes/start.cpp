@@ -74,7 +74,7 @@ void put_start_off(process_table& t, seat& s, const std::string& why) {
 void start_seat(process_table& t, seat& s) {
     if (s.now) {  // a standby sits already: nobody is to come behind it
         s.start_wanted = false;
-        if (s.now->how.was_ready) s.machine.on(seat_event::ready, now_ns());
+        if (s.now->how.was_ready) apply_seat_action(t, s, s.machine.on(seat_event::ready, now_ns()), nullptr);
         return;
     }
     if (t.ending || t.paused || !t.memory_there || !may_start(t, s)) return;

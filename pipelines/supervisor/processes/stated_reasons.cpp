@@ -109,7 +109,7 @@ std::string reason_of(const process_table& t, const seat& s, u64 now) {
                        ? ""
                        : fmt::format("{} rests before it is started again", s.label);
         case seat_state::stopped:
-            return fmt::format("{} is held (`carousel cont {}` lets it go on)", s.label, s.label);
+            return fmt::format("{} is paused (`carousel cont {}` continues it)", s.label, s.label);
         case seat_state::down:
             return fmt::format("{} is down (`carousel up {}` starts it)", s.label, s.label);
         case seat_state::stopping:
@@ -156,7 +156,7 @@ void tell_known(const process_table& t, ring::known_run& known) {
             epoch = s->now->who.epoch;
         }
         known.epochs.push_back(epoch);
-        known.held.push_back(s->machine.state() == seat_state::stopped);
+        known.held.push_back(s->machine.held());
         if (s->now) add(*s->now, !s->successor && !is_doomed(*s->now), false);
         if (s->standby) add(*s->standby, false, true);
         for (const auto& p : s->gone) add(*p, false, false);

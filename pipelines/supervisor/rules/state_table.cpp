@@ -49,7 +49,7 @@ constexpr row table[] = {
 
     {S::stopped, E::release, S::running, A::resume},
     {S::stopped, E::hold, S::stopped, A::none},
-    {S::stopped, E::ready, S::stopped, A::none},
+    {S::stopped, E::ready, S::stopped, A::suspend},  // adopted while its successor was starting
     {S::stopped, E::died_outside, S::starting, A::start},
     {S::stopped, E::died_fresh, S::backoff, A::delay},
     {S::stopped, E::died_spent, S::starting, A::start},
@@ -154,6 +154,10 @@ seat_action seat_machine::on(seat_event e, u64 now) noexcept {
     if (e == E::died_refusing && proven_) e = E::died_fresh;
     const bool for_ever = e == E::died_exposed;
     if (for_ever) e = E::died_fresh;
+    if (e == E::release && held_ && (state_ == S::starting || state_ == S::backoff)) {
+        held_ = false;  // of the process that died; its successor will run
+        return A::none;
+    }
     for (const row& r : table) {
         if (r.state != state_ || r.event != e) continue;
         S next = r.next;
@@ -167,6 +171,13 @@ seat_action seat_machine::on(seat_event e, u64 now) noexcept {
             }
         }
         if (e == E::died_spent || e == E::bring_up) fresh_deaths_ = 0;
+        if (e == E::ready && held_) {
+            next = S::stopped;
+            action = A::suspend;
+        }
+        if (e == E::hold) held_ = true;
+        if (e == E::release || e == E::take_down || e == E::bring_up || e == E::finished) held_ = false;
+        if (next == S::failed) held_ = false;
         if (next != state_ || action == A::start) since_ns_ = now;
         state_ = next;
         proven_ = proven_ || state_ == S::running;

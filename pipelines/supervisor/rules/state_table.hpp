@@ -5,7 +5,8 @@
 //   starting  a process was spawned and has not yet said that it is ready
 //   running   it has
 //   stopping  it was asked to end for good (`carousel down`, or the end of the run)
-//   stopped   held by `carousel stop`: SIGSTOP, no deadline runs
+//   stopped   paused by `carousel stop`: SIGSTOP, no deadline runs. The pause lasts until `carousel cont`: if
+//             the process dies, its successor is paused as soon as it is ready (held())
 //   backoff   it died by its own hand without having committed a frame; its successor waits
 //   failed    given up
 //   down      ended by `carousel down STAGE` until `carousel up STAGE`
@@ -103,6 +104,11 @@ public:
     [[nodiscard]] u32 fresh_deaths() const noexcept { return fresh_deaths_; }
     /// A process of the seat has worked: a later one that can't be started meets a file that changed.
     [[nodiscard]] bool proven() const noexcept { return proven_; }
+    /// `carousel stop` was called, and neither `cont`, `down` nor `up` since: the process, or the next one,
+    /// is paused.
+    [[nodiscard]] bool held() const noexcept { return held_; }
+    /// As another supervisor, or a block before this one, had it.
+    void keep_held(bool held) noexcept { held_ = held; }
     /// Changes state by the table; `now` is the state's new since_ns.
     seat_action on(seat_event e, u64 now) noexcept;
     /// What another supervisor knew of the seat.
@@ -119,7 +125,7 @@ private:
     seat_state state_ = seat_state::down;
     u64 since_ns_ = 0, delay_ns_ = 0;
     u32 fresh_deaths_ = 0;
-    bool proven_ = false;
+    bool proven_ = false, held_ = false;
 };
 
 }  // namespace carousel::supervisor

@@ -107,6 +107,25 @@ TEST_CASE("problems: a stage that dies before it delivers is one while it rests"
     CHECK_THAT(said[0], test::contains("sink dies before it delivers anything (exit code 3; 1 in a row)"));
 }
 
+TEST_CASE("problems: a stage without a process, or a paused one, is one, a source as well as a sink") {
+    for (const u32 k : {0U, 1U})
+        for (const seat_event what : {seat_event::take_down, seat_event::hold}) {
+            made_run r;
+            seat& s = *r.table.seats[k];
+            s.machine.on(what, r.now);
+            if (what == seat_event::take_down) s.machine.on(seat_event::died_outside, r.now);
+            const std::vector<std::string> said = r.said();
+            REQUIRE(said.size() == 1);
+            const std::string name = k == 0 ? "source" : "sink";
+            const bool paused = what == seat_event::hold;
+            CHECK_THAT(said[0], test::contains(name + (paused ? " is paused: " : " is down: ")));
+            CHECK_THAT(said[0], test::contains("until `carousel " + std::string(paused ? "cont " : "up ") +
+                                               name + "`"));
+            CHECK_THAT(said[0],
+                       test::contains(k == 0 ? "no new frame is made" : "no process reads its inputs"));
+        }
+}
+
 TEST_CASE("problems: an optional stage is left out once all of its instances have failed") {
     run_setup setup = two_stages();
     setup.stages[1].spec.optional = true;

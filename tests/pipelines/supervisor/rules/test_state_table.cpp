@@ -161,6 +161,44 @@ TEST_CASE("stop holds, cont releases") {
           {E::bring_up, S::running, A::none}});
 }
 
+TEST_CASE("a pause outlasts the death of its process: the successor is paused when it is ready, until cont") {
+    for (const E how : {E::died_outside, E::died_spent})
+        play({{E::bring_up, S::starting, A::start},
+              {E::ready, S::running, A::none},
+              {E::hold, S::stopped, A::suspend},
+              {how, S::starting, A::start},
+              {E::ready, S::stopped, A::suspend},
+              {how, S::starting, A::start},
+              {E::release, S::starting, A::none},
+              {E::ready, S::running, A::none}});
+    play({{E::bring_up, S::starting, A::start},
+          {E::hold, S::stopped, A::suspend},
+          {E::died_fresh, S::backoff, A::delay},
+          {E::due, S::starting, A::start},
+          {E::ready, S::stopped, A::suspend},
+          {E::release, S::running, A::resume}});
+    for (const E end : {E::take_down, E::died_for_good})  // a fresh start by the user is not paused
+        play({{E::bring_up, S::starting, A::start},
+              {E::hold, S::stopped, A::suspend},
+              {end, end == E::take_down ? S::stopping : S::failed, end == E::take_down ? A::end : A::give_up},
+              {E::died_outside, end == E::take_down ? S::down : S::failed,
+               end == E::take_down ? A::none : A::refuse},
+              {E::bring_up, S::starting, A::start},
+              {E::ready, S::running, A::none}});
+}
+
+TEST_CASE("another supervisor keeps a pause, also of a process that died meanwhile") {
+    seat_machine m;
+    m.keep_held(true);
+    m.resume(S::stopped, 1, 0);
+    CHECK(m.on(E::died_outside, 2) == A::start);
+    CHECK(m.held());
+    CHECK(m.on(E::ready, 3) == A::suspend);
+    CHECK(m.state() == S::stopped);
+    CHECK(m.on(E::release, 4) == A::resume);
+    CHECK_FALSE(m.held());
+}
+
 TEST_CASE("down lasts until up, whatever the process dies of") {
     for (const E how : {E::died_outside, E::died_fresh, E::died_spent, E::died_for_good})
         play({{E::bring_up, S::starting, A::start},
