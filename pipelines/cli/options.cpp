@@ -27,6 +27,15 @@ void add_no_color(const command_parts& p, bool& no_color) {
     p.app.add_flag("--no-color", no_color, "No ANSI colours (also: NO_COLOR, TERM=dumb, or no terminal)");
 }
 
+void add_http_hosts(const command_parts& p, std::vector<std::string>& names) {
+    p.app
+        .add_option("--http-host", names,
+                    "A further name of this machine in the address of the page; may be repeated")
+        ->type_name("NAME")
+        ->expected(1)
+        ->take_all();
+}
+
 void add_pipeline_file(const command_parts& p, std::string& file) {
     p.offers[p.app.add_option("FILE", file, "Pipeline file (TOML)")->required()] = offer_files({".toml"});
 }

@@ -21,6 +21,8 @@ void read_wait(client_arguments& a);
 
 void add_json(const command_parts& p, const char* text = "Print JSON");
 void add_no_color(const command_parts& p, bool& no_color);
+/// --http-host NAME, which may be repeated.
+void add_http_hosts(const command_parts& p, std::vector<std::string>& names);
 /// -p of those that look for a running pipeline.
 void add_run_name(const command_parts& p, std::string& name);
 

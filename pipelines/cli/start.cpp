@@ -65,6 +65,7 @@ void add_start_options(const command_parts& p, start_arguments& a) {
     app.add_option("--http", a.http, "Serve the run as a web page, e.g. 127.0.0.1:8080 or 8080")
         ->type_name("ADDR:PORT")
         ->take_last();
+    add_http_hosts(p, a.http_hosts);
 }
 
 void read_times(start_arguments& a) {
@@ -102,9 +103,14 @@ run_options options_of(const start_arguments& a, const pipeline& p, const cli_en
     o.command_line = a.words;
     o.hooks = test_hooks::of_environment();
     o.http = a.http;
+    o.http_hosts = a.http_hosts;
+    for (const std::string& host : a.http_hosts) check_http_host(host);
     if (!a.http.empty()) {  // refused now, not in the middle of the run's log
         (void)parse_http_address(a.http);
         (void)page_program();
+    } else if (!a.http_hosts.empty()) {
+        throw config_error(
+            "--http-host names this machine in the address of the web UI: give --http as well");
     }
     return o;
 }

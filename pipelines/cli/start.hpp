@@ -11,6 +11,7 @@ struct start_arguments {
     std::string file;
     pipeline_options keys;
     std::string report, http;
+    std::vector<std::string> http_hosts;
     bool detach = false, in_background = false, keep_logs = false, no_color = false, dry_run = false,
          fresh = false;
     std::string wait, seconds, first;  ///< as they were written

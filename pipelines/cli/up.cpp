@@ -44,7 +44,8 @@ std::string start_option(const start_arguments& a) {
         {!a.report.empty(), "--report"},    {k.allow_dead_letters.has_value(), "--allow-dead-letters"},
         {a.dry_run, "--dry-run"},           {a.detach, "--detach"},
         {a.keep_logs, "--keep-logs"},       {a.seconds_s > 0, "--seconds"},
-        {!a.first.empty(), "--first"},      {k.insecure, "--insecure"}};
+        {!a.first.empty(), "--first"},      {k.insecure, "--insecure"},
+        {!a.http.empty(), "--http"},        {!a.http_hosts.empty(), "--http-host"}};
     for (const auto& [is, name] : given)
         if (is) return name;
     return "";

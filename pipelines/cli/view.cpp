@@ -11,15 +11,18 @@ namespace {
 
 struct view_arguments {
     std::string pipeline, http;
+    std::vector<std::string> http_hosts;
 };
 
 [[noreturn]] void become_page(const view_arguments& a, const cli_environment& env) {
     (void)parse_http_address(a.http);
+    for (const std::string& host : a.http_hosts) check_http_host(host);
     const std::string program = page_program();
     // None runs: the page waits for one. Several do: here is the place to choose.
     if (a.pipeline.empty() && run::living_runs().size() > 1) (void)choose_pipeline(a.pipeline, 0);
     std::vector<std::string> words{program, "--http", a.http};
     if (!a.pipeline.empty()) words.insert(words.end(), {"-p", a.pipeline});
+    for (const std::string& host : a.http_hosts) words.insert(words.end(), {"--http-host", host});
     become(std::move(words), env.out);
 }
 
@@ -29,6 +32,7 @@ command_action add_view_command(const command_parts& p) {
     p.app.add_option("--http", a->http, "Where to serve, e.g. 8081 or 0.0.0.0:8080 [127.0.0.1:8080]")
         ->type_name("ADDR:PORT")
         ->take_last();
+    add_http_hosts(p, a->http_hosts);
     p.app.footer("\nExample:\n  carousel view -p demo --http 8081      then open the address that it prints");
     return [a](const common_words&, const cli_environment& env) -> int {
         if (a->http.empty()) a->http = http_address().text();

@@ -21,6 +21,7 @@
 #include "run/folder_lock.hpp"
 #include "run/life.hpp"
 #include "run/lost_run.hpp"
+#include "run/page_record.hpp"
 #include "runs/orphaned_run.hpp"
 #include "shm/marked_process.hpp"
 #include "shm/segment.hpp"
@@ -139,7 +140,10 @@ run_lock::~run_lock() {
 void run_lock::end_leftovers(bool lost) const {
     const auto record = run::read_record(folder_);
     if (!record || run::is_alive(*record, true)) return;
-    if (run::is_of_here(*record)) end_orphans(record->run_id);
+    if (run::is_of_here(*record)) {
+        end_orphans(record->run_id);
+        if (const auto page = run::read_page_record(folder_)) run::end_page(page->process);
+    }
     (void)shm::end_marked_processes(shm::mps_mark(shm::mps_folder(folder_)), orphan_patience_ns);
     if (lost) (void)run::keep_lost_run(folder_);
     shm::segment::remove(record->run_id);

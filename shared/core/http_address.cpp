@@ -3,6 +3,8 @@
 #include <arpa/inet.h>
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cctype>
 #include <charconv>
 
 #include "core/errors.hpp"
@@ -53,6 +55,18 @@ http_address parse_http_address(const std::string& text) {
     if (port.empty() || failed != std::errc() || end != port.data() + port.size())
         refuse(fmt::format("\"{}\" is no port (1 to 65535)", port));
     return a;
+}
+
+void check_http_host(const std::string& name) {
+    constexpr std::size_t most = 253;  // RFC 1035
+    const bool fits = std::all_of(name.begin(), name.end(), [](unsigned char c) {
+        return std::isalnum(c) != 0 || c == '-' || c == '.' || c == '_';
+    });
+    if (name.empty() || name.size() > most || !fits)
+        throw config_error(fmt::format(
+            "--http-host {}: expected the name of this machine in the address of the page, without a port, "
+            "e.g. gpu7.example.org",
+            name));
 }
 
 }  // namespace carousel

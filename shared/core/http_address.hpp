@@ -19,5 +19,8 @@ struct http_address {
 
 /// Throws config_error: what was given, what is expected.
 [[nodiscard]] http_address parse_http_address(const std::string& text);
+/// Throws config_error unless `name` can be the name of a machine, as in the address of a page: letters,
+/// digits, hyphens and dots, without a port.
+void check_http_host(const std::string& name);
 
 }  // namespace carousel

@@ -46,3 +46,12 @@ TEST_CASE("a token fits itself alone and no two are equal") {
     CHECK_FALSE(same_token("", a));
     CHECK_FALSE(same_token("", ""));
 }
+
+TEST_CASE("a host name of --http-host is checked before anything starts") {
+    for (const char* name : {"gpu7", "gpu7.example.org", "A-1.b_2"}) CHECK_NOTHROW(check_http_host(name));
+    for (const char* name : {"", "gpu7:80", "http://gpu7", "a b", "[::1]", "gpu7/"}) {
+        INFO(name);
+        CHECK_THROWS_WITH(check_http_host(name), test::contains("--http-host"));
+    }
+    CHECK_THROWS_AS(check_http_host(std::string(254, 'a')), config_error);
+}

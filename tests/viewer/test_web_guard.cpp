@@ -21,6 +21,44 @@ TEST_CASE("a page answers to addresses and to this machine's names, not to forei
     }
 }
 
+TEST_CASE("names given by --http-host are this machine's, whatever their case and port") {
+    const std::vector<std::string> names{"gpu7.example.org", "Short"};
+    for (const char* host : {"gpu7.example.org", "GPU7.Example.org:9100", "short", "SHORT:1"}) {
+        INFO(host);
+        CHECK(is_own_host(host, names));
+        CHECK_FALSE(is_own_host(host));
+    }
+    for (const char* host : {"", "example.org", "xgpu7.example.org", "gpu7.example.org.evil.org", "shor"}) {
+        INFO(host);
+        CHECK_FALSE(is_own_host(host, names));
+    }
+}
+
+TEST_CASE("a request target is a path or an absolute http address, and nothing else") {
+    const auto split = [](const char* target) { return split_target(target); };
+    CHECK(split("/status.json?a=1&b=?")->path == "/status.json");
+    CHECK(split("/status.json?a=1&b=?")->query == "a=1&b=?");
+    CHECK(split("/status.json")->authority.empty());
+    CHECK(split("http://host:80/a/b?c")->authority == "host:80");
+    CHECK(split("http://host:80/a/b?c")->path == "/a/b");
+    CHECK(split("http://host:80/a/b?c")->query == "c");
+    CHECK(split("HTTP://host")->path == "/");
+    CHECK(split("http://host?x=1")->path == "/");
+    CHECK(split("http://host?x=1")->query == "x=1");
+    for (const char* bad :
+         {"", "*", "status.json", "host:80", "http://", "http:///a", "https://host/", "ftp://host/"}) {
+        INFO(bad);
+        CHECK_FALSE(split(bad).has_value());
+    }
+}
+
+TEST_CASE("metrics and health are open to any host, and no other path") {
+    CHECK(is_open_to_any_host("/metrics"));
+    CHECK(is_open_to_any_host("/healthz"));
+    for (const char* path : {"/", "/status.json", "/metrics/", "/metrics2", "/stages/metrics", ""})
+        CHECK_FALSE(is_open_to_any_host(path));
+}
+
 TEST_CASE("a key's value is found in a query, and only that key's") {
     CHECK(query_value("token=abc", "token") == "abc");
     CHECK(query_value("a=1&token=abc&b=2", "token") == "abc");

@@ -91,6 +91,18 @@ class Rig(unittest.TestCase):
             return Page(*found[nth]) if len(found) > nth else None
         return wait_for("a printed address", printed)
 
+    def page_pid(self, run):
+        """The process that serves the page, as a child of the run's supervisor; None without one."""
+        children = subprocess.run(["ps", "--ppid", str(run.pid), "-o", "pid=,comm="], capture_output=True, text=True, check=False).stdout
+        return next((int(line.split()[0]) for line in children.splitlines() if "carousel-web" in line), None)
+
+    @staticmethod
+    def answers(page):
+        try:
+            return page.ask("/status.json")[0] == 200
+        except OSError:
+            return False
+
     def running_page(self, *more, **options):
         run = self.start_run("--http", "0", *more, **options)
         page = self.page_of(run)

@@ -78,6 +78,7 @@ void control_client::aim(const std::string& socket_path, const std::string& run_
     if (aim_ == next) return;
     aim_ = std::move(next);
     report_.clear();
+    run_state_ = {};
     hosts_.clear();
     ring_names_.clear();
     forget_parameters();
@@ -104,6 +105,11 @@ std::vector<reply> control_client::take_replies() {
 std::vector<seat_report> control_client::report() {
     const std::lock_guard lock(mutex_);
     return report_;
+}
+
+run_report control_client::run_state() {
+    const std::lock_guard lock(mutex_);
+    return run_state_;
 }
 
 std::map<std::string, std::string> control_client::other_ring_names() {
@@ -180,12 +186,21 @@ void control_client::ask_ps(const target& to, const gpu_memory& gpus) {
     std::string why;
     const std::optional<json> answer = talk(to.path, to.run_id, run::ps_request{}, why);
     std::vector<seat_report> seats;
+    run_report whole;
     std::vector<host_report> hosts;
     std::map<std::string, std::string> names;
     const std::map<u32, u64> on_gpu = gpus.by_pid();
     if (answer) {
         const run::ps_answer said = run::read_ps(*answer);
         hosts = host_reports(said);
+        const json& limit = said.pipeline.bottleneck;
+        const auto text_in = [&](const char* key) {
+            return limit.is_object() && limit.contains(key) && limit[key].is_string()
+                       ? limit[key].get<std::string>()
+                       : "";
+        };
+        whole = {said.pipeline.state.value_or(""), said.pipeline.state_text.value_or(""), said.problems,
+                 text_in("kind"), text_in("text")};
         for (const run::ps_stage& row : said.stages)  // a pid of another host is another process here
             if (!is_far(row.name.value_or(""))) seats.push_back(report_of(row, on_gpu));
         for (const run::ps_link& l : said.links.value_or(std::vector<run::ps_link>()))
@@ -195,6 +210,7 @@ void control_client::ask_ps(const target& to, const gpu_memory& gpus) {
     const std::lock_guard lock(mutex_);
     if (aim_ == to) {
         report_ = std::move(seats);
+        run_state_ = std::move(whole);
         hosts_ = std::move(hosts);
         if (answer) ring_names_ = std::move(names);  // a run's rings keep theirs
     }

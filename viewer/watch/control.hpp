@@ -50,6 +50,14 @@ struct seat_report {
     u64 gpu_bytes = 0;     ///< on all GPUs; 0: none, or not known
 };
 
+/// What `ps` reports of the whole run.
+struct run_report {
+    std::string state;                   ///< "running", "paused", "waiting", ...; "": not known (yet)
+    std::string state_text;              ///< "waiting: fragment is down"
+    std::vector<std::string> problems;   ///< sentences
+    std::string limit_kind, limit_text;  ///< telemetry/bottleneck_json.hpp: "down", "fragment is down: ..."
+};
+
 class control_client {
 public:
     control_client();
@@ -63,6 +71,7 @@ public:
     [[nodiscard]] std::vector<reply> take_replies();
     /// Empty: not known (yet).
     [[nodiscard]] std::vector<seat_report> report();
+    [[nodiscard]] run_report run_state();
     /// Names that rings have beside their own: of a stage's first output STAGE.OUTPUT, to the ring's. As last
     /// told.
     [[nodiscard]] std::map<std::string, std::string> other_ring_names();
@@ -104,6 +113,7 @@ private:
     std::deque<errand> waiting_;
     std::vector<reply> replies_;
     std::vector<seat_report> report_;
+    run_report run_state_;
     std::vector<host_report> hosts_;
     std::map<std::string, std::string> ring_names_;
     std::unique_ptr<run::parameter_state> parameters_;

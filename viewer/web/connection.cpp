@@ -2,14 +2,15 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <boost/asio/post.hpp>
 #include <charconv>
 #include <chrono>
+#include <iterator>
 #include <nlohmann/json.hpp>
 
 #include "core/clock.hpp"
 #include "core/token.hpp"
-#include "viewer/web/guard.hpp"
 #include "viewer/web/metrics.hpp"
 #include "viewer/web/page.hpp"
 #include "viewer/web/parameters.hpp"
@@ -47,21 +48,45 @@ site::~site() {
     closing = true;
 }
 
+bool site::has_stream_of(std::string_view viewer) const noexcept {
+    return !viewer.empty() && std::any_of(streams.begin(), streams.end(),
+                                          [&](const connection* c) { return c->viewer() == viewer; });
+}
+
 connection::connection(site& s, boost::asio::ip::tcp::socket socket) : site_(s), stream_(std::move(socket)) {
     ++site_.connections;
 }
 
 connection::~connection() {
+    set_incomplete(false);
     end_stream();
     --site_.connections;
 }
 
+void connection::set_incomplete(bool incomplete) {
+    if (incomplete == incomplete_.has_value()) return;
+    if (incomplete) {
+        incomplete_ = site_.incomplete.insert(site_.incomplete.end(), this);
+    } else {
+        site_.incomplete.erase(*incomplete_);
+        incomplete_.reset();
+    }
+}
+
+void connection::give_way() {
+    set_incomplete(false);
+    error_code ignored;
+    stream_.socket().close(ignored);  // the pending read ends with an error, which releases this connection
+}
+
 void connection::read() {
+    set_incomplete(true);
     parser_.emplace();
     parser_->header_limit(max_header_bytes);
     parser_->body_limit(max_body_bytes);
     stream_.expires_after(patience);
     http::async_read(stream_, buffer_, *parser_, [self = shared_from_this()](error_code failed, std::size_t) {
+        self->set_incomplete(false);
         if (!failed) {
             self->on_request();
         } else if (failed == http::error::header_limit || failed == http::error::body_limit) {
@@ -72,7 +97,7 @@ void connection::read() {
         } else if (failed.category() == http::make_error_code(http::error::bad_version).category() &&
                    failed != http::error::end_of_stream && failed != http::error::partial_message) {
             self->keep_ = false;
-            self->refuse(status::bad_request, "this is no HTTP/1.1 request");
+            self->refuse(status::bad_request, "this is not an HTTP/1.1 request");
         }
     });
 }
@@ -80,16 +105,29 @@ void connection::read() {
 void connection::on_request() {
     request_ = parser_->release();
     keep_ = request_.keep_alive();
-    if (!is_own_host(view_of(request_[http::field::host]))) {
-        refuse(status::forbidden,
-               fmt::format("the name \"{}\" is not this machine's: ask for an IP address or localhost",
-                           view_of(request_[http::field::host]).substr(0, 100)));
-        return;
+    const std::optional<request_target> target = split_target(view_of(request_.target()));
+    if (!target)
+        return refuse(status::bad_request, "the request target is neither a path nor an http:// address");
+    if (is_well_addressed(*target)) route(target->path, target->query);
+}
+
+/// False: the request was refused.
+bool connection::is_well_addressed(const request_target& target) {
+    const std::size_t hosts = request_.count(http::field::host);
+    if (hosts > 1 || (hosts == 0 && request_.version() >= 11)) {
+        keep_ = false;
+        refuse(status::bad_request,
+               hosts > 1 ? "the request has more than one Host" : "an HTTP/1.1 request needs a Host");
+        return false;
     }
-    const std::string_view target = view_of(request_.target());
-    const auto mark = target.find('?');
-    route(target.substr(0, mark),
-          mark == std::string_view::npos ? std::string_view() : target.substr(mark + 1));
+    const std::string_view host =
+        target.authority.empty() ? view_of(request_[http::field::host]) : target.authority;
+    if (is_open_to_any_host(target.path) || is_own_host(host, site_.options.hosts)) return true;
+    refuse(status::forbidden,
+           fmt::format("\"{}\" is not a known name of this machine: use its IP address, or start the page "
+                       "with --http-host NAME. /metrics and /healthz are answered for any name",
+                       host.substr(0, 100)));
+    return false;
 }
 
 void connection::route(std::string_view path, std::string_view query) {
@@ -101,7 +139,7 @@ void connection::route(std::string_view path, std::string_view query) {
     if (path == "/picture") return choose_picture(query);
     if (!reads)
         return refuse(status::method_not_allowed,
-                      "only GET is known here; actions are POST /stages/STAGE/ACTION, POST /picture, POST "
+                      "this path accepts GET; actions are POST /stages/STAGE/ACTION, POST /picture, POST "
                       "/parameters and POST /parameters/reset");
     const u64 now = now_ns();
     if (path == "/") {
@@ -118,9 +156,10 @@ void connection::route(std::string_view path, std::string_view query) {
     } else if (path == "/status.json") {
         const picture_status p = site_.shots.status();
         const bool may_act = same_token(view_of(request_["X-Carousel-Token"]), site_.options.token);
+        const stream_status stream{site_.has_stream_of(query_value(query, "viewer")), site::max_streams};
         respond({status::ok,
                  "application/json",
-                 site_.run.look([&](const view& v) { return status_json(v, p, may_act, now); }),
+                 site_.run.look([&](const view& v) { return status_json(v, p, stream, may_act, now); }),
                  {}});
     } else if (path == "/parameters.json") {
         respond({status::ok,
@@ -137,21 +176,31 @@ void connection::route(std::string_view path, std::string_view query) {
                  "text/plain; version=0.0.4; charset=utf-8",
                  site_.run.look([&](const view& v) { return metrics_text(v, now); }),
                  {}});
+    } else if (path == "/healthz") {
+        health();
     } else if (path == "/snapshot.png") {
         snapshot();
     } else if (path == "/pixel.json") {
         pixel(query);
     } else if (path == "/stream.mjpg") {
-        begin_stream();
+        begin_stream(query);
     } else {
         refuse(status::not_found,
-               "there is nothing here: /, /stream.mjpg, /snapshot.png, /pixel.json, /status.json, "
-               "/parameters.json, /history.json and /metrics are known, "
+               "unknown path; known are /, /stream.mjpg, /snapshot.png, /pixel.json, /status.json, "
+               "/parameters.json, /history.json, /metrics and /healthz, "
                "and with POST /picture, /parameters and /parameters/reset");
     }
 }
 
-/// Refuses, and says so, unless this is an action of somebody who has the token.
+void connection::health() {
+    const std::string why = site_.run.look([](const view& v) { return hindrance(v); });
+    respond({why.empty() ? status::ok : status::service_unavailable,
+             "text/plain; charset=utf-8",
+             (why.empty() ? "ok" : why) + "\n",
+             {}});
+}
+
+/// False: the request was refused, because it is not an action or lacks the token.
 bool connection::may_act(std::string_view query) {
     if (request_.method() != http::verb::post) {
         refuse(status::method_not_allowed, "actions are POST requests");
@@ -161,10 +210,16 @@ bool connection::may_act(std::string_view query) {
     if (const std::string_view bearer = view_of(request_[http::field::authorization]);
         given.empty() && bearer.starts_with("Bearer "))
         given = bearer.substr(7);
-    if (given.empty()) given = query_value(query, "token");
+    if (!query_value(query, "token").empty()) {
+        refuse(
+            status::bad_request,
+            "the token does not belong into the address of an action, because addresses are logged: send it "
+            "in the header X-Carousel-Token");
+        return false;
+    }
     if (same_token(given, site_.options.token)) return true;
     refuse(status::forbidden,
-           "an action takes the token that was printed when this page was started (X-Carousel-Token)");
+           "an action needs the token that was printed when this page was started (X-Carousel-Token)");
     return false;
 }
 
@@ -190,8 +245,11 @@ void connection::act(std::string_view path, std::string_view query) {
     std::string stage(path.substr(0, slash));
     const std::string verb(slash == std::string_view::npos ? "" : path.substr(slash + 1));
     if (const auto written = stage.find("%2F"); written != std::string::npos) stage.replace(written, 3, "/");
-    if (verb != "kill" && verb != "stop" && verb != "cont" && verb != "restart")
-        return refuse(status::not_found, "POST /stages/STAGE/ACTION: kill, stop, cont and restart are known");
+    constexpr std::string_view known[] = {"kill", "stop", "cont", "restart", "down", "up"};
+    if (std::find(std::begin(known), std::end(known), verb) == std::end(known))
+        return refuse(
+            status::not_found,
+            "POST /stages/STAGE/ACTION: unknown action; expected kill, stop, cont, restart, down or up");
     ask_supervisor({verb, stage, verb == "kill" ? 9 : 0});
 }
 
@@ -213,7 +271,7 @@ void connection::set_parameters(std::string_view path, std::string_view query) {
     ask_supervisor(std::move(c));
 }
 
-// What all who look are shown; the run has no part in it.
+// The picture that all viewers are shown; the run is not involved.
 void connection::choose_picture(std::string_view query) {
     if (!may_act(query)) return;
     const auto rings = site_.run.look([](const view& v) {

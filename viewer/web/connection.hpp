@@ -9,6 +9,7 @@
 #include <memory>
 #include <optional>
 
+#include "viewer/web/guard.hpp"
 #include "viewer/web/site.hpp"
 
 namespace carousel::viewer::web {
@@ -21,8 +22,12 @@ public:
     connection& operator=(const connection&) = delete;
 
     void read();
-    /// Says in one sentence why nobody listens to this client, and closes.
+    /// Sends 503 with one sentence, then closes.
     void turn_away(const std::string& why);
+    /// Closes a connection whose request is incomplete, to make room for another client.
+    void give_way();
+    /// The name that a client of the stream has given itself; "" none.
+    [[nodiscard]] const std::string& viewer() const noexcept { return viewer_; }
     /// A new picture for the stream: sent now, or missed when the last is still under way and a newer one
     /// comes first.
     void offer(const pictures::jpeg_ptr& picture);
@@ -36,8 +41,11 @@ private:
         std::vector<std::pair<std::string, std::string>> headers;
     };
     void on_request();
+    [[nodiscard]] bool is_well_addressed(const request_target& target);
     void route(std::string_view path, std::string_view query);
+    void health();
     [[nodiscard]] bool may_act(std::string_view query);
+    void set_incomplete(bool incomplete);
     void choose(std::string_view path, std::string_view query);
     void act(std::string_view path, std::string_view query);
     void set_parameters(std::string_view path, std::string_view query);
@@ -46,7 +54,7 @@ private:
     void ask_supervisor(command c);
     void answer_action(const reply& r, u64 from);
     void snapshot();
-    void begin_stream();
+    void begin_stream(std::string_view query);
     void watch_for_end();
     void send_picture();
     void end_stream();
@@ -59,8 +67,10 @@ private:
     std::optional<boost::beast::http::request_parser<boost::beast::http::string_body>> parser_;
     request request_;
     bool keep_ = false;
+    std::optional<std::list<connection*>::iterator> incomplete_;  ///< its place in site::incomplete
     // The stream.
     bool streaming_ = false, sending_ = false;
+    std::string viewer_;
     pictures::jpeg_ptr next_, under_way_;  ///< the one to send; the one that is being sent
     std::string part_;                     ///< its heading
     char sink_[256] = {};                  ///< what a client of the stream says is of no interest

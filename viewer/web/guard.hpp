@@ -1,16 +1,32 @@
 #pragma once
-// Who may ask for what. The page is for the people of this machine: a name in the Host header that isn't this
-// machine's means that a foreign page has pointed its own name here (DNS rebinding), and is refused. Actions
-// take the token as well, which no foreign page knows (core/token.hpp).
+// The checks that a request passes before it is answered. The web UI is for the users of this machine: a Host
+// that is neither an IP address nor a name of this machine means that another site has pointed its own name
+// here (DNS rebinding), and is refused, except for paths that any monitoring system may read. Actions also
+// need the token, which no other site knows (core/token.hpp).
 
+#include <optional>
+#include <string>
 #include <string_view>
+#include <vector>
 
 namespace carousel::viewer::web {
 
-/// The Host header's value is an IP address, "localhost" or this machine's own name, with or without a port.
-[[nodiscard]] bool is_own_host(std::string_view host);
-/// The value of `key` in "a=1&b=2"; "" when it isn't there. Nothing is decoded: tokens are hexadecimal,
-/// numbers are numbers.
+/// True if the Host header's value is an IP address, "localhost", this machine's own name or one of `names`
+/// (--http-host), with or without a port. Case is ignored.
+[[nodiscard]] bool is_own_host(std::string_view host, const std::vector<std::string>& names = {});
+/// True for /metrics and /healthz: they are answered for any Host.
+[[nodiscard]] bool is_open_to_any_host(std::string_view path) noexcept;
+
+/// A request target in one of the forms that a server must accept (RFC 9112, 3.2).
+struct request_target {
+    std::string_view authority;  ///< of the absolute form, which overrides Host; "" of the origin form
+    std::string_view path, query;
+};
+/// "/status.json?x=1" or "http://host:8080/status.json?x=1"; nothing for any other form.
+[[nodiscard]] std::optional<request_target> split_target(std::string_view target) noexcept;
+
+/// The value of `key` in "a=1&b=2"; "" if it is missing. Nothing is decoded: tokens are hexadecimal, numbers
+/// are numbers.
 [[nodiscard]] std::string_view query_value(std::string_view query, std::string_view key) noexcept;
 
 }  // namespace carousel::viewer::web

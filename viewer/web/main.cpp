@@ -1,7 +1,7 @@
-// carousel-web: a running pipeline as a web page. Started by `carousel view`, or by `carousel run --http`,
-// with which it then lives. It reads the newest frame only, holds nobody up, and may be killed at any time.
+// carousel-web: a running pipeline as a web page. Started by `carousel view`, or by the supervisor of
+// `carousel run --http`. It reads the newest frame only, never blocks the pipeline, and may be killed at any
+// time.
 #include <fmt/format.h>
-#include <sys/prctl.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -13,6 +13,8 @@
 #include "core/standard_output.hpp"
 #include "core/token.hpp"
 #include "core/unexpected.hpp"
+#include "run/directory.hpp"
+#include "run/page_record.hpp"
 #include "viewer/web/server.hpp"
 
 namespace {
@@ -22,7 +24,9 @@ namespace web = carousel::viewer::web;
 
 struct options {
     std::string name, http = "127.0.0.1:8080";
-    bool with_run = false;
+    std::string run_id;    ///< of the run that it belongs to; "": it serves whatever run has the name
+    std::string asked;     ///< as given to `carousel run --http`
+    pid_t started_by = 0;  ///< the supervisor that started it
     web::server_options served;
 };
 
@@ -32,10 +36,7 @@ void say(const std::string& text) {
 }
 
 void say_address(const http_address& a, const std::string& token) {
-    http_address reached = a;
-    if (a.host == "0.0.0.0") reached.host = "127.0.0.1";
-    if (a.host == "::") reached.host = "::1";
-    say(fmt::format("page: http://{}/?token={}", reached.text(), token));
+    say(fmt::format("page: {}", run::page_link(a, token)));
     if (!a.is_loopback())
         say(
             fmt::format("page: {} can be reached from other machines: whoever does sees pictures and "
@@ -68,20 +69,39 @@ private:
     std::string run_id_, notice_;
 };
 
+/// For the next supervisor of the run. Without the record, that one starts a page of its own.
+void leave_record(const options& o, const http_address& address) {
+    try {
+        run::write_page_record(run::run_folder(o.name), {shm::this_process(), o.run_id, o.asked,
+                                                         o.served.hosts, address, o.served.token});
+    } catch (const error& e) {
+        say(fmt::format("page: {}; another supervisor of this run will not find this page", e.what()));
+    }
+}
+
+/// A page that belongs to a run: it ends with its supervisor's word, or with the run if that supervisor was
+/// killed. Stages continue without a supervisor, and so does the page.
+bool still_needed(web::watcher& watcher, pid_t started_by) {
+    if (::getppid() == started_by) return true;
+    return watcher.look([](const web::view& v) { return v.phase == web::run_phase::running; });
+}
+
 void serve(options& o) {
     o.served.address = parse_http_address(o.http);
-    // A supervisor that starts this page anew hands the same token on, so that open pages stay good.
+    for (const std::string& host : o.served.hosts) check_http_host(host);
+    // A supervisor that starts this page again passes the same token, so open pages stay valid.
     const char* given = std::getenv("CAROUSEL_WEB_TOKEN");
     o.served.token = given != nullptr && *given != '\0' ? given : new_token();
-    if (o.with_run) ::prctl(PR_SET_PDEATHSIG, SIGTERM);
-    web::watcher watcher(o.name);
+    const bool of_run = !o.run_id.empty();
+    web::watcher watcher(o.name, !of_run);
     web::server server(o.served, watcher);
+    if (of_run) leave_record(o, server.address());
     say_address(server.address(), o.served.token);
     teller words(watcher);
-    const pid_t parent = ::getppid();
     server.run([&] {
-        if (!o.with_run) words.tell();
-        return !o.with_run || ::getppid() == parent;
+        if (of_run) return still_needed(watcher, o.started_by);
+        words.tell();
+        return true;
     });
 }
 
@@ -93,7 +113,8 @@ int main(int argc, char** argv) {
     CLI::App app{
         "A running Carousel pipeline as a web page: the picture live, stages, rings, plots, events, and "
         "buttons that kill.\n"
-        "Also /snapshot.png, /stream.mjpg, /status.json and /metrics. It reads the newest frame only and "
+        "Also /snapshot.png, /stream.mjpg, /status.json, /metrics and /healthz. It reads the newest frame "
+        "only and "
         "never holds the pipeline up."};
     app.name("carousel-web");
     std::string stage, beside;
@@ -108,7 +129,13 @@ int main(int argc, char** argv) {
         ->check(CLI::Range(0.1, 240.0));
     app.add_option("--quality", o.served.quality, "of its JPEG pictures (default: 80)")
         ->check(CLI::Range(1, 100));
-    app.add_flag("--with-run", o.with_run, "end with the supervisor that started this")->group("");
+    app.add_option("--http-host", o.served.hosts,
+                   "a further name of this machine in the address; may be repeated")
+        ->expected(1)
+        ->take_all();
+    app.add_option("--with-run", o.run_id, "the run that this page ends with")->group("");
+    app.add_option("--started-by", o.started_by, "pid of that run's supervisor")->group("");
+    app.add_option("--asked-at", o.asked, "--http of the supervisor, for its successor")->group("");
     std::signal(SIGPIPE, SIG_IGN);
     try {
         app.parse(argc, argv);

@@ -7,6 +7,8 @@
 #include <cmath>
 #include <iterator>
 
+#include "viewer/web/status.hpp"
+
 namespace carousel::viewer::web {
 namespace {
 
@@ -45,7 +47,7 @@ std::string label(const char* key, const std::string& value) {
 }
 
 std::string seat_labels(const snapshot& s, u32 seat) {
-    return fmt::format("{},instance=\"{}\"", label("stage", s.stage_name(s.seats[seat].stage)),
+    return fmt::format("{},stage_instance=\"{}\"", label("stage", s.stage_name(s.seats[seat].stage)),
                        s.seats[seat].instance);
 }
 
@@ -174,6 +176,13 @@ std::string metrics_text(const view& v, u64 now) {
     w.family("carousel_up", "gauge", "1 while the pipeline runs.");
     w.value("", up ? 1 : 0);
     if (!up) return std::move(w).text();
+    w.family("carousel_supervisor_up", "gauge",
+             "1 while a supervisor leads the run; without one, the stages continue for supervisor_grace_s.");
+    w.value("", v.led ? 1 : 0);
+    w.family(
+        "carousel_frames_can_move", "gauge",
+        "0 while a stage that others need is paused or down, or no supervisor leads the run; as /healthz.");
+    w.value("", hindrance(v).empty() ? 1 : 0);
     stages(w, v.snap);
     seats(w, v.snap);
     hosts(w, v.hosts);

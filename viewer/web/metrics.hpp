@@ -8,7 +8,8 @@
 
 namespace carousel::viewer::web {
 
-/// Where no run is watched: carousel_up 0 and no more.
+/// Without a run: carousel_up 0 and no more. The instance of a stage is the label stage_instance: `instance`
+/// is the scraped address in Prometheus, which would rename ours to exported_instance.
 [[nodiscard]] std::string metrics_text(const view& v, u64 now);
 
 }  // namespace carousel::viewer::web

@@ -62,7 +62,7 @@ struct server::parts {
                 pause.async_wait([this](error_code) { accept(); });
                 return;
             }
-            const bool full = all.connections >= site::max_connections;
+            const bool full = all.connections >= site::max_connections && !make_room();
             const auto client = std::make_shared<connection>(all, std::move(socket));
             if (full)
                 client->turn_away("too many are connected; try again later");
@@ -70,6 +70,14 @@ struct server::parts {
                 client->read();
             accept();
         });
+    }
+
+    /// Closes the connection whose request has been incomplete for longest. False: every request is complete
+    /// and is being answered, which ends soon.
+    bool make_room() {
+        if (all.incomplete.empty()) return false;
+        all.incomplete.front()->give_way();
+        return true;
     }
 
     void tick(const std::function<bool()>& fn) {

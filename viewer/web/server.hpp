@@ -1,19 +1,26 @@
 #pragma once
-// The page's HTTP server: one thread, nothing in it waits for a client. Boost.Beast parses.
-//   GET /               the page                      GET /snapshot.png   the newest picture, whole
+// The HTTP server of the web UI: one thread, which never waits for a client. Boost.Beast parses.
+//   GET /               the web UI                    GET /snapshot.png   the newest picture, whole
 //   GET /stream.mjpg    the picture, live             GET /status.json, /history.json   see status.hpp
-//   GET /metrics        for Prometheus                POST /stages/STAGE/ACTION   kill, stop, cont, restart;
-//   GET /pixel.json     what lies at a pixel                                      takes the token
-//                                                     POST /picture               which one: wish.hpp; token
+//   GET /metrics        for Prometheus                GET /healthz        200 while frames can move, else 503
+//   GET /pixel.json     the values of a pixel         POST /stages/STAGE/ACTION   kill, stop, cont, restart,
+//                                                                                 down, up; needs the token
+//                                                     POST /picture     which picture: wish.hpp; token
 //
-// A client of the stream has at most one picture under way: while it takes that one it misses the others, and
-// one that takes nothing for 20 s is dropped. There are bounds on everything a stranger can ask for:
-// connections, streams, sizes, times. A request whose Host is not this machine's is refused (guard.hpp); an
-// action needs the token, as the header X-Carousel-Token or "Authorization: Bearer", or as ?token=.
+// At most one picture per client of the stream is in transit: a slow client misses pictures, and a client
+// that accepts nothing for 20 s is dropped. Connections, streams, sizes and times are bounded. If all
+// connections are taken, the one that has waited longest for the rest of its request is closed, so that slow
+// clients can't exclude others.
+//
+// A request whose Host is not a name of this machine is refused, except for /metrics and /healthz
+// (guard.hpp). HTTP/1.1 without a Host, and any request with two, returns 400 (RFC 9112, 3.2). An action
+// needs the token in the header X-Carousel-Token or "Authorization: Bearer"; a token in the query of a POST
+// is refused, because addresses end up in logs.
 
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "core/http_address.hpp"
 #include "viewer/web/pictures.hpp"
@@ -24,9 +31,10 @@ namespace carousel::viewer::web {
 struct server_options {
     http_address address;
     std::string token;
-    picture_wish wish;  ///< whose picture, at first
-    f64 fps = 25;       ///< of the stream, at most
-    int quality = 80;   ///< of its JPEG pictures, 1..100
+    std::vector<std::string> hosts;  ///< further names of this machine, as in --http-host
+    picture_wish wish;               ///< whose picture, at first
+    f64 fps = 25;                    ///< of the stream, at most
+    int quality = 80;                ///< of its JPEG pictures, 1..100
 };
 
 class server {

@@ -3,7 +3,9 @@
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/thread_pool.hpp>
+#include <list>
 #include <set>
+#include <string_view>
 
 #include "viewer/web/server.hpp"
 
@@ -22,7 +24,10 @@ struct site {
     server_options options;
     watcher& run;
     // Connections are destroyed with io, the last of what they use.
-    std::set<connection*> streams;     ///< clients of the stream
+    std::set<connection*> streams;      ///< clients of the stream
+    std::list<connection*> incomplete;  ///< whose request has not arrived whole, the longest first
+    /// True if a client that calls itself so (?viewer=) receives the stream.
+    [[nodiscard]] bool has_stream_of(std::string_view viewer) const noexcept;
     u32 connections = 0, actions = 0;  ///< open; asked of the supervisor and not answered
     bool closing = false;
     boost::asio::io_context io{1};

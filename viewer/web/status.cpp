@@ -27,19 +27,23 @@ json text_or_null(const std::string& text) { return text.empty() ? json() : json
 json number_or_null(bool known, f64 v) { return known ? json(rounded(v)) : json(); }
 const char* device_name(u32 kind) { return kind == 1 ? "cuda" : "cpu"; }
 
+// The supervisor knows more states than the control block does (backoff, failed, down); without its report,
+// the block is read.
+std::string state_of(const view& v, u32 seat) {
+    if (seat >= v.snap.seats.size()) return "";
+    const telemetry::seat_view& s = v.snap.seats[seat];
+    const seat_report* r = v.report_of(seat);
+    return s.held ? "stopped" : r != nullptr && !r->state.empty() ? r->state : telemetry::name_of(s.state);
+}
+
 json process_json(const view& v, u32 seat, u64 now) {
     const telemetry::seat_view& s = v.snap.seats[seat];
     const seat_report* r = v.report_of(seat);
     const bool alive = s.pid != 0 && s.state != ring::entry_state::fenced;
-    // The supervisor knows more states than the control block does (backoff, failed, down); where it is
-    // silent, the block speaks.
-    const std::string state = s.held                              ? "stopped"
-                              : r != nullptr && !r->state.empty() ? r->state
-                                                                  : telemetry::name_of(s.state);
     return {{"label", v.snap.seat_label(seat)},
             {"instance", s.instance},
             {"pid", alive ? json(s.pid) : json()},
-            {"state", state},
+            {"state", state_of(v, seat)},
             {"held", s.held},
             {"restarts", s.restarts()},
             {"last_exit", r != nullptr ? text_or_null(r->last_exit) : json()},
@@ -172,6 +176,29 @@ delivery delivered(const view& v) {
     return d;
 }
 
+telemetry::bottleneck limit_of(const view& v) {
+    return v.phase == run_phase::running ? telemetry::find_bottleneck(v.snap, v.rates)
+                                         : telemetry::bottleneck{};
+}
+
+std::string text_of_limit(const view& v, const telemetry::bottleneck& limit) {
+    return telemetry::describe(limit, v.snap.stage_name(limit.stage), v.snap.fps);
+}
+
+/// {state, the same with the stages that it waits for}: the supervisor's report, otherwise what the block
+/// shows.
+std::pair<std::string, std::string> run_state(const view& v) {
+    using kind = telemetry::bottleneck::kind;
+    if (v.phase != run_phase::running) return {name_of(v.phase), name_of(v.phase)};
+    if (!v.led) return {"unsupervised", "no supervisor"};
+    if (!v.whole.state.empty())
+        return {v.whole.state, v.whole.state_text.empty() ? v.whole.state : v.whole.state_text};
+    const telemetry::bottleneck limit = limit_of(v);
+    if (limit.what == kind::held) return {"paused", "paused: " + text_of_limit(v, limit)};
+    if (limit.what == kind::down) return {"waiting", "waiting: " + text_of_limit(v, limit)};
+    return {"running", "running"};
+}
+
 json pipeline_json(const view& v, u64 now) {
     const telemetry::snapshot& s = v.snap;
     const delivery d = delivered(v);
@@ -180,9 +207,12 @@ json pipeline_json(const view& v, u64 now) {
     u64 restarts = 0;
     for (const telemetry::seat_view& seat : s.seats) restarts += seat.restarts();
     const bool counted = s.end != ring::end_unknown && s.end != ring::end_stopping;
-    const telemetry::bottleneck limit =
-        v.phase == run_phase::running ? telemetry::find_bottleneck(s, v.rates) : telemetry::bottleneck{};
+    const telemetry::bottleneck limit = limit_of(v);
+    const auto [state, state_text] = run_state(v);
     return {{"name", v.run.name},
+            {"state", state},
+            {"state_text", state_text},
+            {"hindrance", hindrance(v)},
             {"file", text_or_null(v.run.file)},
             {"run_id", s.run_id},
             {"width", s.width},
@@ -205,8 +235,14 @@ json crash_json(const view& v, u64 now) {
     const auto& c = v.events.last_crash();
     if (!c) return {};
     const bool back = c->back_ns != 0;
+    const std::string follows = back ? "" : telemetry::describe_vacancy(*c, state_of(v, c->seat));
     return {{"stage", c->label},
             {"how", text_or_null(c->how)},
+            {"asked", c->asked == ring::asked_end::down      ? json("down")
+                      : c->asked == ring::asked_end::restart ? json("restart")
+                                                             : json()},
+            {"text", telemetry::describe(*c)},
+            {"follows", text_or_null(follows)},
             {"old_pid", c->old_pid},
             {"new_pid", back ? json(c->new_pid) : json()},
             {"age_s", age_s(c->died_ns, now)},
@@ -241,9 +277,26 @@ json column(const view& v, F value) {
 
 }  // namespace
 
-std::string status_json(const view& v, const picture_status& p, bool may_act, u64 now) {
-    json out{{"version", 1},       {"phase", name_of(v.phase)}, {"notice", v.notice},
-             {"may_act", may_act}, {"pipeline", nullptr},       {"crash", nullptr}};
+std::string hindrance(const view& v) {
+    using kind = telemetry::bottleneck::kind;
+    if (v.phase != run_phase::running) return v.notice.empty() ? "no pipeline is running" : v.notice;
+    if (!v.led) return v.notice.empty() ? "no supervisor leads the run" : v.notice;
+    // The block does not tell a stage that is down from one that is starting; the supervisor does.
+    const std::string& known = v.whole.limit_kind;
+    if (known == "down" || known == "held" || known == "vacant") return v.whole.limit_text;
+    const telemetry::bottleneck limit = limit_of(v);
+    return limit.what == kind::held || limit.what == kind::down ? text_of_limit(v, limit) : "";
+}
+
+std::string status_json(const view& v, const picture_status& p, const stream_status& stream, bool may_act,
+                        u64 now) {
+    json out{{"version", 1},
+             {"phase", name_of(v.phase)},
+             {"notice", v.notice},
+             {"may_act", may_act},
+             {"pipeline", nullptr},
+             {"crash", nullptr},
+             {"problems", v.whole.problems}};
     out["stages"] = out["rings"] = out["events"] = out["choices"] = out["hosts"] = json::array();
     if (v.phase != run_phase::running)
         for (const run::record& r : v.choices)
@@ -272,6 +325,8 @@ std::string status_json(const view& v, const picture_status& p, bool may_act, u6
                       {"way", text_or_null(p.path)},
                       {"problem", text_or_null(p.problem)},
                       {"watchers", p.streams},
+                      {"most_watchers", stream.most},
+                      {"stream_open", stream.open},
                       {"carries", shown.empty() ? json::array() : shown.front().at("carries")},
                       {"shown", shown},
                       {"note", p.note},

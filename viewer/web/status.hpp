@@ -5,7 +5,10 @@
 //
 // /status.json:
 //   version 1 · phase "waiting" | "running" | "ended" · notice: a sentence, "" when all is well · may_act:
-//   false, the page may only look pipeline {name, file, run_id, width, height, frames_per_second_wanted (0:
+//   false, actions lack the token · problems [sentences], as in `carousel ps --json` ·
+//   pipeline {name, state "running" | "starting" | "paused" | "waiting" | ... | "unsupervised", state_text,
+//             hindrance: why frames can't move, "" they can, as /healthz, file, run_id, width, height,
+//             frames_per_second_wanted (0:
 //   as fast as it goes), frames_wanted | null, supervisor_pid,
 //             age_s, frames (delivered by every sink), frames_per_second, end_to_end_p50_ms,
 //             end_to_end_p99_ms, from_capture_p50_ms and _p99_ms (null: no capture times), restarts,
@@ -25,14 +28,16 @@
 //   bytes_per_second,
 //           slots [{state "free" | "fill" | "ready" | "leased" | "done" | "quarantined", frame | null}],
 //           readers [{stage, kind "blocking" | "latest" | "closed", behind, leased, skipped}]}]
-//   picture {width, height, stage, frame, age_s | null, way, problem, watchers, discarded,
+//   picture {width, height, stage, frame, age_s | null, way, problem, watchers, most_watchers, discarded,
+//           stream_open: the viewer that ?viewer= names receives /stream.mjpg (asked for with the same name),
 //           carries [{name, value}]: metadata of the frame, what of its planes is in use, its capture
 //           shown [{stage, plane, planes [...], type, x, y, width, height, zoom, frame, carries,
 //                   values null | {low, high, low_text, high_text, colours, ramp ["#rrggbb" ...], below,
 //                   above,
 //                                  nan, infinite, beyond}}]: one, or two side by side, and where they lie
 //           note: why two are not of one frame, "" they are · wish: wish.hpp}
-//   crash null | {stage, how, old_pid, new_pid | null, age_s, back_after_s | null}
+//   crash null | {stage, how, asked null | "down" | "restart", text, follows | null, old_pid, new_pid | null,
+//           age_s, back_after_s | null}: the last end of a process, and what follows until it has a successor
 //   choices [{name, pid, file | null}]: while no run is watched, those that could be (POST /runs/NAME/watch)
 //   parameters: parameters.hpp, and /parameters.json
 //   events [{age_s, kind "info" | "good" | "warning" | "bad", text}], newest last, at most 100
@@ -49,7 +54,15 @@
 
 namespace carousel::viewer::web {
 
-[[nodiscard]] std::string status_json(const view& v, const picture_status& p, bool may_act, u64 now);
+/// Of one viewer of the live picture.
+struct stream_status {
+    bool open = false;
+    u32 most = 0;  ///< viewers at the same time
+};
+[[nodiscard]] std::string status_json(const view& v, const picture_status& p, const stream_status& stream,
+                                      bool may_act, u64 now);
+/// Why frames can't move, or no supervisor leads the run, in one sentence; "": neither.
+[[nodiscard]] std::string hindrance(const view& v);
 [[nodiscard]] std::string history_json(const view& v, u64 now);
 
 }  // namespace carousel::viewer::web

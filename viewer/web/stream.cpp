@@ -13,16 +13,20 @@ namespace {
 using boost::beast::error_code;
 constexpr auto write_patience = std::chrono::seconds(20);
 constexpr int send_buffer_bytes = 256 * 1024;  // what the kernel holds for a slow client is old when it comes
+constexpr std::size_t longest_viewer = 64;
 constexpr std::string_view boundary = "carousel-frame";
 
 }  // namespace
 
-void connection::begin_stream() {
+void connection::begin_stream(std::string_view query) {
     if (request_.method() != boost::beast::http::verb::get)
-        return refuse(status::method_not_allowed, "only GET is known here");
+        return refuse(status::method_not_allowed, "this path accepts GET");
     if (site_.streams.size() >= site::max_streams)
         return refuse(status::service_unavailable,
-                      fmt::format("{} others watch the stream already", site::max_streams));
+                      fmt::format("{} viewers already receive the stream, which is the limit: close one of "
+                                  "them, or use /snapshot.png",
+                                  site::max_streams));
+    viewer_ = query_value(query, "viewer").substr(0, longest_viewer);
     error_code ignored;
     stream_.socket().set_option(boost::asio::socket_base::send_buffer_size(send_buffer_bytes), ignored);
     stream_.socket().set_option(boost::asio::ip::tcp::no_delay(true), ignored);

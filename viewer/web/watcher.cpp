@@ -51,7 +51,8 @@ const seat_report* view::report_of(u32 seat) const {
     return nullptr;
 }
 
-watcher::watcher(std::string name) : name_(std::move(name)), thread_([this] { loop(); }) {}
+watcher::watcher(std::string name, bool follows)
+    : name_(std::move(name)), follows_(follows), thread_([this] { loop(); }) {}
 
 watcher::~watcher() {
     {
@@ -100,11 +101,14 @@ void watcher::tick(u64 now) {
 void watcher::look_for_run() {
     const std::vector<run::record> runs = run::watchable_runs();
     view_.choices = runs;
-    if (view_.phase == run_phase::ended) {  // that run alone, should somebody take it over after all
-        const auto same = std::find_if(runs.begin(), runs.end(), [this](const run::record& r) {
-            return r.folder == view_.run.folder && r.run_id == view_.run.run_id;
-        });
-        if (same != runs.end() && observer_ && observer_->look().life.state == run::life::led) attach(*same);
+    if (view_.phase == run_phase::ended) {
+        const auto next = std::find_if(runs.begin(), runs.end(),
+                                       [this](const run::record& r) { return r.folder == view_.run.folder; });
+        if (next == runs.end()) return;
+        // The same run if a supervisor adopts it after all, otherwise its successor.
+        const bool same = next->run_id == view_.run.run_id;
+        const bool adopted = same && observer_ && observer_->look().life.state == run::life::led;
+        if (adopted || (!same && follows_)) attach(*next);
         return;
     }
     const run::record* found = nullptr;
@@ -144,6 +148,7 @@ void watcher::attach(const run::record& r) {
     }
     view_.run = r;
     view_.phase = run_phase::running;
+    view_.led = true;  // until the first check, a moment later
     view_.notice.clear();
     control_.aim(r.socket(), r.run_id);
     begin_with_block();
@@ -164,8 +169,12 @@ void watcher::begin_with_block() {
 void watcher::end(const std::string& how) {
     const std::string text = fmt::format("{} has ended: {}", view_.run.name, how);
     view_.events.add({now_ns(), telemetry::event_kind::warning, shm::none, text});
-    view_.notice = text + "; this page shows its last state until another run is chosen";
+    view_.notice =
+        text + "; this page shows its last state until " +
+        (follows_ ? "the next run of this name, or another one is chosen" : "another run is chosen");
     view_.phase = run_phase::ended;
+    view_.led = false;
+    view_.whole = {};
     sampler_.reset();
     observer_->take_no_more_leases();
     mapped_.reset();
@@ -176,6 +185,7 @@ void watcher::end(const std::string& how) {
 void watcher::check_alive() {
     const run::sight present = observer_->look();
     view_.run = observer_->run();
+    view_.led = present.life.state == run::life::led;
     if (present.anew) begin_with_block();
     for (const run::run_news& n : present.news) view_.events.add({now_ns(), n.kind, shm::none, n.text});
     if (present.life.state != run::life::over) return;
@@ -190,6 +200,7 @@ void watcher::read() {
     view_.past.feed(view_.snap, view_.rates);
     for (const telemetry::crash& c : view_.events.take_deaths()) view_.past.mark(c.died_ns, c.stage);
     view_.report = control_.report();
+    view_.whole = control_.run_state();
     view_.other_ring_names = control_.other_ring_names();
     take_hosts();
     learn_parameters();

@@ -1,9 +1,9 @@
 #pragma once
-// The page's tie to a run: a thread that finds it, reads it ten times a second and notices when its
-// supervisor goes and comes, when it begins again and when it ends. The tie is to one run, (folder, run id):
-// another one is watched when a user says so, and not before. What the page shows is read from here under a
-// lock that is held for fractions of a millisecond. Never throws: what goes wrong becomes a sentence in
-// view::notice.
+// The connection of the web UI to a run: a thread that finds the run, reads it ten times per second and
+// notices when its supervisor dies or is replaced, when it is rebuilt and when it ends. After its end, the
+// next run of the same name is watched if `follows`; a run of another name only if a user chooses it. Actions
+// name the run id that was shown, so none reaches a later run. The server reads the view under a lock that is
+// held for fractions of a millisecond. Never throws: errors become a sentence in view::notice.
 
 #include <condition_variable>
 #include <map>
@@ -37,6 +37,8 @@ struct view {
     telemetry::history past{0.25, 480};  ///< two minutes
     telemetry::event_tracker events;
     std::vector<seat_report> report;                      ///< the supervisor's own words, may be empty
+    run_report whole;                                     ///< likewise; empty without a supervisor
+    bool led = false;                                     ///< a supervisor leads the run
     std::vector<host_report> hosts;                       ///< the other hosts of the pipeline, as last told
     std::map<std::string, std::string> other_ring_names;  ///< control_client::other_ring_names
     /// of what lies in snap.parameters; none: no parameters, or not known yet
@@ -47,9 +49,9 @@ struct view {
 
 class watcher {
 public:
-    /// `name`: of the run; "": the only one that runs. The first that is found is watched to its end, and no
-    /// other.
-    explicit watcher(std::string name);
+    /// `name`: of the run; "": the only one that runs. The first that is found is watched to its end, after
+    /// it the next one of the same name if `follows`.
+    explicit watcher(std::string name, bool follows = true);
     ~watcher();
     watcher(const watcher&) = delete;
     watcher& operator=(const watcher&) = delete;
@@ -82,6 +84,7 @@ private:
     void learn_parameters();
 
     std::string name_;
+    bool follows_;
     control_client control_;
     std::unique_ptr<sampler> sampler_;
     telemetry::rate_tracker tracker_;

@@ -107,9 +107,10 @@ engine::engine(const run_setup& setup, std::string run_id, std::string helpers, 
             interrupt(static_cast<int>(info.ssi_signo));
     });
     watch_owner();
-    if (!setup.http.empty())
-        page_ = std::make_unique<web_page>(loop_, out, setup.http, setup.name, setup.directory,
-                                           seats_->label_width);
+    if (!setup.http.empty() || (how == beginning::adopt && run::read_page_record(setup.directory)))
+        page_ = std::make_unique<web_page>(
+            loop_, out, web_page_plan{setup.http, setup.http_hosts, setup.name, run_id_, setup.directory},
+            seats_->label_width);
 }
 
 void engine::hold(std::unique_ptr<ipc::holder> space) {

@@ -7,6 +7,7 @@
 
 #include "core/clock.hpp"
 #include "core/errors.hpp"
+#include "core/http_address.hpp"
 #include "core/poll_until.hpp"
 #include "core/token.hpp"
 #include "os/subprocess.hpp"
@@ -25,7 +26,9 @@ bool has_gone(int pidfd, int timeout_ms) noexcept {
     return events_of(pidfd, POLLIN, now_ns() + static_cast<u64>(timeout_ms) * ns_per_ms) != 0;
 }
 
+// Of a page that an earlier supervisor started, only its end is known: it is not our child.
 std::string ending_of(const exit_status& s) {
+    if (!s.known) return "not a child of this supervisor: its exit code is unknown";
     return s.signal != 0 ? fmt::format("signal {} ({})", s.signal, signal_name(s.signal))
                          : fmt::format("exit code {}", s.exit_code);
 }
@@ -37,13 +40,11 @@ std::string page_program() {
                            "the web page takes libjpeg-turbo (apt-get install libturbojpeg0-dev)");
 }
 
-web_page::web_page(event_loop& loop, console& out, std::string address, std::string name,
-                   const std::string& folder, std::size_t width)
+web_page::web_page(event_loop& loop, console& out, web_page_plan plan, std::size_t width)
     : loop_(loop),
-      address_(std::move(address)),
-      name_(std::move(name)),
+      plan_(std::move(plan)),
       token_(new_token()),
-      log_(out, "page", width, page_color, folder + "/logs/page.jsonl") {}
+      log_(out, "page", width, page_color, plan_.folder + "/logs/page.jsonl") {}
 
 web_page::~web_page() {
     if (!process_.pidfd) return;
@@ -59,25 +60,65 @@ web_page::~web_page() {
 }
 
 void web_page::start() noexcept {
-    due_ns_ = 0;
     try {
-        ++starts_;
-        shm::unique_fd write_end;
-        pipe_ = log_pipe::make(write_end);
-        spawn_request r;
-        r.argv = {page_program(), "--http", address_, "-p", name_, "--with-run"};
-        // The environment and not the command line, which others on this machine may read. A successor gets
-        // the same: open pages stay good.
-        r.environment = {"CAROUSEL_WEB_TOKEN=" + token_};
-        r.output = write_end.get();
-        process_ = spawn(r);
-        loop_.watch(process_.pidfd.get(), EPOLLIN, [this](u32) { ended(); });
-        loop_.watch(pipe_.fd(), EPOLLIN, [this](u32) {
-            if (!pipe_.drain(log_, process_.pid)) loop_.forget(pipe_.fd());
-        });
+        const std::optional<run::page_record> found = run::read_page_record(plan_.folder);
+        if (found && found->run_id == plan_.run_id) {
+            token_ = found->token;
+            if (plan_.address.empty() || plan_.address == found->asked) last_address_ = found->address.text();
+            if (keep_running(*found)) return;
+        }
+        if (plan_.address.empty()) return;
+        spawn_page();
     } catch (const std::exception& e) {
-        log_.line(0, fmt::format("there will be no page: {}", e.what()));
+        log_.line(0, fmt::format("the web UI can't be started: {}", e.what()));
     }
+}
+
+// Open pages and scrapers keep their connections: it is the same process.
+bool web_page::keep_running(const run::page_record& found) {
+    const bool as_planned =
+        plan_.address.empty() || (plan_.address == found.asked && plan_.hosts == found.hosts);
+    if (!as_planned) {
+        run::end_page(found.process);
+        return false;
+    }
+    if (plan_.address.empty()) {
+        plan_.address = found.asked;
+        plan_.hosts = found.hosts;
+    }
+    process_ = {found.process.pid, found.process.start_time, shm::unique_fd(shm::open_pidfd(found.process))};
+    if (!process_.pidfd) return false;
+    log_.line(process_.pid, fmt::format("page: {} (continues; its process outlived the supervisor before)",
+                                        run::page_link(found.address, token_)));
+    watch();
+    return true;
+}
+
+void web_page::spawn_page() {
+    due_ns_ = 0;
+    ++starts_;
+    shm::unique_fd write_end;
+    pipe_ = log_pipe::make(write_end);
+    tried_last_ = !last_address_.empty() && parse_http_address(plan_.address).port == 0;
+    spawn_request r;
+    r.argv = {page_program(), "--http",       tried_last_ ? last_address_ : plan_.address,
+              "-p",           plan_.name,     "--with-run",
+              plan_.run_id,   "--started-by", std::to_string(::getpid()),
+              "--asked-at",   plan_.address};
+    for (const std::string& host : plan_.hosts) r.argv.insert(r.argv.end(), {"--http-host", host});
+    // In the environment: other users of this machine can read command lines. A successor gets the same
+    // token, so open pages stay valid.
+    r.environment = {"CAROUSEL_WEB_TOKEN=" + token_};
+    r.output = write_end.get();
+    process_ = spawn(r);
+    watch();
+    loop_.watch(pipe_.fd(), EPOLLIN, [this](u32) {
+        if (!pipe_.drain(log_, process_.pid)) loop_.forget(pipe_.fd());
+    });
+}
+
+void web_page::watch() {
+    loop_.watch(process_.pidfd.get(), EPOLLIN, [this](u32) { ended(); });
 }
 
 void web_page::ended() {
@@ -87,21 +128,33 @@ void web_page::ended() {
     pipe_.close(log_, process_.pid);
     const i32 pid = process_.pid;
     process_ = {};
-    if (how.signal == 0 && how.exit_code == exit_code::usage) {  // it has said why, and would say so again
-        log_.line(pid, "there is no page; the pipeline goes on");
+    if (const auto served = run::read_page_record(plan_.folder); served && served->run_id == plan_.run_id)
+        last_address_ = served->address.text();
+    const bool refused = how.known && how.signal == 0 && how.exit_code == exit_code::usage;
+    if (refused && tried_last_) {  // another program has taken the port since; any other will do
+        last_address_.clear();
+        due_ns_ = now_ns();
+    } else if (refused) {  // it has logged why, and a second start would fail the same way
+        log_.line(pid, "there is no web UI; the pipeline continues");
     } else if (starts_ >= most_starts) {
-        log_.line(
-            pid, fmt::format("the page has ended ({}) for the {}th time and stays away; the pipeline goes on",
-                             ending_of(how), starts_));
+        log_.line(pid,
+                  fmt::format("the web UI has ended ({}) for the {}th time and is not started again; the "
+                              "pipeline continues",
+                              ending_of(how), starts_));
     } else {
-        log_.line(pid, fmt::format("the page has ended ({}); it is started again, the pipeline goes on",
+        log_.line(pid, fmt::format("the web UI has ended ({}); it is started again, the pipeline continues",
                                    ending_of(how)));
         due_ns_ = now_ns() + pause_ns;
     }
 }
 
 void web_page::tick(u64 now) noexcept {
-    if (due_ns_ != 0 && now >= due_ns_) start();
+    if (due_ns_ == 0 || now < due_ns_) return;
+    try {
+        spawn_page();
+    } catch (const std::exception& e) {
+        log_.line(0, fmt::format("the web UI can't be started: {}", e.what()));
+    }
 }
 
 }  // namespace carousel::supervisor

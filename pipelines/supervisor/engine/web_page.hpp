@@ -1,45 +1,60 @@
 #pragma once
-// The page of `carousel run --http`: the program carousel-web as a child that lives with the run. It is no
-// part of the run: it may die, hang or never come up, and the pipeline goes on; what became of it is said in
-// the log. One thread; only the destructor waits, a second at most.
+// The web UI of `carousel run --http`: the program carousel-web as a process of its own. It is not a part of
+// the run: it may die, hang or never start, and the pipeline continues; the log reports it. It outlives a
+// supervisor that is killed, for as long as the stages run, and the next supervisor keeps it
+// (run/page_record.hpp). One thread; the destructor and start() wait, for two seconds at most.
 
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "os/event_loop.hpp"
 #include "os/log_pipe.hpp"
 #include "os/spawn.hpp"
+#include "run/page_record.hpp"
 
 namespace carousel::supervisor {
 
-/// Path of carousel-web, beside this program. Throws config_error that says how to get it where it wasn't
-/// built.
+/// Path of carousel-web, in the folder of this program. Throws config_error, which names the missing package,
+/// if it was not built.
 [[nodiscard]] std::string page_program();
+
+struct web_page_plan {
+    std::string address;               ///< as given to --http; "": that of the page which is there already
+    std::vector<std::string> hosts;    ///< as given to --http-host
+    std::string name, run_id, folder;  ///< of the run
+};
 
 class web_page {
 public:
-    /// `address`: as given to --http; `name`: of the run; `folder`: of its logs; `width`: of the labels
-    /// before log lines.
-    web_page(event_loop& loop, console& out, std::string address, std::string name, const std::string& folder,
-             std::size_t width);
+    /// `width`: of the labels before log lines.
+    web_page(event_loop& loop, console& out, web_page_plan plan, std::size_t width);
     /// Ends it.
     ~web_page();
     web_page(const web_page&) = delete;
     web_page& operator=(const web_page&) = delete;
 
-    /// Never throws: a page that can't be started is a line in the log.
+    /// Keeps the page that an earlier supervisor of this run has left, if it is served as planned; otherwise
+    /// starts one. Never throws: a page that can't be started is a line in the log.
     void start() noexcept;
-    /// Starts one anew that has died, a while after its death and a few times in a run.
+    /// Restarts a page that has died, a second after its death and at most three times per supervisor.
     void tick(u64 now) noexcept;
 
 private:
+    [[nodiscard]] bool keep_running(const run::page_record& found);
+    void spawn_page();
+    void watch();
     void ended();
 
     event_loop& loop_;
-    std::string address_, name_, token_;
+    web_page_plan plan_;
+    std::string token_;
+    std::string last_address_;  ///< where it was served: the first choice if any port will do
     log_sink log_;
     log_pipe pipe_;
     spawned process_;
-    u64 due_ns_ = 0;  ///< 0: nothing to start
+    bool tried_last_ = false;  ///< the present process was started at last_address_
+    u64 due_ns_ = 0;           ///< 0: nothing to start
     u32 starts_ = 0;
 };
 

@@ -25,8 +25,9 @@ struct run_options {
     bool keep_logs = false;   ///< DIR/logs outlives the run, until the next of that name or `carousel clean`
     bool background = false;  ///< nobody looks at stderr once all stages are ready: no progress line
     f64 wait_s = 0;           ///< waits so long for a running pipeline of the same name to end
-    std::string http;         ///< where the run's page is served, as given; "": nowhere
-    bool fresh = false;       ///< a living run of the name whose supervisor is dead is ended, not taken over
+    std::string http;         ///< where the run's web UI is served, as given; "": nowhere
+    std::vector<std::string> http_hosts;  ///< further names of this machine in its address
+    bool fresh = false;  ///< a living run of the name whose supervisor is dead is ended, not taken over
     std::vector<std::string> command_line;     ///< for the report
     std::optional<parameter_plan> parameters;  ///< of a part of a pipeline: the whole file's
     std::shared_ptr<other_hosts> hosts;        ///< null: the pipeline is on this host alone

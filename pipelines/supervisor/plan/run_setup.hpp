@@ -132,8 +132,9 @@ struct run_setup : pipeline_spec {
     std::vector<asset_setup> assets;
     std::string output_directory;  ///< what environment::output_directory() of its stages returns; "": none
     std::string pictures;          ///< folder of the pictures, for the closing lines; "": none
-    std::string report_path;  ///< --report FILE; "": none
-    std::string http;         ///< --http ADDR:PORT; "": no page
+    std::string report_path;       ///< --report FILE; "": none
+    std::string http;              ///< --http ADDR:PORT; "": no web UI
+    std::vector<std::string> http_hosts;  ///< --http-host NAME
     bool color = false, terminal = false, quiet = false;
     [[nodiscard]] bool has_mps() const noexcept;  ///< some stage is a client of an MPS domain
     /// Why two such runs may make different pictures, so that their hashes say nothing; "": they may not.
