@@ -4,6 +4,7 @@ const dark = matchMedia('(prefers-color-scheme: dark)');
 const palette = () => dark.matches ? ['#56b4e9', '#e69f00', '#3dbb8f', '#cc79a7', '#f0e442', '#f07240', '#8c9eff', '#b8bec7']
   : ['#0072b2', '#b97a00', '#007f5c', '#a84c81', '#857b00', '#c04a00', '#3f51b5', '#59626e'];
 const css = name => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+const pollTimeoutMs = 4000, actionTimeoutMs = 15000;
 const slotStates = [['free', 'free'], ['fill', 'being filled'], ['ready', 'ready'], ['leased', 'leased by a reader'], ['done', 'read by all'],
   ['quarantined', 'quarantined: its writer died']];
 
@@ -15,6 +16,9 @@ if (given) {
   sessionStorage.setItem('carousel-token', token);
   history.replaceState(null, '', '/');
 }
+
+/// The name of this page for the server, which tells by it whether the page receives the live picture.
+const viewer = [...crypto.getRandomValues(new Uint8Array(8))].map(b => b.toString(16).padStart(2, '0')).join('');
 
 function el(tag, attributes, ...children) {
   const e = document.createElement(tag);
@@ -41,8 +45,23 @@ function banner(c) {
   $('banner').hidden = !show;
   if (!show) return;
   $('banner').classList.toggle('back', c.back_after_s !== null);
-  $('banner').textContent = `${c.stage} (pid ${c.old_pid}) died${c.how ? ': ' + c.how : ''}. ` + (c.back_after_s === null
-    ? 'The others go on; its successor is being started.' : `Back as pid ${c.new_pid} after ${c.back_after_s < 0.01 ? 'less than 10 ms' : 'about ' + span(c.back_after_s)}.`);
+  $('banner').classList.toggle('asked', c.asked !== null && c.back_after_s === null);
+  $('banner').textContent = c.text + (c.back_after_s === null ? `; ${c.follows}.`
+    : `. Back as pid ${c.new_pid} after ${c.back_after_s < 0.01 ? 'less than 10 ms' : 'about ' + span(c.back_after_s)}.`);
+}
+
+/// Green only while frames move: a run whose frames wait for a stage is not well, though all others run.
+function pill(s) {
+  const p = s.pipeline, state = p && s.phase === 'running' ? p.state : s.phase;
+  const slow = p && p.frames_per_second_wanted > 0 && p.frames_per_second_wanted < 1;   // rates are averages of 2 s
+  const still = state === 'running' && (p.hindrance !== '' || (p.frames > 0 && p.frames_per_second === 0 && !slow));
+  $('phase').className = 'pill ' + (still ? 'still' : state);
+  $('phase').textContent = still ? 'no frames' : p && s.phase === 'running' ? p.state_text : s.phase;
+  $('phase').title = p ? p.hindrance : '';
+}
+function problems(list) {
+  $('problems').hidden = list.length === 0;
+  $('problems').replaceChildren(...list.map(text => el('li', {}, text)));
 }
 
 let runShown = '';   // what is pressed here goes to that run or to none
@@ -56,20 +75,25 @@ function refused(why) {
 /// '' when it was done, else the sentence that is shown.
 async function post(path, body) {
   try {
-    const reply = await fetch(path, {method: 'POST', headers: {'X-Carousel-Token': token, 'X-Carousel-Run': runShown}, body});
+    const reply = await fetch(path, {method: 'POST', headers: {'X-Carousel-Token': token, 'X-Carousel-Run': runShown}, body,
+      signal: AbortSignal.timeout(actionTimeoutMs)});
     if (reply.ok) return '';
     const text = await reply.text();
     return refused((reply.headers.get('Content-Type') || '').includes('json') ? JSON.parse(text).message : text.trim());
-  } catch (e) { return refused('the page\'s program does not answer'); }
+  } catch (e) { return refused('the server of this page does not answer'); }
 }
 
-function buttons(process, mayAct) {
+/// Why no action can be carried out now; '' if it can.
+const whyNoAction = s => !s.may_act ? 'open the address with the token, which was printed when this page was started'
+  : s.phase !== 'running' ? 'no pipeline is running' : s.pipeline.state === 'unsupervised' ? 'no supervisor leads the run: start it again to adopt the stages' : '';
+const isDown = process => process !== null && ['down', 'failed'].includes(process.state);
+function buttons(process, why) {
   const held = process.held;
-  return [['kill', 'SIGKILL: it comes back, no frame is lost'], held ? ['cont', 'lets it go on'] : ['stop', 'holds it: the pipeline waits'],
-    ['restart', 'ends it and starts the program that is on disk now']].map(([verb, what]) => {
-    const b = el('button', {type: 'button', title: mayAct ? what : 'open the address with the token, which was printed when this page was started',
-      'data-verb': verb, 'data-stage': process.label}, verb);
-    b.disabled = !mayAct;
+  const actions = isDown(process) ? [['up', 'starts it']] : [['kill', 'SIGKILL: it comes back, no frame is lost'],
+    held ? ['cont', 'continues it'] : ['stop', 'pauses it: the pipeline waits'], ['restart', 'ends it and starts the program that is on disk now']];
+  return actions.map(([verb, what]) => {
+    const b = el('button', {type: 'button', title: why || what, 'data-verb': verb, 'data-stage': process.label}, verb);
+    b.disabled = why !== '';
     return b;
   });
 }
@@ -93,6 +117,8 @@ function notice(s) {
   }));
 }
 
+/// What each column is, for narrow windows, where each row is a card.
+const columns = [...$('rows').parentNode.tHead.rows[0].cells].map(th => th.innerHTML.replace('<br>', ' '));
 const cell = (text, c) => el('td', {class: c || 'n'}, text);
 const hostStates = {running: 's-running', ended: 's-down', lost: 's-failed', refused: 's-failed'};
 /// Another host of the pipeline, above its stages.
@@ -107,7 +133,7 @@ function farRow(p) {
     cell(String(p.restarts)), el('td', {class: 'exit', title: exit}, exit), cell(number(p.frames_per_second)),
     ...[p.busy, p.wait_input, p.wait_output, p.wait_own, p.wait_turn].map(v => cell(percent(v))), cell('–'), cell('–'),
     cell(p.cpu_percent === null ? '–' : p.cpu_percent.toFixed(0)), cell(p.memory_bytes === null ? '–' : (p.memory_bytes / 1e6).toFixed(0)),
-    el('td', {class: 'n'}));
+    el('td', {class: 'n actions'}));
 }
 
 let rowsShown = '';
@@ -119,7 +145,7 @@ function stages(s) {
       cell(p.pid === null ? '–' : String(p.pid)), cell(span(p.age_s)), cell(String(p.restarts)), el('td', {class: 'exit', title: exit}, exit),
       cell(number(stage.frames_per_second)), cell(percent(stage.busy)), cell(percent(stage.wait_input)), cell(percent(stage.wait_output)), cell(percent(stage.wait_own)), cell(percent(stage.wait_turn)),
       cell(number(stage.latency_p50_ms)), cell(number(stage.latency_p99_ms)), cell(p.cpu_percent === null ? '–' : p.cpu_percent.toFixed(0)),
-      cell(p.memory_bytes === null ? '–' : (p.memory_bytes / 1e6).toFixed(0)), el('td', {class: 'n'})));
+      cell(p.memory_bytes === null ? '–' : (p.memory_bytes / 1e6).toFixed(0)), el('td', {class: 'n actions'})));
   }));
   const flat = s.stages.flatMap(x => x.processes);
   for (const h of s.hosts) {
@@ -128,15 +154,18 @@ function stages(s) {
     h.stages.forEach(p => rows.push(farRow(p)) && flat.push(p));
   }
   // Buttons stay the same elements while their processes do: a click must not fall between two of them.
-  const key = JSON.stringify([s.may_act, flat.map(p => p && [p.label, p.held])]);
+  const why = whyNoAction(s), key = JSON.stringify([why, flat.map(p => p && [p.label, p.held, isDown(p)])]);
   const old = [...$('rows').children].map(r => r.lastChild);
   rows.forEach((r, k) => {
     if (flat[k] === null) return;
     if (key === rowsShown && old[k]) r.replaceChild(old[k], r.lastChild);
-    else buttons(flat[k], s.may_act).forEach(b => r.lastChild.append(b, ' '));
+    else buttons(flat[k], why).forEach(b => r.lastChild.append(b, ' '));
   });
   rowsShown = key;
+  for (const r of rows) if (r.cells.length === columns.length) [...r.cells].forEach((c, k) => { c.dataset.label = columns[k]; });
+  const focused = document.activeElement;   // a row that is replaced takes the focus off its buttons
   $('rows').replaceChildren(...rows);
+  if (focused !== document.activeElement && $('rows').contains(focused)) focused.focus({preventScroll: true});
   if (performance.now() > refusalUntil) $('may-act').textContent = s.may_act ? '' : 'buttons are off: open the address with ?token=… that was printed when this page was started';
 }
 
@@ -159,20 +188,23 @@ function events(list) {
   $('event-list').replaceChildren(...list.slice().reverse().map(e => el('li', {}, el('time', {}, span(e.age_s)), el('span', {class: 'k-' + e.kind}, e.text))));
 }
 
+/// Nothing can be done until the server answers again; the next answer builds the controls anew.
 function lost() {
   $('phase').className = 'pill lost';
   $('phase').textContent = 'no answer';
-  noticeShown = '';
+  noticeShown = rowsShown = wishShown = '';
   $('notice').hidden = false;
-  $('notice').textContent = 'The program that serves this page does not answer: it has ended with its pipeline, or was stopped. Trying again.';
+  $('notice').textContent = 'The server of this page does not answer: it has ended with its pipeline, or was stopped. Trying again.';
+  for (const control of document.querySelectorAll('button, fieldset')) control.disabled = true;
 }
 
 async function poll() {
   try {
-    const s = await (await fetch('/status.json', {headers: {'X-Carousel-Token': token}})).json();
-    $('phase').className = 'pill ' + s.phase;
-    $('phase').textContent = s.phase;
+    const s = await (await fetch('/status.json?viewer=' + viewer, {headers: {'X-Carousel-Token': token}, signal: AbortSignal.timeout(pollTimeoutMs)})).json();
+    $('parameters-reset').disabled = false;   // its fieldset decides
+    pill(s);
     notice(s);
+    problems(s.problems);
     runShown = s.pipeline ? s.pipeline.run_id : '';
     if (s.pipeline) {
       $('name').textContent = s.pipeline.name;
@@ -181,6 +213,7 @@ async function poll() {
       $('limit').textContent = s.pipeline.bottleneck.text;
     }
     banner(s.crash);
+    checkStream(s.picture);
     picture(s);
     parameters(s);
     stages(s);
@@ -199,7 +232,7 @@ function ringColor(h, k) {
 
 async function plots() {
   try {
-    const h = await (await fetch('/history.json')).json();
+    const h = await (await fetch('/history.json', {signal: AbortSignal.timeout(pollTimeoutMs)})).json();
     const c = palette(), line = (name, k, values) => ({name, color: c[k % c.length], values});
     plot('fps', h, h.stages.map((s, k) => line(s.name, k, s.frames_per_second)));
     plot('latency', h, [...h.stages.map((s, k) => line(s.name, k, s.latency_p99_ms)), {name: 'end to end', color: css('--text'), values: h.end_to_end_p99_ms}]);

@@ -158,8 +158,7 @@ function parameters(s) {
   const key = JSON.stringify([runShown, p.type, fields]);   // a control stays the same element: no hand may lose it
   if (key !== parametersShown) buildParameters(fields);
   parametersShown = key;
-  const why = !s.may_act ? 'open the address with the token, which was printed when this page was started'
-    : s.phase === 'running' ? '' : 'no pipeline is running';
+  const why = whyNoAction(s);
   $('parameter-set').disabled = why !== '';
   $('parameters-reset').title = why || 'all values as the run was started with';
   $('parameters-about').textContent = p.number === 0 ? 'as the run was started'

@@ -1,11 +1,21 @@
 'use strict';
-// The panel with the picture: the picture itself, the scale of its values, what lies under the mouse, and what may be chosen of it. It stands
-// behind page.js in one script, and uses el, $, post and span of it.
-const pixelEveryMs = 120;
+// The panel with the picture: the picture itself, the scale of its values, the values under the mouse, and the choice of ring and plane. It
+// follows page.js in one script, and uses el, $, post and span of it.
+const pixelEveryMs = 120, streamPatienceMs = 3000;
 const live = $('live');
-function stream() { live.src = document.hidden ? 'data:,' : '/stream.mjpg?' + Date.now(); }
-live.addEventListener('error', () => { if (!document.hidden) setTimeout(stream, 1000); });
+let streamSince = 0;
+function stream() {
+  streamSince = performance.now();
+  live.src = document.hidden ? 'data:,' : `/stream.mjpg?viewer=${viewer}&t=${Date.now()}`;
+}
 document.addEventListener('visibilitychange', stream);
+/// An image fires no event when its stream ends cleanly, as with the process that serves it. The server knows whether this viewer has a stream.
+function checkStream(p) {
+  if (document.hidden || p.stream_open || performance.now() - streamSince < streamPatienceMs) return;
+  if (p.watchers < p.most_watchers) return stream();
+  streamSince = performance.now();
+  live.src = '/snapshot.png?' + Date.now();
+}
 
 function pictureName(p) { return `${p.stage} ${p.plane} ${p.type} · frame ${p.frame.toLocaleString('en-US')}`; }
 
@@ -106,7 +116,9 @@ function picture(s) {
   shownNow = p.shown;
   $('picture-about').textContent = p.frame === null ? '' : `frame ${p.frame.toLocaleString('en-US')} of ${p.stage} · ${p.width} × ${p.height} pixels`
     + (p.age_s > 1 ? ` · ${span(p.age_s)} old` : '');
-  const why = s.phase === 'running' && p.problem ? p.problem : p.frame === null ? 'no picture yet' : '';
+  const full = !p.stream_open && p.watchers >= p.most_watchers;
+  const why = s.phase === 'running' && p.problem ? p.problem : p.frame === null ? 'no picture yet'
+    : full ? `${p.watchers} viewers receive the live picture, which is the limit: this page shows a snapshot every ${streamPatienceMs / 1000} s until one of them closes` : '';
   $('no-picture').hidden = why === '';
   $('no-picture').textContent = why;
   scales(p.shown);
