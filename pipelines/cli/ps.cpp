@@ -110,7 +110,8 @@ command_action add_ps_command(const command_parts& p) {
         "\nSpaces (`carousel hold`) stand behind the pipeline, with their clients and what each holds; -p "
         "names "
         "one of either.\n\nExamples:\n  carousel ps\n  carousel ps -p demo --json\n  carousel ps -p lab\n"
-        "  carousel ps --all\n  carousel ps -p demo --check || notify\n\nExit codes: 0 shown; with --check: no problem lasts; 1 "
+        "  carousel ps --all\n  carousel ps -p demo --check || notify\n\nExit codes: 0 shown; with --check: "
+        "no problem lasts; 1 "
         "with "
         "--check: a problem lasts, or\na stage is paused or missing; 2 no such pipeline, or usage; 74 its "
         "supervisor does not answer.");

@@ -206,8 +206,8 @@ shm::unique_fd open_supervisor(const run::record& run) {
         run.name, run.supervisor.pid, socket ? "the kernel gives no pidfd of it" : errno_text(why)));
 }
 
-/// Asks the supervisor to end, as Ctrl-C does. One that ignores SIGINT, because a script started it by `&`, is
-/// asked over its socket.
+/// Asks the supervisor to end, as Ctrl-C does. One that ignores SIGINT, because a script started it by `&`,
+/// is asked over its socket.
 void interrupt(const run::record& run, int supervisor, f64 timeout_s) {
     if (run::is_of_here(run) && ignores(run.supervisor.pid, SIGINT)) {
         (void)run::client(run).ask(run::end_request{true}, 0, std::min(timeout_s, 5.0));

@@ -38,8 +38,9 @@ struct output_target {
 /// Is `name` (without its folder) a temporary file of a process that has ended?
 [[nodiscard]] bool is_abandoned_output(std::string_view name) noexcept;
 
-/// The cause of an error number that a function of this file returned, and what to do: no_room_text, except for
-/// what ENXIO and ETIMEDOUT mean of a FIFO. `otherwise`: what to do unless the cause has a remedy of its own.
+/// The cause of an error number that a function of this file returned, and what to do: no_room_text, except
+/// for what ENXIO and ETIMEDOUT mean of a FIFO. `otherwise`: what to do unless the cause has a remedy of its
+/// own.
 [[nodiscard]] std::string output_cause(int error_number, const std::string& otherwise = "");
 
 /// Opens a target for writing in place: a regular file is emptied or made, a descriptor is duplicated. A FIFO

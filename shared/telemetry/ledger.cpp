@@ -36,9 +36,10 @@ constexpr u64 recorded_bytes = offsetof(ledger_record, committer);  ///< by reco
 [[noreturn]] void fail(std::string_view what, const std::string& path, int error_number) {
     throw_output_error(
         path, error_number,
-        fmt::format("can't {} the ledger {}: {}", what, path,
-                    no_room_text(error_number,
-                                 "check that the runtime directory exists and that this user can write to it")));
+        fmt::format(
+            "can't {} the ledger {}: {}", what, path,
+            no_room_text(error_number,
+                         "check that the runtime directory exists and that this user can write to it")));
 }
 
 /// Reads until `bytes` are there or the file ends; returns the bytes read.

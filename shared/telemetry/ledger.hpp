@@ -10,10 +10,10 @@
 // stopped and wakes may write its late record over its successor's: of a buffer that holds another frame by
 // then. So the mark bears the hash again, from the memory of the one that committed; nobody else writes it.
 //
-// Layout of `<runtime directory>/ledger-<stage>.bin`, little-endian: the record of sequence n at byte 64 n, see
-// ledger_record. No record crosses a page, so that neither a full disk nor a kill, which both cut a write at
-// a page, leaves half a record or half a mark; and a mark finds room wherever its record did. A hole reads as
-// zeros, hence the field that is sequence + 1. What is delivered and old is folded away (ledger_fold.hpp).
+// Layout of `<runtime directory>/ledger-<stage>.bin`, little-endian: the record of sequence n at byte 64 n,
+// see ledger_record. No record crosses a page, so that neither a full disk nor a kill, which both cut a write
+// at a page, leaves half a record or half a mark; and a mark finds room wherever its record did. A hole reads
+// as zeros, hence the field that is sequence + 1. What is delivered and old is folded away (ledger_fold.hpp).
 // `<ledger>.names` lists what the hashes are hashes of, a name per line; a record has its name's tag
 // (ledger_tag) next to its flags. A name is appended in one write(2) before the first record that has its
 // tag, so that a kill leaves no record without its name. It may stand there twice, when two writers begin at

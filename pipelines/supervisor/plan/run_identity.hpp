@@ -21,10 +21,10 @@ namespace carousel::supervisor {
 
 struct kept_identity {
     nlohmann::json identity;
-    nlohmann::json outs;    ///< stage name -> the "out" it was started with
+    nlohmann::json outs;           ///< stage name -> the "out" it was started with
     std::string output_directory;  ///< run_setup::output_directory
     std::string pictures;          ///< run_setup::pictures
-    nlohmann::json depths;  ///< what "auto" came to: depth_plan.hpp
+    nlohmann::json depths;         ///< what "auto" came to: depth_plan.hpp
 };
 /// Writes DIR/pipeline.json whole. Throws shm_error.
 void write_identity(const std::string& folder, const nlohmann::json& identity, const run_setup& prepared);
