@@ -106,7 +106,7 @@ class Long(Many):
         for host in (pair.a, pair.b):
             host.stop(signal.SIGSTOP)
         before = os.path.getsize(path)
-        wait_for("frames go on", lambda: os.path.getsize(path) > before + 20 * 48)
+        wait_for("frames go on", lambda: os.path.getsize(path) > before + 20 * 64)
         os.kill(pid, signal.SIGKILL)
         time.sleep(1.5)
         for host in (pair.a, pair.b):
