@@ -60,7 +60,8 @@ constexpr auto explanations = std::to_array<explanation>({
      "The message has the error and the limit: `df /dev/shm`, pids.max, `ulimit -n`, `-u`, `-v`, `-s`; "
      "`carousel "
      "clean` removes leftovers."},
-    {exit_kind, "75", "Pictures, a ledger or a report can't be written.", "A full disk or no permission.",
+    {exit_kind, "75", "Pictures, a ledger or a report can't be written, or a ledger can't be read.",
+     "A full disk, no permission, or a FIFO without a reader.",
      "While it runs the run holds and goes on when there is room; free some, or leave pictures out (--out "
      "'')."},
     {exit_kind, "76", "A process has given its frames back, for other instances of its stage.",
