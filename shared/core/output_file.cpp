@@ -55,6 +55,15 @@ process_link process_link_of(const std::string& path) {
     return {true, where.starts_with(own) ? fd : -1};
 }
 
+/// As the kernel's fs.protected_symlinks, which a link that is read and not opened bypasses: in a folder like
+/// /tmp another user may have placed the link.
+bool is_planted(const std::string& link, const struct stat& s) noexcept {
+    struct stat folder {};
+    const std::string path = folder_of(link);
+    return ::stat(path.empty() ? "." : path.c_str(), &folder) == 0 && (folder.st_mode & S_ISVTX) != 0 &&
+           (folder.st_mode & S_IWOTH) != 0 && s.st_uid != ::geteuid() && s.st_uid != folder.st_uid;
+}
+
 /// A file that is mounted on its name (a container's volume) can't be renamed over.
 bool is_mount_root(const std::string& path) noexcept {
     struct statx s {};
@@ -102,6 +111,10 @@ std::optional<output_target> find_output(const std::string& path) {
             }
             const bool is_file = S_ISREG(s.st_mode), replaced = is_file && !is_mount_root(at);
             return output_target{std::move(at), is_file, replaced};
+        }
+        if (is_planted(at, s)) {
+            errno = EACCES;
+            return std::nullopt;
         }
         if (const process_link link = process_link_of(at); link.is)
             return output_target{std::move(at), false, false, link.own};

@@ -5,7 +5,9 @@
 //       over it. A reader, or a process that is started after a kill, sees the old file, the new file or
 //       none.
 //   anything else is there (a device, a FIFO, /dev/stdout): it is written into and never replaced.
-//   a symbolic link: its target is written by the two rules above, and the link stays.
+//   a symbolic link: its target is written by the two rules above, and the link stays. A link of another user
+//   in
+//       a folder like /tmp is refused (EACCES).
 // A file that grows while a program works (output_stream) is written in place; its name obeys the same rule.
 
 #include <cstddef>

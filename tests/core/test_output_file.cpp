@@ -11,6 +11,7 @@
 #include "core/read_file.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/scratch_folder.hpp"
+#include "tests/support/skip.hpp"
 
 using namespace carousel;
 namespace fs = std::filesystem;
@@ -65,6 +66,22 @@ TEST_CASE("an output through symbolic links writes their target and keeps the li
     CHECK(scratch_folder::names_in(p.path / "there") == std::vector<std::string>{"target"});
     fs::create_symlink("loop", p.path / "loop");
     CHECK(written(p / "loop", "x") == ELOOP);
+}
+
+TEST_CASE("an output through another user's link in a folder like /tmp is refused") {
+    if (::geteuid() != 0) CAROUSEL_SKIP("only root can give a link to another user");
+    const place p;
+    const std::string shared = p / "shared", link = p / "shared/out";
+    fs::create_directory(shared);
+    REQUIRE(::chmod(shared.c_str(), 01777) == 0);
+    fs::create_symlink(p.path / "target", link);
+    REQUIRE(::lchown(link.c_str(), 65534, 65534) == 0);
+    CHECK(written(link, "x") == EACCES);
+    CHECK_THROWS_AS(output_stream(link), output_error);
+    CHECK_FALSE(fs::exists(p.path / "target"));
+    REQUIRE(::lchown(link.c_str(), 0, 0) == 0);
+    CHECK(written(link, "x") == 0);
+    CHECK(fs::is_symlink(link));
 }
 
 TEST_CASE("an output into a FIFO reaches its reader, and the FIFO stays") {
