@@ -164,6 +164,9 @@ TEST_CASE("a word is found as people write it") {
     CHECK(std::string(explain("128 + 11").at(0).word) == "139");
     CHECK(std::string(explain("given up").at(0).word) == "given up");
     CHECK(std::string(explain("quarantined").at(0).kind) == "slot word");
+    CHECK(explained_as("lost run", "word of a log or report"));
+    CHECK(explained_as("ended early", "word of a log or report"));
+    CHECK(explained_as("fps", "key of a pipeline file"));
 }
 
 TEST_CASE("a word that is not there is refused with what may be meant") {
