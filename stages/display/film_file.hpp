@@ -11,8 +11,8 @@
 // the run works) the fragments go as they are made: the fragment at which a display was killed is cut off
 // there, and its frame follows once more. A predecessor that still runs (a GPU may take its time to let go)
 // is waited for: its lock on the file ends with it. Where a successor's heading differs (the program or
-// ffmpeg's libraries were replaced meanwhile), its frames go to NAME.part2.mp4 and so on. Which process is the
-// first, and which part is written, is kept in a small file in the run's runtime directory, made when the
+// ffmpeg's libraries were replaced meanwhile), its frames go to NAME.part2.mp4 and so on. Which process is
+// the first, and which part is written, is kept in a small file in the run's runtime directory, made when the
 // part is.
 
 #include <optional>
