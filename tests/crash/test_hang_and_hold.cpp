@@ -128,7 +128,7 @@ TEST_CASE("a source that is taken down is a problem that alerts can see") {
     run.start(run.pipeline("dry", number_pipeline("dry", "fps = 500\n")));
     REQUIRE(run.wait_running());
     std::string out;
-    const std::string source = run.stages().front()["name"];
+    const auto source = run.stages().front()["name"].get<std::string>();
     REQUIRE(run.command({"down", source, "-p", "dry"}, out) == 0);
     REQUIRE(run.wait_until([&] { return !run.ask({{"command", "ps"}})["problems"].empty(); }));
     CHECK(run.command({"ps", "--check", "-p", "dry"}, out) == 1);

@@ -19,7 +19,7 @@ class Page(Rig):
         b = browser.Browser(browser.find(), width, height)
         self.addCleanup(b.close)
         b.open(f"http://127.0.0.1:{page.port}/?token={page.token}")
-        wait_for("buttons", lambda: b.value("document.querySelectorAll('#rows button:enabled').length") == 12)
+        wait_for("buttons", lambda: b.value("document.querySelectorAll('#rows button:enabled').length") == 12, 60)
         return b
 
     @staticmethod
@@ -77,7 +77,8 @@ class Narrow(Page):
             b = self.open(page, width, 800)
             self.assertEqual(b.value("document.documentElement.scrollWidth <= innerWidth"), True, width)
             outside = """[...document.querySelectorAll('#rows button')].filter(x => {
-                x.scrollIntoView({block: 'center'}); x.focus();
+                scrollTo(0, x.getBoundingClientRect().top + scrollY - innerHeight / 2);   // down the page, and no table to the side
+                x.focus({preventScroll: true});
                 const r = x.getBoundingClientRect(), hit = document.elementFromPoint(r.x + r.width / 2, r.y + r.height / 2);
                 return r.left < 0 || r.right > innerWidth || document.activeElement !== x || hit !== x;
             }).map(x => x.dataset.stage + ' ' + x.dataset.verb)"""
