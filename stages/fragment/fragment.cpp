@@ -9,7 +9,7 @@ description fragment::configure(const configuration& with) {
     height_ = with.height;
     return {.outputs = {image_format(width_, height_)},
             .uses = {mesh_asset},
-            .parameters = scene_parameters::schema(),
+            .parameters = scene_parameters::schema(mesh_.three_quarter),
             .same_work = true};
 }
 

@@ -10,10 +10,10 @@ description geometry::configure(const configuration& with) {
                  ? kernels::arrangement::field
                  : kernels::arrangement::grid;
     spacing_ = static_cast<f32>(with.settings->number("spacing", 2.4, 0.0, 1000.0));
-    require_limits(with, {mesh_.layout(), instances_});
-    return {.outputs = {scene_format(mesh_.layout().counts, instances_)},
+    require_limits(with, {mesh_.layout(), instances_, mesh_.is_file()});
+    return {.outputs = {scene_format(mesh_.layout().counts, instances_, mesh_.is_file())},
             .makes = {{mesh_asset, mesh_.layout().bytes}},
-            .parameters = scene_parameters::schema(),
+            .parameters = scene_parameters::schema(mesh_.is_file()),
             .same_work = true};
 }
 

@@ -90,16 +90,20 @@ private:
         if (mesh.count("primitives") == 0) {
             mesh.refuse("it has no primitives");
         }
-        skinned_ = skinned_ || node.has("skin");
+        if (node.has("skin")) hidden_.insert("skinned meshes stand as they were made, unmoved");
         for (u64 i = 0; i < mesh.count("primitives"); ++i) {
             const gltf_value primitive = mesh.at("primitives", i);
             const known_surface look = surface_of(primitive);
             auto triangles = read_primitive(document_, primitive, look.texture_set);
             if (!triangles) {
                 other_than_triangles_ = true;
+                hidden_.insert("points and lines are not drawn");
                 continue;
             }
-            coloured_ = coloured_ || primitive.member("attributes").has("COLOR_0");
+            if (primitive.member("attributes").has("COLOR_0")) hidden_.insert("vertex colours are not shown");
+            if (primitive.count("targets") > 0)
+                hidden_.insert("morph targets are not shown: meshes stand as they were made");
+            if (look.both_sides) add_backs(*triangles);
             for (auto& v : triangles->vertices) {
                 look.transform.apply(v.texture);
                 if (!std::isfinite(v.texture[0]) || !std::isfinite(v.texture[1])) {
@@ -116,6 +120,7 @@ private:
         u32 surface = 0;
         u64 texture_set = 0;
         texture_transform transform;
+        bool both_sides = false;
     };
 
     /// The primitive's surface, which is made when it is first met.
@@ -129,7 +134,8 @@ private:
         surface made;
         if (named) {
             const gltf_value material = document_.referred(primitive, "material", "materials");
-            see_through_ = see_through_ || material.text_or("alphaMode", "OPAQUE") != "OPAQUE";
+            out.both_sides = material.flag_or("doubleSided", false);
+            note_hidden(material);
             if (const auto look = material.find("pbrMetallicRoughness")) {
                 f64 factor[4] = {1, 1, 1, 1};
                 look->numbers("baseColorFactor", factor);
@@ -154,31 +160,50 @@ private:
         if (texture.has("sampler")) {
             const gltf_value sampler = document_.referred(texture, "sampler", "samplers");
             constexpr u64 repeat = 10497;
-            clamped_ = clamped_ || sampler.integer_or("wrapS", repeat, 0, UINT32_MAX) != repeat ||
-                       sampler.integer_or("wrapT", repeat, 0, UINT32_MAX) != repeat;
+            if (sampler.integer_or("wrapS", repeat, 0, UINT32_MAX) != repeat ||
+                sampler.integer_or("wrapT", repeat, 0, UINT32_MAX) != repeat)
+                hidden_.insert("textures that should end at their edges repeat");
         }
         return document_.image(document_.referred(texture, "source", "images"));
     }
 
-    void warn() const {
-        const auto say = [&](bool happened, const char* what) {
-            if (happened) {
-                log::warning("{}: {}", name_, what);
-            }
-        };
-        say(other_than_triangles_, "points and lines are not drawn");
-        say(see_through_, "see-through materials are drawn opaque");
-        say(coloured_, "vertex colours are not shown");
-        say(clamped_, "textures that should end at their edges repeat");
-        say(skinned_, "skinned meshes stand as they were made, unmoved");
+    /// What a material asks for in addition to a base colour.
+    void note_hidden(const gltf_value& material) {
+        if (material.text_or("alphaMode", "OPAQUE") != "OPAQUE")
+            hidden_.insert("see-through materials are drawn opaque");
+        if (material.has("normalTexture")) hidden_.insert("normal maps are not shown");
+        if (material.has("occlusionTexture")) hidden_.insert("occlusion maps are not shown");
+        f64 emitted[3] = {0, 0, 0};
+        material.numbers("emissiveFactor", emitted);
+        if (material.has("emissiveTexture")) hidden_.insert("emissive maps are not shown");
+        if (!material.has("emissiveTexture") && (emitted[0] > 0 || emitted[1] > 0 || emitted[2] > 0))
+            hidden_.insert("emitted light is not shown");
+        const auto look = material.find("pbrMetallicRoughness");
+        if (look && look->has("metallicRoughnessTexture"))
+            hidden_.insert("metallic and roughness maps are not shown");
+    }
+
+    /// One line for each kind of property that the file has and a picture does not show.
+    void warn() {
+        const gltf_value root = document_.root();
+        if (root.count("animations") > 0) hidden_.insert("animations are not played");
+        if (root.count("cameras") > 0) hidden_.insert("cameras of the file are not used");
+        std::vector<std::string> extensions;
+        for (u64 i = 0; i < root.count("extensionsUsed"); ++i) {
+            const std::string name = root.text_at("extensionsUsed", i);
+            if (!gltf_document::is_supported(name)) extensions.push_back(name.substr(0, 80));
+        }
+        if (!extensions.empty())
+            hidden_.insert(fmt::format("these extensions are ignored: {}", fmt::join(extensions, ", ")));
+        for (const std::string& what : hidden_) log::warning("{}: {}", name_, what);
     }
 
     gltf_document document_;
     std::string name_;
     mesh_data mesh_;
     std::map<u64, known_surface> known_;  ///< by the material's number
-    bool other_than_triangles_ = false, see_through_ = false, coloured_ = false, clamped_ = false,
-         skinned_ = false;
+    std::set<std::string> hidden_;        ///< kinds of properties that are not shown
+    bool other_than_triangles_ = false;
 };
 
 }  // namespace

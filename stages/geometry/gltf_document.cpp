@@ -88,9 +88,16 @@ void gltf_document::refuse_first_version() const {
         "`gltf-pipeline -i OLD.gltf -o NEW.gltf`");
 }
 
+bool gltf_document::is_supported(std::string_view extension) {
+    return extension == "KHR_mesh_quantization" || extension == "KHR_texture_transform";
+}
+
 void gltf_document::check_head() const {
     const gltf_value asset = root().member("asset");
-    const std::string version = asset.text_or("version", "1.0");  // only 1.0 may leave it out
+    // Only 1.0 may leave it out. Exporters of 1.0 have written it as a number.
+    const std::string version = asset.is_number("version") ? fmt::format("{}", asset.number_or("version", 0))
+                                                           : asset.text_or("version", "1.0");
+    if (version == "1") refuse_first_version();
     if (version.starts_with("1.")) {
         refuse_first_version();
     }
@@ -99,7 +106,7 @@ void gltf_document::check_head() const {
     }
     for (u64 i = 0; i < root().count("extensionsRequired"); ++i) {
         const std::string name = root().text_at("extensionsRequired", i);
-        if (name != "KHR_mesh_quantization" && name != "KHR_texture_transform") {
+        if (!is_supported(name)) {
             root().refuse(
                 fmt::format("it requires the extension {}, which is not supported; export it without",
                             name.substr(0, 80)));

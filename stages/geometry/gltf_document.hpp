@@ -26,6 +26,7 @@ public:
 
     // Each refuses what is of another type or out of range.
     [[nodiscard]] bool has(const char* key) const { return get(key) != nullptr; }
+    [[nodiscard]] bool is_number(const char* key) const;
     [[nodiscard]] std::optional<gltf_value> find(const char* key) const;
     [[nodiscard]] gltf_value member(const char* key) const;  ///< refuses its absence
     [[nodiscard]] u64 integer(const char* key, u64 low, u64 high) const;
@@ -57,6 +58,7 @@ public:
     /// Reads the file, checks its version and extensions. Throws settings_error for the key "mesh".
     explicit gltf_document(const std::filesystem::path& path);
 
+    [[nodiscard]] static bool is_supported(std::string_view extension);
     [[nodiscard]] gltf_value root() const { return {json_, path_.string()}; }
     /// What `from`.`key` names by number in the file's array `array`: refuses its absence and numbers beyond
     /// the end.

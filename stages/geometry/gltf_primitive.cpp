@@ -159,6 +159,20 @@ std::optional<gltf_primitive> read_primitive(gltf_document& document, const gltf
     return p;
 }
 
+void add_backs(gltf_primitive& p) {
+    const std::size_t vertices = p.vertices.size(), corners = p.indices.size();
+    p.vertices.reserve(2 * vertices);
+    p.indices.reserve(2 * corners);
+    for (std::size_t i = 0; i < vertices; ++i) {
+        gltf_primitive::vertex back = p.vertices[i];
+        for (f64& n : back.normal) n = -n;
+        p.vertices.push_back(back);
+    }
+    for (std::size_t t = 0; t < corners; t += 3)
+        for (const std::size_t k : {t, t + 2, t + 1})
+            p.indices.push_back(p.indices[k] + static_cast<u32>(vertices));
+}
+
 void append(mesh_data& mesh, const gltf_primitive& p, const affine& at, u32 surface, const gltf_value& node) {
     if (mesh.vertices.size() + p.vertices.size() > most ||
         (mesh.indices.size() + p.indices.size()) / 3 > most) {

@@ -24,6 +24,10 @@ struct gltf_primitive {
 [[nodiscard]] std::optional<gltf_primitive> read_primitive(gltf_document& document,
                                                            const gltf_value& primitive, u64 texture_set);
 
+/// Adds the back of each triangle: its corners in the other order, with the opposite normals. Kernels draw
+/// fronts only.
+void add_backs(gltf_primitive& p);
+
 /// Adds a primitive as a node shows it. Throws settings_error when a point leaves what a float holds or the
 /// mesh grows too large.
 void append(mesh_data& mesh, const gltf_primitive& p, const affine& at, u32 surface, const gltf_value& node);

@@ -29,6 +29,11 @@ const nlohmann::json* gltf_value::get(const char* key) const {
     return found == json_->end() ? nullptr : &*found;
 }
 
+bool gltf_value::is_number(const char* key) const {
+    const nlohmann::json* const j = get(key);
+    return j != nullptr && j->is_number();
+}
+
 const nlohmann::json& gltf_value::array(const char* key) const {
     static const nlohmann::json none = nlohmann::json::array();
     const nlohmann::json* const j = get(key);

@@ -48,13 +48,13 @@ void fit_unit_sphere(std::vector<mesh_vertex>& vertices, const std::string& name
     }
 }
 
-std::string facing_away(const mesh_data& mesh) {
+std::string facing_away(const mesh_data& mesh, const f32 (&eye)[3]) {
     f64 area[3] = {0, 0, 0}, area_sum = 0, volume = 0;
-    bool against_normals = true, against_front = true, any = false;
+    bool against_normals = true, is_hidden = true, any = false;
     for (std::size_t t = 0; t + 2 < mesh.indices.size(); t += 3) {
         const mesh_vertex* corner[3];
         for (std::size_t k = 0; k < 3; ++k) corner[k] = &mesh.vertices[mesh.indices[t + k]];
-        f64 u[3], v[3], n[3], length = 0, along_normals = 0;
+        f64 u[3], v[3], n[3], length = 0, along_normals = 0, towards_eye = 0;
         for (std::size_t axis = 0; axis < 3; ++axis) {
             u[axis] = f64{corner[1]->position[axis]} - corner[0]->position[axis];
             v[axis] = f64{corner[2]->position[axis]} - corner[0]->position[axis];
@@ -64,20 +64,22 @@ std::string facing_away(const mesh_data& mesh) {
             length += n[axis] * n[axis];
             volume += n[axis] * corner[0]->position[axis];
             area[axis] += n[axis];
+            towards_eye += n[axis] * (f64{eye[axis]} - corner[0]->position[axis]);
             for (const mesh_vertex* c : corner) along_normals += n[axis] * c->normal[axis];
         }
         if (!(length > 0)) continue;
         any = true;
         area_sum += std::sqrt(length);
         against_normals = against_normals && along_normals < 0;
-        against_front = against_front && n[2] < 0;
+        is_hidden = is_hidden && !(towards_eye > 0);
     }
     constexpr f64 of_a_closed_one = 1e-6;  // the areas of a closed mesh add up to nothing
     const f64 open = std::sqrt(area[0] * area[0] + area[1] * area[1] + area[2] * area[2]);
     if (!any) return "";
     if (against_normals) return "every triangle turns against its normals";
-    if (open <= of_a_closed_one * area_sum && volume < 0) return "it is closed and inside out";
-    if (against_front) return "seen from the front (+z) there are only backs";
+    if (open <= of_a_closed_one * area_sum && volume < -of_a_closed_one * area_sum)
+        return "it is closed and inside out";
+    if (is_hidden) return "the default camera sees only backs and edges";
     return "";
 }
 

@@ -37,9 +37,9 @@ void store_unit(const f64 (&n)[3], f32 (&to)[3]);
 /// settings_error for the key "mesh" when all points are one.
 void fit_unit_sphere(std::vector<mesh_vertex>& vertices, const std::string& name);
 
-/// Why nobody will see the mesh, back faces not being drawn: every triangle turns against its corners'
-/// normals, a closed mesh is turned inside out, or all of it faces away from the front (+z). "" where nothing
-/// of that is so.
-[[nodiscard]] std::string facing_away(const mesh_data& mesh);
+/// Why a picture shows nothing of the mesh, since back faces are not drawn: every triangle turns against its
+/// corners' normals, a closed mesh is inside out, or a camera at `eye` sees only backs and edges. "" if none
+/// of these holds.
+[[nodiscard]] std::string facing_away(const mesh_data& mesh, const f32 (&eye)[3]);
 
 }  // namespace carousel::stages

@@ -10,6 +10,7 @@
 #include "kernels/mip_chain.hpp"
 #include "stages/geometry/gltf.hpp"
 #include "stages/geometry/obj.hpp"
+#include "stages/scene/scene_parameters.hpp"
 
 namespace carousel::stages {
 namespace {
@@ -55,10 +56,11 @@ mesh_source mesh_source::from(const settings& s) {
     kernels::mesh_counts counts;
     if (looks_like_file(mesh)) {
         source.file_ = file_named(mesh);
-        if (const std::string why = facing_away(*source.file_); !why.empty()) {
+        if (const std::string why = facing_away(*source.file_, three_quarter_eye); !why.empty()) {
             log::warning(
-                "{}: all of the mesh faces away: {}; back faces are not drawn, so turn the order of its "
-                "corners round (Blender: Mesh > Normals > Flip)",
+                "{}: the front of the mesh is not visible: {}; back faces are not drawn, so reverse the "
+                "order of the "
+                "corners (Blender: Mesh > Normals > Flip), or move the camera",
                 mesh, why);
         }
         counts.vertex_count = static_cast<u32>(source.file_->vertices.size());
@@ -78,7 +80,7 @@ void mesh_source::choose_texture(const settings& s) {
     const std::string filter = s.choice("filter", "auto", {"auto", "bilinear", "trilinear"});
     if (texture == "auto" && file_ && !file_->surfaces.empty()) {
         texture_ = texture_kind::pictures;
-        pictures_ = texture_set(std::move(file_->surfaces), "mesh", filter != "bilinear");
+        pictures_ = texture_set(std::move(file_->surfaces), "mesh", filter != "bilinear", true);
     } else if (texture == "auto") {
         texture_ = file_ ? texture_kind::white : texture_kind::own;
     } else if (texture == "checker") {

@@ -21,6 +21,9 @@ public:
 
     [[nodiscard]] const kernels::mesh_layout& layout() const noexcept { return layout_; }
 
+    /// The mesh is from a file: the default camera shows it at a three-quarter view.
+    [[nodiscard]] bool is_file() const noexcept { return file_.has_value(); }
+
     /// Fills a block of layout().bytes bytes that `queue` can reach, and waits until it is full. Throws
     /// settings_error when a texture turns out to be broken, shm_error when the block is too small.
     void fill(std::span<std::byte> block, device::context& context, device::queue& queue) const;

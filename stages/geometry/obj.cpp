@@ -3,41 +3,54 @@
 #include <sys/stat.h>
 
 #include <algorithm>
-#include <array>
+#include <bit>
 #include <cerrno>
 #include <fstream>
+#include <map>
 #include <numeric>
 #include <sstream>
 #include <unordered_map>
 
 #include <fmt/format.h>
 
-#define TINYOBJLOADER_IMPLEMENTATION
-#include <tiny_obj_loader.h>
-
 #include "core/log.hpp"
+#include "stages/geometry/obj_material.hpp"
+#include "stages/geometry/obj_normals.hpp"
 #include "stages/geometry/polygon.hpp"
 #include "stages/sdk/settings.hpp"
 
 namespace carousel::stages {
 namespace {
 
-using vector3 = point3;
+/// What distinguishes two vertices of the mesh.
+struct vertex_key {
+    tinyobj::index_t corner;
+    u32 surface = 0;
+    f32 normal[3] = {};  ///< computed; 0 where the file has it
+    bool operator==(const vertex_key& o) const noexcept {
+        return corner.vertex_index == o.corner.vertex_index &&
+               corner.texcoord_index == o.corner.texcoord_index &&
+               corner.normal_index == o.corner.normal_index && surface == o.surface &&
+               std::equal(std::begin(normal), std::end(normal), std::begin(o.normal));
+    }
+};
 
-struct corner_hash {
-    std::size_t operator()(const tinyobj::index_t& i) const noexcept {
-        u64 h = static_cast<u32>(i.vertex_index);
-        h = h * 0x9E3779B97F4A7C15ULL + static_cast<u32>(i.texcoord_index);
-        h = h * 0x9E3779B97F4A7C15ULL + static_cast<u32>(i.normal_index);
+struct key_hash {
+    std::size_t operator()(const vertex_key& k) const noexcept {
+        u64 h = static_cast<u32>(k.corner.vertex_index);
+        const auto mix = [&](u32 word) { h = h * 0x9E3779B97F4A7C15ULL + word; };
+        mix(static_cast<u32>(k.corner.texcoord_index));
+        mix(static_cast<u32>(k.corner.normal_index));
+        mix(k.surface);
+        for (const f32 n : k.normal) mix(std::bit_cast<u32>(n == 0 ? 0.0F : n));  // -0 equals 0
         return h ^ (h >> 29);
     }
 };
 
-struct corner_equal {
-    bool operator()(const tinyobj::index_t& a, const tinyobj::index_t& b) const noexcept {
-        return a.vertex_index == b.vertex_index && a.texcoord_index == b.texcoord_index &&
-               a.normal_index == b.normal_index;
-    }
+/// The corners of triangles, and the face of each triangle.
+struct triangle_list {
+    std::vector<tinyobj::index_t> corners;
+    std::vector<u32> face;
 };
 
 [[noreturn]] void refuse(const std::filesystem::path& path, std::string_view why) {
@@ -76,87 +89,80 @@ void blank_comments(std::string& text) {
     }
 }
 
-vector3 point_of(const tinyobj::attrib_t& a, int i) {
+point3 point_of(const tinyobj::attrib_t& a, int i) {
     const auto* p = &a.vertices[3 * static_cast<std::size_t>(i)];
     return {p[0], p[1], p[2]};
 }
 
-/// For each point the sum of the triangles' cross products around it: their lengths are the weights by area.
-std::vector<vector3> point_normals(const tinyobj::attrib_t& a, const std::vector<tinyobj::index_t>& corners) {
-    std::vector<vector3> sums(a.vertices.size() / 3, vector3{});
-    for (std::size_t t = 0; t + 2 < corners.size(); t += 3) {
-        const vector3 p = point_of(a, corners[t].vertex_index);
-        const vector3 q = point_of(a, corners[t + 1].vertex_index);
-        const vector3 r = point_of(a, corners[t + 2].vertex_index);
-        const vector3 u{q[0] - p[0], q[1] - p[1], q[2] - p[2]};
-        const vector3 v{r[0] - p[0], r[1] - p[1], r[2] - p[2]};
-        const vector3 n{u[1] * v[2] - u[2] * v[1], u[2] * v[0] - u[0] * v[2], u[0] * v[1] - u[1] * v[0]};
-        for (std::size_t k = 0; k < 3; ++k) {
-            for (std::size_t axis = 0; axis < 3; ++axis) {
-                sums[static_cast<std::size_t>(corners[t + k].vertex_index)][axis] += n[axis];
-            }
-        }
-    }
-    return sums;
-}
-
-mesh_vertex make_vertex(const tinyobj::attrib_t& a, const tinyobj::index_t& i,
-                        const std::vector<vector3>& computed) {
+mesh_vertex make_vertex(const tinyobj::attrib_t& a, const vertex_key& key) {
     mesh_vertex v{};
+    const tinyobj::index_t& i = key.corner;
     const auto at = [](int index, std::size_t size) { return size * static_cast<std::size_t>(index); };
     std::copy_n(a.vertices.begin() + static_cast<std::ptrdiff_t>(at(i.vertex_index, 3)), 3, v.position);
+    std::copy_n(key.normal, 3, v.normal);
     if (i.normal_index >= 0) {
         const auto* n = &a.normals[at(i.normal_index, 3)];
         const f64 given[3] = {n[0], n[1], n[2]};
         store_unit(given, v.normal);
-    } else {
-        const vector3& n = computed[static_cast<std::size_t>(i.vertex_index)];
-        const f64 mean[3] = {n[0], n[1], n[2]};
-        store_unit(mean, v.normal);
     }
     if (i.texcoord_index >= 0) {
         v.texture[0] = a.texcoords[at(i.texcoord_index, 2)];
         // OBJ counts v from the picture's bottom
         v.texture[1] = 1.0F - a.texcoords[at(i.texcoord_index, 2) + 1];
     }
+    v.surface = key.surface;
     return v;
 }
 
-/// The corners of all faces in turn, `sizes` of them each, as corners of triangles.
-std::vector<tinyobj::index_t> as_triangles(const tinyobj::attrib_t& a,
-                                           const std::vector<tinyobj::index_t>& corners,
-                                           const std::vector<u32>& sizes, const std::filesystem::path& path) {
-    std::vector<tinyobj::index_t> out;
-    out.reserve(3 * corners.size());
-    std::vector<vector3> points;
+/// Cuts faces into triangles; face f has sizes[f] of the corners.
+triangle_list as_triangles(const tinyobj::attrib_t& a, const std::vector<tinyobj::index_t>& corners,
+                           const std::vector<u32>& sizes, const std::filesystem::path& path) {
+    triangle_list out;
+    out.corners.reserve(3 * corners.size());
+    std::vector<point3> points;
     std::vector<u32> cut;
     u64 budget = polygon_budget;
     std::size_t first = 0;
-    for (const u32 size : sizes) {
+    for (std::size_t f = 0; f < sizes.size(); ++f) {
         points.clear();
         cut.clear();
-        for (u32 k = 0; k < size; ++k) points.push_back(point_of(a, corners[first + k].vertex_index));
+        for (u32 k = 0; k < sizes[f]; ++k) points.push_back(point_of(a, corners[first + k].vertex_index));
         if (!triangulate(points, budget, cut)) {
             refuse(path, fmt::format("a concave face with {} corners is too intricate to be cut into "
                                      "triangles here: export triangles",
-                                     size));
+                                     sizes[f]));
         }
-        for (const u32 k : cut) out.push_back(corners[first + k]);
-        first += size;
+        for (const u32 k : cut) out.corners.push_back(corners[first + k]);
+        out.face.insert(out.face.end(), cut.size() / 3, static_cast<u32>(f));
+        first += sizes[f];
     }
     return out;
 }
 
-std::filesystem::path texture_of(const std::vector<tinyobj::material_t>& materials,
-                                 const std::filesystem::path& folder) {
-    for (const auto& m : materials) {
-        if (!m.diffuse_texname.empty()) {
-            std::string name = m.diffuse_texname;
-            std::replace(name.begin(), name.end(), '\\', '/');
-            return folder / name;
-        }
+/// The normals of corners that have none in the file; empty if all have one.
+std::vector<point3> missing_normals(const tinyobj::attrib_t& a, const triangle_list& triangles,
+                                    const std::vector<u32>& group_of_face, bool by_group) {
+    const auto complete = [](const tinyobj::index_t& c) { return c.normal_index >= 0; };
+    if (std::all_of(triangles.corners.begin(), triangles.corners.end(), complete)) return {};
+    std::vector<point3> points;
+    for (std::size_t i = 0; i < a.vertices.size() / 3; ++i)
+        points.push_back(point_of(a, static_cast<int>(i)));
+    std::vector<u32> corners;
+    for (const tinyobj::index_t& c : triangles.corners) corners.push_back(static_cast<u32>(c.vertex_index));
+    smoothing how{by_group, {}};
+    for (const u32 f : triangles.face) how.group.push_back(group_of_face[f]);
+    return corner_normals(points, corners, how);
+}
+
+/// The file has a statement `s`: it says itself which edges are smooth.
+bool has_smoothing(const std::string& text) {
+    for (std::size_t at = 0; at < text.size(); at = text.find('\n', at), at += at < text.size() ? 1 : 0) {
+        at = text.find_first_not_of(" \t", at);
+        if (at == std::string::npos) break;
+        if (text[at] == 's' && at + 1 < text.size() && (text[at + 1] == ' ' || text[at + 1] == '\t'))
+            return true;
     }
-    return {};
+    return false;
 }
 
 }  // namespace
@@ -173,7 +179,7 @@ mesh_data load_obj(const std::filesystem::path& path) {
     std::string problem;
     std::istringstream stream(text);
     const auto folder = path.parent_path();
-    tinyobj::MaterialFileReader material_reader(folder.empty() ? "./" : folder.string() + "/");
+    obj_material_reader material_reader(folder);
     if (!tinyobj::LoadObj(&attributes, &shapes, &materials, &warning, &problem, &stream, &material_reader,
                           false, false)) {
         refuse(path,
@@ -183,10 +189,16 @@ mesh_data load_obj(const std::filesystem::path& path) {
         log::warning("{}: {}", path.string(), warning.substr(0, warning.find('\n')));
     }
     std::vector<tinyobj::index_t> corners;
+    std::vector<int> material_of_face;
+    std::vector<u32> group_of_face;
+    const auto append = [](auto& to, const auto& from) { to.insert(to.end(), from.begin(), from.end()); };
     for (const auto& shape : shapes) {
-        corners.insert(corners.end(), shape.mesh.indices.begin(), shape.mesh.indices.end());
+        append(corners, shape.mesh.indices);
+        append(material_of_face, shape.mesh.material_ids);
+        append(group_of_face, shape.mesh.smoothing_group_ids);
     }
-    if (corners.size() != std::accumulate(face_sizes.begin(), face_sizes.end(), std::size_t{0})) {
+    if (material_of_face.size() != face_sizes.size() || group_of_face.size() != face_sizes.size() ||
+        corners.size() != std::accumulate(face_sizes.begin(), face_sizes.end(), std::size_t{0})) {
         refuse(path, "not a readable Wavefront OBJ file: some of its faces can't be read");
     }
     // Nothing in a file may lead to a read beyond what it defines, whatever the library makes of a line.
@@ -200,26 +212,36 @@ mesh_data load_obj(const std::filesystem::path& path) {
             refuse(path, "a face names a point, normal or texture coordinate that the file does not have");
         }
     }
-    corners = as_triangles(attributes, corners, face_sizes, path);
-    const bool complete =
-        std::all_of(corners.begin(), corners.end(), [](const auto& c) { return c.normal_index >= 0; });
-    const std::vector<vector3> computed =
-        complete ? std::vector<vector3>{} : point_normals(attributes, corners);
+    const triangle_list triangles = as_triangles(attributes, corners, face_sizes, path);
+    const std::vector<point3> computed =
+        missing_normals(attributes, triangles, group_of_face, has_smoothing(text));
+    if (std::any_of(attributes.colors.begin(), attributes.colors.end(), [](f32 c) { return c != 1; }))
+        log::warning("{}: vertex colours are not shown", path.string());
+    warn_of_hidden_properties(materials, path.string());
 
     mesh_data mesh;
-    std::unordered_map<tinyobj::index_t, u32, corner_hash, corner_equal> known;
-    mesh.indices.reserve(corners.size());
-    for (const auto& corner : corners) {
-        const auto [at, is_new] = known.try_emplace(corner, static_cast<u32>(mesh.vertices.size()));
-        if (is_new) {
-            mesh.vertices.push_back(make_vertex(attributes, corner, computed));
+    std::map<int, u32> surface_of_material;  // of those that faces use; -1: none
+    std::unordered_map<vertex_key, u32, key_hash> known;
+    mesh.indices.reserve(triangles.corners.size());
+    for (std::size_t c = 0; c < triangles.corners.size(); ++c) {
+        const int material = material_of_face[triangles.face[c / 3]];
+        const auto [look, is_new_look] =
+            surface_of_material.try_emplace(material, static_cast<u32>(mesh.surfaces.size()));
+        if (is_new_look)
+            mesh.surfaces.push_back(material >= 0 && static_cast<std::size_t>(material) < materials.size()
+                                        ? surface_of(materials[static_cast<std::size_t>(material)], folder)
+                                        : surface{});
+        vertex_key key{triangles.corners[c], look->second, {}};
+        if (key.corner.normal_index < 0) {
+            const f64 sum[3] = {computed[c][0], computed[c][1], computed[c][2]};
+            store_unit(sum, key.normal);
         }
+        const auto [at, is_new] = known.try_emplace(key, static_cast<u32>(mesh.vertices.size()));
+        if (is_new) mesh.vertices.push_back(make_vertex(attributes, key));
         mesh.indices.push_back(at->second);
     }
+    if (materials.empty()) mesh.surfaces.clear();
     fit_unit_sphere(mesh.vertices, path.string());
-    if (const auto file = texture_of(materials, folder); !file.empty()) {
-        mesh.surfaces = {surface{{file, {}, {}}, {1, 1, 1}}};
-    }
     return mesh;
 }
 

@@ -16,9 +16,9 @@ namespace carousel::stages {
 std::vector<u32> check_obj(const std::string& text, const std::string& name);
 
 /// Reads a file; polygons become triangles, concave ones without what they leave open; missing normals are
-/// the area-weighted mean of the triangles around the point; centred and scaled into the unit sphere. Its
-/// surface is the picture of the first material that names one (map_Kd). Throws settings_error for the key
-/// "mesh".
+/// computed (obj_normals.hpp); centred and scaled into the unit sphere. Each material that a face uses is a
+/// surface: its picture (map_Kd) and its colour (Kd). Logs one warning for each kind of property that is not
+/// shown. Throws settings_error for the key "mesh".
 [[nodiscard]] mesh_data load_obj(const std::filesystem::path& path);
 
 }  // namespace carousel::stages

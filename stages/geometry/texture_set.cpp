@@ -1,22 +1,36 @@
 #include "stages/geometry/texture_set.hpp"
 
+#include <algorithm>
 #include <cstring>
+#include <optional>
+#include <set>
 
 #include <fmt/format.h>
 
+#include "core/log.hpp"
 #include "kernels/mip_chain.hpp"
 #include "stages/sdk/settings.hpp"
 
 namespace carousel::stages {
 
-texture_set::texture_set(std::vector<surface> surfaces, std::string key, bool mipmaps)
-    : surfaces_(std::move(surfaces)), key_(std::move(key)) {
+texture_set::texture_set(std::vector<surface> surfaces, std::string key, bool mipmaps,
+                         bool unreadable_is_white)
+    : surfaces_(std::move(surfaces)), key_(std::move(key)), unreadable_is_white_(unreadable_is_white) {
     if (surfaces_.size() > kernels::max_textures) {
         throw settings_error(key_, fmt::format("the mesh has {} textures; at most {} are possible",
                                                surfaces_.size(), kernels::max_textures));
     }
-    for (const surface& s : surfaces_) {
-        const texture_size size = s.image.none() ? texture_size{1, 1} : size_of_texture(s.image, key_);
+    std::set<std::string> reported;
+    for (surface& s : surfaces_) {
+        texture_size size{1, 1};
+        if (!s.image.none()) try {
+                size = size_of_texture(s.image, key_);
+            } catch (const settings_error& e) {
+                if (!unreadable_is_white) throw;
+                if (reported.insert(e.what()).second)
+                    log::warning("{}; what it covers is drawn without it", e.what());
+                s.image = {};
+            }
         const u32 levels = mipmaps ? kernels::mip_levels(size.width, size.height) : 1;
         const u64 texels = kernels::texture_texels(size.width, size.height, levels);
         if (texels_ + texels > kernels::max_texels) {
@@ -45,10 +59,17 @@ void texture_set::fill(u32* texels) const {
         const surface& s = surfaces_[i];
         const kernels::texture_record& r = records_[i];
         u32* const first = texels + r.begin[0];
-        if (s.image.none()) {
-            *first = ~u32{0};
+        std::optional<texture_data> picture;
+        if (!s.image.none()) try {
+                picture = load_texture(s.image, key_);
+            } catch (const settings_error& e) {
+                if (!unreadable_is_white_) throw;
+                log::warning("{}; what it covers is drawn without it", e.what());
+            }
+        if (!picture) {
+            std::fill_n(first, u64{r.width} * r.height, ~u32{0});
         } else {
-            const texture_data found = load_texture(s.image, key_);
+            const texture_data& found = *picture;
             if (found.width != r.width || found.height != r.height) {
                 throw settings_error(key_, fmt::format("the texture {} has changed since the run began",
                                                        s.image.file.string()));

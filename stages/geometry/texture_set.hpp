@@ -13,9 +13,11 @@ namespace carousel::stages {
 class texture_set {
 public:
     texture_set() = default;
-    /// Reads the headers of the pictures, which decide the layout; `key` is the setting to blame. With
-    /// `mipmaps` each gets its whole chain. Throws settings_error.
-    texture_set(std::vector<surface> surfaces, std::string key, bool mipmaps);
+    /// Reads the headers of the pictures, which determine the layout; `key` is the setting that errors name.
+    /// With `mipmaps` each gets its whole chain. With `unreadable_is_white` a picture that can't be read is
+    /// logged and left out: its surface has its factor alone. Throws settings_error.
+    texture_set(std::vector<surface> surfaces, std::string key, bool mipmaps,
+                bool unreadable_is_white = false);
 
     [[nodiscard]] bool empty() const noexcept { return surfaces_.empty(); }
     /// Sets the numbers that tell of textures.
@@ -30,6 +32,7 @@ private:
     std::vector<surface> surfaces_;
     std::vector<kernels::texture_record> records_;
     std::string key_;
+    bool unreadable_is_white_ = false;
     u64 texels_ = 0;
 };
 

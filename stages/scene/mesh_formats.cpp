@@ -22,8 +22,10 @@ ring::element element_of(kernels::scalar type) {
     return ring::element::u8_;
 }
 
+constexpr const char* three_quarter_constant = "three_quarter_view";
+
 ring::frame_format make_format(const char* type, const std::vector<kernels::plane_spec>& planes,
-                               const kernels::mesh_counts& mesh) {
+                               const kernels::mesh_counts& mesh, bool three_quarter) {
     ring::frame_format format{type, {}, {}};
     for (const auto& p : planes) {
         format.planes.push_back({p.name, element_of(p.type), p.shape, {}, 0});
@@ -35,6 +37,7 @@ ring::frame_format make_format(const char* type, const std::vector<kernels::plan
                         {"texture_levels", mesh.texture_levels},
                         {"textures", mesh.texture_count},
                         {"texels", static_cast<f64>(kernels::texture_texels(mesh))}};
+    if (three_quarter) format.constants[three_quarter_constant] = 1;
     return format;
 }
 
@@ -53,15 +56,15 @@ u32 constant_of(const configuration& with, const char* name, f64 high) {
     return static_cast<u32>(at->second);
 }
 
-using make_expected = ring::frame_format (*)(const kernels::mesh_counts&, u32);
+using make_expected = ring::frame_format (*)(const kernels::mesh_counts&, u32, bool);
 
 /// `instance_plane`: the plane whose first extent is the number of instances.
 mesh_input require_mesh(const configuration& with, make_expected expected, const char* instance_plane,
                         std::string_view what) {
     const input_description& input = require_one_input(with, what);
     const kernels::mesh_counts any{1, 1, 1, 1};
-    if (input.format.type != expected(any, 1).type) {
-        ring::require_format(input.format, expected(any, 1), with.stage, input.stage);
+    if (input.format.type != expected(any, 1, false).type) {
+        ring::require_format(input.format, expected(any, 1, false), with.stage, input.stage);
     }
     kernels::mesh_counts counts;
     counts.vertex_count = constant_of(with, "vertices", UINT32_MAX);
@@ -75,7 +78,8 @@ mesh_input require_mesh(const configuration& with, make_expected expected, const
     counts.texel_count = counts.texture_count > 1 ? texels : 0;
     const ring::plane* instances = input.format.find(instance_plane);
     const u64 max_instances = instances != nullptr && !instances->shape.empty() ? instances->shape[0] : 1;
-    const auto wanted = expected(counts, static_cast<u32>(max_instances));
+    const bool three_quarter = input.format.constants.contains(three_quarter_constant);
+    const auto wanted = expected(counts, static_cast<u32>(max_instances), three_quarter);
     ring::require_format(input.format, wanted, with.stage, input.stage);
     for (std::size_t i = 0; i < wanted.planes.size(); ++i) {
         if (input.format.planes[i].name != wanted.planes[i].name) {
@@ -86,17 +90,18 @@ mesh_input require_mesh(const configuration& with, make_expected expected, const
                             with.stage, input.stage, input.format.describe(), wanted.describe()));
         }
     }
-    return {kernels::lay_out_mesh(counts), static_cast<u32>(max_instances)};
+    return {kernels::lay_out_mesh(counts), static_cast<u32>(max_instances), three_quarter};
 }
 
 }  // namespace
 
-ring::frame_format scene_format(const kernels::mesh_counts& mesh, u32 max_instances) {
-    return make_format(kernels::scene_format, kernels::scene_planes(max_instances), mesh);
+ring::frame_format scene_format(const kernels::mesh_counts& mesh, u32 max_instances, bool three_quarter) {
+    return make_format(kernels::scene_format, kernels::scene_planes(max_instances), mesh, three_quarter);
 }
 
-ring::frame_format triangles_format(const kernels::mesh_counts& mesh, u32 max_instances) {
-    return make_format(kernels::triangle_format, kernels::triangle_planes(mesh, max_instances), mesh);
+ring::frame_format triangles_format(const kernels::mesh_counts& mesh, u32 max_instances, bool three_quarter) {
+    return make_format(kernels::triangle_format, kernels::triangle_planes(mesh, max_instances), mesh,
+                       three_quarter);
 }
 
 mesh_input require_scene(const configuration& with) {

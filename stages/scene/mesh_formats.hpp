@@ -12,14 +12,18 @@ namespace carousel::stages {
 inline constexpr const char* mesh_asset = "mesh";
 
 /// geometry -> vertex: plane 0 "draw", 1 "models" (kernels/triangle_layout.hpp). `max_instances` 0: any (to
-/// compare with).
-[[nodiscard]] ring::frame_format scene_format(const kernels::mesh_counts& mesh, u32 max_instances);
+/// compare with). `three_quarter`: stages that read it begin with the view of mesh files
+/// (scene_parameters.hpp).
+[[nodiscard]] ring::frame_format scene_format(const kernels::mesh_counts& mesh, u32 max_instances,
+                                              bool three_quarter = false);
 /// vertex -> fragment: plane 0 "counters", 1 "instances", 2 "list".
-[[nodiscard]] ring::frame_format triangles_format(const kernels::mesh_counts& mesh, u32 max_instances);
+[[nodiscard]] ring::frame_format triangles_format(const kernels::mesh_counts& mesh, u32 max_instances,
+                                                  bool three_quarter = false);
 
 struct mesh_input {
     kernels::mesh_layout layout;
     u32 max_instances = 0;
+    bool three_quarter = false;
 };
 /// Checks that the stage has exactly one input and that it is a scene (or: triangles) of a mesh within the
 /// kernels' limits. Throws config_error with both descriptions.

@@ -10,8 +10,15 @@ namespace carousel::stages {
 
 struct scene_parameters : kernels::scene_state {
     static constexpr const char* type = "carousel.scene";
-    [[nodiscard]] static ring::parameter_schema schema();
+    /// With `three_quarter` the camera begins at three_quarter_eye and the light at three_quarter_light: the
+    /// view of mesh files. Procedural shapes begin as kernels::scene_state does.
+    [[nodiscard]] static ring::parameter_schema schema(bool three_quarter = false);
 };
+
+/// From 35 degrees to the right and 25 degrees above, at the distance of the default camera: three sides of a
+/// box are seen. The light shades each of them differently.
+inline constexpr f32 three_quarter_eye[3] = {1.3516F, 1.0988F, 1.9303F};
+inline constexpr f32 three_quarter_light[3] = {0.36F, 0.8F, 0.48F};
 
 /// The scene as frame `sequence` is drawn: camera.eye turned about the vertical (y) through camera.target by
 /// orbit * sequence, a function of the parameters and the number alone, so that a restarted source repeats it

@@ -7,9 +7,9 @@ description vertex::configure(const configuration& with) {
     require_limits(with, mesh_);
     width_ = with.width;
     height_ = with.height;
-    return {.outputs = {triangles_format(mesh_.layout.counts, mesh_.max_instances)},
+    return {.outputs = {triangles_format(mesh_.layout.counts, mesh_.max_instances, mesh_.three_quarter)},
             .uses = {mesh_asset},
-            .parameters = scene_parameters::schema(),
+            .parameters = scene_parameters::schema(mesh_.three_quarter),
             .same_work = true};
 }
 

@@ -3,6 +3,7 @@
 #include "stages/sharpen/sharpen.hpp"
 #include "tests/stages/chains.hpp"
 #include "tests/support/catch.hpp"
+#include "tests/support/said_by.hpp"
 #include "tests/support/scratch_folder.hpp"
 
 using namespace carousel;
@@ -171,18 +172,37 @@ TEST_CASE("sizes that can't be rendered are refused") {
                contains("size = [10, 100000]") && contains("16384"));
 }
 
-TEST_CASE("a material whose texture is missing is refused under the key of the mesh") {
+TEST_CASE(
+    "a material whose texture is missing is drawn in its colour, with a warning; a missing setting is "
+    "refused") {
     scratch_folder folder;
-    folder.write("m.mtl", "newmtl painted\nmap_Kd absent.png\n");
+    folder.write("m.mtl", "newmtl painted\nKd 1 0 0\nmap_Kd absent.png\n");
     const auto obj =
         folder.write("m.obj", "mtllib m.mtl\nv 0 0 0\nv 1 0 0\nv 0 1 0\nusemtl painted\nf 1 2 3\n");
     const auto values = settings::from_json(R"({"mesh": ")" + obj + "\"}");
     geometry g;
-    try {
-        (void)g.configure({"geometry", 64, 48, &values, {}});
-        FAIL("must be refused");
-    } catch (const settings_error& e) {
-        CHECK(e.key() == "mesh");
-        CHECK_THAT(e.what(), contains("absent.png"));
-    }
+    description made;
+    const std::string log = test::said_by([&] { made = g.configure({"geometry", 64, 48, &values, {}}); });
+    CHECK_THAT(log, contains("absent.png") && contains("drawn without it"));
+    CHECK(made.outputs.front().constants.at("texels") == 1);
+    CHECK_THAT(refusal<geometry>(R"({"texture": "./absent.png"})"), contains("absent.png"));
+}
+
+TEST_CASE("the default camera sees a mesh file from a three-quarter view, and a shape from the front") {
+    scratch_folder folder;
+    const auto obj = folder.write("m.obj", "v 0 0 0\nv 1 0 0\nv 0 1 0\nf 1 2 3\n");
+    const auto values = settings::from_json(R"({"mesh": ")" + obj + "\"}");
+    geometry g;
+    const description made = g.configure({"geometry", 64, 48, &values, {}});
+    CHECK(made.parameters == scene_parameters::schema(true));
+    stages::vertex v;
+    const auto none = settings::from_json("{}");
+    const description next = v.configure({"vertex", 64, 48, &none, {{"geometry", made.outputs.front()}}});
+    CHECK(next.parameters == made.parameters);
+    fragment f;
+    CHECK(f.configure({"fragment", 64, 48, &none, {{"vertex", next.outputs.front()}}}).parameters ==
+          made.parameters);
+    geometry shape;
+    CHECK(shape.configure({"geometry", 64, 48, &none, {}}).parameters == scene_parameters::schema());
+    CHECK_FALSE(scene_parameters::schema(true) == scene_parameters::schema());
 }

@@ -1,4 +1,6 @@
 // glTF files: what becomes of them, and what is refused with which words.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 
@@ -6,9 +8,11 @@
 #include "stages/sdk/settings.hpp"
 #include "tests/stages/gltf_builder.hpp"
 #include "tests/support/catch.hpp"
+#include "tests/support/said_by.hpp"
 
 using namespace carousel;
 using namespace carousel::stages;
+using nlohmann::json;
 using test::contains;
 using test::gltf_builder;
 
@@ -249,6 +253,53 @@ TEST_CASE("a KHR_texture_transform that is none is refused with its place") {
     CHECK(with({{"rotation", 1}}) == "accepted");
 }
 
+TEST_CASE("a double-sided material has the backs of its triangles, with the opposite normals") {
+    gltf_builder b;
+    b.square();
+    CHECK(load(b).indices.size() == 6);
+    b.root["materials"] = {{{"doubleSided", true}}};
+    b.primitive()["material"] = 0;
+    const mesh_data m = load(b);
+    REQUIRE(m.indices.size() == 12);
+    REQUIRE(m.vertices.size() == 8);
+    CHECK(facing(m, 0) > 0);
+    CHECK(facing(m, 2) < 0);
+    CHECK(m.vertices[m.indices[0]].normal[2] == 1.0F);
+    CHECK(m.vertices[m.indices[6]].normal[2] == -1.0F);
+    CHECK(facing_away(m, {0.3F, 0.2F, 2.6F})
+              .empty());  // fronts and backs enclose nothing, which is not inside out
+}
+
+TEST_CASE("each kind of property that a picture does not show has one warning") {
+    gltf_builder b;
+    b.square();
+    const json map = {{"index", 0}};
+    const json material = {{"normalTexture", map},
+                           {"occlusionTexture", map},
+                           {"emissiveTexture", map},
+                           {"pbrMetallicRoughness", {{"metallicRoughnessTexture", map}}}};
+    b.root["materials"] = {material, material};
+    b.root["animations"] = json::array({json::object()});
+    b.root["cameras"] = json::array({json::object()});
+    b.root["extensionsUsed"] = {"KHR_texture_transform", "KHR_materials_clearcoat"};
+    auto first = b.primitive();
+    first["material"] = 0;
+    first["targets"] = json::array({json::object()});
+    auto second = first;
+    second["material"] = 1;
+    b.root["meshes"][0]["primitives"] = {first, second};
+    const std::string log = test::said_by([&] { (void)load(b); });
+    for (const char* what :
+         {"normal maps", "occlusion maps", "emissive maps", "metallic and roughness maps", "morph targets",
+          "animations", "cameras", "these extensions are ignored: KHR_materials_clearcoat"}) {
+        CAPTURE(what);
+        const std::size_t at = log.find(what);
+        CHECK(at != std::string::npos);
+        CHECK(log.find(what, at + 1) == std::string::npos);
+    }
+    CHECK(std::count(log.begin(), log.end(), '\n') == 8);
+}
+
 TEST_CASE("glTF files that are none are refused by name") {
     scratch_folder folder;
     CHECK_THAT(refusal_of("/absent/m.gltf"), contains("/absent/m.gltf") && contains("No such file"));
@@ -257,6 +308,10 @@ TEST_CASE("glTF files that are none are refused by name") {
     CHECK_THAT(refusal_of(folder.write("a.gltf", "{\"asset\": {\"version\": \"1.0\"}}")),
                contains("glTF 1.0") && contains("convert it"));
     CHECK_THAT(refusal_of(folder.write("a.gltf", "{\"asset\": {}, \"meshes\": {}}")), contains("glTF 1.0"));
+    for (const char* number : {"1", "1.0", "1.1"})
+        CHECK_THAT(
+            refusal_of(folder.write("a.gltf", fmt::format(R"({{"asset": {{"version": {}}}}})", number))),
+            contains("glTF 1.0") && contains("convert it"));
     CHECK_THAT(refusal_of(folder.write("a.glb", std::string("glTF\1\0\0\0\24\0\0\0\0\0\0\0\0\0\0\0", 20))),
                contains("glTF 1.0") && contains("convert it"));
     CHECK_THAT(refusal_of(folder.write("a.gltf", "{\"asset\": {\"version\": \"3.0\"}}")),

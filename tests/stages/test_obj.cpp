@@ -9,8 +9,10 @@
 #include "stages/geometry/mesh_source.hpp"
 #include "stages/geometry/obj.hpp"
 #include "stages/geometry/polygon.hpp"
+#include "stages/scene/scene_parameters.hpp"
 #include "stages/sdk/settings.hpp"
 #include "tests/support/catch.hpp"
+#include "tests/support/said_by.hpp"
 #include "tests/support/scratch_folder.hpp"
 
 using namespace carousel;
@@ -60,7 +62,7 @@ TEST_CASE(
 TEST_CASE("computed normals weigh the triangles around a point by their area") {
     // Two triangles share the edge on the x axis: one in the plane z = 0 (area 1/2), one three times as large
     // in the plane y = 0.
-    const auto mesh = load("v 0 0 0\nv 1 0 0\nv 0 1 0\nv 0 0 3\nf 1 2 3\nf 1 4 2\n");
+    const auto mesh = load("v 0 0 0\nv 1 0 0\nv 0 1 0\nv 0 0 3\ns 1\nf 1 2 3\nf 1 4 2\n");
     REQUIRE(mesh.vertices.size() == 4);
     CHECK(mesh.vertices[0].normal[1] == test::near(3 / std::sqrt(10.0)));
     CHECK(mesh.vertices[0].normal[2] == test::near(1 / std::sqrt(10.0)));
@@ -144,14 +146,60 @@ TEST_CASE("a mesh without extent is refused") {
     CHECK_THAT(refusal("v 1 1 1\nv 1 1 1\nv 1 1 1\nf 1 2 3\n"), contains("one point"));
 }
 
-TEST_CASE("the texture of the first material that names one is found beside the file") {
+TEST_CASE("each material that a face uses is a surface, with its picture beside the file and its colour") {
     scratch_folder folder;
-    folder.write("m.mtl", "newmtl plain\nKd 1 0 0\nnewmtl painted\nmap_Kd maps\\wood.png\n");
-    const auto mesh = load_obj(folder.write("m.obj", "mtllib m.mtl\n" + square + "usemtl plain\nf 1 2 3\n"));
-    REQUIRE(mesh.surfaces.size() == 1);
-    CHECK(mesh.surfaces[0].image.file == folder.path / "maps/wood.png");
+    folder.write(
+        "m.mtl",
+        "newmtl red\nKd 1 0 0\nmap_Bump bumps.png\nnewmtl unused\nKd 0 1 0\nnewmtl wood\nmap_Kd "
+        "maps\\wood.png\nnewmtl grey\nKd 0.5 0.5 0.5\nmap_Kd stone.png\nnewmtl black\nKd 0 0 0\nmap_Kd "
+        "coal.png\n");
+    const auto path =
+        folder.write("m.obj", "mtllib m.mtl\n" + square +
+                                  "f 1 2 3\nusemtl red\nf 1 2 3\nusemtl wood\nf 1 2 3\nusemtl "
+                                  "grey\nf 1 2 3\nusemtl black\nf 1 2 3\nusemtl red\nf 3 4 1\n");
+    mesh_data mesh;
+    const std::string log = test::said_by([&] { mesh = load_obj(path); });
+    CHECK_THAT(log, contains("normal and bump maps are not shown"));
+    REQUIRE(mesh.surfaces.size() == 5);
+    CHECK(mesh.surfaces[0].image.none());
+    CHECK(mesh.surfaces[0].factor[1] == 1.0F);
+    CHECK(mesh.surfaces[1].factor[0] == 1.0F);
+    CHECK(mesh.surfaces[1].factor[1] == 0.0F);
+    CHECK(mesh.surfaces[2].image.file == folder.path / "maps/wood.png");
+    CHECK(mesh.surfaces[2].factor[0] == 1.0F);
+    CHECK(mesh.surfaces[3].factor[0] == test::near(0.2140411));  // sRGB 0.5 as linear light
+    CHECK(mesh.surfaces[4].factor[0] == 1.0F);
+    const auto surface_of_triangle = [&](std::size_t t) {
+        return mesh.vertices[mesh.indices[3 * t]].surface;
+    };
+    CHECK(surface_of_triangle(0) == 0);
+    CHECK(surface_of_triangle(1) == 1);
+    CHECK(surface_of_triangle(4) == 4);
+    CHECK(surface_of_triangle(5) == 1);
     CHECK(load(square + "f 1 2 3\n").surfaces.empty());
     CHECK(load("mtllib absent.mtl\n" + square + "f 1 2 3\n").indices.size() == 3);
+}
+
+TEST_CASE(
+    "without normals a box keeps its edges and a flat angle is smooth, unless the file says otherwise") {
+    const std::string cube = "v 0 0 0\nv 1 0 0\nv 1 1 0\nv 0 1 0\nv 0 0 1\nv 1 0 1\nv 1 1 1\nv 0 1 1\n",
+                      faces = "f 4 3 2 1\nf 5 6 7 8\nf 1 2 6 5\nf 2 3 7 6\nf 3 4 8 7\nf 4 1 5 8\n";
+    const mesh_data box = load(cube + faces);
+    CHECK(box.vertices.size() == 24);
+    for (const mesh_vertex& v : box.vertices)
+        CHECK(std::abs(v.normal[0]) + std::abs(v.normal[1]) + std::abs(v.normal[2]) == 1.0F);
+    CHECK(load(cube + "s 3\n" + faces).vertices.size() == 8);
+    const std::string roof = "v 0 0 0\nv 2 0 0\nv 0 2 0\nv 2 2 0\nv 0 -2 -1\nv 2 -2 -1\n",
+                      sides = "f 1 2 4 3\nf 5 6 2 1\n";  // 27 degrees between the two
+    CHECK(load(roof + sides).vertices.size() == 6);
+    CHECK(load(roof + "s off\n" + sides).vertices.size() == 8);
+}
+
+TEST_CASE("vertex colours of an OBJ file are dropped with one warning") {
+    const auto log = [&](const std::string& text) { return test::said_by([&] { (void)load(text); }); };
+    CHECK_THAT(log("v 0 0 0 1 0 0\nv 1 0 0 0 1 0\nv 0 1 0 0 0 1\nf 1 2 3\n"),
+               contains("m.obj: vertex colours are not shown"));
+    CHECK(log("v 0 0 0\nv 1 0 0\nv 0 1 0\nf 1 2 3\n").empty());
 }
 
 namespace {
@@ -310,13 +358,17 @@ TEST_CASE("polygons that fold or have no area end, too, and one made to take hou
 }
 
 TEST_CASE("a mesh of which nothing would be seen says why") {
+    const auto facing_away = [](const mesh_data& m) { return stages::facing_away(m, three_quarter_eye); };
     const std::string cube = "v 0 0 0\nv 1 0 0\nv 1 1 0\nv 0 1 0\nv 0 0 1\nv 1 0 1\nv 1 1 1\nv 0 1 1\n";
     CHECK(facing_away(load(cube + "f 4 3 2 1\nf 5 6 7 8\nf 1 2 6 5\nf 2 3 7 6\nf 3 4 8 7\nf 4 1 5 8\n"))
               .empty());
     CHECK_THAT(facing_away(load(cube + "f 1 2 3 4\nf 8 7 6 5\nf 5 6 2 1\nf 6 7 3 2\nf 7 8 4 3\nf 8 5 1 4\n")),
                contains("inside out"));
     CHECK(facing_away(load(square + "f 1 2 3 4\n")).empty());
-    CHECK_THAT(facing_away(load(square + "f 4 3 2 1\n")), contains("only backs"));
+    CHECK_THAT(facing_away(load(square + "f 4 3 2 1\n")), contains("only backs and edges"));
+    // Edge-on for a camera in its plane.
+    CHECK_THAT(stages::facing_away(load(square + "f 1 2 3 4\n"), {2.6F, 0, 0}),
+               contains("only backs and edges"));
     CHECK_THAT(facing_away(load(square + "vn 0 0 -1\nf 1//1 2//1 3//1 4//1\n")),
                contains("against its normals"));
     CHECK(facing_away(load(square + "v 1 1 1\nf 4 3 2 1\nf 1 2 5\n")).empty());

@@ -117,7 +117,7 @@ TEST_CASE("a mesh file is drawn with the texture that its material names, or the
         "m.obj", "mtllib m.mtl\nv -1 -1 0\nv 1 -1 0\nv 1 1 0\nv -1 1 0\nusemtl painted\nf 1 2 3 4\n");
     const auto middle_of = [](const std::string& settings) {
         auto c = render_chain({}, settings);
-        c->run(0);
+        c->run(0, stages::scene_parameters{});
         const auto picture = c->read_bytes("fragment");
         const auto* p = &picture[(90 * 320 + 160) * 4];
         return std::array<int, 3>{static_cast<int>(p[0]), static_cast<int>(p[1]), static_cast<int>(p[2])};
@@ -153,7 +153,7 @@ TEST_CASE(
                      "f 1/1 2/2 3/3 4/4\n");
     auto c = render_chain({.width = 200, .height = 200}, R"({"mesh": ")" + obj + R"(", "texture": ")" +
                                                              (folder.path / "corners.png").string() + "\"}");
-    c->run(0);
+    c->run(0, stages::scene_parameters{});  // from the front
     const auto picture = c->read_bytes("fragment");
     const auto strongest = [&](std::size_t x, std::size_t y) {
         const auto* p = &picture[(y * 200 + x) * 4];
