@@ -175,7 +175,7 @@ TEST_CASE("the folder for pictures is made, and one that can't be written to is 
     CHECK_THROWS_AS(write_picture_file(folder.path / "absent" / "p.png", {}), output_error);
 }
 
-TEST_CASE("a full disk is an output error that leaves neither a picture nor a temporary file") {
+TEST_CASE("a file size limit is an output error that leaves neither a picture nor a temporary file") {
     scratch_folder folder;
     const auto picture = encode_png(some_picture(200, 200, 1), 200, 200);
     std::signal(SIGXFSZ, SIG_IGN);
@@ -193,7 +193,7 @@ TEST_CASE("a full disk is an output error that leaves neither a picture nor a te
     }
     setrlimit(RLIMIT_FSIZE, &before);
     CHECK(code == exit_code::output);
-    CHECK_THAT(message, contains("p.png") && contains("make room"));
+    CHECK_THAT(message, contains("p.png") && contains("(ulimit -f): raise that limit"));
     CHECK(folder.names().empty());
 }
 
