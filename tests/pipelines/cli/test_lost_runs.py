@@ -1,7 +1,7 @@
 """What is left of a run whose supervisor was killed. Usage: test_lost_runs.py FOLDER_OF_PROGRAMS PIPELINES_FOLDER"""
 import json
 
-from live import PIPELINES, Live, is_alive, main, os, signal, wait_for
+from live import Live, is_alive, main, os, signal, wait_for
 
 
 class LostRuns(Live):

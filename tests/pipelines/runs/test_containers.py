@@ -7,7 +7,6 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "support"))
@@ -166,7 +165,7 @@ class Containers(unittest.TestCase):
         self.assertNotIn("has ended", self.carousel("down", "-p", self.name).stdout)
         cleaned = self.carousel("clean")
         self.assertEqual(cleaned.returncode, 0, cleaned.stdout + cleaned.stderr)
-        self.assertIn(f"removed run folder {self.at()}", cleaned.stdout)
+        self.assertIn(f"removed runtime directory {self.at()}", cleaned.stdout)
         self.assertIn(f"removed shared memory {block}", cleaned.stdout)
         self.assertEqual((os.path.exists(self.at()), os.path.exists(block)), (False, False))
 
@@ -174,7 +173,7 @@ class Containers(unittest.TestCase):
         run = self.start(OWN_SHM, self.run_words())
         self.wait_running(run)
         self.kill_container(run)
-        self.assertIn(f"removed run folder {self.at()}", self.carousel("clean", around=OWN_SHM).stdout)
+        self.assertIn(f"removed runtime directory {self.at()}", self.carousel("clean", around=OWN_SHM).stdout)
         self.assertFalse(os.path.exists(self.at()))
 
     def test_a_start_takes_the_name_of_a_run_of_a_dead_container(self):
@@ -214,7 +213,7 @@ class Containers(unittest.TestCase):
         os.kill(pids[0], signal.SIGKILL)
         wait_for("the supervisor's end", lambda: not is_alive(pids[0]))
         cleaned = self.carousel("clean", around=around)
-        self.assertIn(f"kept run folder {self.at()}", cleaned.stdout)
+        self.assertIn(f"kept runtime directory {self.at()}", cleaned.stdout)
         second = self.carousel(*self.run_words("--frames", "2")[1:], around=around)
         self.assertNotEqual(second.returncode, 0)
         self.assertIn("this process can neither adopt nor end them", second.stderr)
