@@ -198,10 +198,11 @@ int main(int argc, char** argv) {
         return exit_code::ok;
     } catch (const disk_full_error& e) {
         // Waiting here would keep the frame in hand beyond its deadline. The frame goes to the next process.
-        fmt::print(stderr,
-                   "carousel-tape: {}. What is in the file is whole: make room on that disk and start this "
-                   "again with the same words; {}\n",
-                   e.what(), port ? "its port is vacant meanwhile" : "what comes meanwhile is missed");
+        fmt::print(
+            stderr,
+            "carousel-tape: {}. What is in the file is whole: then start this again with the same words; "
+            "{}\n",
+            e.what(), port ? "its port is vacant meanwhile" : "what comes meanwhile is missed");
         return e.code();
     } catch (const error& e) {
         fmt::print(stderr, "carousel-tape: {}\n", e.what());

@@ -55,8 +55,8 @@ class DeadLetterFiles(unittest.TestCase):
         script = (
             'letters=runtime/carousel/full/dead-letters; '
             '"$1/carousel" run full.toml --no-color --report report.json >log 2>&1 & run=$!; '
-            '"$1/carousel" ps -p full --wait 20 >/dev/null || { kill -INT $run; wait $run; exit 1; }; '
-            'mkdir -p $letters && mount -t tmpfs -o size=1m tmpfs $letters || { kill -INT $run; wait $run; exit 1; }; '
+            '"$1/carousel" ps -p full --wait 20 >/dev/null || { kill -TERM $run; wait $run; exit 1; }; '
+            'mkdir -p $letters && mount -t tmpfs -o size=1m tmpfs $letters || { kill -TERM $run; wait $run; exit 1; }; '
             f'{fill}; '
             '"$1/carousel-test-port-io" end full numbers 0 30 0; wait $run; code=$?; ls $letters >kept; exit $code')
         done = subprocess.run([*NAMESPACE, "sh", "-c", script, "sh", PROGRAMS], cwd=self.folder, capture_output=True, text=True, timeout=100,

@@ -97,8 +97,8 @@ class OutsideRecordings(Recordings):
         return json.loads(text_of(path + ".json")), done.stderr
 
     def check_ended_by_full_disk(self, said, meanwhile):
-        self.assertIn("small/run.mcap: No space left on device. What is in the file is whole: make room on that disk and start this again with the "
-                      f"same words; {meanwhile}", said)
+        self.assertIn("small/run.mcap: No space left on device; make room on that disk. What is in the file is whole: then start this again "
+                      f"with the same words; {meanwhile}", said)
         self.assertRegex(said, r"goes on with .*: 1[0-9] frames are in it; 0 bytes of a frame that was not whole are cut off")
         report, text = self.played("first.mcap")
         self.assertIn(f"its {report['frames']} whole frames are played", text)
