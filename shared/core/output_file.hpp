@@ -41,8 +41,8 @@ struct output_target {
 [[nodiscard]] bool is_abandoned_output(std::string_view name) noexcept;
 
 /// The cause of an error number that a function of this file returned, and what to do: no_room_text, except
-/// for what ENXIO and ETIMEDOUT mean of a FIFO. `otherwise`: what to do unless the cause has a remedy of its
-/// own.
+/// for what ENXIO and ETIMEDOUT mean of a FIFO. `otherwise`: what else to do, after the remedy that a
+/// cause has.
 [[nodiscard]] std::string output_cause(int error_number, const std::string& otherwise = "");
 
 /// Opens a target for writing in place: a regular file is emptied or made, a descriptor is duplicated. A FIFO

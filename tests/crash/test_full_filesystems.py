@@ -66,7 +66,8 @@ class FullFilesystems(unittest.TestCase):
     def start_on_full_disk(self):
         """A run whose pictures fill a disk but for a file `filler`; the file `room` makes room. Returns when the run waits."""
         small, self.log = os.path.join(self.folder, "small"), os.path.join(self.folder, "log")
-        script = ('mount -t tmpfs -o size=8m tmpfs small && dd if=/dev/zero of=small/filler bs=4096 count=2000 2>/dev/null; "$@" 2>log & '
+        script = ('mount -t tmpfs -o size=8m tmpfs small && dd if=/dev/zero of=small/filler bs=4096 count=2000 2>/dev/null; '
+                  'env --default-signal=INT "$@" 2>log & '
                   'echo $! >pid; (while [ ! -e room ] && [ ! -e over ]; do sleep 0.1; done; rm small/filler) & wait $(cat pid); code=$?; '
                   'ls -A small >left; touch over; wait; exit $code')
         self.environment = {**os.environ, "XDG_RUNTIME_DIR": os.path.join(self.folder, "runtime")}

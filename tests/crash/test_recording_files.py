@@ -43,7 +43,8 @@ class RecordingFiles(Recordings):
     def test_a_full_disk_holds_the_recorder_and_harms_no_frame(self):
         small = os.path.join(self.folder, "small")
         # 100 frames of 57,600 bytes and more: the disk is full after half of them, until the file `filler` goes
-        script = ('mount -t tmpfs -o size=12m tmpfs small && dd if=/dev/zero of=small/filler bs=65536 count=144 2>/dev/null; "$@" 2>log & '
+        script = ('mount -t tmpfs -o size=12m tmpfs small && dd if=/dev/zero of=small/filler bs=65536 count=144 2>/dev/null; '
+                  'env --default-signal=INT "$@" 2>log & '
                   'echo $! >pid; (while [ ! -e room ] && [ ! -e over ]; do sleep 0.1; done; rm small/filler) & wait $(cat pid); code=$?; '
                   'cp small/run.mcap whole.mcap; touch over; wait; exit $code')
         command = [*NAMESPACE, "sh", "-c", script, "sh", *self.record(os.path.join(small, "run.mcap"), 100)]

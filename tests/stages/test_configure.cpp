@@ -172,9 +172,7 @@ TEST_CASE("sizes that can't be rendered are refused") {
                contains("size = [10, 100000]") && contains("16384"));
 }
 
-TEST_CASE(
-    "a material whose texture is missing is drawn in its colour, with a warning; a missing setting is "
-    "refused") {
+TEST_CASE("a material whose texture is missing is drawn in its colour, and a missing setting is refused") {
     scratch_folder folder;
     folder.write("m.mtl", "newmtl painted\nKd 1 0 0\nmap_Kd absent.png\n");
     const auto obj =
