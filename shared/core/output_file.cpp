@@ -147,10 +147,11 @@ std::string output_cause(int error_number, const std::string& otherwise) {
                          : error_number == ETIMEDOUT ? " (its reader has taken nothing for 10 s)"
                                                      : nullptr;
     if (reader != nullptr)
-        return errno_text(error_number) + reader + (otherwise.empty() ? "" : "; " + otherwise);
+        return fmt::format("{}{}{}{}", errno_text(error_number), reader, otherwise.empty() ? "" : "; ",
+                           otherwise);
     const bool has_own = no_room_text(error_number, "") != errno_text(error_number);
     if (!has_own || otherwise.empty()) return no_room_text(error_number, otherwise);
-    return no_room_text(error_number, "") + ", or " + otherwise;
+    return fmt::format("{}, or {}", no_room_text(error_number, ""), otherwise);
 }
 
 int open_output(const output_target& to) noexcept {
