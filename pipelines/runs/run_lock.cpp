@@ -91,7 +91,7 @@ shm::unique_fd try_lock_folder(const std::string& folder) {
     struct stat held {
     }, there{};
     // The run before us may have removed the folder between our open and our lock: then we hold a file that
-    // nobody finds.
+    // has no name any more.
     if (::fstat(lock.get(), &held) == 0 && ::stat(path.c_str(), &there) == 0 && held.st_ino == there.st_ino)
         return lock;
     errno = ESTALE;

@@ -22,7 +22,7 @@ using nlohmann::json;
 constexpr u32 max_device = 63;
 constexpr u32 framework_first_frame_ms = 30'000;
 
-// The ranges of the keys that take a number. Less than 10 ms is what the supervisor can't tell from its own
+// The ranges of the keys that take a number. Less than 10 ms the supervisor can't distinguish from its own
 // ticks; a frame in 10,000 s is the slowest pace of which the next frame's time fits the clock's word.
 constexpr f64 hour_ms = 3'600'000;
 constexpr number_range any_ms{0, hour_ms, "ms"}, timeout_ms{10, hour_ms, "ms", "none"};

@@ -146,7 +146,7 @@ TEST_CASE("a mesh without extent is refused") {
     CHECK_THAT(refusal("v 1 1 1\nv 1 1 1\nv 1 1 1\nf 1 2 3\n"), contains("one point"));
 }
 
-TEST_CASE("each material that a face uses is a surface, with its picture beside the file and its colour") {
+TEST_CASE("each material that a face uses is a surface, with its own picture and colour") {
     scratch_folder folder;
     folder.write(
         "m.mtl",

@@ -17,7 +17,7 @@ if (given) {
   history.replaceState(null, '', '/');
 }
 
-/// The name of this page for the server, which tells by it whether the page receives the live picture.
+/// The name of this page for the server, which uses it to report whether the page receives the live picture.
 const viewer = [...crypto.getRandomValues(new Uint8Array(8))].map(b => b.toString(16).padStart(2, '0')).join('');
 
 function el(tag, attributes, ...children) {
@@ -188,7 +188,7 @@ function events(list) {
   $('event-list').replaceChildren(...list.slice().reverse().map(e => el('li', {}, el('time', {}, span(e.age_s)), el('span', {class: 'k-' + e.kind}, e.text))));
 }
 
-/// Nothing can be done until the server answers again; the next answer builds the controls anew.
+/// Nothing can be done until the server answers again; the next answer rebuilds the controls.
 function lost() {
   $('phase').className = 'pill lost';
   $('phase').textContent = 'no answer';

@@ -281,7 +281,7 @@ std::string hindrance(const view& v) {
     using kind = telemetry::bottleneck::kind;
     if (v.phase != run_phase::running) return v.notice.empty() ? "no pipeline is running" : v.notice;
     if (!v.led) return v.notice.empty() ? "no supervisor leads the run" : v.notice;
-    // The block does not tell a stage that is down from one that is starting; the supervisor does.
+    // The block does not distinguish a stage that is down from one that is starting; the supervisor does.
     const std::string& known = v.whole.limit_kind;
     if (known == "down" || known == "held" || known == "vacant") return v.whole.limit_text;
     const telemetry::bottleneck limit = limit_of(v);

@@ -263,7 +263,7 @@ TEST_CASE("a folder with nothing but an old lock that no process holds is a left
     CHECK_FALSE(std::filesystem::exists(folder));
 }
 
-TEST_CASE("a runtime directory that is another's, open to others or no folder is refused or mended") {
+TEST_CASE("a runtime directory that is not ours, private and a folder is refused or repaired") {
     const world w;
     const std::string folder = run::make_run_folder("demo");
     ::chmod(folder.c_str(), 0777);

@@ -1,4 +1,4 @@
-"""Runs of containers: pid, mount and time namespaces beside each other, with a shared /dev/shm or a shared runtime directory, and what
+"""Runs of containers: pid, mount and time namespaces side by side, with a shared /dev/shm or a shared runtime directory, and what
 `clean`, `ps`, `down` and a start do to a run of another one. Usage: test_containers.py PROGRAMS PIPELINES [TEST...]"""
 import json
 import os

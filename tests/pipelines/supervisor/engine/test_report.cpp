@@ -85,7 +85,7 @@ TEST_CASE("the depth of each seat is what its newest process has said, with the 
                         {"reach", "copy"}}}));
 }
 
-TEST_CASE("a run that ended before the last frame of --frames tells after how many, and by what") {
+TEST_CASE("a run that ended before its last frame reports the number of frames and the cause") {
     run_outcome o;
     o.end = 26;
     CHECK(o.early_text() == "");  // no number of frames was given
