@@ -56,7 +56,7 @@ public:
         if (::mkdtemp(folder.data()) == nullptr)
             throw output_error(fmt::format("making {}: {}", folder, errno_text(errno)));
         o_.folder = folder;
-        if (!s.log.empty()) log_.emplace(s.log);
+        if (!s.log.empty()) log_.emplace(s.log, "choose another --log FILE");
     }
     outcome run();
 

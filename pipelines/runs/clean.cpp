@@ -16,6 +16,7 @@
 
 #include "core/clock.hpp"
 #include "core/errors.hpp"
+#include "core/read_file.hpp"
 #include "ipc/spaces.hpp"
 #include "run/directory.hpp"
 #include "run/folder_lock.hpp"
@@ -44,32 +45,11 @@ constexpr const char* run_has_begun = "a run of this name has begun";
 constexpr std::pair<const char*, const char*> left_on_purpose[] = {{"log", "logs"},
                                                                    {"dead letters", "dead-letters"}};
 
-std::vector<fs::path> entries_of(const std::string& folder) {
-    std::vector<fs::path> all;
-    std::error_code failed;
-    for (fs::directory_iterator at(folder, failed), end; !failed && at != end; at.increment(failed))
-        all.push_back(at->path());
-    std::sort(all.begin(), all.end());
-    return all;
-}
-
 bool is_ours(const fs::path& path, mode_t type, struct stat& info) {
     return ::lstat(path.c_str(), &info) == 0 && info.st_uid == ::geteuid() && (info.st_mode & S_IFMT) == type;
 }
 
 bool is_fresh(const struct stat& info) { return info.st_mtime + fresh_s > ::time(nullptr); }
-
-u64 bytes_in(const fs::path& folder) {
-    u64 sum = 0;
-    std::error_code failed;
-    for (fs::recursive_directory_iterator at(folder, failed), end; !failed && at != end;
-         at.increment(failed)) {
-        std::error_code ignored;
-        if (fs::is_regular_file(fs::symlink_status(at->path(), ignored)))
-            sum += static_cast<u64>(fs::file_size(at->path(), ignored));
-    }
-    return sum;
-}
 
 /// Path of a mapped file -> one of the processes that map it; only what we may look at (our own processes, or
 /// all for root).

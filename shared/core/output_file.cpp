@@ -122,7 +122,7 @@ std::optional<output_target> find_output(const std::string& path) {
         const ssize_t length = ::readlink(at.c_str(), to, sizeof to);
         if (length < 0) return std::nullopt;
         const std::string next(to, static_cast<std::size_t>(length));
-        at = next.starts_with('/') ? next : folder_of(at) + next;
+        at = next.starts_with('/') ? next : folder_of(at).append(next);
     }
     errno = ELOOP;
     return std::nullopt;
@@ -241,12 +241,11 @@ void output_file::write(std::string_view text) {
     ::close(std::exchange(fd_, -1));
 }
 
-output_stream::output_stream(std::string path) : path_(std::move(path)) {
+output_stream::output_stream(std::string path, const std::string& remedy) : path_(std::move(path)) {
     const std::optional<output_target> to = find_output(path_);
     fd_ = to ? open_output(*to) : -1;
     if (fd_ < 0)
-        throw output_error(fmt::format("{} can't be written: {}", path_,
-                                       output_cause(errno, "choose a file in a folder of yours")));
+        throw output_error(fmt::format("{} can't be written: {}", path_, output_cause(errno, remedy)));
 }
 
 output_stream::~output_stream() { ::close(fd_); }

@@ -87,8 +87,9 @@ private:
 /// An output that grows line by line. One thread.
 class output_stream {
 public:
-    /// Opens `path`: a regular file is emptied. Throws output_error.
-    explicit output_stream(std::string path);
+    /// Opens `path`: a regular file is emptied. Throws output_error, which ends with `remedy`.
+    explicit output_stream(std::string path,
+                           const std::string& remedy = "choose a file in a folder of yours");
     ~output_stream();
     output_stream(const output_stream&) = delete;
     output_stream& operator=(const output_stream&) = delete;

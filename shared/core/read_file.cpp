@@ -3,9 +3,11 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 
 namespace carousel {
+namespace fs = std::filesystem;
 
 std::optional<std::string> read_file(const std::string& path, std::size_t max_bytes) {
     const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
@@ -22,6 +24,28 @@ std::optional<std::string> read_file(const std::string& path, std::size_t max_by
     errno = why;
     if (got < 0 || text.size() > max_bytes) return std::nullopt;
     return text;
+}
+
+std::vector<fs::path> entries_of(const fs::path& folder) {
+    std::vector<fs::path> all;
+    std::error_code failed;
+    for (fs::directory_iterator at(folder, failed), end; !failed && at != end; at.increment(failed))
+        all.push_back(at->path());
+    std::sort(all.begin(), all.end());
+    return all;
+}
+
+u64 bytes_in(const fs::path& folder) {
+    u64 sum = 0;
+    std::error_code failed;
+    for (fs::recursive_directory_iterator at(folder, failed), end; !failed && at != end;
+         at.increment(failed)) {
+        std::error_code gone;
+        const bool counts = fs::is_regular_file(fs::symlink_status(at->path(), gone));
+        const std::uintmax_t bytes = counts ? fs::file_size(at->path(), gone) : 0;
+        if (!gone) sum += static_cast<u64>(bytes);  // a file that has just gone has the size -1
+    }
+    return sum;
 }
 
 }  // namespace carousel

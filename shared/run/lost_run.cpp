@@ -14,6 +14,7 @@
 #include "core/errors.hpp"
 #include "core/json_text.hpp"
 #include "core/log.hpp"
+#include "core/read_file.hpp"
 #include "ring/words.hpp"
 #include "run/directory.hpp"
 #include "shm/segment.hpp"
@@ -34,15 +35,6 @@ std::string utc_now() {
     char text[32];
     std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &t);
     return text;
-}
-
-std::vector<fs::path> entries_of(const fs::path& folder) {
-    std::vector<fs::path> all;
-    std::error_code failed;
-    for (fs::directory_iterator at(folder, failed), end; !failed && at != end; at.increment(failed))
-        all.push_back(at->path());
-    std::sort(all.begin(), all.end());
-    return all;
 }
 
 /// Of each sink that has a ledger: what the file alone certifies.
@@ -78,18 +70,6 @@ json stages_of(const shm::control_block& c) {
                           {"torn", ring::load(s.counters.torn)}});
     }
     return stages;
-}
-
-u64 bytes_in(const fs::path& folder) {
-    u64 sum = 0;
-    std::error_code failed;
-    for (fs::recursive_directory_iterator at(folder, failed), end; !failed && at != end;
-         at.increment(failed)) {
-        std::error_code ignored;
-        if (fs::is_regular_file(fs::symlink_status(at->path(), ignored)))
-            sum += static_cast<u64>(fs::file_size(at->path(), ignored));
-    }
-    return sum;
 }
 
 /// Each log has an older half, which goes first.
@@ -138,7 +118,7 @@ std::string keep(const std::string& run_folder, const shm::control_block* block)
     if (found) block = &found->block();
     const std::string kept = lost_runs_folder(fs::path(run_folder).parent_path().string());
     const std::string name = fs::path(run_folder).filename().string();
-    const std::string folder = fmt::format("{}/{}.{}", kept, name, record->run_id);
+    std::string folder = fmt::format("{}/{}.{}", kept, name, record->run_id);
     make_private_folder(kept);
     make_private_folder(folder);
     std::error_code failed;
@@ -208,6 +188,7 @@ std::vector<lost_run> lost_runs(const std::string& name) {
     }
     std::sort(found.begin(), found.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
     std::vector<lost_run> out;
+    out.reserve(found.size());
     for (auto& each : found) out.push_back(std::move(each.second));
     return out;
 }

@@ -32,3 +32,16 @@ TEST_CASE("what can't be opened or read is nothing, with its reason, and never a
             .has_value());  // opens and fails at the first read, as /proc/PID/environ of an ending process
     CHECK(errno == EIO);
 }
+
+TEST_CASE("a folder's entries are sorted, and its bytes are those of regular files, links aside") {
+    const scratch_folder folder;
+    std::filesystem::create_directories(folder.path / "b" / "c");
+    std::ofstream(folder.path / "a") << "12345";
+    std::ofstream(folder.path / "b" / "c" / "d") << "678";
+    std::filesystem::create_symlink(folder.path / "a", folder.path / "z");
+    CHECK(entries_of(folder.path) ==
+          std::vector<std::filesystem::path>{folder.path / "a", folder.path / "b", folder.path / "z"});
+    CHECK(bytes_in(folder.path) == 8);
+    CHECK(entries_of(folder.path / "absent").empty());
+    CHECK(bytes_in(folder.path / "absent") == 0);
+}
