@@ -51,7 +51,7 @@ if(CAROUSEL_SANITIZE)
 endif()
 
 # What nearly every file includes is parsed once for all targets. A file still includes what it uses: the tsan preset builds without.
-# Two such headers: loading nlohmann/json costs a small file more than it saves, so only those who ask for it get it
+# Two such headers: loading core/json.hpp costs a small file more than it saves, so only those who ask for it get it
 # (carousel_precompile_json).
 option(CAROUSEL_PRECOMPILE "Parse the headers that most files share only once" ON)
 set(CAROUSEL_PRECOMPILED <algorithm> <array> <atomic> <chrono> <cstring> <filesystem> <functional> <map> <memory> <optional> <span>
@@ -77,7 +77,7 @@ function(carousel_precompile target kind)
     if(kind MATCHES "json")
       find_package(nlohmann_json REQUIRED)   # what it finds is known in one folder and those below it
       target_link_libraries(${shared} PRIVATE nlohmann_json::nlohmann_json)
-      list(APPEND headers <nlohmann/json.hpp>)
+      list(APPEND headers ${PROJECT_SOURCE_DIR}/shared/core/json.hpp)
     endif()
     if(kind MATCHES "^tests")   # a sixth of what a test's file takes
       target_link_libraries(${shared} PRIVATE Catch2::Catch2)

@@ -5,12 +5,12 @@
 
 #include <algorithm>
 #include <csignal>
-#include <nlohmann/json.hpp>
 #include <span>
 
 #include "core/clock.hpp"
 #include "core/errors.hpp"
 #include "core/ignored_signals.hpp"
+#include "core/json.hpp"
 #include "core/log.hpp"
 #include "core/output_file.hpp"
 #include "viewer/panels/screen.hpp"

@@ -3,10 +3,10 @@
 #include <sys/resource.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <numeric>
 
 #include "core/clock.hpp"
+#include "core/json.hpp"
 #include "core/output_file.hpp"
 
 namespace carousel::viewer {

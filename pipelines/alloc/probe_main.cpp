@@ -11,7 +11,6 @@
 #include <fmt/format.h>
 
 #include <cstdio>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -21,6 +20,7 @@
 #include "core/standard_output.hpp"
 #include "device/backend.hpp"
 #if defined(CAROUSEL_WITH_CUDA)
+#include "core/json.hpp"
 #include "device/cuda/check.hpp"
 #include "device/cuda/devices.hpp"
 #endif

@@ -2,9 +2,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
 #include "bench/pipeline_bench.hpp"
+#include "core/json.hpp"
 
 namespace carousel::bench {
 namespace {

@@ -1,8 +1,7 @@
 #include "bench/report.hpp"
+#include "core/json.hpp"
 
 #include <fmt/format.h>
-
-#include <nlohmann/json.hpp>
 
 namespace carousel::bench {
 namespace {

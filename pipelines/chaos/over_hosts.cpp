@@ -1,9 +1,9 @@
 #include "chaos/over_hosts.hpp"
 
 #include <cmath>
-#include <nlohmann/json.hpp>
 #include <string>
 
+#include "core/json.hpp"
 #include "core/types.hpp"
 
 namespace carousel::supervisor::chaos {

@@ -2,13 +2,13 @@
 // `carousel chaos`: a pipeline is run, hit by a plan of faults, ended, and what its sinks got compared with
 // an undisturbed run.
 
-#include <nlohmann/json.hpp>
 #include <ostream>
 #include <string>
 #include <vector>
 
 #include "chaos/faults.hpp"
 #include "chaos/pauses.hpp"
+#include "core/json.hpp"
 #include "os/interrupts.hpp"
 #include "spec/options.hpp"
 

@@ -1,11 +1,11 @@
 #pragma once
 // The run that is hit: a `carousel run` in a process of its own, its lines in a file.
 
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "core/json.hpp"
 #include "core/types.hpp"
 #include "os/spawn.hpp"
 #include "run/answer_message.hpp"

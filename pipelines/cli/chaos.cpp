@@ -4,13 +4,13 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 
 #include "chaos/run.hpp"
 #include "cli/completers.hpp"
 #include "cli/options.hpp"
 #include "core/clock.hpp"
 #include "core/errors.hpp"
+#include "core/json.hpp"
 #include "run/directory.hpp"
 #include "supervisor/engine/report.hpp"
 #include "supervisor/plan/hosts_plan.hpp"

@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 
 #include <filesystem>
-#include <nlohmann/json.hpp>
 
 #include "cli/command.hpp"
+#include "core/json.hpp"
 #include "os/table.hpp"
 #include "run/lost_run.hpp"
 #include "runs/clean.hpp"

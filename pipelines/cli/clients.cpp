@@ -2,9 +2,8 @@
 
 #include <fmt/format.h>
 
-#include <nlohmann/json.hpp>
-
 #include "cli/completers.hpp"
+#include "core/json.hpp"
 #include "os/table.hpp"
 #include "run/answer_message.hpp"
 #include "run/client.hpp"

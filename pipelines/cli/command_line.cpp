@@ -4,10 +4,10 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <nlohmann/json.hpp>
 
 #include "cli/command.hpp"
 #include "core/did_you_mean.hpp"
+#include "core/json.hpp"
 #include "core/unexpected.hpp"
 
 namespace carousel::supervisor {

@@ -1,9 +1,8 @@
 // `carousel doctor`.
 
-#include <nlohmann/json.hpp>
-
-#include "cli/command.hpp"
 #include "doctor/doctor.hpp"
+#include "cli/command.hpp"
+#include "core/json.hpp"
 
 namespace carousel::supervisor {
 namespace {

@@ -6,12 +6,12 @@
 #include <algorithm>
 #include <charconv>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 #include <set>
 
 #include "cli/completers.hpp"
 #include "cli/options.hpp"
 #include "core/did_you_mean.hpp"
+#include "core/json.hpp"
 #include "os/log_pipe.hpp"
 #include "os/table.hpp"
 #include "run/client.hpp"

@@ -7,11 +7,11 @@
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 #include <optional>
 
 #include "core/clock.hpp"
 #include "core/errors.hpp"
+#include "core/json.hpp"
 #include "core/user_path.hpp"
 #include "os/interrupts.hpp"
 #include "os/spawn.hpp"

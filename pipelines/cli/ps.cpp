@@ -4,11 +4,11 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
 #include "cli/clients.hpp"
 #include "cli/completers.hpp"
 #include "core/clock.hpp"
+#include "core/json.hpp"
 #include "os/table.hpp"
 #include "run/client.hpp"
 #include "run/lost_run.hpp"

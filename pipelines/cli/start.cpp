@@ -4,10 +4,10 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 
 #include "cli/detach.hpp"
 #include "core/http_address.hpp"
+#include "core/json.hpp"
 #include "os/own_command.hpp"
 #include "spec/pipeline_keys.hpp"
 #include "supervisor/engine/web_page.hpp"

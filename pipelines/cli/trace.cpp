@@ -6,13 +6,13 @@
 #include <algorithm>
 #include <cerrno>
 #include <csignal>
-#include <nlohmann/json.hpp>
 
 #include "cli/completers.hpp"
 #include "cli/far_traces.hpp"
 #include "cli/options.hpp"
 #include "core/clock.hpp"
 #include "core/errors.hpp"
+#include "core/json.hpp"
 #include "core/read_file.hpp"
 #include "os/interrupts.hpp"
 #include "os/table.hpp"

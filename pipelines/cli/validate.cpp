@@ -1,8 +1,7 @@
 // `carousel validate`.
 
-#include <nlohmann/json.hpp>
-
 #include "cli/start.hpp"
+#include "core/json.hpp"
 #include "supervisor/plan/hosts_plan.hpp"
 #include "supervisor/plan/plan_text.hpp"
 

@@ -3,10 +3,10 @@
 // to do if not. No CUDA in here: what needs a driver is asked of carousel-probe, a program of its own, which
 // may crash or hang on a sick one.
 
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
+#include "core/json.hpp"
 #include "core/types.hpp"
 
 namespace carousel::supervisor {

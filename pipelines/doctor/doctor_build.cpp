@@ -3,8 +3,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <nlohmann/json.hpp>
-
+#include "core/json.hpp"
 #include "core/json_text.hpp"
 #include "doctor/doctor.hpp"
 #include "os/subprocess.hpp"

@@ -5,11 +5,11 @@
 #include <algorithm>
 #include <cctype>
 #include <charconv>
-#include <nlohmann/json.hpp>
 #include <set>
 
 #include "core/did_you_mean.hpp"
 #include "core/errors.hpp"
+#include "core/json.hpp"
 #include "spec/pipeline_keys.hpp"
 
 namespace carousel::supervisor {

@@ -8,9 +8,9 @@
 
 #include <cerrno>
 #include <cstdio>
-#include <nlohmann/json.hpp>
 
 #include "core/errors.hpp"
+#include "core/json.hpp"
 #include "core/whole_io.hpp"
 #include "os/descriptors.hpp"
 

@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <cerrno>
 #include <csignal>
-#include <nlohmann/json.hpp>
 
 #include "core/clock.hpp"
 #include "core/errors.hpp"
+#include "core/json.hpp"
 #include "core/poll_until.hpp"
 #include "os/table.hpp"
 #include "run/directory.hpp"

@@ -9,10 +9,10 @@
 // key it complains about, as file:line:col), one that hangs, dies or talks nonsense (by name, with its last
 // words).
 
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
+#include "core/json.hpp"
 #include "core/runs_on.hpp"
 #include "ring/parameter_schema.hpp"
 #include "spec/pipeline_file.hpp"

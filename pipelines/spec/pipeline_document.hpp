@@ -4,10 +4,10 @@
 // (pipeline_file.hpp).
 
 #include <map>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
+#include "core/json.hpp"
 #include "spec/pipeline_file.hpp"
 
 namespace carousel::supervisor {

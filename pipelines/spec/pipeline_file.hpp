@@ -8,13 +8,13 @@
 // from the command line is named by its option instead.
 
 #include <map>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "core/clock.hpp"
 #include "core/errors.hpp"
+#include "core/json.hpp"
 #include "core/types.hpp"
 #include "device/backend.hpp"
 #include "spec/restart_policy.hpp"

@@ -5,10 +5,10 @@
 // place that parses JSON; they bound the size and the nesting of the text before the library reads it.
 
 #include <cstddef>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
 
+#include "core/json.hpp"
 #include "core/types.hpp"
 
 namespace carousel {

@@ -6,11 +6,11 @@
 #include <algorithm>
 #include <chrono>
 #include <csignal>
-#include <nlohmann/json.hpp>
 #include <system_error>
 
 #include "core/clock.hpp"
 #include "core/errors.hpp"
+#include "core/json.hpp"
 #include "core/json_text.hpp"
 #include "core/log.hpp"
 #include "core/poll_until.hpp"

@@ -1,7 +1,6 @@
 #include "ipc/gpu_memory.hpp"
 
-#include <nlohmann/json.hpp>
-
+#include "core/json.hpp"
 #include "core/json_text.hpp"
 
 namespace carousel::ipc {

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <fstream>
 #include <map>
-#include <nlohmann/json.hpp>
 
 #include "core/clock.hpp"
+#include "core/json.hpp"
 #include "ipc/holdings.hpp"
 #include "shm/fd_socket.hpp"
 

@@ -2,12 +2,12 @@
 
 #include <algorithm>
 #include <iterator>
-#include <nlohmann/json.hpp>
 #include <optional>
 
 #include <fmt/format.h>
 
 #include "core/errors.hpp"
+#include "core/json.hpp"
 #include "core/json_text.hpp"
 
 namespace carousel::ring {

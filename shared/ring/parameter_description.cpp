@@ -4,10 +4,10 @@
 #include <algorithm>
 #include <array>
 #include <limits>
-#include <nlohmann/json.hpp>
 
 #include "core/did_you_mean.hpp"
 #include "core/errors.hpp"
+#include "core/json.hpp"
 #include "ring/parameter_range.hpp"
 #include "ring/parameter_schema.hpp"
 

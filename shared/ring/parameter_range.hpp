@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <nlohmann/json.hpp>
 #include <string>
 
+#include "core/json.hpp"
 #include "ring/parameter_schema.hpp"
 
 namespace carousel::ring::detail {

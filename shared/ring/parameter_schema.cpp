@@ -8,10 +8,10 @@
 #include <cstring>
 #include <iterator>
 #include <limits>
-#include <nlohmann/json.hpp>
 
 #include "core/did_you_mean.hpp"
 #include "core/errors.hpp"
+#include "core/json.hpp"
 #include "ring/parameter_range.hpp"
 
 namespace carousel::ring {

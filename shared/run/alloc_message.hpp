@@ -7,12 +7,12 @@
 //              only)} with the fd beside it for vmm, or with those of its pieces; or {"id", "error"}, after
 //              which nothing more comes.
 
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "core/json.hpp"
 #include "device/backend.hpp"
 
 namespace carousel::run {

@@ -6,11 +6,11 @@
 // Answers that say more (ps_message.hpp, parameter_message.hpp, trace_message.hpp) have "ok": true, too, and
 // a refusal is always one of these. Any process, any thread.
 
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 
 #include "core/errors.hpp"
+#include "core/json.hpp"
 #include "core/types.hpp"
 
 namespace carousel::run {

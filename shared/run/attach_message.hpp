@@ -12,10 +12,10 @@
 // never maps: it holds those descriptors open for life, so that any one living stage can give a second
 // supervisor everything back.
 
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
+#include "core/json.hpp"
 #include "device/backend.hpp"
 #include "ring/participants.hpp"
 

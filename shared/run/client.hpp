@@ -3,9 +3,9 @@
 // Nothing waits without a limit. The commands, the viewer and the page ask by this. Any process of the user,
 // any thread.
 
-#include <nlohmann/json.hpp>
 #include <string>
 
+#include "core/json.hpp"
 #include "run/directory.hpp"
 #include "run/request_message.hpp"
 

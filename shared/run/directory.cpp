@@ -11,9 +11,9 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <nlohmann/json.hpp>
 
 #include "core/errors.hpp"
+#include "core/json.hpp"
 #include "core/json_text.hpp"
 #include "core/read_file.hpp"
 #include "core/resource_limit.hpp"

@@ -14,10 +14,10 @@
 //
 // Bounded: the newest `most_lost_runs` stay, each with at most `most_lost_bytes`; the oldest logs go first.
 
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
+#include "core/json.hpp"
 #include "shm/control_block.hpp"
 
 namespace carousel::run {

@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 
 #include <csignal>
-#include <nlohmann/json.hpp>
 
 #include "core/clock.hpp"
 #include "core/errors.hpp"
+#include "core/json.hpp"
 #include "core/json_text.hpp"
 #include "core/poll_until.hpp"
 #include "core/read_file.hpp"

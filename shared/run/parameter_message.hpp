@@ -7,9 +7,9 @@
 // A refusal (answer_message.hpp) has changed nothing. With "later": true the same may be asked again: so many
 // changes wait for frames that have not come.
 
-#include <nlohmann/json.hpp>
 #include <string>
 
+#include "core/json.hpp"
 #include "ring/parameter_schema.hpp"
 
 namespace carousel::run {

@@ -4,11 +4,11 @@
 // lacks, or has of another type, is empty here.
 
 #include <array>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "core/json.hpp"
 #include "core/types.hpp"
 
 namespace carousel::run {

@@ -14,12 +14,12 @@
 // Each may bear "run_id", the run that is meant: another run at that path refuses. Keys that a request does
 // not know are passed over. Any process, any thread.
 
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <variant>
 
+#include "core/json.hpp"
 #include "shm/injected_fault.hpp"
 
 namespace carousel::run {

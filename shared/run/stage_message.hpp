@@ -20,11 +20,11 @@
 //   <- {"welcome": {"log": fd index or -1}}    or {"refused": "why", "again": true where it may be tried
 //   again}
 
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 
 #include "core/clock_identity.hpp"
+#include "core/json.hpp"
 #include "ring/participants.hpp"
 
 namespace carousel::run {

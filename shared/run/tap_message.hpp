@@ -7,9 +7,9 @@
 //            "device": {"kind": "cpu", "uuid": "", "ordinal": 0}}}      "memory": memory_message.hpp
 // A refusal: {"refused": "..."}.
 
-#include <nlohmann/json.hpp>
 #include <string>
 
+#include "core/json.hpp"
 #include "device/backend.hpp"
 
 namespace carousel::run {

@@ -4,10 +4,10 @@
 //   {"ok": true, "run_id": "...", "created_ns": 7, "state": "running", "next": 17, "last": 40,
 //    "notes": [{"time_ns": 5, "kind": "died", "seat": 2, "epoch": 1, "pid": 77, "text": "died: ..."}]}
 
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
+#include "core/json.hpp"
 #include "core/types.hpp"
 
 namespace carousel::run {

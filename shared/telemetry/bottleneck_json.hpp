@@ -3,8 +3,7 @@
 // "held" | "down" | "unknown", "stage": name | null, "busy": 0..1 | null, "text": the sentence that people
 // are shown}.
 
-#include <nlohmann/json.hpp>
-
+#include "core/json.hpp"
 #include "telemetry/bottleneck.hpp"
 
 namespace carousel::telemetry {

@@ -1,8 +1,8 @@
 #include "telemetry/frame_facts.hpp"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
+#include "core/json.hpp"
 #include "ring/metadata.hpp"
 #include "ring/used_extents.hpp"
 #include "ring/words.hpp"

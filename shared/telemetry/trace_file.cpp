@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <iterator>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <set>
 
 #include "core/clock.hpp"
+#include "core/json.hpp"
 
 namespace carousel::telemetry {
 namespace {

@@ -1,8 +1,8 @@
 #include "stages/hosts/link_end.hpp"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
+#include "core/json.hpp"
 #include "core/json_text.hpp"
 #include "core/read_file.hpp"
 

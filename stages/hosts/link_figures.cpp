@@ -1,8 +1,7 @@
 #include "stages/hosts/link_figures.hpp"
 
-#include <nlohmann/json.hpp>
-
 #include "core/errors.hpp"
+#include "core/json.hpp"
 #include "run/directory.hpp"
 
 namespace carousel::hosts {

@@ -4,9 +4,9 @@
 
 #include <algorithm>
 #include <chrono>
-#include <nlohmann/json.hpp>
 
 #include "core/clock.hpp"
+#include "core/json.hpp"
 #include "core/json_text.hpp"
 #include "core/log.hpp"
 #include "core/read_file.hpp"

@@ -6,10 +6,9 @@
 #include <cctype>
 #include <span>
 
-#include <nlohmann/json.hpp>
-
 #include "core/did_you_mean.hpp"
 
+#include "core/json.hpp"
 #include "stages/python/frame_metadata.hpp"
 #include "stages/python/run_parameters.hpp"
 #include "stages/python/taken.hpp"

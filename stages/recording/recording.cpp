@@ -2,9 +2,9 @@
 
 #include <fmt/format.h>
 
-#include <nlohmann/json.hpp>
 #include <stdexcept>
 
+#include "core/json.hpp"
 #include "core/json_text.hpp"
 #include "stages/recording/frame_message.hpp"
 #include "stages/recording/frame_schema.hpp"

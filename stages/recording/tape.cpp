@@ -4,10 +4,10 @@
 #include <time.h>
 
 #include <filesystem>
-#include <nlohmann/json.hpp>
 
 #include "core/clock.hpp"
 #include "core/errors.hpp"
+#include "core/json.hpp"
 #include "core/json_text.hpp"
 #include "core/log.hpp"
 #include "core/read_file.hpp"

@@ -3,9 +3,9 @@
 #include <cstdio>
 #include <iostream>
 #include <iterator>
-#include <nlohmann/json.hpp>
 
 #include "core/errors.hpp"
+#include "core/json.hpp"
 #include "core/json_text.hpp"
 
 namespace carousel::stages {

@@ -8,9 +8,9 @@
 #include <csignal>
 #include <filesystem>
 #include <fstream>
-#include <nlohmann/json.hpp>
 
 #include "core/clock.hpp"
+#include "core/json.hpp"
 #include "core/json_text.hpp"
 #include "core/poll_until.hpp"
 #include "run/folder_lock.hpp"

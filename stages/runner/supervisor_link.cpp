@@ -6,11 +6,11 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <thread>
 
 #include "core/clock.hpp"
 #include "core/errors.hpp"
+#include "core/json.hpp"
 #include "core/json_text.hpp"
 #include "core/log.hpp"
 #include "core/poll_until.hpp"

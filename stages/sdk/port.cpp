@@ -4,12 +4,12 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <utility>
 
 #include "core/clock.hpp"
 #include "core/did_you_mean.hpp"
+#include "core/json.hpp"
 #include "device/bind_thread.hpp"
 #include "run/client.hpp"
 #include "run/newest_frame.hpp"

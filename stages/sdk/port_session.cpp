@@ -10,13 +10,13 @@
 #include <algorithm>
 #include <cerrno>
 #include <csignal>
-#include <nlohmann/json.hpp>
 #include <system_error>
 #include <utility>
 
 #include "core/clock.hpp"
 #include "core/crash_point.hpp"
 #include "core/errors.hpp"
+#include "core/json.hpp"
 #include "core/json_text.hpp"
 #include "core/log.hpp"
 #include "core/poll_until.hpp"

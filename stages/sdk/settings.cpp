@@ -1,12 +1,12 @@
 #include "stages/sdk/settings.hpp"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <set>
 
 #include <fmt/format.h>
 
 #include "core/did_you_mean.hpp"
+#include "core/json.hpp"
 #include "core/json_text.hpp"
 
 namespace carousel {

@@ -1,7 +1,7 @@
 // What `carousel bench ipc` tells of a GPU, from results made by hand.
-#include <nlohmann/json.hpp>
 
 #include "bench/ipc/result.hpp"
+#include "core/json.hpp"
 #include "tests/support/catch.hpp"
 
 using namespace carousel;

@@ -1,8 +1,8 @@
 // Quantiles, bytes, and the plot of results that nobody had to measure.
-#include <nlohmann/json.hpp>
 
 #include "bench/plot.hpp"
 #include "bench/report.hpp"
+#include "core/json.hpp"
 #include "kernels/body/shade.hpp"
 #include "tests/support/catch.hpp"
 

@@ -14,11 +14,11 @@
 
 #include <cstdio>
 #include <cstdlib>
-#include <nlohmann/json.hpp>
 #include <vector>
 
 #include <carousel/port.hpp>
 #include "core/crash_point.hpp"
+#include "core/json.hpp"
 
 namespace {
 

@@ -3,11 +3,11 @@
 // nothing of other runs is seen and everything that is left behind can be found.
 
 #include <filesystem>
-#include <nlohmann/json.hpp>
 #include <random>
 #include <string>
 #include <vector>
 
+#include "core/json.hpp"
 #include "core/types.hpp"
 #include "os/spawn.hpp"
 #include "tests/support/scratch_folder.hpp"

@@ -2,10 +2,10 @@
 // A second process for the conformance suite: this executable again, by exec (a forked child of a process
 // that uses CUDA can't). Parent and child talk JSON over a socket, with fds where memory travels.
 
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
+#include "core/json.hpp"
 #include "device/backend.hpp"
 #include "shm/fd_socket.hpp"
 

@@ -2,9 +2,8 @@
 // Whatever a supervisor says: what each reader of answers makes of it. What was read is told again as it was
 // read.
 
-#include <nlohmann/json.hpp>
-
 #include "core/errors.hpp"
+#include "core/json.hpp"
 #include "run/answer_message.hpp"
 #include "run/parameter_message.hpp"
 #include "run/ps_message.hpp"

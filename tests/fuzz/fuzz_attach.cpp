@@ -5,10 +5,10 @@
 #include <sys/mman.h>
 #include <sys/socket.h>
 
-#include <nlohmann/json.hpp>
 #include <thread>
 
 #include "core/errors.hpp"
+#include "core/json.hpp"
 #include "runs/client.hpp"
 #include "stages/runner/attach.hpp"
 #include "tests/fuzz/answers.hpp"

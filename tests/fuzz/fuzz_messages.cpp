@@ -10,9 +10,9 @@
 #include <sys/wait.h>
 
 #include <csignal>
-#include <nlohmann/json.hpp>
 
 #include "core/errors.hpp"
+#include "core/json.hpp"
 #include "supervisor/engine/engine.hpp"
 #include "tests/fuzz/answers.hpp"
 #include "tests/fuzz/fuzz.hpp"

@@ -10,10 +10,10 @@
 
 #include <csignal>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 #include <thread>
 
 #include "core/clock.hpp"
+#include "core/json.hpp"
 #include "ipc/attachment.hpp"
 #include "ipc/gpu_layout.hpp"
 #include "ipc/holder.hpp"

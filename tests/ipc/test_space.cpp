@@ -11,11 +11,11 @@
 #include <atomic>
 #include <csignal>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <thread>
 
 #include "core/clock.hpp"
+#include "core/json.hpp"
 #include "ipc/attachment.hpp"
 #include "ipc/semaphore.hpp"
 #include "shm/process_id.hpp"

@@ -6,8 +6,8 @@
 #include <filesystem>
 #include <fstream>
 #include <iostream>
-#include <nlohmann/json.hpp>
 
+#include "core/json.hpp"
 #include "ipc/place.hpp"
 #include "ipc/spaces.hpp"
 #include "shm/fd_socket.hpp"

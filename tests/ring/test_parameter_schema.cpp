@@ -3,10 +3,10 @@
 #include <bit>
 #include <cmath>
 #include <cstring>
-#include <nlohmann/json.hpp>
 #include <random>
 
 #include "core/errors.hpp"
+#include "core/json.hpp"
 #include "ring/parameter_schema.hpp"
 #include "tests/support/catch.hpp"
 

@@ -1,8 +1,7 @@
 #include <fcntl.h>
 
-#include <nlohmann/json.hpp>
-
 #include "core/errors.hpp"
+#include "core/json.hpp"
 #include "run/memory_message.hpp"
 #include "tests/support/catch.hpp"
 

@@ -7,11 +7,11 @@
 #include <atomic>
 #include <chrono>
 #include <functional>
-#include <nlohmann/json.hpp>
 #include <thread>
 
 #include "core/clock.hpp"
 #include "core/errors.hpp"
+#include "core/json.hpp"
 #include "run/client.hpp"
 #include "shm/fd_socket.hpp"
 #include "tests/support/catch.hpp"

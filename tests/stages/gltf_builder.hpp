@@ -4,8 +4,7 @@
 
 #include <cstring>
 
-#include <nlohmann/json.hpp>
-
+#include "core/json.hpp"
 #include "core/types.hpp"
 #include "tests/support/scratch_folder.hpp"
 

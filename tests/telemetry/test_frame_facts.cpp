@@ -1,8 +1,7 @@
 // What frames carry, read in passing: for reports and traces.
 #include "telemetry/frame_facts.hpp"
 
-#include <nlohmann/json.hpp>
-
+#include "core/json.hpp"
 #include "ring/metadata.hpp"
 #include "ring/used_extents.hpp"
 #include "tests/support/catch.hpp"

@@ -8,10 +8,10 @@
 #include <csignal>
 #include <cstdio>
 #include <memory>
-#include <nlohmann/json.hpp>
 
 #include "core/clock.hpp"
 #include "core/errors.hpp"
+#include "core/json.hpp"
 #include "telemetry/trace_file.hpp"
 #include "telemetry/trace_join.hpp"
 #include "telemetry/trace_writer.hpp"

@@ -1,10 +1,10 @@
 // The part of the pretended supervisor that has parameters.
 #include <chrono>
 #include <cstring>
-#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "core/errors.hpp"
+#include "core/json.hpp"
 #include "ring/parameter_box.hpp"
 #include "run/parameter_message.hpp"
 #include "tests/viewer/fake_run.hpp"

@@ -11,10 +11,10 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
-#include <nlohmann/json.hpp>
 
 #include "core/clock.hpp"
 #include "core/errors.hpp"
+#include "core/json.hpp"
 #include "device/cpu/memfd.hpp"
 #include "ring/frame_format.hpp"
 #include "ring/parameter_box.hpp"

@@ -4,8 +4,8 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
+#include "core/json.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/viewer/watcher.hpp"
 #include "viewer/session/parameter_values.hpp"

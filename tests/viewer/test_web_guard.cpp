@@ -1,7 +1,7 @@
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <vector>
 
+#include "core/json.hpp"
 #include "tests/support/catch.hpp"
 #include "viewer/web/guard.hpp"
 #include "viewer/web/parameters.hpp"

@@ -1,10 +1,10 @@
 #include "viewer/session/parameter_sync.hpp"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "core/clock.hpp"
+#include "core/json.hpp"
 #include "viewer/session/parameter_values.hpp"
 
 namespace carousel::viewer {

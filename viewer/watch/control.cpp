@@ -5,12 +5,12 @@
 #include <chrono>
 #include <csignal>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <utility>
 
 #include "core/clock.hpp"
 #include "core/errors.hpp"
+#include "core/json.hpp"
 #include "core/json_text.hpp"
 #include "run/answer_message.hpp"
 #include "run/client.hpp"

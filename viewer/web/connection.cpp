@@ -7,9 +7,9 @@
 #include <charconv>
 #include <chrono>
 #include <iterator>
-#include <nlohmann/json.hpp>
 
 #include "core/clock.hpp"
+#include "core/json.hpp"
 #include "core/token.hpp"
 #include "viewer/web/metrics.hpp"
 #include "viewer/web/page.hpp"

@@ -1,8 +1,8 @@
 #include "viewer/web/parameters.hpp"
 
-#include <nlohmann/json.hpp>
 #include <span>
 
+#include "core/json.hpp"
 #include "core/json_text.hpp"
 
 namespace carousel::viewer::web {

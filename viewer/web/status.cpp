@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <nlohmann/json.hpp>
 
+#include "core/json.hpp"
 #include "device/backend.hpp"
 #include "telemetry/bottleneck_json.hpp"
 #include "viewer/web/parameters.hpp"

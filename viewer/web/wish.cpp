@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
 #include "core/did_you_mean.hpp"
+#include "core/json.hpp"
 #include "core/json_text.hpp"
 
 namespace carousel::viewer::web {

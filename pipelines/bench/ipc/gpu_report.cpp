@@ -1,9 +1,8 @@
 // The GPU's results as JSON, tables and plots.
 #include "bench/ipc/gpu_report.hpp"
+#include "core/json.hpp"
 
 #include <fmt/format.h>
-
-#include <nlohmann/json.hpp>
 
 namespace carousel::bench {
 namespace {

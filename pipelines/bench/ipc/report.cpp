@@ -1,10 +1,9 @@
 // The results of `carousel bench ipc` as JSON, tables and plots.
 #include <fmt/format.h>
 
-#include <nlohmann/json.hpp>
-
 #include "bench/ipc/gpu_report.hpp"
 #include "bench/ipc/result.hpp"
+#include "core/json.hpp"
 #include "plot/chart.hpp"
 
 namespace carousel::bench {

@@ -8,13 +8,13 @@
 #include <CLI/CLI.hpp>
 #include <cstdlib>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 #include <optional>
 
 #include "bench/process_figures.hpp"
 #include "bench/threads/kernels_alone.hpp"
 #include "bench/threads/thread_pipeline.hpp"
 #include "core/errors.hpp"
+#include "core/json.hpp"
 #include "core/standard_output.hpp"
 #include "core/unexpected.hpp"
 #include "spec/options.hpp"

@@ -1,8 +1,7 @@
 #pragma once
 // What the frames of a run carried, for its report.
 
-#include <nlohmann/json.hpp>
-
+#include "core/json.hpp"
 #include "shm/control_block.hpp"
 #include "supervisor/plan/run_setup.hpp"
 

@@ -3,11 +3,11 @@
 // supervisor's own, the control block has a copy for the sources (ring/parameter_box.hpp); a block that is
 // made anew gets them from here. One thread.
 
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "core/json.hpp"
 #include "ring/parameter_box.hpp"
 #include "run/parameter_message.hpp"
 #include "run/request_message.hpp"

@@ -3,10 +3,10 @@
 // in `carousel ps` while it lasts, in the report for good. What happens then by rule stands in
 // pipelines/README.md ("When it goes badly"). One thread.
 
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
+#include "core/json.hpp"
 #include "shm/control_block.hpp"
 #include "supervisor/plan/run_setup.hpp"
 #include "supervisor/processes/process_table.hpp"

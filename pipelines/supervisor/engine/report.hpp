@@ -2,11 +2,11 @@
 // The report of a run (--report FILE). What was lost and repeated comes from the sinks' ledgers, never from
 // the protocol's own words; the rest from the counters in the control block and from what the supervisor saw.
 
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "core/json.hpp"
 #include "core/output_file.hpp"
 #include "shm/control_block.hpp"
 #include "supervisor/plan/memory_plan.hpp"

@@ -4,9 +4,9 @@
 // rate does).
 
 #include <deque>
-#include <nlohmann/json.hpp>
 #include <vector>
 
+#include "core/json.hpp"
 #include "supervisor/plan/run_setup.hpp"
 #include "supervisor/processes/process_table.hpp"
 #include "telemetry/bottleneck.hpp"

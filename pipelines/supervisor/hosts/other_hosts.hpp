@@ -7,11 +7,11 @@
 // near side tries it again for ever, and the rings between the hosts wait (stages/hosts). No frame goes over
 // these connections.
 
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "core/json.hpp"
 #include "os/console.hpp"
 #include "os/event_loop.hpp"
 #include "run/ps_message.hpp"

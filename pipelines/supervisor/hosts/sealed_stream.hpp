@@ -14,11 +14,11 @@
 // "key", both nonces); the token itself never crosses. One thread. Nothing here waits: what the peer does not
 // take is kept, up to a bound.
 
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
 #include "core/clock.hpp"
+#include "core/json.hpp"
 #include "hosts/seal.hpp"
 #include "shm/fd_socket.hpp"
 

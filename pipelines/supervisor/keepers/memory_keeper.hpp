@@ -3,10 +3,10 @@
 // memory by carousel-alloc, which hands the fds over and ends (vmm) or stays as its owner (ipc). The fds live
 // as long as this object: no stage's death takes memory away, and newcomers get the same fds.
 
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
+#include "core/json.hpp"
 #include "os/spawn.hpp"
 #include "shm/control_block.hpp"
 #include "shm/fd_socket.hpp"

@@ -7,8 +7,8 @@
 #include <cstdio>
 #include <fstream>
 #include <map>
-#include <nlohmann/json.hpp>
 
+#include "core/json.hpp"
 #include "core/json_text.hpp"
 #include "core/whole_io.hpp"
 

@@ -2,7 +2,8 @@
 // Files that a stage reads, as hosts compare them before a frame flows: by size and hash.
 
 #include <filesystem>
-#include <nlohmann/json.hpp>
+
+#include "core/json.hpp"
 
 namespace carousel::supervisor {
 

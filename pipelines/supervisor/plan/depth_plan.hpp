@@ -16,9 +16,9 @@
 // their scratch.
 
 #include <map>
-#include <nlohmann/json.hpp>
 #include <string>
 
+#include "core/json.hpp"
 #include "supervisor/plan/device_choice.hpp"
 #include "supervisor/plan/run_setup.hpp"
 

@@ -4,8 +4,8 @@
 // plan; what differs is named (differences of files that stages read, too: by their hash).
 
 #include <map>
-#include <nlohmann/json.hpp>
 
+#include "core/json.hpp"
 #include "spec/hosts.hpp"
 #include "spec/parameters.hpp"
 #include "spec/split.hpp"

@@ -1,10 +1,10 @@
 #pragma once
 // What `carousel validate` and `--dry-run` print: the pipeline as it was understood.
 
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
+#include "core/json.hpp"
 #include "spec/describe.hpp"
 #include "spec/pipeline_file.hpp"
 #include "supervisor/plan/run_setup.hpp"

@@ -4,10 +4,10 @@
 // only when it was asked for the same thing, and can name the difference otherwise. Not part of it: the
 // report, --seconds, colours; they are the supervisor's own.
 
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 
+#include "core/json.hpp"
 #include "supervisor/plan/run_setup.hpp"
 
 namespace carousel::supervisor {

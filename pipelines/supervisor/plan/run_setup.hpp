@@ -2,10 +2,10 @@
 // Everything the engine needs to know before the first process starts: the pipeline as it was read, described
 // and placed on devices. Plain data, written by run.cpp, read by all the rest of the supervisor.
 
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
+#include "core/json.hpp"
 #include "core/types.hpp"
 #include "device/backend.hpp"
 #include "ring/topology.hpp"

@@ -6,10 +6,10 @@
 #include <algorithm>
 #include <cstring>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
+#include "core/json.hpp"
 #include "core/read_file.hpp"
 #include "core/user_path.hpp"
 #include "shm/process_id.hpp"

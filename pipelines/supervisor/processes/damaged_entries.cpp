@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 
 #include <csignal>
-#include <nlohmann/json.hpp>
 
+#include "core/json.hpp"
 #include "ring/entry_mend.hpp"
 #include "ring/names.hpp"
 #include "ring/static_mend.hpp"

@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <cerrno>
 #include <csignal>
-#include <nlohmann/json.hpp>
 
 #include "core/clock.hpp"
 #include "core/errors.hpp"
+#include "core/json.hpp"
 #include "os/spawn.hpp"
 #include "run/attach_message.hpp"
 #include "shm/process_id.hpp"

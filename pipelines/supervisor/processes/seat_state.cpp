@@ -1,9 +1,9 @@
 #include "supervisor/processes/seat_state.hpp"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
 #include "core/clock.hpp"
+#include "core/json.hpp"
 
 namespace carousel::supervisor {
 namespace {

@@ -3,8 +3,7 @@
 // needs is in the control block. The file may be one event older than the block when a supervisor is killed;
 // where the two differ, the block is right (adoption.hpp).
 
-#include <nlohmann/json.hpp>
-
+#include "core/json.hpp"
 #include "supervisor/processes/process_table.hpp"
 
 namespace carousel::supervisor {

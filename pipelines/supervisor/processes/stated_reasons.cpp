@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
 #include "core/clock.hpp"
+#include "core/json.hpp"
 #include "ring/recovery.hpp"
 #include "ring/words.hpp"
 #include "shm/process_id.hpp"

@@ -4,10 +4,10 @@
 
 #include <algorithm>
 #include <csignal>
-#include <nlohmann/json.hpp>
 #include <optional>
 
 #include "core/errors.hpp"
+#include "core/json.hpp"
 #include "ring/frame_format.hpp"
 #include "ring/stray.hpp"
 #include "shm/block_parts.hpp"

@@ -4,10 +4,10 @@
 #include <unistd.h>
 
 #include <cstdlib>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <utility>
 
+#include "core/json.hpp"
 #include "stages/hosts/ucx/transport.hpp"
 
 namespace carousel::hosts {

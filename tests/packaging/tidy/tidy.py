@@ -177,6 +177,8 @@ def check_json(name, text):
     for number, line in enumerate(text.splitlines(), 1):
         if re.search(r"\bjson::(parse|accept|sax_parse|from_(cbor|msgpack|ubjson|bjdata|bson))\b|>>\s*\w*json\w*\s*[;)]", line):
             yield number, "JSON is parsed without limits: use parse_json of core/json_text.hpp"
+        if "<nlohmann/json.hpp>" in line and name != "shared/core/json.hpp":
+            yield number, "integers of this JSON value are read unchecked: include core/json.hpp instead"
 
 
 def check_process_wide(name, text):

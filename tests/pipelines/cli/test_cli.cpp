@@ -2,11 +2,11 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <set>
 #include <sstream>
 
 #include "cli/commands.hpp"
+#include "core/json.hpp"
 #include "os/table.hpp"
 #include "shm/injected_fault.hpp"
 #include "spec/options.hpp"

@@ -6,9 +6,9 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
-#include <nlohmann/json.hpp>
 #include <thread>
 
+#include "core/json.hpp"
 #include "core/read_file.hpp"
 #include "os/subprocess.hpp"
 #include "runs/client.hpp"

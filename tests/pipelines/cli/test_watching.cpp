@@ -4,9 +4,9 @@
 #include <unistd.h>
 
 #include <filesystem>
-#include <nlohmann/json.hpp>
 
 #include "cli/top_view.hpp"
+#include "core/json.hpp"
 #include "os/log_pipe.hpp"
 #include "os/own_command.hpp"
 #include "os/table.hpp"

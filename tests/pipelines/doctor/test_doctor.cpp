@@ -1,6 +1,6 @@
-#include <nlohmann/json.hpp>
 #include <set>
 
+#include "core/json.hpp"
 #include "doctor/doctor.hpp"
 #include "tests/pipelines/spec/world.hpp"
 

@@ -5,8 +5,8 @@
 
 #include <csignal>
 #include <fstream>
-#include <nlohmann/json.hpp>
 
+#include "core/json.hpp"
 #include "os/log_pipe.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/scratch_folder.hpp"

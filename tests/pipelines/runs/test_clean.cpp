@@ -6,8 +6,8 @@
 #include <sys/wait.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
+#include "core/json.hpp"
 #include "run/directory.hpp"
 #include "run/folder_lock.hpp"
 #include "runs/clean.hpp"

@@ -7,9 +7,9 @@
 #include <atomic>
 #include <csignal>
 #include <functional>
-#include <nlohmann/json.hpp>
 #include <thread>
 
+#include "core/json.hpp"
 #include "run/client.hpp"
 #include "runs/client.hpp"
 #include "shm/fd_socket.hpp"

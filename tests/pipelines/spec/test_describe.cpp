@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 
 #include <chrono>
-#include <nlohmann/json.hpp>
 
+#include "core/json.hpp"
 #include "os/subprocess.hpp"
 #include "spec/describe.hpp"
 #include "spec/own_programs.hpp"

@@ -2,8 +2,7 @@
 // are told to.
 #include <fmt/format.h>
 
-#include <nlohmann/json.hpp>
-
+#include "core/json.hpp"
 #include "core/read_file.hpp"
 #include "spec/describe.hpp"
 #include "spec/side_inputs.hpp"

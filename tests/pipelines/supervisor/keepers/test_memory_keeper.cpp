@@ -1,8 +1,7 @@
 // Memory of a run that comes back to a second supervisor, descriptor by descriptor.
 #include <fcntl.h>
 
-#include <nlohmann/json.hpp>
-
+#include "core/json.hpp"
 #include "supervisor/keepers/memory_keeper.hpp"
 #include "tests/support/catch.hpp"
 

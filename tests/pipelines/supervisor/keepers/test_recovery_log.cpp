@@ -1,8 +1,7 @@
 // What deaths cost, over the deaths of supervisors.
 #include <fstream>
 
-#include <nlohmann/json.hpp>
-
+#include "core/json.hpp"
 #include "supervisor/keepers/recovery_log.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/scratch_folder.hpp"

@@ -1,6 +1,6 @@
 // A place in a slot, by the planes of its format.
-#include <nlohmann/json.hpp>
 
+#include "core/json.hpp"
 #include "ring/frame_format.hpp"
 #include "supervisor/processes/stray_text.hpp"
 #include "tests/support/catch.hpp"
