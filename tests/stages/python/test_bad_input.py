@@ -133,7 +133,9 @@ class BadInput(unittest.TestCase):
         path = os.path.join(self.folder.name, "big.toml")
         with open(path, "w", encoding="utf-8") as out:
             out.write(f"[pipeline]\nname = \"big-{os.getpid()}\"\ndevice = \"cpu\"\n[[stage]]\nname = \"makes\"\nrun = \"makes.py\"\n"
-                      "[[stage]]\nname = \"dies\"\nrun = \"dies.py\"\ninputs = [\"makes\"]\nmax_attempts = 1\n")
+                      "[[stage]]\nname = \"dies\"\nrun = \"dies.py\"\ninputs = [\"makes\"]\nmax_attempts = 1\n"
+                      # With two frames in flight, the first death is not charged to frame 2 if frame 1 is not yet committed.
+                      "in_flight = 1\n")
         report = os.path.join(self.folder.name, "report.json")
         done = self.carousel("run", path, "--frames", "6", "--no-color", "--report", report)
         log = done.stdout + done.stderr
