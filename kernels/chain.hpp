@@ -49,10 +49,10 @@ public:
         upload(records_->data(), records.data(), records.size() * sizeof(instance_record));
     }
 
-    void animate(u64 sequence) {
+    void animate(u64 frame_number) {
         animate_instances(
-            queue_, {sequence, scene, options_.instances, 2.4F, reinterpret_cast<draw_record*>(draw_->data()),
-                     reinterpret_cast<f32*>(models_->data())});
+            queue_, {frame_number, scene, options_.instances, 2.4F,
+                     reinterpret_cast<draw_record*>(draw_->data()), reinterpret_cast<f32*>(models_->data())});
     }
     void vertex() {
         vertex_stage(queue_, {layout_, mesh_->data(), reinterpret_cast<const draw_record*>(draw_->data()),
@@ -64,9 +64,9 @@ public:
                                 reinterpret_cast<u8*>(color_->data()), scratch_->data(), scratch_->bytes(),
                                 path, before_resolve});
     }
-    /// One picture of frame `sequence`, RGBA words.
-    std::vector<u32> render(u64 sequence = 0, raster_path path = raster_path::automatic) {
-        animate(sequence);
+    /// One picture of frame `frame_number`, RGBA words.
+    std::vector<u32> render(u64 frame_number = 0, raster_path path = raster_path::automatic) {
+        animate(frame_number);
         vertex();
         fragment(path);
         return picture();

@@ -73,7 +73,7 @@ enum class arrangement : u8 { grid, field };
 
 /// Model matrices as a function of the frame's number and the scene alone.
 struct animate_args {
-    u64 sequence = 0;
+    u64 frame_number = 0;
     scene_state scene;
     u32 instance_count = 1;  ///< 1 .. the plane's max_instances
     f32 spacing = 2.4F;

@@ -173,7 +173,7 @@ private:
         } else {
             pixels = store_->read_back();
         }
-        try_write(next_name("frame", p.sequence), pixels, p.width, p.height);
+        try_write(next_name("frame", p.ring_sequence), pixels, p.width, p.height);
     }
     // False: the window gives its pixels with the next frame.
     bool save_window(const std::string& path) {
@@ -189,7 +189,7 @@ private:
         for (const shown_picture& p : model_.picture.shown)
             out.push_back({{"stage", p.stage},
                            {"plane", p.plane},
-                           {"sequence", p.sequence},
+                           {"ring_sequence", p.ring_sequence},
                            {"values", p.scale.of_values},
                            {"low", p.scale.low},
                            {"high", p.scale.high},
@@ -203,7 +203,7 @@ private:
         for (const ui::widget& w : ui::marks()) all[w.name] = {w.x, w.y, w.width, w.height};
         const nlohmann::json out{{"widgets", all},
                                  {"run", model_.run.run_id},
-                                 {"sequence", model_.picture.sequence},
+                                 {"ring_sequence", model_.picture.ring_sequence},
                                  {"notice", model_.notice},
                                  {"problem", model_.picture.problem},
                                  {"shown", shown_pictures()},

@@ -54,10 +54,11 @@ struct matrix34 {
 
 /// Instance `index` of `count`: a turn about y; further instances stand on a square grid, each with a phase
 /// of its own.
-CAROUSEL_HD_INLINE void model_matrix(u64 sequence, f32 spin, u32 index, u32 count, f32 spacing, f32* out) {
+CAROUSEL_HD_INLINE void model_matrix(u64 frame_number, f32 spin, u32 index, u32 count, f32 spacing,
+                                     f32* out) {
     u32 side = 1;
     while (side * side < count) ++side;
-    const sine_cosine t = sincos_(static_cast<f64>(sequence) * spin + 0.7 * index);
+    const sine_cosine t = sincos_(static_cast<f64>(frame_number) * spin + 0.7 * index);
     const f32 s = static_cast<f32>(t.sine), c = static_cast<f32>(t.cosine);
     const f32 middle = 0.5F * static_cast<f32>(side - 1);
     const f32 x = (static_cast<f32>(index % side) - middle) * spacing;
@@ -68,12 +69,12 @@ CAROUSEL_HD_INLINE void model_matrix(u64 sequence, f32 spin, u32 index, u32 coun
 
 /// Instance `index` of a field (arrangement::field). Vogel's spiral: the golden angle from one to the next,
 /// radius by the square root.
-CAROUSEL_HD_INLINE void field_matrix(u64 sequence, f32 spin, u32 index, f32 spacing, f32* out) {
+CAROUSEL_HD_INLINE void field_matrix(u64 frame_number, f32 spin, u32 index, f32 spacing, f32* out) {
     const auto random = [index](u32 what) {
         return hash_u32(hash_u32(index + 1U) ^ (what * 0x9e3779b9U)) * (1.0 / 4294967296.0);
     };
     const f64 radius = 0.62 * spacing * sqrt_(static_cast<f64>(index));
-    const f64 turn = static_cast<f64>(sequence) * spin;
+    const f64 turn = static_cast<f64>(frame_number) * spin;
     const sine_cosine at = sincos_(2.39996322972865332 * index), wave = sincos_(0.8 * radius - 1.5 * turn);
     // the axis, even on the sphere
     const f64 up = 2.0 * random(0) - 1.0, flat = sqrt_(1.0 - up * up);

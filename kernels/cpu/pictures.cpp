@@ -54,9 +54,9 @@ void animate_instances(device::queue& q, const animate_args& args) {
         for (u32 i = 0; i < args.instance_count; ++i) {
             f32* const model = args.models + static_cast<u64>(i) * 16;
             if (args.stand == arrangement::field)
-                body::field_matrix(args.sequence, args.scene.spin, i, args.spacing, model);
+                body::field_matrix(args.frame_number, args.scene.spin, i, args.spacing, model);
             else
-                body::model_matrix(args.sequence, args.scene.spin, i, args.instance_count, args.spacing,
+                body::model_matrix(args.frame_number, args.scene.spin, i, args.instance_count, args.spacing,
                                    model);
         }
     });

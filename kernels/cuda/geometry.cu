@@ -33,15 +33,15 @@ __global__ void fill_header(mesh_counts counts, mesh_header* header) {
     *header = mesh_header{mesh_magic, mesh_version, counts};
 }
 
-__global__ void fill_models(u64 sequence, f32 spin, u32 count, f32 spacing, arrangement stand,
+__global__ void fill_models(u64 frame_number, f32 spin, u32 count, f32 spacing, arrangement stand,
                             draw_record* draw, f32* models) {
     const u32 i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i == 0) *draw = draw_record{count, {}};
     if (i >= count) return;
     if (stand == arrangement::field)
-        body::field_matrix(sequence, spin, i, spacing, models + u64{i} * 16);
+        body::field_matrix(frame_number, spin, i, spacing, models + u64{i} * 16);
     else
-        body::model_matrix(sequence, spin, i, count, spacing, models + u64{i} * 16);
+        body::model_matrix(frame_number, spin, i, count, spacing, models + u64{i} * 16);
 }
 
 __global__ void sharpen_pixels(const u32* in, u32* out, i32 width, i32 height, i32 strength) {
@@ -92,7 +92,7 @@ void generate_texture(device::queue& q, const generate_texture_args& args) {
 }
 
 void animate_instances(device::queue& q, const animate_args& args) {
-    launch("fill_models", fill_models, blocks_for(args.instance_count, 64), 64, q, args.sequence,
+    launch("fill_models", fill_models, blocks_for(args.instance_count, 64), 64, q, args.frame_number,
            args.scene.spin, args.instance_count, args.spacing, args.stand, args.draw, args.models);
 }
 

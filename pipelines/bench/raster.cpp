@@ -48,14 +48,14 @@ public:
 private:
     [[nodiscard]] bool gpu() const { return queue_.kind() == device::device_kind::cuda; }
 
-    void frame(u64 sequence, samples* into) {
-        chain_.animate(sequence);
+    void frame(u64 frame_number, samples* into) {
+        chain_.animate(frame_number);
         queue_.drain();
         if (gpu()) ours(nullptr);
         ours(into);
         if (gpu()) split(into);
         if (peer_ == nullptr) return;
-        const std::vector<f32> models = models_of(sequence);
+        const std::vector<f32> models = models_of(frame_number);
         if (gpu()) (void)peer_->draw(chain_.scene, models);
         const peer_time time = peer_->draw(chain_.scene, models);
         if (into != nullptr) into->peer.push_back(time.ms), into->peer_cpu.push_back(time.cpu_ms);
@@ -76,10 +76,10 @@ private:
     }
 
     /// The same bits as animate() makes on the device.
-    [[nodiscard]] std::vector<f32> models_of(u64 sequence) const {
+    [[nodiscard]] std::vector<f32> models_of(u64 frame_number) const {
         std::vector<f32> models(u64{options_.instances} * 16);
         for (u32 i = 0; i < options_.instances; ++i)
-            kernels::body::model_matrix(sequence, chain_.scene.spin, i, options_.instances, 2.4F,
+            kernels::body::model_matrix(frame_number, chain_.scene.spin, i, options_.instances, 2.4F,
                                         models.data() + u64{i} * 16);
         return models;
     }

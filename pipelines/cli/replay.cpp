@@ -24,7 +24,7 @@ namespace {
 namespace fs = std::filesystem;
 
 struct replay_arguments {
-    std::string pipeline, stage, prefix, program, sequence;
+    std::string pipeline, stage, prefix, program, ring_sequence;
 };
 
 struct found_letter {
@@ -50,24 +50,24 @@ std::string letters_table(const std::vector<found_letter>& all) {
     if (all.empty()) return "no frame that was given up is kept\n";
     table t({"PIPELINE", "FRAME", "STAGE", "PROGRAM", "FOLDER"});
     for (const found_letter& f : all)
-        t.add({f.pipeline, std::to_string(f.letter.sequence), f.letter.stage,
+        t.add({f.pipeline, std::to_string(f.letter.ring_sequence), f.letter.stage,
                fs::path(f.letter.program).filename().string(), f.letter.path});
     return t.text();
 }
 
-run::dead_letter choose(const replay_arguments& a, u64 sequence) {
+run::dead_letter choose(const replay_arguments& a, u64 ring_sequence) {
     std::vector<found_letter> all = letters_of(a.pipeline);
     const std::string kept = letters_table(all);
     std::erase_if(all, [&](const found_letter& f) {
-        return f.letter.sequence != sequence || (!a.stage.empty() && f.letter.stage != a.stage);
+        return f.letter.ring_sequence != ring_sequence || (!a.stage.empty() && f.letter.stage != a.stage);
     });
     if (all.size() == 1) return all.front().letter;
     const std::string of = a.stage.empty() ? "" : " of stage " + a.stage;
     if (all.empty())
-        throw config_error(fmt::format("no frame {}{} is kept{}; there are:\n{}", sequence, of,
+        throw config_error(fmt::format("no frame {}{} is kept{}; there are:\n{}", ring_sequence, of,
                                        a.pipeline.empty() ? "" : " of " + a.pipeline, kept));
     throw config_error(fmt::format("frame {}{} is kept {} times: say which with -p NAME and --stage NAME\n{}",
-                                   sequence, of, all.size(), letters_table(all)));
+                                   ring_sequence, of, all.size(), letters_table(all)));
 }
 
 u64 sequence_from(const std::string& text) {
@@ -78,11 +78,11 @@ u64 sequence_from(const std::string& text) {
 
 /// In place of this process: a debugger has the terminal, and whoever waits sees how the stage has died.
 int replay(const replay_arguments& a, const cli_environment& env) {
-    if (a.sequence.empty()) {
+    if (a.ring_sequence.empty()) {
         env.out << letters_table(letters_of(a.pipeline));
         return exit_code::ok;
     }
-    const run::dead_letter l = choose(a, sequence_from(a.sequence));
+    const run::dead_letter l = choose(a, sequence_from(a.ring_sequence));
     std::string missing;
     std::vector<std::string> words = shell_words(a.prefix, missing);
     if (!missing.empty()) throw config_error(fmt::format("--prefix {}: expected {}", a.prefix, missing));
@@ -99,7 +99,7 @@ int replay(const replay_arguments& a, const cli_environment& env) {
 
 std::vector<std::string> kept_frames(const asked_for&) {
     std::vector<std::string> words;
-    for (const found_letter& f : letters_of("")) words.push_back(std::to_string(f.letter.sequence));
+    for (const found_letter& f : letters_of("")) words.push_back(std::to_string(f.letter.ring_sequence));
     return words;
 }
 
@@ -113,7 +113,7 @@ std::vector<std::string> pipelines_with_letters(const asked_for&) {
 command_action add_replay_command(const command_parts& p) {
     const auto a = std::make_shared<replay_arguments>();
     p.offers[p.app
-                 .add_option("--dead-letter", a->sequence,
+                 .add_option("--dead-letter", a->ring_sequence,
                              "The frame that was given up [lists those that are kept]")
                  ->type_name("N")] = kept_frames;
     p.offers[p.app.add_option("-p,--name", a->pipeline, "Of the run of that name, which may have ended")

@@ -167,7 +167,7 @@ void tracer::look_at_headers() {
             const auto f = telemetry::facts_in_passing(c, l, s);
             const bool plain = f && f->metadata.empty() && f->used.planes == 0 && f->side_frames.empty();
             if (!f || plain || facts_.size() >= most_facts) continue;
-            std::string& text = facts_[{c.link[l].stage, f->sequence}];
+            std::string& text = facts_[{c.link[l].stage, f->ring_sequence}];
             if (!text.empty()) continue;
             json all = json::object();  // metadata apart: a stage may call an entry as it likes
             if (!f->metadata.empty()) all["metadata"] = telemetry::metadata_json(f->metadata);
@@ -204,7 +204,7 @@ void tracer::record(f64 seconds, u64 frames) {
         look(now);
         look_after_run(now);
         const bool enough =
-            frames != 0 && least_tail() >= std::max(first_, run_->block().first_sequence) + frames;
+            frames != 0 && least_tail() >= std::max(first_, run_->block().first_ring_sequence) + frames;
         if (gone_ || through()) {
             ending_ = fmt::format("the pipeline ended after {:.2f} s: the trace holds what was until then",
                                   static_cast<f64>(now - begin_ns_) / 1e9);

@@ -31,7 +31,7 @@ constexpr std::array<std::string_view, static_cast<std::size_t>(crash_point::cou
     "prepared",          "live",
     "ready_told",        "standing_by",
     "took_over",         "job_chosen",
-    "job_opened",        "number_leased",
+    "job_opened",        "sequence_leased",
     "input_leased",      "slot_filled",
     "parameters_chosen", "header_written",
     "clock_started",     "event_recorded",

@@ -39,7 +39,7 @@ enum class crash_point : u8 {
     // a frame: lease
     job_chosen,         ///< a frame is chosen, the job word is IDLE
     job_opened,         ///< OPEN, nothing leased
-    number_leased,      ///< (source) its number is LEASED
+    sequence_leased,    ///< (source) its number is LEASED
     input_leased,       ///< one input is LEASED
     slot_filled,        ///< an output slot is FILL, its header is the old frame's
     parameters_chosen,  ///< (source) its number has its set, the header is the old frame's

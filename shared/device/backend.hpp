@@ -70,7 +70,7 @@ inline constexpr u64 slot_alignment = 256;
 /// on the device by the consumer. It detects a torn frame, it decides nothing. 16 bytes, 16-byte aligned, one
 /// store.
 struct alignas(16) status_word {
-    u64 sequence;
+    u64 ring_sequence;
     u32 epoch;
     u32 state;
 };

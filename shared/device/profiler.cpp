@@ -15,19 +15,19 @@ profiler::~profiler() {
     if (domain_ != nullptr) nvtxDomainDestroy(static_cast<nvtxDomainHandle_t>(domain_));
 }
 
-void profiler::begin(const char* what, u64 sequence) noexcept {
+void profiler::begin(const char* what, u64 ring_sequence) noexcept {
     char text[64];
-    if (sequence == profiler_range::no_sequence)
+    if (ring_sequence == profiler_range::no_sequence)
         std::snprintf(text, sizeof text, "%s", what);
     else
-        std::snprintf(text, sizeof text, "%s %llu", what, static_cast<unsigned long long>(sequence));
+        std::snprintf(text, sizeof text, "%s %llu", what, static_cast<unsigned long long>(ring_sequence));
     nvtxEventAttributes_t a{};
     a.version = NVTX_VERSION;
     a.size = NVTX_EVENT_ATTRIB_STRUCT_SIZE;
     a.messageType = NVTX_MESSAGE_TYPE_ASCII;
     a.message.ascii = text;
     a.payloadType = NVTX_PAYLOAD_TYPE_UNSIGNED_INT64;
-    a.payload.ullValue = sequence;
+    a.payload.ullValue = ring_sequence;
     nvtxDomainRangePushEx(static_cast<nvtxDomainHandle_t>(domain_), &a);
 }
 

@@ -22,7 +22,7 @@ public:
 
 private:
     friend class profiler_range;
-    void begin(const char* what, u64 sequence) noexcept;
+    void begin(const char* what, u64 ring_sequence) noexcept;
     void end() noexcept;
     void* domain_ = nullptr;
 };
@@ -31,9 +31,9 @@ private:
 class profiler_range {
 public:
     static constexpr u64 no_sequence = ~u64{0};
-    profiler_range(profiler& p, const char* what, u64 sequence = no_sequence) noexcept
+    profiler_range(profiler& p, const char* what, u64 ring_sequence = no_sequence) noexcept
         : profiler_(p.attached() ? &p : nullptr) {
-        if (profiler_ != nullptr) profiler_->begin(what, sequence);
+        if (profiler_ != nullptr) profiler_->begin(what, ring_sequence);
     }
     ~profiler_range() {
         if (profiler_ != nullptr) profiler_->end();

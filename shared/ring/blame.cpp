@@ -4,9 +4,9 @@ namespace carousel::ring {
 
 // A crash between two of these words leaves a join's inputs with different counts, of which the higher one
 // decides (take_attempts).
-void blame_waiting(shm::control_block& c, u32 stage, u64 sequence, bool single,
+void blame_waiting(shm::control_block& c, u32 stage, u64 ring_sequence, bool single,
                    const std::function<void()>& between) {
-    for_each_lease_of(c, stage, sequence, [&](shm::word& at, u64 raw, u32 generation) {
+    for_each_lease_of(c, stage, ring_sequence, [&](shm::word& at, u64 raw, u32 generation) {
         const lease_word w = lease_word::of(raw).seen_at(generation);
         if (w.state != lease_state::wait) return;
         lease_word next = w;

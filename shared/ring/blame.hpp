@@ -9,19 +9,19 @@
 
 namespace carousel::ring {
 
-/// Calls fn(word, raw) for each word of the frame `sequence` on the input side of a stage. `raw` is what was
-/// found there, once: whoever changes the word changes that very value, or what a successor has made of it
-/// meanwhile is written over. A word of an earlier generation means WAIT: see lease_word::seen_at, for
+/// Calls fn(word, raw) for each word of the frame `ring_sequence` on the input side of a stage. `raw` is what
+/// was found there, once: whoever changes the word changes that very value, or what a successor has made of
+/// it meanwhile is written over. A word of an earlier generation means WAIT: see lease_word::seen_at, for
 /// `generation` of the frame.
 template <typename F>
-void for_each_lease_of(shm::control_block& c, u32 stage, u64 sequence, F&& fn) {
+void for_each_lease_of(shm::control_block& c, u32 stage, u64 ring_sequence, F&& fn) {
     const shm::stage_block& b = c.stage[std::min(stage, shm::max_stages - 1)];
     if (b.source < shm::max_sources) {
         const u64 n =
             std::clamp(c.link[std::min(b.output_link[0], shm::max_links - 1)].window, 1U, shm::max_window);
-        shm::word& at = c.source[b.source].number[sequence % n];
+        shm::word& at = c.source[b.source].sequence_lease[ring_sequence % n];
         const u64 raw = load(at);
-        const u32 lap = lap_of(c.source[b.source], sequence, n);
+        const u32 lap = lap_of(c.source[b.source], ring_sequence, n);
         if (lease_word::of(raw).generation == lap) fn(at, raw, lap);
     }
     for (u32 i = 0; i < std::min(b.inputs, shm::max_inputs); ++i) {
@@ -30,7 +30,7 @@ void for_each_lease_of(shm::control_block& c, u32 stage, u64 sequence, F&& fn) {
         for (u32 k = 0; k < std::min(l.slots, shm::max_slots); ++k) {
             const slot_word slot = slot_word::of(load(l.slot[k]));
             if (slot.state != slot_state::ready ||
-                load(c.frames[b.input_link[i]].header[k].sequence) != sequence)
+                load(c.frames[b.input_link[i]].header[k].ring_sequence) != ring_sequence)
                 continue;
             shm::word& at = l.group[k][b.input_group[i]];
             fn(at, load(at), slot.generation);
@@ -41,7 +41,7 @@ void for_each_lease_of(shm::control_block& c, u32 stage, u64 sequence, F&& fn) {
 /// Adds an attempt to a frame that nobody has taken up since (`single`: it was the only one in flight), or
 /// marks it to be leased alone. One that a successor has taken is left as it is. `between`: for tests, called
 /// between the look and the change.
-void blame_waiting(shm::control_block& c, u32 stage, u64 sequence, bool single,
+void blame_waiting(shm::control_block& c, u32 stage, u64 ring_sequence, bool single,
                    const std::function<void()>& between = {});
 
 }  // namespace carousel::ring

@@ -63,7 +63,7 @@ void check_head(findings& f, const shm::control_block& c, const shm::control_blo
     f.same(c.frame_timeout_ns, made.frame_timeout_ns, whose, "frame_timeout_ns");
     f.same(c.latest_lease_ns, made.latest_lease_ns, whose, "latest_lease_ns");
     f.same(std::bit_cast<u64>(c.fps), std::bit_cast<u64>(made.fps), whose, "fps (as bits)");
-    f.same(c.first_sequence, made.first_sequence, whose, "first_sequence");
+    f.same(c.first_ring_sequence, made.first_ring_sequence, whose, "first_ring_sequence");
 }
 
 void check_stage(findings& f, const shm::stage_block& now, const shm::stage_block& then) {
@@ -154,13 +154,14 @@ void check_claims(findings& f, const shm::control_block& c, const shm::control_b
             claim.job < std::min(made.jobs, shm::max_jobs) ? made.job_info[claim.job].seat : shm::none;
         const u64 reach = shm::tail_word::unpack(tail) + made.link[link].window;
         if ((made.stage[stage].flags & shm::stage_flag::ends) == 0)
-            f.add(whose, fmt::format("names frame {}, this source never ends its stream", claim.sequence));
+            f.add(whose,
+                  fmt::format("names frame {}, this source never ends its stream", claim.ring_sequence));
         else if (seat >= shm::max_seats || made.seat[seat].stage != stage)
             f.add(whose,
                   fmt::format("is by job {}, which is no job of {}", claim.job, stage_name(made, stage)));
-        else if (claim.sequence < made.first_sequence || claim.sequence >= reach)
-            f.add(whose, fmt::format("names frame {}, it can have leased those from {} to {}", claim.sequence,
-                                     made.first_sequence, reach - 1));
+        else if (claim.ring_sequence < made.first_ring_sequence || claim.ring_sequence >= reach)
+            f.add(whose, fmt::format("names frame {}, it can have leased those from {} to {}",
+                                     claim.ring_sequence, made.first_ring_sequence, reach - 1));
     }
 }
 
@@ -242,14 +243,14 @@ std::vector<finding> check_known(const shm::control_block& c, const shm::control
     for (u32 k = 0; k < std::min(made.links, shm::max_links); ++k) {
         const std::string whose = fmt::format("ring of {}: tail", made.link[k].name);
         const u64 tail = load(c.link[k].tail),
-                  before = k < known.tails.size() ? known.tails[k] : made.first_sequence;
+                  before = k < known.tails.size() ? known.tails[k] : made.first_ring_sequence;
         if (!intact(load(c.link[k].tail.raw()))) continue;  // check_parity
         if (tail < before) f.add(whose, fmt::format("is {}, it was {} before and only grows", tail, before));
         if (known.end != end_unknown && known.end != end_stopping &&
             tail > std::max(known.end + known.surplus, before))
             f.add(whose, fmt::format("is {}, beyond the end of the run ({})", tail, known.end));
         // the tail first: it follows
-        const u64 begun = made.first_sequence, committed = load(c.link[k].committed);
+        const u64 begun = made.first_ring_sequence, committed = load(c.link[k].committed);
         if (known.miscounted < ~u64{0} && tail > begun && tail - begun > known.miscounted &&
             tail - begun - known.miscounted > committed)
             f.add(whose,

@@ -48,8 +48,8 @@ private:
         return known_.end != end_unknown && known_.end != end_stopping;
     }
     /// No source can have begun this frame.
-    [[nodiscard]] bool beyond_end(u64 sequence) const {
-        return end_is_number() && sequence >= known_.end + known_.surplus;
+    [[nodiscard]] bool beyond_end(u64 ring_sequence) const {
+        return end_is_number() && ring_sequence >= known_.end + known_.surplus;
     }
 
     // A tag is only ever written by a job that is OPEN, and the job word leaves that version behind its tags.
@@ -94,7 +94,7 @@ private:
         const u64 version = w.version & version_mask;
         bool leased = false;
         if (b.source < shm::max_sources)
-            for (const shm::word& at : c_.source[b.source].number)
+            for (const shm::word& at : c_.source[b.source].sequence_lease)
                 leased = leased || lease_word::of(load(at)).tagged(j, version);
         for (u32 i = 0; i < std::min(b.inputs, shm::max_inputs); ++i) {
             if (b.input_link[i] >= shm::max_links || b.input_group[i] >= shm::max_groups) continue;
@@ -183,8 +183,8 @@ private:
     void ready(u32 k, u32 n, const slot_word& w, const std::string& whose, std::map<u64, u32>& seen) {
         const shm::link_block& m = made_.link[k];
         const shm::frame_header& h = c_.frames[k].header[n];
-        const u64 sequence = h.sequence.load(std::memory_order_relaxed), t = tail(k);
-        if (sequence == shm::no_number) return;  // check_parity
+        const u64 ring_sequence = h.ring_sequence.load(std::memory_order_relaxed), t = tail(k);
+        if (ring_sequence == shm::no_number) return;  // check_parity
         if (stage_of_job(w.job) != m.stage)
             add(whose, fmt::format("was made by job {}, which is no job of {}", w.job, m.name));
         // READY comes behind COMMITTED, at each output by itself.
@@ -194,24 +194,25 @@ private:
              maker.state == job_state::aborted))
             add(whose,
                 fmt::format("is ready, but its job {} has not committed version {}", w.job, w.version));
-        if (sequence < made_.first_sequence || (sequence >= t && sequence - t >= m.window))
+        if (ring_sequence < made_.first_ring_sequence ||
+            (ring_sequence >= t && ring_sequence - t >= m.window))
             add(whose + ": header.sequence",
-                fmt::format("is {}, the ring is at {} with a window of {}", sequence, t, m.window));
-        else if (beyond_end(sequence))
+                fmt::format("is {}, the ring is at {} with a window of {}", ring_sequence, t, m.window));
+        else if (beyond_end(ring_sequence))
             add(whose + ": header.sequence",
-                fmt::format("is {}, beyond the end of the run ({})", sequence, known_.end));
-        if (const auto [other, fresh] = seen.try_emplace(sequence, n); !fresh)
+                fmt::format("is {}, beyond the end of the run ({})", ring_sequence, known_.end));
+        if (const auto [other, fresh] = seen.try_emplace(ring_sequence, n); !fresh)
             add(whose + ": header.sequence",
-                fmt::format("is {}, as in slot {}: one frame can't be in two", sequence, other->second));
+                fmt::format("is {}, as in slot {}: one frame can't be in two", ring_sequence, other->second));
         if (!is_sealed(h, made_.parameters.bytes))
-            add(fmt::format("{}: header of frame {}", whose, sequence),
+            add(fmt::format("{}: header of frame {}", whose, ring_sequence),
                 "is not as its producer has sealed it");
-        for (u32 g = 0; sequence < t && g < std::min(m.blocking, shm::max_blocking); ++g) {
+        for (u32 g = 0; ring_sequence < t && g < std::min(m.blocking, shm::max_blocking); ++g) {
             const lease_state passed =
                 lease_word::of(load(c_.link[k].group[n][g])).seen_at(w.generation).state;
             if (passed == lease_state::wait || passed == lease_state::leased)
                 add(fmt::format("{}, group {}", whose, g),
-                    fmt::format("has not passed frame {}, but the ring is at {}", sequence, t));
+                    fmt::format("has not passed frame {}, but the ring is at {}", ring_sequence, t));
         }
         if (h.void_stage != shm::none && h.void_stage >= made_.stages)
             add(whose + ": header.void_stage",
@@ -232,7 +233,7 @@ private:
         if (q.link >= shm::max_links) return;
         const u64 n = std::clamp(made_.link[q.link].window, 1U, shm::max_window), t = tail(q.link);
         for (u64 number = t; number < t + n; ++number) {
-            const lease_word w = lease_word::of(load(c_.source[k].number[number % n]));
+            const lease_word w = lease_word::of(load(c_.source[k].sequence_lease[number % n]));
             if (w.state == lease_state::damaged) continue;
             const std::string whose = fmt::format("source {}: number {}", name_of_stage(q.stage), number);
             const u64 lap = lap_of(q, number, n);
@@ -254,10 +255,10 @@ private:
     }
 
     /// The READY slot of a frame, or none.
-    [[nodiscard]] u32 ready_slot(u32 link, u64 sequence) const {
+    [[nodiscard]] u32 ready_slot(u32 link, u64 ring_sequence) const {
         for (u32 n = 0; n < std::min(made_.link[link].slots, shm::max_slots); ++n)
             if (slot_word::of(load(c_.link[link].slot[n])).state == slot_state::ready &&
-                c_.frames[link].header[n].sequence.load(std::memory_order_relaxed) == sequence)
+                c_.frames[link].header[n].ring_sequence.load(std::memory_order_relaxed) == ring_sequence)
                 return n;
         return shm::none;
     }
@@ -272,13 +273,13 @@ private:
         for (u32 s = maker.first_seat; s < std::min(maker.first_seat + maker.seats, shm::max_seats); ++s)
             for (u32 j = made_.seat[s].first_job;
                  j < std::min(made_.seat[s].first_job + made_.seat[s].jobs, shm::max_jobs); ++j)
-                if (job(j).state != job_state::idle && load(c_.job_info[j].sequence) == t) return;
+                if (job(j).state != job_state::idle && load(c_.job_info[j].ring_sequence) == t) return;
         const std::string whose = fmt::format("ring of {}: frame {}", m.name, t);
         if (maker.source < shm::max_sources) {
             // the numbers come round with the window of the first output
             const u64 n = std::clamp(made_.link[std::min(maker.output_link[0], shm::max_links - 1)].window,
                                      1U, shm::max_window);
-            const lease_word w = lease_word::of(load(c_.source[maker.source].number[t % n]));
+            const lease_word w = lease_word::of(load(c_.source[maker.source].sequence_lease[t % n]));
             if (w.generation == ((lap_of(made_.source[maker.source], t, n) + 1U) & generation_mask))
                 add(whose, "is done with by its source, but in no slot");
             return;

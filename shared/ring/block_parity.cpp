@@ -38,7 +38,7 @@ std::string name_of(const shm::control_block& made, const word_place& at) {
             return fmt::format("{}: slot {}, group {}", ring_name(made, at.first), at.second, at.third);
         case word_kind::header:
             return fmt::format("{}: slot {}: header.sequence", ring_name(made, at.first), at.second);
-        case word_kind::number:
+        case word_kind::sequence:
             return fmt::format("{}: number word {}", source_name(made, at.first), at.second);
         case word_kind::claim:
             return source_name(made, at.first) + ": ended";
@@ -48,7 +48,7 @@ std::string name_of(const shm::control_block& made, const word_place& at) {
             return fmt::format("entry {}: identity", at.first);
         case word_kind::job:
             return job_name(made, at.first);
-        case word_kind::sequence:
+        case word_kind::ring_sequence:
             return job_name(made, at.first) + ": sequence";
         case word_kind::asset:
             return fmt::format("asset {}: state", made.asset[std::min(at.first, shm::max_assets - 1)].name);

@@ -15,17 +15,17 @@ enum class word_kind : u8 {
     end,
     parameters,
     tail,
-    group,     ///< (ring, group)
-    slot,      ///< (ring, slot)
-    lease,     ///< (ring, slot, group)
-    header,    ///< (ring, slot): the sequence in the header
-    number,    ///< (source, index)
-    claim,     ///< (source)
-    seat,      ///< (seat)
-    entry,     ///< (entry)
-    job,       ///< (job)
-    sequence,  ///< (job): of the frame that it works on
-    asset,     ///< (asset)
+    group,          ///< (ring, group)
+    slot,           ///< (ring, slot)
+    lease,          ///< (ring, slot, group)
+    header,         ///< (ring, slot): the sequence in the header
+    sequence,       ///< (source, index)
+    claim,          ///< (source)
+    seat,           ///< (seat)
+    entry,          ///< (entry)
+    job,            ///< (job)
+    ring_sequence,  ///< (job): of the frame that it works on
+    asset,          ///< (asset)
 };
 inline constexpr u32 word_kinds = 14;
 
@@ -55,20 +55,20 @@ void for_each_word(Block& c, const shm::control_block& made, F&& fn) {
             fn(l.slot[n], word_place{slot, k, n});
             for (u32 g = 0; g < shm::max_groups; ++g)
                 if (in_use(g)) fn(l.group[n][g], word_place{lease, k, n, g});
-            fn(c.frames[k].header[n].sequence.raw(), word_place{header, k, n});
+            fn(c.frames[k].header[n].ring_sequence.raw(), word_place{header, k, n});
         }
     }
     for (u32 k = 0; k < std::min(made.sources, shm::max_sources); ++k) {
         const u32 from = std::min(made.source[k].link, shm::max_links - 1);
         for (u32 n = 0; n < std::min(made.link[from].window, shm::max_window); ++n)
-            fn(c.source[k].number[n], word_place{number, k, n});
+            fn(c.source[k].sequence_lease[n], word_place{sequence, k, n});
         fn(c.source[k].ended, word_place{claim, k});
     }
     for (u32 k = 0; k < std::min(made.seats, shm::max_seats); ++k) fn(c.seat[k].current, word_place{seat, k});
     for (u32 k = 0; k < shm::max_incarnations; ++k) fn(c.entry[k].identity, word_place{entry, k});
     for (u32 k = 0; k < std::min(made.jobs, shm::max_jobs); ++k) {
         fn(c.job[k], word_place{job, k});
-        fn(c.job_info[k].sequence.raw(), word_place{sequence, k});
+        fn(c.job_info[k].ring_sequence.raw(), word_place{ring_sequence, k});
     }
     for (u32 k = 0; k < std::min(made.assets, shm::max_assets); ++k)
         fn(c.asset[k].state, word_place{asset, k});

@@ -44,7 +44,7 @@ CAROUSEL_LOOKS u64 header_sum(const shm::frame_header& h, u32 parameter_bytes) n
     const f64 time_s = h.time_s;
     const u32 metadata_bytes = h.metadata_bytes, sides = h.side_inputs;
     sum s;
-    s.add(h.sequence.raw().load(std::memory_order_relaxed));
+    s.add(h.ring_sequence.raw().load(std::memory_order_relaxed));
     s.add(h.epoch, h.void_stage);
     s.add(h.void_reason, h.maker_seat);
     s.add(h.born_ns);
@@ -52,7 +52,7 @@ CAROUSEL_LOOKS u64 header_sum(const shm::frame_header& h, u32 parameter_bytes) n
     s.add(h.submitted_ns);
     s.add(std::bit_cast<u64>(time_s));
     s.add(h.parameter_number);
-    s.add(h.number);
+    s.add(h.frame_number);
     s.add(h.capture_ns);
     s.add(static_cast<u32>(h.clock), metadata_bytes);
     s.add(h.metadata_left_out, h.used.planes);
@@ -60,7 +60,7 @@ CAROUSEL_LOOKS u64 header_sum(const shm::frame_header& h, u32 parameter_bytes) n
         if ((h.used.planes >> p & 1U) != 0)
             for (const u64 extent : h.used.of[p]) s.add(extent);
     s.add(sides, 0);
-    for (u32 k = 0; k < std::min(sides, shm::max_side_inputs); ++k) s.add(h.side_sequence[k]);
+    for (u32 k = 0; k < std::min(sides, shm::max_side_inputs); ++k) s.add(h.sampled_sequence[k]);
     s.add(h.parameters, std::min(parameter_bytes, shm::max_parameter_bytes));
     s.add(h.metadata, std::min(metadata_bytes, shm::max_metadata_bytes));
     return s.value();

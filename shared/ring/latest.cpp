@@ -45,11 +45,11 @@ slot_ref latest_reader::acquire(u64 only) noexcept {
         for (u32 k = 0; k < link_.slots(); ++k) {
             const slot_word w = slot_word::of(load(link_.block().slot[k]));
             if (w.state != slot_state::ready) continue;
-            const u64 sequence = link_.header(k).sequence.load(std::memory_order_relaxed);
-            if (sequence < next_ || (best && sequence <= best.sequence)) continue;
-            if (only != any_sequence && sequence != only) continue;
+            const u64 ring_sequence = link_.header(k).ring_sequence.load(std::memory_order_relaxed);
+            if (ring_sequence < next_ || (best && ring_sequence <= best.ring_sequence)) continue;
+            if (only != any_ring_sequence && ring_sequence != only) continue;
             u64 raw = 0;
-            const slot_ref s{k, w, sequence};
+            const slot_ref s{k, w, ring_sequence};
             if (link_.lease(s, group_, raw).state == lease_state::wait) best = s;
         }
         if (!best) return {};
@@ -59,13 +59,13 @@ slot_ref latest_reader::acquire(u64 only) noexcept {
         // Before the CAS: whoever sees the lease sees when it began, or an earlier time of ours (which can
         // only revoke too early).
         link_.block().lease_since_ns[group_].store(now_ns(), std::memory_order_release);
-        lease_ = lease_word{best.word.generation, 0, static_cast<u32>(best.sequence & version_mask), 0,
+        lease_ = lease_word{best.word.generation, 0, static_cast<u32>(best.ring_sequence & version_mask), 0,
                             lease_state::leased}
                      .pack();
         if (!cas(link_.block().group[best.index][group_], raw, lease_)) continue;
         held_ = best;
         if (is_sealed(link_.header(best.index), control_->parameters.bytes)) {
-            next_ = best.sequence + 1;
+            next_ = best.ring_sequence + 1;
             return best;
         }
         (void)release();  // no frame, and no number either: the supervisor's audit names it

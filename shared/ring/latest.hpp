@@ -12,7 +12,7 @@
 
 namespace carousel::ring {
 
-inline constexpr u64 any_sequence = ~u64{0};
+inline constexpr u64 any_ring_sequence = ~u64{0};
 
 class latest_reader {
 public:
@@ -29,7 +29,7 @@ public:
 
     /// Leases the newest frame that is newer than the last one; with `only` the frame of that number alone.
     /// Empty: none.
-    [[nodiscard]] slot_ref acquire(u64 only = any_sequence) noexcept;
+    [[nodiscard]] slot_ref acquire(u64 only = any_ring_sequence) noexcept;
     /// True: the frame was whole all the time. False: discard what was read. The lease was revoked meanwhile,
     /// or the header has changed under it (header_changed()).
     [[nodiscard]] bool release() noexcept;

@@ -40,9 +40,9 @@ void link_ref::read_ready(ready_map& out) const noexcept {
         if (w.state != slot_state::ready) continue;
         // The header belongs to this generation as long as the word has not changed; whoever leases the slot
         // proves that by its CAS on the group word, which a free would have changed.
-        const u64 sequence = headers_[k].sequence.load(std::memory_order_relaxed);
-        if (sequence < out.tail || sequence - out.tail >= window_) continue;
-        out.at[sequence - out.tail] = {k, w, sequence};
+        const u64 ring_sequence = headers_[k].ring_sequence.load(std::memory_order_relaxed);
+        if (ring_sequence < out.tail || ring_sequence - out.tail >= window_) continue;
+        out.at[ring_sequence - out.tail] = {k, w, ring_sequence};
     }
 }
 
@@ -57,10 +57,10 @@ bool link_ref::has_free_slot() const noexcept {
     return false;
 }
 
-bool link_ref::is_ready(u64 sequence) const noexcept {
+bool link_ref::is_ready(u64 ring_sequence) const noexcept {
     for (u32 k = 0; k < slots_; ++k)
         if (slot_word::of(load(link_->slot[k])).state == slot_state::ready &&
-            headers_[k].sequence.load(std::memory_order_relaxed) == sequence)
+            headers_[k].ring_sequence.load(std::memory_order_relaxed) == ring_sequence)
             return true;
     return false;
 }
@@ -132,9 +132,9 @@ u32 link_ref::newest_for_latest(u64 tail) const noexcept {
     u32 last = shm::none;
     for (u32 k = 0; anybody && k < slots_; ++k) {
         if (slot_word::of(load(link_->slot[k])).state != slot_state::ready) continue;
-        const u64 sequence = headers_[k].sequence.load(std::memory_order_relaxed);
-        if (sequence >= tail) return shm::none;
-        if (sequence + 1 == tail) last = k;
+        const u64 ring_sequence = headers_[k].ring_sequence.load(std::memory_order_relaxed);
+        if (ring_sequence >= tail) return shm::none;
+        if (ring_sequence + 1 == tail) last = k;
     }
     return last;
 }
@@ -156,8 +156,8 @@ bool link_ref::free_below(u64 tail, u32 slot, shm::block_open_late& open) noexce
     const u64 raw = load(link_->slot[slot]);
     const slot_word w = slot_word::of(raw);
     if (w.state != slot_state::ready) return false;
-    const u64 sequence = headers_[slot].sequence.load(std::memory_order_relaxed);
-    if (sequence >= tail || !done_in_all_groups({slot, w, sequence})) return false;
+    const u64 ring_sequence = headers_[slot].ring_sequence.load(std::memory_order_relaxed);
+    if (ring_sequence >= tail || !done_in_all_groups({slot, w, ring_sequence})) return false;
     open.now();
     if (!close_latest(slot, w.generation)) return false;
     crash_here(crash_point::latest_closed);

@@ -23,7 +23,7 @@ namespace carousel::ring {
 struct slot_ref {
     u32 index = shm::none;
     slot_word word{};
-    u64 sequence = 0;
+    u64 ring_sequence = 0;
     [[nodiscard]] explicit operator bool() const noexcept { return index != shm::none; }
 };
 
@@ -58,7 +58,7 @@ public:
     [[nodiscard]] lease_word lease(const slot_ref& slot, u32 group, u64& raw) const noexcept;
     [[nodiscard]] bool has_free_slot() const noexcept;
     /// Does a slot hold the frame of that sequence, READY?
-    [[nodiscard]] bool is_ready(u64 sequence) const noexcept;
+    [[nodiscard]] bool is_ready(u64 ring_sequence) const noexcept;
     /// FREE -> FILL for the job. Empty when none is free.
     [[nodiscard]] slot_ref claim(u32 job, u64 version) noexcept;
 

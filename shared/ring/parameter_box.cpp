@@ -26,17 +26,17 @@ void initialise_parameters(shm::parameter_box& box, std::span<const std::byte> v
     box.state.store(parameter_state{0, first}.pack(), std::memory_order_release);
 }
 
-const shm::parameter_set* parameters_for(shm::parameter_box& box, u64 sequence) noexcept {
+const shm::parameter_set* parameters_for(shm::parameter_box& box, u64 ring_sequence) noexcept {
     if (!await_mended(box.state)) return nullptr;
     u64 raw = load(box.state);
-    for (parameter_state s = parameter_state::of(raw); s.horizon <= sequence;
+    for (parameter_state s = parameter_state::of(raw); s.horizon <= ring_sequence;
          raw = load(box.state), s = parameter_state::of(raw)) {
         if (!intact(raw)) return nullptr;  // again
 #ifdef CAROUSEL_BUG_HORIZON_STAYS
         break;  // seeded bug: a number is given its set without a word
 #else
         const shm::block_open open;
-        if (cas(box.state, raw, parameter_state{s.sets, sequence + 1}.pack()))
+        if (cas(box.state, raw, parameter_state{s.sets, ring_sequence + 1}.pack()))
             crash_here(crash_point::parameters_chosen);
 #endif
     }
@@ -47,7 +47,7 @@ const shm::parameter_set* parameters_for(shm::parameter_box& box, u64 sequence) 
     const shm::parameter_set* found = &box.set[index_of(newest)];
     for (u32 k = 0; k < readable_sets; ++k) {
         found = &box.set[index_of(newest - k)];
-        if (found->from <= sequence) break;
+        if (found->from <= ring_sequence) break;
     }
     return found;
 }

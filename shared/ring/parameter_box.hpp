@@ -48,9 +48,9 @@ inline constexpr u32 readable_sets = shm::max_parameter_sets - 1;  ///< one is b
 void initialise_parameters(shm::parameter_box& box, std::span<const std::byte> values, u64 first,
                            u64 number = 0) noexcept;
 
-/// The set of frame `sequence`, by a source that has leased its number; valid as long as the frame isn't
+/// The set of frame `ring_sequence`, by a source that has leased its number; valid as long as the frame isn't
 /// passed by all. Null: the state is damaged and wasn't mended in time (await_mended), so that nobody knows.
-[[nodiscard]] const shm::parameter_set* parameters_for(shm::parameter_box& box, u64 sequence) noexcept;
+[[nodiscard]] const shm::parameter_set* parameters_for(shm::parameter_box& box, u64 ring_sequence) noexcept;
 
 /// A change: counts from the returned frame on. `oldest`: no frame below it can be made any more (the
 /// sources' tails, the smallest). Nothing: so many changes wait for frames that none may be given up; later

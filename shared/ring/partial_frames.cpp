@@ -40,7 +40,7 @@ void let_partial_frames_pass(const shm::stage_block& stage, std::optional<link_r
             const slot_ref& slot = ready[i].at[k];
             u64 raw = 0;
             if (!slot || input[i]->lease(slot, stage.input_group[i], raw).state != lease_state::wait ||
-                !has_passed(stage, input, ready, slot.sequence))
+                !has_passed(stage, input, ready, slot.ring_sequence))
                 continue;
             const shm::block_open open;
             if (!cas(input[i]->block().group[slot.index][stage.input_group[i]], raw,

@@ -30,7 +30,7 @@ void for_each_lease(shm::control_block& c, u32 seat, u32 job, u64 version, F&& f
     const shm::stage_block& s = stage_of(c, seat);
     if (s.source != shm::none) {
         shm::source_block& q = c.source[std::min(s.source, shm::max_sources - 1)];
-        for (shm::word& at : q.number) {
+        for (shm::word& at : q.sequence_lease) {
             const u64 raw = load(at);
             if (lease_word::of(raw).tagged(job, version)) fn(at, raw, true);
         }
@@ -71,7 +71,7 @@ bool any_damaged(const shm::control_block& c, u32 seat) noexcept {
         // Behind the window no number is in use, and nobody would ever mend one.
         const u32 window = c.link[std::min(q.link, shm::max_links - 1)].window;
         for (u32 k = 0; k < std::min(window, shm::max_window); ++k)
-            if (!intact(load(q.number[k]))) return true;
+            if (!intact(load(q.sequence_lease[k]))) return true;
     }
     for (u32 i = 0; i < std::min(s.inputs, shm::max_inputs); ++i) {
         if (s.input_group[i] >= shm::max_groups || s.input_link[i] >= shm::max_links) continue;
@@ -143,12 +143,12 @@ bool revoke(shm::control_block& c, u32 seat, u32 dead_epoch,
                 // The sequence is the word's own if the word stands behind it, too: its owner writes another
                 // one only behind an IDLE. An owner that has moved on by itself has made its entry before.
                 // A damaged one is waited for, as everything is that may be this job's.
-                const u64 sequence = load(c.job_info[j].sequence);
-                if (sequence == shm::no_number || any_damaged(c, seat)) {
+                const u64 ring_sequence = load(c.job_info[j].ring_sequence);
+                if (ring_sequence == shm::no_number || any_damaged(c, seat)) {
                     clean = false;
                     break;
                 }
-                if (committed && load(c.job[j]) == raw) committed(sequence);
+                if (committed && load(c.job[j]) == raw) committed(ring_sequence);
 #ifndef CAROUSEL_BUG_ABORT_COMMITTED
                 finish_committed(c, seat, j, raw, successor);
 #else
@@ -310,7 +310,7 @@ void begin_stop(shm::control_block& c) noexcept {
 }
 
 std::optional<u64> first_unbegun(const shm::control_block& c) noexcept {
-    u64 first = c.first_sequence;
+    u64 first = c.first_ring_sequence;
     for (u32 k = 0; k < std::min(c.sources, shm::max_sources); ++k) {
         const shm::source_block& q = c.source[k];
         const u64 n = std::clamp(c.link[std::min(q.link, shm::max_links - 1)].window, 1U, shm::max_window);
@@ -319,7 +319,7 @@ std::optional<u64> first_unbegun(const shm::control_block& c) noexcept {
         if (!intact(load(tail.raw()))) return std::nullopt;
         first = std::max(first, t);
         for (u64 number = t; number < t + n; ++number) {
-            const lease_word w = lease_word::of(load(q.number[number % n]));
+            const lease_word w = lease_word::of(load(q.sequence_lease[number % n]));
             if (w.state == lease_state::damaged) return std::nullopt;
             const bool begun = w.generation != lap_of(q, number, n) || w.state == lease_state::leased;
             if (begun) first = std::max(first, number + 1);

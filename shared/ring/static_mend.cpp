@@ -54,7 +54,7 @@ u64 oldest_frame(const shm::control_block& made, const known_run& known) noexcep
     u64 oldest = ~u64{0};
     for (u32 k = 0; k < std::min(made.sources, shm::max_sources); ++k) {
         const u32 link = made.source[k].link;
-        oldest = std::min(oldest, link < known.tails.size() ? known.tails[link] : made.first_sequence);
+        oldest = std::min(oldest, link < known.tails.size() ? known.tails[link] : made.first_ring_sequence);
     }
     return oldest;
 }

@@ -18,19 +18,19 @@ bool is_open(const shm::control_block& c, const end_claim& claim) noexcept {
 bool stands(const shm::control_block& c, const shm::source_block& q, const end_claim& claim) noexcept {
     if (!is_open(c, claim)) return false;
     const u64 n = std::clamp(c.link[std::min(q.link, shm::max_links - 1)].window, 1U, shm::max_window);
-    const lease_word w = lease_word::of(load(q.number[claim.sequence % n]));
-    return w.generation == lap_of(q, claim.sequence, n) && w.state == lease_state::leased &&
+    const lease_word w = lease_word::of(load(q.sequence_lease[claim.ring_sequence % n]));
+    return w.generation == lap_of(q, claim.ring_sequence, n) && w.state == lease_state::leased &&
            w.job == claim.job && (w.version & claim_version_mask) == claim.version;
 }
 
 }  // namespace
 
-void claim_end(shm::control_block& c, u32 source, u64 sequence, u32 job, u64 version) noexcept {
+void claim_end(shm::control_block& c, u32 source, u64 ring_sequence, u32 job, u64 version) noexcept {
     shm::source_block& q = c.source[std::min(source, shm::max_sources - 1)];
-    const u64 mine = end_claim{sequence, job, static_cast<u32>(version & claim_version_mask)}.pack();
+    const u64 mine = end_claim{ring_sequence, job, static_cast<u32>(version & claim_version_mask)}.pack();
     for (u64 there = load(q.ended); there != mine; there = load(q.ended)) {
         const end_claim other = end_claim::of(there);
-        if (there != no_claim && other.sequence < sequence && stands(c, q, other)) return;
+        if (there != no_claim && other.ring_sequence < ring_sequence && stands(c, q, other)) return;
         const shm::block_open open;
         if (!cas(q.ended, there, mine)) continue;
         crash_here(crash_point::end_claimed);
@@ -48,17 +48,17 @@ std::optional<stream_end> claimed_end(const shm::control_block& c) noexcept {
             continue;
         const end_claim claim = end_claim::of(raw);
         if (!stands(c, q, claim)) continue;
-        if (!lowest || claim.sequence < lowest->sequence) lowest = {k, claim.sequence};
+        if (!lowest || claim.ring_sequence < lowest->ring_sequence) lowest = {k, claim.ring_sequence};
     }
     return lowest;
 }
 
-bool lower_end(shm::control_block& c, u64 sequence) noexcept {
+bool lower_end(shm::control_block& c, u64 ring_sequence) noexcept {
     // both are above every number
     static_assert(end_stopping > (u64{1} << 40U) && end_unknown > end_stopping);
     // A damaged END reads as a number above all others; its only writer knows better.
-    for (u64 raw = load(c.end.raw()); shm::end_word::unpack(raw) > sequence; raw = load(c.end.raw())) {
-        if (!cas(c.end.raw(), raw, shm::end_word::pack(sequence))) continue;
+    for (u64 raw = load(c.end.raw()); shm::end_word::unpack(raw) > ring_sequence; raw = load(c.end.raw())) {
+        if (!cas(c.end.raw(), raw, shm::end_word::pack(ring_sequence))) continue;
         for (u32 k = 0; k < std::min(c.stages, shm::max_stages); ++k) shm::ring(c.stage[k].doorbell);
         return true;
     }

@@ -21,38 +21,38 @@
 namespace carousel::ring {
 
 /// What a word says that is no claim: it is above every number, so nobody believes it.
-inline constexpr u64 no_claim_sequence = ~u64{0};
+inline constexpr u64 no_claim_ring_sequence = ~u64{0};
 
 /// A damaged one is no claim: its source says it again.
 struct end_claim {
-    u64 sequence = 0;  ///< the first number that does not exist
-    u32 job = 0;       ///< that holds the number
-    u32 version = 0;   ///< the low 14 bits of the job's
+    u64 ring_sequence = 0;  ///< the first number that does not exist
+    u32 job = 0;            ///< that holds the number
+    u32 version = 0;        ///< the low 14 bits of the job's
     [[nodiscard]] static constexpr end_claim of(u64 w) {
-        if (!intact(w)) return {no_claim_sequence, 0, 0};
+        if (!intact(w)) return {no_claim_ring_sequence, 0, 0};
         return {field(w, 24, 40) - 1, static_cast<u32>(field(w, 15, 9)), static_cast<u32>(field(w, 0, 14))};
     }
     [[nodiscard]] constexpr u64 pack() const {
-        return with_parity(place(sequence + 1, 24, 40) | place(job, 15, 9) | place(version, 0, 14), 14);
+        return with_parity(place(ring_sequence + 1, 24, 40) | place(job, 15, 9) | place(version, 0, 14), 14);
     }
     bool operator==(const end_claim&) const = default;
 };
 inline constexpr u64 no_claim = 0;
 inline constexpr u64 claim_version_mask = (u64{1} << 14U) - 1;
 
-/// The source says that its stream ends before `sequence`, which (job, version) holds. A lower claim that
-/// stands is left as it is; one that stands no more is written over. To be repeated until END is at most
-/// `sequence`.
-void claim_end(shm::control_block& c, u32 source, u64 sequence, u32 job, u64 version) noexcept;
+/// The source says that its stream ends before `ring_sequence`, which (job, version) holds. A lower claim
+/// that stands is left as it is; one that stands no more is written over. To be repeated until END is at most
+/// `ring_sequence`.
+void claim_end(shm::control_block& c, u32 source, u64 ring_sequence, u32 job, u64 version) noexcept;
 
 struct stream_end {
     u32 source = shm::none;
-    u64 sequence = 0;
+    u64 ring_sequence = 0;
 };
 /// The lowest claim that stands, of sources that may end their stream.
 [[nodiscard]] std::optional<stream_end> claimed_end(const shm::control_block& c) noexcept;
-/// END -> `sequence`, from unknown, from STOPPING or from a higher number, and everybody is woken. False: it
-/// is as low already.
-bool lower_end(shm::control_block& c, u64 sequence) noexcept;
+/// END -> `ring_sequence`, from unknown, from STOPPING or from a higher number, and everybody is woken.
+/// False: it is as low already.
+bool lower_end(shm::control_block& c, u64 ring_sequence) noexcept;
 
 }  // namespace carousel::ring

@@ -44,7 +44,7 @@ void write_link(shm::control_block& c, const plan& p, u32 stage, u32 output) {
             fmt::format("link {}: window {} with {} buffers is more than the ring's {} and {}: lower "
                         "in_flight, instances or window",
                         l.name, l.window, l.slots, shm::max_window, shm::max_slots));
-    l.tail.store(p.first_sequence, std::memory_order_relaxed);
+    l.tail.store(p.first_ring_sequence, std::memory_order_relaxed);
     const u32 generation = p.first.generation & static_cast<u32>(generation_mask);
     for (u32 k = 0; k < l.slots; ++k) {
         l.slot[k].store(slot_word{generation, 0, 0, slot_state::free}.pack(), std::memory_order_relaxed);
@@ -53,8 +53,8 @@ void write_link(shm::control_block& c, const plan& p, u32 stage, u32 output) {
     }
 }
 
-// A source's numbers: the word of index i begins at the lap of the first number >= first_sequence that falls
-// on it. They come round with the window of its first output.
+// A source's numbers: the word of index i begins at the lap of the first number >= first_ring_sequence that
+// falls on it. They come round with the window of its first output.
 void write_source(shm::control_block& c, const plan& p, u32 stage) {
     const u32 index = c.sources++;
     c.stage[stage].source = index;
@@ -64,9 +64,9 @@ void write_source(shm::control_block& c, const plan& p, u32 stage) {
     q.first_lap = p.first.lap;
     const u64 n = c.link[q.link].window;
     for (u64 i = 0; i < n; ++i) {
-        const u64 first = p.first_sequence + (i + n - p.first_sequence % n) % n;
+        const u64 first = p.first_ring_sequence + (i + n - p.first_ring_sequence % n) % n;
         const lease_word w{lap_of(q, first, n), 0, 0, 0, lease_state::wait};
-        q.number[i].store(w.pack(), std::memory_order_relaxed);
+        q.sequence_lease[i].store(w.pack(), std::memory_order_relaxed);
     }
 }
 
@@ -165,10 +165,10 @@ void initialise(shm::control_block& c, const plan& p) {
     c.fps = p.fps;
     c.frame_timeout_ns = p.frame_timeout_ns;
     c.latest_lease_ns = p.latest_lease_ns;
-    c.first_sequence = p.first_sequence;
+    c.first_ring_sequence = p.first_ring_sequence;
     c.stages = static_cast<u32>(p.stages.size());
     c.end.store(p.end, std::memory_order_relaxed);
-    initialise_parameters(c.parameters, {}, p.first_sequence);  // whoever has some does so again
+    initialise_parameters(c.parameters, {}, p.first_ring_sequence);  // whoever has some does so again
     for (u32 k = 0; k < c.stages; ++k) {
         const stage_plan& s = p.stages[k];
         shm::stage_block& b = c.stage[k];

@@ -51,7 +51,7 @@ struct plan {
     u32 width = 0, height = 0;
     f64 fps = 0;
     u64 frame_timeout_ns = 2'000'000'000, latest_lease_ns = 250'000'000;
-    u64 first_sequence = 0;  ///< words begin here
+    u64 first_ring_sequence = 0;  ///< words begin here
     first_counters first;
     u64 end = end_unknown;
     std::vector<stage_plan> stages;  ///< producers before consumers

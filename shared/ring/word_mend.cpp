@@ -69,11 +69,11 @@ private:
     }
 
     bool is_possible(u64 value) {
-        const bool of_itself = w_.at.kind == word_kind::lease    ? lease_is_possible(lease_word::of(value))
-                               : w_.at.kind == word_kind::number ? number_is_possible(lease_word::of(value))
-                               : w_.at.kind == word_kind::group  ? group_is_possible(group_word::of(value))
-                               : w_.at.kind == word_kind::asset  ? asset_is_possible(asset_word::of(value))
-                                                                 : true;
+        const bool of_itself = w_.at.kind == word_kind::lease      ? lease_is_possible(lease_word::of(value))
+                               : w_.at.kind == word_kind::sequence ? number_is_possible(lease_word::of(value))
+                               : w_.at.kind == word_kind::group    ? group_is_possible(group_word::of(value))
+                               : w_.at.kind == word_kind::asset    ? asset_is_possible(asset_word::of(value))
+                                                                   : true;
         return of_itself && check_known(*copy_, made_, known_).empty() &&
                check_words(*copy_, made_, known_).empty();
     }
@@ -82,7 +82,8 @@ private:
     [[nodiscard]] bool is_in(u32 link, u64 n) const {
         if (n < load(copy_->link[link].tail)) return true;
         for (u32 k = 0; k < std::min(made_.link[link].slots, shm::max_slots); ++k)
-            if (is_ready(*copy_, link, k) && load(copy_->frames[link].header[k].sequence) == n) return true;
+            if (is_ready(*copy_, link, k) && load(copy_->frames[link].header[k].ring_sequence) == n)
+                return true;
         return false;
     }
 
@@ -108,7 +109,7 @@ private:
         if (w.state == lease_state::wait && (w.job != 0 || w.version != 0)) return false;
         if (w.generation != slot.generation && w.state == lease_state::leased) return false;
         if (slot.state != slot_state::ready) return true;
-        const u64 n = load(copy_->frames[link].header[w_.at.second].sequence);
+        const u64 n = load(copy_->frames[link].header[w_.at.second].ring_sequence);
         const lease_state now = w.seen_at(slot.generation).state;
         if (g >= shm::max_blocking)
             return now != lease_state::leased ||
@@ -154,7 +155,7 @@ private:
                     lease_word::of(value).seen_at(slot_of(w_.at.first, w_.at.second).generation);
                 return w.state == lease_state::leased ? value : w.state == lease_state::wait ? 0 : 1;
             }
-            case word_kind::number: {
+            case word_kind::sequence: {
                 const lease_word w = lease_word::of(value);
                 return w.state == lease_state::leased ? value : u64{w.generation};
             }
@@ -178,7 +179,7 @@ private:
     /// Of two that mean the same: the one that holds less against a frame.
     [[nodiscard]] bool is_plainer(u64 value, u64 than) const {
         if (w_.at.kind == word_kind::group) return group_word::of(value).joins < group_word::of(than).joins;
-        if (w_.at.kind != word_kind::lease && w_.at.kind != word_kind::number) return false;
+        if (w_.at.kind != word_kind::lease && w_.at.kind != word_kind::sequence) return false;
         return lease_word::of(value).attempts < lease_word::of(than).attempts;
     }
 
@@ -251,13 +252,13 @@ std::optional<u64> sequence_value(const shm::control_block& c, const shm::contro
         for (u32 n = 0; n < std::min(made.link[k].slots, shm::max_slots); ++n)
             for (u32 g = 0; g < std::min(made.link[k].blocking, shm::max_blocking); ++g)
                 if (lease_word::of(load(c.link[k].group[n][g])).tagged(job, version))
-                    only = load(c.frames[k].header[n].sequence.raw());
+                    only = load(c.frames[k].header[n].ring_sequence.raw());
     for (u32 k = 0; k < std::min(made.sources, shm::max_sources); ++k) {
         const u32 link = std::min(made.source[k].link, shm::max_links - 1);
         const u64 window = std::clamp(made.link[link].window, 1U, shm::max_window),
                   t = load(c.link[link].tail);
         for (u64 n = t; n < t + window; ++n)
-            if (lease_word::of(load(c.source[k].number[n % window])).tagged(job, version))
+            if (lease_word::of(load(c.source[k].sequence_lease[n % window])).tagged(job, version))
                 only = shm::sequence_word::pack(n);
     }
     return only && intact(*only) ? only : std::nullopt;
@@ -298,7 +299,7 @@ std::optional<u64> mended_value(const shm::control_block& c, const shm::control_
     }
     // The rules need every other word.
     if (damaged_words(c, made).size() != 1) return std::nullopt;
-    if (w.at.kind == word_kind::sequence) return sequence_value(c, made, w.at.first);
+    if (w.at.kind == word_kind::ring_sequence) return sequence_value(c, made, w.at.first);
     return candidates(c, made, known, w).only_meaning();
 }
 

@@ -72,7 +72,7 @@ outcome worker::begin(job& out, u32 in_flight) noexcept {
         control_->job_info[j.index].submitted_since_ns.store(0, std::memory_order_relaxed);
         // Release: whoever reads it sees that the word has left the COMMITTED of its frame before (revoke()
         // asks).
-        control_->job_info[j.index].sequence.store(j.sequence, std::memory_order_release);
+        control_->job_info[j.index].ring_sequence.store(j.ring_sequence, std::memory_order_release);
         crash_here(crash_point::job_chosen);
         if (!cas(control_->job[j.index], raw, jw.with(job_state::open).pack())) {
             const job_word now = job_word::of(load(control_->job[j.index]));
@@ -92,14 +92,14 @@ outcome worker::begin(job& out, u32 in_flight) noexcept {
 }
 
 outcome worker::look(u32 in_flight) noexcept {
-    u64 sequence = 0;
-    return look(in_flight, sequence);
+    u64 ring_sequence = 0;
+    return look(in_flight, ring_sequence);
 }
 
-outcome worker::look(u32 in_flight, u64& sequence) noexcept {
+outcome worker::look(u32 in_flight, u64& ring_sequence) noexcept {
     job j;
     const outcome o = choose(j, in_flight);
-    sequence = j.sequence;
+    ring_sequence = j.ring_sequence;
     return o;
 }
 
@@ -108,7 +108,7 @@ u64 worker::done_below() const noexcept {
     const shm::source_block& q = control_->source[std::min(stage_->source, shm::max_sources - 1)];
     const u64 n = output_[0]->window(), tail = output_[0]->tail();
     for (u64 k = tail; k < tail + n; ++k) {
-        const lease_word w = lease_word::of(load(q.number[k % n]));
+        const lease_word w = lease_word::of(load(q.sequence_lease[k % n]));
         if (w.generation != ((lap_of(q, k, n) + 1) & generation_mask) || w.state == lease_state::damaged)
             return k;
     }
@@ -135,20 +135,20 @@ u64 worker::within(const link_ref& output) const noexcept { return std::min(outp
 
 // The first output that has no room for that frame. Of every output, or a fork fills the one ring with frames
 // for which the other has no slot, and the join behind it waits for a frame that nobody can make.
-const link_ref* worker::without_room(u64 sequence) const noexcept {
+const link_ref* worker::without_room(u64 ring_sequence) const noexcept {
     for (u32 k = 0; k < outputs_; ++k)
-        if (sequence >= output_[k]->tail() + within(*output_[k]) || !output_[k]->has_free_slot())
+        if (ring_sequence >= output_[k]->tail() + within(*output_[k]) || !output_[k]->has_free_slot())
             return &*output_[k];
     return nullptr;
 }
 
 outcome worker::choose(job& j, u32 in_flight) noexcept {
-    return stage_->source != shm::none ? choose_number(j, in_flight) : choose_inputs(j, in_flight);
+    return stage_->source != shm::none ? choose_ring_sequence(j, in_flight) : choose_inputs(j, in_flight);
 }
 
 // A source's number n is the one in [T, T+N) of its first output that falls on its word; it is free when the
 // word waits at that very lap.
-outcome worker::choose_number(job& j, u32 in_flight) noexcept {
+outcome worker::choose_ring_sequence(job& j, u32 in_flight) noexcept {
     shm::source_block& q = control_->source[std::min(stage_->source, shm::max_sources - 1)];
     const u64 end = load(control_->end);
     if (const outcome o = look_at_end(end); o != outcome::ok) return o;
@@ -156,14 +156,14 @@ outcome worker::choose_number(job& j, u32 in_flight) noexcept {
     const u64 n = output_[0]->window();
     const u64 last = t + within(*output_[0]);
     for (u64 k = t; k < last && k < end; ++k) {
-        const u64 raw = load(q.number[k % n]);
+        const u64 raw = load(q.sequence_lease[k % n]);
         const lease_word w = lease_word::of(raw);
         if (w.state != lease_state::wait || w.generation != lap_of(q, k, n)) continue;
         if (w.alone() && in_flight > 0) return outcome::own_work;
         if (const link_ref* full = without_room(k)) return no_room(*full, k);
-        j.sequence = k;
-        j.number = static_cast<u32>(k % n);
-        j.number_lease = raw;
+        j.ring_sequence = k;
+        j.sequence_index = static_cast<u32>(k % n);
+        j.sequence_lease = raw;
         take_attempts(j, w);
         return outcome::ok;
     }
@@ -197,44 +197,44 @@ outcome worker::choose_inputs(job& j, u32 in_flight) noexcept {
         if (w.state == lease_state::damaged && in_order_) return outcome::empty;  // it may be leased
         if (k == 0 && w.state == lease_state::leased) none = outcome::own_work;
         if (w.state != lease_state::wait) continue;
-        j.sequence = t + k;
+        j.ring_sequence = t + k;
         j.inputs = stage_->inputs;
         j.input[0] = first;
         j.input_lease[0] = raw;
         take_attempts(j, w);
         // the first input decides which frame; the others must have it too
         for (u32 i = 1; i < j.inputs; ++i) {
-            if (j.sequence < ready[i].tail || j.sequence - ready[i].tail >= ready[i].window)
+            if (j.ring_sequence < ready[i].tail || j.ring_sequence - ready[i].tail >= ready[i].window)
                 return outcome::empty;
-            j.input[i] = ready[i].at[j.sequence - ready[i].tail];
+            j.input[i] = ready[i].at[j.ring_sequence - ready[i].tail];
             if (!j.input[i]) return outcome::empty;
             const lease_word other = input_[i]->lease(j.input[i], stage_->input_group[i], j.input_lease[i]);
             if (other.state != lease_state::wait) return outcome::empty;
             take_attempts(j, other);
         }
         if (j.alone && in_flight > 0) return outcome::own_work;
-        if (const link_ref* full = without_room(j.sequence)) return no_room(*full, j.sequence);
+        if (const link_ref* full = without_room(j.ring_sequence)) return no_room(*full, j.ring_sequence);
         return outcome::ok;
     }
     return none;
 }
 
-// Who is in the way of `sequence`: the oldest frame of the ring is either made, and waits for its readers, or
-// it is this stage's own work still. For the books only: the tail may have moved on meanwhile.
-outcome worker::no_room(const link_ref& output, u64 sequence) noexcept {
+// Who is in the way of `ring_sequence`: the oldest frame of the ring is either made, and waits for its
+// readers, or it is this stage's own work still. For the books only: the tail may have moved on meanwhile.
+outcome worker::no_room(const link_ref& output, u64 ring_sequence) noexcept {
     const u64 oldest = output.tail();
-    return oldest < sequence && !output.is_ready(oldest) ? outcome::own_work : outcome::full;
+    return oldest < ring_sequence && !output.is_ready(oldest) ? outcome::own_work : outcome::full;
 }
 
 bool worker::lease_all(job& j) noexcept {
     const u32 version = static_cast<u32>(j.version & version_mask);
-    if (j.number != shm::none) {
-        lease_word w = lease_word::of(j.number_lease);
+    if (j.sequence_index != shm::none) {
+        lease_word w = lease_word::of(j.sequence_lease);
         const u64 leased = lease_word{w.generation, j.index, version, w.attempts, lease_state::leased}.pack();
         shm::source_block& q = control_->source[stage_->source];
-        if (!cas(q.number[j.number], j.number_lease, leased)) return abandon(j, 0);
-        crash_here(crash_point::number_leased);
-        j.number_lease = leased;
+        if (!cas(q.sequence_lease[j.sequence_index], j.sequence_lease, leased)) return abandon(j, 0);
+        crash_here(crash_point::sequence_leased);
+        j.sequence_lease = leased;
         return true;
     }
     for (u32 i = 0; i < j.inputs; ++i) {
@@ -342,11 +342,12 @@ bool worker::complete(job& j) noexcept {
         crash_here(crash_point::slot_ready);
         out.ring();
     }
-    if (j.number != shm::none) {
-        const lease_word w = lease_word::of(j.number_lease);
+    if (j.sequence_index != shm::none) {
+        const lease_word w = lease_word::of(j.sequence_lease);
         const lease_word next{static_cast<u32>((w.generation + 1) & generation_mask), 0, 0, 0,
                               lease_state::wait};
-        cas_mended(control_->source[stage_->source].number[j.number], j.number_lease, next.pack());
+        cas_mended(control_->source[stage_->source].sequence_lease[j.sequence_index], j.sequence_lease,
+                   next.pack());
         crash_here(crash_point::number_done);
     }
     for (u32 i = 0; i < j.inputs; ++i) {
@@ -369,8 +370,9 @@ outcome worker::end_stream(const job& j) noexcept {
     if (!intact(load(control_->job[j.index]))) return outcome::empty;
     if (job_word::of(load(control_->job[j.index])) != job_word{j.version, epoch_, job_state::open})
         return outcome::revoked;
-    if (load(control_->end) <= j.sequence) return outcome::ok;  // unknown and STOPPING are above every number
-    claim_end(*control_, stage_->source, j.sequence, j.index, j.version);
+    if (load(control_->end) <= j.ring_sequence)
+        return outcome::ok;  // unknown and STOPPING are above every number
+    claim_end(*control_, stage_->source, j.ring_sequence, j.index, j.version);
     return outcome::empty;
 }
 
@@ -380,8 +382,8 @@ bool worker::give_back(const job& j) noexcept {
     for (u32 k = 0; k < outputs_; ++k)
         cas_mended(output_[k]->block().slot[j.output[k].index], j.output[k].word.pack(),
                    j.output[k].word.freed().pack());
-    const lease_word w = lease_word::of(j.number_lease);
-    cas_mended(control_->source[stage_->source].number[j.number], j.number_lease,
+    const lease_word w = lease_word::of(j.sequence_lease);
+    cas_mended(control_->source[stage_->source].sequence_lease[j.sequence_index], j.sequence_lease,
                lease_word{w.generation, 0, 0, w.attempts, lease_state::wait}.pack());
     const job_word open{j.version, epoch_, job_state::open};
     const bool ours = cas_mended(control_->job[j.index], open.pack(),

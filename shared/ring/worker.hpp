@@ -40,18 +40,18 @@ enum class outcome : u8 {
 struct job {
     u32 index = shm::none;
     u64 version = 0;
-    u64 sequence = 0;
+    u64 ring_sequence = 0;
     slot_ref input[shm::max_inputs];
     u64 input_lease[shm::max_inputs] = {};  ///< exact LEASED words
     u32 inputs = 0;
-    u32 number = shm::none;  ///< source: index of the number's word
-    u64 number_lease = 0;
+    u32 sequence_index = shm::none;  ///< source: index of the number's word
+    u64 sequence_lease = 0;
     slot_ref output[shm::max_outputs];
     u32 void_stage = shm::none;  ///< set: pass a void frame on, don't call process
     u32 void_reason = 0;
     bool alone = false;  ///< suspect: no other frame may be in flight beside it
     u64 claimed_ns = 0, submitted_ns = 0;
-    u64 called = 0;  ///< shm::frame_header::number
+    u64 frame_number = 0;  ///< shm::frame_header::frame_number
     u64 parameter_number = 0;
     alignas(8) std::byte parameters[shm::max_parameter_bytes] = {};  ///< parameter_box::bytes of them
     f64 time_s = 0;
@@ -71,8 +71,8 @@ public:
 
     /// The newest frame of a side input, for the headers of the frames that are begun from now on; which
     /// frame it is decides nothing. The thread that calls begin().
-    void note_side_frame(u32 side, u64 sequence) noexcept {
-        if (side < shm::max_side_inputs) side_frame_[side] = sequence;
+    void note_side_frame(u32 side, u64 ring_sequence) noexcept {
+        if (side < shm::max_side_inputs) side_frame_[side] = ring_sequence;
     }
     /// Chooses a frame and takes it (S1 to S3). `in_flight`: jobs of this process not yet completed. On `ok`
     /// the caller must bring the job to submit() or end the process.
@@ -80,7 +80,7 @@ public:
     /// What begin() would find now, with nothing taken: `ok` where there is a frame. An answer of the moment.
     [[nodiscard]] outcome look(u32 in_flight) noexcept;
     /// The same, and which frame that is.
-    [[nodiscard]] outcome look(u32 in_flight, u64& sequence) noexcept;
+    [[nodiscard]] outcome look(u32 in_flight, u64& ring_sequence) noexcept;
     /// A source: the first number that is not committed; all below it are.
     [[nodiscard]] u64 done_below() const noexcept;
     /// Instead of begin(), for a source whose next frame is not due yet: `stopping`, acknowledged, or
@@ -125,11 +125,11 @@ public:
 private:
     [[nodiscard]] outcome look_at_end(u64 end) noexcept;
     [[nodiscard]] u64 within(const link_ref& output) const noexcept;
-    [[nodiscard]] const link_ref* without_room(u64 sequence) const noexcept;
+    [[nodiscard]] const link_ref* without_room(u64 ring_sequence) const noexcept;
     [[nodiscard]] outcome choose(job& j, u32 in_flight) noexcept;
-    [[nodiscard]] outcome choose_number(job& j, u32 in_flight) noexcept;
+    [[nodiscard]] outcome choose_ring_sequence(job& j, u32 in_flight) noexcept;
     [[nodiscard]] outcome choose_inputs(job& j, u32 in_flight) noexcept;
-    [[nodiscard]] static outcome no_room(const link_ref& output, u64 sequence) noexcept;
+    [[nodiscard]] static outcome no_room(const link_ref& output, u64 ring_sequence) noexcept;
     [[nodiscard]] bool lease_all(job& j) noexcept;
     [[nodiscard]] outcome fill(job& j) noexcept;
     [[nodiscard]] bool write_header(job& j) noexcept;

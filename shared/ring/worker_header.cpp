@@ -24,7 +24,7 @@ void share_metadata(const shm::frame_header& from, shm::frame_header& to) noexce
 bool worker::inputs_are_whole(const job& j) const noexcept {
     for (u32 i = 0; i < j.inputs; ++i) {
         const shm::frame_header& h = input_header(j, i);
-        if (h.sequence.load(std::memory_order_relaxed) != j.sequence ||
+        if (h.ring_sequence.load(std::memory_order_relaxed) != j.ring_sequence ||
             !is_sealed(h, control_->parameters.bytes))
             return false;
     }
@@ -37,7 +37,7 @@ bool worker::write_header(job& j) noexcept {
     if (j.inputs > 0) {
         const shm::frame_header& from = input_header(j, 0);
         // at a join the first input's; its number has the same in every ring
-        j.called = from.number;
+        j.frame_number = from.frame_number;
         j.parameter_number = from.parameter_number;
         std::memcpy(j.parameters, from.parameters, bytes);
         j.time_s = from.time_s;
@@ -54,12 +54,12 @@ bool worker::write_header(job& j) noexcept {
             }
         }
     } else {
-        const shm::parameter_set* set = parameters_for(control_->parameters, j.sequence);
+        const shm::parameter_set* set = parameters_for(control_->parameters, j.ring_sequence);
         if (set == nullptr) return false;
-        j.called = j.sequence;
+        j.frame_number = j.ring_sequence;
         j.parameter_number = set->number;
         std::memcpy(j.parameters, set->value, bytes);
-        j.time_s = static_cast<f64>(j.sequence) / (control_->fps > 0 ? control_->fps : 60.0);
+        j.time_s = static_cast<f64>(j.ring_sequence) / (control_->fps > 0 ? control_->fps : 60.0);
         j.born_ns = j.claimed_ns;
     }
     for (u32 k = 0; k < outputs_; ++k) write_header_at(j, k);
@@ -73,13 +73,13 @@ void worker::write_header_at(job& j, u32 output) noexcept {
     out.block().committed_ns[j.output[output].index].store(0, std::memory_order_relaxed);
     h.used.planes = 0;
     h.side_inputs = std::min(stage_->side_inputs, shm::max_side_inputs);
-    for (u32 k = 0; k < h.side_inputs; ++k) h.side_sequence[k] = side_frame_[k];
+    for (u32 k = 0; k < h.side_inputs; ++k) h.sampled_sequence[k] = side_frame_[k];
     hand_on_metadata(j, h);
-    j.output[output].sequence = j.sequence;
+    j.output[output].ring_sequence = j.ring_sequence;
 }
 
 void enter(const job& j, u32 seat, u32 epoch, u32 parameter_bytes, shm::frame_header& h) noexcept {
-    h.sequence.store(j.sequence, std::memory_order_relaxed);
+    h.ring_sequence.store(j.ring_sequence, std::memory_order_relaxed);
     h.epoch = epoch;
     h.maker_seat = seat;
     h.void_stage = j.void_stage;
@@ -88,7 +88,7 @@ void enter(const job& j, u32 seat, u32 epoch, u32 parameter_bytes, shm::frame_he
     h.claimed_ns = j.claimed_ns;
     h.submitted_ns = j.submitted_ns;
     h.time_s = j.time_s;
-    h.number = j.called;
+    h.frame_number = j.frame_number;
     h.parameter_number = j.parameter_number;
     h.clock = j.clock;
     h.capture_ns = j.capture_ns;

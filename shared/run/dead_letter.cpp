@@ -19,7 +19,7 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
-constexpr int letter_version = 2;
+constexpr int letter_version = 3;
 
 std::string hex_of(const std::vector<std::byte>& bytes) {
     std::string text;
@@ -76,7 +76,8 @@ json side_json(const dead_letter::side& s, const std::string& file) {
     j["told"] = s.told;
     j["file"] = s.there ? json(file) : json();
     if (s.there)
-        j.update({{"sequence", s.sequence},
+        j.update({{"ring_sequence", s.ring_sequence},
+                  {"frame_number", s.frame_number},
                   {"born_ns", s.born_ns},
                   {"capture_ns", s.capture_ns},
                   {"clock", static_cast<u32>(s.clock)},
@@ -92,7 +93,8 @@ dead_letter::side side_from(const json& j) {
     s.told = j.at("told");
     s.there = !j.at("file").is_null();
     if (!s.there) return s;
-    s.sequence = j.at("sequence");
+    s.ring_sequence = j.at("ring_sequence");
+    s.frame_number = j.at("frame_number");
     s.born_ns = j.at("born_ns");
     s.capture_ns = j.at("capture_ns");
     s.clock = static_cast<shm::capture_clock>(j.at("clock").get<u32>());
@@ -106,8 +108,8 @@ dead_letter letter_from(const json& j) {
     dead_letter l;
     l.stage = j.at("stage");
     l.program = j.at("program");
-    l.sequence = j.at("sequence");
-    l.number = j.value("number", l.sequence);
+    l.ring_sequence = j.at("ring_sequence");
+    l.frame_number = j.at("frame_number");
     l.time_s = j.at("time_s");
     l.attempts = j.at("attempts");
     l.width = j.at("width");
@@ -140,8 +142,8 @@ dead_letter letter_from(const json& j) {
 std::string dead_letters_folder(const std::string& runtime_directory) {
     return runtime_directory + "/dead-letters";
 }
-std::string dead_letter_name(std::string_view stage, u64 sequence) {
-    return fmt::format("{}-{}", stage, sequence);
+std::string dead_letter_name(std::string_view stage, u64 ring_sequence) {
+    return fmt::format("{}-{}", stage, ring_sequence);
 }
 std::string input_file(std::size_t index) { return fmt::format("input-{}.bin", index); }
 std::string latest_file(std::size_t index) { return fmt::format("latest-{}.bin", index); }
@@ -163,8 +165,8 @@ std::string to_json(const dead_letter& l) {
         {"version", letter_version},
         {"stage", l.stage},
         {"program", l.program},
-        {"sequence", l.sequence},
-        {"number", l.number},
+        {"ring_sequence", l.ring_sequence},
+        {"frame_number", l.frame_number},
         {"time_s", l.time_s},
         {"attempts", l.attempts},
         {"width", l.width},
@@ -217,7 +219,7 @@ std::vector<dead_letter> dead_letters_in(const std::string& runtime_directory) {
         all.push_back(read_dead_letter(at->path().string()));
     }
     std::sort(all.begin(), all.end(), [](const dead_letter& a, const dead_letter& b) {
-        return std::tie(a.sequence, a.stage) < std::tie(b.sequence, b.stage);
+        return std::tie(a.ring_sequence, a.stage) < std::tie(b.ring_sequence, b.stage);
     });
     return all;
 }

@@ -37,7 +37,7 @@ struct dead_letter {
     struct side : input {
         bool told = true;    ///< configure() gets its format
         bool there = false;  ///< else there was no frame yet, and what follows says nothing
-        u64 sequence = 0, born_ns = 0, capture_ns = 0;
+        u64 ring_sequence = 0, frame_number = 0, born_ns = 0, capture_ns = 0;
         shm::capture_clock clock = shm::capture_clock::none;
         f64 time_s = 0;
         u64 parameter_number = 0;
@@ -52,8 +52,8 @@ struct dead_letter {
         u64 bytes = 0;
     };
     std::string stage, program;  ///< its name in the pipeline file; the path of what ran
-    u64 sequence = 0;
-    u64 number = 0;  ///< what the stage calls it: on another host not its place in the ring
+    u64 ring_sequence = 0;
+    u64 frame_number = 0;  ///< what the stage calls it: on another host not its place in the ring
     f64 time_s = 0;
     u32 attempts = 0;  ///< processes that the frame has ended
     u32 width = 0, height = 0, in_flight = 1;
@@ -76,7 +76,7 @@ struct dead_letter {
 /// DIRECTORY/dead-letters of a run's runtime directory.
 [[nodiscard]] std::string dead_letters_folder(const std::string& runtime_directory);
 /// "fragment-17"
-[[nodiscard]] std::string dead_letter_name(std::string_view stage, u64 sequence);
+[[nodiscard]] std::string dead_letter_name(std::string_view stage, u64 ring_sequence);
 [[nodiscard]] std::string input_file(std::size_t index);
 [[nodiscard]] std::string latest_file(std::size_t index);
 [[nodiscard]] std::string asset_file(std::string_view name);

@@ -69,13 +69,14 @@ bool newest_frame::copy(device::queue& q, const ring::slot_ref& slot, std::byte*
     std::byte* const at = memory_->slot(slot.index, from_.slot_bytes);
     const auto* status = reinterpret_cast<const device::status_word*>(at);
     const u32 epoch = control_->frames[from_.link].header[slot.index].epoch;
-    const device::status_word expected{slot.sequence, epoch, static_cast<u32>(device::status_state::ready)};
+    const device::status_word expected{slot.ring_sequence, epoch,
+                                       static_cast<u32>(device::status_state::ready)};
     auto* torn = reinterpret_cast<u32*>(torn_->data());
     *reinterpret_cast<volatile u32*>(torn_->host_data()) = 0;
     q.check_status(status, expected, torn);
     q.copy(to, at + offset, bytes);
     q.check_status(status, expected, torn);
-    event_->record(q, slot.sequence);
+    event_->record(q, slot.ring_sequence);
     event_->wait();
     return *reinterpret_cast<volatile u32*>(torn_->host_data()) == 0;
 }
@@ -84,21 +85,21 @@ bool newest_frame::take(device::queue& q, std::byte* to, u64 offset, u64 bytes, 
     keep_tie(now_ns());
     const ring::slot_ref slot = reader_->acquire(only);
     if (!slot) return false;
-    next_ = slot.sequence + 1;
+    next_ = slot.ring_sequence + 1;
     const u64 began = now_ns();
     crash_here(crash_point::latest_leased);
     // Read under the lease; where that is revoked meanwhile, what was read is thrown away below.
     const shm::frame_header& h = control_->frames[from_.link].header[slot.index];
     const bool is_void = h.void_stage != shm::none;
-    about found{slot.sequence, h.born_ns, h.time_s, 0, h.capture_ns, h.clock};
+    about found{slot.ring_sequence, h.frame_number, h.born_ns, h.time_s, 0, h.capture_ns, h.clock};
     const std::span<const std::byte> metadata = ring::metadata_of(h);
     found.metadata.assign(metadata.begin(), metadata.end());
     found.parameters.assign(h.parameters,
                             h.parameters + std::min(control_->parameters.bytes, shm::max_parameter_bytes));
     found.parameter_number = h.parameter_number;
     if (h.used.planes != 0) found.used = h.used;
-    found.side_frames.assign(h.side_sequence,
-                             h.side_sequence + std::min(h.side_inputs, shm::max_side_inputs));
+    found.side_frames.assign(h.sampled_sequence,
+                             h.sampled_sequence + std::min(h.side_inputs, shm::max_side_inputs));
     const bool fits = is_void || copy(q, slot, to, offset, bytes);
     crash_here(crash_point::latest_read);
     const bool leased = reader_->release();
@@ -119,9 +120,9 @@ bool newest_frame::take(device::queue& q, std::byte* to, u64 offset, u64 bytes, 
 
 // The ring's tail steps over a frame that no blocking reader needs any more: its slot is free, or soon is,
 // but for the newest frame's, which is kept for latest members.
-bool newest_frame::may_come(u64 sequence) const noexcept {
+bool newest_frame::may_come(u64 ring_sequence) const noexcept {
     const ring::link_ref link(*control_, from_.link);
-    return sequence >= next_ && (link.tail() <= sequence || link.is_ready(sequence));
+    return ring_sequence >= next_ && (link.tail() <= ring_sequence || link.is_ready(ring_sequence));
 }
 
 // The reader's bell rather than the producer's, which rings for its inputs too.

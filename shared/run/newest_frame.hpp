@@ -36,7 +36,7 @@ public:
     newest_frame(shm::control_block& c, lent_ring from, device::context& on);
 
     struct about {
-        u64 sequence = 0, born_ns = 0;
+        u64 ring_sequence = 0, frame_number = 0, born_ns = 0;
         f64 time_s = 0;
         u64 took_ns = 0;  ///< lease to release
         u64 capture_ns = 0;
@@ -53,9 +53,9 @@ public:
     /// holds a whole frame, newer than the last one; `what` tells of it. False: there is none just now, or it
     /// was discarded. With `only`: the frame of that number and no other.
     [[nodiscard]] bool take(device::queue& q, std::byte* to, u64 offset, u64 bytes, about& what,
-                            u64 only = ring::any_sequence);
+                            u64 only = ring::any_ring_sequence);
     /// The frame of that number can still be taken: it is in the ring, or has yet to come.
-    [[nodiscard]] bool may_come(u64 sequence) const noexcept;
+    [[nodiscard]] bool may_come(u64 ring_sequence) const noexcept;
     /// Rung at every change of the ring.
     [[nodiscard]] shm::doorbell_word& bell() const noexcept;
     [[nodiscard]] const discarded& losses() const noexcept { return losses_; }

@@ -17,9 +17,9 @@ namespace {
 namespace fs = std::filesystem;
 constexpr const char* prefix = "traceback-";
 
-std::string path_of(const std::string& runtime_directory, std::string_view stage, u64 sequence) {
+std::string path_of(const std::string& runtime_directory, std::string_view stage, u64 ring_sequence) {
     return fmt::format("{}/{}{}.txt", dead_letters_folder(runtime_directory), prefix,
-                       dead_letter_name(stage, sequence));
+                       dead_letter_name(stage, ring_sequence));
 }
 
 u32 tracebacks_in(const std::string& folder) {
@@ -32,10 +32,10 @@ u32 tracebacks_in(const std::string& folder) {
 
 }  // namespace
 
-void keep_traceback(const std::string& runtime_directory, std::string_view stage, u64 sequence,
+void keep_traceback(const std::string& runtime_directory, std::string_view stage, u64 ring_sequence,
                     const std::string& text) {
     const std::string folder = dead_letters_folder(runtime_directory);
-    const std::string path = path_of(runtime_directory, stage, sequence);
+    const std::string path = path_of(runtime_directory, stage, ring_sequence);
     if (::mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST)
         throw output_error(
             fmt::format("the traceback is not kept: making {}: {}", folder, errno_text(errno)));
@@ -48,10 +48,10 @@ void keep_traceback(const std::string& runtime_directory, std::string_view stage
     }
 }
 
-void move_traceback(const std::string& runtime_directory, std::string_view stage, u64 sequence,
+void move_traceback(const std::string& runtime_directory, std::string_view stage, u64 ring_sequence,
                     const std::string& letter_folder) noexcept {
     // Most frames have none.
-    (void)std::rename(path_of(runtime_directory, stage, sequence).c_str(),
+    (void)std::rename(path_of(runtime_directory, stage, ring_sequence).c_str(),
                       (letter_folder + "/traceback.txt").c_str());
 }
 

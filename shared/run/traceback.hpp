@@ -18,10 +18,10 @@ namespace carousel::run {
 inline constexpr u32 most_tracebacks = 64;
 
 /// Throws output_error.
-void keep_traceback(const std::string& runtime_directory, std::string_view stage, u64 sequence,
+void keep_traceback(const std::string& runtime_directory, std::string_view stage, u64 ring_sequence,
                     const std::string& text);
 /// Moves it into the letter's folder, if there is one.
-void move_traceback(const std::string& runtime_directory, std::string_view stage, u64 sequence,
+void move_traceback(const std::string& runtime_directory, std::string_view stage, u64 ring_sequence,
                     const std::string& letter_folder) noexcept;
 
 }  // namespace carousel::run

@@ -167,7 +167,7 @@ struct job_block {
     u32 reserved;
     word process_since_ns;  ///< 0 outside process(); set to 0 before OPEN
     word submitted_since_ns;
-    sequence_word sequence;  ///< of the frame it works on; for display and for the supervisor's account
+    sequence_word ring_sequence;  ///< of the frame it works on; for display and for the supervisor's account
 };
 
 /// One process that sits, sat or will sit on a seat. Never overwritten while a word bears its epoch.
@@ -228,7 +228,7 @@ struct source_block {
     u32 reserved;
     /// E, ring/stream_end.hpp: which job says that its number and all above don't exist; 0: none
     alignas(own_page) word ended;
-    word number[max_window];
+    word sequence_lease[max_window];
 };
 
 /// One set of parameters: immutable from the moment in which it is counted until no frame needs it.
@@ -262,8 +262,8 @@ struct control_block {
     u32 stages, seats, links, sources, jobs, assets;
     u32 width, height;
     u64 frame_timeout_ns, latest_lease_ns;
-    f64 fps;             ///< 0: as fast as it goes
-    u64 first_sequence;  ///< where this block's words begin (> 0 after a fresh start in mid-run)
+    f64 fps;                  ///< 0: as fast as it goes
+    u64 first_ring_sequence;  ///< where this block's words begin (> 0 after a fresh start in mid-run)
 
     /// END: first sequence that will not exist; ring/words.hpp: end_unknown, end_stopping
     alignas(64) end_word end;

@@ -5,11 +5,11 @@
 // Who writes: the owner of the slot's FILL word, between FILL and SUBMITTED; then it is final until the slot
 // is FREE. Who reads: whoever has read the slot as READY, or holds a lease on it (ring/link.hpp). Memory
 // order: header (plain stores) before SUBMITTED (release) before COMMITTED before READY, which the reader
-// acquires. `sequence` is looked at in passing, without a lease, and therefore an atomic word. A crash leaves
-// a header half written in a slot that is FILL or QUARANTINED, which nobody reads.
+// acquires. `ring_sequence` is looked at in passing, without a lease, and therefore an atomic word. A crash
+// leaves a header half written in a slot that is FILL or QUARANTINED, which nobody reads.
 //
 // `seal` is over all the rest that is in use (ring/header_check.hpp): written last before SUBMITTED, verified
-// by whoever leases the frame. `sequence`, which is looked at without a lease, has a parity of its own.
+// by whoever leases the frame. `ring_sequence`, which is looked at without a lease, has a parity of its own.
 //
 // A header is read from memory that a stage of another build or a broken one has written: whoever reads a
 // count or an index in it clamps it first.
@@ -55,18 +55,18 @@ struct used_extents {
 };
 
 struct alignas(64) frame_header {
-    sequence_word sequence;  ///< the frame's position in the ring
-    u32 epoch;               ///< of the producer: what the status word in ring memory must bear
-    u32 void_stage;          ///< stage that gave the frame up, or `none`: the payload is whole
-    u32 void_reason;         ///< exit_note of the last attempt
+    sequence_word ring_sequence;  ///< the frame's position in the ring
+    u32 epoch;                    ///< of the producer: what the status word in ring memory must bear
+    u32 void_stage;               ///< stage that gave the frame up, or `none`: the payload is whole
+    u32 void_reason;              ///< exit_note of the last attempt
     u32 maker_seat;
     u64 born_ns;                   ///< source's claim
     u64 claimed_ns, submitted_ns;  ///< of this link's producer
-    f64 time_s;                    ///< sequence / fps
+    f64 time_s;                    ///< frame_number / fps
     u64 parameter_number;          ///< which set of parameters: 0 at the start, one more with each change
-    /// What its stages call it: the same as `sequence`, but where these rings hold only some of another
+    /// What its stages call it: the same as `ring_sequence`, but where these rings hold only some of another
     /// host's frames, which are called there as they are on that host.
-    u64 number;
+    u64 frame_number;
     u64 seal;               ///< over what the frame carries: ring/header_check.hpp
     u64 capture_ns;         ///< when what the frame shows happened, as its source says
     capture_clock clock;    ///< of capture_ns
@@ -77,7 +77,7 @@ struct alignas(64) frame_header {
     /// no_side_frame. It doesn't travel either: a frame that is made again may have another one.
     u32 side_inputs;
     u32 reserved;
-    u64 side_sequence[max_side_inputs];
+    u64 sampled_sequence[max_side_inputs];
     /// a copy of the set: the source's, handed on from ring to ring
     alignas(8) std::byte parameters[max_parameter_bytes];
     alignas(8) std::byte metadata[max_metadata_bytes];

@@ -12,14 +12,14 @@ namespace {
 
 frame_facts facts_of(const shm::frame_header& h) {
     const std::span<const std::byte> metadata = ring::metadata_of(h);
-    frame_facts out{h.sequence.load(std::memory_order_relaxed),
+    frame_facts out{h.ring_sequence.load(std::memory_order_relaxed),
                     h.capture_ns,
                     h.clock,
                     h.void_stage != shm::none,
                     h.metadata_left_out,
                     {metadata.begin(), metadata.end()}};
     if (h.used.planes != 0) out.used = h.used;
-    const u64* const sides = h.side_sequence;
+    const u64* const sides = h.sampled_sequence;
     out.side_frames.assign(sides, sides + std::min(h.side_inputs, shm::max_side_inputs));
     return out;
 }
@@ -47,9 +47,9 @@ std::optional<frame_facts> last_facts(const shm::control_block& c, u32 link) {
     const shm::frame_header* last = nullptr;
     for (u32 k = 0; k < slots_of(c, link); ++k) {
         const shm::frame_header& h = c.frames[link].header[k];
-        const u64 sequence = h.sequence.load(std::memory_order_relaxed);
-        if (h.epoch == 0 || sequence >= tail) continue;
-        if (last == nullptr || sequence > last->sequence.load(std::memory_order_relaxed)) last = &h;
+        const u64 ring_sequence = h.ring_sequence.load(std::memory_order_relaxed);
+        if (h.epoch == 0 || ring_sequence >= tail) continue;
+        if (last == nullptr || ring_sequence > last->ring_sequence.load(std::memory_order_relaxed)) last = &h;
     }
     return last != nullptr ? std::optional(facts_of(*last)) : std::nullopt;
 }

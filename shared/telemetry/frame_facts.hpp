@@ -15,7 +15,7 @@
 namespace carousel::telemetry {
 
 struct frame_facts {
-    u64 sequence = 0;
+    u64 ring_sequence = 0;
     u64 capture_ns = 0;
     shm::capture_clock clock = shm::capture_clock::none;
     bool is_void = false;

@@ -55,7 +55,9 @@ u32 flags_of(const frame_hash& hash, bool is_void) noexcept {
     return is_void ? ledger_void : hash.value ? ledger_tag(hash.name) : ledger_no_hash;
 }
 
-bool present(const ledger_record& r, u64 sequence) noexcept { return r.sequence_plus_1 == sequence + 1; }
+bool present(const ledger_record& r, u64 ring_sequence) noexcept {
+    return r.sequence_plus_1 == ring_sequence + 1;
+}
 
 bool stands_in(const std::string& lines, std::string_view name) {
     return ("\n" + lines).find(fmt::format("\n{}\n", name)) != std::string::npos;
@@ -96,10 +98,10 @@ ledger_writer::ledger_writer(std::string path) : path_(std::move(path)) {
 
 ledger_writer::~ledger_writer() { ::close(fd_); }
 
-ledger_record ledger_writer::read(u64 sequence) const {
+ledger_record ledger_writer::read(u64 ring_sequence) const {
     ledger_record r;
-    const std::size_t n = read_at(fd_, &r, sizeof r, sequence * sizeof r, path_);
-    return n >= recorded_bytes && present(r, sequence) ? r : ledger_record{};
+    const std::size_t n = read_at(fd_, &r, sizeof r, ring_sequence * sizeof r, path_);
+    return n >= recorded_bytes && present(r, ring_sequence) ? r : ledger_record{};
 }
 
 void ledger_writer::write(const void* bytes, u64 count, u64 offset) const {
@@ -125,27 +127,27 @@ void ledger_writer::name_hashes(std::string_view name) {
     named_ = name;
 }
 
-void ledger_writer::record(u64 sequence, const frame_hash& hash, bool is_void, u32 committer) {
+void ledger_writer::record(u64 ring_sequence, const frame_hash& hash, bool is_void, u32 committer) {
     if (!is_void && hash.value && (named_ != hash.name || named_.empty())) name_hashes(hash.name);
     ledger_record r;
-    r.sequence_plus_1 = sequence + 1;
+    r.sequence_plus_1 = ring_sequence + 1;
     r.recorded_hash = is_void ? 0 : hash.value.value_or(0);
     r.recorded_flags = flags_of(hash, is_void);
     r.writer = committer;
-    write(&r, recorded_bytes, sequence * sizeof r);
+    write(&r, recorded_bytes, ring_sequence * sizeof r);
 }
 
-void ledger_writer::write_mark(u64 sequence, ledger_record r) const {
+void ledger_writer::write_mark(u64 ring_sequence, ledger_record r) const {
     write(reinterpret_cast<const std::byte*>(&r) + recorded_bytes, sizeof r - recorded_bytes,
-          sequence * sizeof r + recorded_bytes);
+          ring_sequence * sizeof r + recorded_bytes);
 }
 
-void ledger_writer::mark_committed(u64 sequence, const frame_hash& hash, bool is_void, u32 committer) {
-    ledger_record r = read(sequence);
+void ledger_writer::mark_committed(u64 ring_sequence, const frame_hash& hash, bool is_void, u32 committer) {
+    ledger_record r = read(ring_sequence);
     if (r.sequence_plus_1 == 0) {
         throw output_error(fmt::format(
             "the ledger {} has no record of frame {}, which is being committed; was the file replaced?",
-            path_, sequence));
+            path_, ring_sequence));
     }
     // of this very commit
     const bool told_already = r.committer == committer && (r.commits & ledger_told) != 0;
@@ -153,11 +155,11 @@ void ledger_writer::mark_committed(u64 sequence, const frame_hash& hash, bool is
     r.committer = committer;
     r.hash = is_void ? 0 : hash.value.value_or(0);
     r.flags = flags_of(hash, is_void);
-    write_mark(sequence, r);
+    write_mark(ring_sequence, r);
 }
 
-bool ledger_writer::tell_committed(u64 sequence, u32 committer) {
-    ledger_record r = read(sequence);
+bool ledger_writer::tell_committed(u64 ring_sequence, u32 committer) {
+    ledger_record r = read(ring_sequence);
     if (r.sequence_plus_1 == 0) {
         return false;
     }
@@ -167,7 +169,7 @@ bool ledger_writer::tell_committed(u64 sequence, u32 committer) {
         r.committer = committer;
         r.hash = its_own ? r.recorded_hash : 0;
         r.flags = its_own ? r.recorded_flags : ledger_no_hash;
-        write_mark(sequence, r);
+        write_mark(ring_sequence, r);
     }
     return true;
 }

@@ -110,18 +110,18 @@ public:
 
     /// Writes the record of one frame; call it before the commit. Leaves the mark of an earlier delivery
     /// alone. Throws output_error when the record can't be written (disk full).
-    void record(u64 sequence, const frame_hash& hash, bool is_void, u32 committer);
+    void record(u64 ring_sequence, const frame_hash& hash, bool is_void, u32 committer);
     /// The frame's commit by this incarnation has succeeded; call it before anything else is done about the
     /// frame, with what record() was given. Throws output_error.
-    void mark_committed(u64 sequence, const frame_hash& hash, bool is_void, u32 committer);
+    void mark_committed(u64 ring_sequence, const frame_hash& hash, bool is_void, u32 committer);
     /// The supervisor has found the job word of the dead `committer` COMMITTED. May be told again. False:
     /// there is no record of the frame.
-    bool tell_committed(u64 sequence, u32 committer);
+    bool tell_committed(u64 ring_sequence, u32 committer);
 
 private:
-    [[nodiscard]] ledger_record read(u64 sequence) const;
+    [[nodiscard]] ledger_record read(u64 ring_sequence) const;
     void write(const void* bytes, u64 count, u64 offset) const;
-    void write_mark(u64 sequence, ledger_record r) const;
+    void write_mark(u64 ring_sequence, ledger_record r) const;
     void name_hashes(std::string_view name);
 
     std::string path_;
@@ -141,7 +141,7 @@ struct ledger_summary {
     u64 folded = 0;        ///< of the range, frames whose records are folded away
     u64 image_hash = 0;    ///< XXH3_64bits over the range's hashes (u64, little-endian) by sequence; 0 for a
                            ///< void or lost frame
-    std::vector<u64> void_sequences = {};  ///< the newest thousand
+    std::vector<u64> tombstone_sequences = {};  ///< the newest thousand
     /// of the range's hashes, as they come, the first few: more than one make no image_hash
     std::vector<u32> hash_tags = {};
     std::vector<std::string> hash_names = {};  ///< of those tags; filled in by ledger_reader

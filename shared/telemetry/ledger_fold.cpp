@@ -68,7 +68,7 @@ struct file_layout {
     u64 what = magic;
     u32 library = XXH_VERSION_NUMBER, state_bytes = sizeof(XXH3_state_t);
     u64 first = 0, end = 0, repeated = 0, voids = 0, told = 0, without_hash = 0, passed = 0, listed = 0;
-    u64 void_sequences[listed_voids] = {};
+    u64 tombstone_sequences[listed_voids] = {};
     u32 tags = 0, hash_tags[listed_tags] = {}, unused = 0;
     alignas(64) unsigned char state[sizeof(XXH3_state_t)] = {};
     u64 check = 0;  ///< XXH3_64bits of all that is before it
@@ -110,10 +110,10 @@ void ledger_account::add(const ledger_record& r, bool claimed) {
     sum_.without_hash += there && ((marked ? r.flags : r.recorded_flags) & ledger_no_hash) != 0 ? 1 : 0;
     sum_.voids += is_void ? 1 : 0;
     if (is_void) {
-        if (sum_.void_sequences.size() == listed_voids) {
-            sum_.void_sequences.erase(sum_.void_sequences.begin());
+        if (sum_.tombstone_sequences.size() == listed_voids) {
+            sum_.tombstone_sequences.erase(sum_.tombstone_sequences.begin());
         }
-        sum_.void_sequences.push_back(end_);
+        sum_.tombstone_sequences.push_back(end_);
     }
     if (marked && (r.flags & (ledger_void | ledger_no_hash)) == 0) note_tag(sum_.hash_tags, tag_of(r.flags));
     const u64 hash = marked ? r.hash : 0;
@@ -158,7 +158,7 @@ ledger_account ledger_account::load(const std::string& path) {
     a.sum_.voids = f.voids;
     a.sum_.told = f.told;
     a.sum_.without_hash = f.without_hash;
-    a.sum_.void_sequences.assign(f.void_sequences, f.void_sequences + f.listed);
+    a.sum_.tombstone_sequences.assign(f.tombstone_sequences, f.tombstone_sequences + f.listed);
     a.sum_.hash_tags.assign(f.hash_tags, f.hash_tags + f.tags);
     const unsigned char* const secret = a.hash_->of.extSecret;  // an address: of this process
     std::memcpy(&a.hash_->of, f.state, sizeof f.state);
@@ -176,8 +176,8 @@ void ledger_account::save(const std::string& path) const {
     f.told = sum_.told;
     f.without_hash = sum_.without_hash;
     f.passed = sum_.passed;
-    f.listed = sum_.void_sequences.size();
-    std::copy(sum_.void_sequences.begin(), sum_.void_sequences.end(), f.void_sequences);
+    f.listed = sum_.tombstone_sequences.size();
+    std::copy(sum_.tombstone_sequences.begin(), sum_.tombstone_sequences.end(), f.tombstone_sequences);
     f.tags = static_cast<u32>(sum_.hash_tags.size());
     std::copy(sum_.hash_tags.begin(), sum_.hash_tags.end(), f.hash_tags);
     std::memcpy(f.state, &hash_->of, sizeof f.state);

@@ -94,7 +94,7 @@ void read_seat(const shm::control_block& c, u32 index, seat_view& out, std::vect
         if (state != ring::job_state::open && state != ring::job_state::submitted) continue;
         ++out.jobs_in_flight;
         const shm::job_block& info = c.job_info[j];
-        jobs.push_back({index, out.stage, state, relaxed(info.sequence), relaxed(info.process_since_ns),
+        jobs.push_back({index, out.stage, state, relaxed(info.ring_sequence), relaxed(info.process_since_ns),
                         relaxed(info.submitted_since_ns)});
     }
 }
@@ -136,7 +136,7 @@ void read_slot(const shm::control_block& c, const shm::link_block& l, u32 k, u32
     // A FREE slot's header is that of the frame it held last; one that is being filled belongs to its owner.
     if (state != ring::slot_state::ready && state != ring::slot_state::free) return;
     const shm::frame_header& h = c.frames[&l - c.link].header[k];
-    out.sequence = relaxed(h.sequence);
+    out.ring_sequence = relaxed(h.ring_sequence);
     out.void_stage = h.void_stage == shm::none
                          ? shm::none
                          : index_below(h.void_stage, std::min(c.stages, shm::max_stages));
@@ -158,7 +158,7 @@ void read_slot(const shm::control_block& c, const shm::link_block& l, u32 k, u32
         out.phase = slot_phase::done;
     // it moved on while its header was read: what was read may be of two frames
     if (load(l.slot[k]) != raw) {
-        out.sequence = out.born_ns = out.claimed_ns = out.submitted_ns = out.committed_ns = 0;
+        out.ring_sequence = out.born_ns = out.claimed_ns = out.submitted_ns = out.committed_ns = 0;
         if (state == ring::slot_state::ready) out.phase = slot_phase::free;
         out.leased_by = 0;
         out.void_stage = shm::none;
@@ -190,7 +190,7 @@ void read_groups(const shm::control_block& c, const shm::link_block& l, u32 bloc
                 ring::lease_word::of(load(l.group[k][g])).seen_at(s.word.generation);
             if (lease.state == ring::lease_state::leased) ++v.leases;
             if (lease.state != ring::lease_state::wait && lease.state != ring::lease_state::leased) continue;
-            v.next = std::min(v.next, s.sequence);
+            v.next = std::min(v.next, s.ring_sequence);
             if (w.state == ring::group_state::blocking) ++v.lag;
         }
         out.groups.push_back(v);
@@ -212,7 +212,7 @@ void read_link(const shm::control_block& c, const shm::link_block& l, link_view&
         read_slot(c, l, k, blocking, out.slots[k]);
         const slot_view& s = out.slots[k];
         if (s.word.state == ring::slot_state::ready && s.phase != slot_phase::free)
-            out.newest = std::max(out.newest, s.sequence + 1);
+            out.newest = std::max(out.newest, s.ring_sequence + 1);
     }
     read_groups(c, l, blocking, out);
 }
@@ -298,7 +298,7 @@ void read_snapshot(const shm::control_block& c, snapshot& out) {
     out.fps = c.fps;
     out.end = load(c.end);
     if (out.end == shm::no_number) out.end = ring::end_unknown;  // damaged, for a moment
-    out.first_sequence = c.first_sequence;
+    out.first_ring_sequence = c.first_ring_sequence;
     out.supervisor_heartbeat_ns = relaxed(c.supervisor_heartbeat_ns);
     out.supervisor_pid = static_cast<u32>(relaxed(c.supervisor));
     const shm::parameter_set& newest = ring::newest_parameters(c.parameters);

@@ -49,7 +49,7 @@ struct seat_view {
 struct job_view {
     u32 seat = shm::none, stage = shm::none;
     ring::job_state state = ring::job_state::idle;
-    u64 sequence = 0, process_since_ns = 0, submitted_since_ns = 0;  ///< 0: not yet
+    u64 ring_sequence = 0, process_since_ns = 0, submitted_since_ns = 0;  ///< 0: not yet
 };
 
 struct stage_view {
@@ -75,7 +75,7 @@ struct slot_view {
     ring::slot_word word{};
     slot_phase phase = slot_phase::free;
     u32 stage = shm::none;  ///< whose job filled it
-    u64 sequence = 0;       ///< ready, leased, done; free: of the frame that it held last
+    u64 ring_sequence = 0;  ///< ready, leased, done; free: of the frame that it held last
     u32 void_stage = shm::none;
     u32 leased_by = 0;  ///< one bit a group
     u64 born_ns = 0, claimed_ns = 0, submitted_ns = 0, committed_ns = 0;
@@ -113,7 +113,7 @@ struct snapshot {
     u64 created_ns = 0;
     u32 width = 0, height = 0;
     f64 fps = 0;  ///< wanted; 0: as fast as it goes
-    u64 end = ring::end_unknown, first_sequence = 0;
+    u64 end = ring::end_unknown, first_ring_sequence = 0;
     u64 supervisor_heartbeat_ns = 0;
     u32 supervisor_pid = 0;
     u32 parameter_bytes = 0;   ///< of a set; 0: no parameters

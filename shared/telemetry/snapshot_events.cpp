@@ -146,7 +146,7 @@ void event_tracker::feed(const snapshot& s) {
     end_ = s.end;
     if (!ended_ && s.ended())
         add({s.taken_ns, event_kind::info, shm::none,
-             fmt::format("the run is complete: {} frames delivered", s.end - s.first_sequence)});
+             fmt::format("the run is complete: {} frames delivered", s.end - s.first_ring_sequence)});
     ended_ = s.ended();
 }
 

@@ -4,13 +4,13 @@
 
 namespace carousel::telemetry {
 
-frame_bar& timeline::bar_of(u32 stage, u64 sequence) {
+frame_bar& timeline::bar_of(u32 stage, u64 ring_sequence) {
     std::vector<frame_bar>& bars = bars_[stage];
-    auto at = std::lower_bound(bars.begin(), bars.end(), sequence,
-                               [](const frame_bar& b, u64 n) { return b.sequence < n; });
-    if (at == bars.end() || at->sequence != sequence) {
+    auto at = std::lower_bound(bars.begin(), bars.end(), ring_sequence,
+                               [](const frame_bar& b, u64 n) { return b.ring_sequence < n; });
+    if (at == bars.end() || at->ring_sequence != ring_sequence) {
         at = bars.insert(at, frame_bar());
-        at->sequence = sequence;
+        at->ring_sequence = ring_sequence;
     }
     return *at;
 }
@@ -22,7 +22,7 @@ void timeline::feed_slots(const snapshot& s, u32 stage) {
         through = std::min(through, l.tail);
         for (const slot_view& slot : l.slots) {
             if (slot.claimed_ns == 0 || slot.committed_ns < slot.claimed_ns) continue;
-            frame_bar& b = bar_of(stage, slot.sequence);
+            frame_bar& b = bar_of(stage, slot.ring_sequence);
             b.born_ns = slot.born_ns;
             b.claimed_ns = slot.claimed_ns;
             b.submitted_ns = slot.submitted_ns;
@@ -31,13 +31,13 @@ void timeline::feed_slots(const snapshot& s, u32 stage) {
         }
     }
     for (frame_bar& b : bars_[stage])
-        if (b.done_ns == 0 && b.committed_ns != 0 && b.sequence < through) b.done_ns = s.taken_ns;
+        if (b.done_ns == 0 && b.committed_ns != 0 && b.ring_sequence < through) b.done_ns = s.taken_ns;
 }
 
 void timeline::feed_jobs(const snapshot& s) {
     for (const job_view& j : s.jobs) {
         if (j.stage >= bars_.size() || j.process_since_ns == 0) continue;
-        frame_bar& b = bar_of(j.stage, j.sequence);
+        frame_bar& b = bar_of(j.stage, j.ring_sequence);
         if (b.committed_ns >= j.process_since_ns) continue;  // its header says more
         b.claimed_ns = b.claimed_ns == 0 ? j.process_since_ns : std::min(b.claimed_ns, j.process_since_ns);
         b.submitted_ns = j.submitted_since_ns;
@@ -47,7 +47,7 @@ void timeline::feed_jobs(const snapshot& s) {
         for (frame_bar& b : bars_[k]) {
             if (b.committed_ns != 0) continue;
             const bool in_work = std::any_of(s.jobs.begin(), s.jobs.end(), [&](const job_view& j) {
-                return j.stage == k && j.sequence == b.sequence;
+                return j.stage == k && j.ring_sequence == b.ring_sequence;
             });
             if (!in_work) b.committed_ns = s.taken_ns;
         }

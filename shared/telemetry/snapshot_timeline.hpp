@@ -10,7 +10,7 @@
 namespace carousel::telemetry {
 
 struct frame_bar {
-    u64 sequence = 0;
+    u64 ring_sequence = 0;
     u64 born_ns = 0, claimed_ns = 0, submitted_ns = 0;  ///< 0: not known
     u64 committed_ns = 0;  ///< 0: in work. Of a sink: when it was seen to be gone
     u64 done_ns = 0;       ///< when a snapshot first saw it done by all blocking readers; 0: not seen
@@ -26,7 +26,7 @@ public:
     [[nodiscard]] const std::vector<std::vector<frame_bar>>& bars() const noexcept { return bars_; }
 
 private:
-    [[nodiscard]] frame_bar& bar_of(u32 stage, u64 sequence);
+    [[nodiscard]] frame_bar& bar_of(u32 stage, u64 ring_sequence);
     void feed_slots(const snapshot& s, u32 stage);
     void feed_jobs(const snapshot& s);
 

@@ -52,8 +52,8 @@ private:
         fmt::format_to(std::back_inserter(text_), f, std::forward<Args>(args)...);
     }
     void phase(const bar& b, const char* name, u64 from, u64 until);
-    [[nodiscard]] std::string facts_of(u32 stage, u64 sequence) const {
-        const auto at = c_.facts.find({stage, sequence});
+    [[nodiscard]] std::string facts_of(u32 stage, u64 ring_sequence) const {
+        const auto at = c_.facts.find({stage, ring_sequence});
         return at != c_.facts.end() ? R"(,"carries":)" + at->second : std::string();
     }
 
@@ -104,10 +104,10 @@ void writer::sort_out() {
     for (const attempt& a : *c_.attempts) {
         const u32 stage = stage_of(a.seat);
         if (stage >= shape_.stages.size() || a.claimed_ns < c_.begin_ns) continue;
-        frames_[a.sequence].push_back({&a, stage, a.committed_ns != 0 ? fate::done : fate::open, 0});
+        frames_[a.ring_sequence].push_back({&a, stage, a.committed_ns != 0 ? fate::done : fate::open, 0});
         lanes_.insert({a.seat, std::min<u32>(a.lane, lanes_a_seat - 1)});
     }
-    for (auto& [sequence, all] : frames_) {
+    for (auto& [ring_sequence, all] : frames_) {
         std::sort(all.begin(), all.end(), [](const bar& x, const bar& y) {
             return std::pair(x.stage, x.a->claimed_ns) < std::pair(y.stage, y.a->claimed_ns);
         });
@@ -121,7 +121,8 @@ void writer::sort_out() {
                        (o.f == fate::done || (&o != &b && o.a->claimed_ns > b.a->claimed_ns));
             });
             const u32 link = link_of(b.stage);
-            const bool through = link != shm::none && sequence < shape_.links[link].tail && !skips(b.stage);
+            const bool through =
+                link != shm::none && ring_sequence < shape_.links[link].tail && !skips(b.stage);
             // Its owner died behind the commit: whoever passed the frame on has proved it.
             if (!another && through && b.a->submitted_ns != 0)
                 b.f = fate::inferred;
@@ -169,7 +170,7 @@ void writer::summarise() {
         if (!skips(k)) wanted.push_back(k);
     }
     for (const auto& frame : frames_) {  // no structured binding: clang 14 can't capture one
-        const u64 sequence = frame.first;
+        const u64 ring_sequence = frame.first;
         const std::vector<bar>& all = frame.second;
         const auto here = [&](u32 stage) {
             return std::any_of(all.begin(), all.end(), [&](const bar& b) {
@@ -177,9 +178,9 @@ void writer::summarise() {
             });
         };
         for (const bar& b : all) out_.lost_attempts += b.f == fate::thrown_away ? 1 : 0;
-        if (sequence >= end || source == shm::none || !here(source)) continue;
-        if (out_.frames++ == 0) out_.first = sequence;
-        out_.last = sequence;
+        if (ring_sequence >= end || source == shm::none || !here(source)) continue;
+        if (out_.frames++ == 0) out_.first = ring_sequence;
+        out_.last = ring_sequence;
         u64 begun = 0;
         for (u32 k = 0; k < shape_.stages.size(); ++k)
             if (shape_.stages[k].source && here(k)) begun |= u64{1} << k;
@@ -220,7 +221,7 @@ void writer::phase(const bar& b, const char* name, u64 from, u64 until) {
 }
 
 void writer::bars() {
-    for (const auto& [sequence, all] : frames_)
+    for (const auto& [ring_sequence, all] : frames_)
         for (const bar& b : all) {
             const attempt& a = *b.a;
             const char* category = b.f == fate::thrown_away ? "thrown away" : "frame";
@@ -230,15 +231,16 @@ void writer::bars() {
                     ? R"(,"note":"its process died behind the commit; the end is when the frame was seen again")"
                 : b.f == fate::open ? R"(,"note":"still under way at the end of the trace")"
                                     : "";
-            put(R"({{"ph":"X","cat":"{}","name":"frame {}{}","pid":{},"tid":{},"ts":{:.3f},"dur":{:.3f},"args":{{"sequence":{},"epoch":{},"void":{}{}{}{}}}}})",
-                category, sequence, b.f == fate::thrown_away ? " (thrown away)" : "", process_of(b.stage),
-                thread_of(b.stage, a.seat, std::min<u32>(a.lane, lanes_a_seat - 1)), us(a.claimed_ns),
-                static_cast<f64>(b.end_ns - a.claimed_ns) / 1e3, sequence, a.epoch, a.is_void,
+            put(R"({{"ph":"X","cat":"{}","name":"frame {}{}","pid":{},"tid":{},"ts":{:.3f},"dur":{:.3f},"args":{{"ring_sequence":{},"epoch":{},"void":{}{}{}{}}}}})",
+                category, ring_sequence, b.f == fate::thrown_away ? " (thrown away)" : "",
+                process_of(b.stage), thread_of(b.stage, a.seat, std::min<u32>(a.lane, lanes_a_seat - 1)),
+                us(a.claimed_ns), static_cast<f64>(b.end_ns - a.claimed_ns) / 1e3, ring_sequence, a.epoch,
+                a.is_void,
                 a.capture_ns != 0 && a.capture_ns < a.claimed_ns
                     ? fmt::format(R"(,"since_capture_ms":{:.3f})",
                                   static_cast<f64>(a.claimed_ns - a.capture_ns) / 1e6)
                     : std::string(),
-                facts_of(b.stage, sequence), note);
+                facts_of(b.stage, ring_sequence), note);
             phase(b, "process", a.process_ns, a.submitted_ns != 0 ? a.submitted_ns : b.end_ns);
             phase(b, "device", a.submitted_ns, a.complete_ns != 0 ? a.complete_ns : b.end_ns);
             phase(b, "finish", a.complete_ns, a.committed_ns);
@@ -259,7 +261,7 @@ void writer::bars() {
 
 // One frame's way: out of the first bar, through the next ones, into the last.
 void writer::flows() {
-    for (const auto& [sequence, all] : frames_) {
+    for (const auto& [ring_sequence, all] : frames_) {
         std::vector<const bar*> way;
         for (const bar& b : all)
             if (b.f != fate::thrown_away) way.push_back(&b);
@@ -271,7 +273,7 @@ void writer::flows() {
                 k == 0                ? "s"
                 : k + 1 == way.size() ? "f"
                                       : "t",
-                sequence, process_of(b.stage),
+                ring_sequence, process_of(b.stage),
                 thread_of(b.stage, b.a->seat, std::min<u32>(b.a->lane, lanes_a_seat - 1)),
                 us(b.a->claimed_ns), k == 0 ? "" : R"(,"bp":"e")");
         }
@@ -280,7 +282,7 @@ void writer::flows() {
 
 void writer::counters() {
     std::map<std::pair<u32, u64>, u64> bins;  // {stage, bin} -> frames
-    for (const auto& [sequence, all] : frames_)
+    for (const auto& [ring_sequence, all] : frames_)
         for (const bar& b : all)
             if (b.f == fate::done || b.f == fate::inferred)
                 ++bins[{b.stage, (b.end_ns - c_.begin_ns) / bin_ns}];
@@ -326,8 +328,8 @@ std::string writer::run() {
                                {"run_id", shape_.run_id},
                                {"seconds", static_cast<f64>(c_.end_ns - c_.begin_ns) / 1e9},
                                {"frames", out_.frames},
-                               {"first_sequence", out_.first},
-                               {"last_sequence", out_.last},
+                               {"first_ring_sequence", out_.first},
+                               {"last_ring_sequence", out_.last},
                                {"missing_bars", out_.missing},
                                {"records_overwritten", c_.overwritten},
                                {"records_unfinished", c_.unfinished},

@@ -46,7 +46,7 @@ void join_flows(json& events) {
     for (json& e : events)
         if (const std::string ph = e.value("ph", ""); ph == "s" || ph == "t" || ph == "f")
             by_frame[e.value("id", u64{0})].push_back(&e);
-    for (auto& [sequence, all] : by_frame) {
+    for (auto& [ring_sequence, all] : by_frame) {
         std::stable_sort(all.begin(), all.end(), [](const json* a, const json* b) {
             return a->value("ts", 0.0) < b->value("ts", 0.0);
         });

@@ -54,11 +54,11 @@ void trace_reader::take(u32 seat, cursor& at, const stamp& s) {
         return;
     }
     if (s.kind == stamp_kind::none || std::max(s.a, s.b) < begin_ns_) return;
-    const u64 key = s.sequence << 24U | (s.epoch & 0xFF'FFFFU);
+    const u64 key = s.ring_sequence << 24U | (s.epoch & 0xFF'FFFFU);
     const auto [found, fresh] = at.known.try_emplace(key, attempts_.size());
     if (fresh) {
         attempts_.emplace_back();
-        attempts_.back().sequence = s.sequence;
+        attempts_.back().ring_sequence = s.ring_sequence;
         attempts_.back().seat = seat;
         attempts_.back().epoch = s.epoch;
     }

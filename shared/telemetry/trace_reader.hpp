@@ -15,7 +15,7 @@
 namespace carousel::telemetry {
 
 struct attempt {
-    u64 sequence = 0;
+    u64 ring_sequence = 0;
     u32 seat = 0, epoch = 0;
     u8 lane = 0;
     bool is_void = false;

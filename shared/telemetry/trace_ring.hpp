@@ -30,7 +30,7 @@ struct stamp {
     wait_reason why = wait_reason::input;
     bool is_void = false;
     u32 epoch = 0;  ///< 24 bits
-    u64 sequence = 0;
+    u64 ring_sequence = 0;
     u64 a = 0, b = 0, c = 0;  ///< as above, in this order
 };
 
@@ -48,7 +48,7 @@ inline void append(shm::trace_ring& r, const stamp& s) noexcept {
     const u64 field[shm::trace_words] = {static_cast<u64>(s.kind) | u64{s.lane} << 8U |
                                              static_cast<u64>(s.why) << 16U | u64{s.is_void} << 24U |
                                              u64{s.epoch} << 32U,
-                                         s.sequence,
+                                         s.ring_sequence,
                                          s.a,
                                          s.b,
                                          s.c,

@@ -43,18 +43,21 @@ void trace_writer::waiting(wait_reason why, u64 from, u64 now) noexcept {
     wait_until_ns_ = now;
 }
 
-void trace_writer::claimed(u64 sequence, u8 lane, u64 claimed_ns, u64 born_ns, u64 capture_ns) noexcept {
+void trace_writer::claimed(u64 ring_sequence, u8 lane, u64 claimed_ns, u64 born_ns, u64 capture_ns) noexcept {
     end_wait();
-    put({stamp_kind::claimed, lane, wait_reason::input, false, 0, sequence, claimed_ns, born_ns, capture_ns});
+    put({stamp_kind::claimed, lane, wait_reason::input, false, 0, ring_sequence, claimed_ns, born_ns,
+         capture_ns});
 }
 
-void trace_writer::submitted(u64 sequence, u8 lane, bool is_void, u64 process_ns, u64 submitted_ns) noexcept {
-    put({stamp_kind::submitted, lane, wait_reason::input, is_void, 0, sequence, process_ns, submitted_ns, 0});
+void trace_writer::submitted(u64 ring_sequence, u8 lane, bool is_void, u64 process_ns,
+                             u64 submitted_ns) noexcept {
+    put({stamp_kind::submitted, lane, wait_reason::input, is_void, 0, ring_sequence, process_ns, submitted_ns,
+         0});
 }
 
-void trace_writer::committed(u64 sequence, u8 lane, u64 complete_ns, u64 committed_ns,
+void trace_writer::committed(u64 ring_sequence, u8 lane, u64 complete_ns, u64 committed_ns,
                              u64 finished_ns) noexcept {
-    put({stamp_kind::committed, lane, wait_reason::input, false, 0, sequence, complete_ns, committed_ns,
+    put({stamp_kind::committed, lane, wait_reason::input, false, 0, ring_sequence, complete_ns, committed_ns,
          finished_ns});
 }
 

@@ -78,7 +78,7 @@ void display::finish(frame& f) {
         std::this_thread::sleep_for(std::chrono::milliseconds(delay_ms_));
     }
     if (!f.void_reason().empty()) {
-        if (kept_) kept_->passed(f.sequence());
+        if (kept_) kept_->passed(f.frame_number());
         return;
     }
     hasher_->give(f);
@@ -90,12 +90,12 @@ void display::finish(frame& f) {
             encode_picture(pictures_->format(), picture, size_.width, size_.height,
                            [&](u32 parts, const std::function<void(u32)>& body) { f.in_parts(parts, body); });
         write_picture_file(
-            pictures_->of(f.sequence(), folder_), file.head, [&] { return f.is_ours(); },
+            pictures_->of(f.frame_number(), folder_), file.head, [&] { return f.is_ours(); },
             file.pixels_follow ? picture : std::span<const std::byte>());
-        if (kept_) kept_->wrote(f.sequence());
+        if (kept_) kept_->wrote(f.frame_number());
     }
     if (film_ && f.is_ours()) {
-        film_->write(f.sequence(), picture);
+        film_->write(f.frame_number(), picture);
     }
 }
 

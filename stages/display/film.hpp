@@ -16,11 +16,11 @@ public:
     /// Before the frame's commit. A frame that the film holds already is not written again. Throws
     /// output_error; a full disk: once more with the same frame, which the encoder has seen then and must not
     /// see again.
-    void write(u64 sequence, std::span<const std::byte> rgba) {
-        if (file_.holds(sequence)) return;
-        if (encoded_ != sequence) fragment_ = encoder_->encode(sequence, rgba);
-        encoded_ = sequence;
-        file_.append(sequence, fragment_);
+    void write(u64 frame_number, std::span<const std::byte> rgba) {
+        if (file_.holds(frame_number)) return;
+        if (encoded_ != frame_number) fragment_ = encoder_->encode(frame_number, rgba);
+        encoded_ = frame_number;
+        file_.append(frame_number, fragment_);
     }
 
 private:

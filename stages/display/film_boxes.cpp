@@ -97,16 +97,16 @@ film_contents read_film(int fd, u64 heading_bytes) {
     return out;
 }
 
-bool stamp_fragment(std::span<u8> fragment, u64 sequence) noexcept {
+bool stamp_fragment(std::span<u8> fragment, u64 frame_number) noexcept {
     const box time = find_time(fragment);
     if (time.size != 8) return false;
     const std::size_t moof = number(fragment.data(), 4);
     if (moof + box_heading > fragment.size() || !is_kind(&fragment[moof], "mdat") ||
         moof + number(&fragment[moof], 4) != fragment.size())
         return false;
-    store(&fragment[time.at], time.size, sequence * film_ticks);
+    store(&fragment[time.at], time.size, frame_number * film_ticks);
     const box mfhd = find(fragment, box_heading, moof, "mfhd");
-    if (mfhd.size == 16) store(&fragment[mfhd.at + 12], 4, sequence + 1);  // fragments count from 1
+    if (mfhd.size == 16) store(&fragment[mfhd.at + 12], 4, frame_number + 1);  // fragments count from 1
     return true;
 }
 

@@ -28,6 +28,6 @@ struct film_contents {
 
 /// Stamps one fragment with its frame's number, whatever its muxer has put there. False: this is no fragment
 /// of one frame.
-[[nodiscard]] bool stamp_fragment(std::span<u8> fragment, u64 sequence) noexcept;
+[[nodiscard]] bool stamp_fragment(std::span<u8> fragment, u64 frame_number) noexcept;
 
 }  // namespace carousel::stages

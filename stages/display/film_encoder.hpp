@@ -19,7 +19,7 @@ public:
     /// What the file begins with; the same for the same size, rate and libraries.
     [[nodiscard]] virtual const std::vector<u8>& heading() const = 0;
     /// One picture, RGBA8, dense, as a whole fragment. Sequences grow; gaps are well. Throws output_error.
-    [[nodiscard]] virtual std::vector<u8> encode(u64 sequence, std::span<const std::byte> rgba) = 0;
+    [[nodiscard]] virtual std::vector<u8> encode(u64 frame_number, std::span<const std::byte> rgba) = 0;
 };
 
 /// `fps`: of the film. Throws config_error where the module is not there or doesn't load: what to install;

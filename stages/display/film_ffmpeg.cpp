@@ -77,12 +77,12 @@ public:
 
     [[nodiscard]] const std::vector<u8>& heading() const override { return heading_; }
 
-    [[nodiscard]] std::vector<u8> encode(u64 sequence, std::span<const std::byte> rgba) override {
+    [[nodiscard]] std::vector<u8> encode(u64 frame_number, std::span<const std::byte> rgba) override {
         check(av_frame_make_writable(frame_.get()), "a picture's memory");
         const u8* from[] = {reinterpret_cast<const u8*>(rgba.data())};
         const int stride[] = {width_ * 4};
         sws_scale(sws_.get(), from, stride, 0, height_, frame_->data, frame_->linesize);
-        frame_->pts = static_cast<i64>(sequence);
+        frame_->pts = static_cast<i64>(frame_number);
         check(avcodec_send_frame(codec_.get(), frame_.get()), "encoding");
         check(avcodec_receive_packet(codec_.get(), packet_.get()),
               "encoding (a picture that doesn't come out at once)");
@@ -96,7 +96,7 @@ public:
         av_packet_unref(packet_.get());
         std::vector<u8> fragment = std::move(bytes_);
         bytes_ = {};
-        if (!stamp_fragment(fragment, sequence))
+        if (!stamp_fragment(fragment, frame_number))
             throw output_error(
                 "making the film: the muxer's fragment is not as expected: is ffmpeg much newer?");
         return fragment;

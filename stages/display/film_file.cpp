@@ -107,9 +107,9 @@ bool film_file::continue_part(u32 part, std::span<const u8> heading) {
     return same;
 }
 
-void film_file::append(u64 sequence, std::span<const u8> fragment) {
+void film_file::append(u64 frame_number, std::span<const u8> fragment) {
     write_at_end(fragment);
-    last_ = sequence;
+    last_ = frame_number;
 }
 
 // The first incarnation writes the heading. What a FIFO or a device has taken can't be read again.

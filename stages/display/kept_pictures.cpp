@@ -38,23 +38,23 @@ void kept_pictures::look() {
     std::error_code failed;
     for (fs::directory_iterator at(names_.parent(folder_), failed), end; !failed && at != end;
          at.increment(failed))
-        if (const auto sequence = names_.sequence_of(at->path().filename().string());
-            sequence && is_ours(at->path()))
-            there_.insert(*sequence);
+        if (const auto frame_number = names_.number_of(at->path().filename().string());
+            frame_number && is_ours(at->path()))
+            there_.insert(*frame_number);
 }
 
-void kept_pictures::wrote(u64 sequence) {
+void kept_pictures::wrote(u64 frame_number) {
     const std::lock_guard lock(mutex_);
     look();
-    there_.insert(sequence);
-    newest_ = std::max(newest_, sequence);
+    there_.insert(frame_number);
+    newest_ = std::max(newest_, frame_number);
     send_away();
 }
 
-void kept_pictures::passed(u64 sequence) {
+void kept_pictures::passed(u64 frame_number) {
     const std::lock_guard lock(mutex_);
     look();
-    newest_ = std::max(newest_, sequence);
+    newest_ = std::max(newest_, frame_number);
     send_away();
 }
 

@@ -23,9 +23,9 @@ public:
     kept_pictures(picture_name names, std::filesystem::path folder, std::filesystem::path note, u64 keep);
 
     /// Behind each picture that was written, before its frame's commit.
-    void wrote(u64 sequence);
+    void wrote(u64 frame_number);
     /// Behind a frame without a picture: those before it grow old all the same.
-    void passed(u64 sequence);
+    void passed(u64 frame_number);
 
 private:
     void look();

@@ -79,20 +79,21 @@ picture_name::picture_name(std::string key, const std::string& pattern) {
     }
 }
 
-std::filesystem::path picture_name::of(u64 sequence, const std::filesystem::path& folder) const {
-    return folder / fmt::format("{}{:0{}}{}", before_, sequence, digits_, after_);
+std::filesystem::path picture_name::of(u64 frame_number, const std::filesystem::path& folder) const {
+    return folder / fmt::format("{}{:0{}}{}", before_, frame_number, digits_, after_);
 }
 
-std::optional<u64> picture_name::sequence_of(const std::string& file_name) const {
+std::optional<u64> picture_name::number_of(const std::string& file_name) const {
     const std::string before = before_.substr(before_.rfind('/') + 1);
     if (file_name.size() <= before.size() + after_.size() || !file_name.starts_with(before))
         return std::nullopt;
     const char* first = file_name.data() + before.size();
     const char* last = file_name.data() + file_name.size() - after_.size();
-    u64 sequence = 0;
-    const auto [end, failed] = std::from_chars(first, last, sequence);
-    if (failed != std::errc() || end != last || of(sequence, {}).filename() != file_name) return std::nullopt;
-    return sequence;
+    u64 frame_number = 0;
+    const auto [end, failed] = std::from_chars(first, last, frame_number);
+    if (failed != std::errc() || end != last || of(frame_number, {}).filename() != file_name)
+        return std::nullopt;
+    return frame_number;
 }
 
 std::filesystem::path picture_name::parent(const std::filesystem::path& folder) const {

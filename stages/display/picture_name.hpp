@@ -19,9 +19,9 @@ public:
     picture_name(std::string key, const std::string& pattern);
 
     /// The file's path for one frame; relative patterns lie under `folder`.
-    [[nodiscard]] std::filesystem::path of(u64 sequence, const std::filesystem::path& folder) const;
+    [[nodiscard]] std::filesystem::path of(u64 frame_number, const std::filesystem::path& folder) const;
     /// Which frame a file of that name shows; nothing: the name is not of this sequence.
-    [[nodiscard]] std::optional<u64> sequence_of(const std::string& file_name) const;
+    [[nodiscard]] std::optional<u64> number_of(const std::string& file_name) const;
     [[nodiscard]] picture_format format() const noexcept { return format_; }
     /// The folder that the pictures lie in.
     [[nodiscard]] std::filesystem::path parent(const std::filesystem::path& folder) const;

@@ -7,8 +7,8 @@ namespace {
 class half_frame : public frame {
 public:
     half_frame(frame& whole, input_payload in, output_payload out) : whole_(whole), in_(in), out_(out) {}
-    [[nodiscard]] u64 sequence() const noexcept override { return whole_.sequence(); }
-    [[nodiscard]] u64 position() const noexcept override { return whole_.position(); }
+    [[nodiscard]] u64 frame_number() const noexcept override { return whole_.frame_number(); }
+    [[nodiscard]] u64 ring_sequence() const noexcept override { return whole_.ring_sequence(); }
     [[nodiscard]] f64 time_s() const noexcept override { return whole_.time_s(); }
     [[nodiscard]] std::span<const std::byte> parameter_values(std::string_view type,
                                                               std::size_t bytes) const override {

@@ -23,7 +23,7 @@ void geometry::load_asset(std::string_view, std::span<std::byte> memory, environ
 
 void geometry::process(frame& f) {
     kernels::animate_args args;
-    args.sequence = f.sequence();
+    args.frame_number = f.frame_number();
     args.scene = scene_of(f);
     args.instance_count = instances_;
     args.spacing = spacing_;

@@ -10,8 +10,8 @@ constexpr std::size_t longest_reason = 1000;
 
 frame_message message_of(frame& f) {
     frame_message m;
-    m.sequence = f.position();
-    m.number = f.sequence();
+    m.ring_sequence = f.ring_sequence();
+    m.frame_number = f.frame_number();
     m.time_s = f.time_s();
     m.born_ns = f.born_ns();
     m.capture_ns = f.capture_ns();

@@ -75,13 +75,13 @@ void receive_stage::open(u64 next) {
 bool receive_stage::unpack(hosts::receiver_link::arrived& a) {
     if (unpacked_.empty())
         for (u32 k = 0; k < window_; ++k) unpacked_.push_back(end_.env->context().allocate_host(end_.bytes));
-    std::byte* const to = unpacked_[a.message.sequence % window_]->host_data();
+    std::byte* const to = unpacked_[a.message.ring_sequence % window_]->host_data();
     try {
         decompress(hosts::name_of(static_cast<hosts::packing>(a.message.packed)),
                    {a.data, static_cast<std::size_t>(a.message.packed_bytes)},
                    {to, static_cast<std::size_t>(end_.bytes)});
     } catch (const compression_error& e) {
-        log::warning("frame {}: {}", a.message.sequence, e.what());
+        log::warning("frame {}: {}", a.message.ring_sequence, e.what());
         return false;
     }
     a.data = to;
@@ -99,21 +99,21 @@ bool receive_stage::is_sound(hosts::receiver_link::arrived& a) {
 
 // A number below may be a predecessor's still, which is not revoked to the last: then its turn is not over,
 // and what is acknowledged must not reach beyond it.
-bool receive_stage::ready(u64 sequence, u64 done_below) {
-    if (!link_ && sequence != done_below) return false;
+bool receive_stage::ready(u64 ring_sequence, u64 done_below) {
+    if (!link_ && ring_sequence != done_below) return false;
     if (!link_) open(done_below);
-    if (sequence != expected_) {
-        if (done_below < sequence) return false;
-        link_->skip_to(sequence);
-        expected_ = sequence;
+    if (ring_sequence != expected_) {
+        if (done_below < ring_sequence) return false;
+        link_->skip_to(ring_sequence);
+        expected_ = ring_sequence;
         next_.reset();
     }
     if (next_) return true;
-    if (const auto end = link_->end(); end && sequence >= *end) return true;
-    auto a = link_->whole(sequence);
+    if (const auto end = link_->end(); end && ring_sequence >= *end) return true;
+    auto a = link_->whole(ring_sequence);
     if (!a) return false;
     if (!is_sound(*a)) {
-        link_->damaged(sequence);
+        link_->damaged(ring_sequence);
         return false;
     }
     next_ = std::move(a);
@@ -126,7 +126,7 @@ frame_stamp receive_stage::stamp_of(const hosts::frame_message& m, bool own_para
     frame_stamp s{.time_s = m.time_s,
                   .parameter_number = m.parameter_number,
                   .capture_ns = m.capture_ns,
-                  .number = m.number};
+                  .frame_number = m.frame_number};
     if (own_parameters) s.parameters = m.parameters;
     const u64 now = now_ns();
     const auto clock = link_->clock(now);
@@ -138,10 +138,10 @@ frame_stamp receive_stage::stamp_of(const hosts::frame_message& m, bool own_para
 }
 
 void receive_stage::process(frame& f) {
-    if (!next_ || next_->message.sequence != f.position()) {
-        if (const auto end = link_->end(); end && f.position() >= *end) return f.end_stream();
+    if (!next_ || next_->message.ring_sequence != f.ring_sequence()) {
+        if (const auto end = link_->end(); end && f.ring_sequence() >= *end) return f.end_stream();
         throw error(exit_code::stage_exception,
-                    fmt::format("frame {} was begun, but frame {} is next", f.position(), expected_));
+                    fmt::format("frame {} was begun, but frame {} is next", f.ring_sequence(), expected_));
     }
     const hosts::frame_message& m = next_->message;
     f.stamp(stamp_of(m, m.parameters.size() == f.parameter_bytes().size()));
@@ -153,15 +153,15 @@ void receive_stage::process(frame& f) {
         }
         f.queue().copy(f.output().slot() + hosts::before_payload, next_->data, end_.bytes);
     } else {
-        log::warning("frame {} was given up on the sending host ({}): it goes on void", f.sequence(),
+        log::warning("frame {} was given up on the sending host ({}): it goes on void", f.frame_number(),
                      m.void_reason);
         f.pass_void();
     }
     next_.reset();
-    expected_ = f.position() + 1;
+    expected_ = f.ring_sequence() + 1;
 }
 
-void receive_stage::finish(frame& f) { link_->free_buffer(f.position()); }
-void receive_stage::committed(u64 sequence) { link_->committed(sequence + 1); }
+void receive_stage::finish(frame& f) { link_->free_buffer(f.ring_sequence()); }
+void receive_stage::committed(u64 ring_sequence) { link_->committed(ring_sequence + 1); }
 
 }  // namespace carousel::stages

@@ -25,12 +25,12 @@ class receive_stage : public stage {
 public:
     [[nodiscard]] description configure(const configuration& with) override;
     void prepare(environment& env) override;
-    [[nodiscard]] bool ready(u64 sequence, u64 done_below) override;
+    [[nodiscard]] bool ready(u64 ring_sequence, u64 done_below) override;
     void process(frame& f) override;
     /// The ring's word must be this process's own: what is acknowledged is then a row without gaps.
     [[nodiscard]] bool commits_on_host() const override { return true; }
     void finish(frame& f) override;
-    void committed(u64 sequence) override;
+    void committed(u64 ring_sequence) override;
 
 private:
     void open(u64 next);

@@ -63,12 +63,12 @@ receiver_link::~receiver_link() {
     thread_.join();
 }
 
-std::optional<receiver_link::arrived> receiver_link::whole(u64 sequence) {
+std::optional<receiver_link::arrived> receiver_link::whole(u64 ring_sequence) {
     const std::lock_guard lock(mutex_);
     if (!broken_.empty()) throw config_error(broken_);
-    const frame_message* m = side_.whole(sequence);
+    const frame_message* m = side_.whole(ring_sequence);
     if (m == nullptr) return std::nullopt;
-    return arrived{*m, set_.buffers[sequence % set_.buffers.size()]};
+    return arrived{*m, set_.buffers[ring_sequence % set_.buffers.size()]};
 }
 
 std::optional<receiver_link::arrived> receiver_link::oldest_whole() {
@@ -76,27 +76,27 @@ std::optional<receiver_link::arrived> receiver_link::oldest_whole() {
     if (!broken_.empty()) throw config_error(broken_);
     const frame_message* m = side_.oldest_whole();
     if (m == nullptr) return std::nullopt;
-    return arrived{*m, set_.buffers[m->sequence % set_.buffers.size()], side_.sender()};
+    return arrived{*m, set_.buffers[m->ring_sequence % set_.buffers.size()], side_.sender()};
 }
 
 void receiver_link::taken(const arrived& a) {
     const std::lock_guard lock(mutex_);
-    const u64 sequence = a.message.sequence;
-    if (!side_.up() || side_.sender() != a.run || side_.whole(sequence) == nullptr) return;
-    side_.free_buffer(sequence);
-    side_.committed(sequence + 1);
+    const u64 ring_sequence = a.message.ring_sequence;
+    if (!side_.up() || side_.sender() != a.run || side_.whole(ring_sequence) == nullptr) return;
+    side_.free_buffer(ring_sequence);
+    side_.committed(ring_sequence + 1);
     if (transport_ != nullptr) transport_->wake();
 }
 
-void receiver_link::damaged(u64 sequence) {
+void receiver_link::damaged(u64 ring_sequence) {
     const std::lock_guard lock(mutex_);
-    side_.damaged(sequence, now_ns());
+    side_.damaged(ring_sequence, now_ns());
     if (transport_ != nullptr) transport_->wake();
 }
 
-void receiver_link::free_buffer(u64 sequence) {
+void receiver_link::free_buffer(u64 ring_sequence) {
     const std::lock_guard lock(mutex_);
-    side_.free_buffer(sequence);
+    side_.free_buffer(ring_sequence);
 }
 
 void receiver_link::committed(u64 below) {
@@ -116,9 +116,9 @@ bool receiver_link::wants_durable() {
     return side_.wants_durable();
 }
 
-void receiver_link::skip_to(u64 sequence) {
+void receiver_link::skip_to(u64 ring_sequence) {
     const std::lock_guard lock(mutex_);
-    side_.skip_to(sequence);
+    side_.skip_to(ring_sequence);
     if (transport_ != nullptr) transport_->wake();
 }
 

@@ -47,16 +47,16 @@ public:
     explicit receiver_link(set_up s);
     ~receiver_link() override;
 
-    /// Frame `sequence` if it is there whole, with its bytes.
+    /// Frame `ring_sequence` if it is there whole, with its bytes.
     struct arrived {
         frame_message message;
         const std::byte* data = nullptr;
         std::string run = {};  ///< of answers: who has sent it
     };
     /// Throws config_error: the port is in use, or UCX can't be set up.
-    [[nodiscard]] std::optional<arrived> whole(u64 sequence);
-    void damaged(u64 sequence);
-    void free_buffer(u64 sequence);
+    [[nodiscard]] std::optional<arrived> whole(u64 ring_sequence);
+    void damaged(u64 ring_sequence);
+    void free_buffer(u64 ring_sequence);
     /// Of answers (link_kind::answers): the oldest that is there whole and was not freed, and the run that
     /// sent it. A new sender's bytes may take the place of these while they are read: the hash tells. Throws
     /// as whole() does.
@@ -68,7 +68,7 @@ public:
     [[nodiscard]] bool wants_durable();
     /// The sending host's clock; nothing: it is not known yet.
     [[nodiscard]] std::optional<clock_relation> clock(u64 now);
-    void skip_to(u64 sequence);
+    void skip_to(u64 ring_sequence);
     /// Where the stream ends, once that is kept.
     [[nodiscard]] std::optional<u64> end();
 

@@ -106,7 +106,7 @@ void remote_stage::process(frame& f) {
 
 void remote_stage::send(frame& f, u64 number) {
     hosts::frame_message m = hosts::message_of(f);
-    m.sequence = number;
+    m.ring_sequence = number;
     const std::byte* const data = payload_.describe(f, m);
     {
         const std::lock_guard lock(mutex_);
@@ -125,7 +125,7 @@ hosts::frame_message remote_stage::await(frame& f, u64 number) {
         if (const std::string why = work_->begun_anew(); !why.empty()) give_back(why);
         if (work_->away_ns() > away_patience_ns) give_back("the link to the other host is down");
         if (now_ns() - sent > give_back_ns_)
-            give_back(fmt::format("frame {} was not answered within {} ms", f.sequence(),
+            give_back(fmt::format("frame {} was not answered within {} ms", f.frame_number(),
                                   give_back_ns_ / ns_per_ms));
         f.wait_for_link(work_->alive());
         lock.lock();
@@ -161,7 +161,7 @@ bool remote_stage::fill(std::byte* to, const hosts::receiver_link::arrived& a) {
 // One that nobody here waits for is a predecessor's, or comes twice: it is told as taken all the same, so
 // that the other host's ring moves on.
 void remote_stage::take(const hosts::receiver_link::arrived& a) {
-    const u64 number = a.message.sequence;
+    const u64 number = a.message.ring_sequence;
     const std::string asked_run = work_->far_run();
     bool sound = true;
     {

@@ -44,7 +44,7 @@ public:
     ~remote_stage() override;
     [[nodiscard]] description configure(const configuration& with) override;
     void prepare(environment& env) override;
-    [[nodiscard]] bool ready(u64 sequence, u64 done_below) override;
+    [[nodiscard]] bool ready(u64 ring_sequence, u64 done_below) override;
     void process(frame& f) override;
     [[nodiscard]] bool commits_on_host() const override { return true; }
     void finish(frame& f) override;

@@ -42,7 +42,7 @@ void send_stage::prepare(environment& env) {
 
 // In order, void frames too: so the link knows the oldest frame that there is. The link is made with the
 // first one and not before: a standby has no epoch yet, and must leave the link to its holder.
-bool send_stage::ready(u64 sequence, u64) {
+bool send_stage::ready(u64 ring_sequence, u64) {
     if (!link_) {
         hosts::hello who = hosts::hello_of(end_.format, end_.env->parameters());
         who.run = end_.env->run_id();
@@ -54,11 +54,11 @@ bool send_stage::ready(u64 sequence, u64) {
         who.packed = static_cast<u8>(packing_);
         link_ = std::make_unique<hosts::sender_link>(
             end_.where, who, end_.token, u64{end_.env->epoch()} << 32U, end_.file("figures"), payload_.gpu());
-    } else if (sequence <= last_) {
+    } else if (ring_sequence <= last_) {
         return true;
     }
-    last_ = sequence;
-    link_->begin(sequence);
+    last_ = ring_sequence;
+    link_->begin(ring_sequence);
     return true;
 }
 
@@ -86,7 +86,7 @@ void send_stage::finish(frame& f) {
         if (packing_ != hosts::packing::none) data = pack(m, data, f.lane());
     }
     link_->offer(m, data);
-    while (!link_->wait_released(m.sequence, patience_ns)) f.wait_for_link(link_->alive());
+    while (!link_->wait_released(m.ring_sequence, patience_ns)) f.wait_for_link(link_->alive());
 }
 
 send_stage::~send_stage() {

@@ -32,11 +32,11 @@ public:
     ~send_stage() override;
     [[nodiscard]] description configure(const configuration& with) override;
     void prepare(environment& env) override;
-    [[nodiscard]] bool ready(u64 sequence, u64 done_below) override;
+    [[nodiscard]] bool ready(u64 ring_sequence, u64 done_below) override;
     void process(frame& f) override;
     [[nodiscard]] bool commits_on_host() const override { return true; }
     void finish(frame& f) override;
-    void committed(u64 sequence) override { next_ = sequence + 1; }
+    void committed(u64 ring_sequence) override { next_ = ring_sequence + 1; }
 
 private:
     [[nodiscard]] const std::byte* pack(hosts::frame_message& m, const std::byte* data, u32 lane);

@@ -43,29 +43,29 @@ sender_link::~sender_link() {
     thread_.join();
 }
 
-void sender_link::begin(u64 sequence) {
+void sender_link::begin(u64 ring_sequence) {
     const std::lock_guard lock(mutex_);
-    side_.begin(sequence);
+    side_.begin(ring_sequence);
     if (transport_ != nullptr) transport_->wake();
 }
 
 void sender_link::offer(const frame_message& m, const std::byte* data) {
     const std::lock_guard lock(mutex_);
-    data_[m.sequence] = data;
+    data_[m.ring_sequence] = data;
     side_.offer(m);
     if (transport_ != nullptr) transport_->wake();
 }
 
-bool sender_link::wait_released(u64 sequence, u64 ns) {
+bool sender_link::wait_released(u64 ring_sequence, u64 ns) {
     std::unique_lock lock(mutex_);
     std::condition_variable mine;
-    const auto at = waiting_.emplace(sequence, &mine).first;
-    mine.wait_for(lock, std::chrono::nanoseconds(ns), [&] { return over(sequence); });
+    const auto at = waiting_.emplace(ring_sequence, &mine).first;
+    mine.wait_for(lock, std::chrono::nanoseconds(ns), [&] { return over(ring_sequence); });
     waiting_.erase(at);
     if (!broken_.empty()) throw config_error(broken_);
-    if (side_.released(sequence)) {
-        side_.forget(sequence);
-        data_.erase(sequence);
+    if (side_.released(ring_sequence)) {
+        side_.forget(ring_sequence);
+        data_.erase(ring_sequence);
         return true;
     }
     if (!side_.failure().empty()) throw config_error(side_.failure());
@@ -73,21 +73,21 @@ bool sender_link::wait_released(u64 sequence, u64 ns) {
 }
 
 // Under the lock, as the next one.
-bool sender_link::over(u64 sequence) const {
-    return side_.released(sequence) || !side_.failure().empty() || !broken_.empty();
+bool sender_link::over(u64 ring_sequence) const {
+    return side_.released(ring_sequence) || !side_.failure().empty() || !broken_.empty();
 }
 
 // The thread that talks to UCX goes round several times a frame. To wake everybody each time cost a fifteenth
 // of the link's CPU time; so a frame's own waiter is woken, once.
 void sender_link::wake_who_is_done() {
-    for (const auto& [sequence, who] : waiting_)
-        if (over(sequence)) who->notify_one();
+    for (const auto& [ring_sequence, who] : waiting_)
+        if (over(ring_sequence)) who->notify_one();
     if (side_.end_known() || !side_.failure().empty() || letting_go_ > 0) changed_.notify_all();
 }
 
-bool sender_link::end(u64 sequence, u64 ns) {
+bool sender_link::end(u64 ring_sequence, u64 ns) {
     std::unique_lock lock(mutex_);
-    side_.end(sequence);
+    side_.end(ring_sequence);
     if (transport_ != nullptr) transport_->wake();
     changed_.wait_for(lock, std::chrono::nanoseconds(ns),
                       [&] { return side_.end_known() || !side_.failure().empty(); });
@@ -129,15 +129,15 @@ u64 sender_link::away_ns() const {
     return was_up_ || now < down_since_ns_ ? 0 : now - down_since_ns_;
 }
 
-bool sender_link::let_go(u64 sequence, u64 ns) {
+bool sender_link::let_go(u64 ring_sequence, u64 ns) {
     std::unique_lock lock(mutex_);
     ++letting_go_;
     const bool idle =
-        changed_.wait_for(lock, std::chrono::nanoseconds(ns), [&] { return side_.is_idle(sequence); });
+        changed_.wait_for(lock, std::chrono::nanoseconds(ns), [&] { return side_.is_idle(ring_sequence); });
     --letting_go_;
     if (!idle) return false;
-    side_.forget(sequence);
-    data_.erase(sequence);
+    side_.forget(ring_sequence);
+    data_.erase(ring_sequence);
     return true;
 }
 
@@ -214,10 +214,10 @@ void sender_link::carry_out(transport& t, actions& todo) {
                     const auto& f = std::get<frame_message>(*m);
                     bytes = f.packed_bytes;
                     const std::lock_guard lock(mutex_);
-                    data = data_[a.sequence];
+                    data = data_[a.ring_sequence];
                     figures_.crossed(f.bytes, bytes);
                 }
-                t.send_frame(a.connection, a.bytes, data, bytes, a.sequence);
+                t.send_frame(a.connection, a.bytes, data, bytes, a.ring_sequence);
                 break;
             }
             case action::what::close:
@@ -259,9 +259,9 @@ void sender_link::message_came(u32 connection, std::span<const std::byte> bytes)
     side_.received(connection, *m, now_ns());
 }
 
-void sender_link::frame_sent(u32 connection, u64 sequence) {
+void sender_link::frame_sent(u32 connection, u64 ring_sequence) {
     const std::lock_guard lock(mutex_);
-    side_.frame_sent(connection, sequence);
+    side_.frame_sent(connection, ring_sequence);
 }
 
 }  // namespace carousel::hosts

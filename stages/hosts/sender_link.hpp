@@ -26,14 +26,14 @@ public:
     /// Tells nothing: see end().
     ~sender_link() override;
 
-    void begin(u64 sequence);
+    void begin(u64 ring_sequence);
     /// `data` stays until wait_released() has said true.
     void offer(const frame_message& m, const std::byte* data);
     /// True: the far side has committed it, and its memory is free. Waits `ns` at most. Throws config_error
     /// for what no retry mends.
-    [[nodiscard]] bool wait_released(u64 sequence, u64 ns);
+    [[nodiscard]] bool wait_released(u64 ring_sequence, u64 ns);
     /// No frame follows. True: the far side knows, within `ns`.
-    [[nodiscard]] bool end(u64 sequence, u64 ns);
+    [[nodiscard]] bool end(u64 ring_sequence, u64 ns);
     /// What no retry mends; "": nothing.
     [[nodiscard]] std::string failure() const;
 
@@ -49,7 +49,7 @@ public:
     /// For how long the link has been away; 0: it is up.
     [[nodiscard]] u64 away_ns() const;
     /// True: nobody reads the frame's memory any more, and it is forgotten. Waits `ns` at most.
-    [[nodiscard]] bool let_go(u64 sequence, u64 ns);
+    [[nodiscard]] bool let_go(u64 ring_sequence, u64 ns);
     /// No frame follows. True: the far side knows, within `ns`.
     [[nodiscard]] bool end_here(u64 ns);
 
@@ -60,7 +60,7 @@ public:
 private:
     void run();
     void carry_out(transport& t, actions& todo);
-    [[nodiscard]] bool over(u64 sequence) const;
+    [[nodiscard]] bool over(u64 ring_sequence) const;
     void wake_who_is_done();
     void tell_news();
 
@@ -69,7 +69,7 @@ private:
     void message_came(u32 connection, std::span<const std::byte> bytes) override;
     std::byte* frame_begins(u32, std::span<const std::byte>, u64, u64&) override { return nullptr; }
     void frame_came(u64, bool) override {}
-    void frame_sent(u32 connection, u64 sequence) override;
+    void frame_sent(u32 connection, u64 ring_sequence) override;
 
     link_settings where_;
     std::string from_;

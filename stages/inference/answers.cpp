@@ -62,7 +62,7 @@ void answers::finish(frame& f) {
     int failed = 0;
     if (!in_place_)
         failed = write_output(file_.get(), std::as_bytes(std::span(text)));
-    else if (!write_whole_at(file_.get(), text.data(), text.size(), f.sequence() * batch_))
+    else if (!write_whole_at(file_.get(), text.data(), text.size(), f.frame_number() * batch_))
         failed = errno;
     if (failed != 0)
         throw_output_error(out_, failed, fmt::format("writing {}: {}", out_, output_cause(failed)));

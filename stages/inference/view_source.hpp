@@ -20,7 +20,7 @@ public:
     void process(frame& f) override {
         u8* const grey = f.output().plane<u8>("grey").data();
         for (u64 k = 0; k < batch_; ++k)
-            renderer_->render(f.queue(), f.sequence() * batch_ + k, grey + k * kernels::net_inputs);
+            renderer_->render(f.queue(), f.frame_number() * batch_ + k, grey + k * kernels::net_inputs);
     }
 
 private:

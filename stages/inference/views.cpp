@@ -78,7 +78,7 @@ void view_renderer::render(device::queue& queue, u64 view, u8* grey) {
     const output_payload scene(s.scene->data(), &s.scene_format),
         out(s.triangles->data(), &s.triangles_format);
     kernels::animate_args animate;
-    animate.sequence = drawn(view, 7) % 800;  // thousandths: a quad that turns its back shows nothing
+    animate.frame_number = drawn(view, 7) % 800;  // thousandths: a quad that turns its back shows nothing
     animate.scene = scene_of_view(view);
     animate.draw = scene.records<kernels::draw_record>("draw");
     animate.models = scene.plane<f32>("models").data();

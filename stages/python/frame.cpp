@@ -100,7 +100,7 @@ void frame_object::add_output(const output_payload& planes, const std::string& n
 void frame_object::require_not_ended(const char* what) const {
     if (lease_->ended)
         throw frame_ended(
-            fmt::format("{} of frame {} was asked for after its frame ended", what, says_.sequence));
+            fmt::format("{} of frame {} was asked for after its frame ended", what, says_.frame_number));
 }
 
 frame_metadata frame_object::metadata() const {
@@ -112,7 +112,7 @@ frame& frame_object::in_stage(const char* what) const {
     require_not_ended(what);
     if (of_ == nullptr)
         throw std::runtime_error(
-            fmt::format("{} is for the frame of a stage; frame {} is not one", what, says_.sequence));
+            fmt::format("{} is for the frame of a stage; frame {} is not one", what, says_.frame_number));
     return *of_;
 }
 
@@ -179,7 +179,7 @@ std::shared_ptr<plane_object> frame_object::plane(const std::string& name) const
         for (const auto& plane : input.planes) names.push_back(plane->name());
     if (const std::string reason = void_reason(); !reason.empty())
         throw py::key_error(
-            fmt::format("frame {} is a tombstone and has no planes: {}", says_.sequence, reason));
+            fmt::format("frame {} is a tombstone and has no planes: {}", says_.frame_number, reason));
     throw py::key_error(
         found.empty() ? fmt::format("the frame has no plane \"{}\"; there are {}{}", name,
                                     names.empty() ? "none" : fmt::format("{}", fmt::join(names, ", ")),
@@ -192,7 +192,7 @@ std::shared_ptr<plane_object> frame_object::plane(const std::string& name) const
 
 std::shared_ptr<frame_object> frame_object::copy() const {
     auto held = std::make_shared<lease>();
-    held->sequence = says_.sequence;
+    held->frame_number = says_.frame_number;
     auto out = std::shared_ptr<frame_object>(
         new frame_object(std::move(held), words_of(*this, kept_metadata(metadata().bytes()))));
     if (run_)
@@ -226,7 +226,7 @@ std::string frame_object::describe() const {
     for (const payload_object& output : outputs_)
         for (const auto& plane : output.planes)
             add((output.name.empty() ? "out_" : "out_" + spelled(output.name) + "_") + plane->name(), *plane);
-    return fmt::format("<carousel.Frame {} {{{}}}{}>", says_.sequence, planes,
+    return fmt::format("<carousel.Frame {} {{{}}}{}>", says_.frame_number, planes,
                        lease_->ended ? ", ended" : "");
 }
 
@@ -251,8 +251,10 @@ void bind_frame(py::module_& m) {
     py::class_<frame_object, std::shared_ptr<frame_object>> frame(
         m, "Frame",
         "A frame: what a stage's function gets, what a port delivers. frame[\"color\"] is a plane.");
-    frame.def_property_readonly("sequence", &frame_object::sequence, "Its number.")
-        .def_property_readonly("time_s", &frame_object::time_s, "sequence / fps, or its recording's.")
+    frame
+        .def_property_readonly("frame_number", &frame_object::frame_number,
+                               "The number of the frame, from 0: the same in every stage and on every host.")
+        .def_property_readonly("time_s", &frame_object::time_s, "frame_number / fps, or its recording's.")
         .def_property_readonly("born_ns", &frame_object::born_ns,
                                "CLOCK_MONOTONIC when its source began it; 0: not known.")
         .def_property(

@@ -20,13 +20,13 @@ namespace carousel::python {
 
 /// What a frame says of itself, whoever delivers it.
 struct frame_words {
-    u64 sequence = 0, born_ns = 0, capture_ns = 0;
+    u64 frame_number = 0, born_ns = 0, capture_ns = 0;
     f64 time_s = 0;
     std::function<frame_metadata()> metadata;  ///< as they are now
 };
 template <typename Frame>
 [[nodiscard]] frame_words words_of(const Frame& f, std::function<frame_metadata()> metadata) {
-    return {f.sequence(), f.born_ns(), f.capture_ns(), f.time_s(), std::move(metadata)};
+    return {f.frame_number(), f.born_ns(), f.capture_ns(), f.time_s(), std::move(metadata)};
 }
 
 /// The planes of one input, or of an output.
@@ -54,7 +54,7 @@ public:
     frame_object(const frame_object&) = delete;
     frame_object& operator=(const frame_object&) = delete;
 
-    [[nodiscard]] u64 sequence() const noexcept { return says_.sequence; }
+    [[nodiscard]] u64 frame_number() const noexcept { return says_.frame_number; }
     [[nodiscard]] f64 time_s() const noexcept { return says_.time_s; }
     [[nodiscard]] u64 born_ns() const noexcept { return says_.born_ns; }
     [[nodiscard]] u64 capture_ns() const noexcept { return says_.capture_ns; }

@@ -90,7 +90,7 @@ private:
     }
     py::object deliver(latest_frame& f) {
         held_ = std::make_shared<lease>();
-        held_->sequence = f.sequence();
+        held_->frame_number = f.frame_number();
         held_->memory = f.memory();  // and the stream
         stream_ = f.queue().native_stream();
         if (f.where() == device_kind::cuda) {

@@ -19,7 +19,8 @@ void lease::join() noexcept {
             wait_for_all(gpu);
         }
     } catch (const std::exception& e) {
-        log::warning("what still reads the planes of frame {} can't be waited for: {}", sequence, e.what());
+        log::warning("what still reads the planes of frame {} can't be waited for: {}", frame_number,
+                     e.what());
     }
 }
 

@@ -22,7 +22,7 @@ struct lease {
     lease(const lease&) = delete;
     lease& operator=(const lease&) = delete;
 
-    u64 sequence = 0;
+    u64 frame_number = 0;
     bool ended = false;
     u32 arrays = 0;                      ///< made from its planes and not let go
     bool lent = false;                   ///< by __cuda_array_interface__: arrays of it aren't counted

@@ -97,7 +97,7 @@ void plane_object::check() const {
     if (lease_->ended)
         throw frame_ended(
             fmt::format("plane \"{}\" of frame {} was used after its frame ended; frame.copy() keeps a frame",
-                        plane_.name, lease_->sequence));
+                        plane_.name, lease_->frame_number));
 }
 
 py::tuple plane_object::shape() const { return tuple_of(plane_.shape); }
@@ -109,7 +109,7 @@ std::string plane_object::device() const {
 
 std::string plane_object::describe() const {
     return fmt::format("<carousel.Plane \"{}\" {}[{}] on {} of frame {}{}{}>", plane_.name, type(),
-                       fmt::join(plane_.shape, ", "), device(), lease_->sequence,
+                       fmt::join(plane_.shape, ", "), device(), lease_->frame_number,
                        writable_ ? "" : ", read-only", lease_->ended ? ", ended" : "");
 }
 
@@ -269,7 +269,7 @@ std::shared_ptr<plane_object> plane_object::to_host() const {
             copy_to_host(lease_->gpu, memory->data(), data_, bytes, stream);
     }
     auto own = std::make_shared<lease>();
-    own->sequence = lease_->sequence;
+    own->frame_number = lease_->frame_number;
     own->memory = memory;
     return std::make_shared<plane_object>(std::move(own), memory->data(), plane_, true);
 }

@@ -171,7 +171,7 @@ public:
     std::shared_ptr<lease> lend(const port_frame& f) {
         hold<Port>& h = there();
         h.lent = std::make_shared<lease>();
-        h.lent->sequence = f.sequence();
+        h.lent->frame_number = f.frame_number();
         h.lent->memory = port_;
         if (f.where() == device::device_kind::cuda) {
             h.lent->stream = f.stream();

@@ -88,7 +88,7 @@ struct hold {
                         fmt::format("an array of plane \"{}\" of frame {} is held beyond {}: its memory is "
                                     "another frame's next; let go of it before (del x), or keep a copy "
                                     "(array.copy(), tensor.clone(), frame.copy())",
-                                    plane, lent->sequence, what));
+                                    plane, lent->frame_number, what));
     }
 };
 

@@ -139,7 +139,7 @@ void python_stage::call(frame& f, py::handle function, bool enqueues) {
     const char* const what = enqueues ? "process()" : "finish()";
     const py::gil_scoped_acquire gil;
     auto held = std::make_shared<lease>();
-    held->sequence = f.sequence();
+    held->frame_number = f.frame_number();
     held->gpu = gpu_;
     held->stream = gpu_ >= 0 ? f.queue().native_stream() : nullptr;
     const auto seen =
@@ -188,14 +188,14 @@ void python_stage::close(frame_object& f, const char* what) {
         throw error(exit_code::stage_exception,
                     fmt::format("an array of plane \"{}\" of frame {} outlives {}: its memory is another "
                                 "frame's next; keep a copy (array.copy(), tensor.clone(), frame.copy())",
-                                plane, f.sequence(), what));
+                                plane, f.frame_number(), what));
 }
 
 void python_stage::fail(frame& f, py::error_already_set& e) const {
     const auto [sentence, traceback] = words_of_exception(e);
     log::error("{}", traceback);
     try {
-        run::keep_traceback(env_->runtime_directory(), stage_, f.position(), traceback);
+        run::keep_traceback(env_->runtime_directory(), stage_, f.ring_sequence(), traceback);
     } catch (const error& not_kept) {
         log::warning("{}", not_kept.what());
     }

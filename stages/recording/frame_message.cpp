@@ -95,7 +95,7 @@ void put_used(proto::writer& w, const ring::frame_format& format, std::size_t in
 
 void put_facts(proto::writer& w, const ring::frame_format& format, const frame_facts& f,
                const std::byte* slot, const ring::plane* elsewhere) {
-    w.fixed64(frame_field::sequence, f.sequence);
+    w.fixed64(frame_field::frame_number, f.frame_number);
     w.fixed64(frame_field::born_ns, f.born_ns);
     w.number(frame_field::time_s, f.time_s);
     w.fixed64(frame_field::parameter_number, f.parameter_number);
@@ -162,7 +162,7 @@ std::size_t take_facts(std::span<const std::byte> message, const ring::frame_for
         ++planes;
     };
     const bool whole = proto::read(message, [&](const proto::field& f) {
-        if (f.number == frame_field::sequence) out.sequence = f.value;
+        if (f.number == frame_field::frame_number) out.frame_number = f.value;
         if (f.number == frame_field::born_ns) out.born_ns = f.value;
         if (f.number == frame_field::time_s) out.time_s = f.as_f64();
         if (f.number == frame_field::parameter_number) out.parameter_number = f.value;
@@ -223,8 +223,8 @@ frame_facts take_frame(std::span<const std::byte> message, const ring::frame_for
         }
     }
     if (planes != format.planes.size())
-        throw format_error(
-            fmt::format("frame {} has {} planes, its ring {}", out.sequence, planes, format.planes.size()));
+        throw format_error(fmt::format("frame {} has {} planes, its ring {}", out.frame_number, planes,
+                                       format.planes.size()));
     return out;
 }
 

@@ -1,7 +1,7 @@
 #pragma once
 // A frame of one ring as a message of a recording, in Protocol Buffers:
 //
-//   message carousel.Frame { fixed64 sequence = 1; fixed64 born_ns = 2; double time_s = 3;
+//   message carousel.Frame { fixed64 frame_number = 1; fixed64 born_ns = 2; double time_s = 3;
 //                            fixed64 parameter_number = 4; bytes parameters = 5; repeated Plane planes = 6;
 //                            fixed64 capture_ns = 7; repeated Entry metadata = 8; }
 //   message carousel.Plane { string name = 1; bytes data = 2; repeated fixed64 used = 3; }
@@ -25,7 +25,7 @@ namespace carousel::stages {
 
 /// What is recorded of a frame beside its planes.
 struct frame_facts {
-    u64 sequence = 0, born_ns = 0;
+    u64 frame_number = 0, born_ns = 0;
     f64 time_s = 0;
     u64 parameter_number = 0;
     std::span<const std::byte> parameters = {};

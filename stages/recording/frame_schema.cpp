@@ -44,7 +44,7 @@ constexpr field_row entry_fields[] = {
     {"bytes", entry_field::bytes, k_bytes},
 };
 constexpr field_row frame_fields[] = {
-    {"sequence", frame_field::sequence, k_fixed64},
+    {"frame_number", frame_field::frame_number, k_fixed64},
     {"born_ns", frame_field::born_ns, k_fixed64},
     {"time_s", frame_field::time_s, k_double},
     {"parameter_number", frame_field::parameter_number, k_fixed64},

@@ -11,8 +11,8 @@ inline constexpr const char* image_schema = "foxglove.RawImage";
 inline constexpr const char* frame_schema = "carousel.Frame";
 
 namespace frame_field {
-inline constexpr u32 sequence = 1, born_ns = 2, time_s = 3, parameter_number = 4, parameters = 5, planes = 6,
-                     capture_ns = 7, metadata = 8;
+inline constexpr u32 frame_number = 1, born_ns = 2, time_s = 3, parameter_number = 4, parameters = 5,
+                     planes = 6, capture_ns = 7, metadata = 8;
 }
 namespace plane_field {
 inline constexpr u32 name = 1, data = 2, used = 3;

@@ -78,9 +78,9 @@ void player::wait_for_turn(u64 time_ns) {
 
 // An exception of the stage costs the frame that can't be read, and no other one.
 void player::process(frame& f) {
-    if (!loop_ && f.sequence() >= played_) return f.end_stream();
+    if (!loop_ && f.frame_number() >= played_) return f.end_stream();
     device::mapping& lane = *lanes_[f.lane()];
-    const frame_facts facts = frames_.read(first_ + f.sequence() % played_, lane.host_data());
+    const frame_facts facts = frames_.read(first_ + f.frame_number() % played_, lane.host_data());
     wait_for_turn(facts.born_ns);
     f.stamp({facts.time_s, facts.parameter_number, facts.parameters, facts.capture_ns});
     f.metadata().assign(facts.metadata);

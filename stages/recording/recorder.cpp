@@ -54,14 +54,16 @@ void recorder::process(frame& f) {
 void recorder::finish(frame& f) {
     if (!f.void_reason().empty()) {
         if (voids_++ == 0)
-            log::warning("frame {} has no payload and is not recorded: {}", f.sequence(), f.void_reason());
+            log::warning("frame {} has no payload and is not recorded: {}", f.frame_number(),
+                         f.void_reason());
         return;
     }
     if (!tape_->is_open()) tape_->open();
-    if (tape_->has(f.sequence())) return;  // a predecessor has written it, and died before it could say so
+    if (tape_->has(f.frame_number()))
+        return;  // a predecessor has written it, and died before it could say so
     std::vector<taped_frame> unit;
     for (std::size_t k = 0; k < about_.rings.size(); ++k) {
-        frame_facts facts{f.sequence(),         f.born_ns(),         f.time_s(),
+        frame_facts facts{f.frame_number(),     f.born_ns(),         f.time_s(),
                           f.parameter_number(), f.parameter_bytes(), f.capture_ns()};
         const std::span<const std::byte> metadata = f.input_metadata(k).bytes();
         facts.metadata.assign(metadata.begin(), metadata.end());

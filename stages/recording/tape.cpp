@@ -54,7 +54,7 @@ void tape::open() {
         const auto channel = static_cast<u16>(k + 1);
         for (const mcap::message& m : mcap::read_messages(file_->last_records(channel)))
             if (m.channel == channel)
-                rings_[k] = {true, take_frame(m.data, about_.rings[k].format, nullptr).sequence};
+                rings_[k] = {true, take_frame(m.data, about_.rings[k].format, nullptr).frame_number};
     }
     for (const std::string& damage : file_->damage()) log::warning("{}: {}", path_, damage);
     if (file_->units() > 0 || file_->cut() > 0)
@@ -72,10 +72,10 @@ void tape::append(std::span<const taped_frame> frames, std::size_t first_ring) {
         const recorded_ring& r = about_.rings[k];
         messages_[k].clear();
         put_frame(messages_[k], r.format, r.stage, frames[n].facts, wall, frames[n].slot);
-        unit.push_back({static_cast<u16>(k + 1), static_cast<u32>(first.sequence), wall, messages_[k]});
+        unit.push_back({static_cast<u16>(k + 1), static_cast<u32>(first.frame_number), wall, messages_[k]});
     }
     file_->append(unit);
-    for (std::size_t n = 0; n < frames.size(); ++n) rings_[first_ring + n] = {true, first.sequence};
+    for (std::size_t n = 0; n < frames.size(); ++n) rings_[first_ring + n] = {true, first.frame_number};
 }
 
 void tape::finish() noexcept try {

@@ -31,8 +31,8 @@ public:
     void open();
     [[nodiscard]] bool is_open() const noexcept { return file_ != nullptr; }
     /// An earlier life has written that frame of the ring, or a later one.
-    [[nodiscard]] bool has(u64 sequence, std::size_t ring = 0) const noexcept {
-        return rings_[ring].any && sequence <= rings_[ring].last;
+    [[nodiscard]] bool has(u64 frame_number, std::size_t ring = 0) const noexcept {
+        return rings_[ring].any && frame_number <= rings_[ring].last;
     }
     /// One unit: a frame of each ring, in their order. Throws as open() does; the file is as before then.
     void append(std::span<const taped_frame> frames) { append(frames, 0); }

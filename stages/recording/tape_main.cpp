@@ -52,7 +52,7 @@ u64 slot_bytes(const ring::frame_format& f) {
 
 template <typename Frame>
 frame_facts facts_of(const Frame& f, const input_payload& planes) {
-    frame_facts facts{f.sequence(),         f.born_ns(),         f.time_s(),
+    frame_facts facts{f.frame_number(),     f.born_ns(),         f.time_s(),
                       f.parameter_number(), f.parameter_bytes(), f.capture_ns()};
     const frame_metadata metadata = f.metadata();
     facts.metadata.assign(metadata.bytes().begin(), metadata.bytes().end());
@@ -96,7 +96,7 @@ std::string record_port(const task& t) {
         for (std::size_t k = 0; k < about.rings.size(); ++k)
             unit.push_back({facts_of(*f, f->input(k)), slots.take(k, f->input(k), f->where(), f->queue())});
         f->queue().drain();
-        if (!to.has(f->sequence())) to.append(unit);
+        if (!to.has(f->frame_number())) to.append(unit);
         f->commit();
     }
     const u64 frames = to.frames();
@@ -115,9 +115,9 @@ struct newest_ring {
             latest_frame* const f = port.next(look_every_s);
             if (f == nullptr) continue;
             const std::lock_guard lock(one_at_a_time);
-            if (to.has(f->sequence(), ring)) continue;
-            if (taken++ == 0) first = f->sequence();
-            last = f->sequence();
+            if (to.has(f->frame_number(), ring)) continue;
+            if (taken++ == 0) first = f->frame_number();
+            last = f->frame_number();
             to.append({facts_of(*f, f->planes()), f->planes().slot()}, ring);
         }
     }

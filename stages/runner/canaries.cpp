@@ -140,8 +140,8 @@ void stage_runner::look_at_own_canaries(const frame_in_work& f) {
         note_stray(ring::stray{ring::stray_target::output, out.index, f.job.output[k].index, offset}.pack());
         log::error(
             "frame {}: a write beyond its slot in the ring {}, behind plane {}, {} bytes behind its end",
-            f.job.sequence, runtime_->control().link[out.index].name, last_plane(runtime_->output_format(k)),
-            first_damaged(found));
+            f.job.ring_sequence, runtime_->control().link[out.index].name,
+            last_plane(runtime_->output_format(k)), first_damaged(found));
         die(exit_code::stage_exception);
     }
 }
@@ -163,7 +163,7 @@ void stage_runner::look_at_canaries(const frame_in_work& f) {
         log::error(
             "frame {} is torn: behind plane {}, the last of its payload in the ring {}, {} bytes on, "
             "something was written after its commit: {}",
-            f.job.sequence, last_plane(runtime_->input_format(i)), ring.name, first_damaged(found), who);
+            f.job.ring_sequence, last_plane(runtime_->input_format(i)), ring.name, first_damaged(found), who);
         const shm::block_open open;
         worker_.stage().counters.torn.fetch_add(1, std::memory_order_relaxed);
     }

@@ -24,7 +24,7 @@ void frame_in_work::take_carried() {
         to.metadata_bytes = static_cast<u32>(entries.size());
         std::copy(entries.begin(), entries.end(), to.metadata.begin());
         to.sides = std::min(from.side_inputs, shm::max_side_inputs);
-        std::copy_n(from.side_sequence, to.sides, to.side.begin());
+        std::copy_n(from.sampled_sequence, to.sides, to.side.begin());
         to.used.planes = 0;
         if (from.used.planes != 0) to.used = from.used;
     }

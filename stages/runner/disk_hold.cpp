@@ -23,7 +23,7 @@ std::string free_text(const std::string& path) {
 
 }  // namespace
 
-void disk_hold::wait(u64 sequence, const disk_full_error& e, bool begins) {
+void disk_hold::wait(u64 ring_sequence, const disk_full_error& e, bool begins) {
     const u64 now = now_ns();
     bool over = false;
     {
@@ -38,12 +38,12 @@ void disk_hold::wait(u64 sequence, const disk_full_error& e, bool begins) {
             log::warning(
                 "frame {} waits for a full disk (for {:.0f} s now; {}): {}. Nothing is lost: it goes on when "
                 "there is room",
-                sequence, static_cast<double>(now - since_ns_) / 1e9, free_text(e.path()), e.what());
+                ring_sequence, static_cast<double>(now - since_ns_) / 1e9, free_text(e.path()), e.what());
         }
         over = patience_is_over(now);
     }
     if (over) {
-        log::warning("frame {} is not written: the run ends, and the disk is still full", sequence);
+        log::warning("frame {} is not written: the run ends, and the disk is still full", ring_sequence);
         wait_for_end();
     }
     std::this_thread::sleep_for(retry_every);
@@ -58,11 +58,11 @@ bool disk_hold::patience_is_over(u64 now) noexcept {
     return asked_to_end_ns_ != 0 && now - asked_to_end_ns_ > full_disk_patience_ns;
 }
 
-void disk_hold::end(u64 sequence) noexcept {
+void disk_hold::end(u64 ring_sequence) noexcept {
     const std::lock_guard lock(mutex_);
     if (--held_ > 0) return;
     log::info("there is room again after {:.1f} s: frame {} is written",
-              static_cast<double>(now_ns() - since_ns_) / 1e9, sequence);
+              static_cast<double>(now_ns() - since_ns_) / 1e9, ring_sequence);
     since_ns_ = asked_to_end_ns_ = 0;
     outside_->end(shm::hold_reason::disk_full);
 }

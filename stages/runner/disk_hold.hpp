@@ -22,22 +22,22 @@ public:
     /// Calls write() until it returns; what it has to write must bear being tried again. Exceptions but
     /// disk_full_error pass.
     template <typename F>
-    void write_patiently(u64 sequence, F&& write) {
+    void write_patiently(u64 ring_sequence, F&& write) {
         for (bool held = false;; held = true) {
             try {
                 write();
-                if (held) end(sequence);
+                if (held) end(ring_sequence);
                 return;
             } catch (const disk_full_error& e) {
-                wait(sequence, e, !held);
+                wait(ring_sequence, e, !held);
             }
         }
     }
 
 private:
-    void wait(u64 sequence, const disk_full_error& e, bool begins);
+    void wait(u64 ring_sequence, const disk_full_error& e, bool begins);
     [[nodiscard]] bool patience_is_over(u64 now) noexcept;
-    void end(u64 sequence) noexcept;
+    void end(u64 ring_sequence) noexcept;
     [[noreturn]] void wait_for_end() const;
 
     const shm::control_block* control_;

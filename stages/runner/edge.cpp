@@ -15,10 +15,11 @@ namespace carousel::stages {
 
 // On the thread of process(). begin() chooses anew behind this; it can't come to a lower number, because
 // ready() is told how far all numbers are done, and there is one process on this seat.
-bool stage_runner::ready(u64 sequence, u32 in_flight) {
+bool stage_runner::ready(u64 ring_sequence, u32 in_flight) {
     const bool source = worker_.stage().source != shm::none;
     bool there = false;
-    guarded("ready", sequence, [&] { there = stage_->ready(sequence, source ? worker_.done_below() : 0); });
+    guarded("ready", ring_sequence,
+            [&] { there = stage_->ready(ring_sequence, source ? worker_.done_below() : 0); });
     wait_for_link(source && !there && in_flight == 0);  // frames in flight have clocks
     return there;
 }

@@ -44,7 +44,7 @@ void stage_runner::enqueue_checked(frame_in_work& f) {
     f.look_for_tombstone();
     f.clear_local();
     if (!is_void) {
-        if (f.job.sequence == runtime_->hooks().tear_at && f.job.inputs > 0)
+        if (f.job.ring_sequence == runtime_->hooks().tear_at && f.job.inputs > 0)
             q.write_status(runtime_->input(0).status(f.job.input[0].index), {~u64{0}, 0, 0});
         copy_inputs(f);
         process(f);
@@ -78,9 +78,9 @@ void stage_runner::look_at_status(const frame_in_work& f, device::status_state s
     for (u32 i = 0; i < f.job.inputs && f.job.void_stage == shm::none; ++i) {
         const shm::frame_header& h = worker_.input(i).header(f.job.input[i].index);
         step.expect(runtime_->input(i).status(f.job.input[i].index),
-                    {f.job.sequence, h.epoch, static_cast<u32>(device::status_state::ready)});
+                    {f.job.ring_sequence, h.epoch, static_cast<u32>(device::status_state::ready)});
     }
-    step.value = {f.job.sequence, worker_.epoch(), static_cast<u32>(state)};
+    step.value = {f.job.ring_sequence, worker_.epoch(), static_cast<u32>(state)};
     for (u32 k = 0; k < runtime_->outputs(); ++k)
         step.store_at(runtime_->output(k)->status(f.job.output[k].index));
     static_assert(device::status_step::most >= shm::max_inputs &&

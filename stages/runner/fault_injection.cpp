@@ -15,18 +15,19 @@ namespace carousel::stages {
 namespace {
 
 /// A number below `below` that looks random, and is the same for the same frame.
-u64 chosen(u64 sequence, u64 below) { return (sequence * 0x9E37'79B9'7F4A'7C15ULL >> 32U) % below; }
+u64 chosen(u64 ring_sequence, u64 below) { return (ring_sequence * 0x9E37'79B9'7F4A'7C15ULL >> 32U) % below; }
 
 /// The queue writes 16 bytes somewhere into one of the frame's inputs: where, is a function of its sequence.
 void scribble(runtime& r, const ring::job& at_work) {
     if (at_work.inputs == 0) return;
-    const auto k = static_cast<u32>(chosen(at_work.sequence, at_work.inputs));
+    const auto k = static_cast<u32>(chosen(at_work.ring_sequence, at_work.inputs));
     const ring::frame_format& format = r.input_format(k);
-    const ring::plane& plane = format.planes[at_work.sequence % format.planes.size()];
+    const ring::plane& plane = format.planes[at_work.ring_sequence % format.planes.size()];
     const u64 places = std::max<u64>(1, plane.bytes() / sizeof(device::status_word));
-    const u64 within = at_work.sequence * 0x9E37'79B9'7F4A'7C15ULL % places * sizeof(device::status_word);
+    const u64 within =
+        at_work.ring_sequence * 0x9E37'79B9'7F4A'7C15ULL % places * sizeof(device::status_word);
     log::warning("a write into its input {}, frame {}, plane {}, offset {}",
-                 r.control().link[r.input(k).index].name, at_work.sequence, plane.name, within);
+                 r.control().link[r.input(k).index].name, at_work.ring_sequence, plane.name, within);
     auto* const to = reinterpret_cast<device::status_word*>(r.input(k).slot(at_work.input[k].index) +
                                                             plane.offset + within);
     r.queue().write_status(to, {~u64{0}, ~0U, ~0U});
@@ -36,12 +37,12 @@ void scribble(runtime& r, const ring::job& at_work) {
 /// its own.
 void overrun(runtime& r, const ring::job& at_work) {
     if (r.outputs() == 0) return;
-    const u64 k = chosen(at_work.sequence, r.outputs());
+    const u64 k = chosen(at_work.ring_sequence, r.outputs());
     mapped_link* const out = r.output(k);
     constexpr u64 reach = u64{64} * 1024 / sizeof(device::status_word);
-    const u64 beyond = at_work.sequence * 0x9E37'79B9'7F4A'7C15ULL % reach * sizeof(device::status_word);
+    const u64 beyond = at_work.ring_sequence * 0x9E37'79B9'7F4A'7C15ULL % reach * sizeof(device::status_word);
     log::warning("a write {} bytes beyond its slot in ring {}, frame {}", beyond,
-                 r.control().link[out->index].name, at_work.sequence);
+                 r.control().link[out->index].name, at_work.ring_sequence);
     auto* const to =
         reinterpret_cast<device::status_word*>(out->slot(at_work.output[k].index) + out->slot_bytes + beyond);
     r.queue().write_status(to, {~u64{0}, ~0U, ~0U});
@@ -53,7 +54,7 @@ void overrun(runtime& r, const ring::job& at_work) {
 void scribble_block(runtime& r, const ring::job& at_work) {
     const bool closed = shm::is_closed(0);
     const ring::page_list own = ring::pages_of(r.control(), r.who(), r.attached().depth.token);
-    u64 seed = at_work.sequence + r.who().epoch;
+    u64 seed = at_work.ring_sequence + r.who().epoch;
     const auto random = [&seed] {
         seed += 0x9E37'79B9'7F4A'7C15ULL;
         const u64 mixed = (seed ^ seed >> 31U) * 0xBF58'476D'1CE4'E5B9ULL;
@@ -65,7 +66,7 @@ void scribble_block(runtime& r, const ring::job& at_work) {
     u64 place = 0;
     do {
         place = random() % (shm::word_bytes / 8) * 8;
-        if (!own_too || at_work.sequence % 2 == 0) continue;
+        if (!own_too || at_work.ring_sequence % 2 == 0) continue;
         const shm::page_range& page = own.pages()[random() % own.pages().size()];
         place = page.from + random() % (page.bytes / 8) * 8;
     } while (closed ? !shm::is_closed(place) : words[place / 8].load(std::memory_order_relaxed) == 0);

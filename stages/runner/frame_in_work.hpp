@@ -47,8 +47,8 @@ public:
     bool by_copy = false;  ///< rings on another GPU are reached through a slot on this one
     std::unique_ptr<device::same_work> alike;  ///< null: its launches go into the queue one by one
 
-    [[nodiscard]] u64 sequence() const noexcept override { return job.called; }
-    [[nodiscard]] u64 position() const noexcept override { return job.sequence; }
+    [[nodiscard]] u64 frame_number() const noexcept override { return job.frame_number; }
+    [[nodiscard]] u64 ring_sequence() const noexcept override { return job.ring_sequence; }
     [[nodiscard]] f64 time_s() const noexcept override { return job.time_s; }
     [[nodiscard]] std::span<const std::byte> parameter_values(std::string_view type,
                                                               std::size_t bytes) const override {

@@ -33,22 +33,24 @@ inline void tell_device_fault(const frames_on_device& f) {
 
 /// `in_flight`: called where the device has failed.
 template <typename F, typename InFlight>
-void guarded(const char* what, u64 sequence, F&& fn, InFlight&& in_flight) {
+void guarded(const char* what, u64 ring_sequence, F&& fn, InFlight&& in_flight) {
     try {
         fn();
     } catch (const carousel::error& e) {
-        log::error("{} of frame {}: {}", what, sequence, e.what());
+        log::error("{} of frame {}: {}", what, ring_sequence, e.what());
         if (e.code() == exit_code::gpu_fault) tell_device_fault(in_flight());
         die(e.code());
     } catch (const std::exception& e) {
-        log::error("{} of frame {} threw: {}", what, sequence, e.what());
+        log::error("{} of frame {} threw: {}", what, ring_sequence, e.what());
         die(exit_code::stage_exception);
     }
 }
 
 template <typename F>
-void guarded(const char* what, u64 sequence, F&& fn) {
-    guarded(what, sequence, std::forward<F>(fn), [&] { return frames_on_device{sequence, sequence}; });
+void guarded(const char* what, u64 ring_sequence, F&& fn) {
+    guarded(what, ring_sequence, std::forward<F>(fn), [&] {
+        return frames_on_device{ring_sequence, ring_sequence};
+    });
 }
 
 }  // namespace carousel::stages

@@ -91,7 +91,8 @@ run::dead_letter::side side_of(const runtime& r, const frame_in_work& f, std::si
     const side_frame::about& what = copy->about;
     s.used = copy->used;
     s.metadata = copy_of(what.metadata);
-    s.sequence = what.sequence;
+    s.ring_sequence = what.ring_sequence;
+    s.frame_number = what.frame_number;
     s.born_ns = what.born_ns;
     s.capture_ns = what.capture_ns;
     s.clock = what.clock;
@@ -106,8 +107,8 @@ run::dead_letter letter_of(const runtime& r, frame_in_work& f) {
     run::dead_letter l;
     l.stage = a.stage;
     l.program = program_of_process();
-    l.sequence = f.job.sequence;
-    l.number = f.job.called;
+    l.ring_sequence = f.job.ring_sequence;
+    l.frame_number = f.job.frame_number;
     l.time_s = f.job.time_s;
     l.attempts = r.stage_block().max_attempts;
     l.width = a.width;
@@ -187,7 +188,7 @@ void write_letter(runtime& r, const frame_in_work& f, const run::dead_letter& l,
     for (std::size_t k = 0; k < l.latest.size(); ++k)
         if (l.latest[k].there)
             to_file.copy(f.side[k]->memory->data(), r.side(k).slot_bytes, part + "/" + run::latest_file(k));
-    run::move_traceback(r.runtime_directory(), l.stage, l.sequence, part);
+    run::move_traceback(r.runtime_directory(), l.stage, l.ring_sequence, part);
     run::write_whole_file(part + "/letter.json", run::to_json(l));
 }
 
@@ -195,7 +196,7 @@ void write_letter(runtime& r, const frame_in_work& f, const run::dead_letter& l,
 
 void keep_dead_letter(runtime& r, frame_in_work& f) {
     const std::string folder = run::dead_letters_folder(r.runtime_directory());
-    const std::string path = folder + "/" + run::dead_letter_name(r.attached().stage, f.job.sequence);
+    const std::string path = folder + "/" + run::dead_letter_name(r.attached().stage, f.job.ring_sequence);
     std::string part;
     std::error_code ignored;
     try {
@@ -214,14 +215,14 @@ void keep_dead_letter(runtime& r, frame_in_work& f) {
             throw not_kept{fmt::format("putting {} in its place: {}", path, errno_text(errno))};
         log::info(
             "frame {} is kept, with all that this stage needs for it: `carousel replay --dead-letter {}`",
-            f.job.sequence, f.job.sequence);
+            f.job.ring_sequence, f.job.ring_sequence);
         return;
     } catch (const not_kept& n) {
-        log::warning("frame {} is given up and not kept: {}", f.job.sequence, n.why);
+        log::warning("frame {} is given up and not kept: {}", f.job.ring_sequence, n.why);
     } catch (const shm_error& e) {
-        log::warning("frame {} is given up and not kept: {}", f.job.sequence, e.what());
+        log::warning("frame {} is given up and not kept: {}", f.job.ring_sequence, e.what());
     } catch (const fs::filesystem_error& e) {
-        log::warning("frame {} is given up and not kept: {}", f.job.sequence, e.what());
+        log::warning("frame {} is given up and not kept: {}", f.job.ring_sequence, e.what());
     }
     if (!part.empty()) fs::remove_all(part, ignored);
 }

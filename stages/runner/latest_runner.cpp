@@ -24,12 +24,12 @@ namespace {
 
 ring::job job_of(const shm::control_block& c, const ring::slot_ref& slot, const shm::frame_header& h) {
     ring::job j;
-    j.sequence = slot.sequence;
+    j.ring_sequence = slot.ring_sequence;
     j.inputs = 1;
     j.input[0] = slot;
     j.void_stage = h.void_stage;
     j.void_reason = h.void_reason;
-    j.called = h.number;
+    j.frame_number = h.frame_number;
     j.parameter_number = h.parameter_number;
     std::memcpy(j.parameters, h.parameters, std::min(c.parameters.bytes, shm::max_parameter_bytes));
     j.time_s = h.time_s;
@@ -44,7 +44,7 @@ ring::job job_of(const shm::control_block& c, const ring::slot_ref& slot, const 
 void read_frame(runtime& r, stage& s, frame_in_work& f, u32 producer_epoch, u32* torn) {
     device::queue& q = r.queue();
     device::status_word* status = r.input(0).status(f.job.input[0].index);
-    const device::status_word expected{f.job.sequence, producer_epoch,
+    const device::status_word expected{f.job.ring_sequence, producer_epoch,
                                        static_cast<u32>(device::status_state::ready)};
     q.check_status(status, expected, torn);
     if (is_fault_asked(r)) inject_fault(r, f.job);
@@ -89,7 +89,7 @@ void run_latest(runtime& r, stage& s) {
             continue;
         }
         telemetry::begin_busy(r.entry(), now_ns());
-        if (slot.sequence >= r.hooks().hold_lease_at.value_or(~u64{0})) ::raise(SIGSTOP);
+        if (slot.ring_sequence >= r.hooks().hold_lease_at.value_or(~u64{0})) ::raise(SIGSTOP);
         crash_here(crash_point::latest_leased);
         const shm::frame_header& h = reader.link().header(slot.index);
         f.job = job_of(c, slot, h);
@@ -109,12 +109,12 @@ void run_latest(runtime& r, stage& s) {
             continue;
         }
         if (torn_now != torn_before) {
-            lines.tell(f.job.sequence, torn_now - torn_before, std::span(&from, 1));
+            lines.tell(f.job.ring_sequence, torn_now - torn_before, std::span(&from, 1));
             const shm::block_open open;
             block.counters.torn.fetch_add(torn_now - torn_before, std::memory_order_relaxed);
         }
         torn_before = torn_now;
-        if (!f.is_kept_from_stage()) disk.write_patiently(f.job.sequence, [&] { s.finish(f); });
+        if (!f.is_kept_from_stage()) disk.write_patiently(f.job.ring_sequence, [&] { s.finish(f); });
         const u64 now = now_ns();
         const shm::block_open open;
         telemetry::count_busy(r.entry(), block.counters, now, true);
@@ -126,10 +126,11 @@ void run_latest(runtime& r, stage& s) {
             telemetry::add_sample(block.counters.end_to_end, now - f.job.born_ns);
         telemetry::count_from_capture(block.counters, f.job.clock, f.job.capture_ns, now);
         if (!f.traced) continue;
-        trace.claimed(f.job.sequence, 0, f.job.claimed_ns, f.job.born_ns,
+        trace.claimed(f.job.ring_sequence, 0, f.job.claimed_ns, f.job.born_ns,
                       shm::told_by(f.job.clock, f.job.capture_ns));
-        trace.submitted(f.job.sequence, 0, f.job.void_stage != shm::none, f.job.claimed_ns, f.job.claimed_ns);
-        trace.committed(f.job.sequence, 0, complete, now, now_ns());
+        trace.submitted(f.job.ring_sequence, 0, f.job.void_stage != shm::none, f.job.claimed_ns,
+                        f.job.claimed_ns);
+        trace.committed(f.job.ring_sequence, 0, complete, now, now_ns());
     }
 }
 

@@ -128,8 +128,8 @@ public:
         for (std::size_t k = 0; k < l.latest.size(); ++k) {
             const run::dead_letter::side& s = l.latest[k];
             sides_.push_back(nullptr);
-            about_.push_back({s.sequence, s.time_s, s.born_ns, s.capture_ns, s.clock, s.parameter_number,
-                              s.parameters, s.metadata});
+            about_.push_back({s.ring_sequence, s.frame_number, s.time_s, s.born_ns, s.capture_ns, s.clock,
+                              s.parameter_number, s.parameters, s.metadata});
             if (!s.there) continue;
             sides_.back() = std::make_unique<exact_memory>(env.context(), used_bytes(s.format));
             env.load(l.path + "/" + run::latest_file(k), sides_.back()->data(), sides_.back()->bytes());
@@ -139,8 +139,8 @@ public:
             names_.emplace_back(o.name, o.format);
         }
     }
-    [[nodiscard]] u64 sequence() const noexcept override { return letter_->number; }
-    [[nodiscard]] u64 position() const noexcept override { return letter_->sequence; }
+    [[nodiscard]] u64 frame_number() const noexcept override { return letter_->frame_number; }
+    [[nodiscard]] u64 ring_sequence() const noexcept override { return letter_->ring_sequence; }
     [[nodiscard]] f64 time_s() const noexcept override { return letter_->time_s; }
     [[nodiscard]] std::span<const std::byte> parameter_values(std::string_view type,
                                                               std::size_t bytes) const override {
@@ -253,7 +253,7 @@ int replay_letter(stage& s, const std::string& folder) {
     const run::dead_letter l = run::read_dead_letter(folder);
     const description d = configure(s, l);
     one_environment env(l);
-    log::info("frame {} of stage {} once more, on {}", l.sequence, l.stage, env.context().description());
+    log::info("frame {} of stage {} once more, on {}", l.ring_sequence, l.stage, env.context().description());
     for (const run::dead_letter::asset& a : l.assets)
         env.load(l.path + "/../" + run::asset_file(a.name), env.make_asset(a.name, a.bytes).data(), a.bytes);
     for (const asset_description& a : d.makes) {
@@ -266,7 +266,7 @@ int replay_letter(stage& s, const std::string& folder) {
     detail::call_process(s, f);
     env.queue().drain();
     if (s.commits_on_host()) s.finish(f);
-    log::info("frame {} of stage {} went through: this process has not died of it", l.sequence, l.stage);
+    log::info("frame {} of stage {} went through: this process has not died of it", l.ring_sequence, l.stage);
     return exit_code::ok;
 }
 

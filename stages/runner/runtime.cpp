@@ -42,7 +42,7 @@ runtime::runtime(attachment a, stage& s, const runtime_sources& from)
       supervisor_(attachment_),
       hooks_(from.hooks),
       control_(&from.control(attachment_.run_id)),
-      delivered_(*control_, attachment_.runtime_directory, control_->first_sequence) {
+      delivered_(*control_, attachment_.runtime_directory, control_->first_ring_sequence) {
     crash_here(crash_point::segment_mapped);
     if ((attachment_.standby ? ring::claim_standby(control(), who()) : ring::claim(control(), who())) !=
         ring::claim_result::ok) {

@@ -75,7 +75,7 @@ void side_input::take(std::span<const std::unique_ptr<frame_in_work>> frames) {
     if (!join()) return;
     const ring::slot_ref slot = reader_->acquire();
     if (!slot) return;
-    next_ = slot.sequence + 1;
+    next_ = slot.ring_sequence + 1;
     crash_here(crash_point::latest_leased);
     // Read under the lease: where that is revoked meanwhile all of it may be another frame's, and is thrown
     // away.
@@ -97,7 +97,7 @@ void side_input::take(std::span<const std::unique_ptr<frame_in_work>> frames) {
         return;
     }
     log::error("frame {} of the latest input {} is torn: its status word changed under a lease",
-               slot.sequence, runtime_->attached().latest[index_].stage);
+               slot.ring_sequence, runtime_->attached().latest[index_].stage);
     const shm::block_open open;
     runtime_->stage_block().counters.torn.fetch_add(1, std::memory_order_relaxed);
 }
@@ -107,7 +107,8 @@ bool side_input::copy(const ring::slot_ref& slot, const shm::frame_header& h, si
     const mapped_link& ring = runtime_->side(index_);
     const frame_format& format = runtime_->side_format(index_);
     std::byte* const from = ring.slot(slot.index);
-    const device::status_word expected{slot.sequence, h.epoch, static_cast<u32>(device::status_state::ready)};
+    const device::status_word expected{slot.ring_sequence, h.epoch,
+                                       static_cast<u32>(device::status_state::ready)};
     auto* torn = reinterpret_cast<u32*>(torn_->data());
     *reinterpret_cast<volatile u32*>(torn_->host_data()) = 0;
     to.used = h.used;
@@ -125,7 +126,8 @@ bool side_input::copy(const ring::slot_ref& slot, const shm::frame_header& h, si
     const std::size_t set = std::min(runtime_->control().parameters.bytes, shm::max_parameter_bytes);
     std::copy(metadata.begin(), metadata.end(), to.metadata.begin());
     std::memcpy(to.parameters.data(), h.parameters, set);
-    to.about = {slot.sequence,
+    to.about = {slot.ring_sequence,
+                h.frame_number,
                 h.time_s,
                 h.born_ns,
                 h.capture_ns,
@@ -133,7 +135,7 @@ bool side_input::copy(const ring::slot_ref& slot, const shm::frame_header& h, si
                 h.parameter_number,
                 std::span(to.parameters).first(set),
                 std::span(to.metadata).first(metadata.size())};
-    event_->record(*queue_, slot.sequence);
+    event_->record(*queue_, slot.ring_sequence);
     event_->wait();
     return *reinterpret_cast<volatile u32*>(torn_->host_data()) == 0;
 }
@@ -146,7 +148,7 @@ void side_inputs::give(frame_in_work& f, ring::worker& w) const noexcept {
     for (u32 k = 0; k < all_.size(); ++k) {
         const side_copy* const copy = all_[k]->current();
         f.side[k] = copy;
-        w.note_side_frame(k, copy != nullptr ? copy->about.sequence : shm::no_side_frame);
+        w.note_side_frame(k, copy != nullptr ? copy->about.ring_sequence : shm::no_side_frame);
     }
 }
 

@@ -38,7 +38,7 @@ u32 committer_of(const runtime& r) { return telemetry::ledger_committer(r.who().
         log::error(
             "frame {}: the header of an input has changed under its lease: what was made of it goes no "
             "further, this process ends",
-            j.sequence);
+            j.ring_sequence);
     die(exit_code::revoked);
 }
 
@@ -113,8 +113,8 @@ frames_on_device stage_runner::on_device() {
     for (const auto& f : frames_) {
         if (std::find(idle_.begin(), idle_.end(), f.get()) != idle_.end()) continue;
         ++all.count;
-        all.oldest = std::min(all.oldest, f->job.sequence);
-        all.newest = std::max(all.newest, f->job.sequence);
+        all.oldest = std::min(all.oldest, f->job.ring_sequence);
+        all.newest = std::max(all.newest, f->job.ring_sequence);
     }
     return all;
 }
@@ -207,14 +207,14 @@ void stage_runner::submit(frame_in_work& f) {
     const u64 claimed = f.job.claimed_ns;
     f.traced = trace_.on(claimed);
     if (f.traced)
-        trace_.claimed(f.job.sequence, static_cast<u8>(f.lane()), claimed, f.job.born_ns,
+        trace_.claimed(f.job.ring_sequence, static_cast<u8>(f.lane()), claimed, f.job.born_ns,
                        shm::told_by(f.job.clock, f.job.capture_ns));
     const u64 process = f.traced ? now_ns() : 0;
     f.take_carried();
     // Given up here and not upstream: nobody else has its inputs any more once it goes on. The copies have
     // clocks of their own.
     if (f.job.void_stage == worker_.stage_index()) {
-        guarded("keeping", f.job.sequence, [&] {
+        guarded("keeping", f.job.ring_sequence, [&] {
             if (sides_) sides_->look_again(f, frames_, letter_patience_ns);
             keep_dead_letter(*runtime_, f);
         });
@@ -222,17 +222,17 @@ void stage_runner::submit(frame_in_work& f) {
     }
     {
         crash_here(crash_point::clock_started);
-        const device::profiler_range shown(profiler_, "process", f.job.sequence);
+        const device::profiler_range shown(profiler_, "process", f.job.ring_sequence);
         guarded(
-            "process", f.job.sequence, [&] { enqueue_checked(f); }, [&] { return on_device(); });
+            "process", f.job.ring_sequence, [&] { enqueue_checked(f); }, [&] { return on_device(); });
     }
     shm::block_open_between open;
     runtime_->entry().processing_since_ns.store(0, std::memory_order_release);
     if (f.ended) return open.leave_for([&] { end_stream(f); });
     // Before the job word says SUBMITTED: a frame that anybody can commit has this stamp.
     if (f.traced)
-        trace_.submitted(f.job.sequence, static_cast<u8>(f.lane()), f.job.void_stage != shm::none, process,
-                         now_ns());
+        trace_.submitted(f.job.ring_sequence, static_cast<u8>(f.lane()), f.job.void_stage != shm::none,
+                         process, now_ns());
     if (!worker_.submit(f.job)) end_unsubmitted(worker_, f.job);
     if (pool_) pool_->submit(f);
     {
@@ -276,14 +276,14 @@ void stage_runner::wait_for_device(frame_in_work& f) {
 
 /// When the wait began.
 u64 stage_runner::await_device(frame_in_work& f) {
-    const device::profiler_range shown(profiler_, "wait for the device", f.job.sequence);
+    const device::profiler_range shown(profiler_, "wait for the device", f.job.ring_sequence);
     const u64 wait_began = now_ns();
     {
         const shm::block_open open;  // of the oldest submitted frame alone: the others wait behind it
         runtime_->entry().device_since_ns.store(wait_began, std::memory_order_release);
     }
     guarded(
-        "the device's work", f.job.sequence,
+        "the device's work", f.job.ring_sequence,
         [&] {
             // Nobody helps a stage at the end, or one with canaries: its own thread must be quick.
             const bool unhelped = runtime_->outputs() == 0 || runtime_->plants_canaries();
@@ -309,10 +309,10 @@ void stage_runner::device_is_through(frame_in_work& f, u64 wait_began) {
 void stage_runner::finish(frame_in_work& f) {
     f.hash.reset();
     if (!commits_on_host_ || f.is_kept_from_stage()) return;
-    const device::profiler_range shown(profiler_, "finish", f.job.sequence);
+    const device::profiler_range shown(profiler_, "finish", f.job.ring_sequence);
     host_work("finish", f, [&] { stage_->finish(f); });
     guarded(
-        "the look behind finish()", f.job.sequence, [&] { look_behind_finish(f); },
+        "the look behind finish()", f.job.ring_sequence, [&] { look_behind_finish(f); },
         [&] { return on_device(); });
     f.wait_for_link(false);
 }
@@ -325,7 +325,7 @@ void stage_runner::commit(frame_in_work& f, shm::block_open_between& open) {
     if (ledger_) open.leave_for([&] { host_work("the record", f, [&] { record(f); }); });
     crash_here(crash_point::host_work_done);
     if (!worker_.commit(f.job)) {
-        log::info("frame {}: commit refused, this process has a successor: leaving", f.job.sequence);
+        log::info("frame {}: commit refused, this process has a successor: leaving", f.job.ring_sequence);
         die(exit_code::revoked);
     }
     // Before the job word moves on: one that says COMMITTED tells the supervisor that this mark may be
@@ -333,21 +333,23 @@ void stage_runner::commit(frame_in_work& f, shm::block_open_between& open) {
     if (ledger_)
         open.leave_for([&] {
             host_work("the mark", f, [&] {
-                ledger_->mark_committed(f.job.sequence, f.for_ledger(), is_void(f), committer_of(*runtime_));
+                ledger_->mark_committed(f.job.ring_sequence, f.for_ledger(), is_void(f),
+                                        committer_of(*runtime_));
             });
         });
     const u64 committed = now_ns();
     account(f, committed);
     telemetry::count_busy(runtime_->entry(), worker_.stage().counters, committed, false);
-    open.leave_for([&] { guarded("committed", f.job.sequence, [&] { stage_->committed(f.job.sequence); }); });
+    open.leave_for(
+        [&] { guarded("committed", f.job.ring_sequence, [&] { stage_->committed(f.job.ring_sequence); }); });
     const bool ours = worker_.complete(f.job);
     if (f.traced)
-        trace_.committed(f.job.sequence, static_cast<u8>(f.lane()), f.complete_ns, committed, now_ns());
+        trace_.committed(f.job.ring_sequence, static_cast<u8>(f.lane()), f.complete_ns, committed, now_ns());
     if (!ours) die(exit_code::revoked);
 }
 
 void stage_runner::record(const frame_in_work& f) {
-    ledger_->record(f.job.sequence, f.for_ledger(), is_void(f), committer_of(*runtime_));
+    ledger_->record(f.job.ring_sequence, f.for_ledger(), is_void(f), committer_of(*runtime_));
 }
 
 // What a stage does outside the ring, with the frame's sequence as key: a full disk holds it up and harms
@@ -355,7 +357,7 @@ void stage_runner::record(const frame_in_work& f) {
 template <typename F>
 void stage_runner::host_work(const char* what, const frame_in_work& f, F&& work) {
     guarded(
-        what, f.job.sequence, [&] { hold_.write_patiently(f.job.sequence, work); },
+        what, f.job.ring_sequence, [&] { hold_.write_patiently(f.job.ring_sequence, work); },
         [&] { return on_device(); });
 }
 

@@ -77,7 +77,7 @@ private:
     void count_waits();
     [[nodiscard]] bool look_around();
     [[nodiscard]] bool due(u32 seen);  ///< edge.cpp, as the next three
-    [[nodiscard]] bool ready(u64 sequence, u32 in_flight);
+    [[nodiscard]] bool ready(u64 ring_sequence, u32 in_flight);
     void wait_for_link(bool waits);
     void paced(u64 claimed_ns);
     void complete_loop();

@@ -20,13 +20,13 @@ void frame_in_work::stamp(const frame_stamp& with) {
     const std::size_t bytes = parameter_bytes().size();
     if (!with.parameters.empty() && with.parameters.size() != bytes)
         throw config_error(fmt::format("frame {}: parameters of {} bytes, but the pipeline's have {}",
-                                       job.sequence, with.parameters.size(), bytes));
+                                       job.ring_sequence, with.parameters.size(), bytes));
     job.time_s = with.time_s;
     if (with.capture_ns != 0) {
         job.clock = with.captured_here ? shm::capture_clock::live : shm::capture_clock::recorded;
         job.capture_ns = with.capture_ns;
     }
-    if (with.number) job.called = *with.number;
+    if (with.frame_number) job.frame_number = *with.frame_number;
     if (with.born_ns != 0) job.born_ns = with.born_ns;
     if (with.parameters.empty()) return;
     job.parameter_number = with.parameter_number;

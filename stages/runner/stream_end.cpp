@@ -17,7 +17,7 @@ void frame_in_work::end_stream() {
     const shm::stage_block& s = runtime_->stage_block();
     const auto refuse = [&](const char* why) {
         throw std::logic_error(
-            fmt::format("stage {} calls end_stream() for frame {}, but {}", s.name, job.sequence, why));
+            fmt::format("stage {} calls end_stream() for frame {}, but {}", s.name, job.ring_sequence, why));
     };
     if (s.source == shm::none)
         refuse("it reads other stages: a stream ends where it begins, at a stage without inputs");
@@ -33,7 +33,7 @@ void frame_in_work::end_stream() {
 // below END goes on. Whatever waits here is somebody else's: the supervisor's next look, or this stage's
 // frames in flight, which have clocks.
 void stage_runner::end_stream(frame_in_work& f) {
-    log::info("the stream ends before frame {}", f.job.sequence);
+    log::info("the stream ends before frame {}", f.job.ring_sequence);
     turn_.nothing_to_begin();
     for (;;) {
         const u32 seen = shm::ticket(worker_.stage().doorbell);
@@ -45,7 +45,7 @@ void stage_runner::end_stream(frame_in_work& f) {
     {
         // the completion thread has nothing to wait for
         const running_clock clock(runtime_->entry().device_since_ns);
-        guarded("the device's work", f.job.sequence, [&] { runtime_->queue().drain(); });
+        guarded("the device's work", f.job.ring_sequence, [&] { runtime_->queue().drain(); });
     }
     crash_here(crash_point::end_known);
     if (!worker_.give_back(f.job)) die(exit_code::revoked);

@@ -30,12 +30,12 @@ void stage_runner::tell_torn(frame_in_work& f) {
         const mapped_link& in = runtime_->input(i);
         const u32 slot = f.job.input[i].index;
         const shm::link_block& ring = runtime_->control().link[in.index];
-        const device::status_word expected{f.job.sequence, worker_.input(i).header(slot).epoch,
+        const device::status_word expected{f.job.ring_sequence, worker_.input(i).header(slot).epoch,
                                            static_cast<u32>(device::status_state::ready)};
         of[i] = {ring.name, runtime_->control().stage[std::min(ring.stage, shm::max_stages - 1)].name,
                  differs_now(*in.memory, in.status(slot), expected)};
     }
-    torn_lines_.tell(f.job.sequence, words, std::span(of).first(count));
+    torn_lines_.tell(f.job.ring_sequence, words, std::span(of).first(count));
 }
 
 }  // namespace carousel::stages

@@ -108,9 +108,9 @@ ring::parameter_schema scene_parameters::schema(bool three_quarter) {
     return s;
 }
 
-scene_state scene_at(scene_state scene, u64 sequence) noexcept {
+scene_state scene_at(scene_state scene, u64 frame_number) noexcept {
     if (scene.orbit == 0.0F) return scene;
-    const sine_cosine turn = sincos_(static_cast<f64>(sequence) * scene.orbit);
+    const sine_cosine turn = sincos_(static_cast<f64>(frame_number) * scene.orbit);
     camera_state& c = scene.camera;
     const f64 x = f64{c.eye[0]} - c.target[0], z = f64{c.eye[2]} - c.target[2];
     c.eye[0] = static_cast<f32>(c.target[0] + (x * turn.cosine + z * turn.sine));
@@ -118,6 +118,6 @@ scene_state scene_at(scene_state scene, u64 sequence) noexcept {
     return scene;
 }
 
-scene_state scene_of(const frame& f) { return scene_at(f.parameters<scene_parameters>(), f.sequence()); }
+scene_state scene_of(const frame& f) { return scene_at(f.parameters<scene_parameters>(), f.frame_number()); }
 
 }  // namespace carousel::stages

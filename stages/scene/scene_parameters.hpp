@@ -20,11 +20,11 @@ struct scene_parameters : kernels::scene_state {
 inline constexpr f32 three_quarter_eye[3] = {1.3516F, 1.0988F, 1.9303F};
 inline constexpr f32 three_quarter_light[3] = {0.36F, 0.8F, 0.48F};
 
-/// The scene as frame `sequence` is drawn: camera.eye turned about the vertical (y) through camera.target by
-/// orbit * sequence, a function of the parameters and the number alone, so that a restarted source repeats it
-/// bit for bit. Whoever moves the eye meanwhile (the viewer's mouse) moves the path's start, and the orbit
+/// The scene as frame `frame_number` is drawn: camera.eye turned about the vertical (y) through camera.target
+/// by orbit * sequence, a function of the parameters and the number alone, so that a restarted source repeats
+/// it bit for bit. Whoever moves the eye meanwhile (the viewer's mouse) moves the path's start, and the orbit
 /// goes on from there.
-[[nodiscard]] kernels::scene_state scene_at(kernels::scene_state scene, u64 sequence) noexcept;
+[[nodiscard]] kernels::scene_state scene_at(kernels::scene_state scene, u64 frame_number) noexcept;
 
 /// The scene of a frame.
 /// Throws config_error unless the stage has named scene_parameters in configure().

@@ -145,7 +145,7 @@ void latest_port::state::follow() {
 // copy.
 void latest_port::state::settle() {
     if (!std::exchange(delivered, false)) return;
-    event->record(*queue, frame.sequence_);
+    event->record(*queue, frame.ring_sequence_);
     event->wait();
 }
 
@@ -154,7 +154,8 @@ bool latest_port::state::take() {
     if (copy.use_count() > own) allocate();
     run::newest_frame::about what;
     if (!newest->take(*queue, copy->memory->data() + first, first, bytes, what)) return false;
-    frame.sequence_ = what.sequence;
+    frame.frame_number_ = what.frame_number;
+    frame.ring_sequence_ = what.ring_sequence;
     frame.born_ns_ = what.born_ns;
     frame.time_s_ = what.time_s;
     frame.capture_ns_ = what.capture_ns;

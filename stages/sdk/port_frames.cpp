@@ -9,7 +9,8 @@
 
 namespace carousel {
 
-u64 port_frame::sequence() const { return seat_->life().job().sequence; }
+u64 port_frame::frame_number() const { return seat_->life().job().frame_number; }
+u64 port_frame::ring_sequence() const { return seat_->life().job().ring_sequence; }
 f64 port_frame::time_s() const { return seat_->life().job().time_s; }
 u64 port_frame::born_ns() const { return seat_->life().job().born_ns; }
 u64 port_frame::capture_ns() const { return seat_->life().job().capture_ns; }

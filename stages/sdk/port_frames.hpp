@@ -76,8 +76,9 @@ public:
 /// A frame in the hands of a port's program.
 class port_frame {
 public:
-    [[nodiscard]] u64 sequence() const;
-    [[nodiscard]] f64 time_s() const;  ///< sequence / fps
+    [[nodiscard]] u64 frame_number() const;   ///< as frame::frame_number() of a stage
+    [[nodiscard]] u64 ring_sequence() const;  ///< as frame::ring_sequence()
+    [[nodiscard]] f64 time_s() const;         ///< frame_number / fps
     /// CLOCK_MONOTONIC, when its source began it.
     [[nodiscard]] u64 born_ns() const;
     /// When what it shows happened, as its source has said; 0: it has not.

@@ -107,7 +107,7 @@ bool port_seat::next(u64 timeout_ns) {
         throw config_error(
             fmt::format("frame {} of port \"{}\" was not committed before the next one was asked for: "
                         "the run waits for its commit()",
-                        life_->job().sequence, stage_));
+                        life_->job().ring_sequence, stage_));
     if (in_hand_) {
         life_->give_again();
         return true;
@@ -136,7 +136,7 @@ bool port_seat::next(u64 timeout_ns) {
 void port_seat::commit() {
     port_session& l = life();
     const device::kept_thread kept(may_come_to_a_gpu());
-    const u64 sequence = l.job().sequence;
+    const u64 ring_sequence = l.job().ring_sequence;
     if (l.commit(hash)) {
         in_hand_ = false;
         return;
@@ -146,7 +146,7 @@ void port_seat::commit() {
     throw port_revoked(
         fmt::format("frame {} was not committed: port \"{}\" has been given to another life meanwhile (it "
                     "had the frame longer than frame_timeout_ms, or was stopped)",
-                    sequence, stage_));
+                    ring_sequence, stage_));
 }
 
 // A claim stands as long as its job is open. So a life that is not heard is given up, with what it has said:
@@ -162,7 +162,7 @@ void port_seat::end() {
             return;
         }
         const port_session::got heard = life_->end_stream(until);
-        const u64 sequence = life_->job().sequence;
+        const u64 ring_sequence = life_->job().ring_sequence;
         in_hand_ = false;
         life_.reset();
         ended_ = heard == port_session::got::closed;
@@ -170,7 +170,7 @@ void port_seat::end() {
             throw nothing_new(
                 fmt::format("port \"{}\" ends its stream before frame {}, and no supervisor has heard it in "
                             "{:.3g} s: {}",
-                            stage_, sequence, options_.patience_s, to_->what_holds_it_up()));
+                            stage_, ring_sequence, options_.patience_s, to_->what_holds_it_up()));
     }
 }
 

@@ -311,11 +311,11 @@ void port_session::look_at_status(device::status_state state) {
     for (u32 i = 0; i < job_.inputs && job_.void_stage == shm::none; ++i) {
         const shm::frame_header& h = worker_->input(i).header(job_.input[i].index);
         step.expect(reinterpret_cast<device::status_word*>(inputs_[i].slot(job_.input[i].index)),
-                    {job_.sequence, h.epoch, static_cast<u32>(device::status_state::ready)});
+                    {job_.ring_sequence, h.epoch, static_cast<u32>(device::status_state::ready)});
     }
     if (output_.memory) {
         step.store_at(reinterpret_cast<device::status_word*>(output_.slot(job_.output[0].index)));
-        step.value = {job_.sequence, who_.epoch, static_cast<u32>(state)};
+        step.value = {job_.ring_sequence, who_.epoch, static_cast<u32>(state)};
     }
     if (step.count > 0 || step.writes > 0) queue_->status(step);
     if (context_->kind() == device::device_kind::cpu) queue_->drain();
@@ -341,13 +341,13 @@ bool port_session::commit(const telemetry::frame_hash& hash) {
 bool port_session::finish(const telemetry::frame_hash& hash) {
     const bool is_void = job_.void_stage != shm::none;
     if (!committed_) {
-        if (ledger_) ledger_->record(job_.sequence, hash, is_void, committer());
+        if (ledger_) ledger_->record(job_.ring_sequence, hash, is_void, committer());
         crash_here(crash_point::host_work_done);
         if (!worker_->submit(job_)) return false;
         if (!worker_->commit(job_)) return false;
         committed_ = true;
     }
-    if (ledger_) ledger_->mark_committed(job_.sequence, hash, is_void, committer());
+    if (ledger_) ledger_->mark_committed(job_.ring_sequence, hash, is_void, committer());
     account();
     return worker_->complete(job_);
 }
@@ -380,13 +380,13 @@ void port_session::tell_torn() {
     for (u32 i = 0; i < std::min<std::size_t>(job_.inputs, inputs_.size()); ++i) {
         const u32 slot = job_.input[i].index;
         const shm::link_block& ring = c.link[std::min(worker_->stage().input_link[i], shm::max_links - 1)];
-        const device::status_word expected{job_.sequence, worker_->input(i).header(slot).epoch,
+        const device::status_word expected{job_.ring_sequence, worker_->input(i).header(slot).epoch,
                                            static_cast<u32>(device::status_state::ready)};
         of.push_back({ring.name, c.stage[std::min(ring.stage, shm::max_stages - 1)].name,
                       differs_now(*inputs_[i].memory,
                                   reinterpret_cast<device::status_word*>(inputs_[i].slot(slot)), expected)});
     }
-    torn_lines_.tell(job_.sequence, words, of);
+    torn_lines_.tell(job_.ring_sequence, words, of);
 }
 
 std::byte* port_session::output_slot() const { return output_.slot(job_.output[0].index); }

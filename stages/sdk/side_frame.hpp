@@ -14,7 +14,7 @@ namespace carousel {
 class side_frame {
 public:
     struct about {
-        u64 sequence = 0;
+        u64 ring_sequence = 0, frame_number = 0;
         f64 time_s = 0;
         u64 born_ns = 0, capture_ns = 0;
         shm::capture_clock clock = shm::capture_clock::none;
@@ -40,7 +40,8 @@ public:
     [[nodiscard]] std::span<const std::byte> bytes(std::string_view name) const {
         return payload().bytes(name);
     }
-    [[nodiscard]] u64 sequence() const { return there().sequence; }
+    [[nodiscard]] u64 frame_number() const { return there().frame_number; }
+    [[nodiscard]] u64 ring_sequence() const { return there().ring_sequence; }
     [[nodiscard]] f64 time_s() const { return there().time_s; }
     [[nodiscard]] u64 born_ns() const { return there().born_ns; }
     [[nodiscard]] u64 capture_ns() const { return there().capture_ns; }

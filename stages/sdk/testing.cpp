@@ -78,11 +78,12 @@ struct chain::made_output {
 
 class chain::frame_in_hand : public frame {
 public:
-    frame_in_hand(chain& c, seat& s, u64 sequence, std::span<const std::byte> parameters, std::string reason)
+    frame_in_hand(chain& c, seat& s, u64 frame_number, std::span<const std::byte> parameters,
+                  std::string reason)
         : chain_(c),
           seat_(s),
           made_(s.frames.at(c.place_)),
-          sequence_(sequence),
+          frame_number_(frame_number),
           parameters_(parameters),
           reason_(std::move(reason)) {
         for (const std::string& name : seat_.latest) {
@@ -90,7 +91,8 @@ public:
             const seat::made_frame& of = from.frames.at(chain_.place_);
             const u64 newest = from.newest.value_or(shm::no_side_frame);
             sides_.push_back(
-                {.sequence = newest,
+                {.ring_sequence = newest,
+                 .frame_number = newest,
                  .time_s = static_cast<f64>(newest) / chain_.options_.fps,
                  .capture_ns = of.capture_ns,
                  .clock = of.capture_ns != 0 ? shm::capture_clock::live : shm::capture_clock::none,
@@ -98,9 +100,9 @@ public:
                  .metadata = std::span(of.metadata).first(of.metadata_bytes)});
         }
     }
-    [[nodiscard]] u64 sequence() const noexcept override { return sequence_; }
+    [[nodiscard]] u64 frame_number() const noexcept override { return frame_number_; }
     [[nodiscard]] f64 time_s() const noexcept override {
-        return static_cast<f64>(sequence_) / chain_.options_.fps;
+        return static_cast<f64>(frame_number_) / chain_.options_.fps;
     }
     [[nodiscard]] std::span<const std::byte> parameter_values(std::string_view type,
                                                               std::size_t bytes) const override {
@@ -133,7 +135,7 @@ public:
         made_.metadata_bytes = 0;
         made_.capture_ns = 0;
         made_.made_with.clear();
-        for (const side_frame::about& side : sides_) made_.made_with.push_back(side.sequence);
+        for (const side_frame::about& side : sides_) made_.made_with.push_back(side.ring_sequence);
         for (shm::used_extents& used : made_.used) used.planes = 0;
         for (const std::string& input : seat_.inputs) {
             const seat::made_frame& from = chain_.find_ring(input).made();
@@ -151,7 +153,7 @@ public:
         if (i >= sides_.size())
             throw config_error(fmt::format("stage {} asks for latest input {}; it was added with {}",
                                            seat_.name, i, sides_.size()));
-        if (sides_[i].sequence == shm::no_side_frame) return {};
+        if (sides_[i].frame_number == shm::no_side_frame) return {};
         return {chain_.find_ring(seat_.latest[i]).payload(), sides_[i]};
     }
     [[nodiscard]] std::size_t latest_index(std::string_view name) const override {
@@ -172,7 +174,7 @@ public:
         return carousel::output_index(seat_.description.outputs, name);
     }
     [[nodiscard]] u32 lane() const noexcept override {
-        return static_cast<u32>(sequence_ % chain_.options_.in_flight);
+        return static_cast<u32>(frame_number_ % chain_.options_.in_flight);
     }
     [[nodiscard]] std::string_view void_reason() const noexcept override { return reason_; }
     [[nodiscard]] bool is_ours() const noexcept override { return chain_.ours; }
@@ -188,19 +190,19 @@ public:
 
     void finish() {
         if (reason_.empty() || seat_.description.wants_tombstones) seat_.object->finish(*this);
-        if (hash_) seat_.hashes[sequence_] = *hash_;
+        if (hash_) seat_.hashes[frame_number_] = *hash_;
         if (!seat_.ledger) return;
         const auto hash =
             hash_ ? telemetry::frame_hash(*hash_, hash_name_) : telemetry::frame_hash(std::nullopt);
-        seat_.ledger->record(sequence_, hash, !reason_.empty(), chain_.options_.epoch);
-        seat_.ledger->mark_committed(sequence_, hash, !reason_.empty(), chain_.options_.epoch);
+        seat_.ledger->record(frame_number_, hash, !reason_.empty(), chain_.options_.epoch);
+        seat_.ledger->mark_committed(frame_number_, hash, !reason_.empty(), chain_.options_.epoch);
     }
 
 private:
     chain& chain_;
     seat& seat_;
     seat::made_frame& made_;
-    u64 sequence_;
+    u64 frame_number_;
     std::span<const std::byte> parameters_;
     mutable std::vector<std::byte> initial_;
     std::vector<side_frame::about> sides_;
@@ -308,8 +310,8 @@ chain::seat& chain::find_stand_in(const std::string& name, const char* does_itse
     return s;
 }
 
-void chain::newest(const std::string& name, u64 sequence) {
-    find_stand_in(name, "has its own frames").newest = sequence;
+void chain::newest(const std::string& name, u64 frame_number) {
+    find_stand_in(name, "has its own frames").newest = frame_number;
 }
 
 void chain::prepare() {
@@ -332,16 +334,16 @@ void chain::prepare() {
     prepared_ = true;
 }
 
-void chain::run_with(u64 sequence, std::span<const std::byte> parameters) {
+void chain::run_with(u64 frame_number, std::span<const std::byte> parameters) {
     require(true, "run()");
     ended_ = false;
     for (auto& s : seats_) {
         if (!s->object) continue;
-        frame_in_hand f(*this, *s, sequence, parameters, "");
+        frame_in_hand f(*this, *s, frame_number, parameters, "");
         f.take_carried();
         detail::call_process(*s->object, f);
         if (ended_) break;  // the frame doesn't exist: nobody behind gets it
-        s->newest = sequence;
+        s->newest = frame_number;
         if (s->object->commits_on_host()) {
             world_->work->drain();
             f.finish();
@@ -380,17 +382,17 @@ void chain::run_in_flight(u64 first, u32 frames, const std::function<void(u64)>&
     }
 }
 
-std::optional<u64> chain::hash(const std::string& name, u64 sequence) {
+std::optional<u64> chain::hash(const std::string& name, u64 frame_number) {
     const std::map<u64, u64>& all = find(name).hashes;
-    const auto at = all.find(sequence);
+    const auto at = all.find(frame_number);
     return at == all.end() ? std::nullopt : std::optional(at->second);
 }
 
-void chain::run_void(u64 sequence, const std::string& reason) {
+void chain::run_void(u64 frame_number, const std::string& reason) {
     require(true, "run_void()");
     for (auto& s : seats_) {
         if (!s->object || !s->object->commits_on_host()) continue;
-        frame_in_hand f(*this, *s, sequence, {}, reason);
+        frame_in_hand f(*this, *s, frame_number, {}, reason);
         f.finish();
     }
 }

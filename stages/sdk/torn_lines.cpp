@@ -15,10 +15,11 @@ bool differs_now(const device::mapping& of, const device::status_word* at,
     if (of.host_data() == nullptr) return false;
     const std::byte* word = of.host_data() + (reinterpret_cast<const std::byte*>(at) - of.data());
     const auto* now = reinterpret_cast<const volatile device::status_word*>(word);
-    return now->sequence != expected.sequence || now->epoch != expected.epoch || now->state != expected.state;
+    return now->ring_sequence != expected.ring_sequence || now->epoch != expected.epoch ||
+           now->state != expected.state;
 }
 
-void torn_lines::tell(u64 sequence, u32 words, std::span<const torn_input> inputs) {
+void torn_lines::tell(u64 ring_sequence, u32 words, std::span<const torn_input> inputs) {
     untold_ += words;
     const u64 now = now_ns();
     if (now < next_ns_) return;
@@ -31,12 +32,12 @@ void torn_lines::tell(u64 sequence, u32 words, std::span<const torn_input> input
     for (const torn_input& i : inputs) {
         const std::string name = fmt::format("the ring {}, which {} fills", i.ring, i.maker);
         if (known && i.differs)
-            log::error("frame {} is torn: its status word in {}, changed under its lease{}", sequence, name,
-                       count);
+            log::error("frame {} is torn: its status word in {}, changed under its lease{}", ring_sequence,
+                       name, count);
         all += (all.empty() ? "" : ", or in ") + name;
     }
     if (!known)
-        log::error("frame {} is torn: its status word in {}, changed under its lease{}", sequence, all,
+        log::error("frame {} is torn: its status word in {}, changed under its lease{}", ring_sequence, all,
                    count);
 }
 

@@ -23,14 +23,14 @@ def look(a, loops):
         newest = run.open(wait_s=30.0).latest(a.stage)
         busy = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(loops)]
         try:
-            numbers, longest = [newest.next(30.0).sequence], 0.0
+            numbers, longest = [newest.next(30.0).frame_number], 0.0
             last = time.monotonic()
             until = last + a.seconds
             while last < until:
                 frame, now = newest.next(5.0), time.monotonic()
                 if frame is None:
                     raise SystemExit(f"no frame in 5 s: {run.log_text(20)}")
-                numbers.append(frame.sequence)
+                numbers.append(frame.frame_number)
                 longest, last = max(longest, now - last), now
         finally:
             for each in busy:

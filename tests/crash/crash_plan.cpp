@@ -23,7 +23,7 @@ std::vector<crash_point> standby_points() {
 
 std::vector<crash_point> frame_points(role of) {
     std::vector<crash_point> out = {job_chosen, job_opened};
-    out.push_back(of == role::source ? number_leased : input_leased);
+    out.push_back(of == role::source ? sequence_leased : input_leased);
     if (of != role::sink) out.push_back(slot_filled);
     // but for a frame that is made again: it has its set
     if (of == role::source) out.push_back(parameters_chosen);

@@ -45,7 +45,7 @@ public:
     }
 
     void process(carousel::frame& f) override {
-        const bool dies = static_cast<i64>(f.sequence()) == die_at_;
+        const bool dies = static_cast<i64>(f.frame_number()) == die_at_;
         if (join_ && dies) throw std::runtime_error("dying as told");
         if (join_) return compare(f);
         const u64* in = f.input().plane<const u64>("value").data();
@@ -53,7 +53,7 @@ public:
         if (!f.output(1)) return f.queue().submit([=](device::cpu::pool&) { *number = *in; });
         u64* square = f.output("square").plane<u64>("value").data();
         u16* list = f.output(1).plane<u16>("list").data();
-        const u64 n = f.sequence();
+        const u64 n = f.frame_number();
         f.metadata().set("fork", n);
         f.output("square").set_used("list", {n % longest + 1});
         if (dies) throw std::runtime_error(fmt::format("dying as told, with a list of {}", longest_list(f)));
@@ -71,7 +71,7 @@ public:
         const pair& both = *seen_[f.lane()];
         if (both.square != both.number * both.number || !both.list)
             throw std::runtime_error(fmt::format("frame {}: {} and {} don't belong together (its list {})",
-                                                 f.sequence(), both.number, both.square, both.list));
+                                                 f.frame_number(), both.number, both.square, both.list));
         const std::array<u64, 2> values{both.number, both.square};
         f.set_hash(telemetry::hash_bytes(std::as_bytes(std::span(values))));
     }
@@ -85,7 +85,7 @@ private:
     };
 
     void compare(carousel::frame& f) {
-        const u64 n = f.sequence();
+        const u64 n = f.frame_number();
         if (f.input_metadata(0).get<u64>("fork") != n || f.input_metadata(1).get<u64>("fork") != n)
             throw std::runtime_error(fmt::format("frame {}: its metadata are another frame's", n));
         const u64* number = f.input(0).plane<const u64>("value").data();

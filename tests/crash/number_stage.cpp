@@ -126,29 +126,29 @@ public:
     }
 
     void process(carousel::frame& f) override {
-        if (say_) log::info("frame {}", f.sequence());
+        if (say_) log::info("frame {}", f.frame_number());
         sleep_ms(enqueue_ms_);
-        const bool turn = dies_at(f.sequence()) && static_cast<i64>(env_->epoch()) <= die_lives_;
+        const bool turn = dies_at(f.frame_number()) && static_cast<i64>(env_->epoch()) <= die_lives_;
         if (carries_ && !sink_) load(f);
         if (carries_ && sink_) check_load(f);
         if (turn && die_how_ == "scribble")
             *const_cast<volatile u64*>(f.input().plane<const u64>("value").data()) = 0;
         if (turn && die_how_ == "scribble_header") *header_of_first_ring() = 0;
         if (turn && !die_how_.ends_with("_finish") && die_how_ != "hang_device") die();
-        if (ends_at_ >= 0 && static_cast<i64>(f.sequence()) >= ends_at_) return end(f);
+        if (ends_at_ >= 0 && static_cast<i64>(f.frame_number()) >= ends_at_) return end(f);
         const u64* in = source_ ? nullptr : f.input().plane<const u64>("value").data();
         u64* out = sink_ ? seen_[f.lane()].get() : f.output().plane<u64>("value").data();
-        const u64 sequence = f.sequence();
+        const u64 frame_number = f.frame_number();
         const i64 ms = turn && die_how_ == "hang_device" ? 3'600'000 : work_ms_;
         // Behind the runner's look at the input.
-        auto* stray = static_cast<i64>(sequence) == strays_at_
+        auto* stray = static_cast<i64>(frame_number) == strays_at_
                           ? reinterpret_cast<std::byte*>(const_cast<u64*>(in)) + device::slot_alignment
                           : nullptr;
         if (stray != nullptr && strays_in_process_) std::exchange(stray, nullptr)[1000] ^= std::byte{1};
         f.queue().submit([=](device::cpu::pool&) {
             sleep_ms(ms);
             if (stray != nullptr) stray[1000] ^= std::byte{1};
-            *out = in != nullptr ? *in * 3 + 1 : sequence * 1000;
+            *out = in != nullptr ? *in * 3 + 1 : frame_number * 1000;
         });
     }
 
@@ -157,7 +157,7 @@ public:
         sleep_ms(finish_ms_);
         // It has not asked for tombstones: one in finish() is a fault of the runner.
         if (!f.void_reason().empty()) throw std::logic_error("finish() of a tombstone");
-        if (die_how_.ends_with("_finish") && static_cast<i64>(f.sequence()) == die_at_ &&
+        if (die_how_.ends_with("_finish") && static_cast<i64>(f.frame_number()) == die_at_ &&
             static_cast<i64>(env_->epoch()) <= die_lives_) {
             if (die_how_ == "throw_finish") throw std::runtime_error("as told");
             sleep_ms(3'600'000);
@@ -170,15 +170,15 @@ public:
 private:
     static constexpr u64 longest_list = 100;
     static constexpr u64 rows = 6;
-    static u64 list_of(u64 sequence) { return sequence * 7 % (longest_list + 1); }
+    static u64 list_of(u64 frame_number) { return frame_number * 7 % (longest_list + 1); }
 
-    [[nodiscard]] bool dies_at(u64 sequence) const {
-        const i64 past = static_cast<i64>(sequence) - die_at_;
+    [[nodiscard]] bool dies_at(u64 frame_number) const {
+        const i64 past = static_cast<i64>(frame_number) - die_at_;
         if (die_at_ < 0 || die_every_ == 0) return past == 0;
         return past >= 0 && past % die_every_ == 0;
     }
     void load(carousel::frame& f) const {
-        const u64 n = f.sequence();
+        const u64 n = f.frame_number();
         if (source_) f.set_capture_ns(now_ns() - 5'000'000);
         f.metadata().set(source_ ? "number" : "twice", source_ ? n : 2 * n);
         f.metadata().set("by", name_);
@@ -191,7 +191,7 @@ private:
         for (u64 k = 0; k < picture.size(); ++k) picture.data()[k] = static_cast<u8>(n + k);
     }
     static void check_load(carousel::frame& f) {
-        const u64 n = f.sequence();
+        const u64 n = f.frame_number();
         const auto list = f.input().plane<const u16>("list");
         bool whole = f.metadata().get<u64>("number") == n && f.metadata().get<u64>("twice") == 2 * n &&
                      f.metadata().get<std::string>("by") == "middle" && f.capture_ns() != 0 &&

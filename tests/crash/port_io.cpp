@@ -34,7 +34,7 @@ struct task {
     /// True: the commit was refused.
     template <typename Frame>
     bool finish(Frame& f) {
-        const u64 n = f.sequence();
+        const u64 n = f.frame_number();
         if (n >= hold_at) {
             fmt::print("holds {}\n", n);
             std::fflush(stdout);
@@ -58,12 +58,12 @@ struct task {
 int write(task& t, u64 end = ~u64{0}) {
     writer_port w = open(t.run).writer(t.port);
     while (auto f = w.next()) {
-        if (f.sequence() == end) {
+        if (f.frame_number() == end) {
             w.end();
             break;
         }
         const plane_view<u64> value = f.plane<u64>("value");
-        const u64 content = static_cast<u64>(::getpid()) << 40U | f.sequence();
+        const u64 content = static_cast<u64>(::getpid()) << 40U | f.frame_number();
         std::vector<u64> all(value.extent(0), content);
         f.queue().copy(value.data(), all.data(), all.size() * sizeof(u64));
         f.queue().drain();
@@ -80,7 +80,7 @@ int read(task& t) {
         std::vector<u64> all(value.extent(0));
         f.queue().copy(all.data(), value.data(), all.size() * sizeof(u64));
         f.queue().drain();
-        const u64 n = f.sequence();
+        const u64 n = f.frame_number();
         if (expected != ~u64{0} && n != expected) return fmt::print("frame {} for {}\n", n, expected), 99;
         for (const u64 v : all)
             if (v != all.front() || (v & 0xFF'FFFF'FFFFU) != n)
@@ -98,7 +98,7 @@ int latest(task& t) {
         std::vector<u64> all(value.extent(0));
         f.queue().copy(all.data(), value.data(), all.size() * sizeof(u64));
         f.queue().drain();
-        const u64 n = f.sequence();
+        const u64 n = f.frame_number();
         if (t.frames > 0 && n <= last) return fmt::print("frame {} behind {}\n", n, last), 99;
         for (const u64 v : all)
             if (v != all.front() || (v & 0xFF'FFFF'FFFFU) != n)
@@ -113,7 +113,7 @@ int latest(task& t) {
 
 template <typename Frame>
 void tell_parameters(const Frame& f, const ring::parameter_schema& schema) {
-    fmt::print("frame {} of set {}: {}\n", f.sequence(), f.parameter_number(),
+    fmt::print("frame {} of set {}: {}\n", f.frame_number(), f.parameter_number(),
                schema.values_json(f.parameter_bytes())["ambient"].dump());
     std::fflush(stdout);
 }
@@ -141,7 +141,7 @@ int stray(task& t) {
     for (auto& f : r) {
         const plane_view<const u64> value = f.plane<const u64>("value");
         *const_cast<volatile u64*>(value.data()) = ~u64{0};
-        fmt::print("has written into frame {}\n", f.sequence());
+        fmt::print("has written into frame {}\n", f.frame_number());
         break;
     }
     return 99;

@@ -16,8 +16,8 @@ namespace {
 
 using namespace carousel;
 
-u64 expected_of(u64 sequence, const std::string& ring) {
-    const u64 made = sequence * 1000;
+u64 expected_of(u64 frame_number, const std::string& ring) {
+    const u64 made = frame_number * 1000;
     if (ring == "middle") return made * 3 + 1;
     return ring == "fork.square" ? made * made : made;
 }
@@ -36,11 +36,11 @@ int look(const std::string& run, const std::string& stage, const std::string& de
     u64 frames = 0, before = 0;
     for (latest_frame& f : newest) {
         const u64 value = value_of(f);
-        if (value != expected_of(f.sequence(), stage) || (frames > 0 && f.sequence() <= before)) {
-            fmt::print("frame {} behind {} holds {}\n", f.sequence(), before, value);
+        if (value != expected_of(f.frame_number(), stage) || (frames > 0 && f.frame_number() <= before)) {
+            fmt::print("frame {} behind {} holds {}\n", f.frame_number(), before, value);
             return 99;
         }
-        before = f.sequence();
+        before = f.frame_number();
         if (frames++ % 100 == 0) fmt::print("frame {}\n", before);
         std::fflush(stdout);
         if (pause_ms > 0) ::usleep(pause_ms * 1000);

@@ -38,7 +38,7 @@ inline recorded_frames read_recording(const std::string& path) {
 /// Frames from 0 on, each of them once, in their order.
 inline bool is_whole(const recorded_frames& r) {
     for (std::size_t k = 0; k < r.facts.size(); ++k)
-        if (r.facts[k].sequence != k) return false;
+        if (r.facts[k].frame_number != k) return false;
     return true;
 }
 

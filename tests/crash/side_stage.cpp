@@ -66,11 +66,11 @@ public:
     void process(carousel::frame& f) override {
         std::byte* const host = host_[f.lane()]->data();
         if (source_) {
-            fill(reinterpret_cast<u64*>(host_[f.lane()]->host_data()), f.sequence());
+            fill(reinterpret_cast<u64*>(host_[f.lane()]->host_data()), f.frame_number());
             f.queue().copy(f.output().plane<u64>("words").data(), host, bytes);
         } else if (sink_) {
             std::this_thread::sleep_for(std::chrono::milliseconds(slow_ms_));
-            if (static_cast<i64>(f.sequence()) == die_at_) throw std::runtime_error("dying as told");
+            if (static_cast<i64>(f.frame_number()) == die_at_) throw std::runtime_error("dying as told");
             f.queue().copy(host, f.input().plane<const u64>("words").data(), bytes);
             if (reads_looker_)
                 f.queue().copy(host + bytes, f.input().plane<const u64>("latest").data(), bytes);
@@ -82,7 +82,7 @@ public:
     [[nodiscard]] bool commits_on_host() const override { return sink_; }
     void finish(carousel::frame& f) override {
         const auto* const seen = reinterpret_cast<const u64*>(host_[f.lane()]->host_data());
-        const u64 n = f.sequence();
+        const u64 n = f.frame_number();
         if (!trusts_ && !is_whole(seen, n)) throw std::runtime_error(fmt::format("frame {} is not whole", n));
         f.set_hash(telemetry::hash_bytes(std::as_bytes(std::span(&n, 1))));
         if (!reads_looker_) return;
@@ -114,11 +114,11 @@ private:
                        bytes);
         const side_frame side = looks_ ? f.latest(0) : side_frame();
         if (!side) return;
-        const u64 n = side.sequence();
+        const u64 n = side.frame_number();
         if (n < last_)
             throw std::runtime_error(fmt::format("the latest frame went back from {} to {}", last_, n));
         last_ = n;
-        if (static_cast<i64>(f.sequence()) == die_at_) die(f, side);
+        if (static_cast<i64>(f.frame_number()) == die_at_) die(f, side);
         f.metadata().set("latest", n);
         f.queue().copy(f.output().plane<u64>("latest").data(), side.plane<const u64>("words").data(), bytes);
     }
@@ -127,9 +127,9 @@ private:
         f.queue().copy(host_[f.lane()]->data(), side.plane<const u64>("words").data(), bytes);
         f.queue().drain();
         const bool whole =
-            is_whole(reinterpret_cast<const u64*>(host_[f.lane()]->host_data()), side.sequence());
-        throw std::runtime_error(fmt::format("dying as told, beside frame {}, which is {}", side.sequence(),
-                                             whole ? "whole" : "torn"));
+            is_whole(reinterpret_cast<const u64*>(host_[f.lane()]->host_data()), side.frame_number());
+        throw std::runtime_error(fmt::format("dying as told, beside frame {}, which is {}",
+                                             side.frame_number(), whole ? "whole" : "torn"));
     }
 
     bool sink_ = false, source_ = false, reads_looker_ = false, looks_ = false, trusts_ = false;

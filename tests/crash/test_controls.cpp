@@ -150,7 +150,8 @@ TEST_CASE("control: a latest reader counts a torn frame, and says which ring it 
         run::borrow_ring(seen.block(), run.path("runtime") + "/carousel/late/control.sock", "fragment");
     const device::memfd_mapping memory(lent.memory, device::access::write);
     for (u32 k = 0; k < link.slots; ++k)
-        reinterpret_cast<device::status_word*>(memory.slot(k, link.slot_bytes))->sequence ^= u64{1} << 40U;
+        reinterpret_cast<device::status_word*>(memory.slot(k, link.slot_bytes))->ring_sequence ^= u64{1}
+                                                                                                  << 40U;
     CHECK(run.command({"cont", "peek", "-p", "late"}, out) == 0);
     CHECK(run.wait_until([&] { return run.log().find("is torn") != std::string::npos; }));
     CHECK_THAT(run.log(),

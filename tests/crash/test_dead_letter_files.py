@@ -65,7 +65,7 @@ class DeadLetterFiles(unittest.TestCase):
         self.assertEqual(done.returncode, 4, done.stderr + text_of(log))
         report = json.loads(text_of(os.path.join(self.folder, "report.json")))
         self.assertEqual((report["frames"], report["lost"], report["repeated"], report["torn"]), (30, 0, 0, 0))
-        self.assertEqual([letter["sequence"] for letter in report["dead_letters"]], [7])
+        self.assertEqual([letter["ring_sequence"] for letter in report["dead_letters"]], [7])
         return text_of(log), text_of(os.path.join(self.folder, "kept")).split()
 
     def test_a_frame_that_was_given_up_goes_on_where_the_disk_has_no_room_for_it(self):

@@ -35,7 +35,7 @@ TEST_CASE("a frame that kills its stage each time is given up after max_attempts
     CHECK(r["lost"] == 0);
     CHECK(r["repeated"] == 0);
     REQUIRE(r["dead_letters"].size() == 1);
-    CHECK(r["dead_letters"][0]["sequence"] == 30);
+    CHECK(r["dead_letters"][0]["ring_sequence"] == 30);
     CHECK(r["dead_letters"][0]["stage"] == "middle");
     CHECK(r["dead_letters"][0]["reason"] != "unknown");
     CHECK(r["restarts"].get<int>() >= 3);

@@ -62,7 +62,7 @@ TEST_CASE("an exception in finish() among several gives up its own frame, and no
     check_undamaged(r);
     CHECK(r["frames"] == 90);
     REQUIRE(r["dead_letters"].size() == 1);
-    CHECK(r["dead_letters"][0]["sequence"] == 30);
+    CHECK(r["dead_letters"][0]["ring_sequence"] == 30);
     CHECK(r["dead_letters"][0]["stage"] == "sink");
     CHECK(run.left_behind() == "");
 }

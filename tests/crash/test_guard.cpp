@@ -32,7 +32,7 @@ TEST_CASE("a frame that makes its stage write into its input is given up, and th
     CHECK(r["frames"] == 100);
     check_undamaged(r);
     REQUIRE(r["dead_letters"].size() == 1);
-    CHECK(r["dead_letters"][0]["sequence"] == 30);
+    CHECK(r["dead_letters"][0]["ring_sequence"] == 30);
     CHECK(r["dead_letters"][0]["stage"] == "middle");
     int told = 0;
     for (const json& death : r["recoveries"]) {

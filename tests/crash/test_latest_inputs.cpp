@@ -205,7 +205,7 @@ TEST_CASE("a frame that was given up keeps the newest frame beside it, and is re
     REQUIRE(letter["latest"].size() == 1);
     CHECK(letter["latest"][0]["stage"] == "poses");
     REQUIRE(letter["latest"][0]["file"] == "latest-0.bin");
-    const u64 beside = letter["latest"][0]["sequence"];
+    const u64 beside = letter["latest"][0]["ring_sequence"];
     std::string out;
     CHECK(run.command({"replay", "--dead-letter", "40"}, out) == exit_code::stage_exception);
     CHECK_THAT(out, contains(fmt::format("dying as told, beside frame {}, which is whole", beside)));

@@ -292,7 +292,7 @@ TEST_CASE(
     CHECK(r["mps"]["given_up"] == false);
     CHECK(r["mps"]["blamed"] == json{"middle"});
     REQUIRE(r["dead_letters"].size() == 1);
-    CHECK(r["dead_letters"][0]["sequence"] == 40);
+    CHECK(r["dead_letters"][0]["ring_sequence"] == 40);
     CHECK(r["dead_letters"][0]["stage"] == "middle");
     // Nobody else has died for a reason of its own: its frames were leased alone, and one of them faults.
     for (const json& death : r["recoveries"])

@@ -69,7 +69,7 @@ private:
 
 void fill(writer_frame& f) {
     const plane_view<u64> value = f.plane<u64>("value");
-    for (u64 k = 0; k < value.extent(0); ++k) value.data()[k] = f.sequence();
+    for (u64 k = 0; k < value.extent(0); ++k) value.data()[k] = f.frame_number();
 }
 
 void write_one(writer_port& w) {
@@ -82,7 +82,7 @@ void write_one(writer_port& w) {
 u64 read_one(reader_port& r) {
     reader_frame* const f = r.next(20);
     REQUIRE(f != nullptr);
-    const u64 n = f->sequence();
+    const u64 n = f->frame_number();
     f->commit();
     return n;
 }
@@ -203,7 +203,7 @@ TEST_CASE("a commit whose mark could not be written is resumed by the next call,
     const auto write = [&] {
         REQUIRE(camera->begin(~u64{0}) == port_session::got::frame);
         auto* value = reinterpret_cast<u64*>(camera->output_slot() + camera->output().find("value")->offset);
-        std::fill_n(value, 512, camera->job().sequence);
+        std::fill_n(value, 512, camera->job().ring_sequence);
         REQUIRE(camera->commit(std::nullopt));
     };
     write();
@@ -220,7 +220,7 @@ TEST_CASE("a commit whose mark could not be written is resumed by the next call,
     CHECK(analysis->commit(telemetry::frame_hash(7, "own")));
     write();
     REQUIRE(analysis->begin(~u64{0}) == port_session::got::frame);
-    CHECK(analysis->job().sequence == 1);
+    CHECK(analysis->job().ring_sequence == 1);
     CHECK(analysis->commit(telemetry::frame_hash(8, "own")));
     analysis.reset(), camera.reset();
     run.end_and_check();

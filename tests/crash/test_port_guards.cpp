@@ -123,7 +123,7 @@ TEST_CASE("a port's program says of a torn frame which ring it was and who fills
             REQUIRE(camera->begin(~u64{0}) == port_session::got::frame);
             auto* word = reinterpret_cast<device::status_word*>(camera->output_slot());
             REQUIRE(camera->commit(std::nullopt));
-            if (k == 1) word->sequence += 5;  // as by somebody who fills the slot while it is read
+            if (k == 1) word->ring_sequence += 5;  // as by somebody who fills the slot while it is read
             REQUIRE(analysis->begin(~u64{0}) == port_session::got::frame);
             REQUIRE(analysis->commit(std::nullopt));
         }

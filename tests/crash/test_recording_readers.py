@@ -92,7 +92,7 @@ class RecordingReaders(unittest.TestCase):
         self.assertGreater(len(set(picture)), 2)   # a lit mesh
         self.assertEqual(set(picture[3::4]), {255})
         frame = found["last"]["fragment"]["carousel"]
-        self.assertEqual(frame["sequence"], "29")
+        self.assertEqual(frame["frame_number"], "29")
         self.assertNotIn("capture_ns", frame)   # its source has not said
         self.assertEqual(frame["born_ns"], found["last"]["vertex"]["born_ns"])
 
@@ -109,7 +109,7 @@ class RecordingReaders(unittest.TestCase):
         log_time = int(found["log_time"]["middle"])
         self.assertEqual(log_time, int(frame["born_ns"]) + int(found["metadata"]["carousel.recording"]["offset_ns"]))
         self.assertTrue(began < log_time < time.time_ns(), (began, log_time))
-        self.assertEqual(frame["sequence"], "19")
+        self.assertEqual(frame["frame_number"], "19")
         self.assertEqual({e["key"]: e.get("natural") or e.get("text") for e in frame["metadata"]}, {"number": "19", "by": "middle", "twice": "38"})
         self.assertGreater(int(frame["capture_ns"]), 0)
         used, = [p["used"] for p in frame["planes"] if p["name"] == "list"]
@@ -122,7 +122,7 @@ class RecordingReaders(unittest.TestCase):
         for ring in ("numbers", "middle"):
             self.assertEqual(self.check_picture(found, ring, "rgb8", 5, 19 % 6 + 1, 15), bytes(range(19, 19 + 30)))
         first, frame = (found["last"][ring]["carousel"] for ring in ("numbers", "middle"))
-        self.assertEqual(frame["sequence"], "19")
+        self.assertEqual(frame["frame_number"], "19")
         self.assertEqual(frame["capture_ns"], first["capture_ns"])
         capture_ns = int(frame["capture_ns"])   # 5 ms before its source has said so
         self.assertTrue(began_ns < capture_ns < time.monotonic_ns(), (began_ns, capture_ns))

@@ -95,7 +95,7 @@ TEST_CASE("a write beyond a slot of the second output ends its writer, and its r
         const json r = run.report();
         check_undamaged(r);
         CHECK(r["dead_letters"].size() == 1);
-        CHECK(r["dead_letters"][0]["sequence"] == 20);
+        CHECK(r["dead_letters"][0]["ring_sequence"] == 20);
         CHECK_THAT(run.log(), contains("ring fork.square, frame 20, behind plane list"));
     }
 }

@@ -86,7 +86,7 @@ TEST_CASE("a frame that somebody has wiped out of its ring stops nothing for lon
             const ring::slot_word w = ring::slot_word::of(ring::load(c.link[0].slot[k]));
             c.link[0].slot[k].store(w.freed().pack());
         }
-        shm::word& number = c.source[0].number[ring::load(c.link[0].tail) % c.link[0].window];
+        shm::word& number = c.source[0].sequence_lease[ring::load(c.link[0].tail) % c.link[0].window];
         ring::lease_word w = ring::lease_word::of(ring::load(number));
         ++w.generation;  // and its number is done with
         number.store(w.pack());

@@ -25,7 +25,7 @@ void talk_to_sender(std::span<const std::byte> rest) {
     u64 now = 1'000'000'000, actions_seen = 0;
     for (u64 n = 0; n < 3; ++n) {
         frame_message m;
-        m.sequence = n, m.bytes = m.packed_bytes = 64;
+        m.ring_sequence = n, m.bytes = m.packed_bytes = 64;
         a.begin(n);
         a.offer(m);
     }

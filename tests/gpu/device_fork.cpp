@@ -43,16 +43,16 @@ public:
                                    f.input(0).plane<const u64>("value").data(),
                                    f.input(1).plane<const u64>("value").data(), elements);
         u64* number = f.output().plane<u64>("value").data();
-        if (inputs_ == 0) return enqueue_words(stream, number, f.sequence(), elements);
+        if (inputs_ == 0) return enqueue_words(stream, number, f.frame_number(), elements);
         u64* square = f.output("square").plane<u64>("value").data();
         enqueue_squares(stream, number, square, f.input().plane<const u64>("value").data(), elements);
-        f.metadata().set("fork", f.sequence());
-        if (static_cast<i64>(f.sequence()) == overrun_at_) enqueue_words(stream, square + elements, 1, 1);
+        f.metadata().set("fork", f.frame_number());
+        if (static_cast<i64>(f.frame_number()) == overrun_at_) enqueue_words(stream, square + elements, 1, 1);
     }
 
     [[nodiscard]] bool commits_on_host() const override { return inputs_ == 2; }
     void finish(carousel::frame& f) override {
-        const u64 n = f.sequence();
+        const u64 n = f.frame_number();
         if (f.input_metadata(0).get<u64>("fork") != n || f.input_metadata(1).get<u64>("fork") != n)
             throw std::runtime_error(fmt::format("frame {}: its metadata are another frame's", n));
         const pair_seen& both = reinterpret_cast<const pair_seen*>(seen_->host_data())[f.lane()];

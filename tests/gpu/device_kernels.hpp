@@ -9,9 +9,9 @@ namespace carousel::test {
 enum class device_fault : u8 { illegal, trap, misaligned, endless };
 
 /// *out = *in * 3 + 1, or sequence * 1000 where there is no input.
-void enqueue_number(void* stream, u64* out, const u64* in, u64 sequence);
+void enqueue_number(void* stream, u64* out, const u64* in, u64 frame_number);
 /// The same by a launch that can be part of a graph, with so many blocks, of which one does it.
-void launch_number(device::queue& q, u64* out, const u64* in, u64 sequence, u32 blocks);
+void launch_number(device::queue& q, u64* out, const u64* in, u64 frame_number, u32 blocks);
 /// `value` into so many elements.
 void enqueue_words(void* stream, u64* out, u64 value, u64 elements);
 /// One word, by whatever thread and outside of any queue; it is there when this returns.

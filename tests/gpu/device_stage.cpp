@@ -60,7 +60,7 @@ public:
 
     void process(carousel::frame& f) override {
         void* stream = cuda::stream(f);
-        const auto n = static_cast<i64>(f.sequence());
+        const auto n = static_cast<i64>(f.frame_number());
         if (ends_at_ >= 0 && n >= ends_at_) return f.end_stream();
         if (n == hold_at_ || n == hold_at_ + 1) log::info("frame {} taken at {} ns", n, now_ns());
         if (n == hold_at_ && hold_ms_ > 0) enqueue_hold(stream, static_cast<u64>(hold_ms_) * 1'000'000);
@@ -69,9 +69,9 @@ public:
         u64* out =
             sink_ ? reinterpret_cast<u64*>(seen_->data()) + f.lane() : f.output().plane<u64>("value").data();
         if (same_work_) {
-            launch_number(f.queue(), out, in, f.sequence(), changes_at_ >= 0 && n >= changes_at_ ? 2 : 1);
+            launch_number(f.queue(), out, in, f.frame_number(), changes_at_ >= 0 && n >= changes_at_ ? 2 : 1);
         } else {
-            enqueue_number(stream, out, in, f.sequence());
+            enqueue_number(stream, out, in, f.frame_number());
         }
     }
 
@@ -84,7 +84,7 @@ public:
 
 private:
     void stray(carousel::frame& f) const {
-        if (static_cast<i64>(f.sequence()) != strays_at_ || static_cast<i64>(env_->epoch()) > die_lives_)
+        if (static_cast<i64>(f.frame_number()) != strays_at_ || static_cast<i64>(env_->epoch()) > die_lives_)
             return;
         auto* const payload = reinterpret_cast<std::byte*>(f.output().plane<u64>("value").data());
         write_word(reinterpret_cast<u64*>(payload + device::slot_alignment + 104), 1);

@@ -88,7 +88,7 @@ TEST_CASE("a kernel that writes beyond a slot of the second output on a GPU ends
         const json r = run.report();
         check_undamaged(r);
         REQUIRE(r["dead_letters"].size() == 1);
-        CHECK(r["dead_letters"][0]["sequence"] == 20);
+        CHECK(r["dead_letters"][0]["ring_sequence"] == 20);
         for (const json& s : r["stages"])
             if (s["name"] != "fork") CHECK(s["restarts"] == 0);
         if (std::string(guard) == "canary") CHECK_THAT(run.log(), contains("ring fork.square, frame 20"));

@@ -68,7 +68,7 @@ TEST_CASE("a frame that faults the device each time is given up and reaches the 
     CHECK(r["frames"] == 300);
     check_undamaged(r);
     REQUIRE(r["dead_letters"].size() == 1);
-    CHECK(r["dead_letters"][0]["sequence"] == 100);
+    CHECK(r["dead_letters"][0]["ring_sequence"] == 100);
 }
 
 TEST_CASE("a stage that is stopped with work on the device is replaced, and none of that work shows") {

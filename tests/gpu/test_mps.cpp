@@ -140,6 +140,6 @@ TEST_CASE(
     CHECK(r["mps"]["given_up"] == false);
     CHECK(r["mps"]["blamed"] == json{"middle"});
     REQUIRE(r["dead_letters"].size() == 1);
-    CHECK(r["dead_letters"][0]["sequence"] == 100);
+    CHECK(r["dead_letters"][0]["ring_sequence"] == 100);
     CHECK(r["dead_letters"][0]["stage"] == "middle");
 }

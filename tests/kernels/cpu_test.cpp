@@ -15,7 +15,7 @@ namespace {
 
 u32 triangles_for(mesh_shape shape) { return shape == mesh_shape::quad_stack ? 40 : many_triangles / 3; }
 
-/// Frame `sequence` through the instruction set `use`, with a scratch block of the caller's.
+/// Frame `frame_number` through the instruction set `use`, with a scratch block of the caller's.
 std::vector<u32> render_with(chain& c, const cpu::entries& use, u32 width, u32 height, u32 threads,
                              scratch_memory& scratch, const device::mapping& mesh_memory) {
     (void)mesh_memory;

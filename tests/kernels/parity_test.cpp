@@ -18,7 +18,8 @@ backend& cpu_backend() {
     return b;
 }
 
-void require_equal_pictures(const chain_options& options, const kernels::scene_state& scene, u64 sequence) {
+void require_equal_pictures(const chain_options& options, const kernels::scene_state& scene,
+                            u64 frame_number) {
     auto& on = tested();
     auto& host = cpu_backend();
     chain gpu(*on.context, *on.queue, options), cpu(*host.context, *host.queue, options);
@@ -28,12 +29,12 @@ void require_equal_pictures(const chain_options& options, const kernels::scene_s
         gpu.scene.shading = cpu.scene.shading = mode % 4;
         gpu.scene.wireframe = cpu.scene.wireframe = mode / 4;
         CAPTURE(mode, static_cast<int>(options.shape), options.width, options.height, options.triangles);
-        const std::vector<u32> expected = cpu.render(sequence);
-        REQUIRE(differences(gpu.render(sequence), expected) == 0);
+        const std::vector<u32> expected = cpu.render(frame_number);
+        REQUIRE(differences(gpu.render(frame_number), expected) == 0);
         const triangle_counters a = gpu.counters(), b = cpu.counters();
         REQUIRE(std::memcmp(&a, &b, sizeof a) == 0);
         for (const raster_path path : all_paths)
-            REQUIRE(differences(gpu.render(sequence, path), expected) == 0);
+            REQUIRE(differences(gpu.render(frame_number, path), expected) == 0);
     }
 }
 

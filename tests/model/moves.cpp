@@ -154,7 +154,7 @@ void moves::normalise(state& t) const {
         for (int x = 0; x < cfg.links[k].slots; ++x) {
             slot_word& w = t.link[k].slot[x];
             if (w.state != slot_state::free) continue;
-            w.sequence = none;
+            w.ring_sequence = none;
             for (int g = 0; g < cfg.groups(static_cast<int>(k)); ++g) {
                 lease_word& c = t.link[k].group[x][g];
                 if (c.state != lease_state::leased)
@@ -205,12 +205,12 @@ void moves::commit(state& t, int job, int version, int e) {
 void moves::make_ready(state& t, int link, int slot) {
     link_state& l = t.link[link];
     slot_word& w = l.slot[slot];
-    if (w.sequence < l.tail)
+    if (w.ring_sequence < l.tail)
         fail(failure::repeated,
-             fmt::format("slot {} READY with frame {} below the tail {}", slot, w.sequence, l.tail));
+             fmt::format("slot {} READY with frame {} below the tail {}", slot, w.ring_sequence, l.tail));
     for (int y = 0; y < cfg.links[link].slots; ++y)
-        if (y != slot && l.slot[y].state == slot_state::ready && l.slot[y].sequence == w.sequence)
-            fail(failure::repeated, fmt::format("frame {} READY twice", w.sequence));
+        if (y != slot && l.slot[y].state == slot_state::ready && l.slot[y].ring_sequence == w.ring_sequence)
+            fail(failure::repeated, fmt::format("frame {} READY twice", w.ring_sequence));
     w.state = slot_state::ready;
     w.job = w.version = none;
 }
@@ -286,7 +286,7 @@ bool delivered(const setup& c, const state& s) {
 
 // A frame beyond an END that one source has said, of another one that was ahead.
 static bool is_surplus(const state& s, const slot_word& w) {
-    return s.end < spoiled && w.state == slot_state::ready && w.sequence >= s.end;
+    return s.end < spoiled && w.state == slot_state::ready && w.ring_sequence >= s.end;
 }
 
 bool clean(const setup& c, const state& s) {
@@ -297,7 +297,7 @@ bool clean(const setup& c, const state& s) {
                 return false;
     for (const stage_setup& t : c.stages)
         for (int n = 0; n < c.numbers && t.source >= 0; ++n)
-            if (s.number[t.source][n].state != lease_state::wait) return false;
+            if (s.sequence_lease[t.source][n].state != lease_state::wait) return false;
     for (int j = 0; j < c.jobs(); ++j)
         if (s.job[j].state != job_state::idle && s.job[j].state != job_state::open) return false;
     return true;

@@ -20,9 +20,9 @@ void absent_rules(moves& m, int link, int k) {
         if (w.state != slot_state::ready) continue;
         if (moves::seen_at(l.group[x][k], w.generation).state == lease_state::wait) {
             m.next().link[link].group[x][k] = {w.generation, lease_state::skipped, none, none, 0};
-            m.emit({action::skip_absent, narrow(k), w.sequence}, actor::supervisor);
+            m.emit({action::skip_absent, narrow(k), w.ring_sequence}, actor::supervisor);
         }
-        if (w.sequence == want && l.group[x][k].generation == w.generation &&
+        if (w.ring_sequence == want && l.group[x][k].generation == w.generation &&
             l.group[x][k].state == lease_state::skipped) {
             ++m.next().link[link].consumed[k];
             m.emit({action::passes, narrow(k), want}, actor::consumer);
@@ -40,7 +40,7 @@ void plain_rules(moves& m, int link, int k) {
     for (int x = 0; x < m.cfg.links[link].slots; ++x) {
         const slot_word& w = l.slot[x];
         const lease_word c = moves::seen_at(l.group[x][k], w.generation);
-        if (w.state == slot_state::ready && w.sequence == want && c.state == lease_state::wait) {
+        if (w.state == slot_state::ready && w.ring_sequence == want && c.state == lease_state::wait) {
             if (w.content != want)
                 m.fail(failure::torn,
                        fmt::format("consumer {} leases frame {} and finds {}", k, want, w.content));
@@ -51,7 +51,7 @@ void plain_rules(moves& m, int link, int k) {
             if (quick) ++t.link[link].consumed[k];
             m.emit({action::reads, narrow(k), want}, actor::consumer);
         }
-        if (c.state == lease_state::leased && w.sequence == want) {
+        if (c.state == lease_state::leased && w.ring_sequence == want) {
             if (w.content != want || m.truth().link[link].slot[x].state != slot_state::ready)
                 m.fail(failure::torn,
                        fmt::format("consumer {} reads frame {} while slot {} is overwritten", k, want, x));
@@ -83,13 +83,13 @@ void viewer_looks(moves& m, int link, int k) {
         if (w.state != slot_state::ready || l.group[x][column].generation == w.generation ||
             l.group[x][column].state == lease_state::damaged)
             continue;
-        if (v.last != none && w.sequence <= v.last) continue;
-        if (best < 0 || w.sequence > l.slot[best].sequence) best = x;
+        if (v.last != none && w.ring_sequence <= v.last) continue;
+        if (best < 0 || w.ring_sequence > l.slot[best].ring_sequence) best = x;
     }
     if (best < 0) return;
     viewer_registers& n = m.next().link[link].viewer[k];
-    n = {1, narrow(best), l.slot[best].generation, l.slot[best].sequence, v.last, v.member};
-    m.emit({action::viewer_sees, narrow(k), l.slot[best].sequence}, actor::viewer);
+    n = {1, narrow(best), l.slot[best].generation, l.slot[best].ring_sequence, v.last, v.member};
+    m.emit({action::viewer_sees, narrow(k), l.slot[best].ring_sequence}, actor::viewer);
 }
 
 void viewer_rules(moves& m, int link, int k) {

@@ -22,7 +22,7 @@ bool at_word(const setup& c, State& s, int index, F&& fn) {
     index -= c.jobs();
     for (const stage_setup& st : c.stages) {
         if (st.source < 0) continue;
-        if (index < c.numbers) return fn(s.number[st.source][index]), true;
+        if (index < c.numbers) return fn(s.sequence_lease[st.source][index]), true;
         index -= c.numbers;
     }
     for (size_t k = 0; k < c.links.size(); ++k) {

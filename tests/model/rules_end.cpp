@@ -27,7 +27,7 @@ int first_number_not_begun(const moves& m) {
     for (const stage_setup& s : m.cfg.stages) {
         if (s.source < 0 || (m.cfg.seeded.end_of_one_source && s.source > 0)) continue;
         for (int k = 0; k < m.cfg.numbers; ++k) {
-            const lease_word& w = m.now().number[s.source][k];
+            const lease_word& w = m.now().sequence_lease[s.source][k];
             const int n = w.generation * m.cfg.numbers + k;
             if (w.state == lease_state::leased)
                 end = std::max(end, n + 1);
@@ -41,7 +41,7 @@ int first_number_not_begun(const moves& m) {
 int lowest_unleased(const moves& m) {
     int lowest = m.cfg.frames;
     for (int k = 0; k < m.cfg.numbers; ++k) {
-        const lease_word& w = m.now().number[0][k];
+        const lease_word& w = m.now().sequence_lease[0][k];
         if (w.state == lease_state::wait) lowest = std::min(lowest, w.generation * m.cfg.numbers + k);
     }
     return lowest;

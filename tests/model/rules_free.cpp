@@ -15,7 +15,7 @@ void tail_rule(moves& m, int link) {
     if (!m.cfg.with.window_and_tail || m.cfg.seeded.free_then_tail) return;
     const link_state& l = m.now().link[link];
     for (int x = 0; x < m.cfg.links[link].slots; ++x) {
-        if (l.slot[x].state != slot_state::ready || l.slot[x].sequence != l.tail ||
+        if (l.slot[x].state != slot_state::ready || l.slot[x].ring_sequence != l.tail ||
             !m.done_in_blocking(link, x))
             continue;
         ++m.next().link[link].tail;
@@ -27,9 +27,9 @@ bool may_go(const moves& m, int link, int slot) {
     const link_state& l = m.now().link[link];
     if (l.slot[slot].state != slot_state::ready) return false;
     if (m.cfg.with.window_and_tail && !m.cfg.seeded.free_then_tail)
-        return l.slot[slot].sequence < l.tail && m.done_in_blocking(link, slot);
+        return l.slot[slot].ring_sequence < l.tail && m.done_in_blocking(link, slot);
     return m.done_in_blocking(link, slot) &&
-           (!m.cfg.seeded.free_then_tail || l.slot[slot].sequence == l.tail);
+           (!m.cfg.seeded.free_then_tail || l.slot[slot].ring_sequence == l.tail);
 }
 
 bool closed(const lease_word& w, u8 generation) {
@@ -63,7 +63,8 @@ bool is_kept(const moves& m, int link, int slot) {
     bool room = m.cfg.seeded.keeps_last_slot, awaited = false;
     for (int x = 0; x < m.cfg.links[link].slots; ++x) {
         room |= l.slot[x].state == slot_state::free;
-        if (l.slot[x].state == slot_state::ready && l.slot[x].sequence > l.slot[slot].sequence) return false;
+        if (l.slot[x].state == slot_state::ready && l.slot[x].ring_sequence > l.slot[slot].ring_sequence)
+            return false;
     }
     for (int k = 0; k < m.cfg.links[link].latest; ++k) {
         const lease_word& w = l.group[slot][m.cfg.blocking(link) + k];
@@ -71,7 +72,7 @@ bool is_kept(const moves& m, int link, int slot) {
                    !closed(w, l.slot[slot].generation);
     }
     // An older one that is READY behind it when it has been freed is not the newest.
-    const bool last = m.cfg.seeded.keeps_any || l.slot[slot].sequence + 1 == l.tail;
+    const bool last = m.cfg.seeded.keeps_any || l.slot[slot].ring_sequence + 1 == l.tail;
     return m.cfg.keeps_newest && last && room && awaited;
 }
 
@@ -89,7 +90,7 @@ void begin(moves& m, int link) {
         t.link[link].freer = r;
         if (m.cfg.links[link].quick_free && r.at == freeing) {
             slot_word& w = t.link[link].slot[x];
-            w = {narrow(g + 1), slot_state::free, none, none, w.sequence, w.content};
+            w = {narrow(g + 1), slot_state::free, none, none, w.ring_sequence, w.content};
             t.link[link].freer = resting;
             return m.emit({action::frees, narrow(x)}, actor::freer);
         }
@@ -124,7 +125,7 @@ void go_on(moves& m, int link) {
     if (m.cfg.seeded.free_then_tail) l.freer.at = moving_tail;
     slot_word& w = l.slot[r.slot];
     if (w.generation == r.generation && w.state == slot_state::ready)
-        w = {narrow(r.generation + 1), slot_state::free, none, none, w.sequence, w.content};
+        w = {narrow(r.generation + 1), slot_state::free, none, none, w.ring_sequence, w.content};
     m.emit({action::frees, r.slot}, actor::freer);
 }
 

@@ -94,7 +94,7 @@ void meddle(moves& m) {
     if (h.at == at_inputs) {
         t.helper.at = at_job;
         for (int n = 0; n < m.cfg.numbers && !m.cfg.seeded.helper_half; ++n) {
-            lease_word& w = t.number[0][n];
+            lease_word& w = t.sequence_lease[0][n];
             if (w.state == lease_state::leased && w.job == h.job && w.version == h.version)
                 moves::number_done(w);
         }

@@ -68,7 +68,7 @@ void pick(moves& m, int lane, actor who) {
     if (job < 0 || m.now().end == spoiled) return;
     const int limit = std::min<int>({m.window_end(m.cfg.stage_of(e)), m.cfg.frames, m.now().end});
     for (int n = m.highest_tail(m.cfg.stage_of(e)); n < limit; ++n) {
-        const lease_word& w = m.now().number[s.source][n % m.cfg.numbers];
+        const lease_word& w = m.now().sequence_lease[s.source][n % m.cfg.numbers];
         if (w.state != lease_state::wait ||
             w.generation % m.cfg.lap_modulus != n / m.cfg.numbers % m.cfg.lap_modulus)
             continue;
@@ -88,11 +88,11 @@ void pick(moves& m, int lane, actor who) {
 void lease_picked(moves& m, int lane, actor who) {
     const stage_setup& s = m.cfg.stages[m.cfg.stage_of(m.cfg.lanes[lane])];
     const int n = m.now().lane[lane].frame;
-    const lease_word& w = m.now().number[s.source][n % m.cfg.numbers];
+    const lease_word& w = m.now().sequence_lease[s.source][n % m.cfg.numbers];
     state& t = m.next();
     if (w.state == lease_state::wait &&
         w.generation % m.cfg.lap_modulus == n / m.cfg.numbers % m.cfg.lap_modulus) {
-        t.number[s.source][n % m.cfg.numbers] = leased_by(w, t.lane[lane]);
+        t.sequence_lease[s.source][n % m.cfg.numbers] = leased_by(w, t.lane[lane]);
         t.lane[lane].at = step::leased;
         return m.emit({action::lease, narrow(lane), narrow(n)}, who);
     }
@@ -108,19 +108,19 @@ void lease_at_once(moves& m, int lane, actor who) {
     const int limit = m.cfg.with.window_and_tail ? m.window_end(stage) : 255;
     int lowest = 255;
     for (int k = 0; k < m.cfg.numbers; ++k)
-        lowest = std::min(lowest, m.now().number[s.source][k].generation * m.cfg.numbers + k);
+        lowest = std::min(lowest, m.now().sequence_lease[s.source][k].generation * m.cfg.numbers + k);
     for (int n = lowest; n < lowest + 2 * m.cfg.numbers && n < m.cfg.frames && n < limit; ++n) {
         const int k = n % m.cfg.numbers;
-        const lease_word& w = m.now().number[s.source][k];
+        const lease_word& w = m.now().sequence_lease[s.source][k];
         if (w.state != lease_state::wait || w.generation != n / m.cfg.numbers || kept_alone(m, lane, w))
             continue;
         state& t = m.next();
         lane_registers& p = t.lane[lane];
-        t.number[s.source][k] = leased_by(w, p);
+        t.sequence_lease[s.source][k] = leased_by(w, p);
         p.at = step::leased;
         p.frame = narrow(n);
         take_attempts(m, p, w);
-        if (m.cfg.seeded.source_counter) moves::number_done(t.number[s.source][k]);
+        if (m.cfg.seeded.source_counter) moves::number_done(t.sequence_lease[s.source][k]);
         m.emit({action::lease, narrow(lane), narrow(n)}, who);
         if (m.cfg.lowest_first) return;
     }
@@ -134,7 +134,7 @@ struct choice {
 int ready_slot(const moves& m, int link, int frame) {
     for (int x = 0; x < m.cfg.links[link].slots; ++x) {
         const slot_word& w = m.now().link[link].slot[x];
-        if (w.state == slot_state::ready && w.sequence == frame) return x;
+        if (w.state == slot_state::ready && w.ring_sequence == frame) return x;
     }
     return -1;
 }

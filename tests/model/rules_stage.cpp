@@ -62,7 +62,7 @@ void fill_rule(moves& m, const lane_view& v) {
     const int link = v.setup.output[k], x = free_slot(m, link);
     if (x < 0) return;
     slot_word& w = t.link[link].slot[x];
-    w = {w.generation, slot_state::fill, v.regs.job, v.regs.version, w.sequence, spoiled};
+    w = {w.generation, slot_state::fill, v.regs.job, v.regs.version, w.ring_sequence, spoiled};
     t.output[v.lane][k] = {narrow(x), w.generation};
     m.emit({action::fill, narrow(v.lane), narrow(x)}, v.who);
 }
@@ -88,7 +88,7 @@ void launch_rule(moves& m, const lane_view& v) {
     for (int k = 0; k < m.cfg.outputs(v.stage); ++k) {
         const u8 x = t.output[v.lane][k].slot;
         slot_word& w = t.link[v.setup.output[k]].slot[x];
-        w.sequence = v.regs.frame;
+        w.ring_sequence = v.regs.frame;
         if (m.cfg.quick_gpu) w.content = v.regs.frame;
         if (k == 0) t.event_pending[v.e][x] = m.cfg.quick_gpu ? 0 : 1;
     }
@@ -178,7 +178,7 @@ void return_rule(moves& m, const lane_view& v) {
     state& t = m.next();
     t.lane[v.lane].at = step::returned;
     if (v.setup.source >= 0) {
-        lease_word& n = t.number[v.setup.source][v.regs.frame % m.cfg.numbers];
+        lease_word& n = t.sequence_lease[v.setup.source][v.regs.frame % m.cfg.numbers];
         if (n.state == lease_state::leased && n.job == v.regs.job && n.version == v.regs.version)
             moves::number_done(n);
         return m.emit({action::finish_number, narrow(v.lane)}, v.who);
@@ -211,7 +211,7 @@ void finish_rule(moves& m, const lane_view& v) {
     const lane_registers p = t.lane[v.lane];
     for (int k = 0; k < m.cfg.outputs(v.stage); ++k)
         if (m.filled(t, v.lane, k) != nullptr) m.make_ready(t, v.setup.output[k], t.output[v.lane][k].slot);
-    if (v.setup.source >= 0) moves::number_done(t.number[v.setup.source][p.frame % m.cfg.numbers]);
+    if (v.setup.source >= 0) moves::number_done(t.sequence_lease[v.setup.source][p.frame % m.cfg.numbers]);
     for (int i = 0; i < m.cfg.inputs(v.stage); ++i)
         moves::group_done(
             t.link[v.setup.input[i]].group[t.input[v.lane][i].slot][m.cfg.column(v.setup.input[i], v.stage)]);
@@ -232,8 +232,9 @@ bool waits_for_mend(const moves& m, const lane_view& v) {
         if (out.slot != none && m.now().link[v.setup.output[o]].slot[out.slot].state == slot_state::damaged)
             slot = true;
     }
-    bool lease = v.setup.source >= 0 && p.frame != none &&
-                 m.now().number[v.setup.source][p.frame % m.cfg.numbers].state == lease_state::damaged;
+    bool lease =
+        v.setup.source >= 0 && p.frame != none &&
+        m.now().sequence_lease[v.setup.source][p.frame % m.cfg.numbers].state == lease_state::damaged;
     for (int i = 0; i < m.cfg.inputs(v.stage); ++i) {
         const slot_register& in = m.now().input[v.lane][i];
         const int link = v.setup.input[i];
@@ -349,10 +350,10 @@ void instant_rules(moves& m) {
             room = (slot[o] = free_slot(m, s.output[o])) >= 0 && room;
         if (!room) continue;
         for (int n = m.highest_tail(stage); n < m.cfg.frames && n < m.window_end(stage); ++n) {
-            const lease_word& q = m.now().number[s.source][n % m.cfg.numbers];
+            const lease_word& q = m.now().sequence_lease[s.source][n % m.cfg.numbers];
             if (q.state != lease_state::wait || q.generation != n / m.cfg.numbers) continue;
             state& t = m.next();
-            moves::number_done(t.number[s.source][n % m.cfg.numbers]);
+            moves::number_done(t.sequence_lease[s.source][n % m.cfg.numbers]);
             for (int o = 0; o < m.cfg.outputs(stage); ++o) {
                 slot_word& w = t.link[s.output[o]].slot[slot[o]];
                 w = {w.generation, slot_state::fill, none, none, narrow(n), narrow(n)};

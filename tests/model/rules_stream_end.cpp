@@ -14,7 +14,7 @@ bool stands(const moves& m, int source, const claim_word& c) {
     if (c.frame == none) return false;
     if (m.cfg.seeded.any_claim) return true;
     const job_word& j = m.now().job[c.job];
-    const lease_word& w = m.now().number[source][c.frame % m.cfg.numbers];
+    const lease_word& w = m.now().sequence_lease[source][c.frame % m.cfg.numbers];
     return j.state == job_state::open && j.version == c.version && w.state == lease_state::leased &&
            w.job == c.job && w.version == c.version && w.generation == c.frame / m.cfg.numbers;
 }
@@ -56,14 +56,14 @@ void give_slot_back(moves& m, int lane, actor who) {
     const bool more = k + 1 < m.cfg.outputs(stage) && !m.cfg.seeded.give_back_first;
     t.lane[lane].at = more ? step::half_slot_back : step::slot_back;
     if (slot_word* const w = m.filled(t, lane, k))
-        *w = {narrow(w->generation + 1), slot_state::free, none, none, w->sequence, w->content};
+        *w = {narrow(w->generation + 1), slot_state::free, none, none, w->ring_sequence, w->content};
     m.emit({action::slot_back, narrow(lane)}, who);
 }
 
 void give_number_back(moves& m, int lane, int source, actor who) {
     const lane_registers& p = m.now().lane[lane];
     state& t = m.next();
-    lease_word& w = t.number[source][p.frame % m.cfg.numbers];
+    lease_word& w = t.sequence_lease[source][p.frame % m.cfg.numbers];
     if (w.state == lease_state::leased && w.job == p.job && w.version == p.version)
         w = {w.generation, lease_state::wait, none, none, w.attempts};
     t.lane[lane].at = step::number_back;

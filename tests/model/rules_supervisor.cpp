@@ -65,7 +65,8 @@ template <typename F>
 void each_lease(const moves& m, const dead_job& d, F&& fn) {
     const stage_setup& s = m.cfg.stages[d.stage];
     for (int n = 0; s.source >= 0 && n < m.cfg.numbers; ++n)
-        fn(&m.now().number[s.source][n], [=](state& t) -> lease_word& { return t.number[s.source][n]; });
+        fn(&m.now().sequence_lease[s.source][n],
+           [=](state& t) -> lease_word& { return t.sequence_lease[s.source][n]; });
     for (int i = 0; i < m.cfg.inputs(d.stage); ++i) {
         const int link = s.input[i], g = m.cfg.column(link, d.stage);
         for (int x = 0; x < m.cfg.links[link].slots; ++x)
@@ -150,7 +151,7 @@ bool tagged_slots(moves& m, const dead_job& d, int output) {
         }
         if (d.word.state == job_state::aborted && w.state == slot_state::quarantined && fence_seen) {
             slot_word& f = m.next().link[out].slot[x];
-            f = {narrow(f.generation + 1), slot_state::free, none, none, f.sequence, f.content};
+            f = {narrow(f.generation + 1), slot_state::free, none, none, f.ring_sequence, f.content};
             m.emit({action::free_quarantined, narrow(x)}, actor::supervisor);
         }
         if (d.word.state == job_state::committed && w.state == slot_state::fill &&
@@ -226,8 +227,8 @@ void scan_rules(moves& m) {
     const dead_job d{r.job, m.now().job[r.job].epoch, 0, {r.version, 0, job_state::aborted}, 0};
     state& t = m.next();
     if (k < words) {
-        const bool hit =
-            k < m.cfg.numbers ? tags(m.now().number[0][k], d) : tags(scanned_slot(m, k - m.cfg.numbers), d);
+        const bool hit = k < m.cfg.numbers ? tags(m.now().sequence_lease[0][k], d)
+                                           : tags(scanned_slot(m, k - m.cfg.numbers), d);
         if (hit)
             t.scan = {0, 0, 0};
         else

@@ -63,7 +63,7 @@ state initial_state(const setup& c) {
         for (int j = 0; j < c.jobs_a_seat; ++j) s.job[k * c.jobs_a_seat + j].epoch = static_cast<u8>(first);
         s.incarnation[first].alive = life::running;
     }
-    for (auto& source : s.number)
+    for (auto& source : s.sequence_lease)
         for (lease_word& n : source) n.job = n.version = none;
     for (claim_word& e : s.claim) e = {none, none, none};
     for (size_t k = 0; k < c.links.size(); ++k) {
@@ -93,7 +93,7 @@ layout::layout(const setup& c) : start_(initial_state(c)) {
     };
     for (int j = 0; j < c.jobs(); ++j) add(start_.job[j]);
     for (const stage_setup& s : c.stages)
-        for (int n = 0; n < c.numbers && s.source >= 0; ++n) add(start_.number[s.source][n]);
+        for (int n = 0; n < c.numbers && s.source >= 0; ++n) add(start_.sequence_lease[s.source][n]);
     for (const stage_setup& s : c.stages)
         if (s.ends_at >= 0) add(start_.claim[s.source]);
     for (size_t k = 0; k < c.links.size(); ++k) {
@@ -163,15 +163,16 @@ std::string describe(const setup& c, const state& s) {
         if (t.source < 0) continue;
         out += " Q:";
         for (int n = 0; n < c.numbers; ++n)
-            out += fmt::format(" {}{}", s.number[t.source][n].generation * c.numbers + n,
-                               "WLDX"[static_cast<int>(s.number[t.source][n].state)]);
+            out += fmt::format(" {}{}", s.sequence_lease[t.source][n].generation * c.numbers + n,
+                               "WLDX"[static_cast<int>(s.sequence_lease[t.source][n].state)]);
     }
     for (size_t k = 0; k < c.links.size(); ++k) {
         out += fmt::format(" link {} tail {}:", k, s.link[k].tail);
         for (int x = 0; x < c.links[k].slots; ++x) {
             const slot_word& w = s.link[k].slot[x];
-            out += fmt::format(" [g{} {} seq {} holds {}", w.generation,
-                               "FLRQ"[static_cast<int>(w.state) & 3], number(w.sequence), number(w.content));
+            out +=
+                fmt::format(" [g{} {} seq {} holds {}", w.generation, "FLRQ"[static_cast<int>(w.state) & 3],
+                            number(w.ring_sequence), number(w.content));
             for (int g = 0; g < c.groups(static_cast<int>(k)); ++g) {
                 const lease_word& l = s.link[k].group[x][g];
                 out += fmt::format(" {}{}", l.generation, "WLDX"[static_cast<int>(l.state) & 3]);

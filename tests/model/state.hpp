@@ -45,8 +45,8 @@ struct slot_word {
     u8 generation;
     slot_state state;
     u8 job, version;
-    u8 sequence;  ///< header
-    u8 content;   ///< payload: the frame whose kernels have written it
+    u8 ring_sequence;  ///< header
+    u8 content;        ///< payload: the frame whose kernels have written it
     bool operator==(const slot_word&) const = default;
 };
 
@@ -126,7 +126,7 @@ struct link_state {
 
 struct state {
     job_word job[max_jobs];
-    lease_word number[max_sources][max_numbers];
+    lease_word sequence_lease[max_sources][max_numbers];
     claim_word claim[max_sources];
     link_state link[max_links];
     lane_registers lane[max_lanes];

@@ -66,7 +66,7 @@ inline u64 pass(ring::worker& w, u32 in_flight = 0) {
     REQUIRE(w.submit(j));
     REQUIRE(w.commit(j));
     REQUIRE(w.complete(j));
-    return j.sequence;
+    return j.ring_sequence;
 }
 
 /// source -> sink.

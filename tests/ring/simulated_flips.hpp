@@ -74,7 +74,7 @@ private:
                 return s == ring::slot_state::fill || s == ring::slot_state::quarantined;
             }
             case ring::word_kind::lease:
-            case ring::word_kind::number:
+            case ring::word_kind::sequence:
                 return ring::lease_word::of(raw).state == ring::lease_state::leased;
             case ring::word_kind::job:
                 return ring::job_word::of(raw).state != ring::job_state::idle;
@@ -113,7 +113,8 @@ inline bool waits_for_mend(const shm::control_block& c, ring::worker& w, const r
         waits = waits || !intact(load(w.output(k).block().slot[j.output[k].index]));
     for (u32 k = 0; k < j.inputs; ++k)
         waits = waits || !intact(load(w.input(k).block().group[j.input[k].index][w.stage().input_group[k]]));
-    if (j.number != shm::none) waits = waits || !intact(load(c.source[w.stage().source].number[j.number]));
+    if (j.sequence_index != shm::none)
+        waits = waits || !intact(load(c.source[w.stage().source].sequence_lease[j.sequence_index]));
     return waits;
 }
 

@@ -34,7 +34,7 @@ struct while_hooked {
 /// The points of worker::begin() between its reading of a lease word and its CAS.
 inline bool is_before_a_lease(crash_point at) noexcept {
     return at == crash_point::job_chosen || at == crash_point::job_opened ||
-           at == crash_point::number_leased || at == crash_point::input_leased;
+           at == crash_point::sequence_leased || at == crash_point::input_leased;
 }
 
 inline bool has_two_free_slots(const shm::control_block& c, ring::worker& w) noexcept {

@@ -120,7 +120,7 @@ private:
 
     // Change k + 1 counts from change_from_[k] on: which one a frame has follows from the answers alone.
     void check_parameters(const job& j) {
-        const auto behind = std::upper_bound(change_from_.begin(), change_from_.end(), j.sequence);
+        const auto behind = std::upper_bound(change_from_.begin(), change_from_.end(), j.ring_sequence);
         u64 value = 0;
         std::memcpy(&value, j.parameters, sizeof value);
         const u64 expected = static_cast<u64>(behind - change_from_.begin());
@@ -219,13 +219,13 @@ private:
 
     void look_for_an_end() {
         if (options_.keeps_stopping && load(world_.c->end) == end_stopping) return;
-        if (const auto found = claimed_end(*world_.c)) (void)lower_end(*world_.c, found->sequence);
+        if (const auto found = claimed_end(*world_.c)) (void)lower_end(*world_.c, found->ring_sequence);
     }
 
     void view() {
         if (viewed_) {
             const u64 seen = world_.content[{seen_ring_, viewed_.index}];
-            const u64 expected = viewed_.sequence;
+            const u64 expected = viewed_.ring_sequence;
             if (world_.below(3) == 0) {  // somebody revokes a stale lease
                 shm::word& at = world_.c->link[seen_ring_].group[viewed_.index][viewer_->group()];
                 const u64 raw = load(at);
@@ -242,7 +242,8 @@ private:
             return;
         }
         viewed_ = viewer_->acquire();
-        if (viewed_ && world_.content[{seen_ring_, viewed_.index}] != viewed_.sequence) ++world_.result.torn;
+        if (viewed_ && world_.content[{seen_ring_, viewed_.index}] != viewed_.ring_sequence)
+            ++world_.result.torn;
     }
 
     void advance(process& p) {
@@ -280,7 +281,7 @@ private:
         check_inputs(p, n.j);
         for (u32 k = 0; k < p.w->outputs(); ++k)
             world_.content[{p.w->output(k).index(), n.j.output[k].index}] = ~u64{0};
-        if (n.j.number != shm::none && n.j.sequence >= options_.ends_at) n.at = phase::ended;
+        if (n.j.sequence_index != shm::none && n.j.ring_sequence >= options_.ends_at) n.at = phase::ended;
         p.jobs.push_back(n);
         return true;
     }
@@ -289,7 +290,8 @@ private:
         if (p.zombie) return;  // what a revoked process reads is thrown away
         check_parameters(j);
         for (u32 k = 0; k < j.inputs; ++k)
-            if (world_.content[{p.w->input(k).index(), j.input[k].index}] != j.sequence) ++world_.result.torn;
+            if (world_.content[{p.w->input(k).index(), j.input[k].index}] != j.ring_sequence)
+                ++world_.result.torn;
     }
 
     void step(process& p, work& x) {
@@ -306,7 +308,7 @@ private:
                                     // fence
                 if (x.written < p.w->outputs()) {
                     world_.content[{p.w->output(x.written).index(), x.j.output[x.written].index}] =
-                        x.j.sequence;
+                        x.j.ring_sequence;
                     if (++x.written < p.w->outputs()) break;
                     world_.pending[{p.who.entry, x.j.output[0].index}] = false;
                 }
@@ -316,7 +318,7 @@ private:
                 check_inputs(p, x.j);
                 if (p.w->commit(x.j)) {
                     if (p.revoked) ++world_.result.late;
-                    if (p.w->outputs() == 0) deliver(p, x.j.sequence);
+                    if (p.w->outputs() == 0) deliver(p, x.j.ring_sequence);
                     x.at = phase::committed;
                 } else {
                     leave(p);
@@ -346,13 +348,13 @@ private:
         p.exited = true;
     }
 
-    void deliver(process& p, u64 sequence) {
+    void deliver(process& p, u64 ring_sequence) {
         std::vector<u64>& got = world_.delivered[p.w->stage_index()];
-        if (std::find(got.begin(), got.end(), sequence) != got.end())
+        if (std::find(got.begin(), got.end(), ring_sequence) != got.end())
             ++world_.result.repeated;
-        else if (!got.empty() && sequence < got.back())
+        else if (!got.empty() && ring_sequence < got.back())
             ++world_.result.disorder;
-        got.push_back(sequence);
+        got.push_back(ring_sequence);
         ++world_.result.delivered;
     }
 

@@ -96,22 +96,22 @@ void change_slot(run_in_hand& r, u32 link, slot_state in, const std::function<vo
 }
 
 void change_number(run_in_hand& r, const std::function<void(lease_word&)>& change) {
-    lease_word w = lease_word::of(load(r.c().source[0].number[7]));
+    lease_word w = lease_word::of(load(r.c().source[0].sequence_lease[7]));
     change(w);
-    r.c().source[0].number[7].store(w.pack());
+    r.c().source[0].sequence_lease[7].store(w.pack());
 }
 
-u32 ready_slot_of(const run_in_hand& r, u32 link, u64 sequence) {
+u32 ready_slot_of(const run_in_hand& r, u32 link, u64 ring_sequence) {
     for (u32 k = 0; k < r.made->link[link].slots; ++k)
         if (slot_word::of(load(r.c().link[link].slot[k])).state == slot_state::ready &&
-            load(r.c().frames[link].header[k].sequence) == sequence)
+            load(r.c().frames[link].header[k].ring_sequence) == ring_sequence)
             return k;
-    FAIL("frame " << sequence << " is not ready");
+    FAIL("frame " << ring_sequence << " is not ready");
     return 0;
 }
 
-void set_lease(run_in_hand& r, u32 link, u64 sequence, lease_word w) {
-    const u32 slot = ready_slot_of(r, link, sequence);
+void set_lease(run_in_hand& r, u32 link, u64 ring_sequence, lease_word w) {
+    const u32 slot = ready_slot_of(r, link, ring_sequence);
     w.generation += slot_word::of(load(r.c().link[link].slot[slot])).generation;
     r.c().link[link].group[slot][0].store(w.pack());
 }
@@ -202,10 +202,10 @@ const std::vector<broken_rule>& rules() {
          [](run_in_hand& r) { change_slot(r, 1, slot_state::free, [](slot_word& w) { w.version = 3; }); },
          "ring of middle-1: slot", "names a job"},
         {"a frame beyond the window",
-         [](run_in_hand& r) { r.c().frames[0].header[ready_slot_of(r, 0, 6)].sequence.store(99); },
+         [](run_in_hand& r) { r.c().frames[0].header[ready_slot_of(r, 0, 6)].ring_sequence.store(99); },
          "header.sequence", "with a window of"},
         {"a frame twice",
-         [](run_in_hand& r) { r.c().frames[0].header[ready_slot_of(r, 0, 7)].sequence.store(6); },
+         [](run_in_hand& r) { r.c().frames[0].header[ready_slot_of(r, 0, 7)].ring_sequence.store(6); },
          "header.sequence", "can't be in two"},
         {"a void stage that isn't",
          [](run_in_hand& r) { r.c().frames[0].header[ready_slot_of(r, 0, 7)].void_stage = 30; },

@@ -16,21 +16,21 @@ TEST_CASE("frames pass in order, and a death's frame is done again, while every 
         if (n % 10 == 3) {  // with a slot filled and a number leased
             job j;
             REQUIRE(source.w->begin(j, 0) == outcome::ok);
-            CHECK(j.sequence == n);
+            CHECK(j.ring_sequence == n);
             source = b.die(source, blame::none, 1);
         }
         REQUIRE(pass(*source.w) == n);
         if (n % 10 == 7) {
             job j;
             REQUIRE(sink.w->begin(j, 0) == outcome::ok);
-            CHECK(j.sequence == n);
+            CHECK(j.ring_sequence == n);
             sink = b.die(sink, blame::none, 1);
         }
         REQUIRE(pass(*sink.w) == n);
     }
     CHECK(source.who.epoch < 100);  // they came round
     CHECK(source.who.epoch > 0);
-    CHECK(lease_word::of(load(b.c->source[0].number[0])).generation < 100);
+    CHECK(lease_word::of(load(b.c->source[0].sequence_lease[0])).generation < 100);
     CHECK(slot_word::of(load(b.c->link[0].slot[0])).generation < 300);
     CHECK(job_word::of(load(b.c->job[0])).version < 300);
     begin_stop(*b.c);

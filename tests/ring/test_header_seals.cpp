@@ -36,7 +36,7 @@ TEST_CASE("a header that is not as it was sealed is leased by nobody, whichever 
     use_all_of(h);
     job j;
     const std::pair<const char*, std::function<void()>> changes[] = {
-        {"sequence", [&] { h.sequence.raw() ^= 3; }},  // an intact word of another number
+        {"sequence", [&] { h.ring_sequence.raw() ^= 3; }},  // an intact word of another number
         {"epoch", [&] { h.epoch ^= 1U; }},
         {"void_stage", [&] { h.void_stage ^= 1U << 31U; }},
         {"void_reason", [&] { h.void_reason ^= 4U; }},
@@ -45,7 +45,7 @@ TEST_CASE("a header that is not as it was sealed is leased by nobody, whichever 
         {"claimed_ns", [&] { h.claimed_ns ^= 1U; }},
         {"submitted_ns", [&] { h.submitted_ns ^= 1U; }},
         {"time_s", [&] { h.time_s = -h.time_s; }},
-        {"number", [&] { h.number ^= 1U; }},
+        {"frame_number", [&] { h.frame_number ^= 1U; }},
         {"parameter_number", [&] { h.parameter_number ^= 1U; }},
         {"capture_ns", [&] { h.capture_ns ^= 8U; }},
         {"clock", [&] { h.clock = shm::capture_clock{static_cast<u32>(h.clock) ^ 1U}; }},
@@ -55,8 +55,9 @@ TEST_CASE("a header that is not as it was sealed is leased by nobody, whichever 
         {"used.of, the first", [&] { h.used.of[0][0] ^= 1U; }},
         {"used.of, the last", [&] { h.used.of[shm::max_used_planes - 1][shm::max_plane_rank - 1] ^= 1U; }},
         {"side_inputs", [&] { h.side_inputs ^= 2U; }},
-        {"side_sequence, the first", [&] { h.side_sequence[0] ^= 1U; }},
-        {"side_sequence, the last", [&] { h.side_sequence[shm::max_side_inputs - 1] ^= u64{1} << 40U; }},
+        {"sampled_sequence, the first", [&] { h.sampled_sequence[0] ^= 1U; }},
+        {"sampled_sequence, the last",
+         [&] { h.sampled_sequence[shm::max_side_inputs - 1] ^= u64{1} << 40U; }},
         {"parameters, the first", [&] { h.parameters[0] ^= std::byte{1}; }},
         {"parameters, the last", [&] { h.parameters[parameter_bytes - 1] ^= std::byte{128}; }},
         {"metadata, the first", [&] { h.metadata[0] ^= std::byte{1}; }},
@@ -84,7 +85,7 @@ TEST_CASE("a latest member passes a frame by whose header is not as it was seale
     REQUIRE(test::pass(*source.w) == 1);
     const slot_ref next = viewer.acquire();
     REQUIRE(next);
-    CHECK(next.sequence == 1);
+    CHECK(next.ring_sequence == 1);
     CHECK(viewer.release());
 }
 
@@ -94,7 +95,7 @@ TEST_CASE("a frame whose input's header changes under its lease is not submitted
     test::seated source = r.sit(0), middle = r.sit(1);
     const std::function<void(shm::frame_header&)> changes[] = {
         [](shm::frame_header& h) { h.parameters[3] ^= std::byte{1}; },
-        [](shm::frame_header& h) { h.number ^= 1U; },
+        [](shm::frame_header& h) { h.frame_number ^= 1U; },
         [](shm::frame_header& h) { h.used.planes ^= 1U; },
         [](shm::frame_header& h) { h.metadata_bytes ^= 16U; },
     };
@@ -121,11 +122,11 @@ TEST_CASE("a leased frame whose number becomes an older one keeps its slot, and 
     job j;
     REQUIRE(middle.w->begin(j, 0) == outcome::ok);
     shm::frame_header& h = r.b.c->frames[0].header[j.input[0].index];
-    const u64 was = h.sequence.raw().load();
-    for (u32 a = 0; a < 64 && h.sequence.load() >= 5; ++a)  // two bits: the word is intact
-        for (u32 b = a + 1; b < 64 && h.sequence.load() >= 5; ++b)
-            h.sequence.raw() = was ^ (u64{1} << a) ^ (u64{1} << b);
-    REQUIRE(h.sequence.load() < 5);
+    const u64 was = h.ring_sequence.raw().load();
+    for (u32 a = 0; a < 64 && h.ring_sequence.load() >= 5; ++a)  // two bits: the word is intact
+        for (u32 b = a + 1; b < 64 && h.ring_sequence.load() >= 5; ++b)
+            h.ring_sequence.raw() = was ^ (u64{1} << a) ^ (u64{1} << b);
+    REQUIRE(h.ring_sequence.load() < 5);
     (void)link_ref(*r.b.c, 0).sweep();
     CHECK(load(r.b.c->link[0].slot[j.input[0].index]) == j.input[0].word.pack());
     seal(h, r.b.c->parameters.bytes);  // even sealed it is another frame's
@@ -139,11 +140,11 @@ TEST_CASE("a number that is wrong doesn't keep a latest member from the frames b
     REQUIRE(viewer.joined());
     REQUIRE(test::pass(*source.w) == 0);
     shm::frame_header& h = r.b.c->frames[0].header[0];
-    h.sequence.raw() ^= u64{3} << 40U;
+    h.ring_sequence.raw() ^= u64{3} << 40U;
     CHECK_FALSE(viewer.acquire());
-    h.sequence.raw() ^= u64{3} << 40U;
+    h.ring_sequence.raw() ^= u64{3} << 40U;
     REQUIRE(test::pass(*source.w) == 1);
-    CHECK(viewer.acquire().sequence == 1);
+    CHECK(viewer.acquire().ring_sequence == 1);
 }
 
 TEST_CASE("what somebody writes into a header in front of its seal is not sealed") {
@@ -156,19 +157,19 @@ TEST_CASE("what somebody writes into a header in front of its seal is not sealed
     shm::frame_header& h = r.b.c->frames[1].header[j.output[0].index];
     const auto kept = std::make_unique<shm::frame_header>();
     shm::frame_header& before = *kept;
-    before.epoch = h.epoch, before.void_stage = h.void_stage, before.number = h.number;
+    before.epoch = h.epoch, before.void_stage = h.void_stage, before.frame_number = h.frame_number;
     before.born_ns = h.born_ns, before.time_s = h.time_s, before.parameter_number = h.parameter_number;
     before.capture_ns = h.capture_ns, before.clock = h.clock, before.parameters[15] = h.parameters[15];
-    h.sequence.raw() ^= 3, h.epoch ^= 1U, h.void_stage ^= 2U, h.maker_seat ^= 1U, h.born_ns ^= 8U;
-    h.number ^= 4U, h.time_s += 1, h.parameter_number ^= 1U, h.capture_ns ^= 1U;
+    h.ring_sequence.raw() ^= 3, h.epoch ^= 1U, h.void_stage ^= 2U, h.maker_seat ^= 1U, h.born_ns ^= 8U;
+    h.frame_number ^= 4U, h.time_s += 1, h.parameter_number ^= 1U, h.capture_ns ^= 1U;
     h.clock = shm::capture_clock::recorded, h.parameters[15] ^= std::byte{1};
     REQUIRE(middle.w->submit(j));
-    CHECK(h.sequence.load() == j.sequence);
+    CHECK(h.ring_sequence.load() == j.ring_sequence);
     CHECK(h.epoch == before.epoch);
     CHECK(h.void_stage == before.void_stage);
     CHECK(h.maker_seat == 1);
     CHECK(h.born_ns == before.born_ns);
-    CHECK(h.number == before.number);
+    CHECK(h.frame_number == before.frame_number);
     CHECK(h.time_s == before.time_s);
     CHECK(h.parameter_number == before.parameter_number);
     CHECK(h.capture_ns == before.capture_ns);

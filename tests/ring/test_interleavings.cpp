@@ -42,9 +42,9 @@ TEST_CASE("a source's number that another instance leases first is that instance
                                   [&] { REQUIRE(fast.w->begin(first, 0) == outcome::ok); });
         REQUIRE(slow.w->begin(late, 0) == outcome::ok);
     }
-    CHECK(first.sequence == 0);
-    CHECK(late.sequence == 1);
-    const lease_word w = lease_word::of(load(b.c->source[0].number[0]));
+    CHECK(first.ring_sequence == 0);
+    CHECK(late.ring_sequence == 1);
+    const lease_word w = lease_word::of(load(b.c->source[0].sequence_lease[0]));
     CHECK(w.state == lease_state::leased);
     CHECK(w.job == first.index);
 }
@@ -59,8 +59,8 @@ TEST_CASE("an input that another instance leases first is that instance's alone"
                                   [&] { REQUIRE(fast.w->begin(first, 0) == outcome::ok); });
         REQUIRE(slow.w->begin(late, 0) == outcome::ok);
     }
-    CHECK(first.sequence == 0);
-    CHECK(late.sequence == 1);
+    CHECK(first.ring_sequence == 0);
+    CHECK(late.ring_sequence == 1);
     const lease_word w = b.lease(0, first.input[0].index, b.c->stage[1].input_group[0]);
     CHECK(w.state == lease_state::leased);
     CHECK(w.job == first.index);
@@ -75,7 +75,7 @@ TEST_CASE("an input that was done between the choice and the lease is not leased
         const between_steps other(crash_point::job_opened, [&] { CHECK(pass(*fast.w) == 0); });
         REQUIRE(slow.w->begin(late, 0) == outcome::ok);
     }
-    CHECK(late.sequence == 1);
+    CHECK(late.ring_sequence == 1);
     CHECK(pass(*sink.w) == 0);
 }
 

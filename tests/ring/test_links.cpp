@@ -192,7 +192,7 @@ TEST_CASE(
     CHECK(b.c->link[0].skipped[viewer.group()].load() == 2);
     const slot_ref newest = viewer.acquire();
     REQUIRE(newest);
-    CHECK(newest.sequence == 2);
+    CHECK(newest.ring_sequence == 2);
     CHECK(viewer.release());
     CHECK(b.slot(0, newest.index).state == slot_state::free);
     CHECK_FALSE(viewer.acquire());
@@ -203,7 +203,7 @@ TEST_CASE(
     CHECK(viewer.release());
     const slot_ref seconds = second.acquire();  // the first has had it, the second has not
     REQUIRE(seconds);
-    CHECK(seconds.sequence == 3);
+    CHECK(seconds.ring_sequence == 3);
 }
 
 TEST_CASE("a frame that is kept for a viewer goes when the viewer does") {
@@ -229,7 +229,7 @@ TEST_CASE("who comes again behind a death has the newest frame, which its predec
         latest_reader viewer(*b.c, 0, shm::max_incarnations);
         const slot_ref newest = viewer.acquire();
         REQUIRE(newest.index != shm::none);
-        CHECK(newest.sequence == 0);
+        CHECK(newest.ring_sequence == 0);
         CHECK(viewer.release());
     }
 }
@@ -301,12 +301,12 @@ TEST_CASE("a viewer takes the newest frame, and none twice") {
     for (u64 n = 0; n < 3; ++n) CHECK(pass(*source.w) == n);
     slot_ref s = viewer.acquire();
     REQUIRE(s);
-    CHECK(s.sequence == 2);
+    CHECK(s.ring_sequence == 2);
     CHECK(viewer.release());
     CHECK_FALSE(viewer.acquire());
     CHECK(pass(*source.w) == 3);
     s = viewer.acquire();
-    CHECK(s.sequence == 3);
+    CHECK(s.ring_sequence == 3);
 }
 
 TEST_CASE(

@@ -63,8 +63,8 @@ TEST_CASE("what a stage sets at its first output is in the headers of all with S
     j.capture_ns = 42;
     j.time_s = 2.5;
     j.born_ns = 17;
-    CHECK(j.called == 0);
-    j.called = 60;
+    CHECK(j.frame_number == 0);
+    j.frame_number = 60;
     j.parameter_number = 3;
     j.parameters[1] = std::byte{9};
     j.void_stage = 0;
@@ -73,7 +73,7 @@ TEST_CASE("what a stage sets at its first output is in the headers of all with S
     REQUIRE(source.w->submit(j));
     CHECK(second.time_s == 2.5);
     CHECK(second.born_ns == 17);
-    CHECK(second.number == 60);
+    CHECK(second.frame_number == 60);
     CHECK(second.parameter_number == 3);
     CHECK(second.parameters[1] == std::byte{9});
     CHECK(second.void_stage == 0);
@@ -81,7 +81,7 @@ TEST_CASE("what a stage sets at its first output is in the headers of all with S
     CHECK(second.used.planes == 0);  // of the first ring's payload
     CHECK(is_sealed(first, b.c->parameters.bytes));
     CHECK(is_sealed(second, b.c->parameters.bytes));
-    CHECK(second.sequence.load() == 0);
+    CHECK(second.ring_sequence.load() == 0);
     CHECK(second.epoch == first.epoch);
     CHECK(second.submitted_ns == first.submitted_ns);
     CHECK(second.capture_ns == 42);
@@ -170,7 +170,7 @@ TEST_CASE("a frame that doesn't exist gives the slots of all outputs back") {
     const seated source = b.sit(0);
     const job j = begun(source);
     REQUIRE(source.w->end_stream(j) == outcome::empty);
-    REQUIRE(lower_end(*b.c, claimed_end(*b.c)->sequence));
+    REQUIRE(lower_end(*b.c, claimed_end(*b.c)->ring_sequence));
     REQUIRE(source.w->end_stream(j) == outcome::ok);
     REQUIRE(source.w->give_back(j));
     CHECK(states(b, j) == "FF");

@@ -51,7 +51,7 @@ TEST_CASE("a stage in the middle opens its rings' words, its own life and teleme
                                                              &c.link[0].slots,
                                                              &c.link[1].slots,
                                                              &c.link[2].tail,
-                                                             &c.source[0].number,
+                                                             &c.source[0].sequence_lease,
                                                              &c.asset[0].state,
                                                              &c.turn[0],
                                                              &c.frames[0].header[0]})
@@ -95,8 +95,8 @@ TEST_CASE("a source opens its numbers and the choice of parameters, a sink neith
     const seated source = b.sit(0), sink = b.sit(1);
     const page_list first = pages_of(c, source.who, shm::none), last = pages_of(c, sink.who, shm::none);
     for (const void* at :
-         std::initializer_list<const void*>{&c.source[0].ended, &c.source[0].number[3], &c.parameters.state,
-                                            &c.next_source_ns, &c.frames[0].header[0]}) {
+         std::initializer_list<const void*>{&c.source[0].ended, &c.source[0].sequence_lease[3],
+                                            &c.parameters.state, &c.next_source_ns, &c.frames[0].header[0]}) {
         CHECK(is_in(first, c, at));
         CHECK_FALSE(is_in(last, c, at));
     }

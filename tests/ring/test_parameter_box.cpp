@@ -44,7 +44,7 @@ struct run_box {
         return from;
     }
     /// The number of a frame's set.
-    u64 ask(u64 sequence) const { return parameters_for(*box, sequence)->number; }
+    u64 ask(u64 ring_sequence) const { return parameters_for(*box, ring_sequence)->number; }
     u64 horizon() const { return parameter_state::of(load(box->state)).horizon; }
 };
 

@@ -53,7 +53,7 @@ TEST_CASE("a run has 192 lives at once and any number one after the other") {
     for (u32 life = 0; life < 3 * shm::max_incarnations; ++life) {
         job j;
         REQUIRE(source.w->begin(j, 0) == outcome::ok);
-        CHECK(j.sequence == life);
+        CHECK(j.ring_sequence == life);
         source = b.die(source, blame::none, 1);
         CHECK(source.who.epoch == life + 2);
         CHECK(pass(*source.w) == life);

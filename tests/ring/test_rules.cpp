@@ -29,10 +29,10 @@ struct once_at {
 };
 
 /// The frame of the READY slot with this sequence.
-u32 slot_of(const bench& b, u32 link, u64 sequence) {
+u32 slot_of(const bench& b, u32 link, u64 ring_sequence) {
     for (u32 k = 0; k < b.c->link[link].slots; ++k)
         if (b.slot(link, k).state == slot_state::ready &&
-            b.c->frames[link].header[k].sequence.load() == sequence)
+            b.c->frames[link].header[k].ring_sequence.load() == ring_sequence)
             return k;
     return shm::none;
 }
@@ -172,10 +172,11 @@ TEST_CASE(
         REQUIRE(source.w->begin(first, 0) == outcome::ok);
         REQUIRE(source.w->begin(second, 1) == outcome::ok);
         source = b.die(source, blame::own, 2);
-        for (u32 n = 0; n < 2; ++n) CHECK(lease_word::of(load(b.c->source[0].number[n])).failures() == 0);
+        for (u32 n = 0; n < 2; ++n)
+            CHECK(lease_word::of(load(b.c->source[0].sequence_lease[n])).failures() == 0);
         REQUIRE(source.w->begin(j, 0) == outcome::ok);
         CHECK(j.alone);
-        CHECK(j.sequence == 0);
+        CHECK(j.ring_sequence == 0);
         CHECK(source.w->begin(beside, 1) == outcome::own_work);
         REQUIRE(source.w->submit(j));
         REQUIRE(source.w->commit(j));
@@ -191,7 +192,7 @@ TEST_CASE("a worker that waits for a buffer learns there that it has a successor
     std::vector<slot_ref> taken;
     seated successor;
     // every buffer is taken behind the look at them, and the seat with them
-    const once_at between(crash_point::number_leased, [&] {
+    const once_at between(crash_point::sequence_leased, [&] {
         for (u64 v = 1; slot_ref s = link.claim(shm::max_jobs - 1, v); ++v) taken.push_back(s);
         doom(*b.c, source.who.entry);
         successor.who = appoint(*b.c, 0);
@@ -217,7 +218,7 @@ TEST_CASE(
     const once_at between(crash_point::job_opened, [&] { CHECK(pass(*other.w) == 0); });
     job j;
     REQUIRE(one.w->begin(j, 0) == outcome::ok);
-    CHECK(j.sequence == 1);
+    CHECK(j.ring_sequence == 1);
     CHECK(j.version == 2);
     CHECK(b.job(j.index) == job_word{2, one.who.epoch, job_state::open});
 }

@@ -99,7 +99,7 @@ TEST_CASE("what a process may have acted on is left as it was found, whichever b
                                    field_of("seats", c.seats),
                                    field_of("links", c.links),
                                    field_of("jobs", c.jobs),
-                                   field_of("first_sequence", c.first_sequence),
+                                   field_of("first_ring_sequence", c.first_ring_sequence),
                                    field_of("fps", c.fps),
                                    field_of("inputs", c.stage[1].inputs),
                                    field_of("input_link", c.stage[1].input_link),

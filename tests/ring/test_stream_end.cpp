@@ -28,7 +28,7 @@ job at_its_end(const seated& source, u32 in_flight = 0) {
 /// What the supervisor does at a look.
 bool look(const bench& b) {
     const auto found = claimed_end(*b.c);
-    return found && lower_end(*b.c, found->sequence);
+    return found && lower_end(*b.c, found->ring_sequence);
 }
 
 }  // namespace
@@ -48,7 +48,7 @@ TEST_CASE(
     REQUIRE(source.w->give_back(j));
     CHECK(b.slot(0, j.output[0].index).state == slot_state::free);
     CHECK(b.job(j.index) == job_word{j.version + 1, source.who.epoch, job_state::idle});
-    const lease_word number = lease_word::of(load(b.c->source[0].number[j.number]));
+    const lease_word number = lease_word::of(load(b.c->source[0].sequence_lease[j.sequence_index]));
     CHECK(number == lease_word{lap_of(b.c->source[0], 2, b.c->link[0].window), 0, 0, 0, lease_state::wait});
     CHECK_FALSE(claimed_end(*b.c));
     job none;
@@ -112,7 +112,7 @@ TEST_CASE("of two instances that come to the end the lower frame counts, whoever
     job first, second;
     REQUIRE(one.w->begin(first, 0) == outcome::ok);
     REQUIRE(two.w->begin(second, 0) == outcome::ok);
-    REQUIRE(second.sequence == 1);
+    REQUIRE(second.ring_sequence == 1);
     SECTION("the higher frame's") {
         CHECK(two.w->end_stream(second) == outcome::empty);
         CHECK(look(b));
@@ -123,7 +123,7 @@ TEST_CASE("of two instances that come to the end the lower frame counts, whoever
     SECTION("the lower frame's") {
         CHECK(one.w->end_stream(first) == outcome::empty);
         CHECK(two.w->end_stream(second) == outcome::empty);
-        CHECK(end_claim::of(b.c->source[0].ended.load()).sequence == 0);
+        CHECK(end_claim::of(b.c->source[0].ended.load()).ring_sequence == 0);
     }
     (void)look(b);
     CHECK(b.c->end.load() == 0);
@@ -143,7 +143,7 @@ TEST_CASE("nobody believes the claim of a source that was revoked, its successor
     CHECK(old.w->end_stream(j) == outcome::revoked);
     CHECK_FALSE(old.w->give_back(j));
     const job again = at_its_end(source);
-    CHECK(again.sequence == 1);
+    CHECK(again.ring_sequence == 1);
     CHECK(look(b));
     CHECK(b.c->end.load() == 1);
 }

@@ -58,9 +58,9 @@ public:
     std::unique_ptr<device::mapping> allocate_host(u64) override { return nullptr; }
 };
 
-bool whole(const payload& p, u64 sequence) {
+bool whole(const payload& p, u64 ring_sequence) {
     for (const u64 w : p)
-        if (w != sequence) return false;
+        if (w != ring_sequence) return false;
     return true;
 }
 
@@ -94,15 +94,15 @@ void live(shared_run& run, stage_thread& self) {
         if (!w.submit(j)) return;
         bool sound = true;
         for (u32 k = 0; k < j.inputs; ++k)
-            sound = sound && whole(run.memory[w.input(k).index()][j.input[k].index], j.sequence);
+            sound = sound && whole(run.memory[w.input(k).index()][j.input[k].index], j.ring_sequence);
         if (w.outputs() > 0) {
-            run.memory[w.output(0).index()][j.output[0].index].fill(j.sequence);
+            run.memory[w.output(0).index()][j.output[0].index].fill(j.ring_sequence);
             w.output(0).block().event_tag[j.output[0].index].store(w.tag(j), std::memory_order_release);
         }
         if (self.killed.load(std::memory_order_relaxed)) return;
         if (!w.commit(j)) return;
         if (!sound) run.torn.fetch_add(1);
-        if (w.outputs() == 0) run.delivered[j.sequence].fetch_add(1);
+        if (w.outputs() == 0) run.delivered[j.ring_sequence].fetch_add(1);
         if (self.killed.load(std::memory_order_relaxed)) return;
         if (!w.complete(j)) return;
     }
@@ -174,7 +174,7 @@ void run_threads(bool replace) {
                 std::this_thread::yield();
                 continue;
             }
-            const bool sound = whole(run.memory[1][s.index], s.sequence);
+            const bool sound = whole(run.memory[1][s.index], s.ring_sequence);
             if (reader.release()) {
                 run.viewed.fetch_add(1);
                 if (!sound) run.torn.fetch_add(1);

@@ -163,7 +163,7 @@ TEST_CASE("a number that no frame of the window has holds up no dead one's frame
     test::seated source = r.sit(0);
     job j;
     REQUIRE(source.w->begin(j, 0) == outcome::ok);
-    r.b.c->source[0].number[shm::max_window - 1].fetch_xor(1);
+    r.b.c->source[0].sequence_lease[shm::max_window - 1].fetch_xor(1);
     REQUIRE(r.b.c->link[0].window < shm::max_window);
     REQUIRE(appoint(*r.b.c, 0));
     CHECK(revoke(*r.b.c, 0, source.who.epoch));
@@ -271,10 +271,10 @@ TEST_CASE("two damaged words leave what rests on rules to a block made anew") {
         {"slot", &c.link[0].slot[1]},
         {"lease", &c.link[0].group[1][0]},
         {"tail", &c.link[0].tail.raw()},
-        {"number", &c.source[0].number[1]},
+        {"number", &c.source[0].sequence_lease[1]},
         {"job", &c.job[3]},
         {"group", &c.link[0].group_state[0]},
-        {"sequence", &c.job_info[0].sequence.raw()},
+        {"sequence", &c.job_info[0].ring_sequence.raw()},
     };
     for (const auto& [name, at] : seconds) {
         CAPTURE(name);

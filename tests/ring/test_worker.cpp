@@ -172,7 +172,7 @@ TEST_CASE("a frame that kills its stage alone travels on as a void frame after m
     REQUIRE(middle.w->complete(given_up));
     job seen;
     REQUIRE(last.w->begin(seen, 0) == outcome::ok);
-    CHECK(seen.sequence == 0);
+    CHECK(seen.ring_sequence == 0);
     CHECK(seen.void_stage == 1);
 }
 
@@ -227,7 +227,7 @@ TEST_CASE("a join takes a frame only when all its inputs have it") {
 
 TEST_CASE("words that begin in mid-run give the source the right first number") {
     plan p = chain();
-    p.first_sequence = 1003;
+    p.first_ring_sequence = 1003;
     bench b(p);
     const seated source = b.sit(0), sink = b.sit(1);
     for (u64 n = 1003; n < 1050; ++n) {
@@ -309,7 +309,7 @@ TEST_CASE(
     bench b(chain());
     const seated source = b.sit(0), sink = b.sit(1);
     SECTION("a source's number") {
-        shm::word& at = b.c->source[0].number[0];
+        shm::word& at = b.c->source[0].sequence_lease[0];
         u64 after = 0;
         blame_waiting(*b.c, 0, 0, true, [&] {
             CHECK(pass(*source.w) == 0);
@@ -357,9 +357,9 @@ TEST_CASE("the frame of a word that says COMMITTED is told before the word moves
     doom(*b.c, sink.who.entry);
     REQUIRE(appoint(*b.c, 1));
     std::vector<u64> told;
-    REQUIRE(revoke(*b.c, 1, sink.who.epoch, [&](u64 sequence) {
+    REQUIRE(revoke(*b.c, 1, sink.who.epoch, [&](u64 ring_sequence) {
         CHECK(job_word::of(load(b.c->job[committed.index])).state == job_state::committed);
-        told.push_back(sequence);
+        told.push_back(ring_sequence);
     }));
     CHECK(told == std::vector<u64>{1});
     CHECK(job_word::of(load(b.c->job[committed.index])).state == job_state::idle);

@@ -32,10 +32,11 @@ struct small_ring {
         r.work = [this](u32 seat, const ring::job& j) {
             if (seat != 0) return;
             std::byte* slot = filled->data() + j.output[0].index * slot_bytes;
-            const u64 value = j.sequence * 1000;
+            const u64 value = j.ring_sequence * 1000;
             std::memcpy(slot + at, &value, sizeof value);
             const u32 epoch = block().frames[0].header[j.output[0].index].epoch;
-            const device::status_word ready{j.sequence, epoch, static_cast<u32>(device::status_state::ready)};
+            const device::status_word ready{j.ring_sequence, epoch,
+                                            static_cast<u32>(device::status_state::ready)};
             std::memcpy(slot, &ready, sizeof ready);
         };
     }
@@ -77,7 +78,7 @@ struct looker {
           newest(of.block(), of.lend(std::move(ends.first)), *of.cpu),
           queue(of.cpu->make_queue()) {}
     /// `meddle` is done with the lease held, in front of the copy.
-    bool take(const std::function<void(u32 slot)>& meddle = nullptr, u64 only = ring::any_sequence) {
+    bool take(const std::function<void(u32 slot)>& meddle = nullptr, u64 only = ring::any_ring_sequence) {
         if (meddle)
             queue->submit([this, meddle](device::cpu::pool&) {
                 u32 slot = shm::none;
@@ -122,7 +123,7 @@ TEST_CASE("the newest frame is taken, whole, once, and its lease is given back")
     CHECK_FALSE(look.take());
     for (u32 k = 0; k < 3; ++k) REQUIRE(of.r.pass(0));
     REQUIRE(look.take());
-    CHECK(look.what.sequence == 2);
+    CHECK(look.what.ring_sequence == 2);
     CHECK(look.value == 2000);
     CHECK(of.leased_slot() == shm::none);
     CHECK_FALSE(look.take());
@@ -139,7 +140,7 @@ TEST_CASE(
     CHECK_FALSE(look.take(nullptr, 1));
     for (u32 k = 0; k < 3; ++k) REQUIRE(of.r.pass(0));
     REQUIRE(look.take(nullptr, 1));
-    CHECK((look.what.sequence == 1 && look.value == 1000));
+    CHECK((look.what.ring_sequence == 1 && look.value == 1000));
     CHECK_FALSE(look.newest.may_come(1));  // taken
     CHECK_FALSE(look.take(nullptr, 0));    // older than that
     for (u32 k = 0; k < 3; ++k) REQUIRE(of.r.pass(1));
@@ -167,7 +168,7 @@ TEST_CASE("the newest frame comes with its metadata, its capture time and what o
         h.used.planes = 1;
         h.used.of[0][0] = 0;
         h.side_inputs = 1;
-        h.side_sequence[0] = 5;
+        h.sampled_sequence[0] = 5;
         ring::seal(h, of.block().parameters.bytes);
     }
     REQUIRE(look.take());

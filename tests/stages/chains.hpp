@@ -25,13 +25,13 @@ inline std::unique_ptr<testing::chain> render_chain(const testing::chain_options
 }
 
 /// One frame of that scene.
-inline void run_scene(testing::chain& c, u64 sequence, const kernels::scene_state& scene) {
-    c.run(sequence, stages::scene_parameters{scene});
+inline void run_scene(testing::chain& c, u64 frame_number, const kernels::scene_state& scene) {
+    c.run(frame_number, stages::scene_parameters{scene});
 }
 
 /// Hash of one frame's picture.
-inline u64 picture_hash(testing::chain& c, u64 sequence, const std::string& stage = "fragment") {
-    c.run(sequence);
+inline u64 picture_hash(testing::chain& c, u64 frame_number, const std::string& stage = "fragment") {
+    c.run(frame_number);
     return telemetry::hash_bytes(c.read_bytes(stage));
 }
 

@@ -168,21 +168,21 @@ void counting_stage::process(carousel::frame& f) {
     if (at_frame) at_frame(f);
     const u64* in = source_ ? nullptr : f.input().plane<const u64>("value").data();
     u64* out = sink_ ? seen_[f.lane()].get() : f.output().plane<u64>("value").data();
-    const u64 beyond = source_ && f.sequence() == stray_at ? device::slot_alignment + stray_bytes : 0;
-    f.queue().submit([=, sequence = f.sequence(), us = work_us_](device::cpu::pool&) {
+    const u64 beyond = source_ && f.frame_number() == stray_at ? device::slot_alignment + stray_bytes : 0;
+    f.queue().submit([=, frame_number = f.frame_number(), us = work_us_](device::cpu::pool&) {
         if (us > 0) std::this_thread::sleep_for(std::chrono::microseconds(us));
-        *out = in != nullptr ? *in * 3 + 1 : sequence * 1000;
+        *out = in != nullptr ? *in * 3 + 1 : frame_number * 1000;
         // behind its only plane, which is padded
         if (beyond != 0) *(reinterpret_cast<std::byte*>(out) + beyond) ^= std::byte{1};
     });
-    if (source_ && f.sequence() >= ends_at_) f.end_stream();
+    if (source_ && f.frame_number() >= ends_at_) f.end_stream();
 }
 
 void counting_stage::finish(carousel::frame& f) {
     if (at_finish) at_finish(f);
     if (!sink_) return;
-    if ((finish_threads == 1 && f.sequence() != frames.load()) ||
-        *seen_[f.lane()] != value_of(f.sequence(), hops_))
+    if ((finish_threads == 1 && f.frame_number() != frames.load()) ||
+        *seen_[f.lane()] != value_of(f.frame_number(), hops_))
         wrong.fetch_add(1);
     frames.fetch_add(1);
 }
@@ -275,10 +275,11 @@ u64 threads_of_a_run::value_in(u32 link, u32 slot) const {
     return value;
 }
 
-std::byte* threads_of_a_run::behind(u32 link, u64 sequence) {
+std::byte* threads_of_a_run::behind(u32 link, u64 frame_number) {
     const shm::link_block& l = block_->link[link];
     u32 slot = 0;
-    while (slot + 1 < l.slots && ring::load(block_->frames[link].header[slot].sequence) != sequence) ++slot;
+    while (slot + 1 < l.slots && ring::load(block_->frames[link].header[slot].ring_sequence) != frame_number)
+        ++slot;
     return memory_.at(rings_[link]) + slot * l.slot_bytes + l.slot_bytes - canary_of(options_);
 }
 

@@ -22,8 +22,8 @@
 namespace carousel::test {
 
 /// One frame's value behind `hops` stages.
-[[nodiscard]] constexpr u64 value_of(u64 sequence, u32 hops) {
-    return hops == 0 ? sequence * 1000 : value_of(sequence, hops - 1) * 3 + 1;
+[[nodiscard]] constexpr u64 value_of(u64 frame_number, u32 hops) {
+    return hops == 0 ? frame_number * 1000 : value_of(frame_number, hops - 1) * 3 + 1;
 }
 
 /// A stage of numbers: a source makes sequence * 1000, the others 3 * in + 1. A sink counts frames, and those
@@ -40,11 +40,11 @@ public:
     void process(carousel::frame& f) override;
     [[nodiscard]] bool commits_on_host() const override { return sink_ || at_finish; }
     void finish(carousel::frame& f) override;
-    [[nodiscard]] bool ready(u64 sequence, u64 done_below) override {
-        return !at_ready || at_ready(sequence, done_below);
+    [[nodiscard]] bool ready(u64 frame_number, u64 done_below) override {
+        return !at_ready || at_ready(frame_number, done_below);
     }
-    void committed(u64 sequence) override {
-        if (at_committed) at_committed(sequence);
+    void committed(u64 frame_number) override {
+        if (at_committed) at_committed(frame_number);
     }
 
     std::atomic<u64> frames{0}, wrong{0};
@@ -128,7 +128,7 @@ public:
     [[nodiscard]] counting_stage& stage(u32 k) const noexcept { return *made_[k]; }
     [[nodiscard]] u64 value_in(u32 link, u32 slot) const;
     /// Behind the payload of that frame in the ring.
-    [[nodiscard]] std::byte* behind(u32 link, u64 sequence);
+    [[nodiscard]] std::byte* behind(u32 link, u64 frame_number);
     /// Of each stage's queue.
     [[nodiscard]] queue_counts& counts(u32 stage) const noexcept { return *counts_[stage]; }
     [[nodiscard]] std::string directory() const { return folder_.path.string(); }

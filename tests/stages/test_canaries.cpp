@@ -38,9 +38,9 @@ ending ending_of(
         for (const int fd : {said[0], log[0], log[1]}) ::close(fd);
         threads_of_a_run run(options);
         prepare(run.source());
-        run.source().at_committed = [&, also = run.source().at_committed](u64 sequence) {
-            (void)!::write(said[1], &sequence, sizeof sequence);
-            if (also) also(sequence);
+        run.source().at_committed = [&, also = run.source().at_committed](u64 frame_number) {
+            (void)!::write(said[1], &frame_number, sizeof frame_number);
+            if (also) also(frame_number);
         };
         run.run();
         ::_exit(0);
@@ -48,7 +48,7 @@ ending ending_of(
     ::close(said[1]);
     ::close(log[1]);
     ending e;
-    for (u64 sequence = 0; ::read(said[0], &sequence, sizeof sequence) > 0;) ++e.committed;
+    for (u64 frame_number = 0; ::read(said[0], &frame_number, sizeof frame_number) > 0;) ++e.committed;
     char text[4096];
     for (ssize_t n = 0; (n = ::read(log[0], text, sizeof text)) > 0;)
         e.log.append(text, static_cast<std::size_t>(n));
@@ -66,13 +66,13 @@ ending overrun(bool canaries, u64 bytes) {
 }
 
 /// A write by the stage's own code, and what is told of it.
-void stray_at(u64 sequence, carousel::frame& f) {
-    if (f.sequence() != sequence) return;
+void stray_at(u64 frame_number, carousel::frame& f) {
+    if (f.frame_number() != frame_number) return;
     auto* const end = reinterpret_cast<std::byte*>(f.output().plane<u64>("value").data());
     end[device::slot_alignment + 100] ^= std::byte{1};  // behind its only plane, which is padded
 }
-std::string told_of(u64 sequence) {
-    return "frame " + std::to_string(sequence) +
+std::string told_of(u64 frame_number) {
+    return "frame " + std::to_string(frame_number) +
            ": a write beyond its slot in the ring stage0, behind plane value, 100 bytes behind its end";
 }
 
@@ -138,14 +138,14 @@ TEST_CASE("a canary that is damaged while its slot is free is found behind the s
     std::atomic<u64> its_last{0};
     std::atomic<bool> is_free{false};
     const ending e = ending_of({.stages = 2, .frames = 2000, .canaries = true}, [&](counting_stage& source) {
-        source.at_committed = [&](u64 sequence) {
-            if (sequence > 20 && sequence == its_last) is_free = true;
+        source.at_committed = [&](u64 frame_number) {
+            if (frame_number > 20 && frame_number == its_last) is_free = true;
         };
         source.at_frame = [&, done = false](carousel::frame& f) mutable {
             auto* const at = reinterpret_cast<std::byte*>(f.output().plane<u64>("value").data());
-            if (f.sequence() == 0) first = at;
+            if (f.frame_number() == 0) first = at;
             if (at == first)
-                its_last = f.sequence(), is_free = false;
+                its_last = f.frame_number(), is_free = false;
             else if (is_free && !std::exchange(done, true))
                 first[device::slot_alignment + 100] ^= std::byte{1};
         };
@@ -165,9 +165,9 @@ TEST_CASE("control: without canaries the same write goes unseen") {
 
 TEST_CASE("a canary that is damaged behind its frame's commit makes that frame torn, once") {
     threads_of_a_run run({.stages = 3, .frames = 100, .canaries = true});
-    run.source().at_committed = [&](u64 sequence) {
+    run.source().at_committed = [&](u64 frame_number) {
         // Nobody reads it yet, and no later frame has its slot.
-        if (sequence == 99) run.behind(0, 99)[1000] ^= std::byte{1};
+        if (frame_number == 99) run.behind(0, 99)[1000] ^= std::byte{1};
     };
     run.run();
     CHECK(run.sink().frames.load() == 100);

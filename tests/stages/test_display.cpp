@@ -25,10 +25,10 @@ namespace {
 constexpr u32 width = 16;
 constexpr u32 height = 8;
 
-std::vector<u8> expected_picture(u64 sequence) {
+std::vector<u8> expected_picture(u64 frame_number) {
     std::vector<u8> rgba(width * height * 4);
     for (std::size_t i = 0; i < rgba.size(); ++i) {
-        rgba[i] = i % 4 == 3 ? 255 : static_cast<u8>(i * 5 + sequence * 31);
+        rgba[i] = i % 4 == 3 ? 255 : static_cast<u8>(i * 5 + frame_number * 31);
     }
     return rgba;
 }
@@ -44,7 +44,7 @@ public:
         pinned_ = env.context().allocate_host(width * height * 4);
     }
     void process(carousel::frame& f) override {
-        const auto picture = expected_picture(f.sequence());
+        const auto picture = expected_picture(f.frame_number());
         std::memcpy(pinned_->host_data(), picture.data(), picture.size());
         f.queue().copy(f.output().plane<u8>("color").data(), pinned_->data(), picture.size());
         f.queue().drain();
@@ -74,8 +74,8 @@ telemetry::ledger_reader ledger_in(const scratch_folder& folder) {
     return std::move(*reader);
 }
 
-u64 hash_of(u64 sequence) {
-    const auto picture = expected_picture(sequence);
+u64 hash_of(u64 frame_number) {
+    const auto picture = expected_picture(frame_number);
     return test::reference_hash(std::as_bytes(std::span(picture)));
 }
 
@@ -139,7 +139,7 @@ class counted_frame : public carousel::frame {
 public:
     counted_frame(carousel::frame& of, counting_queue& q) : of_(of), queue_(q) {}
     using carousel::frame::set_hash;
-    [[nodiscard]] u64 sequence() const noexcept override { return of_.sequence(); }
+    [[nodiscard]] u64 frame_number() const noexcept override { return of_.frame_number(); }
     [[nodiscard]] f64 time_s() const noexcept override { return of_.time_s(); }
     [[nodiscard]] std::span<const std::byte> parameter_values(std::string_view type,
                                                               std::size_t bytes) const override {

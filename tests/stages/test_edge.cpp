@@ -19,17 +19,17 @@ TEST_CASE(
     shm::incarnation& entry = run.control().entry[0];
     std::vector<u64> committed;
     std::atomic<u64> held{0}, wrong{0}, next{0};
-    run.source().at_committed = [&](u64 sequence) {
-        if (sequence != committed.size()) wrong.fetch_add(1);
-        committed.push_back(sequence);
+    run.source().at_committed = [&](u64 frame_number) {
+        if (frame_number != committed.size()) wrong.fetch_add(1);
+        committed.push_back(frame_number);
     };
-    run.source().at_ready = [&](u64 sequence, u64 done_below) {
-        if (done_below > sequence || sequence < next.load()) wrong.fetch_add(1);
-        next.store(sequence);
-        if (sequence % 5 != 4) return true;
+    run.source().at_ready = [&](u64 frame_number, u64 done_below) {
+        if (done_below > frame_number || frame_number < next.load()) wrong.fetch_add(1);
+        next.store(frame_number);
+        if (frame_number % 5 != 4) return true;
         // It waits until nothing is in flight, and from then on it is held.
         const bool is_held = entry.hold.load() == static_cast<u64>(shm::hold_reason::link);
-        if (is_held && (done_below != sequence || entry.hold_since_ns.load() == 0)) wrong.fetch_add(1);
+        if (is_held && (done_below != frame_number || entry.hold_since_ns.load() == 0)) wrong.fetch_add(1);
         held.fetch_add(is_held ? 1 : 0);
         return is_held;
     };
@@ -55,7 +55,7 @@ TEST_CASE(
         f.wait_for_link(true);  // said twice is said once
         held.fetch_add(entry.hold.load() == static_cast<u64>(shm::hold_reason::link) ? 1 : 0);
         std::this_thread::sleep_for(std::chrono::milliseconds(2));
-        if (f.sequence() % 2 == 0) return;  // the runner ends it
+        if (f.frame_number() % 2 == 0) return;  // the runner ends it
         f.wait_for_link(false);
         CHECK(entry.finishing_since_ns.load() > began);
     };
@@ -71,10 +71,10 @@ TEST_CASE("the object of frame::local() goes from process() to finish() of its f
     run.sink().at_frame = [&](frame& f) {
         u64& here = f.local<u64>();
         if (here != 0) wrong.fetch_add(1);
-        here = f.sequence() + 1;
+        here = f.frame_number() + 1;
     };
     run.sink().at_finish = [&](frame& f) {
-        if (f.local<u64>() != f.sequence() + 1) wrong.fetch_add(1);
+        if (f.local<u64>() != f.frame_number() + 1) wrong.fetch_add(1);
     };
     run.run();
     CHECK(wrong.load() == 0);
@@ -96,9 +96,9 @@ TEST_CASE("what a frame carries is final behind process(): finish() of its maker
     // over.
     threads_of_a_run run({.stages = 3, .frames = 20, .work_us = 10, .canaries = true});
     std::atomic<u32> refused{0}, seen{0};
-    run.stage(1).at_frame = [](frame& f) { f.metadata().set("twice", f.sequence() * 2); };
+    run.stage(1).at_frame = [](frame& f) { f.metadata().set("twice", f.frame_number() * 2); };
     run.stage(1).at_finish = [&](frame& f) {
-        CHECK(f.metadata().get<u64>("twice") == f.sequence() * 2);
+        CHECK(f.metadata().get<u64>("twice") == f.frame_number() * 2);
         // Were it let in, neither would change the header, whose seal would stop the run.
         CHECK_THROWS_WITH(f.metadata().set("", 1), contains("are set in process()"));
         CHECK_THROWS_WITH((void)f.metadata().erase("none"), contains("are changed in process()"));
@@ -107,7 +107,7 @@ TEST_CASE("what a frame carries is final behind process(): finish() of its maker
     };
     run.sink().at_frame = [&](frame& f) {
         const auto all = f.metadata().entries();
-        if (all.size() == 1 && f.metadata().get<u64>("twice") == f.sequence() * 2) seen.fetch_add(1);
+        if (all.size() == 1 && f.metadata().get<u64>("twice") == f.frame_number() * 2) seen.fetch_add(1);
     };
     run.run();
     CHECK(refused.load() == 20);
@@ -119,18 +119,19 @@ TEST_CASE(
     "headers") {
     threads_of_a_run run({.stages = 2, .frames = 20, .work_us = 10});
     std::atomic<u32> same{0};
-    run.source().at_frame = [](frame& f) { f.metadata().set("gain", f.sequence()); };
+    run.source().at_frame = [](frame& f) { f.metadata().set("gain", f.frame_number()); };
     run.sink().at_finish = [&](frame& f) {
-        if (f.sequence() == 0) return;  // a slot that was never used bears that number, too, and is another's
+        if (f.frame_number() == 0)
+            return;  // a slot that was never used bears that number, too, and is another's
         bool as_before = true;
         for (u32 k = 0; k < run.control().link[0].slots; ++k) {
             shm::frame_header& h = run.control().frames[0].header[k];
-            if (h.sequence.load() != f.sequence()) continue;
+            if (h.ring_sequence.load() != f.frame_number()) continue;
             const shm::used_extents was = h.used;
             const u32 bytes = h.metadata_bytes;
             h.used.planes = 1, h.metadata_bytes = 0;
             as_before = as_before && f.input(0).used() == nullptr &&
-                        f.input_metadata(0).get<u64>("gain") == f.sequence();
+                        f.input_metadata(0).get<u64>("gain") == f.frame_number();
             h.used = was, h.metadata_bytes = bytes;
         }
         same.fetch_add(as_before ? 1 : 0);

@@ -46,15 +46,15 @@ bytes heading(u8 taste = 0) {
     return out;
 }
 
-bytes fragment(u64 sequence, std::size_t payload = 40) {
+bytes fragment(u64 frame_number, std::size_t payload = 40) {
     bytes traf = box("tfhd", bytes(8, 0));
     append(traf, box("tfdt", {1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}));
     append(traf, box("trun", bytes(12, 7)));
     bytes moof = box("mfhd", bytes(8, 0));
     append(moof, box("traf", traf));
     bytes out = box("moof", moof);
-    append(out, box("mdat", bytes(payload, static_cast<u8>(sequence))));
-    REQUIRE(stamp_fragment(out, sequence));
+    append(out, box("mdat", bytes(payload, static_cast<u8>(frame_number))));
+    REQUIRE(stamp_fragment(out, frame_number));
     return out;
 }
 

@@ -148,7 +148,7 @@ TEST_CASE("several frames are finished at once and out of order, and committed i
     std::atomic<u64> next{0}, out_of_order{0}, unfinished{0}, alone{0};
     threads_of_a_run run(
         {.stages = 2, .frames = frames, .finish_threads = 4, .at_finish = [&](carousel::frame& f) {
-             const u64 n = f.sequence();
+             const u64 n = f.frame_number();
              const auto is_finished = [&](u64 other) {
                  const std::lock_guard lock(mutex);
                  return finished.contains(other);
@@ -168,10 +168,10 @@ TEST_CASE("several frames are finished at once and out of order, and committed i
         const shm::seat_block& seat = c.seat[1];
         for (u32 j = seat.first_job; j < seat.first_job + seat.jobs; ++j) {
             if (ring::job_word::of(ring::load(c.job[j])).state != ring::job_state::committed) continue;
-            const u64 sequence = c.job_info[j].sequence.load();
-            if (sequence != next.fetch_add(1)) out_of_order.fetch_add(1);
+            const u64 frame_number = c.job_info[j].ring_sequence.load();
+            if (frame_number != next.fetch_add(1)) out_of_order.fetch_add(1);
             const std::lock_guard lock(mutex);
-            if (!finished.contains(sequence)) unfinished.fetch_add(1);
+            if (!finished.contains(frame_number)) unfinished.fetch_add(1);
         }
     });
     run.run();

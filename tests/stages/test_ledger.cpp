@@ -159,7 +159,7 @@ TEST_CASE("a void frame is recorded as such and adds 0 to the image hash") {
     const auto sum = ledger_reader::open(file_in(folder))->summarize(1);
     CHECK(sum.voids == 1);
     CHECK(sum.without_hash == 0);
-    CHECK(sum.void_sequences == std::vector<u64>{0});
+    CHECK(sum.tombstone_sequences == std::vector<u64>{0});
     CHECK(sum.image_hash == XXH3_64bits(&zero, sizeof zero));
 }
 

@@ -47,7 +47,7 @@ void check_equal(const ledger_summary& folded, const ledger_summary& whole) {
     CHECK(folded.lost == whole.lost);
     CHECK(folded.repeated == whole.repeated);
     CHECK(folded.voids == whole.voids);
-    CHECK(folded.void_sequences == whole.void_sequences);
+    CHECK(folded.tombstone_sequences == whole.tombstone_sequences);
     CHECK(folded.image_hash == whole.image_hash);
 }
 

@@ -45,7 +45,7 @@ void check_frames(const std::string& path, u64 count) {
         for (std::size_t k = 0; k < messages.size(); ++k) {
             std::vector<std::byte> slot(slot_of(r.rings[k].format, 0).size());
             const frame_facts f = take_frame(messages[k].data, r.rings[k].format, slot.data());
-            CHECK(f.sequence == n);
+            CHECK(f.frame_number == n);
             CHECK(f.born_ns == n + 5);
             CHECK(slot == slot_of(r.rings[k].format, n));
         }

@@ -26,8 +26,8 @@ using test::contains;
 
 namespace {
 
-std::string name_of(const std::string& pattern, u64 sequence) {
-    return picture_name("out", pattern).of(sequence, "/runs").string();
+std::string name_of(const std::string& pattern, u64 frame_number) {
+    return picture_name("out", pattern).of(frame_number, "/runs").string();
 }
 
 std::string refusal(const std::string& pattern) {
@@ -53,11 +53,11 @@ std::vector<std::byte> some_picture(u32 width, u32 height, u32 seed) {
 
 TEST_CASE("a picture's name tells its frame, and no other name does") {
     const picture_name n("out", "/some/where/a%%_%03d.png");
-    CHECK(n.sequence_of("a%_007.png") == 7);
-    CHECK(n.sequence_of("a%_1234.png") == 1234);
+    CHECK(n.number_of("a%_007.png") == 7);
+    CHECK(n.number_of("a%_1234.png") == 1234);
     for (const char* other : {"a%_07.png", "a%_0007.png", "a%_.png", "a%_-07.png", "a%_007.pn", "b%_007.png",
                               "a%_007.png.png", "", "a%_99999999999999999999999.png"})
-        CHECK_FALSE(n.sequence_of(other));
+        CHECK_FALSE(n.number_of(other));
 }
 
 TEST_CASE("a pattern names one file a frame") {

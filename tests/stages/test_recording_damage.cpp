@@ -61,7 +61,7 @@ played play(const std::string& path, std::size_t ring) {
             const frame_facts facts = frames.read(place, slot.data());
             const std::optional<u64> frame = frame_in(slot, format);
             REQUIRE(frame);  // no damaged frame is delivered
-            REQUIRE(*frame == facts.sequence);
+            REQUIRE(*frame == facts.frame_number);
             out.frames.push_back(frame);
         } catch (const error& e) {
             REQUIRE_THAT(e.what(), contains(fmt::format("frame {} of ", place)));

@@ -26,7 +26,7 @@ TEST_CASE(
     std::atomic<std::thread::id> source;
     set_crash_hook([&](crash_point at) {
         // a source alone passes it, on its main thread
-        if (at == crash_point::number_leased) source.store(std::this_thread::get_id());
+        if (at == crash_point::sequence_leased) source.store(std::this_thread::get_id());
         if (std::this_thread::get_id() != source.load()) return;
         ring::link_ref link(run.control(), 0);
         asked.fetch_add(1);
@@ -34,7 +34,7 @@ TEST_CASE(
         ring::ready_map ready;
         link.read_ready(ready);
         for (u32 k = 0; k < ready.window; ++k)
-            if (ready.at[k] && run.value_in(0, ready.at[k].index) != value_of(ready.at[k].sequence, 0))
+            if (ready.at[k] && run.value_in(0, ready.at[k].index) != value_of(ready.at[k].ring_sequence, 0))
                 unfinished.fetch_add(1);
     });
     run.run();
@@ -96,7 +96,7 @@ TEST_CASE(
     std::thread supervisor([&] {
         while (!over.load()) {
             if (const auto end = ring::claimed_end(run.control()))
-                (void)ring::lower_end(run.control(), end->sequence);
+                (void)ring::lower_end(run.control(), end->ring_sequence);
             std::this_thread::sleep_for(std::chrono::milliseconds(1));
         }
     });

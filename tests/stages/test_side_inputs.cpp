@@ -26,14 +26,14 @@ struct sight {
     void look(carousel::frame& f) {
         ++frames;
         const side_frame side = f.latest(name);
-        used[f.sequence()] = side ? side.sequence() : shm::no_side_frame;
+        used[f.frame_number()] = side ? side.frame_number() : shm::no_side_frame;
         if (!side) {
             ++empty;
             return;
         }
-        if (any && side.sequence() < last) ++backward;
+        if (any && side.frame_number() < last) ++backward;
         any = true;
-        last = side.sequence();
+        last = side.frame_number();
         const u64* at = side.plane<const u64>("value").data();
         f.queue().submit([this, at, expected = value_of(last, hops)](device::cpu::pool&) {
             if (*at != expected) wrong.fetch_add(1);
@@ -74,7 +74,7 @@ TEST_CASE("stages see newest frames of rings before and behind them, whole, and 
     run.sink().at_frame = [&](carousel::frame& f) {
         const auto in = f.input_latest();
         REQUIRE(in.size() == 2);
-        told[f.sequence()] = {in[0], in[1]};
+        told[f.frame_number()] = {in[0], in[1]};
         CHECK(f.input_latest().size() == 2);
     };
     run.run();
@@ -110,7 +110,7 @@ TEST_CASE(
         for (u32 k = 0; k < l.slots; ++k)
             for (u32 g = shm::max_blocking; g < shm::max_groups; ++g)
                 if (ring::lease_word::of(l.group[k][g].load()).state == ring::lease_state::leased)
-                    newest = run.control().frames[0].header[k].sequence.load(std::memory_order_relaxed);
+                    newest = run.control().frames[0].header[k].ring_sequence.load(std::memory_order_relaxed);
         if (newest > last_kept && ring::revoke_stale_leases(run.control(), 0, ~u64{0})) ++revoked;
     };
     sight s{.name = "stage0"};
@@ -140,7 +140,7 @@ TEST_CASE("a stage whose side input has no place goes on without, and whoever as
             said = e.what();
         }
         CHECK_THROWS_AS(f.latest(1), config_error);
-        CHECK_THROWS_AS(f.latest().sequence(), config_error);
+        CHECK_THROWS_AS(f.latest().frame_number(), config_error);
     };
     run.run();
     CHECK(run.sink().frames == frames);

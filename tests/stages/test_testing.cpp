@@ -228,7 +228,7 @@ private:
         CHECK_THROWS_WITH(f.latest(1), contains("asks for latest input 1; it was added with 1"));
         const side_frame side = f.latest("beside");
         const f32* b = side ? side.plane<const f32>("wave").data() : nullptr;
-        sides.push_back(side ? side.sequence() : shm::no_side_frame);
+        sides.push_back(side ? side.frame_number() : shm::no_side_frame);
         if (side) f.metadata().set("side_capture_ns", side.capture_ns());
         if (side) f.metadata().set("side_says", side.metadata().get<i64>("says").value_or(-1));
         f.output("difference").set_used("wave", {3});
@@ -303,7 +303,7 @@ TEST_CASE("a stage before is the newest frame of a side input, and what can't be
             return {.outputs = {with.latest.at(0).format}, .takes_latest = true};
         }
         void process(frame& f) override {
-            CHECK(f.latest().sequence() == f.sequence());
+            CHECK(f.latest().frame_number() == f.frame_number());
             const std::span<std::byte> out = f.output().bytes("wave");
             f.queue().copy(out.data(), f.latest("early").bytes("wave").data(), out.size());
         }

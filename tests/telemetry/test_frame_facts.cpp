@@ -21,7 +21,7 @@ struct numbered_frames {
             if (seat != 0) return;
             shm::frame_header& h = r.block().frames[0].header[j.output[0].index];
             h.metadata_bytes = 0;
-            REQUIRE(ring::set_metadata(h.metadata, h.metadata_bytes, "number", j.sequence) ==
+            REQUIRE(ring::set_metadata(h.metadata, h.metadata_bytes, "number", j.ring_sequence) ==
                     ring::metadata_change::done);
         };
     }
@@ -30,8 +30,8 @@ struct numbered_frames {
         std::vector<u64> out;
         for (u32 k = 0; k < shm::max_slots; ++k)
             if (const auto f = facts_in_passing(c, 0, k)) {
-                out.push_back(f->sequence);
-                CHECK(metadata_json(f->metadata) == json{{"number", f->sequence}});
+                out.push_back(f->ring_sequence);
+                CHECK(metadata_json(f->metadata) == json{{"number", f->ring_sequence}});
             }
         std::sort(out.begin(), out.end());
         return out;
@@ -64,7 +64,7 @@ TEST_CASE("the last frame is the newest that was delivered, not one that was beg
     REQUIRE(f.r.begin(0));  // and of frame 1
     const auto last = last_facts(f.c, 0);
     REQUIRE(last);
-    CHECK(last->sequence == 2);
+    CHECK(last->ring_sequence == 2);
     CHECK(metadata_json(last->metadata) == json{{"number", 2}});
     CHECK_FALSE(last->empty());
     CHECK_FALSE(last_facts(f.c, 1));

@@ -37,7 +37,7 @@ stamp numbered(u64 n) {
     return {stamp_kind::claimed, 1, wait_reason::input, false, 3, n, n * 3 + 1, n * 5 + 2, n * 7 + 3};
 }
 bool is_whole(const stamp& s) {
-    return s.a == s.sequence * 3 + 1 && s.b == s.sequence * 5 + 2 && s.c == s.sequence * 7 + 3;
+    return s.a == s.ring_sequence * 3 + 1 && s.b == s.ring_sequence * 5 + 2 && s.c == s.ring_sequence * 7 + 3;
 }
 
 }  // namespace
@@ -82,7 +82,7 @@ TEST_CASE("records that a slow reader missed are counted, and the newest ring is
     CHECK(reader.overwritten() == 100);
     CHECK(reader.attempts().size() == shm::trace_records);
     for (const attempt& a : reader.attempts())
-        CHECK((a.sequence >= 100 && a.claimed_ns == a.sequence * 3 + 1));
+        CHECK((a.ring_sequence >= 100 && a.claimed_ns == a.ring_sequence * 3 + 1));
 }
 
 TEST_CASE("two processes that write into one ring and are killed at random leave nothing torn") {
@@ -155,9 +155,9 @@ snapshot two_stages(u64 tail) {
     return s;
 }
 
-attempt made(u64 sequence, u32 seat, u32 epoch, u64 at, bool said) {
+attempt made(u64 ring_sequence, u32 seat, u32 epoch, u64 at, bool said) {
     attempt a;
-    a.sequence = sequence;
+    a.ring_sequence = ring_sequence;
     a.seat = seat;
     a.epoch = epoch;
     a.claimed_ns = at;
@@ -179,10 +179,10 @@ trace_summary summary_of(const snapshot& shape, const std::vector<attempt>& atte
     return s;
 }
 
-const json* bar_of(const json& trace, u32 pid, u64 sequence, const std::string& category) {
+const json* bar_of(const json& trace, u32 pid, u64 ring_sequence, const std::string& category) {
     for (const json& e : trace.at("traceEvents"))
         if (e.at("ph") == "X" && e.at("cat") == category && e.at("pid") == pid &&
-            e.at("args").at("sequence") == sequence)
+            e.at("args").at("ring_sequence") == ring_sequence)
             return &e;
     return nullptr;
 }

@@ -128,8 +128,8 @@ std::vector<std::string> fake_run::commands() {
     return commands_;
 }
 
-u32 fake_run::color_of(u64 sequence, u32 x, u32 y, u32 width, u32 height) noexcept {
-    const u32 bar = static_cast<u32>(sequence * 3 % width);
+u32 fake_run::color_of(u64 frame_number, u32 x, u32 y, u32 width, u32 height) noexcept {
+    const u32 bar = static_cast<u32>(frame_number * 3 % width);
     if (x >= bar && x < bar + 12) return 0xFFFFFFFFU;
     const u32 r = x * 255 / width, g = y * 255 / height, b = 160;
     return 0xFF000000U | b << 16U | g << 8U | r;
@@ -142,8 +142,8 @@ void fake_run::paint(u32 seat, const ring::job& j) {
     auto* pixels = reinterpret_cast<u32*>(at + 256);
     for (u32 y = 0; y < options_.height; ++y)
         for (u32 x = 0; x < options_.width; ++x)
-            pixels[y * options_.width + x] = color_of(j.sequence, x, y, options_.width, options_.height);
-    const device::status_word ready{j.sequence, c.frames[2].header[j.output[0].index].epoch,
+            pixels[y * options_.width + x] = color_of(j.ring_sequence, x, y, options_.width, options_.height);
+    const device::status_word ready{j.ring_sequence, c.frames[2].header[j.output[0].index].epoch,
                                     static_cast<u32>(device::status_state::ready)};
     std::memcpy(at, &ready, sizeof ready);
 }

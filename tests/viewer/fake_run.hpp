@@ -70,7 +70,7 @@ public:
     /// "verb stage" of every command that came.
     [[nodiscard]] std::vector<std::string> commands();
     /// The colour of a pixel of a frame.
-    [[nodiscard]] static u32 color_of(u64 sequence, u32 x, u32 y, u32 width, u32 height) noexcept;
+    [[nodiscard]] static u32 color_of(u64 frame_number, u32 x, u32 y, u32 width, u32 height) noexcept;
 
 private:
     [[nodiscard]] u32 epoch_in(u32 seat) const;  ///< the mutex is held

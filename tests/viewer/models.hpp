@@ -47,7 +47,7 @@ struct watched {
         for (telemetry::link_view& l : m.snap.links)
             for (telemetry::slot_view& s : l.slots) {
                 if (s.claimed_ns == 0) continue;
-                s.born_ns = 10 * ns_per_s + s.sequence * 16'666'667;
+                s.born_ns = 10 * ns_per_s + s.ring_sequence * 16'666'667;
                 s.claimed_ns = s.born_ns + l.stage * 4 * ns_per_ms;
                 s.submitted_ns = s.claimed_ns + ns_per_ms;
                 s.committed_ns = s.claimed_ns + (l.stage + 2) * 2 * ns_per_ms;

@@ -57,7 +57,7 @@ private:
         const auto color = f.output().plane<u8>("color"), nv12 = f.output().plane<u8>("nv12");
         const auto depth = f.output().plane<f32>("depth");
         const auto raw = f.output().plane<u16>("raw");
-        const u64 width = width_, height = height_, number = f.sequence();
+        const u64 width = width_, height = height_, number = f.frame_number();
         cpu::for_each_row(f, height, [=](u64 y) {
             const f64 turn = static_cast<f64>(number % 240) / 240 * 6.283185307179586;
             const f64 side = static_cast<f64>(height),
@@ -92,7 +92,7 @@ private:
     }
 
     void slope_of(carousel::frame& f, const auto& in, const auto& out) {
-        const u64 width = width_ / 2, number = f.sequence();
+        const u64 width = width_ / 2, number = f.frame_number();
         cpu::for_each_row(f, height_ / 2, [=](u64 y) {
             for (u64 x = 0; x < width; ++x)
                 out(y, x) =

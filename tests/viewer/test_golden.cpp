@@ -85,7 +85,7 @@ std::vector<u8> draw(test::canvas& s, test::watched& w) {
     p.width = 640;
     p.height = 360;
     p.pixels = reinterpret_cast<const std::byte*>(frame.data());
-    p.sequence = 118;
+    p.ring_sequence = 118;
     p.stage = "fragment";
     p.path = "plain upload (host memory)";
     s.draw(w.m, 3);

@@ -271,7 +271,7 @@ TEST_CASE("a description that makes no sense is told once, and the window goes o
         o.schema_text = text;
         fake_run run(o);
         watcher w;
-        REQUIRE(w.until([&] { return w.m.picture.sequence > 3; }));
+        REQUIRE(w.until([&] { return w.m.picture.ring_sequence > 3; }));
         wait(w, 1300);
         CHECK_FALSE(w.m.has_parameters());
         CHECK(times_told(w, "parameters: ") == 1);

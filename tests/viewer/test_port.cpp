@@ -19,7 +19,7 @@ bool is_right(const latest_frame& f) {
     const auto height = static_cast<u32>(color.extent(0)), width = static_cast<u32>(color.extent(1));
     for (u32 y = 0; y < height; y += 7)
         for (u32 x = 0; x < width; x += 5) {
-            const u32 expected = test::fake_run::color_of(f.sequence(), x, y, width, height);
+            const u32 expected = test::fake_run::color_of(f.frame_number(), x, y, width, height);
             if (std::memcmp(&color(y, x, 0), &expected, 4) != 0) return false;
         }
     return true;
@@ -37,18 +37,18 @@ TEST_CASE("a port takes the pictures that the viewer takes, also when the run be
         latest_frame* f = newest.next(5);
         REQUIRE(f != nullptr);
         CHECK(is_right(*f));
-        CHECK((k == 0 || f->sequence() > before));
-        before = f->sequence();
+        CHECK((k == 0 || f->frame_number() > before));
+        before = f->frame_number();
     }
     run.rebuild();
     const u64 until = now_ns() + 10 * ns_per_s;
     latest_frame* f = newest.next(5);
-    while (f != nullptr && f->sequence() >= before && now_ns() < until) {
-        before = f->sequence();
+    while (f != nullptr && f->frame_number() >= before && now_ns() < until) {
+        before = f->frame_number();
         f = newest.next(5);
     }
     REQUIRE(f != nullptr);
-    CHECK(f->sequence() < before);  // of the new memory
+    CHECK(f->frame_number() < before);  // of the new memory
     CHECK(is_right(*f));
     CHECK(newest.losses().torn == 0);
     run.end_with(4);

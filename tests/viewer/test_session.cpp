@@ -59,8 +59,8 @@ TEST_CASE("the newest frame arrives whole, and every pixel is the frame's own") 
     u64 last = 0;
     int seen = 0;
     REQUIRE(w.until([&] {
-        if (w.m.picture.pixels == nullptr || w.m.picture.sequence == last) return false;
-        last = w.m.picture.sequence;
+        if (w.m.picture.pixels == nullptr || w.m.picture.ring_sequence == last) return false;
+        last = w.m.picture.ring_sequence;
         const auto* p = reinterpret_cast<const u32*>(w.m.picture.pixels);
         for (u32 y = 0; y < 180; y += 7)
             for (u32 x = 0; x < 320; ++x)
@@ -78,24 +78,24 @@ TEST_CASE("a pause keeps the frame, a step takes one, and the pipeline doesn't n
     const place_of_runs place;
     fake_run run;
     watcher w;
-    REQUIRE(w.until([&] { return w.m.picture.sequence > 3; }));
+    REQUIRE(w.until([&] { return w.m.picture.ring_sequence > 3; }));
     w.m.picture.paused = true;
     w.step();
-    const u64 held = w.m.picture.sequence, before = run.frames();
+    const u64 held = w.m.picture.ring_sequence, before = run.frames();
     REQUIRE(w.until([&] { return run.frames() > before + 20; }));
-    CHECK(w.m.picture.sequence == held);
+    CHECK(w.m.picture.ring_sequence == held);
     w.m.picture.step = true;
-    REQUIRE(w.until([&] { return w.m.picture.sequence > held + 10; }));
-    const u64 stepped = w.m.picture.sequence;
+    REQUIRE(w.until([&] { return w.m.picture.ring_sequence > held + 10; }));
+    const u64 stepped = w.m.picture.ring_sequence;
     REQUIRE(w.until([&] { return run.frames() > before + 60; }));
-    CHECK(w.m.picture.sequence == stepped);
+    CHECK(w.m.picture.ring_sequence == stepped);
 }
 
 TEST_CASE("a killed stage: the last frame stays, the death is told with its cause, frames go on") {
     const place_of_runs place;
     fake_run run;
     watcher w;
-    REQUIRE(w.until([&] { return w.m.picture.sequence > 3; }));
+    REQUIRE(w.until([&] { return w.m.picture.ring_sequence > 3; }));
     w.m.ask("kill", 2, 9);
     REQUIRE(w.until([&] { return w.m.events.last_crash().has_value(); }));
     CHECK(w.m.events.last_crash()->label == "fragment");
@@ -103,8 +103,8 @@ TEST_CASE("a killed stage: the last frame stays, the death is told with its caus
     REQUIRE(w.until([&] {
         return w.m.events.last_crash()->back_ns != 0 && w.m.events.last_crash()->how == "signal 9 (SIGKILL)";
     }));
-    const u64 before = w.m.picture.sequence;
-    CHECK(w.until([&] { return w.m.picture.sequence > before + 10; }));
+    const u64 before = w.m.picture.ring_sequence;
+    CHECK(w.until([&] { return w.m.picture.ring_sequence > before + 10; }));
     CHECK(run.epoch_of(2) == 2);
     CHECK(run.commands() == std::vector<std::string>{"kill fragment"});
 }
@@ -115,7 +115,7 @@ TEST_CASE(
     const place_of_runs place;
     auto run = std::make_unique<fake_run>();
     watcher w;
-    REQUIRE(w.until([&] { return w.m.picture.sequence > 3; }));
+    REQUIRE(w.until([&] { return w.m.picture.ring_sequence > 3; }));
     run->end_with(0);
     REQUIRE(w.until([&] { return w.m.phase == run_phase::ended; }));
     CHECK(w.m.notice == "demo has ended: exit code 0");
@@ -133,7 +133,7 @@ TEST_CASE(
     w.m.chosen = w.m.choices[0].name;
     CHECK(w.until([&] {
         return w.m.phase == run_phase::watching && w.m.run.run_id == next.run_id() &&
-               w.m.picture.sequence > 3;
+               w.m.picture.ring_sequence > 3;
     }));
 }
 
@@ -141,7 +141,7 @@ TEST_CASE("a new run in the folder of the one that is watched is another run") {
     const place_of_runs place;
     auto run = std::make_unique<fake_run>();
     watcher w;
-    REQUIRE(w.until([&] { return w.m.picture.sequence > 3; }));
+    REQUIRE(w.until([&] { return w.m.picture.ring_sequence > 3; }));
     const std::string first = run->run_id();
     run.reset();  // its record goes; this process is the pretended supervisor and lives on
     fake_run next;
@@ -163,14 +163,14 @@ TEST_CASE(
     o.supervisor = first.pid;
     fake_run run(o);
     watcher w;
-    REQUIRE(w.until([&] { return w.m.picture.sequence > 3; }));
+    REQUIRE(w.until([&] { return w.m.picture.ring_sequence > 3; }));
     o.name = "stranger";
     o.supervisor = 0;
     fake_run stranger(o);
     first.kill();
     REQUIRE(w.until([&] { return w.m.notice == "supervisor gone, 4 stages go on"; }));
-    const u64 before = w.m.picture.sequence;
-    CHECK(w.until([&] { return w.m.picture.sequence > before + 10; }));
+    const u64 before = w.m.picture.ring_sequence;
+    CHECK(w.until([&] { return w.m.picture.ring_sequence > before + 10; }));
     CHECK(w.m.phase == run_phase::watching);
     CHECK(w.m.run.run_id == run.run_id());
     run.adopt(second.pid);
@@ -190,7 +190,7 @@ TEST_CASE("a run whose control block is made anew is followed into it") {
     const place_of_runs place;
     fake_run run;
     watcher w;
-    REQUIRE(w.until([&] { return w.m.picture.sequence > 30; }));
+    REQUIRE(w.until([&] { return w.m.picture.ring_sequence > 30; }));
     run.rebuild();
     REQUIRE(w.until([&] { return w.m.snap.created_ns == run.block().created_ns; }));
     CHECK(w.m.phase == run_phase::watching);
@@ -258,10 +258,10 @@ TEST_CASE(
     const place_of_runs place;
     fake_run run;
     watcher w;
-    REQUIRE(w.until([&] { return w.m.picture.sequence > 3; }));
+    REQUIRE(w.until([&] { return w.m.picture.ring_sequence > 3; }));
     shm::segment::remove(run.run_id());  // the name alone: who has mapped it keeps it
-    const u64 before = w.m.picture.sequence;
-    CHECK(w.until([&] { return w.m.picture.sequence > before + 10; }));
+    const u64 before = w.m.picture.ring_sequence;
+    CHECK(w.until([&] { return w.m.picture.ring_sequence > before + 10; }));
     watcher late;
     REQUIRE(late.until([&] { return !late.m.notice.empty(); }));
     CHECK_THAT(late.m.notice, test::contains(run.run_id()));
@@ -306,7 +306,7 @@ TEST_CASE("a forced way of the picture is taken or refused with the reason") {
                test::contains("no CUDA-GL interop (--path interop): the ring lies in host memory"));
     o.way = picture_way::copy;
     watcher copy(o);
-    CHECK(copy.until([&] { return copy.m.picture.sequence > 3; }));
+    CHECK(copy.until([&] { return copy.m.picture.ring_sequence > 3; }));
 }
 
 TEST_CASE("no supervisor at the socket: the picture says why, the rest is shown") {

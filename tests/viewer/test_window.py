@@ -20,7 +20,7 @@ class Window(WindowCase):
     def test_click_kill_watch_photograph_close(self):
         self.start_display()
         run, viewer = self.start_run(), self.start_viewer()
-        wait_for("frames in the window", lambda: self.seen()["sequence"] > 0)
+        wait_for("frames in the window", lambda: self.seen()["ring_sequence"] > 0)
         self.frames_go_on()
         self.picture("window.png")
 
@@ -70,7 +70,7 @@ class Window(WindowCase):
         self.assertIsNone(run.poll(), "the pipeline goes on without the viewer")
 
         viewer = self.start_viewer("--end-run")  # one that was started with the pipeline takes it along
-        wait_for("frames in the second window", lambda: self.seen()["sequence"] > 0)
+        wait_for("frames in the second window", lambda: self.seen()["ring_sequence"] > 0)
         self.frames_go_on()
         self.press("ctrl+q")
         self.assertEqual(viewer.wait(20), 0)
@@ -80,7 +80,7 @@ class Window(WindowCase):
     def test_a_viewer_that_is_killed_or_stopped_harms_nobody(self):
         run = self.start_run()
         viewers = [self.start_viewer("--offscreen") for _ in range(2)]
-        wait_for("frames in a window", lambda: self.seen()["sequence"] > 0)
+        wait_for("frames in a window", lambda: self.seen()["ring_sequence"] > 0)
         viewers[0].send_signal(signal.SIGSTOP)
         viewers[1].send_signal(signal.SIGKILL)
         before = self.stages()[-1]["frames"]
@@ -94,7 +94,7 @@ class Window(WindowCase):
         grace = ("--set", "supervisor_grace_s=60")
         run = self.start_run(*grace)
         viewer = self.start_viewer("--null")
-        wait_for("frames in the window", lambda: self.seen()["sequence"] > 0)
+        wait_for("frames in the window", lambda: self.seen()["ring_sequence"] > 0)
         mine = self.seen()["run"]
         self.start(os.path.join(PROGRAMS, "viewer_fake_run"), "60", "64x64", "stranger")
         wait_for("another run", lambda: os.path.exists(os.path.join(self.folder, "carousel", "stranger", "run.json")))
@@ -117,7 +117,7 @@ class Window(WindowCase):
         self.start_viewer("--null", "--stage", "scene.slope", "--beside", "scene")
         slope, scene = wait_for("both pictures", lambda: len(self.seen().get("shown", [])) == 2 and self.seen()["shown"])
         self.assertEqual([(p["stage"], p["plane"], p["values"]) for p in (slope, scene)], [("scene.slope", "slope", True), ("scene", "color", False)])
-        self.assertEqual(slope["sequence"], scene["sequence"])
+        self.assertEqual(slope["ring_sequence"], scene["ring_sequence"])
         self.frames_go_on()
 
     def test_no_display_is_a_sentence(self):
@@ -142,13 +142,13 @@ class Window(WindowCase):
         self.assertEqual(out.returncode, 2)
         self.assertIn("several pipelines are running: one, two: choose one with -p NAME", out.stderr)
         viewer = self.start_viewer("--null", "-p", "two")
-        wait_for("frames of the chosen one", lambda: self.seen()["sequence"] > 5)
+        wait_for("frames of the chosen one", lambda: self.seen()["ring_sequence"] > 5)
         end_process(viewer)
         self.start_display()
         os.remove(self.widgets_file)
         self.start_viewer()
         self.click("choice.one")
-        wait_for("its picture", lambda: "panel.rings" in self.seen()["widgets"] and self.seen()["sequence"] > 5)
+        wait_for("its picture", lambda: "panel.rings" in self.seen()["widgets"] and self.seen()["ring_sequence"] > 5)
 
     def test_bad_options_are_refused(self):
         for options in (["--size", "12"], ["--size", "0x0"], ["--scale", "9"], ["--sise", "1x1"]):
@@ -183,7 +183,7 @@ class Window(WindowCase):
         viewer = self.start_viewer("--offscreen", "--path", "interop")
         wait_for("the stages without a picture", lambda: "stages.row.vertex" in self.seen()["widgets"])
         self.frames_drawn(20)
-        self.assertEqual(self.seen()["sequence"], 0)
+        self.assertEqual(self.seen()["ring_sequence"], 0)
         self.assertIn("the ring lies in host memory", self.seen()["problem"])
         self.assertIsNone(viewer.poll())
 

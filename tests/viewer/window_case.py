@@ -84,11 +84,11 @@ class WindowCase(unittest.TestCase):
             with open(self.widgets_file, encoding="utf-8") as f:
                 return json.load(f)
         except (OSError, ValueError):
-            return {"widgets": {}, "sequence": 0, "drawn": 0, "notice": None}
+            return {"widgets": {}, "ring_sequence": 0, "drawn": 0, "notice": None}
 
     def frames_go_on(self, count=10):
-        begin = self.seen()["sequence"]
-        wait_for("new frames in the window", lambda: self.seen()["sequence"] > begin + count)
+        begin = self.seen()["ring_sequence"]
+        wait_for("new frames in the window", lambda: self.seen()["ring_sequence"] > begin + count)
 
     def xdotool(self, *arguments):
         subprocess.run(["xdotool", *map(str, arguments)], env=self.environment, check=True, timeout=20)

@@ -50,7 +50,8 @@ public:
     void menu(model& m, f32 width) override {
         const picture_model& p = m.picture;
         if (p.width == 0) return;
-        std::string text = fmt::format("{} · frame {} · {} x {}", p.stage, p.sequence, p.width, p.height);
+        std::string text =
+            fmt::format("{} · frame {} · {} x {}", p.stage, p.ring_sequence, p.width, p.height);
         if (width > px(520))
             text += fmt::format(" · {} · {} ms a frame", p.path, ui::number(p.copy_ms + p.show_ms));
         ImGui::PushFont(theme::small_font());
@@ -275,7 +276,7 @@ private:
             const pointed_pixel& at = *p.pointed;
             picked_ = fmt::format("{}x {} y {}   {}   frame {}",
                                   p.shown.size() > 1 ? p.shown[at.which].stage + "  " : "", at.x, at.y,
-                                  at.text, at.sequence);
+                                  at.text, at.ring_sequence);
             return;
         }
         u8 c[4] = {};

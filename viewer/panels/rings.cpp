@@ -76,7 +76,7 @@ void slot_tip(const model& m, const telemetry::link_view& l, u32 k) {
         t += fmt::format("\nfilled by {} (job {}, version {})", m.snap.stage_name(s.stage), s.word.job,
                          s.word.version);
     if (s.phase == slot_phase::ready || s.phase == slot_phase::leased || s.phase == slot_phase::done)
-        t += fmt::format("\nframe {}", s.sequence);
+        t += fmt::format("\nframe {}", s.ring_sequence);
     if (s.void_stage != shm::none)
         t += fmt::format("\nvoid: given up by {}", m.snap.stage_name(s.void_stage));
     for (const telemetry::group_view& g : l.groups)
@@ -103,7 +103,7 @@ void draw_slots(const model& m, const telemetry::link_view& l) {
         const telemetry::slot_view& s = l.slots[k];
         draw_cell(d, at, end, s.phase);
         if (s.phase == slot_phase::ready || s.phase == slot_phase::leased) {
-            const std::string text = fmt::format("{}", s.sequence % 100000);
+            const std::string text = fmt::format("{}", s.ring_sequence % 100000);
             const ImVec2 size = ImGui::CalcTextSize(text.c_str());
             if (size.x < width - px(6))
                 d->AddText(ImVec2(at.x + (width - size.x) / 2, at.y + (height - size.y) / 2),

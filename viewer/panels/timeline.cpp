@@ -121,7 +121,7 @@ private:
     template <typename F>
     static void draw_bar(ImDrawList* d, const telemetry::frame_bar& b, bool open, ImU32 color, f32 y,
                          f32 lane, const F& x_of) {
-        const f32 pitch = (lane - px(6)) / 3, top = y + px(3) + pitch * static_cast<f32>(b.sequence % 3),
+        const f32 pitch = (lane - px(6)) / 3, top = y + px(3) + pitch * static_cast<f32>(b.ring_sequence % 3),
                   bottom = top + std::max(px(2), pitch - px(2));
         // 0: still enqueueing
         const u64 submitted = b.submitted_ns < b.claimed_ns ? b.committed_ns : b.submitted_ns;
@@ -134,14 +134,14 @@ private:
                          theme::with_alpha(color, 0.45F));
         d->AddRectFilled(ImVec2(x1, top), ImVec2(std::max(x2 - 1, x1 + 1), bottom), color);
         if (open) d->AddRect(ImVec2(x0, top), ImVec2(x2, bottom), theme::colors().text, 0, 0, px(1));
-        const std::string text = fmt::format("{}", b.sequence);
+        const std::string text = fmt::format("{}", b.ring_sequence);
         const ImVec2 size = ImGui::CalcTextSize(text.c_str());
         if (size.x + px(6) < x2 - x0 && size.y <= bottom - top + px(2))
             d->AddText(ImVec2(x0 + px(3), (top + bottom - size.y) / 2), theme::text_on(color), text.c_str());
         if (ImGui::IsItemHovered() &&
             ImGui::IsMouseHoveringRect(ImVec2(x0, top), ImVec2(std::max(x2, x0 + px(3)), bottom)))
             ui::tip(fmt::format(
-                "frame {}{}{}\nclaimed to submitted  {} ms\nsubmitted to committed  {} ms{}", b.sequence,
+                "frame {}{}{}\nclaimed to submitted  {} ms\nsubmitted to committed  {} ms{}", b.ring_sequence,
                 b.is_void ? " (void)" : "", open ? " (in work)" : "",
                 ui::number(static_cast<f64>(submitted - b.claimed_ns) / 1e6),
                 ui::number(static_cast<f64>(b.committed_ns - std::min(submitted, b.committed_ns)) / 1e6),

@@ -65,9 +65,9 @@ int serve(const std::string& folder, const std::string& run_id, const std::strin
         std::string answer = "none";
         if (take_newest(t, have)) {
             const viewer::small_picture p = viewer::shrink(t.pixels(), t.width(), t.height(), width, height);
-            answer =
-                fmt::format("{} {} {}\t{}\n", p.width, p.height, t.sequence(), words_of(t.shown().front())) +
-                p.rgb;
+            answer = fmt::format("{} {} {}\t{}\n", p.width, p.height, t.ring_sequence(),
+                                 words_of(t.shown().front())) +
+                     p.rgb;
         }
         if (!shm::send_message(socket_fd, answer, {}, patience_ns)) return exit_code::ok;
     }

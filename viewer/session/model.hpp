@@ -27,10 +27,10 @@ enum class run_phase : u8 {
 
 /// The picture and how it is looked at.
 struct picture_model {
-    u32 width = 0, height = 0;         ///< 0: none yet
-    u64 sequence = 0, shown_ns = 0;    ///< of the last whole frame
-    std::string stage, path, problem;  ///< problem: why there is no picture
-    picture_choice wanted;             ///< set by panels, as are the looks
+    u32 width = 0, height = 0;            ///< 0: none yet
+    u64 ring_sequence = 0, shown_ns = 0;  ///< of the last whole frame
+    std::string stage, path, problem;     ///< problem: why there is no picture
+    picture_choice wanted;                ///< set by panels, as are the looks
     picture_looks looks;
     std::vector<shown_picture> shown;  ///< of the last whole frame: one, or two side by side
     std::string note;                  ///< why two are not of one frame; "": they are

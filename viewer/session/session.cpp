@@ -247,7 +247,7 @@ void session::show_frame(model& m, picture_store& store, bool anew) {
     p.width = tap_->width();
     p.height = tap_->height();
     p.pixels = tap_->pixels();
-    p.sequence = tap_->sequence();
+    p.ring_sequence = tap_->ring_sequence();
     p.copy_ms = tap_->copy_ms();
     p.shown = tap_->shown();
     p.note = tap_->note();

@@ -18,7 +18,7 @@ std::optional<f64> number_in(std::string_view text) {
 }  // namespace
 
 std::string name_of(const shown_picture& p) {
-    return fmt::format("{} {} {} · frame {}", p.stage, p.plane, p.type, p.sequence);
+    return fmt::format("{} {} {} · frame {}", p.stage, p.plane, p.type, p.ring_sequence);
 }
 
 plane_choice plane_from_text(std::string_view text) {

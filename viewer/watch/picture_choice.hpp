@@ -32,7 +32,7 @@ struct shown_picture {
     std::vector<std::string> planes;  ///< all that this ring has
     /// where it lies in the whole, in pixels of that; `zoom` x `zoom` of them are one of its own
     u32 x = 0, y = 0, width = 0, height = 0, zoom = 1;
-    u64 sequence = 0;
+    u64 ring_sequence = 0;
     picture_scale scale;
     carried_facts carried;
 };
@@ -40,7 +40,7 @@ struct shown_picture {
 struct pointed_pixel {
     std::size_t which = 0;  ///< of the shown pictures
     u32 x = 0, y = 0;       ///< its own
-    u64 sequence = 0;
+    u64 ring_sequence = 0;
     std::string text;  ///< the exact value
 };
 

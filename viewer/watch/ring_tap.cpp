@@ -81,7 +81,7 @@ taken_frame ring_tap::make_room() {
 bool ring_tap::take(taken_frame& to, u64 only) {
     run::newest_frame::about what;
     if (!newest_->take(*queue_, to.bytes->data(), picture_.offset, picture_.bytes, what, only)) return false;
-    to.sequence = what.sequence;
+    to.ring_sequence = what.ring_sequence;
     to.took_ms = static_cast<f64>(what.took_ns) / 1e6;
     to.used = picture_.used_of(format_, what.used);
     to.carried = carried_by(what, format_, now_ns());

@@ -28,7 +28,7 @@ enum class picture_way : u8 {
 /// A frame out of the ring.
 struct taken_frame {
     std::unique_ptr<device::mapping> bytes;  ///< of the plane; with interop in memory of the GPU
-    u64 sequence = 0;
+    u64 ring_sequence = 0;
     f64 took_ms = 0;  ///< lease to release
     picture_part used;
     carried_facts carried;
@@ -45,9 +45,9 @@ public:
     [[nodiscard]] taken_frame make_room();
     /// The newest frame, newer than the last; with `only` that one and no other. False: it is not there now,
     /// or was not whole.
-    [[nodiscard]] bool take(taken_frame& to, u64 only = ring::any_sequence);
+    [[nodiscard]] bool take(taken_frame& to, u64 only = ring::any_ring_sequence);
     /// That frame is in the ring, or has yet to come: it is not gone.
-    [[nodiscard]] bool may_come(u64 sequence) const noexcept { return newest_->may_come(sequence); }
+    [[nodiscard]] bool may_come(u64 ring_sequence) const noexcept { return newest_->may_come(ring_sequence); }
     [[nodiscard]] shm::doorbell_word& bell() const noexcept { return newest_->bell(); }
     [[nodiscard]] const run::discarded& losses() const noexcept { return newest_->losses(); }
 

@@ -73,7 +73,7 @@ void tap::paint_one(shot& s, std::size_t which, std::byte* to) const {
 void tap::paint(shot& s, const picture_looks& looks) const {
     s.looks = looks;
     for (std::size_t k = 0; k < places_.size(); ++k) {
-        s.shown[k].sequence = s.frame[k].sequence;
+        s.shown[k].ring_sequence = s.frame[k].ring_sequence;
         s.shown[k].carried = s.frame[k].carried;
     }
     if (!beside_ && s.rgba.empty()) {
@@ -110,7 +110,7 @@ bool tap::take_shown(std::size_t which) {
     const taken_frame& from = last.frame[which];
     taken_frame& to = back_.frame[which];
     std::memcpy(to.bytes->host_data(), from.bytes->host_data(), of(which).picture().bytes);
-    to.sequence = from.sequence;
+    to.ring_sequence = from.ring_sequence;
     to.took_ms = 0;
     to.used = from.used;
     to.carried = from.carried;
@@ -129,10 +129,10 @@ bool tap::take_pair() {
     const u64 began = now_ns();
     if (unpaired_since_ns_ == 0) unpaired_since_ns_ = began;
     // It passed the other ring before it came to this one, or the two are equally fast.
-    if (leads && !behind.may_come(a.sequence)) beside_leads_ = !beside_leads_;
-    while (behind.may_come(a.sequence) && now_ns() < began + pair_patience_ns && !is_stopping()) {
+    if (leads && !behind.may_come(a.ring_sequence)) beside_leads_ = !beside_leads_;
+    while (behind.may_come(a.ring_sequence) && now_ns() < began + pair_patience_ns && !is_stopping()) {
         const u32 seen = shm::ticket(behind.bell());
-        if (behind.take(b, a.sequence)) {
+        if (behind.take(b, a.ring_sequence)) {
             unpaired_since_ns_ = 0;
             back_.note.clear();
             return true;
@@ -142,10 +142,10 @@ bool tap::take_pair() {
     if (now_ns() < unpaired_since_ns_ + pair_patience_ns) return false;
     if (!behind.take(b) && !take_shown(other)) return false;
     unpaired_since_ns_ = 0;
-    back_.note = back_.frame[0].sequence == back_.frame[1].sequence
+    back_.note = back_.frame[0].ring_sequence == back_.frame[1].ring_sequence
                      ? ""
                      : fmt::format("frame {} beside frame {}: no frame was still in both rings for {:.1f} s",
-                                   back_.frame[0].sequence, back_.frame[1].sequence,
+                                   back_.frame[0].ring_sequence, back_.frame[1].ring_sequence,
                                    static_cast<f64>(pair_patience_ns) / 1e9);
     return true;
 }
@@ -240,7 +240,7 @@ std::optional<pointed_pixel> tap::pixel_at(u32 x, u32 y) const {
     for (std::size_t k = 0; k < places_.size(); ++k) {
         const shown_picture& p = places_[k];
         if (x < p.x || y < p.y || x >= p.x + p.width * p.zoom || y >= p.y + p.height * p.zoom) continue;
-        pointed_pixel out{k, (x - p.x) / p.zoom, (y - p.y) / p.zoom, front_.frame[k].sequence, {}};
+        pointed_pixel out{k, (x - p.x) / p.zoom, (y - p.y) / p.zoom, front_.frame[k].ring_sequence, {}};
         const bool used = out.x < front_.frame[k].used.width && out.y < front_.frame[k].used.height;
         out.text = used ? pixel_text(of(k).picture(), front_.frame[k].bytes->host_data(), out.x, out.y)
                         : "not in use";

@@ -45,7 +45,7 @@ public:
 
     [[nodiscard]] u32 width() const noexcept { return width_; }
     [[nodiscard]] u32 height() const noexcept { return height_; }
-    [[nodiscard]] u64 sequence() const noexcept { return front_.frame[0].sequence; }
+    [[nodiscard]] u64 ring_sequence() const noexcept { return front_.frame[0].ring_sequence; }
     [[nodiscard]] discarded losses();
     [[nodiscard]] const std::string& stage() const noexcept { return first_->stage(); }
     /// The last whole frame, RGBA8, top row first; null on the interop path.

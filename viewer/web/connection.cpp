@@ -348,7 +348,7 @@ void connection::snapshot() {
                 {status::ok,
                  "image/png",
                  std::move(a.bytes),
-                 {{"X-Carousel-Frame", std::to_string(a.sequence)},
+                 {{"X-Carousel-Frame", std::to_string(a.ring_sequence)},
                   {"X-Carousel-Age-Seconds", fmt::format("{:.3f}", static_cast<f64>(a.age_ns) / 1e9)}}});
         });
     });

@@ -162,7 +162,7 @@ void pictures::note_frame(u64 now) {
     const std::lock_guard lock(mutex_);
     status_.width = tap_->width();
     status_.height = tap_->height();
-    status_.sequence = tap_->sequence();
+    status_.ring_sequence = tap_->ring_sequence();
     status_.taken_ns = now;
     status_.shown = tap_->shown();
     status_.note = tap_->note();
@@ -206,7 +206,7 @@ void pictures::publish() {
     if (s.streams == 0) return;
     try {
         auto made = std::make_shared<jpeg_picture>(
-            jpeg_picture{s.sequence, encoder_->encode(last_, s.width, s.height, quality_)});
+            jpeg_picture{s.ring_sequence, encoder_->encode(last_, s.width, s.height, quality_)});
         {
             const std::lock_guard lock(mutex_);
             newest_ = made;
@@ -239,7 +239,7 @@ void pictures::answer_asks(bool fresh, u64 now) {
             const std::vector<std::byte> png = pack_picture(last_, s.width, s.height);
             a.bytes.assign(reinterpret_cast<const char*>(png.data()), png.size());
         }
-        a.sequence = s.sequence;
+        a.ring_sequence = s.ring_sequence;
         a.age_ns = now - std::min(now, s.taken_ns);
     } catch (const std::exception& e) {
         a.problem = e.what();

@@ -21,18 +21,18 @@
 namespace carousel::viewer::web {
 
 struct jpeg_picture {
-    u64 sequence = 0;
+    u64 ring_sequence = 0;
     std::string bytes;
 };
 struct png_answer {
     std::string bytes;  ///< empty: `problem` says why
     std::string problem;
-    u64 sequence = 0;
+    u64 ring_sequence = 0;
     u64 age_ns = 0;  ///< since it was taken
 };
 struct picture_status {
     u32 width = 0, height = 0;  ///< 0: none yet
-    u64 sequence = 0, taken_ns = 0;
+    u64 ring_sequence = 0, taken_ns = 0;
     std::vector<shown_picture> shown;  ///< one, or two side by side
     std::string note;                  ///< why two are not of one frame; "": they are
     picture_wish wish;

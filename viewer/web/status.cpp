@@ -142,7 +142,7 @@ json ring_json(const view& v, std::size_t k) {
         const bool has_frame =
             s.phase == slot_phase::ready || s.phase == slot_phase::leased || s.phase == slot_phase::done;
         slots.push_back(
-            {{"state", telemetry::name_of(s.phase)}, {"frame", has_frame ? json(s.sequence) : json()}});
+            {{"state", telemetry::name_of(s.phase)}, {"frame", has_frame ? json(s.ring_sequence) : json()}});
     }
     return {{"stage", l.name},
             {"slot_bytes", l.slot_bytes},
@@ -320,7 +320,7 @@ std::string status_json(const view& v, const picture_status& p, const stream_sta
     out["picture"] = {{"width", p.width},
                       {"height", p.height},
                       {"stage", text_or_null(p.stage)},
-                      {"frame", p.taken_ns != 0 ? json(p.sequence) : json()},
+                      {"frame", p.taken_ns != 0 ? json(p.ring_sequence) : json()},
                       {"age_s", age_or_null(p.taken_ns, now)},
                       {"way", text_or_null(p.path)},
                       {"problem", text_or_null(p.problem)},

@@ -70,7 +70,7 @@ void connection::send_picture() {
     next_.reset();
     sending_ = true;
     part_ = fmt::format("Content-Type: image/jpeg\r\nContent-Length: {}\r\nX-Carousel-Frame: {}\r\n\r\n",
-                        under_way_->bytes.size(), under_way_->sequence);
+                        under_way_->bytes.size(), under_way_->ring_sequence);
     static const std::string tail =
         fmt::format("\r\n--{}\r\n", boundary);  // at once: browsers show a part when the next begins
     const std::array<boost::asio::const_buffer, 3> parts{

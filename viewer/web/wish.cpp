@@ -96,10 +96,10 @@ std::optional<picture_wish> read_wish(const std::string& body,
 }
 
 json shown_json(const shown_picture& p) {
-    json out{{"stage", p.stage},    {"plane", p.plane},   {"planes", p.planes},
-             {"type", p.type},      {"x", p.x},           {"y", p.y},
-             {"width", p.width},    {"height", p.height}, {"zoom", p.zoom},
-             {"frame", p.sequence}, {"values", nullptr}};
+    json out{{"stage", p.stage},         {"plane", p.plane},   {"planes", p.planes},
+             {"type", p.type},           {"x", p.x},           {"y", p.y},
+             {"width", p.width},         {"height", p.height}, {"zoom", p.zoom},
+             {"frame", p.ring_sequence}, {"values", nullptr}};
     if (p.scale.of_values)
         out["values"] = {{"low", p.scale.low},
                          {"high", p.scale.high},
@@ -123,7 +123,7 @@ std::string pixel_json(const std::optional<pointed_pixel>& p, const std::vector<
                  {"plane", shown[p->which].plane},
                  {"x", p->x},
                  {"y", p->y},
-                 {"frame", p->sequence},
+                 {"frame", p->ring_sequence},
                  {"text", p->text}});
 }
 

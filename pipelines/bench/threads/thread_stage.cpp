@@ -37,7 +37,7 @@ private:
 class thread_stage::frame_in_hand final : public frame {
 public:
     frame_in_hand(thread_stage& of, u32 instance, u64 n) : of_(of), instance_(instance), n_(n) {}
-    [[nodiscard]] u64 sequence() const noexcept override { return n_; }
+    [[nodiscard]] u64 frame_number() const noexcept override { return n_; }
     [[nodiscard]] f64 time_s() const noexcept override { return static_cast<f64>(n_) / of_.world_.fps; }
     [[nodiscard]] std::span<const std::byte> parameter_values(std::string_view type,
                                                               std::size_t bytes) const override {

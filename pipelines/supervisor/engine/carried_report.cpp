@@ -38,7 +38,7 @@ json carried_json(const stage_setup& st, const shm::control_block& c, u32 stage,
         return {};
     const auto f = telemetry::last_facts(c, c.stage[stage].output_link[output]);
     if (!f || f->empty()) return {};
-    json j{{"frame", f->sequence},
+    json j{{"frame", f->ring_sequence},
            {"void", f->is_void},
            {"capture_clock", clock_json(f->clock)},
            {"capture_ns", f->capture_ns != 0 ? json(f->capture_ns) : json()},

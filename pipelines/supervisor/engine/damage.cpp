@@ -56,7 +56,7 @@ void engine::remember_made(const shm::control_block& c) {
     made_->uid = ::getuid();
     made_->created_ns = c.created_ns;
     run_id_.copy(made_->run_id, sizeof made_->run_id - 1);
-    write_plan(*made_, c.first_sequence, ring::end_unknown);
+    write_plan(*made_, c.first_ring_sequence, ring::end_unknown);
 }
 
 void engine::set_end(u64 end) {
@@ -217,7 +217,7 @@ std::string engine::undeliverable() const try {
     });
     if (!kept_there) return "";
     const auto lost = find_lost_frame(*setup_, *made_, segment_->block(),
-                                      [&] { return first_owed_here(*setup_, made_->first_sequence); });
+                                      [&] { return first_owed_here(*setup_, made_->first_ring_sequence); });
     if (!lost) return "";
     return fmt::format(
         "frame {0} is not in the files of {1}, and no ring has it any more, so {1} can never "

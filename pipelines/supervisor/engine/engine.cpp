@@ -137,9 +137,9 @@ engine::~engine() {
 }
 
 /// What a fresh block says before anybody works: all of it comes from the plan.
-void engine::write_plan(shm::control_block& c, u64 first_sequence, u64 end) const {
+void engine::write_plan(shm::control_block& c, u64 first_ring_sequence, u64 end) const {
     ring::plan p = guarded_plan_of(*setup_);
-    p.first_sequence = first_sequence;
+    p.first_ring_sequence = first_ring_sequence;
     p.end = end;
     ring::initialise(c, p);
     c.assets = static_cast<u32>(setup_->assets.size());
@@ -149,14 +149,14 @@ void engine::write_plan(shm::control_block& c, u64 first_sequence, u64 end) cons
         c.asset[k].maker_stage = setup_->assets[k].maker;
     }
     memory_.enter(c);
-    parameters_.write_into(c, first_sequence);
+    parameters_.write_into(c, first_ring_sequence);
 }
 
-void engine::make_block(u64 first_sequence, u64 end) {
+void engine::make_block(u64 first_ring_sequence, u64 end) {
     auto fresh = std::make_unique<shm::segment>(shm::segment::create(run_id_));
     shm::control_block& c = fresh->block();
     try {
-        write_plan(c, first_sequence, end);
+        write_plan(c, first_ring_sequence, end);
         c.supervisor.store(static_cast<u64>(getpid()), std::memory_order_relaxed);
         c.supervisor_heartbeat_ns.store(now_ns(), std::memory_order_relaxed);
         if (segment_)

@@ -93,8 +93,8 @@ private:
         u32 tap = shm::none;  ///< a viewer's place in latest groups
     };
     // engine.cpp
-    void write_plan(shm::control_block& c, u64 first_sequence, u64 end) const;
-    void make_block(u64 first_sequence, u64 end);
+    void write_plan(shm::control_block& c, u64 first_ring_sequence, u64 end) const;
+    void make_block(u64 first_ring_sequence, u64 end);
     void tick();
     void check_end(u64 now);
     void interrupt(int signal);

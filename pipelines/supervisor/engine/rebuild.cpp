@@ -79,7 +79,7 @@ u64 engine::first_to_deliver() const {
     for (u32 k = 0; k < setup_->stages.size(); ++k) {
         if (!counts_frames(setup_->stages[k])) continue;
         // Without a ledger: as far as its ring had come when it was checked last.
-        u64 tail = made_->first_sequence;
+        u64 tail = made_->first_ring_sequence;
         if (const u32 link = made_->stage[k].input_link[0]; link < seen_tails_.size())
             tail = std::max(tail, seen_tails_[link]);
         sinks.push_back({setup_->stages[k].spec.name, tail});
@@ -87,8 +87,8 @@ u64 engine::first_to_deliver() const {
     u64 lowest = telemetry::first_owed(setup_->directory, sinks, 0).frame;
     if (lowest == telemetry::no_frame) {  // no sink has a claim: as far as all rings had come
         for (u32 k = 0; k < made_->links; ++k)
-            lowest = std::min(lowest, k < seen_tails_.size() ? seen_tails_[k] : made_->first_sequence);
-        lowest = std::max(lowest, made_->first_sequence);
+            lowest = std::min(lowest, k < seen_tails_.size() ? seen_tails_[k] : made_->first_ring_sequence);
+        lowest = std::max(lowest, made_->first_ring_sequence);
     }
     return std::min(lowest, end_ == ring::end_stopping ? setup_->end : end_);
 }
@@ -133,7 +133,7 @@ void engine::give_up_rings(const std::string& why, const stage_setup& port) {
     const u64 delivered = first_to_deliver();
     for (u32 k = 0; k < made_->links; ++k) {
         const u64 seen = std::max(delivered, k < seen_tails_.size() ? seen_tails_[k] : 0);
-        const u64 written = made_->first_sequence + ring::load(segment_->block().link[k].committed);
+        const u64 written = made_->first_ring_sequence + ring::load(segment_->block().link[k].committed);
         lost_until_ = std::max(lost_until_, std::clamp(written, seen, seen + made_->link[k].window));
     }
     const std::string lost = lost_until_ > delivered

@@ -120,7 +120,7 @@ json stage_json(const report_input& in, u32 stage) {
 json letters_json(const dead_letters& d) {
     json out = json::array();
     for (const dead_letter& l : d.newest)
-        out.push_back({{"sequence", l.sequence},
+        out.push_back({{"ring_sequence", l.ring_sequence},
                        {"stage", l.stage.empty() ? json() : json(l.stage)},
                        {"reason", l.reason.empty() ? "unknown" : l.reason}});
     return out;
@@ -232,13 +232,14 @@ dead_letters dead_letters_of(const std::vector<sink_account>& sinks, const death
     for (const sink_account& s : sinks) {
         if (!s.counted()) continue;
         out.count = std::max(out.count, s.sum.voids);
-        for (const u64 sequence : s.sum.void_sequences)
-            letters.try_emplace(sequence, dead_letter{sequence, "", ""});
+        for (const u64 ring_sequence : s.sum.tombstone_sequences)
+            letters.try_emplace(ring_sequence, dead_letter{ring_sequence, "", ""});
     }
     for (const void_frame& v : deaths.given_up)
-        if (!counted || letters.contains(v.sequence)) letters[v.sequence] = {v.sequence, v.stage, v.reason};
+        if (!counted || letters.contains(v.ring_sequence))
+            letters[v.ring_sequence] = {v.ring_sequence, v.stage, v.reason};
     if (!counted) out.count = deaths.given_up_before + letters.size();
-    for (auto& [sequence, letter] : letters) out.newest.push_back(std::move(letter));
+    for (auto& [ring_sequence, letter] : letters) out.newest.push_back(std::move(letter));
     return out;
 }
 
@@ -248,7 +249,7 @@ std::string given_up_text(const dead_letters& d) {
     std::string names;
     for (std::size_t k = 0; k < std::min(told, d.newest.size()); ++k) {
         const dead_letter& l = d.newest[k];
-        names += fmt::format("{}frame {}: {}", k == 0 ? "" : "; ", l.sequence,
+        names += fmt::format("{}frame {}: {}", k == 0 ? "" : "; ", l.ring_sequence,
                              l.stage.empty() ? "by whom is not known" : l.stage + ", " + l.reason);
     }
     return fmt::format("{} given up ({}{})", d.count, names, d.count > told ? "; ..." : "");

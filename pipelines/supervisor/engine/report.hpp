@@ -103,7 +103,7 @@ struct damage {
 };
 /// A frame that reached a sink, or went nowhere, without a picture.
 struct dead_letter {
-    u64 sequence = 0;
+    u64 ring_sequence = 0;
     std::string stage, reason;  ///< "": not known
 };
 struct dead_letters {

@@ -15,8 +15,8 @@ namespace carousel::supervisor {
 // number.
 void engine::watch_stream_end() {
     const auto found = ring::claimed_end(segment_->block());
-    if (!found || found->sequence >= end_) return;
-    end_stream_of(made_->source[std::min(found->source, shm::max_sources - 1)].stage, found->sequence);
+    if (!found || found->ring_sequence >= end_) return;
+    end_stream_of(made_->source[std::min(found->source, shm::max_sources - 1)].stage, found->ring_sequence);
 }
 
 void engine::end_stream_of(u32 stage, u64 at) {

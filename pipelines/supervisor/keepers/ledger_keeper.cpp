@@ -90,20 +90,20 @@ std::string ledger_keeper::resume_claim(u32 stage, u64 first) {
     return change_claim(stage, [&](telemetry::frame_claims& claims) { claims.resume(first); });
 }
 
-std::string ledger_keeper::found_committed(u32 stage, u32 seat, u32 epoch, u64 sequence) noexcept {
+std::string ledger_keeper::found_committed(u32 stage, u32 seat, u32 epoch, u64 ring_sequence) noexcept {
     if (stage >= setup_->stages.size() || !counts_frames(setup_->stages[stage])) return "";
     const std::string& name = setup_->stages[stage].spec.name;
     try {
         const bool told = telemetry::ledger_writer(telemetry::ledger_path(setup_->directory, name))
-                              .tell_committed(sequence, telemetry::ledger_committer(seat, epoch));
+                              .tell_committed(ring_sequence, telemetry::ledger_committer(seat, epoch));
         return told
                    ? ""
                    : fmt::format("{} has committed frame {} without a record of it: the frame counts as lost",
-                                 name, sequence);
+                                 name, ring_sequence);
     } catch (const std::exception& e) {
         return fmt::format(
             "{}: frame {}, which it had committed when it died, can't be marked and counts as lost: {}", name,
-            sequence, e.what());
+            ring_sequence, e.what());
     }
 }
 

@@ -31,7 +31,7 @@ public:
     explicit ledger_keeper(const run_setup& s) : setup_(&s) {}
     /// The dead `epoch` of a seat of `stage` has committed the frame: its job word says so. Never throws;
     /// returns what the user is to be told, or "".
-    std::string found_committed(u32 stage, u32 seat, u32 epoch, u64 sequence) noexcept;
+    std::string found_committed(u32 stage, u32 seat, u32 epoch, u64 ring_sequence) noexcept;
     /// The stage has no claim now, or never has one.
     [[nodiscard]] bool claim_suspended(u32 stage);
     /// No claim on frames from `first` on. Returns a message for the user, once, if it cannot be

@@ -48,7 +48,7 @@ std::optional<u64> lowest_tail(const process_table& t, u32 stage) noexcept {
 /// No stage has begun a frame from here on. A process that has read CLOSED lets at most a frame pass that was
 /// in a ring at that moment, which is below. Nothing: a tail is damaged.
 std::optional<u64> first_not_begun(const process_table& t) noexcept {
-    u64 first = t.made->first_sequence;
+    u64 first = t.made->first_ring_sequence;
     for (u32 k = 0; k < std::min(t.made->links, shm::max_links); ++k) {
         const std::optional<u64> tail = tail_of(t, k);
         if (!tail) return std::nullopt;

@@ -139,7 +139,7 @@ struct root_cause {
 };
 
 struct void_frame {
-    u64 sequence = 0;
+    u64 ring_sequence = 0;
     std::string stage, reason;
 };
 

@@ -157,7 +157,7 @@ void blame_late(process_table& t, seat& s, process& p) noexcept {
         return;
     p.why = ring::blame::own;
     const bool single = frames_in_flight(p) == 1;
-    for (const u64 sequence : p.sequences) ring::blame_waiting(*t.c, s.stage, sequence, single);
+    for (const u64 ring_sequence : p.sequences) ring::blame_waiting(*t.c, s.stage, ring_sequence, single);
     note_given_up(t, s, p);
 }
 
@@ -172,8 +172,9 @@ void note_given_up(process_table& t, const seat& s, const process& p) {
     if (cap == 0 || failures < cap) return;
     const std::string& stage = t.setup->stages[s.stage].spec.name;
     // Its tombstone has ended a process of a stage that asks for tombstones. The frame was given up once.
-    if (std::any_of(t.account.given_up.begin(), t.account.given_up.end(),
-                    [&](const auto& g) { return g.sequence == p.sequences.front() && g.stage == stage; })) {
+    if (std::any_of(t.account.given_up.begin(), t.account.given_up.end(), [&](const auto& g) {
+            return g.ring_sequence == p.sequences.front() && g.stage == stage;
+        })) {
         t.say(fmt::format(
             "{}: finish() of the tombstone of frame {} has ended another process ({}): the stage must "
             "accept tombstones, or leave wants_tombstones out",

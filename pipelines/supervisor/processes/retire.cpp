@@ -49,14 +49,14 @@ void read_exit_note(const process_table& t, process& p) noexcept {
 
 // The word is about to move on. In a sink the death may have come between commit and mark: the mark is made
 // here.
-void found_committed(process_table& t, const seat& s, process& p, u64 sequence) {
-    if (std::find(p.committed.begin(), p.committed.end(), sequence) == p.committed.end())
-        p.committed.push_back(sequence);
+void found_committed(process_table& t, const seat& s, process& p, u64 ring_sequence) {
+    if (std::find(p.committed.begin(), p.committed.end(), ring_sequence) == p.committed.end())
+        p.committed.push_back(ring_sequence);
     if (t.setup->stages[s.stage].has_output()) return;
     recovery seen{s.label, p.pid, p.who.epoch};
     seen.committed = p.committed;
     t.recoveries.tell(seen);
-    if (const std::string text = t.ledgers.found_committed(s.stage, s.index, p.who.epoch, sequence);
+    if (const std::string text = t.ledgers.found_committed(s.stage, s.index, p.who.epoch, ring_sequence);
         !text.empty())
         t.say(text);
 }
@@ -89,8 +89,8 @@ void doom(process_table& t, seat& s, process& p) {
 
 /// R2. True: none of its words can be committed any more.
 bool revoke(process_table& t, seat& s, process& p) {
-    const bool taken =
-        ring::revoke(*t.c, s.index, p.who.epoch, [&](u64 sequence) { found_committed(t, s, p, sequence); });
+    const bool taken = ring::revoke(*t.c, s.index, p.who.epoch,
+                                    [&](u64 ring_sequence) { found_committed(t, s, p, ring_sequence); });
     crash_here(crash_point::words_revoked);
     return taken;
 }
@@ -273,7 +273,7 @@ void write_death_down(process_table& t, seat& s, process& p) {
         if (w.epoch != p.who.epoch || w.state == ring::job_state::idle ||
             w.state == ring::job_state::committed)
             continue;
-        if (const u64 n = load(t.c->job_info[j].sequence); n != shm::no_number)
+        if (const u64 n = load(t.c->job_info[j].ring_sequence); n != shm::no_number)
             p.sequences.push_back(n);
         else
             ++p.unknown_frames;

@@ -93,7 +93,7 @@ json state_json(const process_table& t) {
     json seats = json::array(), given_up = json::array(), failure;
     for (const auto& s : t.seats) seats.push_back(seat_json(*s));
     for (const void_frame& v : t.account.given_up)
-        given_up.push_back({{"sequence", v.sequence}, {"stage", v.stage}, {"reason", v.reason}});
+        given_up.push_back({{"ring_sequence", v.ring_sequence}, {"stage", v.stage}, {"reason", v.reason}});
     if (t.failure)
         failure = {{"label", t.failure->label},
                    {"what", t.failure->what},
@@ -151,7 +151,7 @@ json restore_state(process_table& t, const json& state) {
     if (t.trial.goes_on() && t.trial.on_trial >= t.setup->stages.size()) t.trial.on_trial = shm::none;
     t.account.given_up_before = a.value("given_up_before", u64{0});
     for (const json& v : a.at("given_up"))
-        t.account.given_up.push_back({v.at("sequence"), v.at("stage"), v.at("reason")});
+        t.account.given_up.push_back({v.at("ring_sequence"), v.at("stage"), v.at("reason")});
     if (const json& f = state.at("failure"); f.is_object())
         t.failure = root_cause{f.at("label"), f.at("what"), f.at("exit_code"),
                                f.at("last_lines").get<std::vector<std::string>>()};

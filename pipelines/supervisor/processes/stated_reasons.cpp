@@ -47,7 +47,7 @@ std::optional<u64> oldest_in_hand(const process_table& t, const seat& s) {
         if (w.epoch != s.now->who.epoch ||
             (w.state != ring::job_state::open && w.state != ring::job_state::submitted))
             continue;
-        const u64 frame = ring::load(t.c->job_info[j].sequence);
+        const u64 frame = ring::load(t.c->job_info[j].ring_sequence);
         oldest = std::min(oldest.value_or(frame), frame);
     }
     return oldest;
@@ -62,7 +62,7 @@ std::string missing_input(const process_table& t, const seat& s) {
     const std::optional<u64> next = ring::first_unbegun(*t.c);
     std::string text = fmt::format("{} waits for another host: {} has not come from there", s.label,
                                    next ? fmt::format("frame {}", *next) : "the next frame");
-    const telemetry::owed_frame owed = first_owed_here(*t.setup, t.made->first_sequence);
+    const telemetry::owed_frame owed = first_owed_here(*t.setup, t.made->first_ring_sequence);
     if (owed.frame < next.value_or(0))
         text += fmt::format(
             "; here {} has not written frame {} yet, and a host that sends with release = "

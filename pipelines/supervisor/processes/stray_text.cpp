@@ -39,7 +39,7 @@ std::string text_of_ring(const process_table& t, const ring::stray& to) {
                                  ? "a write into its input ring"
                                  : "an access beyond a slot of its input ring";
     return fmt::format("{} {}, frame {}, {}", what, producer.ring_name(at->output),
-                       ring::load(t.c->frames[to.index].header[to.slot].sequence),
+                       ring::load(t.c->frames[to.index].header[to.slot].ring_sequence),
                        place_in_slot(producer.ring(at->output).format, to.offset));
 }
 
@@ -49,7 +49,7 @@ std::string text_of_header(const process_table& t, const ring::stray& to) {
     if (to.slot >= std::min(t.made->link[to.index].slots, shm::max_slots))
         return fmt::format("a write behind the headers of the ring {}", name);
     return fmt::format("a write into the headers of the ring {}, frame {}, offset {}", name,
-                       ring::load(t.c->frames[to.index].header[to.slot].sequence), to.offset);
+                       ring::load(t.c->frames[to.index].header[to.slot].ring_sequence), to.offset);
 }
 
 /// Whose: a name of the run's own plan, for the place comes from a process that has just gone astray.

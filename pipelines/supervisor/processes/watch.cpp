@@ -70,7 +70,7 @@ bool work_waits(const process_table& t, const seat& s) noexcept {
         link.read_ready(ready);
         for (u32 k = 0; k < ready.window; ++k) {
             u64 raw = 0;
-            if (ready.at[k] && ready.at[k].sequence < end &&
+            if (ready.at[k] && ready.at[k].ring_sequence < end &&
                 link.lease(ready.at[k], b.input_group[i], raw).state <= ring::lease_state::leased)
                 return true;
         }

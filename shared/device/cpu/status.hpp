@@ -25,7 +25,7 @@ inline void store_status(status_word* at, status_word value) noexcept {
     vst1q_u8(reinterpret_cast<u8*>(at), std::bit_cast<uint8x16_t>(value));
     asm volatile("dmb ish" ::: "memory");
 #else
-    __atomic_store(&at->sequence, &value.sequence, __ATOMIC_SEQ_CST);
+    __atomic_store(&at->ring_sequence, &value.ring_sequence, __ATOMIC_SEQ_CST);
     __atomic_store(&at->epoch, &value.epoch, __ATOMIC_SEQ_CST);
     __atomic_store(&at->state, &value.state, __ATOMIC_SEQ_CST);
 #endif
@@ -41,7 +41,7 @@ inline void store_status(status_word* at, status_word value) noexcept {
     found = std::bit_cast<status_word>(vld1q_u8(reinterpret_cast<const u8*>(at)));
     asm volatile("dmb ish" ::: "memory");
 #else
-    __atomic_load(&at->sequence, &found.sequence, __ATOMIC_SEQ_CST);
+    __atomic_load(&at->ring_sequence, &found.ring_sequence, __ATOMIC_SEQ_CST);
     __atomic_load(&at->epoch, &found.epoch, __ATOMIC_SEQ_CST);
     __atomic_load(&at->state, &found.state, __ATOMIC_SEQ_CST);
 #endif

@@ -138,7 +138,8 @@ __global__ void __launch_bounds__(canary_threads) plant_kernel(const __grid_cons
 __global__ void fault_kernel(u64 address) { *reinterpret_cast<volatile u32*>(address) = 1U; }
 
 uint4 as_vector(status_word word) noexcept {
-    return {static_cast<u32>(word.sequence), static_cast<u32>(word.sequence >> 32U), word.epoch, word.state};
+    return {static_cast<u32>(word.ring_sequence), static_cast<u32>(word.ring_sequence >> 32U), word.epoch,
+            word.state};
 }
 
 status_args arguments_of(const status_step& step) noexcept {

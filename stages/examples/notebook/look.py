@@ -32,7 +32,7 @@ for later in newest:   # until one is there that follows
     after = pids()
     if after["tint"] != before["tint"]:
         break
-print("frame", frame.sequence, "->", later.sequence, "; changed:", [name for name in before if before[name] != after[name]])
+print("frame", frame.frame_number, "->", later.frame_number, "; changed:", [name for name in before if before[name] != after[name]])
 
 # %% The end, and its report.
 run.stop()

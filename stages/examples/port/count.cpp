@@ -22,7 +22,8 @@ int main(int argc, char** argv) {
             double sum = 0;
             for (const u8 b : here) sum += b;
             std::printf("frame %llu: mean %.1f, exposure %.1f ms\n",
-                        static_cast<unsigned long long>(f.sequence()), sum / static_cast<double>(here.size()),
+                        static_cast<unsigned long long>(f.frame_number()),
+                        sum / static_cast<double>(here.size()),
                         f.metadata().get<double>("exposure_ms").value_or(0));
             f.commit();  // killed before it, the next program gets this frame again
             ++seen;

@@ -25,13 +25,13 @@ int main(int argc, char** argv) {
         auto run = carousel::open(argv[1]);
         auto camera = run.writer(argv[2]);
         while (auto f = camera.next()) {  // what a killed program had not committed comes again
-            if (f.sequence() == frames) {
+            if (f.frame_number() == frames) {
                 camera.end();  // ports.toml allows it: ends = true
                 std::printf("the stream ends before frame %llu\n", static_cast<unsigned long long>(frames));
                 return 0;
             }
             const auto color = f.plane<u8>("color");
-            const std::vector<u8> picture(color.size(), static_cast<u8>(f.sequence()));
+            const std::vector<u8> picture(color.size(), static_cast<u8>(f.frame_number()));
             f.queue().copy(color.data(), picture.data(),
                            picture.size());  // on the CPU a copy, on a GPU enqueued
             f.metadata().set("exposure_ms", 3.5);

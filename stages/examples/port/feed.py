@@ -10,11 +10,11 @@ frames = int(sys.argv[3]) if len(sys.argv) > 3 else 100
 
 with carousel.open(run).writer(port) as camera:
     for frame in camera:
-        if frame.sequence == frames:
+        if frame.frame_number == frames:
             camera.end()
             break
         with frame:   # a commit at its end
             color = frame["out_color"]
-            color.copy_from(numpy.full(color.shape, frame.sequence % 256, dtype="u1"))
+            color.copy_from(numpy.full(color.shape, frame.frame_number % 256, dtype="u1"))
             frame.metadata["exposure_ms"] = 3.5
             frame.capture_ns = time.monotonic_ns()

@@ -33,8 +33,8 @@ int main(int argc, char** argv) {
         int seen = 0;
         for (const auto& f : newest) {  // ends with the run; it may miss frames, and holds nobody up
             const std::string& plane = f.format().planes.front().name;
-            std::printf("frame %llu: %s %.4f\n", static_cast<unsigned long long>(f.sequence()), plane.c_str(),
-                        brightness(f, plane));
+            std::printf("frame %llu: %s %.4f\n", static_cast<unsigned long long>(f.frame_number()),
+                        plane.c_str(), brightness(f, plane));
             if (++seen == frames) return 0;
         }
         std::printf("the run is over: %s\n", newest.ending().c_str());

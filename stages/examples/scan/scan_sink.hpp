@@ -79,7 +79,8 @@ private:
 
     void write_file(carousel::frame& f, const buffers& got) const {
         char name[64];
-        std::snprintf(name, sizeof name, "/points-%06llu.xyz", static_cast<unsigned long long>(f.sequence()));
+        std::snprintf(name, sizeof name, "/points-%06llu.xyz",
+                      static_cast<unsigned long long>(f.frame_number()));
         const std::string path = folder_ + name, unfinished = path + "." + std::to_string(::getpid());
         const std::string text = text_of(got);
         std::FILE* file = std::fopen(unfinished.c_str(), "w");

@@ -1,6 +1,6 @@
 #pragma once
 // A source with a format of its own: a spinning device in an imagined room. A real one would read a file's
-// record number f.sequence() here: what a frame holds must follow from its number, its parameters and the
+// record number f.frame_number() here: what a frame holds must follow from its number, its parameters and the
 // settings alone, because it is made again after a death. Settings: points, how many a frame has [1024].
 
 #include <carousel/cpu.hpp>
@@ -25,7 +25,7 @@ public:
         const auto points = f.output().plane<f32>("points");
         const auto intensity = f.output().plane<u16>("intensity");
         const f64 range = f.parameters<scan_parameters>().range,
-                  turned = static_cast<f64>(f.sequence() % 360) / 360;
+                  turned = static_cast<f64>(f.frame_number() % 360) / 360;
         cpu::for_each(f, points_, 256, [=, count = static_cast<f64>(points_)](u64 k) {
             const f64 part = static_cast<f64>(k) / count, angle = 2 * std::numbers::pi * (part + turned);
             const f64 distance = range * (0.75 + 0.25 * std::cos(5 * angle));

@@ -21,6 +21,6 @@ class tally:
     def finish(self, frame):
         """After a crash it may be called again for the same frame, in another process: each frame has its own place in the file."""
         red, green, blue = frame.local.mean
-        line = f"{frame.sequence:8d},{red:9.4f},{green:9.4f},{blue:9.4f}\n".encode()
-        os.pwrite(self.file, line, frame.sequence * len(line))
+        line = f"{frame.frame_number:8d},{red:9.4f},{green:9.4f},{blue:9.4f}\n".encode()
+        os.pwrite(self.file, line, frame.frame_number * len(line))
         frame.set_hash(zlib.crc32(line), "tally")

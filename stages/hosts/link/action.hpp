@@ -15,7 +15,7 @@ struct action {
     what kind = what::send;
     u32 connection = 0;     ///< named by who sends when it connects, by the transport when it accepts
     message_bytes bytes{};  ///< send: a message; send_frame: what stands in front of the frame's bytes
-    u64 sequence = 0;       ///< send_frame
+    u64 ring_sequence = 0;  ///< send_frame
 };
 using actions = std::vector<action>;
 

@@ -97,8 +97,8 @@ void fields(F& f, auto& m) {
     } else if constexpr (std::is_same_v<T, refuse> || std::is_same_v<T, bye>) {
         f(m.why);
     } else if constexpr (std::is_same_v<T, frame_message>) {
-        f(m.epoch), f(m.sequence), f(m.hash), f(m.bytes), f(m.packed_bytes), f(m.packed), f(m.born_ns);
-        f(m.capture_ns), f(m.clock), f(m.time_s), f(m.number), f(m.parameter_number), f(m.parameters);
+        f(m.epoch), f(m.ring_sequence), f(m.hash), f(m.bytes), f(m.packed_bytes), f(m.packed), f(m.born_ns);
+        f(m.capture_ns), f(m.clock), f(m.time_s), f(m.frame_number), f(m.parameter_number), f(m.parameters);
         f(m.metadata), f(m.used), f(m.void_reason);
     } else if constexpr (std::is_same_v<T, ack>) {
         f(m.committed), f(m.durable);
@@ -107,7 +107,7 @@ void fields(F& f, auto& m) {
     } else if constexpr (std::is_same_v<T, pong>) {
         f(m.sent_ns), f(m.here_ns);
     } else {
-        f(m.sequence);
+        f(m.ring_sequence);
     }
 }
 

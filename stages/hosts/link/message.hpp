@@ -96,7 +96,7 @@ struct used_planes {
 };
 /// In front of a frame's bytes.
 struct frame_message {
-    u64 epoch = 0, sequence = 0;
+    u64 epoch = 0, ring_sequence = 0;
     u64 hash = 0, bytes = 0;  ///< of what the frame is in the rings on both hosts
     u64 packed_bytes = 0;     ///< that cross the link; as `bytes` where it is not packed
     u8 packed = 0;            ///< a `packing`
@@ -104,7 +104,7 @@ struct frame_message {
     u64 capture_ns = 0;
     u8 clock = 0;  ///< a shm::capture_clock: whether capture_ns is of that clock
     f64 time_s = 0;
-    u64 number = 0;  ///< what its stages call it, where `sequence` is its place on this link
+    u64 frame_number = 0;  ///< what its stages call it, where `ring_sequence` is its place on this link
     u64 parameter_number = 0;
     std::vector<std::byte> parameters;
     std::vector<std::byte> metadata;  ///< entries as in a frame's header (ring/metadata.hpp)
@@ -126,7 +126,7 @@ struct pong {
     bool operator==(const pong&) const = default;
 };
 struct stream_end {
-    u64 sequence = 0;  ///< the first that will not exist
+    u64 ring_sequence = 0;  ///< the first that will not exist
     bool operator==(const stream_end&) const = default;
 };
 struct bye {

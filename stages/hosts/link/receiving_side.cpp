@@ -66,8 +66,8 @@ void receiving_side::received(u32 connection, const message& m, u64 now) {
     if (const auto* q = std::get_if<ping>(&m)) say(connection, pong{q->sent_ns, now});
     if (const auto* q = std::get_if<pong>(&m)) clock_.answered(q->sent_ns, q->here_ns, now);
     if (const auto* e = std::get_if<stream_end>(&m);
-        e != nullptr && welcomed_ && (e->sequence <= committed_ || is(link_kind::answers))) {
-        if (!end_) end_ = e->sequence;
+        e != nullptr && welcomed_ && (e->ring_sequence <= committed_ || is(link_kind::answers))) {
+        if (!end_) end_ = e->ring_sequence;
         end_told_ = false;
     }
 }
@@ -212,7 +212,7 @@ void receiving_side::welcome_current() {
         for (buffer& b : buffers_) b.is = buffer::state::empty;
     }
     for (buffer& b : buffers_)
-        if (b.is == buffer::state::whole && b.message.sequence >= next_) b.is = buffer::state::empty;
+        if (b.is == buffer::state::whole && b.message.ring_sequence >= next_) b.is = buffer::state::empty;
     arrive_ = next_;
     welcomed_ = true;
     say(current_, welcome{run_, committed_, durable(), next_, static_cast<u32>(buffers_.size())});
@@ -223,24 +223,25 @@ void receiving_side::welcome_current() {
 std::optional<u32> receiving_side::frame_begins(u32 connection, const frame_message& m, u64 now) {
     if (connection != current_ || !welcomed_ || m.epoch != current_epoch_) return std::nullopt;
     heard_ns_ = now;
-    if (m.sequence < arrive_) {  // committed, or under way already
+    if (m.ring_sequence < arrive_) {  // committed, or under way already
         say(connection, ack{committed_, durable()});
         return std::nullopt;
     }
     const bool sound =
         m.bytes == (m.void_reason.empty() ? expected_.payload_bytes : 0) &&
         (m.packed == 0 ? m.packed_bytes == m.bytes : m.packed == packed_ && m.packed_bytes < m.bytes);
-    buffer& b = of(m.sequence);
-    if (m.sequence != arrive_ || !sound || b.is == buffer::state::arriving || b.is == buffer::state::whole) {
+    buffer& b = of(m.ring_sequence);
+    if (m.ring_sequence != arrive_ || !sound || b.is == buffer::state::arriving ||
+        b.is == buffer::state::whole) {
         news_ =
             fmt::format("frame {} came against the rules of the link (expected {}): its sender is cut off",
-                        m.sequence, arrive_);
+                        m.ring_sequence, arrive_);
         drop(connection);
         return std::nullopt;
     }
     b = {buffer::state::arriving, m};
     ++arrive_;
-    return static_cast<u32>(m.sequence % buffers_.size());
+    return static_cast<u32>(m.ring_sequence % buffers_.size());
 }
 
 void receiving_side::frame_is_damaged(u32 connection) {
@@ -253,12 +254,13 @@ void receiving_side::frame_ends(u32 index, bool whole, u64 now) {
     if (current_ != 0) heard_ns_ = now;
     buffer& b = buffers_[index];
     b.is = whole ? buffer::state::whole : buffer::state::empty;
-    while (of(next_).is == buffer::state::whole && of(next_).message.sequence == next_) ++next_;
+    while (of(next_).is == buffer::state::whole && of(next_).message.ring_sequence == next_) ++next_;
 }
 
-const frame_message* receiving_side::whole(u64 sequence) const {
-    const buffer& b = of(sequence);
-    const bool there = b.is == buffer::state::whole && b.message.sequence == sequence && sequence < next_;
+const frame_message* receiving_side::whole(u64 ring_sequence) const {
+    const buffer& b = of(ring_sequence);
+    const bool there =
+        b.is == buffer::state::whole && b.message.ring_sequence == ring_sequence && ring_sequence < next_;
     return there ? &b.message : nullptr;
 }
 
@@ -266,25 +268,26 @@ const frame_message* receiving_side::oldest_whole() const {
     const frame_message* oldest = nullptr;
     if (!up()) return nullptr;  // of a sender that is no more: they come again
     for (const buffer& b : buffers_)
-        if (b.is == buffer::state::whole && b.message.sequence < next_ &&
-            (oldest == nullptr || b.message.sequence < oldest->sequence))
+        if (b.is == buffer::state::whole && b.message.ring_sequence < next_ &&
+            (oldest == nullptr || b.message.ring_sequence < oldest->ring_sequence))
             oldest = &b.message;
     return oldest;
 }
 
-void receiving_side::damaged(u64 sequence, u64 now) {
+void receiving_side::damaged(u64 ring_sequence, u64 now) {
     (void)now;
-    news_ =
-        fmt::format("frame {} came with other bytes than its hash is of: it is asked for again", sequence);
+    news_ = fmt::format("frame {} came with other bytes than its hash is of: it is asked for again",
+                        ring_sequence);
     for (buffer& b : buffers_)
-        if (b.is == buffer::state::whole && b.message.sequence >= sequence) b.is = buffer::state::empty;
-    next_ = std::min(next_, sequence);
+        if (b.is == buffer::state::whole && b.message.ring_sequence >= ring_sequence)
+            b.is = buffer::state::empty;
+    next_ = std::min(next_, ring_sequence);
     if (current_ != 0) drop(current_);
 }
 
-void receiving_side::free_buffer(u64 sequence) {
-    buffer& b = of(sequence);
-    if (b.is == buffer::state::whole && b.message.sequence == sequence) b.is = buffer::state::freed;
+void receiving_side::free_buffer(u64 ring_sequence) {
+    buffer& b = of(ring_sequence);
+    if (b.is == buffer::state::whole && b.message.ring_sequence == ring_sequence) b.is = buffer::state::freed;
 }
 
 void receiving_side::committed(u64 below) {
@@ -299,14 +302,14 @@ void receiving_side::durable(u64 below) {
     if (up()) say(current_, ack{committed_, durable()});
 }
 
-void receiving_side::skip_to(u64 sequence) {
-    for (u64 k = next_ > buffers_.size() ? next_ - buffers_.size() : 0; k < sequence && k < next_; ++k)
+void receiving_side::skip_to(u64 ring_sequence) {
+    for (u64 k = next_ > buffers_.size() ? next_ - buffers_.size() : 0; k < ring_sequence && k < next_; ++k)
         free_buffer(k);
-    if (sequence > next_) {
-        next_ = sequence;
+    if (ring_sequence > next_) {
+        next_ = ring_sequence;
         if (current_ != 0) drop(current_);  // what comes now is counted from the wrong number
     }
-    committed(sequence);
+    committed(ring_sequence);
 }
 
 actions receiving_side::step(u64 now) {

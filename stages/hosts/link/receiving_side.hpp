@@ -55,13 +55,13 @@ public:
 
     // The stage's side.
     /// A frame that is there whole, with its buffer `sequence % window`; null: not yet.
-    [[nodiscard]] const frame_message* whole(u64 sequence) const;
+    [[nodiscard]] const frame_message* whole(u64 ring_sequence) const;
     /// Of answers: the oldest that is there whole and was not freed.
     [[nodiscard]] const frame_message* oldest_whole() const;
     /// Its hash was not that of its bytes: it is asked for again, by a new connection.
-    void damaged(u64 sequence, u64 now);
+    void damaged(u64 ring_sequence, u64 now);
     /// Its bytes are not needed any more.
-    void free_buffer(u64 sequence);
+    void free_buffer(u64 ring_sequence);
     /// All below are committed in the ring here.
     void committed(u64 below);
     /// All below are in the files of each sink behind this ring.
@@ -69,7 +69,7 @@ public:
     /// Does the sender wait for that?
     [[nodiscard]] bool wants_durable() const noexcept { return by_durable_; }
     /// The frames below were committed by a predecessor.
-    void skip_to(u64 sequence);
+    void skip_to(u64 ring_sequence);
     /// The sender said that its stream ends before this one; for stage code to keep, then end_is_kept().
     [[nodiscard]] const std::optional<u64>& end() const noexcept { return end_; }
     void end_is_kept() { end_kept_ = true; }
@@ -123,8 +123,10 @@ private:
     void say(u32 connection, const message& m);
     [[nodiscard]] bool arriving() const;
     [[nodiscard]] u64 durable() const noexcept { return std::min(delivered_, committed_); }
-    [[nodiscard]] buffer& of(u64 sequence) { return buffers_[sequence % buffers_.size()]; }
-    [[nodiscard]] const buffer& of(u64 sequence) const { return buffers_[sequence % buffers_.size()]; }
+    [[nodiscard]] buffer& of(u64 ring_sequence) { return buffers_[ring_sequence % buffers_.size()]; }
+    [[nodiscard]] const buffer& of(u64 ring_sequence) const {
+        return buffers_[ring_sequence % buffers_.size()];
+    }
 
     hello expected_;
     token_file token_;

@@ -11,24 +11,24 @@ namespace carousel::hosts {
 sending_side::sending_side(hello who, token_file token, u64 first_epoch)
     : who_(std::move(who)), token_(std::move(token)), first_epoch_(first_epoch), epoch_(first_epoch) {}
 
-void sending_side::begin(u64 sequence) {
-    if (!oldest_) oldest_ = committed_ = durable_ = next_ = sequence;
-    frames_[sequence];
+void sending_side::begin(u64 ring_sequence) {
+    if (!oldest_) oldest_ = committed_ = durable_ = next_ = ring_sequence;
+    frames_[ring_sequence];
 }
 
 void sending_side::offer(const frame_message& m) {
-    kept& f = frames_[m.sequence];
+    kept& f = frames_[m.ring_sequence];
     f.message = m;
     f.whole = true;
 }
 
-bool sending_side::released(u64 sequence) const {
-    const auto at = frames_.find(sequence);
-    return sequence < kept_from() && (at == frames_.end() || at->second.under_way == 0);
+bool sending_side::released(u64 ring_sequence) const {
+    const auto at = frames_.find(ring_sequence);
+    return ring_sequence < kept_from() && (at == frames_.end() || at->second.under_way == 0);
 }
 
-bool sending_side::is_idle(u64 sequence) const {
-    const auto at = frames_.find(sequence);
+bool sending_side::is_idle(u64 ring_sequence) const {
+    const auto at = frames_.find(ring_sequence);
     return at == frames_.end() || at->second.under_way == 0;
 }
 
@@ -47,9 +47,9 @@ void sending_side::closed(u32 connection, const std::string& why, u64 now) {
     if (connection == connection_) drop(why, now);
 }
 
-void sending_side::frame_sent(u32 connection, u64 sequence) {
+void sending_side::frame_sent(u32 connection, u64 ring_sequence) {
     (void)connection;
-    const auto at = frames_.find(sequence);
+    const auto at = frames_.find(ring_sequence);
     if (at != frames_.end() && at->second.under_way > 0) --at->second.under_way;
 }
 

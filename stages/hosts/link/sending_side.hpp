@@ -29,14 +29,14 @@ public:
     sending_side(hello who, token_file token, u64 first_epoch);
 
     /// The stage has got this frame. In order; the first one is the oldest that there is.
-    void begin(u64 sequence);
+    void begin(u64 ring_sequence);
     /// It is whole and may be sent.
     void offer(const frame_message& m);
     /// The far side has committed it and the transport is done with it: it may be forgotten.
-    [[nodiscard]] bool released(u64 sequence) const;
-    void forget(u64 sequence) { frames_.erase(sequence); }
+    [[nodiscard]] bool released(u64 ring_sequence) const;
+    void forget(u64 ring_sequence) { frames_.erase(ring_sequence); }
     /// No frame follows: the stream ends before this one.
-    void end(u64 sequence) { end_ = sequence; }
+    void end(u64 ring_sequence) { end_ = ring_sequence; }
 
     // Of work.
     /// The number of the first frame of this process; nothing: no WELCOME has said it.
@@ -48,7 +48,7 @@ public:
     /// All that predecessors have sent has left the far run's ring.
     [[nodiscard]] bool is_drained() const noexcept { return oldest_ && durable_ >= *oldest_; }
     /// Nobody reads the frame's memory.
-    [[nodiscard]] bool is_idle(u64 sequence) const;
+    [[nodiscard]] bool is_idle(u64 ring_sequence) const;
     /// No frame follows those that were sent.
     void end_here() { ends_here_ = true; }
 
@@ -57,7 +57,7 @@ public:
     [[nodiscard]] u32 proven() const noexcept { return proven_ ? connection_ : 0; }
     void received(u32 connection, const message& m, u64 now);
     /// The transport is done with a frame's memory, whether it arrived or not.
-    void frame_sent(u32 connection, u64 sequence);
+    void frame_sent(u32 connection, u64 ring_sequence);
 
     /// What is to be done now. Called after everything above, and at next_due().
     [[nodiscard]] actions step(u64 now);

@@ -58,9 +58,10 @@ void transport::implementation::send(u32 connection, const std::vector<std::byte
 }
 
 void transport::implementation::send_frame(u32 connection, const std::vector<std::byte>& header,
-                                           const std::byte* data, u64 bytes, u64 sequence) {
-    auto frame = std::make_shared<outgoing_frame>(
-        header, data, bytes, [this, connection, sequence] { to_->frame_sent(connection, sequence); });
+                                           const std::byte* data, u64 bytes, u64 ring_sequence) {
+    auto frame = std::make_shared<outgoing_frame>(header, data, bytes, [this, connection, ring_sequence] {
+        to_->frame_sent(connection, ring_sequence);
+    });
     const auto at = links_.find(connection);
     if (at == links_.end() || at->second->failed) return;
     at->second->frames.add(std::move(frame));

@@ -315,8 +315,8 @@ void transport::connect(u32 connection, const std::string& address, u16 port) {
 }
 void transport::send(u32 connection, const std::vector<std::byte>& bytes) { me_->send(connection, bytes); }
 void transport::send_frame(u32 connection, const std::vector<std::byte>& header, const std::byte* data,
-                           u64 bytes, u64 sequence) {
-    me_->send_frame(connection, header, data, bytes, sequence);
+                           u64 bytes, u64 ring_sequence) {
+    me_->send_frame(connection, header, data, bytes, ring_sequence);
 }
 void transport::close(u32 connection) { me_->close(connection); }
 void transport::trust(u32 connection) { me_->trust(connection); }

@@ -50,7 +50,7 @@ public:
         virtual std::byte* frame_begins(u32 connection, std::span<const std::byte> header, u64 bytes,
                                         u64& ticket) = 0;
         virtual void frame_came(u64 ticket, bool whole) = 0;
-        virtual void frame_sent(u32 connection, u64 sequence) = 0;
+        virtual void frame_sent(u32 connection, u64 ring_sequence) = 0;
     };
 
     /// Throws config_error: no device has the address, or has it as its first; or UCX can't be set up on it,
@@ -67,7 +67,7 @@ public:
     void send(u32 connection, const std::vector<std::byte>& bytes);
     /// `data` must stay until frame_sent().
     void send_frame(u32 connection, const std::vector<std::byte>& header, const std::byte* data, u64 bytes,
-                    u64 sequence);
+                    u64 ring_sequence);
     void close(u32 connection);
     /// The peer has proved that it knows the token. Before that it may send messages up to
     /// `first_message_bytes`, and no frames. Unknown connections are ignored.

@@ -18,8 +18,8 @@
 // - A link has places for 8 viewers, displays and ports. A place is free again when its process ends.
 //
 // Deaths. Stages may die and be replaced, the supervisor may, and another one take the run over: the port
-// goes on, and sequences go on growing. Only where the run begins again with new memory they may begin again,
-// too. When the run is over the loop ends, and ending() says how.
+// goes on, and frame numbers go on growing. Only where the run begins again with new memory they may begin
+// again, too. When the run is over the loop ends, and ending() says how.
 //
 // Where frames are delivered: open_options::device. On a GPU all work on a frame belongs on its stream();
 // work on another stream must be complete before the next frame is asked for, which overwrites this one. The
@@ -80,8 +80,11 @@ struct latest_losses {
 /// A whole frame, valid until its port is asked for the next one.
 class latest_frame {
 public:
-    [[nodiscard]] u64 sequence() const noexcept { return sequence_; }
-    [[nodiscard]] f64 time_s() const noexcept { return time_s_; }  ///< sequence / fps
+    [[nodiscard]] u64 frame_number() const noexcept {
+        return frame_number_;
+    }  ///< as frame::frame_number() of a stage
+    [[nodiscard]] u64 ring_sequence() const noexcept { return ring_sequence_; }
+    [[nodiscard]] f64 time_s() const noexcept { return time_s_; }  ///< frame_number / fps
     /// CLOCK_MONOTONIC, when its source began it
     [[nodiscard]] u64 born_ns() const noexcept { return born_ns_; }
     /// When what it shows happened, as its source has said; 0: it has not.
@@ -115,7 +118,7 @@ public:
 private:
     friend class latest_port;
     std::shared_ptr<const device::mapping> memory_;
-    u64 sequence_ = 0, born_ns_ = 0, capture_ns_ = 0;
+    u64 frame_number_ = 0, ring_sequence_ = 0, born_ns_ = 0, capture_ns_ = 0;
     f64 time_s_ = 0;
     std::vector<std::byte> metadata_, parameters_;
     u64 parameter_number_ = 0;

@@ -20,7 +20,7 @@
 //      killed. <carousel/cpu.hpp> and <carousel/cuda.hpp> say how work is enqueued.
 //   5. finish(): only if commits_on_host(): called behind the frame's completion, on the completion thread,
 //   before the commit.
-//      Everything it does must be idempotent on the frame's sequence: after a crash a frame may be finished
+//      Everything it does must be idempotent on the frame's number: after a crash a frame may be finished
 //      twice. A stage without an output may name what it got by frame.set_hash(): the runner keeps the run's
 //      ledger for every such stage. With description::finish_threads above one (or 0) it is called by several
 //      threads at once, each for another frame, and in no order; commits are in order all the same. So a
@@ -108,7 +108,7 @@ struct frame_stamp {
     u64 capture_ns = 0;                          ///< as it was recorded; 0: it was not
     bool captured_here = false;                  ///< capture_ns is of this machine's clock
     u64 born_ns = 0;  ///< when its source began it, by this machine's clock; 0: when it is begun here
-    std::optional<u64> number = {};  ///< frame::sequence() of the stages behind; none: its position
+    std::optional<u64> frame_number = {};  ///< for the stages downstream; none: the ring sequence
 };
 
 /// One frame on its way through this stage.
@@ -116,11 +116,11 @@ class frame {
 public:
     virtual ~frame() = default;
     /// The frame's number, from 0: the same in every stage and on every host.
-    [[nodiscard]] virtual u64 sequence() const noexcept = 0;
-    /// Its place in this host's rings. It differs from its number only where this host works on some of
-    /// another host's frames (instances of one stage on two hosts).
-    [[nodiscard]] virtual u64 position() const noexcept { return sequence(); }
-    /// sequence / fps: a function of the sequence alone
+    [[nodiscard]] virtual u64 frame_number() const noexcept = 0;
+    /// The frame's position in the rings of this host, from 0. It differs from the frame number only where
+    /// this host works on some of another host's frames (instances of one stage on two hosts).
+    [[nodiscard]] virtual u64 ring_sequence() const noexcept { return frame_number(); }
+    /// frame_number / fps: a function of the frame number alone
     [[nodiscard]] virtual f64 time_s() const noexcept = 0;
     /// The frame's parameters, as its source has stamped them: every stage sees the same for one frame,
     /// whatever is set meanwhile, and also when the frame is made again after a death. Throws config_error
@@ -228,7 +228,7 @@ public:
         throw std::logic_error("carry() is for finish() of a stage with one output, in a run");
     }
     /// In process() of a source, for each frame or for none: its time and parameters, in place of the run's.
-    /// It must be a function of the sequence. Throws config_error for parameters of another size than the
+    /// It must be a function of the frame number. Throws config_error for parameters of another size than the
     /// pipeline's.
     virtual void stamp(const frame_stamp& with) {
         (void)with;
@@ -248,8 +248,8 @@ public:
     }
     /// In process() of a source that has said description::ends: the stream ends before this frame, which
     /// does not exist, and neither does any later one. What is enqueued for it is thrown away. It must be a
-    /// function of the sequence: whoever is asked for this frame again, or for a later one, says the same.
-    /// Anywhere else it throws, which ends the process as any exception does.
+    /// function of the frame number: whoever is asked for this frame again, or for a later one, says the
+    /// same. Anywhere else it throws, which ends the process as any exception does.
     virtual void end_stream() {
         throw std::logic_error("end_stream() is for process() of a source: a stage without inputs, in a run");
     }
@@ -276,17 +276,18 @@ public:
     virtual void process(frame& f) = 0;
     [[nodiscard]] virtual bool commits_on_host() const { return false; }
     virtual void finish(frame& f) { (void)f; }
-    /// May frame `sequence`, which would be the next one, be begun? Asked on the thread of process(), before
-    /// anything is taken, and perhaps more than once for one frame; of void frames, too. While the answer is
-    /// no nothing is begun. For a source whose frames come from outside: no clock runs then, and no attempt
-    /// counts; environment::wake() has it asked again, without that it is after 100 ms. A source is also told
-    /// how far all numbers are done: each below `done_below` is committed, and that number is not (else 0).
-    [[nodiscard]] virtual bool ready(u64 sequence, u64 done_below) {
-        (void)sequence, (void)done_below;
+    /// May frame `ring_sequence`, which would be the next one, be begun? Asked on the thread of process(),
+    /// before anything is taken, and perhaps more than once for one frame; of void frames, too. While the
+    /// answer is no nothing is begun. For a source whose frames come from outside: no clock runs then, and no
+    /// attempt counts; environment::wake() has it asked again, without that it is after 100 ms. A source is
+    /// also told how far all numbers are done: each below `done_below` is committed, and that number is not
+    /// (else 0).
+    [[nodiscard]] virtual bool ready(u64 ring_sequence, u64 done_below) {
+        (void)ring_sequence, (void)done_below;
         return true;
     }
     /// Behind the commit of a frame, on the thread that commits, in order: nobody makes this frame again.
-    virtual void committed(u64 sequence) { (void)sequence; }
+    virtual void committed(u64 ring_sequence) { (void)ring_sequence; }
 };
 
 /// The whole main() of a stage program: attaches to its supervisor and runs `make()`'s stage until the end of

@@ -74,28 +74,28 @@ public:
         fill(name, plane, std::span<const T>(elements));
     }
 
-    /// From now on frame `sequence` of a stand-in is the newest one, with all that was put into it: for the
-    /// stages that have it as a side input. Until the first call they have none of it.
-    void newest(const std::string& name, u64 sequence);
+    /// From now on frame `frame_number` of a stand-in is the newest one, with all that was put into it: for
+    /// the stages that have it as a side input. Until the first call they have none of it.
+    void newest(const std::string& name, u64 frame_number);
 
     /// One frame through all stages, finished and committed. Without values the parameters are those of the
     /// schema's start.
-    void run(u64 sequence) { run_with(sequence, {}); }
+    void run(u64 frame_number) { run_with(frame_number, {}); }
     template <frame_parameters T>
-    void run(u64 sequence, const T& values) {
-        run_with(sequence, std::as_bytes(std::span(&values, 1)));
+    void run(u64 frame_number, const T& values) {
+        run_with(frame_number, std::as_bytes(std::span(&values, 1)));
     }
     /// Frames `first` to `first + frames - 1` in flight at once, as in a run: of each stage process() of all
     /// of them, then finish() of each. A stage that passes something from process() to finish() in a member
     /// instead of frame::local() or memory of the frame's lane mixes them up; compare hash() with that of
-    /// run(). `frames` is at most the option in_flight. fill(sequence) is called before for each frame, to
-    /// fill the stand-ins. read() then has the first one.
-    void run_in_flight(u64 first, u32 frames, const std::function<void(u64 sequence)>& fill = {});
+    /// run(). `frames` is at most the option in_flight. fill(frame_number) is called before for each frame,
+    /// to fill the stand-ins. read() then has the first one.
+    void run_in_flight(u64 first, u32 frames, const std::function<void(u64 frame_number)>& fill = {});
     /// What finish() of a stage has last given to frame::set_hash() for that frame; none: nothing.
-    [[nodiscard]] std::optional<u64> hash(const std::string& name, u64 sequence);
+    [[nodiscard]] std::optional<u64> hash(const std::string& name, u64 frame_number);
     /// The frame as a tombstone: the sinks' ledgers record it, and finish() of those with
     /// description::wants_tombstones gets it.
-    void run_void(u64 sequence, const std::string& reason);
+    void run_void(u64 frame_number, const std::string& reason);
     /// Has process() of a source said that the stream ends, at the last run()?
     [[nodiscard]] bool has_ended() const noexcept { return ended_; }
 
@@ -134,7 +134,7 @@ private:
                                                     element type);
     void write_plane(const std::string& name, std::string_view plane, element type,
                      std::span<const std::byte> bytes);
-    void run_with(u64 sequence, std::span<const std::byte> parameters);
+    void run_with(u64 frame_number, std::span<const std::byte> parameters);
 
     void require(bool prepared, const char* call) const;
     void make_room(std::size_t frames);

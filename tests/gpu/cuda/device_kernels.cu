@@ -8,9 +8,9 @@
 namespace carousel::test {
 namespace {
 
-__global__ void make_number(u64* out, const u64* in, u64 sequence) {
+__global__ void make_number(u64* out, const u64* in, u64 frame_number) {
     if (blockIdx.x != 0) return;
-    *out = in != nullptr ? *in * 3 + 1 : sequence * 1000;
+    *out = in != nullptr ? *in * 3 + 1 : frame_number * 1000;
 }
 
 __global__ void fill_words(u64* out, u64 value, u64 elements) {
@@ -56,13 +56,13 @@ __global__ void never_end(volatile u64* word) {
 
 }  // namespace
 
-void enqueue_number(void* stream, u64* out, const u64* in, u64 sequence) {
-    make_number<<<1, 1, 0, static_cast<cudaStream_t>(stream)>>>(out, in, sequence);
+void enqueue_number(void* stream, u64* out, const u64* in, u64 frame_number) {
+    make_number<<<1, 1, 0, static_cast<cudaStream_t>(stream)>>>(out, in, frame_number);
 }
 
-void launch_number(device::queue& q, u64* out, const u64* in, u64 sequence, u32 blocks) {
+void launch_number(device::queue& q, u64* out, const u64* in, u64 frame_number, u32 blocks) {
     if (const cudaError_t status =
-            device::cuda::launch(q, "make_number", make_number, blocks, 1, 0, false, out, in, sequence);
+            device::cuda::launch(q, "make_number", make_number, blocks, 1, 0, false, out, in, frame_number);
         status != cudaSuccess)
         throw cuda_error(static_cast<int>(status), cudaGetErrorString(status));
 }

@@ -122,7 +122,7 @@ class Trace(unittest.TestCase):
         bars = {name: collections.defaultdict(list) for name in names.values()}
         for e in trace["traceEvents"]:
             if e["ph"] == "X" and e["cat"] == "frame":
-                bars[names[e["pid"]]][e["args"]["sequence"]].append(e)
+                bars[names[e["pid"]]][e["args"]["ring_sequence"]].append(e)
         return bars
 
     def check_every_frame(self, trace, stages=STAGES):
@@ -130,10 +130,10 @@ class Trace(unittest.TestCase):
         self.assertGreater(other["frames"], 20)
         self.assertEqual(other["missing_bars"], 0)
         self.assertEqual(other["records_overwritten"], 0)
-        self.assertEqual(other["last_sequence"] - other["first_sequence"] + 1, other["frames"], "no sequence of the window is missing")
+        self.assertEqual(other["last_ring_sequence"] - other["first_ring_sequence"] + 1, other["frames"], "no sequence of the window is missing")
         for stage in stages:
-            for sequence in range(other["first_sequence"], other["last_sequence"] + 1):
-                self.assertEqual(len(bars[stage][sequence]), 1, f"frame {sequence} in {stage}")
+            for frame_number in range(other["first_ring_sequence"], other["last_ring_sequence"] + 1):
+                self.assertEqual(len(bars[stage][frame_number]), 1, f"frame {frame_number} in {stage}")
         return bars
 
     def check_flows(self, trace, bars, stages=STAGES):
@@ -142,10 +142,10 @@ class Trace(unittest.TestCase):
         for e in trace["traceEvents"]:
             if e["ph"] in "stf":
                 flows[e["id"]].append(e)
-        for sequence in range(trace["otherData"]["first_sequence"], trace["otherData"]["last_sequence"] + 1):
-            steps = sorted(flows[sequence], key=lambda e: e["ts"])
-            self.assertEqual("".join(e["ph"] for e in steps), "s" + "t" * (len(stages) - 2) + "f", sequence)
-            own = sorted((bars[s][sequence][0] for s in stages), key=lambda e: e["ts"])
+        for frame_number in range(trace["otherData"]["first_ring_sequence"], trace["otherData"]["last_ring_sequence"] + 1):
+            steps = sorted(flows[frame_number], key=lambda e: e["ts"])
+            self.assertEqual("".join(e["ph"] for e in steps), "s" + "t" * (len(stages) - 2) + "f", frame_number)
+            own = sorted((bars[s][frame_number][0] for s in stages), key=lambda e: e["ts"])
             self.assertEqual([(e["pid"], e["tid"], e["ts"]) for e in steps], [(e["pid"], e["tid"], e["ts"]) for e in own])
 
     def check_nesting(self, trace):
@@ -288,10 +288,10 @@ class Trace(unittest.TestCase):
         run.wait(20)
         self.assertEqual([n for n in os.listdir("/dev/shm") if t["otherData"]["run_id"] in n], [], "nothing is left behind")
 
-    def check_frames_behind(self, sequence, err):
+    def check_frames_behind(self, frame_number, err):
         """The trace went on: it has whole frames far behind that one, and says nothing of an end."""
         self.assertNotIn("the pipeline ended", err)
-        self.assertGreater(self.load()["otherData"]["last_sequence"], sequence + 100)
+        self.assertGreater(self.load()["otherData"]["last_ring_sequence"], frame_number + 100)
         self.assertEqual(self.load()["otherData"]["ending"], "")
 
     def test_a_run_whose_memory_is_made_anew_is_traced_on_in_its_new_control_block(self):

@@ -63,14 +63,14 @@ public:
         if (!source_ && !turns_) hasher_ = std::make_unique<plane_hasher>(env);
     }
     void process(frame& f) override {
-        if (static_cast<i64>(f.position()) == dies_at_ && life_ <= 4) std::abort();
-        if (ends_at_ >= 0 && static_cast<i64>(f.position()) >= ends_at_) return f.end_stream();
+        if (static_cast<i64>(f.ring_sequence()) == dies_at_ && life_ <= 4) std::abort();
+        if (ends_at_ >= 0 && static_cast<i64>(f.ring_sequence()) >= ends_at_) return f.end_stream();
         if (turns_) return turn(f);
         if (carries_) source_ ? give(f) : look(f);
         if (!source_ && light_) return;
         if (!source_) return hasher_->enqueue(f, "data");
         u64* const out = reinterpret_cast<u64*>(f.output().plane<u8>("data").data());
-        f.queue().submit([out, words = light_ ? 1 : bytes_ / 8, n = f.sequence(),
+        f.queue().submit([out, words = light_ ? 1 : bytes_ / 8, n = f.frame_number(),
                           smooth = smooth_](device::cpu::pool& pool) {
             pool.parallel_for(words, 65536, [&](u64 begin, u64 end, unsigned) {
                 for (u64 k = begin; k < end; ++k)
@@ -89,7 +89,7 @@ private:
     static std::vector<std::byte> blob(u64 n) { return {n * 131 % 900, std::byte(n & 0xffU)}; }
     [[nodiscard]] u64 used(u64 n) const { return bytes_ - n % 7 * 8; }
     void give(frame& f) const {
-        const u64 n = f.sequence();
+        const u64 n = f.frame_number();
         f.metadata().set("number", n);
         f.metadata().set("words", "frame " + std::to_string(n));
         f.metadata().set("blob", blob(n));
@@ -97,7 +97,7 @@ private:
         f.set_capture_ns(now_ns() - 3 * ns_per_ms);
     }
     void turn(frame& f) const {
-        const u64 number = f.sequence();  // what is made hangs on it: another number is another picture
+        const u64 number = f.frame_number();  // what is made hangs on it: another number is another picture
         if (carries_) {
             const u64 n = f.metadata().get<u64>("number").value_or(0);
             if (n != number)
@@ -114,7 +114,7 @@ private:
         });
     }
     void look(frame& f) const {
-        const u64 n = f.sequence(), now = now_ns();
+        const u64 n = f.frame_number(), now = now_ns();
         const auto need = [n](bool there, const char* what) {
             if (!there) throw config_error("frame " + std::to_string(n) + " has lost " + what);
         };

@@ -38,10 +38,10 @@ public:
 
     void connect() { near_.connect(++connection_, "127.0.0.1", port_); }
     void close() { near_.close(connection_); }
-    void send(u64 sequence, const std::byte* from, u64 bytes) {
-        std::vector<std::byte> header(sizeof sequence);
-        std::memcpy(header.data(), &sequence, sizeof sequence);
-        near_.send_frame(connection_, header, from, bytes, sequence);
+    void send(u64 ring_sequence, const std::byte* from, u64 bytes) {
+        std::vector<std::byte> header(sizeof ring_sequence);
+        std::memcpy(header.data(), &ring_sequence, sizeof ring_sequence);
+        near_.send_frame(connection_, header, from, bytes, ring_sequence);
     }
     /// Both go on until it is so. False: for ten seconds it was not.
     [[nodiscard]] bool until(const std::function<bool()>& so) {
@@ -55,7 +55,7 @@ public:
     }
 
     struct frame {
-        u64 sequence;
+        u64 ring_sequence;
         std::vector<std::byte> bytes;
         bool over = false, whole = false;
     };
@@ -82,7 +82,7 @@ private:
         std::byte* frame_begins(u32, std::span<const std::byte> header, u64 bytes, u64& ticket) override {
             ticket = frames.size();
             frames.push_back(std::make_unique<frame>(frame{0, std::vector<std::byte>(bytes)}));
-            std::memcpy(&frames.back()->sequence, header.data(), sizeof(u64));
+            std::memcpy(&frames.back()->ring_sequence, header.data(), sizeof(u64));
             return frames.back()->bytes.data();
         }
         void frame_came(u64 ticket, bool whole) override {
@@ -98,7 +98,7 @@ private:
         void message_came(u32, std::span<const std::byte>) override {}
         std::byte* frame_begins(u32, std::span<const std::byte>, u64, u64&) override { return nullptr; }
         void frame_came(u64, bool) override {}
-        void frame_sent(u32, u64 sequence) override { sent.insert(sequence); }
+        void frame_sent(u32, u64 ring_sequence) override { sent.insert(ring_sequence); }
     } out_;
     hosts::transport far_, near_;
     u16 port_ = 47300;
@@ -127,7 +127,7 @@ inline void check_frames_of_every_size(const sent_memory& from) {
     for (u64 k = 0; k < sizes.size(); ++k) {
         const auto& f = *link.came()[k];
         INFO("frame of " << sizes[k] << " bytes");
-        CHECK(f.sequence == k);
+        CHECK(f.ring_sequence == k);
         CHECK(f.whole);
         REQUIRE(f.bytes.size() == sizes[k]);
         CHECK(std::memcmp(f.bytes.data(), whole.data() + (exchanged_bytes - sizes[k]), sizes[k]) == 0);
@@ -151,12 +151,14 @@ inline void check_broken_connections(const sent_memory& from) {
         REQUIRE(link.until([&] { return link.over() >= link.came().size() - 1; }));
         for (const auto& f : link.came()) {
             if (!f->whole) ++cut;
-            if (f->whole) CHECK(std::memcmp(f->bytes.data(), whole.data() + f->sequence * bytes, bytes) == 0);
+            if (f->whole)
+                CHECK(std::memcmp(f->bytes.data(), whole.data() + f->ring_sequence * bytes, bytes) == 0);
         }
         link.connect();
         from.write(whole);
         link.send(9, from.at, bytes);
-        REQUIRE(link.until([&] { return link.came().back()->sequence == 9 && link.came().back()->over; }));
+        REQUIRE(
+            link.until([&] { return link.came().back()->ring_sequence == 9 && link.came().back()->over; }));
         CHECK(link.came().back()->whole);
         CHECK(std::memcmp(link.came().back()->bytes.data(), whole.data(), bytes) == 0);
         REQUIRE(link.until([&] { return link.sent().count(9) == 1 && link.over() == link.came().size(); }));

@@ -146,9 +146,9 @@ def ledger(path):
     try:
         with open(path, "rb") as f:
             while len(record := f.read(64)) == 64:
-                sequence, _, _, _, committer, _, value = struct.unpack_from("<QQIIIIQ", record)
-                if sequence and committer:
-                    out[sequence - 1] = value
+                frame_number, _, _, _, committer, _, value = struct.unpack_from("<QQIIIIQ", record)
+                if frame_number and committer:
+                    out[frame_number - 1] = value
     except FileNotFoundError:
         pass
     return out

@@ -136,9 +136,9 @@ struct world {
             } else if (of_a ? w.open_a : w.open_b) {
                 const bool frame = x.kind == action::what::send_frame;
                 (of_a ? w.to_b : w.to_a).push_back({frame, x.bytes, frame && below(40) == 0});
-                if (frame) w.reading.insert(x.sequence);
+                if (frame) w.reading.insert(x.ring_sequence);
             } else if (x.kind == action::what::send_frame) {
-                a->frame_sent(x.connection, x.sequence);
+                a->frame_sent(x.connection, x.ring_sequence);
             }
         }
     }
@@ -157,15 +157,15 @@ struct world {
                 return;
             }
             const auto& f = std::get<frame_message>(m);
-            if (w.open_a && w.reading.erase(f.sequence) > 0) a->frame_sent(w.number, f.sequence);
+            if (w.open_a && w.reading.erase(f.ring_sequence) > 0) a->frame_sent(w.number, f.ring_sequence);
             if (!w.open_b) return;
             if (const auto buffer = b->frame_begins(n, f, now)) {
                 REQUIRE(arriving.count(*buffer) == 0);  // one writer to a buffer at a time
                 arriving[*buffer] = {n, p.damaged};
                 if (p.damaged)
-                    damaged.insert(f.sequence);
+                    damaged.insert(f.ring_sequence);
                 else
-                    damaged.erase(f.sequence);
+                    damaged.erase(f.ring_sequence);
             }
         }
     }
@@ -173,7 +173,7 @@ struct world {
         if (given < std::min(frames, released + window)) {
             a->begin(given);
             frame_message m;
-            m.sequence = given;
+            m.ring_sequence = given;
             m.hash = given * 7;
             m.bytes = m.packed_bytes = 100;
             a->offer(m);

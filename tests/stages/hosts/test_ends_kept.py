@@ -182,7 +182,7 @@ class Kept(Case):
         self.ends((near, 4), (b, 4))
         self.assertEqual([near.report()[k] for k in ("frames", "lost", "ending")], [30, 0, "complete"])
         self.assertRegex(near.text(), r"host b: chain\.b: 30 frames in .*1 given up")
-        self.assertEqual([each["sequence"] for each in near.report()["hosts"]["b"]["dead_letters"]], [5])
+        self.assertEqual([each["ring_sequence"] for each in near.report()["hosts"]["b"]["dead_letters"]], [5])
 
     def test_a_lost_host_with_a_stream_of_its_own_is_no_reason_to_cut_anothers_frames_off(self):
         near, b, c = self.begin(SOON + source("own", ON_B) + sink("bsink", "own", ON_B) + source(on='host = "c"') + sink("slow", more="delay_ms = 150")

@@ -133,7 +133,7 @@ class Traces(Hosts):
         at = {}
         for e in trace["traceEvents"]:
             if e["ph"] == "X" and e.get("cat") == "frame":
-                at.setdefault(e["args"]["sequence"], {})[e["pid"]] = (e["ts"], e["ts"] + e["dur"])
+                at.setdefault(e["args"]["ring_sequence"], {})[e["pid"]] = (e["ts"], e["ts"] + e["dur"])
         whole = [bars for bars in at.values() if {names["source"], names["b/sink"]} <= set(bars)]
         self.assertGreaterEqual(len(whole), least)
         slack = 1e3 * (trace["otherData"]["joined"][0]["error_ms"] + 1)   # us: one machine, one clock

@@ -14,8 +14,8 @@ std::vector<message> one_of_each() {
     h.parameters = "scene";
     h.fresh.fill(7);
     frame_message f;
-    f.sequence = 5, f.bytes = f.packed_bytes = 100, f.time_s = 0.5, f.number = 6, f.capture_ns = 77,
-    f.clock = 1;
+    f.ring_sequence = 5, f.bytes = f.packed_bytes = 100, f.time_s = 0.5, f.frame_number = 6,
+    f.capture_ns = 77, f.clock = 1;
     f.parameters = {std::byte{1}, std::byte{2}};
     f.metadata = {std::byte{3}};
     f.used.planes = 5, f.used.of[0] = {1, 2, 3, 4}, f.used.of[2] = {5, 6, 7, 8};
@@ -132,9 +132,9 @@ struct introduction {
     }
 };
 
-frame_message frame_of_test(u64 sequence, u64 epoch) {
+frame_message frame_of_test(u64 ring_sequence, u64 epoch) {
     frame_message m;
-    m.sequence = sequence, m.epoch = epoch, m.bytes = m.packed_bytes = 100;
+    m.ring_sequence = ring_sequence, m.epoch = epoch, m.bytes = m.packed_bytes = 100;
     return m;
 }
 
@@ -154,7 +154,7 @@ TEST_CASE(
     REQUIRE(i.a.up());
     for (u64 n = 0; n < 2; ++n) {
         frame_message m;
-        m.sequence = n, m.bytes = m.packed_bytes = 100;
+        m.ring_sequence = n, m.bytes = m.packed_bytes = 100;
         i.a.begin(n);
         i.a.offer(m);
     }
@@ -174,7 +174,7 @@ TEST_CASE(
         if (m && std::holds_alternative<ack>(*m)) told = std::get<ack>(*m).committed == 0;
     }
     CHECK(told);  // whole here, but not committed: no word of that
-    sent[1].sequence = 2;
+    sent[1].ring_sequence = 2;
     CHECK_FALSE(b.frame_begins(1, sent[1], 1000));
     CHECK_FALSE(b.up());
 }
@@ -304,7 +304,7 @@ TEST_CASE("a sender that waits for the disk there keeps frames that are only com
     CHECK(b.clock(1000));  // from the handshake on
     for (u64 n = 0; n < 4; ++n) {
         frame_message m;
-        m.sequence = n, m.bytes = m.packed_bytes = 100;
+        m.ring_sequence = n, m.bytes = m.packed_bytes = 100;
         i.a.begin(n);
         i.a.offer(m);
     }
@@ -333,7 +333,7 @@ TEST_CASE("a sender that waits for the disk there keeps frames that are only com
     for (int k = 0; k < 4; ++k) {
         for (const action& x : i.a.step(later)) {
             if (x.kind == action::what::send) again.received(2, *decode(x.bytes), later);
-            if (x.kind == action::what::send_frame) frames.push_back(x.sequence);
+            if (x.kind == action::what::send_frame) frames.push_back(x.ring_sequence);
         }
         for (const action& x : again.step(later))
             if (x.kind == action::what::send) i.a.received(2, *decode(x.bytes), later);

@@ -25,7 +25,7 @@ std::vector<u64> talk(sending_side& a, receiving_side& b, u32 connection, u64 no
         for (const action& x : a.step(now)) {
             if (x.kind == action::what::send) b.received(connection, *decode(x.bytes), now);
             if (x.kind != action::what::send_frame) continue;
-            frames.push_back(x.sequence);
+            frames.push_back(x.ring_sequence);
             const auto m = decode(x.bytes);
             if (const auto n = b.frame_begins(connection, std::get<frame_message>(*m), now))
                 b.frame_ends(*n, true, now);
@@ -39,7 +39,7 @@ std::vector<u64> talk(sending_side& a, receiving_side& b, u32 connection, u64 no
 
 void ask(sending_side& a, u64 n) {
     frame_message m;
-    m.sequence = n, m.bytes = m.packed_bytes = 100;
+    m.ring_sequence = n, m.bytes = m.packed_bytes = 100;
     a.begin(n);
     a.offer(m);
 }
@@ -93,9 +93,9 @@ TEST_CASE("answers are taken from the oldest that their sender has, from one run
     for (u64 n = 57; n < 60; ++n) ask(first, n);
     CHECK(talk(first, b, 1, 1000) == std::vector<u64>{57, 58, 59});
     REQUIRE(b.oldest_whole() != nullptr);
-    CHECK(b.oldest_whole()->sequence == 57);
+    CHECK(b.oldest_whole()->ring_sequence == 57);
     b.free_buffer(57);
-    CHECK(b.oldest_whole()->sequence == 58);
+    CHECK(b.oldest_whole()->ring_sequence == 58);
     b.committed(58);
     (void)talk(first, b, 1, 1000);
     first.frame_sent(1, 57);
@@ -104,13 +104,13 @@ TEST_CASE("answers are taken from the oldest that their sender has, from one run
     CHECK(b.oldest_whole() == nullptr);
     first.closed(1, "closed", 1000);
     CHECK(talk(first, b, 2, 1000 + longest_rest_ns) == std::vector<u64>{58, 59});
-    CHECK(b.oldest_whole()->sequence == 58);
+    CHECK(b.oldest_whole()->ring_sequence == 58);
 
     sending_side second(of_kind(link_kind::answers, "run-c"), token, 0);
     ask(second, 0);
     CHECK(talk(second, b, 3, 1000 + longest_rest_ns, 1) == std::vector<u64>{0});
     REQUIRE(b.oldest_whole() != nullptr);
-    CHECK(b.oldest_whole()->sequence == 0);
+    CHECK(b.oldest_whole()->ring_sequence == 0);
     CHECK(b.sender() == "run-c");
 }
 

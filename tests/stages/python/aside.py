@@ -13,7 +13,7 @@ class aside:
         assert side is frame.latest("beside")
         if side is not None:
             picture = numpy.asarray(side["color"])
-            assert (picture == (side.sequence * 7 + 1) % 256).all() and not picture.flags.writeable
-            assert side.sequence >= self.last and side.born_ns > 0
-            self.last = side.sequence
+            assert (picture == (side.frame_number * 7 + 1) % 256).all() and not picture.flags.writeable
+            assert side.frame_number >= self.last and side.born_ns > 0
+            self.last = side.frame_number
         out.copy_from(color)

@@ -37,9 +37,9 @@ class Elsewhere:
 def bad(frame, color, out):
     x, y = numpy.asarray(color), numpy.asarray(out)
     y[:] = x
-    if frame.sequence == 2:
+    if frame.frame_number == 2:
         kept.append(color)   # a plane, not an array: it ends with its frame, and harms nobody
-    how = WRONG.get(frame.sequence)
+    how = WRONG.get(frame.frame_number)
     if how == "raises":
         raise ValueError("as told")
     if how == "returns":
@@ -89,6 +89,6 @@ def bad(frame, color, out):
         color.copy_from(y)
     if how == "uses an old plane":
         kept.append(color)
-    if kept and frame.sequence > 150:
+    if kept and frame.frame_number > 150:
         numpy.asarray(kept[-1])
     return None

@@ -25,7 +25,7 @@ public:
         if (inputs_ > 0)
             f.queue().copy(out.data(), f.input().bytes("color").data(), out.size());
         else
-            f.queue().fill(out.data(), static_cast<u8>(f.sequence() * 7 + 1), out.size());
+            f.queue().fill(out.data(), static_cast<u8>(f.frame_number() * 7 + 1), out.size());
     }
     [[nodiscard]] bool commits_on_host() const override { return sink_; }
     void finish(frame& f) override { hasher_->give(f); }

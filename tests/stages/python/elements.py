@@ -10,14 +10,14 @@ FOREIGN = {"bf16": 2, "f8_e4m3": 1, "f8_e5m2": 1}   # NumPy has none of these
 WIDEST = {"f16": 65504.0, "f32": (2 - 2**-23) * 2.0**127, "f64": (2 - 2**-52) * 2.0**1023}
 
 
-def values(word, sequence):
+def values(word, frame_number):
     """Six numbers that tell the type: its ends, and what only a signed or a broken one has."""
     if word == "bool":
-        return [True, False, sequence % 2 == 0, True, True, False]
+        return [True, False, frame_number % 2 == 0, True, True, False]
     if word in WIDEST:
-        return [WIDEST[word], -WIDEST[word], -0.5, float("-inf"), 0.25, float(sequence % 2048)]
+        return [WIDEST[word], -WIDEST[word], -0.5, float("-inf"), 0.25, float(frame_number % 2048)]
     bits, signed = 8 * TYPES[word][2], word.startswith("i")
-    return [2**(bits - signed) - 1, -2**(bits - 1) if signed else 0, sequence % 128, 1, 2, 3]
+    return [2**(bits - signed) - 1, -2**(bits - 1) if signed else 0, frame_number % 128, 1, 2, 3]
 
 
 def refused(call):
@@ -32,12 +32,12 @@ def refused(call):
 def elements(frame):
     for word, (kind, letter, size) in TYPES.items():
         plane = frame.output[f"p_{word}"]
-        into, content = numpy.asarray(plane), numpy.array(values(word, frame.sequence), kind).reshape(3, 2)
+        into, content = numpy.asarray(plane), numpy.array(values(word, frame.frame_number), kind).reshape(3, 2)
         assert (plane.dtype, into.dtype, into.itemsize) == (word, numpy.dtype(kind), size), (word, into.dtype)
         assert memoryview(plane).format == letter, word
         if word != "bool":   # NumPy takes no bool by DLPack before 1.25
             assert numpy.from_dlpack(plane).dtype == numpy.dtype(kind), word
-        if frame.sequence % 2 == 0:
+        if frame.frame_number % 2 == 0:
             into[:] = content
         else:
             plane.copy_from(content)
@@ -50,7 +50,7 @@ def elements(frame):
         into = numpy.asarray(plane.bytes)
         assert into.shape == ((3, 2) if size == 1 else (3, 2, size)) and into.flags.writeable and plane.bytes.dtype == "u8", plane.bytes
         assert numpy.from_dlpack(plane.bytes).ctypes.data == into.ctypes.data and plane.bytes.nbytes == plane.nbytes
-        into[:] = (frame.sequence + numpy.arange(6 * size)).reshape(into.shape) % 256
+        into[:] = (frame.frame_number + numpy.arange(6 * size)).reshape(into.shape) % 256
     for word in ("f8_e4m3", "f8_e5m2"):
         said = refused(frame.output[f"p_{word}"].__dlpack__)
         assert said == f'plane "p_{word}": DLPack 1.0 has no {word}; plane.bytes is the same memory as u8', said

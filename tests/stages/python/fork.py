@@ -8,7 +8,7 @@ import numpy
 
 @carousel.stage(outputs={"number": carousel.like(0), "square": {"value": "u64[1]", "list": "u16[200]", "type": "test.square"}})
 def fork(frame, value, out_number, out_square_value, out_list, *, pause_s: float = 0.0):
-    n = frame.sequence
+    n = frame.frame_number
     assert list(frame.outputs) == ["number", "square"] and list(frame.outputs["square"]) == ["value", "list"]
     assert list(frame.output) == ["value"] and frame["out_square_list"] is frame["out_list"] is out_list
     assert frame["out_number"] is frame.output["value"] is out_number

@@ -11,10 +11,10 @@ class mixer:
 
     def process(self, frame):
         assert not vars(frame.local), vars(frame.local)
-        frame.local.number = self.last = frame.sequence
+        frame.local.number = self.last = frame.frame_number
 
     def finish(self, frame):
         time.sleep(0.001)
-        assert frame.local.number == frame.sequence, (frame.local.number, frame.sequence)
-        self.overtaken += self.last > frame.sequence
-        assert frame.sequence < 299 or self.overtaken > 0, "no frame waited: the test shows nothing"
+        assert frame.local.number == frame.frame_number, (frame.local.number, frame.frame_number)
+        self.overtaken += self.last > frame.frame_number
+        assert frame.frame_number < 299 or self.overtaken > 0, "no frame waited: the test shows nothing"

@@ -16,8 +16,8 @@ class pool:
         self.workers = multiprocessing.get_context("spawn").Pool(1)
 
     def process(self, frame, color, out):
-        if frame.sequence % 5 == 0:
-            said, pid = self.workers.apply(doubled, (frame.sequence,))
-            assert said == 2 * frame.sequence and pid != os.getpid()
+        if frame.frame_number % 5 == 0:
+            said, pid = self.workers.apply(doubled, (frame.frame_number,))
+            assert said == 2 * frame.frame_number and pid != os.getpid()
             print(f"worker {pid}")
         numpy.copyto(numpy.asarray(out), numpy.asarray(color))

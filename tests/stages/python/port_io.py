@@ -15,20 +15,20 @@ def write(writer, pause_s):
     life, frames = os.getpid() << 40, 0
     for frame in writer:
         time.sleep(pause_s)
-        frame["out_value"].copy_from(numpy.full(512, life | frame.sequence, dtype="u8"))
-        frame["out_part"].set_used(frame.sequence % 64)
-        frame.metadata["number"] = frame.sequence
+        frame["out_value"].copy_from(numpy.full(512, life | frame.frame_number, dtype="u8"))
+        frame["out_part"].set_used(frame.frame_number % 64)
+        frame.metadata["number"] = frame.frame_number
         frame.capture_ns = time.monotonic_ns()
         frame.commit()
         frames += 1
-        print("frame", frame.sequence, flush=True)
+        print("frame", frame.frame_number, flush=True)
     return frames
 
 
 def read(reader, pause_s):
     expected, frames = None, 0
     for frame in reader:
-        n, value = frame.sequence, numpy.asarray(frame["value"])
+        n, value = frame.frame_number, numpy.asarray(frame["value"])
         whole = (value == value[0]).all() and int(value[0]) & (1 << 40) - 1 == n
         del value
         carried = frame.metadata.get("number") == n and frame["part"].shape == (n % 64,) and frame.capture_ns > 0

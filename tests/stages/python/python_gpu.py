@@ -111,7 +111,7 @@ class Rig:
         """The stage does it at frame 30: that frame is given up, nobody else has a restart."""
         run = self.start(self.acts(act, "at = 30\nmax_attempts = 1\nstandby = false"), 60, "allow_dead_letters = true\nframe_timeout_ms = 5000")
         report, log = self.end(run, None), run.log_text(200)
-        letters = [letter["sequence"] for letter in report["dead_letters"]]
+        letters = [letter["frame_number"] for letter in report["dead_letters"]]
         require(letters == [30], f"dead letters {letters}, expected of frame 30 alone\n{log}")
         restarts = {s["name"]: s["restarts"] for s in report["stages"]}
         require(restarts["source"] == restarts["sink"] == 0, f"others were hit: {restarts}\n{log}")
@@ -201,7 +201,7 @@ class Rig:
             newest = view.latest(ring)
             for _ in range(count):
                 frame = newest.next(60)   # under load frames are gone before this wakes, for seconds at a time
-                value = (frame.sequence * 7 + 1) % 256
+                value = (frame.frame_number * 7 + 1) % 256
                 picture = numpy.asarray(frame["color"].cpu())
                 require((picture == (255 - value if turned else value)).all(), f"{frame!r} of {ring} is another picture")
 
@@ -220,8 +220,8 @@ class Rig:
             for _ in range(30):
                 frame = newest.next(60)
                 rows = numpy.asarray(frame["list"].cpu())
-                require(rows.shape == (frame.sequence % 65, 4), f"{frame!r}: {rows.shape}")
-                require((rows == frame.sequence).all(), f"{frame!r}: {rows}")
+                require(rows.shape == (frame.frame_number % 65, 4), f"{frame!r}: {rows.shape}")
+                require((rows == frame.frame_number).all(), f"{frame!r}: {rows}")
         run.stop(60)
         return f"30 of {self.end(run)['frames']} frames had as many rows as they must have"
 

@@ -104,7 +104,7 @@ class BadInput(unittest.TestCase):
         self.assertEqual(done.returncode, 0, log[-3000:])
         got = json.load(open(report, encoding="utf-8"))
         self.assertEqual([got[k] for k in ("frames", "lost", "repeated", "torn")], [250, 0, 0, 0], log[-3000:])
-        self.assertEqual(sorted(letter["sequence"] for letter in got["dead_letters"]), sorted(frames_of_wrongs().values()), log[-3000:])
+        self.assertEqual(sorted(letter["frame_number"] for letter in got["dead_letters"]), sorted(frames_of_wrongs().values()), log[-3000:])
         for how, words in SAYS.items():
             self.assertIn(words, log, how)
         self.assertLess(len(log), 100000)

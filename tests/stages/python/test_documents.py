@@ -44,13 +44,13 @@ def sharpen(frame, color, out, *, strength: float = 0.5):
             for ring in ("fragment", "sharpen"):
                 f = view.latest(ring).next()
                 self.assertEqual(numpy.from_dlpack(f["color"].cpu()).shape, (64, 96, 4))
-                self.assertGreaterEqual(f.sequence, 0)
+                self.assertGreaterEqual(f.frame_number, 0)
                 self.assertEqual(f.capture_ns, 0)   # its source has not said
         run.kill("fragment")
-        later = f.sequence + 20
+        later = f.frame_number + 20
         with carousel.open(run.name) as view:
             for f in view.latest("sharpen"):
-                if f.sequence > later:
+                if f.frame_number > later:
                     break
         run.stop()
         self.assertEqual(run.wait(60), 0, run.log_text(40))

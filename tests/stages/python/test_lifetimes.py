@@ -90,7 +90,7 @@ class Lifetimes(unittest.TestCase):
         del held
         with carousel.open(self.at.name).writer("camera") as other:
             with other.next() as frame:
-                self.assertEqual(frame.sequence, 0)
+                self.assertEqual(frame.frame_number, 0)
         self.end()
 
     def test_a_signals_handler_may_close_a_port_that_waits_and_do_nothing_else_with_it(self):
@@ -241,14 +241,14 @@ print(sorted(str(each) for each in refused))
         for ask in (newest.next, lambda: next(newest), lambda: newest.stage, lambda: newest.ended):
             with self.assertRaisesRegex(RuntimeError, "this Latest is closed"):
                 ask()
-        planes = [(f.sequence, f["value"], numpy.asarray(f["value"])) for f in frames]
+        planes = [(f.frame_number, f["value"], numpy.asarray(f["value"])) for f in frames]
         for newest in held:
             newest.close()
         with view.latest("camera") as newest:   # frames of others pass, and take none of that memory
             for _ in range(10):
                 newest.next()
-        for sequence, plane, array in planes:
-            self.assertTrue((array == sequence).all() and (numpy.asarray(plane) == sequence).all(), sequence)
+        for frame_number, plane, array in planes:
+            self.assertTrue((array == frame_number).all() and (numpy.asarray(plane) == frame_number).all(), frame_number)
         self.end()
 
     def test_the_end_of_with_closes_what_was_opened_of_a_run_and_nothing_else(self):
@@ -263,7 +263,7 @@ print(sorted(str(each) for each in refused))
                 self.assertEqual(frame["value"].shape, (512,))
             self.assertEqual({repr(each) for each in held}, {"<carousel.Latest, closed>"})
             self.assertEqual(repr(reader), "<carousel.Reader, closed>")
-            self.assertTrue((numpy.asarray(newest["value"]) == newest.sequence).all())
+            self.assertTrue((numpy.asarray(newest["value"]) == newest.frame_number).all())
             with self.assertRaises(carousel.FrameEnded):
                 numpy.asarray(frame["value"])
             for ask in (gone, lambda: run.stages, lambda: run.reader("analysis")):
@@ -272,7 +272,7 @@ print(sorted(str(each) for each in refused))
             self.assertEqual((run.name, repr(run)), (self.at.name, f'<carousel.Run "{self.at.name}", closed>'))
             run.close()
         again = carousel.open(self.at.name).reader("analysis", patience_s=20)   # the Run goes at once, its port stays
-        self.assertEqual(again.next(20).sequence, frame.sequence)
+        self.assertEqual(again.next(20).frame_number, frame.frame_number)
         again.close()
         self.end()
 

@@ -120,11 +120,11 @@ class Parameters(unittest.TestCase):
                     numpy.asarray(frame["out_value"])[:] = 0
                     frame.commit()
                     with reader.next() as got:
-                        self.assertEqual(got.parameters["exposure"], kept[got.sequence])
+                        self.assertEqual(got.parameters["exposure"], kept[got.frame_number])
                         copy = got.copy()
                     with self.assertRaises(carousel.FrameEnded):
                         got.parameters
-                    self.assertEqual(copy.parameters["exposure"], kept[copy.sequence])
+                    self.assertEqual(copy.parameters["exposure"], kept[copy.frame_number])
                     seen = newest.next(20 if seen is None else 0.2) or seen
                     self.assertEqual((seen.parameters["shading"], seen.copy().parameters), ("lit", seen.parameters))
                     both.add(seen.parameters["exposure"])

@@ -49,7 +49,7 @@ class Ports(unittest.TestCase):
                 with reader.next() as got:
                     self.assertEqual(dict(got.metadata), {"n": n, "who": "me", "exact": 0.5, "yes": True, "raw": b"\0\1", "big": 2**64 - 1})
                     self.assertIs(type(got.metadata["yes"]), bool)
-                    self.assertEqual((got.sequence, got.capture_ns, int(numpy.asarray(got["value"])[7])), (n, 1000 + n, n))
+                    self.assertEqual((got.frame_number, got.capture_ns, int(numpy.asarray(got["value"])[7])), (n, 1000 + n, n))
                     kept = got.copy()
                 self.assertEqual((kept.metadata["who"], kept.capture_ns), ("me", 1000 + n))
             dropped = writer.next()
@@ -74,7 +74,7 @@ class Ports(unittest.TestCase):
                 frame.capture_ns = 5
                 1 / 0
         with writer.next() as again:   # the same number, and nothing of what was dropped
-            self.assertEqual((again.sequence, len(again.metadata), again.capture_ns), (0, 0, 0))
+            self.assertEqual((again.frame_number, len(again.metadata), again.capture_ns), (0, 0, 0))
             again.metadata["second"] = numpy.float32(2)
             del again.metadata["second"]
             with self.assertRaises(KeyError):
@@ -136,7 +136,7 @@ class Ports(unittest.TestCase):
         gc.collect()
         began = time.monotonic()
         with view.reader("analysis") as other, other.next() as same:   # what was not committed goes to the next one
-            self.assertEqual(same.sequence, 0)
+            self.assertEqual(same.frame_number, 0)
         self.assertLess(time.monotonic() - began, 5)   # and not by first_frame_timeout_ms
         self.assertIn(", ended>", repr(got))
         writer.end()
@@ -172,20 +172,20 @@ class Ports(unittest.TestCase):
             frame["out_value"].copy_from(numpy.zeros(512, "u8"))
         never = view.reader("analysis")
         with never.next() as frame:   # the first frame of a program has first_frame_timeout_ms
-            self.assertEqual(frame.sequence, 0)
+            self.assertEqual(frame.frame_number, 0)
         taken = never.next()
         with self.assertRaisesRegex(carousel.ConfigError, "frame 1 of port \"analysis\" was not committed before the next one"):
             never.next()
         patient = carousel.open(rig.name, wait_s=20)
         with patient.reader("analysis") as other, other.next() as same:   # a frame that is over keeps no place
-            self.assertEqual(same.sequence, 1)
+            self.assertEqual(same.frame_number, 1)
         with self.assertRaisesRegex(carousel.PortRevoked, "frame 1 was not committed: port \"analysis\" has been given to another"):
             taken.commit()
         self.assertIn("process() of a frame takes longer than frame_timeout_ms = 2000: its place is another's now", rig.run.log_text(40))
         with writer.next() as frame:   # the run lives
             frame["out_value"].copy_from(numpy.zeros(512, "u8"))
         with never.next(20) as frame:
-            self.assertEqual(frame.sequence, 2)
+            self.assertEqual(frame.frame_number, 2)
         child = os.fork()   # it leaves the ports alone, also at its end
         if child == 0:
             try:
@@ -197,7 +197,7 @@ class Ports(unittest.TestCase):
         with writer.next() as frame:
             pass
         with never.next(20) as frame:
-            self.assertEqual(frame.sequence, 3)
+            self.assertEqual(frame.frame_number, 3)
         with self.assertRaisesRegex(carousel.NothingNew, "no frame for port \"analysis\" in 0.01 s"):
             never.close()
             next(view.reader("analysis", patience_s=0.01))
@@ -245,7 +245,7 @@ class Ports(unittest.TestCase):
             def write(count):
                 for _ in range(count):
                     with writer.next() as frame:
-                        numpy.asarray(frame["out_value"])[:] = frame.sequence
+                        numpy.asarray(frame["out_value"])[:] = frame.frame_number
                 return writer.next(0.3) is not None   # its number comes again
             for _ in range(3):
                 write(200)   # more than the ring holds, and nobody is there
@@ -257,8 +257,8 @@ class Ports(unittest.TestCase):
                     seen = []
                     while (frame := reader.next(0.3)) is not None:
                         with frame:
-                            self.assertTrue((numpy.asarray(frame["value"]) == frame.sequence).all())
-                            seen.append(frame.sequence)
+                            self.assertTrue((numpy.asarray(frame["value"]) == frame.frame_number).all())
+                            seen.append(frame.frame_number)
                     self.assertEqual(seen, list(range(seen[0], written)))
                     read += seen
             writer.end()

@@ -74,7 +74,7 @@ class Python(unittest.TestCase):
         run = self.pipeline(stage("source", "carousel-test-copy"), stage("bad", "bad.py", ["source"], "max_attempts = 1"),
                             stage("summed", "summed.py", ["bad"])).start(frames=20)
         report = self.end(run, code=4)
-        self.assertEqual([(d["sequence"], d["stage"]) for d in report["dead_letters"]], [(10, "bad")])
+        self.assertEqual([(d["frame_number"], d["stage"]) for d in report["dead_letters"]], [(10, "bad")])
         summed = next(s for s in report["sinks"] if s["stage"] == "summed")
         self.assertEqual([summed["records"], summed["voids"]], [20, 1], summed)
         self.assertEqual(next(s for s in report["stages"] if s["name"] == "summed")["restarts"], 0)
@@ -103,13 +103,13 @@ class Python(unittest.TestCase):
                 for word, (kind, letter, _) in elements.TYPES.items():
                     array = numpy.asarray(frame[f"p_{word}"])
                     self.assertEqual((word, array.dtype, array.shape), (word, numpy.dtype(kind), (3, 2)))
-                    wanted = elements.values(word, frame.sequence)
+                    wanted = elements.values(word, frame.frame_number)
                     self.assertEqual((word, array.tobytes()), (word, struct.pack(f"<6{letter}", *wanted)))
                     self.assertEqual(array.ravel().tolist(), wanted, word)
                 for word, size in elements.FOREIGN.items():
                     array = numpy.asarray(frame[f"p_{word}"].bytes)
                     self.assertFalse(array.flags.writeable)
-                    self.assertEqual((word, array.ravel().tolist()), (word, [(frame.sequence + k) % 256 for k in range(6 * size)]))
+                    self.assertEqual((word, array.ravel().tolist()), (word, [(frame.frame_number + k) % 256 for k in range(6 * size)]))
                 with self.assertRaisesRegex(BufferError, "Python's buffers have no bf16; torch.from_dlpack"):
                     numpy.asarray(frame["p_bf16"])
             run.stop()
@@ -184,7 +184,7 @@ class Python(unittest.TestCase):
         self.end(run)
         folder = os.path.join(os.environ["XDG_RUNTIME_DIR"], "carousel", run.name, "dead-letters", "dies-40")
         with open(os.path.join(folder, "letter.json"), encoding="utf-8") as text:
-            beside = json.load(text)["latest"][0]["sequence"]
+            beside = json.load(text)["latest"][0]["frame_number"]
         again = subprocess.run([os.path.join(BUILD, "carousel"), "replay", "--dead-letter", "40", "-p", run.name], capture_output=True, text=True)
         self.assertEqual(again.returncode, 73, again.stderr)
         self.assertIn(f"ValueError: beside {beside}: {(beside * 7 + 1) % 256}, half is (4, 8, 4)", again.stderr)
@@ -277,11 +277,11 @@ class Python(unittest.TestCase):
             newest = view.latest("source")
             held = []   # arrays, frames and planes, each beyond the next frame
             for frame, _ in zip(newest, range(30)):
-                held.append((frame.sequence, numpy.asarray(frame["color"])))
+                held.append((frame.frame_number, numpy.asarray(frame["color"])))
                 self.assertFalse(held[-1][1].flags.writeable)
-            for sequence, picture in held:
-                self.assertTrue((picture == (sequence * 7 + 1) % 256).all(), sequence)
-            self.assertEqual(sorted({sequence for sequence, _ in held}), [sequence for sequence, _ in held])
+            for frame_number, picture in held:
+                self.assertTrue((picture == (frame_number * 7 + 1) % 256).all(), frame_number)
+            self.assertEqual(sorted({frame_number for frame_number, _ in held}), [frame_number for frame_number, _ in held])
             self.assertEqual(len({picture.ctypes.data for _, picture in held}), 30)
             del held, picture
             gc.collect()
@@ -308,8 +308,8 @@ class Python(unittest.TestCase):
                 newest = view.latest(ring)
                 self.assertIn(format, repr(newest))
                 frame = newest.next()
-                self.assertEqual(int(numpy.asarray(frame["value"])[0]), (frame.sequence * 1000) ** power, ring)
-                self.assertEqual(dict(frame.metadata), {"fork": frame.sequence})
+                self.assertEqual(int(numpy.asarray(frame["value"])[0]), (frame.frame_number * 1000) ** power, ring)
+                self.assertEqual(dict(frame.metadata), {"fork": frame.frame_number})
             with self.assertRaisesRegex(carousel.ConfigError, "no ring \"fork.squar\" in .*; those of fork: fork, fork.square"):
                 view.latest("fork.squar")
             run.stop()

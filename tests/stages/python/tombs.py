@@ -17,4 +17,4 @@ class tombs:
             return
         if self.refuses:
             raise ValueError("refuses a tombstone")
-        logging.warning("frame %d is a tombstone: %s; %s", frame.sequence, frame.void_reason, vars(frame.local))
+        logging.warning("frame %d is a tombstone: %s; %s", frame.frame_number, frame.void_reason, vars(frame.local))

@@ -56,13 +56,13 @@ class views:
 
     def process(self, frame, color, out_picture, out_depth):
         assert self.ready and self.count == 7
-        assert repr(color) == f'<carousel.Plane "color" u8[36, 64, 4] on cpu of frame {frame.sequence}, read-only>', repr(color)
+        assert repr(color) == f'<carousel.Plane "color" u8[36, 64, 4] on cpu of frame {frame.frame_number}, read-only>', repr(color)
         assert color.shape == (36, 64, 4) and color.strides == (256, 4, 1) and color.dtype == "u8" and color.nbytes == 9216
         assert color.readonly and not out_picture.readonly and out_depth.dtype == "f32"
         x, y, d = numpy.asarray(color), numpy.asarray(out_picture), numpy.asarray(out_depth)
         assert x.dtype == numpy.uint8 and d.dtype == numpy.float32 and d.shape == (4, 3)
         assert not x.flags.writeable and y.flags.writeable
-        assert (x == (frame.sequence * 7 + 1) % 256).all(), "the source's number"
+        assert (x == (frame.frame_number * 7 + 1) % 256).all(), "the source's number"
         # One memory, whichever way.
         again = numpy.from_dlpack(color)
         assert again.ctypes.data == x.ctypes.data and memoryview(color).shape == (36, 64, 4)
@@ -92,7 +92,7 @@ class views:
             assert str(refused) == 'plane "depth" is [4, 3], the array [12]', refused
         # What stays.
         kept = frame.copy()
-        assert kept.parameters == {} and kept.sequence == frame.sequence and (numpy.asarray(kept["color"]) == x).all()
+        assert kept.parameters == {} and kept.frame_number == frame.frame_number and (numpy.asarray(kept["color"]) == x).all()
         assert numpy.asarray(kept["color"]).ctypes.data != x.ctypes.data
         self.kept = kept
         assert list(frame.output) == ["picture", "depth"] and list(frame.inputs[0]) == ["color"]

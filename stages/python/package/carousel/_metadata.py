@@ -24,4 +24,4 @@ class Metadata(collections.abc.MutableMapping):
         return len(self._frame._metadata_keys())
 
     def __repr__(self):
-        return f"<carousel.Metadata of frame {self._frame.sequence}: {dict(self)}>"
+        return f"<carousel.Metadata of frame {self._frame.frame_number}: {dict(self)}>"

@@ -11,9 +11,9 @@ class TestFrame:
     """What process() and finish() get in place of a frame. planes: arrays by the names of the planes, outputs included ("out")."""
     __test__ = False   # no test, whatever its name says to a collector of tests
 
-    def __init__(self, sequence, planes):
-        self.sequence, self.planes = sequence, planes
-        self.time_s, self.born_ns, self.capture_ns, self.stream, self.void_reason = sequence / 60, 0, 0, None, ""
+    def __init__(self, frame_number, planes):
+        self.frame_number, self.planes = frame_number, planes
+        self.time_s, self.born_ns, self.capture_ns, self.stream, self.void_reason = frame_number / 60, 0, 0, None, ""
         self.metadata, self.parameters, self.local = {}, {}, types.SimpleNamespace()
         self.inputs = [planes]
         self.hash = self.hash_name = None
@@ -84,12 +84,12 @@ def run(stage, frames, *, in_flight=1, output_directory=None, **settings):
         while todo or submitted:
             if todo and len(submitted) < in_flight:
                 frame = todo.pop(0)
-                watch.enter("process", frame.sequence)
+                watch.enter("process", frame.frame_number)
                 made.process(*[frame if name == "frame" else frame[name] for name in stage.arguments])
                 submitted.append(frame)
                 continue
             frame = submitted.pop(0)
-            watch.enter("finish", frame.sequence)
+            watch.enter("finish", frame.frame_number)
             if stage.finishes:
                 made.finish(frame)
             done.append(frame)

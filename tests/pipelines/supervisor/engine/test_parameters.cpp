@@ -167,7 +167,7 @@ TEST_CASE(
     (void)r.set({{"level", 1}});
     (void)r.level_of(9);
     for (u32 k = 0; k < 10; ++k)  // done
-        r.c->source[0].number[k].store(ring::lease_word{1, 0, 0, 0, ring::lease_state::wait}.pack());
+        r.c->source[0].sequence_lease[k].store(ring::lease_word{1, 0, 0, 0, ring::lease_state::wait}.pack());
     const json older = r.live->state(*r.made);
     const bool behind_file = GENERATE(false, true), filled = GENERATE(false, true);
     CAPTURE(behind_file, filled);

@@ -186,7 +186,7 @@ TEST_CASE("void frames are dead letters with the stage and reason that the super
     CHECK(r["dead_letter_count"] == 1);
     REQUIRE(r["dead_letters"].size() == 1);
     CHECK(r["dead_letters"][0] ==
-          json({{"sequence", 6}, {"stage", "source"}, {"reason", "signal 11 (SIGSEGV)"}}));
+          json({{"ring_sequence", 6}, {"stage", "source"}, {"reason", "signal 11 (SIGSEGV)"}}));
 }
 
 TEST_CASE(

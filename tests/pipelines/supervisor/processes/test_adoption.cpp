@@ -141,13 +141,14 @@ TEST_CASE(
     b.set_job(1, 6, 1, job_state::idle);
     b.set_job(2, 7, 1, job_state::submitted);
     b.set_job(3, 8, 1, job_state::committed);
-    b.c().source[0].number[0].store(ring::lease_word{0, 0, 5, 0, ring::lease_state::leased}.pack());
+    b.c().source[0].sequence_lease[0].store(ring::lease_word{0, 0, 5, 0, ring::lease_state::leased}.pack());
     b.c().link[0].slot[0].store(ring::slot_word{1, 0, 5, ring::slot_state::fill}.pack());
     const auto n = b.adopt();
     CHECK(n.dead == 1);
     CHECK(b.table->account.deaths == 1);
     CHECK(b.entry(3).state == entry_state::fenced);
-    CHECK(ring::lease_word::of(ring::load(b.c().source[0].number[0])).state == ring::lease_state::wait);
+    CHECK(ring::lease_word::of(ring::load(b.c().source[0].sequence_lease[0])).state ==
+          ring::lease_state::wait);
     CHECK(ring::slot_word::of(ring::load(b.c().link[0].slot[0])) ==
           ring::slot_word{2, 0, 0, ring::slot_state::free});
     CHECK(b.first().start_wanted);
@@ -330,7 +331,7 @@ TEST_CASE("counts, rests and what was given up outlive their supervisor") {
     state["account"]["kills_at"] = {1, 2, 3, 4, 5};
     state["account"]["domain_ends"] = 4;
     state["account"]["domain_whole"] = false;
-    state["account"]["given_up"] = {{{"sequence", 70}, {"stage", "source"}, {"reason", "exit code 3"}}};
+    state["account"]["given_up"] = {{{"ring_sequence", 70}, {"stage", "source"}, {"reason", "exit code 3"}}};
     b.adopt(state);
     CHECK(b.first().machine.state() == seat_state::down);
     CHECK_FALSE(b.first().start_wanted);
@@ -341,7 +342,7 @@ TEST_CASE("counts, rests and what was given up outlive their supervisor") {
     CHECK(b.table->account.domain_ends == 4);
     CHECK_FALSE(b.table->account.domain_whole);
     REQUIRE(b.table->account.given_up.size() == 1);
-    CHECK(b.table->account.given_up[0].sequence == 70);
+    CHECK(b.table->account.given_up[0].ring_sequence == 70);
     b.adopt(nlohmann::json{{"seats", 3}});  // a damaged file: said, and counted from 0
     CHECK(b.table->account.deaths == 0);
     CHECK(b.first().start_wanted);

@@ -240,8 +240,8 @@ TEST_CASE("no frame is blamed alone for a death at which a word of another job c
     const bool damaged = GENERATE(false, true);
     CAPTURE(damaged);
     b.set_job(0, 5, job_state::open);
-    b.c().job_info[0].sequence.store(0);
-    shm::word& lease = b.c().source[0].number[0];
+    b.c().job_info[0].ring_sequence.store(0);
+    shm::word& lease = b.c().source[0].sequence_lease[0];
     lease.store(ring::lease_word{0, 0, 5, 0, ring::lease_state::leased}.pack());
     if (damaged) b.c().job[1].fetch_xor(u64{1} << 20U);
     ::kill(static_cast<pid_t>(b.holder->pid()), SIGBUS);

@@ -112,7 +112,7 @@ class acts:
 
     def process(self, frame, color, out):
         if self.act == "copy_from":    # of a plane, of an array of one, and of one that goes before the copy is done
-            kind = frame.sequence % 3
+            kind = frame.frame_number % 3
             out.copy_from(color if kind == 0 else self.of.of(color) if kind == 1 else self.of.clone(self.of.of(color)))
             return
         if self.act == "named":        # the arrays are made while the own stream is current, which names it
@@ -130,7 +130,7 @@ class acts:
         self.of.copy(y, x)
         if self.act == "pointers":
             self.check_pointers(frame, color, out)
-        if frame.sequence != self.at:
+        if frame.frame_number != self.at:
             return
         if self.act == "input":
             self.of.add(x)

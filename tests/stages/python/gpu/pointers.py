@@ -16,7 +16,7 @@ def pointers(frame, color, out):
         del array, other
     assert torch.cuda.current_stream().cuda_stream == frame.stream, "torch's current stream is not the frame's"
     assert cupy.cuda.get_current_stream().ptr == frame.stream, "CuPy's current stream is not the frame's"
-    if frame.sequence == 0:
+    if frame.frame_number == 0:
         print(f"the slot at {hex(color.__cuda_array_interface__['data'][0])} is torch's {hex(torch.from_dlpack(color).data_ptr())}")
     torch.from_dlpack(out).copy_(torch.from_dlpack(color))
     del tensor

@@ -16,7 +16,7 @@ def main():
     run = carousel.open(name, wait_s=20)
     frames, expected, life = 0, None, os.getpid() % 127 << 24
     for frame in run.writer(port, patience_s=60) if what == "write" else run.reader(port, patience_s=60):
-        n = frame.sequence
+        n = frame.frame_number
         x = array(frame["out_value" if what == "write" else "value"])
         if what == "write":
             x[...] = life | n

@@ -37,7 +37,7 @@ def write():
     run = carousel.open(NAME, wait_s=20)
     port, dropped, frames = run.writer(PORT, patience_s=60), set(), 0
     while (frame := port.next(60)) is not None:
-        n = frame.sequence
+        n = frame.frame_number
         x = ARRAY(frame["out_value"])
         x[...] = n
         if n % 40 != 10 or n in dropped:
@@ -63,7 +63,7 @@ def read():
     run = carousel.open(NAME, wait_s=20)
     port, kept, frames, left = run.reader(PORT, patience_s=60), [], 0, False
     while (frame := port.next(60)) is not None:
-        n = frame.sequence
+        n = frame.frame_number
         require(n == frames, f"frame {n} for {frames}")
         x = ARRAY(frame["value"])
         require(is_all(x, n), f"frame {n}: {x}")
@@ -84,10 +84,10 @@ def read():
     port.close()
     require(len(kept) > 2, f"{len(kept)} newest frames")
     for newest, x in kept:
-        n = newest.sequence
+        n = newest.frame_number
         require(is_all(x, n) and is_all(ARRAY(newest["value"]), n), f"newest frame {n}: {x}")
         host = importlib.import_module("numpy").asarray(newest["value"].cpu())
-        require(is_all(host, n) and newest.copy().sequence == n, f"newest frame {n} on the host: {host}")
+        require(is_all(host, n) and newest.copy().frame_number == n, f"newest frame {n} on the host: {host}")
     return frames
 
 

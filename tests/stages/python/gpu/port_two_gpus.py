@@ -59,7 +59,7 @@ def main():
             elsewhere(k, frame.commit, "commit() of a writer")
             if n % 20 == 0:
                 seen = elsewhere(k, lambda k=k: newest[k].next(60), "next() of latest()")
-                require(seen is not None and seen.sequence == n, f"newest of run {k}: {seen}")
+                require(seen is not None and seen.frame_number == n, f"newest of run {k}: {seen}")
                 del seen
             frame = elsewhere(k, lambda k=k: readers[k].next(60), "next() of a reader")
             x = array(frame["value"])

@@ -11,7 +11,7 @@ class side:
         beside = frame.latest("beside")
         if beside is not None:
             values = bytes(memoryview(beside["color"].cpu()))   # carousel-test-copy fills a frame with one byte
-            assert values == bytes([(beside.sequence * 7 + 1) % 256]) * len(values), beside
-            assert beside.sequence >= self.last
-            self.last = beside.sequence
+            assert values == bytes([(beside.frame_number * 7 + 1) % 256]) * len(values), beside
+            assert beside.frame_number >= self.last
+            self.last = beside.frame_number
         out.copy_from(color)

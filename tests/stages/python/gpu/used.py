@@ -12,8 +12,8 @@ class used:
         self.array = self.of.asarray if library == "numpy" else self.of.from_dlpack
 
     def process(self, frame, color, out_color, out_list):
-        rows = frame.sequence % 65
+        rows = frame.frame_number % 65
         self.array(out_color)[...] = 0
         out_list.set_used(rows)
         if rows > 0:
-            self.array(out_list)[:rows] = float(frame.sequence)
+            self.array(out_list)[:rows] = float(frame.frame_number)
