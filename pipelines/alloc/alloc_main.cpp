@@ -3,10 +3,10 @@
 //
 //   carousel-alloc --fd N [--requests JSON] [--directory DIR --run-id ID --grace S]
 //
-//   carousel-alloc --mend --fd N
+//   carousel-alloc --repair --fd N
 //
-// With --mend it mends the words of a space in GPU memory for `carousel hold` (mend.hpp) and makes nothing.
-// Without --requests they are read from stdin.
+// With --repair it mends the words of a space in GPU memory for `carousel hold` (repair.hpp) and makes
+// nothing. Without --requests they are read from stdin.
 //
 // N is one end of a SOCK_SEQPACKET pair; see run/alloc_message.hpp for what goes over it. Blocks of kind vmm
 // live by their fds: once the other end has acknowledged (any message), this process ends with 0. Blocks of
@@ -36,7 +36,7 @@
 #include "core/errors.hpp"
 #include "core/log.hpp"
 #include "core/process_limits.hpp"
-#include "pipelines/alloc/mend.hpp"
+#include "pipelines/alloc/repair.hpp"
 #include "run/alloc_message.hpp"
 #include "run/directory.hpp"
 #include "run/stage_message.hpp"
@@ -59,7 +59,7 @@ struct arguments {
     int fd = -1;
     std::string requests, directory, run_id;
     double grace_s = 0;
-    bool mends = false;
+    bool repairs = false;
 };
 
 std::string read_stdin() {
@@ -79,8 +79,8 @@ arguments parse(int argc, char** argv) {
     bool given = false;
     for (int i = 1; i < argc; ++i) {
         const std::string_view name = argv[i];
-        if (name == "--mend") {
-            a.mends = true;
+        if (name == "--repair") {
+            a.repairs = true;
             continue;
         }
         if (i + 1 >= argc)
@@ -111,7 +111,7 @@ arguments parse(int argc, char** argv) {
         throw config_error(fmt::format("--fd {} is no SOCK_SEQPACKET socket; {}", a.fd, usage));
     }
     ::fcntl(a.fd, F_SETFD, FD_CLOEXEC);
-    if (!given && !a.mends) a.requests = read_stdin();
+    if (!given && !a.repairs) a.requests = read_stdin();
     return a;
 }
 
@@ -128,25 +128,25 @@ public:
 #endif
 
 /// Makes one block and hands it out. True when this process has to stay as its owner.
-bool serve(const run::alloc_request& asked, std::map<std::string, std::unique_ptr<maker>>& makers,
+bool serve(const run::alloc_request& request, std::map<std::string, std::unique_ptr<maker>>& makers,
            int socket) {
-    auto& m = makers[asked.on.uuid.empty() ? fmt::format("#{}", asked.on.ordinal) : asked.on.uuid];
-    if (!m) m = std::make_unique<maker>(asked.on);
-    const bool owner = asked.kind == device::memory_kind::ipc;
+    auto& m = makers[request.on.uuid.empty() ? fmt::format("#{}", request.on.ordinal) : request.on.uuid];
+    if (!m) m = std::make_unique<maker>(request.on);
+    const bool owner = request.kind == device::memory_kind::ipc;
     device::memory_handle made;
     std::vector<shm::unique_fd> kept;
-    if (owner) made = m->make_ipc(asked.bytes);
-    const u32 parts = owner ? 0 : std::max(1U, asked.pieces);
+    if (owner) made = m->make_ipc(request.bytes);
+    const u32 parts = owner ? 0 : std::max(1U, request.pieces);
     for (u32 k = 0; k < parts; ++k) {
         const u64 before = made.bytes;
-        made = m->make_vmm(asked.bytes / parts);
+        made = m->make_vmm(request.bytes / parts);
         made.bytes += before;
         kept.emplace_back(made.fd);
     }
     std::vector<int> fds;
     for (const shm::unique_fd& fd : kept) fds.push_back(fd.get());
     const bool sent =
-        shm::send_message(socket, run::to_text(run::answer_for(asked, made)), fds, send_patience_ns);
+        shm::send_message(socket, run::to_text(run::answer_for(request, made)), fds, send_patience_ns);
     if (!sent) throw shm_error("handing out GPU memory: the supervisor's socket: " + errno_text(errno));
     return owner;
 }
@@ -192,9 +192,9 @@ int serve_all(const arguments& a) {
     std::map<std::string, std::unique_ptr<maker>> makers;
     run::alloc_answer refusal;  // with the id of the request in hand
     try {
-        for (const run::alloc_request& asked : run::read_alloc_requests(a.requests)) {
-            refusal.id = asked.id;
-            owner = serve(asked, makers, a.fd) || owner;
+        for (const run::alloc_request& request : run::read_alloc_requests(a.requests)) {
+            refusal.id = request.id;
+            owner = serve(request, makers, a.fd) || owner;
         }
     } catch (const error& e) {
         refusal.error = e.what();
@@ -224,7 +224,7 @@ int main(int argc, char** argv) {
     try {
         prepare_process_limits();
         const arguments a = parse(argc, argv);
-        return a.mends ? alloc::mend(a.fd) : serve_all(a);
+        return a.repairs ? alloc::repair(a.fd) : serve_all(a);
     } catch (const error& e) {
         log::error("carousel-alloc: {}", e.what());
         return e.code();

@@ -49,12 +49,12 @@ private:
 /// One line of a terminal, written over and over.
 class progress_line {
 public:
-    void say(const std::string& what) {
+    void show(const std::string& what) {
         if (!terminal_) return;
         fmt::print(stderr, "\r\033[K{}", what);
         std::fflush(stderr);
     }
-    ~progress_line() { say(""); }
+    ~progress_line() { show(""); }
 
 private:
     bool terminal_ = supervisor::understands_escapes(STDERR_FILENO);
@@ -65,7 +65,7 @@ int run_raster(const bench::bench_options& o) {
     bench::bench_result r;
     {
         progress_line line;
-        r = bench::run_raster(o, [&](const std::string& what) { line.say(what); });
+        r = bench::run_raster(o, [&](const std::string& what) { line.show(what); });
     }
     files.write(r);
     return exit_code::ok;
@@ -77,7 +77,7 @@ int run_pipeline(const bench::pipeline_bench_options& o) {
     {
         progress_line line;
         r = bench::run_pipeline_bench(o, supervisor::executable_folder(),
-                                      [&](const std::string& what) { line.say(what); });
+                                      [&](const std::string& what) { line.show(what); });
     }
     files.write(r);
     return exit_code::ok;
@@ -89,7 +89,7 @@ int run_ipc(const bench::ipc_bench_options& o) {
     {
         progress_line line;
         r = bench::run_ipc_bench(o, supervisor::executable_folder(),
-                                 [&](const std::string& what) { line.say(what); });
+                                 [&](const std::string& what) { line.show(what); });
     }
     files.write(r);
     const std::string wrong = bench::wrong_rows(r);

@@ -16,7 +16,7 @@ namespace carousel::bench {
 namespace {
 
 constexpr u32 most_triangles = 1U << 29;
-constexpr u32 most_pixels_a_side = 16384;  // kernels::max_extent
+constexpr u32 max_pixels_per_side = 16384;  // kernels::max_extent
 constexpr u32 most_frames = 1'000'000;
 
 constexpr const char* footer = R"(
@@ -102,10 +102,10 @@ picture_size picture_size_from(const char* option, const std::string& text) {
     const bool by = width.ec == std::errc{} && width.ptr != end && *width.ptr == 'x';
     const auto height = by ? std::from_chars(width.ptr + 1, end, s.height) : width;
     if (!by || height.ec != std::errc{} || height.ptr != end || s.width == 0 || s.height == 0 ||
-        std::max(s.width, s.height) > most_pixels_a_side)
+        std::max(s.width, s.height) > max_pixels_per_side)
         throw config_error(fmt::format(
             "{}: \"{}\" is no size; sizes are WxH with 1 to {} pixels a side, several with commas", option,
-            text, most_pixels_a_side));
+            text, max_pixels_per_side));
     return s;
 }
 

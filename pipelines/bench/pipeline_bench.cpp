@@ -10,7 +10,7 @@
 namespace carousel::bench {
 namespace {
 
-using say_function = std::function<void(const std::string&)>;
+using progress_function = std::function<void(const std::string&)>;
 
 /// The machine can't have this mode: the other modes are measured all the same.
 bool is_refused_mode(const bench_cell& c, const error& e, const pipeline_bench_result& r) {
@@ -61,15 +61,15 @@ void measure_cell(pipeline_bench_result& r, bench_cell& c, std::size_t build,
 }
 
 void measure_round(pipeline_bench_result& r, u32 round, supervisor::interrupts& ctrl_c,
-                   const say_function& say) {
+                   const progress_function& report_progress) {
     const std::string head = fmt::format("round {} of {}: ", round + 1, r.options.rounds);
-    say(head + "the kernels alone");
+    report_progress(head + "the kernels alone");
     measure_bounds(r, ctrl_c);
     for (std::size_t n = 0; n < r.cells.size(); ++n) {
         bench_cell& c = r.cells[round % 2 == 0 ? n : r.cells.size() - 1 - n];
         for (std::size_t k = 0; k < r.builds.size() && !is_left_out(r, c); ++k) {
             const std::size_t build = (round + n) % 2 == 0 ? k : r.builds.size() - 1 - k;
-            say(head + name_of(c) + (r.builds.size() < 2 ? "" : build == 0 ? ", A" : ", B"));
+            report_progress(head + name_of(c) + (r.builds.size() < 2 ? "" : build == 0 ? ", A" : ", B"));
             try {
                 measure_cell(r, c, build, ctrl_c);
             } catch (const error& e) {
@@ -89,9 +89,9 @@ std::vector<f64> column(const std::vector<run_figures>& runs, f64 run_figures::*
     return out;
 }
 
-std::vector<f64> column(const bench_bound& b, f64 kernel_figures_said::*figure) {
+std::vector<f64> column(const bench_bound& b, f64 reported_kernel_figures::*figure) {
     std::vector<f64> out;
-    for (const kernel_figures_said& f : b.rounds) out.push_back(f.*figure);
+    for (const reported_kernel_figures& f : b.rounds) out.push_back(f.*figure);
     return out;
 }
 
@@ -110,14 +110,14 @@ f64 resolution_percent(const bench_cell& c) {
 }
 
 pipeline_bench_result run_pipeline_bench(const pipeline_bench_options& o, const std::string& own,
-                                         const say_function& say) {
+                                         const progress_function& report_progress) {
     pipeline_bench_result r{o, {}, {}, {}, {}};
     if (!o.against.empty()) r.builds.push_back(programs_of(o.against));
     r.builds.push_back(own);
     supervisor::interrupts ctrl_c;
-    say("checking the pipeline file");
+    report_progress("checking the pipeline file");
     plan_cells(r);
-    for (u32 round = 0; round < o.rounds; ++round) measure_round(r, round, ctrl_c, say);
+    for (u32 round = 0; round < o.rounds; ++round) measure_round(r, round, ctrl_c, report_progress);
     std::erase_if(r.cells, [](const bench_cell& c) { return c.runs.front().empty(); });
     use_one_kind_of_latency(r);
     return r;

@@ -37,7 +37,7 @@ struct bench_cell {
 /// What this build's kernels make alone at one size, a round each.
 struct bench_bound {
     std::optional<picture_size> size;
-    std::vector<kernel_figures_said> rounds;
+    std::vector<reported_kernel_figures> rounds;
 };
 
 struct pipeline_bench_result {
@@ -48,10 +48,11 @@ struct pipeline_bench_result {
     std::vector<bench_bound> bounds;  ///< none: `skipped` says why
 };
 
-/// `own`: the folder of this build's programs. `say` hears what is under way. Throws error, interrupted.
-[[nodiscard]] pipeline_bench_result run_pipeline_bench(const pipeline_bench_options& o,
-                                                       const std::string& own,
-                                                       const std::function<void(const std::string&)>& say);
+/// `own`: the folder of this build's programs. `report_progress` hears what is under way. Throws error,
+/// interrupted.
+[[nodiscard]] pipeline_bench_result run_pipeline_bench(
+    const pipeline_bench_options& o, const std::string& own,
+    const std::function<void(const std::string&)>& report_progress);
 
 /// One figure of all runs of a cell and build.
 [[nodiscard]] std::vector<f64> column(const std::vector<run_figures>& runs, f64 run_figures::*figure);
@@ -60,7 +61,7 @@ struct pipeline_bench_result {
 
 /// The bound of this cell's size; null without.
 [[nodiscard]] const bench_bound* bound_of(const pipeline_bench_result& r, const bench_cell& c);
-[[nodiscard]] std::vector<f64> column(const bench_bound& b, f64 kernel_figures_said::*figure);
+[[nodiscard]] std::vector<f64> column(const bench_bound& b, f64 reported_kernel_figures::*figure);
 
 /// "1280x720", "14 in flight, window 16", ...
 [[nodiscard]] std::string name_of(const bench_cell& c);

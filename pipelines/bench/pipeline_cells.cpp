@@ -24,7 +24,7 @@ f64 lone_fps(const pipeline_bench_result& r, const bench_cell& c) {
     if (r.options.lone_fps > 0) return r.options.lone_fps;
     const bench_bound* bound = bound_of(r, c);
     if (bound == nullptr) return usual_lone_fps;
-    return std::clamp(250 / median_of(column(*bound, &kernel_figures_said::lone_ms)), slowest_lone_fps,
+    return std::clamp(250 / median_of(column(*bound, &reported_kernel_figures::lone_ms)), slowest_lone_fps,
                       fastest_lone_fps);
 }
 

@@ -52,7 +52,7 @@ f64 seconds_of(const char* option, const std::string& text, f64 least) {
 }
 
 void read_modes(const std::string& text, pipeline_bench_options& o) {
-    o.modes_asked = !text.empty();
+    o.modes_requested = !text.empty();
     for (const std::string& mode : split_commas(text.empty() ? "process,mps" : text)) {
         if (mode != "none" && mode != "process" && mode != "free" && mode != "mps")
             throw config_error(fmt::format("--modes: \"{}\" is none of none, process, free, mps{}", mode,
@@ -70,8 +70,8 @@ std::optional<forced_depth> depth_from(const std::string& text) {
     d.window = d.in_flight;
     bool good = failed == std::errc{};
     if (good && at != end && *at == '/') {
-        const auto [behind, wrong] = std::from_chars(at + 1, end, d.window);
-        at = behind, good = wrong == std::errc{};
+        const auto [rest, wrong] = std::from_chars(at + 1, end, d.window);
+        at = rest, good = wrong == std::errc{};
     }
     if (!good || at != end || d.in_flight < 1 || d.in_flight > 16 || d.window < 1 || d.window > 48)
         throw config_error(

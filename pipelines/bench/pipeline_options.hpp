@@ -35,7 +35,7 @@ struct forced_depth {
 struct pipeline_bench_options {
     std::string file, against;
     std::vector<std::string> modes;   ///< "none", "process", "free", "mps"
-    bool modes_asked = false;         ///< named on the command line
+    bool modes_requested = false;     ///< named on the command line
     std::vector<picture_size> sizes;  ///< none: the file's own
     std::vector<std::optional<forced_depth>> depths{std::nullopt};
     bool lone = false;               ///< frames that are alone, too

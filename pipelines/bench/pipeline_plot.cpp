@@ -34,9 +34,9 @@ std::string curve_name(const std::string& mode, const std::optional<picture_size
 plot::curve bound_curve(const pipeline_bench_result& r, chart_kind kind) {
     plot::curve alone{"kernels", {}, true, 0};
     for (const bench_bound& b : r.bounds)
-        alone.points.emplace_back(pixels_of(b.size),
-                                  median_of(column(b, kind.lone ? &kernel_figures_said::lone_ms
-                                                                : &kernel_figures_said::frames_per_second)));
+        alone.points.emplace_back(
+            pixels_of(b.size), median_of(column(b, kind.lone ? &reported_kernel_figures::lone_ms
+                                                             : &reported_kernel_figures::frames_per_second)));
     std::sort(alone.points.begin(), alone.points.end());
     return alone;
 }
@@ -45,8 +45,8 @@ plot::curve bound_curve(const pipeline_bench_result& r, chart_kind kind) {
 std::vector<plot::curve> bound_levels(const pipeline_bench_result& r, chart_kind kind) {
     std::vector<plot::curve> all;
     for (const bench_bound& b : r.bounds) {
-        const f64 level = median_of(
-            column(b, kind.lone ? &kernel_figures_said::lone_ms : &kernel_figures_said::frames_per_second));
+        const f64 level = median_of(column(
+            b, kind.lone ? &reported_kernel_figures::lone_ms : &reported_kernel_figures::frames_per_second));
         plot::curve& line = all.emplace_back(
             plot::curve{curve_name("kernels", b.size, std::nullopt, kind), {}, true, all.size()});
         for (const auto& d : r.options.depths)

@@ -27,7 +27,7 @@ constexpr figure figures[] = {{"frames_per_second", "frames/s", &run_figures::fr
                               {"resident_bytes", "resident MiB", &run_figures::resident_bytes, mib, 0},
                               {"gpu_bytes", "GPU MiB", &run_figures::gpu_bytes, mib, 0}};
 
-bool is_told(const std::vector<f64>& values) {
+bool is_reported(const std::vector<f64>& values) {
     return !values.empty() && std::none_of(values.begin(), values.end(), [](f64 v) { return v < 0; });
 }
 
@@ -71,7 +71,7 @@ ordered_json cell_json(const bench_cell& c) {
         }
         for (const figure& f : figures) {
             const std::vector<f64> values = column(c.runs[k], f.value);
-            middle[f.key] = is_told(values) ? ordered_json(median_of(values)) : ordered_json(nullptr);
+            middle[f.key] = is_reported(values) ? ordered_json(median_of(values)) : ordered_json(nullptr);
         }
         runs[letter(k)] = std::move(list);
         medians[letter(k)] = std::move(middle);
@@ -110,8 +110,8 @@ difference share_of(const std::vector<f64>& a, const std::vector<f64>& b) {
 f64 run_figures::*compared(const bench_cell& c) {
     return c.lone ? &run_figures::p50_ms : &run_figures::frames_per_second;
 }
-f64 kernel_figures_said::*compared_bound(const bench_cell& c) {
-    return c.lone ? &kernel_figures_said::lone_ms : &kernel_figures_said::frames_per_second;
+f64 reported_kernel_figures::*compared_bound(const bench_cell& c) {
+    return c.lone ? &reported_kernel_figures::lone_ms : &reported_kernel_figures::frames_per_second;
 }
 
 /// Of each build; empty: there is nothing to compare with.
@@ -164,21 +164,21 @@ std::string all_shares_text(const pipeline_bench_result& r, const bench_cell& c)
 
 ordered_json bound_json(const bench_bound& b) {
     ordered_json rounds = ordered_json::array();
-    for (const kernel_figures_said& f : b.rounds)
+    for (const reported_kernel_figures& f : b.rounds)
         rounds.push_back({{"lone_ms", f.lone_ms},
                           {"frames_per_second", f.frames_per_second},
                           {"queues", f.queues},
                           {"cpu_ms_per_frame", f.cpu_ms_per_frame}});
     return {{"width", b.size ? ordered_json(b.size->width) : ordered_json(nullptr)},
             {"height", b.size ? ordered_json(b.size->height) : ordered_json(nullptr)},
-            {"lone_ms", median_of(column(b, &kernel_figures_said::lone_ms))},
-            {"frames_per_second", median_of(column(b, &kernel_figures_said::frames_per_second))},
+            {"lone_ms", median_of(column(b, &reported_kernel_figures::lone_ms))},
+            {"frames_per_second", median_of(column(b, &reported_kernel_figures::frames_per_second))},
             {"rounds", rounds}};
 }
 
 std::string bound_text(const bench_bound& b) {
-    const spread lone = spread_of(column(b, &kernel_figures_said::lone_ms));
-    const spread rate = spread_of(column(b, &kernel_figures_said::frames_per_second));
+    const spread lone = spread_of(column(b, &reported_kernel_figures::lone_ms));
+    const spread rate = spread_of(column(b, &reported_kernel_figures::frames_per_second));
     return fmt::format(
         "the kernels alone{}: a frame by itself {:.3g} ms ({:.3g}..{:.3g}), {:.5g} frames/s "
         "({:.5g}..{:.5g}) in {} queue{}\n",
@@ -188,7 +188,7 @@ std::string bound_text(const bench_bound& b) {
 }
 
 std::string in_table(const figure& f, const std::vector<f64>& values) {
-    if (!is_told(values)) return "-";
+    if (!is_reported(values)) return "-";
     const spread s = spread_of(values);
     return fmt::format("{:.{}f} ({:.{}f}..{:.{}f})", s.median / f.unit, f.decimals, s.least / f.unit,
                        f.decimals, s.most / f.unit, f.decimals);
@@ -205,7 +205,7 @@ std::string cell_table(const bench_cell& c) {
     std::string text = fmt::format("\n{}\n", name_of(c));
     text += both ? fmt::format("  {:<13} {:>26} {:>26}  {}\n", "", "A", "B", "B to A (95 %)") : "";
     for (const figure& f : figures) {
-        if (!is_told(column(c.runs[0], f.value))) continue;
+        if (!is_reported(column(c.runs[0], f.value))) continue;
         text += fmt::format("  {:<13} {:>26}", f.title, in_table(f, column(c.runs[0], f.value)));
         if (both)
             text += fmt::format(" {:>26}  {}", in_table(f, column(c.runs[1], f.value)), difference_row(c, f));

@@ -31,7 +31,7 @@ using nlohmann::json;
 constexpr f64 start_limit_s = 120;
 constexpr f64 end_limit_s = 60;
 constexpr u64 flowing = 3;  // delivered frames that prove it
-constexpr u64 between_looks_ns = 50 * ns_per_ms;
+constexpr u64 poll_interval_ns = 50 * ns_per_ms;
 
 /// A folder of our own, gone with us.
 class scratch {
@@ -111,21 +111,21 @@ public:
         if (ended()) fail("the run has ended by itself");
     }
 
-    [[nodiscard]] std::optional<look> try_look() const {
+    [[nodiscard]] std::optional<sample> try_sample() const {
         constexpr u32 patience_ms = 10'000;
-        const auto said = supervisor::run_subprocess(
+        const auto result = supervisor::run_subprocess(
             {order_.programs + "/carousel", "ps", "-p", name_, "--json"}, "", patience_ms);
         try {
-            if (said.succeeded()) return read_look(said.output);
+            if (result.succeeded()) return read_sample(result.output);
         } catch (const json::exception&) {
             // no answer yet, or one of a run that ends
         }
         return std::nullopt;
     }
-    look must_look() {
+    sample require_sample() {
         for (int k = 0; k < 100; ++k) {
-            if (const auto l = try_look()) return *l;
-            wait(between_looks_ns);
+            if (const auto l = try_sample()) return *l;
+            wait(poll_interval_ns);
         }
         fail("`carousel ps` has not answered");
     }
@@ -176,7 +176,7 @@ void require_whole(const json& report, running& run) {
 }
 
 /// p50 and p99 of the slowest sink.
-void take_latencies(const look& first, const look& last, const json& report, run_figures& f) {
+void take_latencies(const sample& first, const sample& last, const json& report, run_figures& f) {
     for (const json& stage : report.value("stages", json::array())) {
         const json sink = stage.value("end_to_end_ms", json::object());
         f.whole_p50_ms = std::max(f.whole_p50_ms, sink.value("p50", 0.0));
@@ -215,10 +215,10 @@ bool is_trying(const json& stages) {
 }
 }  // namespace
 
-look read_look(const std::string& ps_json) {
+sample read_sample(const std::string& ps_json) {
     const json all = parse_json(ps_json, json_channel::document);
     const json& p = all.at("pipeline");
-    look l{p.at("pid"), p.at("frames"), p.at("uptime_s"), is_trying(all.at("stages")), false, {}};
+    sample l{p.at("pid"), p.at("frames"), p.at("uptime_s"), is_trying(all.at("stages")), false, {}};
     for (const json& stage : all.at("stages")) {
         const auto counts = stage.find("end_to_end");
         if (counts == stage.end() || !counts->is_array() || stage.value("instance", 0) != 0) continue;
@@ -233,20 +233,21 @@ std::string dry_run(const run_order& o) {
     std::vector<std::string> words = command_of(o);
     words.emplace_back("--dry-run");
     constexpr u32 patience_ms = 60'000;
-    const auto said = supervisor::run_subprocess(words, "", patience_ms);
-    if (said.succeeded()) return said.output;
-    throw error(said.exit_code > 0 ? said.exit_code : exit_code::stage_failed,
-                said.messages.empty() ? fmt::format("{}: {}", words.front(),
-                                                    said.started ? said.ending(patience_ms) : said.error)
-                                      : last_word_of(said.messages));
+    const auto result = supervisor::run_subprocess(words, "", patience_ms);
+    if (result.succeeded()) return result.output;
+    throw error(
+        result.exit_code > 0 ? result.exit_code : exit_code::stage_failed,
+        result.messages.empty()
+            ? fmt::format("{}: {}", words.front(), result.started ? result.ending(patience_ms) : result.error)
+            : last_word_of(result.messages));
 }
 
 run_figures measure_run(const run_order& o, supervisor::interrupts& ctrl_c) {
     const f64 gpu_before = gpu_bytes_in_use();
     running run(o, ctrl_c);
     const u64 limit = now_ns() + static_cast<u64>(start_limit_s * 1e9);
-    for (std::optional<look> l; !l || l->frames < flowing || l->tries; l = run.try_look()) {
-        run.wait(between_looks_ns);
+    for (std::optional<sample> l; !l || l->frames < flowing || l->tries; l = run.try_sample()) {
+        run.wait(poll_interval_ns);
         if (now_ns() > limit)
             run.fail(
                 fmt::format("{} after {} s",
@@ -254,13 +255,13 @@ run_figures measure_run(const run_order& o, supervisor::interrupts& ctrl_c) {
                             start_limit_s));
     }
     run.wait(static_cast<u64>(o.warm_up_s * 1e9));
-    const look first = run.must_look();
+    const sample first = run.require_sample();
     const auto cpu_first = cpu_ns_of(family_of(first.supervisor_pid));
     run.wait(static_cast<u64>((o.frames > 0 ? 0.05 : o.seconds) * 1e9));
-    look last = run.must_look();
+    sample last = run.require_sample();
     while (o.frames > 0 && last.frames < first.frames + o.frames) {
-        run.wait(between_looks_ns);
-        last = run.must_look();
+        run.wait(poll_interval_ns);
+        last = run.require_sample();
     }
     const std::vector<i32> family = family_of(last.supervisor_pid);
     const auto cpu_last = cpu_ns_of(family);

@@ -48,19 +48,19 @@ struct interrupted {};
 [[nodiscard]] run_figures measure_threads(const run_order& o, supervisor::interrupts& ctrl_c);
 
 /// The bound: the stages' work by itself, as carousel-bench-threads measures it (threads/kernels_alone.hpp).
-struct kernel_figures_said {
+struct reported_kernel_figures {
     f64 lone_ms = 0, frames_per_second = 0, cpu_ms_per_frame = 0;
     u32 queues = 0;
 };
 /// Throws error as measure_threads() does. Of `o`: programs, file, words, and a part of the measured time.
-[[nodiscard]] kernel_figures_said measure_bound(const run_order& o, supervisor::interrupts& ctrl_c);
+[[nodiscard]] reported_kernel_figures measure_bound(const run_order& o, supervisor::interrupts& ctrl_c);
 
 /// The folder in which `carousel` lies: BUILD itself, or BUILD/bin of an installed prefix. Throws
 /// config_error.
 [[nodiscard]] std::string programs_of(const std::string& build);
 
 /// What one look at a running pipeline tells, from `carousel ps --json`.
-struct look {
+struct sample {
     i32 supervisor_pid = 0;
     u64 frames = 0;  ///< delivered by every sink
     f64 uptime_s = 0;
@@ -69,6 +69,6 @@ struct look {
     std::vector<std::vector<counted_range>> latencies;  ///< of each sink
 };
 /// Throws nlohmann::json::exception on what is no such answer.
-[[nodiscard]] look read_look(const std::string& ps_json);
+[[nodiscard]] sample read_sample(const std::string& ps_json);
 
 }  // namespace carousel::bench

@@ -95,11 +95,11 @@ memory_figures memory_of(const std::vector<i32>& pids) {
 
 f64 gpu_bytes_in_use() {
     constexpr u32 patience_ms = 10'000;
-    const auto said = supervisor::run_subprocess(
+    const auto result = supervisor::run_subprocess(
         {"nvidia-smi", "--query-gpu=memory.used", "--format=csv,noheader,nounits"}, "", patience_ms);
-    if (!said.succeeded()) return -1;
+    if (!result.succeeded()) return -1;
     f64 sum = 0, mib = 0;
-    std::istringstream in(said.output);
+    std::istringstream in(result.output);
     bool any = false;
     for (std::string line; std::getline(in, line);)
         if (std::istringstream(line) >> mib) sum += mib * 1024 * 1024, any = true;

@@ -17,7 +17,7 @@ namespace carousel::bench {
 namespace {
 
 constexpr u64 copied_bytes = 256ULL << 20;
-constexpr u64 say_every_ns = ns_per_s / 5;
+constexpr u64 report_every_ns = ns_per_s / 5;
 constexpr u32 warm_up_frames = 3;
 
 u64 hash_of(const std::vector<u32>& picture) {
@@ -33,8 +33,8 @@ struct samples {
 /// One cell's renderers, ready to draw.
 class cell {
 public:
-    cell(device::queue& queue, const bench_options& o, kernels::chain& chain, peer* beside)
-        : queue_(queue), options_(o), chain_(chain), peer_(beside), watch_(make_stopwatch(queue)) {}
+    cell(device::queue& queue, const bench_options& o, kernels::chain& chain, peer* companion)
+        : queue_(queue), options_(o), chain_(chain), peer_(companion), watch_(make_stopwatch(queue)) {}
 
     samples measure(const std::function<void(u32)>& at_frame) {
         samples s;
@@ -162,15 +162,15 @@ f64 share_unlike(const std::vector<u32>& ours, const std::vector<u32>& theirs, u
     return on_mesh == 0 ? 0 : static_cast<f64>(unlike) / static_cast<f64>(on_mesh);
 }
 
-bench_result run_raster(const bench_options& o, const progress& say) {
+bench_result run_raster(const bench_options& o, const progress& report_progress) {
     const kernels::mesh_shape shape = kernels::mesh_shape_from(o.scene);
     use_instruction_set(o.simd);
     device::device_id id;
     if (o.cuda) id.kind = device::device_kind::cuda, id.ordinal = o.ordinal;
     const auto context = device::open(id, o.threads);
     const auto queue = context->make_queue();
-    std::unique_ptr<peer> beside;
-    if (o.opengl) beside = open_opengl({o.cuda, o.ordinal, o.threads, false});
+    std::unique_ptr<peer> companion;
+    if (o.opengl) companion = open_opengl({o.cuda, o.ordinal, o.threads, false});
     bench_result all{context->description(),
                      o.scene,
                      o.cuda ? "" : kernels::cpu::best_entries().name,
@@ -181,10 +181,10 @@ bench_result run_raster(const bench_options& o, const progress& say) {
                      "",
                      "",
                      {}};
-    if (beside)
-        all.peer_renderer = beside->renderer(), all.peer_version = beside->version(),
-        all.peer_timing = beside->timing();
-    say("copy bandwidth");
+    if (companion)
+        all.peer_renderer = companion->renderer(), all.peer_version = companion->version(),
+        all.peer_timing = companion->timing();
+    report_progress("copy bandwidth");
     all.bandwidth = copy_bandwidth(*context, *queue, copied_bytes);
     const std::size_t cells = o.triangles.size() * o.sizes.size();
     for (const u32 triangles : o.triangles) {
@@ -192,26 +192,26 @@ bench_result run_raster(const bench_options& o, const progress& say) {
         for (const picture_size size : o.sizes) {
             const std::string name = fmt::format("cell {} of {}: {} triangles at {}x{}", all.cells.size() + 1,
                                                  cells, triangles, size.width, size.height);
-            say(name + ": making the mesh");
+            report_progress(name + ": making the mesh");
             kernels::chain chain(*context, *queue, {shape, triangles, size.width, size.height, o.instances});
             chain.scene.shading = o.shading;
-            if (beside && !loaded) beside->load(chain.layout(), chain.mesh_bytes());
+            if (companion && !loaded) companion->load(chain.layout(), chain.mesh_bytes());
             loaded = true;
-            if (beside) beside->resize(size.width, size.height);
-            u64 said = 0;
-            cell work(*queue, o, chain, beside.get());
+            if (companion) companion->resize(size.width, size.height);
+            u64 last_report_ns = 0;
+            cell work(*queue, o, chain, companion.get());
             const samples s = work.measure([&](u32 k) {
-                if (now_ns() - said < say_every_ns) return;
-                said = now_ns();
-                say(fmt::format("{}: frame {} of {}", name, k + 1, o.frames + warm_up_frames));
+                if (now_ns() - last_report_ns < report_every_ns) return;
+                last_report_ns = now_ns();
+                report_progress(fmt::format("{}: frame {} of {}", name, k + 1, o.frames + warm_up_frames));
             });
             cell_result r = result_of(chain, o, size, s);
             r.triangles_wanted = triangles;
             const std::vector<u32> picture = chain.render(o.first, static_cast<kernels::raster_path>(o.path));
             r.image_hash = hash_of(picture);
-            if (beside) {
-                (void)beside->draw(chain.scene, chain.models());
-                r.peer_unlike = share_unlike(picture, beside->picture(), size.width, size.height);
+            if (companion) {
+                (void)companion->draw(chain.scene, chain.models());
+                r.peer_unlike = share_unlike(picture, companion->picture(), size.width, size.height);
             }
             all.cells.push_back(r);
             if (!o.picture.empty() && all.cells.size() == cells)

@@ -58,6 +58,6 @@ struct bench_result {
 using progress = std::function<void(const std::string&)>;
 
 /// Throws config_error, device_error, cuda_error, output_error.
-[[nodiscard]] bench_result run_raster(const bench_options& options, const progress& say);
+[[nodiscard]] bench_result run_raster(const bench_options& options, const progress& report_progress);
 
 }  // namespace carousel::bench

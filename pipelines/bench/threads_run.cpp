@@ -16,7 +16,7 @@ namespace {
 using nlohmann::json;
 
 /// Its last line without the "error: " that ours brings.
-std::string said_by(const supervisor::subprocess_result& r, u32 patience_ms) {
+std::string failure_text(const supervisor::subprocess_result& r, u32 patience_ms) {
     std::string text = r.messages;
     while (!text.empty() && text.back() == '\n') text.pop_back();
     text = text.substr(text.rfind('\n') + 1);
@@ -24,8 +24,8 @@ std::string said_by(const supervisor::subprocess_result& r, u32 patience_ms) {
     return !text.empty() ? text : r.started ? r.ending(patience_ms) : r.error;
 }
 
-json said_by_threads(const run_order& o, const std::vector<std::string>& more, u32 patience_ms,
-                     supervisor::interrupts& ctrl_c) {
+json threads_report(const run_order& o, const std::vector<std::string>& more, u32 patience_ms,
+                    supervisor::interrupts& ctrl_c) {
     if (ctrl_c.sleep(0)) throw interrupted{};
     std::vector<std::string> words{o.programs + "/carousel-bench-threads", o.file};
     words.insert(words.end(), more.begin(), more.end());
@@ -34,7 +34,7 @@ json said_by_threads(const run_order& o, const std::vector<std::string>& more, u
     if (ctrl_c.sleep(0)) throw interrupted{};
     if (!r.succeeded())
         throw error(r.exit_code > 0 ? r.exit_code : exit_code::stage_failed,
-                    fmt::format("{}: {}", words.front(), said_by(r, patience_ms)));
+                    fmt::format("{}: {}", words.front(), failure_text(r, patience_ms)));
     return parse_json(r.output, json_channel::document);
 }
 
@@ -42,32 +42,33 @@ constexpr f64 start_limit_s = 120;
 
 }  // namespace
 
-kernel_figures_said measure_bound(const run_order& o, supervisor::interrupts& ctrl_c) {
+reported_kernel_figures measure_bound(const run_order& o, supervisor::interrupts& ctrl_c) {
     // Three numbers of queues share the time of one run, a second each at most.
     const f64 seconds = o.frames > 0 ? 0.3 : std::clamp(o.seconds / 3, 0.1, 1.0);
-    const json said = said_by_threads(o, {"--kernels-alone", "--seconds", fmt::format("{}", seconds)},
-                                      static_cast<u32>(start_limit_s * 1e3), ctrl_c);
-    return {said.at("lone_ms"), said.at("frames_per_second"), said.at("cpu_ms_per_frame"), said.at("queues")};
+    const json report = threads_report(o, {"--kernels-alone", "--seconds", fmt::format("{}", seconds)},
+                                       static_cast<u32>(start_limit_s * 1e3), ctrl_c);
+    return {report.at("lone_ms"), report.at("frames_per_second"), report.at("cpu_ms_per_frame"),
+            report.at("queues")};
 }
 
 run_figures measure_threads(const run_order& o, supervisor::interrupts& ctrl_c) {
     const bool by_frames = o.frames > 0;
-    const json said = said_by_threads(
+    const json report = threads_report(
         o,
         {"--warm-up", fmt::format("{}", o.warm_up_s), by_frames ? "--frames" : "--seconds",
          by_frames ? fmt::format("{}", o.frames) : fmt::format("{}", o.seconds)},
         by_frames ? 3'600'000 : static_cast<u32>((o.warm_up_s + o.seconds + start_limit_s) * 1e3), ctrl_c);
     run_figures f;
-    f.frames = said.at("frames");
-    f.seconds = said.at("seconds");
+    f.frames = report.at("frames");
+    f.seconds = report.at("seconds");
     f.frames_per_second = static_cast<f64>(f.frames) / f.seconds;
-    f.p50_ms = f.whole_p50_ms = said.at("p50_ms");
-    f.p99_ms = f.whole_p99_ms = said.at("p99_ms");
+    f.p50_ms = f.whole_p50_ms = report.at("p50_ms");
+    f.p99_ms = f.whole_p99_ms = report.at("p99_ms");
     f.latency_of_window = true;
-    f.cpu_ms_per_frame = said.at("cpu_ms_per_frame");
-    f.memory_bytes = said.at("memory_bytes");
-    f.resident_bytes = said.at("resident_bytes");
-    f.gpu_bytes = said.at("gpu_bytes");
+    f.cpu_ms_per_frame = report.at("cpu_ms_per_frame");
+    f.memory_bytes = report.at("memory_bytes");
+    f.resident_bytes = report.at("resident_bytes");
+    f.gpu_bytes = report.at("gpu_bytes");
     return f;
 }
 

@@ -27,15 +27,15 @@ ipc::gpu_memory gpu_programs::make(u64 bytes) {
     return out;
 }
 
-ipc::gpu_mender gpu_programs::start_mender() {
+ipc::gpu_repairer gpu_programs::start_repairer() {
     auto [ours, theirs] = shm::socket_pair();
     spawn_request r;
-    r.argv = {folder_ + "/carousel-alloc", "--mend", "--fd", "3"};
+    r.argv = {folder_ + "/carousel-alloc", "--repair", "--fd", "3"};
     r.extra_fd = theirs.get();
     spawned s = spawn(r);
     return {{s.pid, s.start_time}, std::move(s.pidfd), std::move(ours)};
 }
 
-void gpu_programs::reap(const ipc::gpu_mender& m) { (void)supervisor::reap(m.pidfd.get()); }
+void gpu_programs::reap(const ipc::gpu_repairer& m) { (void)supervisor::reap(m.pidfd.get()); }
 
 }  // namespace carousel::supervisor

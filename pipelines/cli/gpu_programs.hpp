@@ -7,13 +7,13 @@
 
 namespace carousel::supervisor {
 
-class gpu_programs final : public ipc::gpu_hands {
+class gpu_programs final : public ipc::gpu_helper {
 public:
     /// `folder`: where carousel-alloc lies.
     gpu_programs(std::string folder, int ordinal) : folder_(std::move(folder)), ordinal_(ordinal) {}
     [[nodiscard]] ipc::gpu_memory make(u64 bytes) override;
-    [[nodiscard]] ipc::gpu_mender start_mender() override;
-    void reap(const ipc::gpu_mender& m) override;
+    [[nodiscard]] ipc::gpu_repairer start_repairer() override;
+    void reap(const ipc::gpu_repairer& m) override;
 
 private:
     std::string folder_;

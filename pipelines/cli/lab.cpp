@@ -11,8 +11,8 @@
 #include "cli/completers.hpp"
 #include "cli/start.hpp"
 #include "core/output_file.hpp"
-#include "lab/tell.hpp"
-#include "lab/web_page.hpp"
+#include "lab/html_report.hpp"
+#include "lab/lesson_text.hpp"
 #include "spec/own_programs.hpp"
 
 namespace carousel::supervisor {
@@ -80,7 +80,7 @@ int run_lab(const lab_arguments& a, const cli_environment& env) {
         results.push_back(teach(*l, asks, env));
         if (!a.figures.empty()) write_figures(a.figures, results.back(), lab::this_machine());
     }
-    if (page) page->write(lab::web_page(results, lab::this_machine()));
+    if (page) page->write(lab::html_report(results, lab::this_machine()));
     env.err << lab::failures_text(results);
     return lab::failures_text(results).empty() ? exit_code::ok : exit_code::stage_failed;
 }

@@ -366,8 +366,8 @@ constexpr auto explanations = std::to_array<explanation>({
     {space_kind, "cells leased", "Elements of a queue that this client has, and has not committed.",
      "They are delivered again if it dies.", "Many for long fill the queue: commit or give back."},
     {space_kind, "travelling", "Blocks of a pool that a queue carries: they belong to the cell.",
-     "Between give() and receive().", "Nothing."},
-    {space_kind, "letters",
+     "Between send() and receive().", "Nothing."},
+    {space_kind, "dead_letters",
      "Tasks of a work queue that were given up: max_attempts workers died of them or failed.",
      "Nobody claims them any more.", "Take them out by take_dead_letter(), and look at what they ask for."},
 });

@@ -58,7 +58,7 @@ void read_figures(const std::string& output, figures& into) {
         if (ours)
             read_line(line, into);
         else
-            into.said.push_back(line);
+            into.other_lines.push_back(line);
     }
 }
 

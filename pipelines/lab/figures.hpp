@@ -26,7 +26,7 @@ struct figures {
     std::map<std::string, f64> values;
     std::vector<curve> curves;                   ///< in the order in which they were begun
     std::map<std::string, std::string> missing;  ///< need -> why
-    std::vector<std::string> said;               ///< the other lines
+    std::vector<std::string> other_lines;        ///< the other lines
 };
 
 /// Adds what `output` says. Throws config_error for a line that begins like one of the three and is none: a

@@ -86,13 +86,13 @@ bool lesson_result::passed() const noexcept {
 }
 
 lesson_result run_lesson(const lesson& l, const lab_places& places,
-                         const std::function<void(const std::string&)>& say) {
+                         const std::function<void(const std::string&)>& report_progress) {
     lesson_result r;
     r.about = &l;
     const u64 begin = now_ns();
     try {
         for (const lesson_program& p : l.programs) {
-            say(fmt::format("lesson {} ({}): {}", l.number, l.name, p.name));
+            report_progress(fmt::format("lesson {} ({}): {}", l.number, l.name, p.name));
             run_program(l, p, places, r);
         }
     } catch (const error& e) {

@@ -26,8 +26,8 @@ struct lesson_result {
     [[nodiscard]] bool passed() const noexcept;
 };
 
-/// `say` hears which program is on. Never throws for what a program does.
+/// `report_progress` hears which program is on. Never throws for what a program does.
 [[nodiscard]] lesson_result run_lesson(const lesson& l, const lab_places& places,
-                                       const std::function<void(const std::string&)>& say);
+                                       const std::function<void(const std::string&)>& report_progress);
 
 }  // namespace carousel::lab

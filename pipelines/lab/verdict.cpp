@@ -11,7 +11,7 @@ namespace carousel::lab {
 namespace {
 
 /// "a = 1, b = 0.5" of all figures that the claim's rows ask for; "b is missing".
-std::string asked_figures(const claim& c, const figures& f) {
+std::string figures_of_claim(const claim& c, const figures& f) {
     std::vector<std::string> names;
     std::string text;
     for (const explanation_row& row : c.rows)
@@ -61,7 +61,7 @@ claim_verdict judge(const claim& c, const figures& f) {
     claim_verdict v;
     v.about = &c;
     if (const auto why = f.missing.find(c.needs); why != f.missing.end()) {
-        v.what = outcome::not_here, v.text = why->second;
+        v.what = outcome::unavailable, v.text = why->second;
         return v;
     }
     for (std::size_t k = 0; k < c.rows.size(); ++k) {
@@ -72,7 +72,7 @@ claim_verdict judge(const claim& c, const figures& f) {
         v.what = outcome::explained, v.text = filled(row.text, f), v.answer = row.answer, v.row = k;
         return v;
     }
-    v.text = fmt::format("no explanation fits what was measured: {}", asked_figures(c, f));
+    v.text = fmt::format("no explanation fits what was measured: {}", figures_of_claim(c, f));
     return v;
 }
 
@@ -93,19 +93,19 @@ recording recording_from(const std::string& text) {
 
 void add_recorded(const recording& from, std::vector<claim_verdict>& all) {
     for (claim_verdict& v : all) {
-        if (v.what != outcome::not_here) continue;
+        if (v.what != outcome::unavailable) continue;
         if (const claim_verdict then = judge(*v.about, from.measured); then.what == outcome::explained)
             v.recorded = then.text;
     }
 }
 
-std::vector<not_here> not_here_of(const std::vector<claim_verdict>& all) {
-    std::vector<not_here> reasons;
+std::vector<unavailable> unavailable_claims(const std::vector<claim_verdict>& all) {
+    std::vector<unavailable> reasons;
     for (const claim_verdict& v : all) {
-        if (v.what != outcome::not_here) continue;
+        if (v.what != outcome::unavailable) continue;
         auto at = std::find_if(reasons.begin(), reasons.end(),
-                               [&](const not_here& n) { return n.reason == v.text; });
-        if (at == reasons.end()) at = reasons.insert(at, not_here{v.text, "", 0});
+                               [&](const unavailable& n) { return n.reason == v.text; });
+        if (at == reasons.end()) at = reasons.insert(at, unavailable{v.text, "", 0});
         if (!v.recorded.empty())
             ++at->recorded;
         else

@@ -10,9 +10,9 @@
 namespace carousel::lab {
 
 enum class outcome : u8 {
-    explained,   ///< a row fits
-    not_here,    ///< this machine, or this build, lacks what it needs
-    unexplained  ///< none fits, or a figure is missing that should be there
+    explained,    ///< a row fits
+    unavailable,  ///< this machine, or this build, lacks what it needs
+    unexplained   ///< none fits, or a figure is missing that should be there
 };
 
 struct claim_verdict {
@@ -21,7 +21,7 @@ struct claim_verdict {
     std::string text;        ///< the explanation, why it can't run, or what doesn't fit
     int answer = no_answer;  ///< that the row makes right
     std::size_t row = 0;     ///< of about->rows, where explained
-    std::string recorded;    ///< where not_here: the explanation that recorded figures fit; "": none
+    std::string recorded;    ///< where unavailable: the explanation that recorded figures fit; "": none
 };
 
 /// Figures of another machine, recorded with the lesson.
@@ -40,12 +40,12 @@ struct recording {
 /// Explains by recorded figures what could not be measured here.
 void add_recorded(const recording& from, std::vector<claim_verdict>& all);
 /// What could not be measured for one reason.
-struct not_here {
+struct unavailable {
     std::string reason;
     std::string names;  ///< of the subjects that no recording explains, separated by "; "
     u32 recorded = 0;   ///< subjects that a recording explains
 };
-[[nodiscard]] std::vector<not_here> not_here_of(const std::vector<claim_verdict>& all);
+[[nodiscard]] std::vector<unavailable> unavailable_claims(const std::vector<claim_verdict>& all);
 /// The right answer by what was measured, if the claim that decides could run.
 [[nodiscard]] std::optional<int> right_answer(const lesson& l, const std::vector<claim_verdict>& all);
 

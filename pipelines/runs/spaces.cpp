@@ -71,19 +71,20 @@ std::string view_text(const ipc::space_view& v) {
     std::string out =
         fmt::format("space {}: {}{}", v.name, of, v.of_run ? "" : " process " + std::to_string(v.holder));
     if (v.id.empty()) return out + ", nobody has opened it yet\n";
-    out += fmt::format(
-        ", {} ({} free){}, {}{}\n", human_bytes(v.bytes), human_bytes(v.free_bytes),
-        v.gpu_bytes == 0 ? ""
-                         : fmt::format(", {} on the GPU ({} free)", human_bytes(v.gpu_bytes),
-                                       human_bytes(v.gpu_free_bytes)),
-        counted_text(v.clients.size(), "client", "clients"),
-        v.lives > 1 ? fmt::format(", taken over {}", counted_text(v.lives - 1, "time", "times")) : "");
+    out += fmt::format(", {} ({} free){}, {}{}\n", human_bytes(v.bytes), human_bytes(v.free_bytes),
+                       v.gpu_bytes == 0 ? ""
+                                        : fmt::format(", {} on the GPU ({} free)", human_bytes(v.gpu_bytes),
+                                                      human_bytes(v.gpu_free_bytes)),
+                       counted_text(v.clients.size(), "client", "clients"),
+                       v.incarnations > 1
+                           ? fmt::format(", taken over {}", counted_text(v.incarnations - 1, "time", "times"))
+                           : "");
     if (!v.clients.empty()) {
         table t({">CLIENT", "COMMAND", "STATE", ">AGE", ">LAST SIGN", "HOLDS"});
         for (const ipc::client_view& c : v.clients)
             t.add({std::to_string(c.pid), c.command.empty() ? "-" : c.command, c.state,
                    human_seconds(c.age_s), human_seconds(c.silent_s),
-                   v.cut ? "(too much to list)" : holds_text(c)});
+                   v.truncated ? "(too much to list)" : holds_text(c)});
         out += t.text();
     }
     if (!v.primitives.empty()) {
@@ -102,7 +103,7 @@ std::vector<seen_space> see_spaces(const std::string& name) {
         if (f.state == space_state::dead || (!name.empty() && f.name != name)) continue;
         seen_space s{std::move(f)};
         try {
-            if (s.found.state == space_state::held) s.view = ipc::look_at(s.found);
+            if (s.found.state == space_state::held) s.view = ipc::inspect_space(s.found);
         } catch (const error& e) {
             s.trouble = e.what();
         }

@@ -22,23 +22,23 @@ namespace carousel::ipc {
 namespace {
 
 using nlohmann::json;
-constexpr u64 patience_ns = ns_per_s, look_again_ms = 20, sign_of_life_ns = 200 * ns_per_ms;
+constexpr u64 patience_ns = ns_per_s, retry_ms = 20, heartbeat_interval_ns = 200 * ns_per_ms;
 
 json introduction() { return {{"version", space_version}, {"start_time", shm::this_process().start_time}}; }
 
 // Sends and hears one answer; empty: the other end is gone or says nothing.
-json ask(int socket, const std::string& text, shm::message& answer, const std::vector<int>& fds = {},
-         u64 wait_ns = patience_ns) {
+json send_and_receive(int socket, const std::string& text, shm::message& answer,
+                      const std::vector<int>& fds = {}, u64 wait_ns = patience_ns) {
     if (socket < 0 || !shm::send_message(socket, text, fds, wait_ns)) return {};
     if (shm::receive_message(socket, answer, wait_ns) != shm::receive_status::ok) return {};
-    const json said = parse_json_or_discard(answer.text, json_channel::message);
-    return said.is_object() ? said : json();
+    const json reply = parse_json_or_discard(answer.text, json_channel::message);
+    return reply.is_object() ? reply : json();
 }
 
-void rest() { std::this_thread::sleep_for(std::chrono::milliseconds(look_again_ms)); }
+void rest() { std::this_thread::sleep_for(std::chrono::milliseconds(retry_ms)); }
 
-std::string missing(const std::string& name, const hold_place& p, f64 wait_s, const std::string& trouble) {
-    if (!trouble.empty()) return fmt::format("opening the space \"{}\": {}", name, trouble);
+std::string missing(const std::string& name, const hold_place& p, f64 wait_s, const std::string& problem) {
+    if (!problem.empty()) return fmt::format("opening the space \"{}\": {}", name, problem);
     const auto r = read_record(p);
     if (r && mappers_of(r->id) > 0)
         return fmt::format(
@@ -56,9 +56,9 @@ std::string missing(const std::string& name, const hold_place& p, f64 wait_s, co
 attachment::attachment(const std::string& name, f64 wait_s)
     : name_(name), place_(place_of(name)), wait_s_(std::max(0.0, wait_s)) {
     const u64 until = now_ns() + static_cast<u64>(std::min(wait_s_, 1e9) * 1e9);
-    std::string trouble;
-    while (!try_attach(until, trouble)) {
-        if (now_ns() >= until) throw config_error(missing(name_, place_, wait_s_, trouble));
+    std::string problem;
+    while (!try_attach(until, problem)) {
+        if (now_ns() >= until) throw config_error(missing(name_, place_, wait_s_, problem));
         rest();
     }
     held_ = true;
@@ -67,7 +67,7 @@ attachment::attachment(const std::string& name, f64 wait_s)
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     try {
-        keeper_ = std::thread([this] { keep(); });
+        heartbeat_thread_ = std::thread([this] { run_heartbeat(); });
     } catch (const std::system_error& e) {
         pthread_sigmask(SIG_SETMASK, &before, nullptr);
         throw out_of_resources(fmt::format("space \"{}\": its thread could not be started: {}", name_,
@@ -78,42 +78,42 @@ attachment::attachment(const std::string& name, f64 wait_s)
 
 attachment::~attachment() {
     if (!is_here()) {  // a forked child: there is no such thread and no mapping, and the parent has not left
-        keeper_.detach();
+        heartbeat_thread_.detach();
         (void)memory_.release();
         return;
     }
     ends_ = true;
-    keeper_.join();
+    heartbeat_thread_.join();
     memory_.reset();
     lock_.reset();
     // Behind the unmapping: nothing of this life can change the memory any more.
-    if (socket_ && leaves_) (void)shm::send_message(socket_.get(), json{{"leave", true}}.dump());
+    if (socket_ && leaves_orderly_) (void)shm::send_message(socket_.get(), json{{"leave", true}}.dump());
 }
 
-// `trouble`: what a later try may find mended, too. What can't be is thrown. A holder that is slow (it makes
+// `problem`: what a later try may find mended, too. What can't be is thrown. A holder that is slow (it makes
 // the memory for its first client) is waited for: it has an entry for each one that asks, until that process
 // ends, so a second try would cost another one.
-bool attachment::try_attach(u64 until_ns, std::string& trouble) {
+bool attachment::try_attach(u64 until_ns, std::string& problem) {
     shm::unique_fd socket = shm::connect_to(place_.socket(), patience_ns);
     if (!socket) return false;
     shm::message m;
     const u64 now = now_ns(), wait_ns = until_ns > now ? until_ns - now : 0;
-    const json said =
-        ask(socket.get(), json{{"attach", introduction()}}.dump(), m, {}, std::max(patience_ns, wait_ns));
-    if (said.is_null()) {
-        trouble = "its holder does not answer: is it stopped?";
+    const json reply = send_and_receive(socket.get(), json{{"attach", introduction()}}.dump(), m, {},
+                                        std::max(patience_ns, wait_ns));
+    if (reply.is_null()) {
+        problem = "its holder does not answer: is it stopped?";
         return false;
     }
-    if (said.contains("refused"))
+    if (reply.contains("refused"))
         throw shm_error(
-            fmt::format("opening the space \"{}\": {}", name_, said["refused"].get<std::string>()));
+            fmt::format("opening the space \"{}\": {}", name_, reply["refused"].get<std::string>()));
     if (m.fds.empty())
         throw shm_error(fmt::format(
             "opening the space \"{}\": its holder sent no memory: rebuild the older of the two", name_));
     memory_ = std::make_unique<memory>(memory::map(std::move(m.fds[0]), name_));
     if (m.fds.size() > 1) gpu_fd_ = std::move(m.fds[1]);
-    epoch_ = said.at("welcome").at("epoch").get<u32>();
-    entry_ = said.at("welcome").at("entry").get<u32>();
+    epoch_ = reply.at("welcome").at("epoch").get<u32>();
+    entry_ = reply.at("welcome").at("entry").get<u32>();
     socket_.reset(std::move(socket));
     hold_lock();
     return true;
@@ -129,26 +129,26 @@ void attachment::hold_lock() {
 bool attachment::try_return() {
     shm::unique_fd socket = shm::connect_to(place_.socket(), patience_ns);
     if (!socket) return false;
-    json who = introduction();
-    who["epoch"] = epoch_;
+    json identity = introduction();
+    identity["epoch"] = epoch_;
     shm::message m;
     std::vector<int> fds{memory_->fd()};
     if (gpu_fd_) fds.push_back(gpu_fd_.get());
-    const json said = ask(socket.get(), json{{"return", who}}.dump(), m, fds);
-    if (!said.is_object() || !said.contains("welcome")) {
+    const json reply = send_and_receive(socket.get(), json{{"return", identity}}.dump(), m, fds);
+    if (!reply.is_object() || !reply.contains("welcome")) {
         // A new space of that name, perhaps: this one's memory goes on among those who have it.
-        if (said.is_object() && !ends_) std::this_thread::sleep_for(std::chrono::milliseconds(200));
+        if (reply.is_object() && !ends_) std::this_thread::sleep_for(std::chrono::milliseconds(200));
         return false;
     }
     socket_.reset(std::move(socket));
     return true;
 }
 
-void attachment::keep() {
+void attachment::run_heartbeat() {
     word& sign = block().registry.entry[entry_].heartbeat_ns;
     u64 last = 0;
     while (!ends_) {
-        if (const u64 now = now_ns(); now - last > sign_of_life_ns) {
+        if (const u64 now = now_ns(); now - last > heartbeat_interval_ns) {
             sign.store(now, std::memory_order_release);
             last = now;
         }
@@ -176,16 +176,16 @@ u32 attachment::place(const std::string& name, const shape& wanted) {
             require_shape(block(), k, wanted);
             return k;
         }
-        json said;
+        json reply;
         {
             const std::lock_guard lock(mutex_);
             shm::message m;
-            said = ask(socket_.get(), request.dump(), m);
-            if (said.is_null()) socket_.reset();  // a late answer is not to be taken for another one's
+            reply = send_and_receive(socket_.get(), request.dump(), m);
+            if (reply.is_null()) socket_.reset();  // a late answer is not to be taken for another one's
         }
-        if (said.is_object() && said.contains("refused"))
-            throw config_error(said["refused"].get<std::string>());
-        if (said.is_object() && said.contains("made")) continue;
+        if (reply.is_object() && reply.contains("refused"))
+            throw config_error(reply["refused"].get<std::string>());
+        if (reply.is_object() && reply.contains("made")) continue;
         if (now_ns() >= until)
             throw config_error(
                 fmt::format("\"{}\" is not there yet, and the space \"{}\" has no holder to make it: "

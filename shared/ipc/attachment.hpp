@@ -4,9 +4,9 @@
 //
 // What a death leaves: words that bear the epoch, which the holder mends behind the fence. An orderly end
 // unmaps the memory first and says so then, which is a fence as well: unless kernels of this process may
-// still run (leave_by_death).
+// still run (fence_by_exit).
 //
-// Any thread may call; ask() one at a time (a mutex of this process alone).
+// Any thread may call; request_permit() one at a time (a mutex of this process alone).
 
 #include <atomic>
 #include <memory>
@@ -38,7 +38,7 @@ public:
     /// Where that is mapped in this process; null: it isn't. Kept by who maps it (cuda/).
     std::atomic<std::byte*> gpu_base{nullptr};
     /// This process can't say any more that nothing of it writes: its end is its fence then, nothing before.
-    void leave_by_death() noexcept { leaves_ = false; }
+    void fence_by_exit() noexcept { leaves_orderly_ = false; }
     /// False in a forked child, which has no mapping: what its parent holds there it must not give back.
     [[nodiscard]] bool is_here() const noexcept { return owner_.is_this(); }
     [[nodiscard]] bool held() const noexcept { return held_.load(std::memory_order_acquire); }
@@ -47,10 +47,10 @@ public:
     [[nodiscard]] u32 place(const std::string& name, const shape& wanted);
 
 private:
-    [[nodiscard]] bool try_attach(u64 until_ns, std::string& trouble);
+    [[nodiscard]] bool try_attach(u64 until_ns, std::string& problem);
     void hold_lock();
     [[nodiscard]] bool try_return();
-    void keep();
+    void run_heartbeat();
 
     std::string name_;
     hold_place place_;
@@ -62,8 +62,8 @@ private:
     /// A forked child has neither. The lock shows that this process has the memory (ipc/place.hpp).
     shm::process_fd socket_, lock_;
     owner_process owner_;
-    std::atomic<bool> held_{false}, ends_{false}, leaves_{true};
-    std::thread keeper_;
+    std::atomic<bool> held_{false}, ends_{false}, leaves_orderly_{true};
+    std::thread heartbeat_thread_;
 };
 
 }  // namespace carousel::ipc

@@ -40,12 +40,12 @@ void close_overdue(gate_row& row, u64 now_ns) {
     for (gate& g : row.of) {
 #ifdef CAROUSEL_BUG_READS_DEADLINE_FIRST
         const u64 deadline = load(g.deadline_ns);
-        at(step::gate_looked);
+        at(step::gate_checked);
 #endif
         const u32 w = g.at.load(std::memory_order_acquire);
         if (w == 0 || state_of(w) != gate_state::pending) continue;
 #ifndef CAROUSEL_BUG_READS_DEADLINE_FIRST
-        at(step::gate_looked);
+        at(step::gate_checked);
         const u64 deadline = load(g.deadline_ns);
 #endif
         if (deadline >= now_ns || now_ns - deadline <= gate_grace_ns) continue;

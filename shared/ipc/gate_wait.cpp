@@ -7,7 +7,7 @@
 namespace carousel::ipc {
 namespace {
 
-void give_back(gate_wait& w, semaphore s) {
+void release_permit(gate_wait& w, semaphore s) {
     if (w.held) (void)s.release(*w.held);
     w.held.reset();
 }
@@ -16,12 +16,12 @@ void give_back(gate_wait& w, semaphore s) {
 
 void open(gate_wait& w) { w.generation = open_gate(*w.gate, no_deadline_ns); }
 
-void ask(gate_wait& w, u64 deadline_ns) {
+void request_permit(gate_wait& w, u64 deadline_ns) {
     w.deadline_ns = deadline_ns;
 #ifndef CAROUSEL_BUG_WAITS_WITHOUT_DEADLINE
     w.gate->deadline_ns.store(deadline_ns, std::memory_order_release);
 #endif
-    at(step::gate_asked);
+    at(step::gate_requested);
 }
 
 void decide(gate_wait& w, semaphore s, std::optional<permit> got) {
@@ -33,7 +33,7 @@ void decide(gate_wait& w, semaphore s, std::optional<permit> got) {
 #endif
     const bool closed = close_gate(*w.gate, w.generation, to);
 #ifndef CAROUSEL_BUG_KEEPS_LATE_PERMITS
-    if (!closed || w.dropped) give_back(w, s);
+    if (!closed || w.dropped) release_permit(w, s);
 #else
     (void)closed;
 #endif
@@ -41,7 +41,7 @@ void decide(gate_wait& w, semaphore s, std::optional<permit> got) {
 
 void drop(gate_wait& w, semaphore s) {
     w.dropped = true;
-    if (w.decided) give_back(w, s);
+    if (w.decided) release_permit(w, s);
 }
 
 gate_state state_of(const gate_wait& w) {

@@ -25,7 +25,7 @@ struct gate_wait {
 
 /// Until the stream asks its deadline is far, for it may get there late.
 void open(gate_wait& w);
-void ask(gate_wait& w, u64 deadline_ns);
+void request_permit(gate_wait& w, u64 deadline_ns);
 /// A stream that the holder has sent on, or that nobody asks about any more, has no permit: it goes back.
 void decide(gate_wait& w, semaphore s, std::optional<permit> got);
 /// At once, or when it is decided: then the gate is CLOSED, and kernels behind it have no permit.

@@ -23,29 +23,29 @@ struct gpu_memory {
 
 /// A mender that has been started: it begins when it hears what it has to do, answers {"mended": true}, and
 /// ends. It ends when its socket does, too.
-struct gpu_mender {
+struct gpu_repairer {
     shm::process_id process;
     shm::unique_fd pidfd, socket;
 };
 
 /// Who works on a GPU for a holder.
-class gpu_hands {
+class gpu_helper {
 public:
-    virtual ~gpu_hands() = default;
+    virtual ~gpu_helper() = default;
     /// Throws device_error: no such GPU, too little memory, built without CUDA.
     [[nodiscard]] virtual gpu_memory make(u64 bytes) = 0;
     /// Throws error: it can't be started.
-    [[nodiscard]] virtual gpu_mender start_mender() = 0;
+    [[nodiscard]] virtual gpu_repairer start_repairer() = 0;
     /// Of a mender whose pidfd says that it has ended.
-    virtual void reap(const gpu_mender& m) = 0;
+    virtual void reap(const gpu_repairer& m) = 0;
 };
 
 /// What a mender is told, beside two descriptors: the space's memory, then the GPU's.
-struct mend_order {
+struct repair_order {
     std::vector<u32> epochs;
 };
-[[nodiscard]] std::string to_text(const mend_order& o);
-[[nodiscard]] std::optional<mend_order> mend_order_from(const std::string& text);
-inline constexpr const char* mended_text = R"({"mended":true})";
+[[nodiscard]] std::string to_text(const repair_order& o);
+[[nodiscard]] std::optional<repair_order> repair_order_from(const std::string& text);
+inline constexpr const char* repaired_text = R"({"repaired":true})";
 
 }  // namespace carousel::ipc

@@ -51,7 +51,7 @@ protected:
     held(std::shared_ptr<attachment> to, u32 place) : to_(std::move(to)), place_(place) {}
     ~held() = default;
     /// Not held any more from now on. Null: it was not, or this is a forked child, whose parent holds it.
-    [[nodiscard]] std::shared_ptr<attachment> let_go() noexcept;
+    [[nodiscard]] std::shared_ptr<attachment> detach() noexcept;
     std::shared_ptr<attachment> to_;  ///< null: not held any more
     u32 place_;
     u64 what_[4] = {};
@@ -153,9 +153,9 @@ class lease_base : public held {
 public:
     lease_base(lease_base&&) noexcept = default;
     lease_base& operator=(lease_base&& other) noexcept;
-    ~lease_base() { give_back(); }
+    ~lease_base() { requeue(); }
     void commit() noexcept;
-    void give_back() noexcept;
+    void requeue() noexcept;
 
 protected:
     lease_base(std::shared_ptr<attachment> to, u32 place, u64 ticket) : held(std::move(to), place) {
@@ -166,8 +166,8 @@ protected:
 class block_queue_base : public primitive {
 protected:
     block_queue_base(const primitive& p, shared_pool pool) : primitive(p), pool_(std::move(pool)) {}
-    [[nodiscard]] bool try_give_bytes(held_block& block, void* element);
-    void give_bytes(held_block& block, void* element, nanoseconds timeout);
+    [[nodiscard]] bool try_send_bytes(held_block& block, void* element);
+    void send_bytes(held_block& block, void* element, nanoseconds timeout);
     [[nodiscard]] std::optional<held_block> try_receive_bytes(void* element);
     [[nodiscard]] held_block receive_bytes(void* element, nanoseconds timeout);
     shared_pool pool_;
@@ -191,7 +191,7 @@ protected:
     [[nodiscard]] task_id submit_bytes(const void* task, nanoseconds timeout);
     [[nodiscard]] bool try_claim_bytes(void* task, u64 (&what)[4]);
     void claim_bytes(void* task, u64 (&what)[4], nanoseconds timeout);
-    [[nodiscard]] bool take_letter_bytes(void* task);
+    [[nodiscard]] bool take_dead_letter_bytes(void* task);
 };
 
 /// A claimed task: commit() it when it is done; its end without that is a failed attempt, and a death, too.

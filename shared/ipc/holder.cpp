@@ -25,14 +25,14 @@ namespace carousel::ipc {
 namespace {
 
 using nlohmann::json;
-constexpr u64 rest_ns = 200 * ns_per_ms, look_ns = ns_per_s, lock_patience_ns = 200 * ns_per_ms;
+constexpr u64 rest_ns = 200 * ns_per_ms, poll_ns = ns_per_s, lock_patience_ns = 200 * ns_per_ms;
 
 // Whatever bytes a request had, its refusal can be sent.
 std::string refusal(const std::string& why) {
     return json{{"refused", why}}.dump(-1, ' ', false, json::error_handler_t::replace);
 }
 
-[[noreturn]] void refuse_held(const std::string& name, const hold_place& p) {
+[[noreturn]] void refuse_already_held(const std::string& name, const hold_place& p) {
     const auto r = read_record(p);
     throw config_error(fmt::format("the space \"{}\" is held already{}: use it, or choose another name", name,
                                    r ? fmt::format(" by process {}", r->pid) : ""));
@@ -48,13 +48,13 @@ bool is_at(int fd, const std::string& path) {
 
 }  // namespace
 
-holder::holder(const std::string& name, u64 bytes, memory_when when, gpu_hands* hands, u64 gpu_bytes)
+holder::holder(const std::string& name, u64 bytes, memory_when when, gpu_helper* helper, u64 gpu_bytes)
     : name_(name),
       place_(place_of(name)),
       bytes_(bytes == 0 ? u64{64} << 20U : bytes),
       when_(when),
-      gpu_(hands) {
-    take_lock();
+      gpu_(helper) {
+    acquire_lock();
     events_.reset(::epoll_create1(EPOLL_CLOEXEC));
     if (!events_)
         throw shm_error(fmt::format("holding the space \"{}\": epoll_create1: {}", name, errno_text(errno)));
@@ -63,17 +63,17 @@ holder::holder(const std::string& name, u64 bytes, memory_when when, gpu_hands* 
     std::filesystem::remove(place_.socket(), ignored);  // of a dead holder: the lock says so
     listener_ = shm::listen_at(place_.socket());
     watch(listener_);
-    const bool goes_on = left && (mappers_of(left->id) > 0 || has_clients(place_));
-    if (goes_on) wanted_id_ = left->id;
-    if (when == memory_when::asked_for) {
-        write_record(place_, {::getpid(), goes_on ? left->id : no_memory});
+    const bool resumes = left && (mappers_of(left->id) > 0 || has_clients(place_));
+    if (resumes) wanted_id_ = left->id;
+    if (when == memory_when::on_demand) {
+        write_record(place_, {::getpid(), resumes ? left->id : no_memory});
         return;
     }
-    if (goes_on) {
+    if (resumes) {
         take_over(*left);
     } else {
         try {
-            gpu_memory gpu = gpu_bytes == 0 || hands == nullptr ? gpu_memory{} : hands->make(gpu_bytes);
+            gpu_memory gpu = gpu_bytes == 0 || helper == nullptr ? gpu_memory{} : helper->make(gpu_bytes);
             memory_ = memory::make(name, bytes_, gpu);
             gpu_fd_ = std::move(gpu.fd);
         } catch (const error&) {  // no such memory here: nobody holds it, and nothing of it stays
@@ -96,16 +96,16 @@ holder::holder(const std::string& name, u64 bytes, memory_when when, gpu_hands* 
 
 holder::~holder() {
     try {
-        forget_gone();                 // who has left just now is no reason to keep what it had
+        remove_disconnected();         // who has left just now is no reason to keep what it had
     } catch (const std::exception&) {  // then the folder stays, for who holds the space next
     }
     std::error_code ignored;
     std::filesystem::remove(place_.socket(), ignored);
-    const bool nobody = clients() == 0 && (memory_ || wanted_id_.empty());
-    if (nobody) std::filesystem::remove_all(place_.folder, ignored);
+    const bool abandoned = clients() == 0 && (memory_ || wanted_id_.empty());
+    if (abandoned) std::filesystem::remove_all(place_.folder, ignored);
 }
 
-void holder::take_lock() {
+void holder::acquire_lock() {
     for (const u64 until = now_ns() + lock_patience_ns;;) {
         make_place_folder(place_);
         lock_.reset(::open(place_.lock().c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
@@ -114,7 +114,7 @@ void holder::take_lock() {
         if (!lock_) continue;  // the folder was removed by one that has ended
         // Who removes a dead space has it for an instant.
         while (::flock(lock_.get(), LOCK_EX | LOCK_NB) != 0) {
-            if (now_ns() >= until) return refuse_held(name_, place_);
+            if (now_ns() >= until) return refuse_already_held(name_, place_);
             ::usleep(5'000);
         }
         if (is_at(lock_.get(), place_.lock())) return;
@@ -144,8 +144,8 @@ void holder::take_over(const hold_record& left) {
 // The memory is there: it is said whose it is, and each client is looked for.
 void holder::begin() {
     write_record(place_, {::getpid(), memory_->block().id});
-    const u64 lives = load(memory_->block().holder);
-    (void)cas(memory_->block().holder, lives, lives + 1);
+    const u64 incarnations = load(memory_->block().holder);
+    (void)cas(memory_->block().holder, incarnations, incarnations + 1);
     find_again();
 }
 
@@ -171,28 +171,29 @@ u32 holder::clients() const { return static_cast<u32>(clients_.size()); }
 
 void holder::run_once(int timeout_ms) {
     accept_again();
-    mend_gpu();
+    repair_gpu();
     epoll_event any{};
     if (::epoll_wait(events_.get(), &any, 1, timeout_ms) <= 0) return;
     // What has happened is asked of each by itself: the lists change on the way, and a living client must
     // never be taken for a dead one.
-    forget_gone();
-    std::vector<guest> heard = std::move(guests_);
-    guests_.clear();
-    for (guest& g : heard)
-        if (events_of(g.socket.get(), POLLIN) == 0 || hear(g)) guests_.push_back(std::move(g));
-    let_in();
-    mend_gpu();
+    remove_disconnected();
+    std::vector<pending_connection> polled = std::move(pending_connections_);
+    pending_connections_.clear();
+    for (pending_connection& g : polled)
+        if (events_of(g.socket.get(), POLLIN) == 0 || handle_first_message(g))
+            pending_connections_.push_back(std::move(g));
+    accept();
+    repair_gpu();
 }
 
-void holder::forget_gone() {
-    for (client& c : clients_) look_after(c);
+void holder::remove_disconnected() {
+    for (client& c : clients_) check_client(c);
     clients_.erase(
         std::remove_if(clients_.begin(), clients_.end(), [](const client& c) { return c.entry == no_entry; }),
         clients_.end());
 }
 
-void holder::look_after(client& c) {
+void holder::check_client(client& c) {
     space_block& s = memory_->block();
     bool left = false;
     pollfd now[] = {{c.pidfd.get(), POLLIN, 0}, {c.socket.get(), POLLIN, 0}};
@@ -219,22 +220,23 @@ void holder::look_after(client& c) {
 void holder::bury(u32 entry, u32 epoch) {
     space_block& s = memory_->block();
     mark_fenced(s.registry, entry);
-    mend_all(s, epoch);
+    repair_all(s, epoch);
     if (has_gpu_words(s))
         gpu_.add(entry, epoch);
     else
         free_entry(s.registry, entry);
 }
 
-void holder::mend_gpu() {
+void holder::repair_gpu() {
     if (!memory_) return;
     if (gpu_fd_)
         for (const client& c : clients_) close_overdue(memory_->block().gates[c.entry], now_ns());
-    for (const u32 entry : gpu_.go_on(*memory_, gpu_fd_.get())) free_entry(memory_->block().registry, entry);
+    for (const u32 entry : gpu_.advance(*memory_, gpu_fd_.get()))
+        free_entry(memory_->block().registry, entry);
     for (const shm::unique_fd* fd : gpu_.fresh()) watch(*fd);
 }
 
-void holder::let_in() {
+void holder::accept() {
     for (;;) {
         shm::unique_fd fd(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
         if (!fd && errno != EAGAIN && errno != EINTR && errno != ECONNABORTED) {
@@ -249,9 +251,9 @@ void holder::let_in() {
                                               ::geteuid())));
             continue;
         }
-        if (guests_.size() >= 2 * max_clients) continue;
+        if (pending_connections_.size() >= 2 * max_clients) continue;
         watch(fd);
-        guests_.push_back({std::move(fd)});
+        pending_connections_.push_back({std::move(fd)});
     }
 }
 
@@ -262,39 +264,39 @@ void holder::accept_again() {
 }
 
 // False: it is no guest any more.
-bool holder::hear(guest& g) {
+bool holder::handle_first_message(pending_connection& g) {
     shm::message m;
     const shm::receive_status got = shm::receive_message(g.socket.get(), m);
     if (got == shm::receive_status::would_block) return true;
     if (got != shm::receive_status::ok) return false;
-    const json asked = parse_json_or_discard(m.text, json_channel::message);
-    if (asks_to_look(asked)) {
-        (void)shm::send_message(g.socket.get(), look());
+    const json request = parse_json_or_discard(m.text, json_channel::message);
+    if (is_inspect_request(request)) {
+        (void)shm::send_message(g.socket.get(), inspect());
         return false;
     }
-    const bool comes_back = asked.is_object() && asked.contains("return");
-    const json said = asked.is_object() ? asked.value(comes_back ? "return" : "attach", json()) : json();
+    const bool is_return = request.is_object() && request.contains("return");
+    const json hello = request.is_object() ? request.value(is_return ? "return" : "attach", json()) : json();
     const auto refuse = [&](const std::string& why) {
         (void)shm::send_message(g.socket.get(), refusal(why));
         return false;
     };
-    if (!said.is_object() || !said.contains("version") || !said["version"].is_number_unsigned())
+    if (!hello.is_object() || !hello.contains("version") || !hello["version"].is_number_unsigned())
         return refuse("a client says who it is first: use the functions of <carousel/ipc.hpp>");
-    if (said["version"] != space_version)
+    if (hello["version"] != space_version)
         return refuse(
             fmt::format("the holder of \"{}\" has layout version {}, this program another one: rebuild the "
                         "older of the two",
                         name_, space_version));
-    const json start = said.value("start_time", json());
-    const shm::process_id who{shm::peer_of(g.socket.get()).pid,
-                              start.is_number_unsigned() ? start.get<u64>() : 0};
-    shm::unique_fd pidfd(shm::open_pidfd(who));
+    const json start = hello.value("start_time", json());
+    const shm::process_id peer{shm::peer_of(g.socket.get()).pid,
+                               start.is_number_unsigned() ? start.get<u64>() : 0};
+    shm::unique_fd pidfd(shm::open_pidfd(peer));
     if (!pidfd) return refuse("its process can't be watched: it is of another pid namespace, or has ended");
-    if (comes_back) {
-        if (const std::string why = take_memory(m); !why.empty()) return refuse(why);
-        const json epoch = said.value("epoch", json());
+    if (is_return) {
+        if (const std::string why = receive_memory(m); !why.empty()) return refuse(why);
+        const json epoch = hello.value("epoch", json());
         const client_id c = memory_ && epoch.is_number_unsigned()
-                                ? attach_again(memory_->block().registry, epoch.get<u32>(), who)
+                                ? attach_again(memory_->block().registry, epoch.get<u32>(), peer)
                                 : client_id{};
         if (!c) return refuse("no client of that life is known here: open the space again");
         welcome(g, c, std::move(pidfd), false);
@@ -302,7 +304,7 @@ bool holder::hear(guest& g) {
     }
     if (const std::string why = make_memory(); !why.empty()) return refuse(why);
     if (!memory_) return false;  // it is being taken over: whoever attaches comes again
-    const client_id c = attach(memory_->block().registry, who);
+    const client_id c = attach(memory_->block().registry, peer);
     if (!c)
         return refuse(fmt::format("\"{}\" has {} clients already, as many as it can", name_, max_clients));
     welcome(g, c, std::move(pidfd), true);
@@ -310,18 +312,18 @@ bool holder::hear(guest& g) {
 }
 
 // Empty, or why what was handed over isn't taken.
-std::string holder::take_memory(shm::message& m) {
+std::string holder::receive_memory(shm::message& m) {
     if (memory_ || m.fds.empty()) return "";
     try {
-        memory handed = memory::map(std::move(m.fds[0]), name_);
-        if (wanted_id_ != handed.block().id)
+        memory received = memory::map(std::move(m.fds[0]), name_);
+        if (wanted_id_ != received.block().id)
             return "the memory is of another space of that name: open it again";
-        if (handed.block().gpu_bytes > 0 && m.fds.size() < 2)
+        if (received.block().gpu_bytes > 0 && m.fds.size() < 2)
             return "its GPU memory isn't handed over: rebuild the older of the two";
         if (m.fds.size() > 1) gpu_fd_ = std::move(m.fds[1]);
-        memory_ = std::move(handed);
+        memory_ = std::move(received);
         adopted_ = true;
-        if (when_ == memory_when::asked_for) begin();
+        if (when_ == memory_when::on_demand) begin();
         return "";
     } catch (const error& e) {
         return e.what();
@@ -331,8 +333,8 @@ std::string holder::take_memory(shm::message& m) {
 // For the first client of a space that is made when it is asked for. Empty, or why there is none.
 std::string holder::make_memory() {
     if (memory_ || when_ == memory_when::at_once) return "";
-    if (const u64 now = now_ns(); !wanted_id_.empty() && now >= look_again_ns_) {
-        look_again_ns_ = now + look_ns;
+    if (const u64 now = now_ns(); !wanted_id_.empty() && now >= next_poll_ns_) {
+        next_poll_ns_ = now + poll_ns;
         if (mappers_of(wanted_id_) == 0 && !has_clients(place_)) wanted_id_.clear();
     }
     if (!wanted_id_.empty()) return "";
@@ -345,8 +347,8 @@ std::string holder::make_memory() {
     }
 }
 
-void holder::welcome(guest& g, const client_id& c, shm::unique_fd pidfd, bool with_memory) {
-    const json told{{"welcome", {{"epoch", c.epoch}, {"entry", c.entry}}}};
+void holder::welcome(pending_connection& g, const client_id& c, shm::unique_fd pidfd, bool with_memory) {
+    const json reply{{"welcome", {{"epoch", c.epoch}, {"entry", c.entry}}}};
     std::vector<int> fds;
     if (with_memory) fds.push_back(memory_->fd());
     if (with_memory && gpu_fd_) fds.push_back(gpu_fd_.get());
@@ -356,15 +358,15 @@ void holder::welcome(guest& g, const client_id& c, shm::unique_fd pidfd, bool wi
         clients_.end());
     clients_.push_back({c.entry, c.epoch, std::move(pidfd), std::move(g.socket)});
     // If it doesn't hear it, its socket ends, and then its process.
-    (void)shm::send_message(clients_.back().socket.get(), told.dump(), fds);
+    (void)shm::send_message(clients_.back().socket.get(), reply.dump(), fds);
 }
 
 std::string holder::make(const std::string& text) const {
     try {
-        const json asked = parse_json(text, json_channel::message).at("make");
-        shape s{static_cast<kind>(asked.at("kind").get<u8>()), asked.at("count").get<u64>(),
-                asked.at("each").get<u64>(), asked.at("more").get<u64>(), asked.value("type", u64{0})};
-        return json{{"made", make_place(memory_->block(), asked.at("name").get<std::string>(), s)}}.dump();
+        const json request = parse_json(text, json_channel::message).at("make");
+        shape s{static_cast<kind>(request.at("kind").get<u8>()), request.at("count").get<u64>(),
+                request.at("each").get<u64>(), request.at("more").get<u64>(), request.value("type", u64{0})};
+        return json{{"made", make_place(memory_->block(), request.at("name").get<std::string>(), s)}}.dump();
     } catch (const json::exception& e) {
         return refusal(
             fmt::format("\"{}\" is no request that a holder knows: {}", text.substr(0, 80), e.what()));
@@ -373,9 +375,9 @@ std::string holder::make(const std::string& text) const {
     }
 }
 
-std::string holder::look() const {
+std::string holder::inspect() const {
     space_view v = memory_ ? view_of(memory_->block()) : space_view{};
-    v.name = name_, v.holder = ::getpid(), v.of_run = when_ == memory_when::asked_for;
+    v.name = name_, v.holder = ::getpid(), v.of_run = when_ == memory_when::on_demand;
     return text_of(v);
 }
 

@@ -12,7 +12,7 @@
 // maps the memory it makes a new space.
 //
 // A running pipeline is a space, too: its supervisor has a holder that makes the memory when the first client
-// comes (memory_when::asked_for), and that never waits: what a dead supervisor has left is taken over when
+// comes (memory_when::on_demand), and that never waits: what a dead supervisor has left is taken over when
 // one of its clients comes, and until then whoever attaches comes again.
 //
 // One thread. What a crash leaves at each step stands in registry.hpp, space_block.hpp and each primitive.
@@ -22,7 +22,7 @@
 #include <string>
 #include <vector>
 
-#include "ipc/gpu_mending.hpp"
+#include "ipc/gpu_repair.hpp"
 #include "ipc/memory.hpp"
 #include "ipc/place.hpp"
 #include "shm/fd_socket.hpp"
@@ -31,17 +31,17 @@ namespace carousel::ipc {
 
 inline constexpr u64 adoption_patience_ns = 5'000'000'000;
 
-enum class memory_when : u8 { at_once, asked_for };
+enum class memory_when : u8 { at_once, on_demand };
 
 class holder {
 public:
     /// Makes the space, with so much GPU memory, or takes over what a dead holder has left. Throws
     /// config_error: held already, or another size than what is taken over has (0: whatever it has);
     /// shm_error: no room, or processes that have its memory don't hand it over; device_error: no GPU memory.
-    /// `asked_for`: throws config_error: held already; shm_error: no folder. `hands`: who makes and mends GPU
-    /// memory; null: nobody.
+    /// `on_demand`: throws config_error: held already; shm_error: no folder. `helper`: who makes and mends
+    /// GPU memory; null: nobody.
     holder(const std::string& name, u64 bytes, memory_when when = memory_when::at_once,
-           gpu_hands* hands = nullptr, u64 gpu_bytes = 0);
+           gpu_helper* helper = nullptr, u64 gpu_bytes = 0);
     /// Clients that live go on as behind a death. Without any the folder goes, too.
     ~holder();
     holder(const holder&) = delete;
@@ -61,27 +61,27 @@ private:
         u32 entry = no_entry, epoch = 0;
         shm::unique_fd pidfd, socket;  ///< no socket: its connection has ended
     };
-    struct guest {
+    struct pending_connection {
         shm::unique_fd socket;  ///< has said nothing yet
     };
-    void take_lock();
+    void acquire_lock();
     void watch(const shm::unique_fd& fd) const;
     void take_over(const hold_record& left);
     void begin();
     void find_again();
-    void let_in();
+    void accept();
     void accept_again();
-    bool hear(guest& g);
-    [[nodiscard]] std::string take_memory(shm::message& m);
+    bool handle_first_message(pending_connection& g);
+    [[nodiscard]] std::string receive_memory(shm::message& m);
     [[nodiscard]] std::string make_memory();
-    void welcome(guest& g, const client_id& c, shm::unique_fd pidfd, bool with_memory);
+    void welcome(pending_connection& g, const client_id& c, shm::unique_fd pidfd, bool with_memory);
     bool answer(client& c);
-    void forget_gone();
-    void look_after(client& c);
+    void remove_disconnected();
+    void check_client(client& c);
     void bury(u32 entry, u32 epoch);
-    void mend_gpu();
+    void repair_gpu();
     [[nodiscard]] std::string make(const std::string& text) const;
-    [[nodiscard]] std::string look() const;
+    [[nodiscard]] std::string inspect() const;
 
     std::string name_;
     hold_place place_;
@@ -90,12 +90,12 @@ private:
     shm::unique_fd lock_, events_, listener_;
     std::optional<memory> memory_;
     shm::unique_fd gpu_fd_;
-    gpu_mending gpu_;
+    gpu_repair gpu_;
     std::vector<client> clients_;
-    std::vector<guest> guests_;
+    std::vector<pending_connection> pending_connections_;
     bool adopted_ = false;
     std::string wanted_id_;    ///< of the memory that is to be handed over
-    u64 look_again_ns_ = 0;    ///< whether anybody has that memory still
+    u64 next_poll_ns_ = 0;     ///< whether anybody has that memory still
     u64 accept_again_ns_ = 0;  ///< no descriptors are left: 0: there are
 };
 

@@ -17,7 +17,7 @@ struct amount {
 using account = std::map<std::pair<std::string, u32>, amount>;
 using figures = std::vector<std::pair<std::string, u64>>;
 
-figures look(semaphore_block& b, account& to) {
+figures inspect(semaphore_block& b, account& to) {
     u64 free = 0, waiting = 0;
     for (u32 k = 0; k < b.permits; ++k) {
         const permit_word w = permit_word::of(load(b.permit()[k]));
@@ -35,7 +35,7 @@ figures look(semaphore_block& b, account& to) {
     return {{"free", free}, {"taken", b.permits - free}, {"waiting", waiting}};
 }
 
-figures look(queue_block& b, account& to) {
+figures inspect(queue_block& b, account& to) {
     u64 ready = 0, claimed = 0, taken = 0;
     for (u32 k = 0; k < b.capacity; ++k) {
         const cell_word w = cell_word::of(load(b.cell()[k]));
@@ -51,21 +51,21 @@ figures look(queue_block& b, account& to) {
             {"tombs", counted(b.tombs)}};
 }
 
-figures look(work_queue_block& b, account& to) {
-    u64 waiting = 0, claimed = 0, letters = 0;
+figures inspect(work_queue_block& b, account& to) {
+    u64 waiting = 0, claimed = 0, dead_letters = 0;
     for (u32 k = 0; k < b.capacity; ++k) {
         const task_word w = task_word::of(load(b.place()[k]));
         if (w.state == task_state::waiting) ++waiting;
-        if (w.state == task_state::letter) ++letters;
+        if (w.state == task_state::dead_letter) ++dead_letters;
         if (w.state == task_state::claimed) ++claimed, ++to[{"tasks", w.epoch}].count;
         if (w.state == task_state::filling) ++to[{"tasks being written", w.epoch}].count;
-        if (w.state == task_state::reading) ++letters, ++to[{"letters being read", w.epoch}].count;
+        if (w.state == task_state::reading) ++dead_letters, ++to[{"letters being read", w.epoch}].count;
     }
-    return {{"waiting", waiting}, {"claimed", claimed}, {"letters", letters}};
+    return {{"waiting", waiting}, {"claimed", claimed}, {"dead_letters", dead_letters}};
 }
 
 // A block is its first unit, which says whose it is, and the BODY units behind that name it.
-figures look(pool_block& b, account& to) {
+figures inspect(pool_block& b, account& to) {
     u64 free = 0, largest = 0, run = 0, blocks = 0, travelling = 0;
     amount* of = nullptr;
     u64 first = 0;
@@ -80,7 +80,7 @@ figures look(pool_block& b, account& to) {
         }
         of = nullptr;
         if (w.state == unit_state::free) continue;
-        if (w.state == unit_state::given) {
+        if (w.state == unit_state::in_queue) {
             ++travelling;
             continue;
         }
@@ -120,10 +120,10 @@ primitive_view gather(space_block& s, u32 place, std::map<u32, std::vector<holdi
     const shape is = e.shaped();
     primitive_view v{e.name, name_of(is.what), text_of(is)};
     account held;
-    if (is.what == kind::semaphore) v.figures = look(s.block_of<semaphore_block>(place), held);
-    if (is.what == kind::queue) v.figures = look(s.block_of<queue_block>(place), held);
-    if (is.what == kind::work_queue) v.figures = look(s.block_of<work_queue_block>(place), held);
-    if (is_pool(is.what)) v.figures = look(s.block_of<pool_block>(place), held);
+    if (is.what == kind::semaphore) v.figures = inspect(s.block_of<semaphore_block>(place), held);
+    if (is.what == kind::queue) v.figures = inspect(s.block_of<queue_block>(place), held);
+    if (is.what == kind::work_queue) v.figures = inspect(s.block_of<work_queue_block>(place), held);
+    if (is_pool(is.what)) v.figures = inspect(s.block_of<pool_block>(place), held);
     // What is in a queue there, and whose, kernels alone can read.
     if (e.gpu_bytes > 0) v.figures.emplace_back("gpu_bytes", e.gpu_bytes);
     for (const auto& [what, much] : held)

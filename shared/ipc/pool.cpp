@@ -110,11 +110,11 @@ bool pool::release(const block& k) {
 
 block_ref pool::name(const block& k) { return {k.unit, k.serial, draw()}; }
 
-bool pool::hand_over(const block_ref& r) {
+bool pool::transfer(const block_ref& r) {
     at(step::block_named);
-    const unit_word mine{r.before, epoch_, unit_state::owned}, given{r.after, 0, unit_state::given};
-    if (!cas(b_->unit()[r.unit], mine.pack(), given.pack())) return false;
-    at(step::block_given);
+    const unit_word mine{r.before, epoch_, unit_state::owned}, in_queue{r.after, 0, unit_state::in_queue};
+    if (!cas(b_->unit()[r.unit], mine.pack(), in_queue.pack())) return false;
+    at(step::block_sent);
     return true;
 }
 
@@ -123,15 +123,16 @@ bool pool::hand_over(const block_ref& r) {
 std::optional<block> pool::take(const block_ref& r) {
     if (r.unit >= b_->units) return std::nullopt;
     const u32 first = static_cast<u32>(r.unit);
-    for (u32 look = 0; look < 4; ++look) {  // it changes twice at most meanwhile: by the giver, by a mend
+    for (u32 attempt = 0; attempt < 4;
+         ++attempt) {  // it changes twice at most meanwhile: by the giver, by a mend
         const unit_word here = unit_word::of(load(b_->unit()[first]));
         const bool giver = here.state == unit_state::owned && here.count == r.before;
         const bool cells =
-            (here.state == unit_state::given || here.state == unit_state::owned) && here.count == r.after;
+            (here.state == unit_state::in_queue || here.state == unit_state::owned) && here.count == r.after;
         if (!giver && !cells) return std::nullopt;
         const unit_word mine{r.after, epoch_, unit_state::owned};
         if (!cas(b_->unit()[first], here.pack(), mine.pack())) continue;
-        at(step::block_taken);
+        at(step::block_received);
         return block{first, length_at(*b_, first), r.after};
     }
     return std::nullopt;
@@ -147,7 +148,7 @@ pool_use pool::use() const {
         u.free += w.state == unit_state::free ? 1U : 0U;
         u.largest_free = std::max(u.largest_free, run);
         u.blocks += w.state == unit_state::owned ? 1U : 0U;
-        u.given += w.state == unit_state::given ? 1U : 0U;
+        u.in_queue += w.state == unit_state::in_queue ? 1U : 0U;
     }
     return u;
 }
@@ -161,8 +162,8 @@ std::vector<u32> pool::owners() const {
     return out;
 }
 
-void mend(pool_block& b, u32 dead, const std::vector<block_ref>& named) {
-    at(step::mend_begun);
+void repair(pool_block& b, u32 dead, const std::vector<block_ref>& named) {
+    at(step::repair_begun);
     for (u32 k = 0; k < b.units; ++k) {
         unit_word w = unit_word::of(load(b.unit()[k]));
         if (w.epoch != dead || w.state == unit_state::body || w.state == unit_state::free) continue;
@@ -174,16 +175,16 @@ void mend(pool_block& b, u32 dead, const std::vector<block_ref>& named) {
 #ifndef CAROUSEL_BUG_FREES_NAMED
             for (const block_ref& r : named)
                 if (r.unit == k && (r.before == w.count || r.after == w.count))
-                    next = {r.after, 0, unit_state::given};
+                    next = {r.after, 0, unit_state::in_queue};
 #endif
             if (!cas(b.unit()[k], w.pack(), next.pack())) continue;  // a receiver has taken it meanwhile
-            at(step::mended_word);
+            at(step::word_repaired);
             w = next;
         }
-        if (w.state != unit_state::given) free_run(b, k, w);
+        if (w.state != unit_state::in_queue) free_run(b, k, w);
     }
     shm::ring(b.bell);
-    at(step::mend_done);
+    at(step::repair_done);
 }
 
 }  // namespace carousel::ipc

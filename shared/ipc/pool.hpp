@@ -4,7 +4,7 @@
 //
 //   unit word   {serial, epoch, state}   the first unit of a block says whose it is:
 //     FREE -> CLAIMING(s, e) -> OWNED(s, e) -> LEAVING(s, e) -> FREE
-//     OWNED(s, e) -> GIVEN(t) -> OWNED(t, f)     by way of a cell that names it (give.hpp)
+//     OWNED(s, e) -> GIVEN(t) -> OWNED(t, f)     by way of a cell that names it (send.hpp)
 //   the others  {first unit, 0, BODY}    FREE -> BODY -> FREE, changed by the owner of the first alone
 //   serial      every claim and every gift has a number of its own, so no name of a block ever fits again
 //
@@ -38,7 +38,7 @@
 
 namespace carousel::ipc {
 
-enum class unit_state : u8 { free, claiming, owned, leaving, given, body };
+enum class unit_state : u8 { free, claiming, owned, leaving, in_queue, body };
 using unit_word = owner_word<unit_state>;
 
 struct pool_block {
@@ -67,7 +67,7 @@ struct block_ref {
 struct pool_use {
     u32 units = 0, free = 0, largest_free = 0;  ///< largest_free: the longest run
     u32 blocks = 0;                             ///< owned
-    u32 given = 0;                              ///< that cells carry
+    u32 in_queue = 0;                           ///< that cells carry
 };
 
 class pool {
@@ -89,11 +89,11 @@ public:
     /// The epochs of those who own blocks, one each.
     [[nodiscard]] std::vector<u32> owners() const;
 
-    // ---- gifts, see give.hpp
+    // ---- gifts, see send.hpp
     /// The name under which a cell is to carry the block. The block stays its owner's.
     [[nodiscard]] block_ref name(const block& k);
     /// Behind the publication of the cell. False: a receiver has it already.
-    bool hand_over(const block_ref& r);
+    bool transfer(const block_ref& r);
     /// For who has leased the cell that names it. Empty: no such block; the cell is damaged.
     [[nodiscard]] std::optional<block> take(const block_ref& r);
 
@@ -106,6 +106,6 @@ private:
 
 /// Behind the fence of `dead`. `named`: what published cells of this pool name, gathered behind the fence and
 /// behind the mend of those queues. May be repeated.
-void mend(pool_block& b, u32 dead, const std::vector<block_ref>& named);
+void repair(pool_block& b, u32 dead, const std::vector<block_ref>& named);
 
 }  // namespace carousel::ipc

@@ -7,8 +7,8 @@
 #include "core/checked.hpp"
 #include "ipc/attachment.hpp"
 #include "ipc/carousel/ipc.hpp"
-#include "ipc/give.hpp"
 #include "ipc/semaphore.hpp"
+#include "ipc/send.hpp"
 #include "ipc/step.hpp"
 #include "ipc/work_queue.hpp"
 
@@ -26,7 +26,7 @@ work_queue work_at(const attachment& a, u32 k) {
 }
 pool pool_at(const attachment& a, u32 k) { return {a.block().block_of<pool_block>(k), a.epoch()}; }
 
-std::string who(const attachment& a, const std::vector<u32>& epochs) {
+std::string holders_text(const attachment& a, const std::vector<u32>& epochs) {
     const std::string names = clients_text(a.block().registry, epochs);
     return (names.empty() ? "nobody" : names) +
            (a.held()
@@ -62,7 +62,7 @@ held& held::operator=(held&& other) noexcept {
     return *this;
 }
 
-std::shared_ptr<attachment> held::let_go() noexcept {
+std::shared_ptr<attachment> held::detach() noexcept {
     std::shared_ptr<attachment> to = std::move(to_);
     to_.reset();
     if (to && !to->is_here()) to.reset();
@@ -79,7 +79,7 @@ held_permit& held_permit::operator=(held_permit&& other) noexcept {
 }
 
 void held_permit::release() noexcept {
-    const std::shared_ptr<attachment> to = let_go();
+    const std::shared_ptr<attachment> to = detach();
     if (!to) return;
     quietly([&] { (void)semaphore_at(*to, place_).release({static_cast<u32>(what_[0]), what_[1]}); });
 }
@@ -95,7 +95,7 @@ std::optional<held_permit> shared_semaphore::try_acquire() {
 held_permit shared_semaphore::acquire(nanoseconds timeout) {
     semaphore s = semaphore_at(*to_, place_);
     const std::optional<permit> p = s.acquire(ns_of(timeout));
-    if (!p) late(name_, timeout, "its permits are held by " + who(*to_, s.holders()));
+    if (!p) late(name_, timeout, "its permits are held by " + holders_text(*to_, s.holders()));
     held_permit h(to_, place_);
     h.what_[0] = p->index, h.what_[1] = p->generation;
     return h;
@@ -114,7 +114,7 @@ held_block& held_block::operator=(held_block&& other) noexcept {
 }
 
 void held_block::release() noexcept {
-    const std::shared_ptr<attachment> to = let_go();
+    const std::shared_ptr<attachment> to = detach();
     if (!to) return;
     quietly([&] { (void)pool_at(*to, place_).release(block_in(what_)); });
 }
@@ -161,8 +161,8 @@ held_block shared_pool::acquire(u64 bytes, nanoseconds timeout) {
              fmt::format("{} bytes asked for, {} of {} free, {} in the longest run; blocks are held by {}, "
                          "{} travel in "
                          "queues",
-                         bytes, now.free_bytes, now.bytes, now.largest_free_bytes, who(*to_, p.owners()),
-                         now.travelling));
+                         bytes, now.free_bytes, now.bytes, now.largest_free_bytes,
+                         holders_text(*to_, p.owners()), now.travelling));
     }
     held_block h(to_, place_);
     fill(*to_, place_, *k, h.what_);
@@ -172,7 +172,7 @@ held_block shared_pool::acquire(u64 bytes, nanoseconds timeout) {
 pool_state shared_pool::state() const {
     const u64 unit = to_->block().block_of<pool_block>(place_).unit_bytes;
     const pool_use u = pool_at(*to_, place_).use();
-    return {u.units * unit, u.free * unit, u.largest_free * unit, u.blocks, u.given};
+    return {u.units * unit, u.free * unit, u.largest_free * unit, u.blocks, u.in_queue};
 }
 
 // ---- queue
@@ -185,11 +185,12 @@ namespace {
 // A queue is empty, or what comes first is not there yet.
 std::string why_empty(const attachment& a, const queue& q) {
     const std::vector<u32> claimers = q.claimers();
-    return claimers.empty() ? "it is empty" : "what comes first is being written by " + who(a, claimers);
+    return claimers.empty() ? "it is empty"
+                            : "what comes first is being written by " + holders_text(a, claimers);
 }
 std::string why_full(const attachment& a, const queue& q) {
     return fmt::format("it is full: {} elements wait, others are in the hands of {}", q.size(),
-                       who(a, q.leasers()));
+                       holders_text(a, q.leasers()));
 }
 }  // namespace
 
@@ -216,29 +217,29 @@ u64 queue_base::lease_bytes(void* e, nanoseconds t) {
 
 lease_base& lease_base::operator=(lease_base&& other) noexcept {
     if (this == &other) return *this;
-    give_back();
+    requeue();
     held::operator=(std::move(other));
     return *this;
 }
 void lease_base::commit() noexcept {
-    const std::shared_ptr<attachment> to = let_go();
+    const std::shared_ptr<attachment> to = detach();
     if (to) quietly([&] { (void)queue_at(*to, place_).commit({what_[0]}); });
 }
-void lease_base::give_back() noexcept {
-    const std::shared_ptr<attachment> to = let_go();
-    if (to) quietly([&] { (void)queue_at(*to, place_).give_back({what_[0]}); });
+void lease_base::requeue() noexcept {
+    const std::shared_ptr<attachment> to = detach();
+    if (to) quietly([&] { (void)queue_at(*to, place_).requeue({what_[0]}); });
 }
 
 // ---- blocks through queues
 
-bool block_queue_base::try_give_bytes(held_block& h, void* element) {
+bool block_queue_base::try_send_bytes(held_block& h, void* element) {
     if (!h.to_ || h.to_ != to_ || h.place_ != pool_.place_)
         throw config_error(
             fmt::format("\"{}\" carries blocks of \"{}\": that one is of another pool, or not held any more",
                         name_, pool_.name_));
     pool p = pool_at(*to_, pool_.place_);
     queue q = queue_at(*to_, place_);
-    if (!try_give(p, block_in(h.what_), q, element)) return false;
+    if (!try_send(p, block_in(h.what_), q, element)) return false;
     h.to_.reset();
     return true;
 }
@@ -258,12 +259,12 @@ std::optional<held_block> block_queue_base::try_receive_bytes(void* element) {
     return h;
 }
 
-void block_queue_base::give_bytes(held_block& h, void* element, nanoseconds t) {
+void block_queue_base::send_bytes(held_block& h, void* element, nanoseconds t) {
     queue_block& b = to_->block().block_of<queue_block>(place_);
     const u64 deadline = deadline_after(ns_of(t));
     for (;;) {
         const u32 seen = shm::ticket(b.bell);
-        if (try_give_bytes(h, element)) return;
+        if (try_send_bytes(h, element)) return;
         if (!sleep_until(b.bell, seen, deadline)) late(name_, t, why_full(*to_, queue_at(*to_, place_)));
     }
 }
@@ -284,7 +285,7 @@ task_state_now work_queue_base::state_of(const task_id& t) const {
     return static_cast<task_state_now>(work_at(*to_, place_).fate({t.place, t.generation}));
 }
 u32 work_queue_base::waiting() const { return work_at(*to_, place_).count(task_state::waiting); }
-u32 work_queue_base::dead_letters() const { return work_at(*to_, place_).count(task_state::letter); }
+u32 work_queue_base::dead_letters() const { return work_at(*to_, place_).count(task_state::dead_letter); }
 
 std::optional<task_id> work_queue_base::try_submit_bytes(const void* task) {
     const std::optional<task_name> n = work_at(*to_, place_).try_submit(task);
@@ -296,7 +297,7 @@ task_id work_queue_base::submit_bytes(const void* task, nanoseconds t) {
     if (!n)
         late(name_, t,
              fmt::format("it is full: {} tasks wait, {} are dead letters, others are claimed by {}",
-                         waiting(), dead_letters(), who(*to_, w.claimers())));
+                         waiting(), dead_letters(), holders_text(*to_, w.claimers())));
     return {n->place, n->generation};
 }
 bool work_queue_base::try_claim_bytes(void* task, u64 (&what)[4]) {
@@ -308,11 +309,11 @@ bool work_queue_base::try_claim_bytes(void* task, u64 (&what)[4]) {
 void work_queue_base::claim_bytes(void* task, u64 (&what)[4], nanoseconds t) {
     work_queue w = work_at(*to_, place_);
     const std::optional<claimed_task> c = w.claim(task, ns_of(t));
-    if (!c) late(name_, t, "no task waits; claimed are some by " + who(*to_, w.claimers()));
+    if (!c) late(name_, t, "no task waits; claimed are some by " + holders_text(*to_, w.claimers()));
     what[0] = c->name.place, what[1] = c->name.generation, what[2] = c->attempts;
 }
-bool work_queue_base::take_letter_bytes(void* task) {
-    return work_at(*to_, place_).take_letter(task).has_value();
+bool work_queue_base::take_dead_letter_bytes(void* task) {
+    return work_at(*to_, place_).take_dead_letter(task).has_value();
 }
 
 task_base::task_base(std::shared_ptr<attachment> to, u32 place, const u64 (&what)[4])
@@ -326,14 +327,14 @@ task_base& task_base::operator=(task_base&& other) noexcept {
     return *this;
 }
 void task_base::commit() noexcept {
-    const std::shared_ptr<attachment> to = let_go();
+    const std::shared_ptr<attachment> to = detach();
     if (to)
         quietly([&] {
             (void)work_at(*to, place_).commit({{id().place, id().generation}, failed_attempts()});
         });
 }
 void task_base::fail() noexcept {
-    const std::shared_ptr<attachment> to = let_go();
+    const std::shared_ptr<attachment> to = detach();
     if (to)
         quietly([&] { (void)work_at(*to, place_).fail({{id().place, id().generation}, failed_attempts()}); });
 }

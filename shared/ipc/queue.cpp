@@ -50,23 +50,23 @@ bool queue::commit(const lease& l) {
     return true;
 }
 
-bool queue::give_back(const lease& l) {
-    if (!body().give_back(l.ticket)) return false;
+bool queue::requeue(const lease& l) {
+    if (!body().requeue(l.ticket)) return false;
     shm::ring(b_->bell);
     return true;
 }
 
 namespace {
 
-// `look` until it succeeds or the time is over. The bell's ticket is read before the look, so a change behind
-// it ends the sleep.
-template <class Look>
-auto wait_for(queue_block& b, u64 timeout_ns, Look look) {
+// `attempt` until it succeeds or the time is over. The bell's ticket is read before the look, so a change
+// behind it ends the sleep.
+template <class Attempt>
+auto wait_for(queue_block& b, u64 timeout_ns, Attempt attempt) {
     const u64 deadline = deadline_after(timeout_ns);
     for (;;) {
         const u32 seen = shm::ticket(b.bell);
-        if (auto got = look()) return got;
-        if (!sleep_until(b.bell, seen, deadline)) return look();
+        if (auto got = attempt()) return got;
+        if (!sleep_until(b.bell, seen, deadline)) return attempt();
     }
 }
 
@@ -96,14 +96,14 @@ std::vector<u32> queue::epochs(cell_state s) const {
     return out;
 }
 
-void mend(queue_block& b, u32 dead) {
-    at(step::mend_begun);
+void repair(queue_block& b, u32 dead) {
+    at(step::repair_begun);
     const queue_body<cpu_side> q(b.parts(), 0);
     for (u32 k = 0; k < b.capacity; ++k) q.settle_marked(k);
     q.settle_done();
-    for (u32 k = 0; k < b.capacity; ++k) q.mend_cell(k, dead);
+    for (u32 k = 0; k < b.capacity; ++k) q.repair_cell(k, dead);
     shm::ring(b.bell);
-    at(step::mend_done);
+    at(step::repair_done);
 }
 
 }  // namespace carousel::ipc

@@ -32,7 +32,7 @@
 // happens behind its write, and before the next lap's write.
 //
 // A queue may carry blocks of a pool: then the element begins with a block_ref (pool.hpp), and it is leased
-// and never popped (give.hpp).
+// and never popped (send.hpp).
 
 #include <optional>
 #include <type_traits>
@@ -69,7 +69,7 @@ struct queue_block {
 };
 static_assert(sizeof(queue_block) == 320);
 
-/// An element that is leased: its cell stays its own until commit() or give_back().
+/// An element that is leased: its cell stays its own until commit() or requeue().
 struct lease {
     u64 ticket = 0;
 };
@@ -90,7 +90,7 @@ public:
     /// False: it isn't this life's lease (any more).
     bool commit(const lease& l);
     /// It is delivered again, to anybody.
-    bool give_back(const lease& l);
+    bool requeue(const lease& l);
 
     /// Published and not taken; no snapshot.
     [[nodiscard]] u32 size() const;
@@ -137,6 +137,6 @@ private:
 };
 
 /// Behind the fence of `dead`. May be repeated.
-void mend(queue_block& b, u32 dead);
+void repair(queue_block& b, u32 dead);
 
 }  // namespace carousel::ipc

@@ -47,16 +47,16 @@ public:
     /// POPPING or LEASED -> FREE(lap + 1). False: it isn't this life's (any more).
     CAROUSEL_SIDE bool consume(u64 ticket, cell_state from) const;
     /// LEASED -> READY.
-    CAROUSEL_SIDE bool give_back(u64 ticket) const;
+    CAROUSEL_SIDE bool requeue(u64 ticket) const;
     [[nodiscard]] CAROUSEL_SIDE u8* element(u64 ticket) const {
         return p_.elements + ticket % p_.capacity * element_stride(p_.element_bytes);
     }
 
     // ---- a mend, behind the fence of `dead`, one at a time; it may be cut off and begun again anywhere.
-    // First settle_marked for each cell, then settle_done, then mend_cell for each.
+    // First settle_marked for each cell, then settle_done, then repair_cell for each.
     CAROUSEL_SIDE void settle_marked(u32 k) const;
     CAROUSEL_SIDE void settle_done() const;
-    CAROUSEL_SIDE void mend_cell(u32 k, u32 dead) const;
+    CAROUSEL_SIDE void repair_cell(u32 k, u32 dead) const;
 
 private:
     CAROUSEL_SIDE static void hint(word& at_word, u64 seen, u64 next) {
@@ -71,7 +71,7 @@ private:
         return {in_lap, 0, cell_state::claimed};
 #endif
     }
-    CAROUSEL_SIDE void bury(u32 k, cell_word w, cell_state grave, word& tally) const;
+    CAROUSEL_SIDE void bury(u32 k, cell_word w, cell_state into, word& tally) const;
     queue_parts<word> p_;
     u32 epoch_;
 };
@@ -80,7 +80,7 @@ private:
 template <class Side>
 CAROUSEL_SIDE bool queue_body<Side>::claim(u64& ticket) const {
     ticket = Side::load(*p_.tail);
-    for (u64 look = 0; look < 4 * u64{p_.capacity}; ++look) {
+    for (u64 attempt = 0; attempt < 4 * u64{p_.capacity}; ++attempt) {
         const cell_word here = cell_word::of(Side::load(cell(ticket)));
         const int round = round_of(here.count, lap(ticket));
         if (round < 0) return false;  // what was pushed a lap ago is still there: full
@@ -153,7 +153,7 @@ CAROUSEL_SIDE bool queue_body<Side>::consume(u64 ticket, cell_state from) const 
 }
 
 template <class Side>
-CAROUSEL_SIDE bool queue_body<Side>::give_back(u64 ticket) const {
+CAROUSEL_SIDE bool queue_body<Side>::requeue(u64 ticket) const {
     const cell_word mine{lap(ticket), epoch_, cell_state::leased};
     const cell_word next{mine.count, 0, cell_state::ready};
     if (!Side::cas(cell(ticket), mine.pack(), next.pack())) return false;
@@ -163,9 +163,9 @@ CAROUSEL_SIDE bool queue_body<Side>::give_back(u64 ticket) const {
 
 // From a state in which a dead one has left the cell to the next lap, counted once.
 template <class Side>
-CAROUSEL_SIDE void queue_body<Side>::bury(u32 k, cell_word w, cell_state grave, word& tally) const {
-    if (w.state != grave) {
-        const cell_word marked{w.count, 0, grave};
+CAROUSEL_SIDE void queue_body<Side>::bury(u32 k, cell_word w, cell_state into, word& tally) const {
+    if (w.state != into) {
+        const cell_word marked{w.count, 0, into};
         if (!Side::cas(p_.cell[k], w.pack(), marked.pack())) return;
         w = marked;
         Side::at(step::loss_marked);
@@ -177,7 +177,7 @@ CAROUSEL_SIDE void queue_body<Side>::bury(u32 k, cell_word w, cell_state grave, 
 #endif
     Side::at(step::loss_counted);
     (void)Side::cas(p_.cell[k], w.pack(), cell_word{w.count + 1, 0, cell_state::free}.pack());
-    Side::at(step::mended_word);
+    Side::at(step::word_repaired);
     count_done<Side>(tally);
 }
 
@@ -198,7 +198,7 @@ CAROUSEL_SIDE void queue_body<Side>::settle_done() const {
 }
 
 template <class Side>
-CAROUSEL_SIDE void queue_body<Side>::mend_cell(u32 k, u32 dead) const {
+CAROUSEL_SIDE void queue_body<Side>::repair_cell(u32 k, u32 dead) const {
     const cell_word w = cell_word::of(Side::load(p_.cell[k]));
     if (w.epoch != dead) return;
 #ifndef CAROUSEL_BUG_KEEPS_CLAIMED
@@ -216,7 +216,7 @@ CAROUSEL_SIDE void queue_body<Side>::mend_cell(u32 k, u32 dead) const {
 #else
     (void)Side::cas(p_.cell[k], w.pack(), cell_word{w.count + 1, 0, cell_state::free}.pack());
 #endif
-    Side::at(step::mended_word);
+    Side::at(step::word_repaired);
 }
 
 }  // namespace carousel::ipc

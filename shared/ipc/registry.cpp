@@ -10,9 +10,9 @@
 namespace carousel::ipc {
 namespace {
 
-bool borne(const registry_block& r, u32 epoch) {
+bool epoch_in_use(const registry_block& r, u32 epoch) {
     return std::any_of(std::begin(r.entry), std::end(r.entry), [epoch](const registry_entry& e) {
-        const entry_word w = entry_word::of(load(e.who));
+        const entry_word w = entry_word::of(load(e.identity));
         return w.state != entry_state::free && w.epoch == epoch;
     });
 }
@@ -22,16 +22,16 @@ u32 draw_epoch(registry_block& r) {
     for (;;) {
         const u64 last = load(r.last_epoch);
         const u32 next = last + 1 > epoch_mask ? 1 : static_cast<u32>(last + 1);
-        if (cas(r.last_epoch, last, next) && !borne(r, next)) return next;
+        if (cas(r.last_epoch, last, next) && !epoch_in_use(r, next)) return next;
     }
 }
 
 void change(registry_block& r, u32 entry, entry_state from, entry_state to) {
-    const u64 before = load(r.entry[entry].who);
+    const u64 before = load(r.entry[entry].identity);
     entry_word w = entry_word::of(before);
     if (w.state != from) return;
     w.state = to;
-    (void)cas(r.entry[entry].who, before, w.pack());
+    (void)cas(r.entry[entry].identity, before, w.pack());
 }
 
 }  // namespace
@@ -39,7 +39,7 @@ void change(registry_block& r, u32 entry, entry_state from, entry_state to) {
 client_id attach(registry_block& r, const shm::process_id& process) {
     for (u32 k = 0; k < max_clients; ++k) {
         registry_entry& e = r.entry[k];
-        const u64 before = load(e.who);
+        const u64 before = load(e.identity);
         if (entry_word::of(before).state != entry_state::free) continue;
         const u32 epoch = draw_epoch(r);
         at(step::epoch_drawn);
@@ -47,7 +47,7 @@ client_id attach(registry_block& r, const shm::process_id& process) {
         e.heartbeat_ns.store(now_ns(), std::memory_order_release);
         e.attached_ns.store(now_ns(), std::memory_order_release);
         const entry_word made{static_cast<u64>(process.pid), epoch, entry_state::attached};
-        if (!cas(e.who, before, made.pack())) continue;
+        if (!cas(e.identity, before, made.pack())) continue;
         at(step::entry_attached);
         return {k, epoch, process, entry_state::attached};
     }
@@ -74,18 +74,19 @@ void mark_fenced(registry_block& r, u32 entry) {
 }
 
 void free_entry(registry_block& r, u32 entry) {
-    const u64 before = load(r.entry[entry].who);
-    if (entry_word::of(before).state == entry_state::fenced) (void)cas(r.entry[entry].who, before, 0);
+    const u64 before = load(r.entry[entry].identity);
+    if (entry_word::of(before).state == entry_state::fenced) (void)cas(r.entry[entry].identity, before, 0);
     at(step::entry_freed);
 }
 
 client_id client_at(const registry_block& r, u32 entry) {
     const registry_entry& e = r.entry[entry];
-    const u64 before = load(e.who);
+    const u64 before = load(e.identity);
     const entry_word w = entry_word::of(before);
     if (w.state == entry_state::free) return {};
     const u64 start = load(e.start_time);
-    if (load(e.who) != before) return {};  // it has changed hands meanwhile: the two don't belong together
+    if (load(e.identity) != before)
+        return {};  // it has changed hands meanwhile: the two don't belong together
     return {entry, w.epoch, {static_cast<i32>(w.count), start}, w.state};
 }
 

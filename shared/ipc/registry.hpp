@@ -37,7 +37,7 @@ enum class entry_state : u8 { free, attached, dead, fenced };
 using entry_word = owner_word<entry_state>;  ///< count: the pid
 
 struct alignas(64) registry_entry {
-    word who;
+    word identity;
     word start_time;
     word heartbeat_ns;  ///< CLOCK_MONOTONIC, written by the client's own thread a few times a second
     word attached_ns;

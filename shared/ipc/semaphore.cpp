@@ -6,7 +6,7 @@
 namespace carousel::ipc {
 namespace {
 
-void go_on(word& at_place, const line_word& w) {
+void advance(word& at_place, const line_word& w) {
     (void)cas(at_place, w.pack(), line_word{w.count + 1, 0, line_state::empty}.pack());
 }
 
@@ -27,7 +27,7 @@ struct late_mark {
 // Lock-free: who fails has been overtaken by another who has joined, or moves a hint that was behind.
 std::optional<u64> semaphore::join() {
     u64 ticket = load(b_->tail);
-    for (u32 look = 0; look < 4 * b_->line; ++look) {
+    for (u32 attempt = 0; attempt < 4 * b_->line; ++attempt) {
         const line_word here = line_word::of(load(place(ticket))), mine = lap_of(ticket);
         const int round = round_of(here.count, mine.count);
         if (round < 0) return std::nullopt;  // somebody of the lap before stands there: the line is full
@@ -50,7 +50,7 @@ bool semaphore::in_line(u64 ticket) const {
 }
 
 void semaphore::leave(u64 ticket) {
-    go_on(place(ticket), {lap_of(ticket).count, epoch_, line_state::waiting});
+    advance(place(ticket), {lap_of(ticket).count, epoch_, line_state::waiting});
     at(step::line_left);
     shm::ring(b_->bell);
 }
@@ -65,7 +65,7 @@ semaphore::in_front semaphore::before(u64 ticket) {
     for (u64 t = first; t < ticket; ++t) {
         if (round_of(line_word::of(load(place(t))).count, lap_of(t).count) <= 0 && all.waiting++ == 0)
             all.first = t;
-        at(step::turn_looked);
+        at(step::turn_checked);
     }
     return all;
 }
@@ -76,7 +76,7 @@ std::optional<u32> semaphore::free_beyond(u32 waiting) const {
     u32 free = 0;
     for (u32 k = 0; k < b_->permits && free <= waiting; ++k) {
         const bool is_free = permit_word::of(load(b_->permit()[k])).state == permit_state::free;
-        at(step::turn_looked);
+        at(step::turn_checked);
         if (!is_free) continue;
         ++free;
         found = k;
@@ -88,7 +88,7 @@ std::optional<u32> semaphore::free_beyond(u32 waiting) const {
 }
 
 std::optional<permit> semaphore::take(u64 ticket) {
-    for (u32 look = 0; look <= b_->permits; ++look) {
+    for (u32 attempt = 0; attempt <= b_->permits; ++attempt) {
 #ifndef CAROUSEL_BUG_COUNTS_LATE
         const in_front others = before(ticket);
         const std::optional<u32> k = free_beyond(others.waiting);
@@ -136,7 +136,7 @@ void semaphore::pass_by_late(const in_front& others) {
     word& late = place(others.first);
     const line_word w = line_word::of(load(late));
     if (w.state != line_state::waiting || w.count != lap_of(others.first).count) return;
-    go_on(late, w);
+    advance(late, w);
     at(step::line_passed);
     shm::ring(b_->bell);
 }
@@ -188,26 +188,26 @@ u32 semaphore::waiting() const {
     return n;
 }
 
-void mend(semaphore_block& b, u32 dead) {
-    at(step::mend_begun);
+void repair(semaphore_block& b, u32 dead) {
+    at(step::repair_begun);
     for (u32 k = 0; k < b.permits; ++k) {
         const permit_word w = permit_word::of(load(b.permit()[k]));
         if (w.state != permit_state::held || w.epoch != dead) continue;
 #ifndef CAROUSEL_BUG_KEEPS_PERMITS
         (void)cas(b.permit()[k], w.pack(), permit_word{w.count + 1, 0, permit_state::free}.pack());
 #endif
-        at(step::mended_word);
+        at(step::word_repaired);
     }
     for (u32 k = 0; k < b.line; ++k) {
         const line_word w = line_word::of(load(b.place()[k]));
         if (w.state != line_state::waiting || w.epoch != dead) continue;
 #ifndef CAROUSEL_BUG_KEEPS_TICKETS
-        go_on(b.place()[k], w);
+        advance(b.place()[k], w);
 #endif
-        at(step::mended_word);
+        at(step::word_repaired);
     }
     shm::ring(b.bell);
-    at(step::mend_done);
+    at(step::repair_done);
 }
 
 }  // namespace carousel::ipc

@@ -112,6 +112,6 @@ private:
 };
 
 /// Behind the fence of `dead`: its permits are free, its tickets have left. May be repeated.
-void mend(semaphore_block& b, u32 dead);
+void repair(semaphore_block& b, u32 dead);
 
 }  // namespace carousel::ipc

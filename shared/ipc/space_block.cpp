@@ -7,9 +7,9 @@
 
 #include "core/checked.hpp"
 #include "core/errors.hpp"
-#include "ipc/give.hpp"
 #include "ipc/gpu_layout.hpp"
 #include "ipc/semaphore.hpp"
+#include "ipc/send.hpp"
 #include "ipc/step.hpp"
 #include "ipc/work_queue.hpp"
 
@@ -243,14 +243,14 @@ u32 make_place(space_block& s, const std::string& name, const shape& wanted) {
     return k;
 }
 
-void mend_all(space_block& s, u32 dead) {
+void repair_all(space_block& s, u32 dead) {
     // Queues before pools: a published cell decides whose a block is.
     for (u32 k = 0; k < max_primitives; ++k) {
         const directory_entry& e = s.place[k];
         if (place_word::of(load(e.state)).state != place_state::ready) continue;
-        if (e.shaped().what == kind::semaphore) mend(s.block_of<semaphore_block>(k), dead);
-        if (e.shaped().what == kind::work_queue) mend(s.block_of<work_queue_block>(k), dead);
-        if (e.shaped().what == kind::queue) mend(s.block_of<queue_block>(k), dead);
+        if (e.shaped().what == kind::semaphore) repair(s.block_of<semaphore_block>(k), dead);
+        if (e.shaped().what == kind::work_queue) repair(s.block_of<work_queue_block>(k), dead);
+        if (e.shaped().what == kind::queue) repair(s.block_of<queue_block>(k), dead);
     }
     for (u32 pool = 0; pool < max_primitives; ++pool) {
         if (place_word::of(load(s.place[pool].state)).state != place_state::ready ||
@@ -261,7 +261,7 @@ void mend_all(space_block& s, u32 dead) {
             if (place_word::of(load(s.place[k].state)).state == place_state::ready &&
                 s.place[k].shaped().what == kind::queue && s.place[k].more == pool + 1)
                 gather_named(s.block_of<queue_block>(k), refs);
-        mend(s.block_of<pool_block>(pool), dead, refs);
+        repair(s.block_of<pool_block>(pool), dead, refs);
     }
 }
 

@@ -69,8 +69,8 @@ struct space_block {
     char name[longest_name + 8];
     u64 gpu_bytes;  ///< 0: no GPU
     char gpu_uuid[40];
-    word mender, mender_start;  ///< pid and start time of who mends GPU words, or did so last
-    word holder;                ///< {lives of the holder, 0, 0}: how often the space was taken over
+    word repairer, repairer_start;  ///< pid and start time of who mends GPU words, or did so last
+    word holder;                    ///< {lives of the holder, 0, 0}: how often the space was taken over
     alignas(64) shm::doorbell_word bell;
     registry_block registry;
     directory_entry place[max_primitives];
@@ -98,7 +98,7 @@ void check_shape(const std::string& name, const shape& wanted);
 void require_shape(const space_block& s, u32 place, const shape& wanted);
 
 /// The holder, behind the fence of `dead`: everything of that life in all primitives. May be repeated.
-void mend_all(space_block& s, u32 dead);
+void repair_all(space_block& s, u32 dead);
 /// Something in the GPU memory has words, so a death needs a mender there.
 [[nodiscard]] bool has_gpu_words(const space_block& s);
 

@@ -61,7 +61,7 @@ client_view read_client(const json& j) {
 space_view view_of(space_block& s) {
     space_view v;
     const u64 now = now_ns();
-    v.id = s.id, v.bytes = s.bytes, v.lives = load(s.holder);
+    v.id = s.id, v.bytes = s.bytes, v.incarnations = load(s.holder);
     v.free_bytes = free_bytes(s);
     v.gpu_bytes = s.gpu_bytes, v.gpu_free_bytes = gpu_free_bytes(s);
     std::map<u32, std::vector<holding>> of_epoch;
@@ -102,12 +102,12 @@ json to_json(const space_view& v) {
             {"id", v.id},
             {"holder", v.holder},
             {"of_run", v.of_run},
-            {"lives", v.lives},
+            {"incarnations", v.incarnations},
             {"bytes", v.bytes},
             {"free_bytes", v.free_bytes},
             {"gpu_bytes", v.gpu_bytes},
             {"gpu_free_bytes", v.gpu_free_bytes},
-            {"cut", v.cut},
+            {"truncated", v.truncated},
             {"clients", clients},
             {"primitives", primitives}};
 }
@@ -116,8 +116,9 @@ space_view read_view(const json& j) {
     space_view v;
     if (!j.is_object()) return v;
     read(j, "name", v.name), read(j, "id", v.id), read(j, "holder", v.holder), read(j, "of_run", v.of_run);
-    read(j, "lives", v.lives), read(j, "bytes", v.bytes), read(j, "free_bytes", v.free_bytes);
-    read(j, "gpu_bytes", v.gpu_bytes), read(j, "gpu_free_bytes", v.gpu_free_bytes), read(j, "cut", v.cut);
+    read(j, "incarnations", v.incarnations), read(j, "bytes", v.bytes), read(j, "free_bytes", v.free_bytes);
+    read(j, "gpu_bytes", v.gpu_bytes), read(j, "gpu_free_bytes", v.gpu_free_bytes),
+        read(j, "truncated", v.truncated);
     for (const json& c : list_of(j, "clients"))
         if (c.is_object()) v.clients.push_back(read_client(c));
     for (const json& p : list_of(j, "primitives")) {
@@ -132,9 +133,9 @@ space_view read_view(const json& j) {
     return v;
 }
 
-std::string look_request() { return json{{"look", {{"version", space_version}}}}.dump(); }
+std::string inspect_request() { return json{{"inspect", {{"version", space_version}}}}.dump(); }
 
-bool asks_to_look(const json& asked) { return asked.is_object() && asked.contains("look"); }
+bool is_inspect_request(const json& request) { return request.is_object() && request.contains("inspect"); }
 
 std::string text_of(space_view v) {
     const auto text = [](const space_view& of) {
@@ -142,7 +143,7 @@ std::string text_of(space_view v) {
     };
     std::string whole = text(v);
     if (whole.size() <= shm::max_message) return whole;
-    v.cut = true;
+    v.truncated = true;
     for (client_view& c : v.clients) c.holds.clear();
     return text(v);
 }

@@ -35,11 +35,11 @@ struct primitive_view {
 struct space_view {
     std::string name, id;  ///< id "": nobody has asked for its memory yet
     i32 holder = 0;
-    bool of_run = false;  ///< its holder is the supervisor of the run of that name
-    u64 lives = 0;        ///< of its holder: 1 until it is taken over
+    bool of_run = false;   ///< its holder is the supervisor of the run of that name
+    u64 incarnations = 0;  ///< of its holder: 1 until it is taken over
     u64 bytes = 0, free_bytes = 0;
     u64 gpu_bytes = 0, gpu_free_bytes = 0;  ///< of its GPU memory; 0: it has none
-    bool cut = false;                       ///< too much for one message: what clients hold is left out
+    bool truncated = false;                 ///< too much for one message: what clients hold is left out
     std::vector<client_view> clients = {};
     std::vector<primitive_view> primitives = {};
 };
@@ -52,8 +52,8 @@ struct space_view {
 [[nodiscard]] space_view read_view(const nlohmann::json& j);
 
 // ---- the messages
-[[nodiscard]] std::string look_request();
-[[nodiscard]] bool asks_to_look(const nlohmann::json& asked);
+[[nodiscard]] std::string inspect_request();
+[[nodiscard]] bool is_inspect_request(const nlohmann::json& request);
 /// The answer, at most as long as one message can be.
 [[nodiscard]] std::string text_of(space_view v);
 

@@ -28,7 +28,7 @@ bool is_our_folder(const std::string& path) {
 }
 
 // A holder that is stopped doesn't accept, but it listens.
-bool is_listened_to(const std::string& socket) {
+bool has_listener(const std::string& socket) {
     const shm::unique_fd there = shm::connect_to(socket, answer_patience_ns);
     return there || (errno != ECONNREFUSED && errno != ENOENT);
 }
@@ -37,7 +37,7 @@ found_space found_at(const std::string& name) {
     found_space s{name, {spaces_folder() + "/" + name}};
     const auto record = read_record(s.place);
     if (record) s.holder = record->pid;
-    if (is_listened_to(s.place.socket())) {
+    if (has_listener(s.place.socket())) {
         s.state = space_state::held;
     } else if (record) {
         s.clients = processes_with(record->id);
@@ -65,21 +65,21 @@ std::optional<found_space> find_space(const std::string& name) {
     return found_at(name);
 }
 
-space_view look_at(const found_space& s) {
+space_view inspect_space(const found_space& s) {
     const shm::unique_fd socket = shm::connect_to(s.place.socket(), answer_patience_ns);
     shm::message m;
-    if (!socket || !shm::send_message(socket.get(), look_request()) ||
+    if (!socket || !shm::send_message(socket.get(), inspect_request()) ||
         shm::receive_message(socket.get(), m, answer_patience_ns) != shm::receive_status::ok)
         throw shm_error(
             fmt::format("the space \"{}\": its holder (process {}) does not answer at {}: is it stopped?",
                         s.name, s.holder, s.place.socket()));
-    const nlohmann::json said = parse_json_or_discard(m.text, json_channel::message);
-    if (!said.is_object() || !said.contains("space"))
+    const nlohmann::json reply = parse_json_or_discard(m.text, json_channel::message);
+    if (!reply.is_object() || !reply.contains("space"))
         throw shm_error(fmt::format(
             "the space \"{}\": its holder (process {}) can't say what is in it: it is of an older build, "
             "hold the space anew",
             s.name, s.holder));
-    return read_view(said["space"]);
+    return read_view(reply["space"]);
 }
 
 std::string remove_dead(const found_space& s) {

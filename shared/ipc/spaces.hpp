@@ -28,7 +28,7 @@ struct found_space {
 /// Empty: there is none of that name.
 [[nodiscard]] std::optional<found_space> find_space(const std::string& name);
 /// Asks the holder. Throws shm_error: it doesn't answer within a second, or not as a holder does.
-[[nodiscard]] space_view look_at(const found_space& s);
+[[nodiscard]] space_view inspect_space(const found_space& s);
 /// Removes the folder of a dead one, behind another look with its lock held. Empty, or why it stays.
 [[nodiscard]] std::string remove_dead(const found_space& s);
 

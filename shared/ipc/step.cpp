@@ -7,15 +7,17 @@
 namespace carousel::ipc {
 namespace {
 constexpr std::array<std::string_view, steps> names = {
-    "epoch_drawn",    "entry_attached", "entry_dead",       "entry_fenced", "entry_freed",     "line_joined",
-    "turn_looked",    "turn_known",     "permit_taken",     "line_left",    "permit_released", "line_passed",
-    "cell_claimed",   "cell_written",   "cell_published",   "cell_passed",  "cell_popping",    "cell_leased",
-    "cell_consumed",  "cell_returned",  "task_filling",     "task_written", "task_submitted",  "task_claimed",
-    "task_committed", "task_failed",    "task_letter_read", "serial_drawn", "head_claimed",    "body_claimed",
-    "block_owned",    "block_leaving",  "body_freed",       "block_freed",  "block_named",     "block_given",
-    "block_taken",    "gate_timed",     "gate_opened",      "gate_asked",   "gate_closed",     "gate_looked",
-    "gate_late",      "mend_begun",     "mended_word",      "loss_marked",  "loss_counted",    "mend_done",
-    "mender_started", "mender_named",   "mender_told",      "mender_heard"};
+    "epoch_drawn",       "entry_attached",   "entry_dead",     "entry_fenced",     "entry_freed",
+    "line_joined",       "turn_checked",     "turn_known",     "permit_taken",     "line_left",
+    "permit_released",   "line_passed",      "cell_claimed",   "cell_written",     "cell_published",
+    "cell_passed",       "cell_popping",     "cell_leased",    "cell_consumed",    "cell_returned",
+    "task_filling",      "task_written",     "task_submitted", "task_claimed",     "task_committed",
+    "task_failed",       "dead_letter_read", "serial_drawn",   "head_claimed",     "body_claimed",
+    "block_owned",       "block_leaving",    "body_freed",     "block_freed",      "block_named",
+    "block_sent",        "block_received",   "gate_timed",     "gate_opened",      "gate_requested",
+    "gate_closed",       "gate_checked",     "gate_late",      "repair_begun",     "word_repaired",
+    "loss_marked",       "loss_counted",     "repair_done",    "repairer_started", "repairer_named",
+    "repairer_notified", "repairer_replied"};
 static_assert(!names.back().empty(), "a step without a name");
 }  // namespace
 

@@ -14,7 +14,7 @@ enum class step : u8 {
     entry_freed,     ///< mended, and free for another
     // a semaphore
     line_joined,      ///< in the line
-    turn_looked,      ///< some of those in front or of the permits are counted
+    turn_checked,     ///< some of those in front or of the permits are counted
     turn_known,       ///< it may take a permit, and has none
     permit_taken,     ///< holds it, and is still in the line
     line_left,        ///< has left the line, nobody is woken
@@ -36,36 +36,36 @@ enum class step : u8 {
     task_claimed,
     task_committed,
     task_failed,       ///< counted as an attempt, waits again or is a dead letter
-    task_letter_read,  ///< a dead letter is copied, and is still there
+    dead_letter_read,  ///< a dead letter is copied, and is still there
     // a pool
-    serial_drawn,   ///< a number is used up, no block bears it
-    head_claimed,   ///< the first unit of a block
-    body_claimed,   ///< a further one
-    block_owned,    ///< the block is whole
-    block_leaving,  ///< given up, none of its units is free
-    body_freed,     ///< a unit that isn't the first
-    block_freed,    ///< all of it, nobody is woken
-    block_named,    ///< a published cell names it, its word names the giver
-    block_given,    ///< its word says that it is the cell's
-    block_taken,    ///< the receiver's, the cell still names it
+    serial_drawn,    ///< a number is used up, no block bears it
+    head_claimed,    ///< the first unit of a block
+    body_claimed,    ///< a further one
+    block_owned,     ///< the block is whole
+    block_leaving,   ///< given up, none of its units is free
+    body_freed,      ///< a unit that isn't the first
+    block_freed,     ///< all of it, nobody is woken
+    block_named,     ///< a published cell names it, its word names the giver
+    block_sent,      ///< its word says that it is the cell's
+    block_received,  ///< the receiver's, the cell still names it
     // a gate: of the client, then of the holder
-    gate_timed,   ///< its deadline is far, and it is not PENDING
-    gate_opened,  ///< PENDING, the stream isn't told
-    gate_asked,   ///< the stream is there, its deadline is stored
-    gate_closed,  ///< answered, by whoever was first
-    gate_looked,  ///< the holder knows its word
-    gate_late,    ///< and that it is a second late
+    gate_timed,      ///< its deadline is far, and it is not PENDING
+    gate_opened,     ///< PENDING, the stream isn't told
+    gate_requested,  ///< the stream is there, its deadline is stored
+    gate_closed,     ///< answered, by whoever was first
+    gate_checked,    ///< the holder knows its word
+    gate_late,       ///< and that it is a second late
     // a mend, in the holder
-    mend_begun,
-    mended_word,   ///< one word is mended
-    loss_marked,   ///< LOST, not counted
-    loss_counted,  ///< counted, still LOST
-    mend_done,
+    repair_begun,
+    word_repaired,  ///< one word is mended
+    loss_marked,    ///< LOST, not counted
+    loss_counted,   ///< counted, still LOST
+    repair_done,
     // a mender, in the holder
-    mender_started,  ///< it has heard nothing, and nobody knows of it
-    mender_named,    ///< its process stands in the space
-    mender_told,     ///< it mends
-    mender_heard,    ///< it has said that it is done, and no entry is free
+    repairer_started,   ///< it has heard nothing, and nobody knows of it
+    repairer_named,     ///< its process stands in the space
+    repairer_notified,  ///< it mends
+    repairer_replied,   ///< it has said that it is done, and no entry is free
     count_
 };
 

@@ -8,7 +8,7 @@
 
 namespace carousel::ipc {
 
-enum class task_state : u8 { free, filling, waiting, claimed, letter, reading };
+enum class task_state : u8 { free, filling, waiting, claimed, dead_letter, reading };
 struct task_word {
     u32 generation = 0, attempts = 0, epoch = 0;
     task_state state = task_state::free;
@@ -59,13 +59,13 @@ public:
     /// CLAIMED -> WAITING or LETTER.
     CAROUSEL_SIDE bool fail(const claimed_task& t) const;
     /// LETTER -> READING -> FREE.
-    [[nodiscard]] CAROUSEL_SIDE bool read_letter(claimed_task& t) const;
-    CAROUSEL_SIDE void take_letter_out(const claimed_task& t) const;
+    [[nodiscard]] CAROUSEL_SIDE bool read_dead_letter(claimed_task& t) const;
+    CAROUSEL_SIDE void remove_dead_letter(const claimed_task& t) const;
     [[nodiscard]] CAROUSEL_SIDE u8* task(u32 place) const {
         return p_.tasks + place * ((u64{p_.task_bytes} + 7) / 8 * 8);
     }
     /// Behind the fence of `dead`. May be repeated.
-    CAROUSEL_SIDE void mend_place(u32 k, u32 dead) const;
+    CAROUSEL_SIDE void repair_place(u32 k, u32 dead) const;
 
 private:
     [[nodiscard]] CAROUSEL_SIDE static task_word freed(const task_word& w) {
@@ -92,9 +92,9 @@ CAROUSEL_SIDE task_word task_body<Side>::failed(const task_word& w) const {
 #else
     const u32 attempts = w.attempts;
 #endif
-#ifndef CAROUSEL_BUG_TRIES_FOR_EVER
+#ifndef CAROUSEL_BUG_RETRIES_FOREVER
     return {w.generation, attempts, 0,
-            attempts >= p_.max_attempts ? task_state::letter : task_state::waiting};
+            attempts >= p_.max_attempts ? task_state::dead_letter : task_state::waiting};
 #else
     return {w.generation, attempts, 0, task_state::waiting};
 #endif
@@ -104,8 +104,8 @@ template <class Side>
 CAROUSEL_SIDE bool task_body<Side>::take(task_state from, task_state to, word& hint_at,
                                          claimed_task& t) const {
     const u64 first = Side::load(hint_at);
-    for (u32 look = 0; look < p_.capacity; ++look) {
-        const u32 place = static_cast<u32>((first + look) % p_.capacity);
+    for (u32 attempt = 0; attempt < p_.capacity; ++attempt) {
+        const u32 place = static_cast<u32>((first + attempt) % p_.capacity);
         const task_word here = task_word::of(Side::load(p_.place[place]));
         if (here.state != from) continue;
         const task_word next{here.generation, here.attempts, epoch_, to};
@@ -115,7 +115,7 @@ CAROUSEL_SIDE bool task_body<Side>::take(task_state from, task_state to, word& h
         Side::at(step::turn_known);
         p_.place[place].store(next.pack());  // seeded bug: two may have it
 #endif
-        (void)Side::cas(hint_at, first, first + look + 1);
+        (void)Side::cas(hint_at, first, first + attempt + 1);
         t = {{place, here.generation}, here.attempts};
         return true;
     }
@@ -163,25 +163,25 @@ CAROUSEL_SIDE bool task_body<Side>::fail(const claimed_task& t) const {
 }
 
 template <class Side>
-CAROUSEL_SIDE bool task_body<Side>::read_letter(claimed_task& t) const {
+CAROUSEL_SIDE bool task_body<Side>::read_dead_letter(claimed_task& t) const {
     for (u32 place = 0; place < p_.capacity; ++place) {
         const task_word here = task_word::of(Side::load(p_.place[place]));
         t = {{place, here.generation}, here.attempts};
-        if (here.state == task_state::letter && change(place, here, mine(t, task_state::reading)))
+        if (here.state == task_state::dead_letter && change(place, here, mine(t, task_state::reading)))
             return true;
     }
     return false;
 }
 
 template <class Side>
-CAROUSEL_SIDE void task_body<Side>::take_letter_out(const claimed_task& t) const {
+CAROUSEL_SIDE void task_body<Side>::remove_dead_letter(const claimed_task& t) const {
     const task_word w = mine(t, task_state::reading);
     (void)change(t.name.place, w, freed(w));
     Side::at(step::task_committed);
 }
 
 template <class Side>
-CAROUSEL_SIDE void task_body<Side>::mend_place(u32 k, u32 dead) const {
+CAROUSEL_SIDE void task_body<Side>::repair_place(u32 k, u32 dead) const {
     const task_word w = task_word::of(Side::load(p_.place[k]));
     if (w.epoch != dead || w.state == task_state::free) return;
     task_word next = freed(w);  // FILLING: nobody has seen it
@@ -191,11 +191,11 @@ CAROUSEL_SIDE void task_body<Side>::mend_place(u32 k, u32 dead) const {
 #ifndef CAROUSEL_BUG_DROPS_CLAIMED
     if (w.state == task_state::claimed) next = failed(w);
 #endif
-#ifndef CAROUSEL_BUG_DROPS_LETTERS
-    if (w.state == task_state::reading) next = {w.generation, w.attempts, 0, task_state::letter};
+#ifndef CAROUSEL_BUG_DROPS_DEAD_LETTERS
+    if (w.state == task_state::reading) next = {w.generation, w.attempts, 0, task_state::dead_letter};
 #endif
     (void)change(k, w, next);
-    Side::at(step::mended_word);
+    Side::at(step::word_repaired);
 }
 
 }  // namespace carousel::ipc

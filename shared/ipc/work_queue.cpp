@@ -7,13 +7,13 @@
 namespace carousel::ipc {
 namespace {
 
-template <class Look>
-auto wait_for(work_queue_block& b, u64 timeout_ns, Look look) {
+template <class Attempt>
+auto wait_for(work_queue_block& b, u64 timeout_ns, Attempt attempt) {
     const u64 deadline = deadline_after(timeout_ns);
     for (;;) {
         const u32 seen = shm::ticket(b.bell);  // before the look: a ring behind it ends the sleep
-        if (auto got = look()) return got;
-        if (!sleep_until(b.bell, seen, deadline)) return look();
+        if (auto got = attempt()) return got;
+        if (!sleep_until(b.bell, seen, deadline)) return attempt();
     }
 }
 
@@ -58,13 +58,13 @@ bool work_queue::fail(const claimed_task& t) {
     return true;
 }
 
-std::optional<claimed_task> work_queue::take_letter(void* task) {
+std::optional<claimed_task> work_queue::take_dead_letter(void* task) {
     const task_body<cpu_side> w = body();
     claimed_task t;
-    if (!w.read_letter(t)) return std::nullopt;
+    if (!w.read_dead_letter(t)) return std::nullopt;
     std::memcpy(task, w.task(t.name.place), b_->task_bytes);
-    at(step::task_letter_read);
-    w.take_letter_out(t);
+    at(step::dead_letter_read);
+    w.remove_dead_letter(t);
     shm::ring(b_->bell);
     return t;
 }
@@ -73,8 +73,8 @@ task_fate work_queue::fate(const task_name& t) const {
     const task_word w = task_word::of(load(b_->place()[t.place % b_->capacity]));
     if (w.generation != t.generation || w.state == task_state::free) return task_fate::over;
     if (w.state == task_state::claimed) return task_fate::claimed;
-    return w.state == task_state::letter || w.state == task_state::reading ? task_fate::letter
-                                                                           : task_fate::waiting;
+    return w.state == task_state::dead_letter || w.state == task_state::reading ? task_fate::dead_letter
+                                                                                : task_fate::waiting;
 }
 
 u32 work_queue::count(task_state s) const {
@@ -91,12 +91,12 @@ std::vector<u32> work_queue::claimers() const {
     return out;
 }
 
-void mend(work_queue_block& b, u32 dead) {
-    at(step::mend_begun);
+void repair(work_queue_block& b, u32 dead) {
+    at(step::repair_begun);
     const task_body<cpu_side> w(b.parts(), 0);
-    for (u32 k = 0; k < b.capacity; ++k) w.mend_place(k, dead);
+    for (u32 k = 0; k < b.capacity; ++k) w.repair_place(k, dead);
     shm::ring(b.bell);
-    at(step::mend_done);
+    at(step::repair_done);
 }
 
 }  // namespace carousel::ipc

@@ -57,7 +57,7 @@ static_assert(sizeof(work_queue_block) == 256);
 enum class task_fate : u8 {
     waiting,
     claimed,
-    letter,
+    dead_letter,
     over
 };  ///< over: committed, or a letter that was taken
 
@@ -75,7 +75,7 @@ public:
     /// One attempt more: it waits again, or is a dead letter.
     bool fail(const claimed_task& t);
     /// Copies a dead letter and takes it out; a death in between leaves it there. Empty: there is none.
-    [[nodiscard]] std::optional<claimed_task> take_letter(void* task);
+    [[nodiscard]] std::optional<claimed_task> take_dead_letter(void* task);
 
     [[nodiscard]] task_fate fate(const task_name& t) const;
     [[nodiscard]] u32 count(task_state s) const;
@@ -89,6 +89,6 @@ private:
 };
 
 /// Behind the fence of `dead`. May be repeated.
-void mend(work_queue_block& b, u32 dead);
+void repair(work_queue_block& b, u32 dead);
 
 }  // namespace carousel::ipc

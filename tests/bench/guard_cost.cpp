@@ -139,10 +139,10 @@ public:
         const f64 device_us = watch_->read().front().ms * 1000;
         const u64 through = thread_cpu_ns();
         if (*torn() != 0) throw error(1, "a status word is another than was written");
-        for (u32 k = 0; guards_.canaries && k < looks_; ++k)
+        for (u32 k = 0; guards_.canaries && k < checks_; ++k)
             if (found()[k].said() != device::canary_whole) throw error(1, "a canary is not whole");
-        const u64 looked = thread_cpu_ns() - through;
-        return {device_us, static_cast<f64>(enqueued + looked) / 1000, *hash()};
+        const u64 checked_ns = thread_cpu_ns() - through;
+        return {device_us, static_cast<f64>(enqueued + checked_ns) / 1000, *hash()};
     }
 
 private:
@@ -161,15 +161,15 @@ private:
         step.value = {n, 1,
                       static_cast<u32>(first ? device::status_state::writing : device::status_state::ready)};
         if (out != nullptr) step.store_at(out->word_to_write(n));
-        std::array<device::canary_step, 2> looks;
+        std::array<device::canary_step, 2> checks;
         std::size_t count = 0;
         for (const ring_memory* ring : {in, out}) {
             if (!guards_.canaries || first || ring == nullptr) continue;
             u64* const at = ring == in ? ring->canary_to_read(n) : ring->canary_to_write(n);
-            found()[looks_].clear();
-            looks[count++] = {at, key(ring, n), &found()[looks_++]};
+            found()[checks_].clear();
+            checks[count++] = {at, key(ring, n), &found()[checks_++]};
         }
-        device::guarded_status(*queue_, step, std::span(looks).first(count));
+        device::guarded_status(*queue_, step, std::span(checks).first(count));
     }
     void plant(u64 n, const ring_memory* out) {
         if (!guards_.canaries || out == nullptr || n >= ring_memory::slots) return;
@@ -196,7 +196,7 @@ private:
     }
 
     void enqueue(u64 n) {
-        looks_ = stage_ = 0;
+        checks_ = stage_ = 0;
         const auto draw = [](std::byte* slot) { return reinterpret_cast<kernels::draw_record*>(slot); };
         const auto models = [](std::byte* slot) { return reinterpret_cast<f32*>(slot + 256); };
         const auto triangles = [](std::byte* slot) {
@@ -239,7 +239,7 @@ private:
     static constexpr u32 stages = 4;
     std::array<std::unique_ptr<device::same_work>, stages> alike_;  ///< null: launches
     std::array<std::unique_ptr<device::event>, stages> done_;
-    u32 looks_ = 0, stage_ = 0;
+    u32 checks_ = 0, stage_ = 0;
 };
 
 /// Memory that nobody uses, up to 128 MiB of it in up to 32 pieces: what is made behind it lies elsewhere.

@@ -48,7 +48,7 @@ constexpr u32 parameter_bytes = 112;  ///< of a frame, as the demo has them (car
 /// SUBMITTED, its outputs' are made.
 u64 seals_of(const shm::control_block& c, ring::worker& w, const ring::job& j) {
     u64 all = 0;
-    for (u32 look = 0; look < 2; ++look)
+    for (u32 check = 0; check < 2; ++check)
         for (u32 i = 0; i < j.inputs; ++i)
             all += ring::is_sealed(w.input(i).header(j.input[i].index), c.parameters.bytes) ? 1 : 0;
     for (u32 k = 0; k < w.outputs(); ++k)
@@ -71,15 +71,16 @@ struct small_run {
         c->magic.store(shm::control_magic);
         ring::initialise_parameters(c->parameters, std::vector<std::byte>(parameter_bytes), 0);
         for (u32 seat = 0; seat < 3; ++seat) {
-            const ring::incarnation_id who = ring::appoint(*c, seat);
+            const ring::incarnation_id incarnation = ring::appoint(*c, seat);
             (void)ring::revoke(*c, seat, 0);
-            if (ring::claim(*c, who) != ring::claim_result::ok || !ring::go_live(*c, who))
+            if (ring::claim(*c, incarnation) != ring::claim_result::ok || !ring::go_live(*c, incarnation))
                 throw error(1, "no worker sits");
-            workers.emplace_back(*c, who.seat, who.entry, who.epoch);
-            known.epochs.push_back(who.epoch);
-            const auto pid = ring::entry_word::of(ring::load(c->entry[who.entry].identity)).pid;
-            known.processes.push_back({seat, who.entry, who.epoch, static_cast<u32>(pid), true});
-            const ring::page_list own = ring::pages_of(*c, who, 0);
+            workers.emplace_back(*c, incarnation.seat, incarnation.entry, incarnation.epoch);
+            known.epochs.push_back(incarnation.epoch);
+            const auto pid = ring::entry_word::of(ring::load(c->entry[incarnation.entry].identity)).pid;
+            known.processes.push_back(
+                {seat, incarnation.entry, incarnation.epoch, static_cast<u32>(pid), true});
+            const ring::page_list own = ring::pages_of(*c, incarnation, 0);
             for (const shm::page_range& r : own.pages())
                 pages.add(*c, reinterpret_cast<const std::byte*>(c.get()) + r.from, r.bytes);
         }
@@ -117,11 +118,11 @@ f64 ring_steps_us(shm::block_guard how, bool seals_again, u64 frames) {
     }
     ::close(ends[1]);
     f64 us = 0;
-    const bool told = ::read(ends[0], &us, sizeof us) == sizeof us;
+    const bool received = ::read(ends[0], &us, sizeof us) == sizeof us;
     ::close(ends[0]);
     int ended = 0;
     ::waitpid(child, &ended, 0);
-    if (!told || ended != 0) throw error(1, "the process with a closed control block failed");
+    if (!received || ended != 0) throw error(1, "the process with a closed control block failed");
     return us;
 }
 
@@ -162,20 +163,20 @@ namespace {
 
 /// us of CPU time of the supervisor's looks at a block of three stages in a second: in each of its fifty
 /// ticks at what is static, known and of wrong parity, in one at all words.
-f64 looks_us(small_run& run, const shm::control_block& made) {
+f64 checks_us(small_run& run, const shm::control_block& made) {
     constexpr u32 ticks = 50;
     std::vector<ring::finding> found;
-    const auto look = [&](std::vector<ring::finding> more) {
+    const auto check = [&](std::vector<ring::finding> more) {
         found.insert(found.end(), more.begin(), more.end());
     };
     const u64 began = thread_cpu_ns();
     for (u32 tick = 0; tick < ticks; ++tick) {
-        look(ring::check_parity(*run.c, made));
-        look(ring::check_static(*run.c, made));
-        look(ring::check_known(*run.c, made, run.known));
+        check(ring::check_parity(*run.c, made));
+        check(ring::check_static(*run.c, made));
+        check(ring::check_known(*run.c, made, run.known));
     }
-    look(ring::check_parity(*run.c, made));
-    look(ring::check_words(*run.c, made, run.known));
+    check(ring::check_parity(*run.c, made));
+    check(ring::check_words(*run.c, made, run.known));
     const u64 took = thread_cpu_ns() - began;
     if (!found.empty()) throw error(1, "a look finds damage: " + found.front().text());
     return static_cast<f64>(took) / 1000;
@@ -187,7 +188,7 @@ void audit_rows(const options& o) {
     shm::copy_words(*made, *run.c);
     for (u32 n = 0; n < 10; ++n) run.frame(false);
     std::vector<f64> us;
-    for (u32 round = 0; round < o.pairs; ++round) us.push_back(looks_us(run, *made));
+    for (u32 round = 0; round < o.pairs; ++round) us.push_back(checks_us(run, *made));
     const auto [low, high] = interval(us);
     fmt::print(
         "| audit | CPU time a second, us (of a core) | {} |  | {:.0f} | {:.3f} % | {:.3f} to {:.3f} |\n",

@@ -15,7 +15,7 @@ sys.path.insert(0, os.path.join(HERE, "..", "stages", "python"))
 import interpreter  # noqa: E402
 
 
-def look(a, loops):
+def poll(a, loops):
     """Frames that were got, of how many, and the longest pause between two in ms."""
     pipeline = carousel.Pipeline(os.path.join(HERE, "..", "..", "pipelines", "demo.toml"))
     options = ["--size", "320x180", "--set", "geometry.triangles=2000", "--out", ""]
@@ -42,7 +42,7 @@ def look(a, loops):
 def main(a):
     print("| busy loops | frames got | of | longest pause |\n|---|---|---|---|")
     for loops in map(int, a.loops.split(",")):
-        got, of, longest = look(a, loops)
+        got, of, longest = poll(a, loops)
         print(f"| {loops} | {got} | {of} | {longest:.1f} ms |", flush=True)
 
 

@@ -69,7 +69,7 @@ def of_threads(pids):
     return out
 
 
-def tell_threads(pair, size, seconds):
+def print_threads(pair, size, seconds):
     """While frames cross."""
     both = ((pair.a, "source"), (pair.a, "send"), (pair.b, "receive"), (pair.b, "sink"))
     wait_for("frames", lambda: (pair.b.stage("sink").get("frames") or 0) > 20)
@@ -102,7 +102,7 @@ def link(programs, inside_a, inside_b, address, size, seconds, threads=False, ab
         pair.b.start()
         pair.a.start()
         if threads:
-            tell_threads(pair, size, seconds / 4)
+            print_threads(pair, size, seconds / 4)
         cpu = cpu_until_sent(pair)
         if pair.a.wait(10) != 0 or pair.b.wait(30) != 0:
             raise SystemExit(pair.a.text() + pair.b.text())

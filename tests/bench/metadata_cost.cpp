@@ -30,10 +30,11 @@ struct chain {
         for (ring::stage_plan& s : p.stages) s.slot_bytes = 256;
         ring::initialise(*c, p);
         for (u32 seat = 0; seat < 3; ++seat) {
-            const ring::incarnation_id who = ring::appoint(*c, seat);
+            const ring::incarnation_id incarnation = ring::appoint(*c, seat);
             (void)ring::revoke(*c, seat, 0);
-            if (ring::claim(*c, who) != ring::claim_result::ok || !ring::go_live(*c, who)) std::abort();
-            workers.emplace_back(*c, who.seat, who.entry, who.epoch);
+            if (ring::claim(*c, incarnation) != ring::claim_result::ok || !ring::go_live(*c, incarnation))
+                std::abort();
+            workers.emplace_back(*c, incarnation.seat, incarnation.entry, incarnation.epoch);
         }
     }
     void pass(u32 entries) {

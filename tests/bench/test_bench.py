@@ -26,13 +26,13 @@ class Bench(unittest.TestCase):
     def test_json_has_all_keys_and_its_figures_agree(self):
         done = bench(*SMALL, "--json")
         self.assertEqual((done.returncode, done.stderr), (0, ""))
-        said = json.loads(done.stdout)
-        self.assertEqual(said["frames"], 3)
-        self.assertIsNone(said["peer"])
-        self.assertIn(said["simd"], ("baseline", "avx2", "avx512"))
-        self.assertGreater(said["copy_bytes_per_s"], 0)
-        self.assertEqual([c["triangles_wanted"] for c in said["results"]], [300, 2000])
-        for c in said["results"]:
+        report = json.loads(done.stdout)
+        self.assertEqual(report["frames"], 3)
+        self.assertIsNone(report["peer"])
+        self.assertIn(report["simd"], ("baseline", "avx2", "avx512"))
+        self.assertGreater(report["copy_bytes_per_s"], 0)
+        self.assertEqual([c["triangles_wanted"] for c in report["results"]], [300, 2000])
+        for c in report["results"]:
             self.assertEqual((c["width"], c["height"]), (96, 54))
             self.assertEqual(c["listed"] + c["culled"] + c["dropped"], c["triangles"])
             self.assertLessEqual(c["triangles"], c["triangles_wanted"])
@@ -42,7 +42,7 @@ class Bench(unittest.TestCase):
             self.assertGreaterEqual(c["frame_ms"]["p95"], max(c["vertex_ms"]["median"], c["fragment_ms"]["median"]))
             self.assertGreater(c["ring_bytes"], 96 * 54 * 4)
             self.assertGreater(c["floor_bytes"], c["ring_bytes"])
-            self.assertAlmostEqual(c["floor_ms"], c["floor_bytes"] / said["copy_bytes_per_s"] * 1000)
+            self.assertAlmostEqual(c["floor_ms"], c["floor_bytes"] / report["copy_bytes_per_s"] * 1000)
             self.assertAlmostEqual(c["fraction_of_floor"], c["floor_ms"] / c["frame_ms"]["median"])
             for absent in ("raster_ms", "resolve_ms", "peer_frame_ms", "ratio_to_peer"):
                 self.assertIsNone(c[absent])
@@ -77,10 +77,10 @@ class Bench(unittest.TestCase):
         if done.returncode == 3:
             self.skipTest(done.stderr.strip())
         self.assertEqual(done.returncode, 0, done.stderr)
-        said = json.loads(done.stdout)
-        self.assertEqual((said["peer"]["api"], said["peer"]["timing"]), ("opengl", "wall"))
-        self.assertTrue(said["peer"]["renderer"])
-        for c in said["results"]:
+        report = json.loads(done.stdout)
+        self.assertEqual((report["peer"]["api"], report["peer"]["timing"]), ("opengl", "wall"))
+        self.assertTrue(report["peer"]["renderer"])
+        for c in report["results"]:
             self.assertAlmostEqual(c["ratio_to_peer"], c["frame_ms"]["median"] / c["peer_frame_ms"]["median"])
             self.assertLess(c["peer_unlike"], 0.02)
 

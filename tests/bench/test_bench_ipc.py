@@ -27,37 +27,37 @@ class BenchIpc(unittest.TestCase):
         done = self.bench("--quick", "--processes", "1,3", "--json", report, "--plot", plot)
         self.assertEqual((done.returncode, done.stderr), (0, ""), done.stdout)
         with open(report, encoding="utf-8") as f:
-            said = json.load(f)
-        self.assertEqual([m["kind"] for m in said["memory"]], ["local", "memfd of another process"])
-        for m in said["memory"]:
+            report = json.load(f)
+        self.assertEqual([m["kind"] for m in report["memory"]], ["local", "memfd of another process"])
+        for m in report["memory"]:
             self.assertTrue(m["verified"])
             for key in ("read_gb_s", "write_gb_s", "copy_gb_s", "chase_ns", "open_us"):
                 self.assertGreater(m[key], 0)
-            self.assertAlmostEqual(m["ratio_to_local"], m["read_gb_s"] / said["memory"][0]["read_gb_s"])
-        means = [h["means"] for h in said["hops"]]
+            self.assertAlmostEqual(m["ratio_to_local"], m["read_gb_s"] / report["memory"][0]["read_gb_s"])
+        means = [h["means"] for h in report["hops"]]
         for one in ("word, polled", "futex", "eventfd", "pipe", "Boost interprocess_semaphore", "Carousel queue"):
             self.assertIn(one, means)
-        for h in said["hops"]:
+        for h in report["hops"]:
             self.assertTrue(h["verified"], h)
             self.assertEqual(h["round_trips"], 2000)
             self.assertGreaterEqual(h["p95_us"], h["us"])
             if "MPI" not in h["means"]:
                 self.assertGreater(h["threads_us"], 0, h)   # its peer of one process
         if len(os.sched_getaffinity(0)) > 1:
-            self.assertGreater(said["hop_floor_us"], 0)
-        self.assertTrue("MPI_Send (Open MPI)" in means or "Open MPI" in said["missing"]["MPI_Send (Open MPI)"]
-                        or "mpirun" in said["missing"]["MPI_Send (Open MPI)"], said["missing"])
+            self.assertGreater(report["hop_floor_us"], 0)
+        self.assertTrue("MPI_Send (Open MPI)" in means or "Open MPI" in report["missing"]["MPI_Send (Open MPI)"]
+                        or "mpirun" in report["missing"]["MPI_Send (Open MPI)"], report["missing"])
         for primitive in ("semaphore", "queue", "pool", "work queue"):
-            rows = [p for p in said["primitives"] if p["primitive"] == primitive]
+            rows = [p for p in report["primitives"] if p["primitive"] == primitive]
             self.assertEqual({p["number"] for p in rows}, {1, 3})
             self.assertIn("Carousel", {p["by"] for p in rows})
             self.assertTrue(any(p["workers"] == "threads" for p in rows), primitive)   # its best peer of one process
-        for p in said["primitives"]:
+        for p in report["primitives"]:
             self.assertTrue(p["verified"], p)
             self.assertAlmostEqual(p["ns"] * p["operations_s"] / p["number"] / 1e9, 1, delta=0.01)
         self.assertEqual(xml.parse(plot).getroot().tag, "{http://www.w3.org/2000/svg}svg")
-        self.assertRegex(said["gpu"]["missing"]["gpu"], "^(no GPU: |built without CUDA)")
-        self.assertEqual((said["gpu"]["memory"], said["gpu"]["hops"]), ([], []))
+        self.assertRegex(report["gpu"]["missing"]["gpu"], "^(no GPU: |built without CUDA)")
+        self.assertEqual((report["gpu"]["memory"], report["gpu"]["hops"]), ([], []))
         self.assertIn("not here: gpu: ", done.stdout)
         self.assertEqual(os.listdir(os.path.join(self.runtime, "carousel-spaces")), [], "the bench's space is left")
         self.assertEqual([n for n in os.listdir("/dev/shm") if n.startswith("carousel-bench-")], [])
@@ -65,8 +65,8 @@ class BenchIpc(unittest.TestCase):
     def test_one_table_alone_as_json(self):
         done = self.bench("--quick", "--tables", "memory", "--json")
         self.assertEqual(done.returncode, 0, done.stderr)
-        said = json.loads(done.stdout)
-        self.assertEqual((len(said["memory"]), said["hops"], said["primitives"]), (2, [], []))
+        report = json.loads(done.stdout)
+        self.assertEqual((len(report["memory"]), report["hops"], report["primitives"]), (2, [], []))
 
     def test_without_shared_memory_by_name_what_needs_none_is_measured(self):
         hide = "mount -t tmpfs -o ro none /dev/shm"
@@ -74,11 +74,11 @@ class BenchIpc(unittest.TestCase):
             self.skipTest("no right to hide /dev/shm here")
         done = self.bench("--quick", "--tables", "hops", "--json", before=["unshare", "-m", "sh", "-c", hide + ' && exec "$0" "$@"'])
         self.assertEqual(done.returncode, 0, done.stderr)
-        said = json.loads(done.stdout)
-        means = [h["means"] for h in said["hops"]]
+        report = json.loads(done.stdout)
+        means = [h["means"] for h in report["hops"]]
         self.assertIn("futex", means)
         self.assertNotIn("Boost message_queue", means)
-        self.assertIn("Boost message_queue", said["missing"])
+        self.assertIn("Boost message_queue", report["missing"])
 
     def test_errors_say_what_is_wrong(self):
         for words, expected in ((["--tables", "hop"], 'did you mean "hops"'), (["--processes", "0"], "1 to 64"),

@@ -70,22 +70,22 @@ TEST_CASE("a hop stands beside its floor and its peer of one process, where ther
     CHECK(line_of("MPI_Send").find("0.500                        4.0") != std::string::npos);
     CHECK(line_of("IPC event, polled                    time slices").find("20.00") != std::string::npos);
     CHECK(table.find("not here: Boost message_queue: No such file or directory") != std::string::npos);
-    const auto said = nlohmann::json::parse(json_of(some_result()));
-    CHECK(said.at("hops").at(0).at("threads_us") == 1.9);
-    CHECK(said.at("hop_floor_us") == 0.1);
-    CHECK(said.at("gpu").at("hops").at(1).at("p95_us") == 150);
-    CHECK(said.at("gpu").at("floors").at("two_blocks_us") == 0.5);
-    CHECK(said.at("missing").at("Boost message_queue") == "No such file or directory");
+    const auto parsed = nlohmann::json::parse(json_of(some_result()));
+    CHECK(parsed.at("hops").at(0).at("threads_us") == 1.9);
+    CHECK(parsed.at("hop_floor_us") == 0.1);
+    CHECK(parsed.at("gpu").at("hops").at(1).at("p95_us") == 150);
+    CHECK(parsed.at("gpu").at("floors").at("two_blocks_us") == 0.5);
+    CHECK(parsed.at("missing").at("Boost message_queue") == "No such file or directory");
 }
 
 TEST_CASE("a GPU's rows are in the JSON, and what is missing with its reason") {
-    const auto said = nlohmann::json::parse(json_of(some_result())).at("gpu");
-    CHECK(said.at("memory").at(1).at("ratio_to_local") == 0.5);
-    CHECK(said.at("hops").at(1).at("where") == "time slices");
-    CHECK(said.at("primitives").at(0).at("operations_s") == 2e6);
-    CHECK(said.at("primitives").at(1).at("where") == "one process");
-    CHECK(said.at("floors").at("memory_gb_s") == 4000);
-    CHECK(said.at("missing").at("memory, peer GPU") == "only one GPU here");
+    const auto parsed = nlohmann::json::parse(json_of(some_result())).at("gpu");
+    CHECK(parsed.at("memory").at(1).at("ratio_to_local") == 0.5);
+    CHECK(parsed.at("hops").at(1).at("where") == "time slices");
+    CHECK(parsed.at("primitives").at(0).at("operations_s") == 2e6);
+    CHECK(parsed.at("primitives").at(1).at("where") == "one process");
+    CHECK(parsed.at("floors").at("memory_gb_s") == 4000);
+    CHECK(parsed.at("missing").at("memory, peer GPU") == "only one GPU here");
 }
 
 TEST_CASE("data that isn't right names its row of the GPU") {

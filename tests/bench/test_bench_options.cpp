@@ -64,9 +64,9 @@ TEST_CASE("Each bad value is refused by the name of its option, and says what wo
         {[](bench_texts& t) { t.plot = "x.png"; }, "must end in .svg"},
     };
     for (const auto& [change, expected] : bad) {
-        const std::string said = refusal(change);
-        CAPTURE(expected, said);
-        REQUIRE(said.find(expected) != std::string::npos);
+        const std::string message = refusal(change);
+        CAPTURE(expected, message);
+        REQUIRE(message.find(expected) != std::string::npos);
     }
 }
 
@@ -92,7 +92,7 @@ TEST_CASE("A bench of a pipeline writes no pictures, has five rounds of five sec
     REQUIRE((o.words.empty() && o.out.empty()));
     REQUIRE((o.rounds == 5 && o.seconds == 5 && o.warm_up_s == 1 && o.frames == 0));
     REQUIRE(o.modes == std::vector<std::string>{"process", "mps"});
-    REQUIRE_FALSE(o.modes_asked);
+    REQUIRE_FALSE(o.modes_requested);
     const pipeline_bench_options quick = read_pipeline(
         [](pipeline_bench_texts& t) { t.quick = true, t.seconds = "2", t.sizes = "64x36,1280x720"; });
     REQUIRE((quick.rounds == 3 && quick.seconds == 2 && quick.sizes.size() == 2));
@@ -128,14 +128,14 @@ TEST_CASE("What a bench of a pipeline can't take is refused by the name of its o
         {[](pipeline_bench_texts& t) { t.plot = "x.png"; }, "must end in .svg"},
     };
     for (const auto& [change, expected] : bad) {
-        std::string said;
+        std::string message;
         try {
             (void)read_pipeline(change);
         } catch (const config_error& e) {
-            said = e.what();
+            message = e.what();
         }
-        CAPTURE(expected, said);
-        REQUIRE(said.find(expected) != std::string::npos);
+        CAPTURE(expected, message);
+        REQUIRE(message.find(expected) != std::string::npos);
     }
 }
 

@@ -43,14 +43,14 @@ class BenchPipeline(unittest.TestCase):
             done = self.bench(DEMO, *SMALL, *SHORT, "--against", slow, "--json", os.path.join(self.folder, "r.json"))
             self.assertEqual((done.returncode, done.stderr), (0, ""))
             with open(os.path.join(self.folder, "r.json"), encoding="utf-8") as f:
-                said = json.load(f)
-            cell = said["cells"][0]
+                report = json.load(f)
+            cell = report["cells"][0]
             if cell["difference"]["frames_per_second"]["low"] > 0 and cell["difference"]["p50_ms"]["high"] < 0:
                 break
         self.assertRegex(done.stdout.splitlines()[-1], r"^  B is [0-9.]+ % faster, 95 %: [0-9.]+ to [0-9.]+$")
-        self.assertEqual((cell["mode"], cell["width"], cell["height"], said["latency_of"]), ("process", 96, 64, "window"))
-        self.assertEqual(said["builds"], {"A": os.path.join(slow, "bin"), "B": PROGRAMS})
-        self.assertTrue(any(text.startswith("mps:") for text in said["skipped"]), said["skipped"])
+        self.assertEqual((cell["mode"], cell["width"], cell["height"], report["latency_of"]), ("process", 96, 64, "window"))
+        self.assertEqual(report["builds"], {"A": os.path.join(slow, "bin"), "B": PROGRAMS})
+        self.assertTrue(any(text.startswith("mps:") for text in report["skipped"]), report["skipped"])
         for build in "AB":
             self.assertEqual(len(cell["runs"][build]), 3)
             for run in cell["runs"][build]:
@@ -79,13 +79,13 @@ class BenchPipeline(unittest.TestCase):
         old = self.build('if [ "$1" != ps ]; then exec "$real" "$@"; fi\n"$real" "$@" | sed "s/\\"end_to_end\\"/\\"none\\"/"')
         done = self.bench(DEMO, *SMALL, "--rounds", "1", "--frames", "30", "--warm-up", "0", "--against", old, "--json")
         self.assertEqual((done.returncode, done.stderr), (0, ""))
-        said = json.loads(done.stdout)
-        self.assertEqual(said["latency_of"], "run")
+        report = json.loads(done.stdout)
+        self.assertEqual(report["latency_of"], "run")
         for build in "AB":
-            run = said["cells"][0]["runs"][build][0]
+            run = report["cells"][0]["runs"][build][0]
             self.assertGreater(run["p99_ms"], 0)
             self.assertGreaterEqual(run["frames"], 30)
-        self.assertIn("at least two rounds", said["cells"][0]["verdict"])
+        self.assertIn("at least two rounds", report["cells"][0]["verdict"])
 
     def test_a_pipeline_whose_sink_is_no_display_is_measured_too(self):
         os.symlink(os.path.join(PROGRAMS, "carousel-display"), os.path.join(self.folder, "my-sink"))
@@ -123,14 +123,14 @@ class BenchPipeline(unittest.TestCase):
         done = self.bench(DEMO, *SMALL, "--rounds", "2", "--seconds", "0.3", "--warm-up", "0.1", "--modes", "none,process", "--depths", "1,3/4",
                           "--lone", "50", "--plot", plot, "--json")
         self.assertEqual((done.returncode, done.stderr), (0, ""))
-        said = json.loads(done.stdout)
-        named = [(c["mode"], c["depth"]["in_flight"], c["depth"]["window"], c["load"]) for c in said["cells"]]
+        report = json.loads(done.stdout)
+        named = [(c["mode"], c["depth"]["in_flight"], c["depth"]["window"], c["load"]) for c in report["cells"]]
         self.assertEqual(named, [(m, d, w, load) for m in ("none", "process") for d, w in ((1, 1), (3, 4)) for load in ("saturated", "lone")])
-        bound = said["bounds"][0]
+        bound = report["bounds"][0]
         self.assertEqual((bound["width"], bound["height"], len(bound["rounds"])), (96, 64, 2))
         self.assertGreater(bound["lone_ms"], 0)
         self.assertIn(bound["rounds"][0]["queues"], (1, 2, 4))
-        for saturated, lone in zip(said["cells"][::2], said["cells"][1::2]):
+        for saturated, lone in zip(report["cells"][::2], report["cells"][1::2]):
             for c in (saturated, lone):
                 self.assertGreater(c["of_kernels"]["A"]["ratio"], 0)
             self.assertLess(lone["median"]["A"]["frames_per_second"], 60)

@@ -95,22 +95,22 @@ TEST_CASE("The same rates in turns are no difference, nor is what one frame more
 }
 
 TEST_CASE("A look reads what ps tells, and an older ps has no counts") {
-    const look now = read_look(R"({"pipeline": {"pid": 7, "frames": 12, "uptime_s": 1.5}, "stages": [
+    const sample now = read_sample(R"({"pipeline": {"pid": 7, "frames": 12, "uptime_s": 1.5}, "stages": [
         {"name": "vertex", "instance": 0, "end_to_end": null},
         {"name": "display", "instance": 0, "end_to_end": [[0, 1, 5], [2, 3, 7]]},
         {"name": "display", "instance": 1, "end_to_end": [[0, 1, 5], [2, 3, 7]]}]})");
     REQUIRE((now.supervisor_pid == 7 && now.frames == 12 && now.uptime_s == 1.5 && now.counts_latency));
     REQUIRE(now.latencies == std::vector<std::vector<counted_range>>{{{0, 1, 5}, {2, 3, 7}}});
-    const look old = read_look(
+    const sample old = read_sample(
         R"({"pipeline": {"pid": 7, "frames": 12, "uptime_s": 1.5}, "stages": [{"name": "display"}]})");
     REQUIRE((!old.counts_latency && old.latencies.empty() && !old.tries));
     for (const auto& [reach, tries] : {std::pair{"trying", true}, {"mapping", false}, {"copy", false}})
-        REQUIRE(read_look(std::string(R"({"pipeline": {"pid": 7, "frames": 12, "uptime_s": 1.5}, "stages": [
+        REQUIRE(read_sample(std::string(R"({"pipeline": {"pid": 7, "frames": 12, "uptime_s": 1.5}, "stages": [
             {"name": "vertex", "reach": null}, {"name": "fragment", "reach": ")") +
-                          reach + "\"}]}")
+                            reach + "\"}]}")
                     .tries == tries);
-    REQUIRE_THROWS(read_look("{}"));
-    REQUIRE_THROWS(read_look(""));
+    REQUIRE_THROWS(read_sample("{}"));
+    REQUIRE_THROWS(read_sample(""));
 }
 
 TEST_CASE("A build is a build folder or an installed prefix") {

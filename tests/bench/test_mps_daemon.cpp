@@ -33,7 +33,7 @@ public:
         ::setenv("PATH", before_.c_str(), 1);
         std::filesystem::remove_all(path_);
     }
-    [[nodiscard]] std::string said(const char* file) const {
+    [[nodiscard]] std::string read_file(const char* file) const {
         std::ifstream in(path_ + "/" + file);
         std::string word;
         in >> word;
@@ -68,7 +68,7 @@ TEST_CASE("the daemon has a folder of its own, and is told to quit with its obje
         CHECK(daemon.runs());
         CHECK(std::filesystem::exists(folder + "/control"));
     }
-    CHECK(fake.said("ended") == "quit");
+    CHECK(fake.read_file("ended") == "quit");
     CHECK_FALSE(std::filesystem::exists(folder));
 }
 

@@ -78,17 +78,17 @@ class running:
         t1, n1 = self.frames()
         return (n1 - n0) / (t1 - t0)
 
-    def hold(self, word):
+    def signal_stages(self, word):
         """stop: the last stage takes no frame, and soon nobody works; cont."""
         self.last = getattr(self, "last", None) or self.stages()[-1]["name"]
         subprocess.run([self.program, word, self.last, "-p", self.name], env=self.environment, check=True, stdout=subprocess.DEVNULL)
 
     def rate_alone(self):
         """Of a run that is paused otherwise."""
-        self.hold("cont")
+        self.signal_stages("cont")
         time.sleep(0.3)
         rate = self.rate()
-        self.hold("stop")
+        self.signal_stages("stop")
         time.sleep(0.2)
         return rate
 
@@ -174,13 +174,13 @@ def main():
             pairs = []
             for r in range(a.runs):
                 with running(a, a.without, folder, "without") as without:
-                    without.hold("stop")
+                    without.signal_stages("stop")
                     with running(a, a.programs, folder, "off") as off:
-                        off.hold("stop")
+                        off.signal_stages("stop")
                         while len(pairs) < a.pairs * (r + 1) // a.runs:
                             pairs.append(in_turn(len(pairs), without.rate_alone, off.rate_alone))
-                        without.hold("cont")  # both end by themselves
-                        off.hold("cont")
+                        without.signal_stages("cont")  # both end by themselves
+                        off.signal_stages("cont")
             result["off"] = line("without the code, off: frames/s", *zip(*pairs))
     if a.json:
         with open(a.json, "w", encoding="utf-8") as f:

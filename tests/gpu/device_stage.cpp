@@ -4,13 +4,14 @@
 //   hold_ms    for so long [0]
 //   die_at     frame at which it dies [-1: none]
 //   die_how    illegal | trap | misaligned | memory | endless [illegal]
-//   die_lives  only the first so many lives of a seat die so [1]
+//   die_incarnations  only the first so many lives of a seat die so [1]
 //   sink       it writes nothing [false]
 //   ends_at    a source ends its stream before that frame [-1: never]
 //   same_work  it says that its work is alike for every frame [false]
 //   changes_at from that frame on it isn't [-1: it is]
 //   finishers  so many threads call its finish(), in which it has nothing to do [0: it has none]
-//   strays_at  frame at which its finish() writes beyond its slot, in its first die_lives lives [-1: none]
+//   wild_write_at  frame at which its finish() writes beyond its slot, in its first die_incarnations lives
+//   [-1: none]
 #include <map>
 #include <memory>
 #include <span>
@@ -35,14 +36,14 @@ public:
         hold_at_ = s.integer("hold_at", -1, -1, 1'000'000);
         hold_ms_ = s.integer("hold_ms", 0, 0, 60'000);
         die_at_ = s.integer("die_at", -1, -1, 1'000'000);
-        die_lives_ = s.integer("die_lives", 1, 0, 1'000'000);
+        die_incarnations_ = s.integer("die_incarnations", 1, 0, 1'000'000);
         die_how_ = s.choice("die_how", "illegal", {"illegal", "trap", "misaligned", "memory", "endless"});
         sink_ = s.flag("sink", false);
         ends_at_ = s.integer("ends_at", -1, -1, 1'000'000);
         same_work_ = s.flag("same_work", false);
         changes_at_ = s.integer("changes_at", -1, -1, 1'000'000);
         finishers_ = s.integer("finishers", 0, 0, 8);
-        strays_at_ = s.integer("strays_at", -1, -1, 1'000'000);
+        wild_write_at_ = s.integer("wild_write_at", -1, -1, 1'000'000);
         carousel::description d;
         if (finishers_ > 0) d.finish_threads = static_cast<u32>(finishers_);
         d.ends = source_ && ends_at_ >= 0;
@@ -64,7 +65,7 @@ public:
         if (ends_at_ >= 0 && n >= ends_at_) return f.end_stream();
         if (n == hold_at_ || n == hold_at_ + 1) log::info("frame {} taken at {} ns", n, now_ns());
         if (n == hold_at_ && hold_ms_ > 0) enqueue_hold(stream, static_cast<u64>(hold_ms_) * 1'000'000);
-        if (n == die_at_ && static_cast<i64>(env_->epoch()) <= die_lives_) die(stream);
+        if (n == die_at_ && static_cast<i64>(env_->epoch()) <= die_incarnations_) die(stream);
         const u64* in = source_ ? nullptr : f.input().plane<const u64>("value").data();
         u64* out =
             sink_ ? reinterpret_cast<u64*>(seen_->data()) + f.lane() : f.output().plane<u64>("value").data();
@@ -77,14 +78,15 @@ public:
 
     [[nodiscard]] bool commits_on_host() const override { return sink_ || finishers_ > 0; }
     void finish(carousel::frame& f) override {
-        if (!sink_) return stray(f);
+        if (!sink_) return wild_write(f);
         const u64 value = reinterpret_cast<const u64*>(seen_->host_data())[f.lane()];
         f.set_hash(telemetry::hash_bytes(std::as_bytes(std::span(&value, 1))));
     }
 
 private:
-    void stray(carousel::frame& f) const {
-        if (static_cast<i64>(f.frame_number()) != strays_at_ || static_cast<i64>(env_->epoch()) > die_lives_)
+    void wild_write(carousel::frame& f) const {
+        if (static_cast<i64>(f.frame_number()) != wild_write_at_ ||
+            static_cast<i64>(env_->epoch()) > die_incarnations_)
             return;
         auto* const payload = reinterpret_cast<std::byte*>(f.output().plane<u64>("value").data());
         write_word(reinterpret_cast<u64*>(payload + device::slot_alignment + 104), 1);
@@ -103,8 +105,8 @@ private:
 
     std::string name_, die_how_;
     bool source_ = false, sink_ = false, same_work_ = false;
-    i64 hold_at_ = -1, hold_ms_ = 0, die_at_ = -1, die_lives_ = 0, ends_at_ = -1, changes_at_ = -1,
-        finishers_ = 0, strays_at_ = -1;
+    i64 hold_at_ = -1, hold_ms_ = 0, die_at_ = -1, die_incarnations_ = 0, ends_at_ = -1, changes_at_ = -1,
+        finishers_ = 0, wild_write_at_ = -1;
     const carousel::environment* env_ = nullptr;
     std::unique_ptr<device::mapping> seen_, word_;
 };

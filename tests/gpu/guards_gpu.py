@@ -93,22 +93,22 @@ class Demo:
         except (ValueError, KeyError):
             return {}
 
-    def goes_on(self):
+    def makes_progress(self):
         return self.process.poll() is None
 
     def wait_for(self, true, seconds):
         until = time.monotonic() + seconds
-        while self.goes_on() and time.monotonic() < until:
+        while self.makes_progress() and time.monotonic() < until:
             if true(self.stages()):
                 return True
             time.sleep(0.01)
         return False
 
-    def tell(self, fault, who, times, until, mps, dice, wait=True):
+    def inject(self, fault, stages, times, until, mps, dice, wait=True):
         """The pids of those who were told to. Each is seen to be replaced before it is told again; under MPS before anybody is."""
-        told, last = [], {}
-        while len(told) < times and self.goes_on() and time.monotonic() < until:
-            stage = who[len(told) % len(who)] if not mps else dice.choice(who)
+        injected, last = [], {}
+        while len(injected) < times and self.makes_progress() and time.monotonic() < until:
+            stage = stages[len(injected) % len(stages)] if not mps else dice.choice(stages)
 
             def ready(s, stage=stage):
                 names = STAGES if mps else (stage,)
@@ -118,7 +118,7 @@ class Demo:
             pid = self.stages().get(stage, {}).get("pid")
             code, _, error = self.ask("inject", stage, "--fault", fault)
             if code == 0 and pid:
-                told.append(pid)
+                injected.append(pid)
                 last[stage] = pid
             elif "unguarded" in error or "could write" in error:
                 raise SystemExit(error)
@@ -126,11 +126,11 @@ class Demo:
                 time.sleep(0.05)
         if wait:
             self.wait_for(lambda s: all(n in s and s[n]["state"] == "running" and s[n]["pid"] != last.get(n) for n in STAGES), 60)
-        return told
+        return injected
 
     def stop(self, seconds=60):
         """Exit code and report."""
-        if self.goes_on():
+        if self.makes_progress():
             self.process.send_signal(signal.SIGINT)
         try:
             self.process.wait(seconds)
@@ -146,7 +146,7 @@ class Demo:
         except (OSError, ValueError):
             return None
 
-    def said(self, lines):
+    def log_tail(self, lines):
         self.log.seek(0)
         return "".join(self.log.readlines()[-lines:])
 
@@ -166,7 +166,7 @@ def undisturbed(a, frames):
         run.close()
 
 
-def complaints(a, code, r, told, called, mps, mps_names):
+def complaints(a, code, r, injected, called, mps, mps_names):
     """What is not as wanted."""
     if r is None:
         return [f"no report, exit code {code}"]
@@ -180,32 +180,32 @@ def complaints(a, code, r, told, called, mps, mps_names):
     for death in r["recoveries"]:
         if "how" not in death:
             continue  # it was through, and has left
-        if death["pid"] in told and death.get("stray", "").startswith(called):
+        if death["pid"] in injected and death.get("stray", "").startswith(called):
             died.add(death["pid"])  # named
         elif mps and not death.get("stray") and (death.get("shared") or death["how"] == "with its MPS domain"):
             died.add(death["pid"])  # nobody is charged
-            unnamed += mps_names and death["pid"] in told
-        elif death["pid"] not in told or "injected" not in death["how"]:
+            unnamed += mps_names and death["pid"] in injected
+        elif death["pid"] not in injected or "injected" not in death["how"]:
             innocent.add(f"{death['seat']}: {death['how']}")
         else:
             died.add(death["pid"])
             unnamed += 1
     bad += [f"innocent: {', '.join(sorted(innocent)[:3])}"] if innocent else []
-    bad += [f"{len(set(told) - died)} who were told to did not die"] if set(told) - died else []
+    bad += [f"{len(set(injected) - died)} who were told to did not die"] if set(injected) - died else []
     bad += [f"{unnamed} without a place"] if unnamed else []
-    if not bad or not told:
+    if not bad or not injected:
         wanted = undisturbed(a, r["frames"])
         if wanted != (r.get("image_hash_of"), r.get("image_hash")):
             bad.append("other pictures")
     return bad
 
 
-def innocents(r, told):
+def innocents(r, injected):
     """Who has died without having been told to, and not with an MPS domain."""
-    return {f"{d['seat']}: {d['how']}" for d in r["recoveries"] if "how" in d and d["pid"] not in told and not d.get("shared")}
+    return {f"{d['seat']}: {d['how']}" for d in r["recoveries"] if "how" in d and d["pid"] not in injected and not d.get("shared")}
 
 
-def harm_seen(a, name, code, r, told, called):
+def harm_seen(a, name, code, r, injected, called):
     """What others have suffered where the guard of that row is left out, and what speaks against a control."""
     if r is None:
         return [], [f"no report, exit code {code}"]
@@ -216,7 +216,7 @@ def harm_seen(a, name, code, r, told, called):
         harm.append(f"{r['torn']} torn")
     if name == "scribble-control":
         harm += [f"{key} {r[key]}" for key in ("lost", "repeated", "stalls", "damaged", "words_mended", "begun_again") if r.get(key)]
-        others = innocents(r, told)
+        others = innocents(r, injected)
         harm += [f"died of it: {', '.join(sorted(others)[:3])}"] if others else []
     if r["frames"] and not (name == "scribble-control" and harm) and undisturbed(a, r["frames"]) != (r.get("image_hash_of"), r.get("image_hash")):
         harm.append("other pictures")
@@ -224,7 +224,7 @@ def harm_seen(a, name, code, r, told, called):
 
 
 def faults_row(a, row, times, until, mps=False, without=False):
-    name, fault, who, settings, called = row
+    name, fault, stages, settings, called = row
     environment = {}
     if without:
         settings, environment = WITHOUT[name]
@@ -235,24 +235,24 @@ def faults_row(a, row, times, until, mps=False, without=False):
         started = run.wait_for(lambda s: len(s) == len(STAGES) and all(x["state"] == "running" and x["frames"] > 5 for x in s.values()), 60)
         if not started:
             no_device = run.process.poll() == 3
-            print(f"no device {a.device} here: skipped\n{run.said(5)}" if no_device else f"the demo does not run:\n{run.said(20)}")
+            print(f"no device {a.device} here: skipped\n{run.log_tail(5)}" if no_device else f"the demo does not run:\n{run.log_tail(20)}")
             sys.exit(77 if no_device else 1)
-        told = run.tell(fault, who, times, until, mps, random.Random(a.seed), wait=not without)
+        injected = run.inject(fault, stages, times, until, mps, random.Random(a.seed), wait=not without)
         code, r = run.stop(20 if without else 60)
-        said = called[a.device != "cpu"]
+        died_of = called[a.device != "cpu"]
         if without:
-            harm, against = harm_seen(a, name, code, r, told, said)
-            right, account = bool(harm) and not against and len(told) > 0, "; ".join(against + harm) or "no harm"
+            harm, against = harm_seen(a, name, code, r, injected, died_of)
+            right, account = bool(harm) and not against and len(injected) > 0, "; ".join(against + harm) or "no harm"
         else:
-            bad = complaints(a, code, r, told, said, mps, called[0] == called[1])
-            bad += ["as wanted so far: too few in --seconds"] if not bad and len(told) < times else []
+            bad = complaints(a, code, r, injected, died_of, mps, called[0] == called[1])
+            bad += ["as wanted so far: too few in --seconds"] if not bad and len(injected) < times else []
             right, account = not bad, "; ".join(bad) or "as wanted"
         where = "one MPS domain" if mps else "a context each"
-        words = [name, f"{where}, without its guard" if without else where, f"{len(told)} of {times}",
+        words = [name, f"{where}, without its guard" if without else where, f"{len(injected)} of {times}",
                  str(r and r["frames"]), account, "right" if right else "WRONG"]
         print(" | ".join(words), flush=True)
         if not right:
-            print(run.said(15), flush=True)
+            print(run.log_tail(15), flush=True)
         return words
     finally:
         run.close()
@@ -278,7 +278,7 @@ class Arm(running):
     def per_frame(self):
         pids = [s["pid"] for s in self.stages()]
         (t0, n0), c0 = self.frames(), self.cpu_s(pids)
-        time.sleep(self.a.seconds_a_look)
+        time.sleep(self.a.seconds_per_sample)
         (t1, n1), c1 = self.frames(), self.cpu_s(pids)
         frames = max(1, n1 - n0)
         return (t1 - t0) / frames, (c1 - c0) / frames
@@ -294,9 +294,9 @@ class PacedArm(Arm):
         path = os.path.join(self.folder, "trace.json")
         pids = [s["pid"] for s in self.stages()]
         (_, n0), c0 = self.frames(), self.cpu_s(pids)
-        time.sleep(self.a.seconds_a_look)
+        time.sleep(self.a.seconds_per_sample)
         (_, n1), c1 = self.frames(), self.cpu_s(pids)
-        subprocess.run([self.program, "trace", path, "-p", self.name, "--seconds", str(self.a.seconds_a_look)], env=self.environment,
+        subprocess.run([self.program, "trace", path, "-p", self.name, "--seconds", str(self.a.seconds_per_sample)], env=self.environment,
                        check=True, stdout=subprocess.DEVNULL)
         with open(path, encoding="utf-8") as f:
             events = json.load(f)["traceEvents"]

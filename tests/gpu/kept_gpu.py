@@ -48,7 +48,7 @@ run = "{programs}/carousel-test-device"
 inputs = ["numbers"]
 die_at = 40
 die_how = "illegal"
-die_lives = 1000
+die_incarnations = 1000
 max_attempts = 1
 [[stage]]
 name = "sink"
@@ -77,7 +77,7 @@ class Kept:
         return subprocess.Popen([self.program, "run", *words, "--no-color", "--report", self.path("report.json")], env=self.environment,
                                 cwd=self.folder, stdin=subprocess.DEVNULL, stdout=self.log, stderr=self.log)
 
-    def said(self):
+    def log_text(self):
         with open(self.path("log"), encoding="utf-8", errors="replace") as f:
             return f.read()
 
@@ -86,10 +86,10 @@ class Kept:
             got = run.wait(180)
         finally:
             end_process(run)
-        assert got == code, f"exit code {got}, not {code}\n{self.said()[-3000:]}"
+        assert got == code, f"exit code {got}, not {code}\n{self.log_text()[-3000:]}"
         with open(self.path("report.json"), encoding="utf-8") as f:
             report = json.load(f)
-        assert [report[k] for k in ("lost", "repeated", "torn")] == [0, 0, 0], self.said()[-3000:]
+        assert [report[k] for k in ("lost", "repeated", "torn")] == [0, 0, 0], self.log_text()[-3000:]
         return report
 
     def ask(self, *words):
@@ -110,11 +110,11 @@ class Kept:
         last = None
         for k in range(self.a.kills):
             def another(last=last):
-                assert run.poll() is None, f"the run has ended before kill {k + 1}\n{self.said()[-3000:]}"
+                assert run.poll() is None, f"the run has ended before kill {k + 1}\n{self.log_text()[-3000:]}"
                 pid = self.recorder()
                 return pid if pid != last else None
             last = wait_for("a recorder at work", another, 60)
-            assert self.ask("kill", "record", "-p", "demo").returncode == 0, self.said()[-3000:]
+            assert self.ask("kill", "record", "-p", "demo").returncode == 0, self.log_text()[-3000:]
         recorded = self.ended(run)
         restarts = next(s["restarts"] for s in recorded["stages"] if s["name"] == "record")
         assert recorded["frames"] == self.a.frames and restarts == self.a.kills, f"{recorded['frames']} frames, {restarts} restarts"
@@ -131,9 +131,9 @@ class Kept:
             line = next(k for k, text in enumerate(f, 1) if "void write_to(" in text)
         self.ended(self.start(self.write("faulty.toml", FAULTY.format(device=self.a.device, programs=self.a.programs)), "--frames", "100"), 4)
         again = self.ask("replay", "--dead-letter", "40", "-p", "faulty", "--prefix", sanitizer)
-        said = again.stdout + again.stderr
-        found = re.search(r"Invalid __global__ write of size 8 bytes[\s\S]*?write_to\(.*?device_kernels\.cu:(\d+)", said)
-        assert found and int(found[1]) == line, f"the sanitizer names no line {line} of device_kernels.cu:\n{said[-4000:]}"
+        log_text = again.stdout + again.stderr
+        found = re.search(r"Invalid __global__ write of size 8 bytes[\s\S]*?write_to\(.*?device_kernels\.cu:(\d+)", log_text)
+        assert found and int(found[1]) == line, f"the sanitizer names no line {line} of device_kernels.cu:\n{log_text[-4000:]}"
         return f"frame 40 was given up; {os.path.basename(sanitizer)} names {os.path.basename(KERNELS)}:{line}"
 
 

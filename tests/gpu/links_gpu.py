@@ -130,8 +130,8 @@ def kill_some(pair, a, dice):
 
 
 def ucx_reaches_gpus(a):
-    said = subprocess.run([os.path.join(a.programs, "carousel-send"), "--ucx"], capture_output=True, text=True, timeout=60, check=False).stdout
-    return json.loads(said)["cuda"]
+    output = subprocess.run([os.path.join(a.programs, "carousel-send"), "--ucx"], capture_output=True, text=True, timeout=60, check=False).stdout
+    return json.loads(output)["cuda"]
 
 
 def main():

@@ -42,12 +42,12 @@ class Program:
             self.process = subprocess.Popen([*(APART if a.apart else []), os.path.join(a.programs, "carousel-test-port-io"), what, "ports-gpu",
                                              port, "100"], stdout=out, stderr=subprocess.STDOUT)
 
-    def said(self):
+    def log_text(self):
         with open(self.path, encoding="utf-8") as text:
             return text.read()
 
     def at_work(self):
-        return "frame " in self.said()
+        return "frame " in self.log_text()
 
 
 def wait_for(true, seconds, what):
@@ -91,15 +91,15 @@ def main():
             chance.shuffle(whom)
             for k, what in enumerate(whom):
                 if k % 4 != 0:   # three of four in their work, the others anywhere in their start
-                    wait_for(at[what].at_work, 30, f"a frame of {what}: {at[what].said()}")
+                    wait_for(at[what].at_work, 30, f"a frame of {what}: {at[what].log_text()}")
                 time.sleep(chance.random() * 0.05)
                 with_frame += at[what].at_work()
                 at[what].process.kill()
                 if at[what].process.wait() != -signal.SIGKILL:
-                    raise SystemExit(f"{what} ended by itself: {at[what].said()}")
+                    raise SystemExit(f"{what} ended by itself: {at[what].log_text()}")
                 at[what] = Program(a, folder, what, k)
             for each in at.values():
-                wait_for(each.at_work, 30, f"a frame at the end: {each.said()}")
+                wait_for(each.at_work, 30, f"a frame at the end: {each.log_text()}")
             run.send_signal(signal.SIGINT)
             code = run.wait(60)
             ends = [each.process.wait(20) for each in at.values()]
@@ -109,7 +109,7 @@ def main():
                     each.kill()
         log.seek(0)
         if code != 0 or any(ends):
-            raise SystemExit(f"exit {code}, programs {ends}\n{log.read()[-3000:]}" + "".join(x.said()[-500:] for x in at.values()))
+            raise SystemExit(f"exit {code}, programs {ends}\n{log.read()[-3000:]}" + "".join(x.log_text()[-500:] for x in at.values()))
         with open(report, encoding="utf-8") as text:
             got = json.load(text)
     print(f"{a.device}: {whom.count('read')} kills of readers, {whom.count('latest')} of who looks on and {whom.count('write')} of writers"

@@ -109,9 +109,9 @@ TEST_CASE(
     REQUIRE(run.wait_running());
     kill_at_random(run, 30, {"looker", "looker", "poses", "numbers", "sink"});
     REQUIRE(run.wait_running());
-    std::ifstream told(run.path("told"));
+    std::ifstream latest_file(run.path("told"));
     u64 latest = 0;
-    CHECK((told >> latest && latest > 0));
+    CHECK((latest_file >> latest && latest > 0));
     const json r = ended(run);
     CHECK(r["restarts"].get<u32>() >= 15);
     CHECK_THAT(run.log(), !contains("is not whole") && !contains("went back"));
@@ -129,20 +129,20 @@ TEST_CASE("frames on a GPU pass a port by that skips while nobody is in it, and 
         "skips", on_device("skips", "") + ports +
                      stage_of("witness", "carousel-test-device", "inputs = [\"camera\"]\nsink = true\n")));
     REQUIRE(run.wait_until([&] { return run.stage("camera").value("state", "") == "vacant"; }));
-    const auto goes_on = [&](const foreign_program& of) {
+    const auto makes_progress = [&](const foreign_program& of) {
         const u64 then = of.frame();
         return run.wait_until([&] { return of.frame() > then; });
     };
     foreign_program writes(run, "writes", "carousel-test-port-io", {"write", "skips", "camera", "500"});
     INFO(writes.said());
-    REQUIRE(goes_on(writes));
+    REQUIRE(makes_progress(writes));
     for (int k = 0; k < 5; ++k) {
         {
             foreign_program reads(run, "reads", "carousel-test-port-io", {"read", "skips", "analysis", "0"});
-            REQUIRE(goes_on(reads));
+            REQUIRE(makes_progress(reads));
         }  // killed
-        CHECK(goes_on(writes));
-        CHECK(goes_on(writes));  // more than a ring holds
+        CHECK(makes_progress(writes));
+        CHECK(makes_progress(writes));  // more than a ring holds
     }
     (void)ended(run);
     CHECK_THAT(run.log(), contains("nobody is in port analysis: frames pass it by"));

@@ -12,7 +12,7 @@ using namespace carousel::test;
 using nlohmann::json;
 
 /// Seconds between the source's enqueueing of frame 40 and the middle stage's taking it.
-f64 handed_over_after(const std::string& memory, int hold_ms, const std::string& hash) {
+f64 delivered_after_ms(const std::string& memory, int hold_ms, const std::string& hash) {
     run_fixture run;
     device_keys keys;
     keys.pipeline = "fps = 200\n";
@@ -42,7 +42,7 @@ TEST_CASE("a withheld event holds its consumer, and nobody else is harmed") {
     const std::string hash = undisturbed_device_hash(200);
     for (const char* memory : {"vmm", "ipc"}) {
         CAPTURE(memory);
-        const f64 held = handed_over_after(memory, 800, hash), free = handed_over_after(memory, 0, hash);
+        const f64 held = delivered_after_ms(memory, 800, hash), free = delivered_after_ms(memory, 0, hash);
         fmt::print(
             "{}: a frame whose event is withheld for 800 ms is taken after {:.0f} ms, one that is not after "
             "{:.1f} ms\n",

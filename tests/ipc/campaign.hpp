@@ -17,7 +17,7 @@ constexpr u32 usual_histories = 800;
 using one_history = bool (*)(history&, u64, u64&);
 
 // Until one fails; a control goes on until one has failed by the rule in question.
-inline campaign_result histories(one_history of, bool mends_the_living, u64& done,
+inline campaign_result histories(one_history of, bool repairs_living_clients, u64& done,
                                  const std::string& rule = "", const history_options& like = {}) {
     campaign_result all;
     const u64 first = seed_or(1), last = first + scaled(usual_histories);
@@ -26,7 +26,7 @@ inline campaign_result histories(one_history of, bool mends_the_living, u64& don
         o.seed = seed;
         o.clients = 2 + static_cast<u32>(seed % 5);
         o.kills = 6 + static_cast<u32>(seed % 20);
-        o.mends_the_living = mends_the_living;
+        o.repairs_living_clients = repairs_living_clients;
         history h(o);
         const bool ended = of(h, seed, done);
         campaign_result one;

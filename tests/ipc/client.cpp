@@ -11,9 +11,9 @@
 
 #include "core/errors.hpp"
 #include "ipc/attachment.hpp"
-#include "ipc/give.hpp"
 #include "ipc/holder.hpp"
 #include "ipc/semaphore.hpp"
+#include "ipc/send.hpp"
 #include "ipc/step.hpp"
 #include "ipc/work_queue.hpp"
 #include "kill_shapes.hpp"
@@ -33,7 +33,7 @@ struct process {
     ledger book;
     std::mt19937_64 random;
     [[nodiscard]] u64 below(u64 n) { return random() % n; }
-    [[nodiscard]] bool lives(u64 epoch) const {
+    [[nodiscard]] bool epoch_alive(u64 epoch) const {
         const client_id c = find_client(to.block().registry, static_cast<u32>(epoch));
         return c && c.state == entry_state::attached && c.epoch != to.epoch() && shm::is_alive(c.process);
     }
@@ -42,7 +42,7 @@ struct process {
 process* self = nullptr;
 
 // A letter is gone with whoever takes it out: what it is is put down before.
-void note_letter() {
+void note_dead_letter() {
     work_queue_block& b = self->to.block().block_of<work_queue_block>(self->to.place("tiles", tiles));
     for (u32 k = 0; k < b.capacity; ++k) {
         const task_word w = task_word::of(load(b.place()[k]));
@@ -54,28 +54,28 @@ void note_letter() {
 }
 
 void on_step(step s) {
-    if (s == step::task_letter_read && self != nullptr) note_letter();
+    if (s == step::dead_letter_read && self != nullptr) note_dead_letter();
     if (s != deadly || --passages != 0) return;
     ::kill(::getpid(), SIGKILL);
     for (;;) ::pause();
 }
 
-void semaphore_deed(process& p) {
+void semaphore_operation(process& p) {
     const u32 k = p.to.place("turns", turns);
     semaphore s(p.to.block().block_of<semaphore_block>(k), p.to.epoch());
     const auto got = s.acquire(p.below(4) * 5'000'000);
     if (!got) return;
     // The one before is gone or has left: nobody who lives is in there.
     const u64 before = p.book->inside[got->index].exchange(p.to.epoch());
-    if (before != 0 && p.lives(before)) p.book.find("a permit is out twice");
+    if (before != 0 && p.epoch_alive(before)) p.book.find("a permit is out twice");
     if (p.below(4) == 0) std::this_thread::sleep_for(std::chrono::microseconds(p.below(300)));
     u64 mine = p.to.epoch();
     if (!p.book->inside[got->index].compare_exchange_strong(mine, 0)) p.book.find("somebody came in");
     if (!s.release(*got)) p.book.find("a holder could not release");
-    ++p.book->deeds;
+    ++p.book->operations;
 }
 
-void queue_deed(process& p) {
+void queue_operation(process& p) {
     const u32 k = p.to.place("samples", samples);
     queue q(p.to.block().block_of<queue_block>(k), p.to.epoch());
     u64 e[2];
@@ -89,14 +89,14 @@ void queue_deed(process& p) {
     const auto l = q.lease_one(e, 5'000'000);
     if (!l) return;
     if (e[1] != ~e[0] || e[0] >= most_items) return p.book.find("an element is torn");
-    if (p.below(8) == 0) return (void)q.give_back(*l);
+    if (p.below(8) == 0) return (void)q.requeue(*l);
     ++p.book->item[e[0]].finishing;
     if (!q.commit(*l)) p.book.find("a lease was not its holder's");
     if (p.book->item[e[0]].finished.fetch_add(1) != 0) p.book.find("an element came twice");
-    ++p.book->deeds;
+    ++p.book->operations;
 }
 
-void work_deed(process& p) {
+void work_operation(process& p) {
     const u32 k = p.to.place("tiles", tiles);
     work_queue w(p.to.block().block_of<work_queue_block>(k), p.to.epoch());
     u64 t[2];
@@ -114,9 +114,9 @@ void work_deed(process& p) {
         ++p.book->item[t[0]].finishing;
         if (!w.commit(*c)) p.book.find("a claim was not its holder's");
         if (p.book->item[t[0]].finished.fetch_add(1) != 0) p.book.find("a task was committed twice");
-        ++p.book->deeds;
-    } else if (w.take_letter(t) && t[0] < most_items) {
-        ++p.book->item[t[0]].letters;
+        ++p.book->operations;
+    } else if (w.take_dead_letter(t) && t[0] < most_items) {
+        ++p.book->item[t[0]].dead_letters;
     }
 }
 
@@ -129,7 +129,7 @@ void fill_block(process& p, const pool& l, const block& k, bool check, u64 word_
     }
 }
 
-void pool_deed(process& p) {
+void pool_operation(process& p) {
     const u32 k = p.to.place("pages", pages);
     shape through = travels;
     through.more = k + 1;
@@ -146,7 +146,7 @@ void pool_deed(process& p) {
         fill_block(p, l, *got, false, e.mark);
         if (p.below(4) == 0) std::this_thread::sleep_for(std::chrono::microseconds(p.below(200)));
         fill_block(p, l, *got, true, e.mark);
-        if (p.below(2) == 0 && try_give(l, *got, cells, &e)) return;
+        if (p.below(2) == 0 && try_send(l, *got, cells, &e)) return;
         if (!l.release(*got)) p.book.find("an owner could not release its block");
     } else {
         bool damaged = false;
@@ -156,7 +156,7 @@ void pool_deed(process& p) {
         fill_block(p, l, *got, true, e.mark);
         if (!l.release(*got)) p.book.find("a receiver could not release its block");
     }
-    ++p.book->deeds;
+    ++p.book->operations;
 }
 
 int hold(const char* name) {
@@ -171,10 +171,10 @@ int use(const std::string& role, char** words) {
     self = &p;
     const pid_t parent = ::getppid();
     while (::getppid() == parent) {
-        if (role == "semaphore") semaphore_deed(p);
-        if (role == "queue") queue_deed(p);
-        if (role == "work") work_deed(p);
-        if (role == "pool") pool_deed(p);
+        if (role == "semaphore") semaphore_operation(p);
+        if (role == "queue") queue_operation(p);
+        if (role == "work") work_operation(p);
+        if (role == "pool") pool_operation(p);
     }
     return 0;
 }

@@ -15,12 +15,12 @@ constexpr u64 slack_ns = 30'000'000'000;  // until the holder has had its turn, 
 // A stream of one life, which waits for a permit again and again. Host functions, the thread and kernels are
 // deeds of that life, in any order that the stream and the mutex leave open.
 struct one_stream {
-    enum part : u8 { none, to_ask, at_gate, inside, outside, to_release };
+    enum part : u8 { none, to_request, at_gate, inside, outside, to_release };
     part at = none;
-    bool asked = false;    // its thread has it in hand
-    bool handle = false;   // somebody will release it
-    bool trouble = false;  // its thread does nothing any more
-    bool excused = false;  // it was let go of when it was granted: its kernels are nobody's business
+    bool requested = false;  // its thread has it in hand
+    bool handle = false;     // somebody will release it
+    bool stalled = false;    // its thread does nothing any more
+    bool excused = false;    // it was let go of when it was granted: its kernels are nobody's business
     gate_wait w;
 };
 
@@ -45,11 +45,11 @@ void check(history& h, record& r, semaphore_block& b) {
             ++within;
             if (!has_permit(b, r.epoch[slot])) h.find("kernels run without a permit");
         }
-        if (s.at != one_stream::at_gate && s.at != one_stream::to_ask) continue;
+        if (s.at != one_stream::at_gate && s.at != one_stream::to_request) continue;
         const u32 now = s.w.gate->at.load();
         const bool mine = now >> 2U == s.w.generation;
         const bool by_holder = mine && state_of(now) == gate_state::closed && !s.w.decided;
-        if (by_holder && (s.at == one_stream::to_ask || h.clock_ns() <= s.w.deadline_ns))
+        if (by_holder && (s.at == one_stream::to_request || h.clock_ns() <= s.w.deadline_ns))
             h.find("a gate was closed before its time");
         if (mine && s.at == one_stream::at_gate && state_of(now) == gate_state::pending &&
             h.clock_ns() > s.w.deadline_ns + gate_grace_ns + slack_ns)
@@ -71,28 +71,28 @@ void run_kernels(history& h, one_stream& s, u64& done) {
     s.at = s.handle ? one_stream::to_release : one_stream::none;
 }
 
-void one_deed(history& h, life& l, one_stream& s, gate_row& row, semaphore_block& b, u64& done) {
+void one_operation(history& h, incarnation& l, one_stream& s, gate_row& row, semaphore_block& b, u64& done) {
     const semaphore line(b, l.epoch);
     switch (l.below(6)) {
         case 0:
-            if (s.at != one_stream::none || s.asked || s.handle) return;
+            if (s.at != one_stream::none || s.requested || s.handle) return;
             s.w = {}, s.excused = false;
             s.w.gate = &row.of[0];
             open(s.w);
-            s.at = one_stream::to_ask, s.handle = true;
+            s.at = one_stream::to_request, s.handle = true;
             return;
         case 1:
-            if (s.at != one_stream::to_ask) return;
-            s.at = one_stream::at_gate, s.asked = true, s.trouble = l.below(24) == 0;
-            ask(s.w, clock_ns() + 200'000'000 * (1 + l.below(20)));
+            if (s.at != one_stream::to_request) return;
+            s.at = one_stream::at_gate, s.requested = true, s.stalled = l.below(24) == 0;
+            request_permit(s.w, clock_ns() + 200'000'000 * (1 + l.below(20)));
             return;
         case 2: {
-            if (!s.asked || s.trouble || l.below(4) != 0) return;  // others are faster now and then
+            if (!s.requested || s.stalled || l.below(4) != 0) return;  // others are faster now and then
             const u64 now = clock_ns(), left = s.w.deadline_ns > now ? s.w.deadline_ns - now : 0;
             const auto got = semaphore(b, l.epoch).acquire(l.below(2) * left);
             if (!got && clock_ns() < s.w.deadline_ns) return;
             decide(s.w, line, got);
-            s.asked = false;
+            s.requested = false;
             return;
         }
         case 3:
@@ -120,15 +120,15 @@ bool gate_history(history& h, u64 seed, u64& done) {
     zeroed<gate_row> rows(sizeof(gate_row) * 8);
     gate_row* const row = &*rows;
     record r;
-    h.looks = [&](step) { check(h, r, *b); };
-    h.died = [&](const life& l) { r.of.erase(l.slot); };
-    h.mend = [&](u32 dead) { mend(*b, dead); };
+    h.observe = [&](step) { check(h, r, *b); };
+    h.died = [&](const incarnation& l) { r.of.erase(l.slot); };
+    h.repair = [&](u32 dead) { repair(*b, dead); };
     h.rounds = [&] {
         for (u32 k = 0; k < 7; ++k) close_overdue(row[k], clock_ns());
     };
-    h.client = [&](life& l) {
+    h.client = [&](incarnation& l) {
         r.epoch[l.slot] = l.epoch;
-        one_deed(h, l, r.of[l.slot], row[l.slot], *b, done);
+        one_operation(h, l, r.of[l.slot], row[l.slot], *b, done);
         check(h, r, *b);
     };
     const bool ended = h.run();
@@ -137,7 +137,7 @@ bool gate_history(history& h, u64 seed, u64& done) {
         const semaphore line(*b, r.epoch[slot]);
         if (s.w.gate == nullptr) continue;
         if (!s.w.dropped) drop(s.w, line);
-        if (s.asked) decide(s.w, line, std::nullopt);
+        if (s.requested) decide(s.w, line, std::nullopt);
     }
     if (semaphore(*b, 0).free_permits() != permits) h.find("a permit is gone");
     return ended;

@@ -22,6 +22,6 @@ bool gate_history(history& h, u64 seed, u64& done);
 
 /// Holders and menders, real processes: what the dead had in a queue of kernels is mended and counted once,
 /// by one mender at a time.
-bool mender_history(history& h, u64 seed, u64& done);
+bool repairer_history(history& h, u64 seed, u64& done);
 
 }  // namespace carousel::test

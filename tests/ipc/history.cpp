@@ -34,7 +34,7 @@ void arrives([[maybe_unused]] void* fake, [[maybe_unused]] bool from_scheduler) 
 }  // namespace
 
 struct history::fiber {
-    life who;
+    incarnation process;
     bool holder = false;
     bool idle = true;     // between two deeds, or the holder with nothing to mend
     bool doomed = false;  // the next resume throws at its step
@@ -67,8 +67,8 @@ void history::find(const std::string& what) {
     if (finding_.empty()) finding_ = what + " (step " + std::to_string(step_) + ")";
 }
 
-const life* history::now() const {
-    return running_ == nullptr || running_->holder ? nullptr : &running_->who;
+const incarnation* history::now() const {
+    return running_ == nullptr || running_->holder ? nullptr : &running_->process;
 }
 
 void history::enter(u32 high, u32 low) {
@@ -83,18 +83,18 @@ void history::body(fiber& f) {
     try {
         if (f.holder) {
             if (rounds) rounds();
-            while (!to_mend_.empty()) {
+            while (!to_repair_.empty()) {
                 // Any of them: a holder that comes behind a dead one begins where its registry does.
-                const u32 dead = to_mend_[random_() % to_mend_.size()];
-                mend(dead);
-                to_mend_.erase(std::find(to_mend_.begin(), to_mend_.end(), dead));
+                const u32 dead = to_repair_[random_() % to_repair_.size()];
+                repair(dead);
+                to_repair_.erase(std::find(to_repair_.begin(), to_repair_.end(), dead));
             }
         } else {
             for (;;) {
                 f.idle = true;
                 pause(f);
                 f.idle = false;
-                client(f.who);
+                client(f.process);
             }
         }
     } catch (const killed&) {
@@ -107,7 +107,7 @@ void history::begin(fiber& f, bool holder) {
     f.idle = f.doomed = f.died = false;
     f.bell = nullptr;
     f.stopped_until = 0;
-    if (!holder) f.who.epoch = next_epoch_++, f.who.random = &random_;
+    if (!holder) f.process.epoch = next_epoch_++, f.process.random = &random_;
     getcontext(&f.context);
     f.context.uc_stack.ss_sp = f.stack.get();
     f.context.uc_stack.ss_size = stack_bytes;
@@ -140,7 +140,7 @@ void history::at_step(ipc::step s) {
     fiber* f = only_->running_;
     if (f == nullptr) return;  // a test that looks from outside
     f->last = s;
-    if (!f->holder && only_->looks) only_->looks(s);
+    if (!f->holder && only_->observe) only_->observe(s);
     only_->pause(*f);
 }
 
@@ -173,9 +173,9 @@ void history::reap(fiber& f) {
         begin(f, true);
         return;
     }
-    if (died) died(f.who);
-    if (std::find(to_mend_.begin(), to_mend_.end(), f.who.epoch) == to_mend_.end())
-        to_mend_.push_back(f.who.epoch);
+    if (died) died(f.process);
+    if (std::find(to_repair_.begin(), to_repair_.end(), f.process.epoch) == to_repair_.end())
+        to_repair_.push_back(f.process.epoch);
     begin(f, false);
 }
 
@@ -185,15 +185,15 @@ void history::schedule() {
         if (runnable(*f)) ready.push_back(f.get());
     fiber& f = *ready[random_() % ready.size()];  // the holder always is
     if (f.holder && f.idle) {
-        if (to_mend_.empty() && !rounds) return;
+        if (to_repair_.empty() && !rounds) return;
         begin(f, true);
     }
     u32& kills = f.holder ? holder_kills_ : kills_;
     const u32 in = f.holder ? std::min(options_.kill_in, 8U) : options_.kill_in;
     if (!over() && kills > 0 && !f.idle && random_() % in == 0) {
         --kills;
-        if (options_.mends_the_living && !f.holder)
-            to_mend_.push_back(f.who.epoch);  // "dead", says somebody, and it goes on
+        if (options_.repairs_living_clients && !f.holder)
+            to_repair_.push_back(f.process.epoch);  // "dead", says somebody, and it goes on
         else
             f.doomed = true;
     }
@@ -208,14 +208,14 @@ void history::schedule() {
 bool history::run() {
     for (u32 k = 0; k <= options_.clients; ++k) {
         fibers_.push_back(std::make_unique<fiber>());
-        fibers_.back()->who.slot = k;
+        fibers_.back()->process.slot = k;
         begin(*fibers_.back(), k == options_.clients);
     }
     const u64 limit = options_.steps + 200'000;
     for (; step_ < limit && finding_.empty(); ++step_) {
         schedule();
         if (!over()) continue;
-        const bool ended = to_mend_.empty() &&
+        const bool ended = to_repair_.empty() &&
                            std::all_of(fibers_.begin(), fibers_.end(), [](const auto& f) { return f->idle; });
         if (ended) return true;
     }

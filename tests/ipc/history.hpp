@@ -21,7 +21,7 @@
 namespace carousel::test {
 
 /// One life of one client.
-struct life {
+struct incarnation {
     u32 slot = 0, epoch = 0;
     std::mt19937_64* random = nullptr;
     [[nodiscard]] u64 below(u64 n) const { return (*random)() % n; }
@@ -38,8 +38,8 @@ struct history_options {
     u64 stop_steps = 1000;
     u64 step_ns = 1000;
     u64 patience_ns =
-        15'000'000'000;             ///< of who looks at real processes, before they are said to wait for ever
-    bool mends_the_living = false;  ///< control: the mend does not wait for the fence
+        15'000'000'000;  ///< of who looks at real processes, before they are said to wait for ever
+    bool repairs_living_clients = false;  ///< control: the mend does not wait for the fence
 };
 
 class history {
@@ -49,11 +49,11 @@ public:
     history(const history&) = delete;
     history& operator=(const history&) = delete;
 
-    std::function<void(life&)> client;      ///< one deed: it is called again and again in each life
-    std::function<void(u32 epoch)> mend;    ///< behind the fence of that life
-    std::function<void()> rounds;           ///< what the holder does besides, again and again
-    std::function<void(ipc::step)> looks;   ///< at each step of a client, on its fiber
-    std::function<void(const life&)> died;  ///< before anything is mended
+    std::function<void(incarnation&)> client;      ///< one deed: it is called again and again in each life
+    std::function<void(u32 epoch)> repair;         ///< behind the fence of that life
+    std::function<void()> rounds;                  ///< what the holder does besides, again and again
+    std::function<void(ipc::step)> observe;        ///< at each step of a client, on its fiber
+    std::function<void(const incarnation&)> died;  ///< before anything is mended
 
     /// False: somebody waits for ever.
     [[nodiscard]] bool run();
@@ -62,7 +62,7 @@ public:
     void find(const std::string& what);
 
     /// The life whose fiber runs now; null in the holder's.
-    [[nodiscard]] const life* now() const;
+    [[nodiscard]] const incarnation* now() const;
     [[nodiscard]] bool over() const { return step_ >= options_.steps; }
     void each_step_takes(u64 ns) { options_.step_ns = ns; }
     [[nodiscard]] u64 patience_ns() const { return options_.patience_ns; }
@@ -90,7 +90,7 @@ private:
     history_options options_;
     std::mt19937_64 random_;
     std::vector<std::unique_ptr<fiber>> fibers_;  // clients, then the holder
-    std::vector<u32> to_mend_;
+    std::vector<u32> to_repair_;
     std::string finding_;
     std::array<u32, ipc::steps> kills_at_{};
     u64 step_ = 0;

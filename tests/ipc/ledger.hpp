@@ -17,12 +17,12 @@ namespace carousel::test {
 constexpr u32 most_items = 1U << 20U;
 /// An element or a task. Each count goes up before or right behind the deed that it names.
 struct item_story {
-    std::atomic<u8> sent, finishing, finished, letters;
+    std::atomic<u8> sent, finishing, finished, dead_letters;
 };
 struct ledger_block {
     std::atomic<u32> next_item;
     std::atomic<u32> broken;  ///< rules, by processes themselves
-    std::atomic<u64> deeds;
+    std::atomic<u64> operations;
     std::atomic<u64> inside[8];  ///< a semaphore's critical sections: the epoch that is in there
     char first_broken[200];
     item_story item[most_items];

@@ -2,7 +2,7 @@
 #include <vector>
 
 #include "histories.hpp"
-#include "ipc/give.hpp"
+#include "ipc/send.hpp"
 #include "zeroed.hpp"
 
 namespace carousel::test {
@@ -21,9 +21,9 @@ struct owned {
     bool named = false;  // a published cell names it
 };
 struct record {
-    std::map<u32, owned> blocks;               // first unit -> the block
-    std::map<u32, std::vector<block>> holds;   // epoch -> its blocks between deeds
-    std::map<u32, u32> asks, gives, receives;  // epoch -> units, first unit it gives or has received now
+    std::map<u32, owned> blocks;                    // first unit -> the block
+    std::map<u32, std::vector<block>> holds;        // epoch -> its blocks between deeds
+    std::map<u32, u32> requested, sends, receives;  // epoch -> units, first unit it gives or has received now
 };
 
 void on_owned(history& h, record& r, pool_block& b, u32 epoch) {
@@ -32,7 +32,7 @@ void on_owned(history& h, record& r, pool_block& b, u32 epoch) {
         if (w.state != unit_state::owned || w.epoch != epoch || r.blocks.count(k) != 0) continue;
         u32 n = 1;
         while (k + n < b.units && load(b.unit()[k + n]) == unit_word{k, 0, unit_state::body}.pack()) ++n;
-        if (n != r.asks[epoch]) h.find("a block has not the units that were asked for");
+        if (n != r.requested[epoch]) h.find("a block has not the units that were asked for");
         for (const auto& [first, other] : r.blocks)
             if (first < k + n && k < first + other.units) h.find("a unit is in two blocks");
         r.blocks[k] = {n, epoch, false};
@@ -46,10 +46,10 @@ void on_step(history& h, record& r, pool_block& b, queue_block& cells, step s) {
     if (s == step::block_owned) {
         on_owned(h, r, b, epoch);
     } else if (s == step::cell_published) {
-        r.blocks[r.gives[epoch]].named = true;
-    } else if (s == step::block_given) {
-        r.blocks[r.gives[epoch]].owner = the_cells;
-    } else if (s == step::block_taken) {
+        r.blocks[r.sends[epoch]].named = true;
+    } else if (s == step::block_sent) {
+        r.blocks[r.sends[epoch]].owner = the_cells;
+    } else if (s == step::block_received) {
         for (u32 k = 0; k < cells.capacity; ++k) {
             const cell_word w = cell_word::of(load(cells.cell()[k]));
             if (w.state != cell_state::leased || w.epoch != epoch) continue;
@@ -66,23 +66,23 @@ void on_step(history& h, record& r, pool_block& b, queue_block& cells, step s) {
     }
 }
 
-void give(history& h, record& r, pool& p, queue& q, life& l) {
+void send_block(history& h, record& r, pool& p, queue& q, incarnation& l) {
     std::vector<block>& mine = r.holds[l.epoch];
     element e;
     const block k = mine.back();
     e.units = k.units;
-    r.gives[l.epoch] = k.unit;
+    r.sends[l.epoch] = k.unit;
     mine.pop_back();
-    if (!try_give(p, k, q, &e)) r.holds[l.epoch].push_back(k);
+    if (!try_send(p, k, q, &e)) r.holds[l.epoch].push_back(k);
 }
 
-void one_deed(history& h, record& r, pool_block& b, queue_block& cells, life& l) {
+void one_operation(history& h, record& r, pool_block& b, queue_block& cells, incarnation& l) {
     pool p(b, l.epoch);
     queue q(cells, l.epoch);
     const u64 dice = l.below(10);
     if (dice < 4 && r.holds[l.epoch].size() < 3) {
-        r.asks[l.epoch] = 1 + static_cast<u32>(l.below(4));
-        if (const auto got = p.acquire(r.asks[l.epoch], l.below(3) * 200'000))
+        r.requested[l.epoch] = 1 + static_cast<u32>(l.below(4));
+        if (const auto got = p.acquire(r.requested[l.epoch], l.below(3) * 200'000))
             r.holds[l.epoch].push_back(*got);
     } else if (dice < 6 && !r.holds[l.epoch].empty()) {
         const block k = r.holds[l.epoch].back();
@@ -91,7 +91,7 @@ void one_deed(history& h, record& r, pool_block& b, queue_block& cells, life& l)
         if (!p.release(k)) h.find("an owner could not release its block");
         if (p.release(k)) h.find("a block was released twice");
     } else if (dice < 8 && !r.holds[l.epoch].empty()) {
-        give(h, r, p, q, l);
+        send_block(h, r, p, q, l);
     } else {
         element e;
         bool damaged = false;
@@ -110,22 +110,22 @@ bool pool_history(history& h, u64 seed, u64& done) {
     cells->make(capacity, sizeof(element), 1);
     record r;
     u64 owned_once = 0;
-    h.looks = [&](step s) {
+    h.observe = [&](step s) {
         owned_once += s == step::block_owned ? 1U : 0U;
         on_step(h, r, *b, *cells, s);
     };
-    h.mend = [&](u32 dead) {
+    h.repair = [&](u32 dead) {
         for (auto at = r.blocks.begin(); at != r.blocks.end();) {
             if (at->second.owner == dead && at->second.named) at->second.owner = the_cells;
             at = at->second.owner == dead ? r.blocks.erase(at) : std::next(at);
         }
-        mend(*cells, dead);
+        repair(*cells, dead);
         std::vector<block_ref> named;
         gather_named(*cells, named);
-        mend(*b, dead, named);
+        repair(*b, dead, named);
     };
-    h.died = [&](const life& l) { r.holds.erase(l.epoch); };
-    h.client = [&](life& l) { one_deed(h, r, *b, *cells, l); };
+    h.died = [&](const incarnation& l) { r.holds.erase(l.epoch); };
+    h.client = [&](incarnation& l) { one_operation(h, r, *b, *cells, l); };
     const bool ended = h.run();
     done += owned_once;
     if (!ended || !h.finding().empty()) return ended;

@@ -64,12 +64,12 @@ void on_step(history& h, record& r, queue_block& b, step s, bool& leasing) {
     }
 }
 
-void one_deed(history& h, record& r, queue_block& b, life& l) {
+void one_operation(history& h, record& r, queue_block& b, incarnation& l) {
     queue q(b, l.epoch);
     if (const auto mine = r.leased.find(l.epoch); mine != r.leased.end()) {
         const lease held = mine->second.first;
         const bool commits = l.below(4) != 0;
-        if (!(commits ? q.commit(held) : q.give_back(held))) h.find("a lease was not its holder's any more");
+        if (!(commits ? q.commit(held) : q.requeue(held))) h.find("a lease was not its holder's any more");
         if (q.commit(held)) h.find("a lease was committed twice");
         return;
     }
@@ -95,9 +95,9 @@ bool queue_history(history& h, u64 seed, u64& done) {
     b->make(capacity, sizeof(element));
     record r;
     bool unused = false;
-    h.looks = [&](step s) { on_step(h, r, *b, s, unused); };
-    h.mend = [&](u32 dead) { mend(*b, dead); };
-    h.died = [&](const life& l) {
+    h.observe = [&](step s) { on_step(h, r, *b, s, unused); };
+    h.repair = [&](u32 dead) { repair(*b, dead); };
+    h.died = [&](const incarnation& l) {
         for (u32 k = 0; k < capacity; ++k) {
             const cell_word w = cell_word::of(load(b->cell()[k]));
             r.popped_by_the_dead += w.state == cell_state::popping && w.epoch == l.epoch ? 1U : 0U;
@@ -106,13 +106,13 @@ bool queue_history(history& h, u64 seed, u64& done) {
         r.held.erase(l.epoch);
         r.leased.erase(l.epoch);
     };
-    h.client = [&](life& l) { one_deed(h, r, *b, l); };
+    h.client = [&](incarnation& l) { one_operation(h, r, *b, l); };
     const bool ended = h.run();
     done += r.consumed.size();
     if (!ended || !h.finding().empty()) return ended;
 
     for (auto& [epoch, held] : r.leased)
-        if (!queue(*b, epoch).give_back(held.first)) h.find("a lease is gone");
+        if (!queue(*b, epoch).requeue(held.first)) h.find("a lease is gone");
     queue last(*b, epoch_mask);
     for (element e; last.try_pop(&e);)
         if (!e.whole() || !r.consumed.insert(e.name()).second) h.find("an element came twice at the end");

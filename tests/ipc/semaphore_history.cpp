@@ -60,7 +60,7 @@ bool semaphore_history(history& h, u64 seed, u64& done) {
     zeroed<semaphore_block> b(semaphore_block::bytes(permits, line));
     b->make(permits, line);
     record r;
-    h.looks = [&](step s) {
+    h.observe = [&](step s) {
         const u32 epoch = h.now()->epoch;
         if (s == step::line_joined) {
             r.joined[epoch] = ++r.joins;
@@ -83,19 +83,19 @@ bool semaphore_history(history& h, u64 seed, u64& done) {
             r.held[epoch].reset();
         }
     };
-    h.died = [&](const life& l) {
+    h.died = [&](const incarnation& l) {
         r.joined.erase(
             l.epoch);  // the mend takes it out; until then it holds up others, and overtakes nobody
         r.held.erase(l.epoch);
         r.passed.erase(l.epoch);
     };
-    h.mend = [&](u32 dead) {
+    h.repair = [&](u32 dead) {
         // From here on its permits may be another's.
         for (auto at = r.owner.begin(); at != r.owner.end();)
             at = at->second == dead ? r.owner.erase(at) : std::next(at);
-        mend(*b, dead);
+        repair(*b, dead);
     };
-    h.client = [&](life& l) {
+    h.client = [&](incarnation& l) {
         semaphore s(*b, l.epoch);
         std::optional<permit>& mine = r.held[l.epoch];
         if (mine) {

@@ -36,7 +36,7 @@ TEST_CASE("a wait that nobody asks about any more is closed, not granted, and it
     first.gate = &g;
     open(first);
     CHECK(g.deadline_ns.load() == no_deadline_ns);
-    ask(first, 5 * ns_per_s);
+    request_permit(first, 5 * ns_per_s);
     CHECK(g.deadline_ns.load() == 5 * ns_per_s);
     drop(first, line);
     CHECK(state_of(first) == gate_state::pending);
@@ -64,7 +64,7 @@ TEST_CASE("a permit that comes behind the holder's closing goes back at once") {
     open(w);
     close_overdue(row, ~u64{0} - 1);
     CHECK(state_of(w) == gate_state::pending);  // the stream isn't there: nobody's time is over
-    ask(w, ns_per_s);
+    request_permit(w, ns_per_s);
     close_overdue(row, 3 * ns_per_s);
     CHECK(state_of(w) == gate_state::closed);
     decide(w, line, semaphore(*b, 7).try_acquire());

@@ -32,7 +32,7 @@ namespace {
 constexpr u64 gpu_bytes = u64{1} << 20U;
 
 /// Menders are children that wait for what they are told; `gone`: they end before they have done anything.
-class fake_hands final : public gpu_hands {
+class fake_helper final : public gpu_helper {
 public:
     [[nodiscard]] gpu_memory make(u64 bytes) override {
         gpu_memory m;
@@ -41,40 +41,40 @@ public:
         m.bytes = bytes, m.uuid = std::string(32, 'a');
         return m;
     }
-    [[nodiscard]] gpu_mender start_mender() override {
+    [[nodiscard]] gpu_repairer start_repairer() override {
         ++started;
         auto [ours, theirs] = shm::socket_pair();
         const pid_t pid = ::fork();
-        if (pid == 0) be_mender(theirs.get());
-        gpu_mender m;
+        if (pid == 0) run_repairer(theirs.get());
+        gpu_repairer m;
         m.process = {pid, shm::start_time_of(pid)};
         m.pidfd.reset(shm::open_pidfd(m.process));
         m.socket = std::move(ours);
         return m;
     }
-    void reap(const gpu_mender& m) override { (void)::waitpid(m.process.pid, nullptr, 0); }
+    void reap(const gpu_repairer& m) override { (void)::waitpid(m.process.pid, nullptr, 0); }
 
     u32 started = 0, gone = 0;
     u64 rest_ns = 0;  ///< before it answers
 
 private:
-    [[noreturn]] void be_mender(int socket) const {
+    [[noreturn]] void run_repairer(int socket) const {
         ::dup2(socket, 3);
         (void)::close_range(4, ~0U, 0);  // what other processes wait for the end of
         shm::message m;
         if (started <= gone || shm::receive_message(3, m, 20 * ns_per_s) != shm::receive_status::ok)
             ::_exit(1);
-        const auto order = mend_order_from(m.text);
+        const auto order = repair_order_from(m.text);
         if (!order || order->epochs.empty() || m.fds.size() != 2) ::_exit(1);
         std::this_thread::sleep_for(std::chrono::nanoseconds(rest_ns));
-        (void)shm::send_message(3, mended_text);
+        (void)shm::send_message(3, repaired_text);
         ::_exit(0);
     }
 };
 
 struct scene {
     scratch_folder folder;
-    fake_hands hands;
+    fake_helper helper;
     scene() { ::setenv("XDG_RUNTIME_DIR", folder.path.c_str(), 1); }
 };
 
@@ -130,7 +130,7 @@ TEST_CASE("without GPU memory a space refuses what lies there, and says how it i
 
 TEST_CASE("what lies in GPU memory lies side by side, and no more than there is room for") {
     scene s;
-    holder h("lab", u64{4} << 20U, memory_when::at_once, &s.hands, gpu_bytes);
+    holder h("lab", u64{4} << 20U, memory_when::at_once, &s.helper, gpu_bytes);
     space_block& b = h.block();
     const u32 pool_at = make_place(b, "pages", {kind::gpu_pool, 65536, 4096, 0});
     const u32 queue_at = make_place(b, "samples", on_gpu),
@@ -163,7 +163,7 @@ TEST_CASE("what lies in GPU memory lies side by side, and no more than there is 
 TEST_CASE(
     "whoever looks at a space is told its GPU memory, what of it is free, and what each primitive has") {
     scene s;
-    holder h("lab", u64{4} << 20U, memory_when::at_once, &s.hands, gpu_bytes);
+    holder h("lab", u64{4} << 20U, memory_when::at_once, &s.helper, gpu_bytes);
     CHECK(view_of(h.block()).gpu_free_bytes == gpu_bytes);
     (void)make_place(h.block(), "pages", {kind::gpu_pool, 65536, 4096, 0});
     (void)make_place(h.block(), "samples", on_gpu);
@@ -182,7 +182,7 @@ TEST_CASE(
     "the blocks of a GPU pool are where its memory is, have no pointer where nothing is mapped, and come "
     "back") {
     scene s;
-    holder h("lab", u64{4} << 20U, memory_when::at_once, &s.hands, gpu_bytes);
+    holder h("lab", u64{4} << 20U, memory_when::at_once, &s.helper, gpu_bytes);
     auto client = attach_to(h);
     CHECK(client->gpu_fd() >= 0);
     (void)place_at(h, *client, "first", {kind::gpu_pool, 65536, 4096, 0});
@@ -202,44 +202,44 @@ TEST_CASE(
     "a dead life keeps its entry until a mender has been through the GPU's words, and a mender that dies is "
     "followed") {
     scene s;
-    s.hands.gone = 1;
-    holder h("lab", u64{4} << 20U, memory_when::at_once, &s.hands, gpu_bytes);
+    s.helper.gone = 1;
+    holder h("lab", u64{4} << 20U, memory_when::at_once, &s.helper, gpu_bytes);
     auto stays = attach_to(h);
     auto leaves = attach_to(h);
     (void)place_at(h, *stays, "samples", on_gpu);
     const u32 entry = leaves->entry();
     leaves.reset();
-    REQUIRE(run_until(h, [&] { return s.hands.started >= 1; }));
+    REQUIRE(run_until(h, [&] { return s.helper.started >= 1; }));
     CHECK(client_at(h.block().registry, entry).state == entry_state::fenced);
     REQUIRE(run_until(h, [&] { return !client_at(h.block().registry, entry); }));
-    CHECK(s.hands.started == 2);
+    CHECK(s.helper.started == 2);
     CHECK(client_at(h.block().registry, stays->entry()).state == entry_state::attached);
 }
 
 TEST_CASE("those that die while one is mended are mended next, by one mender at a time") {
     scene s;
-    s.hands.rest_ns = 200 * ns_per_ms;
-    holder h("lab", u64{4} << 20U, memory_when::at_once, &s.hands, gpu_bytes);
+    s.helper.rest_ns = 200 * ns_per_ms;
+    holder h("lab", u64{4} << 20U, memory_when::at_once, &s.helper, gpu_bytes);
     auto stays = attach_to(h);
     (void)place_at(h, *stays, "samples", on_gpu);
     std::vector<std::unique_ptr<attachment>> leave;
     leave.reserve(3);
     for (int k = 0; k < 3; ++k) leave.push_back(attach_to(h));
     leave[0].reset();
-    REQUIRE(run_until(h, [&] { return s.hands.started == 1; }));
-    const u64 first = h.block().mender.load();
+    REQUIRE(run_until(h, [&] { return s.helper.started == 1; }));
+    const u64 first = h.block().repairer.load();
     leave.clear();
-    REQUIRE(run_until(h, [&] { return s.hands.started == 2; }));
+    REQUIRE(run_until(h, [&] { return s.helper.started == 2; }));
     CHECK_FALSE(shm::is_alive({static_cast<i32>(first), shm::start_time_of(static_cast<i32>(first))}));
     REQUIRE(run_until(
         h, [&] { return h.clients() == 1 && find_client(h.block().registry, 4).entry == no_entry; }));
-    CHECK(s.hands.started == 2);
+    CHECK(s.helper.started == 2);
 }
 
 TEST_CASE("a holder that takes over has the GPU memory, ends the mender that it finds, and mends again") {
     scene s;
-    fake_hands second;
-    auto first = std::make_unique<holder>("lab", u64{4} << 20U, memory_when::at_once, &s.hands, gpu_bytes);
+    fake_helper second;
+    auto first = std::make_unique<holder>("lab", u64{4} << 20U, memory_when::at_once, &s.helper, gpu_bytes);
     auto stays = attach_to(*first);
     auto leaves = attach_to(*first);
     (void)place_at(*first, *stays, "samples", on_gpu);
@@ -254,9 +254,9 @@ TEST_CASE("a holder that takes over has the GPU memory, ends the mender that it 
         (void)::close_range(3, ~0U, 0);      // the first holder's lock goes with that one alone
         for (;;) ::pause();
     }
-    stays->block().mender_start.store(shm::start_time_of(left));
-    stays->block().mender.store(static_cast<u64>(left));
-    s.hands.rest_ns = 20 * ns_per_s;
+    stays->block().repairer_start.store(shm::start_time_of(left));
+    stays->block().repairer.store(static_cast<u64>(left));
+    s.helper.rest_ns = 20 * ns_per_s;
     first.reset();
     holder next("lab", 0, memory_when::at_once, &second);
     CHECK(next.adopted());
@@ -272,28 +272,28 @@ TEST_CASE("a holder that takes over has the GPU memory, ends the mender that it 
 
 TEST_CASE("a process that has the pid of a mender that has ended is left alone") {
     scene s;
-    fake_hands second;
-    auto first = std::make_unique<holder>("lab", u64{4} << 20U, memory_when::at_once, &s.hands, gpu_bytes);
+    fake_helper second;
+    auto first = std::make_unique<holder>("lab", u64{4} << 20U, memory_when::at_once, &s.helper, gpu_bytes);
     auto stays = attach_to(*first);
     (void)place_at(*first, *stays, "samples", on_gpu);
-    const pid_t stranger = ::fork();
-    if (stranger == 0) {
+    const pid_t other_process = ::fork();
+    if (other_process == 0) {
         ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // also where the test fails
         (void)::close_range(3, ~0U, 0);
         for (;;) ::pause();
     }
-    stays->block().mender_start.store(shm::start_time_of(stranger) - 1);
-    stays->block().mender.store(static_cast<u64>(stranger));
+    stays->block().repairer_start.store(shm::start_time_of(other_process) - 1);
+    stays->block().repairer.store(static_cast<u64>(other_process));
     first.reset();
     holder next("lab", 0, memory_when::at_once, &second);
     auto leaves = attach_to(next);
     const u32 entry = leaves->entry();
     leaves.reset();
     REQUIRE(run_until(next, [&] { return second.started == 1 && !client_at(next.block().registry, entry); }));
-    const bool stranger_lives = ::waitpid(stranger, nullptr, WNOHANG) == 0;
-    CHECK(stranger_lives);
-    (void)::kill(stranger, SIGKILL);
-    (void)::waitpid(stranger, nullptr, 0);
+    const bool other_process_alive = ::waitpid(other_process, nullptr, WNOHANG) == 0;
+    CHECK(other_process_alive);
+    (void)::kill(other_process, SIGKILL);
+    (void)::waitpid(other_process, nullptr, 0);
 }
 
 TEST_CASE("a space without GPU memory gets none when it is taken over, and says so") {
@@ -301,7 +301,7 @@ TEST_CASE("a space without GPU memory gets none when it is taken over, and says 
     auto first = std::make_unique<holder>("lab", u64{4} << 20U);
     const auto stays = attach_to(*first);
     first.reset();
-    CHECK_THAT(refusal_of([&] { holder next("lab", 0, memory_when::at_once, &s.hands, gpu_bytes); }),
+    CHECK_THAT(refusal_of([&] { holder next("lab", 0, memory_when::at_once, &s.helper, gpu_bytes); }),
                contains("leave --device out"));
 }
 

@@ -40,8 +40,8 @@ void require_found(one_history of, const std::string& rule) {
 TEST_CASE("semaphore: no permit is out twice or gone and nobody is overtaken, whoever dies at which step") {
     require_sound(
         semaphore_history, 50'000,
-        {step::line_joined, step::turn_looked, step::turn_known, step::permit_taken, step::line_left,
-         step::permit_released, step::mend_begun, step::mended_word, step::mend_done});
+        {step::line_joined, step::turn_checked, step::turn_known, step::permit_taken, step::line_left,
+         step::permit_released, step::repair_begun, step::word_repaired, step::repair_done});
 }
 
 TEST_CASE(
@@ -55,8 +55,8 @@ TEST_CASE("gates: kernels run with a permit alone, and no gate keeps a stream, w
     history_options o;
     o.stops = 4;
     require_sound(gate_history, 10'000,
-                  {step::gate_timed, step::gate_opened, step::gate_asked, step::gate_closed,
-                   step::gate_looked, step::gate_late, step::permit_taken, step::permit_released},
+                  {step::gate_timed, step::gate_opened, step::gate_requested, step::gate_closed,
+                   step::gate_checked, step::gate_late, step::permit_taken, step::permit_released},
                   o);
 }
 
@@ -64,8 +64,8 @@ TEST_CASE("menders: what the dead had is mended and counted once, whichever hold
     const u64 first = seed_or(1), many = scaled(40);
     u64 done = 0;
     campaign_result all;
-    constexpr step steps[] = {step::mender_started, step::mender_named, step::mender_told,
-                              step::mender_heard};
+    constexpr step steps[] = {step::repairer_started, step::repairer_named, step::repairer_notified,
+                              step::repairer_replied};
     const auto each_was_hit = [&] {
         return std::ranges::all_of(steps,
                                    [&](step k) { return all.kills_at[static_cast<std::size_t>(k)] > 0; });
@@ -77,7 +77,7 @@ TEST_CASE("menders: what the dead had is mended and counted once, whichever hold
         history_options o;
         o.seed = seed;
         history h(o);
-        const bool ended = mender_history(h, seed, done);
+        const bool ended = repairer_history(h, seed, done);
         all.add(h, seed, ended);
     }
     std::cout << all.text() << "; " << done << " lives mended\n";
@@ -100,30 +100,30 @@ TEST_CASE("queue: no element comes twice and no leased one is lost, whoever dies
     require_sound(
         queue_history, 50'000,
         {step::cell_claimed, step::cell_written, step::cell_published, step::cell_passed, step::cell_popping,
-         step::cell_leased, step::cell_consumed, step::cell_returned, step::mend_begun, step::loss_marked,
-         step::loss_counted, step::mended_word, step::mend_done});
+         step::cell_leased, step::cell_consumed, step::cell_returned, step::repair_begun, step::loss_marked,
+         step::loss_counted, step::word_repaired, step::repair_done});
 }
 
 TEST_CASE("work queue: each task is committed once or is a dead letter, whoever dies at which step") {
     require_sound(work_history, 50'000,
                   {step::task_filling, step::task_written, step::task_submitted, step::task_claimed,
-                   step::task_committed, step::task_failed, step::task_letter_read, step::mend_begun,
-                   step::mended_word, step::mend_done});
+                   step::task_committed, step::task_failed, step::dead_letter_read, step::repair_begun,
+                   step::word_repaired, step::repair_done});
 }
 
 TEST_CASE("pool: no unit is in two blocks and none is leaked, whoever dies at which step, gifts included") {
     require_sound(
         pool_history, 50'000,
         {step::serial_drawn, step::head_claimed, step::body_claimed, step::block_owned, step::block_leaving,
-         step::body_freed, step::block_freed, step::block_named, step::block_given, step::block_taken,
-         step::cell_consumed, step::mend_begun, step::mended_word, step::mend_done});
+         step::body_freed, step::block_freed, step::block_named, step::block_sent, step::block_received,
+         step::cell_consumed, step::repair_begun, step::word_repaired, step::repair_done});
 }
 
 TEST_CASE("work queue and pool: the same where clients stop and wake where they were") {
     history_options o;
     o.stops = 12;
     require_sound(work_history, 20'000, {step::task_filling, step::task_claimed, step::task_committed}, o);
-    require_sound(pool_history, 20'000, {step::head_claimed, step::body_claimed, step::block_taken}, o);
+    require_sound(pool_history, 20'000, {step::head_claimed, step::body_claimed, step::block_received}, o);
 }
 
 TEST_CASE("control: a mend before the fence puts a permit out twice") {

@@ -17,8 +17,8 @@
 
 #include "core/clock.hpp"
 #include "ipc/attachment.hpp"
-#include "ipc/give.hpp"
 #include "ipc/semaphore.hpp"
+#include "ipc/send.hpp"
 #include "ipc/step.hpp"
 #include "ipc/work_queue.hpp"
 #include "kill_shapes.hpp"
@@ -42,7 +42,7 @@ public:
         ::setenv("XDG_RUNTIME_DIR", folder_.path.c_str(), 1);
         book_ = std::make_unique<ledger>(path());
         holder_ = start("hold", step::count_);
-        keeper_ = std::make_unique<attachment>("field", 20);  // it lives, so the memory does
+        attached_ = std::make_unique<attachment>("field", 20);  // it lives, so the memory does
         for (pid_t& p : clients_) p = start(role_, step::count_);
     }
     ~field() {
@@ -57,7 +57,7 @@ public:
     }
 
     /// Kills, one after the other; one in so many is the holder.
-    void rage(const std::vector<step>& at, u32 holder_in) {
+    void inject_faults(const std::vector<step>& at, u32 holder_in) {
         while (killed_ < kills_) {
             std::this_thread::sleep_for(std::chrono::microseconds(random_() % 30'000));
             if (random_() % holder_in == 0 || ended(holder_)) kill_holder(true);
@@ -79,7 +79,7 @@ public:
     }
     /// As the one client that is left, once all dead ones are mended.
     [[nodiscard]] attachment& settle() {
-        attachment& a = *keeper_;
+        attachment& a = *attached_;
         const u64 until = now_ns() + 20 * ns_per_s;
         for (;;) {
             u32 others = 0;
@@ -118,12 +118,12 @@ private:
     void kill_holder(bool may_die_by_itself) {
         end(holder_);
         ++holders_killed_;
-        const step steps_of_mend[] = {step::entry_dead,  step::entry_fenced, step::mend_begun,
-                                      step::mended_word, step::mend_done,    step::entry_attached,
-                                      step::loss_marked, step::loss_counted, step::entry_freed,
-                                      step::epoch_drawn};
+        const step repair_steps[] = {step::entry_dead,    step::entry_fenced, step::repair_begun,
+                                     step::word_repaired, step::repair_done,  step::entry_attached,
+                                     step::loss_marked,   step::loss_counted, step::entry_freed,
+                                     step::epoch_drawn};
         const bool dies = may_die_by_itself && random_() % 2 == 0;
-        holder_ = start("hold", dies ? steps_of_mend[random_() % std::size(steps_of_mend)] : step::count_);
+        holder_ = start("hold", dies ? repair_steps[random_() % std::size(repair_steps)] : step::count_);
     }
 
     std::string role_;
@@ -131,28 +131,28 @@ private:
     std::mt19937_64 random_;
     scratch_folder folder_;
     std::unique_ptr<ledger> book_;
-    std::unique_ptr<attachment> keeper_;
+    std::unique_ptr<attachment> attached_;
     pid_t holder_ = -1;
     pid_t clients_[4] = {-1, -1, -1, -1};
     std::map<pid_t, step> at_step_;
     u64 killed_ = 0, by_step_ = 0, holders_killed_ = 0;
 };
 
-void require_told_well(field& f) {
-    std::cout << f.text() << ", " << f.book()->deeds.load() << " deeds\n";
+void require_plausible_reports(field& f) {
+    std::cout << f.text() << ", " << f.book()->operations.load() << " deeds\n";
     INFO(f.text() << "; first broken: " << f.book()->first_broken);
     REQUIRE(f.book()->broken.load() == 0);
-    REQUIRE(f.book()->deeds.load() > 0);
+    REQUIRE(f.book()->operations.load() > 0);
 }
 
 // Each item that was sent has one end, or a dead one was just about to count it.
-void require_added_up(field& f, bool tasks) {
+void require_balanced(field& f, bool tasks) {
     u64 lost = 0, twice = 0, uncounted = 0;
     const u32 all = f.book()->next_item.load();
     REQUIRE(all < most_items);
     for (u32 k = 0; k < all; ++k) {
         const item_story& s = f.book()->item[k];
-        const u32 ends = s.finished.load() + (tasks ? s.letters.load() : 0U);
+        const u32 ends = s.finished.load() + (tasks ? s.dead_letters.load() : 0U);
         twice += ends > 1 ? 1U : 0U;
         if (s.sent.load() == 0 || ends == 1) continue;
         (s.finishing.load() > 0 ? uncounted : lost) += 1;
@@ -168,11 +168,11 @@ void require_added_up(field& f, bool tasks) {
 
 TEST_CASE("semaphore: processes that are killed anywhere leave no permit taken and let nobody in twice") {
     field f("semaphore", scaled(60));
-    f.rage({step::line_joined, step::turn_looked, step::turn_known, step::permit_taken, step::line_left,
-            step::permit_released},
-           12);
+    f.inject_faults({step::line_joined, step::turn_checked, step::turn_known, step::permit_taken,
+                     step::line_left, step::permit_released},
+                    12);
     attachment& a = f.settle();
-    require_told_well(f);
+    require_plausible_reports(f);
     const u32 k = a.place("turns", turns);
     semaphore s(a.block().block_of<semaphore_block>(k), a.epoch());
     CHECK(s.free_permits() == turns.count);
@@ -181,9 +181,9 @@ TEST_CASE("semaphore: processes that are killed anywhere leave no permit taken a
 
 TEST_CASE("queue: processes that are killed anywhere lose no leased element and deliver none twice") {
     field f("queue", scaled(60));
-    f.rage({step::cell_claimed, step::cell_written, step::cell_published, step::cell_leased,
-            step::cell_consumed, step::cell_returned, step::cell_passed},
-           12);
+    f.inject_faults({step::cell_claimed, step::cell_written, step::cell_published, step::cell_leased,
+                     step::cell_consumed, step::cell_returned, step::cell_passed},
+                    12);
     attachment& a = f.settle();
     const u32 k = a.place("samples", samples);
     queue q(a.block().block_of<queue_block>(k), a.epoch());
@@ -192,8 +192,8 @@ TEST_CASE("queue: processes that are killed anywhere lose no leased element and 
         REQUIRE(e[0] < most_items);
         ++f.book()->item[e[0]].finished;
     }
-    require_told_well(f);
-    require_added_up(f, false);
+    require_plausible_reports(f);
+    require_balanced(f, false);
     u32 room = 0;
     while (q.try_push(e)) ++room;
     CHECK(room == samples.count);
@@ -201,9 +201,9 @@ TEST_CASE("queue: processes that are killed anywhere lose no leased element and 
 
 TEST_CASE("work queue: processes that are killed anywhere leave each task committed once or a dead letter") {
     field f("work", scaled(60));
-    f.rage({step::task_filling, step::task_written, step::task_submitted, step::task_claimed,
-            step::task_committed, step::task_failed},
-           12);
+    f.inject_faults({step::task_filling, step::task_written, step::task_submitted, step::task_claimed,
+                     step::task_committed, step::task_failed},
+                    12);
     attachment& a = f.settle();
     const u32 k = a.place("tiles", tiles);
     work_queue w(a.block().block_of<work_queue_block>(k), a.epoch());
@@ -213,20 +213,20 @@ TEST_CASE("work queue: processes that are killed anywhere leave each task commit
         ++f.book()->item[t[0]].finished;
         CHECK(w.commit(*c));
     }
-    while (w.take_letter(t)) ++f.book()->item[t[0]].letters;
-    require_told_well(f);
-    require_added_up(f, true);
+    while (w.take_dead_letter(t)) ++f.book()->item[t[0]].dead_letters;
+    require_plausible_reports(f);
+    require_balanced(f, true);
     CHECK(w.count(task_state::free) == tiles.count);
 }
 
 TEST_CASE("pool: processes that are killed anywhere leak no unit, and nobody writes into another's block") {
     field f("pool", scaled(60));
-    f.rage({step::serial_drawn, step::head_claimed, step::body_claimed, step::block_owned,
-            step::block_leaving, step::body_freed, step::block_freed, step::block_named, step::block_given,
-            step::block_taken, step::cell_consumed, step::cell_published},
-           12);
+    f.inject_faults({step::serial_drawn, step::head_claimed, step::body_claimed, step::block_owned,
+                     step::block_leaving, step::body_freed, step::block_freed, step::block_named,
+                     step::block_sent, step::block_received, step::cell_consumed, step::cell_published},
+                    12);
     attachment& a = f.settle();
-    require_told_well(f);
+    require_plausible_reports(f);
     const u32 k = a.place("pages", pages);
     shape through = travels;
     through.more = k + 1;
@@ -242,9 +242,9 @@ TEST_CASE("pool: processes that are killed anywhere leak no unit, and nobody wri
 TEST_CASE(
     "holders that are killed all the time take no living client for a dead one and leave none of the dead") {
     field f("semaphore", 2 * scaled(60));
-    f.rage({step::permit_taken, step::line_joined}, 2);
+    f.inject_faults({step::permit_taken, step::line_joined}, 2);
     attachment& a = f.settle();
-    require_told_well(f);
+    require_plausible_reports(f);
     const u32 k = a.place("turns", turns);
     CHECK(semaphore(a.block().block_of<semaphore_block>(k), a.epoch()).free_permits() == turns.count);
 }

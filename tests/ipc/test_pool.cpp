@@ -1,4 +1,4 @@
-#include "ipc/give.hpp"
+#include "ipc/send.hpp"
 
 #include <utility>
 
@@ -20,11 +20,11 @@ struct made {
     }
     pool of(u32 epoch) { return {*b, epoch}; }
     queue cells_of(u32 epoch) { return {*cells, epoch}; }
-    void mend_all(u32 dead) {
-        mend(*cells, dead);
+    void repair_all(u32 dead) {
+        repair(*cells, dead);
         std::vector<block_ref> named;
         gather_named(*cells, named);
-        mend(*b, dead, named);
+        repair(*b, dead, named);
     }
 };
 
@@ -79,8 +79,8 @@ TEST_CASE("a mend frees whole, half claimed and half freed blocks of the dead on
     m.b->unit()[5].store(unit_word{4, 0, unit_state::body}.pack());
     m.b->unit()[8].store(unit_word{51, 9, unit_state::leaving}.pack());
     m.b->unit()[9].store(unit_word{8, 0, unit_state::body}.pack());
-    m.mend_all(9);
-    m.mend_all(9);
+    m.repair_all(9);
+    m.repair_all(9);
     CHECK(m.of(1).use().free == 10);
     CHECK(m.of(1).owners() == std::vector<u32>{1});
     CHECK(m.of(1).release(*kept));
@@ -92,10 +92,10 @@ TEST_CASE("a block that is given belongs to its cell, and then to who receives i
     queue in = m.cells_of(1), out = m.cells_of(2);
     const auto k = giver.try_acquire(3);
     block_ref e;
-    REQUIRE(try_give(giver, *k, in, &e));
-    CHECK(giver.use().given == 1);
+    REQUIRE(try_send(giver, *k, in, &e));
+    CHECK(giver.use().in_queue == 1);
     CHECK_FALSE(giver.release(*k));
-    m.mend_all(1);  // the giver's death is none of its business
+    m.repair_all(1);  // the giver's death is none of its business
     const auto got = try_receive(out, receiver, &e);
     REQUIRE(got);
     CHECK(got->units == 3);
@@ -109,14 +109,14 @@ TEST_CASE("a giver that dies between the cell and the block's word has given it"
     const auto k = giver.try_acquire(2);
     const block_ref r = giver.name(*k);
     REQUIRE(m.cells_of(1).try_push(&r));
-    m.mend_all(1);
-    CHECK(giver.use().given == 1);
+    m.repair_all(1);
+    CHECK(giver.use().in_queue == 1);
     pool receiver = m.of(2);
     queue out = m.cells_of(2);
     block_ref e;
     const auto got = try_receive(out, receiver, &e);
     REQUIRE(got);
-    CHECK_FALSE(giver.hand_over(r));  // too late
+    CHECK_FALSE(giver.transfer(r));  // too late
     CHECK(receiver.release(*got));
 }
 
@@ -125,10 +125,10 @@ TEST_CASE("a receiver that dies before its commit leaves the block to the cell, 
     pool giver = m.of(1), first = m.of(2), second = m.of(3);
     queue in = m.cells_of(1), out = m.cells_of(2), again = m.cells_of(3);
     block_ref e;
-    REQUIRE(try_give(giver, *giver.try_acquire(1), in, &e));
+    REQUIRE(try_send(giver, *giver.try_acquire(1), in, &e));
     REQUIRE(out.try_lease(&e));
     REQUIRE(first.take(e));
-    m.mend_all(2);
+    m.repair_all(2);
     const auto got = try_receive(again, second, &e);
     REQUIRE(got);
     CHECK(second.release(*got));
@@ -184,7 +184,7 @@ TEST_CASE("a claim or a release that a death cuts off is ended by the mend, whol
         for (int nth = 1; nth <= (there == step::body_claimed || there == step::body_freed ? 3 : 1); ++nth) {
             INFO(name_of(there) << " " << nth);
             CHECK_THROWS_AS(cut_off(there, nth), died);
-            m.mend_all(1);
+            m.repair_all(1);
             CHECK(m.of(1).use().free == 4);
         }
 }
@@ -211,11 +211,11 @@ TEST_CASE("a block that finds no room in the queue stays its giver's") {
     pool giver = m.of(1);
     queue in = m.cells_of(1);
     block_ref e;
-    REQUIRE(try_give(giver, *giver.try_acquire(1), in, &e));
-    REQUIRE(try_give(giver, *giver.try_acquire(1), in, &e));
+    REQUIRE(try_send(giver, *giver.try_acquire(1), in, &e));
+    REQUIRE(try_send(giver, *giver.try_acquire(1), in, &e));
     const auto k = giver.try_acquire(1);
-    CHECK_FALSE(try_give(giver, *k, in, &e));
-    CHECK(giver.use().given == 2);
+    CHECK_FALSE(try_send(giver, *k, in, &e));
+    CHECK(giver.use().in_queue == 2);
     CHECK(giver.release(*k));
 }
 
@@ -225,7 +225,7 @@ TEST_CASE("a receiver frees the cell, and the queue has room again") {
     queue in = m.cells_of(1), out = m.cells_of(2);
     block_ref e;
     for (int k = 0; k < 6; ++k) {
-        REQUIRE(try_give(giver, *giver.try_acquire(1), in, &e));
+        REQUIRE(try_send(giver, *giver.try_acquire(1), in, &e));
         const auto got = try_receive(out, receiver, &e);
         REQUIRE(got);
         CHECK(out.leasers().empty());
@@ -242,7 +242,7 @@ TEST_CASE("a giver that dies while a receiver has leased its cell has given the 
     queue out = m.cells_of(2);
     const auto leased = out.try_lease(&e);
     REQUIRE(leased);
-    m.mend_all(1);
+    m.repair_all(1);
     const auto got = receiver.take(e);
     REQUIRE(got);
     CHECK(got->units == 2);
@@ -258,6 +258,6 @@ TEST_CASE("whoever frees a block rings for those that wait") {
     CHECK_FALSE(rung());
     CHECK(m.of(1).release(*k));
     CHECK(rung());
-    m.mend_all(9);
+    m.repair_all(9);
     CHECK(rung());
 }

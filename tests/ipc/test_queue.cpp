@@ -23,14 +23,14 @@ struct made {
         b->cell()[k].store(cell_word{lap, epoch, s}.pack());
     }
     // A mend whose holder dies at that step.
-    void mend_cut_off_at(u32 dead, step there) {
+    void repair_cut_off_at(u32 dead, step there) {
         struct died {};
         static step deadly;
         deadly = there;
         set_hooks({.at = [](step s) {
             if (s == deadly) throw died{};
         }});
-        CHECK_THROWS_AS(mend(*b, dead), died);
+        CHECK_THROWS_AS(repair(*b, dead), died);
         set_hooks({});
     }
 };
@@ -70,7 +70,7 @@ TEST_CASE("a leased element is its holder's alone, and comes again when it is gi
     REQUIRE(second);
     CHECK((a == 7 && b == 8));
     CHECK_FALSE(m.of(3).commit(*first));
-    CHECK(m.of(2).bytes().give_back(*first));
+    CHECK(m.of(2).bytes().requeue(*first));
     CHECK(m.of(3).commit(*second));
     CHECK_FALSE(m.of(3).commit(*second));
     REQUIRE(m.of(4).try_pop(a));
@@ -85,8 +85,8 @@ TEST_CASE("a cell that is claimed holds up the line, its claimer is named, and t
     u64 value = 0;
     CHECK_FALSE(m.of(2).try_pop(value));
     CHECK(m.of(2).bytes().claimers() == std::vector<u32>{9});
-    mend(*m.b, 9);
-    mend(*m.b, 9);
+    repair(*m.b, 9);
+    repair(*m.b, 9);
     CHECK(m.of(2).bytes().tombs() == 1);
     REQUIRE(m.of(2).try_pop(value));
     CHECK(value == 5);
@@ -100,7 +100,7 @@ TEST_CASE("an element that a dead process popped is counted, one that it leased 
     REQUIRE(m.of(1).try_push(in, 2) == 2);
     m.leave(0, cell_state::popping, 9);
     m.leave(1, cell_state::leased, 9);
-    mend(*m.b, 9);
+    repair(*m.b, 9);
     CHECK(m.of(2).bytes().lost() == 1);
     u64 value = 0;
     REQUIRE(m.of(2).try_pop(value));
@@ -116,7 +116,7 @@ TEST_CASE("a mend leaves what the living have claimed, popped and leased") {
     REQUIRE(held);
     m.leave(1, cell_state::popping, 3);
     m.leave(2, cell_state::claimed, 4);
-    mend(*m.b, 9);
+    repair(*m.b, 9);
     CHECK(m.of(2).bytes().lost() == 0);
     CHECK(m.of(2).bytes().tombs() == 0);
     CHECK(m.of(2).bytes().claimers() == std::vector<u32>{4});
@@ -133,11 +133,11 @@ TEST_CASE("whoever publishes, consumes or gives back a cell rings for those that
     const auto held = m.of(2).try_lease(value);
     REQUIRE(held);
     CHECK_FALSE(rung());
-    CHECK(m.of(2).bytes().give_back(*held));
+    CHECK(m.of(2).bytes().requeue(*held));
     CHECK(rung());
     REQUIRE(m.of(2).try_pop(value));
     CHECK(rung());
-    mend(*m.b, 9);
+    repair(*m.b, 9);
     CHECK(rung());
 }
 
@@ -146,18 +146,18 @@ TEST_CASE(
     made m(4);
     m.leave(0, cell_state::claimed, 8);
     m.leave(1, cell_state::claimed, 9);
-    m.mend_cut_off_at(9, step::loss_counted);
+    m.repair_cut_off_at(9, step::loss_counted);
     CHECK(m.of(1).bytes().tombs() == 1);
-    mend(*m.b, 8);
-    mend(*m.b, 9);
+    repair(*m.b, 8);
+    repair(*m.b, 9);
     CHECK(m.of(1).bytes().tombs() == 2);
     REQUIRE(m.of(1).try_push(5));
     m.leave(2, cell_state::popping, 7);
     REQUIRE(m.of(1).try_push(6));
     m.leave(3, cell_state::popping, 6);
-    m.mend_cut_off_at(6, step::loss_counted);
-    mend(*m.b, 7);
-    mend(*m.b, 6);
+    m.repair_cut_off_at(6, step::loss_counted);
+    repair(*m.b, 7);
+    repair(*m.b, 6);
     CHECK(m.of(1).bytes().lost() == 2);
     const u64 in[] = {1, 2, 3, 4};
     CHECK(m.of(1).try_push(in, 4) == 4);  // no cell is still marked
@@ -166,11 +166,11 @@ TEST_CASE(
 TEST_CASE("what a mend that was cut off has counted doesn't hide a loss at the same cell in a later round") {
     made m(1);
     m.leave(0, cell_state::claimed, 8);
-    m.mend_cut_off_at(8, step::mended_word);  // the cell is free, and the tally still knows it
-    mend(*m.b, 8);
+    m.repair_cut_off_at(8, step::word_repaired);  // the cell is free, and the tally still knows it
+    repair(*m.b, 8);
     m.b->cell()[0].store(
         cell_word{u64{1} << 16U, 9, cell_state::claimed}.pack());  // its round looks the same
-    mend(*m.b, 9);
+    repair(*m.b, 9);
     CHECK(m.of(1).bytes().tombs() == 2);
 }
 
@@ -180,7 +180,7 @@ TEST_CASE("many producers that died at their claims leave no element hidden behi
         const u64 t = load(m.b->tail);  // as claim() does, up to its death
         m.leave(static_cast<u32>(t % 3), cell_state::claimed, epoch);
         m.b->tail.store(t + 1);
-        mend(*m.b, epoch);
+        repair(*m.b, epoch);
     }
     REQUIRE(m.of(1).try_push(5));
     u64 value = 0;

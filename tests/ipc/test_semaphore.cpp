@@ -31,13 +31,13 @@ struct made {
 };
 
 // Time stands still but for what a test says.
-struct told_time {
+struct controlled_time {
     static inline u64 now = 0;
-    told_time() {
+    controlled_time() {
         now = 1000 * ns_per_s;
         set_hooks({.now_ns = [] { return now; }});
     }
-    ~told_time() { set_hooks({}); }
+    ~controlled_time() { set_hooks({}); }
 };
 }  // namespace
 
@@ -82,8 +82,8 @@ TEST_CASE("a full line takes nobody in, and who has left it makes room in any or
     CHECK(m.of(1).release(*held));
     CHECK_FALSE(m.of(2).acquire(5'000'000));
     CHECK(m.of(2).waiting() == 2);
-    mend(*m.b, 8);
-    mend(*m.b, 7);
+    repair(*m.b, 8);
+    repair(*m.b, 7);
     CHECK(m.of(2).try_acquire());
 }
 
@@ -93,7 +93,7 @@ TEST_CASE("a mend gives back what the dead one had and nothing else, as often as
     REQUIRE(m.of(2).try_acquire());
     REQUIRE(m.of(1).try_acquire());
     for (int twice = 0; twice < 2; ++twice) {
-        mend(*m.b, 1);
+        repair(*m.b, 1);
         CHECK(m.of(9).free_permits() == 2);
         CHECK(m.of(9).holders() == std::vector<u32>{2});
     }
@@ -104,10 +104,10 @@ TEST_CASE("a mend leaves the permits and tickets of the living") {
     REQUIRE(m.of(1).try_acquire());
     m.rests(1, 3);
     m.rests(2, 1);
-    mend(*m.b, 1);
+    repair(*m.b, 1);
     CHECK(m.of(9).waiting() == 1);
     CHECK(line_word::of(load(m.b->place()[1])).epoch == 3);
-    mend(*m.b, 3);
+    repair(*m.b, 3);
     CHECK(m.of(9).waiting() == 0);
 }
 
@@ -130,7 +130,7 @@ TEST_CASE("whoever gives a permit back, leaves the line or mends rings for those
     CHECK(rung());  // it was in the line
     CHECK(m.of(1).release(*held));
     CHECK(rung());
-    mend(*m.b, 9);
+    repair(*m.b, 9);
     CHECK(rung());
 }
 
@@ -157,7 +157,7 @@ TEST_CASE("threads that share one permit never have it together") {
 TEST_CASE(
     "a client that rests at the head of the line is passed by when its patience is over, and not before") {
     made m(1);
-    told_time t;
+    controlled_time t;
     m.rests(0, 7);
     CHECK_FALSE(m.of(2).try_acquire());
     t.now += line_patience_ns - ns_per_ms;
@@ -171,7 +171,7 @@ TEST_CASE(
 
 TEST_CASE("nobody is passed by for the time in which no permit was free") {
     made m(1);
-    told_time t;
+    controlled_time t;
     m.rests(0, 7);
     CHECK_FALSE(m.of(2).try_acquire());
     m.b->permit()[0].store(permit_word{0, 9, permit_state::held}.pack());
@@ -184,7 +184,7 @@ TEST_CASE("nobody is passed by for the time in which no permit was free") {
 
 TEST_CASE("the first of the line alone is passed by, and the next one has its patience for itself") {
     made m(1);
-    told_time t;
+    controlled_time t;
     m.rests(0, 7);
     m.rests(1, 8);
     CHECK_FALSE(m.of(2).try_acquire());
@@ -200,7 +200,7 @@ TEST_CASE("the first of the line alone is passed by, and the next one has its pa
 
 TEST_CASE("a full line of clients that rest lets others in one after the other") {
     made m(1, 2);
-    told_time t;
+    controlled_time t;
     m.rests(1, 7);
     m.rests(2, 8);
     CHECK_FALSE(m.of(2).try_acquire());
@@ -227,8 +227,8 @@ TEST_CASE("who was passed by takes a new ticket behind the others") {
             m->rests(2, 3);
         } else {
             CHECK(line_word::of(load(m->b->place()[3])) == waits);
-            mend(*m->b, 3);
-            mend(*m->b, 1);
+            repair(*m->b, 3);
+            repair(*m->b, 1);
         }
         return true;
     }});

@@ -153,7 +153,7 @@ TEST_CASE("held things are given back at their end, once, and moved with what th
     CHECK(turn.free() == 2);
     auto queue = lab.queue<u64>("queue", 4);
     CHECK(queue.try_push(std::vector<u64>{7, 8}) == 2);
-    { const auto given_back = queue.lease(seconds(1)); }
+    { const auto requeued = queue.lease(seconds(1)); }
     auto lease = queue.lease(seconds(1));
     CHECK(lease.value() == 7);
     lease.commit();
@@ -181,7 +181,7 @@ TEST_CASE("blocks travel from one client to another with what is said of them") 
     CHECK(b.data().size() == 8192);
     b.data()[4999] = std::byte{42};
     const u64 offset = b.offset();
-    out.give(std::move(b), 77, seconds(1));
+    out.send(std::move(b), 77, seconds(1));
     CHECK(from.state().travelling == 1);
     auto got = in.receive(seconds(1));
     CHECK(got.about == 77);
@@ -193,7 +193,7 @@ TEST_CASE("blocks travel from one client to another with what is said of them") 
     CHECK(to.state().free_bytes == 8 * 4096);
     held_block gone = from.acquire(1, seconds(1));
     gone.release();
-    CHECK_THAT(refusal_of([&] { (void)out.try_give(gone, 1); }), contains("not held any more"));
+    CHECK_THAT(refusal_of([&] { (void)out.try_send(gone, 1); }), contains("not held any more"));
 }
 
 TEST_CASE("clients go on without their holder, and the next one takes over what they have") {
@@ -304,40 +304,40 @@ TEST_CASE("a client that has lost its connection and lives keeps what it holds u
 TEST_CASE("a holder refuses strangers and other versions, each with a sentence") {
     scene s;
     held_space h("lab");
-    const auto said = [](const std::string& text) {
+    const auto reply_to = [](const std::string& text) {
         const shm::unique_fd to = shm::connect_to(place_of("lab").socket());
         shm::message m;
         REQUIRE(shm::send_message(to.get(), text));
         REQUIRE(shm::receive_message(to.get(), m, 20 * ns_per_s) == shm::receive_status::ok);
         return m.text;
     };
-    CHECK_THAT(said("hello"), contains("says who it is first"));
-    CHECK_THAT(said("\xff\xfe{"), contains("says who it is first"));
-    CHECK_THAT(said(R"({"attach": {"version": 99, "start_time": 1}})"), contains("rebuild the older"));
-    CHECK_THAT(said(R"({"attach": {"version": 2, "start_time": 1}})"), contains("can't be watched"));
-    CHECK_THAT(said(R"({"attach": {"version": 2}})"), contains("can't be watched"));
+    CHECK_THAT(reply_to("hello"), contains("says who it is first"));
+    CHECK_THAT(reply_to("\xff\xfe{"), contains("says who it is first"));
+    CHECK_THAT(reply_to(R"({"attach": {"version": 99, "start_time": 1}})"), contains("rebuild the older"));
+    CHECK_THAT(reply_to(R"({"attach": {"version": 2, "start_time": 1}})"), contains("can't be watched"));
+    CHECK_THAT(reply_to(R"({"attach": {"version": 2}})"), contains("can't be watched"));
     const std::string me = std::to_string(shm::this_process().start_time);
-    CHECK_THAT(said(R"({"return": {"version": 2, "epoch": 77, "start_time": )" + me + "}}"),
+    CHECK_THAT(reply_to(R"({"return": {"version": 2, "epoch": 77, "start_time": )" + me + "}}"),
                contains("open the space again"));
-    CHECK_THAT(said(R"({"attach": {"version": 2, "start_time": )" + me + "}}"), contains("welcome"));
+    CHECK_THAT(reply_to(R"({"attach": {"version": 2, "start_time": )" + me + "}}"), contains("welcome"));
 
     // Who is in may ask for anything.
     const shm::unique_fd in = shm::connect_to(place_of("lab").socket());
-    const auto asks = [&](const std::string& text) {
+    const auto reply_of = [&](const std::string& text) {
         shm::message m;
         REQUIRE(shm::send_message(in.get(), text));
         REQUIRE(shm::receive_message(in.get(), m, 20 * ns_per_s) == shm::receive_status::ok);
         return m.text;
     };
-    CHECK_THAT(asks(R"({"attach": {"version": 2, "start_time": )" + me + "}}"), contains("welcome"));
-    CHECK_THAT(asks("\xff\xfe"), contains("no request that a holder knows"));
-    CHECK_THAT(asks(std::string(79, 'x') + "\xc3\xa4"), contains("no request that a holder knows"));
-    CHECK_THAT(asks(R"({"make": 5})"), contains("no request that a holder knows"));
-    CHECK_THAT(asks(R"({"make": {"name": "\u00e4", "kind": 1, "count": 1, "each": 0, "more": 0}})"),
+    CHECK_THAT(reply_of(R"({"attach": {"version": 2, "start_time": )" + me + "}}"), contains("welcome"));
+    CHECK_THAT(reply_of("\xff\xfe"), contains("no request that a holder knows"));
+    CHECK_THAT(reply_of(std::string(79, 'x') + "\xc3\xa4"), contains("no request that a holder knows"));
+    CHECK_THAT(reply_of(R"({"make": 5})"), contains("no request that a holder knows"));
+    CHECK_THAT(reply_of(R"({"make": {"name": "\u00e4", "kind": 1, "count": 1, "each": 0, "more": 0}})"),
                contains("can be printed"));
-    CHECK_THAT(asks(R"({"make": {"name": "a", "kind": 4, "count": 0, "each": 0, "more": 0}})"),
+    CHECK_THAT(reply_of(R"({"make": {"name": "a", "kind": 4, "count": 0, "each": 0, "more": 0}})"),
                contains("multiple of 4096"));
-    CHECK_THAT(asks(R"({"make": {"name": "a", "kind": 1, "count": 1, "each": 0, "more": 0}})"),
+    CHECK_THAT(reply_of(R"({"make": {"name": "a", "kind": 1, "count": 1, "each": 0, "more": 0}})"),
                contains("made"));
 }
 

@@ -20,13 +20,13 @@ using namespace carousel::ipc;
 using namespace carousel::test;
 
 TEST_CASE("where no GPU memory can be made nobody holds the space, and nothing of it stays") {
-    class no_hands final : public gpu_hands {
+    class no_helper final : public gpu_helper {
         [[nodiscard]] gpu_memory make(u64) override { throw device_error("no GPU here"); }
-        [[nodiscard]] gpu_mender start_mender() override { return {}; }
-        void reap(const gpu_mender&) override {}
+        [[nodiscard]] gpu_repairer start_repairer() override { return {}; }
+        void reap(const gpu_repairer&) override {}
     };
     scene s;
-    no_hands none;
+    no_helper none;
     CHECK(contains("no GPU here").match(refusal_of([&] {
         holder h("lab", 1U << 20U, memory_when::at_once, &none, 1U << 20U);
     })));
@@ -38,28 +38,28 @@ TEST_CASE(
     scene s;
     {
         const u64 begun = now_ns();
-        holder idle("idle", 0, memory_when::asked_for);
+        holder idle("idle", 0, memory_when::on_demand);
         const u64 made = now_ns();
-        constexpr u64 looks = 10'000;
-        for (u64 k = 0; k < looks; ++k) idle.run_once(0);
+        constexpr u64 polls = 10'000;
+        for (u64 k = 0; k < polls; ++k) idle.run_once(0);
         std::cout << "a space that nobody has opened: made in " << (made - begun) / 1000 << " us, "
-                  << (now_ns() - made) / looks << " ns a look\n";
+                  << (now_ns() - made) / polls << " ns a look\n";
     }
-    auto first = std::make_unique<held_space>("lab", 0, memory_when::asked_for);
+    auto first = std::make_unique<held_space>("lab", 0, memory_when::on_demand);
     CHECK(read_record(place_of("lab"))->id == no_memory);
-    CHECK(look_at(*find_space("lab")).id.empty());
+    CHECK(inspect_space(*find_space("lab")).id.empty());
     space lab = ipc::open("lab");
     const held_permit p = lab.semaphore("turn", 2).acquire(seconds(1));
     const std::string id = read_record(place_of("lab"))->id;
     CHECK(id != no_memory);
     first.reset();  // as a death: its client goes on
     CHECK(find_space("lab")->state == space_state::orphaned);
-    const held_space second("lab", 0, memory_when::asked_for);
-    CHECK(soon([&] { return !look_at(*find_space("lab")).id.empty(); }));
-    const space_view v = look_at(*find_space("lab"));
+    const held_space second("lab", 0, memory_when::on_demand);
+    CHECK(soon([&] { return !inspect_space(*find_space("lab")).id.empty(); }));
+    const space_view v = inspect_space(*find_space("lab"));
     CHECK(v.id == id);
     CHECK(v.of_run);
-    CHECK(v.lives == 2);
+    CHECK(v.incarnations == 2);
     REQUIRE(v.clients.size() == 1);
     REQUIRE(v.clients[0].holds.size() == 1);
     CHECK(v.clients[0].holds[0].as == "permits");
@@ -123,7 +123,7 @@ TEST_CASE(
         (void)lab.pool("frames", 1 << 20, 4096).try_acquire(3 * 4096);
         const held_block block = lab.pool("frames", 1 << 20, 4096).acquire(3 * 4096, seconds(1));
         (void)lab.queue<u64>("samples", 8).try_push(1);
-        const space_view v = read_view(to_json(look_at(*find_space("lab"))));
+        const space_view v = read_view(to_json(inspect_space(*find_space("lab"))));
         CHECK(h.of().clients() == 1);
         REQUIRE(v.primitives.size() == 2);
         CHECK(v.primitives[0].figures.size() == 4);

@@ -48,6 +48,6 @@ TEST_CASE("a deadline never comes round, and a sleep behind it says so at once")
 TEST_CASE("every step has a name of its own") {
     for (u32 a = 0; a < steps; ++a)
         for (u32 b = 0; b < a; ++b) CHECK(name_of(static_cast<step>(a)) != name_of(static_cast<step>(b)));
-    CHECK(name_of(step::mend_done) == "mend_done");
+    CHECK(name_of(step::repair_done) == "repair_done");
     CHECK(name_of(step::count_) == "?");
 }

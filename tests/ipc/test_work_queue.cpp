@@ -51,16 +51,16 @@ TEST_CASE("a task whose workers fail or die max_attempts times is a dead letter,
     const task_name name = m.submit(42);
     CHECK(m.of(2).fail(m.claim(2)));
     CHECK(m.claim(3).attempts == 1);
-    mend(*m.b, 3);
-    mend(*m.b, 3);
+    repair(*m.b, 3);
+    repair(*m.b, 3);
     CHECK(m.claim(4).attempts == 2);
-    mend(*m.b, 4);
-    CHECK(m.of(5).fate(name) == task_fate::letter);
+    repair(*m.b, 4);
+    CHECK(m.of(5).fate(name) == task_fate::dead_letter);
     u64 value = 0;
     CHECK_FALSE(m.of(5).try_claim(&value));
-    REQUIRE(m.of(5).take_letter(&value));
+    REQUIRE(m.of(5).take_dead_letter(&value));
     CHECK(value == 42);
-    CHECK_FALSE(m.of(5).take_letter(&value));
+    CHECK_FALSE(m.of(5).take_dead_letter(&value));
     CHECK(m.of(5).count(task_state::free) == 2);
 }
 
@@ -69,12 +69,12 @@ TEST_CASE("a task that was half submitted leaves room, and a letter that was hal
     m.b->place()[0].store(task_word{0, 0, 9, task_state::filling}.pack());
     const u64 value = 1;
     CHECK_FALSE(m.of(1).try_submit(&value));
-    mend(*m.b, 9);
+    repair(*m.b, 9);
     const task_name name = m.submit(2);
     CHECK(m.of(3).fail(m.claim(3)));
     m.b->place()[0].store(task_word{name.generation, 1, 9, task_state::reading}.pack());
-    mend(*m.b, 9);
-    CHECK(m.of(1).fate(name) == task_fate::letter);
+    repair(*m.b, 9);
+    CHECK(m.of(1).fate(name) == task_fate::dead_letter);
 }
 
 TEST_CASE("a claim that waits ends at its time, and no task is left out by the look for work") {
@@ -113,7 +113,7 @@ TEST_CASE("a mend leaves what the living fill, have claimed and read") {
     const task_name name = m.submit(2);
     const claimed_task t = m.claim(2);
     m.b->place()[2].store(task_word{0, 1, 5, task_state::reading}.pack());
-    mend(*m.b, 9);
+    repair(*m.b, 9);
     CHECK(m.of(2).fate(name) == task_fate::claimed);
     CHECK(m.of(2).count(task_state::filling) == 1);
     CHECK(m.of(2).count(task_state::reading) == 1);
@@ -130,6 +130,6 @@ TEST_CASE("whoever submits, commits or fails a task rings for those that wait") 
     CHECK(rung());
     CHECK(m.of(2).commit(m.claim(2)));
     CHECK(rung());
-    mend(*m.b, 9);
+    repair(*m.b, 9);
     CHECK(rung());
 }

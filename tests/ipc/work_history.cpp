@@ -16,7 +16,7 @@ struct task {
     [[nodiscard]] bool whole() const { return check == number * 0x9E3779B97F4A7C15U + 1; }
 };
 struct story {
-    u32 commits = 0, letters = 0, claims = 0, failures = 0;
+    u32 commits = 0, dead_letters = 0, claims = 0, failures = 0;
 };
 struct record {
     u64 numbers = 0;
@@ -53,29 +53,29 @@ void on_step(history& h, record& r, work_queue_block& b, step s) {
             if (held.number == *n) h.find("a task is claimed twice");
         r.holds[epoch].number = *n;
         story& t = r.tasks[*n];
-        if (t.commits != 0 || t.letters != 0) h.find("a task came again behind its end");
+        if (t.commits != 0 || t.dead_letters != 0) h.find("a task came again behind its end");
         if (t.failures >= b.max_attempts) h.find("a task is tried too often");
         ++t.claims;
         if (w.attempts != t.failures) h.find("the count of attempts is wrong");
     } else if (s == step::task_failed) {
         ++r.tasks[r.holds[epoch].number].failures;
         r.holds.erase(epoch);
-    } else if (s == step::task_letter_read) {
+    } else if (s == step::dead_letter_read) {
         const auto n = number_at(b, epoch, task_state::reading, w);
         if (!n) return h.find("a letter is torn");
         r.reads[epoch] = *n;
     } else if (s == step::task_committed) {
-        const auto letter = r.reads.find(epoch);
-        story& t = r.tasks[letter != r.reads.end() ? letter->second : r.holds[epoch].number];
-        if (letter != r.reads.end() && t.failures != b.max_attempts) h.find("a letter came too early");
-        (letter != r.reads.end() ? t.letters : t.commits) += 1;
-        if (t.commits + t.letters != 1) h.find("a task was committed twice");
+        const auto dead_letter = r.reads.find(epoch);
+        story& t = r.tasks[dead_letter != r.reads.end() ? dead_letter->second : r.holds[epoch].number];
+        if (dead_letter != r.reads.end() && t.failures != b.max_attempts) h.find("a letter came too early");
+        (dead_letter != r.reads.end() ? t.dead_letters : t.commits) += 1;
+        if (t.commits + t.dead_letters != 1) h.find("a task was committed twice");
         r.reads.erase(epoch);
         r.holds.erase(epoch);
     }
 }
 
-void one_deed(history& h, record& r, work_queue_block& b, life& l) {
+void one_operation(history& h, record& r, work_queue_block& b, incarnation& l) {
     work_queue q(b, l.epoch);
     if (const auto mine = r.holds.find(l.epoch); mine != r.holds.end()) {
         const claimed_task held = mine->second.claim;
@@ -97,7 +97,7 @@ void one_deed(history& h, record& r, work_queue_block& b, life& l) {
         }
     } else {
         task got;
-        if (q.take_letter(&got) && !got.whole()) h.find("a letter is torn");
+        if (q.take_dead_letter(&got) && !got.whole()) h.find("a letter is torn");
     }
 }
 
@@ -108,16 +108,16 @@ bool work_history(history& h, u64 seed, u64& done) {
     zeroed<work_queue_block> b(work_queue_block::bytes(capacity, sizeof(task)));
     b->make(capacity, sizeof(task), 1 + static_cast<u32>(seed % 4));
     record r;
-    h.looks = [&](step s) { on_step(h, r, *b, s); };
-    h.mend = [&](u32 dead) { mend(*b, dead); };
-    h.died = [&](const life& l) {
+    h.observe = [&](step s) { on_step(h, r, *b, s); };
+    h.repair = [&](u32 dead) { repair(*b, dead); };
+    h.died = [&](const incarnation& l) {
         if (const auto held = r.holds.find(l.epoch); held != r.holds.end()) {
             ++r.tasks[held->second.number].failures;
             r.holds.erase(held);
         }
         r.reads.erase(l.epoch);
     };
-    h.client = [&](life& l) { one_deed(h, r, *b, l); };
+    h.client = [&](incarnation& l) { one_operation(h, r, *b, l); };
     const bool ended = h.run();
     if (!ended || !h.finding().empty()) return ended;
 
@@ -129,9 +129,9 @@ bool work_history(history& h, u64 seed, u64& done) {
         ++r.tasks[t.number].commits;
         (void)last.commit(*claimed);
     }
-    while (last.take_letter(&t)) ++r.tasks[t.number].letters;
+    while (last.take_dead_letter(&t)) ++r.tasks[t.number].dead_letters;
     for (const auto& [number, s] : r.tasks)
-        if (s.commits + s.letters != 1) h.find("a task was committed not once or is lost");
+        if (s.commits + s.dead_letters != 1) h.find("a task was committed not once or is lost");
     if (last.count(task_state::free) != capacity) h.find("a place is gone");
     done += r.tasks.size();
     return ended;

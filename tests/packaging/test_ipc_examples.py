@@ -80,7 +80,7 @@ class IpcExamples(unittest.TestCase):
         self.assertEqual(len(set(done)), 300)
 
     def test_blocks_change_hands(self):
-        giver = self.start_example("pool", "give", "20")
+        giver = self.start_example("pool", "send", "20")
         self.assertIn("picture 19, 320x200", self.run_example("pool", "take", "20"))
         self.assertEqual(giver.wait(60), 0)
 

@@ -35,7 +35,7 @@ struct crew::board {
     }
 };
 
-crew::crew(u32 number, u32 life_s, const std::function<std::unique_ptr<crew_worker>(u32 worker)>& make,
+crew::crew(u32 number, u32 time_limit_s, const std::function<std::unique_ptr<crew_worker>(u32 worker)>& make,
            const crew_patience& patience)
     : patience_(patience), board_(std::make_unique<shared_with_children<board>>()) {
     for (u32 k = 0; k < number; ++k)
@@ -52,7 +52,7 @@ crew::crew(u32 number, u32 life_s, const std::function<std::unique_ptr<crew_work
                     return 1;
                 }
             },
-            life_s));
+            time_limit_s));
 }
 
 crew::~crew() {

@@ -44,8 +44,8 @@ struct crew_patience {
 
 class crew {
 public:
-    /// Starts them; `make` is called in each. They end with this object, and in any case behind life_s.
-    crew(u32 number, u32 life_s, const std::function<std::unique_ptr<crew_worker>(u32 worker)>& make,
+    /// Starts them; `make` is called in each. They end with this object, and in any case behind time_limit_s.
+    crew(u32 number, u32 time_limit_s, const std::function<std::unique_ptr<crew_worker>(u32 worker)>& make,
          const crew_patience& patience = {});
     ~crew();
     crew(const crew&) = delete;

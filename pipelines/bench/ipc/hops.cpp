@@ -165,19 +165,19 @@ ends by_carousel_queue(const std::string& space, const std::string& name, bool f
 }
 
 /// The second side: what comes goes back. False: something else came, or nothing.
-bool answer(const connect& to, u32 number) {
+bool run_responder(const connect& to, u32 number) {
     const ends e = to(false);
     for (u32 k = 1, v = 0; k <= number; ++k)
         if (!e.receive(v) || v != k || !e.send(k)) return false;
     return true;
 }
-struct asked {
+struct requester_result {
     std::vector<f64> us;  ///< of one way
     bool well = true;
 };
-asked ask(const connect& to, u32 number, u32 warm_up) {
+requester_result run_requester(const connect& to, u32 number, u32 warm_up) {
     const ends e = to(true);
-    asked a;
+    requester_result a;
     for (u32 k = 1, v = 0; k <= number && a.well; ++k) {
         const u64 begin = now_ns();
         a.well = e.send(k) && e.receive(v) && v == k;
@@ -186,40 +186,40 @@ asked ask(const connect& to, u32 number, u32 warm_up) {
     return a;
 }
 
-/// Between two processes, then (`at_home`, which nobody has used yet) between two threads of this one: the
+/// Between two processes, then (`in_process`, which nobody has used yet) between two threads of this one: the
 /// peer without a crossing.
-void measure(const char* means, u32 hops, const connect& to, const connect& at_home, ipc_bench_result& r,
-             const say_progress& say) {
-    say(std::string("hops: ") + means);
+void measure(const char* means, u32 hops, const connect& to, const connect& in_process, ipc_bench_result& r,
+             const progress_function& report_progress) {
+    report_progress(std::string("hops: ") + means);
     hop_row row;
     row.means = means;
     const u32 warm_up = hops / 10 + 1, number = hops + warm_up;
-    const pid_t child = start_child([&] { return answer(to, number) ? 0 : 1; });
-    asked a = ask(to, number, warm_up);
+    const pid_t child = start_child([&] { return run_responder(to, number) ? 0 : 1; });
+    requester_result a = run_requester(to, number, warm_up);
     row.verified = end_child(child) && a.well && a.us.size() == hops;
     row.round_trips = a.us.size();
     row.us = median_of(a.us);
     std::sort(a.us.begin(), a.us.end());
     if (!a.us.empty()) row.p95_us = a.us[a.us.size() * 95 / 100];
-    bool answered = false;
-    std::thread second([&] { answered = answer(at_home, number); });
-    const asked peer = ask(at_home, number, warm_up);
+    bool responder_ok = false;
+    std::thread second([&] { responder_ok = run_responder(in_process, number); });
+    const requester_result peer = run_requester(in_process, number, warm_up);
     second.join();
-    row.verified = row.verified && answered && peer.well;
+    row.verified = row.verified && responder_ok && peer.well;
     row.threads_us = median_of(peer.us);
     r.hops.push_back(row);
 }
 
 /// MPI_Send between two ranks that mpirun starts: the program is there where Open MPI was at the build.
 void measure_mpi(const ipc_bench_options& o, const std::string& programs, ipc_bench_result& r,
-                 const say_progress& say) {
+                 const progress_function& report_progress) {
     constexpr const char* means = "MPI_Send (Open MPI)";
     const std::string program = programs + "/carousel-bench-mpi";
     if (::access(program.c_str(), X_OK) != 0) {
         r.missing[means] = "built without Open MPI: carousel-bench-mpi is not there";
         return;
     }
-    say(std::string("hops: ") + means);
+    report_progress(std::string("hops: ") + means);
     constexpr u32 limit_ms = 60'000;
     const supervisor::subprocess_result got = supervisor::run_subprocess(
         {"env", "OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1", "mpirun", "--oversubscribe",
@@ -227,8 +227,8 @@ void measure_mpi(const ipc_bench_options& o, const std::string& programs, ipc_be
         "", limit_ms);
     hop_row row;
     u64 wrong = 0;
-    std::istringstream said(got.output);
-    if (!got.succeeded() || !(said >> row.us >> row.p95_us >> row.round_trips >> wrong)) {
+    std::istringstream text(got.output);
+    if (!got.succeeded() || !(text >> row.us >> row.p95_us >> row.round_trips >> wrong)) {
         r.missing[means] = "mpirun could not start two ranks here: " + got.ending(limit_ms);
         return;
     }
@@ -237,7 +237,7 @@ void measure_mpi(const ipc_bench_options& o, const std::string& programs, ipc_be
     r.hops.push_back(row);
 }
 
-void stay_on(int processor) {
+void pin_to(int processor) {
     cpu_set_t only;
     CPU_ZERO(&only);
     CPU_SET(processor, &only);
@@ -255,14 +255,14 @@ f64 word_floor_us() {
     f64 least = 0;
     for (std::size_t k = 1; k < processors.size(); ++k) {
         const shared_with_children<two_words> w;
-        asked a;
+        requester_result a;
         std::thread second([&] {
-            stay_on(processors[k]);
-            (void)answer([&](bool first) { return by_word(*w, first); }, number);
+            pin_to(processors[k]);
+            (void)run_responder([&](bool first) { return by_word(*w, first); }, number);
         });
         std::thread one([&] {
-            stay_on(processors[0]);
-            a = ask([&](bool first) { return by_word(*w, first); }, number, warm_up);
+            pin_to(processors[0]);
+            a = run_requester([&](bool first) { return by_word(*w, first); }, number, warm_up);
         });
         one.join(), second.join();
         const f64 us = a.well ? median_of(a.us) : 0;
@@ -274,41 +274,41 @@ f64 word_floor_us() {
 /// What holds each means' two ways: made twice, for the processes and for the threads.
 template <class State>
 void measure_with(const char* means, u32 hops, ends (*side)(State&, bool), ipc_bench_result& r,
-                  const say_progress& say) {
-    const shared_with_children<State> crossed, home;
+                  const progress_function& report_progress) {
+    const shared_with_children<State> crossed, local;
     measure(
         means, hops, [&](bool first) { return side(*crossed, first); },
-        [&](bool first) { return side(*home, first); }, r, say);
+        [&](bool first) { return side(*local, first); }, r, report_progress);
 }
 
 }  // namespace
 
 void measure_hops(const ipc_bench_options& o, const std::string& space, const std::string& programs,
-                  ipc_bench_result& r, const say_progress& say) {
-    say("hops: the floor");
+                  ipc_bench_result& r, const progress_function& report_progress) {
+    report_progress("hops: the floor");
     r.hop_floor_us = word_floor_us();
-    measure_with("word, polled", o.hops, by_word, r, say);
-    measure_with("futex", o.hops, by_futex, r, say);
+    measure_with("word, polled", o.hops, by_word, r, report_progress);
+    measure_with("futex", o.hops, by_futex, r, report_progress);
     {
         fd_pair p;
         p.forth[0] = p.forth[1] = ::eventfd(0, EFD_CLOEXEC),
         p.back[0] = p.back[1] = ::eventfd(0, EFD_CLOEXEC);
         const auto side = [&](bool first) { return by_eventfd(p, first); };
-        measure("eventfd", o.hops, side, side, r, say);
+        measure("eventfd", o.hops, side, side, r, report_progress);
     }
     {
         fd_pair p;
         if (::pipe(p.forth) != 0 || ::pipe(p.back) != 0) throw shm_error("pipes: " + errno_text(errno));
         const auto side = [&](bool first) { return by_pipe(p, first); };
-        measure("pipe", o.hops, side, side, r, say);
+        measure("pipe", o.hops, side, side, r, report_progress);
     }
-    measure_with("Boost interprocess_semaphore", o.hops, by_boost_semaphore, r, say);
+    measure_with("Boost interprocess_semaphore", o.hops, by_boost_semaphore, r, report_progress);
     const std::string name = "carousel-bench-" + std::to_string(::getpid());
     try {
         const bi::message_queue f(bi::create_only, (name + "-f").c_str(), 16, sizeof(u32)),
             b(bi::create_only, (name + "-b").c_str(), 16, sizeof(u32));
         const auto side = [&](bool first) { return by_boost_queue(name, first); };
-        measure("Boost message_queue", o.hops, side, side, r, say);
+        measure("Boost message_queue", o.hops, side, side, r, report_progress);
     } catch (const bi::interprocess_exception& e) {  // no /dev/shm: the others don't need it
         r.missing["Boost message_queue"] = e.what();
     }
@@ -316,8 +316,8 @@ void measure_hops(const ipc_bench_options& o, const std::string& space, const st
     bi::message_queue::remove((name + "-b").c_str());
     measure(
         "Carousel queue", o.hops, [&](bool first) { return by_carousel_queue(space, "hop", first); },
-        [&](bool first) { return by_carousel_queue(space, "home", first); }, r, say);
-    measure_mpi(o, programs, r, say);
+        [&](bool first) { return by_carousel_queue(space, "home", first); }, r, report_progress);
+    measure_mpi(o, programs, r, report_progress);
 }
 
 }  // namespace carousel::bench

@@ -132,8 +132,9 @@ void conclude(subject& s) {
 
 }  // namespace
 
-void measure_memory(const ipc_bench_options& o, ipc_bench_result& r, const say_progress& say) {
-    say("memory");
+void measure_memory(const ipc_bench_options& o, ipc_bench_result& r,
+                    const progress_function& report_progress) {
+    report_progress("memory");
     const shm::unique_fd fd(::memfd_create("carousel-bench", MFD_CLOEXEC));
     if (!fd || ::ftruncate(fd.get(), static_cast<off_t>(most)) != 0)
         throw shm_error("a memfd of 64 MiB for the bench: " + errno_text(errno));

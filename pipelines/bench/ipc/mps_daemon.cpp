@@ -66,8 +66,8 @@ mps_daemon::mps_daemon(const mps_folder& in) : in_(in) {
 }
 mps_daemon::~mps_daemon() {
     if (!runs()) return;
-    const pid_t tells = ::fork();
-    if (tells == 0) {
+    const pid_t control_process = ::fork();
+    if (control_process == 0) {
         in_.enter();
         int ways[2];
         if (::pipe(ways) != 0 || ::write(ways[1], "quit -t 1\n", 10) != 10) ::_exit(1);
@@ -76,7 +76,7 @@ mps_daemon::~mps_daemon() {
         ::execlp(program, program, nullptr);
         ::_exit(127);
     }
-    if (tells > 0) end_within(tells, end_ms);
+    if (control_process > 0) end_within(control_process, end_ms);
     end_within(pid_, end_ms);
     ::kill(-pid_, SIGKILL);  // a server that didn't hear it
 }

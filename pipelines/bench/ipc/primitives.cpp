@@ -306,7 +306,7 @@ primitive_row measure(const contender& c, u32 number, const ipc_bench_options& o
 }  // namespace
 
 void measure_primitives(const ipc_bench_options& o, const std::string& space, ipc_bench_result& r,
-                        const say_progress& say) {
+                        const progress_function& report_progress) {
     const std::string name = "carousel-bench-queue-" + std::to_string(::getpid());
     std::vector<contender> all;
     add_words(all);
@@ -316,7 +316,8 @@ void measure_primitives(const ipc_bench_options& o, const std::string& space, ip
     add_work_queues(all, space);
     for (const contender& c : all)
         for (const u32 number : o.processes) {
-            say(std::string("primitives: ") + c.primitive + ", " + c.by + ", " + std::to_string(number));
+            report_progress(std::string("primitives: ") + c.primitive + ", " + c.by + ", " +
+                            std::to_string(number));
             r.primitives.push_back(measure(c, number, o));
         }
     bi::message_queue::remove(name.c_str());

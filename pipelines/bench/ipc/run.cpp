@@ -12,7 +12,7 @@ namespace carousel::bench {
 namespace {
 
 /// The value behind ": " of the first line that begins so.
-std::string processor_says(const std::string& key) {
+std::string processor_info(const std::string& key) {
     std::ifstream in("/proc/cpuinfo");
     for (std::string line; std::getline(in, line);)
         if (line.starts_with(key))
@@ -20,28 +20,28 @@ std::string processor_says(const std::string& key) {
     return "";
 }
 f64 mhz() {
-    const std::string text = processor_says("cpu MHz");
+    const std::string text = processor_info("cpu MHz");
     return text.empty() ? 0 : std::strtod(text.c_str(), nullptr);
 }
 
 }  // namespace
 
 ipc_bench_result run_ipc_bench(const ipc_bench_options& o, const std::string& programs,
-                               const say_progress& say) {
+                               const progress_function& report_progress) {
     ipc_bench_result r;
     r.rounds = o.rounds;
-    r.processor = processor_says("model name");
+    r.processor = processor_info("model name");
     if (r.processor.empty()) r.processor = "unknown processor";
     r.mhz_before = mhz();
     const auto space = o.wants("hops") || o.wants("primitives")
                            ? std::make_unique<supervisor::held_space>(programs, "bench")
                            : nullptr;
-    if (o.wants("memory")) measure_memory(o, r, say);
-    if (o.wants("hops")) measure_hops(o, space->name(), programs, r, say);
-    if (o.wants("primitives")) measure_primitives(o, space->name(), r, say);
-    if (o.wants("gpu-memory")) measure_gpu_memory(o, r, say);
-    if (o.wants("gpu-hops")) measure_gpu_hops(o, r, say);
-    if (o.wants("gpu-primitives")) measure_gpu_primitives(o, programs, r, say);
+    if (o.wants("memory")) measure_memory(o, r, report_progress);
+    if (o.wants("hops")) measure_hops(o, space->name(), programs, r, report_progress);
+    if (o.wants("primitives")) measure_primitives(o, space->name(), r, report_progress);
+    if (o.wants("gpu-memory")) measure_gpu_memory(o, r, report_progress);
+    if (o.wants("gpu-hops")) measure_gpu_hops(o, r, report_progress);
+    if (o.wants("gpu-primitives")) measure_gpu_primitives(o, programs, r, report_progress);
     r.mhz_after = mhz();
     const auto no_gpu = r.gpu.missing.find("gpu");
     const bool gpu_alone = std::all_of(o.tables.begin(), o.tables.end(),

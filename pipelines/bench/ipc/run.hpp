@@ -9,16 +9,17 @@
 
 namespace carousel::bench {
 
-using say_progress = std::function<void(const std::string&)>;
+using progress_function = std::function<void(const std::string&)>;
 
 /// `programs`: the folder of `carousel`, which holds the space. Throws shm_error, config_error.
 [[nodiscard]] ipc_bench_result run_ipc_bench(const ipc_bench_options& o, const std::string& programs,
-                                             const say_progress& say);
+                                             const progress_function& report_progress);
 
-void measure_memory(const ipc_bench_options& o, ipc_bench_result& r, const say_progress& say);
+void measure_memory(const ipc_bench_options& o, ipc_bench_result& r,
+                    const progress_function& report_progress);
 void measure_hops(const ipc_bench_options& o, const std::string& space, const std::string& programs,
-                  ipc_bench_result& r, const say_progress& say);
+                  ipc_bench_result& r, const progress_function& report_progress);
 void measure_primitives(const ipc_bench_options& o, const std::string& space, ipc_bench_result& r,
-                        const say_progress& say);
+                        const progress_function& report_progress);
 
 }  // namespace carousel::bench

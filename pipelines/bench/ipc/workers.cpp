@@ -48,14 +48,14 @@ bool wait_for_all(round_block& b, u32 number) {
 
 }  // namespace
 
-pid_t start_child(const std::function<int()>& body, u32 life_s) {
+pid_t start_child(const std::function<int()>& body, u32 time_limit_s) {
     const pid_t parent = ::getpid(), pid = ::fork();
     if (pid < 0) throw shm_error("starting a process for the bench: " + errno_text(errno));
     if (pid > 0) return pid;
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (::getppid() != parent) ::_exit(1);  // it has died before the line above
     ::signal(SIGALRM, SIG_DFL);
-    ::alarm(life_s);
+    ::alarm(time_limit_s);
     int code = 1;
     try {
         code = body();

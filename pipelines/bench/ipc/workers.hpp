@@ -34,8 +34,8 @@ private:
 };
 
 /// Runs `body` in a child. It ends with what body returns, with 1 where that throws, and is killed behind
-/// life_s.
-[[nodiscard]] pid_t start_child(const std::function<int()>& body, u32 life_s = 60);
+/// time_limit_s.
+[[nodiscard]] pid_t start_child(const std::function<int()>& body, u32 time_limit_s = 60);
 /// Waits for its end. False: anything but exit code 0.
 bool end_child(pid_t pid);
 

@@ -83,13 +83,13 @@ public:
     std::string path;
 };
 
-int say_kernels_alone(const supervisor::pipeline& p, const bench::thread_order& o) {
+int print_kernels_alone(const supervisor::pipeline& p, const bench::thread_order& o) {
     const bench::kernel_figures f = bench::measure_kernels_alone(p, o);
-    const nlohmann::ordered_json said{{"lone_ms", f.lone_ms},
-                                      {"frames_per_second", f.frames_per_second},
-                                      {"queues", f.queues},
-                                      {"cpu_ms_per_frame", f.cpu_ms_per_frame}};
-    fmt::print("{}\n", said.dump(2));
+    const nlohmann::ordered_json report{{"lone_ms", f.lone_ms},
+                                        {"frames_per_second", f.frames_per_second},
+                                        {"queues", f.queues},
+                                        {"cpu_ms_per_frame", f.cpu_ms_per_frame}};
+    fmt::print("{}\n", report.dump(2));
     return exit_code::ok;
 }
 
@@ -111,7 +111,7 @@ int run(int argc, char** argv) {
     const scratch_folder folder;
     w.order.runtime_directory = folder.path;
     w.order.device = device_of(p);
-    if (w.kernels_alone) return say_kernels_alone(p, w.order);
+    if (w.kernels_alone) return print_kernels_alone(p, w.order);
     const f64 gpu_before = bench::gpu_bytes_in_use();
     bench::memory_figures memory;
     f64 gpu_used = -1;
@@ -121,7 +121,7 @@ int run(int argc, char** argv) {
             gpu_used = std::max(0.0, now - gpu_before);
     };
     const bench::thread_figures f = bench::run_in_threads(p, w.order);
-    nlohmann::ordered_json said{
+    nlohmann::ordered_json report{
         {"frames", f.frames},
         {"seconds", f.seconds},
         {"p50_ms", f.p50_ms},
@@ -130,8 +130,8 @@ int run(int argc, char** argv) {
         {"memory_bytes", memory.proportional > 0 ? memory.proportional : memory.resident},
         {"resident_bytes", memory.resident},
         {"gpu_bytes", gpu_used}};
-    if (!f.image_hash.empty()) said["image_hash"] = f.image_hash;
-    fmt::print("{}\n", said.dump(2));
+    if (!f.image_hash.empty()) report["image_hash"] = f.image_hash;
+    fmt::print("{}\n", report.dump(2));
     return exit_code::ok;
 }
 

@@ -17,7 +17,7 @@ namespace carousel::bench {
 namespace {
 
 /// The buffers that a run's ring has behind a stage: its own rule (ring/topology.hpp).
-u64 slots_behind(const supervisor::pipeline& p, u32 stage) {
+u64 slots_downstream(const supervisor::pipeline& p, u32 stage) {
     ring::plan plan;
     for (const supervisor::stage_spec& s : p.stages) {
         ring::stage_plan one;
@@ -58,7 +58,7 @@ public:
         stages_ = make_stages(world_, p);
         u64 most = 0;
         for (u32 k = 0; k < stages_.size(); ++k) {
-            const u64 slots = slots_behind(p, k);
+            const u64 slots = slots_downstream(p, k);
             stages_[k]->allocate(slots);
             most = std::max(most, slots);
         }

@@ -34,9 +34,9 @@ private:
     u32 instance_, in_flight_;
 };
 
-class thread_stage::frame_in_hand final : public frame {
+class thread_stage::current_frame final : public frame {
 public:
-    frame_in_hand(thread_stage& of, u32 instance, u64 n) : of_(of), instance_(instance), n_(n) {}
+    current_frame(thread_stage& of, u32 instance, u64 n) : of_(of), instance_(instance), n_(n) {}
     [[nodiscard]] u64 frame_number() const noexcept override { return n_; }
     [[nodiscard]] f64 time_s() const noexcept override { return static_cast<f64>(n_) / of_.world_.fps; }
     [[nodiscard]] std::span<const std::byte> parameter_values(std::string_view type,
@@ -139,13 +139,13 @@ void thread_stage::prepare() {
 }
 
 void thread_stage::work_alone(u64 n) {
-    frame_in_hand f(*this, 0, n);
+    current_frame f(*this, 0, n);
     objects_.front()->process(f);
 }
 
 void thread_stage::finish_alone(u64 n) {
     if (!commits_on_host()) return;
-    frame_in_hand f(*this, 0, n);
+    current_frame f(*this, 0, n);
     objects_.front()->finish(f);
 }
 
@@ -161,7 +161,7 @@ void thread_stage::join() {
     threads_.clear();
 }
 
-void thread_stage::keep_failure() {
+void thread_stage::store_failure() {
     {
         const std::lock_guard lock(mutex_);
         if (!failure_) failure_ = std::current_exception();
@@ -182,7 +182,7 @@ bool thread_stage::wait_enqueued(u64 n) {
 }
 bool thread_stage::wait_finished(u64 n) { return wait_for(&cell::finished, n); }
 
-void thread_stage::tell(std::atomic<u64> cell::*what, u64 n) {
+void thread_stage::publish(std::atomic<u64> cell::*what, u64 n) {
     {
         const std::lock_guard lock(mutex_);
         (cell_of(n).*what).store(n + 1);
@@ -194,7 +194,7 @@ void thread_stage::enqueue_frames(u32 instance) {
     try {
         for (u64 n = instance; !world_.stop && n < world_.end; n += spec_.instances) enqueue_one(instance, n);
     } catch (...) {
-        keep_failure();
+        store_failure();
     }
 }
 
@@ -218,10 +218,10 @@ void thread_stage::enqueue_one(u32 instance, u64 n) {
     }
     if (is_source() && world_.pace > 0) wait_for_its_time(n);
     cell_of(n).begun_ns = now_ns();
-    frame_in_hand f(*this, instance, n);
+    current_frame f(*this, instance, n);
     objects_[instance]->process(f);
     cell_of(n).mark->record(queue);
-    tell(&cell::enqueued, n);
+    publish(&cell::enqueued, n);
 }
 
 void thread_stage::finish_frames() {
@@ -232,20 +232,20 @@ void thread_stage::finish_frames() {
             if (!world_.stop) finish_one(n);
         }
     } catch (...) {
-        keep_failure();
+        store_failure();
     }
 }
 
 void thread_stage::finish_one(u64 n) {
     const u32 instance = static_cast<u32>(n % spec_.instances);
-    frame_in_hand f(*this, instance, n);
+    current_frame f(*this, instance, n);
     if (objects_[instance]->commits_on_host()) objects_[instance]->finish(f);
     if (is_sink()) {
         const std::lock_guard lock(results_);
         latency_ms_.push_back(static_cast<f64>(now_ns() - oldest_beginning(n)) / 1e6);
         hash_.push_back(f.hash());
     }
-    tell(&cell::finished, n);
+    publish(&cell::finished, n);
     ++delivered_;
 }
 

@@ -75,7 +75,7 @@ public:
     [[nodiscard]] std::vector<u64> hashes() const;
 
 private:
-    class frame_in_hand;
+    class current_frame;
     class surroundings;
     /// One of the frames that may still be asked for.
     struct cell {
@@ -93,9 +93,9 @@ private:
     [[nodiscard]] bool wait_enqueued(u64 n);
     [[nodiscard]] bool wait_finished(u64 n);
     [[nodiscard]] bool wait_for(std::atomic<u64> cell::*what, u64 n);
-    void tell(std::atomic<u64> cell::*what, u64 n);
+    void publish(std::atomic<u64> cell::*what, u64 n);
     [[nodiscard]] u64 oldest_beginning(u64 n) const;
-    void keep_failure();
+    void store_failure();
 
     thread_world& world_;
     const supervisor::stage_spec& spec_;

@@ -8,7 +8,7 @@ namespace carousel::supervisor {
 
 std::unique_ptr<ipc::holder> space_of_run(const std::string& name, u32 mib, console& out) {
     try {
-        return std::make_unique<ipc::holder>(name, u64{mib} << 20U, ipc::memory_when::asked_for);
+        return std::make_unique<ipc::holder>(name, u64{mib} << 20U, ipc::memory_when::on_demand);
     } catch (const config_error& e) {
         throw config_error(
             fmt::format("{} (a running pipeline is a space, too: -p NAME gives it another one)", e.what()));

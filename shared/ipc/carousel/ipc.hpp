@@ -122,13 +122,13 @@ class block_queue : public block_queue_base {
 
 public:
     /// False: full, and the block is still held.
-    [[nodiscard]] bool try_give(held_block& block, const T& about) {
+    [[nodiscard]] bool try_send(held_block& block, const T& about) {
         element e{{}, about};
-        return try_give_bytes(block, &e);
+        return try_send_bytes(block, &e);
     }
-    void give(held_block block, const T& about, nanoseconds timeout) {
+    void send(held_block block, const T& about, nanoseconds timeout) {
         element e{{}, about};
-        give_bytes(block, &e, timeout);
+        send_bytes(block, &e, timeout);
     }
     [[nodiscard]] std::optional<received_block<T>> try_receive() {
         element e;
@@ -188,7 +188,7 @@ public:
     /// Takes a dead letter out. A death while it is read leaves it there.
     [[nodiscard]] std::optional<T> take_dead_letter() {
         T task;
-        return take_letter_bytes(&task) ? std::optional<T>(task) : std::nullopt;
+        return take_dead_letter_bytes(&task) ? std::optional<T>(task) : std::nullopt;
     }
 
 private:

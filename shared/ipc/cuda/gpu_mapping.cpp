@@ -56,7 +56,7 @@ gpu_mapping::~gpu_mapping() {
     if (status == cudaSuccess) status = cudaDeviceSynchronize();
     if (status != cudaSuccess) {
         // Who knows what runs on: its end is the fence then.
-        parts_->to->leave_by_death();
+        parts_->to->fence_by_exit();
         (void)cudaGetLastError();
     }
     parts_->gates.reset();

@@ -42,17 +42,17 @@ gpu_queue_state gpu_queue_base::state() const {
     const queue_parts<u64> p = parts();
     const reader here;
     gpu_queue_state s;
-    std::vector<u32> who;
+    std::vector<u32> holders;
     for (const u64 w : here.words(p.cell, p.capacity)) {
         const cell_word c = cell_word::of(w);
         s.waiting += c.state == cell_state::ready ? 1U : 0U;
         s.claimed += c.state == cell_state::claimed ? 1U : 0U;
         s.taken += c.state == cell_state::popping || c.state == cell_state::leased ? 1U : 0U;
-        if (c.epoch != 0) who.push_back(c.epoch);
+        if (c.epoch != 0) holders.push_back(c.epoch);
     }
     s.lost = here.words(p.lost, 1)[0] >> 40U;
     s.tombs = here.words(p.tombs, 1)[0] >> 40U;
-    s.who = clients_text(on_->to()->block().registry, std::move(who));
+    s.holders = clients_text(on_->to()->block().registry, std::move(holders));
     return s;
 }
 
@@ -65,15 +65,15 @@ task_parts<u64> gpu_work_queue_base::parts() const {
 gpu_work_state gpu_work_queue_base::state() const {
     const task_parts<u64> p = parts();
     gpu_work_state s;
-    std::vector<u32> who;
+    std::vector<u32> holders;
     for (const u64 word : reader().words(p.place, p.capacity)) {
         const task_word w = task_word::of(word);
         s.waiting += w.state == task_state::waiting ? 1U : 0U;
         s.claimed += w.state == task_state::claimed ? 1U : 0U;
-        s.dead_letters += w.state == task_state::letter || w.state == task_state::reading ? 1U : 0U;
-        if (w.state == task_state::claimed) who.push_back(w.epoch);
+        s.dead_letters += w.state == task_state::dead_letter || w.state == task_state::reading ? 1U : 0U;
+        if (w.state == task_state::claimed) holders.push_back(w.epoch);
     }
-    s.who = clients_text(on_->to()->block().registry, std::move(who));
+    s.holders = clients_text(on_->to()->block().registry, std::move(holders));
     return s;
 }
 

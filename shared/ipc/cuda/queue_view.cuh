@@ -32,18 +32,18 @@ __device__ void copy_out(T& value, const u8* from) {
     asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
     return now;
 }
-// `look` until it succeeds, or so long.
+// `attempt` until it succeeds, or so long.
 // What a call without a time is: a sentence of the compiler.
 template <class T>
 inline constexpr bool has_a_timeout = false;
-template <class Look>
-[[nodiscard]] __device__ bool look_for(u64 timeout_ns, Look look) {
-    if (look()) return true;
+template <class Attempt>
+[[nodiscard]] __device__ bool poll_until(u64 timeout_ns, Attempt attempt) {
+    if (attempt()) return true;
     const u64 patience = timeout_ns < longest_kernel_wait_ns ? timeout_ns : longest_kernel_wait_ns;
     const u64 begun = gpu_clock_ns();
     for (u32 rest = 64; gpu_clock_ns() - begun < patience; rest = rest < 4096 ? 2 * rest : rest) {
         __nanosleep(rest);
-        if (look()) return true;
+        if (attempt()) return true;
     }
     return false;
 }
@@ -78,7 +78,7 @@ public:
         return n;
     }
     [[nodiscard]] __device__ bool push(const T& value, u64 timeout_ns) const {
-        return detail::look_for(timeout_ns, [&] { return try_push(value); });
+        return detail::poll_until(timeout_ns, [&] { return try_push(value); });
     }
     template <class U>
     __device__ bool push(const U&) const {
@@ -102,7 +102,7 @@ public:
         return n;
     }
     [[nodiscard]] __device__ bool pop(T& value, u64 timeout_ns) const {
-        return detail::look_for(timeout_ns, [&] { return try_pop(value); });
+        return detail::poll_until(timeout_ns, [&] { return try_pop(value); });
     }
     template <class U>
     __device__ bool pop(U&) const {
@@ -111,7 +111,7 @@ public:
                       "pop(value, timeout_ns), or try_pop(value), which never waits");
         return false;
     }
-    /// The element stays its cell's until commit() or give_back(); if this process dies before, it is
+    /// The element stays its cell's until commit() or requeue(); if this process dies before, it is
     /// delivered again.
     [[nodiscard]] __device__ bool try_lease(T& value, queue_lease& lease) const {
         const queue_body<Side> q(parts_, epoch_);
@@ -120,7 +120,7 @@ public:
         return true;
     }
     [[nodiscard]] __device__ bool lease(T& value, queue_lease& l, u64 timeout_ns) const {
-        return detail::look_for(timeout_ns, [&] { return try_lease(value, l); });
+        return detail::poll_until(timeout_ns, [&] { return try_lease(value, l); });
     }
     template <class U>
     __device__ bool lease(U&, queue_lease&) const {
@@ -133,8 +133,8 @@ public:
     __device__ bool commit(const queue_lease& l) const {
         return queue_body<Side>(parts_, epoch_).consume(l.ticket, cell_state::leased);
     }
-    __device__ bool give_back(const queue_lease& l) const {
-        return queue_body<Side>(parts_, epoch_).give_back(l.ticket);
+    __device__ bool requeue(const queue_lease& l) const {
+        return queue_body<Side>(parts_, epoch_).requeue(l.ticket);
     }
     [[nodiscard]] CAROUSEL_HD u32 capacity() const { return parts_.capacity; }
     [[nodiscard]] const queue_parts<u64>& parts() const { return parts_; }

@@ -66,9 +66,9 @@ owned_wait stream_gates::acquire(u32 place, cudaStream_t stream, i64 timeout_ns,
     }
     w->gate = &row_->of[w->number];
     open(*w);
-    auto asks = std::make_unique<owned_wait>(w);
-    CAROUSEL_CUDA_RUN("a stream", cudaLaunchHostFunc(stream, on_asked, asks.get()));
-    (void)asks.release();
+    auto pending = std::make_unique<owned_wait>(w);
+    CAROUSEL_CUDA_RUN("a stream", cudaLaunchHostFunc(stream, on_acquire, pending.get()));
+    (void)pending.release();
     const auto address = reinterpret_cast<CUdeviceptr>(word_of(*w));
     const cudaError_t status = cuda::as_runtime(cuda::driver().stream_wait_value(
         stream, address, gate_word(w->generation, gate_state::granted), CU_STREAM_WAIT_VALUE_GEQ));
@@ -77,13 +77,13 @@ owned_wait stream_gates::acquire(u32 place, cudaStream_t stream, i64 timeout_ns,
     return w;
 }
 
-void stream_gates::on_asked(void* wait) {
+void stream_gates::on_acquire(void* wait) {
     const std::unique_ptr<owned_wait> w(static_cast<owned_wait*>(wait));
     stream_gates& in = *(*w)->in;
     const std::lock_guard lock(in.mutex_);
-    ask(**w, now_ns() + (*w)->timeout_ns);
+    request_permit(**w, now_ns() + (*w)->timeout_ns);
     line& l = in.lines_.at((*w)->place);
-    l.asked.push_back(*w);
+    l.requested.push_back(*w);
     l.any.notify_one();
 }
 
@@ -96,10 +96,10 @@ void stream_gates::serve(u32 place, line& l) {
         owned_wait w;
         {
             std::unique_lock lock(mutex_);
-            l.any.wait(lock, [&] { return ends_ || !l.asked.empty(); });
-            if (l.asked.empty()) return;
-            w = std::move(l.asked.front());
-            l.asked.pop_front();
+            l.any.wait(lock, [&] { return ends_ || !l.requested.empty(); });
+            if (l.requested.empty()) return;
+            w = std::move(l.requested.front());
+            l.requested.pop_front();
         }
         const u64 now = now_ns();
         const std::optional<permit> got =

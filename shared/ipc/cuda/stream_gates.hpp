@@ -53,11 +53,11 @@ public:
 
 private:
     struct line {
-        std::deque<std::shared_ptr<stream_wait>> asked;
+        std::deque<std::shared_ptr<stream_wait>> requested;
         std::condition_variable any;
         std::thread thread;
     };
-    static void CUDART_CB on_asked(void* wait);
+    static void CUDART_CB on_acquire(void* wait);
     static void CUDART_CB on_released(void* wait);
     void serve(u32 place, line& l);
     [[nodiscard]] semaphore semaphore_at(u32 place) const {

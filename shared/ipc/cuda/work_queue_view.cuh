@@ -41,7 +41,7 @@ public:
         return true;
     }
     [[nodiscard]] __device__ bool claim(T& task, claimed_task& c, u64 timeout_ns) const {
-        return detail::look_for(timeout_ns, [&] { return try_claim(task, c); });
+        return detail::poll_until(timeout_ns, [&] { return try_claim(task, c); });
     }
     template <class U>
     __device__ bool claim(U&, claimed_task&) const {
@@ -58,10 +58,10 @@ public:
     [[nodiscard]] __device__ bool take_dead_letter(T& task) const {
         const task_body<Side> w(parts_, epoch_);
         claimed_task t;
-        if (!w.read_letter(t)) return false;
+        if (!w.read_dead_letter(t)) return false;
         detail::copy_out(task, w.task(t.name.place));
-        Side::at(step::task_letter_read);
-        w.take_letter_out(t);
+        Side::at(step::dead_letter_read);
+        w.remove_dead_letter(t);
         return true;
     }
     [[nodiscard]] CAROUSEL_HD u32 capacity() const { return parts_.capacity; }

@@ -1,4 +1,4 @@
-// Blocks of shared memory that change hands without a copy: pool give NUMBER | pool take NUMBER
+// Blocks of shared memory that change hands without a copy: pool send NUMBER | pool take NUMBER
 #include <carousel/ipc.hpp>
 
 #include <chrono>
@@ -13,7 +13,7 @@ struct picture {  // what is said of a block
 
 int main(int argc, char** argv) {
     if (argc < 3) return 2;
-    const bool give = std::string(argv[1]) == "give";
+    const bool send = std::string(argv[1]) == "send";
     const unsigned number = static_cast<unsigned>(std::atoi(argv[2]));
     try {
         auto lab = carousel::ipc::open("lab");
@@ -21,10 +21,10 @@ int main(int argc, char** argv) {
         auto travelling = lab.block_queue<picture>("travelling", 4, pool);
         for (unsigned k = 0; k < number; ++k) {
             const picture about{320, 200, k};
-            if (give) {
+            if (send) {
                 auto block = pool.acquire(4 * about.width * about.height, std::chrono::seconds(10));
                 std::memset(block.data().data(), static_cast<int>(k % 256), block.data().size());
-                travelling.give(std::move(block), about, std::chrono::seconds(10));
+                travelling.send(std::move(block), about, std::chrono::seconds(10));
                 continue;
             }
             auto got = travelling.receive(

@@ -58,7 +58,7 @@ int main(int argc, char** argv) {
                 for (unsigned k = 0; k < values; ++k) out[k] = claimed.value().number + k;
                 // More of the work, so that a kill finds some.
                 std::this_thread::sleep_for(milliseconds(mpi ? 0 : 2));
-                results.give(std::move(block), {claimed.value().number, static_cast<unsigned>(rank)},
+                results.send(std::move(block), {claimed.value().number, static_cast<unsigned>(rank)},
                              seconds(20));
                 claimed.commit();
                 ++done;

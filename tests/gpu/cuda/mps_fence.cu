@@ -62,7 +62,7 @@ int victim(const char* hex) {
 }
 
 // Answers each byte on stdin with the counters.
-int keeper() {
+int memory_owner() {
     unsigned* at = nullptr;
     cudaIpcMemHandle_t handle;
     cudaStream_t stream;
@@ -117,17 +117,17 @@ bool read_all(int fd, void* to, size_t bytes) {
     return true;
 }
 
-bool look(const child& k, words& now) {
+bool read_words(const child& k, words& now) {
     now.resize(counters);
     return ::write(k.in, "?", 1) == 1 && read_all(k.out, now.data(), sizeof(unsigned) * counters);
 }
 
 std::string command(const std::string& text) {
-    std::string said;
+    std::string output;
     FILE* p = ::popen(("echo '" + text + "' | timeout 5 nvidia-cuda-mps-control").c_str(), "r");
-    for (int c; p != nullptr && (c = std::fgetc(p)) != EOF;) said += static_cast<char>(c);
+    for (int c; p != nullptr && (c = std::fgetc(p)) != EOF;) output += static_cast<char>(c);
     if (p != nullptr) ::pclose(p);
-    return said;
+    return output;
 }
 
 struct tally {
@@ -137,7 +137,7 @@ struct tally {
 
 // One round with a keeper of its own, as under MPS a victim may take it along.
 void round(bool terminate, tally& t) {
-    child k = start({"mps_fence", "keeper"});
+    child k = start({"mps_fence", "memory_owner"});
     std::string hex(2 * sizeof(cudaIpcMemHandle_t), 0);
     bool ok = read_all(k.out, hex.data(), hex.size());
     child v = start({"mps_fence", "victim", hex});
@@ -154,9 +154,9 @@ void round(bool terminate, tally& t) {
     pollfd p{pidfd, POLLIN, 0};
     ok = ::poll(&p, 1, 10'000) == 1 && ok;
     const double fence = now_ms() - began;
-    ok = ok && look(k, first);
+    ok = ok && read_words(k, first);
     ::usleep(300'000);
-    ok = ok && look(k, second) && first[0] != 0;
+    ok = ok && read_words(k, second) && first[0] != 0;
     ++t.rounds;
     t.failed += ok ? 0 : 1;
     t.written += ok && first != second ? 1 : 0;
@@ -182,7 +182,7 @@ bool has_gpu() {
     return status == 0;
 }
 
-void tell(const char* way, tally& t) {
+void print_tally(const char* way, tally& t) {
     std::sort(t.fence_ms.begin(), t.fence_ms.end());
     const auto at = [&](double q) {
         return t.fence_ms.empty()
@@ -201,7 +201,7 @@ void tell(const char* way, tally& t) {
 int main(int argc, char** argv) {
     const std::string what = argc > 1 ? argv[1] : "";
     if (what == "victim" && argc > 2) return victim(argv[2]);
-    if (what == "keeper") return keeper();
+    if (what == "memory_owner") return memory_owner();
     if (what != "process" && what != "mps") return std::fprintf(stderr, "mps_fence process|mps ROUNDS\n"), 2;
     if (what == "mps" && std::system("command -v nvidia-cuda-mps-control > /dev/null") != 0)
         return std::puts("skipped: there is no nvidia-cuda-mps-control in PATH"), skipped;
@@ -216,9 +216,9 @@ int main(int argc, char** argv) {
     std::signal(SIGPIPE, SIG_IGN);
     tally kill, terminate;
     for (int k = 0; what == "mps" && k < rounds; ++k) round(true, terminate);
-    if (what == "mps") tell("terminate", terminate);
+    if (what == "mps") print_tally("terminate", terminate);
     for (int k = 0; k < rounds; ++k) round(false, kill);
-    tell("kill", kill);
+    print_tally("kill", kill);
     if (what == "mps") {
         (void)command("quit -t 2");
         (void)std::system((std::string("rm -rf ") + folder).c_str());

@@ -20,7 +20,7 @@ inline constexpr u32 most_items = 3U << 24U,
                      items_each = most_items / 3;  ///< of each of leased, popped, work
 
 /// Fields of a story: how often.
-inline constexpr u32 sent = 1, finishing = 1U << 8U, finished = 1U << 16U, letters = 1U << 24U;
+inline constexpr u32 sent = 1, finishing = 1U << 8U, finished = 1U << 16U, dead_letters = 1U << 24U;
 [[nodiscard]] constexpr u32 times(u32 story, u32 field) { return story / field & 0xFFU; }
 
 /// What a process uses at once, each in a thread and a stream of its own.
@@ -30,8 +30,8 @@ inline constexpr u32 most_clients = 16;
 
 /// In GPU memory: changed by kernels alone.
 struct gpu_story {
-    u32 torn, foreign, overwritten, done;  ///< elements and leases that broke a rule; deeds
-    u32 inside, turns, reserved[2];        ///< the epoch that has the only permit; how often one had it
+    u32 torn, not_owned, overwritten, done;  ///< elements and leases that broke a rule; deeds
+    u32 inside, turns, reserved[2];          ///< the epoch that has the only permit; how often one had it
     u32 item[most_items];
 };
 
@@ -57,11 +57,11 @@ struct host_book {
     /// Of each client and primitive: 1 while its kernel or wait is under way, or something of it is held.
     std::atomic<u32> in_use[most_clients][all_primitives];
     std::atomic<u32> broken;
-    std::atomic<u64> deeds;
+    std::atomic<u64> operations;
     struct {
         std::atomic<u32> pid;
         std::atomic<u64> start_time;
-    } life[1U << 16U];         ///< by epoch
+    } process[1U << 16U];      ///< by epoch
     std::atomic<u32> at_step;  ///< processes that died at a named step
     char first_broken[240];
     void find(const std::string& what) {

@@ -70,7 +70,7 @@ __global__ void use_queue(queue_view<u64> q, found* f) {
     f->n[1] = q.try_push(in, 10);  // 8 fit
     f->n[2] = q.try_pop(v) && v == 100;
     f->n[3] = q.try_lease(v, l) && v == 101;
-    f->n[4] = q.give_back(l) && !q.commit(l);
+    f->n[4] = q.requeue(l) && !q.commit(l);
     f->n[5] = q.try_lease(v, l) && v == 101 && q.commit(l) && !q.commit(l);
     u64 out[10];
     f->n[6] = q.try_pop(out, 10) == 6 && out[0] == 102 && out[5] == 107;
@@ -111,7 +111,7 @@ void queue_and_work(gpu_space& gpu) {
     is(f->n[6] != 0, "several at once");
     is(f->n[7] == 0 && f->n[8] != 0, "a wait comes to its end");
     const gpu_queue_state s = q.state();
-    is(s.waiting + s.claimed + s.taken == 0 && s.lost + s.tombs == 0 && s.who.empty(),
+    is(s.waiting + s.claimed + s.taken == 0 && s.lost + s.tombs == 0 && s.holders.empty(),
        "it is empty behind that");
     auto w = gpu.work_queue<u64>("work", 4, 2);
     use_work<<<1, 1>>>(w.device(), f);
@@ -155,7 +155,7 @@ void pools(const std::string& name, space& lab, gpu_space& gpu) {
     refuses([&] { (void)gpu.offset_of(&mine); }, "means nothing in another process");
     refuses([&] { (void)pool.acquire(2 << 20, seconds(1)); }, "in a pool of");
     auto travels = lab.block_queue<u32>("travels", 4, pool);
-    travels.give(std::move(block), 5, seconds(1));
+    travels.send(std::move(block), 5, seconds(1));
     pid_t pid = 0;
     std::string self = "/proc/self/exe", role = "child", n = name;
     char* argv[] = {self.data(), role.data(), n.data(), nullptr};

@@ -48,7 +48,7 @@ __global__ void lease_some(view q, gpu_story* story, u32 dice, queue_lease* kept
     if (!e.whole()) return (void)atomicAdd_system(&story->torn, 1U);
     const u32 fate = (k * 2654435761U ^ dice) % 8;
     if (fate == 0) {
-        if (!q.give_back(l)) atomicAdd_system(&story->foreign, 1U);
+        if (!q.requeue(l)) atomicAdd_system(&story->not_owned, 1U);
         return;
     }
     if (fate < 3) {
@@ -56,7 +56,7 @@ __global__ void lease_some(view q, gpu_story* story, u32 dice, queue_lease* kept
         return;
     }
     atomicAdd_system(story->item + e.number, finishing);
-    if (!q.commit(l)) return (void)atomicAdd_system(&story->foreign, 1U);
+    if (!q.commit(l)) return (void)atomicAdd_system(&story->not_owned, 1U);
     atomicAdd_system(story->item + e.number, finished);
     atomicAdd_system(&story->done, 1U);
 }
@@ -65,7 +65,7 @@ __global__ void commit_kept(view q, gpu_story* story, const queue_lease* kept, c
     const u32 k = blockIdx.x * blockDim.x + threadIdx.x;
     if (number[k] == none) return;
     atomicAdd_system(story->item + number[k], finishing);
-    if (!q.commit(kept[k])) return (void)atomicAdd_system(&story->foreign, 1U);
+    if (!q.commit(kept[k])) return (void)atomicAdd_system(&story->not_owned, 1U);
     atomicAdd_system(story->item + number[k], finished);
     atomicAdd_system(&story->done, 1U);
 }
@@ -94,7 +94,7 @@ __global__ void claim_some(work_view w, gpu_story* story, u32 dice, claimed_task
     if (!e.whole()) return (void)atomicAdd_system(&story->torn, 1U);
     const u32 fate = (k * 2654435761U ^ dice) % 32;
     if (fate == 0) {
-        if (!w.fail(t)) atomicAdd_system(&story->foreign, 1U);
+        if (!w.fail(t)) atomicAdd_system(&story->not_owned, 1U);
         return;
     }
     if (fate < 8) {
@@ -102,7 +102,7 @@ __global__ void claim_some(work_view w, gpu_story* story, u32 dice, claimed_task
         return;
     }
     atomicAdd_system(story->item + e.number, finishing);
-    if (!w.commit(t)) return (void)atomicAdd_system(&story->foreign, 1U);
+    if (!w.commit(t)) return (void)atomicAdd_system(&story->not_owned, 1U);
     atomicAdd_system(story->item + e.number, finished);
     atomicAdd_system(&story->done, 1U);
 }
@@ -111,20 +111,20 @@ __global__ void commit_claims(work_view w, gpu_story* story, const claimed_task*
     const u32 k = blockIdx.x * blockDim.x + threadIdx.x;
     if (number[k] == none) return;
     atomicAdd_system(story->item + number[k], finishing);
-    if (!w.commit(kept[k])) return (void)atomicAdd_system(&story->foreign, 1U);
+    if (!w.commit(kept[k])) return (void)atomicAdd_system(&story->not_owned, 1U);
     atomicAdd_system(story->item + number[k], finished);
     atomicAdd_system(&story->done, 1U);
 }
 
-__global__ void go_in(permit_view p, gpu_story* story, u32 epoch, u32* found) {
+__global__ void enter_permit(permit_view p, gpu_story* story, u32 epoch, u32* found) {
     *found = 0;
     if (!p.granted()) return;
     *found = atomicExch_system(&story->inside, epoch);
     atomicAdd_system(&story->turns, 1U);
 }
-__global__ void go_out(permit_view p, gpu_story* story, u32 epoch) {
+__global__ void leave_permit(permit_view p, gpu_story* story, u32 epoch) {
     if (!p.granted()) return;
-    if (atomicCAS_system(&story->inside, epoch, 0U) != epoch) atomicAdd_system(&story->foreign, 1U);
+    if (atomicCAS_system(&story->inside, epoch, 0U) != epoch) atomicAdd_system(&story->not_owned, 1U);
 }
 
 __global__ void fill_block(u64* at, u64 words, u64 value) {
@@ -175,19 +175,19 @@ public:
         check(cudaSetDevice(device));
         for (;;) {
             in_use() = 1;
-            deed();
+            operation();
             check(cudaGetLastError());
             check(cudaStreamSynchronize(stream_));
             all_.die_if_reached();
-            ++all_.book.deeds, ++deeds_;
+            ++all_.book.operations, ++operations_;
             in_use() = holds() ? 1 : 0;
             std::this_thread::sleep_for(std::chrono::microseconds(random_() % 200));
         }
     }
-    [[nodiscard]] bool has_begun() const { return deeds_ > 0; }
+    [[nodiscard]] bool has_begun() const { return operations_ > 0; }
 
 protected:
-    virtual void deed() = 0;
+    virtual void operation() = 0;
     /// Something of it, from one deed to the next.
     [[nodiscard]] virtual bool holds() const { return false; }
     std::atomic<u32>& in_use() const { return all_.book.in_use[all_.client][which_]; }
@@ -207,7 +207,7 @@ protected:
     primitive which_;
     std::mt19937_64 random_;
     cudaStream_t stream_ = nullptr;
-    std::atomic<u32> deeds_{0};
+    std::atomic<u32> operations_{0};
 };
 
 class queue_user final : public user {
@@ -228,7 +228,7 @@ private:
         if (const auto base = all_.items(which, count))
             push_some<<<blocks, block_threads, 0, stream_>>>(q, all_.story, *base, count);
     }
-    void deed() override {
+    void operation() override {
         switch (dice() % 4) {
             case 0:
                 return push(leased_, 0);
@@ -258,7 +258,7 @@ public:
 
 private:
     [[nodiscard]] bool holds() const override { return any(number_); }
-    void deed() override {
+    void operation() override {
         if (dice() % 2 == 0) {
             const u32 count = 1 + dice() % threads;
             if (const auto base = all_.items(2, count))
@@ -281,19 +281,19 @@ public:
     }
 
 private:
-    void deed() override {
+    void operation() override {
         const u32 several = 1 + dice() % most_turns;
         for (u32 k = 0; k < several; ++k) {
             stream_permit p = turn_.acquire(stream_, std::chrono::milliseconds(1 + dice() % 100));
             found_[k] = 0;
             if (dice() % 16 == 0) continue;  // it lets go of what it has asked for
-            go_in<<<1, 1, 0, stream_>>>(p.device(), all_.story, all_.epoch, found_ + k);
-            go_out<<<1, 1, 0, stream_>>>(p.device(), all_.story, all_.epoch);
+            enter_permit<<<1, 1, 0, stream_>>>(p.device(), all_.story, all_.epoch, found_ + k);
+            leave_permit<<<1, 1, 0, stream_>>>(p.device(), all_.story, all_.epoch);
             p.release(stream_);
         }
         check(cudaStreamSynchronize(stream_));
         for (u32 k = 0; k < several; ++k) {
-            const auto& l = all_.book.life[found_[k] & 0xFFFFU];
+            const auto& l = all_.book.process[found_[k] & 0xFFFFU];
             if (found_[k] != 0 && found_[k] != all_.epoch &&
                 shm::is_alive({static_cast<i32>(l.pid.load()), l.start_time.load()}))
                 all_.book.find("a permit was out twice");
@@ -309,7 +309,7 @@ public:
         : user(all, of_pool, seed), pool_(all.gpu.pool("pages", pool_bytes)) {}
 
 private:
-    void deed() override {
+    void operation() override {
         if (block_) {  // from a deed before
             check_block<<<16, 256, 0, stream_>>>(words(), size(), value_, all_.story);
             check(cudaStreamSynchronize(stream_));
@@ -339,8 +339,8 @@ void client_main(const client_words& w) {
     const u32 epoch = gpu.queue<element>("leased", queue_elements).device().epoch();
     const common all{book, gpu, reinterpret_cast<gpu_story*>(gpu.at(w.story)), w.number, epoch};
     const shm::process_id me = shm::this_process();
-    book.life[epoch & 0xFFFFU].start_time = me.start_time;
-    book.life[epoch & 0xFFFFU].pid = static_cast<u32>(me.pid);
+    book.process[epoch & 0xFFFFU].start_time = me.start_time;
+    book.process[epoch & 0xFFFFU].pid = static_cast<u32>(me.pid);
     const u32 nth = 1 + static_cast<u32>(random() % 40);
     check(cudaMemcpyToSymbol(deadly_step, &w.step, sizeof w.step));
     check(cudaMemcpyToSymbol(passages, &nth, sizeof nth));

@@ -32,16 +32,16 @@ struct client_words {
 /// Until it is killed.
 [[noreturn]] void client_main(const client_words& w);
 
-struct final_look {
+struct final_check {
     std::unique_ptr<gpu_story> story;
     u32 room[3] = {};  ///< of each queue: what could be pushed into the empty one
     u64 lost[2] = {}, tombs[2] = {}, left = 0;
     u64 pool_bytes = 0, pool_free = 0;
     u32 free_permits = 0, waiting = 0;
-    f64 mend_us = 0;  ///< that a mend of the words takes a process which has its context already
+    f64 repair_us = 0;  ///< that a mend of the words takes a process which has its context already
 };
 /// Empties the queues first. `block`: of that space, as this process has it.
-final_look look_at_last(const std::string& space, u64 story_offset, const ipc::space_block& block);
+final_check check_at_end(const std::string& space, u64 story_offset, const ipc::space_block& block);
 /// GPUs that a process sees, of which the first two reach each other; 1 where they don't.
 int number_of_gpus();
 

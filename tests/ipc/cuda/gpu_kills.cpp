@@ -86,16 +86,16 @@ public:
         ::setenv("XDG_RUNTIME_DIR", folder, 1);
         book_ = &map_book(folder_ + "/book");
         hold();
-        keeper_ = std::make_unique<attachment>("field", 60);
+        attached_ = std::make_unique<attachment>("field", 60);
         const u64 unit = 65536, bytes = (sizeof(gpu_story) + unit - 1) / unit * unit;
-        const u32 place = keeper_->place("story", {kind::gpu_pool, bytes, unit, 0});
-        pool book(keeper_->block().block_of<pool_block>(place), keeper_->epoch());
+        const u32 place = attached_->place("story", {kind::gpu_pool, bytes, unit, 0});
+        pool book(attached_->block().block_of<pool_block>(place), attached_->epoch());
         story_ = book.offset(book.try_acquire(static_cast<u32>(bytes / unit)).value());
         for (u32 k = 0; k < all_clients; ++k) begin(k);
     }
     ~field() {
         for (const pid_t p : clients_) finish(p);
-        keeper_.reset();
+        attached_.reset();
         finish(holder_);
         std::error_code ignored;
         std::filesystem::remove_all(folder_, ignored);
@@ -103,15 +103,15 @@ public:
     field(const field&) = delete;
     field& operator=(const field&) = delete;
 
-    void rage() {
+    void inject_faults() {
         const u64 begun = now_ns();
         u64 at = 0;
         while (fewest() < kills_ && now_ns() < until_) {
             rest_us(random_() % 10'000);
             if (++at % 512 == 0 && !calm_) renew_holder();
-            if (at % 512 == 256 && !calm_) kill_mender();
-            see_ends();
-            see_mends();
+            if (at % 512 == 256 && !calm_) kill_repairer();
+            record_ends();
+            record_repairs();
             const u32 k = static_cast<u32>(random_() % all_clients);
             if (book_->ready[k] != 0 && killed_at_[k] == 0 && (!at_step_[k] || random_() % 8 == 0)) {
                 killed_at_[k] = now_ns();
@@ -119,7 +119,7 @@ public:
             }
             if (by_itself_ > 20) break;  // the GPU is in trouble, or the domain
         }
-        raged_s_ = ms_between(begun, now_ns()) / 1000;
+        fault_injection_s_ = ms_between(begun, now_ns()) / 1000;
     }
 
     int judge() {
@@ -130,15 +130,15 @@ public:
             book_->find(fmt::format("{} dead clients are still in the registry after 30 s", others()));
         const f64 settled_s = static_cast<f64>(now_ns() - begun) / 1e9;
         outside_.enter();
-        const final_look last = look_at_last("field", story_, keeper_->block());
-        rules(last);
+        const final_check last = check_at_end("field", story_, attached_->block());
+        check_rules(last);
         fmt::print(
             "seed {}: killed {} clients in {:.1f} s, {} at a step, {} holders, {} menders; {} ended by "
             "themselves\n{} elements consumed, {} deeds; leased: {} in doubt, {} tombs; popped: {} lost, {} "
             "missing, {} tombs; tasks: {} in doubt, {} letters; {} turns; settled in {:.2f} s\n",
-            seed_, killed_, raged_s_, book_->at_step.load(), holders_, menders_, by_itself_, last.story->done,
-            book_->deeds.load(), in_doubt_, last.tombs[0], last.lost[1], missing_, last.tombs[1],
-            tasks_in_doubt_, letters_, last.story->turns, settled_s);
+            seed_, killed_, fault_injection_s_, book_->at_step.load(), holders_, repairers_, by_itself_,
+            last.story->done, book_->operations.load(), uncertain_, last.tombs[0], last.lost[1], missing_,
+            last.tombs[1], tasks_uncertain_, dead_letters_, last.story->turns, settled_s);
         fmt::print("killed in the midst of it:");
         for (u32 p = 0; p < all_primitives; ++p) fmt::print(" {} {}", primitive_names[p], struck_[p]);
         fmt::print(
@@ -146,18 +146,18 @@ public:
             "of "
             "100 within {:.1f}, {} seen); a mend in a process that has its context {:.3f}\n",
             fewest() < kills_ ? fmt::format(" (fewer than {}: time was over)", kills_) : "", median(end_ms_),
-            median(mend_ms_), late(mend_ms_), mend_ms_.size(), last.mend_us / 1000);
+            median(repair_ms_), late(repair_ms_), repair_ms_.size(), last.repair_us / 1000);
         if (book_->broken == 0) return 0;
         fmt::print("BROKEN {} times, first: {}\n", book_->broken.load(), book_->first_broken);
         return 1;
     }
 
 private:
-    void rules(const final_look& l) {
+    void check_rules(const final_check& l) {
         if (by_itself_ > 0) book_->find(fmt::format("{} clients ended by themselves", by_itself_));
         if (l.story->torn > 0) book_->find(fmt::format("{} elements were torn", l.story->torn));
-        if (l.story->foreign > 0)
-            book_->find(fmt::format("{} leases weren't their holder's", l.story->foreign));
+        if (l.story->not_owned > 0)
+            book_->find(fmt::format("{} leases weren't their holder's", l.story->not_owned));
         if (l.story->overwritten > 0)
             book_->find(fmt::format("{} words of blocks were another's", l.story->overwritten));
         for (u32 k = 0; k < std::min(book_->next_item[0].load(), items_each); ++k) {
@@ -165,7 +165,7 @@ private:
             if (times(s, finished) > 1) book_->find(fmt::format("element {} was committed twice", k));
             if (times(s, sent) > 0 && times(s, finished) == 0) {
                 if (times(s, finishing) == 0) book_->find(fmt::format("element {} is lost", k));
-                ++in_doubt_;  // its holder died at its commit, and had not yet put that down
+                ++uncertain_;  // its holder died at its commit, and had not yet put that down
             }
         }
         for (u32 k = 0; k < std::min(book_->next_item[1].load(), items_each); ++k) {
@@ -175,12 +175,12 @@ private:
         }
         for (u32 k = 0; k < std::min(book_->next_item[2].load(), items_each); ++k) {
             const u32 s = l.story->item[2 * items_each + k];
-            letters_ += times(s, letters);
-            if (times(s, finished) + times(s, letters) > 1)
+            dead_letters_ += times(s, dead_letters);
+            if (times(s, finished) + times(s, dead_letters) > 1)
                 book_->find(fmt::format("task {} ended twice", k));
-            if (times(s, sent) > 0 && times(s, finished) + times(s, letters) == 0) {
+            if (times(s, sent) > 0 && times(s, finished) + times(s, dead_letters) == 0) {
                 if (times(s, finishing) == 0) book_->find(fmt::format("task {} is lost", k));
-                ++tasks_in_doubt_;
+                ++tasks_uncertain_;
             }
         }
         if (l.lost[0] != 0) book_->find("a queue that is leased alone has lost something");
@@ -209,11 +209,11 @@ private:
         hold();
         ++holders_;
     }
-    void kill_mender() {
-        const shm::process_id m{static_cast<i32>(keeper_->block().mender.load()),
-                                keeper_->block().mender_start.load()};
+    void kill_repairer() {
+        const shm::process_id m{static_cast<i32>(attached_->block().repairer.load()),
+                                attached_->block().repairer_start.load()};
         const shm::unique_fd pidfd(m.pid == 0 ? -1 : shm::open_pidfd(m));
-        if (pidfd && shm::is_alive(m) && shm::signal_pidfd(pidfd.get(), SIGKILL) == 0) ++menders_;
+        if (pidfd && shm::is_alive(m) && shm::signal_pidfd(pidfd.get(), SIGKILL) == 0) ++repairers_;
     }
     [[nodiscard]] u64 fewest() const { return *std::min_element(std::begin(struck_), std::end(struck_)); }
     static f64 median(std::vector<f64> all) { return all.empty() ? 0 : bench::median_of(std::move(all)); }
@@ -222,7 +222,7 @@ private:
         return all.empty() ? 0 : all[std::min(all.size() - 1, all.size() * 95 / 100)];
     }
     // Who has ended is followed by another one.
-    void see_ends() {
+    void record_ends() {
         for (u32 k = 0; k < all_clients; ++k) {
             int status = 0;
             if (!ended(clients_[k], status)) continue;
@@ -235,10 +235,10 @@ private:
         }
     }
     // An entry is free behind the mend of all that its life had.
-    void see_mends() {
+    void record_repairs() {
         for (std::size_t k = dead_.size(); k-- > 0;) {
-            if (find_client(keeper_->block().registry, dead_[k].epoch)) continue;
-            mend_ms_.push_back(ms_between(dead_[k].at_ns, now_ns()));
+            if (find_client(attached_->block().registry, dead_[k].epoch)) continue;
+            repair_ms_.push_back(ms_between(dead_[k].at_ns, now_ns()));
             dead_.erase(dead_.begin() + static_cast<std::ptrdiff_t>(k));
         }
     }
@@ -260,8 +260,8 @@ private:
     [[nodiscard]] u32 others() const {
         u32 n = 0;
         for (u32 k = 0; k < max_clients; ++k) {
-            const client_id c = client_at(keeper_->block().registry, k);
-            n += c && c.epoch != keeper_->epoch() ? 1U : 0U;
+            const client_id c = client_at(attached_->block().registry, k);
+            n += c && c.epoch != attached_->epoch() ? 1U : 0U;
         }
         return n;
     }
@@ -273,19 +273,19 @@ private:
     u64 until_;
     std::string folder_;
     host_book* book_ = nullptr;
-    std::unique_ptr<attachment> keeper_;
+    std::unique_ptr<attachment> attached_;
     pid_t holder_ = 0, clients_[all_clients] = {};
     bool at_step_[all_clients] = {};
-    u64 killed_ = 0, holders_ = 0, menders_ = 0, by_itself_ = 0;
-    u64 in_doubt_ = 0, missing_ = 0, tasks_in_doubt_ = 0, letters_ = 0;
+    u64 killed_ = 0, holders_ = 0, repairers_ = 0, by_itself_ = 0;
+    u64 uncertain_ = 0, missing_ = 0, tasks_uncertain_ = 0, dead_letters_ = 0;
     u64 struck_[all_primitives] = {}, killed_at_[all_clients] = {};
     struct death {
         u32 epoch;
         u64 at_ns;
     };
     std::vector<death> dead_;  // not mended yet
-    std::vector<f64> end_ms_, mend_ms_;
-    f64 raged_s_ = 0;
+    std::vector<f64> end_ms_, repair_ms_;
+    f64 fault_injection_s_ = 0;
     const bench::mps_folder outside_;  // in which there is no daemon
     const bench::mps_folder& clients_in_;
 };
@@ -327,7 +327,7 @@ int main(int argc, char** argv) {
         fmt::print("{}: ", mode);
         field f(number(argv[2]), argc > 3 ? number(argv[3]) : 1, gpus, argc > 4 ? number(argv[4]) : 120,
                 argc == 6, folder);
-        f.rage();
+        f.inject_faults();
         return f.judge();
     } catch (const std::exception& e) {
         fmt::print(stderr, "{}\n", e.what());

@@ -5,9 +5,9 @@
 #include <vector>
 
 #include "gate_model.hpp"
-#include "mender_model.hpp"
 #include "pool_model.hpp"
 #include "queue_model.hpp"
+#include "repairer_model.hpp"
 #include "semaphore_model.hpp"
 #include "work_model.hpp"
 
@@ -39,11 +39,11 @@ listed<gate_setup> large();
 template <>
 listed<gate_setup> seeded();
 template <>
-listed<mender_setup> sound();
+listed<repairer_setup> sound();
 template <>
-listed<mender_setup> large();
+listed<repairer_setup> large();
 template <>
-listed<mender_setup> seeded();
+listed<repairer_setup> seeded();
 template <>
 listed<semaphore_setup> sound();
 template <>

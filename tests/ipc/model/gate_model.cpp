@@ -9,8 +9,8 @@ constexpr u8 most_permits = 2;
 
 enum answer : u8 { pending, granted, expired, closed };
 enum main_pc : u8 { rest, opens_first, opens_then, enqueues, waits };
-enum stream_pc : u8 { none, to_ask, at_gate, first_kernel, inside, outside, to_release };
-enum thread_pc : u8 { idle, asked, decides, gives_back, over };
+enum stream_pc : u8 { none, to_request, at_gate, first_kernel, inside, outside, to_release };
+enum thread_pc : u8 { idle, requested, decides, releases_permit, over };
 
 struct permit_word {
     u8 generation, epoch;  // epoch 0: FREE
@@ -24,18 +24,18 @@ struct stream_part {
     u8 excused;  // let go of when it was granted: its kernels are nobody's business
 };
 struct client {
-    u8 main, rounds, which;              // which: the stream of this wait
-    u8 generation, age;                  // of its wait
-    u8 thread, got, permit, in_trouble;  // got: 1 + the permit
-    u8 dropped, releases;                // releases: the stream does, behind its kernels
+    u8 main, rounds, which;                  // which: the stream of this wait
+    u8 generation, age;                      // of its wait
+    u8 thread, got, permit, stalled_thread;  // got: 1 + the permit
+    u8 dropped, releases;                    // releases: the stream does, behind its kernels
     std::array<stream_part, 2> stream;
 };
 struct gate_state : common {
     std::array<permit_word, most_permits> permit{};
-    std::array<gate_words, most_lives> gate{};
-    std::array<client, most_lives> all{};
-    u8 troubles = 0, drops = 0;
-    u8 closer = 0, closer_life = 0, closer_generation = 0;  // the holder at a gate
+    std::array<gate_words, max_incarnations> gate{};
+    std::array<client, max_incarnations> all{};
+    u8 stalls = 0, drops = 0;
+    u8 closer = 0, closer_incarnation = 0, closer_generation = 0;  // the holder at a gate
 };
 
 class model {
@@ -47,18 +47,18 @@ public:
     [[nodiscard]] state first() const {
         state s;
         static_cast<common&>(s) = begun(what);
-        s.troubles = what.troubles, s.drops = what.drops;
-        for (u8 p = 0; p < what.lives; ++p) s.all[p].rounds = p == 0 ? what.rounds : u8{1};
+        s.stalls = what.stalls, s.drops = what.drops;
+        for (u8 p = 0; p < what.incarnations; ++p) s.all[p].rounds = p == 0 ? what.rounds : u8{1};
         return s;
     }
     void expand(const state& s, sink<state>& out) const {
-        expand_lives(*this, s, out);
-        for (u8 p = 0; p < what.lives; ++p) {
-            if (s.who[p].is != body::ended) kernels(s, p, out), time(s, p, out);
-            if (s.who[p].is == body::runs && s.troubles > 0 && s.all[p].thread != idle &&
-                s.all[p].in_trouble == 0) {
+        expand_incarnations(*this, s, out);
+        for (u8 p = 0; p < what.incarnations; ++p) {
+            if (s.participant[p].is != body::ended) kernels(s, p, out), time(s, p, out);
+            if (s.participant[p].is == body::runs && s.stalls > 0 && s.all[p].thread != idle &&
+                s.all[p].stalled_thread == 0) {
                 state t = s;
-                --t.troubles, t.all[p].in_trouble = 1;
+                --t.stalls, t.all[p].stalled_thread = 1;
                 out.fault(t, "TROUBLE", p);
             }
         }
@@ -67,33 +67,33 @@ public:
     [[nodiscard]] bool busy(const state& s, u8 p) const {
         const client& c = s.all[p];
         const bool streams = c.stream[0].at != none || c.stream[1].at != none;
-        return streams || (c.in_trouble == 0 && (c.main != rest || c.rounds > 0 || c.thread != idle));
+        return streams || (c.stalled_thread == 0 && (c.main != rest || c.rounds > 0 || c.thread != idle));
     }
     void dies(state& t, u8 p) const { t.all[p] = {}; }
     void born(state& t, u8 p) const {
         t.all[p] = {}, t.all[p].rounds = 1;
-        if (!what.newcomer_goes_on) t.gate[p] = {};
+        if (!what.successor_continues) t.gate[p] = {};
     }
 
     void step(const state& s, u8 p, sink<state>& out) const {
         opens(s, p, out);
         host_functions(s, p, out);
-        if (s.all[p].in_trouble == 0) thread(s, p, out);
+        if (s.all[p].stalled_thread == 0) thread(s, p, out);
     }
 
-    void mend_step(const state& s, sink<state>& out) const {
+    void repair_step(const state& s, sink<state>& out) const {
         state t = s;
         permit_word& w = t.permit[t.holder.k];
-        if (what.mends_permits && w.epoch == t.holder.epoch) w = {static_cast<u8>(w.generation + 1), 0};
-        if (++t.holder.k == what.permits) end_mend(t);
+        if (what.repairs_permits && w.epoch == t.holder.epoch) w = {static_cast<u8>(w.generation + 1), 0};
+        if (++t.holder.k == what.permits) end_repair(t);
         out.work(t, "mends_permit", the_holder);
     }
 
     [[nodiscard]] const char* broken(const state& s) const {
         u8 within = 0;
-        for (u8 p = 0; p < what.lives; ++p)
+        for (u8 p = 0; p < what.incarnations; ++p)
             for (const stream_part& x : s.all[p].stream) {
-                if (s.who[p].is == body::ended || x.at != inside || x.excused != 0) continue;
+                if (s.participant[p].is == body::ended || x.at != inside || x.excused != 0) continue;
                 ++within;
                 if (!has(s, p)) return "kernels run without a permit";
             }
@@ -101,8 +101,8 @@ public:
     }
     [[nodiscard]] bool done(const state& s) const { return all_rest(*this, s) && s.closer == 0; }
     [[nodiscard]] const char* unsettled(const state& s) const {
-        for (u8 p = 0; p < what.lives; ++p)
-            if (s.all[p].in_trouble != 0 || s.who[p].is == body::stopped) return nullptr;
+        for (u8 p = 0; p < what.incarnations; ++p)
+            if (s.all[p].stalled_thread != 0 || s.participant[p].is == body::stopped) return nullptr;
         for (u8 k = 0; k < what.permits; ++k)
             if (s.permit[k].epoch != 0) return "a permit is gone";
         return nullptr;
@@ -111,7 +111,7 @@ public:
         std::string out = "permits";
         for (u8 k = 0; k < what.permits; ++k)
             out += fmt::format(" {}/{}", s.permit[k].generation, s.permit[k].epoch);
-        for (u8 p = 0; p < what.lives; ++p)
+        for (u8 p = 0; p < what.incarnations; ++p)
             out += fmt::format("; life {} at {} thread {} streams {} {} gate {}/{}", p, s.all[p].main,
                                s.all[p].thread, s.all[p].stream[0].at, s.all[p].stream[1].at,
                                s.gate[p].generation, s.gate[p].state);
@@ -121,13 +121,13 @@ public:
 private:
     [[nodiscard]] static bool has(const state& s, u8 p) {
         const client& c = s.all[p];
-        return c.got != 0 && s.permit[c.got - 1].epoch == s.who[p].epoch &&
+        return c.got != 0 && s.permit[c.got - 1].epoch == s.participant[p].epoch &&
                s.permit[c.got - 1].generation == c.permit;
     }
     // The wait is over for its process: nobody there has it in hand.
     void ends(client& c) const {
         const stream_part& x = c.stream[c.which];
-        const bool in_hand = c.releases != 0 ? x.at != none : c.dropped == 0 || x.at == to_ask;
+        const bool in_hand = c.releases != 0 ? x.at != none : c.dropped == 0 || x.at == to_request;
         if (c.main == waits && !in_hand && c.thread == over) c.main = rest, c.thread = idle;
     }
 
@@ -158,7 +158,7 @@ private:
             case enqueues:
                 if (me.thread != idle) return;  // only where a gate is opened too early
                 name = "enqueues";
-                me.stream[me.which] = {to_ask, me.generation, 0};
+                me.stream[me.which] = {to_request, me.generation, 0};
                 me.main = waits, me.releases = 1, me.dropped = me.got = 0, --me.rounds;
                 break;
             default:
@@ -167,19 +167,19 @@ private:
                     out.work(t, "opens_too_early", p);
                     t = s;
                 }
-                lets_go(t, p, out);
+                drops_wait(t, p, out);
                 return;
         }
         out.work(t, name, p);
     }
 
     // The handle ends without a release in stream order.
-    void lets_go(state t, u8 p, sink<state>& out) const {
+    void drops_wait(state t, u8 p, sink<state>& out) const {
         client& me = t.all[p];
         stream_part& x = me.stream[me.which];
         if (t.drops == 0 || me.dropped != 0 || x.at == none || x.at == to_release) return;
         --t.drops, me.dropped = 1, me.releases = 0;
-        if (me.thread == over) x.excused = 1, me.thread = gives_back;
+        if (me.thread == over) x.excused = 1, me.thread = releases_permit;
         ends(me);
         out.fault(t, "LETS_GO", p);
     }
@@ -189,15 +189,15 @@ private:
             state t = s;
             client& me = t.all[p];
             stream_part& x = me.stream[n];
-            if (x.at == to_ask) {
+            if (x.at == to_request) {
                 gate_words& g = t.gate[p];
-                if (what.deadline_when_asked) g.deadline_of = x.generation, g.far = 0;
-                me.thread = asked, x.at = at_gate;
+                if (what.deadline_when_requested) g.deadline_of = x.generation, g.far = 0;
+                me.thread = requested, x.at = at_gate;
                 out.work(t, "asks", p);
             } else if (x.at == to_release) {
                 x.at = none;
                 me.dropped = 1;
-                if (me.thread == over) me.thread = gives_back;
+                if (me.thread == over) me.thread = releases_permit;
                 out.work(t, "gives_back_in_order", p);
             }
         }
@@ -207,11 +207,11 @@ private:
         state t = s;
         client& me = t.all[p];
         switch (s.all[p].thread) {
-            case asked:
+            case requested:
                 for (u8 k = 0; k < what.permits; ++k) {
                     if (s.permit[k].epoch != 0) continue;
                     t = s;
-                    t.permit[k].epoch = s.who[p].epoch;
+                    t.permit[k].epoch = s.participant[p].epoch;
                     me.got = static_cast<u8>(k + 1), me.permit = s.permit[k].generation, me.thread = decides;
                     out.work(t, "takes_permit", p);
                 }
@@ -230,14 +230,13 @@ private:
                                                                             : granted;
                 const bool mine = g.generation == me.generation && g.state == pending;
                 if (mine || !what.thread_swaps) g.generation = me.generation, g.state = to;
-                const bool back =
-                    (!mine && what.thread_swaps) || (me.dropped != 0 && what.dropped_gives_back);
-                me.thread = back ? gives_back : over;
+                const bool back = (!mine && what.thread_swaps) || (me.dropped != 0 && what.dropped_released);
+                me.thread = back ? releases_permit : over;
                 ends(me);
                 out.work(t, "decides", p);
                 return;
             }
-            case gives_back:
+            case releases_permit:
                 if (has(s, p)) {
                     permit_word& w = t.permit[me.got - 1];
                     w = {static_cast<u8>(w.generation + 1), 0};
@@ -267,17 +266,17 @@ private:
                 case at_gate:
                     if (!over) continue;
                     x.at = first_kernel;
-                    out.work(t, "goes_on", p);
+                    out.work(t, "continues", p);
                     break;
                 case first_kernel:
-                    x.at = yes || !what.kernels_ask ? inside : outside;
-                    if (!what.released_behind && t.all[p].thread == thread_pc::over)
-                        t.all[p].thread = gives_back;
+                    x.at = yes || !what.kernels_check_permit ? inside : outside;
+                    if (!what.released_after_kernels && t.all[p].thread == thread_pc::over)
+                        t.all[p].thread = releases_permit;
                     out.work(t, "first_kernel", p);
                     break;
                 case inside:
                 case outside:
-                    if (what.kernels_ask && x.excused == 0 && yes != (x.at == inside))
+                    if (what.kernels_check_permit && x.excused == 0 && yes != (x.at == inside))
                         rule = "two kernels behind one gate are told different things";
                     x.at = released ? none : to_release;
                     out.work(t, "last_kernel", p, rule);
@@ -291,7 +290,7 @@ private:
     void time(const state& s, u8 p, sink<state>& out) const {
         state t = s;
         client& me = t.all[p];
-        if (me.age == 2 || me.main != waits || me.stream[me.which].at == to_ask) return;
+        if (me.age == 2 || me.main != waits || me.stream[me.which].at == to_request) return;
         ++me.age;
         out.work(t, me.age == 1 ? "deadline" : "a_second_behind", p);
     }
@@ -304,38 +303,39 @@ private:
         };
         state t = s;
         if (s.closer == 0) {
-            for (u8 p = 0; p < what.lives; ++p) {
+            for (u8 p = 0; p < what.incarnations; ++p) {
                 const gate_words& g = s.gate[p];
-                const bool looks =
+                const bool checks =
                     what.deadline_read_last ? g.generation != 0 && g.state == pending : is_over(p);
-                if (!looks) continue;
+                if (!checks) continue;
                 t = s;
-                t.closer = 1, t.closer_life = p, t.closer_generation = g.generation;
+                t.closer = 1, t.closer_incarnation = p, t.closer_generation = g.generation;
                 out.work(t, "looks_at_gate", the_holder);
             }
             return;
         }
-        const u8 p = s.closer_life;
+        const u8 p = s.closer_incarnation;
         gate_words& g = t.gate[p];
         if (s.closer == 1) {
-            const bool goes_on = what.deadline_read_last ? is_over(p) : g.state == pending;
+            const bool continues = what.deadline_read_last ? is_over(p) : g.state == pending;
             if (!what.deadline_read_last) t.closer_generation = g.generation;
-            t.closer = goes_on ? 2 : 0;
-            if (!goes_on) t.closer_life = t.closer_generation = 0;
+            t.closer = continues ? 2 : 0;
+            if (!continues) t.closer_incarnation = t.closer_generation = 0;
             out.work(t, "looks_at_deadline", the_holder);
         } else {
             const char* rule = nullptr;
             const bool mine = g.generation == s.closer_generation && g.state == pending;
-            if (mine && s.who[p].is != body::ended && s.all[p].generation == g.generation && s.all[p].age < 2)
+            if (mine && s.participant[p].is != body::ended && s.all[p].generation == g.generation &&
+                s.all[p].age < 2)
                 rule = "a gate is closed before its time";
             if (mine || !what.holder_swaps) g.generation = s.closer_generation, g.state = closed;
-            t.closer = t.closer_life = t.closer_generation = 0;
+            t.closer = t.closer_incarnation = t.closer_generation = 0;
             out.work(t, "closes_gate", the_holder, rule);
         }
         if (s.left.holder_deaths > 0) {
             t = s;
             --t.left.holder_deaths;
-            t.closer = t.closer_life = t.closer_generation = 0;
+            t.closer = t.closer_incarnation = t.closer_generation = 0;
             out.fault(t, "DIES", the_holder);
         }
     }

@@ -8,33 +8,33 @@
 // over. What an older deadline says may be over at any time. A thread can be in trouble: it does nothing any
 // more.
 
-#include "lives.hpp"
+#include "incarnations.hpp"
 
 namespace carousel::ipc_model {
 
 struct gate_setup : setting {
     u8 permits = 1;
-    u8 rounds = 1;    ///< waits of the first life; the others have one
-    u8 troubles = 0;  ///< threads that do nothing any more
-    u8 drops = 0;     ///< waits that are let go of without a release in stream order
+    u8 rounds = 1;  ///< waits of the first life; the others have one
+    u8 stalls = 0;  ///< threads that do nothing any more
+    u8 drops = 0;   ///< waits that are let go of without a release in stream order
 
     // The rules of the code; each `false` is a seeded bug.
-    bool deadline_first = true;       ///< a gate's deadline is stored before it is PENDING
-    bool deadline_read_last = true;   ///< the holder reads a gate's deadline behind its word
-    bool deadline_when_asked = true;  ///< and the real one before its stream waits
-    bool holder_swaps = true;         ///< the holder closes by CAS
-    bool thread_swaps = true;         ///< and so does the thread
-    bool next_generation = true;      ///< each opening is another generation
-    bool newcomer_goes_on = true;     ///< also that of the next client with that entry
-    bool opened_when_over = true;     ///< a gate is opened when its wait is over
-    bool any_answer = true;           ///< a stream goes on at whatever answer
-    bool permit_first = true;         ///< granted behind the CAS that took the permit
-    bool kernels_ask = true;          ///< kernels run only where the permit is granted
-    bool released_behind = true;      ///< a permit is given back behind the kernels
-    bool dropped_not_granted = true;  ///< who has let go of a wait is not told that it is granted
-    bool dropped_gives_back = true;   ///< and what its thread gets then goes back
-    bool holder_closes = true;        ///< what is a second late
-    bool mends_permits = true;
+    bool deadline_first = true;           ///< a gate's deadline is stored before it is PENDING
+    bool deadline_read_last = true;       ///< the holder reads a gate's deadline behind its word
+    bool deadline_when_requested = true;  ///< and the real one before its stream waits
+    bool holder_swaps = true;             ///< the holder closes by CAS
+    bool thread_swaps = true;             ///< and so does the thread
+    bool next_generation = true;          ///< each opening is another generation
+    bool successor_continues = true;      ///< also that of the next client with that entry
+    bool opened_when_over = true;         ///< a gate is opened when its wait is over
+    bool any_answer = true;               ///< a stream goes on at whatever answer
+    bool permit_first = true;             ///< granted behind the CAS that took the permit
+    bool kernels_check_permit = true;     ///< kernels run only where the permit is granted
+    bool released_after_kernels = true;   ///< a permit is given back behind the kernels
+    bool dropped_not_granted = true;      ///< who has let go of a wait is not told that it is granted
+    bool dropped_released = true;         ///< and what its thread gets then goes back
+    bool holder_closes = true;            ///< what is a second late
+    bool repairs_permits = true;
 };
 
 result explore(const gate_setup& s, u64 max_states);

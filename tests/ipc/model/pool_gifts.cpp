@@ -3,17 +3,17 @@
 
 namespace carousel::ipc_model::of_pool {
 
-void model::gives(const state& s, u8 p, sink<state>& out) const {
+void model::sends(const state& s, u8 p, sink<state>& out) const {
     state t = s;
     client& me = t.all[p];
-    const u8 epoch = s.who[p].epoch;
+    const u8 epoch = s.participant[p].epoch;
     const char* name = "";
     const char* rule = nullptr;
     switch (me.at) {
         case names:
             name = "draws_serial";
             me.ref = {me.first, me.serial, what.new_serial ? ++t.serial : me.serial};
-            me.at = what.publishes_first ? claims_cell : hands_over;
+            me.at = what.publishes_first ? claims_cell : transfers;
             break;
         case claims_cell:
             name = "claims_cell";
@@ -33,14 +33,15 @@ void model::gives(const state& s, u8 p, sink<state>& out) const {
             t.cell = {me.lap, 0, cell_is::ready};
             ++t.gifts;
             if (what.publishes_first)
-                me.at = hands_over;
+                me.at = transfers;
             else
                 --me.left, clear(me);
             break;
-        default: {  // hands_over
-            name = "hands_over";
+        default: {  // transfers
+            name = "transfers";
             unit_word& w = t.unit[me.ref.unit];
-            if (w == unit_word{me.ref.before, epoch, unit_is::owned}) w = {me.ref.after, 0, unit_is::given};
+            if (w == unit_word{me.ref.before, epoch, unit_is::owned})
+                w = {me.ref.after, 0, unit_is::in_queue};
             me.n = 0;
             if (what.publishes_first)
                 --me.left, clear(me);
@@ -55,7 +56,7 @@ void model::gives(const state& s, u8 p, sink<state>& out) const {
 void model::receives(const state& s, u8 p, sink<state>& out) const {
     state t = s;
     client& me = t.all[p];
-    const u8 epoch = s.who[p].epoch;
+    const u8 epoch = s.participant[p].epoch;
     const char* name = "";
     const char* rule = nullptr;
     switch (me.at) {
@@ -66,13 +67,14 @@ void model::receives(const state& s, u8 p, sink<state>& out) const {
             me.lap = s.cell.lap, me.at = reads_cell;
             break;
         case reads_cell:
-            me.ref = s.in_cell, me.at = what.commits_last ? looks_at_block : commits, name = "reads_cell";
+            me.ref = s.in_cell, me.at = what.commits_last ? checks_block : commits, name = "reads_cell";
             break;
-        case looks_at_block: {
-            name = "looks_at_block";
+        case checks_block: {
+            name = "checks_block";
             const unit_word w = s.unit[me.ref.unit];
             const bool giver = w.is == unit_is::owned && w.serial == me.ref.before;
-            const bool cells = (w.is == unit_is::given || w.is == unit_is::owned) && w.serial == me.ref.after;
+            const bool cells =
+                (w.is == unit_is::in_queue || w.is == unit_is::owned) && w.serial == me.ref.after;
             if (!giver && !cells) rule = "a cell names no block";
             me.seen = w, me.at = takes;
             break;
@@ -80,7 +82,7 @@ void model::receives(const state& s, u8 p, sink<state>& out) const {
         case takes: {
             name = "takes_block";
             unit_word& w = t.unit[me.ref.unit];
-            me.at = looks_at_block;
+            me.at = checks_block;
             if (w == me.seen) {
                 w = {me.ref.after, epoch, unit_is::owned};
                 me.first = me.ref.unit, me.serial = me.ref.after, me.n = 1, me.at = walks;
@@ -103,27 +105,27 @@ void model::receives(const state& s, u8 p, sink<state>& out) const {
                 rule = "a cell is not its holder's any more";
             t.cell = {static_cast<u8>(me.lap + 1), 0, cell_is::free};
             ++t.received;
-            me.at = what.commits_last ? owns : looks_at_block;
+            me.at = what.commits_last ? owns : checks_block;
             break;
     }
     out.work(t, name, p, rule);
 }
 
 // The queue's cell, then what it names, then the units; a block that is to go is freed as its owner would.
-void model::mend_step(const state& s, sink<state>& out) const {
+void model::repair_step(const state& s, sink<state>& out) const {
     state t = s;
-    mender& m = t.holder;
+    repairer& m = t.holder;
     const char* name = "looks_at_unit";
     unit_word& w = t.unit[m.k];
     const auto next = [&] {
-        m.pc = looks_at, m.n = 0;
+        m.pc = checks_word, m.n = 0;
         if (++m.k < what.units) return;
         t.named = {}, t.gathered = 0;
-        end_mend(t);
+        end_repair(t);
     };
     switch (m.pc) {
-        case mends_cell:
-            name = "mends_cell";
+        case repairs_cell:
+            name = "repairs_cell";
             if (s.cell.epoch == m.epoch && s.cell.is == cell_is::claimed)
                 t.cell = {static_cast<u8>(s.cell.lap + 1), 0, cell_is::free};
             if (s.cell.epoch == m.epoch && s.cell.is == cell_is::leased && what.gathers_leased)
@@ -137,18 +139,18 @@ void model::mend_step(const state& s, sink<state>& out) const {
             // Where the cell is mended behind the pool: the receiver's death must be seen by the pool's mend.
             if (!what.gathers_leased && s.cell.epoch == m.epoch && s.cell.is == cell_is::leased)
                 t.cell = {s.cell.lap, 0, cell_is::ready};
-            m.pc = looks_at;
+            m.pc = checks_word;
             break;
-        case looks_at:
+        case checks_word:
             if (w.epoch != m.epoch || w.is == unit_is::free || w.is == unit_is::body) {
                 next();
             } else if (w.is == unit_is::owned) {
-                if (what.mends_owned)
+                if (what.repairs_owned)
                     m.pc = to_leaving;
                 else
                     next();
-            } else if (w.is == unit_is::claiming ? what.mends_claiming : what.mends_leaving) {
-                m.pc = mend_length, m.n = 1;
+            } else if (w.is == unit_is::claiming ? what.repairs_claiming : what.repairs_leaving) {
+                m.pc = repair_length, m.n = 1;
             } else {
                 next();
             }
@@ -161,28 +163,28 @@ void model::mend_step(const state& s, sink<state>& out) const {
             }
             const bool named = s.gathered != 0 && s.named.unit == m.k &&
                                (s.named.before == w.serial || s.named.after == w.serial);
-            if (named && what.mends_named_to_cell) {
-                w = {s.named.after, 0, unit_is::given};
+            if (named && what.repairs_named_to_cell) {
+                w = {s.named.after, 0, unit_is::in_queue};
                 next();
             } else {
                 w.is = unit_is::leaving;
-                m.pc = mend_length, m.n = 1;
+                m.pc = repair_length, m.n = 1;
             }
             break;
         }
-        case mend_length:
+        case repair_length:
             name = "walks";
             if (m.k + m.n < what.units && s.unit[m.k + m.n] == body_of(m.k))
                 ++m.n;
             else
-                m.pc = m.n == 1 ? mend_first : mend_body;
+                m.pc = m.n == 1 ? repair_first : repair_body;
             break;
-        case mend_body:
+        case repair_body:
             name = "frees_unit";
             t.unit[m.k + m.n - 1] = {};
-            if (--m.n == 1) m.pc = mend_first;
+            if (--m.n == 1) m.pc = repair_first;
             break;
-        default:  // mend_first
+        default:  // repair_first
             name = "frees_first";
             w = {};
             next();

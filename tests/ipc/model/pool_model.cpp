@@ -6,11 +6,11 @@ namespace of_pool {
 void model::acquires(const state& s, u8 p, sink<state>& out) const {
     state t = s;
     client& me = t.all[p];
-    const u8 units = what.size[p], epoch = s.who[p].epoch;
+    const u8 units = what.size[p], epoch = s.participant[p].epoch;
     const unit_word claiming{me.serial, epoch, unit_is::claiming};
     const char* name = "";
     const auto on = [&](u8 first) {
-        me.first = first, me.k = me.n = me.later = 0, me.at = looks;
+        me.first = first, me.k = me.n = me.later = 0, me.at = checks;
         if (first + units > what.units) clear(me);  // it looks again some day
     };
     switch (me.at) {
@@ -19,7 +19,7 @@ void model::acquires(const state& s, u8 p, sink<state>& out) const {
             on(0);
             name = "begins";
             break;
-        case looks:
+        case checks:
             name = "looks_at_unit";
             if (s.unit[me.first + me.k].is != unit_is::free)
                 on(static_cast<u8>(me.first + me.k + 1));
@@ -47,7 +47,7 @@ void model::acquires(const state& s, u8 p, sink<state>& out) const {
                 if (++me.n == units) me.at = what.first_claimed_first ? becomes_owner : claims_first;
             } else {
                 me.later = static_cast<u8>(me.first + me.n + 1), me.n = 0;
-                if (!what.gives_part_back || !what.first_claimed_first)
+                if (!what.frees_part || !what.first_claimed_first)
                     on(me.later);
                 else
                     me.at = parts_length, me.n = 1;
@@ -81,7 +81,7 @@ void model::frees(const state& s, u8 p, sink<state>& out) const {
     switch (me.at) {
         case leaves:
             name = "leaves_block";
-            if (head != unit_word{me.serial, s.who[p].epoch, unit_is::owned}) {
+            if (head != unit_word{me.serial, s.participant[p].epoch, unit_is::owned}) {
                 rule = "an owner could not release";
             } else {
                 head.is = unit_is::leaving;
@@ -112,7 +112,7 @@ void model::frees(const state& s, u8 p, sink<state>& out) const {
         }
         default:  // parts_first, frees_first
             name = "frees_first";
-            if (head.epoch == s.who[p].epoch && head.serial == me.serial) head = {};
+            if (head.epoch == s.participant[p].epoch && head.serial == me.serial) head = {};
             if (!what.first_freed_last && me.n > 1)
                 me.at = part ? parts_body : frees_body;
             else
@@ -127,7 +127,7 @@ void model::freed(client& me, u8 units, bool part) const {
     if (!part) {
         if (me.left > 0) --me.left;
     } else if (was.later + units <= what.units) {
-        me.first = was.later, me.serial = was.serial, me.at = looks;
+        me.first = was.later, me.serial = was.serial, me.at = checks;
     }
 }
 

@@ -5,18 +5,18 @@ namespace {
 
 using role = pool_role;
 
-pool_setup blocks(u8 units, std::array<u8, most_lives> size, faults may) {
+pool_setup blocks(u8 units, std::array<u8, max_incarnations> size, faults may) {
     pool_setup s;
-    s.lives = 3, s.units = units, s.size = size, s.may = may;
+    s.incarnations = 3, s.units = units, s.size = size, s.may = may;
     return s;
 }
 pool_setup two_large_one_small() { return blocks(3, {2, 2, 1}, {.deaths = 1}); }
 pool_setup pair() {
     pool_setup s = blocks(3, {3, 2, 1}, {.deaths = 1, .cuts = 1, .holder_deaths = 1});
-    s.lives = 2;
+    s.incarnations = 2;
     return s;
 }
-pool_setup gift_beside_user() {
+pool_setup transfer_with_user() {
     pool_setup s = blocks(2, {2, 1, 1}, {.deaths = 1, .holder_deaths = 1});
     s.role = {role::giver, role::receiver, role::user};
     return s;
@@ -28,7 +28,7 @@ pool_setup two_receivers() {
 }
 pool_setup own_gift() {
     pool_setup s = blocks(2, {2, 1, 1}, {});
-    s.role = {role::giver, role::receiver, role::user}, s.lives = 2, s.one_process = true;
+    s.role = {role::giver, role::receiver, role::user}, s.incarnations = 2, s.one_process = true;
     return s;
 }
 
@@ -39,7 +39,7 @@ listed<pool_setup> sound() {
     return {
         {"three share a pool that has no room for all, one dies", two_large_one_small()},
         {"two share a pool, one dies or loses its connection, and the holder dies", pair()},
-        {"a block is given beside a user, one dies", gift_beside_user()},
+        {"a block is given beside a user, one dies", transfer_with_user()},
         {"two receive what one gives, two die and one comes again", two_receivers()},
         {"a process receives its own gift", own_gift()},
     };
@@ -47,20 +47,21 @@ listed<pool_setup> sound() {
 
 template <>
 listed<pool_setup> large() {
-    pool_setup s = pair(), three = two_large_one_small(), given = two_receivers();
+    pool_setup s = pair(), three = two_large_one_small(), two_receive = two_receivers();
     s.rounds = 2, s.may = {.deaths = 1, .stops = 1, .cuts = 1, .holder_deaths = 1, .births = 1};
     three.may = {.deaths = 1, .holder_deaths = 1};
-    given.units = 3, given.may = {.deaths = 2, .stops = 1, .cuts = 1, .holder_deaths = 1, .births = 1};
+    two_receive.units = 3,
+    two_receive.may = {.deaths = 2, .stops = 1, .cuts = 1, .holder_deaths = 1, .births = 1};
     return {
         {"two share a pool, twice, with every fault", s},
         {"three share a pool, one dies and the holder dies", three},
-        {"two receive what one gives, with every fault", given},
+        {"two receive what one gives, with every fault", two_receive},
     };
 }
 
 template <>
 listed<pool_setup> seeded() {
-    const pool_setup three = two_large_one_small(), two = pair(), gift = gift_beside_user();
+    const pool_setup three = two_large_one_small(), two = pair(), gift = transfer_with_user();
     listed<pool_setup> all;
     const auto add = [&all](const char* name, const char* rule, pool_setup s, auto leave_out) {
         leave_out(s);
@@ -78,11 +79,11 @@ listed<pool_setup> seeded() {
     add("the first unit of a block is freed first", leaked, two,
         [](setup& s) { s.first_freed_last = false; });
     add("a block is freed upwards", leaked, two, [](setup& s) { s.freed_downwards = false; });
-    add("who can't have all units keeps some", leaked, three, [](setup& s) { s.gives_part_back = false; });
-    add("a mend keeps what was being claimed", leaked, two, [](setup& s) { s.mends_claiming = false; });
-    add("a mend keeps what was owned", leaked, two, [](setup& s) { s.mends_owned = false; });
-    add("a mend keeps what was being freed", leaked, two, [](setup& s) { s.mends_leaving = false; });
-    add("a mend frees what a cell names", no_block, gift, [](setup& s) { s.mends_named_to_cell = false; });
+    add("who can't have all units keeps some", leaked, three, [](setup& s) { s.frees_part = false; });
+    add("a mend keeps what was being claimed", leaked, two, [](setup& s) { s.repairs_claiming = false; });
+    add("a mend keeps what was owned", leaked, two, [](setup& s) { s.repairs_owned = false; });
+    add("a mend keeps what was being freed", leaked, two, [](setup& s) { s.repairs_leaving = false; });
+    add("a mend frees what a cell names", no_block, gift, [](setup& s) { s.repairs_named_to_cell = false; });
     add("a leased cell is not asked what it names", no_block, gift,
         [](setup& s) { s.gathers_leased = false; });
     add("a block's word changes before its cell is published", "a gift is lost", gift,

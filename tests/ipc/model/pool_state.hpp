@@ -11,7 +11,7 @@ inline constexpr u8 most_units = 4, most_serials = 30;
 
 enum pc : u8 {
     rest,
-    looks,
+    checks,
     draws,
     claims_first,
     claims_body,
@@ -28,15 +28,15 @@ enum pc : u8 {
     claims_cell,
     writes_cell,
     publishes,
-    hands_over,
+    transfers,
     leases,
     reads_cell,
-    looks_at_block,
+    checks_block,
     takes,
     walks,
     commits
 };
-enum class unit_is : u8 { free, claiming, owned, leaving, given, body };
+enum class unit_is : u8 { free, claiming, owned, leaving, in_queue, body };
 struct unit_word {
     u8 serial, epoch;
     unit_is is;
@@ -64,11 +64,19 @@ struct pool_state : common {
     block_ref in_cell{};
     block_ref named{};  // what the holder has gathered
     u8 gathered = 0;
-    std::array<client, most_lives> all{};
+    std::array<client, max_incarnations> all{};
     u8 gifts = 0, received = 0;  // published; taken and committed
 };
 
-enum mend_pc : u8 { mends_cell, gathers, looks_at, to_leaving, mend_length, mend_body, mend_first };
+enum repair_pc : u8 {
+    repairs_cell,
+    gathers,
+    checks_word,
+    to_leaving,
+    repair_length,
+    repair_body,
+    repair_first
+};
 
 class model {
 public:
@@ -79,13 +87,13 @@ public:
     [[nodiscard]] state first() const {
         state s;
         static_cast<common&>(s) = begun(what);
-        for (u8 p = 0; p < what.lives; ++p) {
+        for (u8 p = 0; p < what.incarnations; ++p) {
             if (what.role[p] != pool_role::receiver) s.all[p].left = what.rounds;
-            if (what.one_process) s.who[p].epoch = 1;
+            if (what.one_process) s.participant[p].epoch = 1;
         }
         return s;
     }
-    void expand(const state& s, sink<state>& out) const { expand_lives(*this, s, out); }
+    void expand(const state& s, sink<state>& out) const { expand_incarnations(*this, s, out); }
     [[nodiscard]] bool busy(const state& s, u8 p) const { return s.all[p].at != rest || s.all[p].left > 0; }
     void dies(state& t, u8 p) const {
         const u8 left = t.all[p].left;
@@ -103,30 +111,29 @@ public:
         else if (at < names)
             frees(s, p, out);
         else if (at < leases)
-            gives(s, p, out);
+            sends(s, p, out);
         else
             receives(s, p, out);
     }
-    void mend_step(const state& s, sink<state>& out) const;
+    void repair_step(const state& s, sink<state>& out) const;
 
     [[nodiscard]] const char* broken(const state& s) const {
         u8 in[most_units] = {};
-        for (u8 p = 0; p < what.lives; ++p)
+        for (u8 p = 0; p < what.incarnations; ++p)
             for (u8 k = 0; k < held_by(s, p); ++k)
                 if (s.all[p].first + k >= what.units || in[s.all[p].first + k]++ != 0)
                     return "a unit is in two blocks";
         return s.serial > most_serials ? "serials are drawn without end" : nullptr;
     }
     [[nodiscard]] bool done(const state& s) const {
-        return nobody_receives_any_more(s) ||
-               (all_rest(*this, s) && (!receivers() || s.cell.is != cell_is::ready));
+        return no_receiver_left(s) || (all_rest(*this, s) && (!receivers() || s.cell.is != cell_is::ready));
     }
     [[nodiscard]] const char* unsettled(const state& s) const {
-        if (nobody_receives_any_more(s)) return nullptr;
+        if (no_receiver_left(s)) return nullptr;
         if (s.cell.is == cell_is::claimed || s.cell.is == cell_is::leased) return "a cell is lost";
         for (u8 k = 0; k < what.units; ++k)
             if (s.unit[k].is != unit_is::free)
-                return s.unit[k].is == unit_is::given ? "a gift is lost" : "a unit is leaked";
+                return s.unit[k].is == unit_is::in_queue ? "a gift is lost" : "a unit is leaked";
         return nullptr;
     }
     [[nodiscard]] std::string text(const state& s) const {
@@ -135,7 +142,7 @@ public:
         for (u8 k = 0; k < what.units; ++k)
             out +=
                 fmt::format(" {}/{}/{}", s.unit[k].serial, s.unit[k].epoch, static_cast<int>(s.unit[k].is));
-        for (u8 p = 0; p < what.lives; ++p)
+        for (u8 p = 0; p < what.incarnations; ++p)
             out += fmt::format("; life {} at {} first {} of {}", p, s.all[p].at, s.all[p].first, s.all[p].n);
         return out;
     }
@@ -145,19 +152,19 @@ private:
     // As many units as that life takes for its own, from its first one on.
     [[nodiscard]] u8 held_by(const state& s, u8 p) const {
         const client& c = s.all[p];
-        if (s.who[p].is == body::ended) return 0;
+        if (s.participant[p].is == body::ended) return 0;
         const bool own = c.at == owns || c.at == leaves || (c.at >= names && c.at <= publishes);
         return own ? c.n : u8{0};
     }
     [[nodiscard]] bool receivers() const {
-        for (u8 p = 0; p < what.lives; ++p)
+        for (u8 p = 0; p < what.incarnations; ++p)
             if (what.role[p] == pool_role::receiver) return true;
         return false;
     }
     // Then gifts stay where they are, and givers wait.
-    [[nodiscard]] bool nobody_receives_any_more(const state& s) const {
-        for (u8 p = 0; p < what.lives; ++p)
-            if (what.role[p] == pool_role::receiver && s.who[p].is != body::ended) return false;
+    [[nodiscard]] bool no_receiver_left(const state& s) const {
+        for (u8 p = 0; p < what.incarnations; ++p)
+            if (what.role[p] == pool_role::receiver && s.participant[p].is != body::ended) return false;
         return receivers();
     }
     static void clear(client& me) {
@@ -169,11 +176,11 @@ private:
     void acquires(const state& s, u8 p, sink<state>& out) const;
     void frees(const state& s, u8 p, sink<state>& out) const;
     void freed(client& me, u8 units, bool part) const;
-    void gives(const state& s, u8 p, sink<state>& out) const;
+    void sends(const state& s, u8 p, sink<state>& out) const;
     void receives(const state& s, u8 p, sink<state>& out) const;
     [[nodiscard]] u8 giver_of() const {
         u8 p = 0;
-        while (p + 1 < what.lives && what.role[p] != pool_role::giver) ++p;
+        while (p + 1 < what.incarnations && what.role[p] != pool_role::giver) ++p;
         return p;
     }
 };

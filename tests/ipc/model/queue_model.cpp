@@ -9,14 +9,14 @@ constexpr u8 most_cells = 3, most_elements = 8;
 
 enum pc : u8 {
     rest,
-    claim_look,
+    claim_check,
     claim_cas,
     claim_hint,
     claim_moved,
     write_one,
     write_two,
     publish,
-    take_look,
+    take_check,
     take_cas,
     take_hint,
     read_one,
@@ -48,15 +48,15 @@ struct fate {
 struct queue_state : common {
     std::array<cell_word, most_cells> cell{};
     std::array<payload, most_cells> data{};
-    u8 head = 0, tail = 0, give_backs = 0;
+    u8 head = 0, tail = 0, requeues = 0;
     tally lost{}, tombs{};
-    std::array<client, most_lives> all{};
+    std::array<client, max_incarnations> all{};
     std::array<fate, most_elements> of{};
-    std::array<u8, most_lives> newest{};
+    std::array<u8, max_incarnations> newest{};
     u8 died_popping = 0, died_claiming = 0;
 };
 
-enum mend_pc : u8 { grave, clear_lost, clear_tombs, looks_at, mark, tell, frees, tell_done };
+enum repair_pc : u8 { bury_tomb, clear_lost, clear_tombs, checks_word, mark, notify, frees, notify_done };
 
 class model {
 public:
@@ -67,16 +67,17 @@ public:
     [[nodiscard]] state first() const {
         state s;
         static_cast<common&>(s) = begun(what);
-        s.give_backs = what.give_backs;
+        s.requeues = what.requeues;
         for (u8 p = 0; p < what.producers; ++p) s.all[p].left = what.elements;
         return s;
     }
-    void expand(const state& s, sink<state>& out) const { expand_lives(*this, s, out); }
+    void expand(const state& s, sink<state>& out) const { expand_incarnations(*this, s, out); }
     [[nodiscard]] bool busy(const state& s, u8 p) const { return s.all[p].at != rest || s.all[p].left > 0; }
     void dies(state& t, u8 p) const {
         for (u8 k = 0; k < what.capacity; ++k) {
             const cell_word& w = t.cell[k];
-            const bool mine = t.all[p].at != rest && k == spot(t.all[p].ticket) && w.epoch == t.who[p].epoch;
+            const bool mine =
+                t.all[p].at != rest && k == spot(t.all[p].ticket) && w.epoch == t.participant[p].epoch;
             if (mine && w.is == cell_is::claimed) ++t.died_claiming;
             if (mine && w.is == cell_is::popping) ++t.died_popping, t.of[id_at(t, k)].died = 1;
         }
@@ -89,7 +90,7 @@ public:
     void step(const state& s, u8 p, sink<state>& out) const {
         if (s.all[p].at == rest && p >= what.producers)
             begins_to_take(s, p, out);
-        else if (s.all[p].at < take_look)
+        else if (s.all[p].at < take_check)
             pushes(s, p, out);
         else if (s.all[p].at < read_one)
             takes(s, p, out);
@@ -97,18 +98,18 @@ public:
             consumes(s, p, out);
     }
 
-    void mend_step(const state& s, sink<state>& out) const;
+    void repair_step(const state& s, sink<state>& out) const;
 
     [[nodiscard]] const char* broken(const state&) const { return nullptr; }
     [[nodiscard]] bool done(const state& s) const {
-        if (nobody_consumes(s)) return true;
+        if (no_consumer_left(s)) return true;
         if (!all_rest(*this, s)) return false;
         for (u8 e = 0; e < most_elements; ++e)
             if (s.of[e].published != 0 && s.of[e].consumed + s.of[e].died == 0) return false;
         return true;
     }
     [[nodiscard]] const char* unsettled(const state& s) const {
-        if (nobody_consumes(s)) return nullptr;
+        if (no_consumer_left(s)) return nullptr;
         for (u8 k = 0; k < what.capacity; ++k)
             if (s.cell[k].is != cell_is::free) return "capacity is lost";
         if (s.lost.count != s.died_popping) return "the count of the lost is wrong";
@@ -120,7 +121,7 @@ public:
                                       s.lost.count, s.tombs.count);
         for (u8 k = 0; k < what.capacity; ++k)
             out += fmt::format(" {}/{}/{}", s.cell[k].lap, s.cell[k].epoch, static_cast<int>(s.cell[k].is));
-        for (u8 p = 0; p < what.lives; ++p)
+        for (u8 p = 0; p < what.incarnations; ++p)
             out += fmt::format("; life {} at {} ticket {}", p, s.all[p].at, s.all[p].ticket);
         return out;
     }
@@ -135,9 +136,9 @@ private:
     [[nodiscard]] u8 next_of(const state& s, u8 p) const {
         return static_cast<u8>(1 + p * what.elements + what.elements - s.all[p].left);
     }
-    [[nodiscard]] bool nobody_consumes(const state& s) const {
-        for (u8 p = what.producers; p < what.lives; ++p)
-            if (s.who[p].is != body::ended) return false;
+    [[nodiscard]] bool no_consumer_left(const state& s) const {
+        for (u8 p = what.producers; p < what.incarnations; ++p)
+            if (s.participant[p].is != body::ended) return false;
         return true;
     }
     void clear(client& me) const { me = {rest, 0, 0, 0, 0, me.left, cell_is::free}; }
@@ -146,15 +147,15 @@ private:
         state t = s;
         client& me = t.all[p];
         cell_word& w = t.cell[spot(me.ticket)];
-        const u8 mine = lap(me.ticket), epoch = what.claim_named ? s.who[p].epoch : u8{0};
+        const u8 mine = lap(me.ticket), epoch = what.claim_named ? s.participant[p].epoch : u8{0};
         const cell_word claimed{mine, epoch, cell_is::claimed};
         const char* name = "";
         switch (s.all[p].at) {
             case rest:
                 if (me.left == 0) return;
-                me.ticket = s.tail, me.at = claim_look, name = "reads_tail";
+                me.ticket = s.tail, me.at = claim_check, name = "reads_tail";
                 break;
-            case claim_look:
+            case claim_check:
                 name = "looks_at_cell";
                 if (what.lap_compared && w.lap < mine)
                     clear(me);  // full
@@ -163,7 +164,7 @@ private:
                                                                                            : claim_hint;
                 break;
             case claim_cas:
-                name = "claims", me.at = claim_look;
+                name = "claims", me.at = claim_check;
                 if (w == cell_word{w.lap, 0, cell_is::free} && (w.lap == mine || !what.lap_compared)) {
                     w = claimed, me.at = claim_moved;
                 } else if (!what.claim_checked) {
@@ -173,7 +174,7 @@ private:
             case claim_hint:
                 name = "moves_tail";
                 if (s.tail == me.ticket) ++t.tail;
-                me.ticket = std::max<u8>(t.tail, static_cast<u8>(me.ticket + 1)), me.at = claim_look;
+                me.ticket = std::max<u8>(t.tail, static_cast<u8>(me.ticket + 1)), me.at = claim_check;
                 break;
             case claim_moved:
                 name = "moves_tail";
@@ -207,7 +208,7 @@ private:
     void begins_to_take(const state& s, u8 p, sink<state>& out) const {
         state t = s;
         client& me = t.all[p];
-        me.ticket = me.first = s.head, me.at = take_look;
+        me.ticket = me.first = s.head, me.at = take_check;
         out.work(t, "reads_head", p);
     }
 
@@ -219,7 +220,7 @@ private:
         const char* rule = nullptr;
         const char* name = "looks_at_cell";
         const auto pass = [&] {
-            ++me.ticket, me.at = take_look;
+            ++me.ticket, me.at = take_check;
             if (me.ticket >= me.first + what.capacity) clear(me);
         };
         if (me.at == take_hint) {
@@ -229,9 +230,9 @@ private:
             pass();
         } else if (me.at == take_cas) {
             name = what.pops ? "pops" : "leases";
-            me.at = take_look;
+            me.at = take_check;
             if ((w.is == cell_is::ready && w.lap == mine) || !what.take_checked) {
-                w = {mine, s.who[p].epoch, what.pops ? cell_is::popping : cell_is::leased};
+                w = {mine, s.participant[p].epoch, what.pops ? cell_is::popping : cell_is::leased};
                 me.from = static_cast<u8>(mine + 1), me.first = 0, me.at = read_one;
                 if (!what.reads_first) me.at = consume;
                 rule = taken(t, k);
@@ -278,14 +279,14 @@ private:
             me.at = what.pops ? consume : leased;
             if (!what.reads_first) clear(me);
         } else {
-            const cell_word mine{lap(me.ticket), s.who[p].epoch,
+            const cell_word mine{lap(me.ticket), s.participant[p].epoch,
                                  what.pops ? cell_is::popping : cell_is::leased};
             if (s.cell[k] != mine) rule = "a cell is not its holder's any more";
-            if (rule == nullptr && s.give_backs > 0 && me.at == leased) {
+            if (rule == nullptr && s.requeues > 0 && me.at == leased) {
                 t.cell[k] = {mine.lap, 0, cell_is::ready};
-                --t.give_backs;
+                --t.requeues;
                 clear(me);
-                out.work(t, "gives_back", p);
+                out.work(t, "releases_permit", p);
                 t = s;
             }
             name = what.pops ? "consumes" : "commits";
@@ -304,26 +305,26 @@ private:
 
 // The holder: first the graves (what a mend before has marked), then the dead one's cells. `n`: in the
 // graves' pass 0, behind it 1; `epoch` of a cell that is being buried is 0.
-void model::mend_step(const state& s, sink<state>& out) const {
+void model::repair_step(const state& s, sink<state>& out) const {
     state t = s;
-    mender& m = t.holder;
+    repairer& m = t.holder;
     cell_word& w = t.cell[m.k];
     tally& of = w.is == cell_is::tomb ? t.tombs : t.lost;
     const char* name = "looks_at_cell";
     const auto next = [&] {
-        m.pc = m.n == 0 ? grave : looks_at;
+        m.pc = m.n == 0 ? bury_tomb : checks_word;
         if (++m.k < what.capacity) return;
         m.k = 0;
         if (m.n == 1)
-            end_mend(t);
+            end_repair(t);
         else
             m.pc = clear_lost, m.n = 1;
     };
-    if (m.pc == grave && !what.graves_first) m.n = 1, m.pc = looks_at;
+    if (m.pc == bury_tomb && !what.tombs_first) m.n = 1, m.pc = checks_word;
     switch (m.pc) {
-        case grave:
+        case bury_tomb:
             if (w.is == cell_is::tomb || w.is == cell_is::lost)
-                m.pc = tell;
+                m.pc = notify;
             else
                 next();
             break;
@@ -331,36 +332,36 @@ void model::mend_step(const state& s, sink<state>& out) const {
         case clear_tombs: {
             tally& mark_of = m.pc == clear_lost ? t.lost : t.tombs;
             if (what.marks_cleared) mark_of.place = mark_of.round = 0;
-            m.pc = m.pc == clear_lost ? clear_tombs : looks_at;
+            m.pc = m.pc == clear_lost ? clear_tombs : checks_word;
             name = "clears_mark";
             break;
         }
-        case looks_at:
-            if (!what.graves_first && (w.is == cell_is::tomb || w.is == cell_is::lost)) {
-                m.pc = tell;
+        case checks_word:
+            if (!what.tombs_first && (w.is == cell_is::tomb || w.is == cell_is::lost)) {
+                m.pc = notify;
             } else if (w.epoch != m.epoch) {
                 next();
-            } else if ((w.is == cell_is::claimed && what.mends_claimed) ||
-                       (w.is == cell_is::popping && what.mends_popping) ||
-                       (w.is == cell_is::leased && what.mends_leased)) {
+            } else if ((w.is == cell_is::claimed && what.repairs_claimed) ||
+                       (w.is == cell_is::popping && what.repairs_popping) ||
+                       (w.is == cell_is::leased && what.repairs_leased)) {
                 m.pc = mark;
             } else {
                 next();
             }
             break;
         case mark:  // by CAS from what was seen, which nobody else changes: its holder has ended
-            name = "mends_cell";
+            name = "repairs_cell";
             if (w.epoch != m.epoch) {
-                m.pc = looks_at;
+                m.pc = checks_word;
             } else if (w.is == cell_is::leased || (w.is == cell_is::popping && !what.popped_is_lost)) {
                 w = {w.lap, 0, cell_is::ready};
                 next();
             } else {
                 w = {w.lap, 0, w.is == cell_is::claimed ? cell_is::tomb : cell_is::lost};
-                m.pc = tell;
+                m.pc = notify;
             }
             break;
-        case tell: {
+        case notify: {
             name = "counts";
             const u8 place = static_cast<u8>(m.k + 1), round = static_cast<u8>(w.lap % what.rounds);
             if (of.place != place || of.round != round || !what.counted_once)
@@ -370,15 +371,15 @@ void model::mend_step(const state& s, sink<state>& out) const {
         }
         case frees:
             name = "frees_cell";
-            m.pc = tell_done;
+            m.pc = notify_done;
             // Which tally it was is known no more from the word: kept in `n`'s second bit.
             if (w.is == cell_is::tomb) m.n = static_cast<u8>(m.n + 2);
-            w = {static_cast<u8>(w.lap + (what.tombs_move_on ? 1 : 0)), 0, cell_is::free};
+            w = {static_cast<u8>(w.lap + (what.tombs_advance ? 1 : 0)), 0, cell_is::free};
             break;
-        default: {  // tell_done
+        default: {  // notify_done
             name = "clears_mark";
-            tally& told = m.n >= 2 ? t.tombs : t.lost;
-            told.place = told.round = 0;
+            tally& tombs_or_lost = m.n >= 2 ? t.tombs : t.lost;
+            tombs_or_lost.place = tombs_or_lost.round = 0;
             m.n = static_cast<u8>(m.n & 1U);
             next();
             break;

@@ -3,16 +3,16 @@
 // in two halves. Bells and time are left out: whoever can make a step makes it some day. A life below
 // `producers` pushes, the others consume.
 
-#include "lives.hpp"
+#include "incarnations.hpp"
 
 namespace carousel::ipc_model {
 
 struct queue_setup : setting {
     u8 capacity = 2, producers = 1;
-    u8 elements = 2;    ///< of each producer
-    bool pops = true;   ///< consumers pop, else they lease and commit
-    u8 give_backs = 0;  ///< of all together
-    u8 rounds = 4;      ///< a tally's mark tells so many laps apart
+    u8 elements = 2;   ///< of each producer
+    bool pops = true;  ///< consumers pop, else they lease and commit
+    u8 requeues = 0;   ///< of all together
+    u8 rounds = 4;     ///< a tally's mark tells so many laps apart
 
     // The rules of the code; each `false` is a seeded bug.
     bool writes_first = true;                        ///< the payload is written before the cell is published
@@ -21,10 +21,10 @@ struct queue_setup : setting {
     bool claim_named = true;                         ///< a claim bears its epoch
     bool waits_for_claimed = true;                   ///< a consumer doesn't pass by a cell that is claimed
     bool lap_compared = true;                        ///< a producer looks whether the cell is of its lap
-    bool mends_claimed = true, mends_popping = true, mends_leased = true;
-    bool tombs_move_on = true;   ///< to the next lap
+    bool repairs_claimed = true, repairs_popping = true, repairs_leased = true;
+    bool tombs_advance = true;   ///< to the next lap
     bool counted_once = true;    ///< a loss that is marked and counted is not counted again
-    bool graves_first = true;    ///< a mend begins with what another mend has marked
+    bool tombs_first = true;     ///< a mend begins with what another mend has marked
     bool marks_cleared = true;   ///< and then clears the marks of the tallies
     bool popped_is_lost = true;  ///< what a dead one was popping is not delivered again
 };

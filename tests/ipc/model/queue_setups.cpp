@@ -3,14 +3,14 @@
 namespace carousel::ipc_model {
 namespace {
 
-queue_setup cells(u8 lives, u8 producers, u8 elements, faults may) {
+queue_setup cells(u8 incarnations, u8 producers, u8 elements, faults may) {
     queue_setup s;
-    s.lives = lives, s.producers = producers, s.elements = elements, s.may = may;
+    s.incarnations = incarnations, s.producers = producers, s.elements = elements, s.may = may;
     return s;
 }
 queue_setup two_consumers(bool pops) {
     queue_setup s = cells(3, 1, 2, {.deaths = 1, .holder_deaths = 1});
-    s.pops = pops, s.give_backs = pops ? 0 : 1;
+    s.pops = pops, s.requeues = pops ? 0 : 1;
     return s;
 }
 queue_setup two_producers() { return cells(3, 2, 2, {.deaths = 1, .holder_deaths = 1}); }
@@ -76,13 +76,13 @@ listed<queue_setup> seeded() {
     add("a claim of a cell doesn't say whose it is", gone, pops, [](setup& s) { s.claim_named = false; });
     add("consumers pass by what is claimed", order, pushes, [](setup& s) { s.waits_for_claimed = false; });
     add("the lap of a cell is not compared", order, pushes, [](setup& s) { s.lap_compared = false; });
-    add("a mend keeps what was claimed", gone, pops, [](setup& s) { s.mends_claimed = false; });
-    add("a mend keeps what was popped", gone, pops, [](setup& s) { s.mends_popping = false; });
-    add("a mend keeps what was leased", stuck, leases, [](setup& s) { s.mends_leased = false; });
-    add("a mended cell stays in its lap", stuck, pops, [](setup& s) { s.tombs_move_on = false; });
+    add("a mend keeps what was claimed", gone, pops, [](setup& s) { s.repairs_claimed = false; });
+    add("a mend keeps what was popped", gone, pops, [](setup& s) { s.repairs_popping = false; });
+    add("a mend keeps what was leased", stuck, leases, [](setup& s) { s.repairs_leased = false; });
+    add("a mended cell stays in its lap", stuck, pops, [](setup& s) { s.tombs_advance = false; });
     add("a mend that is repeated counts again", count, pops, [](setup& s) { s.counted_once = false; });
     add("a mend begins with its own dead, not with what is marked", count, two_die(),
-        [](setup& s) { s.graves_first = false; });
+        [](setup& s) { s.tombs_first = false; });
     add("a mark that a mend has left is never cleared", count, one_cell(),
         [](setup& s) { s.marks_cleared = false; });
     add("what a dead one was popping is delivered again", twice, pops,

@@ -31,13 +31,13 @@ inline constexpr const char* too_big = "the search has grown too large";
 template <class State>
 class sink {
 public:
-    /// `who`: the process, or `the_holder`. `works`: those who wait may rely on this step to come. `broken`:
-    /// the rule that the step breaks, or null.
-    virtual void take(const State& next, const char* what, u8 who, bool works, const char* broken) = 0;
-    void work(const State& next, const char* what, u8 who, const char* broken = nullptr) {
-        take(next, what, who, true, broken);
+    /// `actor`: the process, or `the_holder`. `works`: those who wait may rely on this step to come.
+    /// `broken`: the rule that the step breaks, or null.
+    virtual void take(const State& next, const char* what, u8 actor, bool works, const char* broken) = 0;
+    void work(const State& next, const char* what, u8 actor, const char* broken = nullptr) {
+        take(next, what, actor, true, broken);
     }
-    void fault(const State& next, const char* what, u8 who) { take(next, what, who, false, nullptr); }
+    void fault(const State& next, const char* what, u8 actor) { take(next, what, actor, false, nullptr); }
 
 protected:
     ~sink() = default;
@@ -99,10 +99,10 @@ private:
     }
 
     // Kept until all of a state's successors are known: their look-ups wait for memory together.
-    void take(const state& next, const char* what, u8 who, bool works, const char* broken) override {
+    void take(const state& next, const char* what, u8 actor, bool works, const char* broken) override {
         if (wanted_ != nullptr) {  // a trace is told
-            if (said_.empty() && std::memcmp(&next, wanted_, sizeof next) == 0)
-                said_ = fmt::format("{}:{}", who == 0xFF ? "holder" : std::to_string(who), what);
+            if (step_text_.empty() && std::memcmp(&next, wanted_, sizeof next) == 0)
+                step_text_ = fmt::format("{}:{}", actor == 0xFF ? "holder" : std::to_string(actor), what);
             return;
         }
         next_.push_back({next, set_.hash(bytes_of(next)), works, broken});
@@ -122,7 +122,7 @@ private:
         if (s.works && k != from_) edges_.push_back({from_, k});
         if (broken == nullptr) return;
         fail(from_, broken);
-        tell(at(from_), at(k));
+        report_step(at(from_), at(k));
         result_.why = model_.text(at(k));
     }
 
@@ -131,14 +131,14 @@ private:
         result_.why = model_.text(at(k));
         std::vector<u32> way{k};
         while (way.back() != 0) way.push_back(parent_[way.back()]);
-        for (std::size_t n = way.size() - 1; n-- > 0;) tell(at(way[n + 1]), at(way[n]));
+        for (std::size_t n = way.size() - 1; n-- > 0;) report_step(at(way[n + 1]), at(way[n]));
     }
-    void tell(const state& from, const state& to) {
+    void report_step(const state& from, const state& to) {
         wanted_ = &to;
-        said_.clear();
+        step_text_.clear();
         model_.expand(from, *this);
         wanted_ = nullptr;
-        result_.trace.push_back(said_);
+        result_.trace.push_back(step_text_);
     }
 
     void backward() {
@@ -176,7 +176,7 @@ private:
     std::vector<edge> edges_;
     u32 from_ = 0;
     const state* wanted_ = nullptr;
-    std::string said_;
+    std::string step_text_;
     result result_;
 };
 

@@ -10,7 +10,7 @@ constexpr u8 most_permits = 2, most_places = 4;
 enum pc : u8 {
     rest,
     join_tail,
-    join_look,
+    join_check,
     join_cas,
     join_hint,
     moved_hint,
@@ -25,7 +25,7 @@ enum pc : u8 {
     turn,
     takes,
     leaves,
-    gives_up,
+    times_out,
     holds,
     released
 };
@@ -46,7 +46,7 @@ struct sem_state : common {
     std::array<permit_word, most_permits> permit{};
     std::array<line_word, most_places> place{};
     u8 head = 0, tail = 0, time_outs = 0, late = 0, late_taken = 0;
-    std::array<client, most_lives> all{};
+    std::array<client, max_incarnations> all{};
 };
 
 class model {
@@ -59,10 +59,10 @@ public:
         state s;
         static_cast<common&>(s) = begun(what);
         s.time_outs = what.time_outs, s.late = what.late;
-        for (u8 p = 0; p < what.lives; ++p) s.all[p].rounds = what.rounds;
+        for (u8 p = 0; p < what.incarnations; ++p) s.all[p].rounds = what.rounds;
         return s;
     }
-    void expand(const state& s, sink<state>& out) const { expand_lives(*this, s, out); }
+    void expand(const state& s, sink<state>& out) const { expand_incarnations(*this, s, out); }
     [[nodiscard]] bool busy(const state& s, u8 p) const { return s.all[p].at != rest || s.all[p].rounds > 0; }
     void dies(state& t, u8 p) const { t.all[p] = {}; }
     void born(state& t, u8 p) const { t.all[p] = {}, t.all[p].rounds = 1; }
@@ -71,33 +71,33 @@ public:
         if (s.all[p].at <= full)
             joins(s, p, out);
         else if (s.all[p].at < turn)
-            looks(s, p, out);
+            checks(s, p, out);
         else
             takes_it(s, p, out);
     }
 
-    void mend_step(const state& s, sink<state>& out) const {
+    void repair_step(const state& s, sink<state>& out) const {
         state t = s;
-        mender& m = t.holder;
+        repairer& m = t.holder;
         if (m.pc == 0) {
             permit_word& w = t.permit[m.k];
-            if (what.mends_permits && w.epoch == m.epoch) w = {static_cast<u8>(w.generation + 1), 0};
+            if (what.repairs_permits && w.epoch == m.epoch) w = {static_cast<u8>(w.generation + 1), 0};
             if (++m.k == what.permits) m.pc = 1, m.k = 0;
             out.work(t, "mends_permit", the_holder);
             return;
         }
         line_word& w = t.place[m.k];
-        if (what.mends_tickets && w.epoch == m.epoch) w = {static_cast<u8>(w.lap + 1), 0};
-        if (++m.k == what.line) end_mend(t);
+        if (what.repairs_tickets && w.epoch == m.epoch) w = {static_cast<u8>(w.lap + 1), 0};
+        if (++m.k == what.line) end_repair(t);
         out.work(t, "mends_place", the_holder);
     }
 
     [[nodiscard]] const char* broken(const state& s) const {
-        for (u8 a = 0; a < what.lives; ++a)
+        for (u8 a = 0; a < what.incarnations; ++a)
             for (u8 b = 0; b < a; ++b)
                 if (has(s, a) && has(s, b) && s.all[a].found == s.all[b].found)
                     return "a permit is out twice";
-        for (u8 a = 0; a < what.lives; ++a)
+        for (u8 a = 0; a < what.incarnations; ++a)
             for (u8 b = 0; b < a; ++b)
                 if (in_line(s, a) && in_line(s, b) && s.all[a].ticket == s.all[b].ticket)
                     return "a ticket is of two";
@@ -120,7 +120,7 @@ public:
             out += fmt::format(" {}/{}", s.permit[k].generation, s.permit[k].epoch);
         out += ", line";
         for (u8 k = 0; k < what.line; ++k) out += fmt::format(" {}/{}", s.place[k].lap, s.place[k].epoch);
-        for (u8 p = 0; p < what.lives; ++p)
+        for (u8 p = 0; p < what.incarnations; ++p)
             out += fmt::format("; life {} at {} ticket {}", p, s.all[p].at, s.all[p].ticket);
         return out;
     }
@@ -129,28 +129,29 @@ private:
     [[nodiscard]] u8 lap(u8 ticket) const { return static_cast<u8>(ticket / what.line); }
     [[nodiscard]] u8 spot(u8 ticket) const { return static_cast<u8>(ticket % what.line); }
     [[nodiscard]] static bool has(const state& s, u8 p) {
-        return s.who[p].is != body::ended && (s.all[p].at == leaves || s.all[p].at == holds);
+        return s.participant[p].is != body::ended && (s.all[p].at == leaves || s.all[p].at == holds);
     }
     [[nodiscard]] bool in_line(const state& s, u8 p) const {
         const client& c = s.all[p];
-        if (s.who[p].is == body::ended || c.at < moved_hint || c.at == full || c.at >= leaves) return false;
+        if (s.participant[p].is == body::ended || c.at < moved_hint || c.at == full || c.at >= leaves)
+            return false;
         const line_word w = s.place[spot(c.ticket)];
-        return w.lap == lap(c.ticket) && w.epoch == s.who[p].epoch;
+        return w.lap == lap(c.ticket) && w.epoch == s.participant[p].epoch;
     }
     [[nodiscard]] bool a_stopped_one_has(const state& s) const {
-        for (u8 p = 0; p < what.lives; ++p)
-            if (s.who[p].is == body::stopped && what.stops_for_ever && has(s, p)) return true;
+        for (u8 p = 0; p < what.incarnations; ++p)
+            if (s.participant[p].is == body::stopped && what.stops_forever && has(s, p)) return true;
         return false;
     }
     [[nodiscard]] bool of_a_stopped_one(const state& s, u8 epoch) const {
-        for (u8 p = 0; p < what.lives; ++p)
-            if (s.who[p].epoch == epoch && s.who[p].is == body::stopped) return true;
+        for (u8 p = 0; p < what.incarnations; ++p)
+            if (s.participant[p].epoch == epoch && s.participant[p].is == body::stopped) return true;
         return false;
     }
     // One that could make its next step: to pass it by is unkind, and happens so often only.
     [[nodiscard]] bool is_well(const state& s, u8 epoch) const {
-        for (u8 p = 0; p < what.lives; ++p)
-            if (s.who[p].epoch == epoch && s.who[p].is == body::runs) return true;
+        for (u8 p = 0; p < what.incarnations; ++p)
+            if (s.participant[p].epoch == epoch && s.participant[p].is == body::runs) return true;
         return false;
     }
 
@@ -164,22 +165,22 @@ private:
                 if (me.rounds == 0) return;
                 [[fallthrough]];
             case join_tail:
-                me.ticket = s.tail, me.at = join_look;
+                me.ticket = s.tail, me.at = join_check;
                 break;
-            case join_look:
+            case join_check:
                 if (what.lap_compared && w.lap < mine)
                     me.at = full;
                 else
                     me.at = w.epoch == 0 && (w.lap == mine || !what.lap_compared) ? join_cas : join_hint;
                 break;
             case join_cas:
-                me.at = join_look;
+                me.at = join_check;
                 if (w.epoch == 0 && (w.lap == mine || !what.lap_compared))
-                    w = {mine, s.who[p].epoch}, me.at = moved_hint;
+                    w = {mine, s.participant[p].epoch}, me.at = moved_hint;
                 break;
             case join_hint:
                 if (s.tail == me.ticket) ++t.tail;
-                me.ticket = std::max<u8>(t.tail, static_cast<u8>(me.ticket + 1)), me.at = join_look;
+                me.ticket = std::max<u8>(t.tail, static_cast<u8>(me.ticket + 1)), me.at = join_check;
                 break;
             case moved_hint:
                 if (s.tail == me.ticket) ++t.tail;
@@ -205,7 +206,7 @@ private:
     void decide(client& me) const {
         const bool mine = me.free > me.waiting || (!what.in_order && me.free > 0);
         if (mine) me.k = me.t = me.waiting = me.free = me.first = 0;
-        me.at = mine ? what.leaves_behind ? turn : leaves : waits;
+        me.at = mine ? what.leaves_after_take ? turn : leaves : waits;
     }
     void ends_count(client& me) const {
         if (what.line_first)
@@ -214,14 +215,14 @@ private:
             decide(me);
     }
 
-    void looks(const state& s, u8 p, sink<state>& out) const {
+    void checks(const state& s, u8 p, sink<state>& out) const {
         state t = s;
         client& me = t.all[p];
         const char* name = "looks_at_line";
         switch (s.all[p].at) {
             case own: {
                 const line_word w = s.place[spot(me.ticket)];
-                const bool there = w.lap == lap(me.ticket) && w.epoch == s.who[p].epoch;
+                const bool there = w.lap == lap(me.ticket) && w.epoch == s.participant[p].epoch;
                 me.t = me.waiting = me.first = me.k = me.free = me.found = 0;
                 if (!there)
                     me.ticket = me.passed = 0, me.at = join_tail;
@@ -265,7 +266,7 @@ private:
                 name = "looks_at_permit";
                 break;
             case waits:
-                waits_on(s, p, out);
+                keeps_waiting(s, p, out);
                 return;
             default:  // passes
                 pass_by(t, p);
@@ -275,7 +276,7 @@ private:
         out.work(t, name, p);
     }
 
-    void waits_on(const state& s, u8 p, sink<state>& out) const {
+    void keeps_waiting(const state& s, u8 p, sink<state>& out) const {
         state t = s;
         t.all[p].at = own;
         client& me = t.all[p];
@@ -283,7 +284,7 @@ private:
         out.work(t, "looks_again", p);
         if (s.time_outs > 0) {
             --t.time_outs;
-            me.at = gives_up;
+            me.at = times_out;
             out.work(t, "time_over", p);
         }
         const client& seen = s.all[p];
@@ -302,7 +303,7 @@ private:
         const u8 other = static_cast<u8>(me.first - 1);
         line_word& w = t.place[spot(other)];
         if (w.lap == lap(other) && w.epoch != 0) {
-            for (u8 q = 0; q < what.lives; ++q)
+            for (u8 q = 0; q < what.incarnations; ++q)
                 if (in_line(t, q) && t.all[q].ticket == other) t.all[q].passed = 1;
             w = {static_cast<u8>(w.lap + 1), 0};
         }
@@ -332,23 +333,23 @@ private:
                 }
                 t.late_taken |= me.passed;
                 if (overtakes(s, p)) rule = "a waiter is overtaken";
-                w = {me.generation, s.who[p].epoch};
-                me.at = what.leaves_behind ? leaves : holds;
+                w = {me.generation, s.participant[p].epoch};
+                me.at = what.leaves_after_take ? leaves : holds;
                 break;
             case leaves:
-            case gives_up: {
+            case times_out: {
                 line_word& l = t.place[spot(me.ticket)];
-                if (l.lap == lap(me.ticket) && l.epoch == s.who[p].epoch)
+                if (l.lap == lap(me.ticket) && l.epoch == s.participant[p].epoch)
                     l = {static_cast<u8>(l.lap + (what.next_lap ? 1 : 0)), 0};
-                const bool without = s.all[p].at == gives_up;
-                me.at = without ? rest : what.leaves_behind ? holds : turn;
+                const bool without = s.all[p].at == times_out;
+                me.at = without ? rest : what.leaves_after_take ? holds : turn;
                 if (without) --me.rounds, me.passed = 0;
-                if (what.leaves_behind) me.ticket = 0;
+                if (what.leaves_after_take) me.ticket = 0;
                 name = "leaves_line";
                 break;
             }
             default:  // holds
-                if (w.epoch != s.who[p].epoch || w.generation != me.generation)
+                if (w.epoch != s.participant[p].epoch || w.generation != me.generation)
                     rule = "a holder could not release";
                 else
                     w = {static_cast<u8>(w.generation + 1), 0};
@@ -371,7 +372,7 @@ private:
     // asked from there on.
     [[nodiscard]] bool overtakes(const state& s, u8 p) const {
         u8 before = 0, free = 0;
-        for (u8 q = 0; q < what.lives; ++q)
+        for (u8 q = 0; q < what.incarnations; ++q)
             before += q != p && in_line(s, q) && s.all[q].ticket < s.all[p].ticket ? 1 : 0;
         for (u8 k = 0; k < what.permits; ++k) free += s.permit[k].epoch == 0 ? 1 : 0;
         return s.late_taken == 0 && free <= before;

@@ -4,7 +4,7 @@
 // patience with the first of the line, where it can be late; it is always over for one that has stopped or
 // died.
 
-#include "lives.hpp"
+#include "incarnations.hpp"
 
 namespace carousel::ipc_model {
 
@@ -15,13 +15,13 @@ struct semaphore_setup : setting {
     u8 late = 0;       ///< how often one that runs is passed by
 
     // The rules of the code; each `false` is a seeded bug.
-    bool in_order = true;       ///< who has more in front of it than permits are free waits
-    bool line_first = true;     ///< those in front are counted before the free permits
-    bool checked = true;        ///< a permit is taken by CAS
-    bool leaves_behind = true;  ///< a ticket leaves the line behind the permit's CAS, not before it
-    bool next_lap = true;       ///< who leaves the line moves its place on to the next lap
-    bool lap_compared = true;   ///< a place of another lap is not taken
-    bool mends_permits = true, mends_tickets = true;
+    bool in_order = true;           ///< who has more in front of it than permits are free waits
+    bool line_first = true;         ///< those in front are counted before the free permits
+    bool checked = true;            ///< a permit is taken by CAS
+    bool leaves_after_take = true;  ///< a ticket leaves the line behind the permit's CAS, not before it
+    bool next_lap = true;           ///< who leaves the line moves its place on to the next lap
+    bool lap_compared = true;       ///< a place of another lap is not taken
+    bool repairs_permits = true, repairs_tickets = true;
     bool passes_late = true;  ///< the first of the line is passed by where it lets a free permit lie
 };
 

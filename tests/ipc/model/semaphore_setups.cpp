@@ -3,9 +3,9 @@
 namespace carousel::ipc_model {
 namespace {
 
-semaphore_setup line_of(u8 lives, u8 permits, faults may) {
+semaphore_setup line_of(u8 incarnations, u8 permits, faults may) {
     semaphore_setup s;
-    s.lives = lives, s.permits = permits, s.may = may;
+    s.incarnations = incarnations, s.permits = permits, s.may = may;
     return s;
 }
 semaphore_setup two_with_everything() {
@@ -13,9 +13,9 @@ semaphore_setup two_with_everything() {
     s.rounds = 2;
     return s;
 }
-semaphore_setup one_stops_for_ever(u8 permits) {
+semaphore_setup one_stops_forever(u8 permits) {
     semaphore_setup s = line_of(3, permits, {.stops = 1});
-    s.stops_for_ever = true, s.late = 1;
+    s.stops_forever = true, s.late = 1;
     return s;
 }
 semaphore_setup short_line() {
@@ -34,7 +34,7 @@ listed<semaphore_setup> sound() {
         {"two take turns, die, lose their connection and come again, and so does the holder",
          two_with_everything()},
         {"the line is short, a wait is over and one dies", short_line()},
-        {"one of three stops for ever wherever it is", one_stops_for_ever(1)},
+        {"one of three stops for ever wherever it is", one_stops_forever(1)},
     };
 }
 
@@ -45,7 +45,7 @@ listed<semaphore_setup> large() {
     semaphore_setup again = line_of(3, 1, {.deaths = 2, .holder_deaths = 1, .births = 1});
     return {
         {"three share two permits with every fault", everything},
-        {"one of three stops for ever at two permits", one_stops_for_ever(2)},
+        {"one of three stops for ever at two permits", one_stops_forever(2)},
         {"three share a permit, two die and one comes again", again},
     };
 }
@@ -53,7 +53,7 @@ listed<semaphore_setup> large() {
 template <>
 listed<semaphore_setup> seeded() {
     const semaphore_setup one = line_of(3, 1, {.deaths = 1}), two = line_of(3, 2, {.deaths = 1}),
-                          pair = two_with_everything(), stops = one_stops_for_ever(1);
+                          pair = two_with_everything(), stops = one_stops_forever(1);
     listed<semaphore_setup> all;
     const auto add = [&all](const char* name, const char* rule, semaphore_setup s, auto leave_out) {
         leave_out(s);
@@ -66,12 +66,13 @@ listed<semaphore_setup> seeded() {
         [](setup& s) { s.line_first = false; });
     add("a permit is stored, not swapped", "a permit is out twice", two, [](setup& s) { s.checked = false; });
     add("a ticket leaves the line before its permit is taken", "a permit is out twice", one,
-        [](setup& s) { s.leaves_behind = false; });
+        [](setup& s) { s.leaves_after_take = false; });
     add("a place keeps its lap when its ticket leaves", stuck, pair, [](setup& s) { s.next_lap = false; });
     add("the lap of a place is not compared", "a waiter is overtaken", short_line(),
         [](setup& s) { s.lap_compared = false; });
-    add("a mend keeps permits", "a permit is gone", one, [](setup& s) { s.mends_permits = false; });
-    add("a mend keeps tickets", "a ticket stays in the line", one, [](setup& s) { s.mends_tickets = false; });
+    add("a mend keeps permits", "a permit is gone", one, [](setup& s) { s.repairs_permits = false; });
+    add("a mend keeps tickets", "a ticket stays in the line", one,
+        [](setup& s) { s.repairs_tickets = false; });
     add("a stopped one at the head of the line is waited for", stuck, stops,
         [](setup& s) { s.passes_late = false; });
     add("a semaphore is mended before the fence", "a holder could not release", pair,

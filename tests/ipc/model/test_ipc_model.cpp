@@ -28,10 +28,10 @@ TEST_CASE("semaphore: each rule that is left out is found, by what it breaks") {
 TEST_CASE("gates: permits, answers and kernels hold in every small set-up") { check(sound<gate_setup>()); }
 TEST_CASE("gates: each rule that is left out is found, by what it breaks") { check(seeded<gate_setup>()); }
 TEST_CASE("menders: what the dead had is mended once and counted once, whoever dies or stops") {
-    check(sound<mender_setup>());
+    check(sound<repairer_setup>());
 }
 TEST_CASE("menders: each rule that is left out is found, by what it breaks") {
-    check(seeded<mender_setup>());
+    check(seeded<repairer_setup>());
 }
 TEST_CASE("queue: elements, order, capacity and counts hold in every small set-up") {
     check(sound<queue_setup>());

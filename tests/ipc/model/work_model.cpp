@@ -9,23 +9,23 @@ constexpr u8 most_places = 2, most_tasks = 4;
 
 enum pc : u8 {
     rest,
-    look_free,
+    check_free,
     fill,
     write_one,
     write_two,
     submit,
-    look_waiting,
+    check_waiting,
     claim,
     read_one,
     read_two,
     ends,
-    look_letter,
-    take_letter,
-    letter_one,
-    letter_two,
-    free_letter
+    check_dead_letter,
+    take_dead_letter,
+    dead_letter_one,
+    dead_letter_two,
+    free_dead_letter
 };
-enum class task_is : u8 { free, filling, waiting, claimed, letter, reading };
+enum class task_is : u8 { free, filling, waiting, claimed, dead_letter, reading };
 struct task_word {
     u8 generation, attempts, epoch;
     task_is is;
@@ -35,7 +35,7 @@ struct payload {
     u8 one, two;
 };
 struct client {
-    u8 at, looks, place, one, left;
+    u8 at, checks, place, one, left;
     task_word mine;  // what it has seen, and then what it has made of it
     u8 old_place;    // 1 + the place of a task that it has committed; 0: none
     task_word old;   // and its claim
@@ -47,7 +47,7 @@ struct work_state : common {
     std::array<task_word, most_places> word{};
     std::array<payload, most_places> data{};
     u8 next_free = 0, next_waiting = 0, fails = 0, again = 0;
-    std::array<client, most_lives> all{};
+    std::array<client, max_incarnations> all{};
     std::array<fate, most_tasks> of{};
 };
 
@@ -64,12 +64,12 @@ public:
         for (u8 p = 0; p < what.submitters; ++p) s.all[p].left = what.tasks;
         return s;
     }
-    void expand(const state& s, sink<state>& out) const { expand_lives(*this, s, out); }
+    void expand(const state& s, sink<state>& out) const { expand_incarnations(*this, s, out); }
     [[nodiscard]] bool busy(const state& s, u8 p) const { return s.all[p].at != rest || s.all[p].left > 0; }
     void dies(state& t, u8 p) const {
         const client& me = t.all[p];
         const task_word& w = t.word[me.place];
-        if (me.at != rest && w.is == task_is::claimed && w.epoch == t.who[p].epoch && w == me.mine)
+        if (me.at != rest && w.is == task_is::claimed && w.epoch == t.participant[p].epoch && w == me.mine)
             ++t.of[task_at(t, me.place)].attempts;
         const u8 left = me.left;
         t.all[p] = {};
@@ -81,30 +81,31 @@ public:
         repeats(s, p, out);
         if (p < what.submitters)
             submits(s, p, out);
-        else if (s.all[p].at < look_letter)
+        else if (s.all[p].at < check_dead_letter)
             works(s, p, out);
         else
-            reads_letter(s, p, out);
+            reads_dead_letter(s, p, out);
     }
 
-    void mend_step(const state& s, sink<state>& out) const {
+    void repair_step(const state& s, sink<state>& out) const {
         state t = s;
-        mender& m = t.holder;
+        repairer& m = t.holder;
         task_word& w = t.word[m.k];
         if (w.epoch == m.epoch && w.is != task_is::free) {
-            if (w.is == task_is::filling && what.mends_filling) w = freed(w);
-            if (w.is == task_is::claimed && what.mends_claimed)
-                w = what.claimed_comes_again ? failed(w) : freed(w);
-            if (w.is == task_is::reading && what.mends_reading)
-                w = what.letter_comes_again ? task_word{w.generation, w.attempts, 0, task_is::letter}
-                                            : freed(w);
+            if (w.is == task_is::filling && what.repairs_filling) w = freed(w);
+            if (w.is == task_is::claimed && what.repairs_claimed)
+                w = what.claimed_redelivered ? failed(w) : freed(w);
+            if (w.is == task_is::reading && what.repairs_reading)
+                w = what.dead_letter_redelivered
+                        ? task_word{w.generation, w.attempts, 0, task_is::dead_letter}
+                        : freed(w);
         }
-        if (++m.k == what.places) end_mend(t);
+        if (++m.k == what.places) end_repair(t);
         out.work(t, "mends_place", the_holder);
     }
 
     [[nodiscard]] const char* broken(const state& s) const {
-        for (u8 a = what.submitters; a < what.lives; ++a)
+        for (u8 a = what.submitters; a < what.incarnations; ++a)
             for (u8 b = what.submitters; b < a; ++b)
                 if (claims(s, a) && claims(s, b) && s.all[a].place == s.all[b].place)
                     return "a task is claimed twice";
@@ -115,19 +116,20 @@ public:
         return nullptr;
     }
     [[nodiscard]] bool done(const state& s) const {
-        if (nobody_works(s)) return true;
+        if (no_worker_left(s)) return true;
         if (!all_rest(*this, s)) return false;
         for (u8 k = 0; k < what.places; ++k)
-            if (s.word[k].is == task_is::waiting || (what.reads_letters && s.word[k].is == task_is::letter))
+            if (s.word[k].is == task_is::waiting ||
+                (what.reads_dead_letters && s.word[k].is == task_is::dead_letter))
                 return false;
         return true;
     }
     [[nodiscard]] const char* unsettled(const state& s) const {
-        if (nobody_works(s)) return nullptr;
-        u8 letters = 0, open = 0;
+        if (no_worker_left(s)) return nullptr;
+        u8 dead_letters = 0, open = 0;
         for (u8 k = 0; k < what.places; ++k) {
-            if (s.word[k].is == task_is::letter)
-                ++letters;
+            if (s.word[k].is == task_is::dead_letter)
+                ++dead_letters;
             else if (s.word[k].is != task_is::free)
                 return "a place is gone";
         }
@@ -137,14 +139,14 @@ public:
                 return "a task is lost";
             if (f.read != 0 && f.attempts != what.max_attempts) return "a dead letter came before its time";
         }
-        return letters == open ? nullptr : "a task is lost";
+        return dead_letters == open ? nullptr : "a task is lost";
     }
     [[nodiscard]] std::string text(const state& s) const {
         std::string out = "places";
         for (u8 k = 0; k < what.places; ++k)
             out += fmt::format(" {}/{}/{}/{}", s.word[k].generation, s.word[k].attempts, s.word[k].epoch,
                                static_cast<int>(s.word[k].is));
-        for (u8 p = 0; p < what.lives; ++p)
+        for (u8 p = 0; p < what.incarnations; ++p)
             out += fmt::format("; life {} at {} place {}", p, s.all[p].at, s.all[p].place);
         return out;
     }
@@ -157,11 +159,11 @@ private:
         return static_cast<u8>(1 + p * what.tasks + what.tasks - s.all[p].left);
     }
     [[nodiscard]] static bool claims(const state& s, u8 p) {
-        return s.who[p].is != body::ended && s.all[p].at >= read_one && s.all[p].at <= ends;
+        return s.participant[p].is != body::ended && s.all[p].at >= read_one && s.all[p].at <= ends;
     }
-    [[nodiscard]] bool nobody_works(const state& s) const {
-        for (u8 p = what.submitters; p < what.lives; ++p)
-            if (s.who[p].is != body::ended) return false;
+    [[nodiscard]] bool no_worker_left(const state& s) const {
+        for (u8 p = what.submitters; p < what.incarnations; ++p)
+            if (s.participant[p].is != body::ended) return false;
         return true;
     }
     [[nodiscard]] task_word freed(const task_word& w) const {
@@ -169,18 +171,18 @@ private:
     }
     [[nodiscard]] task_word failed(const task_word& w) const {
         const u8 attempts = static_cast<u8>(w.attempts + (what.attempts_counted ? 1 : 0));
-        const u8 limit = static_cast<u8>(what.max_attempts - (what.letters_in_time ? 0 : 1));
-        const bool letter = what.letters_made && attempts >= limit;
-        return {w.generation, attempts, 0, letter ? task_is::letter : task_is::waiting};
+        const u8 limit = static_cast<u8>(what.max_attempts - (what.dead_letters_in_time ? 0 : 1));
+        const bool dead_letter = what.dead_letters_made && attempts >= limit;
+        return {w.generation, attempts, 0, dead_letter ? task_is::dead_letter : task_is::waiting};
     }
     static void clear(client& me) { me = {rest, 0, 0, 0, me.left, {}, me.old_place, me.old}; }
 
     // The look for a word in that state goes round once; `found` is where it is then.
-    void look(client& me, const state& s, task_is wanted, u8 found) const {
+    void check(client& me, const state& s, task_is wanted, u8 found) const {
         const task_word w = s.word[me.place];
         if (w.is == wanted) {
             me.mine = w, me.at = found;
-        } else if (++me.looks == what.places) {
+        } else if (++me.checks == what.places) {
             clear(me);
         } else {
             me.place = static_cast<u8>((me.place + 1) % what.places);
@@ -190,15 +192,15 @@ private:
     bool take(state& t, u8 p, task_is to, bool checked, u8& hint) const {
         client& me = t.all[p];
         if (t.word[me.place] != me.mine && checked) return false;
-        me.mine.epoch = to == task_is::claimed && !what.claim_named ? u8{0} : t.who[p].epoch;
+        me.mine.epoch = to == task_is::claimed && !what.claim_named ? u8{0} : t.participant[p].epoch;
         me.mine.is = to;
         t.word[me.place] = me.mine;
         hint = static_cast<u8>((me.place + 1) % what.places);
         return true;
     }
-    void look_on(client& me, u8 at) const {
+    void advance_check(client& me, u8 at) const {
         me.mine = {}, me.at = at;
-        if (++me.looks == what.places)
+        if (++me.checks == what.places)
             clear(me);
         else
             me.place = static_cast<u8>((me.place + 1) % what.places);
@@ -211,17 +213,17 @@ private:
         switch (me.at) {
             case rest:
                 if (me.left == 0) return;
-                me.place = s.next_free, me.at = look_free, name = "begins";
+                me.place = s.next_free, me.at = check_free, name = "begins";
                 break;
-            case look_free:
-                look(me, s, task_is::free, fill), name = "looks_at_place";
+            case check_free:
+                check(me, s, task_is::free, fill), name = "looks_at_place";
                 break;
             case fill:
                 name = "takes_place";
                 if (take(t, p, task_is::filling, what.fill_checked, t.next_free))
                     me.at = what.writes_first ? write_one : submit;
                 else
-                    look_on(me, look_free);
+                    advance_check(me, check_free);
                 break;
             case write_one:
                 t.data[me.place].one = next_of(s, p), me.at = write_two, name = "writes";
@@ -252,20 +254,20 @@ private:
         const char* rule = nullptr;
         switch (me.at) {
             case rest:
-                if (what.reads_letters) {
-                    me.at = look_letter;
+                if (what.reads_dead_letters) {
+                    me.at = check_dead_letter;
                     out.work(t, "looks_for_letters", p);
                     t = s;
                 }
-                me.place = s.next_waiting, me.at = look_waiting, name = "looks_for_work";
+                me.place = s.next_waiting, me.at = check_waiting, name = "looks_for_work";
                 break;
-            case look_waiting:
-                look(me, s, task_is::waiting, claim), name = "looks_at_place";
+            case check_waiting:
+                check(me, s, task_is::waiting, claim), name = "looks_at_place";
                 break;
             case claim:
                 name = "claims";
                 if (!take(t, p, task_is::claimed, what.claim_checked, t.next_waiting)) {
-                    look_on(me, look_waiting);
+                    advance_check(me, check_waiting);
                     break;
                 }
                 me.at = what.reads_first ? read_one : ends;
@@ -327,31 +329,31 @@ private:
                  fits ? "a task was committed by a claim that was over" : nullptr);
     }
 
-    void reads_letter(const state& s, u8 p, sink<state>& out) const {
+    void reads_dead_letter(const state& s, u8 p, sink<state>& out) const {
         state t = s;
         client& me = t.all[p];
         const char* name = "";
         const char* rule = nullptr;
         u8 unused = 0;
         switch (me.at) {
-            case look_letter:
-                look(me, s, task_is::letter, take_letter), name = "looks_at_place";
+            case check_dead_letter:
+                check(me, s, task_is::dead_letter, take_dead_letter), name = "looks_at_place";
                 break;
-            case take_letter:
+            case take_dead_letter:
                 name = "takes_letter";
                 if (take(t, p, task_is::reading, true, unused))
-                    me.at = letter_one;
+                    me.at = dead_letter_one;
                 else
-                    look_on(me, look_letter);
+                    advance_check(me, check_dead_letter);
                 break;
-            case letter_one:
-                me.one = s.data[me.place].one, me.at = letter_two, name = "reads";
+            case dead_letter_one:
+                me.one = s.data[me.place].one, me.at = dead_letter_two, name = "reads";
                 break;
-            case letter_two:
+            case dead_letter_two:
                 if (me.one == 0 || me.one != s.data[me.place].two) rule = "a letter is torn";
-                me.at = free_letter, name = "reads_rest";
+                me.at = free_dead_letter, name = "reads_rest";
                 break;
-            default:  // free_letter
+            default:  // free_dead_letter
                 name = "frees_letter";
                 if (t.word[me.place] != me.mine) rule = "a letter is not its reader's any more";
                 ++t.of[task_at(t, me.place)].read;

@@ -3,7 +3,7 @@
 // and read in two halves. A life below `submitters` submits, the others claim, and take dead letters when
 // told to.
 
-#include "lives.hpp"
+#include "incarnations.hpp"
 
 namespace carousel::ipc_model {
 
@@ -13,7 +13,7 @@ struct work_setup : setting {
     u8 max_attempts = 2;
     u8 fails = 0;  ///< of all together
     u8 again = 0;  ///< how often a commit is repeated, later on
-    bool reads_letters = false;
+    bool reads_dead_letters = false;
 
     // The rules of the code; each `false` is a seeded bug.
     bool writes_first = true;                        ///< the task is written before it can be claimed
@@ -22,11 +22,11 @@ struct work_setup : setting {
     bool claim_named = true;                         ///< a claim bears its epoch
     bool next_generation = true;                     ///< whoever frees a place moves it on
     bool attempts_counted = true;
-    bool letters_made = true;     ///< at max_attempts
-    bool letters_in_time = true;  ///< and not before
-    bool mends_filling = true, mends_claimed = true, mends_reading = true;
-    bool claimed_comes_again = true;  ///< a dead one's claim is not taken for done
-    bool letter_comes_again = true;   ///< nor the letter that it was reading
+    bool dead_letters_made = true;     ///< at max_attempts
+    bool dead_letters_in_time = true;  ///< and not before
+    bool repairs_filling = true, repairs_claimed = true, repairs_reading = true;
+    bool claimed_redelivered = true;      ///< a dead one's claim is not taken for done
+    bool dead_letter_redelivered = true;  ///< nor the letter that it was reading
 };
 
 result explore(const work_setup& s, u64 max_states);

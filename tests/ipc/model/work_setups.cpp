@@ -3,9 +3,9 @@
 namespace carousel::ipc_model {
 namespace {
 
-work_setup tasks(u8 lives, u8 submitters, u8 each, faults may) {
+work_setup tasks(u8 incarnations, u8 submitters, u8 each, faults may) {
     work_setup s;
-    s.lives = lives, s.submitters = submitters, s.tasks = each, s.may = may;
+    s.incarnations = incarnations, s.submitters = submitters, s.tasks = each, s.may = may;
     return s;
 }
 work_setup two_workers() {
@@ -16,9 +16,9 @@ work_setup two_workers() {
 work_setup two_submitters() {
     return tasks(3, 2, 1, {.deaths = 1, .stops = 1, .holder_deaths = 1, .births = 1});
 }
-work_setup letters() {
+work_setup becomes_dead_letter() {
     work_setup s = tasks(3, 1, 1, {.deaths = 2, .holder_deaths = 1, .births = 1});
-    s.fails = 1, s.reads_letters = true;
+    s.fails = 1, s.reads_dead_letters = true;
     return s;
 }
 work_setup one_place() {
@@ -34,7 +34,7 @@ listed<work_setup> sound() {
     return {
         {"two workers share two tasks, fail, stop and die", two_workers()},
         {"two submit and one works, one dies", two_submitters()},
-        {"a task becomes a dead letter, and its reader dies", letters()},
+        {"a task becomes a dead letter, and its reader dies", becomes_dead_letter()},
         {"a place is used again, and old commits are repeated", one_place()},
     };
 }
@@ -43,7 +43,7 @@ template <>
 listed<work_setup> large() {
     work_setup three = two_workers();
     three.may = {.deaths = 2, .stops = 1, .cuts = 1, .holder_deaths = 1, .births = 1};
-    work_setup read = letters();
+    work_setup read = becomes_dead_letter();
     read.tasks = 2, read.fails = 2;
     return {
         {"two workers share two tasks with every fault", three},
@@ -53,7 +53,7 @@ listed<work_setup> large() {
 
 template <>
 listed<work_setup> seeded() {
-    const work_setup works = two_workers(), letter = letters(), one = one_place();
+    const work_setup works = two_workers(), reader_dies = becomes_dead_letter(), one = one_place();
     listed<work_setup> all;
     const auto add = [&all](const char* name, const char* rule, work_setup s, auto leave_out) {
         leave_out(s);
@@ -73,15 +73,18 @@ listed<work_setup> seeded() {
         [](setup& s) { s.next_generation = false; });
     add("attempts are not counted", "a count of attempts is wrong", works,
         [](setup& s) { s.attempts_counted = false; });
-    add("attempts have no end", "a task has had too many attempts", letter,
-        [](setup& s) { s.letters_made = false; });
-    add("a task is a dead letter one attempt too early", "a dead letter came before its time", letter,
-        [](setup& s) { s.letters_in_time = false; });
-    add("a mend keeps a place that was being filled", gone, works, [](setup& s) { s.mends_filling = false; });
-    add("a mend keeps a task that was claimed", gone, works, [](setup& s) { s.mends_claimed = false; });
-    add("a mend keeps a letter that was being read", gone, letter, [](setup& s) { s.mends_reading = false; });
-    add("a dead one's claim is taken for done", lost, works, [](setup& s) { s.claimed_comes_again = false; });
-    add("a letter whose reader died is gone", lost, letter, [](setup& s) { s.letter_comes_again = false; });
+    add("attempts have no end", "a task has had too many attempts", reader_dies,
+        [](setup& s) { s.dead_letters_made = false; });
+    add("a task is a dead letter one attempt too early", "a dead letter came before its time", reader_dies,
+        [](setup& s) { s.dead_letters_in_time = false; });
+    add("a mend keeps a place that was being filled", gone, works,
+        [](setup& s) { s.repairs_filling = false; });
+    add("a mend keeps a task that was claimed", gone, works, [](setup& s) { s.repairs_claimed = false; });
+    add("a mend keeps a letter that was being read", gone, reader_dies,
+        [](setup& s) { s.repairs_reading = false; });
+    add("a dead one's claim is taken for done", lost, works, [](setup& s) { s.claimed_redelivered = false; });
+    add("a letter whose reader died is gone", lost, reader_dies,
+        [](setup& s) { s.dead_letter_redelivered = false; });
     add("a work queue is mended before the fence", gone, one,
         [](setup& s) { s.retirement.waits_for_fence = false; });
     add("an entry is free before its work queue is mended", gone, one,

@@ -144,7 +144,7 @@ TEST_CASE("what ps says of a space's clients and what they hold is explained") {
         CHECK(holds.find("\"" + std::string(word) + "\"") != std::string::npos);
         CHECK(explained_as(word, "word of a space"));
     }
-    for (const char* word : {"lost", "tombs", "travelling", "letters"})
+    for (const char* word : {"lost", "tombs", "travelling", "dead_letters"})
         CHECK(explained_as(word, "word of a space"));
 }
 

@@ -13,7 +13,7 @@ using namespace carousel::test;
 
 namespace {
 
-claim_verdict told(const contrary& c, std::map<std::string, f64> values) {
+claim_verdict judged(const contrary& c, std::map<std::string, f64> values) {
     for (const auto& [name, value] : c.change) values.insert({name, value});
     figures f;
     f.values = std::move(values);
@@ -29,12 +29,12 @@ claim_verdict told(const contrary& c, std::map<std::string, f64> values) {
 TEST_CASE("contrary figures make a lesson fail, or choose the other explanation") {
     for (const contrary& c : all_contraries()) {
         CAPTURE(c.lesson, c.claim);
-        const claim_verdict usual = told(c, c.usual);
+        const claim_verdict usual = judged(c, c.usual);
         CHECK(usual.what == outcome::explained);
         CHECK(usual.row == 0);
         auto values = c.change;  // insert() above keeps what is there: the change counts
         values.insert(c.usual.begin(), c.usual.end());
-        const claim_verdict other = told(c, values);
+        const claim_verdict other = judged(c, values);
         if (c.row == fails) {
             CHECK(other.what == outcome::unexplained);
         } else {
@@ -73,16 +73,16 @@ TEST_CASE("where there is no GPU, no second one or no MPS, its claims say so, an
     for (const char* need : {"gpu", "two_gpus", "mps"}) {
         figures f;
         f.missing[need] = std::string("none here: ") + need;
-        u32 told = 0;
+        u32 judged = 0;
         for (const lesson* l : all_lessons())
             for (const claim_verdict& v : judge(*l, f)) {
                 CAPTURE(l->name, v.about->name);
                 const bool needs = std::strcmp(v.about->needs, need) == 0;
-                CHECK((v.what == outcome::not_here) == needs);
+                CHECK((v.what == outcome::unavailable) == needs);
                 if (needs) CHECK(v.text == f.missing[need]);
-                told += needs;
+                judged += needs;
             }
-        CHECK(told > 0);
+        CHECK(judged > 0);
     }
 }
 
@@ -92,7 +92,7 @@ TEST_CASE("a claim whose need is missing says why, and fails nothing") {
     const lesson& l = lesson_from("order");
     for (const claim_verdict& v : judge(l, f))
         if (std::strcmp(v.about->needs, "shm") == 0) {
-            CHECK(v.what == outcome::not_here);
+            CHECK(v.what == outcome::unavailable);
             CHECK(v.text == f.missing["shm"]);
         }
     CHECK_FALSE(right_answer(l, judge(l, f)));

@@ -17,7 +17,7 @@ TEST_CASE("figures, points of curves, what is missing and other words are told a
     CHECK(f.curves[0].name == "own");
     CHECK(f.curves[0].points == std::vector<std::pair<f64, f64>>{{16, 3}, {32, 4}});
     CHECK(f.missing.at("gpu") == "no driver here");
-    CHECK(f.said == std::vector<std::string>{"figures of speech"});
+    CHECK(f.other_lines == std::vector<std::string>{"figures of speech"});
 }
 
 TEST_CASE("figures that are written as text are read back") {

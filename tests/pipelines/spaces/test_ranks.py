@@ -58,7 +58,7 @@ class Ranks(Spaces):
             self.assertEqual(p.wait(30), 0)
         wait_for("the end of all clients", lambda: not self.clients_of("lab"), 10)
         figures = {p["name"]: p["figures"] for p in self.spaces("-p", "lab")["lab"]["primitives"]}
-        self.assertEqual((figures["tasks"]["waiting"], figures["tasks"]["claimed"], figures["tasks"]["letters"]), (0, 0, 0))
+        self.assertEqual((figures["tasks"]["waiting"], figures["tasks"]["claimed"], figures["tasks"]["dead_letters"]), (0, 0, 0))
         self.assertEqual(figures["results"]["blocks"], 0)
 
     def holds(self, pid):

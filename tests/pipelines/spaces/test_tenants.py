@@ -120,7 +120,7 @@ class Tenants(Spaces):
         holder, client, _, client_2 = self.both_are_alone(one, two)
         place = os.path.join(one.folder, "carousel-spaces", "lab")
         sock = os.path.join(place, "hold.sock")
-        look = '{"look":{"version":1}}'
+        look = '{"inspect":{"version":1}}'
 
         def memory_of(pid):
             with open(f"/proc/{pid}/mem", "rb"):

@@ -152,11 +152,11 @@ void find_floors(gpu_hop_floors& to, u32 rounds) {
     to = {median_of(synced), median_of(next), median_of(blocks)};
 }
 void measure_floors(const mps_folder& none, const ipc_bench_options& o, gpu_result& r) {
-    struct told {
+    struct shared_result {
         gpu_hop_floors floors;
         char why[200];
     };
-    const shared_with_children<told> t;
+    const shared_with_children<shared_result> t;
     if (end_child(start_in(&none, t->why, [&] { find_floors(t->floors, o.rounds); })))
         r.hop_floors = t->floors;
     else
@@ -165,35 +165,36 @@ void measure_floors(const mps_folder& none, const ipc_bench_options& o, gpu_resu
 
 }  // namespace
 
-void measure_gpu_hops(const ipc_bench_options& o, ipc_bench_result& r, const say_progress& say) {
-    const gpu_info before = look_at_gpus();
+void measure_gpu_hops(const ipc_bench_options& o, ipc_bench_result& r,
+                      const progress_function& report_progress) {
+    const gpu_info before = query_gpus();
     if (before.devices == 0) {
         r.gpu.missing["gpu"] = before.why;
         return;
     }
-    tell_gpu(before, true, r.gpu);
+    record_gpu(before, true, r.gpu);
     const mps_folder none, folder;  // in `none` there is no daemon, whatever this machine has elsewhere
-    say("GPU hops, floors");
+    report_progress("GPU hops, floors");
     measure_floors(none, o, r.gpu);
-    say("GPU hops, one process");
+    report_progress("GPU hops, one process");
     measure_place({"one process", false, false, 0, &none}, o, r.gpu);
-    say("GPU hops, time slices");
+    report_progress("GPU hops, time slices");
     measure_place({"time slices", true, true, 0, &none}, o, r.gpu);
     {
-        say("GPU hops, MPS");
+        report_progress("GPU hops, MPS");
         const mps_daemon daemon(folder);
         if (daemon.runs())
             measure_place({"MPS", true, false, 0, &folder}, o, r.gpu);
         else
             r.gpu.missing["hops, MPS"] = "no MPS daemon could be started here (nvidia-cuda-mps-control)";
     }
-    say("GPU hops, two GPUs");
+    report_progress("GPU hops, two GPUs");
     if (before.devices > 1 && before.peers)
         measure_place({"two GPUs", true, false, 1, &none}, o, r.gpu);
     else
         r.gpu.missing["hops, two GPUs"] =
             before.devices > 1 ? "the first two GPUs are no peers" : "only one GPU here";
-    tell_gpu(look_at_gpus(), false, r.gpu);
+    record_gpu(query_gpus(), false, r.gpu);
 }
 
 }  // namespace carousel::bench

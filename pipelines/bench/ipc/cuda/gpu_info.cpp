@@ -9,7 +9,7 @@
 namespace carousel::bench::gpu {
 namespace {
 
-struct told {
+struct shared_info {
     u32 devices, peers;
     char why[200], name[200];
     f64 sm_mhz, memory_mhz, memory_gb_s, pcie_gb_s, nvlink_gb_s;
@@ -40,7 +40,7 @@ f64 lane_gb_s(unsigned generation) {
     return generation < std::size(all) ? all[generation] : 0;
 }
 
-void look_at_first(told& t) {
+void query_first_gpu(shared_info& t) {
     cudaDeviceProp p{};
     check(cudaGetDeviceProperties(&p, 0), "cudaGetDeviceProperties");
     std::string(p.name).copy(t.name, sizeof t.name - 1);
@@ -68,15 +68,15 @@ void look_at_first(told& t) {
 
 }  // namespace
 
-gpu_info look_at_gpus() {
-    const shared_with_children<told> t;
+gpu_info query_gpus() {
+    const shared_with_children<shared_info> t;
     const bool well = end_child(start_child([&] {
         std::string why;
         t->devices = devices(why);
         why.copy(t->why, sizeof t->why - 1);
         if (t->devices == 0) return 0;
         try {
-            look_at_first(*t);
+            query_first_gpu(*t);
         } catch (const error& e) {
             t->devices = 0;
             std::string(e.what()).copy(t->why, sizeof t->why - 1);
@@ -96,7 +96,7 @@ gpu_info look_at_gpus() {
     return i;
 }
 
-void tell_gpu(const gpu_info& info, bool before, gpu_result& r) {
+void record_gpu(const gpu_info& info, bool before, gpu_result& r) {
     if (info.devices == 0) return;
     r.name = info.name, r.memory_mhz = info.memory_mhz;
     if (!before || r.sm_mhz_before == 0) (before ? r.sm_mhz_before : r.sm_mhz_after) = info.sm_mhz;

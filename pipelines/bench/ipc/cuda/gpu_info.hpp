@@ -14,7 +14,7 @@ struct gpu_info {
     f64 sm_mhz = 0, memory_mhz = 0;
     f64 memory_gb_s = 0, pcie_gb_s = 0, nvlink_gb_s = 0;
 };
-[[nodiscard]] gpu_info look_at_gpus();
-void tell_gpu(const gpu_info& info, bool before, gpu_result& r);
+[[nodiscard]] gpu_info query_gpus();
+void record_gpu(const gpu_info& info, bool before, gpu_result& r);
 
 }  // namespace carousel::bench::gpu

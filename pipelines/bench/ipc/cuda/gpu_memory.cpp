@@ -26,7 +26,7 @@ constexpr u32 columns = 8, steps = 20'000;
 constexpr u64 sizes[] = {u64{1} << 20U, u64{4} << 20U, u64{16} << 20U, u64{64} << 20U, u64{256} << 20U};
 constexpr u32 owners_seed = 0x0A0B0C0D, readers_seed = 0x01020304;
 
-struct told_row {
+struct shared_row {
     f64 column[columns];  // in the order of gpu_memory_row
     f64 by_size[std::size(sizes)];
     f64 open_us, map_us, close_us;
@@ -37,11 +37,11 @@ struct told_row {
 struct board {
     std::atomic<u32> step;
     ticket tickets[kinds];
-    told_row own, host, rows[kinds];
+    shared_row own, host, rows[kinds];
     char why[200];
     u32 wrong[kinds];  // that the owner found in what the reader wrote
 };
-void say_why(char (&to)[160], const std::string& text) { text.copy(to, sizeof to - 1); }
+void copy_reason(char (&to)[160], const std::string& text) { text.copy(to, sizeof to - 1); }
 bool wait_for(const std::atomic<u32>& word, u32 step) {
     for (const u64 end = now_ns() + patience_ns; word.load() < step && now_ns() < end;) ::usleep(200);
     return word.load() >= step;
@@ -67,7 +67,7 @@ int owner(board& b, int device, u64 bytes, int socket) {
             fill(made[k], bytes, owners_seed, nullptr);
             check(cudaStreamSynchronize(nullptr), "filling");
         } catch (const error& e) {
-            say_why(b.rows[k].why, e.what());
+            copy_reason(b.rows[k].why, e.what());
         }
         if (!shm::send_message(socket, "memory", fd < 0 ? std::vector<int>{} : std::vector<int>{fd}))
             return 1;
@@ -127,7 +127,7 @@ struct bench_tools {
 };
 
 struct subject {
-    told_row* row = nullptr;
+    shared_row* row = nullptr;
     void* at = nullptr;
     bool on_host = false;
     std::vector<f64> column[columns], by_size[std::size(sizes)];
@@ -218,7 +218,7 @@ void add_own(std::vector<subject>& all, board& b, const bench_tools& t, int on, 
 }
 /// Opens and closes it some times, then leaves it open.
 std::optional<subject> open_kind(board& b, kind k, u64 bytes, int fd, u32 rounds) {
-    told_row& row = b.rows[static_cast<u32>(k)];
+    shared_row& row = b.rows[static_cast<u32>(k)];
     if (row.why[0] != 0) return std::nullopt;
     try {
         std::vector<f64> open_us, map_us, close_us;
@@ -232,7 +232,7 @@ std::optional<subject> open_kind(board& b, kind k, u64 bytes, int fd, u32 rounds
         row.verified = wrong_words(o.at, bytes, owners_seed) == 0;
         return subject{&row, o.at, k == kind::memfd, {}, {}};
     } catch (const error& e) {
-        say_why(row.why, e.what());
+        copy_reason(row.why, e.what());
         return std::nullopt;
     }
 }
@@ -269,7 +269,7 @@ int reader(board& b, int own_on, u64 bytes, u32 rounds, int socket) {
     return 0;
 }
 
-gpu_memory_row row_from(const told_row& t, const std::string& kind, const std::string& on, u64 bytes,
+gpu_memory_row row_from(const shared_row& t, const std::string& kind, const std::string& on, u64 bytes,
                         f64 own) {
     const f64* const c = t.column;
     gpu_memory_row row{kind, on,   bytes, c[0], c[1], c[2], c[3], c[4], c[5],
@@ -285,7 +285,7 @@ void measure_place(int device, u64 bytes, const ipc_bench_options& o, gpu_result
     const std::string on = device == 0 ? "same GPU" : "peer GPU";
     const shared_with_children<board> b;
     const auto sockets = shm::socket_pair();
-    const auto tell = [&](const auto& work) {
+    const auto start_process = [&](const auto& work) {
         return start_child([&] {
             try {
                 return work();
@@ -295,8 +295,9 @@ void measure_place(int device, u64 bytes, const ipc_bench_options& o, gpu_result
             }
         });
     };
-    const pid_t makes = tell([&] { return owner(*b, device, bytes, sockets.first.get()); });
-    const pid_t reads = tell([&] { return reader(*b, device, bytes, o.rounds, sockets.second.get()); });
+    const pid_t makes = start_process([&] { return owner(*b, device, bytes, sockets.first.get()); });
+    const pid_t reads =
+        start_process([&] { return reader(*b, device, bytes, o.rounds, sockets.second.get()); });
     const bool well = end_child(reads);
     if (!well) b->step = 2;
     if (!end_child(makes) || !well) {
@@ -322,24 +323,25 @@ void measure_place(int device, u64 bytes, const ipc_bench_options& o, gpu_result
 
 }  // namespace
 
-void measure_gpu_memory(const ipc_bench_options& o, ipc_bench_result& r, const say_progress& say) {
-    const gpu_info before = look_at_gpus();
+void measure_gpu_memory(const ipc_bench_options& o, ipc_bench_result& r,
+                        const progress_function& report_progress) {
+    const gpu_info before = query_gpus();
     if (before.devices == 0) {
         r.gpu.missing["gpu"] = before.why;
         return;
     }
-    tell_gpu(before, true, r.gpu);
+    record_gpu(before, true, r.gpu);
     const u64 bytes = o.quick ? u64{64} << 20U : u64{256} << 20U;
-    say("GPU memory, the same GPU");
+    report_progress("GPU memory, the same GPU");
     measure_place(0, bytes, o, r.gpu);
     if (before.devices > 1 && before.peers) {
-        say("GPU memory, a peer GPU");
+        report_progress("GPU memory, a peer GPU");
         measure_place(1, bytes, o, r.gpu);
     } else {
         r.gpu.missing["memory, peer GPU"] =
             before.devices > 1 ? "the first two GPUs are no peers" : "only one GPU here";
     }
-    tell_gpu(look_at_gpus(), false, r.gpu);
+    record_gpu(query_gpus(), false, r.gpu);
 }
 
 }  // namespace carousel::bench

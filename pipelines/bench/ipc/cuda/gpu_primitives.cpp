@@ -24,7 +24,7 @@ constexpr u32 shortest_round_ms = 60;  // in time slices each of 16 processes ha
 struct table {
     const ipc_bench_options& o;
     gpu_result& r;
-    const say_progress& say;
+    const progress_function& report_progress;
     std::vector<u32> numbers;
     u64 until_ns;
     [[nodiscard]] bool is_late() const { return now_ns() > until_ns; }
@@ -59,9 +59,9 @@ bool measure(const table& t, crew& c, u32 what, u32 number, const char* where) {
 void measure_place(const table& t, const std::string& space, const char* where, const mps_folder& folder,
                    bool with_peers) {
     const u64 now = now_ns();
-    const auto life_s = static_cast<u32>((std::max(t.until_ns, now) - now) / ns_per_s) + 20;
-    t.say(fmt::format("primitives in kernels, {}: {} processes start", where, t.numbers.back()));
-    crew c(t.numbers.back(), life_s, [&](u32 worker) {
+    const auto time_limit_s = static_cast<u32>((std::max(t.until_ns, now) - now) / ns_per_s) + 20;
+    t.report_progress(fmt::format("primitives in kernels, {}: {} processes start", where, t.numbers.back()));
+    crew c(t.numbers.back(), time_limit_s, [&](u32 worker) {
         folder.enter();
         ::setenv("CUDA_MODULE_LOADING", "EAGER", 0);  // what is loaded later waits for streams that wait
         return make_kernel_worker(space, worker);
@@ -73,8 +73,8 @@ void measure_place(const table& t, const std::string& space, const char* where, 
     for (u32 what = 0; what < std::size(kernel_contenders); ++what) {
         const kernel_contender& k = kernel_contenders[what];
         if (!k.processes && !with_peers) continue;
-        t.say(fmt::format("primitives in kernels, {}: {}, {}", k.processes ? where : "one process",
-                          k.primitive, k.by));
+        t.report_progress(fmt::format("primitives in kernels, {}: {}, {}",
+                                      k.processes ? where : "one process", k.primitive, k.by));
         for (const u32 number : t.numbers) {
             if (t.is_late()) {
                 t.r.missing[fmt::format("primitives in kernels, {}, from {}, {} on", where, k.primitive,
@@ -89,14 +89,14 @@ void measure_place(const table& t, const std::string& space, const char* where, 
 }  // namespace
 
 void measure_gpu_primitives(const ipc_bench_options& o, const std::string& programs, ipc_bench_result& r,
-                            const say_progress& say) {
-    const gpu::gpu_info before = gpu::look_at_gpus();
+                            const progress_function& report_progress) {
+    const gpu::gpu_info before = gpu::query_gpus();
     if (before.devices == 0) {
         r.gpu.missing["gpu"] = before.why;
         return;
     }
-    gpu::tell_gpu(before, true, r.gpu);
-    table t{o, r.gpu, say, {}, now_ns() + (o.quick ? quick_s : whole_s) * ns_per_s};
+    gpu::record_gpu(before, true, r.gpu);
+    table t{o, r.gpu, report_progress, {}, now_ns() + (o.quick ? quick_s : whole_s) * ns_per_s};
     for (const u32 number : o.processes)
         if (number <= most_kernel_workers)
             t.numbers.push_back(number);
@@ -117,7 +117,7 @@ void measure_gpu_primitives(const ipc_bench_options& o, const std::string& progr
     } catch (const config_error& e) {
         r.gpu.missing["primitives in kernels"] = e.what();
     }
-    gpu::tell_gpu(gpu::look_at_gpus(), false, r.gpu);
+    gpu::record_gpu(gpu::query_gpus(), false, r.gpu);
 }
 
 }  // namespace carousel::bench

@@ -24,15 +24,15 @@ constexpr auto permit_patience = std::chrono::milliseconds(500);
 
 /// What the kernels of a round have done: sums over their threads.
 struct counts {
-    unsigned long long operations, timed_ns, in, out, owed;
+    unsigned long long operations, timed_ns, in, out, undelivered;
 };
 
 // ---- queues: each thread puts one in and takes one out. What it owes it keeps for the next kernel.
 
 template <class Put, class Get>
-__device__ void put_and_get(counts* c, u32* owes, u64 first, bool settles, Put put, Get get) {
+__device__ void put_and_get(counts* c, u32* pending, u64 first, bool settles, Put put, Get get) {
     const u32 me = blockIdx.x * blockDim.x + threadIdx.x;
-    u32 mine = owes[me];
+    u32 mine = pending[me];
     u64 operations = 0, timed = 0, in = 0, out = 0;
     const u64 begun = ipc::detail::gpu_clock_ns();
     for (u64 now = begun; operations < each && now - begun < kernel_budget_ns;) {
@@ -49,18 +49,19 @@ __device__ void put_and_get(counts* c, u32* owes, u64 first, bool settles, Put p
         in += mine == 0 ? value : 0, out += mine == 0 ? 0 : value, operations += mine;
         mine = 1 - mine;
     }
-    owes[me] = mine;
+    pending[me] = mine;
     atomicAdd(&c->operations, operations), atomicAdd(&c->timed_ns, timed);
-    atomicAdd(&c->in, in), atomicAdd(&c->out, out), atomicAdd(&c->owed, mine);
+    atomicAdd(&c->in, in), atomicAdd(&c->out, out), atomicAdd(&c->undelivered, mine);
 }
 
-__global__ void use_queue(ipc::queue_view<u64> q, counts* c, u32* owes, u64 first, bool settles) {
+__global__ void use_queue(ipc::queue_view<u64> q, counts* c, u32* pending, u64 first, bool settles) {
     put_and_get(
-        c, owes, first, settles, [&](u64 v) { return q.try_push(v); }, [&](u64& v) { return q.try_pop(v); });
+        c, pending, first, settles, [&](u64 v) { return q.try_push(v); },
+        [&](u64& v) { return q.try_pop(v); });
 }
-__global__ void use_tasks(ipc::work_queue_view<u64> w, counts* c, u32* owes, u64 first, bool settles) {
+__global__ void use_tasks(ipc::work_queue_view<u64> w, counts* c, u32* pending, u64 first, bool settles) {
     put_and_get(
-        c, owes, first, settles, [&](u64 v) { return w.try_submit(v); },
+        c, pending, first, settles, [&](u64 v) { return w.try_submit(v); },
         [&](u64& v) {
             ipc::claimed_task t;
             return w.try_claim(v, t) && w.commit(t);
@@ -95,9 +96,9 @@ struct ticket_ring {
         return v;
     }
 };
-__global__ void use_ring(ticket_ring* q, counts* c, u32* owes, u64 first) {
+__global__ void use_ring(ticket_ring* q, counts* c, u32* pending, u64 first) {
     put_and_get(
-        c, owes, first, false,
+        c, pending, first, false,
         [&](u64 v) {
             q->push(v);
             return true;
@@ -108,10 +109,10 @@ __global__ void use_ring(ticket_ring* q, counts* c, u32* owes, u64 first) {
         });
 }
 // Each thread has pushed what it pops: it owes at most one, which is in the ring.
-__global__ void empty_ring(ticket_ring* q, counts* c, u32* owes) {
+__global__ void empty_ring(ticket_ring* q, counts* c, u32* pending) {
     const u32 me = blockIdx.x * blockDim.x + threadIdx.x;
-    if (owes[me] != 0) atomicAdd(&c->out, q->pop());
-    owes[me] = 0;
+    if (pending[me] != 0) atomicAdd(&c->out, q->pop());
+    pending[me] = 0;
 }
 
 // ---- a semaphore of one permit
@@ -170,7 +171,7 @@ public:
           pool_(gpu_.pool("blocks", 64 * block_bytes, block_bytes)) {
         check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "cudaStreamCreate");
         counts_ = zeroed<counts>();
-        owes_ = zeroed<u32>(most_kernel_workers * most_threads);
+        pending_ = zeroed<u32>(most_kernel_workers * most_threads);
         ring_ = zeroed<ticket_ring>();
         permit_ = zeroed<one_permit>();
         own_word_ = zeroed<unsigned long long>();
@@ -199,10 +200,12 @@ public:
         const u64 until = now_ns() + settle_ns;
         if (kind == kernel_kind::queue || kind == kernel_kind::tasks)
             do {  // what the others have put in and not yet taken out is in there
-                check(cudaMemsetAsync(&counts_->owed, 0, sizeof counts_->owed, stream_), "cudaMemset");
+                check(cudaMemsetAsync(&counts_->undelivered, 0, sizeof counts_->undelivered, stream_),
+                      "cudaMemset");
                 one_kernel(what, true);
-            } while (read_counts().owed != 0 && now_ns() < until);
-        if (kind == kernel_kind::ring) empty_ring<<<blocks_, threads_, 0, stream_>>>(ring_, counts_, owes_);
+            } while (read_counts().undelivered != 0 && now_ns() < until);
+        if (kind == kernel_kind::ring)
+            empty_ring<<<blocks_, threads_, 0, stream_>>>(ring_, counts_, pending_);
         end_of_kernel();
         const counts c = read_counts();
         in = c.in, out = c.out;
@@ -231,13 +234,13 @@ private:
                 add_to<<<blocks_, threads_, 0, stream_>>>(shared_of(what), counts_);
                 break;
             case kernel_kind::queue:
-                use_queue<<<blocks_, threads_, 0, stream_>>>(queue_, counts_, owes_, first, settles);
+                use_queue<<<blocks_, threads_, 0, stream_>>>(queue_, counts_, pending_, first, settles);
                 break;
             case kernel_kind::tasks:
-                use_tasks<<<blocks_, threads_, 0, stream_>>>(tasks_, counts_, owes_, first, settles);
+                use_tasks<<<blocks_, threads_, 0, stream_>>>(tasks_, counts_, pending_, first, settles);
                 break;
             case kernel_kind::ring:
-                use_ring<<<blocks_, threads_, 0, stream_>>>(ring_, counts_, owes_, first);
+                use_ring<<<blocks_, threads_, 0, stream_>>>(ring_, counts_, pending_, first);
                 break;
             case kernel_kind::stream_semaphore:
                 for (u32 k = 0; k < 4; ++k) {
@@ -322,7 +325,7 @@ private:
     ipc::shared_pool pool_;
     cudaStream_t stream_ = nullptr;
     counts* counts_ = nullptr;
-    u32* owes_ = nullptr;
+    u32* pending_ = nullptr;
     ticket_ring* ring_ = nullptr;
     one_permit* permit_ = nullptr;
     unsigned long long *own_word_ = nullptr, *shared_ = nullptr;

@@ -58,10 +58,10 @@ const std::string shm_name = "/carousel-lesson-" + std::to_string(getpid());
 const key_t shm_key = 0x4C000000 | (getpid() & 0xFFFFFF);
 int sockets[2], pipes[2];
 
-enum road { sysv, posix, file, socket_, pipe_, roads };
-const char* const names[roads] = {"sysv", "posix", "file", "socket", "fork"};
+enum transport { sysv, posix, file, socket_, pipe_, transports };
+const char* const names[transports] = {"sysv", "posix", "file", "socket", "fork"};
 
-void send(road r, const handle& h) {
+void send(transport r, const handle& h) {
     if (r == sysv) {
         void* at = shmat(shmget(shm_key, sizeof h, IPC_CREAT | 0600), nullptr, 0);
         std::memcpy(at, &h, sizeof h);
@@ -77,7 +77,7 @@ void send(road r, const handle& h) {
     }
 }
 /// Waits a second at most.
-bool receive(road r, handle& h) {
+bool receive(transport r, handle& h) {
     for (const double end = now_us() + 1e6; now_us() < end;) {
         if (r == sysv) {
             const int id = shmget(shm_key, sizeof h, 0600);
@@ -95,21 +95,21 @@ bool receive(road r, handle& h) {
     }
     return false;
 }
-bool left_behind(road r) {
+bool outlives_maker(transport r) {
     if (r == sysv) return shmget(shm_key, 64, 0600) >= 0;
     if (r == file) return access(base.c_str(), F_OK) == 0;
     if (r == posix) return access(("/dev/shm" + shm_name).c_str(), F_OK) == 0;
     char c;
     return recv(r == socket_ ? sockets[1] : pipes[0], &c, 1, MSG_DONTWAIT) > 0;
 }
-void clear(road r) {
+void clear(transport r) {
     if (r == sysv) shmctl(shmget(shm_key, 64, 0600), IPC_RMID, nullptr);
     if (r == file) unlink(base.c_str());
     if (r == posix) shm_unlink(shm_name.c_str());
 }
 
 /// A process that makes memory, sends its handle and lives until it is killed.
-pid_t start_maker(road r) {
+pid_t start_maker(transport r) {
     const pid_t pid = fork();
     if (pid != 0) return pid;
     alarm(10);
@@ -121,7 +121,7 @@ void end(pid_t pid) {
     waitpid(pid, nullptr, 0);
 }
 
-void try_road(road r) {
+void try_transport(transport r) {
     handle h{};
     const double begin = now_us();
     const pid_t maker = start_maker(r);
@@ -130,7 +130,7 @@ void try_road(road r) {
     const bool whole = got && opens(h);
     end(maker);
     std::printf("figure %s.works %d\nfigure %s.us %.1f\n", names[r], whole, names[r], us);
-    std::printf("figure %s.left %d\n", names[r], left_behind(r));
+    std::printf("figure %s.left %d\n", names[r], outlives_maker(r));
     if (r == file) std::printf("figure stale.opens %d\n", opens(h));  // the file is whole, its maker is dead
     clear(r);
 }
@@ -201,10 +201,10 @@ int main(int argc, char** argv) {
     const int probe = shm_open(shm_name.c_str(), O_CREAT | O_RDWR, 0600);
     if (probe < 0) std::printf("missing shm no POSIX shared memory here: %s\n", std::strerror(errno));
     if (probe >= 0) close(probe), shm_unlink(shm_name.c_str());
-    for (int r = 0; r < roads; ++r) {
+    for (int r = 0; r < transports; ++r) {
         if (r == posix && probe < 0) continue;
         std::fflush(stdout);  // a child must not print what lies in the buffer
-        try_road(static_cast<road>(r));
+        try_transport(static_cast<transport>(r));
     }
     std::fflush(stdout);
     try_descriptor();

@@ -76,7 +76,7 @@ void textbook() {
 }
 
 /// A space that nobody holds: a bounded wait, and a sentence.
-void nobody() {
+void without_holder() {
     const double begin = now_ms();
     try {
         (void)carousel::ipc::open("nobody-" + std::to_string(getpid()), {.wait_s = 0.3});
@@ -89,8 +89,8 @@ void nobody() {
 
 /// The consumer comes 200 ms before the producer, then the producer first; `killed`: the producer is killed
 /// as soon as it has given.
-void held(const char* name, const std::string& space, const std::string& queue, int consumer_waits_ms,
-          bool killed) {
+void with_holder(const char* name, const std::string& space, const std::string& queue, int consumer_waits_ms,
+                 bool killed) {
     std::fflush(stdout);
     const double begin = now_ms();
     const pid_t producer = fork();
@@ -126,10 +126,10 @@ int main(int argc, char** argv) {
         return e.code();
     }
     textbook();
-    nobody();
+    without_holder();
     const std::string queue = "order-" + std::to_string(getpid());
-    held("consumer_first", space, queue + "-a", 0, false);
-    held("producer_first", space, queue + "-b", 200, false);
-    held("producer_killed", space, queue + "-c", 200, true);
+    with_holder("consumer_first", space, queue + "-a", 0, false);
+    with_holder("producer_first", space, queue + "-b", 200, false);
+    with_holder("producer_killed", space, queue + "-c", 200, true);
     return 0;
 }

@@ -97,13 +97,13 @@ int main(int argc, char** argv) {
         lay_ring(own, bytes), lay_ring(theirs, bytes);
         std::vector<double> reads[2], chases[2];
         for (int k = 0; k < rounds; ++k)  // by turns, so that what else runs here meets both
-            for (int who = 0; who < 2; ++who) {
-                reads[who].push_back(read_once(who == 0 ? own : theirs, bytes));
-                chases[who].push_back(chase_once(who == 0 ? own : theirs, bytes));
+            for (int process = 0; process < 2; ++process) {
+                reads[process].push_back(read_once(process == 0 ? own : theirs, bytes));
+                chases[process].push_back(chase_once(process == 0 ? own : theirs, bytes));
             }
         const char* names[2] = {"own", "other-process"};
-        for (int who = 0; who < 2; ++who)
-            std::printf("curve %s %zu %.3f\n", names[who], bytes, median(reads[who]));
+        for (int process = 0; process < 2; ++process)
+            std::printf("curve %s %zu %.3f\n", names[process], bytes, median(reads[process]));
         read_ratios.push_back(median(reads[1]) / median(reads[0]));
         chase_ratios.push_back(median(chases[1]) / median(chases[0]));
         if (bytes * 4 > most)

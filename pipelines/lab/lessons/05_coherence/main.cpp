@@ -55,7 +55,7 @@ __attribute__((noinline)) void poll_relaxed(const unsigned* at) {
 }
 
 /// 1: the poller saw the write within a second; 0: it didn't; 2: it ended before anything was written.
-int sees(void (*poll)(const unsigned*)) {
+int observed(void (*poll)(const unsigned*)) {
     all->plain = 0;
     const pid_t poller = fork();
     if (poller == 0) {
@@ -188,11 +188,11 @@ int main(int argc, char** argv) {
     void* at = mmap(nullptr, sizeof(shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (at == MAP_FAILED) return 1;
     all = static_cast<shared*>(at);
-    std::printf("figure plain.sees %d\n", sees(poll_plain));
+    std::printf("figure plain.sees %d\n", observed(poll_plain));
     std::fflush(stdout);
-    std::printf("figure volatile.sees %d\n", sees(poll_volatile));
+    std::printf("figure volatile.sees %d\n", observed(poll_volatile));
     std::fflush(stdout);
-    std::printf("figure relaxed.sees %d\n", sees(poll_relaxed));
+    std::printf("figure relaxed.sees %d\n", observed(poll_relaxed));
     std::fflush(stdout);
     message("relaxed", std::memory_order_relaxed, std::memory_order_relaxed);
     std::fflush(stdout);

@@ -58,15 +58,15 @@ const lesson frames_lesson{
            "{owned.frames} frames of 1 MiB came, lost, repeated and torn: 0. {owned.mid_write} of "
            "{owned.kills} "
            "kills hit in mid-write; whoever saw the death made that epoch's word EMPTY by one "
-           "compare-and-swap, {owned.mend_us} us behind the kill. {owned.frame_us} us a frame."}}},
+           "compare-and-swap, {owned.repair_us} us behind the kill. {owned.frame_us} us a frame."}}},
         {"CUDA: a frame that a kernel writes, its process killed",
          "The process is dead, so its buffer is free.",
          "gpu",
          true,
-         {{{above("cuda.late.ms", 0.2), equal("cuda.late.behind_fence", 0)},
+         {{{above("cuda.late.ms", 0.2), equal("cuda.late.after_fence", 0)},
            "The buffer still changed {cuda.late.ms} ms behind the kill; the pidfd said so {cuda.fence.ms} ms "
            "behind it, and nothing changed any more. Until that fence the buffer is quarantined."},
-          {{below("cuda.late.ms", 0.201), equal("cuda.late.behind_fence", 0)},
+          {{below("cuda.late.ms", 0.201), equal("cuda.late.after_fence", 0)},
            "Nothing was seen to change behind the kill; the pidfd came {cuda.fence.ms} ms behind it."}}},
         {"CUDA: the ring goes on",
          "",

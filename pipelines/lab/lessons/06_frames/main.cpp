@@ -151,7 +151,7 @@ int consumer() {
     return 0;
 }
 /// Behind the end of `epoch`: what it was writing is empty again. Returns the frame to go on with.
-unsigned mend(unsigned epoch, unsigned& in_mid_write) {
+unsigned repair(unsigned epoch, unsigned& in_mid_write) {
     unsigned next = shared->consumed;
     for (slot& s : shared->all) {
         uint64_t was = s.word;
@@ -178,7 +178,7 @@ void owned() {
         }
         const double begin = now_us();
         end_of(producer);
-        from = mend(epoch, in_mid_write);
+        from = repair(epoch, in_mid_write);
         gaps.push_back(now_us() - begin);
     }
     const double begin = now_us();
@@ -191,7 +191,7 @@ void owned() {
     std::printf(
         "figure owned.kills %u\nfigure owned.mid_write %u\nfigure owned.frames %u\nfigure owned.complete %d\n"
         "figure owned.lost %u\nfigure owned.repeated %u\nfigure owned.torn %u\nfigure owned.frame_us %.1f\n"
-        "figure owned.mend_us %.1f\n",
+        "figure owned.repair_us %.1f\n",
         kills, in_mid_write, shared->consumed.load(), shared->consumed.load() == shared->last.load() + 1,
         shared->lost.load(), shared->repeated.load(), shared->torn.load(), us, gaps[kills / 2]);
 }

@@ -114,7 +114,7 @@ void travels() {
         auto from = mine.pool("travelling", blocks * unit, unit);
         auto block = from.acquire(unit, seconds(5));
         block.data()[0] = std::byte{77};
-        mine.block_queue<int>("way", 4, from).give(std::move(block), 1, seconds(5));
+        mine.block_queue<int>("way", 4, from).send(std::move(block), 1, seconds(5));
         return kill(getpid(), SIGKILL);
     });
     const auto got = way.receive(seconds(5));

@@ -83,7 +83,7 @@ void turns() {
                 (now_us() - begin) / 2000);
 }
 
-void kill_a_holder_of_the_naive_one() {
+void kill_naive_holder() {
     auto* s = shared_memory<naive>();
     const pid_t holder = start([&] { return acquire(*s, 1e6) ? pause() : 1; });
     while (s->permits.load() == 1) usleep(100);
@@ -92,7 +92,7 @@ void kill_a_holder_of_the_naive_one() {
     std::printf("figure naive.again %d\n", acquire(*s, 1e6));
 }
 
-void kill_a_holder() {
+void kill_holder() {
     auto turn = carousel::ipc::open(space).semaphore("killed", 1);
     const pid_t holder = start([] {
         auto mine = carousel::ipc::open(space).semaphore("killed", 1);
@@ -120,8 +120,8 @@ void kill_a_holder() {
 
 void run() {
     turns();
-    kill_a_holder_of_the_naive_one();
-    kill_a_holder();
+    kill_naive_holder();
+    kill_holder();
 }
 
 }  // namespace

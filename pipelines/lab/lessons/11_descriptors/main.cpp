@@ -22,7 +22,7 @@
 namespace {
 
 constexpr size_t bytes = 64 << 20, words = bytes / 4;
-constexpr unsigned lives = 10;
+constexpr unsigned incarnations = 10;
 const std::string name = "carousel-lesson-" + std::to_string(getpid());
 
 double now_us() {
@@ -98,7 +98,7 @@ int hold(int maker, int clients) {
     return 0;
 }
 
-void ten_lives() {
+void ten_incarnations() {
     int maker[2], clients[2];
     if (socketpair(AF_UNIX, SOCK_SEQPACKET, 0, maker) != 0 ||
         socketpair(AF_UNIX, SOCK_SEQPACKET, 0, clients) != 0)
@@ -119,15 +119,15 @@ void ten_lives() {
     close(clients[1]);
     unsigned damaged = 0;
     std::vector<double> times;
-    for (unsigned life = 0; life < lives; ++life) {
-        const char ask = 1;
+    for (unsigned incarnation = 0; incarnation < incarnations; ++incarnation) {
+        const char request = 1;
         const double begin = now_us();
-        if (send(clients[0], &ask, 1, 0) != 1) break;
+        if (send(clients[0], &request, 1, 0) != 1) break;
         const int fd = receive_fd(clients[0]);
         const bool whole = fd >= 0 && end_of(start([&] {
                                           unsigned* at = map(fd);
                                           for (size_t k = 0; k < words; ++k)
-                                              if (at[k]++ != k + life) return 1;
+                                              if (at[k]++ != k + incarnation) return 1;
                                           die();
                                           return 1;
                                       })) == -SIGKILL;
@@ -136,9 +136,9 @@ void ten_lives() {
         close(fd);
     }
     // What a newcomer needs until it can read: the descriptor and a mapping.
-    const char ask = 1;
+    const char request = 1;
     const double begin = now_us();
-    const bool asked = send(clients[0], &ask, 1, 0) == 1;
+    const bool asked = send(clients[0], &request, 1, 0) == 1;
     const int fd = asked ? receive_fd(clients[0]) : -1;
     const double got = now_us();
     unsigned* const at = map(fd);
@@ -187,9 +187,9 @@ int reader_of(bool sealed, int& truncated) {
         return read(ways[0], &go, 1) == 1 && at[words - 1] == 0 ? 0 : 1;
     });
     truncated = ftruncate(fd, 0) == 0 ? 0 : errno;
-    const bool went = write(ways[1], "x", 1) == 1;
+    const bool sent = write(ways[1], "x", 1) == 1;
     close(fd), close(ways[0]), close(ways[1]);
-    return went ? end_of(reader) : -1;
+    return sent ? end_of(reader) : -1;
 }
 void seals() {
     int truncated = 0;
@@ -205,7 +205,7 @@ int main(int argc, char** argv) {
         std::fprintf(stderr, "usage: carousel-lab-descriptors   (it measures, and prints its figures)\n");
         return 2;
     }
-    ten_lives();
+    ten_incarnations();
     names();
     seals();
     return 0;

@@ -55,7 +55,7 @@ int first_processor() {
     while (cpu < CPU_SETSIZE - 1 && !CPU_ISSET(cpu, &set)) ++cpu;
     return cpu;
 }
-void stay_on(int cpu) {
+void pin_to(int cpu) {
     cpu_set_t set;
     CPU_ZERO(&set);
     CPU_SET(cpu, &set);
@@ -91,7 +91,7 @@ volatile char* own_pages() {
 double switches(const char* name, bool processes, bool touches) {
     all->turn = 0, all->us = 0;
     (void)end_of(start([&] {
-        stay_on(first_processor());
+        pin_to(first_processor());
         pid_t other = 0;
         std::thread thread;
         const auto second = [&] { (void)take_turns(1, touches ? own_pages() : nullptr); };

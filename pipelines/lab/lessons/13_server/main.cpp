@@ -24,14 +24,14 @@ namespace {
 
 using std::chrono::seconds;
 constexpr unsigned workers = 4, requests = 400, load = 2000, window = 64, under_way = 100, layer = 1 << 16,
-                   layers = 64, dies_behind = 5;
+                   layers = 64, dies_after = 5;
 constexpr size_t weight_bytes = size_t{layer} * layers * 4;  // 16 MiB
 constexpr rlimit no_core{0, 0};
 std::string space;
 
 struct request {
     unsigned number;
-    double asked_us;
+    double requested_us;
 };
 struct answer {
     unsigned number, value;
@@ -151,29 +151,29 @@ void dealt(int weights) {
             const unsigned* const model = map(weights, PROT_READ);
             unsigned done = 0;
             for (request r; read(ways[w][0], &r, sizeof r) == sizeof r; ++done) {
-                const answer a{r.number, infer(model, r.number), now_us() - r.asked_us};
-                if (w == 0 && done == dies_behind) return kill(getpid(), SIGKILL);
+                const answer a{r.number, infer(model, r.number), now_us() - r.requested_us};
+                if (w == 0 && done == dies_after) return kill(getpid(), SIGKILL);
                 if (write(back[1], &a, sizeof a) != sizeof a) return 1;
             }
             return 0;
         });
     for (auto& way : ways) close(way[0]), close(way[1]);
     close(back[1]);
-    unsigned answered = 0;
-    for (answer a; read(back[0], &a, sizeof a) == sizeof a;) ++answered;
+    unsigned answers = 0;
+    for (answer a; read(back[0], &a, sizeof a) == sizeof a;) ++answers;
     for (const pid_t pid : pids) (void)end_of(pid);
     close(back[0]);
-    std::printf("figure dealt.lost %u\nfigure dealt.of %u\n", requests - answered, requests);
+    std::printf("figure dealt.lost %u\nfigure dealt.of %u\n", requests - answers, requests);
 }
 
-using requests_of = carousel::ipc::shared_work_queue<request>;
-using answers_of = carousel::ipc::shared_queue<answer>;
+using request_queue = carousel::ipc::shared_work_queue<request>;
+using answer_queue = carousel::ipc::shared_queue<answer>;
 /// Claims, infers, answers, commits, until it is told to stop. `dies`: killed with a request in its hands,
 /// when the others, which begin behind it, have served a hundred.
-int serve(requests_of& asked, answers_of& answered, const unsigned* model, bool dies) {
+int serve(request_queue& incoming, answer_queue& answers, const unsigned* model, bool dies) {
     while (!dies && shared->taken == 0) usleep(50);
     while (shared->stop == 0) {
-        auto task = asked.try_claim();
+        auto task = incoming.try_claim();
         if (!task) {
             usleep(50);
             continue;
@@ -186,38 +186,38 @@ int serve(requests_of& asked, answers_of& answered, const unsigned* model, bool 
             shared->killed_us = now_us();
             return kill(getpid(), SIGKILL);
         }
-        answered.push({r.number, y, now_us() - r.asked_us}, seconds(5));
+        answers.push({r.number, y, now_us() - r.requested_us}, seconds(5));
         task->commit();
         ++shared->served;
     }
     return 0;
 }
-requests_of open_requests() { return carousel::ipc::open(space).work_queue<request>("requests", 512, 3); }
-answers_of open_answers() { return carousel::ipc::open(space).queue<answer>("answers", 512); }
+request_queue open_requests() { return carousel::ipc::open(space).work_queue<request>("requests", 512, 3); }
+answer_queue open_answers() { return carousel::ipc::open(space).queue<answer>("answers", 512); }
 int worker(int weights, bool dies) {
-    auto asked = open_requests();
-    auto answered = open_answers();
-    return serve(asked, answered, map(weights, PROT_READ), dies);
+    auto incoming = open_requests();
+    auto answers = open_answers();
+    return serve(incoming, answers, map(weights, PROT_READ), dies);
 }
 /// Has all that a worker has, and waits for its turn.
 int standby(int weights) {
-    auto asked = open_requests();
-    auto answered = open_answers();
+    auto incoming = open_requests();
+    auto answers = open_answers();
     const unsigned* const model = map(weights, PROT_READ);
     for (unsigned k = 0; k < layers; ++k) shared->sum = infer(model, k);  // every page is mapped
     shared->ready = 1;
     while (shared->takes_over == 0 && shared->stop == 0) usleep(20);
     shared->ready_us = now_us();
-    return serve(asked, answered, model, false);
+    return serve(incoming, answers, model, false);
 }
 /// As it is without a standby: its weights are its own, as if they were loaded from a file.
-int newcomer(int weights) {
-    auto asked = open_requests();
-    auto answered = open_answers();
+int replacement(int weights) {
+    auto incoming = open_requests();
+    auto answers = open_answers();
     const unsigned* const seen = map(weights, PROT_READ);
     const std::vector<unsigned> copy(seen, seen + weight_bytes / 4);
     shared->ready_us = now_us();
-    return serve(asked, answered, copy.data(), false);
+    return serve(incoming, answers, copy.data(), false);
 }
 
 struct tally {
@@ -226,15 +226,16 @@ struct tally {
 };
 /// Two thousand requests, 64 under way at most; each answer is worked out here, too. When the victim is dead
 /// its place is taken.
-tally put_under_load(const unsigned* model, pid_t victim, const std::function<void()>& take_its_place) {
-    auto asked = open_requests();
-    auto answered = open_answers();
+tally put_under_load(const unsigned* model, pid_t victim, const std::function<void()>& start_replacement) {
+    auto incoming = open_requests();
+    auto answers = open_answers();
     tally t;
     std::vector<unsigned> times(load, 0);
     for (unsigned sent = 0, got = 0; got < load;) {
-        if (victim > 0 && waitpid(victim, nullptr, WNOHANG) == victim) victim = 0, take_its_place();
-        for (; sent < load && sent - got < window; ++sent) (void)asked.submit({sent, now_us()}, seconds(5));
-        const answer a = answered.pop(seconds(10));
+        if (victim > 0 && waitpid(victim, nullptr, WNOHANG) == victim) victim = 0, start_replacement();
+        for (; sent < load && sent - got < window; ++sent)
+            (void)incoming.submit({sent, now_us()}, seconds(5));
+        const answer a = answers.pop(seconds(10));
         t.wrong += a.value != infer(model, a.number);
         got += times[a.number]++ == 0;
         t.latency.push_back(a.took_us);
@@ -259,7 +260,7 @@ double claimed(const char* name, int weights, bool with_standby) {
         if (with_standby)
             shared->takes_over = 1;
         else
-            pids.push_back(start([&] { return newcomer(weights); }));
+            pids.push_back(start([&] { return replacement(weights); }));
     });
     for (int k = 0; k < 50'000 && shared->ready_us == 0; ++k) usleep(100);
     const double taken_over = shared->ready_us - shared->killed_us;
@@ -274,7 +275,7 @@ double claimed(const char* name, int weights, bool with_standby) {
 }
 
 /// A worker that writes into the weights, as a wild pointer would.
-void stray_write(int weights) {
+void wild_write(int weights) {
     const int signal = -end_of(start([&] {
         unsigned* const w = map(weights, PROT_READ);
         *static_cast<volatile unsigned*>(w) = 1;
@@ -291,9 +292,9 @@ void run() {
     std::printf("figure weights.mib %.0f\n", weight_bytes / 1048576.0);
     dealt(weights);
     std::printf("figure load.requests %u\n", load);
-    const double anew = claimed("anew", weights, false);
-    std::printf("figure standby.gain %.1f\n", anew / claimed("standby", weights, true));
-    stray_write(weights);
+    const double restarted = claimed("anew", weights, false);
+    std::printf("figure standby.gain %.1f\n", restarted / claimed("standby", weights, true));
+    wild_write(weights);
 }
 
 }  // namespace

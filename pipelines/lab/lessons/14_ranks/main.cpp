@@ -95,13 +95,13 @@ int pass_round(unsigned rank) {
                 std::memset(block.data().data(), 0, block.data().size());
                 begin = now_us();
                 wrong += !advance(block.data(), hops);
-                all.to[1].give(std::move(block), ++hops, seconds(5));
+                all.to[1].send(std::move(block), ++hops, seconds(5));
                 continue;
             }
             auto got = all.to[rank].receive(seconds(10));
             hops = got.about;
             wrong += !advance(got.block.data(), hops);
-            all.to[(rank + 1) % ranks].give(std::move(got.block), ++hops, seconds(5));
+            all.to[(rank + 1) % ranks].send(std::move(got.block), ++hops, seconds(5));
         }
         double us = 0;
         if (rank == 0) us = (now_us() - begin) / (hops ? hops : 1);
@@ -117,11 +117,11 @@ int pass_and_die(unsigned rank) {
     try {
         if (rank == 0) {
             auto block = all.pool.acquire(most, seconds(5));
-            all.to[1].give(std::move(block), 1, seconds(5));
+            all.to[1].send(std::move(block), 1, seconds(5));
         }
         auto got = all.to[rank].receive(seconds(2));
         if (rank == dying_rank) return kill(getpid(), SIGKILL);
-        all.to[(rank + 1) % ranks].give(std::move(got.block), 1, seconds(5));
+        all.to[(rank + 1) % ranks].send(std::move(got.block), 1, seconds(5));
     } catch (const carousel::ipc::timed_out&) {
         // as it should be, behind the dead one
     }
@@ -150,10 +150,10 @@ int run_job(const std::string& job, bool by_mpi, const char* self) {
     return code;
 }
 
-double tell_round(ring& all) {
-    unsigned wrong = 0, said = 0;
+double print_round(ring& all) {
+    unsigned wrong = 0, results = 0;
     double us = 0;
-    for (word w; said < ranks * std::size(sizes); ++said) {
+    for (word w; results < ranks * std::size(sizes); ++results) {
         w = all.words.pop(seconds(5));
         wrong += w.wrong;
         if (w.rank != 0) continue;
@@ -222,17 +222,17 @@ double by_mpi_send(bool by_mpi, const std::string& self) {
         return 0;
     }
     setenv("OMPI_ALLOW_RUN_AS_ROOT", "1", 1), setenv("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1", 1);
-    FILE* said =
+    FILE* results =
         popen(("timeout 20 mpirun --oversubscribe --bind-to none --mca plm isolated -n 2 '" + program + "'")
                   .c_str(),
               "r");
     char line[200];
     double us = 0, last = 0;
-    while (said != nullptr && std::fgets(line, sizeof line, said) != nullptr) {
+    while (results != nullptr && std::fgets(line, sizeof line, results) != nullptr) {
         std::fputs(line, stdout);
         if (std::sscanf(line, "figure mpi.us %lf", &last) == 1) us = last;
     }
-    const bool well = said != nullptr && pclose(said) == 0 && us > 0;
+    const bool well = results != nullptr && pclose(results) == 0 && us > 0;
     if (!well) std::printf("missing mpi_send mpirun could not start two ranks\n");
     return well ? us : 0;
 }
@@ -267,7 +267,7 @@ void run(const char* self) {
         throw carousel::error(carousel::exit_code::stage_failed, "a rank didn't come to its end");
     }
     std::printf("figure ranks.mpi %d\n", by_mpi);
-    const double offset_us = tell_round(all);
+    const double offset_us = print_round(all);
     const double pipe_us = copies("pipe", true), direct_us = copies("process_vm_readv", false);
     std::printf("figure pipe.us %.1f\nfigure offset.share %.3f\n", pipe_us, offset_us / pipe_us);
     if (direct_us > 0) std::printf("figure direct.us %.1f\n", direct_us);

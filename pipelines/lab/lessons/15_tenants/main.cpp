@@ -25,7 +25,7 @@
 
 namespace {
 
-constexpr uid_t owner = 65533, stranger = 65534;
+constexpr uid_t owner = 65533, other_user = 65534;
 constexpr unsigned secret = 0x5EC2E7;
 const std::string name = "carousel-lesson-" + std::to_string(getpid());
 const key_t private_key = 0x4E000000 | (getpid() & 0xFFFFFF), public_key = private_key + 1;
@@ -60,9 +60,11 @@ bool become(uid_t user) {
         return false;
     return prctl(PR_SET_DUMPABLE, 1) == 0;  // as a program that this user has started
 }
-int open_roads;
+int accesses;
 void figure(const std::string& what, int value) { std::printf("figure %s %d\n", what.c_str(), value); }
-void road(const std::string& what, bool leads_there) { figure(what, leads_there), open_roads += leads_there; }
+void record_access(const std::string& what, bool leads_there) {
+    figure(what, leads_there), accesses += leads_there;
+}
 
 int memory_of(const char* path, mode_t mode) {
     const int fd = path != nullptr ? shm_open(path, O_CREAT | O_RDWR, mode) : memfd_create("lesson", 0);
@@ -123,10 +125,10 @@ int owner_main(uid_t user) {
     shared->step = listens ? 1 : -1;
     for (;;) {
         const int peer = accept(listener, nullptr, nullptr);
-        ucred who{};
-        socklen_t size = sizeof who;
-        if (getsockopt(peer, SOL_SOCKET, SO_PEERCRED, &who, &size) == 0)
-            shared->peer_uid = static_cast<int>(who.uid);
+        ucred client{};
+        socklen_t size = sizeof client;
+        if (getsockopt(peer, SOL_SOCKET, SO_PEERCRED, &client, &size) == 0)
+            shared->peer_uid = static_cast<int>(client.uid);
         send_fd(peer, shared->memory_fd);
         close(peer);
     }
@@ -142,23 +144,29 @@ bool reads_file(pid_t pid, const char* file) {
     return fd >= 0 && read(fd, some, sizeof some) > 0;
 }
 /// Every road to the secret that needs no help of its owner: 1, it leads there.
-void look(const std::string& who, pid_t at) {
-    road(
-        who + ".proc_fd",
+void probe(const std::string& client, pid_t at) {
+    record_access(
+        client + ".proc_fd",
         reads_secret(open(
             ("/proc/" + std::to_string(at) + "/fd/" + std::to_string(shared->memory_fd)).c_str(), O_RDONLY)));
     unsigned word = 0;
     const iovec here{&word, sizeof word}, there{shared->address, sizeof word};
-    road(who + ".vm_readv", process_vm_readv(at, &here, 1, &there, 1, 0) == sizeof word && word == secret);
+    record_access(client + ".vm_readv",
+                  process_vm_readv(at, &here, 1, &there, 1, 0) == sizeof word && word == secret);
     const int pidfd = static_cast<int>(syscall(SYS_pidfd_open, at, 0));
-    road(who + ".pidfd_getfd",
-         reads_secret(static_cast<int>(syscall(SYS_pidfd_getfd, pidfd, shared->memory_fd.load(), 0))));
-    road(who + ".signal", kill(at, 0) == 0);
-    road(who + ".environ", reads_file(at, "environ")), road(who + ".cmdline", reads_file(at, "cmdline"));
-    road(who + ".sysv_private", opens_sysv(private_key)), road(who + ".sysv_public", opens_sysv(public_key));
-    road(who + ".shm_private", reads_secret(shm_open(("/" + name + "-private").c_str(), O_RDONLY, 0)));
-    road(who + ".shm_public", reads_secret(shm_open(("/" + name + "-public").c_str(), O_RDONLY, 0)));
-    figure(who + ".open", open_roads);
+    record_access(
+        client + ".pidfd_getfd",
+        reads_secret(static_cast<int>(syscall(SYS_pidfd_getfd, pidfd, shared->memory_fd.load(), 0))));
+    record_access(client + ".signal", kill(at, 0) == 0);
+    record_access(client + ".environ", reads_file(at, "environ")),
+        record_access(client + ".cmdline", reads_file(at, "cmdline"));
+    record_access(client + ".sysv_private", opens_sysv(private_key)),
+        record_access(client + ".sysv_public", opens_sysv(public_key));
+    record_access(client + ".shm_private",
+                  reads_secret(shm_open(("/" + name + "-private").c_str(), O_RDONLY, 0)));
+    record_access(client + ".shm_public",
+                  reads_secret(shm_open(("/" + name + "-public").c_str(), O_RDONLY, 0)));
+    figure(client + ".open", accesses);
 }
 bool opens_space() {
     try {
@@ -169,22 +177,22 @@ bool opens_space() {
     }
 }
 /// What a process of another user (of the same one, where `user` is 0) gets.
-int stranger_main(const std::string& who, uid_t user, pid_t at) {
+int other_user_main(const std::string& client, uid_t user, pid_t at) {
     if (user != 0 && !become(user)) return 2;
-    look(who, at);
+    probe(client, at);
     socklen_t length = 0;
     const sockaddr_un address = abstract_address(length);
     const int way = socket(AF_UNIX, SOCK_SEQPACKET, 0);
     const bool connects = connect(way, reinterpret_cast<const sockaddr*>(&address), length) == 0;
-    figure(who + ".connects", connects);
-    figure(who + ".given", connects && reads_secret(receive_fd(way)));
-    figure(who + ".known", shared->peer_uid == static_cast<int>(getuid()));
-    if (who == "other") figure(who + ".space", opens_space());
+    figure(client + ".connects", connects);
+    figure(client + ".given", connects && reads_secret(receive_fd(way)));
+    figure(client + ".known", shared->peer_uid == static_cast<int>(getuid()));
+    if (client == "other") figure(client + ".space", opens_space());
     const auto* fresh = static_cast<const unsigned*>(
         mmap(nullptr, 64 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
     unsigned found = 0;
     for (size_t k = 0; fresh != MAP_FAILED && k < (64 << 20) / sizeof *fresh; ++k) found += fresh[k] != 0;
-    figure(who + ".fresh", static_cast<int>(found));
+    figure(client + ".fresh", static_cast<int>(found));
     return 0;
 }
 
@@ -197,16 +205,16 @@ void clear() {
     for (const char* kind : {"-private", "-public"}) shm_unlink(("/" + name + kind).c_str());
 }
 /// An owner and a stranger; then the owner is killed, and the stranger looks at what lies about.
-void tenants(const std::string& who, uid_t of_owner, uid_t of_stranger) {
+void tenants(const std::string& client, uid_t of_owner, uid_t of_other_user) {
     shared->step = 0;
     const pid_t at = start([&] { return owner_main(of_owner); });
-    if (wait_for_owner()) (void)end_of(start([&] { return stranger_main(who, of_stranger, at); }));
+    if (wait_for_owner()) (void)end_of(start([&] { return other_user_main(client, of_other_user, at); }));
     kill(at, SIGKILL);
     (void)end_of(at);
     (void)end_of(start([&] {
-        if (of_stranger != 0 && !become(of_stranger)) return 2;
-        figure(who + ".dead_shm", reads_secret(shm_open(("/" + name + "-public").c_str(), O_RDONLY, 0)));
-        figure(who + ".dead_sysv", opens_sysv(public_key));
+        if (of_other_user != 0 && !become(of_other_user)) return 2;
+        figure(client + ".dead_shm", reads_secret(shm_open(("/" + name + "-public").c_str(), O_RDONLY, 0)));
+        figure(client + ".dead_sysv", opens_sysv(public_key));
         return 0;
     }));
     clear();
@@ -228,7 +236,7 @@ int main(int argc, char** argv) {
     const bool may_become = end_of(start([] { return become(owner) ? 0 : 2; })) == 0;
     tenants("same", may_become ? owner : 0, may_become ? owner : 0);
     if (may_become)
-        tenants("other", owner, stranger);
+        tenants("other", owner, other_user);
     else
         for (const char* need : {"two_users", "two_users_and_shm"})
             std::printf(

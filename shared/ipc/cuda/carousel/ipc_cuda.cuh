@@ -42,17 +42,17 @@ namespace carousel::ipc {
 
 /// At some instant, and no snapshot: kernels go on meanwhile.
 struct gpu_queue_state {
-    u32 waiting = 0;  ///< elements that nobody has taken
-    u32 claimed = 0;  ///< that are being written
-    u32 taken = 0;    ///< popped or leased, not yet consumed
-    u64 lost = 0;     ///< that a process had popped when it died
-    u64 tombs = 0;    ///< places that a process had claimed and not filled when it died
-    std::string who;  ///< has claimed and taken ones: "process 12 (3), process 14, which has died"
+    u32 waiting = 0;      ///< elements that nobody has taken
+    u32 claimed = 0;      ///< that are being written
+    u32 taken = 0;        ///< popped or leased, not yet consumed
+    u64 lost = 0;         ///< that a process had popped when it died
+    u64 tombs = 0;        ///< places that a process had claimed and not filled when it died
+    std::string holders;  ///< has claimed and taken ones: "process 12 (3), process 14, which has died"
 };
 
 struct gpu_work_state {
     u32 waiting = 0, claimed = 0, dead_letters = 0;
-    std::string who;  ///< has claims
+    std::string holders;  ///< has claims
 };
 
 /// A primitive in GPU memory, which stays mapped with it.

@@ -223,7 +223,7 @@ int other_device() {
 
 /// Comes when the exporter is dead, with a handle that is whole (from the file, as the texts have it) and a
 /// descriptor.
-int newcomer(int fd, const char* file) {
+int late_opener(int fd, const char* file) {
     if (!begin_cuda()) return 3;
     cudaIpcMemHandle_t h{};
     FILE* in = std::fopen(file, "rb");
@@ -313,7 +313,7 @@ int main(int argc, char** argv) {
     common->step = 3;
     if (!both) kill(user, SIGKILL);
     (void)end_of(user);
-    if (both) (void)end_of(start([&] { return newcomer(fd, file.c_str()); }));
+    if (both) (void)end_of(start([&] { return late_opener(fd, file.c_str()); }));
     unlink(file.c_str());
     const pid_t textbook = start([&] { return textbook_producer(file.c_str()); });
     (void)end_of(start([&] { return textbook_consumer(file.c_str()); }));

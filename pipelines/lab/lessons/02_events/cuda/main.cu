@@ -243,14 +243,14 @@ int main(int argc, char** argv) {
         return 3;
     }
     const pid_t one = start(producer), two = start(consumer), three = start(hanging), four = start(saved);
-    const bool came = wait_for(5);
+    const bool reached = wait_for(5);
     usleep(1'500'000);  // the two that wait have their contexts
     const double killed = now_us();
     kill(one, SIGKILL);
     (void)end_of(one);
     common->step = 6;
-    const bool asked = came && wait_for(7);
-    figure("cuda.word.saved", end_within(four, 3000) == 0 && asked);
+    const bool polled = reached && wait_for(7);
+    figure("cuda.word.saved", end_within(four, 3000) == 0 && polled);
     figure("cuda.hang.code", end_within(three, 2000)), figure("cuda.hang.released", common->released.load());
     figure("cuda.hang.s", (now_us() - killed) / 1e6);
     (void)end_within(two, 1000);
@@ -258,5 +258,5 @@ int main(int argc, char** argv) {
     (void)end_within(producing, 12'000);
     (void)end_within(consuming, 3'000);
     std::fputs(common->figures, stdout);
-    return asked ? 0 : 1;
+    return polled ? 0 : 1;
 }

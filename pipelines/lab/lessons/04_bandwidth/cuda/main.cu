@@ -27,15 +27,15 @@ struct shared {
     std::atomic<int> step;
     char why[200];
     cudaIpcMemHandle_t handle;
-    char said[16384];
+    char output[16384];
 };
 shared* common;
 int sockets[2];
 
 template <class... Args>
-void say(const char* format, Args... args) {
-    const size_t used = std::strlen(common->said);
-    std::snprintf(common->said + used, sizeof common->said - used, format, args...);
+void append_output(const char* format, Args... args) {
+    const size_t used = std::strlen(common->output);
+    std::snprintf(common->output + used, sizeof common->output - used, format, args...);
 }
 bool wait_for(int step) {
     for (int k = 0; k < 30'000 && common->step.load() < step; ++k) usleep(1000);
@@ -169,7 +169,8 @@ int reader() {
         std::vector<double> all[3];
         for (int round = 0; round < rounds; ++round)  // by turns
             for (int k = 0; k < 3; ++k) all[k].push_back(read_rate(kinds[k], bytes));
-        for (int k = 0; k < 3; ++k) say("curve GPU-%s %zu %.2f\n", names[k], bytes, rate[k] = median(all[k]));
+        for (int k = 0; k < 3; ++k)
+            append_output("curve GPU-%s %zu %.2f\n", names[k], bytes, rate[k] = median(all[k]));
     }
     double step[3] = {};
     for (int k = 0; k < 3; ++k) {
@@ -178,15 +179,16 @@ int reader() {
             all.push_back(1e6 / 20'000 *
                           time_of(1, [&] { chase<<<1, 1>>>(static_cast<char*>(kinds[k]), 20'000, result); }));
         step[k] = median(all);
-        say("figure cuda.%s.read %.2f\nfigure cuda.%s.chase %.2f\n", names[k], rate[k], names[k], step[k]);
+        append_output("figure cuda.%s.read %.2f\nfigure cuda.%s.chase %.2f\n", names[k], rate[k], names[k],
+                      step[k]);
     }
-    say("figure cuda.legacy.ratio %.4f\nfigure cuda.vmm.ratio %.4f\nfigure cuda.chase.ratio %.4f\n",
-        rate[1] / rate[0], rate[2] / rate[0], step[1] / step[0]);
+    append_output("figure cuda.legacy.ratio %.4f\nfigure cuda.vmm.ratio %.4f\nfigure cuda.chase.ratio %.4f\n",
+                  rate[1] / rate[0], rate[2] / rate[0], step[1] / step[0]);
     common->step = 2;
     if (!wait_for(3)) return 1;  // the exporter is dead
     const double after = read_rate(legacy, most);
     if (cudaDeviceSynchronize() != cudaSuccess) return 1;
-    say("figure cuda.killed.ratio %.3f\n", after / rate[1]);
+    append_output("figure cuda.killed.ratio %.3f\n", after / rate[1]);
     return 0;
 }
 
@@ -228,6 +230,6 @@ int main(int argc, char** argv) {
     common->step = 3;
     if (!read) kill(user, SIGKILL);
     const bool well = end_of(user) == 0;
-    std::fputs(common->said, stdout);
+    std::fputs(common->output, stdout);
     return read && well ? 0 : 1;
 }

@@ -26,7 +26,7 @@ const char* const names[kinds] = {"plain", "volatile", "relaxed", "acquire"};
 struct shared {
     std::atomic<int> step;
     cudaIpcMemHandle_t handle;
-    int sees[kinds];
+    int observed[kinds];
     double hop_us;
     unsigned torn;
     char why[200];
@@ -160,7 +160,7 @@ void poll_as(unsigned* memory, unsigned* saw) {
     common->step = 2 + 2 * kind;
     poll<kind><<<1, 1>>>(memory + (8 + kind) * line, saw);
     cudaMemcpy(&seen, saw, sizeof seen, cudaMemcpyDeviceToHost);
-    common->sees[kind] = static_cast<int>(seen);
+    common->observed[kind] = static_cast<int>(seen);
     common->step = 3 + 2 * kind;
 }
 int reader(unsigned number, bool ordered) {
@@ -248,7 +248,7 @@ void under_mps() {
 bool in_time_slices() {
     if (!both(0, false)) return false;
     for (int kind = 0; kind < kinds; ++kind)
-        figure(std::string("cuda.") + names[kind] + ".sees", common->sees[kind]);
+        figure(std::string("cuda.") + names[kind] + ".sees", common->observed[kind]);
     if (!both(50, true)) return false;
     figure("cuda.slices.hop_us", common->hop_us);
     return true;

@@ -109,21 +109,21 @@ int producer(unsigned epoch, unsigned from) {
 /// Looks at the dead one's buffer until the fence is passed by 200 ms.
 void watch(const unsigned* at) {
     unsigned seen = 0;
-    const auto look = [&] {
+    const auto check_once = [&] {
         return cudaMemcpy(&seen, at, sizeof seen, cudaMemcpyDeviceToHost) == cudaSuccess;
     };
-    unsigned last = (look(), seen), behind_fence = 0;
+    unsigned last = (check_once(), seen), after_fence = 0;
     double changed_us = 0;
     common->step = 3;  // now it may die
     for (double end = now_us() + 10e6; now_us() < end;) {
         const double fence_us = common->fence_us.load();  // before the look: what it sees is behind it
-        if (!look()) break;
-        if (seen != last) changed_us = now_us(), last = seen, behind_fence += fence_us > 0;
+        if (!check_once()) break;
+        if (seen != last) changed_us = now_us(), last = seen, after_fence += fence_us > 0;
         if (fence_us > 0 && now_us() > fence_us + 200'000) break;
     }
     const double killed_us = common->killed_us.load();
     figure("cuda.late.ms", changed_us > killed_us ? (changed_us - killed_us) / 1000 : 0);
-    figure("cuda.late.behind_fence", behind_fence);
+    figure("cuda.late.after_fence", after_fence);
     figure("cuda.fence.ms", (common->fence_us.load() - killed_us) / 1000);
     common->step = 4;
 }

@@ -234,7 +234,7 @@ __global__ void lease_one(view q, unsigned* value) {
     if (unsigned v; q.try_lease(v, lease)) *value = v;
 }
 /// Starts a process whose kernel takes an element and which dies then.
-void dies_behind(void (*take)(view, unsigned*)) {
+void dies_after(void (*take)(view, unsigned*)) {
     (void)end_of(start([take] {
         carousel::ipc::gpu_space gpu(carousel::ipc::open(space));
         take<<<1, 1>>>(gpu.queue<unsigned>("leased", 16).device(), shared_with_kernels<unsigned>());
@@ -261,9 +261,9 @@ void dead_consumers() {
         figure("cuda.popped.lost", static_cast<double>(leased.state().lost));
         return 0;
     });
-    if (wait_for(common->step, 5)) dies_behind(pop_one);
+    if (wait_for(common->step, 5)) dies_after(pop_one);
     common->step = 6;
-    if (wait_for(common->step, 7)) dies_behind(lease_one);
+    if (wait_for(common->step, 7)) dies_after(lease_one);
     common->step = 8;
     (void)end_of(producer);
 }

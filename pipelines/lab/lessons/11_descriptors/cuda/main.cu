@@ -17,7 +17,7 @@
 namespace {
 
 constexpr size_t bytes = size_t{1} << 30, words = bytes / 4;
-constexpr unsigned lives = 3;
+constexpr unsigned incarnations = 3;
 
 struct shared {
     std::atomic<int> step;
@@ -103,18 +103,18 @@ __global__ void number(unsigned* at) {
         at[k] = static_cast<unsigned>(k);
 }
 /// Counts the words that aren't what so many lives have left, and (in a life of its own) adds one to each.
-__global__ void check(unsigned* at, unsigned life, bool adds, unsigned* wrong) {
+__global__ void check(unsigned* at, unsigned incarnation, bool adds, unsigned* wrong) {
     for (size_t k = blockIdx.x * size_t{blockDim.x} + threadIdx.x; k < words;
          k += size_t{gridDim.x} * blockDim.x) {
-        if (at[k] != static_cast<unsigned>(k) + life) atomicAdd(wrong, 1U);
-        if (adds) at[k] = static_cast<unsigned>(k) + life + 1;
+        if (at[k] != static_cast<unsigned>(k) + incarnation) atomicAdd(wrong, 1U);
+        if (adds) at[k] = static_cast<unsigned>(k) + incarnation + 1;
     }
 }
 /// False: a word was wrong, or CUDA said an error.
-bool is_whole(unsigned* at, unsigned life, bool adds) {
+bool is_whole(unsigned* at, unsigned incarnation, bool adds) {
     unsigned *wrong = nullptr, number_wrong = 1;
     if (cudaMalloc(&wrong, 4) != cudaSuccess || cudaMemset(wrong, 0, 4) != cudaSuccess) return false;
-    check<<<512, 256>>>(at, life, adds, wrong);
+    check<<<512, 256>>>(at, incarnation, adds, wrong);
     return cudaMemcpy(&number_wrong, wrong, 4, cudaMemcpyDeviceToHost) == cudaSuccess && number_wrong == 0;
 }
 
@@ -138,12 +138,12 @@ int maker() {
     return kill(getpid(), SIGKILL);
 }
 /// Dies by SIGKILL when every word was right: any other end says that one wasn't.
-int user(int fd, unsigned life) {
+int user(int fd, unsigned incarnation) {
     double import_us = 0, map_us = 0;
     unsigned* const at =
         begin_cuda() ? import(fd, CU_MEM_ACCESS_FLAGS_PROT_READWRITE, import_us, map_us) : nullptr;
-    if (at == nullptr || !is_whole(at, life, true)) return 1;
-    if (life == 0) figure("cuda.import.us", import_us), figure("cuda.map.us", map_us);
+    if (at == nullptr || !is_whole(at, incarnation, true)) return 1;
+    if (incarnation == 0) figure("cuda.import.us", import_us), figure("cuda.map.us", map_us);
     return kill(getpid(), SIGKILL);
 }
 __global__ void scribble(unsigned* at) { at[threadIdx.x] = 0xBAD; }
@@ -151,15 +151,15 @@ int read_only(int fd) {
     double us = 0;
     unsigned* const at = begin_cuda() ? import(fd, CU_MEM_ACCESS_FLAGS_PROT_READ, us, us) : nullptr;
     if (at == nullptr) return 1;
-    figure("cuda.readonly.read", is_whole(at, lives, false));
+    figure("cuda.readonly.read", is_whole(at, incarnations, false));
     scribble<<<1, 32>>>(at);
     figure("cuda.readonly.code", cudaDeviceSynchronize());
     _exit(0);
 }
-int still_whole(int fd) {
+int still_intact(int fd) {
     double us = 0;
     unsigned* const at = begin_cuda() ? import(fd, CU_MEM_ACCESS_FLAGS_PROT_READ, us, us) : nullptr;
-    figure("cuda.readonly.whole", at != nullptr && is_whole(at, lives, false));
+    figure("cuda.readonly.whole", at != nullptr && is_whole(at, incarnations, false));
     return 0;
 }
 /// A process of its own tells how much is free at each step.
@@ -191,7 +191,7 @@ int end_of(pid_t pid) {
     waitpid(pid, &status, 0);
     return WIFSIGNALED(status) ? -WTERMSIG(status) : WEXITSTATUS(status);
 }
-bool ask_onlooker(int step) {
+bool notify_onlooker(int step) {
     common->step = step;
     return wait_for(step + 1);
 }
@@ -212,24 +212,24 @@ int main(int argc, char** argv) {
                      common->why[0] != 0 ? common->why : "the driver ended a process that asked for a GPU");
         return 3;
     }
-    const pid_t looks = start(onlooker);
-    bool well = ask_onlooker(1) && end_of(start(maker)) == -SIGKILL;
+    const pid_t observer = start(onlooker);
+    bool well = notify_onlooker(1) && end_of(start(maker)) == -SIGKILL;
     timeval second{1, 0};
     setsockopt(sockets[0], SOL_SOCKET, SO_RCVTIMEO, &second, sizeof second);
     const int fd = well ? receive_fd() : -1;
     unsigned number_of = 0, damaged = 0;
-    for (; fd >= 0 && number_of < lives; ++number_of)
+    for (; fd >= 0 && number_of < incarnations; ++number_of)
         damaged += end_of(start([&] { return user(fd, number_of); })) != -SIGKILL;
     figure("cuda.lives.number", number_of), figure("cuda.lives.damaged", damaged);
     if (fd >= 0)
         (void)end_of(start([&] { return read_only(fd); })),
-            (void)end_of(start([&] { return still_whole(fd); }));
-    well = well && fd >= 0 && ask_onlooker(3);
+            (void)end_of(start([&] { return still_intact(fd); }));
+    well = well && fd >= 0 && notify_onlooker(3);
     close(fd);
     usleep(200'000);  // the driver's part of it
-    well = well && ask_onlooker(5);
-    if (!well) kill(looks, SIGKILL);
-    well = end_of(looks) == 0 && well;
+    well = well && notify_onlooker(5);
+    if (!well) kill(observer, SIGKILL);
+    well = end_of(observer) == 0 && well;
     const double mib = static_cast<double>(bytes) / (1 << 20);
     figure("cuda.mib", mib);
     figure("cuda.held.share", (common->free_mib[0] - common->free_mib[1]) / mib);

@@ -158,12 +158,12 @@ int faulty() {
 }
 void fault(const std::string& mode) {
     common->ready = common->stop = 0, common->code = common->faulty = 0, common->stall_ms = 0;
-    const pid_t beside = start(neighbour);
+    const pid_t neighbour_pid = start(neighbour);
     for (int k = 0; k < start_ms / 2 && common->ready == 0; ++k) usleep(1000);
     (void)end_within(start(faulty), start_ms / 2);
     usleep(700'000);
     common->stop = 1;
-    (void)end_within(beside, 2'000);
+    (void)end_within(neighbour_pid, 2'000);
     figure("cuda." + mode + ".code", common->code), figure("cuda." + mode + ".faulty", common->faulty);
     figure("cuda." + mode + ".stall_ms", common->stall_ms);
     if (mode == "slices") figure("cuda.context.mib", common->context_mib);

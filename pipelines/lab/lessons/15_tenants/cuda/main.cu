@@ -20,7 +20,7 @@
 namespace {
 
 constexpr size_t bytes = 256 << 20, words = bytes / 4;
-constexpr uid_t owner = 65533, stranger = 65534;
+constexpr uid_t owner = 65533, other_user = 65534;
 
 struct shared {
     std::atomic<int> step;  // -1: somebody could not do his part
@@ -167,7 +167,7 @@ void try_descriptor(int fd) {
     driver<decltype(&cuMemRelease)>("cuMemRelease")(h);
 }
 /// All that is free, but for a rest, word by word.
-void look_for_leftovers() {
+void scan_for_leftovers() {
     size_t free = 0, all = 0;
     unsigned* at = nullptr;
     cudaMemGetInfo(&free, &all);
@@ -179,8 +179,8 @@ void look_for_leftovers() {
     figure("cuda.leftover.words", found_in(at, take / 4));
     cudaFree(at);
 }
-int stranger_main() {
-    if (!become(stranger) || !begin_cuda()) return common->step = -1;
+int other_user_main() {
+    if (!become(other_user) || !begin_cuda()) return common->step = -1;
     size_t before = 0, with = 0, all = 0;
     usleep(500'000);  // the other has its context
     cudaMemGetInfo(&before, &all);
@@ -193,7 +193,7 @@ int stranger_main() {
     try_descriptor(receive_fd());
     common->step = 3;
     if (!wait_for(4)) return 1;  // the owner is dead
-    look_for_leftovers();
+    scan_for_leftovers();
     return 0;
 }
 /// Freed and taken again within one process.
@@ -226,15 +226,15 @@ int end_of(pid_t pid) {
 void two_users() {
     if (end_of(start([] { return become(owner) ? 0 : 2; })) != 0)
         return missing("this process may not become another user: start the lab as root for that");
-    if (end_of(start([] { return become(stranger) && begin_cuda() ? 0 : 2; })) != 0)
+    if (end_of(start([] { return become(other_user) && begin_cuda() ? 0 : 2; })) != 0)
         return missing("another user can't use this GPU (look at the rights of /dev/nvidia*)");
-    const pid_t has = start(owner_main), looks = start(stranger_main);
-    const bool looked = wait_for(3);
+    const pid_t has = start(owner_main), prober = start(other_user_main);
+    const bool probed = wait_for(3);
     kill(has, SIGKILL);
     (void)end_of(has);
-    if (looked) common->step = 4;
-    if (!looked) kill(looks, SIGKILL);
-    (void)end_of(looks);
+    if (probed) common->step = 4;
+    if (!probed) kill(prober, SIGKILL);
+    (void)end_of(prober);
 }
 
 }  // namespace

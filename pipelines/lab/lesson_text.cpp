@@ -1,4 +1,4 @@
-#include "lab/tell.hpp"
+#include "lab/lesson_text.hpp"
 
 #include <fmt/format.h>
 
@@ -32,12 +32,12 @@ std::string verdict_lines(const claim_verdict& v, std::size_t columns) {
 
 /// What could not be measured here: the recorded explanations of it, then each reason with the subjects that
 /// no recording explains.
-std::string not_here_text(const lesson_result& r, std::size_t columns) {
+std::string unavailable_text(const lesson_result& r, std::size_t columns) {
     std::string recorded;
     for (const claim_verdict& v : r.verdicts)
         if (!v.recorded.empty()) recorded += subject_lines(v, "recorded: " + v.recorded, columns);
     std::string text;
-    for (const not_here& n : not_here_of(r.verdicts)) {
+    for (const unavailable& n : unavailable_claims(r.verdicts)) {
         const std::string reason = supervisor::printable(n.reason);
         if (!n.names.empty()) text += lines_of(fmt::format("not here: {}: {}", reason, n.names), columns, 0);
         if (n.recorded > 0)
@@ -81,7 +81,7 @@ std::string question_text(const lesson& l, std::size_t columns) {
 
 std::string result_text(const lesson_result& r, std::optional<int> predicted, std::size_t columns) {
     std::string text = "\n";
-    for (const std::string& line : r.measured.said) text += supervisor::printable(line) + "\n";
+    for (const std::string& line : r.measured.other_lines) text += supervisor::printable(line) + "\n";
     if (const auto c = curves_of(r))
         text += "\n" + plot::text_of(*c, columns);
     else if (const auto b = bars_of(r))
@@ -89,8 +89,8 @@ std::string result_text(const lesson_result& r, std::optional<int> predicted, st
     text += "\n" + prediction_line(r, predicted) + "\n";
     for (const bool kill : {false, true})
         for (const claim_verdict& v : r.verdicts)
-            if (v.about->kill == kill && v.what != outcome::not_here) text += verdict_lines(v, columns);
-    text += not_here_text(r, columns);
+            if (v.about->kill == kill && v.what != outcome::unavailable) text += verdict_lines(v, columns);
+    text += unavailable_text(r, columns);
     for (const std::string& f : r.failures)
         text += lines_of("FAILED: " + supervisor::printable(f), columns, 0);
     return text + fmt::format("\nlesson {}: {} in {:.1f} s\n", r.about->number,

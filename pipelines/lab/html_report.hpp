@@ -16,6 +16,6 @@ struct lab_machine {
 /// Of this machine, as far as it says; "unknown" where it doesn't.
 [[nodiscard]] lab_machine this_machine();
 
-[[nodiscard]] std::string web_page(const std::vector<lesson_result>& all, const lab_machine& machine);
+[[nodiscard]] std::string html_report(const std::vector<lesson_result>& all, const lab_machine& machine);
 
 }  // namespace carousel::lab

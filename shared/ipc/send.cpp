@@ -1,17 +1,17 @@
-#include "ipc/give.hpp"
+#include "ipc/send.hpp"
 
 #include "ipc/step.hpp"
 
 namespace carousel::ipc {
 
-bool try_give(pool& from, const block& k, queue& to, void* element) {
+bool try_send(pool& from, const block& k, queue& to, void* element) {
     const block_ref r = from.name(k);
     std::memcpy(element, &r, sizeof r);
-#ifdef CAROUSEL_BUG_GIVES_FIRST
-    (void)from.hand_over(r);  // seeded bug: for a moment nothing names it
+#ifdef CAROUSEL_BUG_TRANSFERS_FIRST
+    (void)from.transfer(r);  // seeded bug: for a moment nothing names it
 #endif
     if (!to.try_push(element)) return false;
-    (void)from.hand_over(r);  // false: it has been received already
+    (void)from.transfer(r);  // false: it has been received already
     return true;
 }
 

@@ -1,4 +1,4 @@
-#include "pipelines/alloc/mend.hpp"
+#include "pipelines/alloc/repair.hpp"
 
 #include <sys/prctl.h>
 
@@ -8,7 +8,7 @@
 #include "device/backend.hpp"
 #include "ipc/memory.hpp"
 #if defined(CAROUSEL_WITH_CUDA)
-#include "ipc/cuda/mend.hpp"
+#include "ipc/cuda/repair.hpp"
 #endif
 
 namespace carousel::alloc {
@@ -18,12 +18,12 @@ constexpr u64 patience_ns = 30'000'000'000;
 
 }  // namespace
 
-int mend(int socket) {
+int repair(int socket) {
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // the next holder sends one of its own
     shm::message m;
     if (shm::receive_message(socket, m, patience_ns) != shm::receive_status::ok)
         throw shm_error("mending GPU memory: the holder said nothing");
-    const auto order = ipc::mend_order_from(m.text);
+    const auto order = ipc::repair_order_from(m.text);
     if (!order || m.fds.size() != 2)
         throw shm_error("mending GPU memory: the holder's order is incomplete: rebuild the older of the two");
     ipc::memory space = ipc::memory::map(std::move(m.fds[0]), "that is mended");
@@ -35,9 +35,9 @@ int mend(int socket) {
     handle.uuid = space.block().gpu_uuid;
     const auto gpu = device->map(handle, device::access::write);
 #if defined(CAROUSEL_WITH_CUDA)
-    ipc::mend_gpu_words(space.block(), gpu->data(), order->epochs);
+    ipc::repair_gpu_words(space.block(), gpu->data(), order->epochs);
 #endif
-    if (!shm::send_message(socket, ipc::mended_text))
+    if (!shm::send_message(socket, ipc::repaired_text))
         throw shm_error("mending GPU memory: the holder is gone");
     return exit_code::ok;
 }

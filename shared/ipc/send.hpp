@@ -24,7 +24,7 @@ namespace carousel::ipc {
 
 /// `element`: of the queue's size, a block_ref in front, which is filled in. False: the queue is full, the
 /// block stays the giver's.
-bool try_give(pool& from, const block& k, queue& to, void* element);
+bool try_send(pool& from, const block& k, queue& to, void* element);
 /// Empty: there is nothing, or (`damaged`) what came names no block.
 [[nodiscard]] std::optional<block> try_receive(queue& from, pool& to, void* element, bool* damaged = nullptr);
 /// What the published cells of the queue name.

@@ -3,8 +3,8 @@
 #include <sstream>
 
 #include "core/errors.hpp"
-#include "lab/tell.hpp"
-#include "lab/web_page.hpp"
+#include "lab/html_report.hpp"
+#include "lab/lesson_text.hpp"
 #include "plot/chart.hpp"
 #include "tests/support/catch.hpp"
 
@@ -42,10 +42,10 @@ TEST_CASE("a lesson is found by its number, its name and its folder") {
 TEST_CASE("each lesson has a page of at most one screen") {
     for (const lesson* l : all_lessons()) {
         CAPTURE(l->name);
-        const std::string page = page_of(*l);
-        CHECK(page.size() > 200);
-        CHECK(std::count(page.begin(), page.end(), '\n') <= 24);
-        CHECK(widest(page) <= 96);
+        const std::string html = page_of(*l);
+        CHECK(html.size() > 200);
+        CHECK(std::count(html.begin(), html.end(), '\n') <= 24);
+        CHECK(widest(html) <= 96);
         CHECK(list_text(80).find(l->name) != std::string::npos);
         CHECK(widest(question_text(*l, 100)) <= 100);
     }
@@ -89,7 +89,7 @@ TEST_CASE("what can't be measured here is named once, with the figures recorded 
     CHECK(text.find(reason) == text.rfind(reason));
     CHECK(text.find("shown by figures recorded on NVIDIA H200, yesterday") != std::string::npos);
     CHECK(text.find("  recorded: ") != std::string::npos);
-    CHECK(web_page({r}, {"p", "s", "w"}).find("<th>recorded on NVIDIA H200, yesterday</th>") !=
+    CHECK(html_report({r}, {"p", "s", "w"}).find("<th>recorded on NVIDIA H200, yesterday</th>") !=
           std::string::npos);
 }
 
@@ -117,14 +117,15 @@ TEST_CASE("each lesson with a program for a GPU has recorded figures that its cl
 TEST_CASE("the page needs nothing else and escapes what it quotes") {
     lesson_result r = result_of("events", {{"word.us", 85}});
     r.failures.emplace_back("<script>");
-    const std::string page = web_page({r}, {"a & b", "Linux", "today"});
-    CHECK(page.find("a &amp; b") != std::string::npos);
-    CHECK(page.find("&lt;script&gt;") != std::string::npos);
-    CHECK(page.find("<script>") == std::string::npos);
-    CHECK(page.find("<code>ready</code>") != std::string::npos);
-    CHECK(page.find("<svg") != std::string::npos);
-    for (const char* foreign : {"src=", "@import", "url("}) CHECK(page.find(foreign) == std::string::npos);
-    CHECK(page.find("Not here (no GPU &lt;here&gt;): CUDA: an event that nobody has recorded; ") !=
+    const std::string html = html_report({r}, {"a & b", "Linux", "today"});
+    CHECK(html.find("a &amp; b") != std::string::npos);
+    CHECK(html.find("&lt;script&gt;") != std::string::npos);
+    CHECK(html.find("<script>") == std::string::npos);
+    CHECK(html.find("<code>ready</code>") != std::string::npos);
+    CHECK(html.find("<svg") != std::string::npos);
+    for (const char* external_reference : {"src=", "@import", "url("})
+        CHECK(html.find(external_reference) == std::string::npos);
+    CHECK(html.find("Not here (no GPU &lt;here&gt;): CUDA: an event that nobody has recorded; ") !=
           std::string::npos);
     CHECK(failures_text({r}) == "1 of 1 lessons failed: 2 (events)\n");
 }

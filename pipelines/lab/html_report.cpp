@@ -1,4 +1,4 @@
-#include "lab/web_page.hpp"
+#include "lab/html_report.hpp"
 
 #include <fmt/format.h>
 #include <sys/utsname.h>
@@ -31,7 +31,7 @@ constexpr const char* style =
     "svg{min-width:40em}td:first-child{font-weight:bold}td:nth-child(2){color:#666}"
     "td:nth-child(2):not(:empty)::before{content:'the texts: '}tr{border-top:1px solid #ccc;padding:.4em 0}}";
 
-std::string answers_of(const lesson_result& r) {
+std::string answers_html(const lesson_result& r) {
     const std::optional<int> right = right_answer(*r.about, r.verdicts);
     std::string html = "<ol type=\"a\">\n";
     for (std::size_t k = 0; k < r.about->answers.size(); ++k)
@@ -44,7 +44,7 @@ std::string table_of(const lesson_result& r) {
     std::string html = "<table>\n<tr><th>subject</th><th>the texts</th><th>this machine</th></tr>\n";
     for (const bool kill : {false, true})
         for (const claim_verdict& v : r.verdicts) {
-            if (v.about->kill != kill || v.what == outcome::not_here) continue;
+            if (v.about->kill != kill || v.what == outcome::unavailable) continue;
             html += fmt::format("<tr class=\"{}{}\"><td>{}</td><td>{}</td><td>{}</td></tr>\n",
                                 kill ? "kill" : "", v.what == outcome::explained ? "" : " bad",
                                 escaped(v.about->name), escaped(v.about->textbook), escaped(v.text));
@@ -53,10 +53,10 @@ std::string table_of(const lesson_result& r) {
 }
 
 /// What could not be measured here: a line for each reason, and a table of what recorded figures explain.
-std::string not_here_html(const lesson_result& r) {
+std::string unavailable_html(const lesson_result& r) {
     std::string html;
     u32 recorded = 0;
-    for (const not_here& n : not_here_of(r.verdicts)) {
+    for (const unavailable& n : unavailable_claims(r.verdicts)) {
         recorded += n.recorded;
         if (!n.names.empty())
             html +=
@@ -95,12 +95,12 @@ std::string section_of(const lesson_result& r) {
     const lesson& l = *r.about;
     std::string html = fmt::format("<h2 id=\"lesson{0}\">{0}. {1}</h2>\n{2}<p><b>{3}</b></p>\n", l.number,
                                    escaped(l.title), paragraphs_of(page_of(l)), escaped(l.question));
-    html += answers_of(r);
+    html += answers_html(r);
     if (const auto c = curves_of(r))
         html += "<div class=\"plot\">" + plot::svg_of(*c) + "</div>\n";
     else if (const auto b = bars_of(r))
         html += "<div class=\"plot\">" + plot::svg_of(*b) + "</div>\n";
-    html += table_of(r) + not_here_html(r);
+    html += table_of(r) + unavailable_html(r);
     for (const std::string& f : r.failures) html += fmt::format("<p class=\"bad\">{}</p>\n", escaped(f));
     return html;
 }
@@ -142,7 +142,7 @@ lab_machine this_machine() {
             known ? fmt::format("{} {}", u.sysname, u.release) : "unknown", when};
 }
 
-std::string web_page(const std::vector<lesson_result>& all, const lab_machine& machine) {
+std::string html_report(const std::vector<lesson_result>& all, const lab_machine& machine) {
     std::string html = fmt::format(
         "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<meta name=\"viewport\" "
         "content=\"width=device-width\">\n<title>Carousel: the lab"

@@ -13,11 +13,11 @@
 
 namespace carousel::ipc_model {
 
-inline constexpr u8 most_lives = 3, the_holder = 0xFF;
+inline constexpr u8 max_incarnations = 3, the_holder = 0xFF;
 
 enum class body : u8 { runs, stopped, ended };
 enum class entry : u8 { attached, dead, fenced, free };
-struct life {
+struct incarnation {
     body is = body::runs;
     entry in = entry::attached;
     u8 epoch = 0;
@@ -29,95 +29,96 @@ struct faults {
 };
 
 /// The clauses of the retirement; each `false` is a seeded bug.
-struct retirement_rules {
+struct retirement_clauses {
     bool waits_for_fence = true;   ///< no mend while the body may run
     bool frees_entry_last = true;  ///< FREE only behind the mend
     bool new_epoch = true;         ///< an epoch is borne by one life alone, until behind its mend
 };
 
 /// The holder's place in a mend. `pc`, `k` and the rest are the model's.
-struct mender {
+struct repairer {
     u8 dead = 0;  ///< 1 + the life; 0: it rests
     u8 epoch = 0, pc = 0, k = 0, n = 0;
 };
 
 struct setting {
-    u8 lives = 2;
+    u8 incarnations = 2;
     faults may{};
-    retirement_rules retirement{};
-    bool stops_for_ever = false;  ///< nobody may rely on a stopped life to wake
+    retirement_clauses retirement{};
+    bool stops_forever = false;  ///< nobody may rely on a stopped life to wake
 };
 
 /// The part of a state that all models have.
 struct common {
-    std::array<life, most_lives> who{};
+    std::array<incarnation, max_incarnations> participant{};
     faults left{};
-    mender holder{};
+    repairer holder{};
 };
 
 inline common begun(const setting& c) {
     common s;
-    for (u8 p = 0; p < most_lives; ++p) {
-        s.who[p].epoch = static_cast<u8>(p + 1);
-        if (p >= c.lives) s.who[p].is = body::ended, s.who[p].in = entry::free;
+    for (u8 p = 0; p < max_incarnations; ++p) {
+        s.participant[p].epoch = static_cast<u8>(p + 1);
+        if (p >= c.incarnations) s.participant[p].is = body::ended, s.participant[p].in = entry::free;
     }
     s.left = c.may;
     return s;
 }
 
 template <class State>
-void end_mend(State& t) {
-    life& dead = t.who[t.holder.dead - 1];
+void end_repair(State& t) {
+    incarnation& dead = t.participant[t.holder.dead - 1];
     if (dead.epoch == t.holder.epoch && dead.in == entry::fenced) dead.in = entry::free;
     t.holder = {};
 }
 
 /// A model has besides (see search.hpp): `what`, its setting; step(state, life, sink), the next step of a
-/// life that runs; mend_step(state, sink); dies(state&, life), what ends with the body; born(state&, life);
+/// life that runs; repair_step(state, sink); dies(state&, life), what ends with the body; born(state&, life);
 /// busy(state, life): it has something to do or to lose.
 template <class Model, class State>
 void expand_bodies(const Model& m, const State& s, sink<State>& out) {
     const setting& c = m.what;
-    for (u8 p = 0; p < c.lives; ++p) {
-        const life& me = s.who[p];
+    for (u8 p = 0; p < c.incarnations; ++p) {
+        const incarnation& me = s.participant[p];
         if (me.is == body::runs) m.step(s, p, out);
         if (me.is != body::ended && s.left.deaths > 0 && m.busy(s, p)) {
             State t = s;
             --t.left.deaths;
             m.dies(t, p);
-            t.who[p].is = body::ended;
+            t.participant[p].is = body::ended;
             out.fault(t, "DIES", p);
         }
         if (me.is == body::runs && s.left.stops > 0 && m.busy(s, p)) {
             State t = s;
             --t.left.stops;
-            t.who[p].is = body::stopped;
+            t.participant[p].is = body::stopped;
             out.fault(t, "STOPS", p);
         }
         if (me.is == body::stopped) {
             State t = s;
-            t.who[p].is = body::runs;
-            out.take(t, "wakes", p, !c.stops_for_ever, nullptr);
+            t.participant[p].is = body::runs;
+            out.take(t, "wakes", p, !c.stops_forever, nullptr);
         }
         if (me.in == entry::attached && me.is != body::ended && s.left.cuts > 0) {
             State t = s;
             --t.left.cuts;
-            t.who[p].in = entry::dead;
+            t.participant[p].in = entry::dead;
             out.fault(t, "CUT", p);
         }
         const bool over = me.is == body::ended || (!c.retirement.waits_for_fence && me.in == entry::dead);
         if (over && (me.in == entry::attached || me.in == entry::dead)) {
             State t = s;
-            t.who[p].in = entry::fenced;
+            t.participant[p].in = entry::fenced;
             out.work(t, "fenced", p);
         }
         const bool may_come = c.retirement.new_epoch ? me.in == entry::free : me.in == entry::fenced;
         if (me.is == body::ended && may_come && s.left.births > 0) {
             State t = s;
             --t.left.births;
-            t.who[p].is = body::runs;
+            t.participant[p].is = body::runs;
             if (c.retirement.new_epoch)
-                t.who[p].in = entry::attached, t.who[p].epoch = static_cast<u8>(me.epoch + most_lives);
+                t.participant[p].in = entry::attached,
+                t.participant[p].epoch = static_cast<u8>(me.epoch + max_incarnations);
             m.born(t, p);
             out.fault(t, "BORN", p);
         }
@@ -126,17 +127,17 @@ void expand_bodies(const Model& m, const State& s, sink<State>& out) {
 
 /// The same, with the holder that mends the words of one after the other.
 template <class Model, class State>
-void expand_lives(const Model& m, const State& s, sink<State>& out) {
+void expand_incarnations(const Model& m, const State& s, sink<State>& out) {
     expand_bodies(m, s, out);
-    for (u8 p = 0; s.holder.dead == 0 && p < m.what.lives; ++p) {
-        if (s.who[p].in != entry::fenced) continue;
+    for (u8 p = 0; s.holder.dead == 0 && p < m.what.incarnations; ++p) {
+        if (s.participant[p].in != entry::fenced) continue;
         State t = s;
-        t.holder.dead = static_cast<u8>(p + 1), t.holder.epoch = s.who[p].epoch;
-        if (!m.what.retirement.frees_entry_last) t.who[p].in = entry::free;
+        t.holder.dead = static_cast<u8>(p + 1), t.holder.epoch = s.participant[p].epoch;
+        if (!m.what.retirement.frees_entry_last) t.participant[p].in = entry::free;
         out.work(t, "mends", the_holder);
     }
     if (s.holder.dead == 0) return;
-    m.mend_step(s, out);
+    m.repair_step(s, out);
     if (s.left.holder_deaths > 0) {
         State t = s;
         --t.left.holder_deaths;
@@ -148,10 +149,10 @@ void expand_lives(const Model& m, const State& s, sink<State>& out) {
 /// No life has anything to do, and no death is unmended.
 template <class Model, class State>
 bool all_rest(const Model& m, const State& s) {
-    for (u8 p = 0; p < m.what.lives; ++p) {
-        const life& me = s.who[p];
+    for (u8 p = 0; p < m.what.incarnations; ++p) {
+        const incarnation& me = s.participant[p];
         if (me.is == body::ended ? me.in != entry::free : me.is == body::runs && m.busy(s, p)) return false;
-        if (me.is == body::stopped && !m.what.stops_for_ever) return false;
+        if (me.is == body::stopped && !m.what.stops_forever) return false;
     }
     return s.holder.dead == 0;
 }

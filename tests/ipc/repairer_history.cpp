@@ -1,4 +1,4 @@
-// Holders, menders and the dead, as real processes: the shipped gpu_mending in holders that die at its named
+// Holders, menders and the dead, as real processes: the shipped gpu_repair in holders that die at its named
 // steps and at any time, menders that run the shipped queue body on words in a memfd and die or stop at its
 // steps. What falls when follows from the seed; who runs when is the kernel's.
 #include <fcntl.h>
@@ -15,7 +15,7 @@
 #include "core/clock.hpp"
 #include "histories.hpp"
 #include "ipc/gpu_layout.hpp"
-#include "ipc/gpu_mending.hpp"
+#include "ipc/gpu_repair.hpp"
 #include "tests/support/scratch_folder.hpp"
 
 namespace carousel::test {
@@ -23,12 +23,12 @@ namespace {
 
 using namespace carousel::ipc;
 
-constexpr u32 capacity = 8, most_pids = 256, lives_each = 5;
+constexpr u32 capacity = 8, most_pids = 256, incarnations_each = 5;
 constexpr u64 gpu_bytes = 65536;
 
 // What all these processes know together.
 struct page {
-    std::atomic<u32> menders, beside;  // started; that began while another one mended
+    std::atomic<u32> repairers, concurrent;  // started; that began while another one mended
     std::atomic<i32> pid[most_pids];
     std::atomic<u32> died_at[steps];  // holders
     u64 seed;
@@ -45,10 +45,10 @@ T* shared_memory(int fd, u64 bytes) {
 
 // ---- a mender
 u32 steps_left = 0;  // then it happens
-int its_end = 0;
+int end_signal = 0;
 
 /// The kernels' words on a CPU, and the steps at which a mender dies or stops.
-struct mender_side {
+struct repairer_side {
     using word = u64;
     static u64 load(const u64& w) { return __atomic_load_n(&w, __ATOMIC_ACQUIRE); }
     static bool cas(u64& w, u64 expected, u64 desired) {
@@ -56,63 +56,63 @@ struct mender_side {
     }
     static void at(step) {
         ::usleep(50);
-        if (steps_left != 0 && --steps_left == 0) (void)::raise(its_end);
+        if (steps_left != 0 && --steps_left == 0) (void)::raise(end_signal);
     }
 };
 
-[[noreturn]] void be_mender(int socket, page& p, const char* lock_path) {
+[[noreturn]] void run_repairer(int socket, page& p, const char* lock_path) {
     ::dup2(socket, 3);
     (void)::close_range(4, ~0U, 0);  // what other processes wait for the end of
-    const u32 number = p.menders.fetch_add(1);
+    const u32 number = p.repairers.fetch_add(1);
     p.pid[number % most_pids].store(::getpid());
     std::mt19937_64 random(p.seed * 977 + number);
     if (number < p.fated && random() % 4 != 0)
-        steps_left = 1 + static_cast<u32>(random() % 10), its_end = random() % 3 == 0 ? SIGSTOP : SIGKILL;
-    if (steps_left > 9) (void)::raise(its_end);  // before it has heard anything
+        steps_left = 1 + static_cast<u32>(random() % 10), end_signal = random() % 3 == 0 ? SIGSTOP : SIGKILL;
+    if (steps_left > 9) (void)::raise(end_signal);  // before it has heard anything
     shm::message m;
     if (shm::receive_message(3, m, 20 * ns_per_s) != shm::receive_status::ok || m.fds.size() != 2) ::_exit(1);
-    const auto order = mend_order_from(m.text);
+    const auto order = repair_order_from(m.text);
     const int lock = ::open(lock_path, O_RDWR | O_CREAT, 0600);
     if (!order || lock < 0) ::_exit(1);
-    if (::flock(lock, LOCK_EX | LOCK_NB) != 0) p.beside.fetch_add(1);
+    if (::flock(lock, LOCK_EX | LOCK_NB) != 0) p.concurrent.fetch_add(1);
     const memory space = memory::map(std::move(m.fds[0]), "field");
     auto* gpu = shared_memory<std::byte>(m.fds[1].get(), gpu_bytes);
-    const queue_body<mender_side> q(gpu_queue_at(gpu + space.block().place[0].gpu_offset, capacity, 8), 0);
-    // As mend.cu does it.
+    const queue_body<repairer_side> q(gpu_queue_at(gpu + space.block().place[0].gpu_offset, capacity, 8), 0);
+    // As repair.cu does it.
     for (u32 k = 0; k < capacity; ++k) q.settle_marked(k);
     q.settle_done();
     for (const u32 epoch : order->epochs)
-        for (u32 k = 0; k < capacity; ++k) q.mend_cell(k, epoch), mender_side::at(step::mended_word);
-    (void)shm::send_message(3, mended_text);
+        for (u32 k = 0; k < capacity; ++k) q.repair_cell(k, epoch), repairer_side::at(step::word_repaired);
+    (void)shm::send_message(3, repaired_text);
     ::_exit(0);
 }
 
-class forked_hands final : public gpu_hands {
+class forked_helper final : public gpu_helper {
 public:
-    forked_hands(page& p, std::string lock) : page_(p), lock_(std::move(lock)) {}
+    forked_helper(page& p, std::string lock) : page_(p), lock_(std::move(lock)) {}
     [[nodiscard]] gpu_memory make(u64) override { return {}; }
-    [[nodiscard]] gpu_mender start_mender() override {
+    [[nodiscard]] gpu_repairer start_repairer() override {
         auto [ours, theirs] = shm::socket_pair();
         const pid_t pid = ::fork();
-        if (pid == 0) be_mender(theirs.get(), page_, lock_.c_str());
-        gpu_mender m;
+        if (pid == 0) run_repairer(theirs.get(), page_, lock_.c_str());
+        gpu_repairer m;
         m.process = {pid, shm::start_time_of(pid)};
         m.pidfd.reset(shm::open_pidfd(m.process));
         m.socket = std::move(ours);
         return m;
     }
-    void reap(const gpu_mender& m) override { (void)::waitpid(m.process.pid, nullptr, 0); }
+    void reap(const gpu_repairer& m) override { (void)::waitpid(m.process.pid, nullptr, 0); }
 
 private:
     page& page_;
     std::string lock_;
 };
 
-// ---- a holder: what holder.cpp does with a gpu_mending
+// ---- a holder: what holder.cpp does with a gpu_repair
 u32 holder_steps_left = 0;
 page* holder_page = nullptr;
 void at_holder_step(step s) {
-    if (s < step::mender_started || holder_steps_left == 0 || --holder_steps_left != 0) return;
+    if (s < step::repairer_started || holder_steps_left == 0 || --holder_steps_left != 0) return;
     holder_page->died_at[static_cast<std::size_t>(s)].fetch_add(1);
     (void)::raise(SIGKILL);
 }
@@ -125,16 +125,16 @@ u64 hasty_clock() { return now_ns() * 150; }  // a mender's 30 s are 0.2 s
     set_hooks({&at_holder_step, &hasty_clock, nullptr});
     memory space = memory::map(shm::unique_fd(::dup(space_fd)), "field");
     registry_block& r = space.block().registry;
-    forked_hands hands(p, lock);
-    gpu_mending mending(&hands);
+    forked_helper helper(p, lock);
+    gpu_repair repair(&helper);
     std::set<u32> known;
     for (;; ::usleep(200)) {
-        for (u32 k = 0; k <= lives_each; ++k)
+        for (u32 k = 0; k <= incarnations_each; ++k)
             if (const client_id c = client_at(r, k);
                 c && c.state == entry_state::fenced && known.insert(k).second)
-                mending.add(k, c.epoch);
-        for (const u32 entry : mending.go_on(space, gpu_fd)) free_entry(r, entry), known.erase(entry);
-        (void)mending.fresh();
+                repair.add(k, c.epoch);
+        for (const u32 entry : repair.advance(space, gpu_fd)) free_entry(r, entry), known.erase(entry);
+        (void)repair.fresh();
     }
 }
 
@@ -162,17 +162,17 @@ public:
     field& operator=(const field&) = delete;
 
     void run(u64& done) {
-        const client_id lives = attach(registry(), shm::this_process());
-        for (u32 k = 0; k < 3; ++k) push(lives.epoch);
+        const client_id survivor = attach(registry(), shm::this_process());
+        for (u32 k = 0; k < 3; ++k) push(survivor.epoch);
         std::vector<client_id> dead;
-        for (u32 k = 0; k < lives_each; ++k) dead.push_back(dies());
+        for (u32 k = 0; k < incarnations_each; ++k) dead.push_back(dies());
         u32 deaths = static_cast<u32>(random_() % 4), freed = 0;
         std::size_t fenced = 0;
         const u64 until = now_ns() + h_.patience_ns();
-        for (; freed < lives_each && h_.finding().empty(); ::usleep(100)) {
-            look_after_holder(deaths);
+        for (; freed < incarnations_each && h_.finding().empty(); ::usleep(100)) {
+            check_holder(deaths);
             if (fenced < dead.size() && random_() % 16 == 0) mark_fenced(registry(), dead[fenced++].entry);
-            if (random_() % 8 == 0) push(lives.epoch), pop(lives.epoch);
+            if (random_() % 8 == 0) push(survivor.epoch), pop(survivor.epoch);
             freed = 0;
             for (const client_id& c : dead) freed += is_free(c) ? 1U : 0U;
             if (now_ns() > until) h_.find("somebody waits for ever");
@@ -180,13 +180,13 @@ public:
         end_all();
         for (u32 k = 0; k < steps; ++k)
             for (u32 n = page_->died_at[k].load(); n > 0; --n) h_.count_death(static_cast<step>(k));
-        if (page_->beside.load() != 0) h_.find("two menders at a time");
-        if (h_.finding().empty()) settle(lives.epoch);
+        if (page_->concurrent.load() != 0) h_.find("two menders at a time");
+        if (h_.finding().empty()) settle(survivor.epoch);
         done += freed;
     }
 
 private:
-    using body = queue_body<mender_side>;
+    using body = queue_body<repairer_side>;
     [[nodiscard]] registry_block& registry() const { return space_->block().registry; }
     [[nodiscard]] queue_parts<u64> parts() const {
         return gpu_queue_at(gpu_ + space_->block().place[0].gpu_offset, capacity, 8);
@@ -215,16 +215,16 @@ private:
     bool is_free(const client_id& c) {
         if (find_client(registry(), c.epoch)) return false;
         for (u32 k = 0; k < capacity; ++k)
-            if (cell_word::of(mender_side::load(parts().cell[k])).epoch == c.epoch)
+            if (cell_word::of(repairer_side::load(parts().cell[k])).epoch == c.epoch)
                 h_.find("an entry is free, and its cells are not mended");
         return true;
     }
-    void look_after_holder(u32& deaths) {
+    void check_holder(u32& deaths) {
         if (holder_ > 0 && deaths > 0 && random_() % 200 == 0) ::kill(holder_, SIGKILL);
         for (pid_t gone = 0; (gone = ::waitpid(-1, nullptr, WNOHANG)) > 0;)
             if (gone == holder_) holder_ = 0, deaths -= deaths > 0 ? 1U : 0U;
         if (holder_ > 0) return;
-        // The fourth step (mender_heard) comes only where a mender lives to its end: it has more of the
+        // The fourth step (repairer_replied) comes only where a mender lives to its end: it has more of the
         // deaths.
         const u32 drawn = 1 + static_cast<u32>(random_() % 8);
         const u32 dies_at = deaths > 0 ? (drawn > 6 ? 4 : drawn) : 0;
@@ -246,8 +246,8 @@ private:
     }
     void settle(u32 epoch) const {
         const queue_parts<u64> p = parts();
-        if (mender_side::load(*p.tombs) >> 40U != tombs_) h_.find("the count of the tombs is wrong");
-        if (mender_side::load(*p.lost) >> 40U != lost_) h_.find("the count of the lost is wrong");
+        if (repairer_side::load(*p.tombs) >> 40U != tombs_) h_.find("the count of the tombs is wrong");
+        if (repairer_side::load(*p.lost) >> 40U != lost_) h_.find("the count of the lost is wrong");
         while (pop(epoch)) {
         }
         u32 room = 0;
@@ -269,7 +269,7 @@ private:
 
 }  // namespace
 
-bool mender_history(history& h, u64 seed, u64& done) {
+bool repairer_history(history& h, u64 seed, u64& done) {
     field f(h, seed);
     f.run(done);
     return true;

@@ -2,7 +2,7 @@
 #include "core/clock.hpp"
 #include "gpu_client.cuh"
 #include "ipc/cuda/carousel/ipc_cuda.cuh"
-#include "ipc/cuda/mend.hpp"
+#include "ipc/cuda/repair.hpp"
 
 namespace carousel::test {
 namespace {
@@ -16,7 +16,7 @@ __global__ void drain(queue_view<element> q, gpu_story* story, bool leases, u32*
     while (leases ? q.try_lease(e, l) : q.try_pop(e)) {
         if (!e.whole()) ++story->torn;
         if (e.whole()) atomicAdd_system(story->item + e.number, finished);
-        if (leases && !q.commit(l)) ++story->foreign;
+        if (leases && !q.commit(l)) ++story->not_owned;
     }
     *room = 0;
     while (q.try_push(element::of(most_items - 1))) ++*room;
@@ -30,9 +30,9 @@ __global__ void drain_work(work_queue_view<element> w, gpu_story* story, u32* ro
     while (w.try_claim(e, t)) {
         if (!e.whole()) ++story->torn;
         if (e.whole()) atomicAdd_system(story->item + e.number, finished);
-        if (!w.commit(t)) ++story->foreign;
+        if (!w.commit(t)) ++story->not_owned;
     }
-    while (w.take_dead_letter(e)) atomicAdd_system(story->item + e.number, letters);
+    while (w.take_dead_letter(e)) atomicAdd_system(story->item + e.number, dead_letters);
     *room = 0;
     while (w.try_submit(element::of(most_items - 1))) ++*room;
     while (w.try_claim(e, t)) w.commit(t);
@@ -40,10 +40,10 @@ __global__ void drain_work(work_queue_view<element> w, gpu_story* story, u32* ro
 
 // Of an epoch that nobody bears: what a mend looks at, and nothing to change. The second one, for the first
 // one loads the kernels.
-f64 us_of_a_mend(const space_block& block, std::byte* gpu) {
-    mend_gpu_words(block, gpu, {~0U >> 8U});
+f64 repair_us_of(const space_block& block, std::byte* gpu) {
+    repair_gpu_words(block, gpu, {~0U >> 8U});
     const u64 begun = now_ns();
-    mend_gpu_words(block, gpu, {~0U >> 8U});
+    repair_gpu_words(block, gpu, {~0U >> 8U});
     return static_cast<f64>(now_ns() - begun) / 1000;
 }
 
@@ -58,9 +58,9 @@ int number_of_gpus() {
     return peers ? n : 1;
 }
 
-final_look look_at_last(const std::string& space, u64 story_offset, const space_block& block) {
+final_check check_at_end(const std::string& space, u64 story_offset, const space_block& block) {
     gpu_space gpu(open(space));
-    final_look out;
+    final_check out;
     auto* story = reinterpret_cast<gpu_story*>(gpu.at(story_offset));
     u32* room = nullptr;
     check(cudaMalloc(&room, sizeof *room));
@@ -85,7 +85,7 @@ final_look look_at_last(const std::string& space, u64 story_offset, const space_
     out.free_permits = turn.free(), out.waiting = turn.waiting();
     const pool_state p = gpu.pool("pages", pool_bytes).state();
     out.pool_bytes = p.bytes, out.pool_free = p.free_bytes;
-    out.mend_us = us_of_a_mend(block, gpu.at(0));
+    out.repair_us = repair_us_of(block, gpu.at(0));
     return out;
 }
 

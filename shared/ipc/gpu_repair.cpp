@@ -1,0 +1,128 @@
+#include "ipc/gpu_repair.hpp"
+
+#include <csignal>
+
+#include "core/clock.hpp"
+#include "core/errors.hpp"
+#include "core/log.hpp"
+#include "core/poll_until.hpp"
+#include "ipc/step.hpp"
+
+// CAROUSEL_BUG_...: a rule left out, for the tests' controls.
+
+namespace carousel::ipc {
+namespace {
+
+bool readable(int fd) { return events_of(fd, POLLIN) != 0; }
+
+}  // namespace
+
+gpu_repair::~gpu_repair() {
+    if (!repairer_) return;
+    shm::signal_pidfd(repairer_->pidfd.get(), SIGKILL);
+    (void)events_of(repairer_->pidfd.get(), POLLIN, now_ns() + 5 * ns_per_s);
+    helper_->reap(*repairer_);
+}
+
+std::vector<const shm::unique_fd*> gpu_repair::fresh() {
+    if (!is_fresh_ || !repairer_) return {};
+    is_fresh_ = false;
+    return {&repairer_->pidfd, &repairer_->socket};
+}
+
+void gpu_repair::report_failure(const std::string& why) {
+    not_before_ns_ = clock_ns() + repairer_retry_ns;
+    if (!failure_reported_)
+        log::warning(
+            "mending GPU memory behind a death: {}; it is tried again each second, and until then "
+            "what the dead had there stays its own",
+            why);
+    failure_reported_ = true;
+}
+
+// A mender of a holder before this one: it may still mend.
+bool gpu_repair::ended_before(space_block& s) const {
+    const shm::process_id before{static_cast<i32>(load(s.repairer)), load(s.repairer_start)};
+    if (before.pid == 0) return true;
+    const shm::unique_fd pidfd(shm::open_pidfd(before));
+    if (!pidfd || readable(pidfd.get())) return true;
+#ifndef CAROUSEL_BUG_KEEPS_OTHER_REPAIRER
+    shm::signal_pidfd(pidfd.get(), SIGKILL);
+#endif
+    return false;
+}
+
+void gpu_repair::start(memory& space, int gpu_fd) {
+    space_block& s = space.block();
+    if (helper_ == nullptr) return report_failure("this holder has no program for it: use `carousel hold`");
+#if !defined(CAROUSEL_BUG_IGNORES_OTHER_REPAIRER) && !defined(CAROUSEL_BUG_STARTS_CONCURRENTLY)
+    if (!ended_before(s)) return;
+#endif
+    try {
+        repairer_ = helper_->start_repairer();
+    } catch (const error& e) {
+        return report_failure(e.what());
+    }
+    at(step::repairer_started);
+    const shm::process_id it = repairer_->process;
+    repair_order o;
+    for (const incarnation& l : waiting_) o.epochs.push_back(l.epoch);
+    in_repair_ = std::move(waiting_);
+    waiting_.clear();
+    done_reported_ = false, is_fresh_ = true;
+    until_ns_ = clock_ns() + repairer_timeout_ns;
+#ifdef CAROUSEL_BUG_NOTIFIES_FIRST
+    (void)shm::send_message(repairer_->socket.get(), to_text(o), {space.fd(), gpu_fd});
+    at(step::repairer_notified);
+#endif
+    // Start time first: who reads the pid reads the right one (registry.hpp).
+    s.repairer_start.store(it.start_time, std::memory_order_release);
+    s.repairer.store(static_cast<u64>(it.pid), std::memory_order_release);
+    at(step::repairer_named);
+#ifndef CAROUSEL_BUG_NOTIFIES_FIRST
+    // If it doesn't hear it, it ends, and is started anew.
+    (void)shm::send_message(repairer_->socket.get(), to_text(o), {space.fd(), gpu_fd});
+    at(step::repairer_notified);
+#endif
+}
+
+std::vector<u32> gpu_repair::advance(memory& space, int gpu_fd) {
+    std::vector<u32> repaired;
+    if (repairer_) {
+        shm::message m;
+        const bool ended =
+            readable(repairer_->pidfd.get());  // before the look: what it has said is there then
+        if (!done_reported_ && shm::receive_message(repairer_->socket.get(), m) == shm::receive_status::ok &&
+            m.text == repaired_text) {
+            for (const incarnation& l : in_repair_) repaired.push_back(l.entry);
+            in_repair_.clear();
+            done_reported_ = true, failure_reported_ = false;
+            repairer_->socket.reset();  // whose end need wake nobody
+            at(step::repairer_replied);
+        }
+#ifdef CAROUSEL_BUG_STARTS_CONCURRENTLY
+        if (!ended && !waiting_.empty()) start(space, gpu_fd);
+#endif
+        if (!ended) {
+#ifndef CAROUSEL_BUG_WAITS_FOR_STOPPED_REPAIRER
+            if (clock_ns() > until_ns_) shm::signal_pidfd(repairer_->pidfd.get(), SIGKILL);
+#endif
+            return repaired;
+        }
+#ifdef CAROUSEL_BUG_TREATS_EXIT_AS_DONE
+        for (const incarnation& l : in_repair_) repaired.push_back(l.entry);
+        in_repair_.clear();
+#endif
+        helper_->reap(*repairer_);
+        repairer_.reset();
+        if (!done_reported_) report_failure("its program (carousel-alloc) ended before it was done");
+#ifndef CAROUSEL_BUG_DROPS_REPAIRS_IN_PROGRESS
+        waiting_.insert(waiting_.end(), in_repair_.begin(), in_repair_.end());
+#endif
+        in_repair_.clear();
+    }
+    if (!waiting_.empty() && clock_ns() >= not_before_ns_) start(space, gpu_fd);
+    return repaired;
+}
+
+}  // namespace carousel::ipc
