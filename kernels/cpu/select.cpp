@@ -34,8 +34,8 @@ const entries* find_entries(std::string_view name) {
 
 const entries& best_entries() {
     static const entries& chosen = []() -> const entries& {
-        if (const char* wish = std::getenv("CAROUSEL_SIMD")) {
-            if (const entries* e = find_entries(wish)) return *e;
+        if (const char* requested = std::getenv("CAROUSEL_SIMD")) {
+            if (const entries* e = find_entries(requested)) return *e;
         }
         for (const char* name : {"avx512", "avx2"}) {
             if (const entries* e = find_entries(name)) return *e;

@@ -102,14 +102,14 @@ void fragment_stage(device::queue& q, const fragment_stage_args& args) {
     } else {
         const u32 large_blocks = blocks_striding(u64{a.id_limit} * 32, 256, 3);
         if (a.path == raster_path::automatic) {
-            launch_behind("raster_small", raster_small, blocks_striding(a.id_limit, 256, 20), 256, q, a);
-            launch_behind("raster_large", raster_large, large_blocks, 256, q, a);
+            launch_after("raster_small", raster_small, blocks_striding(a.id_limit, 256, 20), 256, q, a);
+            launch_after("raster_large", raster_large, large_blocks, 256, q, a);
         } else {
             // behind the clear, which it doesn't wait for by itself
             launch("raster_large", raster_large, large_blocks, 256, q, a);
         }
         if (a.path != raster_path::medium)
-            launch_behind("raster_tiles", raster_tiles, tiles, tile_threads, q, a);
+            launch_after("raster_tiles", raster_tiles, tiles, tile_threads, q, a);
     }
     if (args.before_resolve.call != nullptr) args.before_resolve.call(args.before_resolve.with);
     const resolve_args r{a.mesh,
@@ -120,7 +120,7 @@ void fragment_stage(device::queue& q, const fragment_stage_args& args) {
                          args.height,
                          reinterpret_cast<u32*>(args.color)};
     void (*const shade)(resolve_args) = r.shade.mapped != 0 ? resolve<true> : resolve<false>;
-    launch_behind("resolve", shade, dim3((args.width + 31) / 32, (args.height + 7) / 8), dim3(32, 8), q, r);
+    launch_after("resolve", shade, dim3((args.width + 31) / 32, (args.height + 7) / 8), dim3(32, 8), q, r);
 }
 
 }  // namespace carousel::kernels::cuda

@@ -95,8 +95,8 @@ void hash_plane(device::queue& q, const hash_args& args) {
     a.in = {reinterpret_cast<const unsigned char*>(args.data), args.row_bytes, args.rows, args.pitch};
     a.parts = reinterpret_cast<u64*>(args.scratch);
     a.out = args.out;
-    const u32 wished = blocks_striding(a.in.blocks() * group_lanes, hash_threads, 16);
-    a.count = wished < most_parts ? wished : most_parts;
+    const u32 requested = blocks_striding(a.in.blocks() * group_lanes, hash_threads, 16);
+    a.count = requested < most_parts ? requested : most_parts;
     const bool aligned = reinterpret_cast<u64>(args.data) % 8 == 0;
     a.as_words = aligned && args.row_bytes % 8 == 0 && args.pitch % 8 == 0;
     if (aligned && a.in.dense()) {
@@ -104,7 +104,7 @@ void hash_plane(device::queue& q, const hash_args& args) {
     } else {
         launch("hash_blocks", hash_blocks<false>, a.count, hash_threads, q, a);
     }
-    launch_behind("hash_finish", hash_finish, dim3(1), dim3(finish_threads), q, a);
+    launch_after("hash_finish", hash_finish, dim3(1), dim3(finish_threads), q, a);
 }
 
 }  // namespace carousel::kernels::cuda

@@ -33,12 +33,12 @@ __device__ __forceinline__ void raster_lanes(const raster_args& a, u32 lanes, co
     for (; lanes != 0; lanes &= lanes - 1) {
         const int from = __ffs(static_cast<int>(lanes)) - 1;
         const screen_triangle t = broadcast(mine, from);
-        const u32 whose = __shfl_sync(~0U, id, from);
+        const u32 source_id = __shfl_sync(~0U, id, from);
         const pixel_box box = box_of(t, a.view.width, a.view.height);
         if (narrow(t)) {
-            raster_by_warp<i32>(a, t, box, double_area<i32>(t), whose);
+            raster_by_warp<i32>(a, t, box, double_area<i32>(t), source_id);
         } else {
-            raster_by_warp<i64>(a, t, box, double_area(t), whose);
+            raster_by_warp<i64>(a, t, box, double_area(t), source_id);
         }
     }
 }

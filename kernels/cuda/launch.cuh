@@ -79,8 +79,8 @@ inline void launch(const char* name, void (*kernel)(P...), dim3 blocks, dim3 thr
 }
 
 template <typename Args>
-inline void launch_behind(const char* name, void (*kernel)(Args), dim3 blocks, dim3 threads, device::queue& q,
-                          const Args& args) {
+inline void launch_after(const char* name, void (*kernel)(Args), dim3 blocks, dim3 threads, device::queue& q,
+                         const Args& args) {
     check(device::cuda::launch(q, name, kernel, blocks, threads, 0, may_overlap(kernel), args),
           std::string("launch of kernel ") + name);
 }

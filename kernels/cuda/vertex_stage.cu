@@ -274,7 +274,7 @@ void vertex_stage(device::queue& q, const vertex_stage_args& args) {
               room = u64{multiprocessors()} * select_resident;
     a.each = static_cast<u32>(body::min_<u64>((clusters + room - 1) / room, most_clusters));
     launch("prepare", prepare, blocks_for(u64{args.out.max_instances} * 12, 256), 256, q, a);
-    launch_behind("select_visible", select_visible, blocks_for(clusters, a.each), select_threads, q, a);
+    launch_after("select_visible", select_visible, blocks_for(clusters, a.each), select_threads, q, a);
 }
 
 }  // namespace carousel::kernels::cuda

@@ -18,7 +18,7 @@
 #include "run/observer.hpp"
 #include "runs/client.hpp"
 #include "spec/own_programs.hpp"
-#include "telemetry/run_life.hpp"
+#include "telemetry/run_end.hpp"
 
 namespace carousel::supervisor {
 namespace {
@@ -58,13 +58,13 @@ public:
         const u64 last = events_.events().empty() ? 0 : events_.events().back().time_ns;
         return std::exchange(told_ns_, last) != last;
     }
-    void look() {
-        const run::sight now = observer_.look();
-        if (now.anew) begin_with_block();
+    void poll() {
+        const run::observation now = observer_.poll();
+        if (now.recreated) begin_with_block();
         glance();
         tracker_.feed(snap_);
-        if (now.life.state == run::life::over) return;  // what was known is shown to the end
-        if (now.life.state == run::life::alone) {
+        if (now.liveness.state == run::liveness::over) return;  // what was known is shown to the end
+        if (now.liveness.state == run::liveness::alone) {
             ps_ = {};
             notice_ = observer_.notice(now_ns(), 0);
             return;
@@ -109,7 +109,7 @@ private:
         ++blocks_;
         tracker_ = telemetry::rate_tracker();
         events_.add(
-            {now_ns(), telemetry::event_kind::warning, shm::none, run::made_anew_text(observer_.run())});
+            {now_ns(), telemetry::event_kind::warning, shm::none, run::recreated_text(observer_.run())});
     }
 
     run::observer observer_;
@@ -167,7 +167,7 @@ int show(watcher& w, const run::record& run, const top_arguments& a, const cli_e
     {
         terminal_screen screen(STDIN_FILENO, STDOUT_FILENO);
         std::unique_ptr<picture_pipe> picture = picture_of(run, a);
-        w.look();
+        w.poll();
         u64 pictured = w.blocks();
         for (u64 next = now_ns() + std::min(interval, first_span_ns); w.lives();) {  // rates take two looks
             last = w.lines(color, screen.size());
@@ -189,7 +189,7 @@ int show(watcher& w, const run::record& run, const top_arguments& a, const cli_e
             if (e.what == screen_event::kind::key && (e.key == 'q' || e.key == 'Q' || e.key == '\x1b'))
                 return exit_code::ok;
             if (now_ns() < next && !(e.what == screen_event::kind::key && e.key == ' ')) continue;
-            w.look();
+            w.poll();
             // it looks at memory of the past
             if (std::exchange(pictured, w.blocks()) != w.blocks()) picture = picture_of(run, a);
             next = now_ns() + interval;
@@ -200,13 +200,13 @@ int show(watcher& w, const run::record& run, const top_arguments& a, const cli_e
     return exit_code::ok;
 }
 
-int look(const top_arguments& a, const cli_environment& env) {
+int poll(const top_arguments& a, const cli_environment& env) {
     const run::record run = choose_watched(a.pipeline, a.wait_s);
     watcher w(run);
     if (!a.once && env.out_is_terminal) return show(w, run, a, env);
-    w.look();
+    w.poll();
     ::usleep(static_cast<useconds_t>(first_span_ns / 1000));
-    w.look();
+    w.poll();
     std::vector<std::string> lines = w.lines(wants_color(env.out_is_terminal, a.no_color), {0, 0});
     if (shows_no_picture(env) && (a.image || !a.image_of.empty()))
         lines.emplace_back("no picture: this terminal shows no colours (TERM is not set, or \"dumb\")");
@@ -229,7 +229,7 @@ command_action add_top_command(const command_parts& p) {
     return [a](const common_words&, const cli_environment& env) {
         read_wait(*a);
         a->interval_s = seconds_or("--interval", a->interval, a->interval_s);
-        return look(*a, env);
+        return poll(*a, env);
     };
 }
 

@@ -71,7 +71,7 @@ const run::ps_stage* row_of(const run::ps_answer& ps, const telemetry::snapshot&
 }
 
 std::string state_of(const telemetry::seat_view& s, const run::ps_stage* row) {
-    if (s.held) return "stopped";
+    if (s.paused) return "stopped";
     // Between two of the supervisor's answers the control block knows better who lives; backoff and failed
     // only the supervisor knows.
     if (row != nullptr && row->state.value_or("") != "running") return row->state.value_or("?");

@@ -18,7 +18,7 @@
 #include "os/table.hpp"
 #include "run/answer_message.hpp"
 #include "run/client.hpp"
-#include "run/lent_ring.hpp"
+#include "run/mapped_ring.hpp"
 #include "run/observer.hpp"
 #include "run/ps_message.hpp"
 #include "run/trace_message.hpp"
@@ -64,7 +64,7 @@ public:
 private:
     void ask(const run::record& run, f64 wait_s);
     void take(const run::record& run, run::trace_answer a);
-    void look(u64 now);
+    void poll(u64 now);
     void look_at_headers();
     [[nodiscard]] const ring::frame_format* format_of(u32 link);
     void look_after_run(u64 now);
@@ -137,10 +137,10 @@ void tracer::take(const run::record& run, run::trace_answer a) {
 void tracer::look_after_run(u64 now) {
     if (now - looked_after_ns_ < look_after_every_ns) return;
     looked_after_ns_ = now;
-    const run::sight s = run_->look();
-    for (const run::run_news& n : s.news)
+    const run::observation s = run_->poll();
+    for (const run::run_update& n : s.news)
         news_.push_back(fmt::format("{} after {:.2f} s", n.text, static_cast<f64>(now - begin_ns_) / 1e9));
-    gone_ = s.life.state == run::life::over;
+    gone_ = s.liveness.state == run::liveness::over;
     if (!gone_ && !s.news.empty()) ask(run_->run(), 0);
 }
 
@@ -151,8 +151,8 @@ const ring::frame_format* tracer::format_of(u32 link) {
     std::optional<ring::frame_format>& f = formats_[link];
     try {
         const u32 stage = run_->block().link[link].stage;
-        f = run::borrow_ring(run_->block(), run_->run().socket(),
-                             telemetry::read_snapshot(run_->block()).stage_name(stage))
+        f = run::map_ring(run_->block(), run_->run().socket(),
+                          telemetry::read_snapshot(run_->block()).stage_name(stage))
                 .format;
     } catch (const error&) {  // then the trace has the metadata alone
     }
@@ -165,7 +165,7 @@ void tracer::look_at_headers() {
     for (u32 l = 0; l < std::min(c.links, shm::max_links); ++l)
         for (u32 s = 0; s < std::min(c.link[l].slots, shm::max_slots); ++s) {
             const auto f = telemetry::facts_in_passing(c, l, s);
-            const bool plain = f && f->metadata.empty() && f->used.planes == 0 && f->side_frames.empty();
+            const bool plain = f && f->metadata.empty() && f->used.planes == 0 && f->sampled_frames.empty();
             if (!f || plain || facts_.size() >= most_facts) continue;
             std::string& text = facts_[{c.link[l].stage, f->ring_sequence}];
             if (!text.empty()) continue;
@@ -173,13 +173,13 @@ void tracer::look_at_headers() {
             if (!f->metadata.empty()) all["metadata"] = telemetry::metadata_json(f->metadata);
             const ring::frame_format* format = f->used.planes != 0 ? format_of(l) : nullptr;
             if (format != nullptr) all["in use"] = telemetry::used_json(*format, f->used);
-            for (const u64 n : f->side_frames)
-                all["latest"].push_back(n == shm::no_side_frame ? json() : json(n));
+            for (const u64 n : f->sampled_frames)
+                all["latest"].push_back(n == shm::no_sampled_frame ? json() : json(n));
             text = all.dump(-1, ' ', false, json::error_handler_t::replace);
         }
 }
 
-void tracer::look(u64 now) {
+void tracer::poll(u64 now) {
     reader_->poll();
     look_at_headers();
     if (now - filled_ns_ < fill_every_ns) return;
@@ -201,7 +201,7 @@ void tracer::record(f64 seconds, u64 frames) {
     ask_clocks();
     const u64 until = begin_ns_ + static_cast<u64>(seconds * 1e9);
     for (u64 now = now_ns(); end_ns_ == 0; now = now_ns()) {
-        look(now);
+        poll(now);
         look_after_run(now);
         const bool enough =
             frames != 0 && least_tail() >= std::max(first_, run_->block().first_ring_sequence) + frames;
@@ -223,7 +223,7 @@ void tracer::record(f64 seconds, u64 frames) {
     const u64 wanted = least_tail() + 16;
     for (const u64 limit = now_ns() + (gone_ ? 20 * ns_per_ms : patience_ns);
          now_ns() < limit && (gone_ || least_tail() < wanted);) {
-        look(now_ns());
+        poll(now_ns());
         if (stop.sleep(look_every_ns) || (!gone_ && through())) break;
     }
     if (!gone_) ask(run_->run(), 0);

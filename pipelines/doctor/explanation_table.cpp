@@ -280,7 +280,7 @@ constexpr auto explanations = std::to_array<explanation>({
     {limit_kind, "stage", "One stage is busy all the time, and the others wait for it.",
      "`carousel ps` and the viewer name it.", "More instances of it, a smaller size, or less work."},
     {limit_kind, "pace", "The source keeps a rate of its own.", "--fps, or a camera's rate.", "Nothing."},
-    {limit_kind, "held", "`carousel stop` has paused a stage.", "The rings behind it are full.",
+    {limit_kind, "paused", "`carousel stop` has paused a stage.", "The rings behind it are full.",
      "`carousel cont STAGE`."},
     {limit_kind, "none", "Nothing limits the run just now.", "It begins, ends, or has nothing to do.",
      "Nothing."},

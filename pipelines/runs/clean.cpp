@@ -20,7 +20,7 @@
 #include "ipc/spaces.hpp"
 #include "run/directory.hpp"
 #include "run/folder_lock.hpp"
-#include "run/life.hpp"
+#include "run/liveness.hpp"
 #include "run/lost_run.hpp"
 #include "runs/run_lock.hpp"
 #include "shm/fd_socket.hpp"
@@ -147,9 +147,9 @@ std::string death_without_record(const std::string& folder, bool lock_is_ours) {
 std::string death_of(const std::string& folder, std::string& kept, bool lock_is_ours = false) {
     const auto record = run::read_record(folder);
     if (!record) return death_without_record(folder, lock_is_ours);
-    const run::life state = run::life_of(*record, lock_is_ours);
-    if (state == run::life::alone) kept = still_lives;
-    return state == run::life::led ? "" : gone_text(*record);
+    const run::liveness state = run::liveness_of(*record, lock_is_ours);
+    if (state == run::liveness::alone) kept = still_lives;
+    return state == run::liveness::led ? "" : gone_text(*record);
 }
 
 /// A folder with nothing but pictures is no leftover.

@@ -3,7 +3,7 @@
 // a lock and that none maps, folders of spaces that no process has. Used by `carousel clean` alone: a start
 // removes what a dead run of its own name has left, and nothing else. What is known of a run that lost its
 // supervisor is kept before its runtime directory is removed (run/lost_run.hpp). Never touches what belongs
-// to a living run, also a stopped or frozen one of another container (run/life.hpp), or to another user.
+// to a living run, also a stopped or frozen one of another container (run/liveness.hpp), or to another user.
 
 #include <string>
 #include <vector>

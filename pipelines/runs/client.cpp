@@ -15,7 +15,7 @@
 #include "core/read_file.hpp"
 #include "os/table.hpp"
 #include "run/client.hpp"
-#include "run/life.hpp"
+#include "run/liveness.hpp"
 #include "runs/spaces.hpp"
 #include "shm/fd_socket.hpp"
 #include "shm/peer_process.hpp"
@@ -55,7 +55,7 @@ bool ignores(i32 pid, int signal) {
 /// Runs that go on without a supervisor.
 std::vector<run::record> orphans() {
     std::vector<run::record> runs = run::recorded_runs();
-    std::erase_if(runs, [](const run::record& r) { return is_alive(r) || !run::lone_stages_of(r).any; });
+    std::erase_if(runs, [](const run::record& r) { return is_alive(r) || !run::orphaned_stages_of(r).any; });
     return runs;
 }
 
@@ -69,7 +69,7 @@ std::string orphan_text(const run::record& r) {
                           r.file);
     return gone +
            fmt::format("{} of its stages go on: `carousel run {}` with the same settings takes it over",
-                       run::lone_stages_of(r).count, r.file);
+                       run::orphaned_stages_of(r).count, r.file);
 }
 
 std::string orphans_text() {
@@ -150,7 +150,7 @@ bool goes_on(run::record& r, u64& gone_since_ns) {
         gone_since_ns = 0;
         return true;
     }
-    if (gone_since_ns == 0 || run::lone_stages_of(r).any) gone_since_ns = now_ns();
+    if (gone_since_ns == 0 || run::orphaned_stages_of(r).any) gone_since_ns = now_ns();
     return now_ns() - gone_since_ns < successor_patience_ns;
 }
 
@@ -199,7 +199,7 @@ shm::unique_fd open_supervisor(const run::record& run) {
     const shm::unique_fd socket = shm::connect_to(run.socket(), ns_per_s);
     const int why = errno;
     shm::peer_process peer = socket ? shm::peer_process_of(socket.get(), 0) : shm::peer_process{};
-    if (peer.pidfd || run::life_of(run) == run::life::over) return std::move(peer.pidfd);
+    if (peer.pidfd || run::liveness_of(run) == run::liveness::over) return std::move(peer.pidfd);
     throw shm_error(fmt::format(
         "pipeline \"{}\": its supervisor (pid {} of another namespace) lives, and can't be reached from "
         "here: {}; run `carousel down` in its container",

@@ -17,11 +17,11 @@
 #include "core/log.hpp"
 #include "core/poll_until.hpp"
 #include "ring/words.hpp"
+#include "run/dashboard_record.hpp"
 #include "run/directory.hpp"
 #include "run/folder_lock.hpp"
-#include "run/life.hpp"
+#include "run/liveness.hpp"
 #include "run/lost_run.hpp"
-#include "run/page_record.hpp"
 #include "runs/orphaned_run.hpp"
 #include "shm/marked_process.hpp"
 #include "shm/segment.hpp"
@@ -77,7 +77,7 @@ bool is_passing(const std::string& folder) {
 /// The run in the folder, whose lock is held, if it can't be taken over from here.
 std::optional<run::record> lives_elsewhere(const std::string& folder) {
     auto record = run::read_record(folder);
-    if (record && (run::is_of_here(*record) || run::life_of(*record, true) == run::life::over))
+    if (record && (run::is_of_here(*record) || run::liveness_of(*record, true) == run::liveness::over))
         record.reset();
     return record;
 }
@@ -142,7 +142,7 @@ void run_lock::end_leftovers(bool lost) const {
     if (!record || run::is_alive(*record, true)) return;
     if (run::is_of_here(*record)) {
         end_orphans(record->run_id);
-        if (const auto page = run::read_page_record(folder_)) run::end_page(page->process);
+        if (const auto page = run::read_dashboard_record(folder_)) run::end_dashboard(page->process);
     }
     (void)shm::end_marked_processes(shm::mps_mark(shm::mps_folder(folder_)), orphan_patience_ns);
     if (lost) (void)run::keep_lost_run(folder_);

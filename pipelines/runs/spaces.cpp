@@ -12,7 +12,7 @@
 #include "core/poll_until.hpp"
 #include "os/table.hpp"
 #include "run/directory.hpp"
-#include "run/life.hpp"
+#include "run/liveness.hpp"
 #include "shm/peer_process.hpp"
 
 namespace carousel::supervisor {
@@ -191,7 +191,7 @@ void require_no_run(const std::string& name) {
             fmt::format("a pipeline \"{}\" is running (process {}), and its supervisor holds the space "
                         "of that name: open it, or choose another name",
                         name, r->supervisor.pid));
-    if (const run::lone_stages stages = run::lone_stages_of(*r); stages.any)
+    if (const run::orphaned_stages stages = run::orphaned_stages_of(*r); stages.any)
         throw config_error(
             fmt::format("the supervisor of a pipeline \"{}\" was killed and {} its stages go on{}: "
                         "`carousel run {}` takes it over{}, its space as well; or choose another name",

@@ -102,11 +102,11 @@ json question(const pipeline& p, const stage_spec& s, const std::vector<u32>& re
     json asked{{"stage", s.name},  {"width", p.width}, {"height", p.height}, {"settings", s.settings},
                {"inputs", inputs}, {"fps", p.fps},     {"device", s.device}, {"folder", folder_of(p)}};
     // Those of stages behind this one have no format yet: their own may hang on this stage's.
-    for (std::size_t i = 0; i < s.side_inputs.size(); ++i) {
+    for (std::size_t i = 0; i < s.sampled_inputs.size(); ++i) {
         const u32 from = s.side_indices[i];
         const bool told = from < known.size();
         asked["latest"].push_back(
-            {{"stage", s.side_inputs[i]},
+            {{"stage", s.sampled_inputs[i]},
              {"format", told ? known[from].ring(output_looked_at(s, i, known[from])).format : json()}});
     }
     return asked;

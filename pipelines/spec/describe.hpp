@@ -36,7 +36,7 @@ struct stage_description : output_spec {
     std::string program;                ///< path that will be started
     std::vector<output_spec> more;      ///< outputs behind the first
     std::vector<u32> input_outputs;     ///< which output each of its inputs is, by index
-    std::vector<u32> side_outputs;      ///< the same of its side inputs
+    std::vector<u32> sampled_outputs;   ///< the same of its side inputs
     std::vector<asset_spec> makes;      ///< assets that it fills
     std::vector<std::string> uses;      ///< assets that it maps
     ring::parameter_schema parameters;  ///< that it reads; none: it reads none

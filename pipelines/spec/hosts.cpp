@@ -202,12 +202,12 @@ void check_hosts(const pipeline& p) {
                                s.name, s.inputs[i], from.name, s.inputs[i], from.name));
         }
     for (const stage_spec& s : p.stages)
-        for (std::size_t i = 0; i < s.side_inputs.size(); ++i)
+        for (std::size_t i = 0; i < s.sampled_inputs.size(); ++i)
             if (p.stages[s.side_indices[i]].host != s.host)
                 refuse(s.position_of("latest"),
                        fmt::format("stage \"{}\" looks at \"{}\" on another host: links carry inputs alone; "
                                    "put both on one host",
-                                   s.name, s.side_inputs[i]));
+                                   s.name, s.sampled_inputs[i]));
     check_workers(p);
     for (const host_spec* h : far_hosts(p)) {
         if (h->address.empty())

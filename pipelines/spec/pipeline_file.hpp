@@ -98,10 +98,10 @@ struct stage_spec {
     std::vector<u32> input_indices;          ///< the same as indices into pipeline::stages
     std::vector<std::string> input_outputs;  ///< which output of each, by name; "": the first (outputs.hpp)
     std::vector<std::string>
-        side_inputs;                ///< the key `latest`: whose newest frame it takes (side_inputs.hpp)
+        sampled_inputs;             ///< the key `latest`: whose newest frame it takes (sampled_inputs.hpp)
     std::vector<u32> side_indices;  ///< as input_indices
-    std::vector<std::string> side_outputs;  ///< as input_outputs
-    bool has_output = false;                ///< some other stage reads it
+    std::vector<std::string> sampled_outputs;  ///< as input_outputs
+    bool has_output = false;                   ///< some other stage reads it
     std::string device = "auto";       ///< auto | cpu | cuda:N; the pipeline's unless the stage has its own
     std::vector<std::string> devices;  ///< where device is a list: of its instances, round robin; else empty
     std::optional<u32> in_flight;      ///< frames under way in one instance; empty: auto (depth_plan.hpp)

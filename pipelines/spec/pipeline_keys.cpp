@@ -276,9 +276,10 @@ const key_row<stage_spec> stage_rows[] = {
      [](auto& s) { return json(s.inputs); }},
     {"latest",
      [](auto& r, auto key, auto& s) {
-         s.side_inputs = r.texts(key, "a list of stages' names whose newest frame it takes, e.g. [\"pose\"]");
+         s.sampled_inputs =
+             r.texts(key, "a list of stages' names whose newest frame it takes, e.g. [\"pose\"]");
      },
-     [](auto& s) { return json(s.side_inputs); }},
+     [](auto& s) { return json(s.sampled_inputs); }},
     {"device", [](auto& r, auto, auto& s) { read_stage_device(r, s); },
      [](auto& s) { return s.devices.empty() ? json(s.device) : json(s.devices); }},
     {"in_flight", [](auto& r, auto key, auto& s) { s.in_flight = read_u32_or_auto(r, key, lanes); },

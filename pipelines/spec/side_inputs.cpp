@@ -15,11 +15,11 @@ namespace {
 const std::string side_key = "latest";
 
 void require_taker(const stage_spec& s) {
-    if (s.side_inputs.empty()) return;
+    if (s.sampled_inputs.empty()) return;
     const source_position& at = s.position_of(side_key);
-    if (s.side_inputs.size() > shm::max_side_inputs)
-        refuse(at, fmt::format("stage \"{}\" has {} latest inputs; at most {}", s.name, s.side_inputs.size(),
-                               shm::max_side_inputs));
+    if (s.sampled_inputs.size() > shm::max_sampled_inputs)
+        refuse(at, fmt::format("stage \"{}\" has {} latest inputs; at most {}", s.name,
+                               s.sampled_inputs.size(), shm::max_sampled_inputs));
     if (s.latest())
         refuse(at, fmt::format("stage \"{}\" reads with group = \"latest\" and has latest inputs; they are "
                                "for stages that get every frame of their inputs",
@@ -48,7 +48,7 @@ u32 stage_looked_at(const pipeline& p, const stage_spec& s, const std::string& w
 }  // namespace
 
 u32 output_looked_at(const stage_spec& s, std::size_t side, const stage_description& from) {
-    const std::string& name = s.side_outputs.at(side);
+    const std::string& name = s.sampled_outputs.at(side);
     const source_position& at = s.position_of(side_key);
     std::vector<std::string> names;
     for (u32 o = 0; o < from.outputs(); ++o) names.push_back(from.ring(o).output);
@@ -57,7 +57,7 @@ u32 output_looked_at(const stage_spec& s, std::size_t side, const stage_descript
     if (found == names.end())
         refuse(at, fmt::format("stage \"{}\" looks at \"{}\", but stage \"{}\" has no output \"{}\"; its "
                                "outputs: {}{}",
-                               s.name, s.side_inputs[side], from.stage, name, output_names(from),
+                               s.name, s.sampled_inputs[side], from.stage, name, output_names(from),
                                did_you_mean_clause(name, names)));
     return static_cast<u32>(found - names.begin());
 }
@@ -66,11 +66,11 @@ void resolve_side_inputs(pipeline& p) {
     for (stage_spec& s : p.stages) {
         require_taker(s);
         s.side_indices.clear();
-        s.side_outputs.clear();
-        for (const std::string& written : s.side_inputs) {
+        s.sampled_outputs.clear();
+        for (const std::string& written : s.sampled_inputs) {
             const u32 from = stage_looked_at(p, s, written);
             s.side_indices.push_back(from);
-            s.side_outputs.push_back(ring_name_of(written).output);
+            s.sampled_outputs.push_back(ring_name_of(written).output);
             p.stages[from].has_output = true;
         }
     }
@@ -79,8 +79,8 @@ void resolve_side_inputs(pipeline& p) {
 u32 side_members(const pipeline& p, const std::vector<stage_description>& all, u32 stage, u32 output) {
     u32 members = 0;
     for (std::size_t k = 0; k < all.size(); ++k)
-        for (std::size_t i = 0; i < all[k].side_outputs.size(); ++i)
-            if (p.stages[k].side_indices[i] == stage && all[k].side_outputs[i] == output)
+        for (std::size_t i = 0; i < all[k].sampled_outputs.size(); ++i)
+            if (p.stages[k].side_indices[i] == stage && all[k].sampled_outputs[i] == output)
                 members += p.stages[k].instances;
     return members;
 }
@@ -88,7 +88,7 @@ u32 side_members(const pipeline& p, const std::vector<stage_description>& all, u
 void check_side_inputs(const pipeline& p, std::vector<stage_description>& all) {
     for (std::size_t k = 0; k < all.size(); ++k) {
         const stage_spec& s = p.stages[k];
-        if (s.side_inputs.empty()) continue;
+        if (s.sampled_inputs.empty()) continue;
         const source_position& at = s.position_of(side_key);
         if (!all[k].takes_latest)
             refuse(
@@ -99,12 +99,12 @@ void check_side_inputs(const pipeline& p, std::vector<stage_description>& all) {
                     "latest out",
                     s.name));
         std::set<std::pair<u32, u32>> seen;
-        for (std::size_t i = 0; i < s.side_inputs.size(); ++i) {
+        for (std::size_t i = 0; i < s.sampled_inputs.size(); ++i) {
             const u32 output = output_looked_at(s, i, all[s.side_indices[i]]);
-            all[k].side_outputs.push_back(output);
+            all[k].sampled_outputs.push_back(output);
             if (!seen.insert({s.side_indices[i], output}).second)
                 refuse(at, fmt::format("stage \"{}\" names \"{}\" as its latest input twice", s.name,
-                                       s.side_inputs[i]));
+                                       s.sampled_inputs[i]));
         }
     }
 }

@@ -6,7 +6,7 @@ ring::stage_plan stage_plan_of(const stage_spec& s, const link_spec& behind) {
     ring::stage_plan to;
     to.name = s.name;
     to.inputs = s.input_indices;
-    to.side_inputs = s.side_indices;
+    to.sampled_inputs = s.side_indices;
     to.has_output = s.has_output;
     to.in_flight = s.in_flight.value_or(to.in_flight);
     to.instances = s.instances;

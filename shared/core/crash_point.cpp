@@ -29,7 +29,7 @@ constexpr std::array<std::string_view, static_cast<std::size_t>(crash_point::cou
     "links_mapped",      "events_published",
     "asset_loading",     "asset_loaded",
     "prepared",          "live",
-    "ready_told",        "standing_by",
+    "ready_reported",    "standing_by",
     "took_over",         "job_chosen",
     "job_opened",        "sequence_leased",
     "input_leased",      "slot_filled",
@@ -139,10 +139,10 @@ void arm_crash_points(std::string_view role) {
     std::string text;
     for (u32 line = 1; std::getline(in, text); ++line) {
         std::istringstream words(text);
-        std::string who, point;
+        std::string plan_role, point;
         auto p = std::make_unique<planned>();
         const std::string where = fmt::format("{}:{}", path, line);
-        if (!(words >> who >> point >> p->how >> p->nth) || p->nth == 0)
+        if (!(words >> plan_role >> point >> p->how >> p->nth) || p->nth == 0)
             throw config_error(fmt::format("{}: expected ROLE POINT HOW NTH", where));
         if (std::find(ways.begin(), ways.end(), p->how) == ways.end())
             throw config_error(fmt::format("{}: \"{}\" is no way to die; they are {}", where, p->how,
@@ -150,7 +150,7 @@ void arm_crash_points(std::string_view role) {
         p->line = line;
         p->point = point_named(point, where);
         p->marker = fmt::format("{}.{}", path, line);
-        if (who == role) plan.push_back(std::move(p));
+        if (plan_role == role) plan.push_back(std::move(p));
     }
     detail::crash_points_armed = !plan.empty();
 }

@@ -33,7 +33,7 @@ enum class crash_point : u8 {
     asset_loaded,   ///< filled, still LOADING
     prepared,       ///< all done but the entry is not LIVE
     live,           ///< LIVE, the supervisor has not been told
-    ready_told,
+    ready_reported,
     standing_by,  ///< a standby has told that it is ready, and sleeps
     took_over,    ///< a standby has become the holder of its seat, and has leased nothing
     // a frame: lease

@@ -53,8 +53,8 @@ std::string did_you_mean(std::string_view word, const std::vector<std::string>& 
 }
 
 std::string did_you_mean_clause(std::string_view word, const std::vector<std::string>& candidates) {
-    const std::string near = did_you_mean(word, candidates);
-    return near.empty() ? "" : "; did you mean \"" + near + "\"?";
+    const std::string closest = did_you_mean(word, candidates);
+    return closest.empty() ? "" : "; did you mean \"" + closest + "\"?";
 }
 
 }  // namespace carousel

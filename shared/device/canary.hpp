@@ -28,14 +28,14 @@ inline constexpr u32 canary_whole = 0, canary_damaged = 1;
 /// store to host memory from each launch costs a frame more than the look. That it was done is known by the
 /// event behind it.
 inline constexpr u32 canary_parts = 32, canary_part_words = canary_words / canary_parts;
-struct canary_look {
+struct canary_check {
     u32 part[canary_parts];
     /// Before the look is enqueued.
     void clear() noexcept {
         for (u32& p : part) p = canary_whole;
     }
     /// Behind the event: the word of the first part that is damaged, else canary_whole.
-    [[nodiscard]] u32 said() const noexcept {
+    [[nodiscard]] u32 result() const noexcept {
         for (const u32& p : part)
             if (const u32 word = static_cast<const volatile u32&>(p); word != canary_whole) return word;
         return canary_whole;

@@ -14,10 +14,10 @@
 namespace carousel::device {
 namespace {
 
-void look_at(const canary_step& c) noexcept {
+void check_canary_parts(const canary_step& c) noexcept {
     for (u32 part = 0; part < canary_parts; ++part)
-        if (const u32 said = cpu::look_at_canary(c.at, c.key, part); said != canary_whole)
-            std::atomic_ref<u32>(c.found->part[part]).store(said, std::memory_order_relaxed);
+        if (const u32 result = cpu::check_canary(c.at, c.key, part); result != canary_whole)
+            std::atomic_ref<u32>(c.found->part[part]).store(result, std::memory_order_relaxed);
 }
 
 }  // namespace
@@ -29,13 +29,13 @@ void guarded_status(queue& on, const status_step& step, std::span<const canary_s
     if (on.kind() == device_kind::cuda) return cuda::guarded_status(on, step, canaries);
 #endif
     if (at_once) {
-        for (const canary_step& c : canaries) look_at(c);
+        for (const canary_step& c : canaries) check_canary_parts(c);
         return on.status(step);
     }
-    std::array<canary_step, most_canaries> looks{};
-    std::copy(canaries.begin(), canaries.end(), looks.begin());
-    on.submit([looks, count = canaries.size()](cpu::pool&) {
-        for (std::size_t k = 0; k < count; ++k) look_at(looks[k]);
+    std::array<canary_step, most_canaries> checks{};
+    std::copy(canaries.begin(), canaries.end(), checks.begin());
+    on.submit([checks, count = canaries.size()](cpu::pool&) {
+        for (std::size_t k = 0; k < count; ++k) check_canary_parts(checks[k]);
     });
     on.status(step);
 }

@@ -10,9 +10,9 @@
 namespace carousel::device {
 
 struct canary_step {
-    u64* at = nullptr;             ///< canary_bytes of ring memory, 16-byte aligned
-    u64 key = 0;                   ///< canary_key()
-    canary_look* found = nullptr;  ///< host-visible memory (allocate_host), cleared; a plant leaves it
+    u64* at = nullptr;              ///< canary_bytes of ring memory, 16-byte aligned
+    u64 key = 0;                    ///< canary_key()
+    canary_check* found = nullptr;  ///< host-visible memory (allocate_host), cleared; a plant leaves it
 };
 inline constexpr std::size_t most_canaries = 2 * status_step::most;  ///< inputs and outputs
 

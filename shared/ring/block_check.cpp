@@ -20,21 +20,22 @@ public:
         if (all_.size() < most_findings) all_.push_back({std::move(word), std::move(what)});
     }
     template <typename T>
-    void same(const T& now, const T& then, const std::string& whose, const char* field) {
+    void same(const T& now, const T& then, const std::string& object, const char* field) {
         if (now != then)
-            add(fmt::format("{}: {}", whose, field), fmt::format("is {}, it was made as {}", now, then));
+            add(fmt::format("{}: {}", object, field), fmt::format("is {}, it was made as {}", now, then));
     }
     template <std::size_t N>
-    void same_name(const char (&now)[N], const char (&then)[N], const std::string& whose, const char* field) {
+    void same_name(const char (&now)[N], const char (&then)[N], const std::string& object,
+                   const char* field) {
         if (std::memcmp(now, then, N) != 0)
-            add(fmt::format("{}: {}", whose, field),
+            add(fmt::format("{}: {}", object, field),
                 fmt::format("is no longer \"{}\"", std::string(then, strnlen(then, N))));
     }
     template <std::size_t N>
-    void same_bytes(const std::byte (&now)[N], const std::byte (&then)[N], const std::string& whose,
+    void same_bytes(const std::byte (&now)[N], const std::byte (&then)[N], const std::string& object,
                     const char* field) {
         if (std::memcmp(now, then, N) != 0)
-            add(fmt::format("{}: {}", whose, field), "has changed since it was made");
+            add(fmt::format("{}: {}", object, field), "has changed since it was made");
     }
     [[nodiscard]] std::vector<finding> take() { return std::move(all_); }
 
@@ -43,74 +44,74 @@ private:
 };
 
 void check_head(findings& f, const shm::control_block& c, const shm::control_block& made) {
-    const std::string whose = "the block's head";
+    const std::string object = "the block's head";
     if (load(c.magic) != shm::control_magic)
-        f.add(whose + ": magic", "is not a control block's: no process can attach any more");
-    f.same(c.version, made.version, whose, "version");
-    f.same(c.uid, made.uid, whose, "uid");
-    f.same(c.bytes, made.bytes, whose, "bytes");
-    f.same_name(c.run_id, made.run_id, whose, "run_id");
-    f.same_name(c.pipeline, made.pipeline, whose, "pipeline");
-    f.same(c.created_ns, made.created_ns, whose, "created_ns");
-    f.same(c.stages, made.stages, whose, "stages");
-    f.same(c.seats, made.seats, whose, "seats");
-    f.same(c.links, made.links, whose, "links");
-    f.same(c.sources, made.sources, whose, "sources");
-    f.same(c.jobs, made.jobs, whose, "jobs");
-    f.same(c.assets, made.assets, whose, "assets");
-    f.same(c.width, made.width, whose, "width");
-    f.same(c.height, made.height, whose, "height");
-    f.same(c.frame_timeout_ns, made.frame_timeout_ns, whose, "frame_timeout_ns");
-    f.same(c.latest_lease_ns, made.latest_lease_ns, whose, "latest_lease_ns");
-    f.same(std::bit_cast<u64>(c.fps), std::bit_cast<u64>(made.fps), whose, "fps (as bits)");
-    f.same(c.first_ring_sequence, made.first_ring_sequence, whose, "first_ring_sequence");
+        f.add(object + ": magic", "is not a control block's: no process can attach any more");
+    f.same(c.version, made.version, object, "version");
+    f.same(c.uid, made.uid, object, "uid");
+    f.same(c.bytes, made.bytes, object, "bytes");
+    f.same_name(c.run_id, made.run_id, object, "run_id");
+    f.same_name(c.pipeline, made.pipeline, object, "pipeline");
+    f.same(c.created_ns, made.created_ns, object, "created_ns");
+    f.same(c.stages, made.stages, object, "stages");
+    f.same(c.seats, made.seats, object, "seats");
+    f.same(c.links, made.links, object, "links");
+    f.same(c.sources, made.sources, object, "sources");
+    f.same(c.jobs, made.jobs, object, "jobs");
+    f.same(c.assets, made.assets, object, "assets");
+    f.same(c.width, made.width, object, "width");
+    f.same(c.height, made.height, object, "height");
+    f.same(c.frame_timeout_ns, made.frame_timeout_ns, object, "frame_timeout_ns");
+    f.same(c.latest_lease_ns, made.latest_lease_ns, object, "latest_lease_ns");
+    f.same(std::bit_cast<u64>(c.fps), std::bit_cast<u64>(made.fps), object, "fps (as bits)");
+    f.same(c.first_ring_sequence, made.first_ring_sequence, object, "first_ring_sequence");
 }
 
 void check_stage(findings& f, const shm::stage_block& now, const shm::stage_block& then) {
-    const std::string whose = "stage " + std::string(then.name);
-    f.same_name(now.name, then.name, whose, "name");
-    f.same(now.inputs, then.inputs, whose, "inputs");
+    const std::string object = "stage " + std::string(then.name);
+    f.same_name(now.name, then.name, object, "name");
+    f.same(now.inputs, then.inputs, object, "inputs");
     for (u32 i = 0; i < shm::max_inputs; ++i) {
-        f.same(now.input_link[i], then.input_link[i], whose, "input_link");
-        f.same(now.input_group[i], then.input_group[i], whose, "input_group");
+        f.same(now.input_link[i], then.input_link[i], object, "input_link");
+        f.same(now.input_group[i], then.input_group[i], object, "input_group");
     }
-    f.same(now.side_inputs, then.side_inputs, whose, "side_inputs");
-    for (u32 i = 0; i < shm::max_side_inputs; ++i)
-        f.same(now.side_link[i], then.side_link[i], whose, "side_link");
-    f.same(now.outputs, then.outputs, whose, "outputs");
+    f.same(now.sampled_inputs, then.sampled_inputs, object, "sampled_inputs");
+    for (u32 i = 0; i < shm::max_sampled_inputs; ++i)
+        f.same(now.sampled_link[i], then.sampled_link[i], object, "sampled_link");
+    f.same(now.outputs, then.outputs, object, "outputs");
     for (u32 i = 0; i < shm::max_outputs; ++i)
-        f.same(now.output_link[i], then.output_link[i], whose, "output_link");
-    f.same(now.source, then.source, whose, "source");
-    f.same(now.first_seat, then.first_seat, whose, "first_seat");
-    f.same(now.seats, then.seats, whose, "seats");
-    f.same(now.in_flight, then.in_flight, whose, "in_flight");
-    f.same(now.max_attempts, then.max_attempts, whose, "max_attempts");
-    f.same(now.flags, then.flags, whose, "flags");
-    f.same(now.frame_timeout_ns, then.frame_timeout_ns, whose, "frame_timeout_ns");
+        f.same(now.output_link[i], then.output_link[i], object, "output_link");
+    f.same(now.source, then.source, object, "source");
+    f.same(now.first_seat, then.first_seat, object, "first_seat");
+    f.same(now.seats, then.seats, object, "seats");
+    f.same(now.in_flight, then.in_flight, object, "in_flight");
+    f.same(now.max_attempts, then.max_attempts, object, "max_attempts");
+    f.same(now.flags, then.flags, object, "flags");
+    f.same(now.frame_timeout_ns, then.frame_timeout_ns, object, "frame_timeout_ns");
 }
 
 void check_link(findings& f, const shm::link_block& now, const shm::link_block& then) {
-    const std::string whose = "ring of " + std::string(then.name);
-    f.same_name(now.name, then.name, whose, "name");
-    f.same(now.stage, then.stage, whose, "stage");
-    f.same(now.slots, then.slots, whose, "slots");
-    f.same(now.window, then.window, whose, "window");
-    f.same(now.blocking, then.blocking, whose, "blocking");
+    const std::string object = "ring of " + std::string(then.name);
+    f.same_name(now.name, then.name, object, "name");
+    f.same(now.stage, then.stage, object, "stage");
+    f.same(now.slots, then.slots, object, "slots");
+    f.same(now.window, then.window, object, "window");
+    f.same(now.blocking, then.blocking, object, "blocking");
     for (u32 g = 0; g < shm::max_blocking; ++g)
-        f.same(now.group_stage[g], then.group_stage[g], whose, "group_stage");
-    f.same(now.slot_bytes, then.slot_bytes, whose, "slot_bytes");
-    f.same(now.memory, then.memory, whose, "memory");
-    f.same(now.memory_ready, then.memory_ready, whose, "memory_ready");
-    f.same_bytes(now.ipc_handle, then.ipc_handle, whose, "ipc_handle");
+        f.same(now.group_stage[g], then.group_stage[g], object, "group_stage");
+    f.same(now.slot_bytes, then.slot_bytes, object, "slot_bytes");
+    f.same(now.memory, then.memory, object, "memory");
+    f.same(now.memory_ready, then.memory_ready, object, "memory_ready");
+    f.same_bytes(now.ipc_handle, then.ipc_handle, object, "ipc_handle");
 }
 
 void check_sets(findings& f, const shm::parameter_box& now, const shm::parameter_box& then) {
     f.same(now.bytes, then.bytes, "parameters", "bytes");
     for (u32 k = 0; k < shm::max_parameter_sets; ++k) {
-        const std::string whose = fmt::format("parameters: set {}", k);
-        f.same(now.set[k].from, then.set[k].from, whose, "from");
-        f.same(now.set[k].number, then.set[k].number, whose, "number");
-        f.same_bytes(now.set[k].value, then.set[k].value, whose, "value");
+        const std::string object = fmt::format("parameters: set {}", k);
+        f.same(now.set[k].from, then.set[k].from, object, "from");
+        f.same(now.set[k].number, then.set[k].number, object, "number");
+        f.same_bytes(now.set[k].value, then.set[k].value, object, "value");
     }
 }
 
@@ -146,7 +147,7 @@ void check_claims(findings& f, const shm::control_block& c, const shm::control_b
         if (raw == no_claim || !intact(raw)) continue;
         const u32 stage = std::min(made.source[k].stage, shm::max_stages - 1),
                   link = std::min(made.source[k].link, shm::max_links - 1);
-        const std::string whose = fmt::format("source {}: ended", stage_name(made, stage));
+        const std::string object = fmt::format("source {}: ended", stage_name(made, stage));
         const u64 tail = load(c.link[link].tail.raw());
         if (!intact(tail)) continue;  // check_parity
         const end_claim claim = end_claim::of(raw);
@@ -154,14 +155,14 @@ void check_claims(findings& f, const shm::control_block& c, const shm::control_b
             claim.job < std::min(made.jobs, shm::max_jobs) ? made.job_info[claim.job].seat : shm::none;
         const u64 reach = shm::tail_word::unpack(tail) + made.link[link].window;
         if ((made.stage[stage].flags & shm::stage_flag::ends) == 0)
-            f.add(whose,
+            f.add(object,
                   fmt::format("names frame {}, this source never ends its stream", claim.ring_sequence));
         else if (seat >= shm::max_seats || made.seat[seat].stage != stage)
-            f.add(whose,
+            f.add(object,
                   fmt::format("is by job {}, which is no job of {}", claim.job, stage_name(made, stage)));
         else if (claim.ring_sequence < made.first_ring_sequence || claim.ring_sequence >= reach)
-            f.add(whose, fmt::format("names frame {}, it can have leased those from {} to {}",
-                                     claim.ring_sequence, made.first_ring_sequence, reach - 1));
+            f.add(object, fmt::format("names frame {}, it can have leased those from {} to {}",
+                                      claim.ring_sequence, made.first_ring_sequence, reach - 1));
     }
 }
 
@@ -171,16 +172,16 @@ void check_entries(findings& f, const shm::control_block& c, const shm::control_
         if (l.entry >= shm::max_incarnations || l.seat >= std::min(made.seats, shm::max_seats)) continue;
         const entry_word w = entry_word::of(load(c.entry[l.entry].identity));
         if (w.state == entry_state::damaged) continue;  // check_parity
-        const std::string whose = fmt::format("entry {} ({})", l.entry, seat_name(made, l.seat));
+        const std::string object = fmt::format("entry {} ({})", l.entry, seat_name(made, l.seat));
         if (w.seat != l.seat || w.epoch != l.epoch)
-            f.add(whose + ": identity",
+            f.add(object + ": identity",
                   fmt::format("names seat {} and epoch {}, the process there has seat {} and epoch {}",
                               w.seat, w.epoch, l.seat, l.epoch));
         else if (w.pid != 0 && l.pid != 0 && w.pid != l.pid)
-            f.add(whose + ": identity", fmt::format("names pid {}, the process there is {}", w.pid, l.pid));
+            f.add(object + ": identity", fmt::format("names pid {}, the process there is {}", w.pid, l.pid));
         else if (l.standby ? w.state != entry_state::standby
                            : l.current && w.state != entry_state::starting && w.state != entry_state::live)
-            f.add(whose + ": identity",
+            f.add(object + ": identity",
                   fmt::format("says state {}, its process works", static_cast<u32>(w.state)));
         if (!l.current) continue;
         if (!intact(load(c.seat[l.seat].current))) continue;
@@ -201,29 +202,29 @@ std::vector<finding> check_static(const shm::control_block& c, const shm::contro
         check_stage(f, c.stage[k], made.stage[k]);
     for (u32 k = 0; k < std::min(made.links, shm::max_links); ++k) check_link(f, c.link[k], made.link[k]);
     for (u32 k = 0; k < std::min(made.seats, shm::max_seats); ++k) {
-        const std::string whose = "seat of " + seat_name(made, k);
-        f.same(c.seat[k].stage, made.seat[k].stage, whose, "stage");
-        f.same(c.seat[k].instance, made.seat[k].instance, whose, "instance");
-        f.same(c.seat[k].first_job, made.seat[k].first_job, whose, "first_job");
-        f.same(c.seat[k].jobs, made.seat[k].jobs, whose, "jobs");
-        f.same(c.seat[k].first_epoch, made.seat[k].first_epoch, whose, "first_epoch");
+        const std::string object = "seat of " + seat_name(made, k);
+        f.same(c.seat[k].stage, made.seat[k].stage, object, "stage");
+        f.same(c.seat[k].instance, made.seat[k].instance, object, "instance");
+        f.same(c.seat[k].first_job, made.seat[k].first_job, object, "first_job");
+        f.same(c.seat[k].jobs, made.seat[k].jobs, object, "jobs");
+        f.same(c.seat[k].first_epoch, made.seat[k].first_epoch, object, "first_epoch");
     }
     for (u32 k = 0; k < std::min(made.sources, shm::max_sources); ++k) {
-        const std::string whose = "source " + stage_name(made, made.source[k].stage);
-        f.same(c.source[k].stage, made.source[k].stage, whose, "stage");
-        f.same(c.source[k].link, made.source[k].link, whose, "link");
-        f.same(c.source[k].first_lap, made.source[k].first_lap, whose, "first_lap");
+        const std::string object = "source " + stage_name(made, made.source[k].stage);
+        f.same(c.source[k].stage, made.source[k].stage, object, "stage");
+        f.same(c.source[k].link, made.source[k].link, object, "link");
+        f.same(c.source[k].first_lap, made.source[k].first_lap, object, "first_lap");
     }
     for (u32 k = 0; k < std::min(made.jobs, shm::max_jobs); ++k)
         f.same(c.job_info[k].seat, made.job_info[k].seat,
                fmt::format("job {} ({})", k, seat_name(made, made.job_info[k].seat)), "seat");
     for (u32 k = 0; k < std::min(made.assets, shm::max_assets); ++k) {
-        const std::string whose = "asset " + std::string(made.asset[k].name);
-        f.same_name(c.asset[k].name, made.asset[k].name, whose, "name");
-        f.same(c.asset[k].bytes, made.asset[k].bytes, whose, "bytes");
-        f.same(c.asset[k].maker_stage, made.asset[k].maker_stage, whose, "maker_stage");
-        f.same(c.asset[k].memory, made.asset[k].memory, whose, "memory");
-        f.same_bytes(c.asset[k].ipc_handle, made.asset[k].ipc_handle, whose, "ipc_handle");
+        const std::string object = "asset " + std::string(made.asset[k].name);
+        f.same_name(c.asset[k].name, made.asset[k].name, object, "name");
+        f.same(c.asset[k].bytes, made.asset[k].bytes, object, "bytes");
+        f.same(c.asset[k].maker_stage, made.asset[k].maker_stage, object, "maker_stage");
+        f.same(c.asset[k].memory, made.asset[k].memory, object, "memory");
+        f.same_bytes(c.asset[k].ipc_handle, made.asset[k].ipc_handle, object, "ipc_handle");
     }
     check_sets(f, c.parameters, made.parameters);
     return f.take();
@@ -241,19 +242,19 @@ std::vector<finding> check_known(const shm::control_block& c, const shm::control
         f.add("the run: end",
               fmt::format("is {}, the supervisor has set {}", end_text(end), end_text(known.end)));
     for (u32 k = 0; k < std::min(made.links, shm::max_links); ++k) {
-        const std::string whose = fmt::format("ring of {}: tail", made.link[k].name);
+        const std::string object = fmt::format("ring of {}: tail", made.link[k].name);
         const u64 tail = load(c.link[k].tail),
                   before = k < known.tails.size() ? known.tails[k] : made.first_ring_sequence;
         if (!intact(load(c.link[k].tail.raw()))) continue;  // check_parity
-        if (tail < before) f.add(whose, fmt::format("is {}, it was {} before and only grows", tail, before));
+        if (tail < before) f.add(object, fmt::format("is {}, it was {} before and only grows", tail, before));
         if (known.end != end_unknown && known.end != end_stopping &&
             tail > std::max(known.end + known.surplus, before))
-            f.add(whose, fmt::format("is {}, beyond the end of the run ({})", tail, known.end));
+            f.add(object, fmt::format("is {}, beyond the end of the run ({})", tail, known.end));
         // the tail first: it follows
         const u64 begun = made.first_ring_sequence, committed = load(c.link[k].committed);
         if (known.miscounted < ~u64{0} && tail > begun && tail - begun > known.miscounted &&
             tail - begun - known.miscounted > committed)
-            f.add(whose,
+            f.add(object,
                   fmt::format("is {}, but {} frames have been committed since {}", tail, committed, begun));
     }
     check_parameters(f, c, made);

@@ -47,7 +47,7 @@ struct known_run {
     u64 miscounted = ~u64{0};  ///< frames that `committed` of a ring may lack: each of an incarnation that
                                ///< ended between mark and count
     std::vector<u32> epochs;   ///< by seat: the present one; empty: not known
-    std::vector<bool> held;    ///< by seat: `carousel stop` has stopped it; empty: not known
+    std::vector<bool> paused;  ///< by seat: `carousel stop` has stopped it; empty: not known
     std::vector<known_process> processes;  ///< of all seats, the dead and unfenced among them
 };
 

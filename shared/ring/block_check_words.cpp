@@ -53,18 +53,18 @@ private:
     }
 
     // A tag is only ever written by a job that is OPEN, and the job word leaves that version behind its tags.
-    void tag(const std::string& whose, const char* tagged, u32 j, u32 version, u32 stage) {
+    void tag(const std::string& object, const char* tagged, u32 j, u32 version, u32 stage) {
         if (stage_of_job(j) != stage) {
-            add(whose,
+            add(object,
                 fmt::format("is {} by job {}, which is no job of {}", tagged, j, name_of_stage(stage)));
             return;
         }
         const job_word w = job(j);
         if (w.state == job_state::damaged) return;
         if ((w.version & version_mask) != version || w.state == job_state::idle)
-            add(whose, fmt::format("is {} by job {} in its version {}, which is {} in version {}", tagged, j,
-                                   version, w.state == job_state::idle ? "idle" : "at work",
-                                   w.version & version_mask));
+            add(object, fmt::format("is {} by job {} in its version {}, which is {} in version {}", tagged, j,
+                                    version, w.state == job_state::idle ? "idle" : "at work",
+                                    w.version & version_mask));
     }
 
     // A job word bears the epoch of an incarnation that there was: the present one, or one that is not
@@ -74,22 +74,22 @@ private:
         for (u32 j = s.first_job; j < std::min(s.first_job + s.jobs, shm::max_jobs); ++j) {
             const job_word w = job(j);
             if (w.state == job_state::damaged) continue;  // check_parity names what is damaged by a bit
-            const std::string whose = fmt::format("job {} ({})", j, name_of_stage(s.stage));
+            const std::string object = fmt::format("job {} ({})", j, name_of_stage(s.stage));
             if (static_cast<u8>(w.state) > static_cast<u8>(job_state::aborted)) {
-                add(whose, fmt::format("is in state {}: there is no such state", static_cast<u32>(w.state)));
+                add(object, fmt::format("is in state {}: there is no such state", static_cast<u32>(w.state)));
                 continue;
             }
             if (known_.epochs.size() > seat && w.epoch != known_.epochs[seat] && w.epoch != 0 &&
                 std::none_of(known_.processes.begin(), known_.processes.end(),
                              [&](const known_process& l) { return l.seat == seat && l.epoch == w.epoch; }))
-                add(whose, fmt::format("bears epoch {}, which no process of its seat has", w.epoch));
-            if (w.state == job_state::submitted) submitted(j, w, s.stage, whose);
+                add(object, fmt::format("bears epoch {}, which no process of its seat has", w.epoch));
+            if (w.state == job_state::submitted) submitted(j, w, s.stage, object);
         }
     }
 
     // SUBMITTED is behind all leases and the slots of all outputs, and both stay until COMMITTED (or
     // ABORTED): a slot is READY, or in quarantine, behind that alone.
-    void submitted(u32 j, const job_word& w, u32 stage, const std::string& whose) {
+    void submitted(u32 j, const job_word& w, u32 stage, const std::string& object) {
         const shm::stage_block& b = made_.stage[stage];
         const u64 version = w.version & version_mask;
         bool leased = false;
@@ -103,7 +103,7 @@ private:
                                        .tagged(j, version);
         }
         if (!leased)
-            add(whose, fmt::format("is submitted, but no frame is leased to it in its version {}", version));
+            add(object, fmt::format("is submitted, but no frame is leased to it in its version {}", version));
         for (u32 o = 0; o < std::min(b.outputs, shm::max_outputs); ++o) {
             const u32 link = std::min(b.output_link[o], shm::max_links - 1);
             bool filled = false;
@@ -112,7 +112,7 @@ private:
                 filled = w.state == slot_state::fill && w.tagged(j, version);
             }
             if (!filled)
-                add(whose,
+                add(object,
                     fmt::format(
                         "is submitted, but no slot of the ring of {} is filled by it in its version {}",
                         made_.link[link].name, version));
@@ -139,31 +139,31 @@ private:
     void slot(u32 k, u32 n, std::map<u64, u32>& seen) {
         const shm::link_block &l = c_.link[k], &m = made_.link[k];
         const slot_word w = slot_word::of(load(l.slot[n]));
-        const std::string whose = fmt::format("ring of {}: slot {}", m.name, n);
+        const std::string object = fmt::format("ring of {}: slot {}", m.name, n);
         switch (w.state) {
             case slot_state::damaged:
                 return;
             case slot_state::free:
                 break;
             case slot_state::fill:
-                tag(whose, "filled", w.job, w.version, m.stage);
+                tag(object, "filled", w.job, w.version, m.stage);
                 break;
             case slot_state::quarantined:
-                tag(whose, "quarantined", w.job, w.version, m.stage);
+                tag(object, "quarantined", w.job, w.version, m.stage);
                 break;
             case slot_state::ready:
-                ready(k, n, w, whose, seen);
+                ready(k, n, w, object, seen);
                 break;
             default:
-                add(whose, fmt::format("is in state {}: there is no such state", static_cast<u32>(w.state)));
+                add(object, fmt::format("is in state {}: there is no such state", static_cast<u32>(w.state)));
         }
         if (w.state == slot_state::free && (w.job != 0 || w.version != 0))
-            add(whose, "is free, but names a job");
+            add(object, "is free, but names a job");
         for (u32 g = 0; g < shm::max_groups; ++g) {
             if (g >= std::min(m.blocking, shm::max_blocking) && g < shm::max_blocking) continue;
             const lease_word lease = lease_word::of(load(l.group[n][g]));
             if (lease.state == lease_state::damaged) continue;
-            const std::string word = fmt::format("{}, group {}", whose, g);
+            const std::string word = fmt::format("{}, group {}", object, g);
             const bool newer = lease.generation != w.generation &&
                                ((lease.generation - w.generation) & generation_mask) < (u64{1} << 23);
             if (newer)
@@ -180,48 +180,48 @@ private:
 
     // A READY slot lies in the window (or below the tail, where it waits to be freed), and each frame has
     // one.
-    void ready(u32 k, u32 n, const slot_word& w, const std::string& whose, std::map<u64, u32>& seen) {
+    void ready(u32 k, u32 n, const slot_word& w, const std::string& object, std::map<u64, u32>& seen) {
         const shm::link_block& m = made_.link[k];
         const shm::frame_header& h = c_.frames[k].header[n];
         const u64 ring_sequence = h.ring_sequence.load(std::memory_order_relaxed), t = tail(k);
         if (ring_sequence == shm::no_number) return;  // check_parity
         if (stage_of_job(w.job) != m.stage)
-            add(whose, fmt::format("was made by job {}, which is no job of {}", w.job, m.name));
+            add(object, fmt::format("was made by job {}, which is no job of {}", w.job, m.name));
         // READY comes behind COMMITTED, at each output by itself.
         if (const job_word maker = job(w.job);
             (maker.version & version_mask) == w.version &&
             (maker.state == job_state::open || maker.state == job_state::submitted ||
              maker.state == job_state::aborted))
-            add(whose,
+            add(object,
                 fmt::format("is ready, but its job {} has not committed version {}", w.job, w.version));
         if (ring_sequence < made_.first_ring_sequence ||
             (ring_sequence >= t && ring_sequence - t >= m.window))
-            add(whose + ": header.sequence",
+            add(object + ": header.sequence",
                 fmt::format("is {}, the ring is at {} with a window of {}", ring_sequence, t, m.window));
         else if (beyond_end(ring_sequence))
-            add(whose + ": header.sequence",
+            add(object + ": header.sequence",
                 fmt::format("is {}, beyond the end of the run ({})", ring_sequence, known_.end));
         if (const auto [other, fresh] = seen.try_emplace(ring_sequence, n); !fresh)
-            add(whose + ": header.sequence",
+            add(object + ": header.sequence",
                 fmt::format("is {}, as in slot {}: one frame can't be in two", ring_sequence, other->second));
         if (!is_sealed(h, made_.parameters.bytes))
-            add(fmt::format("{}: header of frame {}", whose, ring_sequence),
+            add(fmt::format("{}: header of frame {}", object, ring_sequence),
                 "is not as its producer has sealed it");
         for (u32 g = 0; ring_sequence < t && g < std::min(m.blocking, shm::max_blocking); ++g) {
             const lease_state passed =
                 lease_word::of(load(c_.link[k].group[n][g])).seen_at(w.generation).state;
             if (passed == lease_state::wait || passed == lease_state::leased)
-                add(fmt::format("{}, group {}", whose, g),
+                add(fmt::format("{}, group {}", object, g),
                     fmt::format("has not passed frame {}, but the ring is at {}", ring_sequence, t));
         }
         if (h.void_stage != shm::none && h.void_stage >= made_.stages)
-            add(whose + ": header.void_stage",
+            add(object + ": header.void_stage",
                 fmt::format("names stage {}: there are {}", h.void_stage, made_.stages));
         if (h.metadata_bytes > shm::max_metadata_bytes)
-            add(whose + ": header.metadata_bytes",
+            add(object + ": header.metadata_bytes",
                 fmt::format("is {}: there is room for {}", h.metadata_bytes, shm::max_metadata_bytes));
         if (static_cast<u32>(h.clock) > static_cast<u32>(shm::capture_clock::recorded))
-            add(whose + ": header.clock",
+            add(object + ": header.clock",
                 fmt::format("is {}: there is no such clock", static_cast<u32>(h.clock)));
     }
 
@@ -235,22 +235,22 @@ private:
         for (u64 number = t; number < t + n; ++number) {
             const lease_word w = lease_word::of(load(c_.source[k].sequence_lease[number % n]));
             if (w.state == lease_state::damaged) continue;
-            const std::string whose = fmt::format("source {}: number {}", name_of_stage(q.stage), number);
+            const std::string object = fmt::format("source {}: number {}", name_of_stage(q.stage), number);
             const u64 lap = lap_of(q, number, n);
             if (w.state != lease_state::wait && w.state != lease_state::leased)
-                add(whose,
+                add(object,
                     fmt::format("is in state {}: a number waits or is leased", static_cast<u32>(w.state)));
             else if (w.state == lease_state::leased && w.generation == ((lap - 1) & generation_mask) &&
                      job(w.job).state == job_state::committed)
-                tag(whose, "leased", w.job, w.version, q.stage);
+                tag(object, "leased", w.job, w.version, q.stage);
             else if (w.generation != lap &&
                      (w.generation != ((lap + 1) & generation_mask) || w.state == lease_state::leased))
-                add(whose,
+                add(object,
                     fmt::format("is in lap {}, it can be in {} only, or behind it", w.generation, lap));
             else if (w.state == lease_state::leased)
-                tag(whose, "leased", w.job, w.version, q.stage);
+                tag(object, "leased", w.job, w.version, q.stage);
             if (w.state == lease_state::leased && w.generation == lap && beyond_end(number))
-                add(whose, fmt::format("is leased, beyond the end of the run ({})", known_.end));
+                add(object, fmt::format("is leased, beyond the end of the run ({})", known_.end));
         }
     }
 
@@ -274,22 +274,22 @@ private:
             for (u32 j = made_.seat[s].first_job;
                  j < std::min(made_.seat[s].first_job + made_.seat[s].jobs, shm::max_jobs); ++j)
                 if (job(j).state != job_state::idle && load(c_.job_info[j].ring_sequence) == t) return;
-        const std::string whose = fmt::format("ring of {}: frame {}", m.name, t);
+        const std::string object = fmt::format("ring of {}: frame {}", m.name, t);
         if (maker.source < shm::max_sources) {
             // the numbers come round with the window of the first output
             const u64 n = std::clamp(made_.link[std::min(maker.output_link[0], shm::max_links - 1)].window,
                                      1U, shm::max_window);
             const lease_word w = lease_word::of(load(c_.source[maker.source].sequence_lease[t % n]));
             if (w.generation == ((lap_of(made_.source[maker.source], t, n) + 1U) & generation_mask))
-                add(whose, "is done with by its source, but in no slot");
+                add(object, "is done with by its source, but in no slot");
             return;
         }
         for (u32 i = 0; i < std::min(maker.inputs, shm::max_inputs); ++i) {
             const u32 from = maker.input_link[i];
             if (from >= shm::max_links || maker.input_group[i] >= shm::max_blocking) continue;
             if (tail(from) > t) {
-                add(whose, fmt::format("is nowhere: the ring of {}, which it comes from, is at {}",
-                                       made_.link[from].name, tail(from)));
+                add(object, fmt::format("is nowhere: the ring of {}, which it comes from, is at {}",
+                                        made_.link[from].name, tail(from)));
                 return;
             }
             const u32 slot = ready_slot(from, t);
@@ -297,7 +297,7 @@ private:
             const lease_word w = lease_word::of(load(c_.link[from].group[slot][maker.input_group[i]]))
                                      .seen_at(slot_word::of(load(c_.link[from].slot[slot])).generation);
             if (w.state == lease_state::done)
-                add(whose, fmt::format("is nowhere: {} is done with it", maker.name));
+                add(object, fmt::format("is nowhere: {} is done with it", maker.name));
         }
     }
 

@@ -3,7 +3,7 @@
 
 #include "ring/block_check.hpp"
 #include "ring/names.hpp"
-#include "ring/word_mend.hpp"
+#include "ring/word_repair.hpp"
 
 namespace carousel::ring {
 namespace {

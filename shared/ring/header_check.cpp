@@ -8,7 +8,7 @@
 // comes second may find it leased, freed and refilled. It reads nonsense then, and nobody goes by it: the
 // look's loads are before the CAS of the lease (acq_rel), which fails, since the slot's generation has moved.
 // ThreadSanitizer can't see that argument, so it is kept from the look; the reads behind a lease it checks.
-#define CAROUSEL_LOOKS [[gnu::no_sanitize("thread")]]
+#define CAROUSEL_UNSYNCHRONIZED [[gnu::no_sanitize("thread")]]
 
 namespace carousel::ring {
 namespace {
@@ -16,11 +16,11 @@ namespace {
 class sum {
 public:
     // One to one in `value` for any state, and in the state for any value.
-    CAROUSEL_LOOKS void add(u64 value) noexcept {
+    CAROUSEL_UNSYNCHRONIZED void add(u64 value) noexcept {
         state_ = std::rotl((state_ ^ value) * 0x9E37'79B9'7F4A'7C15ULL, 29);
     }
-    CAROUSEL_LOOKS void add(u32 first, u32 second) noexcept { add(u64{first} << 32U | second); }
-    CAROUSEL_LOOKS void add(const std::byte* from, std::size_t bytes) noexcept {
+    CAROUSEL_UNSYNCHRONIZED void add(u32 first, u32 second) noexcept { add(u64{first} << 32U | second); }
+    CAROUSEL_UNSYNCHRONIZED void add(const std::byte* from, std::size_t bytes) noexcept {
         for (; bytes >= 8; from += 8, bytes -= 8) {
             u64 value = 0;
             std::memcpy(&value, from, 8);
@@ -39,10 +39,10 @@ private:
 
 }  // namespace
 
-CAROUSEL_LOOKS u64 header_sum(const shm::frame_header& h, u32 parameter_bytes) noexcept {
+CAROUSEL_UNSYNCHRONIZED u64 header_sum(const shm::frame_header& h, u32 parameter_bytes) noexcept {
     // Copies: what takes a reference would read the header where ThreadSanitizer looks on.
     const f64 time_s = h.time_s;
-    const u32 metadata_bytes = h.metadata_bytes, sides = h.side_inputs;
+    const u32 metadata_bytes = h.metadata_bytes, sampled_inputs = h.sampled_inputs;
     sum s;
     s.add(h.ring_sequence.raw().load(std::memory_order_relaxed));
     s.add(h.epoch, h.void_stage);
@@ -59,14 +59,14 @@ CAROUSEL_LOOKS u64 header_sum(const shm::frame_header& h, u32 parameter_bytes) n
     for (u32 p = 0; p < shm::max_used_planes; ++p)
         if ((h.used.planes >> p & 1U) != 0)
             for (const u64 extent : h.used.of[p]) s.add(extent);
-    s.add(sides, 0);
-    for (u32 k = 0; k < std::min(sides, shm::max_side_inputs); ++k) s.add(h.sampled_sequence[k]);
+    s.add(sampled_inputs, 0);
+    for (u32 k = 0; k < std::min(sampled_inputs, shm::max_sampled_inputs); ++k) s.add(h.sampled_sequence[k]);
     s.add(h.parameters, std::min(parameter_bytes, shm::max_parameter_bytes));
     s.add(h.metadata, std::min(metadata_bytes, shm::max_metadata_bytes));
     return s.value();
 }
 
-CAROUSEL_LOOKS bool is_sealed(const shm::frame_header& h, u32 parameter_bytes) noexcept {
+CAROUSEL_UNSYNCHRONIZED bool is_sealed(const shm::frame_header& h, u32 parameter_bytes) noexcept {
     return h.seal == header_sum(h, parameter_bytes);
 }
 

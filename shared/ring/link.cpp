@@ -25,8 +25,8 @@ link_ref::link_ref(shm::control_block& c, u32 index) noexcept
         bool here = false;
         for (u32 i = 0; i < std::min(s.outputs, shm::max_outputs); ++i) here |= s.output_link[i] == index;
         for (u32 i = 0; i < std::min(s.inputs, shm::max_inputs); ++i) here |= s.input_link[i] == index;
-        for (u32 i = 0; i < std::min(s.side_inputs, shm::max_side_inputs); ++i)
-            here |= s.side_link[i] == index;
+        for (u32 i = 0; i < std::min(s.sampled_inputs, shm::max_sampled_inputs); ++i)
+            here |= s.sampled_link[i] == index;
         if (here) bells_ |= 1U << k;
     }
 }
@@ -126,11 +126,11 @@ bool link_ref::close_latest(u32 slot, u32 generation) noexcept {
 // else. An older one that is still READY is not it, even where the newest has been freed already: a member
 // that has had the newest doesn't take that.
 u32 link_ref::newest_for_latest(u64 tail) const noexcept {
-    bool anybody = false;
-    for (u32 g = shm::max_blocking; g < shm::max_groups && !anybody; ++g)
-        anybody = group_word::of(load(link_->group_state[g])).state == group_state::latest;
+    bool any_latest = false;
+    for (u32 g = shm::max_blocking; g < shm::max_groups && !any_latest; ++g)
+        any_latest = group_word::of(load(link_->group_state[g])).state == group_state::latest;
     u32 last = shm::none;
-    for (u32 k = 0; anybody && k < slots_; ++k) {
+    for (u32 k = 0; any_latest && k < slots_; ++k) {
         if (slot_word::of(load(link_->slot[k])).state != slot_state::ready) continue;
         const u64 ring_sequence = headers_[k].ring_sequence.load(std::memory_order_relaxed);
         if (ring_sequence >= tail) return shm::none;

@@ -24,7 +24,7 @@ bool is_key(std::string_view key) noexcept {
 }
 
 /// Bytes of the UTF-8 sequence that a text begins with; 0: none, or a control letter.
-std::size_t letter(std::string_view text) noexcept {
+std::size_t utf8_char_bytes(std::string_view text) noexcept {
     const auto at = [&](std::size_t k) { return static_cast<u8>(text[k]); };
     const u8 first = at(0);
     if (first < 0x80) return first >= 0x20 && first != 0x7F ? 1 : 0;
@@ -45,7 +45,7 @@ std::size_t letter(std::string_view text) noexcept {
 
 bool is_utf8_text(std::string_view text) noexcept {
     while (!text.empty()) {
-        const std::size_t n = letter(text);
+        const std::size_t n = utf8_char_bytes(text);
         if (n == 0) return false;
         text.remove_prefix(n);
     }

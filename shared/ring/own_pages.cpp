@@ -11,7 +11,8 @@ bool is_at(const shm::stage_block& s, u32 link) noexcept {
     bool here = false;
     for (u32 k = 0; k < std::min(s.outputs, shm::max_outputs); ++k) here |= s.output_link[k] == link;
     for (u32 i = 0; i < std::min(s.inputs, shm::max_inputs); ++i) here |= s.input_link[i] == link;
-    for (u32 i = 0; i < std::min(s.side_inputs, shm::max_side_inputs); ++i) here |= s.side_link[i] == link;
+    for (u32 i = 0; i < std::min(s.sampled_inputs, shm::max_sampled_inputs); ++i)
+        here |= s.sampled_link[i] == link;
     return here;
 }
 
@@ -44,22 +45,23 @@ void page_list::add(const shm::control_block& c, const void* from, u64 bytes) no
     if (count_ < ranges_.size()) ranges_[count_++] = {first, end - first};
 }
 
-page_list pages_of(const shm::control_block& c, const incarnation_id& who, u32 token) noexcept {
+page_list pages_of(const shm::control_block& c, const incarnation_id& id, u32 token) noexcept {
     page_list own;
-    if (who.seat >= shm::max_seats || who.entry >= shm::max_incarnations) return own;
-    const shm::seat_block& seat = c.seat[who.seat];
+    if (id.seat >= shm::max_seats || id.entry >= shm::max_incarnations) return own;
+    const shm::seat_block& seat = c.seat[id.seat];
     const u32 stage = std::min(seat.stage, shm::max_stages - 1);
     const shm::stage_block& s = c.stage[stage];
     own.add(c, &s.counters, sizeof s.counters);
     own.add(c, &seat.fault, sizeof(shm::seat_block) - offsetof(shm::seat_block, fault));
-    own.add(c, &c.entry[who.entry], sizeof(shm::incarnation));
-    own.add(c, c.event_handle[who.entry], sizeof c.event_handle[who.entry]);
+    own.add(c, &c.entry[id.entry], sizeof(shm::incarnation));
+    own.add(c, c.event_handle[id.entry], sizeof c.event_handle[id.entry]);
     own.add(c, c.job, sizeof c.job);
     if (seat.first_job < shm::max_jobs && seat.jobs > 0)
         own.add(c, &c.job_info[seat.first_job],
                 std::min(seat.jobs, shm::max_jobs - seat.first_job) * sizeof(shm::job_block));
     for (u32 i = 0; i < std::min(s.inputs, shm::max_inputs); ++i) add_ring(own, c, s.input_link[i]);
-    for (u32 i = 0; i < std::min(s.side_inputs, shm::max_side_inputs); ++i) add_ring(own, c, s.side_link[i]);
+    for (u32 i = 0; i < std::min(s.sampled_inputs, shm::max_sampled_inputs); ++i)
+        add_ring(own, c, s.sampled_link[i]);
     for (u32 k = 0; k < std::min(s.outputs, shm::max_outputs); ++k) {
         const u32 link = s.output_link[k];
         if (link >= shm::max_links) continue;
@@ -76,8 +78,8 @@ page_list pages_of(const shm::control_block& c, const incarnation_id& who, u32 t
             rings |= is_at(c.stage[k], s.output_link[o]);
         for (u32 i = 0; i < std::min(s.inputs, shm::max_inputs); ++i)
             rings |= is_at(c.stage[k], s.input_link[i]);
-        for (u32 i = 0; i < std::min(s.side_inputs, shm::max_side_inputs); ++i)
-            rings |= is_at(c.stage[k], s.side_link[i]);
+        for (u32 i = 0; i < std::min(s.sampled_inputs, shm::max_sampled_inputs); ++i)
+            rings |= is_at(c.stage[k], s.sampled_link[i]);
         if (rings) add_doorbell(own, c, k);
     }
     return own;

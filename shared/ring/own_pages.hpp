@@ -36,7 +36,7 @@ private:
 };
 
 /// Of a stage's process, a standby, a port's program. `token`: the GPU's on which it takes turns, or none.
-[[nodiscard]] page_list pages_of(const shm::control_block& c, const incarnation_id& who, u32 token) noexcept;
+[[nodiscard]] page_list pages_of(const shm::control_block& c, const incarnation_id& id, u32 token) noexcept;
 /// Of one that reads a ring as `latest` from outside (a viewer).
 [[nodiscard]] page_list pages_of_reader(const shm::control_block& c, u32 link) noexcept;
 

@@ -27,7 +27,7 @@ void initialise_parameters(shm::parameter_box& box, std::span<const std::byte> v
 }
 
 const shm::parameter_set* parameters_for(shm::parameter_box& box, u64 ring_sequence) noexcept {
-    if (!await_mended(box.state)) return nullptr;
+    if (!await_repair(box.state)) return nullptr;
     u64 raw = load(box.state);
     for (parameter_state s = parameter_state::of(raw); s.horizon <= ring_sequence;
          raw = load(box.state), s = parameter_state::of(raw)) {
@@ -66,7 +66,7 @@ std::optional<u64> publish(shm::parameter_box& box, std::span<const std::byte> v
     }
 }
 
-std::optional<parameter_state> mended_state(u64 damaged, u32 sets, u64 lowest, u64 highest) noexcept {
+std::optional<parameter_state> repaired_state(u64 damaged, u32 sets, u64 lowest, u64 highest) noexcept {
     std::optional<parameter_state> found;
     for (unsigned bit = 0; bit < 64; ++bit) {
         const parameter_state s = parameter_state::of(damaged ^ u64{1} << bit);

@@ -49,7 +49,7 @@ void initialise_parameters(shm::parameter_box& box, std::span<const std::byte> v
                            u64 number = 0) noexcept;
 
 /// The set of frame `ring_sequence`, by a source that has leased its number; valid as long as the frame isn't
-/// passed by all. Null: the state is damaged and wasn't mended in time (await_mended), so that nobody knows.
+/// passed by all. Null: the state is damaged and wasn't mended in time (await_repair), so that nobody knows.
 [[nodiscard]] const shm::parameter_set* parameters_for(shm::parameter_box& box, u64 ring_sequence) noexcept;
 
 /// A change: counts from the returned frame on. `oldest`: no frame below it can be made any more (the
@@ -62,8 +62,8 @@ void initialise_parameters(shm::parameter_box& box, std::span<const std::byte> v
 /// [lowest, highest]: the one with the highest horizon of those that are one bit away. A horizon may lie
 /// higher than it was: numbers below it that nobody has asked for have the newest set, and a change counts
 /// from it. Nothing: none is.
-[[nodiscard]] std::optional<parameter_state> mended_state(u64 damaged, u32 sets, u64 lowest,
-                                                          u64 highest) noexcept;
+[[nodiscard]] std::optional<parameter_state> repaired_state(u64 damaged, u32 sets, u64 lowest,
+                                                            u64 highest) noexcept;
 
 /// The newest set: what frames to come will have. By the supervisor, or from a copy.
 [[nodiscard]] const shm::parameter_set& newest_parameters(const shm::parameter_box& box) noexcept;

@@ -34,7 +34,7 @@ void clean(shm::control_block& c, u32 entry) noexcept {
     e.commits.store(0, std::memory_order_relaxed);
     e.end_acknowledged.store(0, std::memory_order_relaxed);
     e.exit_note.store(0, std::memory_order_relaxed);
-    e.stray.store(0, std::memory_order_relaxed);
+    e.wild_write.store(0, std::memory_order_relaxed);
     e.guard = 0;
     e.events_published.store(0, std::memory_order_relaxed);
     e.live_since_ns.store(0, std::memory_order_relaxed);
@@ -44,7 +44,7 @@ void clean(shm::control_block& c, u32 entry) noexcept {
     e.work_ns.store(0, std::memory_order_relaxed);
     e.depth.store(0, std::memory_order_relaxed);
     for (shm::word* since : {&e.busy_since_ns, &e.processing_since_ns, &e.device_since_ns,
-                             &e.finishing_since_ns, &e.hold_since_ns, &e.hold})
+                             &e.finishing_since_ns, &e.paused_since_ns, &e.pause})
         since->store(0, std::memory_order_relaxed);  // a process killed at work leaves its clocks running
     std::memset(c.event_handle[entry], 0, sizeof c.event_handle[entry]);
 }
@@ -151,13 +151,13 @@ void mark_fenced(shm::control_block& c, u32 entry) noexcept {
 }
 
 namespace {
-claim_result claim_as(shm::control_block& c, const incarnation_id& who, entry_state state,
+claim_result claim_as(shm::control_block& c, const incarnation_id& id, entry_state state,
                       const shm::process_id& as) noexcept {
-    CAROUSEL_ASSERT(who.entry < shm::max_incarnations);
-    shm::incarnation& e = c.entry[who.entry];
+    CAROUSEL_ASSERT(id.entry < shm::max_incarnations);
+    shm::incarnation& e = c.entry[id.entry];
     const shm::block_open open;
-    const entry_word expected{0, who.epoch, who.seat, state};
-    const entry_word mine{static_cast<u32>(as.pid), who.epoch, who.seat, state};
+    const entry_word expected{0, id.epoch, id.seat, state};
+    const entry_word mine{static_cast<u32>(as.pid), id.epoch, id.seat, state};
     if (!cas(e.identity, expected.pack(), mine.pack())) return claim_result::withdrawn;
     e.start_time.store(as.start_time, std::memory_order_release);
     e.heartbeat_ns.store(now_ns(), std::memory_order_release);
@@ -165,42 +165,42 @@ claim_result claim_as(shm::control_block& c, const incarnation_id& who, entry_st
 }
 }  // namespace
 
-claim_result claim(shm::control_block& c, const incarnation_id& who, const shm::process_id& as) noexcept {
-    return claim_as(c, who, entry_state::starting, as);
+claim_result claim(shm::control_block& c, const incarnation_id& id, const shm::process_id& as) noexcept {
+    return claim_as(c, id, entry_state::starting, as);
 }
-claim_result claim_standby(shm::control_block& c, const incarnation_id& who) noexcept {
-    return claim_as(c, who, entry_state::standby, shm::this_process());
+claim_result claim_standby(shm::control_block& c, const incarnation_id& id) noexcept {
+    return claim_as(c, id, entry_state::standby, shm::this_process());
 }
 
-u32 promoted_epoch(const shm::control_block& c, const incarnation_id& who) noexcept {
-    const seat_word holder = seat_word::of(load(c.seat[who.seat].current));
+u32 promoted_epoch(const shm::control_block& c, const incarnation_id& id) noexcept {
+    const seat_word holder = seat_word::of(load(c.seat[id.seat].current));
     // maybe an earlier use of this entry: its own word must say so too
-    if (holder.entry != who.entry) return 0;
-    const entry_word w = entry_word::of(load(c.entry[who.entry].identity));
+    if (holder.entry != id.entry) return 0;
+    const entry_word w = entry_word::of(load(c.entry[id.entry].identity));
     const bool mine =
         w.state == entry_state::live && w.epoch == holder.epoch && w.pid == static_cast<u32>(getpid());
     return mine ? w.epoch : 0;
 }
 
-bool go_live(shm::control_block& c, const incarnation_id& who, i32 pid) noexcept {
+bool go_live(shm::control_block& c, const incarnation_id& id, i32 pid) noexcept {
     const shm::block_open open;
-    shm::incarnation& e = c.entry[who.entry];
+    shm::incarnation& e = c.entry[id.entry];
     e.live_since_ns.store(now_ns(), std::memory_order_release);
-    const entry_word mine{static_cast<u32>(pid), who.epoch, who.seat, entry_state::starting};
+    const entry_word mine{static_cast<u32>(pid), id.epoch, id.seat, entry_state::starting};
     return cas(e.identity, mine.pack(), mine.with(entry_state::live).pack());
 }
 
-bool begin_loading(shm::control_block& c, u32 asset, const incarnation_id& who) noexcept {
+bool begin_loading(shm::control_block& c, u32 asset, const incarnation_id& id) noexcept {
     const shm::block_open open;
     const u64 raw = load(c.asset[asset].state);
     return asset_word::of(raw).state == shm::asset_state::empty &&
-           cas(c.asset[asset].state, raw, asset_word{shm::asset_state::loading, who.epoch, who.seat}.pack());
+           cas(c.asset[asset].state, raw, asset_word{shm::asset_state::loading, id.epoch, id.seat}.pack());
 }
 
-bool finish_loading(shm::control_block& c, u32 asset, const incarnation_id& who) noexcept {
+bool finish_loading(shm::control_block& c, u32 asset, const incarnation_id& id) noexcept {
     const shm::block_open open;
-    return cas(c.asset[asset].state, asset_word{shm::asset_state::loading, who.epoch, who.seat}.pack(),
-               asset_word{shm::asset_state::ready, who.epoch, who.seat}.pack());
+    return cas(c.asset[asset].state, asset_word{shm::asset_state::loading, id.epoch, id.seat}.pack(),
+               asset_word{shm::asset_state::ready, id.epoch, id.seat}.pack());
 }
 
 bool asset_is_ready(const shm::control_block& c, u32 asset) noexcept {

@@ -45,27 +45,27 @@ void wake(shm::control_block& c, u32 seat) noexcept;
 enum class claim_result : u8 { ok, withdrawn };
 /// `as`: how the entry names this process. One that is no child of the supervisor's (a port's program) takes
 /// the number that it was given, with start time 0: nobody finds, counts or ends a process by that.
-[[nodiscard]] claim_result claim(shm::control_block& c, const incarnation_id& who,
+[[nodiscard]] claim_result claim(shm::control_block& c, const incarnation_id& id,
                                  const shm::process_id& as = shm::this_process()) noexcept;
 /// STARTING -> LIVE, once the event handles are published.
-bool go_live(shm::control_block& c, const incarnation_id& who, i32 pid = shm::this_process().pid) noexcept;
+bool go_live(shm::control_block& c, const incarnation_id& id, i32 pid = shm::this_process().pid) noexcept;
 /// The same for a standby's entry.
-[[nodiscard]] claim_result claim_standby(shm::control_block& c, const incarnation_id& who) noexcept;
+[[nodiscard]] claim_result claim_standby(shm::control_block& c, const incarnation_id& id) noexcept;
 /// The epoch with which this standby's entry has become its seat's LIVE holder; 0: not yet.
-[[nodiscard]] u32 promoted_epoch(const shm::control_block& c, const incarnation_id& who) noexcept;
+[[nodiscard]] u32 promoted_epoch(const shm::control_block& c, const incarnation_id& id) noexcept;
 
-/// EMPTY -> LOADING by `who`. False: it is not EMPTY.
-bool begin_loading(shm::control_block& c, u32 asset, const incarnation_id& who) noexcept;
-/// LOADING by `who` -> READY. False: `who` is revoked, and the asset another's.
-[[nodiscard]] bool finish_loading(shm::control_block& c, u32 asset, const incarnation_id& who) noexcept;
+/// EMPTY -> LOADING by `id`. False: it is not EMPTY.
+bool begin_loading(shm::control_block& c, u32 asset, const incarnation_id& id) noexcept;
+/// LOADING by `id` -> READY. False: `id` is revoked, and the asset another's.
+[[nodiscard]] bool finish_loading(shm::control_block& c, u32 asset, const incarnation_id& id) noexcept;
 [[nodiscard]] bool asset_is_ready(const shm::control_block& c, u32 asset) noexcept;
 
 /// Since when the entry's process waits for something outside; 0: it doesn't. The reason is there before the
 /// time and goes behind it, so a time without one is a hold that ends just now, or a flipped bit.
-[[nodiscard]] inline u64 held_since(const shm::incarnation& e) noexcept {
-    const u64 since = e.hold_since_ns.load(std::memory_order_acquire);
+[[nodiscard]] inline u64 paused_since(const shm::incarnation& e) noexcept {
+    const u64 since = e.paused_since_ns.load(std::memory_order_acquire);
     const bool has_reason =
-        e.hold.load(std::memory_order_acquire) != static_cast<u64>(shm::hold_reason::nothing);
+        e.pause.load(std::memory_order_acquire) != static_cast<u64>(shm::pause_reason::nothing);
     return has_reason ? since : 0;
 }
 
@@ -74,8 +74,8 @@ bool begin_loading(shm::control_block& c, u32 asset, const incarnation_id& who) 
 /// low half is {complement, signal, exit code}. So one flipped bit makes no note of a living process's 0, and
 /// of a note one that says nothing.
 inline constexpr u32 note_by_itself = 0x5A0F'C396U, note_from_outside = ~note_by_itself;
-[[nodiscard]] constexpr u64 note_of(u32 who, u32 text) {
-    return u64{who} << 32U | u64{~text & 0xFFFFU} << 16U | (text & 0xFFFFU);
+[[nodiscard]] constexpr u64 note_of(u32 id, u32 text) {
+    return u64{id} << 32U | u64{~text & 0xFFFFU} << 16U | (text & 0xFFFFU);
 }
 [[nodiscard]] constexpr u64 note_exit(int code) {
     return note_of(note_by_itself, static_cast<u32>(code) & 0xFFU);
@@ -87,12 +87,12 @@ inline constexpr u32 note_by_itself = 0x5A0F'C396U, note_from_outside = ~note_by
     return note_of(note_by_itself, static_cast<u32>(signal) << 8U);
 }
 struct exit_note {
-    bool told = false, outside = false;
+    bool present = false, outside = false;
     int exit_code = 0, signal = 0;  ///< signal 0: it has exited
     [[nodiscard]] static constexpr exit_note of(u64 raw) {
-        const u32 who = static_cast<u32>(raw >> 32U), text = static_cast<u32>(raw) & 0xFFFFU;
-        if ((who != note_by_itself && who != note_from_outside) || raw != note_of(who, text)) return {};
-        return {true, who == note_from_outside, static_cast<int>(text & 0xFFU), static_cast<int>(text >> 8U)};
+        const u32 id = static_cast<u32>(raw >> 32U), text = static_cast<u32>(raw) & 0xFFFFU;
+        if ((id != note_by_itself && id != note_from_outside) || raw != note_of(id, text)) return {};
+        return {true, id == note_from_outside, static_cast<int>(text & 0xFFU), static_cast<int>(text >> 8U)};
     }
 };
 

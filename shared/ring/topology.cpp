@@ -123,17 +123,17 @@ void write_inputs(shm::control_block& c, const plan& p, u32 stage) {
 }
 
 // Behind all rings: the one that is looked at may lie downstream. A member joins when its process starts.
-void write_side_inputs(shm::control_block& c, const plan& p, u32 stage) {
+void write_sampled_inputs(shm::control_block& c, const plan& p, u32 stage) {
     const stage_plan& s = p.stages[stage];
     shm::stage_block& b = c.stage[stage];
-    require(s.side_inputs.size() <= shm::max_side_inputs,
-            fmt::format("stage {}: more than {} latest inputs", s.name, shm::max_side_inputs));
-    b.side_inputs = static_cast<u32>(s.side_inputs.size());
-    for (u32 i = 0; i < b.side_inputs; ++i) {
-        const shm::stage_block& from = c.stage[s.side_inputs[i]];
-        const u32 output = i < s.side_outputs.size() ? s.side_outputs[i] : 0;
+    require(s.sampled_inputs.size() <= shm::max_sampled_inputs,
+            fmt::format("stage {}: more than {} latest inputs", s.name, shm::max_sampled_inputs));
+    b.sampled_inputs = static_cast<u32>(s.sampled_inputs.size());
+    for (u32 i = 0; i < b.sampled_inputs; ++i) {
+        const shm::stage_block& from = c.stage[s.sampled_inputs[i]];
+        const u32 output = i < s.sampled_outputs.size() ? s.sampled_outputs[i] : 0;
         CAROUSEL_ASSERT(output < from.outputs);
-        b.side_link[i] = from.output_link[output];
+        b.sampled_link[i] = from.output_link[output];
     }
 }
 
@@ -191,7 +191,7 @@ void initialise(shm::control_block& c, const plan& p) {
         }
         write_seats(c, p, k);
     }
-    for (u32 k = 0; k < c.stages; ++k) write_side_inputs(c, p, k);
+    for (u32 k = 0; k < c.stages; ++k) write_sampled_inputs(c, p, k);
 }
 
 }  // namespace carousel::ring

@@ -31,8 +31,8 @@ struct stage_plan {
     std::vector<u32> input_outputs = {};  ///< which output of each input's stage; missing: the first
     std::vector<ring_plan> more = {};     ///< outputs behind the first
     /// stages whose newest frame it takes, anywhere in the plan
-    std::vector<u32> side_inputs = {};
-    std::vector<u32> side_outputs = {};  ///< which output of each; missing: the first
+    std::vector<u32> sampled_inputs = {};
+    std::vector<u32> sampled_outputs = {};  ///< which output of each; missing: the first
 };
 
 /// Where the counters of a fresh control block's words begin. Anywhere will do: all of them come round.
@@ -43,8 +43,8 @@ struct first_counters {
     u32 epoch = 0;       ///< of seats, before their first holder
 };
 /// Each just below its end, so that a short run sees all of them come round.
-inline constexpr first_counters counters_near_their_ends{generation_mask - 2, generation_mask - 2,
-                                                         (u64{1} << 36U) - 4, epoch_mask - 2};
+inline constexpr first_counters counters_near_overflow{generation_mask - 2, generation_mask - 2,
+                                                       (u64{1} << 36U) - 4, epoch_mask - 2};
 
 struct plan {
     std::string pipeline;

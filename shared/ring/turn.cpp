@@ -53,8 +53,8 @@ bool turn::renew(u64 now_ns, u32 limit_us) noexcept {
 u32 turn::next_of(u64 wanted) const noexcept {
     const u64 others = wanted & ~bit(seat_);
     if (others == 0) return shm::none;
-    const u64 behind = seat_ + 1 < 64 ? others & ~(bit(seat_ + 1) - 1) : 0;
-    return static_cast<u32>(std::countr_zero(behind != 0 ? behind : others));
+    const u64 following = seat_ + 1 < 64 ? others & ~(bit(seat_ + 1) - 1) : 0;
+    return static_cast<u32>(std::countr_zero(following != 0 ? following : others));
 }
 
 // `from` -> OFFERED to whoever is next. False: nobody wants it.
@@ -68,7 +68,7 @@ bool turn::offer(u64 from, u64 now_ns) noexcept {
     return true;
 }
 
-void turn::hand_on(u64 now_ns) noexcept {
+void turn::pass_on(u64 now_ns) noexcept {
     const u64 held = block_->token.load(std::memory_order_relaxed);
     const turn_word w = turn_word::of(held);
     if (w.kind != turn_kind::held || w.seat != seat_) return;  // taken over
@@ -80,13 +80,13 @@ void turn::hand_on(u64 now_ns) noexcept {
     (void)offer(0, now_ns);
 }
 
-void turn::want_no_more() noexcept {
+void turn::cancel_wait() noexcept {
     if ((block_->wanted.load(std::memory_order_relaxed) & bit(seat_)) == 0) return;
     const shm::block_open open;
     block_->wanted.fetch_and(~bit(seat_), std::memory_order_seq_cst);
 }
 
-bool turn::others_want() const noexcept {
+bool turn::has_waiters() const noexcept {
     return (block_->wanted.load(std::memory_order_seq_cst) & ~bit(seat_)) != 0;
 }
 

@@ -73,10 +73,10 @@ public:
     [[nodiscard]] bool renew(u64 now_ns, u32 limit_us) noexcept;
     /// Offers it to the next seat that wants it, in the order of seats from this one on, else frees it.
     /// Nothing where the token isn't this seat's any more.
-    void hand_on(u64 now_ns) noexcept;
+    void pass_on(u64 now_ns) noexcept;
     /// This seat has nothing to begin any more.
-    void want_no_more() noexcept;
-    [[nodiscard]] bool others_want() const noexcept;
+    void cancel_wait() noexcept;
+    [[nodiscard]] bool has_waiters() const noexcept;
     /// How long the wait for the token may last: until it is late. 1 us at least.
     [[nodiscard]] u64 patience_ns(u64 now_ns) const noexcept;
 

@@ -7,9 +7,9 @@
 namespace carousel::ring {
 
 // Nobody rings for a mended word that only its owner waits for: short sleeps, in a case that is rare.
-bool await_mended(const word& at) noexcept {
+bool await_repair(const word& at) noexcept {
     if (intact(load(at))) return true;
-    const u64 until = now_ns() + mend_patience_ns;
+    const u64 until = now_ns() + repair_timeout_ns;
     const timespec a_while{0, 5'000'000};
     while (now_ns() < until) {
         ::nanosleep(&a_while, nullptr);
@@ -18,10 +18,10 @@ bool await_mended(const word& at) noexcept {
     return false;
 }
 
-bool cas_mended(word& at, u64 expected, u64 desired) noexcept {
+bool cas_after_repair(word& at, u64 expected, u64 desired) noexcept {
     if (cas(at, expected, desired)) return true;
     if (intact(load(at))) return false;
-    return await_mended(at) && cas(at, expected, desired);
+    return await_repair(at) && cas(at, expected, desired);
 }
 
 }  // namespace carousel::ring

@@ -18,7 +18,7 @@
 //
 // Each word has even parity over all of its bits (shm/number_word.hpp), set by pack() and checked by of():
 // one that is odd is *damaged*, a state of its own that equals no other and bears no tag. Nobody acts on it:
-// stages wait a while (await_mended), the supervisor mends it. No CAS has a damaged word as its outcome.
+// stages wait a while (await_repair), the supervisor mends it. No CAS has a damaged word as its outcome.
 //
 // Counters come round (24 bits within hours, a version's 36 within years), so nothing is ever said to be
 // larger than another: words are compared for equality, generations by their distance (seen_at), and 0 means
@@ -238,10 +238,10 @@ using shm::load;  // hold a plain number
 /// How long a process waits for a word of its own that is damaged, at most; the supervisor looks about fifty
 /// times a second. Behind that it goes on as if the word were another's, and the supervisor's audit finds
 /// what is left.
-inline constexpr u64 mend_patience_ns = 500'000'000;
+inline constexpr u64 repair_timeout_ns = 500'000'000;
 /// True: the word is intact, at once or within the patience. False: it is damaged still.
-bool await_mended(const word& at) noexcept;
+bool await_repair(const word& at) noexcept;
 /// A CAS by a word's owner: a damaged word is waited for, and tried once more.
-bool cas_mended(word& at, u64 expected, u64 desired) noexcept;
+bool cas_after_repair(word& at, u64 expected, u64 desired) noexcept;
 
 }  // namespace carousel::ring

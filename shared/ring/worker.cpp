@@ -25,7 +25,7 @@ worker::worker(shm::control_block& c, u32 seat, u32 entry, u32 epoch) noexcept
     outputs_ = std::min(stage_->outputs, shm::max_outputs);
     for (u32 k = 0; k < outputs_; ++k) output_[k].emplace(c, stage_->output_link[k]);
     in_order_ = outputs_ == 0 && stage_->seats == 1;
-    side_frame_.fill(shm::no_side_frame);
+    sampled_frame_.fill(shm::no_sampled_frame);
 }
 
 bool worker::revoked() const noexcept {
@@ -91,12 +91,12 @@ outcome worker::begin(job& out, u32 in_flight) noexcept {
     }
 }
 
-outcome worker::look(u32 in_flight) noexcept {
+outcome worker::peek(u32 in_flight) noexcept {
     u64 ring_sequence = 0;
-    return look(in_flight, ring_sequence);
+    return peek(in_flight, ring_sequence);
 }
 
-outcome worker::look(u32 in_flight, u64& ring_sequence) noexcept {
+outcome worker::peek(u32 in_flight, u64& ring_sequence) noexcept {
     job j;
     const outcome o = choose(j, in_flight);
     ring_sequence = j.ring_sequence;
@@ -115,9 +115,9 @@ u64 worker::done_below() const noexcept {
     return tail + n;
 }
 
-outcome worker::await_due() noexcept { return look_at_end(load(control_->end)); }
+outcome worker::await_due() noexcept { return check_end(load(control_->end)); }
 
-outcome worker::look_at_end(u64 end) noexcept {
+outcome worker::check_end(u64 end) noexcept {
     if (end == shm::no_number) return outcome::empty;  // damaged: nothing begins until it is mended
     if (end == end_stopping) {
         // No lease is under way in this thread: END may be computed from the words.
@@ -151,7 +151,7 @@ outcome worker::choose(job& j, u32 in_flight) noexcept {
 outcome worker::choose_ring_sequence(job& j, u32 in_flight) noexcept {
     shm::source_block& q = control_->source[std::min(stage_->source, shm::max_sources - 1)];
     const u64 end = load(control_->end);
-    if (const outcome o = look_at_end(end); o != outcome::ok) return o;
+    if (const outcome o = check_end(end); o != outcome::ok) return o;
     const u64 t = output_[0]->tail();
     const u64 n = output_[0]->window();
     const u64 last = t + within(*output_[0]);
@@ -253,12 +253,13 @@ bool worker::lease_all(job& j) noexcept {
 bool worker::abandon(job& j, u32 leased) noexcept {
     for (u32 i = 0; i < leased; ++i) {
         const lease_word w = lease_word::of(j.input_lease[i]);
-        cas_mended(input_[i]->block().group[j.input[i].index][stage_->input_group[i]], j.input_lease[i],
-                   lease_word{w.generation, 0, 0, w.attempts, lease_state::wait}.pack());
+        cas_after_repair(input_[i]->block().group[j.input[i].index][stage_->input_group[i]], j.input_lease[i],
+                         lease_word{w.generation, 0, 0, w.attempts, lease_state::wait}.pack());
         input_[i]->ring();
     }
     const job_word open{j.version, epoch_, job_state::open};
-    cas_mended(control_->job[j.index], open.pack(), job_word{j.version + 1, epoch_, job_state::idle}.pack());
+    cas_after_repair(control_->job[j.index], open.pack(),
+                     job_word{j.version + 1, epoch_, job_state::idle}.pack());
     return false;
 }
 
@@ -271,7 +272,7 @@ outcome worker::fill(job& j) noexcept {
         while (!(j.output[k] = out.claim(j.index, j.version))) {
             const u32 seen = shm::ticket(stage_->doorbell);
             out.sweep();
-            if (!await_mended(control_->job[j.index]) ||
+            if (!await_repair(control_->job[j.index]) ||
                 job_word::of(load(control_->job[j.index])) != job_word{j.version, epoch_, job_state::open})
                 return outcome::revoked;
             if (out.has_free_slot()) continue;
@@ -301,7 +302,7 @@ bool worker::submit(job& j) noexcept {
     seal_headers(j);
     control_->job_info[j.index].submitted_since_ns.store(j.submitted_ns, std::memory_order_release);
     const job_word open{j.version, epoch_, job_state::open};
-    if (!cas_mended(control_->job[j.index], open.pack(), open.with(job_state::submitted).pack()))
+    if (!cas_after_repair(control_->job[j.index], open.pack(), open.with(job_state::submitted).pack()))
         return false;
     crash_here(crash_point::job_submitted);
     for (u32 k = 0; k < outputs_; ++k) output_[k]->ring();
@@ -316,7 +317,8 @@ bool worker::commit(job& j) noexcept {
     control_->job[j.index].store(submitted.with(job_state::committed).pack(), std::memory_order_release);
     return true;
 #else
-    if (cas_mended(control_->job[j.index], submitted.pack(), submitted.with(job_state::committed).pack())) {
+    if (cas_after_repair(control_->job[j.index], submitted.pack(),
+                         submitted.with(job_state::committed).pack())) {
         crash_here(crash_point::job_committed);
         return true;
     }
@@ -336,7 +338,7 @@ bool worker::complete(job& j) noexcept {
     for (u32 k = 0; k < outputs_; ++k) {
         link_ref& out = *output_[k];
         out.block().committed_ns[j.output[k].index].store(now_ns(), std::memory_order_relaxed);
-        (void)await_mended(out.block().slot[j.output[k].index]);
+        (void)await_repair(out.block().slot[j.output[k].index]);
         if (out.mark_ready(j.output[k].index, j.index, j.version))
             out.block().committed.fetch_add(1, std::memory_order_relaxed);
         crash_here(crash_point::slot_ready);
@@ -346,19 +348,19 @@ bool worker::complete(job& j) noexcept {
         const lease_word w = lease_word::of(j.sequence_lease);
         const lease_word next{static_cast<u32>((w.generation + 1) & generation_mask), 0, 0, 0,
                               lease_state::wait};
-        cas_mended(control_->source[stage_->source].sequence_lease[j.sequence_index], j.sequence_lease,
-                   next.pack());
+        cas_after_repair(control_->source[stage_->source].sequence_lease[j.sequence_index], j.sequence_lease,
+                         next.pack());
         crash_here(crash_point::number_done);
     }
     for (u32 i = 0; i < j.inputs; ++i) {
         const lease_word w = lease_word::of(j.input_lease[i]);
-        cas_mended(input_[i]->block().group[j.input[i].index][stage_->input_group[i]], j.input_lease[i],
-                   lease_word{w.generation, w.job, w.version, w.attempts, lease_state::done}.pack());
+        cas_after_repair(input_[i]->block().group[j.input[i].index][stage_->input_group[i]], j.input_lease[i],
+                         lease_word{w.generation, w.job, w.version, w.attempts, lease_state::done}.pack());
         crash_here(crash_point::input_done);
     }
     const job_word committed{j.version, epoch_, job_state::committed};
-    const bool ours = cas_mended(control_->job[j.index], committed.pack(),
-                                 job_word{j.version + 1, epoch_, job_state::idle}.pack());
+    const bool ours = cas_after_repair(control_->job[j.index], committed.pack(),
+                                       job_word{j.version + 1, epoch_, job_state::idle}.pack());
     crash_here(crash_point::job_idle);
     for (u32 i = 0; i < j.inputs; ++i)
         if (!input_[i]->sweep()) input_[i]->ring();
@@ -380,14 +382,14 @@ outcome worker::end_stream(const job& j) noexcept {
 bool worker::give_back(const job& j) noexcept {
     const shm::block_open words;
     for (u32 k = 0; k < outputs_; ++k)
-        cas_mended(output_[k]->block().slot[j.output[k].index], j.output[k].word.pack(),
-                   j.output[k].word.freed().pack());
+        cas_after_repair(output_[k]->block().slot[j.output[k].index], j.output[k].word.pack(),
+                         j.output[k].word.freed().pack());
     const lease_word w = lease_word::of(j.sequence_lease);
-    cas_mended(control_->source[stage_->source].sequence_lease[j.sequence_index], j.sequence_lease,
-               lease_word{w.generation, 0, 0, w.attempts, lease_state::wait}.pack());
+    cas_after_repair(control_->source[stage_->source].sequence_lease[j.sequence_index], j.sequence_lease,
+                     lease_word{w.generation, 0, 0, w.attempts, lease_state::wait}.pack());
     const job_word open{j.version, epoch_, job_state::open};
-    const bool ours = cas_mended(control_->job[j.index], open.pack(),
-                                 job_word{j.version + 1, epoch_, job_state::idle}.pack());
+    const bool ours = cas_after_repair(control_->job[j.index], open.pack(),
+                                       job_word{j.version + 1, epoch_, job_state::idle}.pack());
     for (u32 k = 0; k < outputs_; ++k) output_[k]->ring();
     return ours;
 }

@@ -71,16 +71,16 @@ public:
 
     /// The newest frame of a side input, for the headers of the frames that are begun from now on; which
     /// frame it is decides nothing. The thread that calls begin().
-    void note_side_frame(u32 side, u64 ring_sequence) noexcept {
-        if (side < shm::max_side_inputs) side_frame_[side] = ring_sequence;
+    void note_sampled_frame(u32 index, u64 ring_sequence) noexcept {
+        if (index < shm::max_sampled_inputs) sampled_frame_[index] = ring_sequence;
     }
     /// Chooses a frame and takes it (S1 to S3). `in_flight`: jobs of this process not yet completed. On `ok`
     /// the caller must bring the job to submit() or end the process.
     [[nodiscard]] outcome begin(job& out, u32 in_flight) noexcept;
     /// What begin() would find now, with nothing taken: `ok` where there is a frame. An answer of the moment.
-    [[nodiscard]] outcome look(u32 in_flight) noexcept;
+    [[nodiscard]] outcome peek(u32 in_flight) noexcept;
     /// The same, and which frame that is.
-    [[nodiscard]] outcome look(u32 in_flight, u64& ring_sequence) noexcept;
+    [[nodiscard]] outcome peek(u32 in_flight, u64& ring_sequence) noexcept;
     /// A source: the first number that is not committed; all below it are.
     [[nodiscard]] u64 done_below() const noexcept;
     /// Instead of begin(), for a source whose next frame is not due yet: `stopping`, acknowledged, or
@@ -111,7 +111,7 @@ public:
     [[nodiscard]] u32 stage_index() const noexcept { return stage_index_; }
     [[nodiscard]] u32 epoch() const noexcept { return epoch_; }
     /// A standby takes its seat: this is the epoch whose words it may move. Before the first begin() only.
-    void bear(u32 epoch) noexcept { epoch_ = epoch; }
+    void set_epoch(u32 epoch) noexcept { epoch_ = epoch; }
     /// 0: a sink.
     [[nodiscard]] u32 outputs() const noexcept { return outputs_; }
     [[nodiscard]] link_ref& output(u32 k) noexcept { return *output_[k]; }
@@ -123,7 +123,7 @@ public:
     void reach(u32 frames) noexcept { reach_ = frames > 0 ? frames : 1; }
 
 private:
-    [[nodiscard]] outcome look_at_end(u64 end) noexcept;
+    [[nodiscard]] outcome check_end(u64 end) noexcept;
     [[nodiscard]] u64 within(const link_ref& output) const noexcept;
     [[nodiscard]] const link_ref* without_room(u64 ring_sequence) const noexcept;
     [[nodiscard]] outcome choose(job& j, u32 in_flight) noexcept;
@@ -135,7 +135,7 @@ private:
     [[nodiscard]] bool write_header(job& j) noexcept;
     void write_header_at(job& j, u32 output) noexcept;
     void seal_headers(const job& j) noexcept;
-    void hand_on_metadata(const job& j, shm::frame_header& to) noexcept;
+    void forward_metadata(const job& j, shm::frame_header& to) noexcept;
     [[nodiscard]] const shm::frame_header& input_header(const job& j, u32 i) const noexcept {
         return input_[i]->header(j.input[i].index);
     }
@@ -148,7 +148,7 @@ private:
     u32 seat_, entry_, epoch_, stage_index_;
     u32 first_job_, jobs_;
     u32 reach_ = shm::max_window;
-    std::array<u64, shm::max_side_inputs> side_frame_;
+    std::array<u64, shm::max_sampled_inputs> sampled_frame_;
     bool in_order_;  ///< a sink with one instance: a frame of a predecessor's comes before its followers
     std::optional<link_ref> input_[shm::max_inputs];
     std::optional<link_ref> output_[shm::max_outputs];

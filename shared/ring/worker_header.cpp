@@ -72,9 +72,9 @@ void worker::write_header_at(job& j, u32 output) noexcept {
     enter(j, seat_, epoch_, control_->parameters.bytes, h);
     out.block().committed_ns[j.output[output].index].store(0, std::memory_order_relaxed);
     h.used.planes = 0;
-    h.side_inputs = std::min(stage_->side_inputs, shm::max_side_inputs);
-    for (u32 k = 0; k < h.side_inputs; ++k) h.sampled_sequence[k] = side_frame_[k];
-    hand_on_metadata(j, h);
+    h.sampled_inputs = std::min(stage_->sampled_inputs, shm::max_sampled_inputs);
+    for (u32 k = 0; k < h.sampled_inputs; ++k) h.sampled_sequence[k] = sampled_frame_[k];
+    forward_metadata(j, h);
     j.output[output].ring_sequence = j.ring_sequence;
 }
 
@@ -107,7 +107,7 @@ void worker::seal_headers(const job& j) noexcept {
 }
 
 // What the stage finds, and may add to until SUBMITTED: its inputs' entries, the first input's first.
-void worker::hand_on_metadata(const job& j, shm::frame_header& to) noexcept {
+void worker::forward_metadata(const job& j, shm::frame_header& to) noexcept {
     to.metadata_bytes = to.metadata_left_out = 0;
     for (u32 i = 0; i < j.inputs; ++i) {
         const shm::frame_header& from = input_header(j, i);

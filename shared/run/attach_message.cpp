@@ -10,9 +10,9 @@ json to_json(const attach_message& m) {
     json inputs = json::array();
     for (const attach_message::input& i : m.inputs)
         inputs.push_back({{"stage", i.stage}, {"format", i.format}});
-    json sides = json::array();
-    for (const attach_message::side_input& i : m.latest)
-        sides.push_back({{"stage", i.stage}, {"format", i.format}, {"told", i.told}});
+    json sampled = json::array();
+    for (const attach_message::sampled_input& i : m.latest)
+        sampled.push_back({{"stage", i.stage}, {"format", i.format}, {"described", i.described}});
     json outputs = json::array();
     for (const attach_message::output& o : m.outputs)
         outputs.push_back({{"name", o.name}, {"format", o.format}});
@@ -20,9 +20,9 @@ json to_json(const attach_message& m) {
            {"runtime_directory", m.runtime_directory},
            {"output_directory", m.output_directory},
            {"stage", m.stage},
-           {"seat", m.who.seat},
-           {"entry", m.who.entry},
-           {"epoch", m.who.epoch},
+           {"seat", m.incarnation.seat},
+           {"entry", m.incarnation.entry},
+           {"epoch", m.incarnation.epoch},
            {"standby", m.standby},
            {"width", m.width},
            {"height", m.height},
@@ -32,7 +32,7 @@ json to_json(const attach_message& m) {
            {"asked_device", m.asked_device},
            {"folder", m.folder},
            {"inputs", std::move(inputs)},
-           {"latest", std::move(sides)},
+           {"latest", std::move(sampled)},
            {"outputs", std::move(outputs)},
            {"parameters", m.parameters},
            {"depth", m.depth},
@@ -54,8 +54,8 @@ attach_message read_attach(const json& answer) {
     m.runtime_directory = j.at("runtime_directory");
     m.output_directory = j.at("output_directory");
     m.stage = j.at("stage");
-    m.who = {j.at("seat"), j.at("entry"), j.at("epoch")};
-    if (m.who.seat >= shm::max_seats || m.who.entry >= shm::max_incarnations)
+    m.incarnation = {j.at("seat"), j.at("entry"), j.at("epoch")};
+    if (m.incarnation.seat >= shm::max_seats || m.incarnation.entry >= shm::max_incarnations)
         throw shm_error("the supervisor's answer names a seat out of range");
     m.standby = j.value("standby", false);
     m.width = j.at("width");
@@ -71,11 +71,11 @@ attach_message read_attach(const json& answer) {
     m.device.ordinal = d.value("ordinal", 0);
     for (const json& i : j.at("inputs")) m.inputs.push_back({i.at("stage"), i.at("format")});
     for (const json& i : j.value("latest", json::array()))
-        m.latest.push_back({i.at("stage"), i.at("format"), i.value("told", true)});
+        m.latest.push_back({i.at("stage"), i.at("format"), i.value("described", true)});
     for (const json& o : j.at("outputs")) m.outputs.push_back({o.at("name"), o.at("format")});
     if (m.outputs.size() > shm::max_outputs)
         throw shm_error("the supervisor's answer names more outputs than a stage can have");
-    if (m.latest.size() > shm::max_side_inputs)
+    if (m.latest.size() > shm::max_sampled_inputs)
         throw shm_error("the supervisor's answer names more latest inputs than a stage can have");
     m.parameters = j.value("parameters", json());
     m.depth = j.value("depth", json());

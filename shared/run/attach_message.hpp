@@ -30,13 +30,13 @@ struct attach_message {
         std::string name;  ///< "": it has none
         nlohmann::json format;
     };
-    struct side_input {
+    struct sampled_input {
         std::string stage;  ///< as the pipeline file names it
         nlohmann::json format;
-        bool told = true;  ///< configure() gets the format; not of a stage behind this one
+        bool described = true;  ///< configure() gets the format; not of a stage behind this one
     };
     std::string run_id, runtime_directory, output_directory, stage;
-    ring::incarnation_id who;
+    ring::incarnation_id incarnation;
     bool standby = false;
     u32 width = 0, height = 0;
     f64 supervisor_grace_s = 5;
@@ -45,7 +45,7 @@ struct attach_message {
     std::string asked_device = "auto", folder;  ///< as configure() gets them
     device::device_id device;
     std::vector<input> inputs;
-    std::vector<side_input> latest;
+    std::vector<sampled_input> latest;
     std::vector<output> outputs;  ///< in the order of the rings behind it
     nlohmann::json parameters;    ///< ring/parameter_schema.hpp; null: none
     nlohmann::json depth;         ///< how many frames it keeps under way; null: as the control block has it

@@ -16,7 +16,7 @@ namespace carousel::run {
 namespace {
 
 using nlohmann::json;
-constexpr u32 look_again_us = 20'000;
+constexpr u32 retry_us = 20'000;
 constexpr std::size_t max_request = 60 * 1024;
 
 u64 nanoseconds(f64 seconds) { return static_cast<u64>(std::max(0.0, seconds) * static_cast<f64>(ns_per_s)); }
@@ -26,7 +26,7 @@ u64 nanoseconds(f64 seconds) { return static_cast<u64>(std::max(0.0, seconds) * 
 client::client(const record& r)
     : path_(r.folder.empty() ? control_socket(run_folder(r.name)) : r.socket()),
       run_id_(r.run_id),
-      who_(fmt::format("pipeline \"{}\" (pid {})", r.name, r.supervisor.pid)) {}
+      supervisor_(fmt::format("pipeline \"{}\" (pid {})", r.name, r.supervisor.pid)) {}
 
 client::client(std::string socket_path, std::string run_id)
     : path_(std::move(socket_path)), run_id_(std::move(run_id)) {}
@@ -42,8 +42,8 @@ json client::ask(const request& r, f64 wait_s, f64 timeout_s) const {
     while (!socket) {
         const int code = errno;
         if (code == EAGAIN) fail(failure::silent, code, l);  // it listens, and takes nobody in
-        if (now_ns() >= until) fail(failure::nobody, code, l);
-        ::usleep(look_again_us);
+        if (now_ns() >= until) fail(failure::no_listener, code, l);
+        ::usleep(retry_us);
         socket = shm::connect_to(path_, patience);
     }
     if (!shm::send_message(socket.get(), text, {}, patience)) fail(failure::unsent, errno, l);
@@ -58,32 +58,32 @@ json client::ask(const request& r, f64 wait_s, f64 timeout_s) const {
 
 void client::fail(failure what, int error_number, limits l) const {
     const std::string waited = l.wait_s > 0 ? fmt::format(" after {:.3g} s", l.wait_s) : "";
-    const bool named = !who_.empty();
+    const bool named = !supervisor_.empty();
     switch (what) {
-        case failure::nobody:
+        case failure::no_listener:
             throw shm_error(
                 named
                     ? fmt::format(
                           "{}: nobody listens at {} ({}){}; it is starting (--wait S waits for it) or ending",
-                          who_, path_, errno_text(error_number), waited)
+                          supervisor_, path_, errno_text(error_number), waited)
                     : fmt::format("no supervisor at {}: {}", path_, errno_text(error_number)));
         case failure::unsent:
-            throw shm_error(fmt::format("{}: {}", named ? who_ + ": asking" : "asking the supervisor",
+            throw shm_error(fmt::format("{}: {}", named ? supervisor_ + ": asking" : "asking the supervisor",
                                         errno_text(error_number)));
         case failure::ended:
-            if (named) throw shm_error(who_ + " ended before it answered");
+            if (named) throw shm_error(supervisor_ + " ended before it answered");
             [[fallthrough]];
         case failure::silent:
             throw shm_error(
-                named ? fmt::format("{} has not answered within {:.3g} s; is its supervisor stopped?", who_,
-                                    l.timeout_s)
+                named ? fmt::format("{} has not answered within {:.3g} s; is its supervisor stopped?",
+                                    supervisor_, l.timeout_s)
                       : fmt::format(
                             "the supervisor didn't answer within {:.3g} s: is it stopped? (`carousel ps`)",
                             l.timeout_s));
         case failure::unreadable:
             break;
     }
-    throw shm_error(named ? who_ +
+    throw shm_error(named ? supervisor_ +
                                 " answered with something other than a JSON object; is it of another version?"
                           : "the supervisor's answer can't be read: are both programs of one version?");
 }

@@ -24,14 +24,14 @@ public:
     [[nodiscard]] nlohmann::json ask(const request& r, f64 wait_s = 0, f64 timeout_s = 10) const;
 
 private:
-    enum class failure : u8 { nobody, unsent, silent, ended, unreadable };
+    enum class failure : u8 { no_listener, unsent, silent, ended, unreadable };
     struct limits {
         f64 wait_s, timeout_s;
     };
     [[noreturn]] void fail(failure what, int error_number, limits l) const;
 
     std::string path_, run_id_;
-    std::string who_;  ///< "": the supervisor
+    std::string supervisor_;  ///< "": the supervisor
 };
 
 }  // namespace carousel::run

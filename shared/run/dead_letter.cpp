@@ -19,7 +19,7 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
-constexpr int letter_version = 3;
+constexpr int dead_letter_version = 3;
 
 std::string hex_of(const std::vector<std::byte>& bytes) {
     std::string text;
@@ -52,7 +52,7 @@ json used_json(const dead_letter::input& of) {
 
 json input_json(const dead_letter::input& i) {
     json latest = json::array();
-    for (const u64 n : i.latest) latest.push_back(n == shm::no_side_frame ? json() : json(n));
+    for (const u64 n : i.latest) latest.push_back(n == shm::no_sampled_frame ? json() : json(n));
     return {{"stage", i.stage},
             {"format", format_json(i.format)},
             {"used", used_json(i)},
@@ -67,13 +67,13 @@ dead_letter::input input_from(const json& j) {
     for (const auto& [plane, extents] : used.items())
         ring::set_used(i.used, i.format, plane, extents.get<std::vector<u64>>());
     const json latest = j.value("latest", json::array());
-    for (const json& n : latest) i.latest.push_back(n.is_null() ? shm::no_side_frame : n.get<u64>());
+    for (const json& n : latest) i.latest.push_back(n.is_null() ? shm::no_sampled_frame : n.get<u64>());
     return i;
 }
 
-json side_json(const dead_letter::side& s, const std::string& file) {
+json sampled_json(const dead_letter::sampled_input& s, const std::string& file) {
     json j = input_json(s);
-    j["told"] = s.told;
+    j["described"] = s.described;
     j["file"] = s.there ? json(file) : json();
     if (s.there)
         j.update({{"ring_sequence", s.ring_sequence},
@@ -87,10 +87,10 @@ json side_json(const dead_letter::side& s, const std::string& file) {
     return j;
 }
 
-dead_letter::side side_from(const json& j) {
-    dead_letter::side s;
+dead_letter::sampled_input sampled_from(const json& j) {
+    dead_letter::sampled_input s;
     static_cast<dead_letter::input&>(s) = input_from(j);
-    s.told = j.at("told");
+    s.described = j.at("described");
     s.there = !j.at("file").is_null();
     if (!s.there) return s;
     s.ring_sequence = j.at("ring_sequence");
@@ -104,7 +104,7 @@ dead_letter::side side_from(const json& j) {
     return s;
 }
 
-dead_letter letter_from(const json& j) {
+dead_letter dead_letter_from(const json& j) {
     dead_letter l;
     l.stage = j.at("stage");
     l.program = j.at("program");
@@ -125,7 +125,7 @@ dead_letter letter_from(const json& j) {
     l.device.ordinal = device.at("ordinal");
     for (const json& i : j.at("inputs")) l.inputs.push_back(input_from(i));
     const json latest = j.value("latest", json::array());
-    for (const json& s : latest) l.latest.push_back(side_from(s));
+    for (const json& s : latest) l.latest.push_back(sampled_from(s));
     for (const json& o : j.at("outputs")) l.outputs.push_back({o.at("name"), format_from(o.at("format"))});
     for (const json& a : j.at("assets")) l.assets.push_back({a.at("name"), a.at("bytes")});
     l.parameter_number = j.at("parameter_number");
@@ -156,13 +156,13 @@ std::string to_json(const dead_letter& l) {
         inputs.back()["file"] = input_file(k);
     }
     for (std::size_t k = 0; k < l.latest.size(); ++k)
-        latest.push_back(side_json(l.latest[k], latest_file(k)));
+        latest.push_back(sampled_json(l.latest[k], latest_file(k)));
     for (const dead_letter::output& o : l.outputs)
         outputs.push_back({{"name", o.name}, {"format", format_json(o.format)}});
     for (const dead_letter::asset& a : l.assets) assets.push_back({{"name", a.name}, {"bytes", a.bytes}});
     const bool cuda = l.device.kind == device::device_kind::cuda;
     const json j = {
-        {"version", letter_version},
+        {"version", dead_letter_version},
         {"stage", l.stage},
         {"program", l.program},
         {"ring_sequence", l.ring_sequence},
@@ -195,10 +195,10 @@ dead_letter read_dead_letter(const std::string& folder) {
     if (!text) throw config_error(fmt::format("no dead letter in {}: {}", folder, errno_text(errno)));
     try {
         const json j = parse_json(*text, json_channel::document);
-        if (j.at("version") != letter_version)
+        if (j.at("version") != dead_letter_version)
             throw config_error(fmt::format("{} is of version {}; this program reads version {}", file,
-                                           j.at("version").dump(), letter_version));
-        dead_letter l = letter_from(j);
+                                           j.at("version").dump(), dead_letter_version));
+        dead_letter l = dead_letter_from(j);
         l.path = absolute_path(folder).lexically_normal().string();
         return l;
     } catch (const json::exception& e) {

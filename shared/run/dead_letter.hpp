@@ -30,13 +30,13 @@ struct dead_letter {
         ring::frame_format format;
         shm::used_extents used{};
         std::vector<std::byte> metadata;
-        std::vector<u64> latest;  ///< which side frames it was made with, or shm::no_side_frame
+        std::vector<u64> latest;  ///< which side frames it was made with, or shm::no_sampled_frame
     };
     /// A side input (the key `latest`), and the copy that the frame had of it. Of a frame that has ended
     /// several processes it is the last one's, whose the file is: what the others had ended with them.
-    struct side : input {
-        bool told = true;    ///< configure() gets its format
-        bool there = false;  ///< else there was no frame yet, and what follows says nothing
+    struct sampled_input : input {
+        bool described = true;  ///< configure() gets its format
+        bool there = false;     ///< else there was no frame yet, and what follows says nothing
         u64 ring_sequence = 0, frame_number = 0, born_ns = 0, capture_ns = 0;
         shm::capture_clock clock = shm::capture_clock::none;
         f64 time_s = 0;
@@ -62,7 +62,7 @@ struct dead_letter {
     std::string asked_device, folder;  ///< as configure() gets them
     device::device_id device;
     std::vector<input> inputs;
-    std::vector<side> latest;
+    std::vector<sampled_input> latest;
     std::vector<output> outputs;  ///< that others read
     std::vector<asset> assets;    ///< of other stages
     u64 parameter_number = 0;

@@ -42,7 +42,7 @@ bool has_stages(const std::string& folder) {
 
 bool has_members(const std::string& folder) { return has_stages(folder) || has_ports(folder); }
 
-shm::unique_fd hold_folder(const std::string& folder) {
+shm::unique_fd lock_folder(const std::string& folder) {
     shm::unique_fd file(::open(folder_lock(folder).c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
     if (file && shm::lock_shared(file.get()) != 0) file.reset();
     return file;

@@ -26,6 +26,6 @@ namespace carousel::run {
 
 /// The shared lock of a stage: the caller keeps the descriptor open. Empty if the folder has no lock file, or
 /// the lock can't be had: then the lock on the control block alone shows that the stage lives.
-[[nodiscard]] shm::unique_fd hold_folder(const std::string& folder);
+[[nodiscard]] shm::unique_fd lock_folder(const std::string& folder);
 
 }  // namespace carousel::run

@@ -66,7 +66,7 @@ json stages_of(const shm::control_block& c) {
         const shm::stage_block& s = c.stage[k];
         stages.push_back({{"name", std::string(s.name, ::strnlen(s.name, sizeof s.name))},
                           {"frames", ring::load(s.counters.frames)},
-                          {"voids", ring::load(s.counters.voids)},
+                          {"tombstones", ring::load(s.counters.tombstones)},
                           {"torn", ring::load(s.counters.torn)}});
     }
     return stages;

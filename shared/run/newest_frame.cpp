@@ -15,7 +15,7 @@
 namespace carousel::run {
 namespace {
 
-constexpr u64 tie_every_ns = 100 * ns_per_ms, answer_patience_ns = 200 * ns_per_ms;
+constexpr u64 connection_check_ns = 100 * ns_per_ms, answer_patience_ns = 200 * ns_per_ms;
 
 /// Nothing but its end comes over it.
 bool has_ended(const shm::process_fd& connection) {
@@ -24,7 +24,7 @@ bool has_ended(const shm::process_fd& connection) {
 
 }  // namespace
 
-newest_frame::newest_frame(shm::control_block& c, lent_ring from, device::context& on)
+newest_frame::newest_frame(shm::control_block& c, mapped_ring from, device::context& on)
     : control_(&c),
       from_(std::move(from)),
       memory_(on.map(from_.memory, device::access::read)),
@@ -47,12 +47,12 @@ void newest_frame::join() {
 // Another supervisor lends the same memory, which is mapped already. One that is taking the run over refuses,
 // and somebody else may be faster at a free place: both are asked again. That the run is over, or has other
 // memory, is seen by whoever holds its block.
-void newest_frame::keep_tie(u64 now) {
-    if (now < next_tie_ns_) return;
-    next_tie_ns_ = now + tie_every_ns;
+void newest_frame::check_connection(u64 now) {
+    if (now < next_check_ns_) return;
+    next_check_ns_ = now + connection_check_ns;
     try {
         if (has_ended(from_.connection)) {
-            lent_ring again = borrow_ring(*control_, from_.socket_path, from_.stage, answer_patience_ns);
+            mapped_ring again = map_ring(*control_, from_.socket_path, from_.stage, answer_patience_ns);
             if (again.link != from_.link || again.slot_bytes != from_.slot_bytes ||
                 again.slots != from_.slots || again.format != from_.format)
                 return;
@@ -82,7 +82,7 @@ bool newest_frame::copy(device::queue& q, const ring::slot_ref& slot, std::byte*
 }
 
 bool newest_frame::take(device::queue& q, std::byte* to, u64 offset, u64 bytes, about& what, u64 only) {
-    keep_tie(now_ns());
+    check_connection(now_ns());
     const ring::slot_ref slot = reader_->acquire(only);
     if (!slot) return false;
     next_ = slot.ring_sequence + 1;
@@ -98,8 +98,8 @@ bool newest_frame::take(device::queue& q, std::byte* to, u64 offset, u64 bytes, 
                             h.parameters + std::min(control_->parameters.bytes, shm::max_parameter_bytes));
     found.parameter_number = h.parameter_number;
     if (h.used.planes != 0) found.used = h.used;
-    found.side_frames.assign(h.sampled_sequence,
-                             h.sampled_sequence + std::min(h.side_inputs, shm::max_side_inputs));
+    found.sampled_frames.assign(h.sampled_sequence,
+                                h.sampled_sequence + std::min(h.sampled_inputs, shm::max_sampled_inputs));
     const bool fits = is_void || copy(q, slot, to, offset, bytes);
     crash_here(crash_point::latest_read);
     const bool leased = reader_->release();
@@ -107,7 +107,7 @@ bool newest_frame::take(device::queue& q, std::byte* to, u64 offset, u64 bytes, 
     if (!leased)
         ++(reader_->header_changed() ? losses_.torn : losses_.revoked);
     else if (is_void)
-        ++losses_.voids;
+        ++losses_.tombstones;
     else if (!fits)
         ++losses_.torn;
     else {
@@ -120,7 +120,7 @@ bool newest_frame::take(device::queue& q, std::byte* to, u64 offset, u64 bytes, 
 
 // The ring's tail steps over a frame that no blocking reader needs any more: its slot is free, or soon is,
 // but for the newest frame's, which is kept for latest members.
-bool newest_frame::may_come(u64 ring_sequence) const noexcept {
+bool newest_frame::may_arrive(u64 ring_sequence) const noexcept {
     const ring::link_ref link(*control_, from_.link);
     return ring_sequence >= next_ && (link.tail() <= ring_sequence || link.is_ready(ring_sequence));
 }

@@ -19,13 +19,13 @@
 
 #include "device/backend.hpp"
 #include "ring/latest.hpp"
-#include "run/lent_ring.hpp"
+#include "run/mapped_ring.hpp"
 
 namespace carousel::run {
 
 /// Frames that were taken and thrown away.
 struct discarded {
-    u64 revoked = 0, torn = 0, voids = 0;
+    u64 revoked = 0, torn = 0, tombstones = 0;
 };
 
 class newest_frame {
@@ -33,7 +33,7 @@ public:
     /// Joins the ring and maps it. `c` is a writable mapping of the run's block that outlives this, as does
     /// `on`. Throws config_error: all places are taken; device_error: the memory can't be mapped on this
     /// device.
-    newest_frame(shm::control_block& c, lent_ring from, device::context& on);
+    newest_frame(shm::control_block& c, mapped_ring from, device::context& on);
 
     struct about {
         u64 ring_sequence = 0, frame_number = 0, born_ns = 0;
@@ -46,8 +46,8 @@ public:
         std::vector<std::byte> parameters = {};
         u64 parameter_number = 0;  ///< of that set: changes before it
         shm::used_extents used = {};
-        /// of its maker's latest inputs, or shm::no_side_frame
-        std::vector<u64> side_frames = {};
+        /// of its maker's latest inputs, or shm::no_sampled_frame
+        std::vector<u64> sampled_frames = {};
     };
     /// Copies `bytes` from `offset` of the newest frame's slot, by `q`, and waits for the copy. True: `to`
     /// holds a whole frame, newer than the last one; `what` tells of it. False: there is none just now, or it
@@ -55,26 +55,26 @@ public:
     [[nodiscard]] bool take(device::queue& q, std::byte* to, u64 offset, u64 bytes, about& what,
                             u64 only = ring::any_ring_sequence);
     /// The frame of that number can still be taken: it is in the ring, or has yet to come.
-    [[nodiscard]] bool may_come(u64 ring_sequence) const noexcept;
+    [[nodiscard]] bool may_arrive(u64 ring_sequence) const noexcept;
     /// Rung at every change of the ring.
     [[nodiscard]] shm::doorbell_word& bell() const noexcept;
     [[nodiscard]] const discarded& losses() const noexcept { return losses_; }
-    [[nodiscard]] const lent_ring& ring() const noexcept { return from_; }
+    [[nodiscard]] const mapped_ring& ring() const noexcept { return from_; }
 
 private:
     void join();
-    void keep_tie(u64 now);
+    void check_connection(u64 now);
     [[nodiscard]] bool copy(device::queue& q, const ring::slot_ref& slot, std::byte* to, u64 offset,
                             u64 bytes);
 
     shm::control_block* control_;
-    lent_ring from_;
+    mapped_ring from_;
     std::unique_ptr<device::mapping> memory_, torn_;
     shm::word event_word_{0};
     std::unique_ptr<device::event> event_;
     std::unique_ptr<ring::latest_reader> reader_;
     u64 next_ = 0;  ///< only sequences from here on
-    u64 next_tie_ns_ = 0;
+    u64 next_check_ns_ = 0;
     discarded losses_;
 };
 

@@ -40,20 +40,20 @@ observer::observer(record r, access a)
       access_(a),
       mapped_(map(run_, shm::segment::observe(run_.run_id), access_)) {}
 
-sight observer::look() {
-    sight s;
+observation observer::poll() {
+    observation s;
     const i32 old_pid = run_.supervisor.pid;
-    s.life = look_after(run_, block());
-    tell_of_supervisor(s.life, old_pid, s.news);
-    if (s.life.state == life::over || !follow()) return s;
-    s.anew = true;
-    s.news.push_back({telemetry::event_kind::warning, made_anew_text(run_)});
+    s.liveness = update_liveness(run_, block());
+    report_supervisor_change(s.liveness, old_pid, s.updates);
+    if (s.liveness.state == liveness::over || !follow()) return s;
+    s.recreated = true;
+    s.updates.push_back({telemetry::event_kind::warning, recreated_text(run_)});
     return s;
 }
 
 // A run that begins again keeps its name and its id, but has another control block.
 bool observer::follow() {
-    std::optional<shm::segment> present = made_anew(run_, block());
+    std::optional<shm::segment> present = recreated_block(run_, block());
     if (!present) return false;
     try {
         mapped_ = map(run_, std::move(*present), access_);
@@ -63,15 +63,16 @@ bool observer::follow() {
     return true;
 }
 
-void observer::tell_of_supervisor(const life_report& now, i32 old_pid, std::vector<run_news>& news) {
+void observer::report_supervisor_change(const liveness_report& now, i32 old_pid,
+                                        std::vector<run_update>& updates) {
     using telemetry::event_kind;
-    if (now.state == life::alone && !alone_)
-        news.push_back({event_kind::bad, fmt::format("{} (pid {})", alone_text(now.stages), old_pid)});
-    if (now.state == life::led && run_.supervisor.pid != old_pid)
-        news.push_back({event_kind::good, fmt::format("a supervisor has taken {} over (pid {})", run_.name,
-                                                      run_.supervisor.pid)});
+    if (now.state == liveness::alone && !alone_)
+        updates.push_back({event_kind::bad, fmt::format("{} (pid {})", alone_text(now.stages), old_pid)});
+    if (now.state == liveness::led && run_.supervisor.pid != old_pid)
+        updates.push_back({event_kind::good, fmt::format("a supervisor has taken {} over (pid {})", run_.name,
+                                                         run_.supervisor.pid)});
     alone_.reset();
-    if (now.state == life::alone) alone_ = now.stages;
+    if (now.state == liveness::alone) alone_ = now.stages;
 }
 
 std::string observer::notice(u64 now, u64 heartbeat_ns) const {
@@ -81,8 +82,8 @@ std::string observer::notice(u64 now, u64 heartbeat_ns) const {
                        static_cast<f64>(now - heartbeat_ns) / 1e9);
 }
 
-void observer::take_no_more_leases() {
-    access_ = access::look;
+void observer::stop_leasing() {
+    access_ = access::poll;
     auto m = std::make_shared<mapped_block>(*mapped_);
     m->attached.reset();
     mapped_ = std::move(m);

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "run/life.hpp"
+#include "run/liveness.hpp"
 #include "telemetry/snapshot_events.hpp"
 
 namespace carousel::run {
@@ -21,40 +21,41 @@ struct mapped_block {
 };
 
 /// Something that happened to the run itself.
-struct run_news {
+struct run_update {
     telemetry::event_kind kind = telemetry::event_kind::info;
     std::string text;
 };
 
 /// What one look has shown.
-struct sight {
-    life_report life;
-    bool anew = false;  ///< another block is mapped since: all that was made from the old one begins again
-    std::vector<run_news> news;  ///< since the last look
+struct observation {
+    liveness_report liveness;
+    bool recreated =
+        false;  ///< another block is mapped since: all that was made from the old one begins again
+    std::vector<run_update> updates;  ///< since the last look
 };
 
 class observer {
 public:
-    enum class access : u8 { look, take_leases };
+    enum class access : u8 { poll, take_leases };
     /// Throws shm_error: there is no block (yet), or none that fits this program.
-    explicit observer(record r, access a = access::look);
+    explicit observer(record r, access a = access::poll);
 
     /// Is there a supervisor, another one, none; has the run ended; has it another block? Between two blocks
     /// the old one stays mapped. A few times a second.
-    [[nodiscard]] sight look();
+    [[nodiscard]] observation poll();
     /// Of the supervisor that leads it now.
     [[nodiscard]] const record& run() const noexcept { return run_; }
     [[nodiscard]] const shm::control_block& block() const noexcept { return mapped_->observed->block(); }
-    /// Whoever uses a block beyond the next look() holds it by this.
+    /// Whoever uses a block beyond the next poll() holds it by this.
     [[nodiscard]] const std::shared_ptr<const mapped_block>& mapped() const noexcept { return mapped_; }
     /// One sentence on the tie, from the last look and the supervisor's last sign of life; "": all is well.
     [[nodiscard]] std::string notice(u64 now_ns, u64 heartbeat_ns) const;
     /// From now on it is only looked at: what the run's memory is mapped for writing is given back.
-    void take_no_more_leases();
+    void stop_leasing();
 
 private:
     [[nodiscard]] bool follow();
-    void tell_of_supervisor(const life_report& now, i32 old_pid, std::vector<run_news>& news);
+    void report_supervisor_change(const liveness_report& now, i32 old_pid, std::vector<run_update>& updates);
 
     record run_;
     access access_;

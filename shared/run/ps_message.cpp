@@ -358,14 +358,14 @@ std::vector<std::string> depth_sentences(const ps_answer& a) {
         if (s.reach) by_way.add(in_words(*s.reach), name_among(a, s));
     }
     std::vector<std::string> out;
-    const auto say = [&out](const char* of, const std::string& names, const std::string& what) {
+    const auto add_line = [&out](const char* of, const std::string& names, const std::string& what) {
         std::string line = of;
         out.push_back(line.append(names).append(": ").append(what));
     };
-    for (const auto& [reason, names] : by_reason.all()) say("in flight: ", names, reason);
+    for (const auto& [reason, names] : by_reason.all()) add_line("in flight: ", names, reason);
     for (const auto& [none, names] : graphs.all())
         out.push_back("graphs: a frame's work is one launch in " + names);
-    for (const auto& [way, names] : by_way.all()) say("reach: ", names, way);
+    for (const auto& [way, names] : by_way.all()) add_line("reach: ", names, way);
     return out;
 }
 

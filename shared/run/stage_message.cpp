@@ -8,7 +8,7 @@ using nlohmann::json;
 
 namespace {
 
-ring::incarnation_id read_who(const json& j) {
+ring::incarnation_id read_incarnation(const json& j) {
     return {j.value("seat", shm::none), j.value("entry", shm::none), j.value("epoch", 0U)};
 }
 
@@ -33,7 +33,9 @@ clock_identity read_clock(const json& hello) {
 json to_json(const hello_message& m) {
     json j{{"stage", m.stage}, {"pid", m.pid}, {"start_time", m.start_time}, {"clock", to_json(m.clock)}};
     if (m.port) j.update({{"port", true}, {"writes", m.writes}});
-    if (m.who) j.update({{"seat", m.who.seat}, {"entry", m.who.entry}, {"epoch", m.who.epoch}});
+    if (m.incarnation)
+        j.update(
+            {{"seat", m.incarnation.seat}, {"entry", m.incarnation.entry}, {"epoch", m.incarnation.epoch}});
     return {{"hello", j}};
 }
 
@@ -41,9 +43,9 @@ json to_json(const return_message& m) {
     return {{"return",
              {{"run_id", m.run_id},
               {"stage", m.stage},
-              {"seat", m.who.seat},
-              {"entry", m.who.entry},
-              {"epoch", m.who.epoch},
+              {"seat", m.incarnation.seat},
+              {"entry", m.incarnation.entry},
+              {"epoch", m.incarnation.epoch},
               {"ready", m.ready},
               {"memory", m.memory},
               {"start_time", m.start_time}}}};
@@ -65,12 +67,8 @@ json refusal(const std::string& why, bool again) {
 
 hello_message read_hello(const json& message) {
     const json& j = message.at("hello");
-    return {j.value("stage", ""),
-            read_who(j),
-            j.value("pid", 0),
-            j.value("port", false),
-            j.value("writes", false),
-            j.value("start_time", u64{0}),
+    return {j.value("stage", ""),   read_incarnation(j),      j.value("pid", 0),
+            j.value("port", false), j.value("writes", false), j.value("start_time", u64{0}),
             read_clock(j)};
 }
 
@@ -78,7 +76,7 @@ return_message read_return(const json& message) {
     const json& j = message.at("return");
     return {j.value("run_id", ""),
             j.value("stage", ""),
-            read_who(j),
+            read_incarnation(j),
             j.value("ready", false),
             j.value("memory", json::array()),
             j.value("start_time", u64{0})};

@@ -31,7 +31,7 @@ namespace carousel::run {
 
 struct hello_message {
     std::string stage;
-    ring::incarnation_id who;  ///< empty: started by hand
+    ring::incarnation_id incarnation;  ///< empty: started by hand
     i32 pid = 0;
     bool port = false, writes = false;  ///< a port's program, and which way its frames go
     u64 start_time = 0;                 ///< of the process (shm/process_id.hpp); 0: not reported
@@ -39,7 +39,7 @@ struct hello_message {
 };
 struct return_message {
     std::string run_id, stage;
-    ring::incarnation_id who;
+    ring::incarnation_id incarnation;
     bool ready = false;
     nlohmann::json memory =
         nlohmann::json::array();  ///< as the first supervisor put it: attach_message::kept

@@ -49,10 +49,10 @@ void keep_traceback(const std::string& runtime_directory, std::string_view stage
 }
 
 void move_traceback(const std::string& runtime_directory, std::string_view stage, u64 ring_sequence,
-                    const std::string& letter_folder) noexcept {
+                    const std::string& dead_letter_folder) noexcept {
     // Most frames have none.
     (void)std::rename(path_of(runtime_directory, stage, ring_sequence).c_str(),
-                      (letter_folder + "/traceback.txt").c_str());
+                      (dead_letter_folder + "/traceback.txt").c_str());
 }
 
 }  // namespace carousel::run

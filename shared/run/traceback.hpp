@@ -22,6 +22,6 @@ void keep_traceback(const std::string& runtime_directory, std::string_view stage
                     const std::string& text);
 /// Moves it into the letter's folder, if there is one.
 void move_traceback(const std::string& runtime_directory, std::string_view stage, u64 ring_sequence,
-                    const std::string& letter_folder) noexcept;
+                    const std::string& dead_letter_folder) noexcept;
 
 }  // namespace carousel::run

@@ -5,7 +5,7 @@
 
 namespace carousel::shm {
 
-/// Their numbers travel in a word (ring/stray.hpp), so they stay.
+/// Their numbers travel in a word (ring/wild_write.hpp), so they stay.
 enum class block_part : u8 {
     head = 0,          ///< identity, sizes, END, the supervisor's own words; static, or the supervisor's
     pace = 1,          ///< when the next frame is due

@@ -103,7 +103,7 @@ struct asset_block {
 /// Counters of a stage, summed over its instances and lives. Relaxed adds; read by anyone at any time.
 struct stage_counters {
     word frames;           ///< commits
-    word voids;            ///< frames passed on (or made) void
+    word tombstones;       ///< frames passed on (or made) void
     word torn;             ///< status words that did not match
     word helped;           ///< commits of this stage's jobs by a consumer
     word revoked_commits;  ///< commits tried after revocation and refused
@@ -129,8 +129,8 @@ struct stage_block {
     u32 inputs;  ///< count
     u32 input_link[max_inputs];
     u32 input_group[max_inputs];
-    u32 side_inputs;  ///< count of the rings it takes the newest frame of, as a latest member
-    u32 side_link[max_side_inputs];
+    u32 sampled_inputs;  ///< count of the rings it takes the newest frame of, as a latest member
+    u32 sampled_link[max_sampled_inputs];
     u32 outputs;                   ///< count; 0: a sink
     u32 output_link[max_outputs];  ///< none behind them
     u32 source;                    ///< index into control_block::source, or none
@@ -157,7 +157,7 @@ struct seat_block {
     u32 first_job, jobs;           ///< job words of this seat
     u32 first_epoch;               ///< before the first holder: which of them sits is counted from here
     alignas(64) word current;      ///< ring/words.hpp: seat_word {epoch, entry}
-    word held;                     ///< 1: stopped by the user, no deadline runs
+    word paused;                   ///< 1: stopped by the user, no deadline runs
     alignas(own_page) word fault;  ///< injected_fault.hpp: asked for by the user; 0 none
     doorbell_word bell;            ///< rung when `current` changes: a standby sleeps on it
 };
@@ -184,7 +184,7 @@ struct alignas(own_page) incarnation {
     word first_commit_ns;  ///< when this life committed its first frame; 0: not yet
     u32 device;            ///< device::device_kind
     u32 guard;             ///< memory_guard, once its rings are mapped; written by the process alone
-    word stray;            ///< where a write of its own that faulted was to go, ring/stray.hpp; 0: unknown
+    word wild_write;  ///< where a write of its own that faulted was to go, ring/wild_write.hpp; 0: unknown
     // What the process does now: CLOCK_MONOTONIC ns since when, 0: it doesn't. Written by the process alone,
     // plain stores; a word of a dead process keeps its last value and nobody looks at it any more.
     word busy_since_ns;  ///< at least one frame is in flight; already part of the stage's busy_ns up to this
@@ -192,8 +192,8 @@ struct alignas(own_page) incarnation {
     word processing_since_ns;  ///< main thread: in process() of a frame
     word device_since_ns;      ///< the device works on the oldest submitted frame
     word finishing_since_ns;   ///< in finish() or the commit of a frame; of several the one that began first
-    word hold_since_ns;        ///< the work above waits for something outside: none of its clocks runs
-    word hold;                 ///< hold_reason, written before hold_since_ns
+    word paused_since_ns;      ///< the work above waits for something outside: none of its clocks runs
+    word pause;                ///< pause_reason, written before paused_since_ns
     // How deep the process works, and why. For views and for the stages beside it; nothing rests on them, and
     // a dead process's are nobody's any more.
     word work_ns;         ///< what one frame takes on the device, as measured lately; 0: not measured yet
@@ -214,7 +214,7 @@ inline constexpr u32 block_keys = 16;  ///< and to those in the ring's functions
 }  // namespace memory_guard
 
 /// Why a process waits for something that is neither a frame nor its own fault.
-enum class hold_reason : u64 {
+enum class pause_reason : u64 {
     nothing = 0,
     disk_full = 1,
     link = 2,  ///< frames on another host, or that host's word for them
@@ -268,8 +268,8 @@ struct control_block {
     /// END: first sequence that will not exist; ring/words.hpp: end_unknown, end_stopping
     alignas(64) end_word end;
     word stop_asked;  ///< 1: the run was asked to end early
-    word supervisor;  ///< low half: pid of the supervisor; high half: how it ended (telemetry/run_life.hpp)
-                      ///< (telemetry/run_life.hpp)
+    word supervisor;  ///< low half: pid of the supervisor; high half: how it ended (telemetry/run_end.hpp)
+                      ///< (telemetry/run_end.hpp)
     word supervisor_heartbeat_ns;
     word trace_until_ns;  ///< stages stamp every frame into the trace block until then (trace_block.hpp); 0:
                           ///< never asked

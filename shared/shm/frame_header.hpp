@@ -30,9 +30,9 @@ inline constexpr u32 max_slots = 64;             ///< buffers a link
 inline constexpr u32 max_metadata_bytes = 1024;  ///< of a frame, ring/metadata.hpp
 inline constexpr u32 max_used_planes = 8;        ///< planes of a payload that may be used in part
 inline constexpr u32 max_plane_rank = 4;
-inline constexpr u32 max_side_inputs = 4;      ///< of a stage
-inline constexpr u64 no_side_frame = ~u64{0};  ///< in place of a sequence: there was none yet
-inline constexpr u64 frame_page = 4096;        ///< rights are a page's
+inline constexpr u32 max_sampled_inputs = 4;      ///< of a stage
+inline constexpr u64 no_sampled_frame = ~u64{0};  ///< in place of a sequence: there was none yet
+inline constexpr u64 frame_page = 4096;           ///< rights are a page's
 
 /// Whose clock a frame's capture time is of.
 enum class capture_clock : u32 {
@@ -42,7 +42,7 @@ enum class capture_clock : u32 {
 };
 
 /// A capture time of this machine's clock; 0: it is not of that.
-[[nodiscard]] constexpr u64 told_by(capture_clock clock, u64 capture_ns) noexcept {
+[[nodiscard]] constexpr u64 live_capture_ns(capture_clock clock, u64 capture_ns) noexcept {
     return clock == capture_clock::live ? capture_ns : 0;
 }
 
@@ -74,10 +74,10 @@ struct alignas(64) frame_header {
     u32 metadata_left_out;  ///< entries that found no room at a join, here or before
     used_extents used;      ///< of this ring's payload alone: it doesn't travel
     /// Which frame of each of its maker's side inputs was the newest one when this frame was begun, or
-    /// no_side_frame. It doesn't travel either: a frame that is made again may have another one.
-    u32 side_inputs;
+    /// no_sampled_frame. It doesn't travel either: a frame that is made again may have another one.
+    u32 sampled_inputs;
     u32 reserved;
-    u64 sampled_sequence[max_side_inputs];
+    u64 sampled_sequence[max_sampled_inputs];
     /// a copy of the set: the source's, handed on from ring to ring
     alignas(8) std::byte parameters[max_parameter_bytes];
     alignas(8) std::byte metadata[max_metadata_bytes];

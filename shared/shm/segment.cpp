@@ -29,7 +29,7 @@ struct segment::mapping {
 namespace {
 
 /// What boost maps: anything with these two.
-struct lent_descriptor {
+struct mapped_descriptor {
     int fd;
     [[nodiscard]] bi::mapping_handle_t get_mapping_handle() const noexcept {
         bi::mapping_handle_t h{};
@@ -104,7 +104,7 @@ bool is_linked(int fd) {
 
 // Takes the shared lock. False if the object has been removed, or is being removed by the process that has
 // the exclusive lock. With the lock held only this run removes the object.
-bool hold_object(int fd, const std::string& name) {
+bool lock_object(int fd, const std::string& name) {
     const int failed = lock_shared(fd);
     if (failed != 0 && failed != EAGAIN)
         throw shm_error(
@@ -116,13 +116,13 @@ bool hold_object(int fd, const std::string& name) {
 
 // A new object has no lock yet, and `carousel clean` may take it for a dead run's if this process is stopped
 // here: the object is made again then.
-bi::shared_memory_object make_held_object(const std::string& name) {
+bi::shared_memory_object make_locked_object(const std::string& name) {
     bi::permissions mode;
     mode.set_permissions(0600);
     for (;;) {
         bi::shared_memory_object made(bi::create_only, name.c_str(), bi::read_write, mode);
         const int fd = made.get_mapping_handle().handle;
-        if (hold_object(fd, name)) return made;
+        if (lock_object(fd, name)) return made;
         for (const u64 until = now_ns() + removal_patience_ns; is_linked(fd); ::usleep(1000))
             if (now_ns() >= until)
                 throw shm_error(fmt::format(
@@ -138,7 +138,7 @@ segment segment::create(const std::string& run_id) {
     const std::string name = object_name(run_id);
     try {
         auto m = std::make_unique<mapping>();
-        m->object = make_held_object(name);
+        m->object = make_locked_object(name);
         const int fd = m->object.get_mapping_handle().handle;
         try {
             if (::ftruncate(fd, sizeof(control_block)) != 0)
@@ -171,7 +171,7 @@ segment segment::observe(const std::string& run_id) { return open(run_id, false)
 
 segment segment::join(const std::string& run_id) {
     segment joined = attach(run_id);
-    if (hold_object(joined.descriptor(), object_name(run_id))) return joined;
+    if (lock_object(joined.descriptor(), object_name(run_id))) return joined;
     throw shm_error(fmt::format(
         "attaching to the control block /dev/shm/{}: it has been removed as that of a dead run, because "
         "no process of the run held its lock; start the pipeline again (`carousel run FILE`)",
@@ -226,7 +226,8 @@ segment segment::attach_by(int descriptor) {
     try {
         check_object(descriptor, what);
         auto m = std::make_unique<mapping>();
-        m->region = bi::mapped_region(lent_descriptor{descriptor}, bi::read_write, 0, sizeof(control_block));
+        m->region =
+            bi::mapped_region(mapped_descriptor{descriptor}, bi::read_write, 0, sizeof(control_block));
         segment made(std::move(m));
         check_block(made.block(), what);
         shm::guard_frames(made.block());

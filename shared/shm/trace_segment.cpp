@@ -39,7 +39,7 @@ bool trace_segment::remove(const std::string& run_id) noexcept {
 
 // While the run begins again there is no control block, whose lock covers the trace otherwise. An object that
 // has been removed meanwhile is of no use to others, and traces this supervisor's life all the same.
-void trace_segment::hold() const noexcept { (void)lock_shared(mapping_->object.get_mapping_handle().handle); }
+void trace_segment::lock() const noexcept { (void)lock_shared(mapping_->object.get_mapping_handle().handle); }
 
 trace_ring* trace_segment::ring(u32 seat) const noexcept {
     return seat < seats_ ? block_->ring + seat : nullptr;
@@ -51,7 +51,7 @@ trace_segment trace_segment::create(const std::string& run_id, u32 seats) {
     try {
         try {
             trace_segment found = attach(run_id, true);
-            found.hold();
+            found.lock();
             return found;
         } catch (const shm_error&) {  // there is none, or one that a dying supervisor has left half made
             bi::shared_memory_object::remove(name.c_str());
@@ -69,7 +69,7 @@ trace_segment trace_segment::create(const std::string& run_id, u32 seats) {
         }
         m->region = bi::mapped_region(m->object, bi::read_write, 0, bytes);
         trace_segment made(std::move(m));
-        made.hold();
+        made.lock();
         made.seats_ = std::clamp(seats, 1U, max_seats);
         made.block_->version = trace_version;
         made.block_->uid = getuid();

@@ -34,7 +34,7 @@ public:
 private:
     struct mapping;
     explicit trace_segment(std::unique_ptr<mapping> m);
-    void hold() const noexcept;
+    void lock() const noexcept;
     std::unique_ptr<mapping> mapping_;
     trace_block* block_ = nullptr;
     u32 seats_ = 0;

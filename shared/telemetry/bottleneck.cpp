@@ -25,7 +25,7 @@ bool pace_limits(const std::vector<stage_load>& stages) {
 }
 
 stage_condition condition_of(const seat_view& s) noexcept {
-    if (s.held) return stage_condition::held;
+    if (s.paused) return stage_condition::paused;
     switch (s.state) {
         case ring::entry_state::live:
             return stage_condition::up;
@@ -77,7 +77,7 @@ stage_shares shares_of(const stage_time& now, const stage_time& before, u64 span
 bottleneck find_bottleneck(const std::vector<stage_load>& stages, f64 fps) {
     using kind = bottleneck::kind;
     constexpr std::pair<stage_condition, kind> outside[] = {{stage_condition::down, kind::down},
-                                                            {stage_condition::held, kind::held},
+                                                            {stage_condition::paused, kind::paused},
                                                             {stage_condition::starting, kind::unknown}};
     for (const auto& [condition, what] : outside)
         for (u32 k = 0; k < stages.size(); ++k)
@@ -136,7 +136,7 @@ std::string describe(const bottleneck& b, const std::string& name, f64 fps) {
             return "the GPU limits: its stages take turns";
         case bottleneck::kind::pace:
             return fmt::format("the pace limits: {:.6g} frames/s", fps);
-        case bottleneck::kind::held:
+        case bottleneck::kind::paused:
             return fmt::format("{} is stopped: the others wait for it", name);
         case bottleneck::kind::down:
             return fmt::format("{} is down: the others wait for it", name);
@@ -156,8 +156,8 @@ const char* name_of(bottleneck::kind k) noexcept {
             return "gpu";
         case bottleneck::kind::pace:
             return "pace";
-        case bottleneck::kind::held:
-            return "held";
+        case bottleneck::kind::paused:
+            return "paused";
         case bottleneck::kind::down:
             return "down";
     }

@@ -39,7 +39,7 @@ struct stage_shares {
                                      u32 seats) noexcept;
 
 /// How a stage is, for the pipeline: its best seat's state.
-enum class stage_condition : u8 { up, starting, held, down };
+enum class stage_condition : u8 { up, starting, paused, down };
 
 struct stage_load {
     stage_shares shares;
@@ -54,10 +54,10 @@ struct bottleneck {
         unknown,  ///< nothing has been measured: starting, ended
         nothing,  ///< no stage stands out
         stage,
-        gpu,   ///< stages wait for their turns on a GPU, and none of them stands out
-        pace,  ///< the source waits for its clock
-        held,  ///< a stage is stopped by the user: the others wait
-        down,  ///< a stage has no process: the others wait
+        gpu,     ///< stages wait for their turns on a GPU, and none of them stands out
+        pace,    ///< the source waits for its clock
+        paused,  ///< a stage is stopped by the user: the others wait
+        down,    ///< a stage has no process: the others wait
     } what = kind::unknown;
     u32 stage = shm::none;  ///< of stage, held, down
     f64 busy = 0;           ///< of stage

@@ -53,7 +53,7 @@ std::string depth_view::reason() const {
     switch (why) {
         case depth_reason::given:
             return "the file says so";
-        case depth_reason::wish:
+        case depth_reason::requested:
             return "latency in the file says so";
         case depth_reason::cores:
             return "on the CPU the cores are the limit";

@@ -13,7 +13,7 @@ namespace carousel::telemetry {
 enum class depth_reason : u8 {
     unknown,     ///< no process has said it
     given,       ///< the file names a number
-    wish,        ///< latency = "low" or "throughput": what was planned, whatever is measured
+    requested,   ///< latency = "low" or "throughput": what was planned, whatever is measured
     cores,       ///< on the CPU: more frames in flight make no core faster
     unmeasured,  ///< as planned, until frames have been measured
     turns,       ///< several contexts take turns on the GPU: a turn is to be worth its switch

@@ -106,10 +106,10 @@ void frame_claims::produced_again_from(u64 first) {
 // A claim that was suspended when its ledger was read may have been resumed since, from a frame on that the
 // other sinks had not delivered when their ledgers were read only if those were read before. So the suspended
 // ones are read once more after all others.
-owed_frame first_owed(const std::string& runtime_directory, const std::vector<counted_sink>& sinks,
-                      u64 from) {
+undelivered_frame find_undelivered(const std::string& runtime_directory,
+                                   const std::vector<counted_sink>& sinks, u64 from) {
     for (;;) {
-        owed_frame lowest;
+        undelivered_frame lowest;
         std::vector<std::string> suspended;
         for (const counted_sink& s : sinks) {
             const std::string path = ledger_path(runtime_directory, s.name);

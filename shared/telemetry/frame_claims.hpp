@@ -61,14 +61,14 @@ struct counted_sink {
     u64 without_ledger;  ///< the first frame that it has yet to deliver while it has no ledger
 };
 /// A frame that a sink has a claim on and has not delivered.
-struct owed_frame {
+struct undelivered_frame {
     u64 frame = no_frame;  ///< no_frame: no sink has a claim that is open
     std::string sink;
 };
 /// The lowest frame, not below `from`, that any of the sinks has a claim on and has not delivered: every
 /// frame below it is in the files of all sinks that count. Valid for claims that are resumed concurrently.
 /// Reads files alone. Throws output_error.
-[[nodiscard]] owed_frame first_owed(const std::string& runtime_directory,
-                                    const std::vector<counted_sink>& sinks, u64 from);
+[[nodiscard]] undelivered_frame find_undelivered(const std::string& runtime_directory,
+                                                 const std::vector<counted_sink>& sinks, u64 from);
 
 }  // namespace carousel::telemetry

@@ -19,8 +19,8 @@ frame_facts facts_of(const shm::frame_header& h) {
                     h.metadata_left_out,
                     {metadata.begin(), metadata.end()}};
     if (h.used.planes != 0) out.used = h.used;
-    const u64* const sides = h.sampled_sequence;
-    out.side_frames.assign(sides, sides + std::min(h.side_inputs, shm::max_side_inputs));
+    const u64* const sampled = h.sampled_sequence;
+    out.sampled_frames.assign(sampled, sampled + std::min(h.sampled_inputs, shm::max_sampled_inputs));
     return out;
 }
 

@@ -22,10 +22,10 @@ struct frame_facts {
     u32 metadata_left_out = 0;
     std::vector<std::byte> metadata = {};  ///< ring/metadata.hpp
     shm::used_extents used = {};
-    std::vector<u64> side_frames = {};  ///< of its maker's side inputs, or shm::no_side_frame
+    std::vector<u64> sampled_frames = {};  ///< of its maker's side inputs, or shm::no_sampled_frame
     [[nodiscard]] bool empty() const noexcept {
         return capture_ns == 0 && metadata.empty() && metadata_left_out == 0 && used.planes == 0 &&
-               side_frames.empty();
+               sampled_frames.empty();
     }
 };
 

@@ -150,22 +150,22 @@ void ledger_writer::mark_committed(u64 ring_sequence, const frame_hash& hash, bo
             path_, ring_sequence));
     }
     // of this very commit
-    const bool told_already = r.committer == committer && (r.commits & ledger_told) != 0;
-    r.commits = commits_of(r) + (told_already ? 0 : 1);
+    const bool already_marked = r.committer == committer && (r.commits & ledger_marked_by_supervisor) != 0;
+    r.commits = commits_of(r) + (already_marked ? 0 : 1);
     r.committer = committer;
     r.hash = is_void ? 0 : hash.value.value_or(0);
     r.flags = flags_of(hash, is_void);
     write_mark(ring_sequence, r);
 }
 
-bool ledger_writer::tell_committed(u64 ring_sequence, u32 committer) {
+bool ledger_writer::mark_committed_by_supervisor(u64 ring_sequence, u32 committer) {
     ledger_record r = read(ring_sequence);
     if (r.sequence_plus_1 == 0) {
         return false;
     }
     if (r.committer != committer) {  // else it has marked its commit itself, or a supervisor before us has
         const bool its_own = r.writer == committer;
-        r.commits = (commits_of(r) + 1) | ledger_told;
+        r.commits = (commits_of(r) + 1) | ledger_marked_by_supervisor;
         r.committer = committer;
         r.hash = its_own ? r.recorded_hash : 0;
         r.flags = its_own ? r.recorded_flags : ledger_no_hash;

@@ -27,9 +27,9 @@
 //   between commit and mark:    a record without the mark, and a job word that still says COMMITTED, because
 //                               a word moves on behind the mark only. Whoever revokes the dead reads that
 //                               word before anything else is done to it, and makes the mark on the dead one's
-//                               behalf: tell_committed(), with the hash of the record if that is the dead
-//                               one's own. A record that another has written over meanwhile gives none: the
-//                               frame is counted only.
+//                               behalf: mark_committed_by_supervisor(), with the hash of the record if that
+//                               is the dead one's own. A record that another has written over meanwhile gives
+//                               none: the frame is counted only.
 //   behind the mark:            the mark.
 // So at the end of a run each frame that was committed bears a mark with the incarnation that committed it,
 // at whatever point its process died, and that has two consequences, neither of which rests on what recovery
@@ -61,7 +61,7 @@ struct ledger_record {
     u32 writer = 0;           ///< the incarnation that wrote the record last (ledger_committer)
     // The mark.
     u32 committer = 0;  ///< the incarnation that committed the frame last; 0: nobody
-    u32 commits = 0;    ///< how often it was committed; ledger_told beside it
+    u32 commits = 0;    ///< how often it was committed; ledger_marked_by_supervisor beside it
     u64 hash = 0;       ///< as the stage gave it (frame::set_hash); 0 for a void frame
     u32 flags = 0;      ///< as recorded_flags
     u32 reserved[5] = {};
@@ -70,7 +70,7 @@ static_assert(4096 % sizeof(ledger_record) == 0, "no record crosses a page");
 inline constexpr u32 ledger_void = 1;
 inline constexpr u32 ledger_no_hash = 2;  ///< counted only: the stage gives no hash
 /// in `commits`: the supervisor made the mark, for one that died before it could
-inline constexpr u32 ledger_told = 0x8000'0000U;
+inline constexpr u32 ledger_marked_by_supervisor = 0x8000'0000U;
 
 /// A hash as a stage gives it. Without a name it is the stage's own, of which nothing but the stage knows the
 /// definition.
@@ -93,7 +93,9 @@ struct frame_hash {
 [[nodiscard]] constexpr bool is_marked(const ledger_record& r) noexcept {
     return r.sequence_plus_1 != 0 && r.committer != 0;
 }
-[[nodiscard]] constexpr u32 commits_of(const ledger_record& r) noexcept { return r.commits & ~ledger_told; }
+[[nodiscard]] constexpr u32 commits_of(const ledger_record& r) noexcept {
+    return r.commits & ~ledger_marked_by_supervisor;
+}
 
 /// Path of a stage's ledger.
 [[nodiscard]] std::string ledger_path(const std::string& runtime_directory, const std::string& stage);
@@ -116,7 +118,7 @@ public:
     void mark_committed(u64 ring_sequence, const frame_hash& hash, bool is_void, u32 committer);
     /// The supervisor has found the job word of the dead `committer` COMMITTED. May be told again. False:
     /// there is no record of the frame.
-    bool tell_committed(u64 ring_sequence, u32 committer);
+    bool mark_committed_by_supervisor(u64 ring_sequence, u32 committer);
 
 private:
     [[nodiscard]] ledger_record read(u64 ring_sequence) const;
@@ -130,17 +132,17 @@ private:
 };
 
 struct ledger_summary {
-    u64 records = 0;       ///< frames of the range that have a record and have not passed the sink by
-    u64 lost = 0;          ///< frames of the range that the sink has a claim on and has not committed
-    u64 passed = 0;        ///< frames of the range that passed the sink by (frame_claims.hpp)
-    u64 repeated = 0;      ///< commits beyond each frame's first
-    u64 voids = 0;         ///< frames that were given up upstream
-    u64 unmarked = 0;      ///< of the lost: recorded, but not committed
-    u64 told = 0;          ///< marks that the supervisor made for the dead
-    u64 without_hash = 0;  ///< frames that were counted only
-    u64 folded = 0;        ///< of the range, frames whose records are folded away
-    u64 image_hash = 0;    ///< XXH3_64bits over the range's hashes (u64, little-endian) by sequence; 0 for a
-                           ///< void or lost frame
+    u64 records = 0;               ///< frames of the range that have a record and have not passed the sink by
+    u64 lost = 0;                  ///< frames of the range that the sink has a claim on and has not committed
+    u64 passed = 0;                ///< frames of the range that passed the sink by (frame_claims.hpp)
+    u64 repeated = 0;              ///< commits beyond each frame's first
+    u64 tombstones = 0;            ///< frames that were given up upstream
+    u64 unmarked = 0;              ///< of the lost: recorded, but not committed
+    u64 marked_by_supervisor = 0;  ///< marks that the supervisor made for the dead
+    u64 without_hash = 0;          ///< frames that were counted only
+    u64 folded = 0;                ///< of the range, frames whose records are folded away
+    u64 image_hash = 0;  ///< XXH3_64bits over the range's hashes (u64, little-endian) by sequence; 0 for a
+                         ///< void or lost frame
     std::vector<u64> tombstone_sequences = {};  ///< the newest thousand
     /// of the range's hashes, as they come, the first few: more than one make no image_hash
     std::vector<u32> hash_tags = {};

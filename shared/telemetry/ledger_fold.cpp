@@ -27,7 +27,7 @@ namespace carousel::telemetry {
 namespace {
 
 constexpr u64 magic = 0x3544'4c4f'4657'4c43;  // "CLWFOLD5", as bytes
-constexpr u64 listed_voids = 1000, listed_tags = 4;
+constexpr u64 listed_tombstones = 1000, listed_tags = 4;
 constexpr u64 most_steps = 64;  ///< of one call
 
 // Where g++ 12 sees that the input has 8 bytes, it warns of the library's branches for longer ones: on the
@@ -67,8 +67,9 @@ void write_all(int fd, const void* bytes, u64 count, u64 offset, const std::stri
 struct file_layout {
     u64 what = magic;
     u32 library = XXH_VERSION_NUMBER, state_bytes = sizeof(XXH3_state_t);
-    u64 first = 0, end = 0, repeated = 0, voids = 0, told = 0, without_hash = 0, passed = 0, listed = 0;
-    u64 tombstone_sequences[listed_voids] = {};
+    u64 first = 0, end = 0, repeated = 0, tombstones = 0, marked_by_supervisor = 0, without_hash = 0,
+        passed = 0, listed = 0;
+    u64 tombstone_sequences[listed_tombstones] = {};
     u32 tags = 0, hash_tags[listed_tags] = {}, unused = 0;
     alignas(64) unsigned char state[sizeof(XXH3_state_t)] = {};
     u64 check = 0;  ///< XXH3_64bits of all that is before it
@@ -106,11 +107,11 @@ void ledger_account::add(const ledger_record& r, bool claimed) {
     sum_.passed += marked || claimed ? 0 : 1;
     sum_.unmarked += there && !marked ? 1 : 0;
     sum_.repeated += marked && commits_of(r) > 1 ? commits_of(r) - 1 : 0;
-    sum_.told += marked && (r.commits & ledger_told) != 0 ? 1 : 0;
+    sum_.marked_by_supervisor += marked && (r.commits & ledger_marked_by_supervisor) != 0 ? 1 : 0;
     sum_.without_hash += there && ((marked ? r.flags : r.recorded_flags) & ledger_no_hash) != 0 ? 1 : 0;
-    sum_.voids += is_void ? 1 : 0;
+    sum_.tombstones += is_void ? 1 : 0;
     if (is_void) {
-        if (sum_.tombstone_sequences.size() == listed_voids) {
+        if (sum_.tombstone_sequences.size() == listed_tombstones) {
             sum_.tombstone_sequences.erase(sum_.tombstone_sequences.begin());
         }
         sum_.tombstone_sequences.push_back(end_);
@@ -145,7 +146,7 @@ ledger_account ledger_account::load(const std::string& path) {
     }
     if (bytes->size() != sizeof f || f.what != magic || f.check != check_of(f) ||
         f.library != XXH_VERSION_NUMBER || f.first > f.end || f.passed > f.end - f.first ||
-        f.listed > listed_voids || f.tags > listed_tags) {
+        f.listed > listed_tombstones || f.tags > listed_tags) {
         throw output_error(fmt::format(
             "{} is no account of a ledger by this build of Carousel: what was delivered before can't be read",
             path));
@@ -155,8 +156,8 @@ ledger_account ledger_account::load(const std::string& path) {
     a.sum_.records = f.end - f.first - f.passed;
     a.sum_.passed = f.passed;
     a.sum_.repeated = f.repeated;
-    a.sum_.voids = f.voids;
-    a.sum_.told = f.told;
+    a.sum_.tombstones = f.tombstones;
+    a.sum_.marked_by_supervisor = f.marked_by_supervisor;
     a.sum_.without_hash = f.without_hash;
     a.sum_.tombstone_sequences.assign(f.tombstone_sequences, f.tombstone_sequences + f.listed);
     a.sum_.hash_tags.assign(f.hash_tags, f.hash_tags + f.tags);
@@ -172,8 +173,8 @@ void ledger_account::save(const std::string& path) const {
     f.first = first_;
     f.end = end_;
     f.repeated = sum_.repeated;
-    f.voids = sum_.voids;
-    f.told = sum_.told;
+    f.tombstones = sum_.tombstones;
+    f.marked_by_supervisor = sum_.marked_by_supervisor;
     f.without_hash = sum_.without_hash;
     f.passed = sum_.passed;
     f.listed = sum_.tombstone_sequences.size();
@@ -279,11 +280,11 @@ void copy_ledger(const std::string& from, const std::string& to) {
     }
     ::unlink(ledger_names_path(to).c_str());
     if (const std::optional<std::string> names = read_file(ledger_names_path(from))) {
-        const descriptor beside(ledger_names_path(to), O_WRONLY | O_CREAT | O_TRUNC);
-        if (beside.fd < 0) {
+        const descriptor names_file(ledger_names_path(to), O_WRONLY | O_CREAT | O_TRUNC);
+        if (names_file.fd < 0) {
             refuse("write", ledger_names_path(to), errno);
         }
-        write_all(beside.fd, names->data(), names->size(), 0, ledger_names_path(to));
+        write_all(names_file.fd, names->data(), names->size(), 0, ledger_names_path(to));
     }
     frame_claims::load(from).save(to);
     ::unlink(folded_path(to).c_str());

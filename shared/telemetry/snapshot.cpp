@@ -50,7 +50,7 @@ void read_stage(const shm::stage_block& b, u64 seats, u64 links, stage_view& out
     out.source = b.source < shm::max_sources;
     const shm::stage_counters& k = b.counters;
     out.frames = relaxed(k.frames);
-    out.voids = relaxed(k.voids);
+    out.tombstones = relaxed(k.tombstones);
     out.torn = relaxed(k.torn);
     out.helped = relaxed(k.helped);
     out.revoked_commits = relaxed(k.revoked_commits);
@@ -69,7 +69,7 @@ void read_seat(const shm::control_block& c, u32 index, seat_view& out, std::vect
     out = {};
     out.stage = index_below(b.stage, std::min(c.stages, shm::max_stages));
     out.instance = b.instance;
-    out.held = load(b.held) != 0;
+    out.paused = load(b.paused) != 0;
     const ring::seat_word w = ring::seat_word::of(load(b.current));  // a damaged one names nobody
     out.epoch = w.epoch;
     out.turn = ring::epochs_between(b.first_epoch, w.epoch);
@@ -111,9 +111,9 @@ void read_predecessors(const shm::control_block& c, std::vector<seat_view>& seat
         if (id.epoch == s.epoch || id.epoch == 0) continue;  // it sits; or is a standby, which has never sat
         if (id.state != ring::entry_state::fenced) ++s.unfenced;
         const u64 note = relaxed(e.exit_note);
-        const u32 behind = static_cast<u32>((s.epoch - id.epoch) & ring::epoch_mask);
-        if (behind <= ring::epoch_mask / 2 && behind <= nearest[id.seat]) {
-            nearest[id.seat] = behind;
+        const u32 epochs_back = static_cast<u32>((s.epoch - id.epoch) & ring::epoch_mask);
+        if (epochs_back <= ring::epoch_mask / 2 && epochs_back <= nearest[id.seat]) {
+            nearest[id.seat] = epochs_back;
             s.exit_note = note;
         }
     }
@@ -341,12 +341,12 @@ std::string describe_span(u64 ns) {
 }
 
 std::string describe_exit_note(u64 note) {
-    const ring::exit_note said = ring::exit_note::of(note);
-    if (!said.told) return "";
-    if (said.signal == 0) return fmt::format("exit code {}", said.exit_code);
-    const char* name = sigabbrev_np(said.signal);
-    return name != nullptr ? fmt::format("signal {} (SIG{})", said.signal, name)
-                           : fmt::format("signal {}", said.signal);
+    const ring::exit_note decoded = ring::exit_note::of(note);
+    if (!decoded.present) return "";
+    if (decoded.signal == 0) return fmt::format("exit code {}", decoded.exit_code);
+    const char* name = sigabbrev_np(decoded.signal);
+    return name != nullptr ? fmt::format("signal {} (SIG{})", decoded.signal, name)
+                           : fmt::format("signal {}", decoded.signal);
 }
 
 }  // namespace carousel::telemetry

@@ -30,8 +30,8 @@ struct seat_view {
     u32 pid = 0, epoch = 0;  ///< of the process that sits, or sat last
     u32 turn = 0;            ///< which of the seat's processes that is, from 1; 0: nobody was ever appointed
     ring::entry_state state = ring::entry_state::unused;
-    bool held = false;  ///< stopped by the user, no deadline runs
-    u32 unfenced = 0;   ///< predecessors whose end isn't proved yet
+    bool paused = false;  ///< stopped by the user, no deadline runs
+    u32 unfenced = 0;     ///< predecessors whose end isn't proved yet
     u64 heartbeat_ns = 0, live_since_ns = 0, cpu_ns = 0, commits = 0;
     u64 exit_note = 0;       ///< of the newest predecessor that left one: ring::note_exit, note_signal
     u32 device = 0;          ///< device::device_kind
@@ -59,7 +59,7 @@ struct stage_view {
     u32 first_seat = 0, seats = 0;  ///< range of snapshot::seats
     u32 in_flight = 0, flags = 0;
     bool source = false;
-    u64 frames = 0, voids = 0, torn = 0, helped = 0, revoked_commits = 0;
+    u64 frames = 0, tombstones = 0, torn = 0, helped = 0, revoked_commits = 0;
     stage_time time;
     u64 in_flight_high_water = 0;
     u64 latency_max_ns = 0, end_to_end_max_ns = 0;

@@ -7,28 +7,28 @@
 namespace carousel::telemetry {
 namespace {
 constexpr std::size_t max_events = 500;
-using ring::asked_end;
 using ring::entry_state;
+using ring::requested_end;
 
 /// How the supervisor names the last exit of a seat that was ended by request.
-asked_end asked_end_named(const std::string& last_exit) {
-    return last_exit == "down"        ? asked_end::down
-           : last_exit == "restarted" ? asked_end::restart
-                                      : asked_end::none;
+requested_end requested_end_named(const std::string& last_exit) {
+    return last_exit == "down"        ? requested_end::down
+           : last_exit == "restarted" ? requested_end::restart
+                                      : requested_end::none;
 }
 }  // namespace
 
 std::string describe(const crash& c) {
-    if (c.asked != asked_end::none)
+    if (c.asked != requested_end::none)
         return fmt::format("{} (pid {}) was ended by `carousel {}`", c.label, c.old_pid,
-                           c.asked == asked_end::down ? "down" : "restart");
+                           c.asked == requested_end::down ? "down" : "restart");
     return fmt::format("{} (pid {}) died{}{}", c.label, c.old_pid, c.how.empty() ? "" : ": ", c.how);
 }
 
 std::string describe_vacancy(const crash& c, const std::string& state) {
     if (state == "failed")
         return fmt::format("it has failed and is not started again (`carousel up {}` starts it)", c.label);
-    if (state == "down" || c.asked == asked_end::down)
+    if (state == "down" || c.asked == requested_end::down)
         return fmt::format("the stages that need its frames wait until `carousel up {}`", c.label);
     if (state == "backoff")
         return "its successor is started after a delay, because it died before it delivered a frame";
@@ -65,9 +65,9 @@ void event_tracker::note_death(const snapshot& s, u32 seat, u32 pid) {
     c.old_pid = pid;
     c.turn = s.seats[seat].turn;
     c.label = s.seat_label(seat);
-    c.asked = ring::asked_end_of(s.seats[seat].exit_note);
+    c.asked = ring::requested_end_of(s.seats[seat].exit_note);
     c.how = describe_exit_note(s.seats[seat].exit_note);
-    add({s.taken_ns, c.asked == asked_end::none ? event_kind::bad : event_kind::warning, c.stage,
+    add({s.taken_ns, c.asked == requested_end::none ? event_kind::bad : event_kind::warning, c.stage,
          describe(c)});
     deaths_.push_back(c);
     crash_ = std::move(c);
@@ -82,8 +82,8 @@ void event_tracker::compare_seat(const snapshot& s, u32 seat) {
     const bool gone =
         now.epoch != before.epoch || now.state == entry_state::doomed || now.state == entry_state::fenced;
     if (was_there && gone && !s.ended()) note_death(s, seat, before.pid);
-    const bool lives = now.state == entry_state::live;
-    if (lives && (before.state != entry_state::live || before.epoch != now.epoch)) {
+    const bool is_live = now.state == entry_state::live;
+    if (is_live && (before.state != entry_state::live || before.epoch != now.epoch)) {
         const std::string label = s.seat_label(seat);
         // Its own stamp is exact; a death is known no better than from one snapshot to the next.
         const u64 back_ns = now.live_since_ns > before.died_ns && now.live_since_ns < s.taken_ns
@@ -105,11 +105,11 @@ void event_tracker::compare_seat(const snapshot& s, u32 seat) {
         }
         before.died_ns = 0;
     }
-    if (now.held != before.held)
+    if (now.paused != before.paused)
         add({s.taken_ns, event_kind::warning, now.stage,
-             s.seat_label(seat) + (now.held ? " is paused: the pipeline waits for it" : " continues")});
+             s.seat_label(seat) + (now.paused ? " is paused: the pipeline waits for it" : " continues")});
     const u64 died = before.died_ns;
-    before = {now.epoch, now.pid, now.state, now.held, died};
+    before = {now.epoch, now.pid, now.state, now.paused, died};
 }
 
 void event_tracker::compare_stage(const snapshot& s, u32 stage) {
@@ -118,10 +118,10 @@ void event_tracker::compare_stage(const snapshot& s, u32 stage) {
     if (now.torn > before.torn)
         add({s.taken_ns, event_kind::bad, stage,
              fmt::format("{} read {} torn frame(s)", now.name, now.torn - before.torn)});
-    if (now.voids > before.voids)
+    if (now.tombstones > before.tombstones)
         add({s.taken_ns, event_kind::warning, stage,
-             fmt::format("{} passed {} void frame(s) on", now.name, now.voids - before.voids)});
-    before = {now.torn, now.voids};
+             fmt::format("{} passed {} void frame(s) on", now.name, now.tombstones - before.tombstones)});
+    before = {now.torn, now.tombstones};
 }
 
 void event_tracker::feed(const snapshot& s) {
@@ -133,8 +133,8 @@ void event_tracker::feed(const snapshot& s) {
         ended_ = false;
         end_ = s.end;
         for (u32 k = 0; k < s.seats.size(); ++k)
-            seats_[k] = {s.seats[k].epoch, s.seats[k].pid, s.seats[k].state, s.seats[k].held, 0};
-        for (u32 k = 0; k < s.stages.size(); ++k) stages_[k] = {s.stages[k].torn, s.stages[k].voids};
+            seats_[k] = {s.seats[k].epoch, s.seats[k].pid, s.seats[k].state, s.seats[k].paused, 0};
+        for (u32 k = 0; k < s.stages.size(); ++k) stages_[k] = {s.stages[k].torn, s.stages[k].tombstones};
         add({s.taken_ns, event_kind::info, shm::none,
              fmt::format("watching {} (run {})", s.pipeline, s.run_id)});
         return;
@@ -152,14 +152,14 @@ void event_tracker::feed(const snapshot& s) {
 
 void event_tracker::explain(u32 seat, const std::string& how) {
     if (!crash_ || crash_->seat != seat || how.empty() || crash_->how == how) return;
-    if (crash_->asked != asked_end::none) return;  // the note of this very end says more
+    if (crash_->asked != requested_end::none) return;  // the note of this very end says more
     const std::string before = describe(*crash_);
-    crash_->asked = asked_end_named(how);
-    crash_->how = crash_->asked == asked_end::none ? how : "";
+    crash_->asked = requested_end_named(how);
+    crash_->how = crash_->asked == requested_end::none ? how : "";
     for (auto e = events_.rbegin(); e != events_.rend(); ++e) {
         if (e->time_ns != crash_->died_ns || e->stage != crash_->stage || e->text != before) continue;
         e->text = describe(*crash_);
-        e->kind = crash_->asked == asked_end::none ? event_kind::bad : event_kind::warning;
+        e->kind = crash_->asked == requested_end::none ? event_kind::bad : event_kind::warning;
         return;
     }
 }

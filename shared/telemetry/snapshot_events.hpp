@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "ring/asked_end.hpp"
+#include "ring/requested_end.hpp"
 #include "telemetry/snapshot.hpp"
 
 namespace carousel::telemetry {
@@ -27,10 +27,10 @@ struct crash {
     u64 back_ns = 0;  ///< 0: no successor is running yet
     u32 stage = shm::none, seat = shm::none;
     u32 old_pid = 0, new_pid = 0;
-    u32 turn = 0;                                   ///< seat_view::turn of its successor to be
-    std::string label;                              ///< "fragment.1"
-    std::string how;                                ///< "signal 9 (SIGKILL)"; "" unknown, or requested
-    ring::asked_end asked = ring::asked_end::none;  ///< the command that requested it
+    u32 turn = 0;       ///< seat_view::turn of its successor to be
+    std::string label;  ///< "fragment.1"
+    std::string how;    ///< "signal 9 (SIGKILL)"; "" unknown, or requested
+    ring::requested_end asked = ring::requested_end::none;  ///< the command that requested it
 };
 /// "fragment (pid 12) died: signal 9 (SIGKILL)", "fragment (pid 12) was ended by `carousel down`".
 [[nodiscard]] std::string describe(const crash& c);
@@ -60,11 +60,11 @@ private:
     struct seat_memory {
         u32 epoch = 0, pid = 0;
         ring::entry_state state = ring::entry_state::unused;
-        bool held = false;
+        bool paused = false;
         u64 died_ns = 0;
     };
     struct stage_memory {
-        u64 torn = 0, voids = 0;
+        u64 torn = 0, tombstones = 0;
     };
     void compare_seat(const snapshot& s, u32 seat);
     void note_death(const snapshot& s, u32 seat, u32 pid);

@@ -186,9 +186,10 @@ void writer::summarise() {
             if (shape_.stages[k].source && here(k)) begun |= u64{1} << k;
         for (const u32 k : wanted) out_.missing += (sources_of[k] & ~begun) != 0 || here(k) ? 0 : 1;
     }
-    for (const auto& [who, when] : deaths_)
+    for (const auto& [incarnation, when] : deaths_)
         out_.deaths +=
-            stage_of(who.first) < shape_.stages.size() && when >= c_.begin_ns && when < c_.end_ns ? 1 : 0;
+            stage_of(incarnation.first) < shape_.stages.size() && when >= c_.begin_ns && when < c_.end_ns ? 1
+                                                                                                          : 0;
 }
 
 void writer::names() {

@@ -17,13 +17,13 @@ using nlohmann::json;
 constexpr i64 processes_a_host = 1000;  ///< numbers of processes
 constexpr i64 threads_a_host = 10'000 * processes_a_host;
 
-json trace_from(const std::string& text, const std::string& whose) {
+json trace_from(const std::string& text, const std::string& origin) {
     json t = parse_json_or_discard(text, json_channel::asset);
     const json other = t.is_object() ? t.value("otherData", json()) : json();
     if (!other.is_object() || !other.value("begin_ns", json()).is_number_unsigned() ||
         !t.value("traceEvents", json()).is_array())
         throw config_error(
-            fmt::format("the trace of {} is none that `carousel trace` of this version wrote", whose));
+            fmt::format("the trace of {} is none that `carousel trace` of this version wrote", origin));
     return t;
 }
 
@@ -63,9 +63,9 @@ void join_flows(json& events) {
 
 }  // namespace
 
-std::string join_traces(const std::string& near, const std::vector<named_trace>& others,
+std::string join_traces(const std::string& coordinator, const std::vector<named_trace>& others,
                         std::vector<std::string>* warnings) {
-    json all = trace_from(near, "the host of `carousel run`");
+    json all = trace_from(coordinator, "the host of `carousel run`");
     json& about = all["otherData"];
     const json clocks = about.value("clocks", json::object());
     about["joined"] = json::array();

@@ -12,10 +12,10 @@ struct named_trace {
     std::string host;  ///< as in the pipeline file
     std::string text;  ///< trace_json(), recorded there
 };
-/// `near`: trace_json() of the host of `carousel run`, which knows the others' clocks. `warnings`: what is
-/// missing in the others' parts, a sentence each. Throws config_error: a text that is no trace, a host whose
-/// clock that one does not know.
-[[nodiscard]] std::string join_traces(const std::string& near, const std::vector<named_trace>& others,
+/// `coordinator`: trace_json() of the host of `carousel run`, which knows the others' clocks. `warnings`:
+/// what is missing in the others' parts, a sentence each. Throws config_error: a text that is no trace, a
+/// host whose clock that one does not know.
+[[nodiscard]] std::string join_traces(const std::string& coordinator, const std::vector<named_trace>& others,
                                       std::vector<std::string>* warnings = nullptr);
 
 }  // namespace carousel::telemetry

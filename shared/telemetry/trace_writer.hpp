@@ -18,7 +18,7 @@ public:
         : control_(&c), seat_(seat), epoch_(epoch) {}
 
     /// A standby has taken its seat. Before the first frame only.
-    void bear(u32 epoch) noexcept { epoch_ = epoch; }
+    void set_epoch(u32 epoch) noexcept { epoch_ = epoch; }
     /// A trace is wanted at `now` and its ring is mapped (which happens here, the first time). Main thread.
     [[nodiscard]] bool on(u64 now) noexcept {
 #ifdef CAROUSEL_WITHOUT_TRACE  // tests/bench/trace_cost.py compares with a build without all this

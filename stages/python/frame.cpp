@@ -60,7 +60,7 @@ frame_object::frame_object(const latest_frame& of, std::shared_ptr<lease> held, 
     add_input(of.planes(), stage);
 }
 
-frame_object::frame_object(const side_frame& of, std::shared_ptr<lease> held, const std::string& name,
+frame_object::frame_object(const sampled_frame& of, std::shared_ptr<lease> held, const std::string& name,
                            const parameter_schema& schema)
     : frame_object(std::move(held), words_of(of, kept_metadata(of.metadata().bytes()))) {
     schema_ = &schema;
@@ -70,7 +70,7 @@ frame_object::frame_object(const side_frame& of, std::shared_ptr<lease> held, co
 
 std::shared_ptr<frame_object> frame_object::latest(const std::string& name) {
     if (const auto known = sides_.find(name); known != sides_.end()) return known->second;
-    const side_frame side = in_stage("latest()").latest(name);
+    const sampled_frame side = in_stage("latest()").latest(name);
     return sides_[name] = side ? std::make_shared<frame_object>(side, lease_, name, *schema_) : nullptr;
 }
 

@@ -45,7 +45,7 @@ public:
                  const std::vector<std::string>& outputs, const parameter_schema& schema,
                  bool writable = false);
     /// The newest frame of a side input, which ends with the frame that has it.
-    frame_object(const side_frame& of, std::shared_ptr<lease> held, const std::string& name,
+    frame_object(const sampled_frame& of, std::shared_ptr<lease> held, const std::string& name,
                  const parameter_schema& schema);
     /// Of `latest`.
     frame_object(const latest_frame& of, std::shared_ptr<lease> held, const std::string& stage,

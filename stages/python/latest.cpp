@@ -114,7 +114,7 @@ private:
 py::dict losses_of(const latest_object& l) {
     const latest_losses lost = l.port().losses();
     return py::dict(py::arg("revoked") = lost.revoked, py::arg("torn") = lost.torn,
-                    py::arg("voids") = lost.voids);
+                    py::arg("tombstones") = lost.tombstones);
 }
 
 }  // namespace

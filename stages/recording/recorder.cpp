@@ -53,7 +53,7 @@ void recorder::process(frame& f) {
 
 void recorder::finish(frame& f) {
     if (!f.void_reason().empty()) {
-        if (voids_++ == 0)
+        if (tombstones_++ == 0)
             log::warning("frame {} has no payload and is not recorded: {}", f.frame_number(),
                          f.void_reason());
         return;

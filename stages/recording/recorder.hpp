@@ -33,7 +33,7 @@ private:
     std::string stage_, path_, compression_;
     recording about_;
     std::unique_ptr<tape> tape_;
-    u64 voids_ = 0;
+    u64 tombstones_ = 0;
     std::vector<std::vector<std::unique_ptr<device::mapping>>>
         lanes_;  ///< a lane, an input: its slot for the CPU
 };

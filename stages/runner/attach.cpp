@@ -78,7 +78,7 @@ void take(run::attach_message&& m, attachment& a) {
     a.runtime_directory = std::move(m.runtime_directory);
     a.output_directory = std::move(m.output_directory);
     a.stage = std::move(m.stage);
-    a.who = m.who;
+    a.incarnation = m.incarnation;
     a.standby = m.standby;
     a.width = m.width;
     a.height = m.height;
@@ -91,8 +91,8 @@ void take(run::attach_message&& m, attachment& a) {
     a.device = std::move(m.device);
     for (const run::attach_message::input& i : m.inputs)
         a.inputs.push_back({i.stage, ring::frame_format::from_json(i.format.dump())});
-    for (const run::attach_message::side_input& i : m.latest)
-        a.latest.push_back({{i.stage, ring::frame_format::from_json(i.format.dump())}, i.told});
+    for (const run::attach_message::sampled_input& i : m.latest)
+        a.latest.push_back({{i.stage, ring::frame_format::from_json(i.format.dump())}, i.described});
     for (const run::attach_message::output& o : m.outputs)
         a.outputs.emplace_back(o.name, ring::frame_format::from_json(o.format.dump()));
     if (!m.parameters.is_null()) a.parameters = ring::parameter_schema::from_json(m.parameters);
@@ -115,7 +115,7 @@ attachment attach(const attach_request& request) {
     move_above_driver(a.socket);
     join_folder(request.directory);
     crash_here(crash_point::connected);
-    run::hello_message hello{request.stage, request.who, getpid()};
+    run::hello_message hello{request.stage, request.incarnation, getpid()};
     hello.start_time = shm::this_process().start_time;
     hello.clock = own_clock();
     if (!shm::send_message(a.socket.get(), run::to_json(hello).dump()))

@@ -39,7 +39,7 @@ struct side_description : input_description {
 
 struct attachment {
     std::string run_id, runtime_directory, output_directory, stage;
-    ring::incarnation_id who;  ///< of a standby: epoch 0 until it takes over
+    ring::incarnation_id incarnation;  ///< of a standby: epoch 0 until it takes over
     bool standby = false;
     u32 width = 0, height = 0;
     std::string settings_json;
@@ -63,7 +63,7 @@ struct attachment {
 struct attach_request {
     std::string directory;  ///< runtime directory
     std::string stage;
-    ring::incarnation_id who;  ///< empty: started by hand
+    ring::incarnation_id incarnation;  ///< empty: started by hand
     double wait_s = 0;
 };
 

@@ -28,7 +28,7 @@
 
 #include "core/errors.hpp"
 #include "core/log.hpp"
-#include "ring/stray.hpp"
+#include "ring/wild_write.hpp"
 #include "stages/runner/exit_note.hpp"
 #include "stages/runner/stage_runner.hpp"
 
@@ -59,8 +59,8 @@ void stage_runner::lend_canary_words() {
     for (u32 i = 0; i < worker_.stage().inputs; ++i) any = any || runtime_->input(i).canary_bytes != 0;
     if (!any) return;
     constexpr u64 a_frame = of_inputs + shm::max_inputs;
-    canaries_ = runtime_->context().allocate_host(frames_.size() * a_frame * sizeof(device::canary_look));
-    auto* at = reinterpret_cast<device::canary_look*>(canaries_->data());
+    canaries_ = runtime_->context().allocate_host(frames_.size() * a_frame * sizeof(device::canary_check));
+    auto* at = reinterpret_cast<device::canary_check*>(canaries_->data());
     for (const auto& f : frames_) {
         f->canaries = at;
         at += a_frame;
@@ -122,7 +122,7 @@ std::size_t stage_runner::canaries_of(const frame_in_work& f, bool first, device
         if (in.canary_bytes == 0 || may_be_a_readers(in) != first) continue;
         const u32 slot = f.job.input[i].index;
         const u32 epoch = worker_.input(i).header(slot).epoch;
-        device::canary_look& found = f.canaries[of_inputs + i];
+        device::canary_check& found = f.canaries[of_inputs + i];
         found.clear();
         out[count++] = {in.canary(slot), device::canary_key(in.index, slot, epoch), &found};
     }
@@ -134,10 +134,11 @@ std::size_t stage_runner::canaries_of(const frame_in_work& f, bool first, device
 void stage_runner::look_at_own_canaries(const frame_in_work& f) {
     for (u32 k = 0; k < runtime_->outputs(); ++k) {
         const mapped_link& out = *runtime_->output(k);
-        const u32 found = f.canaries[k].said();
+        const u32 found = f.canaries[k].result();
         if (out.canary_bytes == 0 || found == device::canary_whole) continue;
         const u64 offset = out.slot_bytes + first_damaged(found);
-        note_stray(ring::stray{ring::stray_target::output, out.index, f.job.output[k].index, offset}.pack());
+        note_stray(ring::wild_write{ring::wild_write_target::output, out.index, f.job.output[k].index, offset}
+                       .pack());
         log::error(
             "frame {}: a write beyond its slot in the ring {}, behind plane {}, {} bytes behind its end",
             f.job.ring_sequence, runtime_->control().link[out.index].name,
@@ -153,7 +154,7 @@ void stage_runner::look_at_canaries(const frame_in_work& f) {
     look_at_own_canaries(f);
     for (u32 i = 0; i < f.job.inputs && f.job.void_stage == shm::none; ++i) {
         const mapped_link& in = runtime_->input(i);
-        const u32 found = f.canaries[of_inputs + i].said();
+        const u32 found = f.canaries[of_inputs + i].result();
         if (in.canary_bytes == 0 || found == device::canary_whole) continue;
         const shm::link_block& ring = runtime_->control().link[in.index];
         const char* const maker = runtime_->control().stage[std::min(ring.stage, shm::max_stages - 1)].name;

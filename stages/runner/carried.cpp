@@ -23,7 +23,7 @@ void frame_in_work::take_carried() {
         const std::span<const std::byte> entries = ring::metadata_of(from);
         to.metadata_bytes = static_cast<u32>(entries.size());
         std::copy(entries.begin(), entries.end(), to.metadata.begin());
-        to.sides = std::min(from.side_inputs, shm::max_side_inputs);
+        to.sides = std::min(from.sampled_inputs, shm::max_sampled_inputs);
         std::copy_n(from.sampled_sequence, to.sides, to.side.begin());
         to.used.planes = 0;
         if (from.used.planes != 0) to.used = from.used;

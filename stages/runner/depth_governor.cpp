@@ -19,7 +19,7 @@ constexpr u32 ahead = 2;
 depth_reason planned_reason(const depth_rule& r) {
     if (r.lanes_given) return depth_reason::given;
     if (r.finish_pool) return depth_reason::finishing;
-    if (r.latency != latency_wish::balanced) return depth_reason::wish;
+    if (r.latency != latency_wish::balanced) return depth_reason::requested;
     return r.sharing == device_sharing::cpu ? depth_reason::cores : depth_reason::unmeasured;
 }
 

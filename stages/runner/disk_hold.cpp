@@ -31,7 +31,7 @@ void disk_hold::wait(u64 ring_sequence, const disk_full_error& e, bool begins) {
         if (begins && held_++ == 0) {
             since_ns_ = now;
             said_ns_ = 0;
-            outside_->begin(shm::hold_reason::disk_full);
+            outside_->begin(shm::pause_reason::disk_full);
         }
         if (said_ns_ == 0 || now - said_ns_ >= say_every_ns) {  // one of them speaks for all
             said_ns_ = now;
@@ -64,7 +64,7 @@ void disk_hold::end(u64 ring_sequence) noexcept {
     log::info("there is room again after {:.1f} s: frame {} is written",
               static_cast<double>(now_ns() - since_ns_) / 1e9, ring_sequence);
     since_ns_ = asked_to_end_ns_ = 0;
-    outside_->end(shm::hold_reason::disk_full);
+    outside_->end(shm::pause_reason::disk_full);
 }
 
 // Nothing is written any more, so a signal leaves whole files. It comes from the supervisor; where that is

@@ -27,13 +27,13 @@ bool stage_runner::ready(u64 ring_sequence, u32 in_flight) {
 void stage_runner::wait_for_link(bool waits) {
     if (waits == waits_for_link_) return;
     waits_for_link_ = waits;
-    waits ? outside_.begin(shm::hold_reason::link) : outside_.end(shm::hold_reason::link);
+    waits ? outside_.begin(shm::pause_reason::link) : outside_.end(shm::pause_reason::link);
 }
 
 void frame_in_work::wait_for_link(bool waits) {
     if (waits == waits_for_link || outside == nullptr) return;
     waits_for_link = waits;
-    waits ? outside->begin(shm::hold_reason::link) : outside->end(shm::hold_reason::link);
+    waits ? outside->begin(shm::pause_reason::link) : outside->end(shm::pause_reason::link);
 }
 
 // A source that was given a rate spaces its claims; when the next one is due is in the control block, so that

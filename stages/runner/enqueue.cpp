@@ -55,7 +55,7 @@ void stage_runner::enqueue_checked(frame_in_work& f) {
         copy_outputs(f);
     } else {
         const shm::block_open open;
-        worker_.stage().counters.voids.fetch_add(1, std::memory_order_relaxed);
+        worker_.stage().counters.tombstones.fetch_add(1, std::memory_order_relaxed);
     }
     look_at_status(f, device::status_state::ready);
     if (alike != nullptr) alike->end();

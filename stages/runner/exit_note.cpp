@@ -34,8 +34,8 @@ void on_fatal_signal(int signal, siginfo_t* from, void*) {
     const bool sent = from != nullptr && from->si_code <= 0 && from->si_pid != ::getpid();
     if (signal == SIGSEGV && from != nullptr &&
         (from->si_code == SEGV_ACCERR || from->si_code == SEGV_PKUERR)) {
-        const ring::stray to = find_stray(from->si_addr);
-        if (to.what != ring::stray_target::nothing) note_stray(to.pack());
+        const ring::wild_write to = find_stray(from->si_addr);
+        if (to.what != ring::wild_write_target::nothing) note_stray(to.pack());
     }
     note(sent ? ring::note_signal_from_outside(signal) : ring::note_signal(signal));
     std::signal(signal, SIG_DFL);
@@ -66,7 +66,7 @@ void note_stray(u64 packed) noexcept {
     shm::incarnation* e = own_entry.load(std::memory_order_acquire);
     u64 none = 0;
     const shm::block_open open;
-    if (e != nullptr) e->stray.compare_exchange_strong(none, packed, std::memory_order_release);
+    if (e != nullptr) e->wild_write.compare_exchange_strong(none, packed, std::memory_order_release);
 }
 
 void expect_exit() noexcept { exit_expected.store(true, std::memory_order_release); }

@@ -14,7 +14,8 @@ namespace carousel::stages {
 /// course. Also notes exit(n) of a stage's own code.
 /// SIGPIPE and SIGHUP are ignored.
 void install_exit_note(shm::incarnation& entry) noexcept;
-/// Stores where a write of this process was to go (ring/stray.hpp). Async-signal-safe. The first one stands.
+/// Stores where a write of this process was to go (ring/wild_write.hpp). Async-signal-safe. The first one
+/// stands.
 void note_stray(u64 packed) noexcept;
 /// Stores the note and ends the process at once, with no destructors: an ordinary exit can hang behind a
 /// stuck stream.

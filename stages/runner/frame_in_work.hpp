@@ -37,13 +37,13 @@ public:
     std::optional<u64> hash;      ///< as finish() has given it
     std::string hash_name;        ///< what of
     bool in_process = false;      ///< process() of this frame runs
-    device::canary_look* canaries =
+    device::canary_check* canaries =
         nullptr;          ///< what was seen of its outputs', its inputs'; null: there are none
     u32* torn = nullptr;  ///< status words of its inputs that didn't fit, counted by the device
     u32 torn_seen = 0;    ///< of these
     bool ended = false;   ///< it has said that the stream ends before this frame
     /// What it has of each side input; null: nothing yet. The main thread's, when the lane is taken.
-    std::array<const side_copy*, shm::max_side_inputs> side{};
+    std::array<const side_copy*, shm::max_sampled_inputs> side{};
     bool by_copy = false;  ///< rings on another GPU are reached through a slot on this one
     std::unique_ptr<device::same_work> alike;  ///< null: its launches go into the queue one by one
 
@@ -75,7 +75,7 @@ public:
         return {at, &runtime_->input_format(i), used_of_input(i)};
     }
     using frame::latest;
-    [[nodiscard]] side_frame latest(std::size_t i) const override;                 ///< side_inputs.cpp
+    [[nodiscard]] sampled_frame latest(std::size_t i) const override;              ///< sampled_inputs.cpp
     [[nodiscard]] std::size_t latest_index(std::string_view name) const override;  ///< the same
     [[nodiscard]] std::span<const u64> input_latest(std::size_t i) const noexcept override {
         const carried_input& c = carried_.at(i);
@@ -94,7 +94,7 @@ public:
     [[nodiscard]] std::string_view void_reason() const noexcept override { return void_text_; }
 
     [[nodiscard]] bool is_ours() const noexcept override {
-        (void)ring::await_mended(runtime_->control().job[job.index]);
+        (void)ring::await_repair(runtime_->control().job[job.index]);
         const u64 raw = ring::load(runtime_->control().job[job.index]);
         const ring::job_word submitted{job.version, runtime_->epoch(), ring::job_state::submitted};
         // a consumer may have helped
@@ -142,7 +142,7 @@ private:
     struct carried_input {
         u32 metadata_bytes = 0, sides = 0;
         shm::used_extents used{};
-        std::array<u64, shm::max_side_inputs> side{};
+        std::array<u64, shm::max_sampled_inputs> side{};
         std::array<std::byte, shm::max_metadata_bytes> metadata;
         [[nodiscard]] std::span<const std::byte> entries() const noexcept {
             return std::span(metadata).first(metadata_bytes);

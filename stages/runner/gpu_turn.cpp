@@ -38,9 +38,9 @@ void gpu_turn::set(u32 frames, u64 work_ns) {
                  ? 0
                  : static_cast<u32>(std::min<u64>((hand_over_ns + work_ns - 1) / work_ns, frames / 2));
     if (!ends) return;
-    if (held_) turn_->hand_on(now_());
+    if (held_) turn_->pass_on(now_());
     held_ = false;
-    turn_->want_no_more();
+    turn_->cancel_wait();
 }
 
 bool gpu_turn::take(u64 now) {
@@ -61,7 +61,7 @@ bool gpu_turn::may_begin() {
     const u64 now = now_();
     if (!held_) return take(now);
     // Closed, and its last frames are not complete. Where nobody waits it goes on as a new one.
-    if (turn_->others_want()) return false;
+    if (turn_->has_waiters()) return false;
     held_ = turn_->renew(now, limit_us_);
     if (!held_) return take(now);
     left_ = frames_;
@@ -85,12 +85,12 @@ void gpu_turn::nothing_to_begin() {
     if (!turn_) return;
     const std::lock_guard lock(mutex_);
     if (held_) close();
-    if (frames_ != 0 && !held_) turn_->want_no_more();
+    if (frames_ != 0 && !held_) turn_->cancel_wait();
 }
 
 void gpu_turn::hand_on_if_through() {
     if (!held_ || left_ > 0 || outstanding_ > early_) return;
-    turn_->hand_on(now_());
+    turn_->pass_on(now_());
     held_ = false;
 }
 

@@ -8,7 +8,7 @@
 
 #include "core/errors.hpp"
 #include "core/log.hpp"
-#include "ring/stray.hpp"
+#include "ring/wild_write.hpp"
 #include "stages/runner/exit_note.hpp"
 
 namespace carousel::stages {
@@ -26,8 +26,8 @@ inline void tell_device_fault(const frames_on_device& f) {
         "flight, "
         "{} to {}",
         f.count, f.oldest, f.newest);
-    note_stray(ring::stray{ring::stray_target::device, std::min(f.count, 255U),
-                           static_cast<u32>(std::min<u64>(f.newest - f.oldest, 255)), f.oldest}
+    note_stray(ring::wild_write{ring::wild_write_target::device, std::min(f.count, 255U),
+                                static_cast<u32>(std::min<u64>(f.newest - f.oldest, 255)), f.oldest}
                    .pack());
 }
 

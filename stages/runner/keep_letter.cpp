@@ -72,7 +72,7 @@ std::vector<run::dead_letter::asset> foreign_assets(const runtime& r) {
 
 /// What `carousel replay` starts: of a stage in Python its file, which carousel_stage.py names.
 std::string program_of_process() {
-    if (const char* told = std::getenv("CAROUSEL_PROGRAM"); told != nullptr) return told;
+    if (const char* described = std::getenv("CAROUSEL_PROGRAM"); described != nullptr) return described;
     std::error_code failed;
     return fs::read_symlink("/proc/self/exe", failed).string();
 }
@@ -84,11 +84,11 @@ run::dead_letter::side side_of(const runtime& r, const frame_in_work& f, std::si
     run::dead_letter::side s;
     s.stage = named.stage;
     s.format = named.format;
-    s.told = named.told;
+    s.described = named.described;
     const side_copy* const copy = f.side[k];
     s.there = copy != nullptr;
     if (!s.there) return s;
-    const side_frame::about& what = copy->about;
+    const sampled_frame::about& what = copy->about;
     s.used = copy->used;
     s.metadata = copy_of(what.metadata);
     s.ring_sequence = what.ring_sequence;

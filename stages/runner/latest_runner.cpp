@@ -127,7 +127,7 @@ void run_latest(runtime& r, stage& s) {
         telemetry::count_from_capture(block.counters, f.job.clock, f.job.capture_ns, now);
         if (!f.traced) continue;
         trace.claimed(f.job.ring_sequence, 0, f.job.claimed_ns, f.job.born_ns,
-                      shm::told_by(f.job.clock, f.job.capture_ns));
+                      shm::live_capture_ns(f.job.clock, f.job.capture_ns));
         trace.submitted(f.job.ring_sequence, 0, f.job.void_stage != shm::none, f.job.claimed_ns,
                         f.job.claimed_ns);
         trace.committed(f.job.ring_sequence, 0, complete, now, now_ns());

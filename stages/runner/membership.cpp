@@ -26,7 +26,7 @@ shm::control_block& join_run(const std::string& run_id) {
     return joined->block();
 }
 
-void join_folder(const std::string& runtime_directory) { own().folder = run::hold_folder(runtime_directory); }
+void join_folder(const std::string& runtime_directory) { own().folder = run::lock_folder(runtime_directory); }
 
 void release_run() noexcept {
     if (own().block != nullptr) own().block->release();

@@ -17,47 +17,47 @@ class outside_hold {
 public:
     outside_hold(shm::incarnation& entry, finish_clock& clock) noexcept : entry_(&entry), clock_(&clock) {}
 
-    void begin(shm::hold_reason why) noexcept {
+    void begin(shm::pause_reason why) noexcept {
         const std::lock_guard lock(mutex_);
         waiting(why)++;
         tell();
     }
-    void end(shm::hold_reason why) noexcept {
+    void end(shm::pause_reason why) noexcept {
         const std::lock_guard lock(mutex_);
         waiting(why)--;
         tell();
     }
 
 private:
-    u32& waiting(shm::hold_reason why) noexcept {
-        return waiting_[why == shm::hold_reason::disk_full ? 0 : 1];
+    u32& waiting(shm::pause_reason why) noexcept {
+        return waiting_[why == shm::pause_reason::disk_full ? 0 : 1];
     }
 
     // The reason before the time: whoever reads the time finds the reason beside it. What was under way
     // meanwhile counts as begun now, before the hold ends.
     void tell() noexcept {
-        const auto why = waiting_[0] > 0   ? shm::hold_reason::disk_full
-                         : waiting_[1] > 0 ? shm::hold_reason::link
-                                           : shm::hold_reason::nothing;
+        const auto why = waiting_[0] > 0   ? shm::pause_reason::disk_full
+                         : waiting_[1] > 0 ? shm::pause_reason::link
+                                           : shm::pause_reason::nothing;
         if (why == why_) return;
         const shm::block_open open;
-        const bool begins = why_ == shm::hold_reason::nothing;
+        const bool begins = why_ == shm::pause_reason::nothing;
         why_ = why;
-        if (why == shm::hold_reason::nothing) {
+        if (why == shm::pause_reason::nothing) {
             clock_->begin_anew();
-            entry_->hold_since_ns.store(0, std::memory_order_release);
-            entry_->hold.store(static_cast<u64>(why), std::memory_order_release);
+            entry_->paused_since_ns.store(0, std::memory_order_release);
+            entry_->pause.store(static_cast<u64>(why), std::memory_order_release);
             return;
         }
-        entry_->hold.store(static_cast<u64>(why), std::memory_order_release);
-        if (begins) entry_->hold_since_ns.store(now_ns(), std::memory_order_release);
+        entry_->pause.store(static_cast<u64>(why), std::memory_order_release);
+        if (begins) entry_->paused_since_ns.store(now_ns(), std::memory_order_release);
     }
 
     shm::incarnation* entry_;
     finish_clock* clock_;
     std::mutex mutex_;  ///< this process's own
     std::array<u32, 2> waiting_{};
-    shm::hold_reason why_ = shm::hold_reason::nothing;
+    shm::pause_reason why_ = shm::pause_reason::nothing;
 };
 
 }  // namespace carousel::stages

@@ -169,7 +169,7 @@ public:
         return letter_->inputs[i].latest;
     }
     using frame::latest;
-    [[nodiscard]] side_frame latest(std::size_t i) const override {
+    [[nodiscard]] sampled_frame latest(std::size_t i) const override {
         if (i >= sides_.size())
             throw config_error(fmt::format("stage {} asks for latest input {}; the letter holds {}",
                                            letter_->stage, i, sides_.size()));
@@ -206,7 +206,7 @@ private:
     device::queue* queue_;
     const parameter_schema* schema_;
     std::vector<std::unique_ptr<exact_memory>> inputs_, sides_;  ///< no side: the frame had none
-    std::vector<side_frame::about> about_;
+    std::vector<sampled_frame::about> about_;
     std::vector<std::unique_ptr<exact_memory>> outputs_;
     std::vector<output_description> names_;
 };
@@ -240,7 +240,7 @@ description configure(stage& s, const run::dead_letter& l) {
                     .folder = l.folder};
     for (const run::dead_letter::input& i : l.inputs) c.inputs.push_back({i.stage, i.format});
     for (const run::dead_letter::side& i : l.latest)
-        c.latest.push_back({i.stage, i.told ? i.format : frame_format{}});
+        c.latest.push_back({i.stage, i.described ? i.format : frame_format{}});
     description d = s.configure(c);
     own.refuse_unread();
     require_same_outputs(l, d);

@@ -60,7 +60,7 @@ void runtime::set_up(stage& s, const runtime_sources& from) {
     configuration with{attachment_.stage,  attachment_.width, attachment_.height,       &own,
                        attachment_.inputs, control().fps,     attachment_.asked_device, attachment_.folder};
     for (const side_description& i : attachment_.latest)
-        with.latest.push_back({i.stage, i.told ? i.format : frame_format{}});
+        with.latest.push_back({i.stage, i.described ? i.format : frame_format{}});
     const description d = s.configure(with);
     own.refuse_unread();
     check_reads(d, with);
@@ -187,13 +187,13 @@ void runtime::map_links() {
                         attachment_.stage, s.outputs, attachment_.outputs.size()));
     for (std::size_t k = 0; k < attachment_.outputs.size(); ++k)
         outputs_.push_back(map_link(s.output_link[k], device::access::write));
-    if (std::min(s.side_inputs, shm::max_side_inputs) != attachment_.latest.size())
+    if (std::min(s.sampled_inputs, shm::max_sampled_inputs) != attachment_.latest.size())
         throw shm_error(
             fmt::format("stage {} has {} latest inputs and was told of {}: the control block is damaged, "
                         "restart the run",
-                        attachment_.stage, s.side_inputs, attachment_.latest.size()));
+                        attachment_.stage, s.sampled_inputs, attachment_.latest.size()));
     for (std::size_t i = 0; i < attachment_.latest.size(); ++i) {
-        sides_.push_back(map_link(s.side_link[i], device::access::read));
+        sides_.push_back(map_link(s.sampled_link[i], device::access::read));
         sides_.back().near.reset();  // it is copied as a whole
     }
     map_headers();
@@ -278,7 +278,7 @@ std::span<const std::byte> runtime::map_for_reading(const attached_block& block)
     } else {
         tell_asset(block.name, *m);
     }
-    guard(*m, ring::stray_target::asset, block.index, 0, 0);
+    guard(*m, ring::wild_write_target::asset, block.index, 0, 0);
     const std::span<const std::byte> out(m->data(), bytes);
     assets_[block.name] = std::move(m);
     return out;
@@ -345,7 +345,7 @@ void runtime::stand_by() {
         const u32 seen = shm::ticket(bell);
         if (const u32 epoch = ring::promoted_epoch(control(), who()); epoch != 0) {
             attachment_.who.epoch = epoch;
-            supervisor_.bear(epoch);
+            supervisor_.set_epoch(epoch);
             log::info("took over");
             crash_here(crash_point::took_over);
             return;
@@ -359,7 +359,7 @@ void runtime::go_live() {
     if (!ring::go_live(control(), who())) die(exit_code::revoked);
     crash_here(crash_point::live);
     supervisor_.say_ready();
-    crash_here(crash_point::ready_told);
+    crash_here(crash_point::ready_reported);
 }
 
 }  // namespace carousel::stages

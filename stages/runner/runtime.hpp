@@ -148,7 +148,7 @@ private:
     std::unique_ptr<device::context> context_;
     std::unique_ptr<device::queue> queue_;
     std::vector<mapped_link> inputs_;
-    std::vector<mapped_link> sides_;    ///< rings whose newest frame it takes: side_inputs.hpp
+    std::vector<mapped_link> sides_;    ///< rings whose newest frame it takes: sampled_inputs.hpp
     std::vector<mapped_link> outputs_;  ///< as many as the attachment has formats for
     std::vector<std::unique_ptr<device::event>> events_;
     u32 finish_threads_ = 1;

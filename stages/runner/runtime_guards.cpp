@@ -42,14 +42,15 @@ void runtime::tell_guard() {
     for (const mapped_link& in : sides_) of_others.push_back(&in);
     for (const mapped_link* each : of_others) {
         const mapped_link& in = *each;
-        guard(*in.memory, ring::stray_target::input, in.index, in.slot_bytes + in.canary_bytes, in.slots);
+        guard(*in.memory, ring::wild_write_target::input, in.index, in.slot_bytes + in.canary_bytes,
+              in.slots);
         if (in.memory->read_only()) continue;
         guard_of |= shm::memory_guard::inputs_writable;
         if (of_others_ == device::access::read) warn_of_writable("input", control().link[in.index].name);
     }
     bool gaps = false, guarded = true;  // each by a gap, or beside one that has gaps by canaries
     for (const mapped_link& out : outputs_) {
-        guard(*out.memory, ring::stray_target::output, out.index, out.slot_bytes, out.slots);
+        guard(*out.memory, ring::wild_write_target::output, out.index, out.slot_bytes, out.slots);
         gaps = gaps || out.memory->has_gaps();
         guarded = guarded && (out.memory->has_gaps() || out.canary_bytes != 0);
     }

@@ -35,7 +35,7 @@ private:
 
 }  // namespace
 
-side_input::side_input(runtime& r, u32 index)
+sampled_input::sampled_input(runtime& r, u32 index)
     : runtime_(&r),
       index_(index),
       queue_(r.context().make_queue()),
@@ -44,7 +44,7 @@ side_input::side_input(runtime& r, u32 index)
 
 // Each life is a member of its own. All places may be taken, by viewers too, or its predecessor's is not free
 // yet: the stage goes on without, and asks again.
-bool side_input::join() {
+bool sampled_input::join() {
     if (reader_ && reader_->joined()) return true;
     const u32 link = runtime_->side(index_).index;
     reader_ = std::make_unique<ring::latest_reader>(runtime_->control(), link, runtime_->who().entry, next_);
@@ -58,7 +58,7 @@ bool side_input::join() {
 
 // A copy is written again when neither a frame in work nor the next one to be begun reads it. Frames that
 // have left keep theirs until their lane is used again: this thread needs no lock to know.
-side_copy& side_input::spare(std::span<const std::unique_ptr<frame_in_work>> frames) {
+side_copy& sampled_input::spare(std::span<const std::unique_ptr<frame_in_work>> frames) {
     const auto is_held = [&](const side_copy* c) {
         return c == current_ ||
                std::any_of(frames.begin(), frames.end(), [&](const auto& f) { return f->side[index_] == c; });
@@ -71,7 +71,7 @@ side_copy& side_input::spare(std::span<const std::unique_ptr<frame_in_work>> fra
     return *copies_.back();
 }
 
-void side_input::take(std::span<const std::unique_ptr<frame_in_work>> frames) {
+void sampled_input::take(std::span<const std::unique_ptr<frame_in_work>> frames) {
     if (!join()) return;
     const ring::slot_ref slot = reader_->acquire();
     if (!slot) return;
@@ -103,7 +103,7 @@ void side_input::take(std::span<const std::unique_ptr<frame_in_work>> frames) {
 }
 
 // Complete when it returns: the lease is given back behind it. False: a status word doesn't fit.
-bool side_input::copy(const ring::slot_ref& slot, const shm::frame_header& h, side_copy& to) {
+bool sampled_input::copy(const ring::slot_ref& slot, const shm::frame_header& h, side_copy& to) {
     const mapped_link& ring = runtime_->side(index_);
     const frame_format& format = runtime_->side_format(index_);
     std::byte* const from = ring.slot(slot.index);
@@ -140,20 +140,20 @@ bool side_input::copy(const ring::slot_ref& slot, const shm::frame_header& h, si
     return *reinterpret_cast<volatile u32*>(torn_->host_data()) == 0;
 }
 
-side_inputs::side_inputs(runtime& r) {
-    for (u32 k = 0; k < r.sides(); ++k) all_.push_back(std::make_unique<side_input>(r, k));
+sampled_inputs::sampled_inputs(runtime& r) {
+    for (u32 k = 0; k < r.sides(); ++k) all_.push_back(std::make_unique<sampled_input>(r, k));
 }
 
-void side_inputs::give(frame_in_work& f, ring::worker& w) const noexcept {
+void sampled_inputs::give(frame_in_work& f, ring::worker& w) const noexcept {
     for (u32 k = 0; k < all_.size(); ++k) {
         const side_copy* const copy = all_[k]->current();
         f.side[k] = copy;
-        w.note_side_frame(k, copy != nullptr ? copy->about.ring_sequence : shm::no_side_frame);
+        w.note_sampled_frame(k, copy != nullptr ? copy->about.ring_sequence : shm::no_sampled_frame);
     }
 }
 
-void side_inputs::look_again(frame_in_work& f, std::span<const std::unique_ptr<frame_in_work>> frames,
-                             u64 patience_ns) {
+void sampled_inputs::look_again(frame_in_work& f, std::span<const std::unique_ptr<frame_in_work>> frames,
+                                u64 patience_ns) {
     constexpr auto pause = std::chrono::milliseconds(2);
     for (const u64 until = now_ns() + patience_ns; now_ns() < until; std::this_thread::sleep_for(pause)) {
         bool all = true;
@@ -167,7 +167,7 @@ void side_inputs::look_again(frame_in_work& f, std::span<const std::unique_ptr<f
     }
 }
 
-side_frame frame_in_work::latest(std::size_t i) const {
+sampled_frame frame_in_work::latest(std::size_t i) const {
     if (i >= runtime_->sides())
         throw config_error(fmt::format("stage {} asks for latest input {}; its pipeline file names {}",
                                        runtime_->attached().stage, i, runtime_->sides()));

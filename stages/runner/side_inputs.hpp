@@ -28,16 +28,16 @@ namespace carousel::stages {
 /// What one copy holds. Written while no frame holds it and it is not the current one.
 struct side_copy {
     std::unique_ptr<device::mapping> memory;
-    side_frame::about about;
+    sampled_frame::about about;
     shm::used_extents used{};
     std::array<std::byte, shm::max_metadata_bytes> metadata;
     std::array<std::byte, shm::max_parameter_bytes> parameters;
 };
 
 /// One of them.
-class side_input {
+class sampled_input {
 public:
-    side_input(runtime& r, u32 index);
+    sampled_input(runtime& r, u32 index);
     /// Copies the newest frame, if it is newer than the current copy's. `frames`: whose copies are in use.
     void take(std::span<const std::unique_ptr<frame_in_work>> frames);
     /// Null: there was no frame yet.
@@ -62,9 +62,9 @@ private:
 };
 
 /// All of a stage.
-class side_inputs {
+class sampled_inputs {
 public:
-    explicit side_inputs(runtime& r);
+    explicit sampled_inputs(runtime& r);
     void take(std::span<const std::unique_ptr<frame_in_work>> frames) {
         for (const auto& s : all_) s->take(frames);
     }
@@ -77,7 +77,7 @@ public:
                     u64 patience_ns);
 
 private:
-    std::vector<std::unique_ptr<side_input>> all_;
+    std::vector<std::unique_ptr<sampled_input>> all_;
 };
 
 }  // namespace carousel::stages

@@ -67,7 +67,7 @@ stage_runner::stage_runner(runtime& r, stage& s)
         frames_.back()->outside = &outside_;
         idle_.push_back(frames_.back().get());
     }
-    if (r.sides() > 0) sides_ = std::make_unique<side_inputs>(r);
+    if (r.sides() > 0) sides_ = std::make_unique<sampled_inputs>(r);
     lend_torn_words();
     lend_canary_words();
     play_graphs();
@@ -98,8 +98,8 @@ void stage_runner::join_completion() {
 
 void stage_runner::stand_by() {
     runtime_->stand_by();
-    worker_.bear(runtime_->who().epoch);
-    trace_.bear(runtime_->who().epoch);
+    worker_.set_epoch(runtime_->who().epoch);
+    trace_.set_epoch(runtime_->who().epoch);
 }
 
 u32 stage_runner::in_flight() {
@@ -135,7 +135,7 @@ void stage_runner::run() {
         if (sides_) sides_->take(frames_);  // a frame may have left its ring by the time that it is wanted
         if (f != nullptr && due(seen)) {
             u64 next = 0;
-            got = worker_.look(others, next);
+            got = worker_.peek(others, next);
             if (got == ring::outcome::ok && !ready(next, others)) {
                 turn_.nothing_to_begin();
                 wait_for_change(seen, wait_reason::input, shm::max_sleep_ns);
@@ -208,7 +208,7 @@ void stage_runner::submit(frame_in_work& f) {
     f.traced = trace_.on(claimed);
     if (f.traced)
         trace_.claimed(f.job.ring_sequence, static_cast<u8>(f.lane()), claimed, f.job.born_ns,
-                       shm::told_by(f.job.clock, f.job.capture_ns));
+                       shm::live_capture_ns(f.job.clock, f.job.capture_ns));
     const u64 process = f.traced ? now_ns() : 0;
     f.take_carried();
     // Given up here and not upstream: nobody else has its inputs any more once it goes on. The copies have

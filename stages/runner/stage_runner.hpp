@@ -118,7 +118,7 @@ private:
     std::unique_ptr<device::queue> second_looks_;  ///< null: it writes to no canary's slot in finish()
     std::unique_ptr<device::event> second_looked_;
     std::vector<std::unique_ptr<frame_in_work>> frames_;
-    std::unique_ptr<side_inputs> sides_;  ///< the main thread's; null: it has none
+    std::unique_ptr<sampled_inputs> sides_;  ///< the main thread's; null: it has none
     gpu_turn turn_;
     reach_choice reach_;
     depth_governor depth_;  ///< the main thread's

@@ -34,7 +34,8 @@ bool is_broken_pipe(int fd) {
 
 }  // namespace
 
-supervisor_link::supervisor_link(attachment& a) : a_(&a), socket_(std::move(a.socket)), epoch_(a.who.epoch) {}
+supervisor_link::supervisor_link(attachment& a)
+    : a_(&a), socket_(std::move(a.socket)), epoch_(a.incarnation.epoch) {}
 
 u64 supervisor_link::gone_for_ns() const noexcept {
     const u64 since = gone_since_ns_.load(std::memory_order_acquire), now = now_ns();
@@ -114,8 +115,8 @@ bool supervisor_link::find_broken() {
 
 void supervisor_link::write_alone() {
     if (!find_broken()) return;
-    const std::string path =
-        fmt::format("{}/logs/{}.{}.{}.alone", a_->runtime_directory, a_->stage, a_->who.seat, ::getpid());
+    const std::string path = fmt::format("{}/logs/{}.{}.{}.alone", a_->runtime_directory, a_->stage,
+                                         a_->incarnation.seat, ::getpid());
     const shm::unique_fd file(::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
     if (file) write_to(file.get());  // else its lines are lost, as the reader is
 }
@@ -134,7 +135,7 @@ void supervisor_link::try_return() {
     }();
     const run::return_message hello{a_->run_id,
                                     a_->stage,
-                                    {a_->who.seat, a_->who.entry, epoch_.load()},
+                                    {a_->incarnation.seat, a_->incarnation.entry, epoch_.load()},
                                     told,
                                     parse_json(a_->kept_json, json_channel::message),
                                     shm::this_process().start_time};

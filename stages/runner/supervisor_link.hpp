@@ -37,7 +37,7 @@ public:
     /// is told.
     void say_ready();
     /// A standby has taken its seat.
-    void bear(u32 epoch) noexcept { epoch_.store(epoch, std::memory_order_relaxed); }
+    void set_epoch(u32 epoch) noexcept { epoch_.store(epoch, std::memory_order_relaxed); }
 
 private:
     void lost();

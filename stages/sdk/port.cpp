@@ -85,7 +85,7 @@ struct latest_port::state {
 // From nothing, or behind a run that began again.
 void latest_port::state::attach() {
     block = to->block();
-    run::lent_ring ring = run::borrow_ring(block->attached->block(), to->run().socket(), stage);
+    run::mapped_ring ring = run::map_ring(block->attached->block(), to->run().socket(), stage);
     stage = ring.stage;
     bool in_host_memory = true;
     device = to->device_for(ring, in_host_memory);
@@ -127,7 +127,7 @@ void latest_port::state::follow() {
     if (to->ended() || (newest && block == to->block()) || now < next_try_ns) return;
     if (newest) {
         const run::discarded& l = newest->losses();
-        lost = {lost.revoked + l.revoked, lost.torn + l.torn, lost.voids + l.voids};
+        lost = {lost.revoked + l.revoked, lost.torn + l.torn, lost.tombstones + l.tombstones};
     }
     newest.reset();
     try {
@@ -217,7 +217,7 @@ const ring::frame_format& latest_port::format() const noexcept { return state_->
 latest_losses latest_port::losses() const noexcept {
     const run::discarded& before = state_->lost;
     const run::discarded now = state_->newest ? state_->newest->losses() : run::discarded{};
-    return {before.revoked + now.revoked, before.torn + now.torn, before.voids + now.voids};
+    return {before.revoked + now.revoked, before.torn + now.torn, before.tombstones + now.tombstones};
 }
 
 latest_port open_run::latest(const std::string& stage, const latest_options& options) const {

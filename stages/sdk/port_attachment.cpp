@@ -12,7 +12,7 @@
 #include "core/errors.hpp"
 #include "shm/fd_socket.hpp"
 #include "shm/segment.hpp"
-#include "telemetry/run_life.hpp"
+#include "telemetry/run_end.hpp"
 
 namespace carousel {
 namespace {
@@ -61,7 +61,7 @@ std::unique_ptr<run::observer> find_run(const std::string& name, f64 wait_s, run
         if (r && is_reached_by_socket_alone(*r)) return nullptr;
         if (r && (run::is_alive(*r) || last)) try {
                 auto found = std::make_unique<run::observer>(*r, run::observer::access::take_leases);
-                if (found->look().life.state != run::life::over) return found;
+                if (found->poll().liveness.state != run::liveness::over) return found;
             } catch (const config_error&) {  // another clock: waiting changes nothing
                 throw;
             } catch (const error&) {  // its block is not made yet, or is of another version
@@ -108,12 +108,12 @@ void port_attachment::require_owner() const {
 
 // A run whose supervisor and stages were all killed has no last word: another supervisor may still begin it
 // again, so it gets as long as a run is waited for at opening.
-void port_attachment::look() {
+void port_attachment::poll() {
     const u64 now = now_ns();
     if (ended_ || !observer_ || now < next_look_ns_) return;
     next_look_ns_ = now + look_every_ns;
-    const run::sight s = observer_->look();
-    if (s.life.state != run::life::over) {
+    const run::observation s = observer_->poll();
+    if (s.liveness.state != run::liveness::over) {
         over_since_ns_ = 0;
         return;
     }
@@ -121,7 +121,7 @@ void port_attachment::look() {
     const auto patience = static_cast<u64>(std::max(0.0, options_.wait_s) * 1e9);
     if (!telemetry::end_of(observer_->block()) && now < over_since_ns_ + patience) return;
     ended_ = true;
-    ending_ = s.life.ending;
+    ending_ = s.liveness.ending;
 }
 
 run::observer& port_attachment::observed() {
@@ -137,7 +137,7 @@ std::vector<std::string> port_attachment::stages() {
     return names;
 }
 
-std::shared_ptr<device::context> port_attachment::device_for(const run::lent_ring& ring,
+std::shared_ptr<device::context> port_attachment::device_for(const run::mapped_ring& ring,
                                                              bool& in_host_memory) {
     const bool gpu_memory = ring.memory.kind != device::memory_kind::memfd;
     device::device_id id = options_.device.empty() ? device::device_id{} : device_named(options_.device);
@@ -161,7 +161,7 @@ std::string port_attachment::what_holds_it_up() const {
     const u64 heartbeat = c.supervisor_heartbeat_ns.load(std::memory_order_relaxed);
     if (std::string notice = observer_->notice(now_ns(), heartbeat); !notice.empty()) return notice;
     for (u32 k = 0; k < std::min(c.seats, shm::max_seats); ++k)
-        if (c.seat[k].held.load(std::memory_order_relaxed) != 0 && c.seat[k].stage < shm::max_stages) {
+        if (c.seat[k].paused.load(std::memory_order_relaxed) != 0 && c.seat[k].stage < shm::max_stages) {
             const char* name = c.stage[c.seat[k].stage].name;
             return fmt::format("{0} is stopped (`carousel cont {0}` lets it go on)", name);
         }

@@ -9,7 +9,7 @@
 
 #include <carousel/port.hpp>
 #include "core/owner_process.hpp"
-#include "run/lent_ring.hpp"
+#include "run/mapped_ring.hpp"
 #include "run/observer.hpp"
 
 namespace carousel {
@@ -37,7 +37,7 @@ public:
     /// A device as the supervisor names it.
     [[nodiscard]] const std::shared_ptr<device::context>& device_named_by(const device::device_id& id);
     /// On which device this ring's frames are delivered. `in_host_memory`: the memory that they come in.
-    [[nodiscard]] std::shared_ptr<device::context> device_for(const run::lent_ring& ring,
+    [[nodiscard]] std::shared_ptr<device::context> device_for(const run::mapped_ring& ring,
                                                               bool& in_host_memory);
     /// Why no frame comes, as far as the run's block and record tell: one clause.
     [[nodiscard]] std::string what_holds_it_up() const;

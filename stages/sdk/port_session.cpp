@@ -73,7 +73,7 @@ void port_session::join(const std::string& folder, const std::string& stage, boo
                         const device_source& device) {
     std::vector<shm::unique_fd> fds;
     const run::attach_message a = say_hello(folder, stage, writes, fds);
-    who_ = a.who;
+    incarnation_ = a.incarnation;
     if (a.control < 0 || static_cast<std::size_t>(a.control) >= fds.size())
         throw shm_error("the supervisor sent no control block: are both programs of one version?");
     block_ = std::make_unique<shm::segment>(
@@ -81,18 +81,18 @@ void port_session::join(const std::string& folder, const std::string& stage, boo
     take_lock(folder);
     crash_here(crash_point::segment_mapped);
     shm::control_block& c = block_->block();
-    if (ring::claim(c, who_, {a.pid, 0}) != ring::claim_result::ok)
+    if (ring::claim(c, incarnation_, {a.pid, 0}) != ring::claim_result::ok)
         throw port_taken(fmt::format("port {} has been given to another life meanwhile", stage));
     crash_here(crash_point::entry_claimed);
     // Pages alone: the program's threads are there already, and a key's rights would be each one's own.
-    shm::guard_pages(c, ring::pages_of(c, who_, shm::none).pages());
+    shm::guard_pages(c, ring::pages_of(c, incarnation_, shm::none).pages());
     context_ = &device(a.device);
     entry().device = static_cast<u32>(context_->kind());
     queue_ = context_->make_queue();
     event_ = context_->make_event(&event_word_);
     torn_ = context_->allocate_host(sizeof(u32));
     *reinterpret_cast<u32*>(torn_->host_data()) = 0;
-    const shm::stage_block& s = c.stage[std::min(c.seat[who_.seat].stage, shm::max_stages - 1)];
+    const shm::stage_block& s = c.stage[std::min(c.seat[incarnation_.seat].stage, shm::max_stages - 1)];
     for (u32 i = 0; i < std::min(s.inputs, shm::max_inputs); ++i)
         inputs_.push_back(map_link(a, s.input_link[i], device::access::read, fds));
     if (s.outputs > 0) output_ = map_link(a, s.output_link[0], device::access::write, fds);
@@ -104,11 +104,11 @@ void port_session::join(const std::string& folder, const std::string& stage, boo
     if (input_formats_.size() != inputs_.size())
         throw shm_error("the supervisor's answer names other inputs than the control block");
     tell_guard();
-    worker_ = std::make_unique<ring::worker>(c, who_.seat, who_.entry, who_.epoch);
+    worker_ = std::make_unique<ring::worker>(c, incarnation_.seat, incarnation_.entry, incarnation_.epoch);
     if (!writes) ledger_ = std::make_unique<telemetry::ledger_writer>(telemetry::ledger_path(folder, stage));
     stop_.reset(shm::unique_fd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)));
     crash_here(crash_point::prepared);
-    if (!ring::go_live(c, who_, a.pid))
+    if (!ring::go_live(c, incarnation_, a.pid))
         throw port_taken(fmt::format("port {} has been given to another life meanwhile", stage));
     sigset_t all, before;
     sigfillset(&all);
@@ -160,7 +160,7 @@ run::attach_message port_session::say_hello(const std::string& folder, const std
 
 // Before the claim: whoever finds a claimed entry of a port finds its lock.
 void port_session::take_lock(const std::string& folder) {
-    lock_path_ = run::port_lock(folder, who_.seat, who_.epoch);
+    lock_path_ = run::port_lock(folder, incarnation_.seat, incarnation_.epoch);
     shm::unique_fd lock(::open(lock_path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
     if (lock) lock_.reset(moved_up(std::move(lock)));
     if (!lock_ || ::flock(lock_.get(), LOCK_EX | LOCK_NB) != 0)
@@ -269,7 +269,7 @@ port_session::got port_session::begin(u64 until_ns) {
         ring::outcome o;
         {
             const std::lock_guard alone(begins_);
-            o = worker_->look(0);
+            o = worker_->peek(0);
             if (o == ring::outcome::ok) o = worker_->begin(job_, 0);
         }
         if (o == ring::outcome::revoked || worker_->revoked()) return got::lost;
@@ -282,7 +282,7 @@ port_session::got port_session::begin(u64 until_ns) {
             look_at_status(device::status_state::writing);
             if (job_.void_stage == shm::none) return got::frame;
             // Given up upstream: there is nothing to be read, and its place in the sequence is recorded.
-            s.counters.voids.fetch_add(1, std::memory_order_relaxed);
+            s.counters.tombstones.fetch_add(1, std::memory_order_relaxed);
             passes_ = true;
             continue;
         }
@@ -315,7 +315,7 @@ void port_session::look_at_status(device::status_state state) {
     }
     if (output_.memory) {
         step.store_at(reinterpret_cast<device::status_word*>(output_.slot(job_.output[0].index)));
-        step.value = {job_.ring_sequence, who_.epoch, static_cast<u32>(state)};
+        step.value = {job_.ring_sequence, incarnation_.epoch, static_cast<u32>(state)};
     }
     if (step.count > 0 || step.writes > 0) queue_->status(step);
     if (context_->kind() == device::device_kind::cpu) queue_->drain();
@@ -337,7 +337,8 @@ bool port_session::commit(const telemetry::frame_hash& hash) {
 // The event is complete before the word says SUBMITTED; nobody helps a port (owner_commits), so what lies
 // between the two words is this process's own. The ledger: record, commit, mark, and only then the rest. A
 // mark that can't be written (a full disk) leaves the frame committed: the next call resumes with the mark.
-// Where none comes, the supervisor makes the mark from the word (ledger_writer::tell_committed).
+// Where none comes, the supervisor makes the mark from the word
+// (ledger_writer::mark_committed_by_supervisor).
 bool port_session::finish(const telemetry::frame_hash& hash) {
     const bool is_void = job_.void_stage != shm::none;
     if (!committed_) {

@@ -11,7 +11,7 @@
 
 namespace carousel {
 
-class side_frame {
+class sampled_frame {
 public:
     struct about {
         u64 ring_sequence = 0, frame_number = 0;
@@ -23,8 +23,9 @@ public:
     };
 
     /// None.
-    side_frame() = default;
-    side_frame(const input_payload& payload, const about& what) noexcept : payload_(payload), what_(&what) {}
+    sampled_frame() = default;
+    sampled_frame(const input_payload& payload, const about& what) noexcept
+        : payload_(payload), what_(&what) {}
 
     [[nodiscard]] explicit operator bool() const noexcept { return what_ != nullptr; }
     /// Its planes as an input's: in the memory of the stage's device, valid until the stage's frame is

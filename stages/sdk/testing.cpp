@@ -89,7 +89,7 @@ public:
         for (const std::string& name : seat_.latest) {
             const seat& from = *chain_.find_ring(name).of;
             const seat::made_frame& of = from.frames.at(chain_.place_);
-            const u64 newest = from.newest.value_or(shm::no_side_frame);
+            const u64 newest = from.newest.value_or(shm::no_sampled_frame);
             sides_.push_back(
                 {.ring_sequence = newest,
                  .frame_number = newest,
@@ -135,7 +135,7 @@ public:
         made_.metadata_bytes = 0;
         made_.capture_ns = 0;
         made_.made_with.clear();
-        for (const side_frame::about& side : sides_) made_.made_with.push_back(side.ring_sequence);
+        for (const sampled_frame::about& side : sides_) made_.made_with.push_back(side.ring_sequence);
         for (shm::used_extents& used : made_.used) used.planes = 0;
         for (const std::string& input : seat_.inputs) {
             const seat::made_frame& from = chain_.find_ring(input).made();
@@ -149,11 +149,11 @@ public:
         return chain_.find_ring(seat_.inputs[i]).payload();
     }
     using frame::latest;
-    [[nodiscard]] side_frame latest(std::size_t i) const override {
+    [[nodiscard]] sampled_frame latest(std::size_t i) const override {
         if (i >= sides_.size())
             throw config_error(fmt::format("stage {} asks for latest input {}; it was added with {}",
                                            seat_.name, i, sides_.size()));
-        if (sides_[i].frame_number == shm::no_side_frame) return {};
+        if (sides_[i].frame_number == shm::no_sampled_frame) return {};
         return {chain_.find_ring(seat_.latest[i]).payload(), sides_[i]};
     }
     [[nodiscard]] std::size_t latest_index(std::string_view name) const override {
@@ -205,7 +205,7 @@ private:
     u64 frame_number_;
     std::span<const std::byte> parameters_;
     mutable std::vector<std::byte> initial_;
-    std::vector<side_frame::about> sides_;
+    std::vector<sampled_frame::about> sides_;
     std::string reason_;
     std::optional<u64> hash_;
     std::string hash_name_;

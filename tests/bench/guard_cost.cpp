@@ -120,7 +120,7 @@ public:
               kernels::fragment_scratch_bytes(device::device_kind::cuda, o.width, o.height))),
           hash_scratch_(
               context.allocate(std::max<u64>(256, kernels::hash_scratch_bytes(device::device_kind::cuda)))),
-          words_(context.allocate_host(64 + 8 * sizeof(device::canary_look))),
+          words_(context.allocate_host(64 + 8 * sizeof(device::canary_check))),
           watch_(bench::make_stopwatch(*queue_)) {
         for (u32 k = 0; k < stages && o.graphs; ++k) {
             alike_[k] = device::make_same_work(*queue_);
@@ -140,7 +140,7 @@ public:
         const u64 through = thread_cpu_ns();
         if (*torn() != 0) throw error(1, "a status word is another than was written");
         for (u32 k = 0; guards_.canaries && k < checks_; ++k)
-            if (found()[k].said() != device::canary_whole) throw error(1, "a canary is not whole");
+            if (found()[k].result() != device::canary_whole) throw error(1, "a canary is not whole");
         const u64 checked_ns = thread_cpu_ns() - through;
         return {device_us, static_cast<f64>(enqueued + checked_ns) / 1000, *hash()};
     }
@@ -148,8 +148,8 @@ public:
 private:
     [[nodiscard]] u64* hash() const { return reinterpret_cast<u64*>(words_->data()); }
     [[nodiscard]] u32* torn() const { return reinterpret_cast<u32*>(words_->data() + 8); }
-    [[nodiscard]] device::canary_look* found() const {
-        return reinterpret_cast<device::canary_look*>(words_->data() + 64);
+    [[nodiscard]] device::canary_check* found() const {
+        return reinterpret_cast<device::canary_check*>(words_->data() + 64);
     }
 
     /// What the runner does before and behind a stage's own work.

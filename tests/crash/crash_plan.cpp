@@ -11,9 +11,9 @@ namespace carousel::test {
 using enum crash_point;
 
 std::vector<crash_point> set_up_points() {
-    return {process_started, connected,  introduced,  memory_received, segment_mapped,
-            entry_claimed,   configured, device_open, links_mapped,    events_published,
-            prepared,        live,       ready_told};
+    return {process_started, connected,  introduced,    memory_received, segment_mapped,
+            entry_claimed,   configured, device_open,   links_mapped,    events_published,
+            prepared,        live,       ready_reported};
 }
 
 std::vector<crash_point> standby_points() {

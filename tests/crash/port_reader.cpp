@@ -47,7 +47,7 @@ int look(const std::string& run, const std::string& stage, const std::string& de
     }
     const latest_losses l = newest.losses();
     fmt::print("ended: {}, {} frames, {} revoked, {} torn, {} void\n", newest.ending(), frames, l.revoked,
-               l.torn, l.voids);
+               l.torn, l.tombstones);
     return l.torn == 0 ? 0 : 99;
 }
 

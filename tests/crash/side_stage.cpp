@@ -87,10 +87,10 @@ public:
         f.set_hash(telemetry::hash_bytes(std::as_bytes(std::span(&n, 1))));
         if (!reads_looker_) return;
         const auto told = f.input_latest();
-        const u64 noted = f.metadata().get<u64>("latest").value_or(shm::no_side_frame);
+        const u64 noted = f.metadata().get<u64>("latest").value_or(shm::no_sampled_frame);
         if (told.size() != 1 || told[0] != noted)
             throw std::runtime_error(fmt::format("frame {}: its header names another latest frame", n));
-        if (noted == shm::no_side_frame) return;
+        if (noted == shm::no_sampled_frame) return;
         if (!is_whole(seen + words, noted))
             throw std::runtime_error(fmt::format("frame {}: the latest frame {} is not whole", n, noted));
         if (!tell_.empty()) std::ofstream(tell_) << noted << "\n";
@@ -112,7 +112,7 @@ private:
     void look(carousel::frame& f) {
         f.queue().copy(f.output().plane<u64>("words").data(), f.input().plane<const u64>("words").data(),
                        bytes);
-        const side_frame side = looks_ ? f.latest(0) : side_frame();
+        const sampled_frame side = looks_ ? f.latest(0) : sampled_frame();
         if (!side) return;
         const u64 n = side.frame_number();
         if (n < last_)
@@ -123,7 +123,7 @@ private:
         f.queue().copy(f.output().plane<u64>("latest").data(), side.plane<const u64>("words").data(), bytes);
     }
 
-    [[noreturn]] void die(carousel::frame& f, const side_frame& side) {
+    [[noreturn]] void die(carousel::frame& f, const sampled_frame& side) {
         f.queue().copy(host_[f.lane()]->data(), side.plane<const u64>("words").data(), bytes);
         f.queue().drain();
         const bool whole =

@@ -7,7 +7,7 @@
 #include "core/errors.hpp"
 #include "device/canary.hpp"
 #include "device/cpu/memfd.hpp"
-#include "run/lent_ring.hpp"
+#include "run/mapped_ring.hpp"
 #include "tests/crash/fork_run.hpp"
 #include "tests/crash/number_run.hpp"
 #include "tests/crash/overruns.hpp"
@@ -119,8 +119,8 @@ TEST_CASE(
     const shm::segment s = look_into(run);
     const shm::link_block& ring = link_of(s, name);
     REQUIRE(run.wait_until([&] { return waiting_slot(ring) != shm::none; }));
-    const run::lent_ring lent =
-        run::borrow_ring(s.block(), run.path("runtime") + "/carousel/late/control.sock", name);
+    const run::mapped_ring lent =
+        run::map_ring(s.block(), run.path("runtime") + "/carousel/late/control.sock", name);
     const device::memfd_mapping memory(lent.memory, device::access::write);
     std::byte* const canary =
         memory.slot(waiting_slot(ring), ring.slot_bytes) + ring.slot_bytes - device::canary_bytes;
@@ -229,8 +229,8 @@ TEST_CASE(
     REQUIRE(run.wait_running());
     const shm::segment s = look_into(run);
     const shm::link_block& ring = link_of(s, "middle");
-    const run::lent_ring lent =
-        run::borrow_ring(s.block(), run.path("runtime") + "/carousel/through/control.sock", "middle");
+    const run::mapped_ring lent =
+        run::map_ring(s.block(), run.path("runtime") + "/carousel/through/control.sock", "middle");
     const device::memfd_mapping memory(lent.memory, device::access::write);
     const i32 writer = run.pid_of("middle");
     std::pair slots(shm::none, shm::none);

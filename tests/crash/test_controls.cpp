@@ -8,7 +8,7 @@
 #include "core/errors.hpp"
 #include "device/cpu/memfd.hpp"
 #include "ring/words.hpp"
-#include "run/lent_ring.hpp"
+#include "run/mapped_ring.hpp"
 #include "shm/process_id.hpp"
 #include "shm/segment.hpp"
 #include "tests/crash/crash_plan.hpp"
@@ -146,8 +146,8 @@ TEST_CASE("control: a latest reader counts a torn frame, and says which ring it 
         const u64 now = ring::load(seen.block().stage[2].counters.frames);
         return std::exchange(last, now) == now;
     }));
-    const run::lent_ring lent =
-        run::borrow_ring(seen.block(), run.path("runtime") + "/carousel/late/control.sock", "fragment");
+    const run::mapped_ring lent =
+        run::map_ring(seen.block(), run.path("runtime") + "/carousel/late/control.sock", "fragment");
     const device::memfd_mapping memory(lent.memory, device::access::write);
     for (u32 k = 0; k < link.slots; ++k)
         reinterpret_cast<device::status_word*>(memory.slot(k, link.slot_bytes))->ring_sequence ^= u64{1}

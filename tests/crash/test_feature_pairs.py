@@ -202,7 +202,7 @@ class Run:
             else:
                 assert sink["counted"] and sink["records"] + sink.get("skipped", 0) == r["frames"], (sink, r["frames"])
                 assert (sink.get("skipped", 0) > 0) == (sink["stage"] == "extra"), sink
-                assert sink["stage"] != "sink" or (sink["voids"] == 1) == ("tombstones" in self.features), sink
+                assert sink["stage"] != "sink" or (sink["tombstones"] == 1) == ("tombstones" in self.features), sink
 
     def close(self):
         if self.program:

@@ -3,8 +3,8 @@
 #include "device/cpu/context.hpp"
 #include "stages/sdk/port_session.hpp"
 #include "tests/crash/port_programs.hpp"
+#include "tests/support/exception_text.hpp"
 #include "tests/support/mapped_rights.hpp"
-#include "tests/support/said_by.hpp"
 
 namespace {
 
@@ -116,7 +116,7 @@ TEST_CASE("a port's program says of a torn frame which ring it was and who fills
     run.start(run.pipeline("torn", guarded_ports("torn")));
     REQUIRE(run.wait_until([&] { return is_vacant(run, "camera") && is_vacant(run, "analysis"); }));
     device::cpu::context here(1);
-    const std::string log = said_by([&] {
+    const std::string log = exception_text([&] {
         const auto camera = enter(run, "torn", "camera", true, here);
         const auto analysis = enter(run, "torn", "analysis", false, here);
         for (int k = 0; k < 2; ++k) {

@@ -39,10 +39,10 @@ child::child(const std::string& role, const std::string& program, std::vector<st
     std::vector<char*> argv = {const_cast<char*>(path.c_str())};
     for (std::string& a : arguments) argv.push_back(a.data());
     argv.push_back(nullptr);
-    std::string wish = "CAROUSEL_TEST_CHILD=" + role;
+    std::string variable = "CAROUSEL_TEST_CHILD=" + role;
     std::vector<char*> environment;
     for (char** e = environ; *e != nullptr; ++e) environment.push_back(*e);
-    environment.push_back(wish.data());
+    environment.push_back(variable.data());
     environment.push_back(nullptr);
 
     posix_spawn_file_actions_t actions;

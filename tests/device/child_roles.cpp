@@ -59,8 +59,8 @@ void follow_orders() {
     reply({{"imported", event != nullptr}});
     order o;
     while (next(o)) {
-        const std::string wish = o.what.at("do");
-        if (wish == "done") {
+        const std::string request = o.what.at("do");
+        if (request == "done") {
             const u64 tag = o.what.at("tag");
             const u64 until = now_ns() + o.what.value("within_ms", u64{0}) * ns_per_ms;
             bool done = event->done(tag);
@@ -69,14 +69,14 @@ void follow_orders() {
                 done = event->done(tag);
             }
             reply({{"done", done}});
-        } else if (wish == "read") {
+        } else if (request == "read") {
             reply({{"bytes", test::read_back(*context, *queue, memory->data() + o.what.at("at").get<u64>(),
                                              o.what.at("count"))}});
-        } else if (wish == "fill") {
+        } else if (request == "fill") {
             queue->fill(memory->data() + o.what.at("at").get<u64>(), o.what.at("value"), o.what.at("count"));
             queue->drain();
             reply(json::object());
-        } else if (wish == "check") {
+        } else if (request == "check") {
             const auto torn = context->allocate_host(sizeof(u32));
             queue->check_status(reinterpret_cast<const device::status_word*>(memory->data()),
                                 status_from(o.what), reinterpret_cast<u32*>(torn->data()));
@@ -87,7 +87,7 @@ void follow_orders() {
 }
 
 /// Maps what it is sent for reading, reads it, and writes to it all the same.
-void write_astray() {
+void write_out_of_bounds() {
     order first;
     REQUIRE(next(first));
     const auto context = test::open_backend();
@@ -136,7 +136,7 @@ void record_and_wait() {
     const auto queue = context->make_queue();
     const auto event = context->make_event(reinterpret_cast<std::atomic<u64>*>(words.data()));
     test::gate gate(*context);
-    gate.hold(*queue);
+    gate.block(*queue);
     event->record(*queue, first.what.at("tag"));
     reply({{"event", test::bytes_to_json(event->export_handle())}});
     std::this_thread::sleep_for(std::chrono::seconds(15));
@@ -185,7 +185,7 @@ TEST_CASE("child process", "[.child]") {
     ::alarm(90);  // nothing here outlives its parent's patience
     const std::string name = role;
     if (name == "orders") follow_orders();
-    if (name == "stray") write_astray();
+    if (name == "stray") write_out_of_bounds();
     if (name == "overrun") overrun();
     if (name == "recorder") record_and_wait();
 #if defined(CAROUSEL_WITH_CUDA) && defined(CAROUSEL_TEST_ON_CUDA)

@@ -26,7 +26,7 @@
 namespace carousel::test {
 namespace {
 
-constexpr u64 longest_hold_ns = 20 * ns_per_s;
+constexpr u64 longest_block_ns = 20 * ns_per_s;
 
 std::string find_reason() {
     if (!on_cuda || std::getenv("CAROUSEL_REQUIRE_GPU") != nullptr) return {};
@@ -76,14 +76,14 @@ void gate::open() {
     state_->changed.notify_all();
 }
 
-void gate::hold(device::queue& q) {
+void gate::block(device::queue& q) {
 #if defined(CAROUSEL_WITH_CUDA) && defined(CAROUSEL_TEST_ON_CUDA)
     launch_hold(static_cast<cudaStream_t>(q.native_stream()),
-                reinterpret_cast<const u32*>(state_->flag->data()), longest_hold_ns);
+                reinterpret_cast<const u32*>(state_->flag->data()), longest_block_ns);
 #else
     q.submit([s = state_](device::cpu::pool&) {
         std::unique_lock lock(s->mutex);
-        s->changed.wait_for(lock, std::chrono::nanoseconds(longest_hold_ns), [&] { return s->is_open; });
+        s->changed.wait_for(lock, std::chrono::nanoseconds(longest_block_ns), [&] { return s->is_open; });
     });
 #endif
 }

@@ -32,7 +32,7 @@ public:
     ~gate();
     gate(const gate&) = delete;
     gate& operator=(const gate&) = delete;
-    void hold(device::queue& q);  ///< enqueues work that ends when the gate is opened
+    void block(device::queue& q);  ///< enqueues work that ends when the gate is opened
     void open();
 
 private:

@@ -73,7 +73,7 @@ TEST_CASE("an event is not done before its work and is done after it") {
     // an event that was never recorded reads as complete: a fact to build on, not a wish
     REQUIRE(event->done());
     test::gate gate(*context);
-    gate.hold(*queue);
+    gate.block(*queue);
     event->record(*queue, 1);
     REQUIRE_FALSE(event->done());
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
@@ -91,7 +91,7 @@ TEST_CASE("a new record makes a done event undone again") {
     event->record(*queue, 1);
     event->wait();
     test::gate gate(*context);
-    gate.hold(*queue);
+    gate.block(*queue);
     event->record(*queue, 2);
     REQUIRE_FALSE(event->done());
     gate.open();
@@ -105,7 +105,7 @@ TEST_CASE("waiting for an event sleeps") {
     const auto queue = context->make_queue();
     const auto event = context->make_event(nullptr);
     test::gate gate(*context);
-    gate.hold(*queue);
+    gate.block(*queue);
     event->record(*queue, 1);
     std::thread opener([&] {
         std::this_thread::sleep_for(std::chrono::milliseconds(400));

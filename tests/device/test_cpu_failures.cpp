@@ -22,7 +22,7 @@ TEST_CASE("an imported event is done when its word bears the tag that was asked 
     REQUIRE(imported != nullptr);
     REQUIRE_FALSE(imported->done(5));
     test::gate gate(*context);
-    gate.hold(*queue);
+    gate.block(*queue);
     event->record(*queue, 5);
     REQUIRE_FALSE(imported->done(5));
     gate.open();
@@ -50,7 +50,7 @@ TEST_CASE("a task that throws surfaces at the event behind it and is never compl
     const auto event = context->make_event(&word);
     std::atomic<bool> ran_after{false};
     test::gate gate(*context);
-    gate.hold(*queue);
+    gate.block(*queue);
     before->record(*queue, 1);
     queue->submit([](device::cpu::pool&) { throw std::runtime_error("no more teapots"); });
     queue->submit([&](device::cpu::pool&) { ran_after = true; });
@@ -77,7 +77,7 @@ TEST_CASE("a waiter that sleeps already is woken by a failure, with the error's 
     const auto queue = context->make_queue();
     const auto event = context->make_event(nullptr);
     test::gate gate(*context);
-    gate.hold(*queue);
+    gate.block(*queue);
     queue->submit([](device::cpu::pool& threads) {
         threads.parallel_for(100, 1, [](u64 begin, u64, unsigned) {
             if (begin == 63) throw output_error("disk full");

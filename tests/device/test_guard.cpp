@@ -18,22 +18,22 @@ bool all_are(const std::vector<u8>& seen, u8 value) {
 }
 
 /// The child maps `handle` for reading, reads its first byte, and writes to it on its queue.
-void check_stray_write(device::context& context, const device::memory_handle& handle) {
+void check_wild_write(device::context& context, const device::memory_handle& handle) {
     const auto queue = context.make_queue();
     const auto own = context.map(handle, device::access::write);
     queue->fill(own->data(), 0x3C, own->bytes());
     queue->drain();
-    test::child stray("stray");
-    const json before = stray.ask({{"memory", test::to_json(handle)}}, {handle.fd});
+    test::child wild_writer("stray");
+    const json before = wild_writer.ask({{"memory", test::to_json(handle)}}, {handle.fd});
     CAPTURE(before.dump());
     REQUIRE(before.at("read") == 0x3C);
     REQUIRE(before.at("read_only") == true);
     if (test::on_cuda) {
-        const json after = stray.receive();
+        const json after = wild_writer.receive();
         CHECK(after.at("status") == 700);
         CHECK(after.at("code") == exit_code::gpu_fault);
     } else {
-        CHECK(stray.exit_code() != 0);
+        CHECK(wild_writer.exit_code() != 0);
     }
     CHECK(all_are(test::read_back(context, *queue, own->data(), own->bytes()), 0x3C));
     queue->fill(own->data(), 0x55, own->bytes());  // its owner writes on
@@ -92,7 +92,7 @@ TEST_CASE("a write to memory that is mapped for reading ends its writer alone an
     CAROUSEL_NEEDS_BACKEND();
     const auto context = test::open_backend();
     const test::shareable shared(1 << 16);
-    check_stray_write(*context, shared.handle());
+    check_wild_write(*context, shared.handle());
 }
 
 TEST_CASE("the same of host memory, which a GPU page-locks for reading") {
@@ -102,7 +102,7 @@ TEST_CASE("the same of host memory, which a GPU page-locks for reading") {
     const shm::unique_fd owned(host.fd);
     if (test::on_cuda && !context->map(host, device::access::read)->read_only())
         CAROUSEL_SKIP("this GPU can't page-lock host memory for reading alone");
-    check_stray_write(*context, host);
+    check_wild_write(*context, host);
 }
 
 TEST_CASE(

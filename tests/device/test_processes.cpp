@@ -48,7 +48,7 @@ TEST_CASE("another process sees the event and the bytes of the same memory") {
     REQUIRE(other.ask({{"do", "done"}, {"tag", 77}}).at("done") == test::on_cuda);
 
     test::gate gate(*context);
-    gate.hold(*queue);
+    gate.block(*queue);
     queue->fill(memory->data(), 0x3C, 1 << 20);
     queue->write_status(reinterpret_cast<device::status_word*>(memory->data()), ready);
     event->record(*queue, 77);

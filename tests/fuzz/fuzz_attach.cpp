@@ -33,7 +33,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     });
     try {
         const stages::attachment a = stages::attach({files.folder(), "fuzzed", {}, 0});
-        test::require(a.who.seat < shm::max_seats && a.who.entry < shm::max_incarnations,
+        test::require(a.incarnation.seat < shm::max_seats && a.incarnation.entry < shm::max_incarnations,
                       "the seat is in range");
         for (const stages::attached_block& b : a.links)
             test::require(b.memory.fd == -1 || b.memory.fd > 2, "a block's fd came with the answer");

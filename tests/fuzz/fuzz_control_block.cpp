@@ -113,7 +113,7 @@ void use(const telemetry::snapshot& s) {
     (void)s.ended();
 }
 
-void look(const shm::control_block& before, const shm::control_block& c) {
+void inspect(const shm::control_block& before, const shm::control_block& c) {
     telemetry::rate_tracker rates;
     telemetry::event_tracker events;
     telemetry::timeline timeline;
@@ -144,7 +144,7 @@ void read_rings(shm::control_block& c) {
     }
 }
 
-void mend(shm::control_block& c, u8 seat) {
+void repair(shm::control_block& c, u8 seat) {
     const u32 k = seat % std::max(1U, std::min(c.seats, shm::max_seats));
     // The dead one's epoch; or, as after a write over the seat's word, its successor's own.
     const u32 epoch = ring::seat_word::of(ring::load(c.seat[k].current)).epoch - (seat < 128 ? 0 : 1);
@@ -181,9 +181,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     if (work->stages > shm::max_stages || work->seats > shm::max_seats || work->links > shm::max_links ||
         work->sources > shm::max_sources || work->jobs > shm::max_jobs || work->assets > shm::max_assets)
         return 0;
-    if ((what & 1U) == 0) look(pristine(), *work);
+    if ((what & 1U) == 0) inspect(pristine(), *work);
     if ((what & 2U) == 0) read_rings(*work);
-    if ((what & 4U) == 0) mend(*work, seat);
-    if ((what & 8U) == 0) look(pristine(), *work);
+    if ((what & 4U) == 0) repair(*work, seat);
+    if ((what & 8U) == 0) inspect(pristine(), *work);
     return 0;
 }

@@ -26,8 +26,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
             if (!s.image.none()) (void)stages::size_of_texture(s.image, "mesh");
         }
     } catch (const config_error& e) {
-        const std::string said = e.what();
-        test::require(said.size() > 10 && said.find('\n') == std::string::npos, "a refusal is one sentence");
+        const std::string message = e.what();
+        test::require(message.size() > 10 && message.find('\n') == std::string::npos,
+                      "a refusal is one sentence");
     }
     return 0;
 }

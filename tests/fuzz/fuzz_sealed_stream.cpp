@@ -22,9 +22,9 @@ const std::string token(32, 't');
 constexpr std::string_view magic = "CRSLHST2";
 
 /// A near host's side: the handshake, then messages under the session's key.
-class near_peer {
+class coordinator_peer {
 public:
-    explicit near_peer(shm::unique_fd fd) : fd_(std::move(fd)) {}
+    explicit coordinator_peer(shm::unique_fd fd) : fd_(std::move(fd)) {}
     void begin() {
         write(magic);
         write(view_of(own_));
@@ -78,7 +78,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
                   "two sockets");
     const u64 now = now_ns();
     sealed_stream far(shm::unique_fd(ends[0]), sealed_stream::side::far, token, now);
-    near_peer near{shm::unique_fd(ends[1])};
+    coordinator_peer near{shm::unique_fd(ends[1])};
     near.begin();
     take(far.advance(now));
     near.prove();

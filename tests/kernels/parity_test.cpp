@@ -11,7 +11,9 @@ using namespace carousel::kernels::testing;
 
 namespace {
 
-u32 triangles_for(mesh_shape shape, u32 wished) { return shape == mesh_shape::quad_stack ? 40 : wished; }
+u32 triangles_for(mesh_shape shape, u32 requested) {
+    return shape == mesh_shape::quad_stack ? 40 : requested;
+}
 
 backend& cpu_backend() {
     static backend b = open_backend(device::device_kind::cpu);
@@ -104,7 +106,7 @@ TEST_CASE("CPU and GPU: slivers and one triangle over the whole picture, each si
             const u32 a = upright ? set.vertex(x, 0, 0.5F) : set.vertex(0, y, 0.5F);
             const u32 b = upright ? set.vertex(x + random_in(random, -9000, 9000), bottom, 0.9F)
                                   : set.vertex(right, end, 0.9F);
-            triangle_set::wish c = set.vertices[a];
+            triangle_set::vertex_spec c = set.vertices[a];
             (upright ? c.x : c.y) += random_in(random, -700, 700);
             const u32 third = set.vertex(c.x, c.y, 0.7F);
             set.triangle(a, b, third), set.triangle(a, third, b);

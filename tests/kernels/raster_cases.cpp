@@ -68,7 +68,7 @@ triangle_set random_triangles(u32 seed, u32 count, i32 spread, bool slivers) {
         }
         if (slivers) {
             // the third corner on (or next to) the line through the others, or equal to one of them
-            const triangle_set::wish &p = set.vertices[v[0]], &q = set.vertices[v[1]];
+            const triangle_set::vertex_spec &p = set.vertices[v[0]], &q = set.vertices[v[1]];
             const i32 t = random_in(random, -300, 300);
             set.vertices[v[2]].x = p.x + (q.x - p.x) * t / 256 + random_in(random, -1, 1);
             set.vertices[v[2]].y = p.y + (q.y - p.y) * t / 256 + random_in(random, -1, 1);
@@ -227,7 +227,7 @@ TEST_CASE("A shift by whole pixels shifts the picture and changes nothing else")
     triangle_set set = random_triangles(8, 250, 4000, false);
     triangle_set moved = set;
     const u32 dx = 13, dy = 9;
-    for (triangle_set::wish& v : moved.vertices)
+    for (triangle_set::vertex_spec& v : moved.vertices)
         v.x += static_cast<i32>(dx) * 256, v.y += static_cast<i32>(dy) * 256;
     screen_chain a(*on.context, *on.queue, set, width, height, 2),
         b(*on.context, *on.queue, moved, width, height, 2);

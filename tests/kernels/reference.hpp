@@ -82,11 +82,11 @@ struct reference {
 /// Triangles wished for on the screen: corners of clip space that come to lie there (on_screen() says where
 /// exactly).
 struct triangle_set {
-    struct wish {
+    struct vertex_spec {
         i32 x, y;
         f32 inverse_w;
     };
-    std::vector<wish> vertices;
+    std::vector<vertex_spec> vertices;
     std::vector<u32> indices;
 
     u32 vertex(i32 x, i32 y, f32 inverse_w = 0.5F) {

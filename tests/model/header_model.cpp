@@ -24,7 +24,7 @@ struct ring {
     auto operator<=>(const ring&) const = default;
 };
 enum class maker_at : i8 { idle, entered, sealed, carried, over };
-enum class reader_at : i8 { idle, looked, leased, entered, compared, sealed, submitted, over };
+enum class reader_at : i8 { idle, checked, leased, entered, compared, sealed, submitted, over };
 enum class viewer_at : i8 { idle, leased, read, over };
 struct header_state {
     ring made{}, read{};  ///< the maker's frame; the reader's own
@@ -61,7 +61,7 @@ public:
                 result_.wrong = t.wrong;
                 result_.innocent = t.ended > t.flips;
                 if (result_.sound()) continue;
-                tell(t);
+                report(t);
                 break;
             }
         }
@@ -105,7 +105,7 @@ private:
                 else if (c_.owner_commits)
                     add(s, "maker-carries", [&](header_state& t) {
                         t.maker = maker_at::carried;
-                        if (c_.carry_looks && !t.made.h.is_sealed()) return;
+                        if (c_.carry_checks_seal && !t.made.h.is_sealed()) return;
                         t.made.h.alone = 0;
                         t.made.h.close();
                         t.wrong = t.wrong || t.made.h.own != 0;
@@ -136,10 +136,10 @@ private:
         };
         switch (s.reader) {
             case reader_at::idle:
-                if (s.made.at == slot_is::ready && (!c_.look || in.is_sealed()))
-                    add(s, "reader-looks", [](header_state& t) { t.reader = reader_at::looked; });
+                if (s.made.at == slot_is::ready && (!c_.check_seal || in.is_sealed()))
+                    add(s, "reader-looks", [](header_state& t) { t.reader = reader_at::checked; });
                 break;
-            case reader_at::looked:
+            case reader_at::checked:
                 add(s, "reader-leases", [](header_state& t) { t.reader = reader_at::leased; });
                 break;
             case reader_at::leased:
@@ -270,11 +270,11 @@ private:
         for (const auto& [s, from] : seen_) {
             if (good[s]) continue;
             result_.stuck = true;
-            return tell(s);
+            return report(s);
         }
     }
 
-    void tell(const header_state& s) {
+    void report(const header_state& s) {
         for (const header_state* at = &s; !seen_.at(*at).second.empty(); at = &seen_.at(*at).first)
             result_.trace.push_back(seen_.at(*at).second);
         std::reverse(result_.trace.begin(), result_.trace.end());

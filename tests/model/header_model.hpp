@@ -15,13 +15,13 @@
 namespace carousel::model {
 
 struct header_setup {
-    bool look = true;            ///< whoever leases the frame compares its header first
-    bool again = true;           ///< ... and once more before its own frame is SUBMITTED
-    bool enter_again = true;     ///< the maker enters what it knows once more in front of the seal
-    bool carry_looks = true;     ///< who seals anew behind SUBMITTED compares before
-    bool viewer_again = true;    ///< a latest member compares when it has read, as when it has its lease
-    bool audit = true;           ///< a header that isn't as it was sealed has the block made anew
-    bool owner_commits = false;  ///< the maker writes metadata behind SUBMITTED, too (frame::carry)
+    bool check_seal = true;         ///< whoever leases the frame compares its header first
+    bool again = true;              ///< ... and once more before its own frame is SUBMITTED
+    bool enter_again = true;        ///< the maker enters what it knows once more in front of the seal
+    bool carry_checks_seal = true;  ///< who seals anew behind SUBMITTED compares before
+    bool viewer_again = true;       ///< a latest member compares when it has read, as when it has its lease
+    bool audit = true;              ///< a header that isn't as it was sealed has the block made anew
+    bool owner_commits = false;     ///< the maker writes metadata behind SUBMITTED, too (frame::carry)
     int flips = 2, deaths = 2;
 };
 

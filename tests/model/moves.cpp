@@ -87,7 +87,7 @@ std::string to_text(label l) {
                                             "number-back",
                                             "flip",
                                             "mend"};
-    static_assert(std::size(names) == static_cast<size_t>(action::mend) + 1);
+    static_assert(std::size(names) == static_cast<size_t>(action::repair) + 1);
     std::string out = names[static_cast<int>(l.what)];
     if (l.a != none) out += fmt::format("({}", l.a);
     if (l.b != none) out += fmt::format(":{}", l.b);
@@ -114,7 +114,7 @@ void moves::expand(const state& s) {
 }
 
 // No CAS expects a damaged word: a step that would change it can't be, yet.
-void moves::emit(label l, actor who) {
+void moves::emit(label l, actor acting) {
     if (now_ != truth_) {
         if (!same_word(cfg, next_, masked_, truth_->damaged)) {
             failure_ = failure::holds;
@@ -122,12 +122,12 @@ void moves::emit(label l, actor who) {
             return;
         }
         copy_word(cfg, *truth_, next_, truth_->damaged);
-        if (l.what == action::mend)
+        if (l.what == action::repair)
             for (size_t e = 0; e < cfg.incarnations.size(); ++e)
                 if (next_.incarnation[e].declared != 0) note_revoked(next_, static_cast<int>(e));
     }
     normalise(next_);
-    out_.take(next_, l, who, failure_, why_);
+    out_.take(next_, l, acting, failure_, why_);
     failure_ = failure::holds;
     why_.clear();
 }
@@ -165,7 +165,8 @@ void moves::normalise(state& t) const {
 }
 
 int moves::successor(int e) const {
-    while (cfg.incarnations[e].next >= 0 && now_->incarnation[cfg.incarnations[e].next].alive != life::unborn)
+    while (cfg.incarnations[e].next >= 0 &&
+           now_->incarnation[cfg.incarnations[e].next].alive != process_state::unborn)
         e = cfg.incarnations[e].next;
     return e;
 }

@@ -94,7 +94,7 @@ enum class action : u8 {
     move_tail,
     free_begins,
     free_closes,
-    free_looks,
+    free_checks,
     frees,
     freer_dies,
     claim_end,
@@ -102,7 +102,7 @@ enum class action : u8 {
     slot_back,
     number_back,
     flip,
-    mend
+    repair
 };
 struct label {
     action what;
@@ -112,7 +112,7 @@ std::string to_text(label l);
 
 class successors {
 public:
-    virtual void take(const state& s, label l, actor who, failure f, const std::string& why) = 0;
+    virtual void take(const state& s, label l, actor acting, failure f, const std::string& why) = 0;
 
 protected:
     ~successors() = default;
@@ -132,7 +132,7 @@ public:
         next_ = *now_;
         return next_;
     }
-    void emit(label l, actor who);
+    void emit(label l, actor acting);
     void fail(failure f, std::string why) {
         if (failure_ != failure::holds) return;
         failure_ = f;
@@ -140,7 +140,7 @@ public:
     }
 
     // What rules share.
-    [[nodiscard]] bool running(int e) const { return now_->incarnation[e].alive == life::running; }
+    [[nodiscard]] bool running(int e) const { return now_->incarnation[e].alive == process_state::running; }
     [[nodiscard]] bool declared(int e) const { return now_->incarnation[e].declared != 0; }
     [[nodiscard]] bool fenced(int e) const { return now_->incarnation[e].fenced != 0; }
     /// Newest started incarnation on e's seat: its successor.

@@ -78,7 +78,7 @@ public:
                 if (!seen_.emplace(t, std::pair{s, what}).second) continue;
                 judge(t);
                 if (!result_.sound()) {
-                    tell(t);
+                    report(t);
                     break;
                 }
                 open.push_back(t);
@@ -192,7 +192,7 @@ private:
                 break;
             case source_at::walks:
                 go("reads-from", [&](state&, source& me) {
-                    look_at(s, q.place);
+                    inspect_reader(s, q.place);
                     if (s.sets[static_cast<std::size_t>(q.place)].from <= q.number ||
                         q.walked == readable - 1) {
                         me.at = source_at::found;
@@ -204,7 +204,7 @@ private:
                 break;
             case source_at::found:
                 go("stamps", [&](state& t, source& me) {
-                    look_at(s, q.place);
+                    inspect_reader(s, q.place);
                     me.at = source_at::stamped;
                     const i8 got = s.sets[static_cast<std::size_t>(q.place)].number;
                     i8& given = t.given[static_cast<std::size_t>(q.number)];
@@ -227,11 +227,11 @@ private:
                 ++t.deaths;
             });
         }
-        if (!result_.sound()) tell(s);
+        if (!result_.sound()) report(s);
     }
 
     // A set that a source reads in the midst of its filling has no content at all.
-    void look_at(const state& s, int place) {
+    void inspect_reader(const state& s, int place) {
         const bool being_filled =
             s.boss.at == boss_at::half_filled && place_of(s.boss.seen.sets + 1) == place;
         result_.torn = result_.torn || being_filled;
@@ -249,7 +249,7 @@ private:
         }
     }
 
-    void tell(const state& s) {
+    void report(const state& s) {
         if (!result_.trace.empty()) return;
         for (const state* at = &s; !seen_.at(*at).second.empty(); at = &seen_.at(*at).first)
             result_.trace.push_back(seen_.at(*at).second);

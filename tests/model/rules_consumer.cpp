@@ -73,7 +73,7 @@ void membership(moves& m, int link, int k) {
     m.emit({v.member == 0 ? action::joins : action::leaves, narrow(k)}, actor::viewer);
 }
 
-void viewer_looks(moves& m, int link, int k) {
+void viewer_polls(moves& m, int link, int k) {
     const link_state& l = m.now().link[link];
     const int column = m.cfg.blocking(link) + k;
     const viewer_registers& v = l.viewer[k];
@@ -95,9 +95,9 @@ void viewer_looks(moves& m, int link, int k) {
 void viewer_rules(moves& m, int link, int k) {
     const link_state& l = m.now().link[link];
     const viewer_registers& v = l.viewer[k];
-    if (m.cfg.members_come_and_go && v.at == 0) membership(m, link, k);
+    if (m.cfg.membership_changes && v.at == 0) membership(m, link, k);
     if (v.member == 0) return;
-    if (v.at == 0) return viewer_looks(m, link, k);
+    if (v.at == 0) return viewer_polls(m, link, k);
     const lease_word& c = l.group[v.slot][m.cfg.blocking(link) + k];
     const slot_word& w = l.slot[v.slot];
     state& t = m.next();

@@ -107,7 +107,7 @@ void damage_rules(moves& m) {
     if (m.now().damaged != none) {
         const u8 index = m.now().damaged;
         m.next().damaged = none;
-        return m.emit({action::mend, index}, actor::supervisor);
+        return m.emit({action::repair, index}, actor::supervisor);
     }
     if (m.now().damages >= m.cfg.damages) return;
     for (int k = 0;; ++k) {

@@ -11,8 +11,8 @@ namespace {
 bool all_sources_answered(const moves& m) {
     for (size_t e = 0; e < m.cfg.incarnations.size(); ++e) {
         const incarnation_state& i = m.now().incarnation[e];
-        if (m.cfg.stages[m.cfg.stage_of(static_cast<int>(e))].source < 0 || i.alive != life::running ||
-            i.acknowledged != 0)
+        if (m.cfg.stages[m.cfg.stage_of(static_cast<int>(e))].source < 0 ||
+            i.alive != process_state::running || i.acknowledged != 0)
             continue;
         const bool revoked = (m.now().revoked >> e & 1U) != 0;
         // A doomed one that is not yet revoked can still commit what it leases now.

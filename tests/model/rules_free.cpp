@@ -7,7 +7,7 @@ namespace carousel::model {
 namespace {
 
 constexpr freer_registers resting{0, none, 0, 0, 0, lease_state::wait};
-enum : u8 { rest = 0, closing = 1, freeing = 2, moving_tail = 3, looking = 4 };
+enum : u8 { rest = 0, closing = 1, freeing = 2, moving_tail = 3, scanning = 4 };
 
 u8 narrow(int v) { return static_cast<u8>(v); }
 
@@ -108,15 +108,15 @@ void go_on(moves& m, int link) {
         if (c.generation == r.word_generation && c.state == r.word_state) {
             c = {r.generation, lease_state::skipped, none, none, 0};
             const bool last = r.column + 1 == m.cfg.links[link].latest;
-            l.freer = {last ? u8{freeing} : u8{looking},    r.slot, r.generation,
+            l.freer = {last ? u8{freeing} : u8{scanning},   r.slot, r.generation,
                        last ? u8{0} : narrow(r.column + 1), 0,      lease_state::wait};
         }
         return m.emit({action::free_closes, r.slot, r.column}, actor::freer);
     }
-    if (r.at == looking) {
+    if (r.at == scanning) {
         freer_registers next;
         if (read_column(m, link, r.slot, r.generation, r.column, next)) l.freer = next;
-        return m.emit({action::free_looks, r.slot, r.column}, actor::freer);
+        return m.emit({action::free_checks, r.slot, r.column}, actor::freer);
     }
     if (r.at == moving_tail) {
         ++l.tail;

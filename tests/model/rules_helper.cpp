@@ -13,7 +13,7 @@ job_state helped_from(const moves& m) {
     return m.cfg.with.help_from_submitted ? job_state::submitted : job_state::open;
 }
 
-void look(moves& m) {
+void poll(moves& m) {
     const int link = m.cfg.helper_link;
     for (int x = 0; x < m.cfg.links[link].slots; ++x) {
         const slot_word& w = m.now().link[link].slot[x];
@@ -47,9 +47,9 @@ void seek_event(moves& m) {
 
 void ask_event(moves& m) {
     const helper_registers& h = m.now().helper;
-    const int whose = m.cfg.with.event_by_epoch ? h.epoch : m.successor(h.epoch);
+    const int event_owner = m.cfg.with.event_by_epoch ? h.epoch : m.successor(h.epoch);
     const job_word& j = m.now().job[h.job];
-    if (m.now().event_pending[whose][h.event] == 0) {
+    if (m.now().event_pending[event_owner][h.event] == 0) {
         m.next().helper.at = committing;
         m.emit({action::helper_fired, h.slot}, actor::helper);
     } else if (j.version != h.version || j.epoch != h.epoch ||
@@ -114,7 +114,7 @@ void helper_rules(moves& m) {
     if (m.cfg.helper_link < 0) return;
     switch (m.now().helper.at) {
         case rest:
-            return look(m);
+            return poll(m);
         case seeking:
             return seek_event(m);
         case asking:

@@ -56,13 +56,13 @@ bool sibling_picks(const moves& m, int lane) {
 
 // T, END and the number's word are read here; the CAS comes later. A number is the one n in [T, T+N) that
 // falls on its word, and the word must wait at that very lap.
-void pick(moves& m, int lane, actor who) {
+void pick(moves& m, int lane, actor acting) {
     const int e = m.cfg.lanes[lane];
     const stage_setup& s = m.cfg.stages[m.cfg.stage_of(e)];
     if (sibling_picks(m, lane)) return;
     if (m.now().end == spoiled && m.now().incarnation[e].acknowledged == 0) {
         m.next().incarnation[e].acknowledged = 1;
-        m.emit({action::acknowledge, narrow(lane)}, who);
+        m.emit({action::acknowledge, narrow(lane)}, acting);
     }
     const int job = idle_job(m, e);
     if (job < 0 || m.now().end == spoiled) return;
@@ -80,12 +80,12 @@ void pick(moves& m, int lane, actor who) {
         t.lane[lane].version = m.now().job[job].version;
         t.lane[lane].frame = narrow(n);
         take_attempts(m, t.lane[lane], w);
-        m.emit({action::pick, narrow(lane), narrow(n)}, who);
+        m.emit({action::pick, narrow(lane), narrow(n)}, acting);
         if (m.cfg.lowest_first) return;
     }
 }
 
-void lease_picked(moves& m, int lane, actor who) {
+void lease_picked(moves& m, int lane, actor acting) {
     const stage_setup& s = m.cfg.stages[m.cfg.stage_of(m.cfg.lanes[lane])];
     const int n = m.now().lane[lane].frame;
     const lease_word& w = m.now().sequence_lease[s.source][n % m.cfg.numbers];
@@ -94,15 +94,15 @@ void lease_picked(moves& m, int lane, actor who) {
         w.generation % m.cfg.lap_modulus == n / m.cfg.numbers % m.cfg.lap_modulus) {
         t.sequence_lease[s.source][n % m.cfg.numbers] = leased_by(w, t.lane[lane]);
         t.lane[lane].at = step::leased;
-        return m.emit({action::lease, narrow(lane), narrow(n)}, who);
+        return m.emit({action::lease, narrow(lane), narrow(n)}, acting);
     }
     t.lane[lane].at = step::giving_up;
-    m.emit({action::lost_lease, narrow(lane), narrow(n)}, who);
+    m.emit({action::lost_lease, narrow(lane), narrow(n)}, acting);
 }
 
 // The window and the word in one step: T only grows and the CAS expects the exact word, so nothing can come
 // between.
-void lease_at_once(moves& m, int lane, actor who) {
+void lease_at_once(moves& m, int lane, actor acting) {
     const int stage = m.cfg.stage_of(m.cfg.lanes[lane]);
     const stage_setup& s = m.cfg.stages[stage];
     const int limit = m.cfg.with.window_and_tail ? m.window_end(stage) : 255;
@@ -121,7 +121,7 @@ void lease_at_once(moves& m, int lane, actor who) {
         p.frame = narrow(n);
         take_attempts(m, p, w);
         if (m.cfg.seeded.source_counter) moves::number_done(t.sequence_lease[s.source][k]);
-        m.emit({action::lease, narrow(lane), narrow(n)}, who);
+        m.emit({action::lease, narrow(lane), narrow(n)}, acting);
         if (m.cfg.lowest_first) return;
     }
 }
@@ -178,7 +178,7 @@ choice choose(const moves& m, int lane) {
     return {};
 }
 
-void open_for_input(moves& m, int lane, actor who) {
+void open_for_input(moves& m, int lane, actor acting) {
     const int e = m.cfg.lanes[lane];
     if (sibling_picks(m, lane)) return;
     const int job = idle_job(m, e);
@@ -193,10 +193,10 @@ void open_for_input(moves& m, int lane, actor who) {
     p.version = m.now().job[job].version;
     p.frame = narrow(c.frame);
     for (int i = 0; i < max_inputs; ++i) t.input[lane][i] = c.input[i];
-    m.emit({action::choose, narrow(lane), narrow(c.frame)}, who);
+    m.emit({action::choose, narrow(lane), narrow(c.frame)}, acting);
 }
 
-void lease_input(moves& m, int lane, int i, actor who) {
+void lease_input(moves& m, int lane, int i, actor acting) {
     const int stage = m.cfg.stage_of(m.cfg.lanes[lane]);
     const int link = m.cfg.stages[stage].input[i];
     const slot_register in = m.now().input[lane][i];
@@ -214,13 +214,13 @@ void lease_input(moves& m, int lane, int i, actor who) {
         if (!m.declared(m.cfg.lanes[lane]) && (w2.content != p.frame || w2.state != slot_state::ready))
             m.fail(failure::torn,
                    fmt::format("stage {} leases frame {} and finds {}", stage, p.frame, w2.content));
-        return m.emit({i == 0 ? action::lease : action::second_lease, narrow(lane), p.frame}, who);
+        return m.emit({i == 0 ? action::lease : action::second_lease, narrow(lane), p.frame}, acting);
     }
     p.at = i == 0 || m.cfg.seeded.join_keeps_first ? step::giving_up : step::giving_back;
-    m.emit({action::lost_lease, narrow(lane), p.frame}, who);
+    m.emit({action::lost_lease, narrow(lane), p.frame}, acting);
 }
 
-void give_back(moves& m, int lane, actor who) {
+void give_back(moves& m, int lane, actor acting) {
     const int stage = m.cfg.stage_of(m.cfg.lanes[lane]);
     const int link = m.cfg.stages[stage].input[0];
     const slot_register in = m.now().input[lane][0];
@@ -231,10 +231,10 @@ void give_back(moves& m, int lane, actor who) {
         c.version == p.version)
         c = {c.generation, lease_state::wait, none, none, c.attempts};
     p.at = step::giving_up;
-    m.emit({action::give_back, narrow(lane), p.frame}, who);
+    m.emit({action::give_back, narrow(lane), p.frame}, acting);
 }
 
-void give_up(moves& m, int lane, actor who) {
+void give_up(moves& m, int lane, actor acting) {
     const int e = m.cfg.lanes[lane];
     state& t = m.next();
     lane_registers& p = t.lane[lane];
@@ -242,35 +242,35 @@ void give_up(moves& m, int lane, actor who) {
     if (j == job_word{p.version, narrow(e), job_state::open}) {
         j = {narrow(p.version + 1), narrow(e), job_state::idle};
         moves::rest(t, lane);
-        return m.emit({action::give_up, narrow(lane)}, who);
+        return m.emit({action::give_up, narrow(lane)}, acting);
     }
     if (!m.declared(e)) m.fail(failure::spurious, fmt::format("lane {} can't give its job word back", lane));
-    t.incarnation[e].alive = life::dead;
-    m.emit({action::find_revoked, narrow(lane)}, who);
+    t.incarnation[e].alive = process_state::dead;
+    m.emit({action::find_revoked, narrow(lane)}, acting);
 }
 
 }  // namespace
 
 void number_rules(moves& m, int lane) {
-    const actor who = m.declared(m.cfg.lanes[lane]) ? actor::zombie : actor::live;
-    if (m.now().lane[lane].at == step::idle) return pick(m, lane, who);
-    if (m.now().lane[lane].at == step::giving_up) return give_up(m, lane, who);
-    m.cfg.two_step_lease ? lease_picked(m, lane, who) : lease_at_once(m, lane, who);
+    const actor acting = m.declared(m.cfg.lanes[lane]) ? actor::zombie : actor::live;
+    if (m.now().lane[lane].at == step::idle) return pick(m, lane, acting);
+    if (m.now().lane[lane].at == step::giving_up) return give_up(m, lane, acting);
+    m.cfg.two_step_lease ? lease_picked(m, lane, acting) : lease_at_once(m, lane, acting);
 }
 
 void input_rules(moves& m, int lane) {
-    const actor who = m.declared(m.cfg.lanes[lane]) ? actor::zombie : actor::live;
+    const actor acting = m.declared(m.cfg.lanes[lane]) ? actor::zombie : actor::live;
     switch (m.now().lane[lane].at) {
         case step::idle:
-            return open_for_input(m, lane, who);
+            return open_for_input(m, lane, acting);
         case step::opened:
-            return lease_input(m, lane, 0, who);
+            return lease_input(m, lane, 0, acting);
         case step::half_leased:
-            return lease_input(m, lane, 1, who);
+            return lease_input(m, lane, 1, acting);
         case step::giving_back:
-            return give_back(m, lane, who);
+            return give_back(m, lane, acting);
         case step::giving_up:
-            return give_up(m, lane, who);
+            return give_up(m, lane, acting);
         default:
             return;
     }

@@ -11,7 +11,7 @@ struct lane_view {
     int lane, e, stage;
     const stage_setup& setup;
     const lane_registers& regs;
-    actor who;
+    actor acting;
 };
 
 u8 narrow(int v) { return static_cast<u8>(v); }
@@ -43,7 +43,7 @@ void open_rule(moves& m, const lane_view& v) {
         t.lane[v.lane].at = step::opened;
         t.lane[v.lane].job = narrow(j);
         t.lane[v.lane].version = w.version;
-        return m.emit({action::open, narrow(v.lane)}, v.who);
+        return m.emit({action::open, narrow(v.lane)}, v.acting);
     }
 }
 
@@ -58,13 +58,13 @@ void fill_rule(moves& m, const lane_view& v) {
     state& t = m.next();
     const int n = m.cfg.outputs(v.stage), k = v.regs.at == step::half_filled ? 1 : 0;
     t.lane[v.lane].at = k + 1 < n ? step::half_filled : step::filled;
-    if (n == 0) return m.emit({action::fill, narrow(v.lane)}, v.who);
+    if (n == 0) return m.emit({action::fill, narrow(v.lane)}, v.acting);
     const int link = v.setup.output[k], x = free_slot(m, link);
     if (x < 0) return;
     slot_word& w = t.link[link].slot[x];
     w = {w.generation, slot_state::fill, v.regs.job, v.regs.version, w.ring_sequence, spoiled};
     t.output[v.lane][k] = {narrow(x), w.generation};
-    m.emit({action::fill, narrow(v.lane), narrow(x)}, v.who);
+    m.emit({action::fill, narrow(v.lane), narrow(x)}, v.acting);
 }
 
 bool kills(const moves& m, const lane_view& v) {
@@ -73,9 +73,9 @@ bool kills(const moves& m, const lane_view& v) {
 
 void die_of_frame(moves& m, const lane_view& v) {
     state& t = m.next();
-    t.incarnation[v.e].alive = life::dead;
+    t.incarnation[v.e].alive = process_state::dead;
     t.incarnation[v.e].self_inflicted = 1;
-    m.emit({action::die_of_frame, narrow(v.lane)}, v.who);
+    m.emit({action::die_of_frame, narrow(v.lane)}, v.acting);
 }
 
 // Header, kernels, status word, event record. A frame that kills does so here; a void one runs no kernel of
@@ -92,15 +92,15 @@ void launch_rule(moves& m, const lane_view& v) {
         if (m.cfg.quick_gpu) w.content = v.regs.frame;
         if (k == 0) t.event_pending[v.e][x] = m.cfg.quick_gpu ? 0 : 1;
     }
-    m.emit({action::launch, narrow(v.lane)}, v.who);
+    m.emit({action::launch, narrow(v.lane)}, v.acting);
 }
 
 void exit_revoked(moves& m, const lane_view& v, const char* what) {
     if (!m.declared(v.e))
         m.fail(failure::spurious,
                fmt::format("lane {} {} though nobody took its words from it", v.lane, what));
-    m.next().incarnation[v.e].alive = life::dead;
-    m.emit({action::find_revoked, narrow(v.lane)}, v.who);
+    m.next().incarnation[v.e].alive = process_state::dead;
+    m.emit({action::find_revoked, narrow(v.lane)}, v.acting);
 }
 
 void submit_rule(moves& m, const lane_view& v) {
@@ -110,7 +110,7 @@ void submit_rule(moves& m, const lane_view& v) {
     state& t = m.next();
     t.lane[v.lane].at = step::submitted;
     if (m.cfg.with.help_from_submitted) t.job[v.regs.job].state = job_state::submitted;
-    m.emit({action::submit, narrow(v.lane)}, v.who);
+    m.emit({action::submit, narrow(v.lane)}, v.acting);
 }
 
 // A sink's frames in flight are committed in order of sequence.
@@ -141,7 +141,7 @@ void work_rule(moves& m, const lane_view& v) {
     p.gpu = gpu_work::done;
     p.at = step::submitted;
     t.job[p.job].state = job_state::submitted;
-    m.emit({action::work, narrow(v.lane)}, v.who);
+    m.emit({action::work, narrow(v.lane)}, v.acting);
 }
 
 void commit_rule(moves& m, const lane_view& v) {
@@ -154,13 +154,13 @@ void commit_rule(moves& m, const lane_view& v) {
         state& t = m.next();
         t.lane[v.lane].at = step::committed;
         m.commit(t, v.regs.job, v.regs.version, v.e);
-        return m.emit({action::commit, narrow(v.lane)}, v.who);
+        return m.emit({action::commit, narrow(v.lane)}, v.acting);
     }
     const bool helped = j == job_word{v.regs.version, narrow(v.e), job_state::committed} ||
                         (j.version > v.regs.version && !m.declared(v.e));
     if (!m.cfg.with.read_again || !helped) return exit_revoked(m, v, "exits");
     m.next().lane[v.lane].at = step::committed;
-    m.emit({action::find_helped, narrow(v.lane)}, v.who);
+    m.emit({action::find_helped, narrow(v.lane)}, v.acting);
 }
 
 void show_rule(moves& m, const lane_view& v) {
@@ -171,7 +171,7 @@ void show_rule(moves& m, const lane_view& v) {
     if (k < n && m.filled(t, v.lane, k) != nullptr)
         m.make_ready(t, v.setup.output[k], t.output[v.lane][k].slot);
     if (k == 1 && m.cfg.seeded.idle_before_second) moves::rest(t, v.lane);
-    m.emit({action::mark_ready, narrow(v.lane), k == 0 ? none : narrow(k)}, v.who);
+    m.emit({action::mark_ready, narrow(v.lane), k == 0 ? none : narrow(k)}, v.acting);
 }
 
 void return_rule(moves& m, const lane_view& v) {
@@ -181,7 +181,7 @@ void return_rule(moves& m, const lane_view& v) {
         lease_word& n = t.sequence_lease[v.setup.source][v.regs.frame % m.cfg.numbers];
         if (n.state == lease_state::leased && n.job == v.regs.job && n.version == v.regs.version)
             moves::number_done(n);
-        return m.emit({action::finish_number, narrow(v.lane)}, v.who);
+        return m.emit({action::finish_number, narrow(v.lane)}, v.acting);
     }
     const int input = v.regs.at == step::half_returned ? 1 : 0;
     if (input == 0 && m.cfg.inputs(v.stage) == 2) t.lane[v.lane].at = step::half_returned;
@@ -190,7 +190,7 @@ void return_rule(moves& m, const lane_view& v) {
     if (c.generation == in.generation && c.state == lease_state::leased && c.job == v.regs.job &&
         c.version == v.regs.version)
         moves::group_done(c);
-    m.emit({action::finish_input, narrow(v.lane), narrow(input)}, v.who);
+    m.emit({action::finish_input, narrow(v.lane), narrow(input)}, v.acting);
 }
 
 void idle_rule(moves& m, const lane_view& v) {
@@ -202,7 +202,7 @@ void idle_rule(moves& m, const lane_view& v) {
         t.lane[v.lane].at = step::half_shown;
     else
         moves::rest(t, v.lane);
-    m.emit({action::go_idle, narrow(v.lane)}, v.who);
+    m.emit({action::go_idle, narrow(v.lane)}, v.acting);
 }
 
 // Step 6 as one step, for a live owner that nobody has declared dead.
@@ -217,12 +217,12 @@ void finish_rule(moves& m, const lane_view& v) {
             t.link[v.setup.input[i]].group[t.input[v.lane][i].slot][m.cfg.column(v.setup.input[i], v.stage)]);
     t.job[p.job] = {narrow(p.version + 1), narrow(v.e), job_state::idle};
     moves::rest(t, v.lane);
-    m.emit({action::go_idle, narrow(v.lane)}, v.who);
+    m.emit({action::go_idle, narrow(v.lane)}, v.acting);
 }
 
 // The word that the lane's next CAS expects is damaged: it waits for it to be mended (ring/words.hpp,
-// cas_mended), before it takes it for another's.
-bool waits_for_mend(const moves& m, const lane_view& v) {
+// cas_after_repair), before it takes it for another's.
+bool waits_for_repair(const moves& m, const lane_view& v) {
     if (m.cfg.damages == 0 || m.now().damaged == none || !m.cfg.with.owner_waits) return false;
     const lane_registers& p = v.regs;
     const bool job = p.job != none && m.now().job[p.job].state == job_state::damaged;
@@ -284,7 +284,7 @@ void stage_rules(moves& m) {
                           m.declared(e) ? actor::zombie : actor::live};
         if (v.setup.instant) continue;
         gpu_rule(m, v);
-        if (!m.running(e) || waits_for_mend(m, v)) continue;
+        if (!m.running(e) || waits_for_repair(m, v)) continue;
         switch (v.regs.at) {
             case step::idle:
                 open_rule(m, v);

@@ -14,8 +14,8 @@ u8 narrow(int v) { return static_cast<u8>(v); }
 // Declared dead: killed, hung or only stopped; the successor starts at once.
 void declare_rule(moves& m, int e) {
     const incarnation_state& i = m.now().incarnation[e];
-    const bool found_dead = i.alive == life::dead;
-    if (i.declared != 0 || i.alive == life::unborn) return;
+    const bool found_dead = i.alive == process_state::dead;
+    if (i.declared != 0 || i.alive == process_state::unborn) return;
     if (!found_dead) {
         int kills = 0;
         for (size_t k = 0; k < m.cfg.incarnations.size(); ++k)
@@ -25,7 +25,7 @@ void declare_rule(moves& m, int e) {
     }
     state& t = m.next();
     t.incarnation[e].declared = 1;
-    t.incarnation[m.cfg.incarnations[e].next].alive = life::running;
+    t.incarnation[m.cfg.incarnations[e].next].alive = process_state::running;
     if (!m.cfg.with.idle_names_epoch) m.note_revoked(t, e);
     m.emit({action::declare, narrow(e)}, found_dead ? actor::supervisor : actor::fault);
 }
@@ -36,7 +36,7 @@ void fence_rule(moves& m, int e) {
     if (i.declared == 0 || i.fenced != 0 || m.cfg.kills_never_complete) return;
     if (m.cfg.seeded.revoke_first && (m.now().revoked >> e & 1U) == 0) return;
     state& t = m.next();
-    t.incarnation[e].alive = life::dead;
+    t.incarnation[e].alive = process_state::dead;
     t.incarnation[e].fenced = 1;
     // Under MPS terminate_client ends the work of a client and makes its unfinished events read complete:
     // harmless behind the abort (revoke_first), torn frames before it.
@@ -155,7 +155,7 @@ bool tagged_slots(moves& m, const dead_job& d, int output) {
             m.emit({action::free_quarantined, narrow(x)}, actor::supervisor);
         }
         if (d.word.state == job_state::committed && w.state == slot_state::fill &&
-            !m.cfg.seeded.nobody_finishes) {
+            !m.cfg.seeded.no_process_finishes) {
             m.make_ready(m.next(), out, x);
             m.emit({action::finish_ready, narrow(x)}, actor::supervisor);
         }

@@ -48,7 +48,7 @@ private:
     /// A successor of the state at hand.
     struct successor {
         u32 hash;
-        actor who;
+        actor acting;
         label how;
         failure broken;
         std::string why;
@@ -76,11 +76,11 @@ private:
     }
 
     // Kept until all of a state's successors are known: their look-ups wait for memory together.
-    void take(const state& s, label l, actor who, failure f, const std::string& why) override {
+    void take(const state& s, label l, actor acting, failure f, const std::string& why) override {
         const size_t at = next_.size() * layout_.size();
         if (packed_.size() < at + layout_.size() + 8) packed_.resize(2 * (at + layout_.size() + 8));
         layout_.pack(s, packed_.data() + at);
-        next_.push_back({set_.hash(packed_.data() + at), who, l, f, why});
+        next_.push_back({set_.hash(packed_.data() + at), acting, l, f, why});
         set_.expect(next_.back().hash);
     }
 
@@ -98,7 +98,7 @@ private:
             result_.trace.push_back(to_text(s.how));
             return;
         }
-        if (k != from_) edges_.push_back(static_cast<u32>(s.who) << target_bits | k);
+        if (k != from_) edges_.push_back(static_cast<u32>(s.acting) << target_bits | k);
     }
 
     [[nodiscard]] std::vector<std::string> trace(u32 k) const {

@@ -23,7 +23,7 @@ struct seat_result {
     u64 states = 0;
     bool two_workers = false;   ///< two processes work under one epoch
     bool shared_epoch = false;  ///< two entries bear one epoch: their events could be mixed up
-    bool nobody = false;        ///< a state in which no process will ever sit again
+    bool no_process = false;    ///< a state in which no process will ever sit again
     std::vector<std::string> trace;
 };
 

@@ -61,7 +61,7 @@ state initial_state(const setup& c) {
         int first = 0;
         while (c.incarnations[first].seat != k) ++first;
         for (int j = 0; j < c.jobs_a_seat; ++j) s.job[k * c.jobs_a_seat + j].epoch = static_cast<u8>(first);
-        s.incarnation[first].alive = life::running;
+        s.incarnation[first].alive = process_state::running;
     }
     for (auto& source : s.sequence_lease)
         for (lease_word& n : source) n.job = n.version = none;
@@ -72,7 +72,7 @@ state initial_state(const setup& c) {
         for (auto& columns : l.group)
             for (lease_word& w : columns) w = {0, lease_state::done, none, none, 0};
         for (viewer_registers& v : l.viewer)
-            v = {0, none, 0, 0, none, static_cast<u8>(c.members_come_and_go ? 0 : 1)};
+            v = {0, none, 0, 0, none, static_cast<u8>(c.membership_changes ? 0 : 1)};
         l.freer.slot = none;
     }
     for (lane_registers& l : s.lane) l = {step::idle, gpu_work::no, none, none, none, 0};

@@ -42,7 +42,7 @@ struct bugs {
     bool adopter_forgets = false, free_before_fence = false, source_counter = false,
          commit_before_done = false;
     bool fault_fires_event = false, revoke_first = false, requeue_before_abort = false, drop_frame = false,
-         nobody_finishes = false;
+         no_process_finishes = false;
     bool recycle_before_fence = false, helper_ignores_version = false, helper_half = false,
          latest_must_read = false, keeps_last_slot = false, keeps_any = false;
     bool free_then_tail = false, join_keeps_first = false, end_of_one_source = false,
@@ -60,8 +60,8 @@ struct stage_setup {
     int output[max_outputs] = {-1, -1};  ///< links; none: a sink
     /// its stream ends before that frame, or -1: it doesn't (two_step_lease, no instant one)
     int ends_at = -1;
-    bool end_is_told = false;  ///< the supervisor may know that, and lower END without a claim
-    bool instant = false;      ///< makes each frame in one indivisible step: scenery for the stage under test
+    bool end_is_published = false;  ///< the supervisor may know that, and lower END without a claim
+    bool instant = false;  ///< makes each frame in one indivisible step: scenery for the stage under test
 };
 
 struct link_setup {
@@ -98,11 +98,11 @@ struct setup {
     bool revocable = false;     ///< anyone may revoke a latest lease
     bool early_finish = true;   ///< COMMITTED of a dead one is finished without waiting for the fence
     bool freer_dies = false, consumers_die = false;
-    bool lowest_first = false;         ///< a source takes its lowest number only
-    bool two_step_lease = false;       ///< a source reads T, END and the number first; its CAS comes later
-    int lap_modulus = 256;             ///< laps are compared modulo this
-    bool last_group_absent = false;    ///< the supervisor may close the last plain consumer's words
-    bool members_come_and_go = false;  ///< latest members join and leave
+    bool lowest_first = false;        ///< a source takes its lowest number only
+    bool two_step_lease = false;      ///< a source reads T, END and the number first; its CAS comes later
+    int lap_modulus = 256;            ///< laps are compared modulo this
+    bool last_group_absent = false;   ///< the supervisor may close the last plain consumer's words
+    bool membership_changes = false;  ///< latest members join and leave
     /// the newest frame stays while a latest member has WAIT for it and another slot is FREE; where this
     /// is false a free may come at any time, which is all that such a look leaves out
     bool keeps_newest = false;

@@ -41,7 +41,7 @@ setup sink() {
     return s;
 }
 
-setup believed(setup s, struck what) {
+setup trusted(setup s, struck what) {
     return change(struck_once(std::move(s), what), [](setup& t) { t.with.parity = false; });
 }
 
@@ -64,13 +64,13 @@ std::vector<entry> damage_entries() {
          change(struck_once(quick(small())),
                 [](setup& s) { s.two_step_lease = true, s.end = ending::two_phases; }),
          failure::holds, effort::lengthy},
-        {"a tail that is believed by one bit is found", believed(quick(small()), struck::tails),
+        {"a tail that is believed by one bit is found", trusted(quick(small()), struck::tails),
          failure::repeated},
-        {"a lease that is believed by one bit is found", believed(quick(small()), struck::leases),
+        {"a lease that is believed by one bit is found", trusted(quick(small()), struck::leases),
          failure::repeated},
-        {"a slot that is believed by one bit is found", believed(quick(small()), struck::slots),
+        {"a slot that is believed by one bit is found", trusted(quick(small()), struck::slots),
          failure::repeated},
-        {"a job that is believed by one bit is found", believed(quick(small()), struck::jobs),
+        {"a job that is believed by one bit is found", trusted(quick(small()), struck::jobs),
          failure::spurious},
         {"a job word that goes back while a damaged word may be its own is found",
          change(struck_once(quick(small()), struck::slots), [](setup& s) { s.with.recycle_waits = false; }),

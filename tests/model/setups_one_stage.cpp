@@ -18,7 +18,7 @@ setup three_incarnations() {
 setup joining_viewers(int frames, int slots, int columns) {
     return change(with_viewer(frames, slots, 1), [=](setup& s) {
         s.links[0].latest = columns;
-        s.members_come_and_go = true;
+        s.membership_changes = true;
         s.revocable = true;
         s.incarnations = {{0, -1}};
         s.lanes = {0};
@@ -210,7 +210,7 @@ std::vector<entry> bug_entries() {
         {"a fault that fires the event is found",
          change(with_helper(small()), [](setup& s) { s.seeded.fault_fires_event = true; }), failure::torn},
         {"a COMMITTED word that nobody finishes is found",
-         change(small(), [](setup& s) { s.seeded.nobody_finishes = true; }), failure::stuck},
+         change(small(), [](setup& s) { s.seeded.no_process_finishes = true; }), failure::stuck},
         {"a commit before the GPU is done is found",
          change(small(), [](setup& s) { s.seeded.commit_before_done = true; }), failure::torn},
     };

@@ -44,9 +44,9 @@ setup dying_reader(int frames) {
 enum class dies : u8 { fork, branch, join };
 
 /// A stage with two outputs, a stage behind the second, and a join of that stage's frames with the first's.
-setup fork_and_join(dies who, int window) {
+setup fork_and_join(dies dying, int window) {
     setup s;
-    const bool instant = who == dies::join || who == dies::branch;
+    const bool instant = dying == dies::join || dying == dies::branch;
     s.stages = {{.source = 0, .output = {0, 1}, .instant = instant},
                 {.input = {1, -1}, .output = {2, -1}},
                 {.input = {0, 2}, .output = {-1, -1}}};
@@ -65,9 +65,9 @@ setup fork_and_join(dies who, int window) {
         s.incarnations[e].next = static_cast<int>(s.incarnations.size());
         s.incarnations.push_back({s.incarnations[e].seat, -1});
     };
-    if (who == dies::fork) may_die(0);
-    if (who == dies::branch) may_die(0);
-    if (who == dies::join) may_die(1);
+    if (dying == dies::fork) may_die(0);
+    if (dying == dies::branch) may_die(0);
+    if (dying == dies::join) may_die(1);
     for (size_t e = 0; e < s.incarnations.size(); ++e) s.lanes.push_back(static_cast<int>(e));
     return s;
 }

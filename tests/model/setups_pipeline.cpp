@@ -115,7 +115,7 @@ setup ends_with_work() {
 }
 
 /// ... joined with the frames of another source, which is ahead.
-setup ends_beside_another() {
+setup ends_next_to_another() {
     setup s;
     s.stages = {{.source = 0, .output = {0, -1}},
                 {.source = 1, .output = {1, -1}, .instant = true},
@@ -200,8 +200,8 @@ setup dies_at_its_end() {
     });
 }
 
-setup told(const setup& s) {
-    return change(s, [](setup& t) { t.stages[0].end_is_told = true; });
+setup end_published(const setup& s) {
+    return change(s, [](setup& t) { t.stages[0].end_is_published = true; });
 }
 
 std::vector<entry> stream_end_entries() {
@@ -213,14 +213,14 @@ std::vector<entry> stream_end_entries() {
         {"an empty stream is delivered", change(plain, [](setup& s) { s.stages[0].ends_at = 0; }),
          failure::holds},
         {"a stream may end while the run is being stopped", stopped, failure::holds},
-        {"a stream whose end the supervisor was told ends there without a claim", told(plain),
+        {"a stream whose end the supervisor was told ends there without a claim", end_published(plain),
          failure::holds},
-        {"such an END may come while the run is being stopped", told(stopped), failure::holds},
-        {"such an END leaves the surplus of another source behind", told(ends_beside_another()),
+        {"such an END may come while the run is being stopped", end_published(stopped), failure::holds},
+        {"such an END leaves the surplus of another source behind", end_published(ends_next_to_another()),
          failure::holds},
         {"a frame that doesn't exist gives its slot back behind the device", ends_with_work(),
          failure::holds},
-        {"a source that ends its stream leaves the surplus of another one behind", ends_beside_another(),
+        {"a source that ends its stream leaves the surplus of another one behind", ends_next_to_another(),
          failure::holds},
         {"a source that dies at the end of its stream ends it, or a void frame goes before",
          dies_at_its_end(), failure::holds},

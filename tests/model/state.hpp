@@ -20,7 +20,7 @@ inline constexpr int max_consumers = 2, max_latest = 2, max_lanes = 6, max_input
 enum class job_state : u8 { idle, open, submitted, committed, aborted, damaged = 15 };
 enum class slot_state : u8 { free, fill, ready, quarantined, damaged = 15 };
 enum class lease_state : u8 { wait, leased, done, skipped, damaged = 15 };
-enum class life : u8 { unborn, running, dead };
+enum class process_state : u8 { unborn, running, dead };
 enum class gpu_work : u8 { no, pending, half, done };  ///< half: the first output of two is written
 
 /// J: decides whether a stage's work on a frame happened.
@@ -93,7 +93,7 @@ struct slot_register {
 };
 
 struct incarnation_state {
-    life alive;
+    process_state alive;
     u8 declared;        ///< DOOMED: its successor has started; it may go on as a zombie
     u8 fenced;          ///< nothing of it runs or writes any more
     u8 self_inflicted;  ///< died by a frame that kills
@@ -144,7 +144,7 @@ struct state {
     u8 damaged;                ///< which word has a flipped bit (rules_damage.cpp), or none
     u8 damages;                ///< how many had
     u8 revoked;                ///< ghost: incarnations whose words were all taken from them
-    u8 behind[7];              ///< zero: eight bytes can be read from any of the above
+    u8 padding[7];             ///< zero: eight bytes can be read from any of the above
 };
 static_assert(std::is_trivially_copyable_v<state> && std::has_unique_object_representations_v<state>);
 

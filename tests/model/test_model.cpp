@@ -111,7 +111,7 @@ TEST_CASE("a seat has never two workers under one epoch and is never left empty"
     const seat_result r = explore_seat({});
     INFO(r.states << " states");
     CHECK_FALSE(r.two_workers);
-    CHECK_FALSE(r.nobody);
+    CHECK_FALSE(r.no_process);
     CHECK(r.states == 646);
 }
 
@@ -125,7 +125,7 @@ TEST_CASE("a standby is promoted without a moment in which two entries bear one 
     const seat_result r = explore_seat({.standby = true});
     INFO(r.states << " states");
     CHECK_FALSE(r.two_workers);
-    CHECK_FALSE(r.nobody);
+    CHECK_FALSE(r.no_process);
     CHECK_FALSE(r.shared_epoch);
     CHECK(r.states > 646);
 }
@@ -177,10 +177,10 @@ TEST_CASE("nothing comes of bits that flip in a header, at any step, with deaths
 }
 
 TEST_CASE("each look at a header, and entering it again, is needed") {
-    CHECK(explore_header({.look = false}).innocent);
+    CHECK(explore_header({.check_seal = false}).innocent);
     CHECK(explore_header({.again = false}).wrong);
     CHECK(explore_header({.enter_again = false}).wrong);
-    CHECK(explore_header({.carry_looks = false, .owner_commits = true}).wrong);
+    CHECK(explore_header({.carry_checks_seal = false, .owner_commits = true}).wrong);
     CHECK(explore_header({.viewer_again = false}).wrong);
     CHECK(explore_header({.audit = false}).stuck);
 }

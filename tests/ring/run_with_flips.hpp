@@ -4,7 +4,7 @@
 
 #include <optional>
 
-#include "ring/word_mend.hpp"
+#include "ring/word_repair.hpp"
 #include "seated.hpp"
 
 namespace carousel::test {
@@ -22,10 +22,10 @@ struct run_in_hand {
     }
     seated sit(u32 seat) {
         seated s = b.sit(seat);
-        known.epochs[seat] = s.who.epoch;
-        known.processes.push_back({seat, s.who.entry, s.who.epoch,
-                                   ring::entry_word::of(ring::load(b.c->entry[s.who.entry].identity)).pid,
-                                   true, false});
+        known.epochs[seat] = s.incarnation.epoch;
+        known.processes.push_back(
+            {seat, s.incarnation.entry, s.incarnation.epoch,
+             ring::entry_word::of(ring::load(b.c->entry[s.incarnation.entry].identity)).pid, true, false});
         return s;
     }
     /// Flips the bit, and says what the mender makes of it.
@@ -33,10 +33,10 @@ struct run_in_hand {
         at.fetch_xor(u64{1} << bit);
         const auto damaged = ring::damaged_words(*b.c, *made);
         REQUIRE(damaged.size() == 1);
-        return ring::mended_value(*b.c, *made, known, damaged.front());
+        return ring::repaired_value(*b.c, *made, known, damaged.front());
     }
-    void put_back(u64 value) const {
-        REQUIRE(ring::put_back(*b.c, *made, ring::damaged_words(*b.c, *made).front(), value));
+    void write_back(u64 value) const {
+        REQUIRE(ring::write_back(*b.c, *made, ring::damaged_words(*b.c, *made).front(), value));
         REQUIRE(ring::damaged_words(*b.c, *made).empty());
     }
 };

@@ -13,7 +13,7 @@
 namespace carousel::test {
 
 struct seated {
-    ring::incarnation_id who;
+    ring::incarnation_id incarnation;
     std::unique_ptr<ring::worker> w;
 };
 
@@ -27,28 +27,29 @@ struct bench {
     seated sit(u32 seat) const {
         seated s;
         const u32 before = ring::seat_word::of(ring::load(c->seat[seat].current)).epoch;
-        s.who = ring::appoint(*c, seat);
-        REQUIRE(s.who);
+        s.incarnation = ring::appoint(*c, seat);
+        REQUIRE(s.incarnation);
         (void)ring::revoke(*c, seat, 0);  // whom a fresh block's words belong to
         (void)ring::revoke(*c, seat, before);
-        REQUIRE(ring::claim(*c, s.who) == ring::claim_result::ok);
-        REQUIRE(ring::go_live(*c, s.who));
-        s.w = std::make_unique<ring::worker>(*c, s.who.seat, s.who.entry, s.who.epoch);
+        REQUIRE(ring::claim(*c, s.incarnation) == ring::claim_result::ok);
+        REQUIRE(ring::go_live(*c, s.incarnation));
+        s.w =
+            std::make_unique<ring::worker>(*c, s.incarnation.seat, s.incarnation.entry, s.incarnation.epoch);
         return s;
     }
     seated die(const seated& dead, ring::blame why, u32 in_flight) const {
-        ring::doom(*c, dead.who.entry);
-        seated successor = sit(dead.who.seat);
-        REQUIRE(ring::revoke(*c, dead.who.seat, dead.who.epoch));
-        (void)ring::requeue(*c, dead.who.seat, dead.who.epoch, why, in_flight);
+        ring::doom(*c, dead.incarnation.entry);
+        seated successor = sit(dead.incarnation.seat);
+        REQUIRE(ring::revoke(*c, dead.incarnation.seat, dead.incarnation.epoch));
+        (void)ring::requeue(*c, dead.incarnation.seat, dead.incarnation.epoch, why, in_flight);
         fence(dead, why);
         return successor;
     }
     /// The end of a retirement: the process is gone.
     void fence(const seated& dead, ring::blame why = ring::blame::none) const {
-        ring::mark_fenced(*c, dead.who.entry);
-        (void)ring::requeue(*c, dead.who.seat, dead.who.epoch, why, 0);
-        REQUIRE(ring::reclaim(*c, dead.who.seat, dead.who.epoch));
+        ring::mark_fenced(*c, dead.incarnation.entry);
+        (void)ring::requeue(*c, dead.incarnation.seat, dead.incarnation.epoch, why, 0);
+        REQUIRE(ring::reclaim(*c, dead.incarnation.seat, dead.incarnation.epoch));
     }
     [[nodiscard]] ring::job_word job(u32 k) const { return ring::job_word::of(ring::load(c->job[k])); }
     [[nodiscard]] ring::slot_word slot(u32 link, u32 k) const {

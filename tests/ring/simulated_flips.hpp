@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "core/errors.hpp"
-#include "ring/word_mend.hpp"
+#include "ring/word_repair.hpp"
 #include "ring/worker.hpp"
 #include "simulation.hpp"
 
@@ -19,7 +19,7 @@ public:
         u64 truth = 0;
         shm::word* at = nullptr;
         std::optional<u64> value = {};
-        u32 looks = 0;
+        u32 checks = 0;
     };
 
     void seed(u64 seed) { random_.seed(seed); }
@@ -47,20 +47,20 @@ public:
     }
 
     // As the engine does in its ticks: what two looks agree on is written.
-    void mend(shm::control_block& c, const shm::control_block& made, const ring::known_run& known,
-              simulation_result& result) {
+    void repair(shm::control_block& c, const shm::control_block& made, const ring::known_run& known,
+                simulation_result& result) {
         flipped& f = *now_;
         if (ring::load(*f.at) != f.w.raw) return now_.reset();  // a claim that was made anew, or END
-        const std::optional<u64> value = ring::mended_value(c, made, known, f.w);
+        const std::optional<u64> value = ring::repaired_value(c, made, known, f.w);
         if (value && value == f.value) {
-            CAROUSEL_ASSERT(ring::put_back(c, made, f.w, *value));
-            ++result.mended;
-            ++result.mended_of[static_cast<std::size_t>(f.w.at.kind)];
+            CAROUSEL_ASSERT(ring::write_back(c, made, f.w, *value));
+            ++result.repaired;
+            ++result.repaired_of[static_cast<std::size_t>(f.w.at.kind)];
             if (*value != f.truth) ++result.respelled;
             return now_.reset();
         }
         f.value = value;
-        if (++f.looks < 4) return;
+        if (++f.checks < 4) return;
         ring::cas(*f.at, f.w.raw, f.truth);
         ++result.remade;
         now_.reset();
@@ -105,8 +105,8 @@ struct work {
     u32 written = 0;  ///< outputs
 };
 
-/// An owner waits for a word of its own (ring::cas_mended): here it takes no step.
-inline bool waits_for_mend(const shm::control_block& c, ring::worker& w, const ring::job& j) {
+/// An owner waits for a word of its own (ring::cas_after_repair): here it takes no step.
+inline bool waits_for_repair(const shm::control_block& c, ring::worker& w, const ring::job& j) {
     using ring::intact, ring::load;
     bool waits = !intact(load(c.job[j.index]));
     for (u32 k = 0; k < w.outputs(); ++k)

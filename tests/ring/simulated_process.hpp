@@ -13,7 +13,7 @@ namespace carousel::test {
 
 /// One incarnation: alive, or a zombie that may still take steps, until it is fenced.
 struct process {
-    ring::incarnation_id who;
+    ring::incarnation_id incarnation;
     std::unique_ptr<ring::worker> w;
     std::unique_ptr<fake_context> context;
     std::unique_ptr<ring::helper> help;

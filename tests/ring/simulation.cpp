@@ -83,21 +83,21 @@ private:
 
     void start(u32 seat) {
         const u32 before = seat_word::of(load(world_.c->seat[seat].current)).epoch;
-        const incarnation_id who = appoint(*world_.c, seat);
-        CAROUSEL_ASSERT(who);
-        epochs_[seat] = who.epoch;
+        const incarnation_id incarnation = appoint(*world_.c, seat);
+        CAROUSEL_ASSERT(incarnation);
+        epochs_[seat] = incarnation.epoch;
         (void)revoke(*world_.c, seat, 0);  // whom a fresh block's words belong to
         (void)revoke(*world_.c, seat, before);
-        CAROUSEL_ASSERT(claim(*world_.c, who) == claim_result::ok);
+        CAROUSEL_ASSERT(claim(*world_.c, incarnation) == claim_result::ok);
         for (u32 k = 0; k < shm::max_slots; ++k) {
-            const u32 names[2] = {who.entry, k};
-            std::memcpy(world_.c->event_handle[who.entry][k], names, sizeof names);
+            const u32 names[2] = {incarnation.entry, k};
+            std::memcpy(world_.c->event_handle[incarnation.entry][k], names, sizeof names);
         }
-        world_.c->entry[who.entry].events_published.store(1);
-        CAROUSEL_ASSERT(go_live(*world_.c, who));
+        world_.c->entry[incarnation.entry].events_published.store(1);
+        CAROUSEL_ASSERT(go_live(*world_.c, incarnation));
         auto p = std::make_unique<process>();
-        p->who = who;
-        p->w = std::make_unique<worker>(*world_.c, who.seat, who.entry, who.epoch);
+        p->incarnation = incarnation;
+        p->w = std::make_unique<worker>(*world_.c, incarnation.seat, incarnation.entry, incarnation.epoch);
         p->context = std::make_unique<fake_context>(world_);
         p->help = std::make_unique<helper>(*world_.c, *p->context);
         processes_.push_back(std::move(p));
@@ -120,10 +120,10 @@ private:
 
     // Change k + 1 counts from change_from_[k] on: which one a frame has follows from the answers alone.
     void check_parameters(const job& j) {
-        const auto behind = std::upper_bound(change_from_.begin(), change_from_.end(), j.ring_sequence);
+        const auto next_change = std::upper_bound(change_from_.begin(), change_from_.end(), j.ring_sequence);
         u64 value = 0;
         std::memcpy(&value, j.parameters, sizeof value);
-        const u64 expected = static_cast<u64>(behind - change_from_.begin());
+        const u64 expected = static_cast<u64>(next_change - change_from_.begin());
         if (j.parameter_number != expected || value != expected) ++world_.result.mixed;
     }
 
@@ -134,10 +134,11 @@ private:
         known.surplus = options_.ends_at != ~u64{0} ? shm::max_window : 0;
         for (u32 k = 0; k < made_->seats; ++k) known.epochs.push_back(epochs_[k]);
         for (const auto& p : processes_)
+            known.processes.push_back({p->incarnation.seat, p->incarnation.entry, p->incarnation.epoch,
+                                       static_cast<u32>(::getpid()), !p->zombie, false});
+        for (const incarnation_id& incarnation : fenced_)
             known.processes.push_back(
-                {p->who.seat, p->who.entry, p->who.epoch, static_cast<u32>(::getpid()), !p->zombie, false});
-        for (const incarnation_id& who : fenced_)
-            known.processes.push_back({who.seat, who.entry, who.epoch, 0, false, false});
+                {incarnation.seat, incarnation.entry, incarnation.epoch, 0, false, false});
         known.tails = tails_;
         return known;
     }
@@ -158,17 +159,17 @@ private:
     void kill_one() {
         process& p = *processes_[world_.below(processes_.size())];
         if (p.zombie || p.exited || flips_.hides_a_seat()) return;  // an unknown epoch has no next one
-        const job_census n = census(*world_.c, p.who.seat, p.who.epoch);
+        const job_census n = census(*world_.c, p.incarnation.seat, p.incarnation.epoch);
         for (u32 k = 0; k < 5; ++k) world_.result.kills_at[k] += n.by_state[k];
         p.zombie = true;
-        const incarnation_id who = p.who;
-        doom(*world_.c, who.entry);
+        const incarnation_id incarnation = p.incarnation;
+        doom(*world_.c, incarnation.entry);
         if (options_.mps && options_.kill_first) cut_short(p);
-        start(who.seat);
-        p.revoked = revoke(*world_.c, who.seat, who.epoch);
+        start(incarnation.seat);
+        p.revoked = revoke(*world_.c, incarnation.seat, incarnation.epoch);
         if (options_.mps && !options_.kill_first) cut_short(p);
         if (world_.below(2) == 0)
-            (void)requeue(*world_.c, who.seat, who.epoch, blame::none,
+            (void)requeue(*world_.c, incarnation.seat, incarnation.epoch, blame::none,
                           n.in_flight);  // else supervise() will, late
     }
 
@@ -176,7 +177,7 @@ private:
     // complete. Those who wait for its frames look at once.
     void cut_short(process& dead) {
         for (auto& [name, pending] : world_.pending)
-            if (name.first == dead.who.entry) pending = false;
+            if (name.first == dead.incarnation.entry) pending = false;
         dead.exited = true;
         for (auto& p : processes_)
             for (u32 k = 0; !p->zombie && k < p->w->stage().inputs; ++k)
@@ -187,37 +188,38 @@ private:
     // last frame the tail of a ring may wait for nobody else, when its producer has left and the last
     // member's DONE was written for a dead one.
     void supervise() {
-        if (flips_.now()) flips_.mend(*world_.c, *made_, what_is_known(), world_.result);
+        if (flips_.now()) flips_.repair(*world_.c, *made_, what_is_known(), world_.result);
         if (options_.flips != 0)
             revoke_forgotten_leases(*world_.c, seen_ring_, viewer_->group(),
                                     viewed_ ? viewed_.index : shm::none);
         for (u32 k = 0; k < world_.c->links; ++k) link_ref(*world_.c, k).sweep();
-        look_for_an_end();
+        check_for_end();
         for (std::size_t k = 0; k < processes_.size();) {
             process& p = *processes_[k];
             if (!p.zombie) {
                 ++k;
                 continue;
             }
-            p.revoked = revoke(*world_.c, p.who.seat, p.who.epoch) || p.revoked;
-            (void)requeue(*world_.c, p.who.seat, p.who.epoch, blame::none, 0);
+            p.revoked = revoke(*world_.c, p.incarnation.seat, p.incarnation.epoch) || p.revoked;
+            (void)requeue(*world_.c, p.incarnation.seat, p.incarnation.epoch, blame::none, 0);
             if (!p.revoked || world_.below(4) != 0) {
                 ++k;
                 continue;
             }
-            mark_fenced(*world_.c, p.who.entry);  // from here on it takes no step and writes no byte
-            fenced_.push_back(p.who);
+            mark_fenced(*world_.c, p.incarnation.entry);  // from here on it takes no step and writes no byte
+            fenced_.push_back(p.incarnation);
             processes_.erase(processes_.begin() + static_cast<long>(k));
         }
-        for (const incarnation_id& who : fenced_) {
-            (void)requeue(*world_.c, who.seat, who.epoch, blame::none, 0);
-            (void)reclaim(*world_.c, who.seat, who.epoch);
+        for (const incarnation_id& incarnation : fenced_) {
+            (void)requeue(*world_.c, incarnation.seat, incarnation.epoch, blame::none, 0);
+            (void)reclaim(*world_.c, incarnation.seat, incarnation.epoch);
         }
-        std::erase_if(fenced_,
-                      [&](const incarnation_id& who) { return reclaim(*world_.c, who.seat, who.epoch); });
+        std::erase_if(fenced_, [&](const incarnation_id& incarnation) {
+            return reclaim(*world_.c, incarnation.seat, incarnation.epoch);
+        });
     }
 
-    void look_for_an_end() {
+    void check_for_end() {
         if (options_.keeps_stopping && load(world_.c->end) == end_stopping) return;
         if (const auto found = claimed_end(*world_.c)) (void)lower_end(*world_.c, found->ring_sequence);
     }
@@ -255,7 +257,7 @@ private:
         if (choice <= 3 && begin_one(p)) return;
         if (!p.jobs.empty()) {
             work& x = p.jobs[p.w->outputs() > 0 ? world_.below(p.jobs.size()) : 0];
-            if (!waits_for_mend(*world_.c, *p.w, x.j)) step(p, x);
+            if (!waits_for_repair(*world_.c, *p.w, x.j)) step(p, x);
         }
         std::erase_if(p.jobs, [](const work& w) { return w.at == phase::done; });
     }
@@ -298,7 +300,8 @@ private:
         switch (x.at) {
             case phase::filled:
                 if (p.w->outputs() > 0)
-                    world_.pending[{p.who.entry, x.j.output[0].index}] = true;  // recorded, before SUBMITTED
+                    world_.pending[{p.incarnation.entry, x.j.output[0].index}] =
+                        true;  // recorded, before SUBMITTED
                 if (p.w->submit(x.j))
                     x.at = phase::submitted;
                 else
@@ -310,7 +313,7 @@ private:
                     world_.content[{p.w->output(x.written).index(), x.j.output[x.written].index}] =
                         x.j.ring_sequence;
                     if (++x.written < p.w->outputs()) break;
-                    world_.pending[{p.who.entry, x.j.output[0].index}] = false;
+                    world_.pending[{p.incarnation.entry, x.j.output[0].index}] = false;
                 }
                 x.at = phase::written;
                 break;
@@ -329,17 +332,17 @@ private:
                 x.at = phase::done;
                 break;
             case phase::ended:
-                give_back_behind_end(p, x);
+                give_back_after_end(p, x);
                 break;
             case phase::done:
                 break;
         }
     }
 
-    void give_back_behind_end(process& p, work& x) {
-        const outcome said = p.w->end_stream(x.j);
-        if (said == outcome::empty) return;
-        if (said == outcome::revoked || !p.w->give_back(x.j)) return leave(p);
+    void give_back_after_end(process& p, work& x) {
+        const outcome end_result = p.w->end_stream(x.j);
+        if (end_result == outcome::empty) return;
+        if (end_result == outcome::revoked || !p.w->give_back(x.j)) return leave(p);
         x.at = phase::done;
     }
 

@@ -55,12 +55,12 @@ struct simulation_result {
     u64 delivered = 0, helped = 0, seen_by_latest = 0, steps = 0;
     u32 kills_at[5] = {};
     u64 checks = 0;
-    u64 interleavings = 0;   ///< with `interleaved`
-    u64 mended = 0;          ///< words whose flipped bit was made good by what the others say
-    u64 mended_of[14] = {};  ///< of these, by ring::word_kind
-    u64 respelled = 0;       ///< of these: not what was there, but what means the same
-    u64 remade = 0;          ///< nobody could tell: the word is put back by hand, for a block made anew
-    std::string finding;     ///< the first one; the histories break no rule, so it is a false one
+    u64 interleavings = 0;     ///< with `interleaved`
+    u64 repaired = 0;          ///< words whose flipped bit was made good by what the others say
+    u64 repaired_of[14] = {};  ///< of these, by ring::word_kind
+    u64 respelled = 0;         ///< of these: not what was there, but what means the same
+    u64 remade = 0;            ///< nobody could tell: the word is put back by hand, for a block made anew
+    std::string finding;       ///< the first one; the histories break no rule, so it is a false one
     [[nodiscard]] bool sound() const {
         return lost + repeated + torn + late + disorder + mixed + beyond == 0 && !stuck;
     }

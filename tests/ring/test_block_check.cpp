@@ -81,7 +81,7 @@ struct run_in_hand {
     }
 };
 
-struct broken_rule {
+struct violation {
     const char* name;
     std::function<void(run_in_hand&)> write;
     const char* word;  ///< what the finding names
@@ -123,8 +123,8 @@ void claim(run_in_hand& r, const end_claim& c) {
     r.c().source[0].ended.store(c.pack());
 }
 
-const std::vector<broken_rule>& rules() {
-    static const std::vector<broken_rule> all = {
+const std::vector<violation>& violations() {
+    static const std::vector<violation> all = {
         {"the magic number", [](run_in_hand& r) { r.c().magic.store(1); }, "the block's head: magic",
          "no process can attach"},
         {"a count", [](run_in_hand& r) { r.c().links = 7; }, "the block's head: links",
@@ -296,14 +296,14 @@ const std::vector<broken_rule>& rules() {
 
 TEST_CASE("each impossible word is found, and its finding says whose it is, whichever lap is the first") {
     first_counters late;
-    late.lap = counters_near_their_ends.lap;
-    for (const broken_rule& rule : rules())
+    late.lap = counters_near_overflow.lap;
+    for (const violation& violation_case : violations())
         for (const first_counters& first : {first_counters{}, late}) {
             run_in_hand r(first);
-            rule.write(r);
-            INFO(rule.name << ", laps from " << first.lap << ":\n" << r.findings());
-            CHECK(r.findings().find(rule.word) != std::string::npos);
-            CHECK(r.findings().find(rule.what) != std::string::npos);
+            violation_case.write(r);
+            INFO(violation_case.name << ", laps from " << first.lap << ":\n" << r.findings());
+            CHECK(r.findings().find(violation_case.word) != std::string::npos);
+            CHECK(r.findings().find(violation_case.what) != std::string::npos);
         }
 }
 
@@ -351,7 +351,7 @@ TEST_CASE("what the protocol leaves between any two steps is never called damage
         test::simulation_options o;
         o.seed = seed;
         // Laps, generations, versions and epochs that come round in mid-run are no damage either.
-        if (seed % 2 == 0) o.first = counters_near_their_ends;
+        if (seed % 2 == 0) o.first = counters_near_overflow;
         o.instances = seed % 3 == 0 ? 2 : 1;
         o.in_flight = 1 + static_cast<u32>(seed % 4);
         o.kills = 4 + static_cast<u32>(seed % 20);

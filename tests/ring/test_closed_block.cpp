@@ -47,7 +47,7 @@ struct closed_run {
     void close(block_guard how) {
         page_list all;
         for (const seated* s : {&source, &middle, &sink}) {
-            const page_list own = pages_of(*b.c, s->who, 0);
+            const page_list own = pages_of(*b.c, s->incarnation, 0);
             for (const shm::page_range& r : own.pages())
                 all.add(*b.c, reinterpret_cast<const std::byte*>(b.c.get()) + r.from, r.bytes);
         }
@@ -73,7 +73,7 @@ void frames(closed_run& r) {
 }
 
 /// A look that changes nothing opens nothing; what changes something does all of it in one scope.
-void looks(closed_run& r) {
+void count_scopes(closed_run& r) {
     const auto scopes = [](auto&& work) {
         const u64 before = shm::scopes_of_this_thread();
         work();
@@ -81,7 +81,7 @@ void looks(closed_run& r) {
     };
     need(scopes([&] { need(!r.middle.w->output(0).sweep()); }) == 0);
     job j;
-    need(scopes([&] { need(r.middle.w->look(0) == outcome::empty); }) == 0);
+    need(scopes([&] { need(r.middle.w->peek(0) == outcome::empty); }) == 0);
     need(scopes([&] { need(r.source.w->begin(j, 0) == outcome::ok); }) == 1);
     need(scopes([&] { need(r.source.w->submit(j)); }) == 1);
     need(scopes([&] { need(r.source.w->commit(j)); }) == 1);
@@ -167,11 +167,11 @@ void turns(closed_run& r) {
     need(one.take(1'000'000, 100) == turn::taking::yes);
     need(two.take(1'000'000, 100) == turn::taking::no);
     need(one.renew(1'000'000, 100));
-    one.hand_on(1'000'000);
+    one.pass_on(1'000'000);
     need(two.take(1'000'000, 100) == turn::taking::yes);
     need(one.take(1'000'000, 100) == turn::taking::no);
-    one.want_no_more();
-    two.hand_on(1'000'000);
+    one.cancel_wait();
+    two.pass_on(1'000'000);
 }
 
 void doorbells(closed_run& r) {
@@ -192,7 +192,7 @@ void ends(closed_run& r) {
 
 void answers_stopping(closed_run& r) {
     need(r.source.w->await_due() == outcome::stopping);
-    need(r.b.c->entry[r.source.who.entry].end_acknowledged.load() == shm::acknowledged_mark);
+    need(r.b.c->entry[r.source.incarnation.entry].end_acknowledged.load() == shm::acknowledged_mark);
 }
 
 void gives_back(closed_run& r) {
@@ -201,16 +201,16 @@ void gives_back(closed_run& r) {
     need(r.source.w->give_back(j));
 }
 
-void lives(closed_run& r) {
-    shm::incarnation& e = r.b.c->entry[r.source.who.entry];
+void incarnation_words(closed_run& r) {
+    shm::incarnation& e = r.b.c->entry[r.source.incarnation.entry];
     telemetry::begin_busy(e, 1);
     telemetry::count_busy(e, r.b.c->stage[0].counters, 5, true);
-    doom(*r.b.c, r.source.who.entry);
+    doom(*r.b.c, r.source.incarnation.entry);
 }
 
 void assets(closed_run& r) {
-    need(begin_loading(*r.b.c, 0, r.source.who));
-    need(finish_loading(*r.b.c, 0, r.source.who));
+    need(begin_loading(*r.b.c, 0, r.source.incarnation));
+    need(finish_loading(*r.b.c, 0, r.source.incarnation));
 }
 
 struct entry_point {
@@ -220,20 +220,20 @@ struct entry_point {
 };
 constexpr entry_point entry_points[] = {
     {"frames from a source to a sink", frames},
-    {"scopes are counted", looks},
+    {"scopes are counted", count_scopes},
     {"a tail is moved and a slot freed", frees, frees_before},
     {"a slot is freed behind the tail", frees, frees_only},
     {"a closed group is passed by", frees, skips_before},
     {"what a frame carries", headers},
     {"help, and an event's tag", help,
-     [](closed_run& r) { r.b.c->entry[r.source.who.entry].events_published.store(1); }},
+     [](closed_run& r) { r.b.c->entry[r.source.incarnation.entry].events_published.store(1); }},
     {"a latest reader", latest},
     {"turns", turns},
     {"doorbells", doorbells},
     {"a stream's end", ends},
     {"the answer to STOPPING", answers_stopping, [](closed_run& r) { r.b.c->end.store(end_stopping); }},
     {"a frame that doesn't exist", gives_back},
-    {"what a life says of itself", lives},
+    {"what a life says of itself", incarnation_words},
     {"an asset", assets,
      [](closed_run& r) {
          r.b.c->assets = 1;
@@ -253,7 +253,7 @@ void check_entry_points(block_guard how) {
     }
 }
 
-void check_strays(block_guard how) {
+void check_wild_writes(block_guard how) {
     const auto write_to = [&](u64 (*place)(closed_run&)) {
         return in_child([&] {
             closed_run r;
@@ -268,7 +268,8 @@ void check_strays(block_guard how) {
               return u64{offsetof(shm::control_block, link) + offsetof(shm::link_block, slot)};
           }) == faulted);
     CHECK(write_to([](closed_run& r) {
-              return u64{offsetof(shm::control_block, entry) + r.middle.who.entry * sizeof(shm::incarnation)};
+              return u64{offsetof(shm::control_block, entry) +
+                         r.middle.incarnation.entry * sizeof(shm::incarnation)};
           }) == faulted);
     CHECK(write_to([](closed_run&) { return u64{offsetof(shm::control_block, frames)}; }) == faulted);
     CHECK(write_to([](closed_run&) {
@@ -289,11 +290,11 @@ TEST_CASE("every function of the ring writes into a block that is closed by emul
 
 TEST_CASE("a plain write into a block that is closed faults its writer, wherever it goes, by a key") {
     if (!shm::has_protection_keys()) CAROUSEL_SKIP(shm::why_no_keys());
-    check_strays(block_guard::keys);
+    check_wild_writes(block_guard::keys);
 }
 
 TEST_CASE("a plain write into a block that is closed faults its writer, wherever it goes, by emulation") {
-    check_strays(block_guard::emulated);
+    check_wild_writes(block_guard::emulated);
 }
 
 TEST_CASE("without keys a process can write to its own pages and to no others") {
@@ -301,7 +302,7 @@ TEST_CASE("without keys a process can write to its own pages and to no others") 
         return in_child([&] {
             bench b(chain_of_three());
             const seated middle = b.sit(1);
-            const page_list pages = pages_of(*b.c, middle.who, shm::none);
+            const page_list pages = pages_of(*b.c, middle.incarnation, shm::none);
             need(shm::guard_block(*b.c, pages.pages(), block_guard::pages) == block_guard::pages);
             need(shm::is_closed(0) && !shm::is_closed(pages.pages()[0].from));
             (own ? b.c->stage[1] : b.c->stage[0]).counters.frames.store(1);
@@ -326,10 +327,10 @@ TEST_CASE("a thread's scopes nest, and a thread beside it stays closed by a key"
     CHECK(in_child([] {
               closed_run r;
               r.close(block_guard::keys);
-              std::thread beside;
-              beside = std::thread([&] { r.b.c->stage[0].counters.frames.store(1); });
+              std::thread concurrent;
+              concurrent = std::thread([&] { r.b.c->stage[0].counters.frames.store(1); });
               const shm::block_open open;
-              beside.join();
+              concurrent.join();
           }) == faulted);
 }
 
@@ -345,7 +346,7 @@ auto handled_by(block_guard guard, void (*handler)(int)) {
         ::raise(SIGUSR1);
     });
 }
-void write_a_note(int) { handled_run->b.c->entry[handled_run->source.who.entry].exit_note.store(1); }
+void write_a_note(int) { handled_run->b.c->entry[handled_run->source.incarnation.entry].exit_note.store(1); }
 void open_and_write_a_note(int signal) {
     shm::open_block_for_good();
     write_a_note(signal);

@@ -8,7 +8,7 @@ using namespace carousel::test;
 
 TEST_CASE("frames pass in order, and a death's frame is done again, while every counter comes round") {
     plan p = chain();
-    p.first = counters_near_their_ends;
+    p.first = counters_near_overflow;
     bench b(p);
     seated source = b.sit(0), sink = b.sit(1);
     for (u64 n = 0; n < 200; ++n) {
@@ -28,8 +28,8 @@ TEST_CASE("frames pass in order, and a death's frame is done again, while every 
         }
         REQUIRE(pass(*sink.w) == n);
     }
-    CHECK(source.who.epoch < 100);  // they came round
-    CHECK(source.who.epoch > 0);
+    CHECK(source.incarnation.epoch < 100);  // they came round
+    CHECK(source.incarnation.epoch > 0);
     CHECK(lease_word::of(load(b.c->source[0].sequence_lease[0])).generation < 100);
     CHECK(slot_word::of(load(b.c->link[0].slot[0])).generation < 300);
     CHECK(job_word::of(load(b.c->job[0])).version < 300);
@@ -73,7 +73,7 @@ TEST_CASE("a slot that rested while its job's tag came round helps nobody to com
     p.stages[0].in_flight = 1;
     bench b(p);
     const seated source = b.sit(0), sink = b.sit(1);
-    b.c->entry[source.who.entry].events_published.store(1);
+    b.c->entry[source.incarnation.entry].events_published.store(1);
     tag_context context;
     helper help(*b.c, context);
     job j;
@@ -88,7 +88,8 @@ TEST_CASE("a slot that rested while its job's tag came round helps nobody to com
     // 2^28 frames later, none of which was in this slot: every job word of the seat is at the version whose
     // tag is the same.
     for (u32 k = b.c->seat[0].first_job; k < b.c->seat[0].first_job + b.c->seat[0].jobs; ++k)
-        b.c->job[k].store(job_word{j.version + (u64{1} << 28U), source.who.epoch, job_state::idle}.pack());
+        b.c->job[k].store(
+            job_word{j.version + (u64{1} << 28U), source.incarnation.epoch, job_state::idle}.pack());
     job later;
     REQUIRE(source.w->begin(later, 0) == outcome::ok);
     REQUIRE(later.index == j.index);

@@ -21,7 +21,7 @@ void use_all_of(shm::frame_header& h) {
     h.time_s = 1.5;
     h.clock = shm::capture_clock::live;
     h.metadata_bytes = metadata_bytes;
-    h.side_inputs = shm::max_side_inputs;
+    h.sampled_inputs = shm::max_sampled_inputs;
     h.used.planes = (1U << shm::max_used_planes) - 1;
     seal(h, parameter_bytes);
 }
@@ -54,10 +54,10 @@ TEST_CASE("a header that is not as it was sealed is leased by nobody, whichever 
         {"used.planes", [&] { h.used.planes ^= 1U; }},
         {"used.of, the first", [&] { h.used.of[0][0] ^= 1U; }},
         {"used.of, the last", [&] { h.used.of[shm::max_used_planes - 1][shm::max_plane_rank - 1] ^= 1U; }},
-        {"side_inputs", [&] { h.side_inputs ^= 2U; }},
+        {"sampled_inputs", [&] { h.sampled_inputs ^= 2U; }},
         {"sampled_sequence, the first", [&] { h.sampled_sequence[0] ^= 1U; }},
         {"sampled_sequence, the last",
-         [&] { h.sampled_sequence[shm::max_side_inputs - 1] ^= u64{1} << 40U; }},
+         [&] { h.sampled_sequence[shm::max_sampled_inputs - 1] ^= u64{1} << 40U; }},
         {"parameters, the first", [&] { h.parameters[0] ^= std::byte{1}; }},
         {"parameters, the last", [&] { h.parameters[parameter_bytes - 1] ^= std::byte{128}; }},
         {"metadata, the first", [&] { h.metadata[0] ^= std::byte{1}; }},

@@ -70,16 +70,16 @@ struct helped_ring {
     }
     void publish(const seated& s) const {
         for (u32 k = 0; k < shm::max_slots; ++k) {
-            const u32 names[2] = {s.who.entry, k};
-            std::memcpy(b.c->event_handle[s.who.entry][k], names, sizeof names);
+            const u32 names[2] = {s.incarnation.entry, k};
+            std::memcpy(b.c->event_handle[s.incarnation.entry][k], names, sizeof names);
         }
-        b.c->entry[s.who.entry].events_published.store(1);
+        b.c->entry[s.incarnation.entry].events_published.store(1);
     }
     /// A job that is SUBMITTED, its device still at work or not.
     job submitted(const seated& s, bool at_work) {
         job j;
         REQUIRE(s.w->begin(j, 0) == outcome::ok);
-        all.pending[{s.who.entry, j.output[0].index}] = at_work;
+        all.pending[{s.incarnation.entry, j.output[0].index}] = at_work;
         REQUIRE(s.w->submit(j));
         return j;
     }
@@ -134,11 +134,11 @@ TEST_CASE(
     helped_ring r;
     seated standby;
     // an earlier entry of the same seat, whose events nobody has recorded
-    standby.who = reserve_standby(*r.b.c, 0);
-    REQUIRE(claim_standby(*r.b.c, standby.who) == claim_result::ok);
+    standby.incarnation = reserve_standby(*r.b.c, 0);
+    REQUIRE(claim_standby(*r.b.c, standby.incarnation) == claim_result::ok);
     r.publish(standby);
     const seated source = r.sit(0);
-    REQUIRE(source.who.entry > standby.who.entry);
+    REQUIRE(source.incarnation.entry > standby.incarnation.entry);
     const job j = r.submitted(source, true);
     CHECK(r.help.help(r.link) == 0);
     CHECK(r.b.job(j.index).state == job_state::submitted);

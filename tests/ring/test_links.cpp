@@ -81,7 +81,7 @@ TEST_CASE("a frame that one input has let pass while its group was closed passes
         CHECK(b.c->link[port_stage.input_link[closed]].tail.load() == 1);
         CHECK(b.c->link[port_stage.input_link[opened_first]].tail.load() == 0);
         const seated port = b.sit(3);
-        CHECK(port.w->look(0) == outcome::empty);
+        CHECK(port.w->peek(0) == outcome::empty);
         CHECK(b.c->link[port_stage.input_link[opened_first]].tail.load() == 1);
         CHECK(pass(*source.w) == 1);
         CHECK(pass(*middle.w) == 1);
@@ -111,7 +111,7 @@ TEST_CASE("an outdated view of a refilled slot lets no frame pass at the other i
     for (u32 i = 0; i < 2; ++i) open_group(*b.c, stage.input_link[i], stage.input_group[i]);
     u64 refilled = 0;  // the frame that is in that slot now
     for (u64 n = 1; refilled == 0 && n < 8; ++n) {
-        REQUIRE(source.w->look(0) == outcome::ok);
+        REQUIRE(source.w->peek(0) == outcome::ok);
         REQUIRE(pass(*source.w) == n);
         REQUIRE(pass(*middle.w) == n);
         input[0]->read_ready(ready[0]);
@@ -225,7 +225,7 @@ TEST_CASE("who comes again behind a death has the newest frame, which its predec
     bench b(chain());
     const seated source = b.sit(0);
     CHECK(pass(*source.w) == 0);
-    for (u32 life = 0; life < shm::max_latest; ++life) {
+    for (u32 round = 0; round < shm::max_latest; ++round) {
         latest_reader viewer(*b.c, 0, shm::max_incarnations);
         const slot_ref newest = viewer.acquire();
         REQUIRE(newest.index != shm::none);

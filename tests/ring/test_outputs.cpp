@@ -125,10 +125,10 @@ TEST_CASE("a death leaves both slots in quarantine until its fence, and the fram
     const seated source = b.sit(0);
     job j = begun(source);
     REQUIRE(source.w->submit(j));
-    doom(*b.c, source.who.entry);
+    doom(*b.c, source.incarnation.entry);
     const seated successor = b.sit(0);
-    REQUIRE(revoke(*b.c, 0, source.who.epoch));
-    CHECK_FALSE(requeue(*b.c, 0, source.who.epoch, blame::none, 1));
+    REQUIRE(revoke(*b.c, 0, source.incarnation.epoch));
+    CHECK_FALSE(requeue(*b.c, 0, source.incarnation.epoch, blame::none, 1));
     CHECK(states(b, j) == "QQ");
     CHECK(pass(*successor.w) == 0);
     b.fence(source);

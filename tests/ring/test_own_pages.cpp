@@ -28,12 +28,12 @@ TEST_CASE("a stage in the middle opens its rings' words, its own life and teleme
     const bench b(chain_of_three());
     const shm::control_block& c = *b.c;
     const seated source = b.sit(0), middle = b.sit(1), sink = b.sit(2);
-    const page_list own = pages_of(c, middle.who, shm::none);
+    const page_list own = pages_of(c, middle.incarnation, shm::none);
     for (const void* at : std::initializer_list<const void*>{
              &c.link[0].tail, &c.link[0].committed_ns[shm::max_slots - 1], &c.link[1].slot[0], &c.job[0],
-             &c.job_info[c.seat[1].first_job], &c.entry[middle.who.entry], &c.event_handle[middle.who.entry],
-             &c.stage[1].counters, &c.seat[1].fault, &c.seat[1].bell, &c.stage[0].doorbell,
-             &c.stage[2].doorbell, &c.frames[1].header[0]})
+             &c.job_info[c.seat[1].first_job], &c.entry[middle.incarnation.entry],
+             &c.event_handle[middle.incarnation.entry], &c.stage[1].counters, &c.seat[1].fault,
+             &c.seat[1].bell, &c.stage[0].doorbell, &c.stage[2].doorbell, &c.frames[1].header[0]})
         CHECK(is_in(own, c, at));
     for (const void* at : std::initializer_list<const void*>{&c.magic,
                                                              &c.end,
@@ -45,9 +45,9 @@ TEST_CASE("a stage in the middle opens its rings' words, its own life and teleme
                                                              &c.stage[2].counters,
                                                              &c.seat[1].current,
                                                              &c.seat[0].fault,
-                                                             &c.entry[source.who.entry],
-                                                             &c.entry[sink.who.entry],
-                                                             &c.event_handle[sink.who.entry],
+                                                             &c.entry[source.incarnation.entry],
+                                                             &c.entry[sink.incarnation.entry],
+                                                             &c.event_handle[sink.incarnation.entry],
                                                              &c.link[0].slots,
                                                              &c.link[1].slots,
                                                              &c.link[2].tail,
@@ -68,18 +68,18 @@ TEST_CASE(
     const bench b(p);
     const shm::control_block& c = *b.c;
     const seated source = b.sit(0), fork = b.sit(1), left = b.sit(2), join = b.sit(3);
-    const page_list own = pages_of(c, fork.who, shm::none);
+    const page_list own = pages_of(c, fork.incarnation, shm::none);
     for (u32 k = 1; k <= 3; ++k) {
         CHECK(is_in(own, c, &c.link[k].tail));
         CHECK(is_in(own, c, &c.link[k].slot[0]));
         CHECK(is_in(own, c, &c.frames[k].header[c.link[k].slots - 1]));
-        CHECK_FALSE(is_in(pages_of(c, source.who, shm::none), c, &c.link[k].tail));
-        CHECK_FALSE(is_in(pages_of(c, join.who, shm::none), c, &c.frames[k].header[0]));
+        CHECK_FALSE(is_in(pages_of(c, source.incarnation, shm::none), c, &c.link[k].tail));
+        CHECK_FALSE(is_in(pages_of(c, join.incarnation, shm::none), c, &c.frames[k].header[0]));
     }
     CHECK_FALSE(is_in(own, c, &c.frames[0].header[0]));
     CHECK(is_in(own, c, &c.stage[2].doorbell));
     CHECK(is_in(own, c, &c.stage[3].doorbell));
-    const page_list of_left = pages_of(c, left.who, shm::none);
+    const page_list of_left = pages_of(c, left.incarnation, shm::none);
     CHECK(is_in(of_left, c, &c.link[2].tail));
     CHECK_FALSE(is_in(of_left, c, &c.link[1].tail));
     CHECK(is_in(of_left, c, &c.stage[1].doorbell));
@@ -93,7 +93,8 @@ TEST_CASE("a source opens its numbers and the choice of parameters, a sink neith
     const bench b(chain());
     const shm::control_block& c = *b.c;
     const seated source = b.sit(0), sink = b.sit(1);
-    const page_list first = pages_of(c, source.who, shm::none), last = pages_of(c, sink.who, shm::none);
+    const page_list first = pages_of(c, source.incarnation, shm::none),
+                    last = pages_of(c, sink.incarnation, shm::none);
     for (const void* at :
          std::initializer_list<const void*>{&c.source[0].ended, &c.source[0].sequence_lease[3],
                                             &c.parameters.state, &c.next_source_ns, &c.frames[0].header[0]}) {
@@ -109,22 +110,22 @@ TEST_CASE("a sink opens no other sink's doorbell") {
     p.stages = {{"source", {}, true}, {"middle", {0}, true}, {"sink", {1}, false}, {"other", {0}, false}};
     const bench b(p);
     const seated first = b.sit(3);
-    CHECK(is_in(pages_of(*b.c, first.who, shm::none), *b.c, &b.c->stage[1].doorbell));
-    CHECK_FALSE(is_in(pages_of(*b.c, first.who, shm::none), *b.c, &b.c->stage[2].doorbell));
+    CHECK(is_in(pages_of(*b.c, first.incarnation, shm::none), *b.c, &b.c->stage[1].doorbell));
+    CHECK_FALSE(is_in(pages_of(*b.c, first.incarnation, shm::none), *b.c, &b.c->stage[2].doorbell));
 }
 
 TEST_CASE("a stage opens the words of the rings that it looks at, and rings for what it changes there") {
     ring::plan p;
     p.stages = {{"source", {}, true}, {"middle", {0}, true}, {"sink", {1}, false}};
-    p.stages[0].side_inputs = {1};  // what comes back from downstream
+    p.stages[0].sampled_inputs = {1};  // what comes back from downstream
     const bench b(p);
     const seated source = b.sit(0), sink = b.sit(2);
-    const page_list own = pages_of(*b.c, source.who, shm::none);
-    CHECK(b.c->stage[0].side_link[0] == b.c->stage[1].output_link[0]);
+    const page_list own = pages_of(*b.c, source.incarnation, shm::none);
+    CHECK(b.c->stage[0].sampled_link[0] == b.c->stage[1].output_link[0]);
     CHECK(is_in(own, *b.c, &b.c->link[1].group_state[shm::max_blocking]));
     CHECK_FALSE(is_in(own, *b.c, &b.c->frames[1].header[0]));
     CHECK(is_in(own, *b.c, &b.c->stage[2].doorbell));
-    CHECK(is_in(pages_of(*b.c, sink.who, shm::none), *b.c, &b.c->stage[0].doorbell));
+    CHECK(is_in(pages_of(*b.c, sink.incarnation, shm::none), *b.c, &b.c->stage[0].doorbell));
 }
 
 TEST_CASE("whoever takes turns opens the GPU's token and every doorbell, who loads an asset its state") {
@@ -133,11 +134,11 @@ TEST_CASE("whoever takes turns opens the GPU's token and every doorbell, who loa
     b.c->asset[0].maker_stage = 0;
     b.c->asset[1].maker_stage = 2;
     const seated source = b.sit(0);
-    const page_list own = pages_of(*b.c, source.who, 3);
+    const page_list own = pages_of(*b.c, source.incarnation, 3);
     CHECK(is_in(own, *b.c, &b.c->turn[3]));
     CHECK_FALSE(is_in(own, *b.c, &b.c->turn[2]));
     CHECK(is_in(own, *b.c, &b.c->stage[2].doorbell));
-    CHECK_FALSE(is_in(pages_of(*b.c, source.who, shm::none), *b.c, &b.c->stage[2].doorbell));
+    CHECK_FALSE(is_in(pages_of(*b.c, source.incarnation, shm::none), *b.c, &b.c->stage[2].doorbell));
     CHECK(is_in(own, *b.c, &b.c->asset[0].state));
     CHECK_FALSE(is_in(own, *b.c, &b.c->asset[1].state));
 }
@@ -178,10 +179,10 @@ TEST_CASE("each place of the control block has a part that it is told by") {
     const u64 stage = offsetof(shm::control_block, stage) + 3 * sizeof(shm::stage_block);
     CHECK(place(stage + 8).part == block_part::stage);
     CHECK(place(stage + offsetof(shm::stage_block, doorbell)).part == block_part::doorbell);
-    const shm::block_place told = place(stage + offsetof(shm::stage_block, counters) + 24);
-    CHECK(told.part == block_part::telemetry);
-    CHECK(told.index == 3);
-    CHECK(told.offset == 24);
+    const shm::block_place found = place(stage + offsetof(shm::stage_block, counters) + 24);
+    CHECK(found.part == block_part::telemetry);
+    CHECK(found.index == 3);
+    CHECK(found.offset == 24);
     const shm::block_place entry =
         place(offsetof(shm::control_block, entry) + 191 * sizeof(shm::incarnation) + 16);
     CHECK(entry.part == block_part::entry);

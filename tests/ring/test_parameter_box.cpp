@@ -249,7 +249,7 @@ constexpr u64 frames = 12000, window = 48, held_at_once = 8;
 /// the filling. Under ThreadSanitizer a hole in this shows as a data race.
 struct race {
     run_box r;
-    std::atomic<u64> next{0}, tail{0}, looks{0};
+    std::atomic<u64> next{0}, tail{0}, reads{0};
     std::vector<std::atomic<u32>> done = std::vector<std::atomic<u32>>(frames);
     std::vector<u64> set_of = std::vector<u64>(frames);  ///< each written by the one who leased the number
     std::vector<u64> from;                               ///< of change k + 1
@@ -265,8 +265,8 @@ struct race {
     void source() {
         for (u64 batch = 0;; ++batch) {
             // On a busy machine the supervisor would else get its first turn behind the last frame.
-            const u64 seen = looks.load();
-            while (batch % 4 == 0 && looks.load() == seen && tail.load() < frames) std::this_thread::yield();
+            const u64 seen = reads.load();
+            while (batch % 4 == 0 && reads.load() == seen && tail.load() < frames) std::this_thread::yield();
             std::array<u64, held_at_once> held{};
             u64 many = 0;
             for (u64 n = 0; many < held_at_once && (n = lease()) < frames; held[many++] = n) {
@@ -292,7 +292,7 @@ struct race {
         for (u64 t = 0; t < frames; t = tail.load(std::memory_order_acquire)) {
             r.oldest = first_frame + t;
             const std::optional<u64> at = r.change();
-            looks.fetch_add(1);
+            reads.fetch_add(1);
             if (at) from.push_back(*at);
             if (!at || from.size() % 4 == 0) std::this_thread::yield();
         }
@@ -315,8 +315,8 @@ TEST_CASE(
     CHECK(std::is_sorted(x.from.begin(), x.from.end()));
     u64 wrong = 0;
     for (u64 n = 0; n < frames; ++n) {
-        const auto behind = std::upper_bound(x.from.begin(), x.from.end(), first_frame + n);
-        wrong += x.set_of[n] != static_cast<u64>(behind - x.from.begin()) ? 1 : 0;
+        const auto next_change = std::upper_bound(x.from.begin(), x.from.end(), first_frame + n);
+        wrong += x.set_of[n] != static_cast<u64>(next_change - x.from.begin()) ? 1 : 0;
     }
     CHECK(wrong == 0);
 }

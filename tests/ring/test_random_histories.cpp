@@ -97,7 +97,7 @@ TEST_CASE(
         o.check_every = seed % 8 == 0 ? 3 : 0;
         o.stop_early = seed % 5 == 0;
         if (seed % 7 == 0) o.ends_at = seed % 40;
-        if (seed % 3 == 0) o.first = carousel::ring::counters_near_their_ends;
+        if (seed % 3 == 0) o.first = carousel::ring::counters_near_overflow;
         const simulation_result r = simulate(o);
         INFO(describe(o, r));
         REQUIRE(r.finding.empty());
@@ -181,7 +181,7 @@ TEST_CASE(
         o.kills = 4 + static_cast<carousel::u32>(seed % 20);
         o.stop_early = seed % 4 == 0;
         o.frames = o.stop_early ? 20 + seed % 200 : 1000;  // a tenth of them says when the stop comes
-        if (seed % 3 == 0) o.first = carousel::ring::counters_near_their_ends;
+        if (seed % 3 == 0) o.first = carousel::ring::counters_near_overflow;
         const simulation_result r = simulate(o);
         INFO(describe(o, r) << " beyond " << r.beyond << " end " << r.end);
         REQUIRE(r.sound());
@@ -215,7 +215,7 @@ TEST_CASE("the same holds while generations, laps, versions and epochs come roun
         o.instances = seed % 3 == 0 ? 2 : 1;
         o.in_flight = 1 + static_cast<carousel::u32>(seed % 4);
         o.kills = 4 + static_cast<carousel::u32>(seed % 20);
-        o.first = carousel::ring::counters_near_their_ends;
+        o.first = carousel::ring::counters_near_overflow;
         o.stop_early = seed % 5 == 0;
         if (o.stop_early) o.frames = 1000;
         const simulation_result r = simulate(o);

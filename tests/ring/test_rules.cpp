@@ -114,12 +114,12 @@ TEST_CASE("a sink takes no frame ahead of one that its predecessor still holds")
     for (u64 n = 0; n < 2; ++n) CHECK(pass(*source.w) == n);
     job held;
     REQUIRE(old.w->begin(held, 0) == outcome::ok);
-    doom(*b.c, old.who.entry);
+    doom(*b.c, old.incarnation.entry);
     const seated successor = b.sit(1);
-    REQUIRE(revoke(*b.c, 1, old.who.epoch));
+    REQUIRE(revoke(*b.c, 1, old.incarnation.epoch));
     job j;
     CHECK(successor.w->begin(j, 0) == outcome::empty);  // frame 1 waits, but frame 0 has not been given back
-    (void)requeue(*b.c, 1, old.who.epoch, blame::none, 1);
+    (void)requeue(*b.c, 1, old.incarnation.epoch, blame::none, 1);
     CHECK(pass(*successor.w) == 0);
     CHECK(pass(*successor.w) == 1);
     b.fence(old);
@@ -134,16 +134,16 @@ TEST_CASE("a join takes no frame while one of its inputs is still held by a pred
     CHECK(pass(*right.w) == 0);
     job held, j;
     REQUIRE(old.w->begin(held, 0) == outcome::ok);
-    doom(*b.c, old.who.entry);
+    doom(*b.c, old.incarnation.entry);
     const seated successor = b.sit(2);
-    REQUIRE(revoke(*b.c, 2, old.who.epoch));
+    REQUIRE(revoke(*b.c, 2, old.incarnation.epoch));
     shm::word& first = b.c->link[0].group[held.input[0].index][b.c->stage[2].input_group[0]];
     const lease_word w = lease_word::of(load(first));
     REQUIRE(cas(
         first, load(first),
         lease_word{w.generation, 0, 0, 0, lease_state::wait}.pack()));  // given back, the second one not yet
     CHECK(successor.w->begin(j, 0) == outcome::empty);
-    (void)requeue(*b.c, 2, old.who.epoch, blame::none, 1);
+    (void)requeue(*b.c, 2, old.incarnation.epoch, blame::none, 1);
     CHECK(pass(*successor.w) == 0);
 }
 
@@ -152,7 +152,7 @@ TEST_CASE(
     "source") {
     bench b(chain());
     seated source = b.sit(0);
-    job first, second, j, beside;
+    job first, second, j, extra;
     SECTION("a sink") {
         seated sink = b.sit(1);
         for (u64 n = 0; n < 2; ++n) CHECK(pass(*source.w) == n);
@@ -164,7 +164,7 @@ TEST_CASE(
             CHECK(b.lease(0, slot, 0).alone());
         }
         REQUIRE(sink.w->begin(j, 0) == outcome::ok);
-        CHECK(sink.w->begin(beside, 1) == outcome::own_work);
+        CHECK(sink.w->begin(extra, 1) == outcome::own_work);
         (void)b.die(sink, blame::own, 1);  // the frame was alone: now it counts
         CHECK(b.lease(0, first.input[0].index, 0).failures() == 1);
     }
@@ -177,7 +177,7 @@ TEST_CASE(
         REQUIRE(source.w->begin(j, 0) == outcome::ok);
         CHECK(j.alone);
         CHECK(j.ring_sequence == 0);
-        CHECK(source.w->begin(beside, 1) == outcome::own_work);
+        CHECK(source.w->begin(extra, 1) == outcome::own_work);
         REQUIRE(source.w->submit(j));
         REQUIRE(source.w->commit(j));
         REQUIRE(source.w->complete(j));
@@ -194,9 +194,9 @@ TEST_CASE("a worker that waits for a buffer learns there that it has a successor
     // every buffer is taken behind the look at them, and the seat with them
     const once_at between(crash_point::sequence_leased, [&] {
         for (u64 v = 1; slot_ref s = link.claim(shm::max_jobs - 1, v); ++v) taken.push_back(s);
-        doom(*b.c, source.who.entry);
-        successor.who = appoint(*b.c, 0);
-        CHECK(revoke(*b.c, 0, source.who.epoch));
+        doom(*b.c, source.incarnation.entry);
+        successor.incarnation = appoint(*b.c, 0);
+        CHECK(revoke(*b.c, 0, source.incarnation.epoch));
     });
     job j;
     auto begun = std::async(std::launch::async, [&] { return source.w->begin(j, 0); });
@@ -220,7 +220,7 @@ TEST_CASE(
     REQUIRE(one.w->begin(j, 0) == outcome::ok);
     CHECK(j.ring_sequence == 1);
     CHECK(j.version == 2);
-    CHECK(b.job(j.index) == job_word{2, one.who.epoch, job_state::open});
+    CHECK(b.job(j.index) == job_word{2, one.incarnation.epoch, job_state::open});
 }
 
 TEST_CASE("the job word is recycled last, when nothing is tagged with its version any more") {
@@ -240,7 +240,7 @@ TEST_CASE("the job word is recycled last, when nothing is tagged with its versio
     CHECK(middle.w->complete(j));
     set_crash_hook({});
     CHECK(steps == 2);
-    CHECK(b.job(j.index) == job_word{2, middle.who.epoch, job_state::idle});
+    CHECK(b.job(j.index) == job_word{2, middle.incarnation.epoch, job_state::idle});
 }
 
 TEST_CASE("a commit that others have made counts only when it is of this very job: version and epoch") {
@@ -301,10 +301,10 @@ TEST_CASE(
     const seated old = b.sit(0), sink = b.sit(1);
     std::vector<job> held(b.c->stage[0].in_flight);
     for (u32 k = 0; k < held.size(); ++k) REQUIRE(old.w->begin(held[k], k) == outcome::ok);
-    doom(*b.c, old.who.entry);
+    doom(*b.c, old.incarnation.entry);
     const seated successor = b.sit(0);
-    REQUIRE(revoke(*b.c, 0, old.who.epoch));
-    (void)requeue(*b.c, 0, old.who.epoch, blame::none, 3);
+    REQUIRE(revoke(*b.c, 0, old.incarnation.epoch));
+    (void)requeue(*b.c, 0, old.incarnation.epoch, blame::none, 3);
     for (const job& j : held) CHECK(b.slot(0, j.output[0].index).state == slot_state::quarantined);
     const u32 window = b.c->link[0].window;
     for (u32 n = 0; n < window; ++n) CHECK(pass(*successor.w) == n);
@@ -321,21 +321,21 @@ TEST_CASE("a job word of the dead is not given away while a frame or a buffer be
     CHECK(pass(*source.w) == 0);
     job j;
     REQUIRE(old.w->begin(j, 0) == outcome::ok);
-    doom(*b.c, old.who.entry);
+    doom(*b.c, old.incarnation.entry);
     const seated successor = b.sit(1);
-    REQUIRE(revoke(*b.c, 1, old.who.epoch));
-    mark_fenced(*b.c, old.who.entry);
-    CHECK_FALSE(reclaim(*b.c, 1, old.who.epoch));  // no requeue has been
+    REQUIRE(revoke(*b.c, 1, old.incarnation.epoch));
+    mark_fenced(*b.c, old.incarnation.entry);
+    CHECK_FALSE(reclaim(*b.c, 1, old.incarnation.epoch));  // no requeue has been
     CHECK(b.slot(1, j.output[0].index).state == slot_state::fill);
     CHECK(b.job(j.index).state == job_state::aborted);
     const u64 raw = load(b.c->link[1].slot[j.output[0].index]);
     REQUIRE(cas(b.c->link[1].slot[j.output[0].index], raw,
                 slot_word::of(raw).with(slot_state::quarantined).pack()));
-    CHECK_FALSE(reclaim(*b.c, 1, old.who.epoch));  // its input is still leased
+    CHECK_FALSE(reclaim(*b.c, 1, old.incarnation.epoch));  // its input is still leased
     CHECK(b.job(j.index).state == job_state::aborted);
-    (void)requeue(*b.c, 1, old.who.epoch, blame::none, 1);
-    CHECK(reclaim(*b.c, 1, old.who.epoch));
-    CHECK(b.job(j.index) == job_word{j.version + 1, successor.who.epoch, job_state::idle});
+    (void)requeue(*b.c, 1, old.incarnation.epoch, blame::none, 1);
+    CHECK(reclaim(*b.c, 1, old.incarnation.epoch));
+    CHECK(b.job(j.index) == job_word{j.version + 1, successor.incarnation.epoch, job_state::idle});
 }
 
 TEST_CASE("a stop ends behind the highest frame that a source has begun, done or in hand") {

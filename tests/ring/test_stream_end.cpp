@@ -26,7 +26,7 @@ job at_its_end(const seated& source, u32 in_flight = 0) {
 }
 
 /// What the supervisor does at a look.
-bool look(const bench& b) {
+bool apply_stream_end(const bench& b) {
     const auto found = claimed_end(*b.c);
     return found && lower_end(*b.c, found->ring_sequence);
 }
@@ -41,13 +41,13 @@ TEST_CASE(
     for (u64 n = 0; n < 2; ++n) CHECK(pass(*source.w) == n);
     const job j = at_its_end(source);
     CHECK(b.c->end.load() == end_unknown);
-    CHECK(look(b));
+    CHECK(apply_stream_end(b));
     CHECK(b.c->end.load() == 2);
-    CHECK_FALSE(look(b));
+    CHECK_FALSE(apply_stream_end(b));
     REQUIRE(source.w->end_stream(j) == outcome::ok);
     REQUIRE(source.w->give_back(j));
     CHECK(b.slot(0, j.output[0].index).state == slot_state::free);
-    CHECK(b.job(j.index) == job_word{j.version + 1, source.who.epoch, job_state::idle});
+    CHECK(b.job(j.index) == job_word{j.version + 1, source.incarnation.epoch, job_state::idle});
     const lease_word number = lease_word::of(load(b.c->source[0].sequence_lease[j.sequence_index]));
     CHECK(number == lease_word{lap_of(b.c->source[0], 2, b.c->link[0].window), 0, 0, 0, lease_state::wait});
     CHECK_FALSE(claimed_end(*b.c));
@@ -63,7 +63,7 @@ TEST_CASE("an empty stream ends before frame 0") {
     bench b(ending_chain());
     const seated source = b.sit(0), sink = b.sit(1);
     const job j = at_its_end(source);
-    CHECK(look(b));
+    CHECK(apply_stream_end(b));
     CHECK(b.c->end.load() == 0);
     REQUIRE(source.w->give_back(j));
     job none;
@@ -81,7 +81,7 @@ TEST_CASE("a claim lowers an END that is STOPPING or higher, and none that is lo
         const job j = at_its_end(source);
         begin_stop(*b.c);
         CHECK_FALSE(try_finish_stop(*b.c));
-        CHECK(look(b));
+        CHECK(apply_stream_end(b));
         CHECK(b.c->end.load() == 1);
         CHECK(try_finish_stop(*b.c));
         CHECK(b.c->end.load() == 1);
@@ -92,7 +92,7 @@ TEST_CASE("a claim lowers an END that is STOPPING or higher, and none that is lo
         bench b(p);
         const seated source = b.sit(0);
         (void)at_its_end(source);
-        CHECK(look(b));
+        CHECK(apply_stream_end(b));
         CHECK(b.c->end.load() == 0);
     }
     SECTION("END is known to be lower") {
@@ -101,7 +101,7 @@ TEST_CASE("a claim lowers an END that is STOPPING or higher, and none that is lo
         for (u64 n = 0; n < 3; ++n) CHECK(pass(*source.w) == n);
         (void)at_its_end(source);
         b.c->end.store(2);
-        CHECK_FALSE(look(b));
+        CHECK_FALSE(apply_stream_end(b));
         CHECK(b.c->end.load() == 2);
     }
 }
@@ -115,7 +115,7 @@ TEST_CASE("of two instances that come to the end the lower frame counts, whoever
     REQUIRE(second.ring_sequence == 1);
     SECTION("the higher frame's") {
         CHECK(two.w->end_stream(second) == outcome::empty);
-        CHECK(look(b));
+        CHECK(apply_stream_end(b));
         CHECK(b.c->end.load() == 1);
         CHECK(one.w->end_stream(first) == outcome::empty);
         CHECK(two.w->end_stream(second) == outcome::ok);
@@ -125,7 +125,7 @@ TEST_CASE("of two instances that come to the end the lower frame counts, whoever
         CHECK(two.w->end_stream(second) == outcome::empty);
         CHECK(end_claim::of(b.c->source[0].ended.load()).ring_sequence == 0);
     }
-    (void)look(b);
+    (void)apply_stream_end(b);
     CHECK(b.c->end.load() == 0);
     CHECK(one.w->end_stream(first) == outcome::ok);
     CHECK(two.w->end_stream(second) == outcome::ok);
@@ -136,15 +136,16 @@ TEST_CASE("nobody believes the claim of a source that was revoked, its successor
     seated source = b.sit(0);
     CHECK(pass(*source.w) == 0);
     const job j = at_its_end(source);
-    const seated old{source.who,
-                     std::make_unique<worker>(*b.c, source.who.seat, source.who.entry, source.who.epoch)};
+    const seated old{source.incarnation,
+                     std::make_unique<worker>(*b.c, source.incarnation.seat, source.incarnation.entry,
+                                              source.incarnation.epoch)};
     source = b.die(source, blame::none, 1);
     CHECK_FALSE(claimed_end(*b.c));
     CHECK(old.w->end_stream(j) == outcome::revoked);
     CHECK_FALSE(old.w->give_back(j));
     const job again = at_its_end(source);
     CHECK(again.ring_sequence == 1);
-    CHECK(look(b));
+    CHECK(apply_stream_end(b));
     CHECK(b.c->end.load() == 1);
 }
 
@@ -163,7 +164,7 @@ TEST_CASE("the claim of a dead source for a frame that was given up yields to th
     REQUIRE(source.w->complete(given_up));
     CHECK_FALSE(claimed_end(*b.c));
     (void)at_its_end(source);
-    CHECK(look(b));
+    CHECK(apply_stream_end(b));
     CHECK(b.c->end.load() == 1);
 }
 
@@ -213,7 +214,7 @@ TEST_CASE("a reader begins no frame of another source that lies beyond END") {
     for (u64 n = 0; n < 2; ++n) CHECK(pass(*left.w) == n);
     for (u64 n = 0; n < 4; ++n) CHECK(pass(*right.w) == n);
     const job j = at_its_end(left);
-    CHECK(look(b));
+    CHECK(apply_stream_end(b));
     REQUIRE(left.w->give_back(j));
     job first, second, beyond;
     REQUIRE(middle.w->begin(first, 0) == outcome::ok);

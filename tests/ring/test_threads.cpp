@@ -65,7 +65,7 @@ bool whole(const payload& p, u64 ring_sequence) {
 }
 
 struct stage_thread {
-    incarnation_id who;
+    incarnation_id incarnation;
     std::atomic<bool> killed{false};
     std::thread thread;
 };
@@ -73,7 +73,7 @@ struct stage_thread {
 // One incarnation. `killed` ends it between two calls, as a SIGKILL would; until it is looked at the thread
 // is a zombie.
 void live(shared_run& run, stage_thread& self) {
-    worker w(*run.c, self.who.seat, self.who.entry, self.who.epoch);
+    worker w(*run.c, self.incarnation.seat, self.incarnation.entry, self.incarnation.epoch);
     tag_context context;
     helper help(*run.c, context);
     for (;;) {
@@ -124,15 +124,15 @@ public:
     }
     void replace(u32 seat) {
         std::unique_ptr<stage_thread> old = std::move(at_[seat]);
-        doom(*run_->c, old->who.entry);
+        doom(*run_->c, old->incarnation.entry);
         old->killed.store(true);
-        start_after_revoking(seat, old->who.epoch);
+        start_after_revoking(seat, old->incarnation.epoch);
         old->thread.join();  // the fence
-        mark_fenced(*run_->c, old->who.entry);
+        mark_fenced(*run_->c, old->incarnation.entry);
         do {
-            (void)revoke(*run_->c, seat, old->who.epoch);
-            (void)requeue(*run_->c, seat, old->who.epoch, blame::none, 0);
-        } while (!reclaim(*run_->c, seat, old->who.epoch));
+            (void)revoke(*run_->c, seat, old->incarnation.epoch);
+            (void)requeue(*run_->c, seat, old->incarnation.epoch, blame::none, 0);
+        } while (!reclaim(*run_->c, seat, old->incarnation.epoch));
     }
     void join_all() {
         for (auto& s : at_) s->thread.join();
@@ -142,12 +142,12 @@ private:
     void start(u32 seat) { start_after_revoking(seat, 0); }
     void start_after_revoking(u32 seat, u32 dead_epoch) {
         auto s = std::make_unique<stage_thread>();
-        s->who = appoint(*run_->c, seat);
+        s->incarnation = appoint(*run_->c, seat);
         (void)revoke(*run_->c, seat, dead_epoch);
         if (frames_return_before_the_fence) (void)requeue(*run_->c, seat, dead_epoch, blame::none, 0);
-        (void)claim(*run_->c, s->who);
-        run_->c->entry[s->who.entry].events_published.store(1);
-        (void)go_live(*run_->c, s->who);
+        (void)claim(*run_->c, s->incarnation);
+        run_->c->entry[s->incarnation.entry].events_published.store(1);
+        (void)go_live(*run_->c, s->incarnation);
         stage_thread& self = *s;
         s->thread = std::thread([this, &self] { live(*run_, self); });
         at_[seat] = std::move(s);

@@ -66,8 +66,8 @@ TEST_CASE("a free token is taken, and a held one is not") {
     CHECK(g.take(1) == taking::no);
     CHECK(g.wanted() == 0b10);
     CHECK(g.token().seat == 0);
-    CHECK(g.seat[0].others_want());
-    CHECK_FALSE(g.seat[1].others_want());
+    CHECK(g.seat[0].has_waiters());
+    CHECK_FALSE(g.seat[1].has_waiters());
 }
 
 TEST_CASE("a turn goes to the next seat that wants it, round and round, and its doorbell rings") {
@@ -77,7 +77,7 @@ TEST_CASE("a turn goes to the next seat that wants it, round and round, and its 
     u32 holder = 2;
     for (const u32 next : {3U, 0U, 1U}) {
         const u32 before = g.rings(next);
-        g.seat[holder].hand_on(g.now);
+        g.seat[holder].pass_on(g.now);
         CHECK(g.token().kind == turn_kind::offered);
         CHECK(g.token().seat == next);
         CHECK(g.rings(next) != before);
@@ -88,7 +88,7 @@ TEST_CASE("a turn goes to the next seat that wants it, round and round, and its 
         CHECK((g.wanted() >> next & 1U) == 0);
         holder = next;
     }
-    g.seat[holder].hand_on(g.now);
+    g.seat[holder].pass_on(g.now);
     CHECK(g.token().kind == turn_kind::free);
 }
 
@@ -104,19 +104,19 @@ TEST_CASE(
     g.now += 1 * ms;
     CHECK(g.take(1) == taking::from_late);
     CHECK(g.token().seat == 1);
-    g.seat[0].hand_on(g.now);  // it wakes
+    g.seat[0].pass_on(g.now);  // it wakes
     CHECK(g.token() == turn_word{turn_kind::held, 1, 10'000, g.now / 1000});
     CHECK_FALSE(g.seat[0].renew(g.now, 5'000));
 
     // An offer that nobody takes: seat 2 has died since it wanted.
     REQUIRE(g.take(2) == taking::no);
-    g.seat[1].hand_on(g.now);
+    g.seat[1].pass_on(g.now);
     REQUIRE(g.token().kind == turn_kind::offered);
     REQUIRE(g.take(0) == taking::no);
     g.now += ring::offer_us * 1000;
     CHECK(g.take(0) == taking::from_late);
     CHECK(g.wanted() == 0);
-    g.seat[0].hand_on(g.now);
+    g.seat[0].pass_on(g.now);
     CHECK(g.token().kind == turn_kind::free);
 }
 
@@ -142,8 +142,8 @@ TEST_CASE("a seat that has nothing to begin any more is passed over") {
     REQUIRE(g.take(0) == taking::yes);
     REQUIRE(g.take(1) == taking::no);
     REQUIRE(g.take(2) == taking::no);
-    g.seat[1].want_no_more();
-    g.seat[0].hand_on(g.now);
+    g.seat[1].cancel_wait();
+    g.seat[0].pass_on(g.now);
     CHECK(g.token().seat == 2);
 }
 
@@ -162,7 +162,7 @@ TEST_CASE(
         }
         CAPTURE(round);
         REQUIRE(got != taking::no);
-        g.seat[1].hand_on(g.now);
+        g.seat[1].pass_on(g.now);
         REQUIRE(g.token().kind != turn_kind::held);
     }
 }
@@ -181,8 +181,8 @@ TEST_CASE(
         std::mt19937_64 random(seed);
         const u32 seats = 2 + static_cast<u32>(random() % 5);
         g.begin(seats);
-        enum class life { rests, wants, holds, silent };
-        std::vector<life> is(seats, life::rests);
+        enum class phase { rests, wants, holds, silent };
+        std::vector<phase> is(seats, phase::rests);
         std::vector<u64> since(seats, 0), until(seats, 0);
         u64 turns = 0, late = 0, flipped_at = 0;
         // Everybody before it may hold for a limit, or let an offer and a turn grow late.
@@ -191,22 +191,22 @@ TEST_CASE(
             g.now += 100'000;
             const u32 k = static_cast<u32>(random() % seats);
             switch (is[k]) {
-                case life::rests:
-                    is[k] = life::wants, since[k] = g.now;
+                case phase::rests:
+                    is[k] = phase::wants, since[k] = g.now;
                     [[fallthrough]];
-                case life::wants:
+                case phase::wants:
                     if (const taking t = g.take(k, 2'000 + static_cast<u32>(random() % 18'000));
                         t != taking::no) {
                         ++turns, late += t == taking::from_late ? 1 : 0;
-                        is[k] = life::holds;
+                        is[k] = phase::holds;
                     }
                     REQUIRE(g.now <= std::max(since[k], flipped_at) + bound);
                     break;
-                case life::holds:
-                    if (random() % 3 == 0) g.seat[k].hand_on(g.now), is[k] = life::rests;
+                case phase::holds:
+                    if (random() % 3 == 0) g.seat[k].pass_on(g.now), is[k] = phase::rests;
                     break;
-                case life::silent:
-                    if (g.now >= until[k]) is[k] = life::rests;
+                case phase::silent:
+                    if (g.now >= until[k]) is[k] = phase::rests;
                     break;
             }
             if (flips && random() % 4'000 == 0) {
@@ -214,7 +214,7 @@ TEST_CASE(
                     .fetch_xor(u64{1} << random() % 64);
                 flipped_at = g.now + longest_lie;
             }
-            if (random() % 200 == 0) is[k] = life::silent, until[k] = g.now + random() % (60 * ms);
+            if (random() % 200 == 0) is[k] = phase::silent, until[k] = g.now + random() % (60 * ms);
         }
         CHECK(turns > (flips ? 10 : 100));
         CHECK((late > 0 || flips));

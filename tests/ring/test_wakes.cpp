@@ -33,9 +33,11 @@ extern "C" void wrapped_ring(shm::doorbell_word& bell) noexcept {
 
 namespace {
 
-/// Calls `look` whenever this thread rings a bell, until the end of its scope.
+/// Calls `check` whenever this thread rings a bell, until the end of its scope.
 struct while_ringing {
-    explicit while_ringing(std::function<void(const shm::doorbell_word&)> look) { at_ring = std::move(look); }
+    explicit while_ringing(std::function<void(const shm::doorbell_word&)> check) {
+        at_ring = std::move(check);
+    }
     ~while_ringing() { at_ring = {}; }
     while_ringing(const while_ringing&) = delete;
     while_ringing& operator=(const while_ringing&) = delete;
@@ -50,7 +52,7 @@ TEST_CASE("each bell of the ring is rung after the word that its sleeper waits f
     REQUIRE(source.w->begin(j, 0) == outcome::ok);
     u32 rings = 0;
     {
-        const while_ringing look([&](const shm::doorbell_word& bell) {
+        const while_ringing check([&](const shm::doorbell_word& bell) {
             rings += &bell == &b.c->stage[1].doorbell ? 1 : 0;
             CHECK(b.job(j.index).state == job_state::submitted);
         });
@@ -61,7 +63,7 @@ TEST_CASE("each bell of the ring is rung after the word that its sleeper waits f
     const u32 slot = j.output[0].index;
     bool ready_at_last = false;
     {
-        const while_ringing look([&](const shm::doorbell_word& bell) {
+        const while_ringing check([&](const shm::doorbell_word& bell) {
             if (&bell == &b.c->stage[1].doorbell) ready_at_last = b.slot(0, slot).state == slot_state::ready;
         });
         REQUIRE(source.w->complete(j));
@@ -69,7 +71,7 @@ TEST_CASE("each bell of the ring is rung after the word that its sleeper waits f
     CHECK(ready_at_last);
     bool free_at_last = false;
     {
-        const while_ringing look([&](const shm::doorbell_word& bell) {
+        const while_ringing check([&](const shm::doorbell_word& bell) {
             if (&bell == &b.c->stage[0].doorbell) free_at_last = b.slot(0, slot).state == slot_state::free;
         });
         CHECK(pass(*sink.w) == 0);
@@ -110,7 +112,7 @@ TEST_CASE("a reader that sleeps is woken within 10 ms of the frame that it waits
         ::usleep(2'000);
         ready_ns.store(now_ns());
         // As long as a sleeper may need that is woken too early.
-        const while_ringing hold([&](const shm::doorbell_word& rung) {
+        const while_ringing blocker([&](const shm::doorbell_word& rung) {
             if (&rung == &bell) ::usleep(bound_ns / ns_per_us);
         });
         if (!source.w->complete(j)) break;

@@ -140,12 +140,12 @@ TEST_CASE("the end waits for the revocation of a source that is doomed") {
     const seated old = b.sit(0);
     for (u64 n = 0; n < 3; ++n) CHECK(pass(*old.w) == n);
     begin_stop(*b.c);
-    doom(*b.c, old.who.entry);
+    doom(*b.c, old.incarnation.entry);
     // the epoch is raised, the predecessor's words are not taken yet
     const incarnation_id successor = appoint(*b.c, 0);
     REQUIRE(successor);
     CHECK_FALSE(try_finish_stop(*b.c));
-    REQUIRE(revoke(*b.c, 0, old.who.epoch));
+    REQUIRE(revoke(*b.c, 0, old.incarnation.epoch));
     CHECK(try_finish_stop(*b.c));
     CHECK(b.c->end.load() == 3);
 }
@@ -199,11 +199,11 @@ TEST_CASE("after a death with several frames in flight they are leased one at a 
     REQUIRE(sink.w->begin(a, 0) == outcome::ok);
     REQUIRE(sink.w->begin(c, 1) == outcome::ok);
     sink = b.die(sink, blame::own, 2);
-    job j, beside;
+    job j, extra;
     REQUIRE(sink.w->begin(j, 0) == outcome::ok);
     CHECK(j.alone);
     CHECK(j.void_stage == shm::none);
-    CHECK(sink.w->begin(beside, 1) == outcome::own_work);  // frame 1 is a suspect as well
+    CHECK(sink.w->begin(extra, 1) == outcome::own_work);  // frame 1 is a suspect as well
     REQUIRE(sink.w->submit(j));
     REQUIRE(sink.w->commit(j));
     REQUIRE(sink.w->complete(j));
@@ -288,9 +288,9 @@ TEST_CASE("the stamps of a job's earlier frame are gone when its word opens") {
 TEST_CASE("a process that takes an entry over finds none of its predecessor's clocks running") {
     bench b(chain());
     const seated source = b.sit(0);
-    shm::incarnation& e = b.c->entry[source.who.entry];
+    shm::incarnation& e = b.c->entry[source.incarnation.entry];
     shm::word* const clocks[] = {&e.busy_since_ns,      &e.processing_since_ns, &e.device_since_ns,
-                                 &e.finishing_since_ns, &e.hold_since_ns,       &e.hold};
+                                 &e.finishing_since_ns, &e.paused_since_ns,     &e.pause};
     // killed in the middle of all of it
     for (shm::word* clock : clocks) clock->store(1, std::memory_order_relaxed);
     (void)b.die(source, blame::none, 0);
@@ -299,7 +299,7 @@ TEST_CASE("a process that takes an entry over finds none of its predecessor's cl
         next = appoint(*b.c, 1);
         REQUIRE(next);
         mark_fenced(*b.c, next.entry);
-    } while (next.entry != source.who.entry);
+    } while (next.entry != source.incarnation.entry);
     for (const shm::word* clock : clocks) CHECK(load(*clock) == 0);
 }
 
@@ -354,14 +354,14 @@ TEST_CASE("the frame of a word that says COMMITTED is told before the word moves
     REQUIRE(sink.w->commit(committed));
     REQUIRE(sink.w->begin(submitted, 1) == outcome::ok);
     REQUIRE(sink.w->submit(submitted));
-    doom(*b.c, sink.who.entry);
+    doom(*b.c, sink.incarnation.entry);
     REQUIRE(appoint(*b.c, 1));
-    std::vector<u64> told;
-    REQUIRE(revoke(*b.c, 1, sink.who.epoch, [&](u64 ring_sequence) {
+    std::vector<u64> reported;
+    REQUIRE(revoke(*b.c, 1, sink.incarnation.epoch, [&](u64 ring_sequence) {
         CHECK(job_word::of(load(b.c->job[committed.index])).state == job_state::committed);
-        told.push_back(ring_sequence);
+        reported.push_back(ring_sequence);
     }));
-    CHECK(told == std::vector<u64>{1});
+    CHECK(reported == std::vector<u64>{1});
     CHECK(job_word::of(load(b.c->job[committed.index])).state == job_state::idle);
     CHECK(job_word::of(load(b.c->job[submitted.index])).state == job_state::aborted);
 }

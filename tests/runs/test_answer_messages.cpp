@@ -98,29 +98,29 @@ TEST_CASE("a verdict that lacks keys, or has others of their names, is a refusal
 }
 
 TEST_CASE("what ps tells of pipeline, stages, links and problems is read as it was told") {
-    const json told = run::to_json(whole_answer());
-    CHECK(run::to_json(run::read_ps(json::parse(told.dump()))) == told);
-    CHECK(told["pipeline"]["frames"] == u64{1} << 60U);
-    CHECK(told["pipeline"]["kills_at"] ==
+    const json encoded = run::to_json(whole_answer());
+    CHECK(run::to_json(run::read_ps(json::parse(encoded.dump()))) == encoded);
+    CHECK(encoded["pipeline"]["frames"] == u64{1} << 60U);
+    CHECK(encoded["pipeline"]["kills_at"] ==
           json::parse(R"({"idle":1,"open":2,"submitted":3,"committed":4,"aborted":5})"));
-    CHECK(told["stages"][0]["end_to_end"] == json::parse("[[0.0,0.5,7],[0.5,1.5,9]]"));
-    CHECK(told["links"][0] ==
+    CHECK(encoded["stages"][0]["end_to_end"] == json::parse("[[0.0,0.5,7],[0.5,1.5,9]]"));
+    CHECK(encoded["links"][0] ==
           json::parse(
               R"({"stage":"fragment","format":"t","slots":15,"window":9,"slot_bytes":1024,"memory":"memfd",
                                               "guard":"gap","output":"color",
                                               "readers":[{"stage":"display","group":"blocking"},{"stage":"film","group":"latest"}]})"));
-    CHECK(run::read_ps(told).pipeline.limit() == "fragment limits: busy 98 %");
+    CHECK(run::read_ps(encoded).pipeline.limit() == "fragment limits: busy 98 %");
 }
 
 TEST_CASE("what is not known of a seat or a run is null in ps, and no key is left out") {
     run::ps_answer a;
     a.stages.emplace_back();
-    const json told = run::to_json(a);
-    for (const auto& [key, value] : told["stages"][0].items()) CHECK(value.is_null());
-    CHECK(told["stages"][0].size() == 29);
-    CHECK(told["pipeline"].size() == 18);
-    CHECK(told["pipeline"]["mps"].is_null());
-    CHECK(told["pipeline"]["waits_for"] == json::array());
+    const json encoded = run::to_json(a);
+    for (const auto& [key, value] : encoded["stages"][0].items()) CHECK(value.is_null());
+    CHECK(encoded["stages"][0].size() == 29);
+    CHECK(encoded["pipeline"].size() == 18);
+    CHECK(encoded["pipeline"]["mps"].is_null());
+    CHECK(encoded["pipeline"]["waits_for"] == json::array());
 }
 
 TEST_CASE("what an answer to ps lacks, or has of another type, is not known") {
@@ -198,11 +198,11 @@ TEST_CASE("commands know a stage by its name, and each of several instances, too
 
 TEST_CASE("what a trace tells is read as it was told, and refused when it is of another version") {
     const run::trace_answer a{"id", 7, "running", {{5, "died", 2, 1, 77, "died: killed"}}, 17, 40};
-    const json told = run::to_json(a);
-    CHECK(told ==
+    const json encoded = run::to_json(a);
+    CHECK(encoded ==
           json::parse(R"({"ok":true,"run_id":"id","created_ns":7,"state":"running","next":17,"last":40,
         "notes":[{"time_ns":5,"kind":"died","seat":2,"epoch":1,"pid":77,"text":"died: killed"}]})"));
-    CHECK(run::to_json(run::read_trace(told)) == told);
+    CHECK(run::to_json(run::read_trace(encoded)) == encoded);
     CHECK(run::read_trace(json::parse(R"({"run_id":"id","notes":[{}]})")).notes.size() == 1);
     for (const char* odd : {"{}", R"({"run_id":"id"})", R"({"notes":[]})", R"({"run_id":7,"notes":[]})",
                             R"({"run_id":"id","notes":[7]})", R"({"run_id":"id","notes":[],"next":"x"})",
@@ -223,18 +223,18 @@ TEST_CASE("parameters are read as they were told, with what setting them has don
     s.from = 120;
     CHECK_FALSE(run::to_json(s).contains("message"));
     s.message = "level = 0.5 from frame 120 on";
-    const json told = run::to_json(s);
-    const run::parameter_state read = run::parameters_from(json::parse(told.dump()));
-    CHECK(run::to_json(read) == told);
+    const json encoded = run::to_json(s);
+    const run::parameter_state read = run::parameters_from(json::parse(encoded.dump()));
+    CHECK(run::to_json(read) == encoded);
     CHECK(read.message == s.message);
     CHECK_FALSE(run::parameters_from(run::to_json(run::parameter_state{})).schema);
     for (const char* key : {"schema", "values", "number", "from"}) {
         INFO(key);
-        json j = told;
+        json j = encoded;
         j.erase(key);
         CHECK_THROWS_AS(run::parameters_from(j), config_error);
     }
-    json j = told;
+    json j = encoded;
     j["number"] = "three";
     CHECK_THROWS_WITH(run::parameters_from(j), contains("are both programs of one version?"));
 }
@@ -248,9 +248,9 @@ TEST_CASE("a viewer's wish for a picture, and what it is lent, are read as they 
                       {}};
     a.device.kind = device::device_kind::cuda;
     a.device.uuid = "GPU-1";
-    const json told = run::to_json(a);
-    CHECK(told["tap"]["device"] == json::parse(R"({"kind":"cuda","uuid":"GPU-1","ordinal":0})"));
-    CHECK(run::to_json(run::read_tap(told)) == told);
+    const json encoded = run::to_json(a);
+    CHECK(encoded["tap"]["device"] == json::parse(R"({"kind":"cuda","uuid":"GPU-1","ordinal":0})"));
+    CHECK(run::to_json(run::read_tap(encoded)) == encoded);
 }
 
 TEST_CASE("a picture that is not lent is refused with the reason, another version's answer is no answer") {

@@ -79,7 +79,7 @@ TEST_CASE("of a lost run the logs, the deaths and an account by its ledgers are 
           nlohmann::json::array(
               {{{"stage", "display"}, {"delivered", 5}, {"first_missing", 4}, {"repeated", 0}}}));
     CHECK(account["stages"][0] ==
-          nlohmann::json({{"name", "fragment"}, {"frames", 9}, {"voids", 0}, {"torn", 0}}));
+          nlohmann::json({{"name", "fragment"}, {"frames", 9}, {"tombstones", 0}, {"torn", 0}}));
     CHECK_THAT(run::describe(all[0]), test::contains("display delivered 5 of 150 frames") &&
                                           test::contains("its supervisor (pid 1999999) died"));
     CHECK(run::lost_runs("other").empty());

@@ -11,9 +11,9 @@ using nlohmann::json;
 TEST_CASE("a block of memory is read as it was told") {
     std::vector<shm::unique_fd> fds;
     fds.emplace_back(::open("/dev/null", O_RDONLY | O_CLOEXEC));
-    const json told = json::parse(
+    const json encoded = json::parse(
         run::memory_message(device::memory_kind::vmm, u64{1} << 40U, "GPU-1", "00fF1a", 0).dump());
-    const device::memory_handle h = run::read_memory(told, fds);
+    const device::memory_handle h = run::read_memory(encoded, fds);
     CHECK(h.kind == device::memory_kind::vmm);
     CHECK(h.bytes == u64{1} << 40U);
     CHECK(h.uuid == "GPU-1");
@@ -44,13 +44,13 @@ TEST_CASE("a message of another version, or a damaged one, is refused with the r
 TEST_CASE("memory in pieces is read with a descriptor of each, and refused where one has not come") {
     std::vector<shm::unique_fd> fds;
     for (int k = 0; k < 4; ++k) fds.emplace_back(::open("/dev/null", O_RDONLY | O_CLOEXEC));
-    const json told = run::memory_message(device::memory_kind::vmm, 3 << 21, "GPU-1", "", 1, 3);
-    const device::memory_handle h = run::read_memory(told, fds);
+    const json encoded = run::memory_message(device::memory_kind::vmm, 3 << 21, "GPU-1", "", 1, 3);
+    const device::memory_handle h = run::read_memory(encoded, fds);
     CHECK(h.pieces == 3);
     CHECK(h.piece_bytes() == 2 << 20);
     CHECK(h.piece_fds == std::vector<int>{fds[1].get(), fds[2].get(), fds[3].get()});
     fds.pop_back();
-    CHECK_THROWS_WITH(run::read_memory(told, fds), test::contains("names an fd that it did not send"));
+    CHECK_THROWS_WITH(run::read_memory(encoded, fds), test::contains("names an fd that it did not send"));
     const json odd = run::memory_message(device::memory_kind::memfd, 4097, "", "", 0, 3);
     CHECK_THROWS_WITH(run::read_memory(odd, fds), test::contains("4097 bytes has 3 pieces"));
     const json host = run::memory_message(device::memory_kind::memfd, 3 << 12, "", "", 0, 3);

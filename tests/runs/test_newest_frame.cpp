@@ -41,8 +41,8 @@ struct small_ring {
         };
     }
     [[nodiscard]] shm::control_block& block() noexcept { return r.block(); }
-    [[nodiscard]] run::lent_ring lend(shm::unique_fd connection) {
-        run::lent_ring l;
+    [[nodiscard]] run::mapped_ring lend(shm::unique_fd connection) {
+        run::mapped_ring l;
         l.socket_path = "/nobody/listens/here";
         l.connection.reset(std::move(connection));
         l.memory = memory;
@@ -72,8 +72,8 @@ struct small_ring {
 };
 
 /// Whoever looks at it.
-struct looker {
-    explicit looker(small_ring& of)
+struct frame_reader {
+    explicit frame_reader(small_ring& of)
         : ring(&of),
           newest(of.block(), of.lend(std::move(ends.first)), *of.cpu),
           queue(of.cpu->make_queue()) {}
@@ -113,50 +113,50 @@ std::vector<std::string> rights_of_ring() {
 TEST_CASE("whoever looks at a ring has it mapped for reading alone") {
     small_ring of;
     CHECK(rights_of_ring() == std::vector<std::string>{"rw-s"});  // its maker's own
-    const looker look(of);
+    const frame_reader reader(of);
     CHECK(rights_of_ring() == std::vector<std::string>{"r--s", "rw-s"});
 }
 
 TEST_CASE("the newest frame is taken, whole, once, and its lease is given back") {
     small_ring of;
-    looker look(of);
-    CHECK_FALSE(look.take());
+    frame_reader reader(of);
+    CHECK_FALSE(reader.take());
     for (u32 k = 0; k < 3; ++k) REQUIRE(of.r.pass(0));
-    REQUIRE(look.take());
-    CHECK(look.what.ring_sequence == 2);
-    CHECK(look.value == 2000);
+    REQUIRE(reader.take());
+    CHECK(reader.what.ring_sequence == 2);
+    CHECK(reader.value == 2000);
     CHECK(of.leased_slot() == shm::none);
-    CHECK_FALSE(look.take());
+    CHECK_FALSE(reader.take());
     REQUIRE(of.r.pass(0));
-    REQUIRE(look.take());
-    CHECK(look.value == 3000);
+    REQUIRE(reader.take());
+    CHECK(reader.value == 3000);
 }
 
 TEST_CASE(
     "one frame is taken by its number while it is in the ring, and it is known when it can't come any more") {
     small_ring of;
-    looker look(of);
-    CHECK(look.newest.may_come(1));  // not there yet
-    CHECK_FALSE(look.take(nullptr, 1));
+    frame_reader reader(of);
+    CHECK(reader.newest.may_arrive(1));  // not there yet
+    CHECK_FALSE(reader.take(nullptr, 1));
     for (u32 k = 0; k < 3; ++k) REQUIRE(of.r.pass(0));
-    REQUIRE(look.take(nullptr, 1));
-    CHECK((look.what.ring_sequence == 1 && look.value == 1000));
-    CHECK_FALSE(look.newest.may_come(1));  // taken
-    CHECK_FALSE(look.take(nullptr, 0));    // older than that
+    REQUIRE(reader.take(nullptr, 1));
+    CHECK((reader.what.ring_sequence == 1 && reader.value == 1000));
+    CHECK_FALSE(reader.newest.may_arrive(1));  // taken
+    CHECK_FALSE(reader.take(nullptr, 0));      // older than that
     for (u32 k = 0; k < 3; ++k) REQUIRE(of.r.pass(1));
-    CHECK(look.newest.may_come(2));  // its readers have done with it, but it is kept
-    CHECK(look.newest.may_come(3));
+    CHECK(reader.newest.may_arrive(2));  // its readers have done with it, but it is kept
+    CHECK(reader.newest.may_arrive(3));
     REQUIRE(of.r.pass(0));
     REQUIRE(of.r.pass(1));
-    CHECK_FALSE(look.newest.may_come(2));  // a newer one has passed
-    CHECK(look.newest.may_come(3));
-    REQUIRE(look.take(nullptr, 3));
-    CHECK(look.value == 3000);
+    CHECK_FALSE(reader.newest.may_arrive(2));  // a newer one has passed
+    CHECK(reader.newest.may_arrive(3));
+    REQUIRE(reader.take(nullptr, 3));
+    CHECK(reader.value == 3000);
 }
 
 TEST_CASE("the newest frame comes with its metadata, its capture time and what of its planes is in use") {
     small_ring of;
-    looker look(of);
+    frame_reader reader(of);
     REQUIRE(of.r.pass(0));
     for (u32 k = 0; k < of.block().link[0].slots; ++k) {
         shm::frame_header& h = of.block().frames[0].header[k];
@@ -167,87 +167,88 @@ TEST_CASE("the newest frame comes with its metadata, its capture time and what o
         h.clock = shm::capture_clock::live;
         h.used.planes = 1;
         h.used.of[0][0] = 0;
-        h.side_inputs = 1;
+        h.sampled_inputs = 1;
         h.sampled_sequence[0] = 5;
         ring::seal(h, of.block().parameters.bytes);
     }
-    REQUIRE(look.take());
-    CHECK(look.what.side_frames == std::vector<u64>{5});
-    CHECK(ring::line_of(look.what.metadata) == "gain 2");
-    CHECK(look.what.capture_ns == 77);
-    CHECK(look.what.clock == shm::capture_clock::live);
-    CHECK(look.what.used.planes == 1);
+    REQUIRE(reader.take());
+    CHECK(reader.what.sampled_frames == std::vector<u64>{5});
+    CHECK(ring::line_of(reader.what.metadata) == "gain 2");
+    CHECK(reader.what.capture_ns == 77);
+    CHECK(reader.what.clock == shm::capture_clock::live);
+    CHECK(reader.what.used.planes == 1);
 }
 
 TEST_CASE("a frame whose lease is revoked in the middle of its copy is thrown away and counted") {
     small_ring of;
-    looker look(of);
+    frame_reader reader(of);
     REQUIRE(of.r.pass(0));
     bool revoked = false;
-    CHECK_FALSE(look.take([&](u32) { revoked = ring::revoke_stale_leases(of.block(), 0, ~u64{0} / 2); }));
+    CHECK_FALSE(reader.take([&](u32) { revoked = ring::revoke_stale_leases(of.block(), 0, ~u64{0} / 2); }));
     CHECK(revoked);
-    CHECK(look.newest.losses().revoked == 1);
-    CHECK(look.newest.losses().torn == 0);
+    CHECK(reader.newest.losses().revoked == 1);
+    CHECK(reader.newest.losses().torn == 0);
     REQUIRE(of.r.pass(0));
-    CHECK(look.take());
-    CHECK(look.value == 1000);
+    CHECK(reader.take());
+    CHECK(reader.value == 1000);
 }
 
 TEST_CASE("a frame whose status word is another frame's is thrown away and counted") {
     small_ring of;
-    looker look(of);
+    frame_reader reader(of);
     REQUIRE(of.r.pass(0));
-    CHECK_FALSE(look.take([&](u32 slot) { of.filled->data()[slot * slot_bytes] = std::byte{9}; }));
-    CHECK(look.newest.losses().torn == 1);
-    CHECK(look.newest.losses().revoked == 0);
+    CHECK_FALSE(reader.take([&](u32 slot) { of.filled->data()[slot * slot_bytes] = std::byte{9}; }));
+    CHECK(reader.newest.losses().torn == 1);
+    CHECK(reader.newest.losses().revoked == 0);
 }
 
 TEST_CASE("a frame whose header changes in the middle of its copy is thrown away and counted") {
     small_ring of;
-    looker look(of);
+    frame_reader reader(of);
     REQUIRE(of.r.pass(0));
-    CHECK_FALSE(look.take([&](u32 slot) { of.block().frames[0].header[slot].capture_ns ^= 1; }));
-    CHECK(look.newest.losses().torn == 1);
-    CHECK(look.newest.losses().revoked == 0);
+    CHECK_FALSE(reader.take([&](u32 slot) { of.block().frames[0].header[slot].capture_ns ^= 1; }));
+    CHECK(reader.newest.losses().torn == 1);
+    CHECK(reader.newest.losses().revoked == 0);
     CHECK(of.leased_slot() == shm::none);
     REQUIRE(of.r.pass(0));
-    CHECK(look.take());
-    CHECK(look.value == 1000);
+    CHECK(reader.take());
+    CHECK(reader.value == 1000);
 }
 
 TEST_CASE("a frame that was given up is no picture: it is counted, and its memory isn't read") {
     small_ring of;
-    looker look(of);
+    frame_reader reader(of);
     REQUIRE(of.r.pass(0));
     for (u32 k = 0; k < of.block().link[0].slots; ++k) {
         shm::frame_header& h = of.block().frames[0].header[k];
         h.void_stage = 0;
         ring::seal(h, of.block().parameters.bytes);
     }
-    look.value = 77;
-    CHECK_FALSE(look.take());
-    CHECK(look.newest.losses().voids == 1);
-    CHECK(look.value == 77);
+    reader.value = 77;
+    CHECK_FALSE(reader.take());
+    CHECK(reader.newest.losses().tombstones == 1);
+    CHECK(reader.value == 77);
 }
 
 TEST_CASE("without a supervisor frames are taken as before, from the same place") {
     small_ring of;
-    looker look(of);
+    frame_reader reader(of);
     REQUIRE(of.r.pass(0));
-    look.ends.second.reset();  // the supervisor is dead, and nobody listens
-    CHECK(look.take());
+    reader.ends.second.reset();  // the supervisor is dead, and nobody listens
+    CHECK(reader.take());
     REQUIRE(of.r.pass(0));
-    CHECK(look.take());
-    CHECK(look.value == 1000);
+    CHECK(reader.take());
+    CHECK(reader.value == 1000);
 }
 
 TEST_CASE("a reader leaves its place, and the ninth has none") {
     small_ring of;
     {
-        std::vector<std::unique_ptr<looker>> all;
-        for (u32 k = 0; k < shm::max_latest; ++k) all.push_back(std::make_unique<looker>(of));
-        CHECK_THROWS_WITH(looker(of), contains("all 8 places for viewers, ports and displays at the ring of "
-                                               "source are taken: close one"));
+        std::vector<std::unique_ptr<frame_reader>> all;
+        for (u32 k = 0; k < shm::max_latest; ++k) all.push_back(std::make_unique<frame_reader>(of));
+        CHECK_THROWS_WITH(frame_reader(of),
+                          contains("all 8 places for viewers, ports and displays at the ring of "
+                                   "source are taken: close one"));
     }
-    CHECK_NOTHROW(looker(of));
+    CHECK_NOTHROW(frame_reader(of));
 }

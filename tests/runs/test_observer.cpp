@@ -6,7 +6,7 @@
 #include "core/errors.hpp"
 #include "ring/words.hpp"
 #include "run/observer.hpp"
-#include "telemetry/run_life.hpp"
+#include "telemetry/run_end.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/scratch_folder.hpp"
 
@@ -43,11 +43,11 @@ public:
     std::unique_ptr<shm::segment> segment, old;  ///< old: stays mapped, as by processes that have not noticed
 };
 
-const shm::process_id nobody{1, 1};
+const shm::process_id no_process{1, 1};
 
-std::string text_of(const run::sight& s) {
+std::string text_of(const run::observation& s) {
     std::string all;
-    for (const run::run_news& n : s.news) all += n.text + "\n";
+    for (const run::run_update& n : s.updates) all += n.text + "\n";
     return all;
 }
 
@@ -63,10 +63,10 @@ TEST_CASE("a run that is well is no news") {
     small_run r;
     r.lead(shm::this_process());
     run::observer o(r.record());
-    const run::sight s = o.look();
-    CHECK(s.life.state == run::life::led);
-    CHECK(s.news.empty());
-    CHECK_FALSE(s.anew);
+    const run::observation s = o.poll();
+    CHECK(s.liveness.state == run::liveness::led);
+    CHECK(s.updates.empty());
+    CHECK_FALSE(s.recreated);
     CHECK(o.notice(10 * ns_per_s, 8 * ns_per_s).empty());
     CHECK(o.notice(10 * ns_per_s, 0).empty());
     CHECK(o.notice(10 * ns_per_s, 5 * ns_per_s) == "the supervisor has given no sign of life for 5 s");
@@ -74,17 +74,17 @@ TEST_CASE("a run that is well is no news") {
 
 TEST_CASE("a supervisor that goes is told once, and so is the next one, which is asked from then on") {
     small_run r;
-    r.lead(nobody);
+    r.lead(no_process);
     run::observer o(r.record());
-    CHECK_THAT(text_of(o.look()), contains("supervisor gone, 1 stage goes on (pid 1)"));
+    CHECK_THAT(text_of(o.poll()), contains("supervisor gone, 1 stage goes on (pid 1)"));
     CHECK(o.notice(0, 0) == "supervisor gone, 1 stage goes on");
-    CHECK(o.look().news.empty());
+    CHECK(o.poll().updates.empty());
     r.lead(shm::this_process());
-    CHECK_THAT(text_of(o.look()),
+    CHECK_THAT(text_of(o.poll()),
                contains("a supervisor has taken demo over (pid " + std::to_string(::getpid())));
     CHECK(o.run().supervisor == shm::this_process());
     CHECK(o.notice(0, 0).empty());
-    CHECK(o.look().news.empty());
+    CHECK(o.poll().updates.empty());
 }
 
 TEST_CASE("a block that is made anew is followed, and the old one stays as long as somebody holds it") {
@@ -93,16 +93,16 @@ TEST_CASE("a block that is made anew is followed, and the old one stays as long 
     run::observer o(r.record(), run::observer::access::take_leases);
     const std::shared_ptr<const run::mapped_block> held = o.mapped();
     const u64 before = o.block().created_ns;
-    CHECK_FALSE(o.look().anew);
+    CHECK_FALSE(o.poll().recreated);
     CHECK(o.mapped() == held);
     r.make_block();
-    const run::sight s = o.look();
-    CHECK(s.anew);
+    const run::observation s = o.poll();
+    CHECK(s.recreated);
     CHECK(text_of(s) == "demo begins again with new memory\n");
     CHECK(o.block().created_ns == r.segment->block().created_ns);
     CHECK(o.mapped()->attached->block().created_ns == r.segment->block().created_ns);
     CHECK(held->observed->block().created_ns == before);
-    CHECK_FALSE(o.look().anew);
+    CHECK_FALSE(o.poll().recreated);
 }
 
 TEST_CASE("between two blocks the old one is watched on") {
@@ -111,10 +111,10 @@ TEST_CASE("between two blocks the old one is watched on") {
     run::observer o(r.record());
     const u64 before = o.block().created_ns;
     shm::segment::remove(r.id);
-    CHECK_FALSE(o.look().anew);
+    CHECK_FALSE(o.poll().recreated);
     CHECK(o.block().created_ns == before);
     r.make_block();
-    CHECK(o.look().anew);
+    CHECK(o.poll().recreated);
 }
 
 TEST_CASE("who only looks maps nothing for writing, and who takes no more leases gives that back") {
@@ -123,11 +123,11 @@ TEST_CASE("who only looks maps nothing for writing, and who takes no more leases
     CHECK(run::observer(r.record()).mapped()->attached == nullptr);
     run::observer o(r.record(), run::observer::access::take_leases);
     REQUIRE(o.mapped()->attached != nullptr);
-    o.take_no_more_leases();
+    o.stop_leasing();
     CHECK(o.mapped()->attached == nullptr);
-    CHECK(o.look().life.state == run::life::led);
+    CHECK(o.poll().liveness.state == run::liveness::led);
     r.make_block();
-    CHECK(o.look().anew);
+    CHECK(o.poll().recreated);
     CHECK(o.mapped()->attached == nullptr);
 }
 
@@ -137,8 +137,8 @@ TEST_CASE("the end of a run is its supervisor's last word, and a block that foll
     run::observer o(r.record());
     telemetry::note_end(r.segment->block(), 4);
     r.make_block();
-    const run::sight s = o.look();
-    CHECK(s.life.state == run::life::over);
-    CHECK(s.life.ending == "exit code 4");
-    CHECK_FALSE(s.anew);
+    const run::observation s = o.poll();
+    CHECK(s.liveness.state == run::liveness::over);
+    CHECK(s.liveness.ending == "exit code 4");
+    CHECK_FALSE(s.recreated);
 }

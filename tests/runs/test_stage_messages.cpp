@@ -19,16 +19,16 @@ TEST_CASE("a hello is read as it was told, and one by hand names no seat") {
                           "clock": {"time_namespace": "time:[5]", "offset_ns": 6}}})"));
     const run::hello_message read = run::read_hello(j);
     CHECK(read.stage == "fragment");
-    CHECK(read.who.seat == 3);
-    CHECK(read.who.entry == 7);
-    CHECK(read.who.epoch == 9);
+    CHECK(read.incarnation.seat == 3);
+    CHECK(read.incarnation.entry == 7);
+    CHECK(read.incarnation.epoch == 9);
     CHECK(read.pid == 77);
     CHECK(read.start_time == 1234);
     CHECK(read.clock == sent.clock);
     const run::hello_message by_hand = run::read_hello(run::to_json(run::hello_message{"fragment", {}, 77}));
-    CHECK_FALSE(by_hand.who);
+    CHECK_FALSE(by_hand.incarnation);
     CHECK(run::read_hello(json::parse(R"({"hello": {}})")).clock == clock_identity{});
-    CHECK(by_hand.who.seat == shm::none);
+    CHECK(by_hand.incarnation.seat == shm::none);
     CHECK_THROWS_AS(run::read_hello(json::parse(R"({"hello": {"seat": "three"}})")), json::exception);
 }
 
@@ -39,13 +39,13 @@ TEST_CASE("a stage that returns says which run and seat were its own, and what m
     const run::return_message read = run::read_return(j);
     CHECK(read.run_id == "id");
     CHECK(read.stage == "vertex");
-    CHECK(read.who.entry == 2);
-    CHECK(read.who.epoch == 0);
+    CHECK(read.incarnation.entry == 2);
+    CHECK(read.incarnation.epoch == 0);
     CHECK(read.ready);
     CHECK(read.memory == memory);
     CHECK(read.start_time == 1234);
     const run::return_message bare = run::read_return(json::parse(R"({"return": {}})"));
-    CHECK(bare.who.seat == shm::none);
+    CHECK(bare.incarnation.seat == shm::none);
     CHECK_FALSE(bare.ready);
     CHECK(bare.memory == json::array());
 }
@@ -74,7 +74,7 @@ run::attach_message whole() {
     m.runtime_directory = "/run/x";
     m.output_directory = "/data/runs/x-1";
     m.stage = "sink";
-    m.who = {2, 5, 4};
+    m.incarnation = {2, 5, 4};
     m.standby = true;
     m.width = 640;
     m.height = 360;
@@ -98,7 +98,7 @@ run::attach_message whole() {
 TEST_CASE("what a stage is given to begin with is read as it was told") {
     const run::attach_message m = whole(), read = run::read_attach(run::to_json(m));
     CHECK(run::to_json(read) == run::to_json(m));
-    CHECK(read.who.epoch == 4);
+    CHECK(read.incarnation.epoch == 4);
     CHECK(read.runtime_directory == "/run/x");
     CHECK(read.output_directory == "/data/runs/x-1");
     CHECK(read.graphs);
@@ -106,7 +106,7 @@ TEST_CASE("what a stage is given to begin with is read as it was told") {
     CHECK(read.outputs.empty());
     CHECK(read.inputs.at(0).stage == "fragment");
     CHECK(read.latest.at(0).stage == "pose.cloud");
-    CHECK_FALSE(read.latest.at(0).told);
+    CHECK_FALSE(read.latest.at(0).described);
 }
 
 TEST_CASE("an answer to a hello that refuses, lacks a key or names a seat that can't be, is no attachment") {
@@ -124,7 +124,7 @@ TEST_CASE("an answer to a hello that refuses, lacks a key or names a seat that c
     CHECK_THROWS_AS(run::read_attach(many), shm_error);
     many["attach"]["outputs"].erase(0);
     CHECK(run::read_attach(many).outputs.at(3).name == "o4");
-    for (u32 k = 0; k < shm::max_side_inputs; ++k)
+    for (u32 k = 0; k < shm::max_sampled_inputs; ++k)
         many["attach"]["latest"].push_back({{"stage", "s"}, {"format", {{"type", "t"}}}});
     CHECK_THROWS_AS(run::read_attach(many), shm_error);
     j["attach"]["seat"] = shm::max_seats;

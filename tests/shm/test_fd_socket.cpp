@@ -99,10 +99,10 @@ TEST_CASE("a supervisor of another user is not talked to") {
     REQUIRE(chmod(folder, 0777) == 0);
     const std::string path = std::string(folder) + "/control.sock";
     auto [ours, theirs] = shm::socket_pair();
-    const pid_t stranger = fork();
-    if (stranger == 0) {
-        const bool became = setgid(65534) == 0 && setuid(65534) == 0;
-        const shm::unique_fd listener = became ? shm::listen_at(path) : shm::unique_fd();
+    const pid_t other_user = fork();
+    if (other_user == 0) {
+        const bool switched = setgid(65534) == 0 && setuid(65534) == 0;
+        const shm::unique_fd listener = switched ? shm::listen_at(path) : shm::unique_fd();
         (void)shm::send_message(theirs.get(), listener ? "listening" : "failed");
         for (;;) pause();
     }
@@ -112,8 +112,8 @@ TEST_CASE("a supervisor of another user is not talked to") {
     const shm::unique_fd connection = shm::connect_to(path);
     CHECK_FALSE(connection);
     CHECK(errno == EPERM);
-    kill(stranger, SIGKILL);
-    waitpid(stranger, nullptr, 0);
+    kill(other_user, SIGKILL);
+    waitpid(other_user, nullptr, 0);
     unlink(path.c_str());
     rmdir(folder);
 }

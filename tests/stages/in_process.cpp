@@ -232,7 +232,7 @@ threads_of_a_run::threads_of_a_run(const options& o) : options_(o), block_(make_
         s.ends = k == 0 && o.ends_at != ~u64{0};
         s.slot_bytes = s.has_output ? slot_bytes + canary_of(o) : 0;
         for (const auto& [looker, at] : o.looks)
-            if (looker == k) s.side_inputs.push_back(at);
+            if (looker == k) s.sampled_inputs.push_back(at);
         p.stages.push_back(s);
         counts_.push_back(std::make_unique<queue_counts>());
         made_.push_back(std::make_unique<counting_stage>(k == 0, !s.has_output, k, o.work_us, o.ends_at));

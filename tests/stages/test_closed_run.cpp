@@ -9,7 +9,7 @@
 #include <thread>
 
 #include "ring/own_pages.hpp"
-#include "ring/stray.hpp"
+#include "ring/wild_write.hpp"
 #include "shm/block_parts.hpp"
 #include "stages/runner/exit_note.hpp"
 #include "tests/stages/in_process.hpp"
@@ -165,8 +165,8 @@ TEST_CASE("a stage's own code that writes into a closed control block dies of it
               c.link[2].slot[3].store(7);
           }) == faulted);
     CHECK(ring::exit_note::of(c.entry[5].exit_note.load()).signal == SIGSEGV);
-    const ring::stray told = ring::stray::of(c.entry[5].stray.load());
-    CHECK(told.what == ring::stray_target::block);
+    const ring::wild_write told = ring::wild_write::of(c.entry[5].wild_write.load());
+    CHECK(told.what == ring::wild_write_target::block);
     CHECK(told.index == static_cast<u32>(shm::block_part::ring_words));
     CHECK(told.slot == 2);
     CHECK(told.offset == offsetof(shm::link_block, slot) + 24 - offsetof(shm::link_block, tail));

@@ -3,7 +3,7 @@
 #include "stages/sharpen/sharpen.hpp"
 #include "tests/stages/chains.hpp"
 #include "tests/support/catch.hpp"
-#include "tests/support/said_by.hpp"
+#include "tests/support/exception_text.hpp"
 #include "tests/support/scratch_folder.hpp"
 
 using namespace carousel;
@@ -180,7 +180,9 @@ TEST_CASE("a material whose texture is missing is drawn in its colour, and a mis
     const auto values = settings::from_json(R"({"mesh": ")" + obj + "\"}");
     geometry g;
     description made;
-    const std::string log = test::said_by([&] { made = g.configure({"geometry", 64, 48, &values, {}}); });
+    const std::string log = test::exception_text([&] {
+        made = g.configure({"geometry", 64, 48, &values, {}});
+    });
     CHECK_THAT(log, contains("absent.png") && contains("drawn without it"));
     CHECK(made.outputs.front().constants.at("texels") == 1);
     CHECK_THAT(refusal<geometry>(R"({"texture": "./absent.png"})"), contains("absent.png"));

@@ -82,8 +82,8 @@ TEST_CASE(
     depth_rule packing = automatic(device_sharing::turns, 4);
     packing.finish_pool = true;
     const std::pair<depth_rule, depth_reason> all[] = {{given, depth_reason::given},
-                                                       {low, depth_reason::wish},
-                                                       {most, depth_reason::wish},
+                                                       {low, depth_reason::requested},
+                                                       {most, depth_reason::requested},
                                                        {packing, depth_reason::finishing},
                                                        {automatic(device_sharing::cpu), depth_reason::cores},
                                                        {depth_rule{}, depth_reason::given}};

@@ -290,7 +290,7 @@ TEST_CASE("a void frame has a record and no picture") {
     c->run(0);
     c->run_void(1, "given up");
     const auto sum = ledger_in(folder).summarize(2);
-    CHECK(sum.voids == 1);
+    CHECK(sum.tombstones == 1);
     CHECK(sum.lost == 0);
     CHECK(scratch_folder::names_in(folder.path / "pictures") == std::vector<std::string>{"frame_00000.png"});
 }

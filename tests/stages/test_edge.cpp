@@ -28,8 +28,8 @@ TEST_CASE(
         next.store(frame_number);
         if (frame_number % 5 != 4) return true;
         // It waits until nothing is in flight, and from then on it is held.
-        const bool is_held = entry.hold.load() == static_cast<u64>(shm::hold_reason::link);
-        if (is_held && (done_below != frame_number || entry.hold_since_ns.load() == 0)) wrong.fetch_add(1);
+        const bool is_held = entry.pause.load() == static_cast<u64>(shm::pause_reason::link);
+        if (is_held && (done_below != frame_number || entry.paused_since_ns.load() == 0)) wrong.fetch_add(1);
         held.fetch_add(is_held ? 1 : 0);
         return is_held;
     };
@@ -39,7 +39,7 @@ TEST_CASE(
     CHECK(run.sink().frames.load() == 12);
     CHECK(run.sink().wrong.load() == 0);
     CHECK(held.load() == 2);  // at 4 and at 9
-    CHECK(entry.hold_since_ns.load() == 0);
+    CHECK(entry.paused_since_ns.load() == 0);
 }
 
 TEST_CASE(
@@ -50,10 +50,10 @@ TEST_CASE(
     std::atomic<u32> held{0}, free{0};
     run.sink().at_finish = [&](frame& f) {
         const u64 began = entry.finishing_since_ns.load();
-        free.fetch_add(entry.hold_since_ns.load() == 0 ? 1 : 0);
+        free.fetch_add(entry.paused_since_ns.load() == 0 ? 1 : 0);
         f.wait_for_link(true);
         f.wait_for_link(true);  // said twice is said once
-        held.fetch_add(entry.hold.load() == static_cast<u64>(shm::hold_reason::link) ? 1 : 0);
+        held.fetch_add(entry.pause.load() == static_cast<u64>(shm::pause_reason::link) ? 1 : 0);
         std::this_thread::sleep_for(std::chrono::milliseconds(2));
         if (f.frame_number() % 2 == 0) return;  // the runner ends it
         f.wait_for_link(false);
@@ -62,7 +62,7 @@ TEST_CASE(
     run.run();
     CHECK(held.load() == 6);
     CHECK(free.load() == 6);
-    CHECK(entry.hold_since_ns.load() == 0);
+    CHECK(entry.paused_since_ns.load() == 0);
 }
 
 TEST_CASE("the object of frame::local() goes from process() to finish() of its frame, and no further") {

@@ -114,12 +114,12 @@ TEST_CASE(
     shm::incarnation& entry = c->entry[0];
     finish_clock clock(entry.finishing_since_ns);
     stages::outside_hold outside(entry, clock);
-    stages::disk_hold hold(*c, outside);
+    stages::disk_hold pause(*c, outside);
     std::array<std::atomic<bool>, 2> full{true, true};
     std::array<std::atomic<u32>, 2> tries{0, 0};
     const auto write = [&](std::size_t k) {
         const finish_clock::running clocked(clock);
-        hold.write_patiently(k, [&] {
+        pause.write_patiently(k, [&] {
             tries[k].fetch_add(1);
             if (full[k].load()) throw disk_full_error("/there/p.png", "no room");
         });
@@ -129,15 +129,15 @@ TEST_CASE(
     full[0] = false;
     first.join();
     REQUIRE(wait_for([&, seen = tries[1].load()] { return tries[1].load() > seen; }));
-    CHECK(entry.hold_since_ns.load() != 0);  // the second waits still
-    CHECK(entry.hold.load() == static_cast<u64>(shm::hold_reason::disk_full));
+    CHECK(entry.paused_since_ns.load() != 0);  // the second waits still
+    CHECK(entry.pause.load() == static_cast<u64>(shm::pause_reason::disk_full));
     const u64 began = entry.finishing_since_ns.load();
     CHECK(began != 0);
     const finish_clock::running beside(clock);  // what hangs meanwhile isn't charged with the hold either
     full[1] = false;
     second.join();
-    CHECK(entry.hold_since_ns.load() == 0);
-    CHECK(entry.hold.load() == 0);
+    CHECK(entry.paused_since_ns.load() == 0);
+    CHECK(entry.pause.load() == 0);
     CHECK(entry.finishing_since_ns.load() > began);
 }
 

@@ -36,8 +36,8 @@ struct sink_files {
     void resume(const std::string& sink, u64 first) const {
         claim(sink, [&](frame_claims& c) { c.resume(first); });
     }
-    [[nodiscard]] owed_frame owed(u64 from = 0) const {
-        return first_owed(directory, {{"a", from}, {"b", from}}, from);
+    [[nodiscard]] undelivered_frame owed(u64 from = 0) const {
+        return find_undelivered(directory, {{"a", from}, {"b", from}}, from);
     }
 };
 
@@ -106,7 +106,7 @@ TEST_CASE("a record of a frame that passed the sink by before its commit counts 
         const ledger_summary sum = ledger_reader::open(ledger)->summarize(fold_step);
         CHECK(sum.records == 100);
         CHECK(sum.passed == fold_step - 100);
-        CHECK(sum.voids == 0);
+        CHECK(sum.tombstones == 0);
         CHECK(sum.unmarked == 0);
         fold_ledger(ledger, fold_step);
     }

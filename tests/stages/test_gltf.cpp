@@ -8,7 +8,7 @@
 #include "stages/sdk/settings.hpp"
 #include "tests/stages/gltf_builder.hpp"
 #include "tests/support/catch.hpp"
-#include "tests/support/said_by.hpp"
+#include "tests/support/exception_text.hpp"
 
 using namespace carousel;
 using namespace carousel::stages;
@@ -288,7 +288,7 @@ TEST_CASE("each kind of property that a picture does not show has one warning") 
     auto second = first;
     second["material"] = 1;
     b.root["meshes"][0]["primitives"] = {first, second};
-    const std::string log = test::said_by([&] { (void)load(b); });
+    const std::string log = test::exception_text([&] { (void)load(b); });
     for (const char* what :
          {"normal maps", "occlusion maps", "emissive maps", "metallic and roughness maps", "morph targets",
           "animations", "cameras", "these extensions are ignored: KHR_materials_clearcoat"}) {

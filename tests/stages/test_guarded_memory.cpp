@@ -13,8 +13,8 @@
 
 using namespace carousel;
 using namespace carousel::stages;
-using ring::stray;
-using ring::stray_target;
+using ring::wild_write;
+using ring::wild_write_target;
 
 TEST_CASE("an address in guarded memory is told as ring, slot and offset, or as asset and offset") {
     const device::memory_handle memory = device::create_memfd("guarded", 3 * 8192);
@@ -22,27 +22,28 @@ TEST_CASE("an address in guarded memory is told as ring, slot and offset, or as 
     static const device::memfd_mapping ring_memory(memory, device::access::read);
     static const device::memfd_mapping asset_memory(memory, device::access::read);
     const device::memfd_mapping own(memory, device::access::write);
-    guard(ring_memory, stray_target::input, 7, 8192, 3);
-    guard(asset_memory, stray_target::asset, 2, 0, 0);
-    guard(own, stray_target::output, 9, 8192, 3);  // may be written to: nobody asks about it
-    CHECK(find_stray(ring_memory.data()) == stray{stray_target::input, 7, 0, 0});
-    CHECK(find_stray(ring_memory.data() + 8191) == stray{stray_target::input, 7, 0, 8191});
-    CHECK(find_stray(ring_memory.data() + 2 * 8192 + 5) == stray{stray_target::input, 7, 2, 5});
-    CHECK(find_stray(asset_memory.data() + 3 * 8192 - 1) == stray{stray_target::asset, 2, 0, 3 * 8192 - 1});
-    CHECK(find_stray(own.data()).what == stray_target::nothing);
+    guard(ring_memory, wild_write_target::input, 7, 8192, 3);
+    guard(asset_memory, wild_write_target::asset, 2, 0, 0);
+    guard(own, wild_write_target::output, 9, 8192, 3);  // may be written to: nobody asks about it
+    CHECK(find_stray(ring_memory.data()) == wild_write{wild_write_target::input, 7, 0, 0});
+    CHECK(find_stray(ring_memory.data() + 8191) == wild_write{wild_write_target::input, 7, 0, 8191});
+    CHECK(find_stray(ring_memory.data() + 2 * 8192 + 5) == wild_write{wild_write_target::input, 7, 2, 5});
+    CHECK(find_stray(asset_memory.data() + 3 * 8192 - 1) ==
+          wild_write{wild_write_target::asset, 2, 0, 3 * 8192 - 1});
+    CHECK(find_stray(own.data()).what == wild_write_target::nothing);
     CHECK(find_stray(ring_memory.data() - 1).index != 7);
-    CHECK(find_stray(nullptr).what == stray_target::nothing);
+    CHECK(find_stray(nullptr).what == wild_write_target::nothing);
 }
 
 TEST_CASE("an address in a frame's header is told as ring, slot and offset in the header") {
     const auto c = std::make_unique<shm::control_block>();
     guard_headers(*c);
-    CHECK(find_stray(&c->frames[0]) == stray{stray_target::header, 0, 0, 0});
+    CHECK(find_stray(&c->frames[0]) == wild_write{wild_write_target::header, 0, 0, 0});
     CHECK(find_stray(&c->frames[5].header[3].time_s) ==
-          stray{stray_target::header, 5, 3, offsetof(shm::frame_header, time_s)});
+          wild_write{wild_write_target::header, 5, 3, offsetof(shm::frame_header, time_s)});
     CHECK(find_stray(&c->frames[shm::max_links - 1].header[63].metadata[1023]).index == shm::max_links - 1);
-    CHECK(find_stray(&c->frames[shm::max_links]).what == stray_target::nothing);
-    CHECK(find_stray(&c->event_handle[0]).what == stray_target::nothing);
+    CHECK(find_stray(&c->frames[shm::max_links]).what == wild_write_target::nothing);
+    CHECK(find_stray(&c->event_handle[0]).what == wild_write_target::nothing);
 }
 
 TEST_CASE("an address in the gap behind a slot is told as the slot before it, of an output and of an input") {
@@ -52,15 +53,16 @@ TEST_CASE("an address in the gap behind a slot is told as the slot before it, of
     constexpr u64 bytes = 5120;  // lies 3072 into its piece
     static const device::memfd_mapping own(memory, device::access::write);
     static const device::memfd_mapping input(memory, device::access::read);
-    guard(own, stray_target::output, 4, bytes, 3);
-    guard(input, stray_target::input, 5, bytes, 3);
-    CHECK(find_stray(own.slot(1, bytes) + bytes) == stray{stray_target::output, 4, 1, bytes});
+    guard(own, wild_write_target::output, 4, bytes, 3);
+    guard(input, wild_write_target::input, 5, bytes, 3);
+    CHECK(find_stray(own.slot(1, bytes) + bytes) == wild_write{wild_write_target::output, 4, 1, bytes});
     CHECK(find_stray(own.slot(0, bytes) + bytes + 60'000) ==
-          stray{stray_target::output, 4, 0, bytes + 60'000});
+          wild_write{wild_write_target::output, 4, 0, bytes + 60'000});
     CHECK(find_stray(own.slot(2, bytes) - 5000) ==
-          stray{stray_target::output, 4, 1, own.stride(bytes) - 5000});  // an underrun
-    CHECK(find_stray(input.slot(2, bytes) + 7) == stray{stray_target::input, 5, 2, 7});
-    CHECK(find_stray(input.slot(2, bytes) + bytes + 7) == stray{stray_target::behind_input, 5, 2, bytes + 7});
+          wild_write{wild_write_target::output, 4, 1, own.stride(bytes) - 5000});  // an underrun
+    CHECK(find_stray(input.slot(2, bytes) + 7) == wild_write{wild_write_target::input, 5, 2, 7});
+    CHECK(find_stray(input.slot(2, bytes) + bytes + 7) ==
+          wild_write{wild_write_target::after_input, 5, 2, bytes + 7});
 }
 
 TEST_CASE("threads that guard memory at once have a row each") {
@@ -75,9 +77,9 @@ TEST_CASE("threads that guard memory at once have a row each") {
         threads.emplace_back([&, k] {
             begun.fetch_add(1, std::memory_order_relaxed);
             while (begun.load(std::memory_order_relaxed) < mapped.size()) std::this_thread::yield();
-            guard(*mapped[k], stray_target::asset, k, 0, 0);
+            guard(*mapped[k], wild_write_target::asset, k, 0, 0);
         });
     for (std::thread& t : threads) t.join();
     for (u32 k = 0; k < mapped.size(); ++k)
-        CHECK(find_stray(mapped[k]->data() + 5) == stray{stray_target::asset, k, 0, 5});
+        CHECK(find_stray(mapped[k]->data() + 5) == wild_write{wild_write_target::asset, k, 0, 5});
 }

@@ -35,7 +35,7 @@ TEST_CASE("an undisturbed run: nothing lost, nothing repeated, and the hash of t
     CHECK(sum.records == 5000);
     CHECK(sum.lost == 0);
     CHECK(sum.repeated == 0);
-    CHECK(sum.voids == 0);
+    CHECK(sum.tombstones == 0);
     CHECK(sum.unmarked == 0);
     CHECK(sum.image_hash == XXH3_64bits(hashes.data(), hashes.size() * sizeof(u64)));
 }
@@ -88,13 +88,13 @@ TEST_CASE("a death between commit and mark: the supervisor makes the mark, and a
     scratch_folder folder;
     ledger_writer(file_in(folder)).record(0, 7, false, 1);
     ledger_writer supervisor(file_in(folder));
-    CHECK(supervisor.tell_committed(0, 1));
-    CHECK(supervisor.tell_committed(0, 1));  // the supervisor after it finds the same word
-    CHECK_FALSE(supervisor.tell_committed(1, 1));
+    CHECK(supervisor.mark_committed_by_supervisor(0, 1));
+    CHECK(supervisor.mark_committed_by_supervisor(0, 1));  // the supervisor after it finds the same word
+    CHECK_FALSE(supervisor.mark_committed_by_supervisor(1, 1));
     const auto reader = ledger_reader::open(file_in(folder));
     CHECK(reader->summarize(1).lost == 0);
     CHECK(reader->summarize(1).repeated == 0);
-    CHECK(reader->summarize(1).told == 1);
+    CHECK(reader->summarize(1).marked_by_supervisor == 1);
     SECTION("the dead one comes to its own mark after all") {
         ledger_writer(file_in(folder)).mark_committed(0, 7, false, 1);
         CHECK(reader->summarize(1).repeated == 0);
@@ -110,7 +110,7 @@ TEST_CASE("a death between commit and mark: the supervisor makes the mark, and a
     }
     SECTION("a successor commits it again, and dies before its mark, too") {
         ledger_writer(file_in(folder)).record(0, 7, false, 2);
-        CHECK(supervisor.tell_committed(0, 2));
+        CHECK(supervisor.mark_committed_by_supervisor(0, 2));
         CHECK(reader->summarize(1).repeated == 1);
     }
 }
@@ -120,12 +120,12 @@ TEST_CASE("a mark that is there is told of in vain, and a late record of a dead 
     ledger_writer writer(file_in(folder));
     writer.record(0, 7, false, 2);
     writer.mark_committed(0, 7, false, 2);
-    CHECK(writer.tell_committed(0, 2));
+    CHECK(writer.mark_committed_by_supervisor(0, 2));
     ledger_writer(file_in(folder)).record(0, 7, false, 1);  // a predecessor that had been stopped
     const auto sum = ledger_reader::open(file_in(folder))->summarize(1);
     CHECK(sum.lost == 0);
     CHECK(sum.repeated == 0);
-    CHECK(sum.told == 0);
+    CHECK(sum.marked_by_supervisor == 0);
 }
 
 TEST_CASE("a frame that is committed twice is a repeat, however often it is recorded") {
@@ -157,7 +157,7 @@ TEST_CASE("a void frame is recorded as such and adds 0 to the image hash") {
     writer.mark_committed(0, 5, true, 1);
     const u64 zero = 0;
     const auto sum = ledger_reader::open(file_in(folder))->summarize(1);
-    CHECK(sum.voids == 1);
+    CHECK(sum.tombstones == 1);
     CHECK(sum.without_hash == 0);
     CHECK(sum.tombstone_sequences == std::vector<u64>{0});
     CHECK(sum.image_hash == XXH3_64bits(&zero, sizeof zero));

@@ -4,8 +4,8 @@
 
 #include "tests/stages/in_process.hpp"
 #include "tests/support/catch.hpp"
+#include "tests/support/exception_text.hpp"
 #include "tests/support/mapped_rights.hpp"
-#include "tests/support/said_by.hpp"
 
 using namespace carousel;
 using namespace carousel::test;
@@ -57,10 +57,10 @@ TEST_CASE("inputs, latest inputs and the assets of others are mapped for reading
 }
 
 TEST_CASE("where memory can't be mapped for reading alone the stage's word says so") {
-    const std::string log = said_by([] { CHECK(of_a_run(false).inputs_writable); });
+    const std::string log = exception_text([] { CHECK(of_a_run(false).inputs_writable); });
     for (const char* what : {"input stage1", "input stage0", "asset table"})
         CHECK_THAT(log, contains(std::string("its ") + what + " is unguarded: its memory can't be mapped"));
-    CHECK_THAT(said_by([] { (void)of_a_run(true); }), !contains("unguarded"));
+    CHECK_THAT(exception_text([] { (void)of_a_run(true); }), !contains("unguarded"));
 }
 
 TEST_CASE("an asset alone that could be written to is enough for that word") {
@@ -76,7 +76,7 @@ TEST_CASE("an asset alone that could be written to is enough for that word") {
         behind = (r.entry().guard & shm::memory_guard::inputs_writable) != 0;
     };
     threads_of_a_run run(o);
-    CHECK_THAT(said_by([&] { run.run(); }),
+    CHECK_THAT(exception_text([&] { run.run(); }),
                contains("its asset table is unguarded: its memory can't be mapped for reading alone"));
     CHECK_FALSE(before);
     CHECK(behind);

@@ -12,7 +12,7 @@
 #include "stages/scene/scene_parameters.hpp"
 #include "stages/sdk/settings.hpp"
 #include "tests/support/catch.hpp"
-#include "tests/support/said_by.hpp"
+#include "tests/support/exception_text.hpp"
 #include "tests/support/scratch_folder.hpp"
 
 using namespace carousel;
@@ -158,7 +158,7 @@ TEST_CASE("each material that a face uses is a surface, with its own picture and
                                   "f 1 2 3\nusemtl red\nf 1 2 3\nusemtl wood\nf 1 2 3\nusemtl "
                                   "grey\nf 1 2 3\nusemtl black\nf 1 2 3\nusemtl red\nf 3 4 1\n");
     mesh_data mesh;
-    const std::string log = test::said_by([&] { mesh = load_obj(path); });
+    const std::string log = test::exception_text([&] { mesh = load_obj(path); });
     CHECK_THAT(log, contains("normal and bump maps are not shown"));
     REQUIRE(mesh.surfaces.size() == 5);
     CHECK(mesh.surfaces[0].image.none());
@@ -196,7 +196,7 @@ TEST_CASE(
 }
 
 TEST_CASE("vertex colours of an OBJ file are dropped with one warning") {
-    const auto log = [&](const std::string& text) { return test::said_by([&] { (void)load(text); }); };
+    const auto log = [&](const std::string& text) { return test::exception_text([&] { (void)load(text); }); };
     CHECK_THAT(log("v 0 0 0 1 0 0\nv 1 0 0 0 1 0\nv 0 1 0 0 0 1\nf 1 2 3\n"),
                contains("m.obj: vertex colours are not shown"));
     CHECK(log("v 0 0 0\nv 1 0 0\nv 0 1 0\nf 1 2 3\n").empty());

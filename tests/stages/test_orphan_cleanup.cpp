@@ -126,7 +126,7 @@ TEST_CASE(
 TEST_CASE("a process whose pid means nothing here keeps the run's memory and folder by its lock") {
     orphaned_run r;
     auto unseen = std::make_unique<shm::segment>(shm::segment::join(r.run_id));
-    shm::unique_fd in_folder = run::hold_folder(r.folder.path.string());
+    shm::unique_fd in_folder = run::lock_folder(r.folder.path.string());
     CHECK(r.leave());
     CHECK(r.memory_is_there());
     unseen.reset();

@@ -5,7 +5,7 @@
 #include "tests/stages/chains.hpp"
 #include "tests/stages/painted_boxes.hpp"
 #include "tests/support/catch.hpp"
-#include "tests/support/said_by.hpp"
+#include "tests/support/exception_text.hpp"
 
 using namespace carousel;
 using test::contains;
@@ -118,7 +118,7 @@ TEST_CASE("a glTF file is drawn without the texture that can't be read, and a wa
     scratch_folder folder;
     const std::string path = test::painted_boxes(folder);
     const auto log = [&] {
-        return test::said_by([&] { (void)render_chain({}, R"({"mesh": ")" + path + "\"}"); });
+        return test::exception_text([&] { (void)render_chain({}, R"({"mesh": ")" + path + "\"}"); });
     };
     CHECK(log().find("without it") == std::string::npos);
     std::filesystem::resize_file(folder.path / "stripes.png", 60);

@@ -25,8 +25,8 @@ struct sight {
 
     void look(carousel::frame& f) {
         ++frames;
-        const side_frame side = f.latest(name);
-        used[f.frame_number()] = side ? side.frame_number() : shm::no_side_frame;
+        const sampled_frame side = f.latest(name);
+        used[f.frame_number()] = side ? side.frame_number() : shm::no_sampled_frame;
         if (!side) {
             ++empty;
             return;

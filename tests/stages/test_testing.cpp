@@ -226,9 +226,9 @@ private:
     void process(frame& f) override {
         CHECK_THROWS_WITH(f.latest("beside you"), contains("it was added with beside"));
         CHECK_THROWS_WITH(f.latest(1), contains("asks for latest input 1; it was added with 1"));
-        const side_frame side = f.latest("beside");
+        const sampled_frame side = f.latest("beside");
         const f32* b = side ? side.plane<const f32>("wave").data() : nullptr;
-        sides.push_back(side ? side.frame_number() : shm::no_side_frame);
+        sides.push_back(side ? side.frame_number() : shm::no_sampled_frame);
         if (side) f.metadata().set("side_capture_ns", side.capture_ns());
         if (side) f.metadata().set("side_says", side.metadata().get<i64>("says").value_or(-1));
         f.output("difference").set_used("wave", {3});
@@ -272,12 +272,12 @@ TEST_CASE("a stage has side inputs, none before the first, and each of its outpu
     c.fill("beside", "wave", std::vector<f32>{10, 20, 30, 40});
     c.run(0);
     CHECK(c.read<f32>("mixer", "wave") == std::vector<f32>{1, 2, 3, 4});
-    CHECK(last.told == std::vector<u64>{shm::no_side_frame});
+    CHECK(last.told == std::vector<u64>{shm::no_sampled_frame});
     c.metadata("beside").set("says", 3);
     c.newest("beside", 7);
     c.run(1);
     c.run(2);
-    CHECK(stage.sides == std::vector<u64>{shm::no_side_frame, 7, 7});
+    CHECK(stage.sides == std::vector<u64>{shm::no_sampled_frame, 7, 7});
     CHECK(last.told == std::vector<u64>{7});
     CHECK(c.read<f32>("mixer.sum", "wave") == std::vector<f32>{11, 22, 33, 44});
     CHECK(c.read<f32>("mixer.difference", "wave") == std::vector<f32>{-9, -18, -27});

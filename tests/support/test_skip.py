@@ -20,9 +20,9 @@ class Skip(unittest.TestCase):
                 for name, command in commands.items():
                     words = " ".join(f"[==[{word}]==]" for word in command)
                     f.write(f"add_test([==[{name}]==] {words})\nset_tests_properties([==[{name}]==] PROPERTIES {PROPERTY})\n")
-            said = subprocess.run(["ctest", "--test-dir", folder], capture_output=True, text=True, check=False).stdout
+            output = subprocess.run(["ctest", "--test-dir", folder], capture_output=True, text=True, check=False).stdout
         verdicts = {}
-        for line in said.splitlines():
+        for line in output.splitlines():
             for name in commands:
                 if f": {name} ." in line:
                     verdicts[name] = line[line.index(f": {name} .") + len(name) + 3:].lstrip(".").split()[0]

@@ -82,11 +82,11 @@ TEST_CASE("a stage that is down or stopped is named before any share, one that s
     std::vector<stage_load> all = demo();
     all[1].condition = stage_condition::starting;
     CHECK(kind_of(all) == kind::unknown);
-    all[3].condition = stage_condition::held;
-    const bottleneck held = find_bottleneck(all, 60);
-    CHECK(held.what == kind::held);
-    CHECK(held.stage == 3);
-    CHECK(describe(held, "display", 0) == "display is stopped: the others wait for it");
+    all[3].condition = stage_condition::paused;
+    const bottleneck paused = find_bottleneck(all, 60);
+    CHECK(paused.what == kind::paused);
+    CHECK(paused.stage == 3);
+    CHECK(describe(paused, "display", 0) == "display is stopped: the others wait for it");
     all[1].condition = stage_condition::down;
     const bottleneck down = find_bottleneck(all, 60);
     CHECK(down.what == kind::down);

@@ -61,12 +61,12 @@ TEST_CASE("threads that count at once count each span once") {
     process p;
     const u64 began = now_ns();
     begin_busy(p.e, began);
-    std::vector<std::thread> lookers;
+    std::vector<std::thread> readers;
     for (int k = 0; k < 4; ++k)
-        lookers.emplace_back([&] {
+        readers.emplace_back([&] {
             for (int n = 0; n < 20'000; ++n) count_busy(p.e, p.n, now_ns(), false);
         });
-    for (std::thread& t : lookers) t.join();
+    for (std::thread& t : readers) t.join();
     const u64 ended = now_ns();
     count_busy(p.e, p.n, ended, true);
     CHECK(p.busy() == ended - began);

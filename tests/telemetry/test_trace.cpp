@@ -155,7 +155,7 @@ snapshot two_stages(u64 tail) {
     return s;
 }
 
-attempt made(u64 ring_sequence, u32 seat, u32 epoch, u64 at, bool said) {
+attempt made(u64 ring_sequence, u32 seat, u32 epoch, u64 at, bool is_complete) {
     attempt a;
     a.ring_sequence = ring_sequence;
     a.seat = seat;
@@ -163,7 +163,7 @@ attempt made(u64 ring_sequence, u32 seat, u32 epoch, u64 at, bool said) {
     a.claimed_ns = at;
     a.process_ns = at + 10;
     a.submitted_ns = at + 20;
-    if (said) a.complete_ns = at + 30, a.committed_ns = at + 40, a.finished_ns = at + 50;
+    if (is_complete) a.complete_ns = at + 30, a.committed_ns = at + 40, a.finished_ns = at + 50;
     return a;
 }
 
@@ -270,7 +270,7 @@ TEST_CASE("a chain that was elsewhere when the trace began misses none of the fr
 TEST_CASE("traces of two hosts are one by the offset of their clocks, and a frame's flow goes through both") {
     const snapshot shape = two_stages(1);
     const std::vector<idle_time> waits;
-    constexpr u64 far_begin = 8'001'000'000;
+    constexpr u64 remote_begin = 8'001'000'000;
     const auto traced = [&](u64 begin, u64 claimed, std::map<std::string, trace_clock> clocks) {
         const std::vector<attempt> attempts = {made(0, 0, 1, begin + claimed, true),
                                                made(0, 1, 2, begin + claimed + 1000, true)};
@@ -281,15 +281,15 @@ TEST_CASE("traces of two hosts are one by the offset of their clocks, and a fram
         c.begin_ns = begin;
         c.end_ns = begin + 50'000'000;
         c.clocks = std::move(clocks);
-        c.overwritten = begin == far_begin ? 3 : 0;
+        c.overwritten = begin == remote_begin ? 3 : 0;
         trace_summary s;
         return trace_json(c, s);
     };
     // Host b's clock is 7 s ahead; its trace was begun 1 ms later.
-    const std::string near = traced(1'000'000'000, 100'000, {{"b", {7'000, 0.25}}}),
-                      far = traced(far_begin, 300'000, {});
+    const std::string coordinator = traced(1'000'000'000, 100'000, {{"b", {7'000, 0.25}}}),
+                      remote = traced(remote_begin, 300'000, {});
     std::vector<std::string> warnings;
-    const json t = json::parse(join_traces(near, {{"b", far}}, &warnings));
+    const json t = json::parse(join_traces(coordinator, {{"b", remote}}, &warnings));
     REQUIRE(warnings.size() == 1);  // a part with holes is told
     CHECK_THAT(warnings[0], test::contains("on host b 3 stamps were overwritten"));
     std::map<std::string, i64> processes;
@@ -312,23 +312,23 @@ TEST_CASE("traces of two hosts are one by the offset of their clocks, and a fram
     CHECK(way == "sttf");
     CHECK(t.at("otherData").at("joined")[0].at("error_ms") == 0.25);
 
-    CHECK_THROWS_WITH(join_traces(far, {{"b", near}}),
+    CHECK_THROWS_WITH(join_traces(remote, {{"b", coordinator}}),
                       test::contains("knows no clock of host b; it knows none"));
-    CHECK_THROWS_WITH(join_traces(near, {{"b", "{}"}}), test::contains("the trace of host b is none"));
-    CHECK_THROWS_AS(join_traces("[1", {{"b", far}}), config_error);
+    CHECK_THROWS_WITH(join_traces(coordinator, {{"b", "{}"}}), test::contains("the trace of host b is none"));
+    CHECK_THROWS_AS(join_traces("[1", {{"b", remote}}), config_error);
 }
 
 // Not a test: prints a figure. test_trace "the look at the flag*"
 TEST_CASE("the look at the flag while nobody traces", "[.]") {
     const auto block = std::make_unique<shm::control_block>();
     trace_writer writer(*block, 0, 1);
-    constexpr u32 looks = 100'000, rounds = 101;
+    constexpr u32 iterations = 100'000, rounds = 101;
     std::vector<f64> ns;
     for (u32 r = 0; r < rounds; ++r) {
         const u64 began = now_ns();
         u32 on = 0;
-        for (u32 k = 0; k < looks; ++k) on += writer.on(began + k) ? 1 : 0;
-        ns.push_back(static_cast<f64>(now_ns() - began) / looks);
+        for (u32 k = 0; k < iterations; ++k) on += writer.on(began + k) ? 1 : 0;
+        ns.push_back(static_cast<f64>(now_ns() - began) / iterations);
         REQUIRE(on == 0);
     }
     std::sort(ns.begin(), ns.end());

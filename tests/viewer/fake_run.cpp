@@ -20,7 +20,7 @@
 #include "ring/parameter_box.hpp"
 #include "shm/process_id.hpp"
 #include "telemetry/histogram.hpp"
-#include "telemetry/run_life.hpp"
+#include "telemetry/run_end.hpp"
 
 namespace carousel::test {
 namespace {
@@ -183,7 +183,7 @@ void fake_run::run_frames() {
             revive(now);
             // the last first: each frame stays a turn in each ring
             for (u32 k = static_cast<u32>(back_at_.size()); k-- > 0;) {
-                if (!rig_->sits(k) || held_.count(k) != 0) continue;
+                if (!rig_->sits(k) || paused_.count(k) != 0) continue;
                 shm::incarnation& e = c.entry[rig_->entry_of(k)];
                 e.heartbeat_ns.store(now);
                 e.cpu_ns.fetch_add(3'000'000);
@@ -264,10 +264,10 @@ json fake_run::answer_command(const std::string& verb, const std::string& stage)
     {
         const std::lock_guard lock(mutex_);
         commands_.push_back(verb + " " + stage);
-        if (seat < 4 && verb == "stop") held_.insert(seat);
-        if (seat < 4 && verb == "cont") held_.erase(seat);
+        if (seat < 4 && verb == "stop") paused_.insert(seat);
+        if (seat < 4 && verb == "cont") paused_.erase(seat);
         if (seat < 4 && (verb == "stop" || verb == "cont"))
-            segment_->block().seat[seat].held.store(verb == "stop" ? 1 : 0);
+            segment_->block().seat[seat].paused.store(verb == "stop" ? 1 : 0);
     }
     if (seat < 4 && (verb == "kill" || verb == "restart")) kill(seat);
     return {{"ok", true}, {"message", verb + " " + stage + ": done"}};

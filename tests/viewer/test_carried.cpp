@@ -43,7 +43,7 @@ TEST_CASE("a frame's table says with which frames of its maker's latest inputs i
     ring::frame_format format{"t", {{"boxes", ring::element::f32_, {50, 4}, {}, 0}}, {}};
     (void)format.lay_out();
     run::newest_frame::about frame;
-    frame.side_frames = {12, shm::no_side_frame};
+    frame.sampled_frames = {12, shm::no_sampled_frame};
     CHECK(viewer::carried_by(frame, format, 0) ==
           carried_facts{{"made with the latest", "frame 12, none yet"}});
 }

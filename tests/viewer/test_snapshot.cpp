@@ -31,7 +31,7 @@ TEST_CASE("a block of zeros is an empty run") {
 
 TEST_CASE("restarts are counted from the seat's first epoch, also where epochs come round") {
     ring::plan plan = test::demo_plan(64, 32);
-    plan.first = ring::counters_near_their_ends;
+    plan.first = ring::counters_near_overflow;
     rig r(plan);
     CHECK(read_snapshot(r.block()).seats[1].restarts() == 0);
     for (u32 turn = 1; turn <= 5; ++turn) {
@@ -142,14 +142,15 @@ TEST_CASE("a crash quarantines the slots in work, and the successor has the next
 }
 
 TEST_CASE("an end that a user requested is shown as requested, not as a crash with a successor") {
-    const auto [why, command, follows] = GENERATE(table<ring::asked_end, std::string, std::string>(
-        {{ring::asked_end::down, "down", "the stages that need its frames wait until `carousel up vertex`"},
-         {ring::asked_end::restart, "restart", "its successor is being started"}}));
+    const auto [why, command, follows] = GENERATE(table<ring::requested_end, std::string, std::string>(
+        {{ring::requested_end::down, "down",
+          "the stages that need its frames wait until `carousel up vertex`"},
+         {ring::requested_end::restart, "restart", "its successor is being started"}}));
     rig r(test::demo_plan(64, 32));
     r.sit_all();
     event_tracker events;
     events.feed(read_snapshot(r.block()));
-    r.block().entry[r.entry_of(1)].exit_note.store(ring::note_asked(why));
+    r.block().entry[r.entry_of(1)].exit_note.store(ring::note_requested_end(why));
     r.die(1);
     const snapshot after = read_snapshot(r.block());
     events.feed(after);

@@ -56,10 +56,10 @@ public:
             text += fmt::format(" · {} · {} ms a frame", p.path, ui::number(p.copy_ms + p.show_ms));
         ImGui::PushFont(theme::small_font());
         ui::text(ui::fitted(text, width), theme::colors().muted);
-        ui::tip(
-            fmt::format("way of the picture: {}\nout of the ring {} ms, into the texture {} ms\ndiscarded: "
-                        "{} revoked, {} torn; {} void",
-                        p.path, ui::number(p.copy_ms), ui::number(p.show_ms), p.revoked, p.torn, p.voids));
+        ui::tip(fmt::format(
+            "way of the picture: {}\nout of the ring {} ms, into the texture {} ms\ndiscarded: "
+            "{} revoked, {} torn; {} void",
+            p.path, ui::number(p.copy_ms), ui::number(p.show_ms), p.revoked, p.torn, p.tombstones));
         ImGui::PopFont();
     }
 

@@ -27,7 +27,7 @@ state_words state_of(const model& m, u32 seat) {
     const theme::palette& c = theme::colors();
     const telemetry::seat_view& s = m.snap.seats[seat];
     if (m.phase == run_phase::ended) return {"ended", c.muted};
-    std::string text = s.held ? "stopped" : telemetry::name_of(s.state);
+    std::string text = s.paused ? "stopped" : telemetry::name_of(s.state);
     const bool dying = s.state == ring::entry_state::doomed || s.unfenced > 0;
     if (const seat_report* r = m.report_of(seat); r != nullptr && !r->state.empty() && !dying)
         text = r->state;
@@ -203,8 +203,8 @@ private:
         const bool shown = width > 0 && width <= room;
         if (shown) {
             using kind = telemetry::bottleneck::kind;
-            ui::text(text, b.what == kind::held || b.what == kind::down ? theme::colors().warning
-                                                                        : theme::colors().text);
+            ui::text(text, b.what == kind::paused || b.what == kind::down ? theme::colors().warning
+                                                                          : theme::colors().text);
             ui::mark("stages.limit");
             ui::tip("of the last 2 s: the stage that waits neither for frames nor for room behind it");
             ImGui::SameLine(0, px(14));
@@ -283,7 +283,7 @@ private:
         number_cell(said != nullptr && said->gpu_bytes > 0 ? ui::bytes(static_cast<f64>(said->gpu_bytes))
                                                            : "-");
         ImGui::TableNextColumn();
-        stage_buttons(m, seat, label, s.pid != 0, s.held || (said != nullptr && said->state == "stopped"));
+        stage_buttons(m, seat, label, s.pid != 0, s.paused || (said != nullptr && said->state == "stopped"));
         ImGui::PopID();
     }
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "ring/parameter_schema.hpp"
-#include "run/life.hpp"
+#include "run/liveness.hpp"
 #include "shm/injected_fault.hpp"
 #include "telemetry/snapshot_events.hpp"
 #include "telemetry/snapshot_history.hpp"
@@ -40,9 +40,9 @@ struct picture_model {
     f64 copy_ms = 0,
         show_ms =
             0;  ///< of the shown frame: out of the ring; into the texture (the window thread's own time)
-    u64 shown_frames = 0, repainted = 0;   ///< repainted: the same frame in other colours
-    u64 revoked = 0, torn = 0, voids = 0;  ///< discarded
-    const std::byte* pixels = nullptr;     ///< RGBA8; null on the interop path: ask the store
+    u64 shown_frames = 0, repainted = 0;        ///< repainted: the same frame in other colours
+    u64 revoked = 0, torn = 0, tombstones = 0;  ///< discarded
+    const std::byte* pixels = nullptr;          ///< RGBA8; null on the interop path: ask the store
     bool paused = false, step = false;
     bool red = true, green = true, blue = true, alpha = false;
     f32 exposure_stops = 0;

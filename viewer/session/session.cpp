@@ -9,7 +9,7 @@
 #include "core/clock.hpp"
 #include "core/errors.hpp"
 #include "run/parameter_message.hpp"
-#include "telemetry/run_life.hpp"
+#include "telemetry/run_end.hpp"
 #include "viewer/session/picture_store.hpp"
 #include "viewer/window/make_interop.hpp"
 
@@ -90,7 +90,7 @@ void session::look_for_run(model& m, u64 now) {
         std::erase_if(runs, [&m](const run::record& r) {
             return r.folder != m.run.folder || r.run_id != m.run.run_id;
         });
-        if (runs.empty() || observer_->look().life.state != run::life::led) return;
+        if (runs.empty() || observer_->poll().liveness.state != run::liveness::led) return;
     } else if (!options_.name.empty()) {
         std::erase_if(runs, [this](const run::record& r) {
             return r.folder != run::runs_folder() + "/" + options_.name;
@@ -146,7 +146,7 @@ void session::detach(model& m, run_phase phase, const std::string& notice) {
     if (m.phase == run_phase::watching && !notice.empty())
         m.events.add({now_ns(), telemetry::event_kind::warning, shm::none, notice});
     sampler_.reset();
-    if (observer_) observer_->take_no_more_leases();
+    if (observer_) observer_->stop_leasing();
     mapped_.reset();
     control_.aim("", "");
     m.phase = phase;
@@ -155,13 +155,13 @@ void session::detach(model& m, run_phase phase, const std::string& notice) {
 void session::check_alive(model& m, u64 now) {
     if (now < next_check_ns_) return;
     next_check_ns_ = now + check_every_ns;
-    const run::sight present = observer_->look();
+    const run::observation present = observer_->poll();
     m.run = observer_->run();
-    if (present.anew) begin_with_block(m);
-    for (const run::run_news& n : present.news) m.events.add({now_ns(), n.kind, shm::none, n.text});
-    if (present.life.state == run::life::over) {
+    if (present.recreated) begin_with_block(m);
+    for (const run::run_update& n : present.updates) m.events.add({now_ns(), n.kind, shm::none, n.text});
+    if (present.liveness.state == run::liveness::over) {
         read(m);  // the last words
-        m.ending = fmt::format("{} has ended: {}", m.run.name, present.life.ending);
+        m.ending = fmt::format("{} has ended: {}", m.run.name, present.liveness.ending);
         detach(m, run_phase::ended, m.ending);
         next_look_ns_ = 0;
     }
@@ -226,7 +226,7 @@ void session::poll_picture(model& m, picture_store& store, u64 now) {
         const discarded lost = tap_->losses();
         p.revoked = lost.revoked;
         p.torn = lost.torn;
-        p.voids = lost.voids;
+        p.tombstones = lost.tombstones;
         if (!tap_->poll()) return;
         show_frame(m, store, true);
         p.shown_ns = now;
@@ -237,7 +237,7 @@ void session::poll_picture(model& m, picture_store& store, u64 now) {
     }
 }
 
-void session::show_frame(model& m, picture_store& store, bool anew) {
+void session::show_frame(model& m, picture_store& store, bool recreated) {
     picture_model& p = m.picture;
     const u64 began = now_ns();
     if (tap_->on_gpu())
@@ -252,7 +252,7 @@ void session::show_frame(model& m, picture_store& store, bool anew) {
     p.shown = tap_->shown();
     p.note = tap_->note();
     p.show_ms = static_cast<f64>(now_ns() - began) / 1e6;
-    ++(anew ? p.shown_frames : p.repainted);
+    ++(recreated ? p.shown_frames : p.repainted);
 }
 
 // The texture keeps the last whole frame; only the host copy goes.

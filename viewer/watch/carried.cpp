@@ -15,14 +15,14 @@ carried_facts carried_by(const run::newest_frame::about& frame, const ring::fram
     if (entries.damaged()) out.emplace_back("metadata", "damaged from here on");
     if (const std::string used = ring::describe_used(format, frame.used); !used.empty())
         out.emplace_back("in use", used);
-    if (const auto& sides = frame.side_frames; !sides.empty()) {
+    if (const auto& sides = frame.sampled_frames; !sides.empty()) {
         std::vector<std::string> words;
         words.reserve(sides.size());
         for (const u64 n : sides)
-            words.push_back(n == shm::no_side_frame ? "none yet" : fmt::format("frame {}", n));
+            words.push_back(n == shm::no_sampled_frame ? "none yet" : fmt::format("frame {}", n));
         out.emplace_back("made with the latest", fmt::format("{}", fmt::join(words, ", ")));
     }
-    if (const u64 since = shm::told_by(frame.clock, frame.capture_ns); since != 0 && since <= now)
+    if (const u64 since = shm::live_capture_ns(frame.clock, frame.capture_ns); since != 0 && since <= now)
         out.emplace_back("captured", fmt::format("{:.1f} ms ago", static_cast<f64>(now - since) / 1e6));
     return out;
 }

@@ -13,7 +13,7 @@ namespace carousel::viewer {
 
 ring_tap::ring_tap(shm::control_block& c, const std::string& socket_path, const plane_choice& what,
                    interop_maker make, picture_way way) {
-    run::lent_ring ring = run::borrow_ring(c, socket_path, what.stage);
+    run::mapped_ring ring = run::map_ring(c, socket_path, what.stage);
     stage_ = ring.stage;
     format_ = ring.format;
     choose_plane(ring, what.plane);
@@ -21,7 +21,7 @@ ring_tap::ring_tap(shm::control_block& c, const std::string& socket_path, const 
     newest_ = std::make_unique<run::newest_frame>(c, std::move(ring), *context_);
 }
 
-void ring_tap::choose_plane(const run::lent_ring& ring, const std::string& plane) {
+void ring_tap::choose_plane(const run::mapped_ring& ring, const std::string& plane) {
     const std::optional<plane_picture> shown = picture_of(ring.format, plane);
     if (!shown && plane.empty())
         throw config_error(fmt::format("{} puts out {}: no plane of it has rows and columns of 1 to 4 values",
@@ -47,7 +47,7 @@ shown_picture ring_tap::about() const {
 }
 
 // The ring's memory decides: host memory is read by the CPU also where a GPU fills it.
-void ring_tap::open_device(const run::lent_ring& ring, interop_maker make, picture_way way) {
+void ring_tap::open_device(const run::mapped_ring& ring, interop_maker make, picture_way way) {
     const bool gpu = ring.memory.kind != device::memory_kind::memfd;
     device::device_id id;
     if (gpu) {

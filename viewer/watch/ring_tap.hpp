@@ -47,7 +47,9 @@ public:
     /// or was not whole.
     [[nodiscard]] bool take(taken_frame& to, u64 only = ring::any_ring_sequence);
     /// That frame is in the ring, or has yet to come: it is not gone.
-    [[nodiscard]] bool may_come(u64 ring_sequence) const noexcept { return newest_->may_come(ring_sequence); }
+    [[nodiscard]] bool may_arrive(u64 ring_sequence) const noexcept {
+        return newest_->may_arrive(ring_sequence);
+    }
     [[nodiscard]] shm::doorbell_word& bell() const noexcept { return newest_->bell(); }
     [[nodiscard]] const run::discarded& losses() const noexcept { return newest_->losses(); }
 
@@ -62,8 +64,8 @@ public:
     [[nodiscard]] shown_picture about() const;
 
 private:
-    void choose_plane(const run::lent_ring& ring, const std::string& plane);
-    void open_device(const run::lent_ring& ring, interop_maker make, picture_way way);
+    void choose_plane(const run::mapped_ring& ring, const std::string& plane);
+    void open_device(const run::mapped_ring& ring, interop_maker make, picture_way way);
 
     std::string stage_, path_;
     ring::frame_format format_;

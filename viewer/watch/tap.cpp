@@ -129,8 +129,8 @@ bool tap::take_pair() {
     const u64 began = now_ns();
     if (unpaired_since_ns_ == 0) unpaired_since_ns_ = began;
     // It passed the other ring before it came to this one, or the two are equally fast.
-    if (leads && !behind.may_come(a.ring_sequence)) beside_leads_ = !beside_leads_;
-    while (behind.may_come(a.ring_sequence) && now_ns() < began + pair_patience_ns && !is_stopping()) {
+    if (leads && !behind.may_arrive(a.ring_sequence)) beside_leads_ = !beside_leads_;
+    while (behind.may_arrive(a.ring_sequence) && now_ns() < began + pair_patience_ns && !is_stopping()) {
         const u32 seen = shm::ticket(behind.bell());
         if (behind.take(b, a.ring_sequence)) {
             unpaired_since_ns_ = 0;
@@ -166,7 +166,7 @@ bool tap::take_one() {
     if (beside_) {
         losses_.revoked += beside_->losses().revoked;
         losses_.torn += beside_->losses().torn;
-        losses_.voids += beside_->losses().voids;
+        losses_.tombstones += beside_->losses().tombstones;
     }
     if (!taken) return false;
     back_.there = true;

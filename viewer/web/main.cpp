@@ -13,8 +13,8 @@
 #include "core/standard_output.hpp"
 #include "core/token.hpp"
 #include "core/unexpected.hpp"
+#include "run/dashboard_record.hpp"
 #include "run/directory.hpp"
-#include "run/page_record.hpp"
 #include "viewer/web/server.hpp"
 
 namespace {
@@ -36,7 +36,7 @@ void say(const std::string& text) {
 }
 
 void say_address(const http_address& a, const std::string& token) {
-    say(fmt::format("page: {}", run::page_link(a, token)));
+    say(fmt::format("page: {}", run::dashboard_url(a, token)));
     if (!a.is_loopback())
         say(
             fmt::format("page: {} can be reached from other machines: whoever does sees pictures and "
@@ -72,8 +72,8 @@ private:
 /// For the next supervisor of the run. Without the record, that one starts a page of its own.
 void leave_record(const options& o, const http_address& address) {
     try {
-        run::write_page_record(run::run_folder(o.name), {shm::this_process(), o.run_id, o.asked,
-                                                         o.served.hosts, address, o.served.token});
+        run::write_dashboard_record(run::run_folder(o.name), {shm::this_process(), o.run_id, o.asked,
+                                                              o.served.hosts, address, o.served.token});
     } catch (const error& e) {
         say(fmt::format("page: {}; another supervisor of this run will not find this page", e.what()));
     }

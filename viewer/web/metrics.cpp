@@ -65,7 +65,7 @@ void stages(writer& w, const snapshot& s) {
                [](const stage& st) { return static_cast<f64>(st.frames); });
     each_stage(w, s, "carousel_void_frames_total", "counter",
                "Frames that a stage passed on without a picture, given up after max_attempts.",
-               [](const stage& st) { return static_cast<f64>(st.voids); });
+               [](const stage& st) { return static_cast<f64>(st.tombstones); });
     each_stage(w, s, "carousel_torn_frames_total", "counter",
                "Frames whose status word did not fit when they were read; always 0.",
                [](const stage& st) { return static_cast<f64>(st.torn); });

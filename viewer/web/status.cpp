@@ -33,7 +33,7 @@ std::string state_of(const view& v, u32 seat) {
     if (seat >= v.snap.seats.size()) return "";
     const telemetry::seat_view& s = v.snap.seats[seat];
     const seat_report* r = v.report_of(seat);
-    return s.held ? "stopped" : r != nullptr && !r->state.empty() ? r->state : telemetry::name_of(s.state);
+    return s.paused ? "stopped" : r != nullptr && !r->state.empty() ? r->state : telemetry::name_of(s.state);
 }
 
 json process_json(const view& v, u32 seat, u64 now) {
@@ -44,7 +44,7 @@ json process_json(const view& v, u32 seat, u64 now) {
             {"instance", s.instance},
             {"pid", alive ? json(s.pid) : json()},
             {"state", state_of(v, seat)},
-            {"held", s.held},
+            {"held", s.paused},
             {"restarts", s.restarts()},
             {"last_exit", r != nullptr ? text_or_null(r->last_exit) : json()},
             {"cpu_percent", number_or_null(r != nullptr, r != nullptr ? r->cpu_percent : 0)},
@@ -76,7 +76,7 @@ json stage_json(const view& v, std::size_t k, u64 now) {
             {"end_to_end_p99_ms", number_or_null(sink && r.end_to_end_p99_ms > 0, r.end_to_end_p99_ms)},
             {"from_capture_p50_ms", number_or_null(sink && r.from_capture_p50_ms > 0, r.from_capture_p50_ms)},
             {"from_capture_p99_ms", number_or_null(sink && r.from_capture_p99_ms > 0, r.from_capture_p99_ms)},
-            {"void_frames", s.voids},
+            {"void_frames", s.tombstones},
             {"torn_frames", s.torn},
             {"in_flight", s.in_flight},
             {"processes", processes}};
@@ -194,7 +194,7 @@ std::pair<std::string, std::string> run_state(const view& v) {
     if (!v.whole.state.empty())
         return {v.whole.state, v.whole.state_text.empty() ? v.whole.state : v.whole.state_text};
     const telemetry::bottleneck limit = limit_of(v);
-    if (limit.what == kind::held) return {"paused", "paused: " + text_of_limit(v, limit)};
+    if (limit.what == kind::paused) return {"paused", "paused: " + text_of_limit(v, limit)};
     if (limit.what == kind::down) return {"waiting", "waiting: " + text_of_limit(v, limit)};
     return {"running", "running"};
 }
@@ -238,9 +238,9 @@ json crash_json(const view& v, u64 now) {
     const std::string follows = back ? "" : telemetry::describe_vacancy(*c, state_of(v, c->seat));
     return {{"stage", c->label},
             {"how", text_or_null(c->how)},
-            {"asked", c->asked == ring::asked_end::down      ? json("down")
-                      : c->asked == ring::asked_end::restart ? json("restart")
-                                                             : json()},
+            {"asked", c->asked == ring::requested_end::down      ? json("down")
+                      : c->asked == ring::requested_end::restart ? json("restart")
+                                                                 : json()},
             {"text", telemetry::describe(*c)},
             {"follows", text_or_null(follows)},
             {"old_pid", c->old_pid},
@@ -285,7 +285,7 @@ std::string hindrance(const view& v) {
     const std::string& known = v.whole.limit_kind;
     if (known == "down" || known == "held" || known == "vacant") return v.whole.limit_text;
     const telemetry::bottleneck limit = limit_of(v);
-    return limit.what == kind::held || limit.what == kind::down ? text_of_limit(v, limit) : "";
+    return limit.what == kind::paused || limit.what == kind::down ? text_of_limit(v, limit) : "";
 }
 
 std::string status_json(const view& v, const picture_status& p, const stream_status& stream, bool may_act,
@@ -331,7 +331,7 @@ std::string status_json(const view& v, const picture_status& p, const stream_sta
                       {"shown", shown},
                       {"note", p.note},
                       {"wish", wish_json(p.wish)},
-                      {"discarded", p.losses.revoked + p.losses.torn + p.losses.voids}};
+                      {"discarded", p.losses.revoked + p.losses.torn + p.losses.tombstones}};
     return text_of(out);
 }
 

@@ -9,7 +9,7 @@
 #include "core/clock.hpp"
 #include "core/errors.hpp"
 #include "run/parameter_message.hpp"
-#include "telemetry/run_life.hpp"
+#include "telemetry/run_end.hpp"
 
 namespace carousel::viewer::web {
 namespace {
@@ -107,7 +107,7 @@ void watcher::look_for_run() {
         if (next == runs.end()) return;
         // The same run if a supervisor adopts it after all, otherwise its successor.
         const bool same = next->run_id == view_.run.run_id;
-        const bool adopted = same && observer_ && observer_->look().life.state == run::life::led;
+        const bool adopted = same && observer_ && observer_->poll().liveness.state == run::liveness::led;
         if (adopted || (!same && follows_)) attach(*next);
         return;
     }
@@ -176,21 +176,21 @@ void watcher::end(const std::string& how) {
     view_.led = false;
     view_.whole = {};
     sampler_.reset();
-    observer_->take_no_more_leases();
+    observer_->stop_leasing();
     mapped_.reset();
     control_.aim("", "");
     next_look_ns_ = 0;
 }
 
 void watcher::check_alive() {
-    const run::sight present = observer_->look();
+    const run::observation present = observer_->poll();
     view_.run = observer_->run();
-    view_.led = present.life.state == run::life::led;
-    if (present.anew) begin_with_block();
-    for (const run::run_news& n : present.news) view_.events.add({now_ns(), n.kind, shm::none, n.text});
-    if (present.life.state != run::life::over) return;
+    view_.led = present.liveness.state == run::liveness::led;
+    if (present.recreated) begin_with_block();
+    for (const run::run_update& n : present.updates) view_.events.add({now_ns(), n.kind, shm::none, n.text});
+    if (present.liveness.state != run::liveness::over) return;
     read();  // the last words
-    end(present.life.ending);
+    end(present.liveness.ending);
 }
 
 void watcher::read() {

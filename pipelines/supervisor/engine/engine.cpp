@@ -107,7 +107,7 @@ engine::engine(const run_setup& setup, std::string run_id, std::string helpers, 
             interrupt(static_cast<int>(info.ssi_signo));
     });
     watch_owner();
-    if (!setup.http.empty() || (how == beginning::adopt && run::read_page_record(setup.directory)))
+    if (!setup.http.empty() || (how == beginning::adopt && run::read_dashboard_record(setup.directory)))
         page_ = std::make_unique<web_page>(
             loop_, out, web_page_plan{setup.http, setup.http_hosts, setup.name, run_id_, setup.directory},
             seats_->label_width);

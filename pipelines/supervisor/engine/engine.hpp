@@ -46,7 +46,7 @@
 #include "supervisor/mps/mps_domain.hpp"
 #include "supervisor/processes/adoption.hpp"
 #include "supervisor/processes/process_table.hpp"
-#include "telemetry/run_life.hpp"
+#include "telemetry/run_end.hpp"
 
 namespace carousel::supervisor {
 

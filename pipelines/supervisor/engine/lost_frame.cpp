@@ -19,14 +19,14 @@ bool have_passed(const shm::stage_block& stage, const shm::control_block& c, u64
 
 // A sink marks a frame in its ledger before the frame is DONE, and the tail moves beyond it after that. So a
 // frame that was marked after the first read of the ledgers is found marked by the second one.
-std::optional<telemetry::owed_frame> find_lost_frame(
+std::optional<telemetry::undelivered_frame> find_lost_frame(
     const run_setup& s, const shm::control_block& made, const shm::control_block& c,
-    const std::function<telemetry::owed_frame()>& first_owed) {
-    const telemetry::owed_frame owed = first_owed();
+    const std::function<telemetry::undelivered_frame()>& find_undelivered) {
+    const telemetry::undelivered_frame owed = find_undelivered();
     for (u32 k = 0; k < s.stages.size(); ++k) {
         if (s.stages[k].spec.name != owed.sink) continue;
         if (!have_passed(made.stage[k], c, owed.frame)) return std::nullopt;
-        const telemetry::owed_frame again = first_owed();
+        const telemetry::undelivered_frame again = find_undelivered();
         if (again.frame != owed.frame || again.sink != owed.sink) return std::nullopt;
         return owed;
     }

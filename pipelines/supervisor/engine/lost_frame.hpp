@@ -11,10 +11,10 @@
 namespace carousel::supervisor {
 
 /// Returns the lowest frame that a sink owes if no ring of that sink has it any more. `made` holds the static
-/// parts of the block `c`; `first_owed` reads the ledgers. The processes may run meanwhile. Throws what
-/// `first_owed` throws.
-[[nodiscard]] std::optional<telemetry::owed_frame> find_lost_frame(
+/// parts of the block `c`; `find_undelivered` reads the ledgers. The processes may run meanwhile. Throws what
+/// `find_undelivered` throws.
+[[nodiscard]] std::optional<telemetry::undelivered_frame> find_lost_frame(
     const run_setup& s, const shm::control_block& made, const shm::control_block& c,
-    const std::function<telemetry::owed_frame()>& first_owed);
+    const std::function<telemetry::undelivered_frame()>& find_undelivered);
 
 }  // namespace carousel::supervisor

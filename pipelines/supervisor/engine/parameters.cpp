@@ -54,9 +54,9 @@ std::optional<ring::parameter_state> live_parameters::state_in(const shm::contro
     const auto& set_of = [&](u32 sets) -> const shm::parameter_set& {
         return c.parameters.set[sets % shm::max_parameter_sets];
     };
-    const auto as_told = ring::mended_state(raw, told, set_of(told).from, *unbegun);
+    const auto as_told = ring::repaired_state(raw, told, set_of(told).from, *unbegun);
     if (set_of(next).number != set_of(told).number + 1) return as_told;
-    const auto one_more = ring::mended_state(raw, next, set_of(next).from, *unbegun);
+    const auto one_more = ring::repaired_state(raw, next, set_of(next).from, *unbegun);
     if (as_told && one_more) return std::nullopt;
     return as_told ? as_told : one_more;
 }

@@ -84,7 +84,7 @@ u64 engine::first_to_deliver() const {
             tail = std::max(tail, seen_tails_[link]);
         sinks.push_back({setup_->stages[k].spec.name, tail});
     }
-    u64 lowest = telemetry::first_owed(setup_->directory, sinks, 0).frame;
+    u64 lowest = telemetry::find_undelivered(setup_->directory, sinks, 0).frame;
     if (lowest == telemetry::no_frame) {  // no sink has a claim: as far as all rings had come
         for (u32 k = 0; k < made_->links; ++k)
             lowest = std::min(lowest, k < seen_tails_.size() ? seen_tails_[k] : made_->first_ring_sequence);

@@ -98,7 +98,7 @@ json stage_json(const report_input& in, u32 stage) {
            {"turns", turns_json(n)},
            {"helped", ring::load(n.helped)},
            {"revoked_commits", ring::load(n.revoked_commits)},
-           {"voids", ring::load(n.voids)},
+           {"tombstones", ring::load(n.tombstones)},
            {"torn", ring::load(n.torn)}};
     if (json carried = carried_json(st, *in.control, stage); !carried.is_null())
         j["last_frame_carried"] = std::move(carried);
@@ -231,7 +231,7 @@ dead_letters dead_letters_of(const std::vector<sink_account>& sinks, const death
         std::any_of(sinks.begin(), sinks.end(), [](const sink_account& s) { return s.counted(); });
     for (const sink_account& s : sinks) {
         if (!s.counted()) continue;
-        out.count = std::max(out.count, s.sum.voids);
+        out.count = std::max(out.count, s.sum.tombstones);
         for (const u64 ring_sequence : s.sum.tombstone_sequences)
             letters.try_emplace(ring_sequence, dead_letter{ring_sequence, "", ""});
     }
@@ -303,7 +303,7 @@ json sink_json(const run_setup& s, const sink_account& a) {
            {"folded", sum.folded},
            {"lost", sum.lost},
            {"repeated", sum.repeated},
-           {"voids", sum.voids},
+           {"tombstones", sum.tombstones},
            {"unmarked", sum.unmarked},
            {"marked_by_supervisor", sum.told},
            {"image_hash", a.has_hash() ? json(fmt::format("{:016x}", sum.image_hash)) : json()},

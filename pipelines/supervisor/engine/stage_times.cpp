@@ -21,7 +21,7 @@ stage_condition condition_of(seat_state s) noexcept {
         case seat_state::starting:
             return stage_condition::starting;
         case seat_state::stopped:
-            return stage_condition::held;
+            return stage_condition::paused;
         default:
             return stage_condition::down;
     }

@@ -61,7 +61,7 @@ web_page::~web_page() {
 
 void web_page::start() noexcept {
     try {
-        const std::optional<run::page_record> found = run::read_page_record(plan_.folder);
+        const std::optional<run::dashboard_record> found = run::read_dashboard_record(plan_.folder);
         if (found && found->run_id == plan_.run_id) {
             token_ = found->token;
             if (plan_.address.empty() || plan_.address == found->asked) last_address_ = found->address.text();
@@ -75,11 +75,11 @@ void web_page::start() noexcept {
 }
 
 // Open pages and scrapers keep their connections: it is the same process.
-bool web_page::keep_running(const run::page_record& found) {
+bool web_page::keep_running(const run::dashboard_record& found) {
     const bool as_planned =
         plan_.address.empty() || (plan_.address == found.asked && plan_.hosts == found.hosts);
     if (!as_planned) {
-        run::end_page(found.process);
+        run::end_dashboard(found.process);
         return false;
     }
     if (plan_.address.empty()) {
@@ -89,7 +89,7 @@ bool web_page::keep_running(const run::page_record& found) {
     process_ = {found.process.pid, found.process.start_time, shm::unique_fd(shm::open_pidfd(found.process))};
     if (!process_.pidfd) return false;
     log_.line(process_.pid, fmt::format("page: {} (continues; its process outlived the supervisor before)",
-                                        run::page_link(found.address, token_)));
+                                        run::dashboard_url(found.address, token_)));
     watch();
     return true;
 }
@@ -128,7 +128,8 @@ void web_page::ended() {
     pipe_.close(log_, process_.pid);
     const i32 pid = process_.pid;
     process_ = {};
-    if (const auto served = run::read_page_record(plan_.folder); served && served->run_id == plan_.run_id)
+    if (const auto served = run::read_dashboard_record(plan_.folder);
+        served && served->run_id == plan_.run_id)
         last_address_ = served->address.text();
     const bool refused = how.known && how.signal == 0 && how.exit_code == exit_code::usage;
     if (refused && tried_last_) {  // another program has taken the port since; any other will do

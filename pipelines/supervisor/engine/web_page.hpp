@@ -2,7 +2,7 @@
 // The web UI of `carousel run --http`: the program carousel-web as a process of its own. It is not a part of
 // the run: it may die, hang or never start, and the pipeline continues; the log reports it. It outlives a
 // supervisor that is killed, for as long as the stages run, and the next supervisor keeps it
-// (run/page_record.hpp). One thread; the destructor and start() wait, for two seconds at most.
+// (run/dashboard_record.hpp). One thread; the destructor and start() wait, for two seconds at most.
 
 #include <optional>
 #include <string>
@@ -11,7 +11,7 @@
 #include "os/event_loop.hpp"
 #include "os/log_pipe.hpp"
 #include "os/spawn.hpp"
-#include "run/page_record.hpp"
+#include "run/dashboard_record.hpp"
 
 namespace carousel::supervisor {
 
@@ -41,7 +41,7 @@ public:
     void tick(u64 now) noexcept;
 
 private:
-    [[nodiscard]] bool keep_running(const run::page_record& found);
+    [[nodiscard]] bool keep_running(const run::dashboard_record& found);
     void spawn_page();
     void watch();
     void ended();

@@ -6,7 +6,7 @@
 
 #include <algorithm>
 
-#include "ring/static_mend.hpp"
+#include "ring/static_repair.hpp"
 #include "supervisor/engine/engine.hpp"
 
 namespace carousel::supervisor {
@@ -19,12 +19,12 @@ bool engine::mend_words() {
     const ring::known_run known = damaged.empty() ? ring::known_run{} : what_is_known();
     u32 looks = 0;
     for (const ring::damaged_word& w : damaged) {
-        waiting_mend m{w, ring::mended_value(c, *made_, known, w), 1};
+        waiting_mend m{w, ring::repaired_value(c, *made_, known, w), 1};
         const auto before = std::find_if(waiting_mends_.begin(), waiting_mends_.end(),
                                          [&](const waiting_mend& other) { return other.word.at == w.at; });
         if (before != waiting_mends_.end()) {
             m.looks = before->looks + 1;
-            if (m.value && m.value == before->value && ring::put_back(c, *made_, w, *m.value)) {
+            if (m.value && m.value == before->value && ring::write_back(c, *made_, w, *m.value)) {
                 ++mends_.words;
                 seats_->say(fmt::format("{} was wrong by one bit ({:#x}): mended, it is {:#x}",
                                         ring::name_of(*made_, w.at), w.raw, *m.value));
@@ -47,7 +47,7 @@ bool engine::mend_words() {
 
 // Parts that nobody acts on. One look is enough: the copy is certain, and nobody else writes there.
 void engine::mend_statics() {
-    const std::vector<std::string> mended = ring::mend_static(segment_->block(), *made_, what_is_known());
+    const std::vector<std::string> mended = ring::repair_static(segment_->block(), *made_, what_is_known());
     if (mended.empty()) return;
     mends_.words += mended.size();
     seats_->say(

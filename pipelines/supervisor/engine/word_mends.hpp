@@ -1,16 +1,16 @@
 #pragma once
 // A word of the control block that is damaged by one bit, between two looks of the engine: it is mended when
-// two of them, one after the other, agree on what it was (ring/word_mend.hpp), and the block is made anew
+// two of them, one after the other, agree on what it was (ring/word_repair.hpp), and the block is made anew
 // when they never do.
 
 #include <optional>
 
-#include "ring/word_mend.hpp"
+#include "ring/word_repair.hpp"
 
 namespace carousel::supervisor {
 
 struct waiting_mend {
-    static constexpr u32 most_looks = 8;  ///< about 160 ms: within what stages wait (ring::mend_patience_ns)
+    static constexpr u32 most_looks = 8;  ///< about 160 ms: within what stages wait (ring::repair_timeout_ns)
 
     ring::damaged_word word;
     std::optional<u64> value;  ///< what the last look said

@@ -29,11 +29,11 @@ std::string not_counted(const run_setup& s, u32 stage) {
     return "";
 }
 
-telemetry::owed_frame first_owed_here(const run_setup& s, u64 without_ledger) {
+telemetry::undelivered_frame first_owed_here(const run_setup& s, u64 without_ledger) {
     std::vector<telemetry::counted_sink> sinks;
     for (const stage_setup& st : s.stages)
         if (counts_frames(st)) sinks.push_back({st.spec.name, without_ledger});
-    return telemetry::first_owed(s.directory, sinks, 0);
+    return telemetry::find_undelivered(s.directory, sinks, 0);
 }
 
 void begin_claims(const run_setup& s) {
@@ -94,8 +94,9 @@ std::string ledger_keeper::found_committed(u32 stage, u32 seat, u32 epoch, u64 r
     if (stage >= setup_->stages.size() || !counts_frames(setup_->stages[stage])) return "";
     const std::string& name = setup_->stages[stage].spec.name;
     try {
-        const bool told = telemetry::ledger_writer(telemetry::ledger_path(setup_->directory, name))
-                              .tell_committed(ring_sequence, telemetry::ledger_committer(seat, epoch));
+        const bool told =
+            telemetry::ledger_writer(telemetry::ledger_path(setup_->directory, name))
+                .mark_committed_by_supervisor(ring_sequence, telemetry::ledger_committer(seat, epoch));
         return told
                    ? ""
                    : fmt::format("{} has committed frame {} without a record of it: the frame counts as lost",

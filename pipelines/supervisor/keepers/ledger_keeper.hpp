@@ -19,7 +19,7 @@ namespace carousel::supervisor {
 [[nodiscard]] std::string not_counted(const run_setup& s, u32 stage);
 /// The lowest frame that a sink of the run has a claim on and has not written. `without_ledger`: the first
 /// one of a sink that has no ledger. Throws output_error.
-[[nodiscard]] telemetry::owed_frame first_owed_here(const run_setup& s, u64 without_ledger);
+[[nodiscard]] telemetry::undelivered_frame first_owed_here(const run_setup& s, u64 without_ledger);
 /// Suspends the claims of the sinks that may miss frames. Call before any stage may read claims; may be
 /// repeated. Throws output_error.
 void begin_claims(const run_setup& s);

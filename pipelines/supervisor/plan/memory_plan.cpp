@@ -114,7 +114,7 @@ void add_if_elsewhere(const memory_item& of, u64 bytes, const char* what, const 
     }
 }
 
-/// What stages on GPUs keep of a ring that they only look at: side_inputs.hpp of the runner.
+/// What stages on GPUs keep of a ring that they only look at: sampled_inputs.hpp of the runner.
 void add_side_copies(const memory_item& of, const run_setup& s, ring_place at, std::vector<memory_item>& to) {
     for (const stage_setup& st : s.stages)
         for (u32 k = 0; st.looks_at(at.stage, at.output) && k < st.spec.instances; ++k)

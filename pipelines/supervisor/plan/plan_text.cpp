@@ -46,7 +46,7 @@ std::string readers_of(const run_setup& s, ring_place at) {
 
 std::string reads_text(const stage_spec& s) {
     std::string text = fmt::format("{}", fmt::join(s.inputs, ", "));
-    for (const std::string& side : s.side_inputs)
+    for (const std::string& side : s.sampled_inputs)
         text += fmt::format("{}{} (latest)", text.empty() ? "" : ", ", side);
     return text;
 }

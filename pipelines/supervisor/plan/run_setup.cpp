@@ -40,9 +40,9 @@ bool run_setup::has_mps() const noexcept {
 std::string run_setup::why_not_comparable() const {
     std::string text;
     for (const stage_setup& s : stages)
-        if (!s.spec.side_inputs.empty())
+        if (!s.spec.sampled_inputs.empty())
             text += fmt::format("{}stage {} takes the newest frame of {}", text.empty() ? "" : ", ",
-                                s.spec.name, fmt::join(s.spec.side_inputs, " and "));
+                                s.spec.name, fmt::join(s.spec.sampled_inputs, " and "));
     return text;
 }
 
@@ -72,7 +72,7 @@ ring::plan plan_of(const run_setup& s) {
         to.ends = from.ends;
         to.slot_bytes = from.slot_bytes;
         to.input_outputs = from.input_outputs;
-        to.side_outputs = from.side_outputs;
+        to.sampled_outputs = from.sampled_outputs;
         for (u32 o = 1; o < from.outputs(); ++o) {
             const ring_setup& r = from.ring(o);
             const u32 window = r.window != 0 ? r.window : r.link.window.value_or(0);

@@ -42,7 +42,7 @@ struct stage_setup : ring_setup {
     stage_spec spec;                    ///< what the file says
     std::vector<ring_setup> more;       ///< outputs behind the first
     std::vector<u32> input_outputs;     ///< which output each input is, by index; missing: the first
-    std::vector<u32> side_outputs;      ///< the same of its side inputs
+    std::vector<u32> sampled_outputs;   ///< the same of its side inputs
     std::string program;                ///< path
     std::string far_program;            ///< of spec.far
     device::device_id device;           ///< of a list: the first
@@ -82,7 +82,7 @@ struct stage_setup : ring_setup {
         return reads(stage, output) || looks_at(stage, output);
     }
     [[nodiscard]] u32 output_of_side(std::size_t side) const noexcept {
-        return side < side_outputs.size() ? side_outputs[side] : 0;
+        return side < sampled_outputs.size() ? sampled_outputs[side] : 0;
     }
     [[nodiscard]] u32 output_of_input(std::size_t input) const noexcept {
         return input < input_outputs.size() ? input_outputs[input] : 0;

@@ -25,7 +25,7 @@ stage_setup stage_from(const pipeline& p, const stage_spec& spec, const stage_de
     s.program = d.program;
     s.output = d.output;
     s.input_outputs = d.input_outputs;
-    s.side_outputs = d.side_outputs;
+    s.sampled_outputs = d.sampled_outputs;
     s.format = spec.has_output ? d.format : nlohmann::json();
     s.slot_bytes = spec.has_output ? d.slot_bytes : 0;
     s.memory = s.link.memory;

@@ -15,7 +15,7 @@ test_hooks test_hooks::of_environment() {
         h.kept_records = std::strtoull(records, nullptr, 10);
     if (const char* where = std::getenv("CAROUSEL_TEST_COUNTERS");
         where != nullptr && std::string_view(where) == "near-their-ends")
-        h.counters = ring::counters_near_their_ends;
+        h.counters = ring::counters_near_overflow;
     h.depth_on_cpu = std::getenv("CAROUSEL_TEST_DEPTH_ON_CPU") != nullptr;
     h.mps_on_cpu = std::getenv("CAROUSEL_TEST_MPS_ON_CPU") != nullptr;
     h.overruns_anywhere = std::getenv("CAROUSEL_TEST_OVERRUNS_ANYWHERE") != nullptr;

@@ -129,8 +129,8 @@ void find_processes(process_table& t, seat& s, const std::string& run_id, const 
 void resume_seat(process_table& t, seat& s) {
     const u64 now = now_ns();
     const seat_state before = s.machine.state();
-    const bool held = ring::load(t.c->seat[s.index].held) != 0;
-    s.machine.keep_held(held);  // of a dead process, too: its successor is paused
+    const bool paused = ring::load(t.c->seat[s.index].paused) != 0;
+    s.machine.keep_held(paused);  // of a dead process, too: its successor is paused
     for (auto& p : s.gone) {
         ring::doom(*t.c, p->who.entry);
         if (p->seen_dead_ns == 0) p->seen_dead_ns = now;
@@ -143,7 +143,7 @@ void resume_seat(process_table& t, seat& s) {
     }
     if (s.now && !s.now->ended) {
         process& p = *s.now;
-        s.machine.resume(held              ? seat_state::stopped
+        s.machine.resume(paused            ? seat_state::stopped
                          : p.how.was_ready ? seat_state::running
                                            : seat_state::starting,
                          s.machine.since_ns(), s.machine.fresh_deaths());
@@ -206,7 +206,7 @@ found_processes adopt_processes(process_table& t, const json& state, const std::
             e.what()));
     }
     mend_adopted_entries(t, remembered, run_id);
-    mend_start_times(t, remembered);
+    repair_start_times(t, remembered);
     found_processes n;
     for (auto& s : t.seats)
         find_processes(t, *s, run_id, s->index < remembered.size() ? remembered[s->index] : json::array(), n);

@@ -5,10 +5,10 @@
 #include <csignal>
 
 #include "core/json.hpp"
-#include "ring/entry_mend.hpp"
+#include "ring/entry_repair.hpp"
 #include "ring/names.hpp"
-#include "ring/static_mend.hpp"
-#include "ring/word_mend.hpp"
+#include "ring/static_repair.hpp"
+#include "ring/word_repair.hpp"
 #include "shm/process_id.hpp"
 #include "shm/run_member.hpp"
 
@@ -58,7 +58,7 @@ void mend_adopted_entries(process_table& t, const json& remembered, const std::s
             end_whoever_it_was(e, run_id);
             continue;
         }
-        if (!ring::put_back(*t.c, *t.c, {{ring::word_kind::entry, k}, raw}, *value)) continue;
+        if (!ring::write_back(*t.c, *t.c, {{ring::word_kind::entry, k}, raw}, *value)) continue;
         const ring::entry_word w = ring::entry_word::of(*value);
         t.say(
             w.state == ring::entry_state::unused
@@ -71,10 +71,10 @@ void mend_adopted_entries(process_table& t, const json& remembered, const std::s
 }
 
 // The same value, however often: a supervisor that dies here leaves the others to the next one.
-void mend_start_times(process_table& t, const json& remembered) {
+void repair_start_times(process_table& t, const json& remembered) {
     ring::known_run known;
     known.processes = told_by(remembered);
-    for (const std::string& word : ring::mend_start_times(*t.c, *t.made, known))
+    for (const std::string& word : ring::repair_start_times(*t.c, *t.made, known))
         t.say(fmt::format("{} was damaged while nobody supervised: mended", word));
 }
 

@@ -9,7 +9,7 @@
 
 namespace carousel::supervisor {
 
-/// Mends each entry that is damaged by one bit (ring/entry_mend.hpp) before it is looked at. `remembered`:
+/// Mends each entry that is damaged by one bit (ring/entry_repair.hpp) before it is looked at. `remembered`:
 /// what the dead supervisor knew of the processes, by seat. Where nothing says whose an entry is, that is
 /// said, and whatever process of this run may be its is ended; the word stays as it is, so the block is made
 /// anew.
@@ -17,6 +17,6 @@ void mend_adopted_entries(process_table& t, const nlohmann::json& remembered, co
 
 /// Writes back start times that are not what the dead supervisor knew of the process with that entry, epoch
 /// and pid: a living process that isn't found by its own would be taken for a dead one.
-void mend_start_times(process_table& t, const nlohmann::json& remembered);
+void repair_start_times(process_table& t, const nlohmann::json& remembered);
 
 }  // namespace carousel::supervisor

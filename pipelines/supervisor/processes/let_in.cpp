@@ -53,7 +53,7 @@ std::string attach_answer(const process_table& t, const seat& s, const process& 
     a.runtime_directory = t.setup->directory;
     a.output_directory = t.setup->output_directory;
     a.stage = st.spec.name;
-    a.who = p.who;
+    a.incarnation = p.incarnation;
     a.standby = &p == s.standby.get();
     a.width = t.setup->width;
     a.height = t.setup->height;
@@ -74,8 +74,8 @@ std::string attach_answer(const process_table& t, const seat& s, const process& 
     }
     for (std::size_t i = 0; i < st.spec.side_indices.size(); ++i) {
         const u32 from = st.spec.side_indices[i];
-        a.latest.push_back({st.spec.side_inputs[i], t.setup->stages[from].ring(st.output_of_side(i)).format,
-                            from < s.stage});
+        a.latest.push_back({st.spec.sampled_inputs[i],
+                            t.setup->stages[from].ring(st.output_of_side(i)).format, from < s.stage});
     }
     const auto block = [&](bool asset, u32 index) -> json {
         for (const json& j : a.kept)
@@ -88,7 +88,7 @@ std::string attach_answer(const process_table& t, const seat& s, const process& 
         a.links.push_back(std::move(j));
     };
     for (u32 i = 0; i < b.inputs; ++i) add_link(b.input_link[i]);
-    for (u32 i = 0; i < std::min(b.side_inputs, shm::max_side_inputs); ++i) add_link(b.side_link[i]);
+    for (u32 i = 0; i < std::min(b.sampled_inputs, shm::max_sampled_inputs); ++i) add_link(b.sampled_link[i]);
     for (u32 i = 0; i < std::min(b.outputs, shm::max_outputs); ++i) add_link(b.output_link[i]);
     for (u32 k = 0; k < t.setup->assets.size(); ++k) {
         const asset_setup& asset = t.setup->assets[k];
@@ -127,14 +127,15 @@ std::string let_in_as(process_table& t, seat& s, process& p, int connection, shm
 std::string let_stage_in(process_table& t, int connection, shm::peer_process peer,
                          const run::hello_message& hello) {
     seat* s = nullptr;
-    const ring::incarnation_id& who = hello.who;
-    const u32 index = who.seat;
+    const ring::incarnation_id& incarnation = hello.incarnation;
+    const u32 index = incarnation.seat;
     if (t.ending || t.paused) return "the run is ending";
     if (!t.memory_there) return "the run is being taken over by a second supervisor: try again";
     if (index != shm::none) {
         if (index < t.seats.size()) s = t.seats[index].get();
         const auto waits_for = [&](const std::unique_ptr<process>& p) {
-            return p && p->who.entry == who.entry && p->who.epoch == who.epoch && p->connection < 0;
+            return p && p->incarnation.entry == incarnation.entry &&
+                   p->incarnation.epoch == incarnation.epoch && p->connection < 0;
         };
         if (s != nullptr && waits_for(s->standby))
             return let_in_as(t, *s, *s->standby, connection, std::move(peer));
@@ -147,7 +148,7 @@ std::string let_stage_in(process_table& t, int connection, shm::peer_process pee
         if (!s->successor) return "too many processes of this run have not ended yet: try again";
         ring::revoke(*t.c, s->index, 0);
         auto p = std::make_unique<process>();
-        p->who = s->successor;
+        p->incarnation = s->successor;
         p->by_hand = p->tool = true;  // somebody looks at it: no deadline
         p->spawned_ns = now_ns();
         if (why = adopt_process(t, *s, *p, std::move(peer)); !why.empty())
@@ -207,15 +208,15 @@ void connection_closed(process_table& t, int connection) {
 
 std::string let_stage_return(process_table& t, int connection, shm::peer_process peer,
                              const run::return_message& said) {
-    const u32 index = said.who.seat;
+    const u32 index = said.incarnation.seat;
     if (index >= t.seats.size()) return "the run has no such seat";
     seat& s = *t.seats[index];
-    const u32 entry = said.who.entry, epoch = said.who.epoch;
+    const u32 entry = said.incarnation.entry, epoch = said.incarnation.epoch;
     const auto is_it = [&](const std::unique_ptr<process>& p) {
         // Its pidfd was opened before the peer connected, and it lives: the pid has been its own all along.
-        const bool same = p && p->who.entry == entry && p->pid == peer.id.pid && peer.pidfd &&
+        const bool same = p && p->incarnation.entry == entry && p->pid == peer.id.pid && peer.pidfd &&
                           p->connection < 0 && !p->ended && !has_ended(p->pidfd.get());
-        return same && (p->who.epoch == epoch || epoch == 0);  // promoted since it wrote this
+        return same && (p->incarnation.epoch == epoch || epoch == 0);  // promoted since it wrote this
     };
     const bool standby = is_it(s.standby);
     if (!standby && !is_it(s.now)) return "the seat has a successor already";
@@ -236,8 +237,8 @@ std::string let_stage_return(process_table& t, int connection, shm::peer_process
         if (p.how.was_ready) now_ready(p);
         return "";
     }
-    const bool live =
-        ring::entry_word::of(ring::load(t.c->entry[p.who.entry].identity)).state == ring::entry_state::live;
+    const bool live = ring::entry_word::of(ring::load(t.c->entry[p.incarnation.entry].identity)).state ==
+                      ring::entry_state::live;
     if (live) {
         now_ready(p);
         if (s.machine.state() == seat_state::starting)

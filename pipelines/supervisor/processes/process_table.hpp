@@ -83,7 +83,7 @@ struct process {
     u32 unknown_frames = 0;
     std::vector<u64> committed;  ///< frames whose job words still said COMMITTED when they were taken from it
     u32 quarantined = 0;         ///< buffers that wait for its end
-    std::string stray;           ///< stray_text.hpp
+    std::string wild_write;      ///< stray_text.hpp
 };
 
 /// How many frames its death may have hit: none is blamed alone where a word of a job can't be read.

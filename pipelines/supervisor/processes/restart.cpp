@@ -87,17 +87,18 @@ void apply_restart_policy(process_table& t, seat& s, process& p) {
                   : p.how.asked                             ? "restarted"
                   : p.how.known || p.how.deadline           ? describe(p.how)
                                                             : death_by_signal_text;
-    const std::string how = p.stray.empty() ? s.last_exit : fmt::format("{}, {}", s.last_exit, p.stray);
+    const std::string how =
+        p.wild_write.empty() ? s.last_exit : fmt::format("{}, {}", s.last_exit, p.wild_write);
     if (!p.how.through) {
         recovery judged{s.label, p.pid, p.who.epoch, s.last_exit, 0, 0, 0, 0, false};
-        judged.stray = p.stray;
+        judged.wild_write = p.wild_write;
         t.recoveries.tell(judged);
         t.note("died", p.seen_dead_ns, s, p,
                fmt::format("(pid {}) died: {}; {} frames in flight", p.pid, how, frames_in_flight(p)));
     }
     if (p.by_hand) {  // the user who started it decides about the next one
         s.machine.on(seat_event::take_down, now_ns());
-        t.c->seat[s.index].held.store(0, std::memory_order_release);
+        t.c->seat[s.index].paused.store(0, std::memory_order_release);
         s.machine.on(seat_event::died_outside, now_ns());
         return;
     }
@@ -116,7 +117,7 @@ void apply_restart_policy(process_table& t, seat& s, process& p) {
 
 void apply_seat_action(process_table& t, seat& s, seat_action a, const process* p) {
     if (a != seat_action::resume)
-        t.c->seat[s.index].held.store(s.machine.held() ? 1 : 0, std::memory_order_release);
+        t.c->seat[s.index].paused.store(s.machine.paused() ? 1 : 0, std::memory_order_release);
     switch (a) {
         case seat_action::start:
             s.start_wanted = true;
@@ -140,7 +141,7 @@ void apply_seat_action(process_table& t, seat& s, seat_action a, const process* 
             if (s.now) shm::signal_pidfd(s.now->pidfd.get(), SIGCONT);
             if (s.now) t.note("goes on", now_ns(), s, *s.now, "continues");
             s.clock_base_ns = now_ns();
-            t.c->seat[s.index].held.store(0, std::memory_order_release);
+            t.c->seat[s.index].paused.store(0, std::memory_order_release);
             break;
         case seat_action::end:
             if (s.now) retire(t, s);

@@ -39,7 +39,7 @@ void kill_process(process_table& t, process& p) {
 // ms).
 void read_exit_note(const process_table& t, process& p) noexcept {
     const ring::exit_note note = ring::exit_note::of(load(t.c->entry[p.who.entry].exit_note));
-    if (p.how.known || p.how.deadline || p.how.outside || !note.told) return;
+    if (p.how.known || p.how.deadline || p.how.outside || !note.present) return;
     p.how.known = true;
     p.how.outside = note.outside;
     p.how.exit_code = note.exit_code;
@@ -290,7 +290,7 @@ void write_death_down(process_table& t, seat& s, process& p) {
     read_exit_note(t, p);
     excuse_process(t, p);
     p.why = self_inflicted(p.how) ? ring::blame::own : ring::blame::none;
-    p.stray = stray_text(t, p);
+    p.wild_write = stray_text(t, p);
     if (!p.how.through || p.signalled_ns != 0)
         t.recoveries.tell({s.label, p.pid, p.who.epoch, "", p.signalled_ns, p.seen_dead_ns, 0, 0, false});
 }

@@ -9,7 +9,7 @@
 
 #include "core/clock.hpp"
 #include "core/errors.hpp"
-#include "ring/asked_end.hpp"
+#include "ring/requested_end.hpp"
 #include "shm/injected_fault.hpp"
 #include "shm/process_id.hpp"
 #include "supervisor/processes/absent_readers.hpp"
@@ -30,7 +30,8 @@ namespace {
 
 /// For a command that ends the process of a paused stage.
 std::string pause_text(const seat& s) {
-    return s.machine.held() ? fmt::format("; its successor is paused until `carousel cont {}`", s.label) : "";
+    return s.machine.paused() ? fmt::format("; its successor is paused until `carousel cont {}`", s.label)
+                              : "";
 }
 
 // A fault that is to hit its stage alone. `guard` was written before the stage said that it is ready.
@@ -69,15 +70,15 @@ void require_guarded_block(const process_table& t, const seat& s, const process&
 }
 
 // Views show the end as requested, not as a crash. Before the entry is doomed: they read the note then.
-void note_request(const process_table& t, const process& p, ring::asked_end why) noexcept {
-    t.c->entry[p.who.entry].exit_note.store(ring::note_asked(why), std::memory_order_relaxed);
+void note_request(const process_table& t, const process& p, ring::requested_end why) noexcept {
+    t.c->entry[p.who.entry].exit_note.store(ring::note_requested_end(why), std::memory_order_relaxed);
 }
 
 }  // namespace
 
 std::string stop_seat(process_table& t, seat& s) {
     require_no_port(t, s, "stop");
-    const bool before = s.machine.held();
+    const bool before = s.machine.paused();
     const seat_action a = s.now ? s.machine.on(seat_event::hold, now_ns()) : seat_action::refuse;
     if (a == seat_action::refuse) refuse_command(s, "stop", "it has no process to pause");
     apply_seat_action(t, s, a, nullptr);
@@ -87,7 +88,7 @@ std::string stop_seat(process_table& t, seat& s) {
 
 bool is_paused(const seat& s) noexcept {
     const bool may_ask = s.now && !s.now->port && !s.now->elsewhere;
-    return s.machine.held() || (may_ask && shm::is_stopped(s.now->pid));
+    return s.machine.paused() || (may_ask && shm::is_stopped(s.now->pid));
 }
 
 std::string continue_seat(process_table& t, seat& s) {
@@ -133,7 +134,7 @@ std::string restart_seat(process_table& t, seat& s) {
     const i32 old = s.now->pid;
     end_standby(s);  // it is of the old program too
     s.now->how.asked = s.now->how.outside = s.now->by_us = true;
-    note_request(t, *s.now, ring::asked_end::restart);
+    note_request(t, *s.now, ring::requested_end::restart);
     retire(t, s);
     if (!s.now) return fmt::format("{} (pid {}) is being replaced{}", s.label, old, pause_text(s));
     return fmt::format("{} (pid {}) is being replaced by pid {}{}", s.label, old, s.now->pid, pause_text(s));
@@ -181,7 +182,7 @@ std::string take_seat_down(process_table& t, seat& s) {
     if (a == seat_action::refuse) refuse_command(s, "down", "it has ended already");
     if (s.now) {
         s.now->how.outside = s.now->by_us = true;
-        note_request(t, *s.now, ring::asked_end::down);
+        note_request(t, *s.now, ring::requested_end::down);
         apply_seat_action(t, s, a, nullptr);
     } else if (s.machine.state() == seat_state::stopping) {
         s.machine.on(seat_event::died_outside, now_ns());  // it was about to be started
@@ -208,12 +209,12 @@ std::string bring_seat_up(process_table& t, seat& s) {
 
 void pause_all(process_table& t) {
     t.paused = true;
-    std::vector<bool> held;  // a pause lasts until the user ends it
-    for (const auto& s : t.seats) held.push_back(s->machine.held());
+    std::vector<bool> paused;  // a pause lasts until the user ends it
+    for (const auto& s : t.seats) paused.push_back(s->machine.paused());
     release_held(t);
     for (auto& s : t.seats) {
-        s->machine.keep_held(held[s->index]);
-        t.c->seat[s->index].held.store(held[s->index] ? 1 : 0, std::memory_order_release);
+        s->machine.keep_held(paused[s->index]);
+        t.c->seat[s->index].paused.store(paused[s->index] ? 1 : 0, std::memory_order_release);
         end_standby(*s);
         if (!s->now) continue;
         s->now->how.asked = s->now->how.outside = s->now->by_us = true;
@@ -226,7 +227,7 @@ void resume_all(process_table& t, bool revive) {
     if (revive) t.failure.reset();
     for (auto& s : t.seats) {
         const seat_state was = s->machine.state();
-        t.c->seat[s->index].held.store(s->machine.held() ? 1 : 0, std::memory_order_release);
+        t.c->seat[s->index].paused.store(s->machine.paused() ? 1 : 0, std::memory_order_release);
         // An optional sink whose failure was the run's, since no other one was left, still has its claim: the
         // run would go on for no sink without it.
         const bool left_out = t.setup->stages[s->stage].spec.optional && t.ledgers.claim_suspended(s->stage);
@@ -244,7 +245,7 @@ void resume_all(process_table& t, bool revive) {
 
 void release_held(process_table& t) {
     for (auto& s : t.seats)
-        if (s->machine.held())
+        if (s->machine.paused())
             apply_seat_action(t, *s, s->machine.on(seat_event::release, now_ns()), nullptr);
 }
 

@@ -62,7 +62,7 @@ std::string missing_input(const process_table& t, const seat& s) {
     const std::optional<u64> next = ring::first_unbegun(*t.c);
     std::string text = fmt::format("{} waits for another host: {} has not come from there", s.label,
                                    next ? fmt::format("frame {}", *next) : "the next frame");
-    const telemetry::owed_frame owed = first_owed_here(*t.setup, t.made->first_ring_sequence);
+    const telemetry::undelivered_frame owed = first_owed_here(*t.setup, t.made->first_ring_sequence);
     if (owed.frame < next.value_or(0))
         text += fmt::format(
             "; here {} has not written frame {} yet, and a host that sends with release = "
@@ -156,7 +156,7 @@ void tell_known(const process_table& t, ring::known_run& known) {
             epoch = s->now->who.epoch;
         }
         known.epochs.push_back(epoch);
-        known.held.push_back(s->machine.held());
+        known.paused.push_back(s->machine.paused());
         if (s->now) add(*s->now, !s->successor && !is_doomed(*s->now), false);
         if (s->standby) add(*s->standby, false, true);
         for (const auto& p : s->gone) add(*p, false, false);

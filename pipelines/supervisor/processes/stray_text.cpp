@@ -9,7 +9,7 @@
 #include "core/errors.hpp"
 #include "core/json.hpp"
 #include "ring/frame_format.hpp"
-#include "ring/stray.hpp"
+#include "ring/wild_write.hpp"
 #include "shm/block_parts.hpp"
 
 namespace carousel::supervisor {
@@ -30,12 +30,12 @@ std::string name_of_ring(const process_table& t, u32 link) {
     return at ? t.setup->stages[at->stage].ring_name(at->output) : "";
 }
 
-std::string text_of_ring(const process_table& t, const ring::stray& to) {
+std::string text_of_ring(const process_table& t, const ring::wild_write& to) {
     const auto at = ring_place_of(t, to.index);
     if (!at || to.slot >= std::min(t.made->link[to.index].slots, shm::max_slots)) return "";
     const stage_setup& producer = t.setup->stages[at->stage];
-    const char* const what = to.what == ring::stray_target::output ? "an overrun of its slot in the ring"
-                             : to.what == ring::stray_target::input
+    const char* const what = to.what == ring::wild_write_target::output ? "an overrun of its slot in the ring"
+                             : to.what == ring::wild_write_target::input
                                  ? "a write into its input ring"
                                  : "an access beyond a slot of its input ring";
     return fmt::format("{} {}, frame {}, {}", what, producer.ring_name(at->output),
@@ -43,7 +43,7 @@ std::string text_of_ring(const process_table& t, const ring::stray& to) {
                        place_in_slot(producer.ring(at->output).format, to.offset));
 }
 
-std::string text_of_header(const process_table& t, const ring::stray& to) {
+std::string text_of_header(const process_table& t, const ring::wild_write& to) {
     const std::string name = name_of_ring(t, to.index);
     if (name.empty()) return "";
     if (to.slot >= std::min(t.made->link[to.index].slots, shm::max_slots))
@@ -110,7 +110,7 @@ constexpr part_text part_texts[] = {
     {shm::block_part::events, "the event handles of ", "an unused entry's event handles"},
 };
 
-std::string text_of_block(const process_table& t, const ring::stray& to) {
+std::string text_of_block(const process_table& t, const ring::wild_write& to) {
     for (const part_text& row : part_texts) {
         if (static_cast<u32>(row.part) != to.index) continue;
         const std::string whose = text_of_owner(t, row.part, to.slot);
@@ -122,7 +122,7 @@ std::string text_of_block(const process_table& t, const ring::stray& to) {
 }
 
 // No error that CUDA returns has an address: neither ring, plane nor offset can be said.
-std::string text_of_device(const ring::stray& to) {
+std::string text_of_device(const ring::wild_write& to) {
     if (to.index <= 1)
         return fmt::format("an illegal address, with frame {} alone in flight (a GPU tells no place)",
                            to.offset);
@@ -157,25 +157,25 @@ std::string place_in_slot(const nlohmann::json& format, u64 offset) {
 
 std::string stray_text(const process_table& t, const process& p) {
     if (p.who.entry >= shm::max_incarnations || p.mps.excused || p.mps.with_domain) return "";
-    const ring::stray to = ring::stray::of(ring::load(t.c->entry[p.who.entry].stray));
+    const ring::wild_write to = ring::wild_write::of(ring::load(t.c->entry[p.who.entry].wild_write));
     switch (to.what) {
-        case ring::stray_target::input:
-        case ring::stray_target::behind_input:
+        case ring::wild_write_target::input:
+        case ring::wild_write_target::after_input:
             return p.how.signal == SIGSEGV ? text_of_ring(t, to) : "";
-        case ring::stray_target::output:
+        case ring::wild_write_target::output:
             return p.how.signal == SIGSEGV || found_late(p) ? text_of_ring(t, to) : "";
-        case ring::stray_target::header:
+        case ring::wild_write_target::header:
             return p.how.signal == SIGSEGV ? text_of_header(t, to) : "";
-        case ring::stray_target::block:
+        case ring::wild_write_target::block:
             return p.how.signal == SIGSEGV ? text_of_block(t, to) : "";
-        case ring::stray_target::asset:
+        case ring::wild_write_target::asset:
             if (to.index >= t.setup->assets.size() || p.how.signal != SIGSEGV) return "";
             return fmt::format("a write into the asset {}, offset {}", t.setup->assets[to.index].name,
                                to.offset);
-        case ring::stray_target::device:
+        case ring::wild_write_target::device:
             if (p.how.signal != 0 || p.how.exit_code != exit_code::gpu_fault) return "";
             return text_of_device(to);
-        case ring::stray_target::nothing:
+        case ring::wild_write_target::nothing:
             return "";
     }
     return "";

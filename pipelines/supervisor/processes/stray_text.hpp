@@ -1,6 +1,6 @@
 #pragma once
 // Where a stray write was to go, in words: from what the dying process has left in its entry
-// (ring/stray.hpp).
+// (ring/wild_write.hpp).
 
 #include <string>
 

@@ -80,21 +80,21 @@ bool work_waits(const process_table& t, const seat& s) noexcept {
 
 namespace {
 
-u64 held_since_ns(const shm::control_block& c, const seat& s, shm::hold_reason why) noexcept {
+u64 held_since_ns(const shm::control_block& c, const seat& s, shm::pause_reason why) noexcept {
     if (!s.now || s.now->seen_dead_ns != 0) return 0;
     const shm::incarnation& e = c.entry[s.now->who.entry];
-    const u64 since = ring::load(e.hold_since_ns);
-    return ring::load(e.hold) == static_cast<u64>(why) ? since : 0;
+    const u64 since = ring::load(e.paused_since_ns);
+    return ring::load(e.pause) == static_cast<u64>(why) ? since : 0;
 }
 
 }  // namespace
 
 u64 full_disk_since_ns(const shm::control_block& c, const seat& s) noexcept {
-    return held_since_ns(c, s, shm::hold_reason::disk_full);
+    return held_since_ns(c, s, shm::pause_reason::disk_full);
 }
 
 u64 link_since_ns(const shm::control_block& c, const seat& s) noexcept {
-    return held_since_ns(c, s, shm::hold_reason::link);
+    return held_since_ns(c, s, shm::pause_reason::link);
 }
 
 namespace {
@@ -277,7 +277,7 @@ process_view view_of(const process_table& t, const seat& s, u64 now) noexcept {
     v.frame_timeout_ns = v.first_frame ? spec.first_frame_timeout_ns() : spec.frame_timeout_ns();
     v.heart_timeout_ns = heart_timeout(*t.setup, s.stage);
     v.device = shared_device(*t.setup, s.stage, s.instance);
-    v.hold_ns = ring::held_since(e);  // before the clock that begins anew when it ends
+    v.hold_ns = ring::paused_since(e);  // before the clock that begins anew when it ends
     v.processing_ns = counted(ring::load(e.processing_since_ns));
     v.device_ns = counted(ring::load(e.device_since_ns));
     v.finishing_ns = counted(ring::load(e.finishing_since_ns));

@@ -24,7 +24,7 @@ excuse excuse_for(const death& how, bool domain_ends, bool breaks) noexcept {
 
 bool died_by_itself(u64 raw) noexcept {
     const ring::exit_note note = ring::exit_note::of(raw);
-    return note.told && !note.outside &&
+    return note.present && !note.outside &&
            (note.signal != 0 ||
             (note.exit_code != exit_code::gpu_fault && note.exit_code != exit_code::no_device));
 }

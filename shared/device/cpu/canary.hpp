@@ -11,7 +11,7 @@ inline void plant_canary(u64* at, u64 key) noexcept {
 }
 
 /// What a part of canary_step::found gets.
-[[nodiscard]] inline u32 look_at_canary(const u64* at, u64 key, u32 part) noexcept {
+[[nodiscard]] inline u32 check_canary(const u64* at, u64 key, u32 part) noexcept {
     const u32 begin = part * canary_part_words, end = begin + canary_part_words;
     u64 differ = 0;
     for (u32 i = begin; i < end; ++i) differ |= at[i] ^ canary_word(key, i);

@@ -33,7 +33,7 @@ namespace {
 
 }  // namespace
 
-memfd_mapping::memfd_mapping(const memory_handle& handle, access wanted, gaps wished) {
+memfd_mapping::memfd_mapping(const memory_handle& handle, access wanted, gaps requested) {
     if (handle.kind != memory_kind::memfd || handle.fd < 0 || handle.bytes == 0) {
         throw shm_error(fmt::format("mapping shared memory: a {} handle with fd {} and {} bytes is no memfd",
                                     name_of(handle.kind), handle.fd, handle.bytes));
@@ -70,7 +70,7 @@ memfd_mapping::memfd_mapping(const memory_handle& handle, access wanted, gaps wi
         piece_bytes_ = handle.piece_bytes();
         stride_ = piece_bytes_;
     }
-    if (handle.pieces != 0 && wished == gaps::yes)
+    if (handle.pieces != 0 && requested == gaps::yes)
         map_pieces(handle, may);
     else
         map_whole(handle, may);

@@ -31,7 +31,7 @@ public:
     /// Throws shm_error: not a memfd handle, the file is smaller than the handle says, or it isn't sealed
     /// against shrinking.
     explicit memfd_mapping(const memory_handle& handle, access wanted = access::write,
-                           gaps wished = gaps::yes);
+                           gaps requested = gaps::yes);
     ~memfd_mapping() override;
 
 private:

@@ -50,24 +50,25 @@ memory_handle memory_maker::make_vmm(u64 bytes) {
                            ": this GPU or driver has no VMM memory with POSIX fds; use memory = \"ipc\"");
     }
     const driver_api& api = driver();
-    CUmemAllocationProp wish{};
-    wish.type = CU_MEM_ALLOCATION_TYPE_PINNED;
-    wish.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
-    wish.location.id = on_.ordinal;
-    wish.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+    CUmemAllocationProp properties{};
+    properties.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+    properties.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+    properties.location.id = on_.ordinal;
+    properties.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
     // So that a network device may read a ring (a link's memory = "direct").
-    wish.allocFlags.gpuDirectRDMACapable =
+    properties.allocFlags.gpuDirectRDMACapable =
         on_.attribute(CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED) != 0 ? 1 : 0;
     std::size_t step = 0;
-    CAROUSEL_CUDA_SETUP(on_.label(),
-                        as_runtime(api.granularity(&step, &wish, CU_MEM_ALLOC_GRANULARITY_RECOMMENDED)));
+    CAROUSEL_CUDA_SETUP(
+        on_.label(), as_runtime(api.granularity(&step, &properties, CU_MEM_ALLOC_GRANULARITY_RECOMMENDED)));
     memory_handle made;
     made.kind = memory_kind::vmm;
     made.uuid = on_.uuid;
     made.bytes = round_up(bytes, step);
     require_free(made.bytes, "vmm");
     vmm_handle memory;
-    if (const CUresult result = api.create(&memory.value, made.bytes, &wish, 0); result != CUDA_SUCCESS) {
+    if (const CUresult result = api.create(&memory.value, made.bytes, &properties, 0);
+        result != CUDA_SUCCESS) {
         fail_setup(as_runtime(result),
                    fmt::format("cuMemCreate of {} bytes ({})", made.bytes, free_text(on_)).c_str(),
                    on_.label());

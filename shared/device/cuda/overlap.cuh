@@ -32,13 +32,13 @@ template <typename Args>
     static std::array<std::atomic<signed char>, 64> known{};  // 0: not asked yet, 1: no, 2: yes
     may = false;
     int device = 0;
-    if (const cudaError_t said = cudaGetDevice(&device); said != cudaSuccess) return said;
+    if (const cudaError_t status = cudaGetDevice(&device); status != cudaSuccess) return status;
     if (device < 0 || device >= static_cast<int>(known.size())) return cudaSuccess;
     auto& answer = known[static_cast<std::size_t>(device)];
     if (answer.load(std::memory_order_relaxed) == 0) {
         cudaFuncAttributes attributes{};
-        if (const cudaError_t said = cudaFuncGetAttributes(&attributes, kernel); said != cudaSuccess)
-            return said;
+        if (const cudaError_t status = cudaFuncGetAttributes(&attributes, kernel); status != cudaSuccess)
+            return status;
         answer.store(attributes.ptxVersion >= 90 ? 2 : 1, std::memory_order_relaxed);
     }
     may = answer.load(std::memory_order_relaxed) == 2;

@@ -20,7 +20,7 @@ struct status_args {
 struct canary_args {
     ulonglong2* at;
     u64 key;
-    canary_look* found;
+    canary_check* found;
 };
 struct plant_args {
     canary_args canary[most_canaries];
@@ -164,7 +164,7 @@ template <typename Args>
 cudaError_t launch_early(device::queue& q, const char* name, void (*kernel)(Args), u32 blocks, u32 threads,
                          const Args& a) {
     bool overlaps = false;
-    if (const cudaError_t said = may_overlap(kernel, overlaps); said != cudaSuccess) return said;
+    if (const cudaError_t status = may_overlap(kernel, overlaps); status != cudaSuccess) return status;
     return launch(q, name, kernel, dim3(blocks), dim3(threads), 0, overlaps, a);
 }
 

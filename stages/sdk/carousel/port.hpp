@@ -72,9 +72,9 @@ public:
 
 /// Frames that were taken and not delivered.
 struct latest_losses {
-    u64 revoked = 0;  ///< the lease was: copying took too long
-    u64 torn = 0;     ///< the status word did not fit, or the header; never seen in a sound run
-    u64 voids = 0;    ///< given up upstream: they have no picture
+    u64 revoked = 0;     ///< the lease was: copying took too long
+    u64 torn = 0;        ///< the status word did not fit, or the header; never seen in a sound run
+    u64 tombstones = 0;  ///< given up upstream: they have no picture
 };
 
 /// A whole frame, valid until its port is asked for the next one.

@@ -50,9 +50,9 @@ __global__ void hold(unsigned long long us) {
     while (now < until);
 }
 
-void check(cudaError_t said) {
-    if (said == cudaSuccess) return;
-    std::fprintf(stderr, "%s\n", cudaGetErrorString(said));
+void check(cudaError_t status) {
+    if (status == cudaSuccess) return;
+    std::fprintf(stderr, "%s\n", cudaGetErrorString(status));
     std::exit(1);
 }
 

@@ -35,9 +35,9 @@ struct one_lane {
     u32* diary = reinterpret_cast<u32*>(memory->data());
 
     void line(u32 value, u32 blocks = 1) {
-        const cudaError_t said =
+        const cudaError_t status =
             device::cuda::launch(*queue, "add_line", add_line, blocks, 1, 0, false, diary, value);
-        REQUIRE(said == cudaSuccess);
+        REQUIRE(status == cudaSuccess);
     }
     void two(u32 value) {
         REQUIRE(device::cuda::launch(*queue, "add_pair", add_pair, 1, 1, 0, false,

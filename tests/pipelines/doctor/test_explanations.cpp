@@ -108,7 +108,7 @@ TEST_CASE("every state of a process and of a slot, and all that may limit a run,
         CHECK_NOTHROW(explain(telemetry::name_of(static_cast<telemetry::slot_phase>(s))));
     using limit = telemetry::bottleneck::kind;
     for (const limit k :
-         {limit::unknown, limit::nothing, limit::stage, limit::pace, limit::held, limit::down})
+         {limit::unknown, limit::nothing, limit::stage, limit::pace, limit::paused, limit::down})
         CHECK_NOTHROW(explain(telemetry::name_of(k)));
 }
 

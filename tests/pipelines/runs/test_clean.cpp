@@ -242,7 +242,7 @@ TEST_CASE("a start waits for stages of its name that it can neither see nor end"
     j["pid_namespace"] = "pid:[1]";
     std::ofstream(file) << j;
     std::ofstream(folder + "/lock") << "";
-    shm::unique_fd stage = run::hold_folder(folder);
+    shm::unique_fd stage = run::lock_folder(folder);
     CHECK_THROWS_WITH(run_lock("far", 0), contains("can neither adopt nor end them"));
     const shm::unique_fd leaves = try_lock_folder(folder);  // a stage that leaves needs the lock
     CHECK(leaves);

@@ -80,7 +80,7 @@ TEST_CASE("a stage's latest inputs come before it, and it is told their formats 
     for (const stage_spec& s : p.stages) order.push_back(s.name);
     CHECK(order == std::vector<std::string>{"source", "pose", "middle", "sink", "poses"});
     const auto all = describe_stages(p);
-    CHECK(all[2].side_outputs == std::vector<u32>{1, 0});
+    CHECK(all[2].sampled_outputs == std::vector<u32>{1, 0});
     const nlohmann::json asked = w.last_question();
     REQUIRE(asked["latest"].size() == 2);
     CHECK(asked["latest"][0]["stage"] == "pose.cloud");
@@ -95,7 +95,7 @@ TEST_CASE("a source may look at what is made of its own frames, whose format it 
     CHECK(p.stages[p.stages[source].side_indices.at(0)].name == "middle");
     CHECK(source < p.stages[source].side_indices[0]);
     const auto all = describe_stages(p);
-    CHECK(all[source].side_outputs == std::vector<u32>{0});
+    CHECK(all[source].sampled_outputs == std::vector<u32>{0});
     const std::string first = read_file(w.path("heard")).value_or("");
     const nlohmann::json asked = nlohmann::json::parse(first.substr(0, first.find('\n')));
     CHECK(asked["latest"][0]["format"].is_null());
@@ -161,8 +161,8 @@ TEST_CASE("a plan shows who looks at a ring, and says that hashes of such a run 
     CHECK(s.why_not_comparable() == "stage middle takes the newest frame of pose.cloud");
     CHECK(w.setup_of(side_text("")).why_not_comparable().empty());
     const ring::plan plan = plan_of(s);
-    CHECK(plan.stages[2].side_inputs == std::vector<u32>{1});
-    CHECK(plan.stages[2].side_outputs == std::vector<u32>{1});
+    CHECK(plan.stages[2].sampled_inputs == std::vector<u32>{1});
+    CHECK(plan.stages[2].sampled_outputs == std::vector<u32>{1});
     u32 dashed = 0;
     for (const graph_edge& e : drawing_of(s).edges)
         if (e.latest) {

@@ -76,7 +76,7 @@ class Python(unittest.TestCase):
         report = self.end(run, code=4)
         self.assertEqual([(d["frame_number"], d["stage"]) for d in report["dead_letters"]], [(10, "bad")])
         summed = next(s for s in report["sinks"] if s["stage"] == "summed")
-        self.assertEqual([summed["records"], summed["voids"]], [20, 1], summed)
+        self.assertEqual([summed["records"], summed["tombstones"]], [20, 1], summed)
         self.assertEqual(next(s for s in report["stages"] if s["name"] == "summed")["restarts"], 0)
 
     def test_a_sink_that_asks_for_tombstones_gets_them_and_each_frame_is_given_up_once(self):
@@ -287,7 +287,7 @@ class Python(unittest.TestCase):
             gc.collect()
             copies = {numpy.asarray(newest.next()["color"].cpu()).tobytes() for _ in range(3)}
             self.assertEqual(len(copies), 3)
-            self.assertEqual(newest.losses, {"revoked": 0, "torn": 0, "voids": 0})
+            self.assertEqual(newest.losses, {"revoked": 0, "torn": 0, "tombstones": 0})
             with self.assertRaisesRegex(carousel.ConfigError, "no stage \"sorce\".*did you mean \"source\""):
                 view.latest("sorce")
             with self.assertRaisesRegex(RuntimeError, "is for the frame of a stage"):

@@ -10,7 +10,7 @@ namespace {
 
 using namespace carousel;
 using namespace carousel::supervisor;
-using telemetry::owed_frame;
+using telemetry::undelivered_frame;
 
 run_setup source_and_sink() {
     run_setup s;
@@ -31,7 +31,7 @@ TEST_CASE("a frame that is owed before and after the tails were read is lost, on
     const run_setup setup = source_and_sink();
     const auto block = std::make_unique<shm::control_block>();
     ring::initialise(*block, plan_of(setup));
-    const auto owed = [] { return owed_frame{17, "sink"}; };
+    const auto owed = [] { return undelivered_frame{17, "sink"}; };
     CHECK_FALSE(find_lost_frame(setup, *block, *block, owed));
     block->link[0].tail.store(17);
     CHECK_FALSE(find_lost_frame(setup, *block, *block, owed));
@@ -40,7 +40,7 @@ TEST_CASE("a frame that is owed before and after the tails were read is lost, on
     REQUIRE(lost);
     CHECK(lost->frame == 17);
     CHECK(lost->sink == "sink");
-    CHECK_FALSE(find_lost_frame(setup, *block, *block, [] { return owed_frame{}; }));
+    CHECK_FALSE(find_lost_frame(setup, *block, *block, [] { return undelivered_frame{}; }));
 }
 
 TEST_CASE("a frame that its sink delivers between the look at the ledgers and at the tails is not lost") {
@@ -50,7 +50,7 @@ TEST_CASE("a frame that its sink delivers between the look at the ledgers and at
     block->link[0].tail.store(17);
     u64 marked = 17;
     CHECK_FALSE(find_lost_frame(setup, *block, *block, [&] {
-        const owed_frame owed{marked, "sink"};
+        const undelivered_frame owed{marked, "sink"};
         marked = 18;
         block->link[0].tail.store(18);
         return owed;

@@ -354,7 +354,7 @@ TEST_CASE("a clock of a link that cannot be hides no other reason of a process")
     b.c().entry[3].heartbeat_ns.store(now);
     b.c().entry[3].processing_since_ns.store(now);
     REQUIRE(stated_reason(*b.table, now) == "source is at work on a frame");
-    b.c().entry[3].hold.store(static_cast<u64>(shm::hold_reason::link));
-    b.c().entry[3].hold_since_ns.store(now + 3600 * ns_per_s);
+    b.c().entry[3].pause.store(static_cast<u64>(shm::pause_reason::link));
+    b.c().entry[3].paused_since_ns.store(now + 3600 * ns_per_s);
     CHECK(stated_reason(*b.table, now) == "source is at work on a frame");
 }

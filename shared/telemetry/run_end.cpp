@@ -1,4 +1,4 @@
-#include "telemetry/run_life.hpp"
+#include "telemetry/run_end.hpp"
 
 #include "ring/words.hpp"
 #include "shm/process_id.hpp"
@@ -17,8 +17,8 @@ void note_end(shm::control_block& c, int exit_code) noexcept {
 }
 
 std::optional<int> end_of(const shm::control_block& c) noexcept {
-    const u64 said = ring::load(c.supervisor), code = said >> end_shift & 0xFFU;
-    if (said >> end_shift != end_mark(code) >> end_shift) return std::nullopt;
+    const u64 raw = ring::load(c.supervisor), code = raw >> end_shift & 0xFFU;
+    if (raw >> end_shift != end_mark(code) >> end_shift) return std::nullopt;
     return static_cast<int>(code);
 }
 

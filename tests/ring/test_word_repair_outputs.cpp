@@ -20,7 +20,7 @@ plan forked() {
 
 /// Flips each bit of the word in turn: which bits leave no doubt about the word. Nothing else may come of
 /// one.
-u64 told(const run_in_hand& r, shm::word& at) {
+u64 recovered(const run_in_hand& r, shm::word& at) {
     const u64 truth = load(at);
     u64 bits = 0;
     for (unsigned bit = 0; bit < 64; ++bit) {
@@ -50,11 +50,11 @@ TEST_CASE("a frame that a fork has put into one of its rings alone is leased sti
         shm::word& lease = r.b.c->link[0].group[j.input[0].index][0];
         // State, version, job and generation; an attempt more or less is anybody's guess.
         const u64 of_lease = bits(0, 1) | bits(7, 63);
-        CHECK((told(r, lease) & of_lease) == of_lease);
+        CHECK((recovered(r, lease) & of_lease) == of_lease);
         // State, epoch (1 may have been 0, which is nobody's) and as much of the version as tags have: READY
         // is behind COMMITTED.
         const u64 of_job = bits(0, 2) | bits(5, 51);
-        CHECK((told(r, r.b.c->job[j.index]) & of_job) == of_job);
+        CHECK((recovered(r, r.b.c->job[j.index]) & of_job) == of_job);
     }
 }
 
@@ -91,7 +91,7 @@ TEST_CASE("a fork's slot that is damaged at one output is told by the job, which
         REQUIRE(fork.w->submit(j));
         // State, version and job; a generation that is too high is nobody's to tell.
         const u64 of_slot = bits(0, 2) | bits(4, 39);
-        CHECK((told(r, fork.w->output(at).block().slot[j.output[at].index]) & of_slot) == of_slot);
+        CHECK((recovered(r, fork.w->output(at).block().slot[j.output[at].index]) & of_slot) == of_slot);
     }
 }
 
@@ -108,12 +108,12 @@ TEST_CASE("while a slot is damaged at any output its dead owner's job is neither
             if (committed) REQUIRE(fork.w->commit(j));
             shm::word& slot = fork.w->output(at).block().slot[j.output[at].index];
             slot.fetch_xor(u64{1} << 50U);
-            doom(*r.b.c, fork.who.entry);
+            doom(*r.b.c, fork.incarnation.entry);
             REQUIRE(appoint(*r.b.c, 1));
-            const u32 dead = fork.who.epoch;
+            const u32 dead = fork.incarnation.epoch;
             CHECK(revoke(*r.b.c, 1, dead) == !committed);
             CHECK_FALSE(requeue(*r.b.c, 1, dead, blame::none, 1));
-            mark_fenced(*r.b.c, fork.who.entry);
+            mark_fenced(*r.b.c, fork.incarnation.entry);
             CHECK_FALSE(reclaim(*r.b.c, 1, dead));
             CHECK(r.b.job(j.index).state == (committed ? job_state::committed : job_state::aborted));
             slot.fetch_xor(u64{1} << 50U);
@@ -131,7 +131,7 @@ TEST_CASE("while a slot is damaged at any output its dead owner's job is neither
 
 TEST_CASE(
     "the same holds at a fork and a join, where a frame is in some rings of a stage and not in others") {
-    u64 mended = 0, remade = 0, respelled = 0, helped = 0;
+    u64 repaired = 0, remade = 0, respelled = 0, helped = 0;
     // In 136 a death meets a damaged slot of a second output: whoever asks the first alone is stuck.
 #ifdef CAROUSEL_SANITIZED
     constexpr u64 first = 127;
@@ -154,10 +154,10 @@ TEST_CASE(
                      << ", late " << r.late << ", disorder " << r.disorder << ", mixed " << r.mixed
                      << ", stuck " << r.stuck);
         REQUIRE(r.sound());
-        mended += r.mended, remade += r.remade, respelled += r.respelled, helped += r.helped;
+        repaired += r.repaired, remade += r.remade, respelled += r.respelled, helped += r.helped;
     }
-    INFO(mended << " mended, " << respelled << " of them in another spelling, " << remade << " made anew");
-    CHECK(mended > remade);
+    INFO(repaired << " mended, " << respelled << " of them in another spelling, " << remade << " made anew");
+    CHECK(repaired > remade);
     CHECK(helped > 2 * (140 - first));
 }
 

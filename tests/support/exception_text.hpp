@@ -15,7 +15,7 @@ namespace carousel::test {
 
 /// While `work` is done.
 template <typename F>
-std::string said_by(F&& work) {
+std::string exception_text(F&& work) {
     const scratch_folder folder;
     const std::string path = (folder.path / "log").string();
     const shm::unique_fd before(::dup(STDERR_FILENO));

@@ -5,9 +5,9 @@
 #include <memory>
 
 #include "run/folder_lock.hpp"
-#include "run/life.hpp"
+#include "run/liveness.hpp"
 #include "shm/segment.hpp"
-#include "telemetry/run_life.hpp"
+#include "telemetry/run_end.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/scratch_folder.hpp"
 
@@ -19,30 +19,30 @@ TEST_CASE("a run is led, alone or over, and another run in its folder is not it"
     run::write_record(place, {shm::this_process(), "mine", "demo", "", "", "", ""});
     run::record r = *run::read_record(place);
     const auto block = std::make_unique<shm::control_block>();
-    CHECK(run::look_after(r, *block).state == run::life::led);
+    CHECK(run::update_liveness(r, *block).state == run::liveness::led);
     SECTION("its supervisor's last word counts, even while that process is there") {
         telemetry::note_end(*block, 4);
-        const run::life_report l = run::look_after(r, *block);
-        CHECK(l.state == run::life::over);
+        const run::liveness_report l = run::update_liveness(r, *block);
+        CHECK(l.state == run::liveness::over);
         CHECK(l.ending == "exit code 4");
     }
     SECTION("nobody is left") {
         r.supervisor = {1, 1};  // gone
         std::filesystem::remove(place + "/run.json");
-        const run::life_report l = run::look_after(r, *block);
-        CHECK(l.state == run::life::over);
+        const run::liveness_report l = run::update_liveness(r, *block);
+        CHECK(l.state == run::liveness::over);
         CHECK_THAT(l.ending, test::contains("its supervisor was killed"));
     }
     SECTION("another run has taken the name") {
         run::write_record(place, {shm::this_process(), "another", "demo", "", "", "", ""});
-        const run::life_report l = run::look_after(r, *block);
-        CHECK(l.state == run::life::over);
+        const run::liveness_report l = run::update_liveness(r, *block);
+        CHECK(l.state == run::liveness::over);
         CHECK(l.ending == "a new run has taken its place");
         CHECK(r.run_id == "mine");
     }
     SECTION("a second supervisor leads it") {
         r.supervisor = {1, 1};
-        CHECK(run::look_after(r, *block).state == run::life::led);
+        CHECK(run::update_liveness(r, *block).state == run::liveness::led);
         CHECK(r.supervisor == shm::this_process());
     }
 }
@@ -54,28 +54,28 @@ TEST_CASE("a run of another namespace is over only when neither a stage nor a po
     run::write_record(place, {{1, 1}, id, "demo", "", "", "", ""});
     run::record r = *run::read_record(place);
     r.pid_namespace = "pid:[1]";
-    CHECK(run::life_of(r) == run::life::over);
-    CHECK_FALSE(run::lone_stages_of(r).any);
+    CHECK(run::liveness_of(r) == run::liveness::over);
+    CHECK_FALSE(run::orphaned_stages_of(r).any);
     SECTION("a stage has the folder's") {
-        const shm::unique_fd stage = run::hold_folder(place);
-        CHECK(run::life_of(r) == run::life::alone);
-        CHECK(run::lone_stages_of(r).any);
+        const shm::unique_fd stage = run::lock_folder(place);
+        CHECK(run::liveness_of(r) == run::liveness::alone);
+        CHECK(run::orphaned_stages_of(r).any);
     }
     SECTION("a stage has the block's") {
         const shm::segment block = shm::segment::create(id);
-        CHECK(run::life_of(r) == run::life::alone);
-        CHECK(run::lone_stages_of(r).any);
+        CHECK(run::liveness_of(r) == run::liveness::alone);
+        CHECK(run::orphaned_stages_of(r).any);
         shm::segment::remove(id);
     }
     SECTION("a port's program has its own, and is no stage") {
         const shm::unique_fd port(
             ::open(run::port_lock(place, 1, 2).c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
-        CHECK(run::life_of(r) == run::life::over);
+        CHECK(run::liveness_of(r) == run::liveness::over);
         REQUIRE(::flock(port.get(), LOCK_EX | LOCK_NB) == 0);
-        CHECK(run::life_of(r) == run::life::alone);
-        CHECK_FALSE(run::lone_stages_of(r).any);
+        CHECK(run::liveness_of(r) == run::liveness::alone);
+        CHECK_FALSE(run::orphaned_stages_of(r).any);
     }
-    CHECK(run::life_of(r) == run::life::over);
+    CHECK(run::liveness_of(r) == run::liveness::over);
 }
 
 TEST_CASE("no flipped bit is the end of a run that goes on, and none is another end of one that is over") {
@@ -102,7 +102,7 @@ TEST_CASE("a run without a block has none that was made anew") {
     const auto block = std::make_unique<shm::control_block>();
     run::record r;
     r.run_id = "no-such-run";
-    CHECK_FALSE(run::made_anew(r, *block));
+    CHECK_FALSE(run::recreated_block(r, *block));
 }
 
 TEST_CASE("one stage goes on, several go on") {

@@ -11,15 +11,15 @@ namespace {
 
 /// What a member sees of its group's word for the slot of frame 0, by a look that it took before the slot was
 /// freed, filled and read once more.
-lease_state seen_by_an_old_look() {
+lease_state seen_by_a_stale_read() {
     bench b(chain());
     const seated source = b.sit(0), sink = b.sit(1);
     CHECK(pass(*source.w) == 0);
     link_ref link(*b.c, 0);
-    ready_map looked;
-    link.read_ready(looked);
-    REQUIRE(looked.at[0]);
-    const u32 slot = looked.at[0].index, generation = looked.at[0].word.generation;
+    ready_map ready;
+    link.read_ready(ready);
+    REQUIRE(ready.at[0]);
+    const u32 slot = ready.at[0].index, generation = ready.at[0].word.generation;
     CHECK(pass(*sink.w) == 0);
     for (u64 frame = 1; b.lease(0, slot, 0).generation == generation; ++frame) {
         REQUIRE(frame < 200);
@@ -27,17 +27,17 @@ lease_state seen_by_an_old_look() {
         CHECK(pass(*sink.w) == frame);
     }
     u64 raw = 0;
-    return link.lease(looked.at[0], 0, raw).state;
+    return link.lease(ready.at[0], 0, raw).state;
 }
 
 }  // namespace
 
 #ifndef CAROUSEL_BUG_NEWER_IS_STALE
 TEST_CASE("whoever has looked before a slot was freed and filled again can't lease what lies in it now") {
-    CHECK(seen_by_an_old_look() != lease_state::wait);
+    CHECK(seen_by_a_stale_read() != lease_state::wait);
 }
 #else
 TEST_CASE("control: the seeded bug newer_is_stale lets an old look lease a frame that it has not seen") {
-    CHECK(seen_by_an_old_look() == lease_state::wait);
+    CHECK(seen_by_a_stale_read() == lease_state::wait);
 }
 #endif

@@ -19,13 +19,14 @@ namespace carousel::ring {
 /// Writes back what differs from `made` and is nobody's to act on. Returns the names of what was wrong.
 /// Sources read their sets from the newest to the first that counts for the oldest frame: `known.tails` says
 /// which frames can still be made.
-[[nodiscard]] std::vector<std::string> mend_static(shm::control_block& c, const shm::control_block& made,
-                                                   const known_run& known);
+[[nodiscard]] std::vector<std::string> repair_static(shm::control_block& c, const shm::control_block& made,
+                                                     const known_run& known);
 
 /// Writes back the start times that `known` says of processes that are ready: each word is its process's own,
 /// which writes it once, before it is ready. Returns the names of what was wrong.
-[[nodiscard]] std::vector<std::string> mend_start_times(shm::control_block& c, const shm::control_block& made,
-                                                        const known_run& known);
+[[nodiscard]] std::vector<std::string> repair_start_times(shm::control_block& c,
+                                                          const shm::control_block& made,
+                                                          const known_run& known);
 
 /// How many sets, from the newest one back, a source can read that makes frame `oldest` or a later one.
 [[nodiscard]] u32 sets_in_use(const shm::parameter_box& made, u64 oldest) noexcept;

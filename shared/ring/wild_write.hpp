@@ -12,7 +12,7 @@
 
 namespace carousel::ring {
 
-enum class stray_target : u8 {
+enum class wild_write_target : u8 {
     nothing = 0,
     input = 1,   ///< the ring behind another stage: index of the link, slot, offset in the slot
     asset = 2,   ///< another stage's asset: its index, offset in it
@@ -20,12 +20,12 @@ enum class stray_target : u8 {
                  ///< slot how much higher the newest was (255: so many or more)
     header = 4,  ///< frame headers of a ring that is another stage's output: link, slot, offset in the header
     output = 5,  ///< the gap behind a slot of its own output: link, slot, offset from that slot's begin
-    behind_input = 6,  ///< the gap behind a slot of an input; a read, as likely as a write
+    after_input = 6,  ///< the gap behind a slot of an input; a read, as likely as a write
     block = 7,  ///< the control block: index of the part (shm/block_parts.hpp), slot: which of those, offset
 };
 
-struct stray {
-    stray_target what = stray_target::nothing;
+struct wild_write {
+    wild_write_target what = wild_write_target::nothing;
     u32 index = 0, slot = 0;
     u64 offset = 0;
 
@@ -35,13 +35,13 @@ struct stray {
                u64{slot & 0xFFU} << 44U | (offset & offset_mask);
     }
     /// `nothing`: nothing was told, or something that no version says.
-    [[nodiscard]] static constexpr stray of(u64 raw) noexcept {
+    [[nodiscard]] static constexpr wild_write of(u64 raw) noexcept {
         const u64 what = raw >> 60U & 7U;
-        if (raw >> 63U == 0 || what == 0 || what > static_cast<u64>(stray_target::block)) return {};
-        return {static_cast<stray_target>(what), static_cast<u32>(raw >> 52U & 0xFFU),
+        if (raw >> 63U == 0 || what == 0 || what > static_cast<u64>(wild_write_target::block)) return {};
+        return {static_cast<wild_write_target>(what), static_cast<u32>(raw >> 52U & 0xFFU),
                 static_cast<u32>(raw >> 44U & 0xFFU), raw & offset_mask};
     }
-    constexpr bool operator==(const stray&) const noexcept = default;
+    constexpr bool operator==(const wild_write&) const noexcept = default;
 };
 
 }  // namespace carousel::ring

@@ -1,4 +1,4 @@
-#include "ring/static_mend.hpp"
+#include "ring/static_repair.hpp"
 
 #include <fmt/format.h>
 
@@ -12,42 +12,42 @@
 namespace carousel::ring {
 namespace {
 
-class static_mender {
+class static_repairer {
 public:
     template <typename T>
-    void same(T& now, const T& then, const std::string& whose, const char* field) {
+    void same(T& now, const T& then, const std::string& object, const char* field) {
         static_assert(std::is_trivially_copyable_v<T>);
         if (std::memcmp(&now, &then, sizeof then) == 0) return;
         auto* const to = reinterpret_cast<std::byte*>(&now);
         const auto* const from = reinterpret_cast<const std::byte*>(&then);
         for (std::size_t k = 0; k < sizeof then; ++k)
             if (to[k] != from[k]) to[k] = from[k];
-        told(fmt::format("{}: {}", whose, field));
+        record(fmt::format("{}: {}", object, field));
     }
-    void told(std::string word) { mended_.push_back(std::move(word)); }
-    [[nodiscard]] std::vector<std::string> take() { return std::move(mended_); }
+    void record(std::string word) { repaired_.push_back(std::move(word)); }
+    [[nodiscard]] std::vector<std::string> take() { return std::move(repaired_); }
 
 private:
-    std::vector<std::string> mended_;
+    std::vector<std::string> repaired_;
 };
 
 // What a process reads when it attaches (version, bytes, uid) refuses it while it is wrong: nothing is acted
 // on. The magic is stored last, by its maker, and read by who attaches.
-void mend_head(static_mender& m, shm::control_block& c, const shm::control_block& made) {
-    const std::string whose = "the block's head";
+void repair_head(static_repairer& m, shm::control_block& c, const shm::control_block& made) {
+    const std::string object = "the block's head";
     if (load(c.magic) != shm::control_magic) {
         c.magic.store(shm::control_magic, std::memory_order_release);
-        m.told(whose + ": magic");
+        m.record(object + ": magic");
     }
-    m.same(c.version, made.version, whose, "version");
-    m.same(c.uid, made.uid, whose, "uid");
-    m.same(c.bytes, made.bytes, whose, "bytes");
-    m.same(c.run_id, made.run_id, whose, "run_id");
-    m.same(c.pipeline, made.pipeline, whose, "pipeline");
-    m.same(c.created_ns, made.created_ns, whose, "created_ns");
-    m.same(c.width, made.width, whose, "width");
-    m.same(c.height, made.height, whose, "height");
-    m.same(c.frame_timeout_ns, made.frame_timeout_ns, whose, "frame_timeout_ns");
+    m.same(c.version, made.version, object, "version");
+    m.same(c.uid, made.uid, object, "uid");
+    m.same(c.bytes, made.bytes, object, "bytes");
+    m.same(c.run_id, made.run_id, object, "run_id");
+    m.same(c.pipeline, made.pipeline, object, "pipeline");
+    m.same(c.created_ns, made.created_ns, object, "created_ns");
+    m.same(c.width, made.width, object, "width");
+    m.same(c.height, made.height, object, "height");
+    m.same(c.frame_timeout_ns, made.frame_timeout_ns, object, "frame_timeout_ns");
 }
 
 u64 oldest_frame(const shm::control_block& made, const known_run& known) noexcept {
@@ -59,7 +59,7 @@ u64 oldest_frame(const shm::control_block& made, const known_run& known) noexcep
     return oldest;
 }
 
-void mend_sets(static_mender& m, shm::parameter_box& now, const shm::parameter_box& then, u64 oldest) {
+void repair_sets(static_repairer& m, shm::parameter_box& now, const shm::parameter_box& then, u64 oldest) {
     const u64 raw = load(then.state);
     if (!intact(raw)) return;  // the supervisor doesn't know itself which of them count
     const u32 newest = parameter_state::of(raw).sets, used = sets_in_use(then, oldest);
@@ -78,47 +78,47 @@ u32 sets_in_use(const shm::parameter_box& made, u64 oldest) noexcept {
     return readable_sets;
 }
 
-std::vector<std::string> mend_static(shm::control_block& c, const shm::control_block& made,
-                                     const known_run& known) {
-    static_mender m;
-    mend_head(m, c, made);
+std::vector<std::string> repair_static(shm::control_block& c, const shm::control_block& made,
+                                       const known_run& known) {
+    static_repairer m;
+    repair_head(m, c, made);
     for (u32 k = 0; k < std::min(made.stages, shm::max_stages); ++k) {
-        const std::string whose = "stage " + stage_name(made, k);
-        m.same(c.stage[k].name, made.stage[k].name, whose, "name");
-        m.same(c.stage[k].frame_timeout_ns, made.stage[k].frame_timeout_ns, whose, "frame_timeout_ns");
+        const std::string object = "stage " + stage_name(made, k);
+        m.same(c.stage[k].name, made.stage[k].name, object, "name");
+        m.same(c.stage[k].frame_timeout_ns, made.stage[k].frame_timeout_ns, object, "frame_timeout_ns");
     }
     for (u32 k = 0; k < std::min(made.links, shm::max_links); ++k) {
         shm::link_block& now = c.link[k];
         const shm::link_block& then = made.link[k];
-        const std::string whose = "ring of " + std::string(then.name);
-        m.same(now.name, then.name, whose, "name");
-        m.same(now.group_stage, then.group_stage, whose, "group_stage");
-        m.same(now.memory, then.memory, whose, "memory");
-        m.same(now.memory_ready, then.memory_ready, whose, "memory_ready");
-        m.same(now.ipc_handle, then.ipc_handle, whose, "ipc_handle");
+        const std::string object = "ring of " + std::string(then.name);
+        m.same(now.name, then.name, object, "name");
+        m.same(now.group_stage, then.group_stage, object, "group_stage");
+        m.same(now.memory, then.memory, object, "memory");
+        m.same(now.memory_ready, then.memory_ready, object, "memory_ready");
+        m.same(now.ipc_handle, then.ipc_handle, object, "ipc_handle");
     }
     for (u32 k = 0; k < std::min(made.seats, shm::max_seats); ++k)
         m.same(c.seat[k].first_epoch, made.seat[k].first_epoch, "seat of " + seat_name(made, k),
                "first_epoch");
     for (u32 k = 0; k < std::min(made.assets, shm::max_assets); ++k) {
-        const std::string whose = "asset " + std::string(made.asset[k].name);
-        m.same(c.asset[k].memory, made.asset[k].memory, whose, "memory");
-        m.same(c.asset[k].ipc_handle, made.asset[k].ipc_handle, whose, "ipc_handle");
+        const std::string object = "asset " + std::string(made.asset[k].name);
+        m.same(c.asset[k].memory, made.asset[k].memory, object, "memory");
+        m.same(c.asset[k].ipc_handle, made.asset[k].ipc_handle, object, "ipc_handle");
     }
-    for (u32 k = 0; k < std::min<std::size_t>(made.seats, known.held.size()); ++k)
-        if (const u64 held = known.held[k] ? 1 : 0; load(c.seat[k].held) != held) {
-            c.seat[k].held.store(held, std::memory_order_release);
-            m.told("seat of " + seat_name(made, k) + ": held");
+    for (u32 k = 0; k < std::min<std::size_t>(made.seats, known.paused.size()); ++k)
+        if (const u64 paused = known.paused[k] ? 1 : 0; load(c.seat[k].paused) != paused) {
+            c.seat[k].paused.store(paused, std::memory_order_release);
+            m.record("seat of " + seat_name(made, k) + ": held");
         }
-    mend_sets(m, c.parameters, made.parameters, oldest_frame(made, known));
+    repair_sets(m, c.parameters, made.parameters, oldest_frame(made, known));
     std::vector<std::string> all = m.take();
-    for (std::string& word : mend_start_times(c, made, known)) all.push_back(std::move(word));
+    for (std::string& word : repair_start_times(c, made, known)) all.push_back(std::move(word));
     return all;
 }
 
-std::vector<std::string> mend_start_times(shm::control_block& c, const shm::control_block& made,
-                                          const known_run& known) {
-    std::vector<std::string> mended;
+std::vector<std::string> repair_start_times(shm::control_block& c, const shm::control_block& made,
+                                            const known_run& known) {
+    std::vector<std::string> repaired;
     for (const known_process& p : known.processes) {
         if (!p.ready || p.start_time == 0 || p.entry >= shm::max_incarnations) continue;
         const entry_word w = entry_word::of(load(c.entry[p.entry].identity));
@@ -127,10 +127,10 @@ std::vector<std::string> mend_start_times(shm::control_block& c, const shm::cont
                             w.seat == p.seat && w.epoch == p.epoch && w.pid == p.pid;
         if (!is_its || load(c.entry[p.entry].start_time) == p.start_time) continue;
         c.entry[p.entry].start_time.store(p.start_time, std::memory_order_release);
-        mended.push_back(fmt::format("entry {} ({}): start_time", p.entry,
-                                     seat_name(made, std::min(p.seat, shm::max_seats - 1))));
+        repaired.push_back(fmt::format("entry {} ({}): start_time", p.entry,
+                                       seat_name(made, std::min(p.seat, shm::max_seats - 1))));
     }
-    return mended;
+    return repaired;
 }
 
 }  // namespace carousel::ring

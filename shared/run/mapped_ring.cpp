@@ -1,4 +1,4 @@
-#include "run/lent_ring.hpp"
+#include "run/mapped_ring.hpp"
 
 #include <fmt/format.h>
 
@@ -16,7 +16,7 @@ namespace {
 
 using nlohmann::json;
 
-void read_answer(const shm::control_block& c, const json& answer, lent_ring& r) {
+void read_answer(const shm::control_block& c, const json& answer, mapped_ring& r) {
     const tap_answer a = read_tap(answer);
     if (a.run_id != std::string(c.run_id))
         throw shm_error("another run answers at the control socket: the one that is watched has ended");
@@ -30,7 +30,7 @@ void read_answer(const shm::control_block& c, const json& answer, lent_ring& r) 
 }
 
 /// Every plane of every slot lies within the memory: a broken process may have written the block.
-void check_extent(const shm::control_block& c, lent_ring& r) {
+void check_extent(const shm::control_block& c, mapped_ring& r) {
     if (r.link >= std::min(c.links, shm::max_links))
         throw shm_error("the supervisor's answer names a link that the run doesn't have");
     r.slot_bytes = c.link[r.link].slot_bytes;
@@ -44,9 +44,9 @@ void check_extent(const shm::control_block& c, lent_ring& r) {
 
 }  // namespace
 
-lent_ring borrow_ring(const shm::control_block& c, const std::string& socket_path, const std::string& stage,
-                      u64 patience_ns) {
-    lent_ring r;
+mapped_ring map_ring(const shm::control_block& c, const std::string& socket_path, const std::string& stage,
+                     u64 patience_ns) {
+    mapped_ring r;
     r.socket_path = socket_path;
     r.connection.reset(shm::connect_to(socket_path, patience_ns));
     if (!r.connection)

@@ -1,4 +1,4 @@
-#include "ring/entry_mend.hpp"
+#include "ring/entry_repair.hpp"
 
 #include <algorithm>
 
@@ -9,11 +9,11 @@ namespace {
 struct possible_entry {
     entry_word w;
     bool state_is_known = false;  ///< the bit that is wrong is one of the identity
-    bool named = false, alive = false, told = false;
+    bool named = false, alive = false, recorded = false;
     /// What speaks for it. A seat's word is the supervisor's own; a process could be another one of the
     /// run's; the file may be older than the block.
     [[nodiscard]] u32 weight() const noexcept {
-        return (named ? 4U : 0U) + (alive ? 2U : 0U) + (told ? 1U : 0U);
+        return (named ? 4U : 0U) + (alive ? 2U : 0U) + (recorded ? 1U : 0U);
     }
     [[nodiscard]] bool same_place(const possible_entry& o) const noexcept {
         return w.epoch == o.w.epoch && w.seat == o.w.seat;
@@ -23,9 +23,9 @@ struct possible_entry {
 /// The fields of a word whose parity is wrong.
 entry_word unchecked(u64 w) noexcept { return entry_word::of(with_parity(w & ~(u64{1} << 3U), 3)); }
 
-class entry_of_nobody_known {
+class unidentified_entry {
 public:
-    entry_of_nobody_known(const shm::control_block& c, u32 entry, const entry_evidence& evidence)
+    unidentified_entry(const shm::control_block& c, u32 entry, const entry_evidence& evidence)
         : c_(c), entry_(entry), evidence_(evidence), raw_(load(c.entry[entry].identity)) {}
 
     [[nodiscard]] std::optional<u64> value() {
@@ -36,7 +36,7 @@ public:
         u32 most = 0;
         for (const possible_entry& p : all_) most = std::max(most, p.weight());
         std::erase_if(all_, [&](const possible_entry& p) { return p.weight() < most; });
-        if (most == 0) return nobodys();
+        if (most == 0) return unowned();
         // Where only pids differ and none of them lives, the process is gone, whichever it was.
         const bool gone = std::none_of(all_.begin(), all_.end(), [](const auto& p) { return p.alive; });
         for (const possible_entry& p : all_)
@@ -62,11 +62,12 @@ private:
         if (w.seat >= std::min(c_.seats, shm::max_seats) || !fits(p)) return;
         const seat_word sits = seat_word::of(load(c_.seat[w.seat].current));
         p.named = sits.entry == entry_ && sits.epoch == w.epoch;
-        if (w.epoch != 0 && !p.named && (sits.epoch == w.epoch || is_anothers(w))) return;
+        if (w.epoch != 0 && !p.named && (sits.epoch == w.epoch || belongs_to_another(w))) return;
         p.alive = w.pid != 0 && evidence_.is_ours && evidence_.is_ours(w.pid);
-        p.told = std::any_of(evidence_.told.begin(), evidence_.told.end(), [&](const known_process& k) {
-            return k.entry == entry_ && k.seat == w.seat && k.epoch == w.epoch && k.pid == w.pid;
-        });
+        p.recorded =
+            std::any_of(evidence_.recorded.begin(), evidence_.recorded.end(), [&](const known_process& k) {
+                return k.entry == entry_ && k.seat == w.seat && k.epoch == w.epoch && k.pid == w.pid;
+            });
         all_.push_back(p);
     }
 
@@ -91,7 +92,7 @@ private:
     }
 
     /// An epoch of a seat is one entry's.
-    [[nodiscard]] bool is_anothers(const entry_word& w) const {
+    [[nodiscard]] bool belongs_to_another(const entry_word& w) const {
         for (u32 k = 0; k < shm::max_incarnations; ++k) {
             const entry_word o = entry_word::of(load(c_.entry[k].identity));
             if (k != entry_ && o.state != entry_state::unused && o.state != entry_state::damaged &&
@@ -102,7 +103,7 @@ private:
     }
 
     /// A job word of that seat bears the epoch, or may bear it.
-    [[nodiscard]] bool is_borne(const entry_word& w) const {
+    [[nodiscard]] bool is_referenced(const entry_word& w) const {
         const shm::seat_block& s = c_.seat[w.seat];
         for (u32 j = s.first_job; j < std::min(s.first_job + s.jobs, shm::max_jobs); ++j)
             if (const u64 raw = load(c_.job[j]); !intact(raw) || job_word::of(raw).epoch == w.epoch)
@@ -111,8 +112,8 @@ private:
     }
 
     // Nobody sits there or lives: what is left may be words that bear its epoch.
-    [[nodiscard]] std::optional<u64> nobodys() {
-        std::erase_if(all_, [&](const possible_entry& p) { return p.w.epoch == 0 || !is_borne(p.w); });
+    [[nodiscard]] std::optional<u64> unowned() {
+        std::erase_if(all_, [&](const possible_entry& p) { return p.w.epoch == 0 || !is_referenced(p.w); });
         if (all_.empty()) return entry_word{}.pack();
         for (const possible_entry& p : all_)
             if (!p.same_place(all_.front())) return std::nullopt;
@@ -125,7 +126,7 @@ private:
             const bool live = p.w.pid != 0 && load(c_.entry[entry_].live_since_ns) != 0;
             return p.w.with(live ? entry_state::live : entry_state::starting);
         }
-        return p.w.with(p.alive || is_borne(p.w) ? entry_state::doomed : entry_state::fenced);
+        return p.w.with(p.alive || is_referenced(p.w) ? entry_state::doomed : entry_state::fenced);
     }
 
     const shm::control_block& c_;
@@ -139,7 +140,7 @@ private:
 
 std::optional<u64> adopted_entry(const shm::control_block& c, u32 entry, const entry_evidence& evidence) {
     if (entry >= shm::max_incarnations || intact(load(c.entry[entry].identity))) return std::nullopt;
-    return entry_of_nobody_known(c, entry, evidence).value();
+    return unidentified_entry(c, entry, evidence).value();
 }
 
 }  // namespace carousel::ring

@@ -21,7 +21,7 @@
 namespace carousel::ring {
 
 struct entry_evidence {
-    std::vector<known_process> told;  ///< by the predecessor's file, which may be one event old
+    std::vector<known_process> recorded;  ///< by the predecessor's file, which may be one event old
     std::function<bool(u32 pid)>
         is_ours;  ///< a process of this run with that pid lives, as old as the entry says
 };

@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include "ring/parameter_box.hpp"
-#include "ring/static_mend.hpp"
+#include "ring/static_repair.hpp"
 #include "seated.hpp"
 #include "tests/support/catch.hpp"
 
@@ -39,14 +39,14 @@ struct static_block {
     }
 };
 
-struct mended_field {
+struct repaired_field {
     const char* name;
     void* at;
     std::size_t bytes;
 };
 
 template <typename T>
-mended_field field_of(const char* name, T& at) {
+repaired_field field_of(const char* name, T& at) {
     return {name, &at, sizeof at};
 }
 
@@ -58,70 +58,70 @@ TEST_CASE("what is only shown is written back whichever of its bits has flipped,
     c.assets = 1;
     std::strcpy(c.asset[0].name, "boxes");
     r.keep();
-    const mended_field fields[] = {field_of("magic", c.magic),
-                                   field_of("version", c.version),
-                                   field_of("uid", c.uid),
-                                   field_of("bytes", c.bytes),
-                                   field_of("run_id", c.run_id),
-                                   field_of("pipeline", c.pipeline),
-                                   field_of("created_ns", c.created_ns),
-                                   field_of("width", c.width),
-                                   field_of("height", c.height),
-                                   field_of("frame_timeout_ns", c.frame_timeout_ns),
-                                   field_of("name", c.stage[1].name),
-                                   field_of("frame_timeout_ns", c.stage[2].frame_timeout_ns),
-                                   field_of("name", c.link[1].name),
-                                   field_of("group_stage", c.link[0].group_stage),
-                                   field_of("memory", c.link[0].memory),
-                                   field_of("memory_ready", c.link[1].memory_ready),
-                                   field_of("ipc_handle", c.link[1].ipc_handle),
-                                   field_of("first_epoch", c.seat[1].first_epoch),
-                                   field_of("memory", c.asset[0].memory),
-                                   field_of("ipc_handle", c.asset[0].ipc_handle)};
+    const repaired_field fields[] = {field_of("magic", c.magic),
+                                     field_of("version", c.version),
+                                     field_of("uid", c.uid),
+                                     field_of("bytes", c.bytes),
+                                     field_of("run_id", c.run_id),
+                                     field_of("pipeline", c.pipeline),
+                                     field_of("created_ns", c.created_ns),
+                                     field_of("width", c.width),
+                                     field_of("height", c.height),
+                                     field_of("frame_timeout_ns", c.frame_timeout_ns),
+                                     field_of("name", c.stage[1].name),
+                                     field_of("frame_timeout_ns", c.stage[2].frame_timeout_ns),
+                                     field_of("name", c.link[1].name),
+                                     field_of("group_stage", c.link[0].group_stage),
+                                     field_of("memory", c.link[0].memory),
+                                     field_of("memory_ready", c.link[1].memory_ready),
+                                     field_of("ipc_handle", c.link[1].ipc_handle),
+                                     field_of("first_epoch", c.seat[1].first_epoch),
+                                     field_of("memory", c.asset[0].memory),
+                                     field_of("ipc_handle", c.asset[0].ipc_handle)};
     REQUIRE(r.whole());
-    for (const mended_field& f : fields) {
+    for (const repaired_field& f : fields) {
         for (std::size_t bit = 0; bit < 8 * f.bytes; ++bit) {
             static_cast<std::byte*>(f.at)[bit / 8] ^= std::byte{1} << (bit % 8);
-            const auto mended = mend_static(c, *r.made, r.known);
+            const auto repaired = repair_static(c, *r.made, r.known);
             INFO(f.name << " bit " << bit);
-            REQUIRE(mended.size() == 1);
-            REQUIRE(mended[0].ends_with(std::string(": ") + f.name));
+            REQUIRE(repaired.size() == 1);
+            REQUIRE(repaired[0].ends_with(std::string(": ") + f.name));
             REQUIRE(r.whole());
         }
     }
-    CHECK(mend_static(c, *r.made, r.known).empty());
+    CHECK(repair_static(c, *r.made, r.known).empty());
 }
 
 TEST_CASE("what a process may have acted on is left as it was found, whichever bit it is") {
     static_block r;
     shm::control_block& c = *r.b.c;
-    const mended_field fields[] = {field_of("stages", c.stages),
-                                   field_of("seats", c.seats),
-                                   field_of("links", c.links),
-                                   field_of("jobs", c.jobs),
-                                   field_of("first_ring_sequence", c.first_ring_sequence),
-                                   field_of("fps", c.fps),
-                                   field_of("inputs", c.stage[1].inputs),
-                                   field_of("input_link", c.stage[1].input_link),
-                                   field_of("input_group", c.stage[1].input_group),
-                                   field_of("output_link", c.stage[0].output_link),
-                                   field_of("max_attempts", c.stage[1].max_attempts),
-                                   field_of("flags", c.stage[2].flags),
-                                   field_of("slots", c.link[0].slots),
-                                   field_of("window", c.link[0].window),
-                                   field_of("blocking", c.link[0].blocking),
-                                   field_of("slot_bytes", c.link[0].slot_bytes),
-                                   field_of("first_job", c.seat[1].first_job),
-                                   field_of("jobs", c.seat[1].jobs),
-                                   field_of("seat", c.job_info[0].seat),
-                                   field_of("first_lap", c.source[0].first_lap),
-                                   field_of("bytes", c.parameters.bytes)};
-    for (const mended_field& f : fields) {
+    const repaired_field fields[] = {field_of("stages", c.stages),
+                                     field_of("seats", c.seats),
+                                     field_of("links", c.links),
+                                     field_of("jobs", c.jobs),
+                                     field_of("first_ring_sequence", c.first_ring_sequence),
+                                     field_of("fps", c.fps),
+                                     field_of("inputs", c.stage[1].inputs),
+                                     field_of("input_link", c.stage[1].input_link),
+                                     field_of("input_group", c.stage[1].input_group),
+                                     field_of("output_link", c.stage[0].output_link),
+                                     field_of("max_attempts", c.stage[1].max_attempts),
+                                     field_of("flags", c.stage[2].flags),
+                                     field_of("slots", c.link[0].slots),
+                                     field_of("window", c.link[0].window),
+                                     field_of("blocking", c.link[0].blocking),
+                                     field_of("slot_bytes", c.link[0].slot_bytes),
+                                     field_of("first_job", c.seat[1].first_job),
+                                     field_of("jobs", c.seat[1].jobs),
+                                     field_of("seat", c.job_info[0].seat),
+                                     field_of("first_lap", c.source[0].first_lap),
+                                     field_of("bytes", c.parameters.bytes)};
+    for (const repaired_field& f : fields) {
         for (std::size_t bit = 0; bit < 8 * f.bytes; ++bit) {
             std::byte& at = static_cast<std::byte*>(f.at)[bit / 8];
             at ^= std::byte{1} << (bit % 8);
             INFO(f.name << " bit " << bit);
-            REQUIRE(mend_static(c, *r.made, r.known).empty());
+            REQUIRE(repair_static(c, *r.made, r.known).empty());
             REQUIRE(check_static(c, *r.made).size() == 1);
             at ^= std::byte{1} << (bit % 8);
         }
@@ -147,9 +147,9 @@ TEST_CASE("a set of parameters is mended when no frame that can still be made ne
                 auto& at = reinterpret_cast<std::byte*>(&r.b.c->parameters.set[k])[byte];
                 at ^= std::byte{16};
                 const bool needed = k <= changes && k + in_use > changes;
-                const auto mended = mend_static(*r.b.c, *r.made, r.known);
+                const auto repaired = repair_static(*r.b.c, *r.made, r.known);
                 INFO("set " << k);
-                REQUIRE(mended.size() == (needed ? 0 : 1));
+                REQUIRE(repaired.size() == (needed ? 0 : 1));
                 REQUIRE(check_static(*r.b.c, *r.made).size() == (needed ? 1 : 0));
                 if (needed) at ^= std::byte{16};
             }
@@ -168,47 +168,47 @@ TEST_CASE("a supervisor that doesn't know which sets count mends none of them") 
     static_block r;
     r.made->parameters.state.store(1);
     r.b.c->parameters.set[40].value[0] ^= std::byte{1};
-    CHECK(mend_static(*r.b.c, *r.made, r.known).empty());
+    CHECK(repair_static(*r.b.c, *r.made, r.known).empty());
 }
 
 TEST_CASE("whether a seat is held is what the supervisor says, whichever bit of its word has flipped") {
     static_block r;
-    r.known.held.assign(r.made->seats, false);
-    r.known.held[1] = true;
-    r.b.c->seat[1].held.store(1);
-    CHECK(mend_static(*r.b.c, *r.made, r.known).empty());
+    r.known.paused.assign(r.made->seats, false);
+    r.known.paused[1] = true;
+    r.b.c->seat[1].paused.store(1);
+    CHECK(repair_static(*r.b.c, *r.made, r.known).empty());
     for (const u32 seat : {0U, 1U})
         for (unsigned bit = 0; bit < 64; ++bit) {
-            r.b.c->seat[seat].held.fetch_xor(u64{1} << bit);
-            const auto mended = mend_static(*r.b.c, *r.made, r.known);
-            REQUIRE(mended.size() == 1);
-            CHECK_THAT(mended[0], test::contains(": held"));
-            CHECK(r.b.c->seat[seat].held.load() == seat);
+            r.b.c->seat[seat].paused.fetch_xor(u64{1} << bit);
+            const auto repaired = repair_static(*r.b.c, *r.made, r.known);
+            REQUIRE(repaired.size() == 1);
+            CHECK_THAT(repaired[0], test::contains(": held"));
+            CHECK(r.b.c->seat[seat].paused.load() == seat);
         }
 }
 
 TEST_CASE("a start time that a process doesn't have is written back, of ready ones alone") {
     static_block r;
     const test::seated sits = r.b.sit(1);
-    shm::incarnation& e = r.b.c->entry[sits.who.entry];
+    shm::incarnation& e = r.b.c->entry[sits.incarnation.entry];
     const entry_word w = entry_word::of(load(e.identity));
     e.start_time.store(4711);
-    known_process p{w.seat, sits.who.entry, w.epoch, w.pid, true, false, true, 4711};
-    const auto look = [&] {
+    known_process p{w.seat, sits.incarnation.entry, w.epoch, w.pid, true, false, true, 4711};
+    const auto repair_times = [&] {
         r.known.processes = {p};
-        return mend_start_times(*r.b.c, *r.made, r.known);
+        return repair_start_times(*r.b.c, *r.made, r.known);
     };
-    CHECK(look().empty());
+    CHECK(repair_times().empty());
     for (unsigned bit = 0; bit < 64; ++bit) {
         e.start_time.fetch_xor(u64{1} << bit);
-        REQUIRE(look().size() == 1);
+        REQUIRE(repair_times().size() == 1);
         CHECK(e.start_time.load() == 4711);
     }
     e.start_time.store(0);
     p.ready = false;  // it may be between its claim and the store of its start time
-    CHECK(look().empty());
+    CHECK(repair_times().empty());
     p.ready = true;
     ++p.pid;  // the entry has become another's
-    CHECK(look().empty());
+    CHECK(repair_times().empty());
     CHECK(e.start_time.load() == 0);
 }

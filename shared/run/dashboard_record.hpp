@@ -12,7 +12,7 @@
 
 namespace carousel::run {
 
-struct page_record {
+struct dashboard_record {
     shm::process_id process;
     std::string run_id;
     std::string asked;               ///< as given to --http; "0" for any port
@@ -22,12 +22,12 @@ struct page_record {
 };
 
 /// Writes FOLDER/page.json, mode 0600. Throws shm_error.
-void write_page_record(const std::string& folder, const page_record& r);
+void write_dashboard_record(const std::string& folder, const dashboard_record& r);
 /// Nothing: there is none, or none that can be read.
-[[nodiscard]] std::optional<page_record> read_page_record(const std::string& folder);
+[[nodiscard]] std::optional<dashboard_record> read_dashboard_record(const std::string& folder);
 /// Ends exactly that process: SIGTERM, after a second SIGKILL. Blocks for at most two seconds.
-void end_page(const shm::process_id& page) noexcept;
+void end_dashboard(const shm::process_id& process) noexcept;
 /// The address to open in a browser: "http://127.0.0.1:8080/?token=...".
-[[nodiscard]] std::string page_link(const http_address& address, const std::string& token);
+[[nodiscard]] std::string dashboard_url(const http_address& address, const std::string& token);
 
 }  // namespace carousel::run

@@ -1,6 +1,6 @@
 // An entry whose bit flips while no supervisor lives: the next one tells whose it is, whichever bit it is, by
 // the seats' words, by who lives and by the dead one's file; and where nothing tells it, says so.
-#include "ring/entry_mend.hpp"
+#include "ring/entry_repair.hpp"
 #include "seated.hpp"
 
 namespace {
@@ -24,18 +24,18 @@ struct left_entries {
     }
     /// A life with a pid of its own: here all are this process.
     void rename(test::seated& s, u32 pid) {
-        shm::word& at = b.c->entry[s.who.entry].identity;
+        shm::word& at = b.c->entry[s.incarnation.entry].identity;
         entry_word w = entry_word::of(load(at));
         w.pid = pid;
         at.store(w.pack());
-        b.c->entry[s.who.entry].start_time.store(7);
+        b.c->entry[s.incarnation.entry].start_time.store(7);
         alive.push_back(pid);
     }
     [[nodiscard]] entry_word is(u32 entry) const { return entry_word::of(load(b.c->entry[entry].identity)); }
     [[nodiscard]] u32 sits(u32 seat) const { return seat_word::of(load(b.c->seat[seat].current)).entry; }
-    void tell(u32 entry) {
+    void record(u32 entry) {
         const entry_word w = is(entry);
-        evidence.told.push_back({w.seat, entry, w.epoch, w.pid, false, w.epoch == 0});
+        evidence.recorded.push_back({w.seat, entry, w.epoch, w.pid, false, w.epoch == 0});
     }
     std::optional<u64> flipped(u32 entry, unsigned bit) const {
         shm::word& at = b.c->entry[entry].identity;
@@ -71,7 +71,7 @@ TEST_CASE(
         w.pid = pid;
         r.b.c->entry[entry].identity.store(w.pack());
         r.alive.push_back(pid);
-        if (by_file) r.tell(entry);
+        if (by_file) r.record(entry);
         r.check_all(entry, w);
     }
 }
@@ -86,47 +86,47 @@ TEST_CASE("of one that sits and is dead any pid will do: it is retired, whicheve
         INFO("bit " << bit);
         const auto value = r.flipped(entry, bit);
         REQUIRE(value);
-        const entry_word told = entry_word::of(*value);
-        REQUIRE(told.seat == w.seat);
-        REQUIRE(told.epoch == w.epoch);
-        REQUIRE(told.state == entry_state::live);
-        REQUIRE(std::popcount(told.pid ^ w.pid) <= 1);
+        const entry_word recorded = entry_word::of(*value);
+        REQUIRE(recorded.seat == w.seat);
+        REQUIRE(recorded.epoch == w.epoch);
+        REQUIRE(recorded.state == entry_state::live);
+        REQUIRE(std::popcount(recorded.pid ^ w.pid) <= 1);
     }
-    r.tell(entry);  // and by the file it is that very one
+    r.record(entry);  // and by the file it is that very one
     r.check_all(entry, w);
 }
 
 TEST_CASE("an entry that was appointed and nobody has claimed is as it was") {
     left_entries r;
-    const incarnation_id who = appoint(*r.b.c, 2);
-    REQUIRE(who);
-    r.check_all(who.entry, {0, who.epoch, 2, entry_state::starting});
+    const incarnation_id incarnation = appoint(*r.b.c, 2);
+    REQUIRE(incarnation);
+    r.check_all(incarnation.entry, {0, incarnation.epoch, 2, entry_state::starting});
 }
 
 TEST_CASE("one that is being retired is told by the file, whoever of them lives") {
     left_entries r;
-    doom(*r.b.c, r.middle.who.entry);
-    const bool lives = GENERATE(true, false);
-    CAPTURE(lives);
-    if (!lives) r.alive.clear();
+    doom(*r.b.c, r.middle.incarnation.entry);
+    const bool is_alive = GENERATE(true, false);
+    CAPTURE(is_alive);
+    if (!is_alive) r.alive.clear();
     // Its words bear its epoch still.
-    const job_word idle{4, r.middle.who.epoch, job_state::aborted};
+    const job_word idle{4, r.middle.incarnation.epoch, job_state::aborted};
     r.b.c->job[r.b.c->seat[1].first_job].store(idle.pack());
-    r.tell(r.middle.who.entry);
-    r.check_all(r.middle.who.entry, r.is(r.middle.who.entry));
+    r.record(r.middle.incarnation.entry);
+    r.check_all(r.middle.incarnation.entry, r.is(r.middle.incarnation.entry));
 }
 
 TEST_CASE("a standby is told by the file and its pid") {
     left_entries r;
-    const incarnation_id who = reserve_standby(*r.b.c, 1);
-    REQUIRE(who);
-    shm::word& at = r.b.c->entry[who.entry].identity;
+    const incarnation_id incarnation = reserve_standby(*r.b.c, 1);
+    REQUIRE(incarnation);
+    shm::word& at = r.b.c->entry[incarnation.entry].identity;
     const entry_word standby{5001, 0, 1, entry_state::standby};
     at.store(standby.pack());
-    r.b.c->entry[who.entry].start_time.store(9);
+    r.b.c->entry[incarnation.entry].start_time.store(9);
     r.alive.push_back(5001);
-    r.tell(who.entry);
-    r.check_all(who.entry, standby);
+    r.record(incarnation.entry);
+    r.check_all(incarnation.entry, standby);
 }
 
 TEST_CASE("what is nobody's any more is free, unless a job word rests on it") {
@@ -136,27 +136,28 @@ TEST_CASE("what is nobody's any more is free, unless a job word rests on it") {
     while (r.is(unused).state != entry_state::unused) ++unused;
     r.check_all(unused, {});
     // Fenced, and all its words have been handed on.
-    mark_fenced(*r.b.c, r.source.who.entry);
-    r.check_all(r.source.who.entry, {});
+    mark_fenced(*r.b.c, r.source.incarnation.entry);
+    r.check_all(r.source.incarnation.entry, {});
     // Fenced, and a word bears its epoch: it is retired once more, which changes nothing that was done.
-    r.b.c->job[r.b.c->seat[0].first_job].store(job_word{4, r.source.who.epoch, job_state::aborted}.pack());
+    r.b.c->job[r.b.c->seat[0].first_job].store(
+        job_word{4, r.source.incarnation.epoch, job_state::aborted}.pack());
     for (unsigned bit = 4; bit < 64; ++bit) {
-        const auto value = r.flipped(r.source.who.entry, bit);
+        const auto value = r.flipped(r.source.incarnation.entry, bit);
         REQUIRE(value);
-        const entry_word told = entry_word::of(*value);
-        CHECK(told.state == entry_state::doomed);
-        CHECK(told.epoch == r.source.who.epoch);
-        CHECK(told.seat == 0);
+        const entry_word recorded = entry_word::of(*value);
+        CHECK(recorded.state == entry_state::doomed);
+        CHECK(recorded.epoch == r.source.incarnation.epoch);
+        CHECK(recorded.seat == 0);
     }
 }
 
 TEST_CASE(
     "a living process that no seat names and no file tells is nobody's to guess, and none is told wrongly") {
     left_entries r;
-    doom(*r.b.c, r.middle.who.entry);
-    const entry_word w = r.is(r.middle.who.entry);
+    doom(*r.b.c, r.middle.incarnation.entry);
+    const entry_word w = r.is(r.middle.incarnation.entry);
     for (unsigned bit = 0; bit < 64; ++bit) {
-        const auto value = r.flipped(r.middle.who.entry, bit);
+        const auto value = r.flipped(r.middle.incarnation.entry, bit);
         if (!value) continue;
         INFO("bit " << bit);
         CHECK(entry_word::of(*value) == w);

@@ -1,4 +1,4 @@
-#include "ring/word_mend.hpp"
+#include "ring/word_repair.hpp"
 
 #include <algorithm>
 #include <cstring>
@@ -212,7 +212,7 @@ std::optional<u64> parameters_value(const shm::control_block& c, const shm::cont
     const std::optional<u64> unbegun = first_unbegun(c);
     if (!intact(known) || !unbegun) return std::nullopt;
     const parameter_state then = parameter_state::of(known);
-    const auto is = mended_state(raw, then.sets, then.horizon, std::max(*unbegun, then.horizon));
+    const auto is = repaired_state(raw, then.sets, then.horizon, std::max(*unbegun, then.horizon));
     return is ? std::optional(is->pack()) : std::nullopt;
 }
 
@@ -277,8 +277,8 @@ std::vector<damaged_word> damaged_words(const shm::control_block& c, const shm::
     return all;
 }
 
-std::optional<u64> mended_value(const shm::control_block& c, const shm::control_block& made,
-                                const known_run& known, const damaged_word& w) {
+std::optional<u64> repaired_value(const shm::control_block& c, const shm::control_block& made,
+                                  const known_run& known, const damaged_word& w) {
     switch (w.at.kind) {
         case word_kind::end:
             return shm::end_word::pack(known.end);
@@ -303,8 +303,8 @@ std::optional<u64> mended_value(const shm::control_block& c, const shm::control_
     return candidates(c, made, known, w).only_meaning();
 }
 
-bool put_back(shm::control_block& c, const shm::control_block& made, const damaged_word& w,
-              u64 value) noexcept {
+bool write_back(shm::control_block& c, const shm::control_block& made, const damaged_word& w,
+                u64 value) noexcept {
     word* at = word_at(c, made, w.at);
     if (at == nullptr || !cas(*at, w.raw, value)) return false;
     for (u32 k = 0; k < std::min(made.stages, shm::max_stages); ++k) shm::ring(c.stage[k].doorbell);

@@ -20,7 +20,7 @@
 
 namespace carousel::run {
 
-struct lent_ring {
+struct mapped_ring {
     std::string socket_path;
     shm::process_fd connection;
     std::vector<shm::unique_fd> descriptors;  ///< `memory` names one of them
@@ -37,7 +37,7 @@ struct lent_ring {
 /// Asks for what `stage` puts out ("": for what the last sink reads); waits `patience_ns` at most. Throws
 /// config_error: the supervisor refuses, with its sentence; shm_error: nobody answers, another run does, or
 /// the answer doesn't fit the block (another version, damage).
-[[nodiscard]] lent_ring borrow_ring(const shm::control_block& c, const std::string& socket_path,
-                                    const std::string& stage, u64 patience_ns = 2 * ns_per_s);
+[[nodiscard]] mapped_ring map_ring(const shm::control_block& c, const std::string& socket_path,
+                                   const std::string& stage, u64 patience_ns = 2 * ns_per_s);
 
 }  // namespace carousel::run

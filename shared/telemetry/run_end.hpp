@@ -18,7 +18,7 @@ void note_end(shm::control_block& c, int exit_code) noexcept;
 /// Processes that sit in the run and live, by (pid, start time).
 [[nodiscard]] u32 living_stages(const shm::control_block& c) noexcept;
 /// Between two blocks of one run id: the run has begun again with memory made anew.
-[[nodiscard]] inline bool is_made_anew(const shm::control_block& watched,
+[[nodiscard]] inline bool is_recreated(const shm::control_block& watched,
                                        const shm::control_block& present) noexcept {
     return watched.created_ns != present.created_ns;
 }

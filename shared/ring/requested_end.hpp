@@ -10,7 +10,7 @@
 
 namespace carousel::ring {
 
-enum class asked_end : u8 {
+enum class requested_end : u8 {
     none,
     down,     ///< `carousel down STAGE`: no successor until `carousel up STAGE`
     restart,  ///< `carousel restart STAGE`: the successor is started at once
@@ -19,14 +19,14 @@ enum class asked_end : u8 {
 /// Differs from note_by_itself and from note_from_outside in 16 bits each.
 inline constexpr u32 note_by_supervisor = 0x33CC'55AAU;
 
-[[nodiscard]] constexpr u64 note_asked(asked_end why) {
+[[nodiscard]] constexpr u64 note_requested_end(requested_end why) {
     return note_of(note_by_supervisor, static_cast<u32>(why));
 }
-/// `raw`: incarnation::exit_note. asked_end::none for every other note, and for a damaged one.
-[[nodiscard]] constexpr asked_end asked_end_of(u64 raw) {
-    for (const asked_end why : {asked_end::down, asked_end::restart})
-        if (raw == note_asked(why)) return why;
-    return asked_end::none;
+/// `raw`: incarnation::exit_note. requested_end::none for every other note, and for a damaged one.
+[[nodiscard]] constexpr requested_end requested_end_of(u64 raw) {
+    for (const requested_end why : {requested_end::down, requested_end::restart})
+        if (raw == note_requested_end(why)) return why;
+    return requested_end::none;
 }
 
 }  // namespace carousel::ring

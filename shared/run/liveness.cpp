@@ -1,4 +1,4 @@
-#include "run/life.hpp"
+#include "run/liveness.hpp"
 
 #include <fmt/format.h>
 
@@ -6,13 +6,13 @@
 
 #include "core/errors.hpp"
 #include "run/folder_lock.hpp"
-#include "telemetry/run_life.hpp"
+#include "telemetry/run_end.hpp"
 
 namespace carousel::run {
 namespace {
 
 /// `block`: null if it can't be read.
-lone_stages lone_stages_in(const record& r, const shm::control_block* block) {
+orphaned_stages orphaned_stages_in(const record& r, const shm::control_block* block) {
     if (!is_of_here(r)) return {has_stages(r.folder) || shm::segment::is_held(r.run_id)};
     const u32 count = block != nullptr ? telemetry::living_stages(*block) : 0;
     return {count > 0, count};
@@ -20,41 +20,41 @@ lone_stages lone_stages_in(const record& r, const shm::control_block* block) {
 
 }  // namespace
 
-lone_stages lone_stages_of(const record& r) {
+orphaned_stages orphaned_stages_of(const record& r) {
     try {
-        return lone_stages_in(r, &shm::segment::observe(r.run_id).block());
+        return orphaned_stages_in(r, &shm::segment::observe(r.run_id).block());
     } catch (const error&) {  // no such block here, or one of another version
-        return lone_stages_in(r, nullptr);
+        return orphaned_stages_in(r, nullptr);
     }
 }
 
 // Of a stage of an older build, which holds no lock, its entry alone shows that it lives.
-life life_of(const record& r, bool lock_is_ours) {
-    if (is_alive(r, lock_is_ours)) return life::led;
-    const bool any = has_members(r.folder) || shm::segment::is_held(r.run_id) || lone_stages_of(r).any;
-    return any ? life::alone : life::over;
+liveness liveness_of(const record& r, bool lock_is_ours) {
+    if (is_alive(r, lock_is_ours)) return liveness::led;
+    const bool any = has_members(r.folder) || shm::segment::is_held(r.run_id) || orphaned_stages_of(r).any;
+    return any ? liveness::alone : liveness::over;
 }
 
 std::vector<record> watchable_runs() {
     std::vector<record> runs = recorded_runs();
-    std::erase_if(runs, [](const record& r) { return !is_alive(r) && !lone_stages_of(r).any; });
+    std::erase_if(runs, [](const record& r) { return !is_alive(r) && !orphaned_stages_of(r).any; });
     return runs;
 }
 
-life_report look_after(record& r, const shm::control_block& block) {
+liveness_report update_liveness(record& r, const shm::control_block& block) {
     if (const std::optional<int> code = telemetry::end_of(block))
-        return {life::over, 0, fmt::format("exit code {}", *code)};
+        return {liveness::over, 0, fmt::format("exit code {}", *code)};
     std::optional<record> present = read_record(r.folder);
     const bool replaced = present && present->run_id != r.run_id;
     if (present && !replaced) r = std::move(*present);  // perhaps of another supervisor
     if (!replaced && is_alive(r)) return {};
-    const lone_stages stages = lone_stages_in(r, &block);
+    const orphaned_stages stages = orphaned_stages_in(r, &block);
     // The supervisor may have said its last word, and gone, since we looked for it.
     if (const std::optional<int> code = telemetry::end_of(block))
-        return {life::over, 0, fmt::format("exit code {}", *code)};
-    if (replaced) return {life::over, 0, "a new run has taken its place"};
-    if (stages.any) return {life::alone, stages.count, ""};
-    return {life::over, 0, "its supervisor was killed, and none of its stages is left"};
+        return {liveness::over, 0, fmt::format("exit code {}", *code)};
+    if (replaced) return {liveness::over, 0, "a new run has taken its place"};
+    if (stages.any) return {liveness::alone, stages.count, ""};
+    return {liveness::over, 0, "its supervisor was killed, and none of its stages is left"};
 }
 
 std::string alone_text(u32 stages) {
@@ -62,14 +62,14 @@ std::string alone_text(u32 stages) {
     return fmt::format("supervisor gone, {} {} on", stages, stages == 1 ? "stage goes" : "stages go");
 }
 
-std::optional<shm::segment> made_anew(const record& r, const shm::control_block& watched) noexcept try {
+std::optional<shm::segment> recreated_block(const record& r, const shm::control_block& watched) noexcept try {
     shm::segment present = shm::segment::observe(r.run_id);
-    if (!telemetry::is_made_anew(watched, present.block())) return std::nullopt;
+    if (!telemetry::is_recreated(watched, present.block())) return std::nullopt;
     return present;
 } catch (const error&) {
     return std::nullopt;
 }
 
-std::string made_anew_text(const record& r) { return r.name + " begins again with new memory"; }
+std::string recreated_text(const record& r) { return r.name + " begins again with new memory"; }
 
 }  // namespace carousel::run

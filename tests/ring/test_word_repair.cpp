@@ -5,7 +5,7 @@
 #include "core/crash_hook.hpp"
 #include "ring/parameter_box.hpp"
 #include "ring/stream_end.hpp"
-#include "ring/word_mend.hpp"
+#include "ring/word_repair.hpp"
 #include "run_with_flips.hpp"
 #include "simulation.hpp"
 
@@ -98,20 +98,21 @@ TEST_CASE("what the supervisor knows by itself is written back whichever bit it 
     for (unsigned bit = 0; bit < 64; ++bit) {
         INFO("bit " << bit);
         for (shm::word* at : {&r.b.c->end.raw(), &r.b.c->seat[0].current,
-                              &r.b.c->entry[source.who.entry].identity, &r.b.c->source[0].ended}) {
+                              &r.b.c->entry[source.incarnation.entry].identity, &r.b.c->source[0].ended}) {
             const u64 truth = load(*at);
             const auto value = r.flip(*at, bit);
             // STARTING is as near as LIVE where the state's or the parity's bit is wrong: known is which.
-            const bool two = at == &r.b.c->entry[source.who.entry].identity && (bit == 1 || bit == 3);
+            const bool two = at == &r.b.c->entry[source.incarnation.entry].identity && (bit == 1 || bit == 3);
             if (two) {
                 CHECK_FALSE(value);
-                known_run told = r.known;
-                told.processes[0].ready = true;
-                CHECK(mended_value(*r.b.c, *r.made, told, damaged_words(*r.b.c, *r.made).front()) == truth);
+                known_run recovered = r.known;
+                recovered.processes[0].ready = true;
+                CHECK(repaired_value(*r.b.c, *r.made, recovered, damaged_words(*r.b.c, *r.made).front()) ==
+                      truth);
             } else {
                 CHECK(value == truth);
             }
-            r.put_back(truth);
+            r.write_back(truth);
         }
         // A horizon may lie higher than it was, never lower.
         const parameter_state was = parameter_state::of(load(r.b.c->parameters.state));
@@ -119,7 +120,7 @@ TEST_CASE("what the supervisor knows by itself is written back whichever bit it 
         REQUIRE(value);
         CHECK(parameter_state::of(*value).sets == was.sets);
         CHECK(parameter_state::of(*value).horizon >= was.horizon);
-        r.put_back(*value);
+        r.write_back(*value);
     }
 }
 
@@ -134,7 +135,7 @@ TEST_CASE(
         for (unsigned bit = 0; bit < 64; ++bit) {
             INFO("entry " << entry << ", bit " << bit);
             REQUIRE(r.flip(at, bit) == truth);
-            r.put_back(truth);
+            r.write_back(truth);
         }
     };
     check(100);
@@ -166,9 +167,9 @@ TEST_CASE("a number that no frame of the window has holds up no dead one's frame
     r.b.c->source[0].sequence_lease[shm::max_window - 1].fetch_xor(1);
     REQUIRE(r.b.c->link[0].window < shm::max_window);
     REQUIRE(appoint(*r.b.c, 0));
-    CHECK(revoke(*r.b.c, 0, source.who.epoch));
-    (void)requeue(*r.b.c, 0, source.who.epoch, blame::none, 1);
-    CHECK(reclaim(*r.b.c, 0, source.who.epoch));
+    CHECK(revoke(*r.b.c, 0, source.incarnation.epoch));
+    (void)requeue(*r.b.c, 0, source.incarnation.epoch, blame::none, 1);
+    CHECK(reclaim(*r.b.c, 0, source.incarnation.epoch));
 }
 
 TEST_CASE("the state of the parameters is mended while the rings move on") {
@@ -181,9 +182,9 @@ TEST_CASE("the state of the parameters is mended while the rings move on") {
         const auto value = r.flip(r.b.c->parameters.state, bit);
         REQUIRE(value);
         r.b.c->link[0].tail.store(1);
-        CHECK(mended_value(*r.b.c, *r.made, r.known, damaged_words(*r.b.c, *r.made).front()) == value);
+        CHECK(repaired_value(*r.b.c, *r.made, r.known, damaged_words(*r.b.c, *r.made).front()) == value);
         r.b.c->link[0].tail.store(0);
-        r.put_back(truth);
+        r.write_back(truth);
     }
 }
 
@@ -194,14 +195,14 @@ TEST_CASE(
     test::seated loader = r.sit(0);
     r.b.c->assets = r.made->assets = 1;
     r.b.c->asset[0].state.store(asset_word{}.pack());
-    u32 told = 0;
+    u32 recovered = 0;
     for (unsigned bit = 0; bit < 64; ++bit) {
         const auto value = r.flip(r.b.c->asset[0].state, bit);
         if (value) CHECK(*value == asset_word{}.pack());
-        told += value ? 1 : 0;
+        recovered += value ? 1 : 0;
         r.b.c->asset[0].state.store(asset_word{}.pack());
     }
-    CHECK(told >= 56);  // not: its state, and the epochs that the seat has had
+    CHECK(recovered >= 56);  // not: its state, and the epochs that the seat has had
 }
 
 TEST_CASE(
@@ -281,7 +282,7 @@ TEST_CASE("two damaged words leave what rests on rules to a block made anew") {
         at->fetch_xor(u64{1} << 50U);
         const auto damaged = damaged_words(c, *r.made);
         CHECK(damaged.size() == 2);
-        for (const damaged_word& w : damaged) CHECK_FALSE(mended_value(c, *r.made, r.known, w));
+        for (const damaged_word& w : damaged) CHECK_FALSE(repaired_value(c, *r.made, r.known, w));
         CHECK(check_parity(c, *r.made).size() == 2);
         at->fetch_xor(u64{1} << 50U);
     }
@@ -293,14 +294,14 @@ TEST_CASE("a word that has changed since the look is left as it is") {
     r.b.c->end.raw().fetch_xor(2);
     const damaged_word w = damaged_words(*r.b.c, *r.made).front();
     r.b.c->end.store(5);
-    CHECK_FALSE(ring::put_back(*r.b.c, *r.made, w, shm::end_word::pack(end_unknown)));
+    CHECK_FALSE(ring::write_back(*r.b.c, *r.made, w, shm::end_word::pack(end_unknown)));
     CHECK(r.b.c->end.load() == 5);
 }
 
 TEST_CASE(
     "nothing is lost, repeated, torn or stuck by flipped bits between kills, and most words are mended") {
-    u64 mended = 0, remade = 0, respelled = 0;
-    std::array<u64, word_kinds> mended_of{};
+    u64 repaired = 0, remade = 0, respelled = 0;
+    std::array<u64, word_kinds> repaired_of{};
 #ifdef CAROUSEL_SANITIZED
     constexpr u64 last = 25;
 #else
@@ -320,16 +321,16 @@ TEST_CASE(
                      << ", late " << r.late << ", disorder " << r.disorder << ", mixed " << r.mixed
                      << ", stuck " << r.stuck);
         REQUIRE(r.sound());
-        mended += r.mended, remade += r.remade, respelled += r.respelled;
-        for (u32 k = 0; k < word_kinds; ++k) mended_of[k] += r.mended_of[k];
+        repaired += r.repaired, remade += r.remade, respelled += r.respelled;
+        for (u32 k = 0; k < word_kinds; ++k) repaired_of[k] += r.repaired_of[k];
     }
-    INFO(mended << " mended, " << respelled << " of them in another spelling, " << remade << " made anew");
-    CHECK(mended > remade);
+    INFO(repaired << " mended, " << respelled << " of them in another spelling, " << remade << " made anew");
+    CHECK(repaired > remade);
     for (u32 k = 0; k < word_kinds; ++k) {
         INFO("words of kind " << k);
         // There are no assets, and a header is its producer's to write.
         const bool none = k == static_cast<u32>(word_kind::asset) || k == static_cast<u32>(word_kind::header);
-        CHECK((mended_of[k] == 0) == none);
+        CHECK((repaired_of[k] == 0) == none);
     }
 }
 

@@ -5,7 +5,7 @@
 // same, that is written back; else nobody can tell, and the block is made anew.
 //
 // Who may call: the supervisor's thread alone, at two looks at least: a value that follows from both, word
-// for word, is no sight of a frame that moved between two reads. put_back is one CAS of the damaged value:
+// for word, is no sight of a frame that moved between two reads. write_back is one CAS of the damaged value:
 // cut off before, the next look or the next supervisor finds the same.
 //
 // Not told: which of several words is wrong when several are; a change of an even number of bits (parity does
@@ -14,8 +14,8 @@
 #include <optional>
 #include <vector>
 
+#include "ring/authoritative_words.hpp"
 #include "ring/block_check.hpp"
-#include "ring/deciding_words.hpp"
 
 namespace carousel::ring {
 
@@ -29,10 +29,10 @@ struct damaged_word {
 [[nodiscard]] std::vector<damaged_word> damaged_words(const shm::control_block& c,
                                                       const shm::control_block& made);
 /// What the word was, or the same in another spelling. Empty: nobody can tell, at this look.
-[[nodiscard]] std::optional<u64> mended_value(const shm::control_block& c, const shm::control_block& made,
-                                              const known_run& known, const damaged_word& w);
+[[nodiscard]] std::optional<u64> repaired_value(const shm::control_block& c, const shm::control_block& made,
+                                                const known_run& known, const damaged_word& w);
 /// Writes it back and wakes whoever waits. False: the word has changed since.
-bool put_back(shm::control_block& c, const shm::control_block& made, const damaged_word& w,
-              u64 value) noexcept;
+bool write_back(shm::control_block& c, const shm::control_block& made, const damaged_word& w,
+                u64 value) noexcept;
 
 }  // namespace carousel::ring

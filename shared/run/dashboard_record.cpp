@@ -1,4 +1,4 @@
-#include "run/page_record.hpp"
+#include "run/dashboard_record.hpp"
 
 #include <fmt/format.h>
 
@@ -23,7 +23,7 @@ std::string path_in(const std::string& folder) { return folder + "/page.json"; }
 
 }  // namespace
 
-void write_page_record(const std::string& folder, const page_record& r) {
+void write_dashboard_record(const std::string& folder, const dashboard_record& r) {
     const json text = {{"pid", r.process.pid}, {"start_time", r.process.start_time},
                        {"run_id", r.run_id},   {"asked", r.asked},
                        {"hosts", r.hosts},     {"address", r.address.text()},
@@ -31,12 +31,12 @@ void write_page_record(const std::string& folder, const page_record& r) {
     write_whole_file(path_in(folder), text.dump(2, ' ', false, json::error_handler_t::replace) + "\n");
 }
 
-std::optional<page_record> read_page_record(const std::string& folder) {
+std::optional<dashboard_record> read_dashboard_record(const std::string& folder) {
     const std::optional<std::string> text = read_file(path_in(folder));
     if (!text) return std::nullopt;
     try {
         const json j = parse_json(*text, json_channel::document);
-        page_record r;
+        dashboard_record r;
         r.process = {j.at("pid").get<i32>(), j.at("start_time").get<u64>()};
         r.run_id = j.at("run_id").get<std::string>();
         r.asked = j.at("asked").get<std::string>();
@@ -51,8 +51,8 @@ std::optional<page_record> read_page_record(const std::string& folder) {
     }
 }
 
-void end_page(const shm::process_id& page) noexcept {
-    const shm::unique_fd fd(shm::open_pidfd(page));
+void end_dashboard(const shm::process_id& process) noexcept {
+    const shm::unique_fd fd(shm::open_pidfd(process));
     if (!fd) return;
     for (const int signal : {SIGTERM, SIGKILL}) {
         (void)shm::signal_pidfd(fd.get(), signal);
@@ -60,7 +60,7 @@ void end_page(const shm::process_id& page) noexcept {
     }
 }
 
-std::string page_link(const http_address& address, const std::string& token) {
+std::string dashboard_url(const http_address& address, const std::string& token) {
     http_address reached = address;
     if (reached.host == "0.0.0.0") reached.host = "127.0.0.1";
     if (reached.host == "::") reached.host = "::1";
