@@ -165,8 +165,8 @@ stage_description description_from(const stage_spec& s, const std::string& progr
         d.device = runs_on_named(answer.value("runs_on", "any"), runs_on::any);
         d.commits_on_host = answer.value("commits_on_host", false);
         d.ends = answer.value("ends", false);
-        d.takes_latest = answer.value("takes_latest", false);
-        d.hands_on = answer.value("hands_on", false);
+        d.accepts_sampled_inputs = answer.value("accepts_sampled_inputs", false);
+        d.forwards_frames = answer.value("forwards_frames", false);
         d.writable_inputs = answer.value("writable_inputs", false);
     } catch (const config_error& e) {
         refuse(s.position_of("run"), fmt::format("stage \"{}\": its parameters: {}", s.name, e.what()));

@@ -33,19 +33,19 @@ struct output_spec {
 /// Of pipeline::stages[i], at the same index. What it inherits is of its first output.
 struct stage_description : output_spec {
     std::string stage;
-    std::string program;                ///< path that will be started
-    std::vector<output_spec> more;      ///< outputs behind the first
-    std::vector<u32> input_outputs;     ///< which output each of its inputs is, by index
-    std::vector<u32> sampled_outputs;   ///< the same of its side inputs
-    std::vector<asset_spec> makes;      ///< assets that it fills
-    std::vector<std::string> uses;      ///< assets that it maps
-    ring::parameter_schema parameters;  ///< that it reads; none: it reads none
-    runs_on device = runs_on::any;      ///< where it can run
-    bool commits_on_host = false;       ///< does host work behind the frame's completion
-    bool ends = false;                  ///< a source that may end its stream
-    bool takes_latest = false;          ///< it can have side inputs
-    bool hands_on = false;              ///< none of its deaths is held against a frame
-    bool writable_inputs = false;       ///< can't be content with inputs that are mapped for reading
+    std::string program;                  ///< path that will be started
+    std::vector<output_spec> more;        ///< outputs behind the first
+    std::vector<u32> input_outputs;       ///< which output each of its inputs is, by index
+    std::vector<u32> sampled_outputs;     ///< the same of its side inputs
+    std::vector<asset_spec> makes;        ///< assets that it fills
+    std::vector<std::string> uses;        ///< assets that it maps
+    ring::parameter_schema parameters;    ///< that it reads; none: it reads none
+    runs_on device = runs_on::any;        ///< where it can run
+    bool commits_on_host = false;         ///< does host work behind the frame's completion
+    bool ends = false;                    ///< a source that may end its stream
+    bool accepts_sampled_inputs = false;  ///< it can have side inputs
+    bool forwards_frames = false;         ///< none of its deaths is held against a frame
+    bool writable_inputs = false;         ///< can't be content with inputs that are mapped for reading
     [[nodiscard]] u32 outputs() const noexcept {
         return format.is_null() ? 0 : 1 + static_cast<u32>(more.size());
     }

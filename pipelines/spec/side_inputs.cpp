@@ -90,14 +90,12 @@ void check_side_inputs(const pipeline& p, std::vector<stage_description>& all) {
         const stage_spec& s = p.stages[k];
         if (s.sampled_inputs.empty()) continue;
         const source_position& at = s.position_of(side_key);
-        if (!all[k].takes_latest)
-            refuse(
-                at,
-                fmt::format(
-                    "stage \"{}\" takes no latest inputs: its program does not say so in "
-                    "configure() (description::takes_latest; in Python: it takes the argument frame). Leave "
-                    "latest out",
-                    s.name));
+        if (!all[k].accepts_sampled_inputs)
+            refuse(at, fmt::format("stage \"{}\" takes no latest inputs: its program does not say so in "
+                                   "configure() (description::accepts_sampled_inputs; in Python: it takes "
+                                   "the argument frame). Leave "
+                                   "latest out",
+                                   s.name));
         std::set<std::pair<u32, u32>> seen;
         for (std::size_t i = 0; i < s.sampled_inputs.size(); ++i) {
             const u32 output = output_looked_at(s, i, all[s.side_indices[i]]);

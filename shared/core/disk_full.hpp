@@ -1,6 +1,6 @@
 #pragma once
 // A full disk is no fault of the frame that is to be written: whoever meets one throws disk_full_error, and
-// the runner of a stage waits until there is room (stages/runner/disk_hold.hpp).
+// the runner of a stage waits until there is room (stages/runner/disk_full_pause.hpp).
 
 #include <cerrno>
 #include <string>

@@ -46,7 +46,7 @@ CAROUSEL_UNSYNCHRONIZED u64 header_sum(const shm::frame_header& h, u32 parameter
     sum s;
     s.add(h.ring_sequence.raw().load(std::memory_order_relaxed));
     s.add(h.epoch, h.void_stage);
-    s.add(h.void_reason, h.maker_seat);
+    s.add(h.tombstone_reason, h.maker_seat);
     s.add(h.born_ns);
     s.add(h.claimed_ns);
     s.add(h.submitted_ns);

@@ -48,7 +48,7 @@ struct job {
     u64 sequence_lease = 0;
     slot_ref output[shm::max_outputs];
     u32 void_stage = shm::none;  ///< set: pass a void frame on, don't call process
-    u32 void_reason = 0;
+    u32 tombstone_reason = 0;
     bool alone = false;  ///< suspect: no other frame may be in flight beside it
     u64 claimed_ns = 0, submitted_ns = 0;
     u64 frame_number = 0;  ///< shm::frame_header::frame_number

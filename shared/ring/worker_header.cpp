@@ -46,7 +46,7 @@ bool worker::write_header(job& j) noexcept {
             const shm::frame_header& h = input_header(j, i);
             if (h.void_stage != shm::none) {  // given up upstream: it keeps its position through all rings
                 j.void_stage = h.void_stage;
-                j.void_reason = h.void_reason;
+                j.tombstone_reason = h.tombstone_reason;
             }
             if (j.clock == shm::capture_clock::none) {  // the first input that has one
                 j.clock = h.clock;
@@ -83,7 +83,7 @@ void enter(const job& j, u32 seat, u32 epoch, u32 parameter_bytes, shm::frame_he
     h.epoch = epoch;
     h.maker_seat = seat;
     h.void_stage = j.void_stage;
-    h.void_reason = j.void_reason;
+    h.tombstone_reason = j.tombstone_reason;
     h.born_ns = j.born_ns;
     h.claimed_ns = j.claimed_ns;
     h.submitted_ns = j.submitted_ns;

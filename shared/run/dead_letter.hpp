@@ -9,9 +9,9 @@
 //   RUN/dead-letters/asset-NAME.bin                an asset that another stage has made, once for all letters
 //
 // Who writes: the stage's next process, which holds the frame's inputs and passes it on void
-// (stages/runner/keep_letter.hpp). Who reads: `carousel replay` and that stage's program. A letter is made
-// under another name and renamed, so that one with a letter.json is whole. The folder outlives its run, until
-// the next one of that name begins or `carousel clean`.
+// (stages/runner/save_dead_letter.hpp). Who reads: `carousel replay` and that stage's program. A letter is
+// made under another name and renamed, so that one with a letter.json is whole. The folder outlives its run,
+// until the next one of that name begins or `carousel clean`.
 
 #include <string>
 #include <string_view>

@@ -90,7 +90,7 @@ bool newest_frame::take(device::queue& q, std::byte* to, u64 offset, u64 bytes, 
     crash_here(crash_point::latest_leased);
     // Read under the lease; where that is revoked meanwhile, what was read is thrown away below.
     const shm::frame_header& h = control_->frames[from_.link].header[slot.index];
-    const bool is_void = h.void_stage != shm::none;
+    const bool is_tombstone = h.void_stage != shm::none;
     about found{slot.ring_sequence, h.frame_number, h.born_ns, h.time_s, 0, h.capture_ns, h.clock};
     const std::span<const std::byte> metadata = ring::metadata_of(h);
     found.metadata.assign(metadata.begin(), metadata.end());
@@ -100,13 +100,13 @@ bool newest_frame::take(device::queue& q, std::byte* to, u64 offset, u64 bytes, 
     if (h.used.planes != 0) found.used = h.used;
     found.sampled_frames.assign(h.sampled_sequence,
                                 h.sampled_sequence + std::min(h.sampled_inputs, shm::max_sampled_inputs));
-    const bool fits = is_void || copy(q, slot, to, offset, bytes);
+    const bool fits = is_tombstone || copy(q, slot, to, offset, bytes);
     crash_here(crash_point::latest_read);
     const bool leased = reader_->release();
     crash_here(crash_point::latest_released);
     if (!leased)
         ++(reader_->header_changed() ? losses_.torn : losses_.revoked);
-    else if (is_void)
+    else if (is_tombstone)
         ++losses_.tombstones;
     else if (!fits)
         ++losses_.torn;

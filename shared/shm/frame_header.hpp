@@ -58,7 +58,7 @@ struct alignas(64) frame_header {
     sequence_word ring_sequence;  ///< the frame's position in the ring
     u32 epoch;                    ///< of the producer: what the status word in ring memory must bear
     u32 void_stage;               ///< stage that gave the frame up, or `none`: the payload is whole
-    u32 void_reason;              ///< exit_note of the last attempt
+    u32 tombstone_reason;         ///< exit_note of the last attempt
     u32 maker_seat;
     u64 born_ns;                   ///< source's claim
     u64 claimed_ns, submitted_ns;  ///< of this link's producer

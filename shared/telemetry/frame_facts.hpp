@@ -18,7 +18,7 @@ struct frame_facts {
     u64 ring_sequence = 0;
     u64 capture_ns = 0;
     shm::capture_clock clock = shm::capture_clock::none;
-    bool is_void = false;
+    bool is_tombstone = false;
     u32 metadata_left_out = 0;
     std::vector<std::byte> metadata = {};  ///< ring/metadata.hpp
     shm::used_extents used = {};

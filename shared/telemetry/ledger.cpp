@@ -51,8 +51,8 @@ std::size_t read_at(int fd, void* to, std::size_t bytes, u64 offset, const std::
     return static_cast<std::size_t>(n);
 }
 
-u32 flags_of(const frame_hash& hash, bool is_void) noexcept {
-    return is_void ? ledger_void : hash.value ? ledger_tag(hash.name) : ledger_no_hash;
+u32 flags_of(const frame_hash& hash, bool is_tombstone) noexcept {
+    return is_tombstone ? ledger_void : hash.value ? ledger_tag(hash.name) : ledger_no_hash;
 }
 
 bool present(const ledger_record& r, u64 ring_sequence) noexcept {
@@ -127,12 +127,12 @@ void ledger_writer::name_hashes(std::string_view name) {
     named_ = name;
 }
 
-void ledger_writer::record(u64 ring_sequence, const frame_hash& hash, bool is_void, u32 committer) {
-    if (!is_void && hash.value && (named_ != hash.name || named_.empty())) name_hashes(hash.name);
+void ledger_writer::record(u64 ring_sequence, const frame_hash& hash, bool is_tombstone, u32 committer) {
+    if (!is_tombstone && hash.value && (named_ != hash.name || named_.empty())) name_hashes(hash.name);
     ledger_record r;
     r.sequence_plus_1 = ring_sequence + 1;
-    r.recorded_hash = is_void ? 0 : hash.value.value_or(0);
-    r.recorded_flags = flags_of(hash, is_void);
+    r.recorded_hash = is_tombstone ? 0 : hash.value.value_or(0);
+    r.recorded_flags = flags_of(hash, is_tombstone);
     r.writer = committer;
     write(&r, recorded_bytes, ring_sequence * sizeof r);
 }
@@ -142,7 +142,8 @@ void ledger_writer::write_mark(u64 ring_sequence, ledger_record r) const {
           ring_sequence * sizeof r + recorded_bytes);
 }
 
-void ledger_writer::mark_committed(u64 ring_sequence, const frame_hash& hash, bool is_void, u32 committer) {
+void ledger_writer::mark_committed(u64 ring_sequence, const frame_hash& hash, bool is_tombstone,
+                                   u32 committer) {
     ledger_record r = read(ring_sequence);
     if (r.sequence_plus_1 == 0) {
         throw output_error(fmt::format(
@@ -153,8 +154,8 @@ void ledger_writer::mark_committed(u64 ring_sequence, const frame_hash& hash, bo
     const bool already_marked = r.committer == committer && (r.commits & ledger_marked_by_supervisor) != 0;
     r.commits = commits_of(r) + (already_marked ? 0 : 1);
     r.committer = committer;
-    r.hash = is_void ? 0 : hash.value.value_or(0);
-    r.flags = flags_of(hash, is_void);
+    r.hash = is_tombstone ? 0 : hash.value.value_or(0);
+    r.flags = flags_of(hash, is_tombstone);
     write_mark(ring_sequence, r);
 }
 

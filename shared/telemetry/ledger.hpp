@@ -112,10 +112,10 @@ public:
 
     /// Writes the record of one frame; call it before the commit. Leaves the mark of an earlier delivery
     /// alone. Throws output_error when the record can't be written (disk full).
-    void record(u64 ring_sequence, const frame_hash& hash, bool is_void, u32 committer);
+    void record(u64 ring_sequence, const frame_hash& hash, bool is_tombstone, u32 committer);
     /// The frame's commit by this incarnation has succeeded; call it before anything else is done about the
     /// frame, with what record() was given. Throws output_error.
-    void mark_committed(u64 ring_sequence, const frame_hash& hash, bool is_void, u32 committer);
+    void mark_committed(u64 ring_sequence, const frame_hash& hash, bool is_tombstone, u32 committer);
     /// The supervisor has found the job word of the dead `committer` COMMITTED. May be told again. False:
     /// there is no record of the frame.
     bool mark_committed_by_supervisor(u64 ring_sequence, u32 committer);

@@ -101,7 +101,7 @@ ledger_account& ledger_account::operator=(ledger_account&&) noexcept = default;
 void ledger_account::add(const ledger_record& r, bool claimed) {
     // A record without a mark is of no delivery. Without a claim the frame has passed the sink by.
     const bool marked = is_marked(r), there = r.sequence_plus_1 != 0 && (marked || claimed),
-               is_void = there && ((marked ? r.flags : r.recorded_flags) & ledger_void) != 0;
+               is_tombstone = there && ((marked ? r.flags : r.recorded_flags) & ledger_void) != 0;
     sum_.records += there ? 1 : 0;
     sum_.lost += marked || !claimed ? 0 : 1;
     sum_.passed += marked || claimed ? 0 : 1;
@@ -109,8 +109,8 @@ void ledger_account::add(const ledger_record& r, bool claimed) {
     sum_.repeated += marked && commits_of(r) > 1 ? commits_of(r) - 1 : 0;
     sum_.marked_by_supervisor += marked && (r.commits & ledger_marked_by_supervisor) != 0 ? 1 : 0;
     sum_.without_hash += there && ((marked ? r.flags : r.recorded_flags) & ledger_no_hash) != 0 ? 1 : 0;
-    sum_.tombstones += is_void ? 1 : 0;
-    if (is_void) {
+    sum_.tombstones += is_tombstone ? 1 : 0;
+    if (is_tombstone) {
         if (sum_.tombstone_sequences.size() == listed_tombstones) {
             sum_.tombstone_sequences.erase(sum_.tombstone_sequences.begin());
         }

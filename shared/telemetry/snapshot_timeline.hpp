@@ -14,7 +14,7 @@ struct frame_bar {
     u64 born_ns = 0, claimed_ns = 0, submitted_ns = 0;  ///< 0: not known
     u64 committed_ns = 0;  ///< 0: in work. Of a sink: when it was seen to be gone
     u64 done_ns = 0;       ///< when a snapshot first saw it done by all blocking readers; 0: not seen
-    bool is_void = false;
+    bool is_tombstone = false;
 };
 
 class timeline {

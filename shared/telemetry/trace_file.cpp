@@ -236,7 +236,7 @@ void writer::bars() {
                 category, ring_sequence, b.f == fate::thrown_away ? " (thrown away)" : "",
                 process_of(b.stage), thread_of(b.stage, a.seat, std::min<u32>(a.lane, lanes_a_seat - 1)),
                 us(a.claimed_ns), static_cast<f64>(b.end_ns - a.claimed_ns) / 1e3, ring_sequence, a.epoch,
-                a.is_void,
+                a.is_tombstone,
                 a.capture_ns != 0 && a.capture_ns < a.claimed_ns
                     ? fmt::format(R"(,"since_capture_ms":{:.3f})",
                                   static_cast<f64>(a.claimed_ns - a.capture_ns) / 1e6)

@@ -73,7 +73,7 @@ void trace_reader::take(u32 seat, cursor& at, const stamp& s) {
         case stamp_kind::submitted:
             a.process_ns = s.a;
             a.submitted_ns = s.b;
-            a.is_void = s.is_void;
+            a.is_tombstone = s.is_tombstone;
             break;
         case stamp_kind::committed:
             a.complete_ns = s.a;

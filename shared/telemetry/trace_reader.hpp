@@ -18,7 +18,7 @@ struct attempt {
     u64 ring_sequence = 0;
     u32 seat = 0, epoch = 0;
     u8 lane = 0;
-    bool is_void = false;
+    bool is_tombstone = false;
     u64 claimed_ns = 0, born_ns = 0, capture_ns = 0, process_ns = 0, submitted_ns = 0, complete_ns = 0,
         committed_ns = 0,
         finished_ns = 0;  ///< 0: not reached

@@ -28,7 +28,7 @@ struct stamp {
     stamp_kind kind = stamp_kind::none;
     u8 lane = 0;  ///< of the runner; two frames under way have different ones
     wait_reason why = wait_reason::input;
-    bool is_void = false;
+    bool is_tombstone = false;
     u32 epoch = 0;  ///< 24 bits
     u64 ring_sequence = 0;
     u64 a = 0, b = 0, c = 0;  ///< as above, in this order
@@ -46,7 +46,7 @@ struct stamp {
 /// Appends a record. Any thread; never waits. A death at any store leaves a record that no reader takes.
 inline void append(shm::trace_ring& r, const stamp& s) noexcept {
     const u64 field[shm::trace_words] = {static_cast<u64>(s.kind) | u64{s.lane} << 8U |
-                                             static_cast<u64>(s.why) << 16U | u64{s.is_void} << 24U |
+                                             static_cast<u64>(s.why) << 16U | u64{s.is_tombstone} << 24U |
                                              u64{s.epoch} << 32U,
                                          s.ring_sequence,
                                          s.a,

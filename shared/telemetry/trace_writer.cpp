@@ -49,10 +49,10 @@ void trace_writer::claimed(u64 ring_sequence, u8 lane, u64 claimed_ns, u64 born_
          capture_ns});
 }
 
-void trace_writer::submitted(u64 ring_sequence, u8 lane, bool is_void, u64 process_ns,
+void trace_writer::submitted(u64 ring_sequence, u8 lane, bool is_tombstone, u64 process_ns,
                              u64 submitted_ns) noexcept {
-    put({stamp_kind::submitted, lane, wait_reason::input, is_void, 0, ring_sequence, process_ns, submitted_ns,
-         0});
+    put({stamp_kind::submitted, lane, wait_reason::input, is_tombstone, 0, ring_sequence, process_ns,
+         submitted_ns, 0});
 }
 
 void trace_writer::committed(u64 ring_sequence, u8 lane, u64 complete_ns, u64 committed_ns,

@@ -23,10 +23,10 @@ namespace {
 
 #ifdef CAROUSEL_WITH_LZ4
 void lz4_compress(std::span<const std::byte> from, std::vector<std::byte>& to) {
-    LZ4F_preferences_t wish{};
-    wish.frameInfo.contentSize = from.size();
-    to.resize(LZ4F_compressFrameBound(from.size(), &wish));
-    const std::size_t got = LZ4F_compressFrame(to.data(), to.size(), from.data(), from.size(), &wish);
+    LZ4F_preferences_t preferences{};
+    preferences.frameInfo.contentSize = from.size();
+    to.resize(LZ4F_compressFrameBound(from.size(), &preferences));
+    const std::size_t got = LZ4F_compressFrame(to.data(), to.size(), from.data(), from.size(), &preferences);
     if (LZ4F_isError(got) != 0) failed("lz4", LZ4F_getErrorName(got));
     to.resize(got);
 }

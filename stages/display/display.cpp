@@ -77,11 +77,11 @@ void display::finish(frame& f) {
     if (delay_ms_ > 0) {
         std::this_thread::sleep_for(std::chrono::milliseconds(delay_ms_));
     }
-    if (!f.void_reason().empty()) {
+    if (!f.tombstone_reason().empty()) {
         if (kept_) kept_->passed(f.frame_number());
         return;
     }
-    hasher_->give(f);
+    hasher_->set_hash(f);
     if (!wants_pictures()) return;
     const std::span<const std::byte> picture(
         in_place_ ? f.input().bytes("color").data() : lanes_[f.lane()]->host_data(), size_.bytes());
@@ -90,11 +90,11 @@ void display::finish(frame& f) {
             encode_picture(pictures_->format(), picture, size_.width, size_.height,
                            [&](u32 parts, const std::function<void(u32)>& body) { f.in_parts(parts, body); });
         write_picture_file(
-            pictures_->of(f.frame_number(), folder_), file.head, [&] { return f.is_ours(); },
+            pictures_->of(f.frame_number(), folder_), file.head, [&] { return f.is_owned(); },
             file.pixels_follow ? picture : std::span<const std::byte>());
         if (kept_) kept_->wrote(f.frame_number());
     }
-    if (film_ && f.is_ours()) {
+    if (film_ && f.is_owned()) {
         film_->write(f.frame_number(), picture);
     }
 }

@@ -58,7 +58,7 @@ private:
     /// one picture each, in memory that the CPU can read; none unless pictures are wanted
     std::vector<std::unique_ptr<device::mapping>> lanes_;
     /// on the CPU pictures are packed where they lie: the frame is ours until its commit, and what is packed
-    /// of one that isn't any more takes nobody's place (frame::is_ours)
+    /// of one that isn't any more takes nobody's place (frame::is_owned)
     bool in_place_ = false;
 };
 

@@ -17,7 +17,7 @@ public:
     /// output_error; a full disk: once more with the same frame, which the encoder has seen then and must not
     /// see again.
     void write(u64 frame_number, std::span<const std::byte> rgba) {
-        if (file_.holds(frame_number)) return;
+        if (file_.contains(frame_number)) return;
         if (encoded_ != frame_number) fragment_ = encoder_->encode(frame_number, rgba);
         encoded_ = frame_number;
         file_.append(frame_number, fragment_);

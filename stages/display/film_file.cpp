@@ -21,7 +21,7 @@ namespace carousel::stages {
 namespace {
 
 constexpr u64 lock_patience_ns = 10 * ns_per_s;
-constexpr u32 lock_look_us = 2000, most_parts = 1000;
+constexpr u32 lock_poll_us = 2000, most_parts = 1000;
 
 std::string name_of_part(const std::string& path, u32 part) {
     if (part == 1) return path;
@@ -78,7 +78,7 @@ void film_file::open_locked(u32 part, int flags) {
         if (now_ns() > until)
             throw output_error(
                 fmt::format("another process writes the film {}: choose another file (--out)", part_));
-        ::usleep(lock_look_us);
+        ::usleep(lock_poll_us);
     }
 }
 

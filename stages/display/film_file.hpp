@@ -32,7 +32,7 @@ public:
     film_file(std::string path, std::string note, std::span<const u8> heading);
 
     /// The film has that frame, or a later one: frames come in order.
-    [[nodiscard]] bool holds(u64 frame_number) const noexcept { return last_ && frame_number <= *last_; }
+    [[nodiscard]] bool contains(u64 frame_number) const noexcept { return last_ && frame_number <= *last_; }
     /// Throws output_error (disk full).
     void append(u64 frame_number, std::span<const u8> fragment);
     /// The part that is being written.

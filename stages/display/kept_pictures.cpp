@@ -26,44 +26,44 @@ kept_pictures::kept_pictures(picture_name names, fs::path folder, fs::path note,
     begun_ = made.st_mtim;
 }
 
-bool kept_pictures::is_ours(const fs::path& path) const noexcept {
+bool kept_pictures::is_of_this_run(const fs::path& path) const noexcept {
     struct stat file {};
     if (::lstat(path.c_str(), &file) != 0 || !S_ISREG(file.st_mode)) return false;
     return std::pair(file.st_mtim.tv_sec, file.st_mtim.tv_nsec) >= std::pair(begun_.tv_sec, begun_.tv_nsec);
 }
 
 // With the first frame and not before: a standby waits for hours, and its predecessor writes meanwhile.
-void kept_pictures::look() {
-    if (std::exchange(looked_, true)) return;
+void kept_pictures::scan_folder() {
+    if (std::exchange(scanned_, true)) return;
     std::error_code failed;
     for (fs::directory_iterator at(names_.parent(folder_), failed), end; !failed && at != end;
          at.increment(failed))
         if (const auto frame_number = names_.number_of(at->path().filename().string());
-            frame_number && is_ours(at->path()))
-            there_.insert(*frame_number);
+            frame_number && is_of_this_run(at->path()))
+            existing_.insert(*frame_number);
 }
 
 void kept_pictures::wrote(u64 frame_number) {
     const std::lock_guard lock(mutex_);
-    look();
-    there_.insert(frame_number);
+    scan_folder();
+    existing_.insert(frame_number);
     newest_ = std::max(newest_, frame_number);
-    send_away();
+    remove_oldest();
 }
 
 void kept_pictures::passed(u64 frame_number) {
     const std::lock_guard lock(mutex_);
-    look();
+    scan_folder();
     newest_ = std::max(newest_, frame_number);
-    send_away();
+    remove_oldest();
 }
 
-void kept_pictures::send_away() {
-    while (!there_.empty() && newest_ >= keep_ && *there_.begin() <= newest_ - keep_) {
-        const fs::path path = names_.of(*there_.begin(), folder_);
+void kept_pictures::remove_oldest() {
+    while (!existing_.empty() && newest_ >= keep_ && *existing_.begin() <= newest_ - keep_) {
+        const fs::path path = names_.of(*existing_.begin(), folder_);
         // one that can't be removed is no reason to hold the run up
-        if (is_ours(path)) ::unlink(path.c_str());
-        there_.erase(there_.begin());
+        if (is_of_this_run(path)) ::unlink(path.c_str());
+        existing_.erase(existing_.begin());
     }
 }
 

@@ -28,18 +28,18 @@ public:
     void passed(u64 frame_number);
 
 private:
-    void look();
-    void send_away();
-    [[nodiscard]] bool is_ours(const std::filesystem::path& path) const noexcept;
+    void scan_folder();
+    void remove_oldest();
+    [[nodiscard]] bool is_of_this_run(const std::filesystem::path& path) const noexcept;
 
     picture_name names_;
     std::filesystem::path folder_;
     u64 keep_;
     timespec begun_{};
     std::mutex mutex_;  ///< guards what follows
-    bool looked_ = false;
+    bool scanned_ = false;
     u64 newest_ = 0;  ///< frame so far, void ones included
-    std::set<u64> there_;
+    std::set<u64> existing_;
 };
 
 }  // namespace carousel::stages

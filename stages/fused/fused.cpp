@@ -24,7 +24,9 @@ public:
     [[nodiscard]] input_payload input(std::size_t) const noexcept override { return in_; }
     [[nodiscard]] output_payload output(std::size_t) const noexcept override { return out_; }
     [[nodiscard]] u32 lane() const noexcept override { return whole_.lane(); }
-    [[nodiscard]] std::string_view void_reason() const noexcept override { return whole_.void_reason(); }
+    [[nodiscard]] std::string_view tombstone_reason() const noexcept override {
+        return whole_.tombstone_reason();
+    }
 
 private:
     frame& whole_;

@@ -93,8 +93,8 @@ private:
         if (node.has("skin")) hidden_.insert("skinned meshes stand as they were made, unmoved");
         for (u64 i = 0; i < mesh.count("primitives"); ++i) {
             const gltf_value primitive = mesh.at("primitives", i);
-            const known_surface look = surface_of(primitive);
-            auto triangles = read_primitive(document_, primitive, look.texture_set);
+            const known_surface appearance = surface_of(primitive);
+            auto triangles = read_primitive(document_, primitive, appearance.texture_set);
             if (!triangles) {
                 other_than_triangles_ = true;
                 hidden_.insert("points and lines are not drawn");
@@ -103,16 +103,16 @@ private:
             if (primitive.member("attributes").has("COLOR_0")) hidden_.insert("vertex colours are not shown");
             if (primitive.count("targets") > 0)
                 hidden_.insert("morph targets are not shown: meshes stand as they were made");
-            if (look.both_sides) add_backs(*triangles);
+            if (appearance.double_sided) add_backs(*triangles);
             for (auto& v : triangles->vertices) {
-                look.transform.apply(v.texture);
+                appearance.transform.apply(v.texture);
                 if (!std::isfinite(v.texture[0]) || !std::isfinite(v.texture[1])) {
                     primitive.refuse(
                         "its material's KHR_texture_transform leads a texture coordinate beyond what a float "
                         "holds");
                 }
             }
-            append(mesh_, *triangles, at, look.surface, node);
+            append(mesh_, *triangles, at, appearance.surface, node);
         }
     }
 
@@ -120,7 +120,7 @@ private:
         u32 surface = 0;
         u64 texture_set = 0;
         texture_transform transform;
-        bool both_sides = false;
+        bool double_sided = false;
     };
 
     /// The primitive's surface, which is made when it is first met.
@@ -134,15 +134,15 @@ private:
         surface made;
         if (named) {
             const gltf_value material = document_.referred(primitive, "material", "materials");
-            out.both_sides = material.flag_or("doubleSided", false);
+            out.double_sided = material.flag_or("doubleSided", false);
             note_hidden(material);
-            if (const auto look = material.find("pbrMetallicRoughness")) {
+            if (const auto appearance = material.find("pbrMetallicRoughness")) {
                 f64 factor[4] = {1, 1, 1, 1};
-                look->numbers("baseColorFactor", factor);
+                appearance->numbers("baseColorFactor", factor);
                 for (std::size_t k = 0; k < 3; ++k) {
                     made.factor[k] = static_cast<f32>(factor[k]);
                 }
-                if (const auto texture = look->find("baseColorTexture")) {
+                if (const auto texture = appearance->find("baseColorTexture")) {
                     out.texture_set = texture->integer_or("texCoord", 0, 0, 31);
                     out.transform = texture_transform_of(*texture, out.texture_set);
                     made.image = image_of(*texture);
@@ -178,8 +178,8 @@ private:
         if (material.has("emissiveTexture")) hidden_.insert("emissive maps are not shown");
         if (!material.has("emissiveTexture") && (emitted[0] > 0 || emitted[1] > 0 || emitted[2] > 0))
             hidden_.insert("emitted light is not shown");
-        const auto look = material.find("pbrMetallicRoughness");
-        if (look && look->has("metallicRoughnessTexture"))
+        const auto appearance = material.find("pbrMetallicRoughness");
+        if (appearance && appearance->has("metallicRoughnessTexture"))
             hidden_.insert("metallic and roughness maps are not shown");
     }
 

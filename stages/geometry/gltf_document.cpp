@@ -146,7 +146,7 @@ const std::vector<std::byte>& gltf_document::buffer(u64 i) {
         }
         bytes = std::move(*decoded);
     } else {
-        bytes = read_bytes(b, beside(b, uri));
+        bytes = read_bytes(b, sibling_path(b, uri));
     }
     if (bytes.size() < length) {
         b.refuse(fmt::format("it should have {} bytes, but there are {}", length, bytes.size()));
@@ -182,12 +182,12 @@ picture gltf_document::image(const gltf_value& image) {
         }
         p.bytes = std::move(*decoded);
     } else {
-        p.file = beside(image, uri);
+        p.file = sibling_path(image, uri);
     }
     return p;
 }
 
-std::filesystem::path gltf_document::beside(const gltf_value& from, const std::string& uri) const {
+std::filesystem::path gltf_document::sibling_path(const gltf_value& from, const std::string& uri) const {
     const std::string shown = uri.substr(0, 120);
     const std::string name = decode_percent(uri);
     if (name.find('\0') != std::string::npos ||

@@ -73,7 +73,7 @@ private:
     [[noreturn]] void refuse_first_version() const;
     [[nodiscard]] const std::vector<std::byte>& buffer(u64 i);
     /// The file that a uri names, which must lie in the folder of this one or below.
-    [[nodiscard]] std::filesystem::path beside(const gltf_value& from, const std::string& uri) const;
+    [[nodiscard]] std::filesystem::path sibling_path(const gltf_value& from, const std::string& uri) const;
 
     std::filesystem::path path_;
     nlohmann::json json_;

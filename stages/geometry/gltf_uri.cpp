@@ -38,18 +38,18 @@ std::optional<std::vector<std::byte>> decode_data_uri(std::string_view uri) {
     std::vector<std::byte> out;
     out.reserve(text.size() / 4 * 3 + 2);
     u32 bits = 0;
-    int held = 0;
+    int bit_count = 0;
     for (const char c : text) {
         const int six = six_bits(c);
         if (six < 0) {
             return std::nullopt;
         }
         bits = bits << 6U | static_cast<u32>(six);
-        held += 6;
-        if (held >= 8) {
-            held -= 8;
-            out.push_back(static_cast<std::byte>(bits >> held));
-            bits &= (1U << held) - 1U;
+        bit_count += 6;
+        if (bit_count >= 8) {
+            bit_count -= 8;
+            out.push_back(static_cast<std::byte>(bits >> bit_count));
+            bits &= (1U << bit_count) - 1U;
         }
     }
     return out;

@@ -18,7 +18,7 @@ namespace {
 constexpr u32 checker_side = 512;
 constexpr u32 most_triangles = u32{1} << 30;
 
-bool looks_like_file(const std::string& name) { return name.find_first_of("./") != std::string::npos; }
+bool is_file_name(const std::string& name) { return name.find_first_of("./") != std::string::npos; }
 
 kernels::mesh_shape shape_named(const std::string& name) {
     const auto& names = kernels::mesh_shape_names();
@@ -54,7 +54,7 @@ mesh_source mesh_source::from(const settings& s) {
     source.triangles_ = static_cast<u32>(
         s.integer("triangles", 100'000, 1, most_triangles));  // ignored for files: --mesh may replace a shape
     kernels::mesh_counts counts;
-    if (looks_like_file(mesh)) {
+    if (is_file_name(mesh)) {
         source.file_ = file_named(mesh);
         if (const std::string why = facing_away(*source.file_, three_quarter_eye); !why.empty()) {
             log::warning(
@@ -87,7 +87,7 @@ void mesh_source::choose_texture(const settings& s) {
         texture_ = texture_kind::checker;
     } else if (texture == "white") {
         texture_ = texture_kind::white;
-    } else if (looks_like_file(texture)) {
+    } else if (is_file_name(texture)) {
         texture_ = texture_kind::pictures;
         pictures_ = texture_set({surface{{texture, {}, {}}, {1, 1, 1}}}, "texture", filter != "bilinear");
     } else {

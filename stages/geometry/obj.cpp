@@ -225,13 +225,13 @@ mesh_data load_obj(const std::filesystem::path& path) {
     mesh.indices.reserve(triangles.corners.size());
     for (std::size_t c = 0; c < triangles.corners.size(); ++c) {
         const int material = material_of_face[triangles.face[c / 3]];
-        const auto [look, is_new_look] =
+        const auto [appearance, is_new_appearance] =
             surface_of_material.try_emplace(material, static_cast<u32>(mesh.surfaces.size()));
-        if (is_new_look)
+        if (is_new_appearance)
             mesh.surfaces.push_back(material >= 0 && static_cast<std::size_t>(material) < materials.size()
                                         ? surface_of(materials[static_cast<std::size_t>(material)], folder)
                                         : surface{});
-        vertex_key key{triangles.corners[c], look->second, {}};
+        vertex_key key{triangles.corners[c], appearance->second, {}};
         if (key.corner.normal_index < 0) {
             const f64 sum[3] = {computed[c][0], computed[c][1], computed[c][2]};
             store_unit(sum, key.normal);

@@ -20,7 +20,7 @@ frame_message message_of(frame& f) {
     m.parameters.assign(f.parameter_bytes().begin(), f.parameter_bytes().end());
     const auto metadata = f.metadata().bytes();
     m.metadata.assign(metadata.begin(), metadata.end());
-    m.void_reason = f.void_reason().substr(0, longest_reason);
+    m.tombstone_reason = f.tombstone_reason().substr(0, longest_reason);
     return m;
 }
 

@@ -32,7 +32,7 @@ bool link_end::is_one_of_several_receivers() const {
     using nlohmann::json;
     const json all = read_json_file(env->runtime_directory() + "/pipeline.json");
     const auto receives = [](const json& s) {
-        return s.is_object() && s.value("ends", false) && s.value("hands_on", false);
+        return s.is_object() && s.value("ends", false) && s.value("forwards_frames", false);
     };
     if (!all.is_object() || !all.value("pipeline", json()).is_object()) return true;
     const json stages = all["pipeline"].value("stages", json::array());

@@ -38,7 +38,7 @@ description receive_stage::configure(const configuration& with) {
     description d;
     d.outputs = {end_.format};
     d.ends = true;
-    d.hands_on = true;
+    d.forwards_frames = true;
     return d;
 }
 
@@ -89,7 +89,7 @@ bool receive_stage::unpack(hosts::receiver_link::arrived& a) {
 }
 
 bool receive_stage::is_sound(hosts::receiver_link::arrived& a) {
-    if (!a.message.void_reason.empty()) return true;
+    if (!a.message.tombstone_reason.empty()) return true;
     if (a.message.packed != 0 && !unpack(a)) return false;
     u64 hash = 0;
     kernels::hash_plane(*hasher_, {.data = a.data, .row_bytes = end_.bytes, .out = &hash});
@@ -146,7 +146,7 @@ void receive_stage::process(frame& f) {
     const hosts::frame_message& m = next_->message;
     f.stamp(stamp_of(m, m.parameters.size() == f.parameter_bytes().size()));
     f.metadata().assign(m.metadata);
-    if (m.void_reason.empty()) {
+    if (m.tombstone_reason.empty()) {
         if (shm::used_extents* const used = f.output().used()) {
             const shm::block_open open;  // it lies in the frame's header
             *used = hosts::extents_of(m.used);
@@ -154,8 +154,8 @@ void receive_stage::process(frame& f) {
         f.queue().copy(f.output().slot() + hosts::before_payload, next_->data, end_.bytes);
     } else {
         log::warning("frame {} was given up on the sending host ({}): it goes on void", f.frame_number(),
-                     m.void_reason);
-        f.pass_void();
+                     m.tombstone_reason);
+        f.pass_tombstone();
     }
     next_.reset();
     expected_ = f.ring_sequence() + 1;

@@ -141,8 +141,8 @@ void remote_stage::finish(frame& f) {
     send(f, number);
     const hosts::frame_message answer = await(f, number);
     if (!work_->let_go(number, let_go_patience_ns)) give_back("the link does not let go of a frame's memory");
-    if (!answer.void_reason.empty())
-        throw error(exit_code::stage_exception, "the other host gave it up: " + answer.void_reason);
+    if (!answer.tombstone_reason.empty())
+        throw error(exit_code::stage_exception, "the other host gave it up: " + answer.tombstone_reason);
     f.carry(answer.metadata, hosts::extents_of(answer.used));
 }
 
@@ -168,7 +168,7 @@ void remote_stage::take(const hosts::receiver_link::arrived& a) {
         const std::lock_guard lock(mutex_);
         const auto at = a.run == asked_run ? asked_.find(number) : asked_.end();
         if (at != asked_.end() && !at->second.answered) {
-            sound = !a.message.void_reason.empty() || fill(at->second.to, a);
+            sound = !a.message.tombstone_reason.empty() || fill(at->second.to, a);
             at->second.answered = sound;
             if (sound) at->second.answer = a.message;
         }

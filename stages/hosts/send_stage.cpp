@@ -29,7 +29,7 @@ description send_stage::configure(const configuration& with) {
     description d;
     // By durable a frame is under way until the sinks of the other host have it: through all of its rings.
     d.finish_threads = by_durable_ ? most_under_way : frames_under_way;
-    d.hands_on = true;
+    d.forwards_frames = true;
     d.wants_tombstones = true;  // the other host records them, too
     return d;
 }
@@ -80,7 +80,7 @@ const std::byte* send_stage::pack(hosts::frame_message& m, const std::byte* data
 void send_stage::finish(frame& f) {
     hosts::frame_message m = hosts::message_of(f);
     const std::byte* data = nullptr;
-    if (m.void_reason.empty()) {
+    if (m.tombstone_reason.empty()) {
         data = payload_.describe(f, m);
         f.set_hash(m.hash, hosts::payload_hash_name);
         if (packing_ != hosts::packing::none) data = pack(m, data, f.lane());

@@ -58,7 +58,7 @@ void answers::finish(frame& f) {
     std::vector<u8> text(batch_);
     for (u64 k = 0; k < batch_; ++k)
         text[k] = static_cast<u8>('0' + reinterpret_cast<const u32*>(got.classes->host_data())[k] % 10);
-    if (!f.is_ours()) return;
+    if (!f.is_owned()) return;
     int failed = 0;
     if (!in_place_)
         failed = write_output(file_.get(), std::as_bytes(std::span(text)));

@@ -9,15 +9,15 @@
 #include "core/did_you_mean.hpp"
 
 #include "core/json.hpp"
+#include "stages/python/checked_cast.hpp"
 #include "stages/python/frame_metadata.hpp"
 #include "stages/python/run_parameters.hpp"
-#include "stages/python/taken.hpp"
 
 namespace carousel::python {
 namespace {
 
 /// Metadata that stay: a copy of the bytes.
-std::function<frame_metadata()> kept_metadata(std::span<const std::byte> bytes) {
+std::function<frame_metadata()> retained_metadata(std::span<const std::byte> bytes) {
     return [kept = std::vector<std::byte>(bytes.begin(), bytes.end())] { return frame_metadata(kept); };
 }
 
@@ -42,36 +42,37 @@ std::shared_ptr<plane_object> payload_object::find(std::string_view wanted) cons
     return nullptr;
 }
 
-frame_object::frame_object(frame& of, std::shared_ptr<lease> held, const std::vector<std::string>& inputs,
-                           const std::vector<std::string>& outputs, const parameter_schema& schema,
-                           bool writable)
-    : frame_object(std::move(held), words_of(of, [this] { return of_->metadata(); })) {
+frame_object::frame_object(frame& of, std::shared_ptr<lease> frame_lease,
+                           const std::vector<std::string>& inputs, const std::vector<std::string>& outputs,
+                           const parameter_schema& schema, bool writable)
+    : frame_object(std::move(frame_lease), values_of(of, [this] { return of_->metadata(); })) {
     of_ = &of;
     schema_ = &schema;
-    if (!of.void_reason().empty()) return;  // it has no picture
+    if (!of.tombstone_reason().empty()) return;  // it has no picture
     for (std::size_t k = 0; k < inputs.size(); ++k) add_input(of.input(k), inputs[k], writable);
     for (std::size_t k = 0; k < outputs.size(); ++k) add_output(of.output(k), outputs[k]);
 }
 
-frame_object::frame_object(const latest_frame& of, std::shared_ptr<lease> held, const std::string& stage,
-                           std::shared_ptr<run_parameters> run)
-    : frame_object(std::move(held), words_of(of, kept_metadata(of.metadata().bytes()))) {
+frame_object::frame_object(const latest_frame& of, std::shared_ptr<lease> frame_lease,
+                           const std::string& stage, std::shared_ptr<run_parameters> run)
+    : frame_object(std::move(frame_lease), values_of(of, retained_metadata(of.metadata().bytes()))) {
     set_parameters(std::move(run), of.parameter_bytes());
     add_input(of.planes(), stage);
 }
 
-frame_object::frame_object(const sampled_frame& of, std::shared_ptr<lease> held, const std::string& name,
-                           const parameter_schema& schema)
-    : frame_object(std::move(held), words_of(of, kept_metadata(of.metadata().bytes()))) {
+frame_object::frame_object(const sampled_frame& of, std::shared_ptr<lease> frame_lease,
+                           const std::string& name, const parameter_schema& schema)
+    : frame_object(std::move(frame_lease), values_of(of, retained_metadata(of.metadata().bytes()))) {
     schema_ = &schema;
-    side_parameters_ = of.parameter_bytes();
+    sampled_parameters_ = of.parameter_bytes();
     add_input(of.payload(), name);
 }
 
 std::shared_ptr<frame_object> frame_object::latest(const std::string& name) {
-    if (const auto known = sides_.find(name); known != sides_.end()) return known->second;
-    const sampled_frame side = in_stage("latest()").latest(name);
-    return sides_[name] = side ? std::make_shared<frame_object>(side, lease_, name, *schema_) : nullptr;
+    if (const auto known = sampled_frames_.find(name); known != sampled_frames_.end()) return known->second;
+    const sampled_frame sampled = in_stage("latest()").latest(name);
+    return sampled_frames_[name] =
+               sampled ? std::make_shared<frame_object>(sampled, lease_, name, *schema_) : nullptr;
 }
 
 // An input's planes have the shape that this frame uses of them.
@@ -100,19 +101,19 @@ void frame_object::add_output(const output_payload& planes, const std::string& n
 void frame_object::require_not_ended(const char* what) const {
     if (lease_->ended)
         throw frame_ended(
-            fmt::format("{} of frame {} was asked for after its frame ended", what, says_.frame_number));
+            fmt::format("{} of frame {} was asked for after its frame ended", what, values_.frame_number));
 }
 
 frame_metadata frame_object::metadata() const {
     require_not_ended("metadata");
-    return says_.metadata ? says_.metadata() : frame_metadata();
+    return values_.metadata ? values_.metadata() : frame_metadata();
 }
 
 frame& frame_object::in_stage(const char* what) const {
     require_not_ended(what);
     if (of_ == nullptr)
         throw std::runtime_error(
-            fmt::format("{} is for the frame of a stage; frame {} is not one", what, says_.frame_number));
+            fmt::format("{} is for the frame of a stage; frame {} is not one", what, values_.frame_number));
     return *of_;
 }
 
@@ -124,10 +125,10 @@ py::object frame_object::stream() const {
 std::string frame_object::parameters_json() const {
     if (!parameters_.empty()) return parameters_;
     require_not_ended("parameters");
-    const bool of_side = of_ == nullptr && schema_ != nullptr;
-    const auto bytes = run_      ? std::span<const std::byte>(port_parameters_)
-                       : of_side ? side_parameters_
-                                 : in_stage("parameters").parameter_bytes();
+    const bool is_sampled = of_ == nullptr && schema_ != nullptr;
+    const auto bytes = run_         ? std::span<const std::byte>(port_parameters_)
+                       : is_sampled ? sampled_parameters_
+                                    : in_stage("parameters").parameter_bytes();
     const parameter_schema& schema = run_ ? run_->schema() : *schema_;
     return schema ? schema.values_json(bytes).dump() : "{}";
 }
@@ -148,8 +149,8 @@ py::object frame_object::local() const {
     return *local_;
 }
 
-std::string frame_object::void_reason() const {
-    return of_ == nullptr ? "" : std::string(of_->void_reason());
+std::string frame_object::tombstone_reason() const {
+    return of_ == nullptr ? "" : std::string(of_->tombstone_reason());
 }
 
 // An output's name counts before a plane's.
@@ -177,9 +178,9 @@ std::shared_ptr<plane_object> frame_object::plane(const std::string& name) const
     std::vector<std::string> names;
     for (const payload_object& input : inputs_)
         for (const auto& plane : input.planes) names.push_back(plane->name());
-    if (const std::string reason = void_reason(); !reason.empty())
+    if (const std::string reason = tombstone_reason(); !reason.empty())
         throw py::key_error(
-            fmt::format("frame {} is a tombstone and has no planes: {}", says_.frame_number, reason));
+            fmt::format("frame {} is a tombstone and has no planes: {}", values_.frame_number, reason));
     throw py::key_error(
         found.empty() ? fmt::format("the frame has no plane \"{}\"; there are {}{}", name,
                                     names.empty() ? "none" : fmt::format("{}", fmt::join(names, ", ")),
@@ -191,10 +192,10 @@ std::shared_ptr<plane_object> frame_object::plane(const std::string& name) const
 }
 
 std::shared_ptr<frame_object> frame_object::copy() const {
-    auto held = std::make_shared<lease>();
-    held->frame_number = says_.frame_number;
+    auto frame_lease = std::make_shared<lease>();
+    frame_lease->frame_number = values_.frame_number;
     auto out = std::shared_ptr<frame_object>(
-        new frame_object(std::move(held), words_of(*this, kept_metadata(metadata().bytes()))));
+        new frame_object(std::move(frame_lease), values_of(*this, retained_metadata(metadata().bytes()))));
     if (run_)
         out->set_parameters(run_, port_parameters_);
     else
@@ -208,7 +209,7 @@ std::shared_ptr<frame_object> frame_object::copy() const {
 
 void frame_object::set_capture_ns(u64 ns) {
     in_stage("capture_ns").set_capture_ns(ns);
-    says_.capture_ns = ns;
+    values_.capture_ns = ns;
 }
 void frame_object::end_stream() { in_stage("end_stream()").end_stream(); }
 void frame_object::set_hash(u64 hash, const std::string& name) {
@@ -226,24 +227,25 @@ std::string frame_object::describe() const {
     for (const payload_object& output : outputs_)
         for (const auto& plane : output.planes)
             add((output.name.empty() ? "out_" : "out_" + spelled(output.name) + "_") + plane->name(), *plane);
-    return fmt::format("<carousel.Frame {} {{{}}}{}>", says_.frame_number, planes,
+    return fmt::format("<carousel.Frame {} {{{}}}{}>", values_.frame_number, planes,
                        lease_->ended ? ", ended" : "");
 }
 
 // What holds a plane that was lent by __cuda_array_interface__ may be an array: it has no deleter of ours.
 std::string frame_object::outlived() const {
     if (lease_->arrays > 0) return lease_->last_plane;
-    const auto held_by_others = [](const payload_object& p) -> std::string {
+    const auto plane_in_use = [](const payload_object& p) -> std::string {
         for (const auto& plane : p.planes)
-            if ((plane->was_lent() && plane.use_count() > 1) || plane->bytes_are_held()) return plane->name();
+            if ((plane->is_exported_by_cai() && plane.use_count() > 1) || plane->bytes_are_shared())
+                return plane->name();
         return "";
     };
     for (const payload_object& input : inputs_)
-        if (std::string name = held_by_others(input); !name.empty()) return name;
-    for (const auto& [side, f] : sides_)
+        if (std::string name = plane_in_use(input); !name.empty()) return name;
+    for (const auto& [sampled, f] : sampled_frames_)
         if (std::string name = f ? f->outlived() : ""; !name.empty()) return name;
     for (const payload_object& output : outputs_)
-        if (std::string name = held_by_others(output); !name.empty()) return name;
+        if (std::string name = plane_in_use(output); !name.empty()) return name;
     return "";
 }
 
@@ -260,7 +262,7 @@ void bind_frame(py::module_& m) {
         .def_property(
             "capture_ns", &frame_object::capture_ns,
             [](frame_object& f, const py::object& ns) {
-                f.set_capture_ns(taken<u64>(ns, "capture_ns", whole_number));
+                f.set_capture_ns(checked_cast<u64>(ns, "capture_ns", whole_number));
             },
             "CLOCK_MONOTONIC when what it shows happened; 0: its source has not said. A source, and a "
             "writer, sets it.")
@@ -273,7 +275,7 @@ void bind_frame(py::module_& m) {
         .def_property_readonly("parameters", &frame_object::parameters,
                                "Those that it was stamped with, by name.")
         .def_property_readonly(
-            "void_reason", &frame_object::void_reason,
+            "tombstone_reason", &frame_object::tombstone_reason,
             "Not empty in finish() of a tombstone frame: it was given up and has no planes. "
             "Only a stage with wants_tombstones=True gets one.")
         .def_property_readonly("local", &frame_object::local,
@@ -302,7 +304,7 @@ void bind_frame(py::module_& m) {
         .def(
             "__getitem__",
             [](const frame_object& f, const py::object& name) {
-                return f.plane(taken<std::string>(name, "a plane's name", text_value));
+                return f.plane(checked_cast<std::string>(name, "a plane's name", text_value));
             },
             py::arg("name"))
         .def("latest", &frame_object::latest, py::arg("name"),
@@ -315,8 +317,8 @@ void bind_frame(py::module_& m) {
         .def(
             "set_hash",
             [](frame_object& f, const py::object& hash, const py::object& name) {
-                f.set_hash(taken<u64>(hash, "set_hash(hash)", whole_number),
-                           taken<std::string>(name, "set_hash(name)", text_value));
+                f.set_hash(checked_cast<u64>(hash, "set_hash(hash)", whole_number),
+                           checked_cast<std::string>(name, "set_hash(name)", text_value));
             },
             py::arg("hash"), py::arg("name") = "own",
             "In finish() of a sink: a hash of what the frame brought, for the run's report.")

@@ -19,13 +19,13 @@
 namespace carousel::python {
 
 /// What a frame says of itself, whoever delivers it.
-struct frame_words {
+struct frame_values {
     u64 frame_number = 0, born_ns = 0, capture_ns = 0;
     f64 time_s = 0;
     std::function<frame_metadata()> metadata;  ///< as they are now
 };
 template <typename Frame>
-[[nodiscard]] frame_words words_of(const Frame& f, std::function<frame_metadata()> metadata) {
+[[nodiscard]] frame_values values_of(const Frame& f, std::function<frame_metadata()> metadata) {
     return {f.frame_number(), f.born_ns(), f.capture_ns(), f.time_s(), std::move(metadata)};
 }
 
@@ -41,34 +41,34 @@ class run_parameters;
 class frame_object {
 public:
     /// Of a stage. `inputs`: the producers' names, `writable` if it has asked for that; `outputs`: its own.
-    frame_object(frame& of, std::shared_ptr<lease> held, const std::vector<std::string>& inputs,
+    frame_object(frame& of, std::shared_ptr<lease> frame_lease, const std::vector<std::string>& inputs,
                  const std::vector<std::string>& outputs, const parameter_schema& schema,
                  bool writable = false);
     /// The newest frame of a side input, which ends with the frame that has it.
-    frame_object(const sampled_frame& of, std::shared_ptr<lease> held, const std::string& name,
+    frame_object(const sampled_frame& of, std::shared_ptr<lease> frame_lease, const std::string& name,
                  const parameter_schema& schema);
     /// Of `latest`.
-    frame_object(const latest_frame& of, std::shared_ptr<lease> held, const std::string& stage,
+    frame_object(const latest_frame& of, std::shared_ptr<lease> frame_lease, const std::string& stage,
                  std::shared_ptr<run_parameters> run);
     virtual ~frame_object() = default;
     frame_object(const frame_object&) = delete;
     frame_object& operator=(const frame_object&) = delete;
 
-    [[nodiscard]] u64 frame_number() const noexcept { return says_.frame_number; }
-    [[nodiscard]] f64 time_s() const noexcept { return says_.time_s; }
-    [[nodiscard]] u64 born_ns() const noexcept { return says_.born_ns; }
-    [[nodiscard]] u64 capture_ns() const noexcept { return says_.capture_ns; }
+    [[nodiscard]] u64 frame_number() const noexcept { return values_.frame_number; }
+    [[nodiscard]] f64 time_s() const noexcept { return values_.time_s; }
+    [[nodiscard]] u64 born_ns() const noexcept { return values_.born_ns; }
+    [[nodiscard]] u64 capture_ns() const noexcept { return values_.capture_ns; }
     virtual void set_capture_ns(u64 ns);
     /// Its metadata as they are now; throws frame_ended.
     [[nodiscard]] frame_metadata metadata() const;
     [[nodiscard]] py::object stream() const;  ///< the cudaStream_t as a number; None on the CPU
     [[nodiscard]] py::object parameters() const;
-    [[nodiscard]] std::string void_reason() const;
+    [[nodiscard]] std::string tombstone_reason() const;
     /// The object that goes from process() to finish() of this frame. Throws std::runtime_error outside a
     /// stage.
     [[nodiscard]] py::object local() const;
     /// Where it lies: of the stage, one per lane; null object: not asked for yet.
-    void keep_local_in(py::object* place) noexcept { local_ = place; }
+    void store_local_in(py::object* place) noexcept { local_ = place; }
     [[nodiscard]] const std::vector<payload_object>& inputs() const noexcept { return inputs_; }
     [[nodiscard]] const std::vector<payload_object>& outputs() const noexcept { return outputs_; }
     /// The plane of that name among the inputs; "out", "out_PLANE", "out_OUTPUT" and "out_OUTPUT_PLANE" among
@@ -82,17 +82,17 @@ public:
     [[nodiscard]] std::string describe() const;
     /// Is there an array of it that was not let go? Empty: no; else what it is of.
     [[nodiscard]] std::string outlived() const;
-    [[nodiscard]] lease& held() const noexcept { return *lease_; }
+    [[nodiscard]] lease& frame_lease() const noexcept { return *lease_; }
     /// Of a port's frame that has ended: it keeps the port no longer, arrays of it do.
-    virtual void leave_port() noexcept {}
+    virtual void detach_from_port() noexcept {}
     void end() noexcept {
         lease_->ended = true;
         of_ = nullptr;
     }
 
 protected:
-    frame_object(std::shared_ptr<lease> held, frame_words says)
-        : lease_(std::move(held)), says_(std::move(says)) {}
+    frame_object(std::shared_ptr<lease> frame_lease, frame_values values)
+        : lease_(std::move(frame_lease)), values_(std::move(values)) {}
     [[nodiscard]] frame& in_stage(const char* what) const;
     [[nodiscard]] std::string parameters_json() const;
     /// Of a port: what it is made with, and who knows how that is laid out.
@@ -105,14 +105,14 @@ protected:
     frame* of_ = nullptr;          ///< null: of a port, a copy, or ended
     py::object* local_ = nullptr;  ///< null: of a port or a copy
     std::shared_ptr<lease> lease_;
-    frame_words says_;
-    std::string parameters_;                           ///< JSON; "": not known
-    const parameter_schema* schema_ = nullptr;         ///< null: of a port, or a copy
-    std::span<const std::byte> side_parameters_ = {};  ///< of a side input, as long as its frame lasts
-    std::shared_ptr<run_parameters> run_;              ///< of a port or a copy of that; null: of a stage
+    frame_values values_;
+    std::string parameters_;                              ///< JSON; "": not known
+    const parameter_schema* schema_ = nullptr;            ///< null: of a port, or a copy
+    std::span<const std::byte> sampled_parameters_ = {};  ///< of a side input, as long as its frame lasts
+    std::shared_ptr<run_parameters> run_;                 ///< of a port or a copy of that; null: of a stage
     std::vector<std::byte> port_parameters_;
     std::vector<payload_object> inputs_, outputs_;
-    std::map<std::string, std::shared_ptr<frame_object>> sides_;  ///< that were asked for, by name
+    std::map<std::string, std::shared_ptr<frame_object>> sampled_frames_;  ///< that were asked for, by name
 };
 
 void bind_frame(py::module_& m);

@@ -5,7 +5,7 @@
 #include <span>
 #include <string>
 
-#include "stages/python/taken.hpp"
+#include "stages/python/checked_cast.hpp"
 
 namespace carousel::python {
 namespace {
@@ -43,11 +43,12 @@ py::object get(const frame_object& f, const py::object& key) {
 
 // Whole numbers are i64, those beyond it u64. A NumPy number is what it says that it is.
 void set(const frame_object& f, const py::object& named, const py::object& value) {
-    const auto key = taken<std::string>(named, "a key of metadata", text_value);
+    const auto key = checked_cast<std::string>(named, "a key of metadata", text_value);
     const std::string what = fmt::format("metadata \"{}\"", key);
     frame_metadata all = f.metadata();
     if (py::isinstance<py::bool_>(value)) return all.set(key, value.cast<bool>());
-    if (py::isinstance<py::str>(value)) return all.set(key, taken<std::string>(value, what, text_value));
+    if (py::isinstance<py::str>(value))
+        return all.set(key, checked_cast<std::string>(value, what, text_value));
     if (py::isinstance<py::float_>(value)) return all.set(key, value.cast<f64>());
     if (py::isinstance<py::bytes>(value) || py::isinstance<py::bytearray>(value)) {
         const auto bytes = py::bytes(value).cast<std::string>();
@@ -57,10 +58,10 @@ void set(const frame_object& f, const py::object& named, const py::object& value
         const auto whole = py::reinterpret_steal<py::object>(PyNumber_Index(value.ptr()));
         if (!whole) throw py::error_already_set();
         if (py::int_(0).attr("__le__")(whole).cast<bool>() && !py::isinstance<py::bool_>(whole)) {
-            const u64 number = taken<u64>(whole, what, "a whole number from -2**63 to 2**64 - 1");
+            const u64 number = checked_cast<u64>(whole, what, "a whole number from -2**63 to 2**64 - 1");
             if (number > static_cast<u64>(INT64_MAX)) return all.set(key, number);
         }
-        return all.set(key, taken<i64>(whole, what, "a whole number from -2**63 to 2**64 - 1"));
+        return all.set(key, checked_cast<i64>(whole, what, "a whole number from -2**63 to 2**64 - 1"));
     }
     if (PyFloat_Check(value.ptr()) == 0 && py::hasattr(value, "__float__") && !py::hasattr(value, "__len__"))
         return all.set(key, py::float_(value).cast<f64>());
@@ -70,8 +71,8 @@ void set(const frame_object& f, const py::object& named, const py::object& value
 
 py::list keys(const frame_object& f) {
     py::list all;
-    const frame_metadata held = f.metadata();
-    for (const ring::metadata_entry& e : held.entries()) all.append(py::str(e.key.data(), e.key.size()));
+    const frame_metadata view = f.metadata();
+    for (const ring::metadata_entry& e : view.entries()) all.append(py::str(e.key.data(), e.key.size()));
     return all;
 }
 

@@ -7,13 +7,13 @@
 #include <optional>
 
 #include "core/clock.hpp"
+#include "stages/python/checked_cast.hpp"
 #include "stages/python/frame.hpp"
 #include "stages/python/gil.hpp"
 #include "stages/python/join_streams.hpp"
 #include "stages/python/port_frames.hpp"
-#include "stages/python/port_hold.hpp"
+#include "stages/python/shared_port.hpp"
 #include "stages/python/streams.hpp"
-#include "stages/python/taken.hpp"
 
 namespace carousel::python {
 namespace {
@@ -21,7 +21,7 @@ namespace {
 class latest_object {
 public:
     latest_object(latest_port port, f64 patience_s, std::shared_ptr<run_parameters> run)
-        : port_(make_hold(std::move(port), patience_s, std::move(run))) {}
+        : port_(make_shared_port(std::move(port), patience_s, std::move(run))) {}
     ~latest_object() {
         if (port_ != nullptr) try {
                 close();
@@ -34,8 +34,8 @@ public:
     /// None: none came in time, or the run is over.
     py::object next(f64 timeout_s) {
         (void)there();
-        const kept_port<latest_port> kept(port_);  // a signal's handler may close it
-        const hold<latest_port>::in_use mark(*kept);
+        const pinned_port<latest_port> kept(port_);  // a signal's handler may close it
+        const port_state<latest_port>::in_use mark(*kept);
         settle();
         const u64 until = now_ns() + static_cast<u64>(std::max(0.0, timeout_s) * 1e9);
         for (;;) {
@@ -66,8 +66,8 @@ public:
     /// Its place among those that look at the ring is another's; a frame that was delivered stays.
     void close() {
         if (port_ == nullptr) return;
-        const kept_port<latest_port> gone(port_);
-        std::optional<hold<latest_port>::in_use> mark;
+        const pinned_port<latest_port> gone(port_);
+        std::optional<port_state<latest_port>::in_use> mark;
         if (gone->owner.is_this()) {
             mark.emplace(*gone, true);
             settle();
@@ -83,31 +83,31 @@ public:
     }
 
 private:
-    [[nodiscard]] hold<latest_port>& there() const {
+    [[nodiscard]] port_state<latest_port>& there() const {
         if (port_ == nullptr)
             throw std::runtime_error("this Latest is closed; latest() of the run opens another");
         return *port_;
     }
     py::object deliver(latest_frame& f) {
-        held_ = std::make_shared<lease>();
-        held_->frame_number = f.frame_number();
-        held_->memory = f.memory();  // and the stream
+        frame_lease_ = std::make_shared<lease>();
+        frame_lease_->frame_number = f.frame_number();
+        frame_lease_->memory = f.memory();  // and the stream
         stream_ = f.queue().native_stream();
         if (f.where() == device_kind::cuda) {
-            held_->stream = f.stream();
-            held_->gpu = gpu_of(held_->stream);
+            frame_lease_->stream = f.stream();
+            frame_lease_->gpu = gpu_of(frame_lease_->stream);
         }
-        return py::cast(std::make_shared<frame_object>(f, held_, port().stage(), there().run));
+        return py::cast(std::make_shared<frame_object>(f, frame_lease_, port().stage(), there().run));
     }
     // What was enqueued on other streams is in front of what the port does next, also where it reads frames
     // of a GPU that are delivered in host memory.
     void settle() {
-        if (held_ && stream_ != nullptr) (void)join_or_wait(gpu_of(stream_), stream_);
-        held_.reset();
+        if (frame_lease_ && stream_ != nullptr) (void)join_or_wait(gpu_of(stream_), stream_);
+        frame_lease_.reset();
     }
 
-    shared_hold<latest_port> port_;  ///< null: it is closed
-    std::shared_ptr<lease> held_;
+    shared_port<latest_port> port_;  ///< null: it is closed
+    std::shared_ptr<lease> frame_lease_;
     void* stream_ = nullptr;  ///< that the frame was copied on; null: there is no GPU in it
 };
 
@@ -145,7 +145,7 @@ void bind_latest(py::module_& m, py::class_<run_object>& run) {
     run.def(
         "latest",
         [](run_object& r, const py::object& stage, f64 patience_s) {
-            const auto name = taken<std::string>(stage, "latest(stage)", text_value);
+            const auto name = checked_cast<std::string>(stage, "latest(stage)", text_value);
             const open_run of = r.there();
             auto port = [&] {
                 const gil_released others;

@@ -24,7 +24,7 @@ void lease::join() noexcept {
     }
 }
 
-void lease::let_go() noexcept {
+void lease::release() noexcept {
     if (!memory) return;
     if (memory.use_count() > 1) {  // whoever else has it joins
         memory.reset();

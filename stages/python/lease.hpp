@@ -18,14 +18,14 @@ namespace carousel::python {
 
 struct lease {
     lease() = default;
-    ~lease() { let_go(); }
+    ~lease() { release(); }
     lease(const lease&) = delete;
     lease& operator=(const lease&) = delete;
 
     u64 frame_number = 0;
     bool ended = false;
     u32 arrays = 0;                      ///< made from its planes and not let go
-    bool lent = false;                   ///< by __cuda_array_interface__: arrays of it aren't counted
+    bool exported_by_cai = false;        ///< by __cuda_array_interface__: arrays of it aren't counted
     std::string last_plane;              ///< that an array was made from, for the message
     void* stream = nullptr;              ///< the frame's cudaStream_t; null on the CPU, and of a port's frame
                                          ///< that was put down: the port may give it up at any time
@@ -44,7 +44,7 @@ struct lease {
     /// Whoever keeps the memory lets go of it. The last who does so joins before, for what is enqueued may
     /// still read it; the GIL is others' meanwhile, as what is let go may be a port, which waits for its
     /// device.
-    void let_go() noexcept;
+    void release() noexcept;
 };
 
 }  // namespace carousel::python

@@ -8,13 +8,13 @@
 #include <functional>
 #include <set>
 
+#include "stages/python/checked_cast.hpp"
 #include "stages/python/dlpack.hpp"
 #include "stages/python/element_types.hpp"
-#include "stages/python/foreign_array.hpp"
+#include "stages/python/external_array.hpp"
 #include "stages/python/gil.hpp"
 #include "stages/python/join_streams.hpp"
 #include "stages/python/streams.hpp"
-#include "stages/python/taken.hpp"
 
 namespace carousel::python {
 namespace {
@@ -34,7 +34,7 @@ struct exported {
     std::vector<i64> shape, strides;
     // A port that was closed meanwhile gives its place back with the last array, whoever holds the frame.
     ~exported() {
-        if (--of->arrays == 0 && of->ended && !of->lent) of->let_go();
+        if (--of->arrays == 0 && of->ended && !of->exported_by_cai) of->release();
     }
 };
 
@@ -45,7 +45,7 @@ struct exported_tensor {
 };
 
 // Deleters may be called by any thread, with the GIL or without it, and behind the interpreter's end.
-void let_go(exported_tensor* t) {
+void release(exported_tensor* t) {
     if (interpreter_is_closed()) return;
     const py::gil_scoped_acquire gil;
     delete t;
@@ -87,9 +87,9 @@ plane_object::plane_object(std::shared_ptr<lease> of, std::byte* data, const rin
 plane_object::~plane_object() { planes_there().erase(this); }
 
 bool plane_object::is_in_plane(const std::byte* data) noexcept {
-    const std::less_equal<> not_behind;
+    const std::less_equal<> not_after;
     return std::any_of(planes_there().begin(), planes_there().end(), [&](const plane_object* p) {
-        return !p->lease_->ended && not_behind(p->data_, data) && !not_behind(p->data_ + p->bytes(), data);
+        return !p->lease_->ended && not_after(p->data_, data) && !not_after(p->data_ + p->bytes(), data);
     });
 }
 
@@ -224,13 +224,13 @@ py::capsule plane_object::to_dlpack(const py::object& stream, const py::object& 
     if (asks_for_versions(max_version)) {
         t->versioned = {{1, 0},
                         t,
-                        [](dl_managed_versioned* m) { let_go(static_cast<exported_tensor*>(m->owner)); },
+                        [](dl_managed_versioned* m) { release(static_cast<exported_tensor*>(m->owner)); },
                         writable_ ? 0 : dl_read_only,
                         tensor};
         return py::reinterpret_steal<py::capsule>(
             PyCapsule_New(&t->versioned, "dltensor_versioned", release_unused));
     }
-    t->plain = {tensor, t, [](dl_managed* m) { let_go(static_cast<exported_tensor*>(m->owner)); }};
+    t->plain = {tensor, t, [](dl_managed* m) { release(static_cast<exported_tensor*>(m->owner)); }};
     return py::reinterpret_steal<py::capsule>(PyCapsule_New(&t->plain, "dltensor", release_unused));
 }
 
@@ -241,7 +241,7 @@ py::dict plane_object::cuda_array_interface() const {
     const element_words words = words_of(type(), ring::element_bytes(plane_.type));
     if (words.numpy.empty())
         throw py::attribute_error("__cuda_array_interface__: no type for " + type() + "; use DLPack");
-    lent_ = lease_->lent = true;
+    exported_by_cai_ = lease_->exported_by_cai = true;
     lease_->last_plane = plane_.name;
     py::dict d;
     d["shape"] = shape();
@@ -280,7 +280,7 @@ void plane_object::copy_from(const py::object& array) const {
         throw py::type_error(fmt::format("plane \"{}\" is an input: it is read-only", plane_.name));
     const std::string into = fmt::format("plane \"{}\"", plane_.name);
     if (!is_dense()) throw py::value_error(into + " is not dense: make an array from it and write into that");
-    foreign_array from(array, lease_->gpu, lease_->stream);
+    external_array from(array, lease_->gpu, lease_->stream);
     const element_words words = words_of(type(), ring::element_bytes(plane_.type));
     const bool here = lease_->gpu < 0 ? from.device.type == dl_cpu
                                       : from.device.type == dl_cuda && from.device.id == lease_->gpu;
@@ -374,7 +374,8 @@ void bind_plane(py::module_& m) {
         .def(
             "set_used",
             [](const plane_object& p, const py::args& elements) {
-                p.set_used(taken<std::vector<u64>>(elements, "set_used()", "whole numbers, 0 or more"));
+                p.set_used(
+                    checked_cast<std::vector<u64>>(elements, "set_used()", "whole numbers, 0 or more"));
             },
             "Of an output: so many elements along its first dimensions are in use in this frame. The stages "
             "behind it see a plane of that shape.")

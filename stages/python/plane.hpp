@@ -70,10 +70,10 @@ public:
     [[nodiscard]] std::shared_ptr<plane_object> as_bytes();
 
     /// A __cuda_array_interface__ was read: what holds this object may be an array.
-    [[nodiscard]] bool was_lent() const noexcept { return lent_; }
+    [[nodiscard]] bool is_exported_by_cai() const noexcept { return exported_by_cai_; }
     /// The same of as_bytes(), and somebody holds that.
-    [[nodiscard]] bool bytes_are_held() const noexcept {
-        return bytes_ && bytes_->lent_ && bytes_.use_count() > 1;
+    [[nodiscard]] bool bytes_are_shared() const noexcept {
+        return bytes_ && bytes_->exported_by_cai_ && bytes_.use_count() > 1;
     }
 
 private:
@@ -87,7 +87,7 @@ private:
     std::byte* data_;
     ring::plane plane_;  ///< its strides filled in
     bool writable_;
-    mutable bool lent_ = false;
+    mutable bool exported_by_cai_ = false;
     std::shared_ptr<plane_object> bytes_;  ///< as_bytes(), once it was asked for
 };
 

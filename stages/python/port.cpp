@@ -2,11 +2,11 @@
 
 #include <pybind11/stl.h>
 
+#include "stages/python/checked_cast.hpp"
 #include "stages/python/gil.hpp"
 #include "stages/python/latest.hpp"
 #include "stages/python/port_frames.hpp"
 #include "stages/python/run_object.hpp"
-#include "stages/python/taken.hpp"
 
 namespace carousel::python {
 namespace py = pybind11;
@@ -28,8 +28,8 @@ void bind_port(py::module_& m) {
     m.def(
         "open",
         [](const py::object& name, const py::object& device, f64 wait_s) {
-            const auto which = taken<std::string>(name, "open(name)", text_value);
-            const auto where = taken<std::string>(device, "open(device)", text_value);
+            const auto which = checked_cast<std::string>(name, "open(name)", text_value);
+            const auto where = checked_cast<std::string>(device, "open(device)", text_value);
             const gil_released others;
             return run_object(open(which, {.device = where, .wait_s = wait_s}));
         },

@@ -7,11 +7,11 @@
 #include <algorithm>
 
 #include "core/clock.hpp"
+#include "stages/python/checked_cast.hpp"
 #include "stages/python/frame.hpp"
 #include "stages/python/gil.hpp"
 #include "stages/python/join_streams.hpp"
-#include "stages/python/port_hold.hpp"
-#include "stages/python/taken.hpp"
+#include "stages/python/shared_port.hpp"
 
 namespace carousel::python {
 namespace {
@@ -20,17 +20,17 @@ namespace {
 template <typename Port>
 class port_frame_object : public frame_object {
 public:
-    port_frame_object(shared_hold<Port> of, std::shared_ptr<lease> held, const port_frame& f,
+    port_frame_object(shared_port<Port> of, std::shared_ptr<lease> frame_lease, const port_frame& f,
                       std::function<frame_metadata()> metadata)
-        : frame_object(std::move(held), words_of(f, std::move(metadata))), port_(std::move(of)) {
+        : frame_object(std::move(frame_lease), values_of(f, std::move(metadata))), port_(std::move(of)) {
         set_parameters(port_->run, f.parameter_bytes());
     }
     void commit() {
         require_not_ended("commit()");
-        const kept_port<Port> port(port_);
+        const pinned_port<Port> port(port_);
         // What Python calls in between (a collection, a warning's filter) can't close it.
-        const typename hold<Port>::in_use mark(*port);
-        port->require_let_go("commit()");
+        const typename port_state<Port>::in_use mark(*port);
+        port->require_released("commit()");
         join_streams();
         end_planes();
         try {
@@ -40,12 +40,12 @@ public:
             lease_->ended = false;
             throw;
         } catch (...) {
-            put_down();
+            detach_frame();
             throw;
         }
-        put_down();
+        detach_frame();
     }
-    void leave_port() noexcept override {
+    void detach_from_port() noexcept override {
         if (outlived().empty()) lease_->memory.reset();
         port_.reset();
     }
@@ -53,13 +53,13 @@ public:
         require_not_ended("set_hash()");
         note_hash(hash, name);
     }
-    [[nodiscard]] bool is_in_hand() const noexcept { return !lease_->ended; }
+    [[nodiscard]] bool is_live() const noexcept { return !lease_->ended; }
     /// The run has it again, or another frame of its number. From now on the port may end, or begin another
     /// life, and the stream that the frame was on goes with that.
-    void put_down() noexcept {
+    void detach_frame() noexcept {
         lease_->stream = nullptr;
-        if (outlived().empty()) port_->lent.reset();
-        leave_port();
+        if (outlived().empty()) port_->frame_lease.reset();
+        detach_from_port();
     }
 
 protected:
@@ -75,14 +75,14 @@ protected:
         if (PyErr_WarnEx(PyExc_RuntimeWarning, slower_streams, 1) != 0) throw py::error_already_set();
     }
 
-    shared_hold<Port> port_;
+    shared_port<Port> port_;
 };
 
 class read_frame final : public port_frame_object<reader_port> {
 public:
-    read_frame(shared_hold<reader_port> of, std::shared_ptr<lease> held, reader_frame& f,
+    read_frame(shared_port<reader_port> of, std::shared_ptr<lease> frame_lease, reader_frame& f,
                const std::vector<std::string>& inputs)
-        : port_frame_object(std::move(of), std::move(held), f, [this] { return frame_->metadata(); }),
+        : port_frame_object(std::move(of), std::move(frame_lease), f, [this] { return frame_->metadata(); }),
           frame_(&f) {
         for (std::size_t k = 0; k < inputs.size(); ++k) add_input(f.input(k), inputs[k]);
     }
@@ -95,8 +95,8 @@ private:
 
 class written_frame final : public port_frame_object<writer_port> {
 public:
-    written_frame(const shared_hold<writer_port>& of, std::shared_ptr<lease> held)
-        : port_frame_object(of, std::move(held), *of->filling, [this] {
+    written_frame(const shared_port<writer_port>& of, std::shared_ptr<lease> frame_lease)
+        : port_frame_object(of, std::move(frame_lease), *of->filling, [this] {
               port_->require_owner();
               return port_->filling->metadata();
           }) {
@@ -115,16 +115,16 @@ public:
         require_not_ended("capture_ns");
         port_->require_owner();
         port_->filling->set_capture_ns(ns);
-        says_.capture_ns = ns;
+        values_.capture_ns = ns;
     }
     void drop() {
         require_not_ended("drop()");
-        const kept_port<writer_port> port(port_);
-        const hold<writer_port>::in_use mark(*port);
+        const pinned_port<writer_port> port(port_);
+        const port_state<writer_port>::in_use mark(*port);
         join_streams();
         end_planes();
         port->filling.reset();
-        put_down();
+        detach_frame();
     }
 
 private:
@@ -138,20 +138,20 @@ template <typename Port>
 class port_object {
 public:
     port_object(Port port, f64 patience_s, std::shared_ptr<run_parameters> run)
-        : port_(make_hold(std::move(port), patience_s, std::move(run))) {}
+        : port_(make_shared_port(std::move(port), patience_s, std::move(run))) {}
 
-    [[nodiscard]] hold<Port>& there() const {
+    [[nodiscard]] port_state<Port>& there() const {
         if (port_ == nullptr) throw std::runtime_error("the port is closed");
         return *port_;
     }
-    [[nodiscard]] const shared_hold<Port>& shared() const noexcept { return port_; }
+    [[nodiscard]] const shared_port<Port>& shared() const noexcept { return port_; }
     /// A frame in hand; nothing: none came in time, or the run is over. `step` is next() of the port with a
     /// bound.
     template <typename Step>
     bool wait(f64 timeout_s, Step&& step) {
         (void)there();
-        const kept_port<Port> kept(port_);  // a signal's handler may close it
-        const typename hold<Port>::in_use mark(*kept);
+        const pinned_port<Port> kept(port_);  // a signal's handler may close it
+        const typename port_state<Port>::in_use mark(*kept);
         const u64 until = now_ns() + static_cast<u64>(std::max(0.0, timeout_s) * 1e9);
         for (;;) {
             const u64 now = now_ns();
@@ -168,22 +168,22 @@ public:
             if (there().port.ended() || left <= longest_wait_s) return false;
         }
     }
-    std::shared_ptr<lease> lend(const port_frame& f) {
-        hold<Port>& h = there();
-        h.lent = std::make_shared<lease>();
-        h.lent->frame_number = f.frame_number();
-        h.lent->memory = port_;
+    std::shared_ptr<lease> lease_frame(const port_frame& f) {
+        port_state<Port>& h = there();
+        h.frame_lease = std::make_shared<lease>();
+        h.frame_lease->frame_number = f.frame_number();
+        h.frame_lease->memory = port_;
         if (f.where() == device::device_kind::cuda) {
-            h.lent->stream = f.stream();
-            h.lent->gpu = gpu_of(h.lent->stream);
+            h.frame_lease->stream = f.stream();
+            h.frame_lease->gpu = gpu_of(h.frame_lease->stream);
         }
-        return h.lent;
+        return h.frame_lease;
     }
     /// Gives the place back: at once, or when the last array is let go.
     void close() {
         if (port_ == nullptr) return;
-        const kept_port<Port> gone(port_);
-        put_down_for_good(*gone);
+        const pinned_port<Port> gone(port_);
+        detach_port(*gone);
         port_ = nullptr;
     }
     ~port_object() {
@@ -196,23 +196,23 @@ public:
     port_object& operator=(port_object&&) = delete;
 
 private:
-    void put_down_for_good(hold<Port>& h) {
-        std::optional<typename hold<Port>::in_use> mark;
+    void detach_port(port_state<Port>& h) {
+        std::optional<typename port_state<Port>::in_use> mark;
         if (h.owner.is_this()) mark.emplace(h, true);
-        if (h.lent) h.lent->ended = true;
+        if (h.frame_lease) h.frame_lease->ended = true;
         // The lease holds the port: as long as there is an array of it, and no longer.
-        const std::shared_ptr<lease> last = std::move(h.lent);
-        h.lent = nullptr;
+        const std::shared_ptr<lease> last = std::move(h.frame_lease);
+        h.frame_lease = nullptr;
         const std::shared_ptr<frame_object> seen = h.frame.lock();
         // Its memory goes with the port, and what is enqueued may still read it. What was enqueued for a
         // frame that was committed came in front of that.
         if (last) last->join();
         if (last && last->arrays == 0 && (last->gpu < 0 || (seen && seen->outlived().empty())))
             last->memory.reset();
-        if (seen) seen->leave_port();
+        if (seen) seen->detach_from_port();
     }
 
-    shared_hold<Port> port_;
+    shared_port<Port> port_;
 };
 
 class reader_object : public port_object<reader_port> {
@@ -222,7 +222,7 @@ public:
         reader_frame* got = nullptr;
         if (!wait(timeout_s, [&](auto& h, f64 s) { return (got = h.port.next(s)) != nullptr; }))
             return py::none();
-        auto f = std::make_shared<read_frame>(shared(), lend(*got), *got, there().port.inputs());
+        auto f = std::make_shared<read_frame>(shared(), lease_frame(*got), *got, there().port.inputs());
         there().frame = f;
         return py::cast(std::move(f));
     }
@@ -232,21 +232,21 @@ class writer_object : public port_object<writer_port> {
 public:
     using port_object::port_object;
     py::object next(f64 timeout_s) {
-        give_up_frame("next()");
+        abandon_frame("next()");
         const bool got = wait(timeout_s, [](auto& h, f64 s) {
             h.filling.reset();
             h.filling.emplace(h.port.next(s));
             return static_cast<bool>(*h.filling);
         });
         if (!got) return py::none();
-        auto f = std::make_shared<written_frame>(shared(), lend(*there().filling));
+        auto f = std::make_shared<written_frame>(shared(), lease_frame(*there().filling));
         there().frame = f;
         return py::cast(std::move(f));
     }
     void end() {
-        give_up_frame("end()");
+        abandon_frame("end()");
         (void)there();
-        const kept_port<writer_port> kept(shared());
+        const pinned_port<writer_port> kept(shared());
         kept->alone([&] { kept->port.end(); });
     }
 
@@ -254,19 +254,19 @@ private:
     // A frame in hand that was not committed: its number is given once more, as another object. An array of
     // it, or of one that was dropped, would be one of the next frame's memory, and the port's end takes that
     // away.
-    void give_up_frame(const char* what) {
+    void abandon_frame(const char* what) {
         (void)there();
-        const kept_port<writer_port> h(shared());
-        const hold<writer_port>::in_use mark(*h);
-        if (!h->lent) return;
-        h->require_let_go(what);
-        h->lent->join();
-        const std::shared_ptr<lease> last = std::move(h->lent);
-        h->lent = nullptr;
+        const pinned_port<writer_port> h(shared());
+        const port_state<writer_port>::in_use mark(*h);
+        if (!h->frame_lease) return;
+        h->require_released(what);
+        h->frame_lease->join();
+        const std::shared_ptr<lease> last = std::move(h->frame_lease);
+        h->frame_lease = nullptr;
         last->ended = true;
         last->stream = nullptr;
         h->filling.reset();
-        if (const std::shared_ptr<frame_object> f = h->frame.lock()) f->leave_port();
+        if (const std::shared_ptr<frame_object> f = h->frame.lock()) f->detach_from_port();
         last->memory.reset();
     }
 };
@@ -276,7 +276,7 @@ py::object next_of_loop(Object& o) {
     py::object f = o.next(o.there().patience_s);
     if (!f.is_none()) return f;
     if (o.there().port.ended()) throw py::stop_iteration();
-    o.there().port.refuse_to_wait();
+    o.there().port.throw_wait_timeout();
 }
 
 template <typename Object>
@@ -307,7 +307,7 @@ py::class_<Object> bind_class(py::module_& m, const char* name, const char* text
 /// What leaving `with frame:` does: a commit, unless something was raised.
 template <typename Frame>
 void leave(Frame& f, const py::object& raised) {
-    if (!f.is_in_hand()) return;
+    if (!f.is_live()) return;
     if (raised.is_none()) return f.commit();
     if constexpr (std::is_same_v<Frame, written_frame>) f.drop();
 }
@@ -325,29 +325,30 @@ py::class_<Frame, frame_object, std::shared_ptr<Frame>> bind_frame_class(py::mod
 }
 
 /// How a port is asked for: its name, and what the program counts on.
-std::pair<std::string, port_options> port_wish(const py::object& name, const py::object& planes,
-                                               f64 patience_s) {
-    return {taken<std::string>(name, "the name of a port", text_value),
-            {.patience_s = patience_s,
-             .planes = taken<std::map<std::string, std::string>>(planes, "planes", "a dict of texts")}};
+std::pair<std::string, port_options> port_request(const py::object& name, const py::object& planes,
+                                                  f64 patience_s) {
+    return {
+        checked_cast<std::string>(name, "the name of a port", text_value),
+        {.patience_s = patience_s,
+         .planes = checked_cast<std::map<std::string, std::string>>(planes, "planes", "a dict of texts")}};
 }
 
-reader_object in_hand(reader_port port, f64 patience_s, std::shared_ptr<run_parameters> run) {
+reader_object make_port_object(reader_port port, f64 patience_s, std::shared_ptr<run_parameters> run) {
     return {std::move(port), patience_s, std::move(run)};
 }
-writer_object in_hand(writer_port port, f64 patience_s, std::shared_ptr<run_parameters> run) {
+writer_object make_port_object(writer_port port, f64 patience_s, std::shared_ptr<run_parameters> run) {
     return {std::move(port), patience_s, std::move(run)};
 }
 
 /// Takes the place by `take`, reader() or writer() of the run; others have the GIL while it waits.
 template <typename Take>
-py::object taken_place(run_object& r, Take take, const std::pair<std::string, port_options>& wish) {
+py::object open_port(run_object& r, Take take, const std::pair<std::string, port_options>& request) {
     const open_run of = r.there();
     auto port = [&] {
         const gil_released others;
-        return (of.*take)(wish.first, wish.second);
+        return (of.*take)(request.first, request.second);
     }();
-    return r.opened(in_hand(std::move(port), wish.second.patience_s, r.parameters()));
+    return r.opened(make_port_object(std::move(port), request.second.patience_s, r.parameters()));
 }
 
 }  // namespace
@@ -379,7 +380,7 @@ void bind_port_frames(py::module_& m, py::class_<run_object>& run) {
     run.def(
            "reader",
            [](run_object& r, const py::object& name, const py::object& planes, f64 patience_s) {
-               return taken_place(r, &open_run::reader, port_wish(name, planes, patience_s));
+               return open_port(r, &open_run::reader, port_request(name, planes, patience_s));
            },
            py::arg("name"), py::kw_only(), py::arg("planes") = py::dict(), py::arg("patience_s") = 10.0,
            "Takes the place of the reading port `name`. planes: what this program counts on, e.g. "
@@ -387,7 +388,7 @@ void bind_port_frames(py::module_& m, py::class_<run_object>& run) {
         .def(
             "writer",
             [](run_object& r, const py::object& name, const py::object& planes, f64 patience_s) {
-                return taken_place(r, &open_run::writer, port_wish(name, planes, patience_s));
+                return open_port(r, &open_run::writer, port_request(name, planes, patience_s));
             },
             py::arg("name"), py::kw_only(), py::arg("planes") = py::dict(), py::arg("patience_s") = 10.0,
             "The same of the writing port `name`.");

@@ -16,7 +16,7 @@ namespace {
 /// What the adapter's configure() is given: the settings, typed, and the rest as plain values.
 struct configuration_object {
     const configuration* with;
-    py::dict inputs_told = {}, settings_told = {};  ///< as the adapter has read them
+    py::dict input_formats = {}, setting_values = {};  ///< as the adapter has read them
     [[nodiscard]] const settings& own() const { return *with->settings; }
 };
 
@@ -41,14 +41,14 @@ description description_from(const py::dict& d) {
     }
     out.device = runs_on_named(d["device"].cast<std::string>(), runs_on::any);
     out.ends = d["ends"].cast<bool>();
-    out.takes_latest = d["takes_latest"].cast<bool>();
+    out.accepts_sampled_inputs = d["accepts_sampled_inputs"].cast<bool>();
     out.writable_inputs = d["writable_inputs"].cast<bool>();
     out.wants_tombstones = d["wants_tombstones"].cast<bool>();
     for (const py::handle each : d["reads"]) {
         const auto [plane, input] = each.cast<std::pair<std::string, std::size_t>>();
         out.reads.push_back({plane, {}, input});
     }
-    out.maps_far_rings = true;  // its own streams may be named to nobody
+    out.maps_peer_rings = true;  // its own streams may be named to nobody
     return out;
 }
 
@@ -56,8 +56,9 @@ description description_from(const py::dict& d) {
 std::pair<std::string, std::string> words_of_exception(py::error_already_set& e) {
     const std::string kind = reinterpret_cast<PyTypeObject*>(e.type().ptr())->tp_name;
     try {
-        const py::object tell = py::module_::import("carousel._errors").attr("words_of");
-        const py::tuple words = tell(e.type(), e.value(), e.trace() ? e.trace() : py::object(py::none()));
+        const py::object exception_text = py::module_::import("carousel._errors").attr("words_of");
+        const py::tuple words =
+            exception_text(e.type(), e.value(), e.trace() ? e.trace() : py::object(py::none()));
         return {words[0].cast<std::string>(), words[1].cast<std::string>()};
     } catch (const std::exception&) {
         return {kind + ": its text can't be had", kind};
@@ -138,17 +139,18 @@ void python_stage::finish(frame& f) { call(f, finish_, false); }
 void python_stage::call(frame& f, py::handle function, bool enqueues) {
     const char* const what = enqueues ? "process()" : "finish()";
     const py::gil_scoped_acquire gil;
-    auto held = std::make_shared<lease>();
-    held->frame_number = f.frame_number();
-    held->gpu = gpu_;
-    held->stream = gpu_ >= 0 ? f.queue().native_stream() : nullptr;
-    const auto seen =
-        std::make_shared<frame_object>(f, held, inputs_, outputs_, env_->parameters(), writable_inputs_);
+    auto frame_lease = std::make_shared<lease>();
+    frame_lease->frame_number = f.frame_number();
+    frame_lease->gpu = gpu_;
+    frame_lease->stream = gpu_ >= 0 ? f.queue().native_stream() : nullptr;
+    const auto seen = std::make_shared<frame_object>(f, frame_lease, inputs_, outputs_, env_->parameters(),
+                                                     writable_inputs_);
     py::object& local = locals_.at(f.lane());
-    if (enqueues || !f.void_reason().empty()) local = py::object();  // of a tombstone there was no process()
-    seen->keep_local_in(&local);
+    if (enqueues || !f.tombstone_reason().empty())
+        local = py::object();  // of a tombstone there was no process()
+    seen->store_local_in(&local);
     try {
-        if (gpu_ >= 0) frameworks_(reinterpret_cast<std::uintptr_t>(held->stream), gpu_);
+        if (gpu_ >= 0) frameworks_(reinterpret_cast<std::uintptr_t>(frame_lease->stream), gpu_);
         const py::tuple words = enqueues ? arguments(seen) : py::make_tuple(seen);
         const auto answer =
             py::reinterpret_steal<py::object>(PyObject_CallObject(function.ptr(), words.ptr()));
@@ -163,16 +165,16 @@ void python_stage::call(frame& f, py::handle function, bool enqueues) {
         seen->end();
         fail(f, e);
     }
-    if (enqueues && gpu_ >= 0) join_streams(*held);
+    if (enqueues && gpu_ >= 0) join_streams(*frame_lease);
     close(*seen, what);
     if (lanes_.size() <= f.lane()) lanes_.resize(f.lane() + 1);
-    if (enqueues) lanes_[f.lane()] = std::move(held);
+    if (enqueues) lanes_[f.lane()] = std::move(frame_lease);
 }
 
 // Behind the user's function and in front of the runner's last look and SUBMITTED: who sees the frame as
 // complete sees all that the function has enqueued, on whatever stream.
-void python_stage::join_streams(const lease& held) {
-    if (join_or_wait(held.gpu, held.stream) || warned_) return;
+void python_stage::join_streams(const lease& frame_lease) {
+    if (join_or_wait(frame_lease.gpu, frame_lease.stream) || warned_) return;
     warned_ = true;
     log::warning("{}", slower_streams);
 }
@@ -233,16 +235,16 @@ void bind_stage(py::module_& m) {
         .def_property_readonly(
             "folder", [](const config& c) { return c.with->folder; }, "The pipeline file's folder.")
         .def_property_readonly(
-            "inputs", [](const config& c) { return c.inputs_told; },
+            "inputs", [](const config& c) { return c.input_formats; },
             "Of each input, by its name in the file and in its order, a dict of planes: "
             "config.inputs[\"camera\"][\"color\"].shape, and .dtype.")
         .def_property_readonly(
-            "settings", [](const config& c) { return c.settings_told; },
+            "settings", [](const config& c) { return c.setting_values; },
             "The stage's settings, as its function gets them: config.settings[\"strength\"].")
-        .def("_hand",
+        .def("_set_values",
              [](config& c, py::dict inputs, py::dict settings) {
-                 c.inputs_told = std::move(inputs);
-                 c.settings_told = std::move(settings);
+                 c.input_formats = std::move(inputs);
+                 c.setting_values = std::move(settings);
              })
         .def_property_readonly("_inputs",
                                [](const config& c) {

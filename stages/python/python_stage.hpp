@@ -44,7 +44,7 @@ public:
 private:
     void call(frame& f, py::handle function, bool enqueues);
     [[nodiscard]] py::tuple arguments(const std::shared_ptr<frame_object>& f) const;
-    void join_streams(const lease& held);
+    void join_streams(const lease& frame_lease);
     static void close(frame_object& f, const char* what);
     [[noreturn]] void fail(frame& f, py::error_already_set& e) const;
 

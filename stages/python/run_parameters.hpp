@@ -23,11 +23,11 @@ public:
                     "what this frame's parameters are is not known: nobody had asked for a frame's before "
                     "its run was closed");
             const open_run of = *of_;
-            ring::parameter_schema told = [&] {
+            ring::parameter_schema loaded = [&] {
                 const gil_released others;
                 return of.parameters();
             }();
-            if (!known_) known_ = std::move(told);  // else another thread was faster
+            if (!known_) known_ = std::move(loaded);  // else another thread was faster
         }
         return *known_;
     }

@@ -52,10 +52,10 @@ void recorder::process(frame& f) {
 }
 
 void recorder::finish(frame& f) {
-    if (!f.void_reason().empty()) {
+    if (!f.tombstone_reason().empty()) {
         if (tombstones_++ == 0)
             log::warning("frame {} has no payload and is not recorded: {}", f.frame_number(),
-                         f.void_reason());
+                         f.tombstone_reason());
         return;
     }
     if (!tape_->is_open()) tape_->open();

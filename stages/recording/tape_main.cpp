@@ -32,9 +32,9 @@ namespace {
 using namespace carousel;
 using namespace carousel::stages;
 
-std::atomic<int> asked_to_end = 0;
+std::atomic<int> end_requested = 0;
 static_assert(std::atomic<int>::is_always_lock_free, "a signal's handler writes it");
-constexpr f64 look_every_s = 0.2;
+constexpr f64 poll_interval_s = 0.2;
 
 struct task {
     std::string run, out, compression;
@@ -89,8 +89,8 @@ std::string record_port(const task& t) {
     host_slots slots(about.rings);
     tape to(t.out, t.compression, about, t.note());
     to.open();
-    while (asked_to_end == 0 && !port.ended()) {
-        reader_frame* const f = port.next(look_every_s);
+    while (end_requested == 0 && !port.ended()) {
+        reader_frame* const f = port.next(poll_interval_s);
         if (f == nullptr) continue;
         std::vector<taped_frame> unit;
         for (std::size_t k = 0; k < about.rings.size(); ++k)
@@ -111,8 +111,8 @@ struct newest_ring {
     u64 first = 0, last = 0, taken = 0;
 
     void record(tape& to, std::mutex& one_at_a_time, std::size_t ring) {
-        while (asked_to_end == 0 && !port.ended()) {
-            latest_frame* const f = port.next(look_every_s);
+        while (end_requested == 0 && !port.ended()) {
+            latest_frame* const f = port.next(poll_interval_s);
             if (f == nullptr) continue;
             const std::lock_guard lock(one_at_a_time);
             if (to.has(f->frame_number(), ring)) continue;
@@ -145,7 +145,7 @@ std::string record_latest(const task& t) {
                 rings[k].record(to, one_at_a_time, k);
             } catch (...) {
                 // The others end, too, at their next look: one error ends the recording.
-                asked_to_end = 1;
+                end_requested = 1;
                 throw;
             }
         }));
@@ -190,7 +190,7 @@ int main(int argc, char** argv) {
         return exit_code::usage;
     }
     task t{argv[1], argv[2], argv[3], {argv + 5, argv + argc}};
-    for (const int signal : {SIGINT, SIGTERM}) handle_unless_ignored(signal, [](int) { asked_to_end = 1; });
+    for (const int signal : {SIGINT, SIGTERM}) handle_unless_ignored(signal, [](int) { end_requested = 1; });
     try {
         prepare_process_limits();
         t.compression = chosen(t.compression);

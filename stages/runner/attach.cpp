@@ -57,9 +57,9 @@ depth_rule depth_of(const json& j) {
     depth_rule r;
     if (!j.is_object()) return r;
     const std::string latency = j.value("latency", ""), sharing = j.value("sharing", "");
-    r.latency = latency == "low"          ? latency_wish::low
-                : latency == "throughput" ? latency_wish::throughput
-                                          : latency_wish::balanced;
+    r.latency = latency == "low"          ? latency_request::low
+                : latency == "throughput" ? latency_request::throughput
+                                          : latency_request::balanced;
     r.sharing = sharing == "turns"     ? device_sharing::turns
                 : sharing == "overlap" ? device_sharing::overlap
                 : sharing == "alone"   ? device_sharing::alone
@@ -69,7 +69,7 @@ depth_rule depth_of(const json& j) {
     r.contexts = j.value("contexts", 1U);
     r.token = j.value("token", shm::none);
     r.turn_frames = j.value("turn_frames", 0U);
-    r.beside = j.value("beside", std::vector<u32>());
+    r.turn_stages = j.value("turn_stages", std::vector<u32>());
     return r;
 }
 

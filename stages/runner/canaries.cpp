@@ -40,7 +40,9 @@ static_assert(shm::max_outputs + shm::max_inputs <= device::most_canaries);
 
 /// What is written into the canary behind a frame of that ring. The plan does not know of a GPU that can't
 /// map for reading alone after all.
-bool may_be_a_readers(const mapped_link& in) noexcept { return in.readers_write || !in.memory->read_only(); }
+bool may_be_written_by_readers(const mapped_link& in) noexcept {
+    return in.readers_write || !in.memory->read_only();
+}
 
 /// Bytes from the canary's begin.
 u64 first_damaged(u32 found) noexcept { return found - device::canary_damaged; }
@@ -54,7 +56,7 @@ std::string_view last_plane(const ring::frame_format& format) noexcept {
 
 }  // namespace
 
-void stage_runner::lend_canary_words() {
+void stage_runner::map_canary_words() {
     bool any = runtime_->plants_canaries();
     for (u32 i = 0; i < worker_.stage().inputs; ++i) any = any || runtime_->input(i).canary_bytes != 0;
     if (!any) return;
@@ -66,22 +68,22 @@ void stage_runner::lend_canary_words() {
         at += a_frame;
     }
     if (!commits_on_host_ || !runtime_->plants_canaries()) return;
-    second_looks_ = runtime_->context().make_queue();
-    second_looked_ = runtime_->context().make_event(nullptr);
+    recheck_queue_ = runtime_->context().make_queue();
+    recheck_done_ = runtime_->context().make_event(nullptr);
 }
 
 // Any thread of the pool, else the completion thread.
-void stage_runner::look_behind_finish(const frame_in_work& f) {
-    if (!second_looks_) return;
+void stage_runner::check_after_finish(const frame_in_work& f) {
+    if (!recheck_queue_) return;
     std::array<device::canary_step, device::most_canaries> canaries;
     const std::size_t count = own_canaries(f, canaries.data());
     {
-        const std::lock_guard lock(second_look_mutex_);
-        device::guarded_status(*second_looks_, {}, std::span(canaries).first(count));
-        second_looked_->record(*second_looks_, 0);
-        second_looked_->wait();
+        const std::lock_guard lock(recheck_mutex_);
+        device::guarded_status(*recheck_queue_, {}, std::span(canaries).first(count));
+        recheck_done_->record(*recheck_queue_, 0);
+        recheck_done_->wait();
     }
-    look_at_own_canaries(f);
+    check_own_canaries(f);
 }
 
 // The main thread. No part of a graph: other frames in the same lane need none.
@@ -119,7 +121,7 @@ std::size_t stage_runner::canaries_of(const frame_in_work& f, bool first, device
     std::size_t count = first ? 0 : own_canaries(f, out);
     for (u32 i = 0; i < f.job.inputs && f.job.void_stage == shm::none; ++i) {
         mapped_link& in = runtime_->input(i);
-        if (in.canary_bytes == 0 || may_be_a_readers(in) != first) continue;
+        if (in.canary_bytes == 0 || may_be_written_by_readers(in) != first) continue;
         const u32 slot = f.job.input[i].index;
         const u32 epoch = worker_.input(i).header(slot).epoch;
         device::canary_check& found = f.canaries[of_inputs + i];
@@ -131,14 +133,15 @@ std::size_t stage_runner::canaries_of(const frame_in_work& f, bool first, device
 
 // A damaged one of its own: its maker is this process, which ends with that in its entry, and the frame is
 // made anew.
-void stage_runner::look_at_own_canaries(const frame_in_work& f) {
+void stage_runner::check_own_canaries(const frame_in_work& f) {
     for (u32 k = 0; k < runtime_->outputs(); ++k) {
         const mapped_link& out = *runtime_->output(k);
         const u32 found = f.canaries[k].result();
         if (out.canary_bytes == 0 || found == device::canary_whole) continue;
         const u64 offset = out.slot_bytes + first_damaged(found);
-        note_stray(ring::wild_write{ring::wild_write_target::output, out.index, f.job.output[k].index, offset}
-                       .pack());
+        note_wild_write(
+            ring::wild_write{ring::wild_write_target::output, out.index, f.job.output[k].index, offset}
+                .pack());
         log::error(
             "frame {}: a write beyond its slot in the ring {}, behind plane {}, {} bytes behind its end",
             f.job.ring_sequence, runtime_->control().link[out.index].name,
@@ -149,22 +152,24 @@ void stage_runner::look_at_own_canaries(const frame_in_work& f) {
 
 // One of an input was whole when the frame was committed: it is torn, as by its status word, and is counted
 // here, in front of the commit, so that no death keeps it from being.
-void stage_runner::look_at_canaries(const frame_in_work& f) {
+void stage_runner::check_canaries(const frame_in_work& f) {
     if (f.canaries == nullptr) return;
-    look_at_own_canaries(f);
+    check_own_canaries(f);
     for (u32 i = 0; i < f.job.inputs && f.job.void_stage == shm::none; ++i) {
         const mapped_link& in = runtime_->input(i);
         const u32 found = f.canaries[of_inputs + i].result();
         if (in.canary_bytes == 0 || found == device::canary_whole) continue;
         const shm::link_block& ring = runtime_->control().link[in.index];
         const char* const maker = runtime_->control().stage[std::min(ring.stage, shm::max_stages - 1)].name;
-        const std::string who =
-            may_be_a_readers(in) ? fmt::format("by {}, or by a reader that can write to it", maker)
-                                 : fmt::format("by {} while it made another frame, as likely as not", maker);
+        const std::string writer_text =
+            may_be_written_by_readers(in)
+                ? fmt::format("by {}, or by a reader that can write to it", maker)
+                : fmt::format("by {} while it made another frame, as likely as not", maker);
         log::error(
             "frame {} is torn: behind plane {}, the last of its payload in the ring {}, {} bytes on, "
             "something was written after its commit: {}",
-            f.job.ring_sequence, last_plane(runtime_->input_format(i)), ring.name, first_damaged(found), who);
+            f.job.ring_sequence, last_plane(runtime_->input_format(i)), ring.name, first_damaged(found),
+            writer_text);
         const shm::block_open open;
         worker_.stage().counters.torn.fetch_add(1, std::memory_order_relaxed);
     }

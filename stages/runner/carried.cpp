@@ -23,8 +23,8 @@ void frame_in_work::take_carried() {
         const std::span<const std::byte> entries = ring::metadata_of(from);
         to.metadata_bytes = static_cast<u32>(entries.size());
         std::copy(entries.begin(), entries.end(), to.metadata.begin());
-        to.sides = std::min(from.sampled_inputs, shm::max_sampled_inputs);
-        std::copy_n(from.sampled_sequence, to.sides, to.side.begin());
+        to.sampled_inputs = std::min(from.sampled_inputs, shm::max_sampled_inputs);
+        std::copy_n(from.sampled_sequence, to.sampled_inputs, to.sampled_input.begin());
         to.used.planes = 0;
         if (from.used.planes != 0) to.used = from.used;
     }
@@ -52,7 +52,7 @@ void frame_in_work::carry(std::span<const std::byte> metadata, const shm::used_e
     std::copy(metadata.begin(), metadata.end(), h.metadata);
     h.used = used;
     const u32 bytes = runtime_->control().parameters.bytes;
-    ring::enter(job, runtime_->who().seat, runtime_->epoch(), bytes, h);
+    ring::enter(job, runtime_->incarnation().seat, runtime_->epoch(), bytes, h);
     ring::seal(h, bytes);
 }
 

@@ -29,8 +29,8 @@ u64 delivered::below() {
         if (is_sink(*control_, k))
             sinks.push_back({std::string(name, ::strnlen(name, sizeof control_->stage[k].name)), below_});
     }
-    const u64 owed = telemetry::find_undelivered(directory_, sinks, below_).frame;
-    if (owed != telemetry::no_frame) below_ = std::max(below_, owed);
+    const u64 undelivered = telemetry::find_undelivered(directory_, sinks, below_).frame;
+    if (undelivered != telemetry::no_frame) below_ = std::max(below_, undelivered);
     return below_;
 }
 

@@ -8,7 +8,7 @@
 
 namespace carousel::stages {
 namespace {
-constexpr u64 between_looks_ns = 250'000'000;
+constexpr u64 update_interval_ns = 250'000'000;
 
 // Of whoever sits: several instances of a stage share its frames, so the slowest of them counts. 0: not
 // known.
@@ -29,7 +29,7 @@ void stage_runner::measure(const frame_in_work& f, u64 wait_began) {
     // From the moment in which the device could begin it.
     const u64 span = now - std::min(now, std::max(f.job.submitted_ns, last_complete_ns_));
     last_complete_ns_ = now;
-    if (f.job.void_stage == shm::none && reach_.add(f.by_copy, span)) log::info("{}", reach_.said());
+    if (f.job.void_stage == shm::none && reach_.add(f.by_copy, span)) log::info("{}", reach_.report());
     if (!meter_.due(now)) return;
     const shm::block_open open;
     runtime_->entry().work_ns.store(meter_.read(now), std::memory_order_relaxed);
@@ -41,7 +41,7 @@ u64 stage_runner::work_of_a_turn() const {
     if (rule.sharing != device_sharing::turns)
         return runtime_->entry().work_ns.load(std::memory_order_relaxed);
     u64 sum = 0;
-    for (const u32 stage : rule.beside) {
+    for (const u32 stage : rule.turn_stages) {
         const u64 work =
             stage < shm::max_stages ? work_of(runtime_->control(), runtime_->control().stage[stage]) : 0;
         if (work == 0) return 0;
@@ -50,7 +50,7 @@ u64 stage_runner::work_of_a_turn() const {
     return sum;
 }
 
-void stage_runner::look_at_turns() {
+void stage_runner::update_turns() {
     const depth_rule& rule = runtime_->attached().depth;
     if (rule.token == shm::none) return;
     const u32 lanes = depth_.now().lanes;
@@ -59,14 +59,14 @@ void stage_runner::look_at_turns() {
               work_ns);
 }
 
-void stage_runner::look_at_depth() {
+void stage_runner::update_depth() {
     const u64 now = now_ns();
-    if (now < next_look_ns_) return;
-    const bool first = next_look_ns_ == 0;
-    next_look_ns_ = now + between_looks_ns;
+    if (now < next_update_ns_) return;
+    const bool first = next_update_ns_ == 0;
+    next_update_ns_ = now + update_interval_ns;
     const u32 lanes = depth_.now().lanes;
-    look_at_turns();
-    const bool another = depth_.look(depth_.chooses() ? work_of_a_turn() : 0) || first;
+    update_turns();
+    const bool another = depth_.update(depth_.chooses() ? work_of_a_turn() : 0) || first;
     telemetry::depth_view d = depth_.now();
     d.graphs = !frames_.empty() && frames_.front()->alike != nullptr;
     d.reach = reach_.state();

@@ -19,7 +19,7 @@ constexpr u32 ahead = 2;
 depth_reason planned_reason(const depth_rule& r) {
     if (r.lanes_given) return depth_reason::given;
     if (r.finish_pool) return depth_reason::finishing;
-    if (r.latency != latency_wish::balanced) return depth_reason::requested;
+    if (r.latency != latency_request::balanced) return depth_reason::requested;
     return r.sharing == device_sharing::cpu ? depth_reason::cores : depth_reason::unmeasured;
 }
 
@@ -47,14 +47,14 @@ u32 depth_governor::smallest_for(f64 share, f64 work_ns) const {
     return lanes;
 }
 
-bool depth_governor::look(u64 work_ns) {
+bool depth_governor::update(u64 work_ns) {
     if (!chooses_ || work_ns == 0) return false;
     const auto work = static_cast<f64>(work_ns);
     const bool first = now_.why == depth_reason::unmeasured;
     const bool fits = now_.lanes >= smallest_for(at_least, work) && now_.lanes <= smallest_for(at_most, work);
-    wanted_looks_ = fits && !first ? 0 : wanted_looks_ + 1;
-    if (wanted_looks_ < patience) return false;
-    wanted_looks_ = 0;
+    wanted_updates_ = fits && !first ? 0 : wanted_updates_ + 1;
+    if (wanted_updates_ < patience) return false;
+    wanted_updates_ = 0;
     take(fits ? now_.lanes : smallest_for(enough, work), when_measured_, work_ns);
     return true;
 }

@@ -22,7 +22,7 @@
 
 namespace carousel::stages {
 
-enum class latency_wish : u8 { low, balanced, throughput };
+enum class latency_request : u8 { low, balanced, throughput };
 enum class device_sharing : u8 {
     cpu,
     alone,    ///< the only context of the run on its GPU
@@ -32,14 +32,14 @@ enum class device_sharing : u8 {
 
 /// What the plan says of a stage's depth.
 struct depth_rule {
-    latency_wish latency = latency_wish::balanced;
+    latency_request latency = latency_request::balanced;
     device_sharing sharing = device_sharing::cpu;
     bool lanes_given = true, window_given = true;  ///< by the file: not to be moved
-    bool finish_pool = false;  ///< several threads finish frames, which no look at the device sees
-    u32 contexts = 1;          ///< that take turns, this one among them
-    u32 token = shm::none;     ///< of the turns on its GPU; none: it takes no turns
-    u32 turn_frames = 0;       ///< of a turn, as the file says; 0: chosen by the run
-    std::vector<u32> beside;   ///< stages whose work takes turns with this one's, itself among them
+    bool finish_pool = false;      ///< several threads finish frames, which no look at the device sees
+    u32 contexts = 1;              ///< that take turns, this one among them
+    u32 token = shm::none;         ///< of the turns on its GPU; none: it takes no turns
+    u32 turn_frames = 0;           ///< of a turn, as the file says; 0: chosen by the run
+    std::vector<u32> turn_stages;  ///< stages whose work takes turns with this one's, itself among them
 };
 
 class depth_governor {
@@ -49,7 +49,7 @@ public:
     /// One look, about four times a second. `work_ns`: what a frame takes on the device, in all stages that
     /// take turns or else in this one, measured since the last look; 0: not known. True: the depth is another
     /// one now.
-    bool look(u64 work_ns);
+    bool update(u64 work_ns);
     [[nodiscard]] const telemetry::depth_view& now() const noexcept { return now_; }
     /// Whether looks can change anything.
     [[nodiscard]] bool chooses() const noexcept { return chooses_; }
@@ -62,7 +62,7 @@ private:
     bool chooses_, window_moves_;
     telemetry::depth_reason when_measured_;
     f64 overhead_ns_;
-    u32 wanted_looks_ = 0;  ///< in a row at which another depth was wanted
+    u32 wanted_updates_ = 0;  ///< in a row at which another depth was wanted
     telemetry::depth_view now_;
 };
 

@@ -39,9 +39,9 @@ json describe_to_json(stage& s, const json& asked) {
              {"uses", d.uses},
              {"commits_on_host", s.commits_on_host()},
              {"ends", d.ends},
-             {"hands_on", d.hands_on},
+             {"forwards_frames", d.forwards_frames},
              {"writable_inputs", d.writable_inputs},
-             {"takes_latest", d.takes_latest}};
+             {"accepts_sampled_inputs", d.accepts_sampled_inputs}};
     check_outputs(d);
     for (std::size_t k = 0; k < d.outputs.size(); ++k) {
         output_description& o = d.outputs[k];

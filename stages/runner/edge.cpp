@@ -7,8 +7,8 @@
 
 #include "core/clock.hpp"
 #include "shm/doorbell.hpp"
+#include "stages/runner/external_pause.hpp"
 #include "stages/runner/guarded.hpp"
-#include "stages/runner/outside_hold.hpp"
 #include "stages/runner/stage_runner.hpp"
 
 namespace carousel::stages {
@@ -44,7 +44,7 @@ bool stage_runner::due(u32 seen) {
     const u64 next = c.next_source_ns.load(std::memory_order_relaxed), now = now_ns();
     if (next <= now) return true;
     const u64 rest = std::min(next - now, shm::max_sleep_ns);
-    if (sides_)  // whose frames ring
+    if (sampled_inputs_)  // whose frames ring
         shm::wait(worker_.stage().doorbell, seen, rest);
     else
         std::this_thread::sleep_for(std::chrono::nanoseconds(rest));

@@ -24,7 +24,7 @@ constexpr u64 before_payload = ring::plane_alignment;  ///< bytes of a slot: the
 // Rings on another GPU may be reached by copies, which are no part of a graph; nor is the tear that a test
 // asks for.
 void stage_runner::play_graphs() {
-    if (!runtime_->plays_graphs() || runtime_->reaches_far() || runtime_->hooks().tear_at) return;
+    if (!runtime_->plays_graphs() || runtime_->reaches_peer_memory() || runtime_->hooks().tear_at) return;
     for (const auto& f : frames_) f->alike = device::make_same_work(runtime_->queue());
     if (!frames_.empty() && frames_.front()->alike) log::info("plays its frames as graphs, one a lane");
 }
@@ -32,18 +32,18 @@ void stage_runner::play_graphs() {
 void stage_runner::enqueue_checked(frame_in_work& f) {
     device::queue& q = runtime_->queue();
     f.ended = false;
-    const bool is_void = f.job.void_stage != shm::none;
-    f.by_copy = !is_void && reach_.next() == reach_choice::way::copy;
+    const bool is_tombstone = f.job.void_stage != shm::none;
+    f.by_copy = !is_tombstone && reach_.next() == reach_choice::way::copy;
     // Harm comes behind what guards against it (canaries), and a graph has no place for it.
-    const bool harm = is_fault_asked(*runtime_);
-    device::same_work* const alike = is_void || harm ? nullptr : f.alike.get();
+    const bool harm = is_fault_requested(*runtime_);
+    device::same_work* const alike = is_tombstone || harm ? nullptr : f.alike.get();
     plant_canaries(f);
     if (alike != nullptr) alike->begin();
-    look_at_status(f, device::status_state::writing);
+    check_status(f, device::status_state::writing);
     if (harm) inject_fault(*runtime_, f.job);
-    f.look_for_tombstone();
+    f.read_tombstone();
     f.clear_local();
-    if (!is_void) {
+    if (!is_tombstone) {
         if (f.job.ring_sequence == runtime_->hooks().tear_at && f.job.inputs > 0)
             q.write_status(runtime_->input(0).status(f.job.input[0].index), {~u64{0}, 0, 0});
         copy_inputs(f);
@@ -57,7 +57,7 @@ void stage_runner::enqueue_checked(frame_in_work& f) {
         const shm::block_open open;
         worker_.stage().counters.tombstones.fetch_add(1, std::memory_order_relaxed);
     }
-    look_at_status(f, device::status_state::ready);
+    check_status(f, device::status_state::ready);
     if (alike != nullptr) alike->end();
     f.event = &runtime_->event_of(f.job.output[0].index, f.lane());
     f.event->record(q, worker_.tag(f.job));
@@ -72,7 +72,7 @@ void stage_runner::process(frame_in_work& f) {
 
 // The inputs' words are to be what their producers left, the outputs' are this frame's: one launch on a GPU.
 // A void frame's inputs are not looked at.
-void stage_runner::look_at_status(const frame_in_work& f, device::status_state state) {
+void stage_runner::check_status(const frame_in_work& f, device::status_state state) {
     device::status_step step;
     step.torn = f.torn;
     for (u32 i = 0; i < f.job.inputs && f.job.void_stage == shm::none; ++i) {
@@ -97,16 +97,17 @@ void stage_runner::look_at_status(const frame_in_work& f, device::status_state s
 void stage_runner::copy_inputs(const frame_in_work& f) {
     for (u32 i = 0; f.by_copy && i < f.job.inputs; ++i) {
         mapped_link& in = runtime_->input(i);
-        if (in.near) runtime_->queue().copy(in.near->data(), in.slot(f.job.input[i].index), in.slot_bytes);
+        if (in.staging)
+            runtime_->queue().copy(in.staging->data(), in.slot(f.job.input[i].index), in.slot_bytes);
     }
 }
 
 void stage_runner::copy_outputs(const frame_in_work& f) {
     for (u32 k = 0; f.by_copy && k < runtime_->outputs(); ++k) {
         mapped_link& out = *runtime_->output(k);
-        if (!out.near || out.slot_bytes <= before_payload) continue;
+        if (!out.staging || out.slot_bytes <= before_payload) continue;
         runtime_->queue().copy(out.slot(f.job.output[k].index) + before_payload,
-                               out.near->data() + before_payload, out.slot_bytes - before_payload);
+                               out.staging->data() + before_payload, out.slot_bytes - before_payload);
     }
 }
 

@@ -34,8 +34,8 @@ void on_fatal_signal(int signal, siginfo_t* from, void*) {
     const bool sent = from != nullptr && from->si_code <= 0 && from->si_pid != ::getpid();
     if (signal == SIGSEGV && from != nullptr &&
         (from->si_code == SEGV_ACCERR || from->si_code == SEGV_PKUERR)) {
-        const ring::wild_write to = find_stray(from->si_addr);
-        if (to.what != ring::wild_write_target::nothing) note_stray(to.pack());
+        const ring::wild_write to = find_wild_write(from->si_addr);
+        if (to.what != ring::wild_write_target::nothing) note_wild_write(to.pack());
     }
     note(sent ? ring::note_signal_from_outside(signal) : ring::note_signal(signal));
     std::signal(signal, SIG_DFL);
@@ -62,7 +62,7 @@ void install_exit_note(shm::incarnation& entry) noexcept {
     std::atexit(on_exit);
 }
 
-void note_stray(u64 packed) noexcept {
+void note_wild_write(u64 packed) noexcept {
     shm::incarnation* e = own_entry.load(std::memory_order_acquire);
     u64 none = 0;
     const shm::block_open open;

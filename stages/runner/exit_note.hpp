@@ -16,7 +16,7 @@ namespace carousel::stages {
 void install_exit_note(shm::incarnation& entry) noexcept;
 /// Stores where a write of this process was to go (ring/wild_write.hpp). Async-signal-safe. The first one
 /// stands.
-void note_stray(u64 packed) noexcept;
+void note_wild_write(u64 packed) noexcept;
 /// Stores the note and ends the process at once, with no destructors: an ordinary exit can hang behind a
 /// stuck stream.
 [[noreturn]] void die(int code) noexcept;

@@ -53,8 +53,8 @@ void overrun(runtime& r, const ring::job& at_work) {
 /// something stands: most of the block is spare, and a write there would show nothing.
 void scribble_block(runtime& r, const ring::job& at_work) {
     const bool closed = shm::is_closed(0);
-    const ring::page_list own = ring::pages_of(r.control(), r.who(), r.attached().depth.token);
-    u64 seed = at_work.ring_sequence + r.who().epoch;
+    const ring::page_list own = ring::pages_of(r.control(), r.incarnation(), r.attached().depth.token);
+    u64 seed = at_work.ring_sequence + r.incarnation().epoch;
     const auto random = [&seed] {
         seed += 0x9E37'79B9'7F4A'7C15ULL;
         const u64 mixed = (seed ^ seed >> 31U) * 0xBF58'476D'1CE4'E5B9ULL;
@@ -84,10 +84,10 @@ void scribble_block(runtime& r, const ring::job& at_work) {
     word->store(~u64{0});
 }
 
-void do_harm(runtime& r, const ring::job& at_work, shm::word& at, u64 asked) {
-    const shm::injected_fault kind = shm::fault_for(asked, r.who().epoch);
+void apply_fault(runtime& r, const ring::job& at_work, shm::word& at, u64 asked) {
+    const shm::injected_fault kind = shm::fault_for(asked, r.incarnation().epoch);
     // meant for a successor: this process is revoked and doesn't know it yet
-    if (asked >> 8U > r.who().epoch) return;
+    if (asked >> 8U > r.incarnation().epoch) return;
     const bool taken = [&] {
         const shm::block_open open;
         return at.compare_exchange_strong(asked, 0, std::memory_order_acq_rel);
@@ -121,13 +121,13 @@ void do_harm(runtime& r, const ring::job& at_work, shm::word& at, u64 asked) {
 
 }  // namespace
 
-bool is_fault_asked(const runtime& r) noexcept {
-    return r.control().seat[r.who().seat].fault.load(std::memory_order_relaxed) != 0;
+bool is_fault_requested(const runtime& r) noexcept {
+    return r.control().seat[r.incarnation().seat].fault.load(std::memory_order_relaxed) != 0;
 }
 
 void inject_fault(runtime& r, const ring::job& at_work) {
-    shm::word& at = r.control().seat[r.who().seat].fault;
-    if (const u64 asked = at.load(std::memory_order_relaxed); asked != 0) do_harm(r, at_work, at, asked);
+    shm::word& at = r.control().seat[r.incarnation().seat].fault;
+    if (const u64 asked = at.load(std::memory_order_relaxed); asked != 0) apply_fault(r, at_work, at, asked);
 }
 
 }  // namespace carousel::stages

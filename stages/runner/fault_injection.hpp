@@ -8,7 +8,7 @@
 namespace carousel::stages {
 
 /// One load of a word that nobody writes, when nothing is asked for.
-[[nodiscard]] bool is_fault_asked(const runtime& r) noexcept;
+[[nodiscard]] bool is_fault_requested(const runtime& r) noexcept;
 
 /// The main thread, inside process()'s clock, with `at_work` leased. A GPU fault, a scribble and an overrun
 /// are enqueued on the runtime's queue and show when the frame's event is waited for (a write of the CPU at

@@ -30,27 +30,27 @@ public:
     };
 
     /// Whatever is under way counts as begun now.
-    void begin_anew() noexcept {
+    void restart() noexcept {
         const std::lock_guard lock(mutex_);
         const u64 now = now_ns();
         for (auto& [number, since] : under_way_) since = now;
-        tell();
+        publish();
     }
 
 private:
     u64 begin() {
         const std::lock_guard lock(mutex_);
         under_way_.emplace(++last_, now_ns());
-        tell();
+        publish();
         return last_;
     }
     void end(u64 number) noexcept {
         const std::lock_guard lock(mutex_);
         under_way_.erase(number);
-        tell();
+        publish();
     }
     // Numbers grow with time, so the first has begun first.
-    void tell() noexcept {
+    void publish() noexcept {
         const shm::block_open open;
         since_ns_->store(under_way_.empty() ? 0 : under_way_.begin()->second, std::memory_order_release);
     }

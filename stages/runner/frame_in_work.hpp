@@ -18,8 +18,8 @@
 namespace carousel::stages {
 
 class finish_pool;
-struct side_copy;
-class outside_hold;
+struct sampled_copy;
+class external_pause;
 
 class frame_in_work final : public frame {
 public:
@@ -29,7 +29,7 @@ public:
     ring::job job;
     device::event* event = nullptr;  ///< behind all of the job's work
     finish_pool* pool = nullptr;     ///< of a stage that finishes several frames at once
-    outside_hold* outside = nullptr;
+    external_pause* outside = nullptr;
     bool waits_for_link = false;  ///< of the thread that finishes it
     bool finished = false;        ///< guarded by the pool
     u64 complete_ns = 0;          ///< when the device was done with it, if it is traced
@@ -43,7 +43,7 @@ public:
     u32 torn_seen = 0;    ///< of these
     bool ended = false;   ///< it has said that the stream ends before this frame
     /// What it has of each side input; null: nothing yet. The main thread's, when the lane is taken.
-    std::array<const side_copy*, shm::max_sampled_inputs> side{};
+    std::array<const sampled_copy*, shm::max_sampled_inputs> sampled_input{};
     bool by_copy = false;  ///< rings on another GPU are reached through a slot on this one
     std::unique_ptr<device::same_work> alike;  ///< null: its launches go into the queue one by one
 
@@ -71,7 +71,7 @@ public:
     [[nodiscard]] device::queue& queue() noexcept override { return runtime_->queue(); }
     [[nodiscard]] input_payload input(std::size_t i) const noexcept override {
         mapped_link& in = runtime_->input(i);
-        std::byte* const at = by_copy && in.near ? in.near->data() : in.slot(job.input[i].index);
+        std::byte* const at = by_copy && in.staging ? in.staging->data() : in.slot(job.input[i].index);
         return {at, &runtime_->input_format(i), used_of_input(i)};
     }
     using frame::latest;
@@ -79,21 +79,21 @@ public:
     [[nodiscard]] std::size_t latest_index(std::string_view name) const override;  ///< the same
     [[nodiscard]] std::span<const u64> input_latest(std::size_t i) const noexcept override {
         const carried_input& c = carried_.at(i);
-        return std::span(c.side).first(c.sides);
+        return std::span(c.sampled_input).first(c.sampled_inputs);
     }
     [[nodiscard]] output_payload output(std::size_t k) const noexcept override {
         if (k >= runtime_->outputs()) return {};
         mapped_link& out = *runtime_->output(k);
-        std::byte* const at = by_copy && out.near ? out.near->data() : out.slot(job.output[k].index);
+        std::byte* const at = by_copy && out.staging ? out.staging->data() : out.slot(job.output[k].index);
         return {at, &runtime_->output_format(k), in_process ? &own_header(k).used : nullptr};
     }
     [[nodiscard]] std::size_t output_index(std::string_view name) const override {
         return carousel::output_index(runtime_->attached().outputs, name);
     }
     [[nodiscard]] u32 lane() const noexcept override { return lane_; }
-    [[nodiscard]] std::string_view void_reason() const noexcept override { return void_text_; }
+    [[nodiscard]] std::string_view tombstone_reason() const noexcept override { return tombstone_text_; }
 
-    [[nodiscard]] bool is_ours() const noexcept override {
+    [[nodiscard]] bool is_owned() const noexcept override {
         (void)ring::await_repair(runtime_->control().job[job.index]);
         const u64 raw = ring::load(runtime_->control().job[job.index]);
         const ring::job_word submitted{job.version, runtime_->epoch(), ring::job_state::submitted};
@@ -109,15 +109,16 @@ public:
     void wait_for_link(bool waits) override;                                       ///< edge.cpp
     void carry(std::span<const std::byte> metadata, const shm::used_extents& used) override;  ///< carried.cpp
     void stamp(const frame_stamp& with) override;                                             ///< stamp.cpp
-    void pass_void() override;                                                                ///< stamp.cpp
+    void pass_tombstone() override;                                                           ///< stamp.cpp
     void end_stream() override;  ///< stream_end.cpp
 
-    /// Before the stage's code: whether the job is a tombstone, which void_reason() then reports. stamp.cpp
-    void look_for_tombstone();
+    /// Before the stage's code: whether the job is a tombstone, which tombstone_reason() then reports.
+    /// stamp.cpp
+    void read_tombstone();
     /// A tombstone of which the stage's code gets nothing. False for a frame that the stage itself has passed
     /// void in process(): its finish() belongs to that process().
-    [[nodiscard]] bool is_kept_from_stage() const noexcept {
-        return !void_text_.empty() && !runtime_->wants_tombstones();
+    [[nodiscard]] bool is_hidden_from_stage() const noexcept {
+        return !tombstone_text_.empty() && !runtime_->wants_tombstones();
     }
     using frame::clear_local;
 
@@ -138,11 +139,11 @@ private:
 
     runtime* runtime_;
     u32 lane_;
-    std::string void_text_;
+    std::string tombstone_text_;
     struct carried_input {
-        u32 metadata_bytes = 0, sides = 0;
+        u32 metadata_bytes = 0, sampled_inputs = 0;
         shm::used_extents used{};
-        std::array<u64, shm::max_sampled_inputs> side{};
+        std::array<u64, shm::max_sampled_inputs> sampled_input{};
         std::array<std::byte, shm::max_metadata_bytes> metadata;
         [[nodiscard]] std::span<const std::byte> entries() const noexcept {
             return std::span(metadata).first(metadata_bytes);

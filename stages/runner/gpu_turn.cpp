@@ -73,22 +73,22 @@ void gpu_turn::submitted() {
     const std::lock_guard lock(mutex_);
     ++outstanding_;
     if (left_ > 0) --left_;
-    if (left_ == 0) hand_on_if_through();
+    if (left_ == 0) pass_on_if_done();
 }
 
 void gpu_turn::close() {
     left_ = 0;
-    hand_on_if_through();
+    pass_on_if_done();
 }
 
-void gpu_turn::nothing_to_begin() {
+void gpu_turn::on_idle() {
     if (!turn_) return;
     const std::lock_guard lock(mutex_);
     if (held_) close();
     if (frames_ != 0 && !held_) turn_->cancel_wait();
 }
 
-void gpu_turn::hand_on_if_through() {
+void gpu_turn::pass_on_if_done() {
     if (!held_ || left_ > 0 || outstanding_ > early_) return;
     turn_->pass_on(now_());
     held_ = false;
@@ -98,7 +98,7 @@ void gpu_turn::complete() {
     if (!turn_) return;
     const std::lock_guard lock(mutex_);
     if (outstanding_ > 0) --outstanding_;
-    hand_on_if_through();
+    pass_on_if_done();
 }
 
 u64 gpu_turn::patience_ns() const { return turn_ ? turn_->patience_ns(now_()) : 0; }

@@ -33,7 +33,7 @@ public:
     [[nodiscard]] bool may_begin();
     void submitted();
     /// Nothing can be begun: the turn closes.
-    void nothing_to_begin();
+    void on_idle();
     /// The device is done with a frame. One thread at a time, in the order of submission.
     void complete();
     /// How long to wait for the turn, once may_begin() has said no.
@@ -41,7 +41,7 @@ public:
 
 private:
     void close();  ///< mutex_ held, as for the next two
-    void hand_on_if_through();
+    void pass_on_if_done();
     [[nodiscard]] bool take(u64 now);
 
     u64 (*now_)() noexcept;

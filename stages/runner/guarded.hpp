@@ -20,15 +20,15 @@ struct frames_on_device {
     u32 count = 1;
 };
 
-inline void tell_device_fault(const frames_on_device& f) {
+inline void note_device_fault(const frames_on_device& f) {
     log::error(
         "the device tells neither the address nor the kernel: it can have been any of the {} frames in "
         "flight, "
         "{} to {}",
         f.count, f.oldest, f.newest);
-    note_stray(ring::wild_write{ring::wild_write_target::device, std::min(f.count, 255U),
-                                static_cast<u32>(std::min<u64>(f.newest - f.oldest, 255)), f.oldest}
-                   .pack());
+    note_wild_write(ring::wild_write{ring::wild_write_target::device, std::min(f.count, 255U),
+                                     static_cast<u32>(std::min<u64>(f.newest - f.oldest, 255)), f.oldest}
+                        .pack());
 }
 
 /// `in_flight`: called where the device has failed.
@@ -38,7 +38,7 @@ void guarded(const char* what, u64 ring_sequence, F&& fn, InFlight&& in_flight) 
         fn();
     } catch (const carousel::error& e) {
         log::error("{} of frame {}: {}", what, ring_sequence, e.what());
-        if (e.code() == exit_code::gpu_fault) tell_device_fault(in_flight());
+        if (e.code() == exit_code::gpu_fault) note_device_fault(in_flight());
         die(e.code());
     } catch (const std::exception& e) {
         log::error("{} of frame {} threw: {}", what, ring_sequence, e.what());

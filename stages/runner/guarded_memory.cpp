@@ -47,8 +47,8 @@ ring::wild_write place_in(const range& r, u64 offset) noexcept {
     if (r.slot_bytes == 0) return {r.what, r.index, 0, offset};
     const u64 from_first = offset < r.first_slot ? 0 : offset - r.first_slot;
     const u64 within = from_first % r.stride;
-    const bool behind = r.what == ring::wild_write_target::input && within >= r.slot_bytes;
-    return {behind ? ring::wild_write_target::after_input : r.what, r.index,
+    const bool is_after_slot = r.what == ring::wild_write_target::input && within >= r.slot_bytes;
+    return {is_after_slot ? ring::wild_write_target::after_input : r.what, r.index,
             static_cast<u32>(from_first / r.stride), within};
 }
 
@@ -75,7 +75,7 @@ void guard_headers(const shm::control_block& c) noexcept {
     segments.store(c.frames, std::memory_order_release);
 }
 
-ring::wild_write find_stray(const void* address) noexcept {
+ring::wild_write find_wild_write(const void* address) noexcept {
     const auto at = reinterpret_cast<std::uintptr_t>(address);
     for (const row& each : rows) {
         const range& r = each.of;

@@ -2,8 +2,8 @@
 // Which addresses of this process belong to others and may only be read, or to nobody: so that the handler of
 // a SIGSEGV can say into what the access was to go.
 //
-// Who may call: any thread; find_stray() also in a signal handler: it reads a table of fixed size and takes
-// no lock. A row is written by the thread that took it, and is read once that has said that it is whole
+// Who may call: any thread; find_wild_write() also in a signal handler: it reads a table of fixed size and
+// takes no lock. A row is written by the thread that took it, and is read once that has said that it is whole
 // (release). Rows are never taken out: what is guarded stays mapped until the process ends.
 
 #include "device/backend.hpp"
@@ -22,6 +22,6 @@ void guard(const device::mapping& memory, ring::wild_write_target what, u32 inde
 void guard_headers(const shm::control_block& c) noexcept;
 
 /// What lies at `address`; wild_write_target::nothing: nothing that is guarded.
-[[nodiscard]] ring::wild_write find_stray(const void* address) noexcept;
+[[nodiscard]] ring::wild_write find_wild_write(const void* address) noexcept;
 
 }  // namespace carousel::stages

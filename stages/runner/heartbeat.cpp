@@ -34,15 +34,16 @@ void heartbeat::beat() {
             telemetry::count_busy(runtime_->entry(), runtime_->stage_block().counters, now_ns(), false);
         }
         runtime_->supervisor().watch(beat_ms);
-        leave_after_grace();
+        exit_after_grace();
     }
 }
 
-void heartbeat::leave_after_grace() {
-    const u64 gone = runtime_->supervisor().gone_for_ns();
+void heartbeat::exit_after_grace() {
+    const u64 gone = runtime_->supervisor().unsupervised_ns();
     if (gone <= grace_ns_) return;
     const attachment& a = runtime_->attached();
-    const bool may_go = leave_run(runtime_->control(), runtime_->who().entry, a.runtime_directory, a.run_id);
+    const bool may_go =
+        leave_run(runtime_->control(), runtime_->incarnation().entry, a.runtime_directory, a.run_id);
     if (!may_go && gone < grace_ns_ + lock_patience_ns) return;
     log::error("the supervisor has been gone for {:.1f} s and nobody took the run over: leaving",
                static_cast<double>(gone) / 1e9);

@@ -25,7 +25,7 @@ public:
 
 private:
     void beat();
-    void leave_after_grace();
+    void exit_after_grace();
     runtime* runtime_;
     u64 grace_ns_;
     std::atomic<bool> stop_{false};

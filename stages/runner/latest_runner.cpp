@@ -10,7 +10,7 @@
 #include "core/log.hpp"
 #include "ring/latest.hpp"
 #include "shm/doorbell.hpp"
-#include "stages/runner/disk_hold.hpp"
+#include "stages/runner/disk_full_pause.hpp"
 #include "stages/runner/exit_note.hpp"
 #include "stages/runner/fault_injection.hpp"
 #include "stages/sdk/process_call.hpp"
@@ -28,7 +28,7 @@ ring::job job_of(const shm::control_block& c, const ring::slot_ref& slot, const 
     j.inputs = 1;
     j.input[0] = slot;
     j.void_stage = h.void_stage;
-    j.void_reason = h.void_reason;
+    j.tombstone_reason = h.tombstone_reason;
     j.frame_number = h.frame_number;
     j.parameter_number = h.parameter_number;
     std::memcpy(j.parameters, h.parameters, std::min(c.parameters.bytes, shm::max_parameter_bytes));
@@ -47,7 +47,7 @@ void read_frame(runtime& r, stage& s, frame_in_work& f, u32 producer_epoch, u32*
     const device::status_word expected{f.job.ring_sequence, producer_epoch,
                                        static_cast<u32>(device::status_state::ready)};
     q.check_status(status, expected, torn);
-    if (is_fault_asked(r)) inject_fault(r, f.job);
+    if (is_fault_requested(r)) inject_fault(r, f.job);
     detail::call_process(s, f);
     q.check_status(status, expected, torn);
     f.event = &r.event_of(shm::none, f.lane());
@@ -60,7 +60,7 @@ void read_frame(runtime& r, stage& s, frame_in_work& f, u32 producer_epoch, u32*
 void run_latest(runtime& r, stage& s) {
     shm::control_block& c = r.control();
     shm::stage_block& block = r.stage_block();
-    ring::latest_reader reader(c, block.input_link[0], r.who().entry);
+    ring::latest_reader reader(c, block.input_link[0], r.incarnation().entry);
     if (!reader.joined())
         throw config_error(
             "all latest groups of this link are taken: a link has room for 8 viewers and displays with group "
@@ -73,9 +73,9 @@ void run_latest(runtime& r, stage& s) {
     const torn_input from{ring.name, c.stage[std::min(ring.stage, shm::max_stages - 1)].name};
     frame_in_work f(r, 0);
     finish_clock clock(r.entry().finishing_since_ns);  // nothing runs it: this reader holds nobody up
-    outside_hold outside(r.entry(), clock);
-    disk_hold disk(c, outside);
-    telemetry::trace_writer trace(c, r.who().seat, r.who().epoch);
+    external_pause outside(r.entry(), clock);
+    disk_full_pause disk(c, outside);
+    telemetry::trace_writer trace(c, r.incarnation().seat, r.incarnation().epoch);
     for (;;) {
         const u32 seen = shm::ticket(block.doorbell);
         const ring::slot_ref slot = reader.acquire();
@@ -95,7 +95,7 @@ void run_latest(runtime& r, stage& s) {
         f.job = job_of(c, slot, h);
         f.take_carried();
         f.traced = trace.on(f.job.claimed_ns);
-        f.look_for_tombstone();
+        f.read_tombstone();
         f.clear_local();
         if (f.job.void_stage == shm::none) read_frame(r, s, f, h.epoch, reinterpret_cast<u32*>(torn->data()));
         const u32 torn_now = *reinterpret_cast<volatile u32*>(torn->host_data());
@@ -109,12 +109,12 @@ void run_latest(runtime& r, stage& s) {
             continue;
         }
         if (torn_now != torn_before) {
-            lines.tell(f.job.ring_sequence, torn_now - torn_before, std::span(&from, 1));
+            lines.report(f.job.ring_sequence, torn_now - torn_before, std::span(&from, 1));
             const shm::block_open open;
             block.counters.torn.fetch_add(torn_now - torn_before, std::memory_order_relaxed);
         }
         torn_before = torn_now;
-        if (!f.is_kept_from_stage()) disk.write_patiently(f.job.ring_sequence, [&] { s.finish(f); });
+        if (!f.is_hidden_from_stage()) disk.write_patiently(f.job.ring_sequence, [&] { s.finish(f); });
         const u64 now = now_ns();
         const shm::block_open open;
         telemetry::count_busy(r.entry(), block.counters, now, true);

@@ -36,12 +36,12 @@ bool reach_choice::add(bool by_copy, u64 span_ns) {
 }
 
 telemetry::reach_state reach_choice::state() const noexcept {
-    if (!far_) return telemetry::reach_state::none;
+    if (!peer_) return telemetry::reach_state::none;
     if (trial_.load(std::memory_order_acquire)) return telemetry::reach_state::trying;
     return next() == way::copy ? telemetry::reach_state::copy : telemetry::reach_state::mapping;
 }
 
-std::string reach_choice::said() const {
+std::string reach_choice::report() const {
     return fmt::format(
         "rings on another GPU are reached {}: {:.3f} ms a frame through the mapping, {:.3f} ms by a "
         "copy",

@@ -22,8 +22,8 @@ public:
     enum class way : u8 { mapping, copy };
     static constexpr u32 rounds = 4, frames_a_round = 48, passed_over = 16;
 
-    /// `far`: there is something to be chosen; else it is the mapping for good.
-    explicit reach_choice(bool far) : far_(far), trial_(far) {}
+    /// `peer`: there is something to be chosen; else it is the mapping for good.
+    explicit reach_choice(bool peer) : peer_(peer), trial_(peer) {}
     /// For the frame that is begun now.
     [[nodiscard]] way next() const noexcept { return now_.load(std::memory_order_relaxed); }
     [[nodiscard]] telemetry::reach_state state() const noexcept;
@@ -31,12 +31,12 @@ public:
     /// made.
     bool add(bool by_copy, u64 span_ns);
     /// The choice, in words.
-    [[nodiscard]] std::string said() const;
+    [[nodiscard]] std::string report() const;
 
 private:
     [[nodiscard]] way of_round() const noexcept { return round_ % 2 == 0 ? way::mapping : way::copy; }
 
-    const bool far_;
+    const bool peer_;
     std::atomic<bool> trial_;
     std::atomic<way> now_{way::mapping};
     u32 round_ = 0, passed_ = 0;

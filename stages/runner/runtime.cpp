@@ -44,8 +44,8 @@ runtime::runtime(attachment a, stage& s, const runtime_sources& from)
       control_(&from.control(attachment_.run_id)),
       delivered_(*control_, attachment_.runtime_directory, control_->first_ring_sequence) {
     crash_here(crash_point::segment_mapped);
-    if ((attachment_.standby ? ring::claim_standby(control(), who()) : ring::claim(control(), who())) !=
-        ring::claim_result::ok) {
+    if ((attachment_.standby ? ring::claim_standby(control(), incarnation())
+                             : ring::claim(control(), incarnation())) != ring::claim_result::ok) {
         log::info("the seat has a successor already: leaving");
         die(exit_code::revoked);
     }
@@ -59,7 +59,7 @@ void runtime::set_up(stage& s, const runtime_sources& from) {
     const settings own = settings::from_json(attachment_.settings_json);
     configuration with{attachment_.stage,  attachment_.width, attachment_.height,       &own,
                        attachment_.inputs, control().fps,     attachment_.asked_device, attachment_.folder};
-    for (const side_description& i : attachment_.latest)
+    for (const sampled_input_description& i : attachment_.latest)
         with.latest.push_back({i.stage, i.described ? i.format : frame_format{}});
     const description d = s.configure(with);
     own.refuse_unread();
@@ -70,7 +70,7 @@ void runtime::set_up(stage& s, const runtime_sources& from) {
     finish_threads_ = d.finish_threads != 0 ? d.finish_threads : device::cpu::usable_cores();
     same_work_ = d.same_work;
     wants_tombstones_ = d.wants_tombstones;
-    maps_far_rings_ = d.maps_far_rings;
+    maps_peer_rings_ = d.maps_peer_rings;
     of_others_ = access_to_inputs(d);
     for (const asset_description& a : d.makes) makes_.push_back(a.name);
     check_device(d);
@@ -140,10 +140,10 @@ void runtime::check_ends(const description& d) const {
 }
 
 shm::stage_block& runtime::stage_block() const noexcept {
-    return control().stage[std::min(control().seat[who().seat].stage, shm::max_stages - 1)];
+    return control().stage[std::min(control().seat[incarnation().seat].stage, shm::max_stages - 1)];
 }
 
-u32 runtime::instance() const { return control().seat[who().seat].instance; }
+u32 runtime::instance() const { return control().seat[incarnation().seat].instance; }
 
 mapped_link runtime::map_link(u32 link, device::access wanted) {
     for (const attached_block& b : attachment_.links) {
@@ -170,8 +170,8 @@ mapped_link runtime::map_link(u32 link, device::access wanted) {
                 "the ring {} is mapped without gaps: this GPU has other addresses for host memory than the "
                 "CPU, so a write of this stage beyond a slot can harm another frame",
                 l.name);
-        const bool far = hooks_.far_rings || on_another_gpu(b.memory, attachment_.device);
-        if (far && !maps_far_rings_) m.near = context_->allocate(m.slot_bytes);
+        const bool peer = hooks_.peer_rings || on_another_gpu(b.memory, attachment_.device);
+        if (peer && !maps_peer_rings_) m.staging = context_->allocate(m.slot_bytes);
         return m;
     }
     throw shm_error(fmt::format("the supervisor sent no memory for link {}", link));
@@ -193,18 +193,18 @@ void runtime::map_links() {
                         "restart the run",
                         attachment_.stage, s.sampled_inputs, attachment_.latest.size()));
     for (std::size_t i = 0; i < attachment_.latest.size(); ++i) {
-        sides_.push_back(map_link(s.sampled_link[i], device::access::read));
-        sides_.back().near.reset();  // it is copied as a whole
+        sampled_inputs_.push_back(map_link(s.sampled_link[i], device::access::read));
+        sampled_inputs_.back().staging.reset();  // it is copied as a whole
     }
     map_headers();
-    tell_guard();
+    publish_guard();
 }
 
 // Before the stage's own code runs, and before any thread is made but those that its constructor has made:
 // the right to a key is a thread's own, and a new one has its maker's.
 void runtime::close_block() {
     if (hooks_.block_guard == shm::block_guard::off) return;
-    const ring::page_list own = ring::pages_of(control(), who(), attachment_.depth.token);
+    const ring::page_list own = ring::pages_of(control(), incarnation(), attachment_.depth.token);
     guard_ = shm::guard_block(control(), own.pages(), hooks_.block_guard);
 }
 
@@ -226,7 +226,7 @@ void runtime::make_events() {
             events_.push_back(context_->make_event(&control().link[first.index].event_tag[k]));
             const device::event::handle h = events_.back()->export_handle();
             const shm::block_open open;
-            std::memcpy(control().event_handle[who().entry][k], h.data(), h.size());
+            std::memcpy(control().event_handle[incarnation().entry][k], h.data(), h.size());
         }
     } else {
         for (u32 k = 0; k < in_flight(); ++k) events_.push_back(context_->make_event(nullptr));
@@ -246,10 +246,10 @@ const attached_block& runtime::asset_block(std::string_view name) const {
                                    attachment_.stage, name));
 }
 
-bool runtime::reaches_far() const noexcept {
-    const auto is_far = [](const mapped_link& l) { return l.near != nullptr; };
-    return std::any_of(outputs_.begin(), outputs_.end(), is_far) ||
-           std::any_of(inputs_.begin(), inputs_.end(), is_far);
+bool runtime::reaches_peer_memory() const noexcept {
+    const auto is_peer = [](const mapped_link& l) { return l.staging != nullptr; };
+    return std::any_of(outputs_.begin(), outputs_.end(), is_peer) ||
+           std::any_of(inputs_.begin(), inputs_.end(), is_peer);
 }
 
 bool runtime::plants_canaries() const noexcept {
@@ -276,7 +276,7 @@ std::span<const std::byte> runtime::map_for_reading(const attached_block& block)
         queue_->drain();
         m = std::move(local);  // what is shared is mapped no longer
     } else {
-        tell_asset(block.name, *m);
+        guard_asset(block.name, *m);
     }
     guard(*m, ring::wild_write_target::asset, block.index, 0, 0);
     const std::span<const std::byte> out(m->data(), bytes);
@@ -306,20 +306,20 @@ std::span<const std::byte> runtime::asset(std::string_view name) {
 void runtime::load_assets(stage& s) {
     for (const attached_block& b : attachment_.assets) {
         shm::asset_block& a = control().asset[b.index];
-        if (a.maker_stage != control().seat[who().seat].stage ||
+        if (a.maker_stage != control().seat[incarnation().seat].stage ||
             std::find(makes_.begin(), makes_.end(), b.name) == makes_.end())
             continue;
         const u64 until = now_ns() + static_cast<u64>(asset_timeout_s * 1e9);
         for (;;) {
             if (ring::asset_is_ready(control(), b.index)) break;
-            if (ring::begin_loading(control(), b.index, who())) {
+            if (ring::begin_loading(control(), b.index, incarnation())) {
                 crash_here(crash_point::asset_loading);
                 const std::span<std::byte> memory = map_for_loading(b);
                 s.load_asset(a.name, memory, *this);
                 queue_->drain();
                 crash_here(crash_point::asset_loaded);
                 assets_.erase(b.name);  // to be mapped anew for reading, as every other stage does
-                if (!ring::finish_loading(control(), b.index, who())) die(exit_code::revoked);
+                if (!ring::finish_loading(control(), b.index, incarnation())) die(exit_code::revoked);
                 break;
             }
             if (now_ns() > until)
@@ -338,13 +338,13 @@ void runtime::stand_by() {
         const shm::block_open open;
         entry().live_since_ns.store(now_ns(), std::memory_order_release);
     }
-    supervisor_.say_ready();
+    supervisor_.send_ready();
     crash_here(crash_point::standing_by);
-    shm::doorbell_word& bell = control().seat[who().seat].bell;
+    shm::doorbell_word& bell = control().seat[incarnation().seat].bell;
     for (;;) {
         const u32 seen = shm::ticket(bell);
-        if (const u32 epoch = ring::promoted_epoch(control(), who()); epoch != 0) {
-            attachment_.who.epoch = epoch;
+        if (const u32 epoch = ring::promoted_epoch(control(), incarnation()); epoch != 0) {
+            attachment_.incarnation.epoch = epoch;
             supervisor_.set_epoch(epoch);
             log::info("took over");
             crash_here(crash_point::took_over);
@@ -356,9 +356,9 @@ void runtime::stand_by() {
 
 void runtime::go_live() {
     crash_here(crash_point::prepared);
-    if (!ring::go_live(control(), who())) die(exit_code::revoked);
+    if (!ring::go_live(control(), incarnation())) die(exit_code::revoked);
     crash_here(crash_point::live);
-    supervisor_.say_ready();
+    supervisor_.send_ready();
     crash_here(crash_point::ready_reported);
 }
 

@@ -33,7 +33,7 @@ struct mapped_link {
     bool others_write = false;   ///< into its canaries, than one process of its maker: each frame plants
     bool readers_write = false;  ///< a reader is among them, as far as the plan knows
     /// of a ring on another GPU than this process's: one slot on its own (reach.hpp); else null
-    std::unique_ptr<device::mapping> near;
+    std::unique_ptr<device::mapping> staging;
     [[nodiscard]] std::byte* slot(u32 k) const noexcept { return memory->slot(k, slot_bytes + canary_bytes); }
     [[nodiscard]] u64* canary(u32 k) const noexcept { return reinterpret_cast<u64*>(slot(k) + slot_bytes); }
     [[nodiscard]] device::status_word* status(u32 k) const noexcept {
@@ -67,7 +67,7 @@ public:
         return make_output_directory(attachment_.output_directory);
     }
     [[nodiscard]] u32 instance() const override;
-    [[nodiscard]] u32 epoch() const override { return attachment_.who.epoch; }
+    [[nodiscard]] u32 epoch() const override { return attachment_.incarnation.epoch; }
     [[nodiscard]] std::string run_id() const override { return attachment_.run_id; }
     [[nodiscard]] u64 first_frame() const override { return control().first_ring_sequence; }
     [[nodiscard]] u64 delivered_below() override { return delivered_.below(); }
@@ -86,14 +86,16 @@ public:
     void stand_by();
 
     [[nodiscard]] shm::control_block& control() const noexcept { return *control_; }
-    [[nodiscard]] shm::incarnation& entry() const noexcept { return control().entry[attachment_.who.entry]; }
+    [[nodiscard]] shm::incarnation& entry() const noexcept {
+        return control().entry[attachment_.incarnation.entry];
+    }
     [[nodiscard]] shm::stage_block& stage_block() const noexcept;
-    [[nodiscard]] const ring::incarnation_id& who() const noexcept { return attachment_.who; }
+    [[nodiscard]] const ring::incarnation_id& incarnation() const noexcept { return attachment_.incarnation; }
     [[nodiscard]] const attachment& attached() const noexcept { return attachment_; }
     [[nodiscard]] mapped_link& input(std::size_t i) { return inputs_[i]; }
-    [[nodiscard]] u32 sides() const noexcept { return static_cast<u32>(sides_.size()); }
-    [[nodiscard]] mapped_link& side(std::size_t i) { return sides_[i]; }
-    [[nodiscard]] const ring::frame_format& side_format(std::size_t i) const {
+    [[nodiscard]] u32 sampled_inputs() const noexcept { return static_cast<u32>(sampled_inputs_.size()); }
+    [[nodiscard]] mapped_link& sampled_input(std::size_t i) { return sampled_inputs_[i]; }
+    [[nodiscard]] const ring::frame_format& sampled_input_format(std::size_t i) const {
         return attachment_.latest[i].format;
     }
     [[nodiscard]] std::size_t outputs() const noexcept { return outputs_.size(); }
@@ -112,7 +114,7 @@ public:
     /// Whether the work of this stage is alike for every frame, and is to be played as graphs.
     [[nodiscard]] bool plays_graphs() const noexcept { return same_work_ && attachment_.graphs; }
     /// Whether a ring of this stage lies on another GPU.
-    [[nodiscard]] bool reaches_far() const noexcept;
+    [[nodiscard]] bool reaches_peer_memory() const noexcept;
     /// As configure() has asked for, at least 1.
     [[nodiscard]] u32 finish_threads() const noexcept { return finish_threads_; }
     /// Whether finish() of this stage gets tombstone frames.
@@ -135,8 +137,8 @@ private:
     void make_events();
     [[nodiscard]] mapped_link map_link(u32 link, device::access wanted);
     [[nodiscard]] const attached_block& asset_block(std::string_view name) const;
-    void tell_guard();
-    void tell_asset(std::string_view name, const device::mapping& m);
+    void publish_guard();
+    void guard_asset(std::string_view name, const device::mapping& m);
     [[nodiscard]] std::span<std::byte> map_for_loading(const attached_block& block);
     [[nodiscard]] std::span<const std::byte> map_for_reading(const attached_block& block);
 
@@ -148,11 +150,11 @@ private:
     std::unique_ptr<device::context> context_;
     std::unique_ptr<device::queue> queue_;
     std::vector<mapped_link> inputs_;
-    std::vector<mapped_link> sides_;    ///< rings whose newest frame it takes: sampled_inputs.hpp
-    std::vector<mapped_link> outputs_;  ///< as many as the attachment has formats for
+    std::vector<mapped_link> sampled_inputs_;  ///< rings whose newest frame it takes: sampled_inputs.hpp
+    std::vector<mapped_link> outputs_;         ///< as many as the attachment has formats for
     std::vector<std::unique_ptr<device::event>> events_;
     u32 finish_threads_ = 1;
-    bool same_work_ = false, maps_far_rings_ = false, wants_tombstones_ = false;
+    bool same_work_ = false, maps_peer_rings_ = false, wants_tombstones_ = false;
     shm::block_guard guard_ = shm::block_guard::off;   ///< of the control block
     std::vector<std::string> makes_;                   ///< assets that this program fills
     device::access of_others_ = device::access::read;  ///< how inputs and others' assets are to be mapped

@@ -32,14 +32,14 @@ device::access runtime::access_to_inputs(const description& d) const {
     return device::access::write;
 }
 
-void runtime::tell_guard() {
+void runtime::publish_guard() {
     u32 guard_of = shm::memory_guard::mapped;
     if (guard_ != shm::block_guard::off) guard_of |= shm::memory_guard::block_pages;
     if (guard_ == shm::block_guard::keys || guard_ == shm::block_guard::emulated)
         guard_of |= shm::memory_guard::block_keys;
     std::vector<const mapped_link*> of_others;
     for (const mapped_link& in : inputs_) of_others.push_back(&in);
-    for (const mapped_link& in : sides_) of_others.push_back(&in);
+    for (const mapped_link& in : sampled_inputs_) of_others.push_back(&in);
     for (const mapped_link* each : of_others) {
         const mapped_link& in = *each;
         guard(*in.memory, ring::wild_write_target::input, in.index, in.slot_bytes + in.canary_bytes,
@@ -59,7 +59,7 @@ void runtime::tell_guard() {
     entry().guard = guard_of;
 }
 
-void runtime::tell_asset(std::string_view name, const device::mapping& m) {
+void runtime::guard_asset(std::string_view name, const device::mapping& m) {
     if (m.read_only()) return;
     if (of_others_ == device::access::read) warn_of_writable("asset", name);
     const shm::block_open open;

@@ -17,7 +17,7 @@
 #include "stages/runner/exit_note.hpp"
 #include "stages/runner/heartbeat.hpp"
 #include "stages/runner/latest_runner.hpp"
-#include "stages/runner/replay_letter.hpp"
+#include "stages/runner/replay_dead_letter.hpp"
 #include "stages/runner/runtime.hpp"
 #include "stages/runner/stage_runner.hpp"
 
@@ -77,7 +77,7 @@ attach_request request_from(const arguments& a) {
             throw config_error(fmt::format("CAROUSEL_ATTACH=\"{}\" is not \"DIR SEAT ENTRY EPOCH\"", all));
         r.directory = all.substr(0, at);
         std::istringstream numbers(all.substr(at));
-        numbers >> r.who.seat >> r.who.entry >> r.who.epoch;
+        numbers >> r.incarnation.seat >> r.incarnation.entry >> r.incarnation.epoch;
         return r;
     }
     if (a.pipeline.empty() || a.stage.empty())
@@ -91,8 +91,8 @@ attach_request request_from(const arguments& a) {
 
 /// The name in the pipeline file; "" for a program that was started by hand without one.
 std::string stage_name(const arguments& a) {
-    const char* told = std::getenv("CAROUSEL_STAGE");
-    return !a.stage.empty() || told == nullptr ? a.stage : told;
+    const char* variable = std::getenv("CAROUSEL_STAGE");
+    return !a.stage.empty() || variable == nullptr ? a.stage : variable;
 }
 
 void run(stage& s, const arguments& a) {
@@ -140,7 +140,7 @@ int run_program(int argc, char** argv, std::unique_ptr<stage> (*make)()) {
         if (a.describe) {
             code = describe(*s);
         } else if (!a.replay.empty()) {
-            code = replay_letter(*s, a.replay);
+            code = replay_dead_letter(*s, a.replay);
         } else {
             run(*s, a);
         }

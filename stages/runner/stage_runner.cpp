@@ -13,7 +13,7 @@
 #include "ring/latest.hpp"
 #include "shm/doorbell.hpp"
 #include "stages/runner/exit_note.hpp"
-#include "stages/runner/keep_letter.hpp"
+#include "stages/runner/save_dead_letter.hpp"
 #include "stages/runner/waiting.hpp"
 #include "telemetry/busy_time.hpp"
 #include "telemetry/histogram.hpp"
@@ -22,7 +22,7 @@ namespace carousel::stages {
 namespace {
 using telemetry::wait_reason;
 
-constexpr u64 letter_patience_ns = 300 * ns_per_ms;  ///< for what lies beside a frame that is kept
+constexpr u64 dead_letter_timeout_ns = 300 * ns_per_ms;  ///< for what lies beside a frame that is kept
 
 bool wants_pool(const runtime& r, const stage& s) { return r.finish_threads() != 1 && s.commits_on_host(); }
 depth_rule rule_of(const runtime& r, const stage& s) {
@@ -31,8 +31,10 @@ depth_rule rule_of(const runtime& r, const stage& s) {
     return rule;
 }
 
-bool is_void(const frame_in_work& f) noexcept { return f.job.void_stage != shm::none; }
-u32 committer_of(const runtime& r) { return telemetry::ledger_committer(r.who().seat, r.who().epoch); }
+bool is_tombstone(const frame_in_work& f) noexcept { return f.job.void_stage != shm::none; }
+u32 committer_of(const runtime& r) {
+    return telemetry::ledger_committer(r.incarnation().seat, r.incarnation().epoch);
+}
 [[noreturn]] void end_unsubmitted(const ring::worker& w, const ring::job& j) {
     if (!w.inputs_are_whole(j))
         log::error(
@@ -48,15 +50,15 @@ stage_runner::stage_runner(runtime& r, stage& s)
     : runtime_(&r),
       stage_(&s),
       commits_on_host_(s.commits_on_host()),
-      worker_(r.control(), r.who().seat, r.who().entry, r.who().epoch),
+      worker_(r.control(), r.incarnation().seat, r.incarnation().entry, r.incarnation().epoch),
       helper_(r.control(), r.context()),
-      trace_(r.control(), r.who().seat, r.who().epoch),
+      trace_(r.control(), r.incarnation().seat, r.incarnation().epoch),
       profiler_(r.attached().stage),
       finishing_(r.entry().finishing_since_ns),
       outside_(r.entry(), finishing_),
-      hold_(r.control(), outside_),
-      turn_(r.control(), r.attached().depth.token, r.who().seat),
-      reach_(r.reaches_far()),
+      pause_(r.control(), outside_),
+      turn_(r.control(), r.attached().depth.token, r.incarnation().seat),
+      reach_(r.reaches_peer_memory()),
       depth_(rule_of(r, s), r.in_flight(), worker_.outputs() > 0 ? worker_.output(0).window() : 0),
       poll_ns_(poll_of(r)) {
     if (worker_.outputs() == 0)
@@ -67,9 +69,9 @@ stage_runner::stage_runner(runtime& r, stage& s)
         frames_.back()->outside = &outside_;
         idle_.push_back(frames_.back().get());
     }
-    if (r.sides() > 0) sides_ = std::make_unique<sampled_inputs>(r);
-    lend_torn_words();
-    lend_canary_words();
+    if (r.sampled_inputs() > 0) sampled_inputs_ = std::make_unique<sampled_inputs>(r);
+    map_torn_words();
+    map_canary_words();
     play_graphs();
     // Threads start here and not in run(): a standby that takes over has them already, and a process that
     // gets none ends before it reports that it is ready.
@@ -90,7 +92,7 @@ stage_runner::~stage_runner() { join_completion(); }
 void stage_runner::join_completion() {
     {
         const std::lock_guard lock(mutex_);
-        all_here_ = true;
+        all_submitted_ = true;
     }
     changed_.notify_all();
     if (completion_.joinable()) completion_.join();
@@ -98,8 +100,8 @@ void stage_runner::join_completion() {
 
 void stage_runner::stand_by() {
     runtime_->stand_by();
-    worker_.set_epoch(runtime_->who().epoch);
-    trace_.set_epoch(runtime_->who().epoch);
+    worker_.set_epoch(runtime_->incarnation().epoch);
+    trace_.set_epoch(runtime_->incarnation().epoch);
 }
 
 u32 stage_runner::in_flight() {
@@ -121,7 +123,7 @@ frames_on_device stage_runner::on_device() {
 
 void stage_runner::run() {
     for (;;) {
-        look_at_depth();
+        update_depth();
         // before the look: a change behind it is not slept through
         const u32 seen = shm::ticket(worker_.stage().doorbell);
         frame_in_work* f = nullptr;
@@ -132,12 +134,13 @@ void stage_runner::run() {
             if (!idle_.empty() && others < depth_.now().lanes && !alone_) f = idle_.back();
         }
         ring::outcome got = ring::outcome::own_work;  // no lane left, or a suspect frame is alone
-        if (sides_) sides_->take(frames_);  // a frame may have left its ring by the time that it is wanted
+        if (sampled_inputs_)
+            sampled_inputs_->take(frames_);  // a frame may have left its ring by the time that it is wanted
         if (f != nullptr && due(seen)) {
             u64 next = 0;
             got = worker_.peek(others, next);
             if (got == ring::outcome::ok && !ready(next, others)) {
-                turn_.nothing_to_begin();
+                turn_.on_idle();
                 wait_for_change(seen, wait_reason::input, shm::max_sleep_ns);
                 continue;
             }
@@ -154,7 +157,7 @@ void stage_runner::run() {
             submit(*f);
             continue;
         }
-        turn_.nothing_to_begin();
+        turn_.on_idle();
         wait_for_link(false);
         if (got == ring::outcome::revoked) die(exit_code::revoked);
         if (got == ring::outcome::closed && others == 0) break;
@@ -169,9 +172,9 @@ void stage_runner::run() {
 // From the lease to the stage's own code in one scope: each one costs. The newest frames of side inputs come
 // before it: nothing is leased while they are copied.
 ring::outcome stage_runner::begin(frame_in_work& f, u32 in_flight) {
-    if (sides_) {
-        sides_->take(frames_);
-        sides_->give(f, worker_);
+    if (sampled_inputs_) {
+        sampled_inputs_->take(frames_);
+        sampled_inputs_->assign(f, worker_);
     }
     const shm::block_open open;
     const ring::outcome got = worker_.begin(f.job, in_flight);
@@ -215,8 +218,8 @@ void stage_runner::submit(frame_in_work& f) {
     // clocks of their own.
     if (f.job.void_stage == worker_.stage_index()) {
         guarded("keeping", f.job.ring_sequence, [&] {
-            if (sides_) sides_->look_again(f, frames_, letter_patience_ns);
-            keep_dead_letter(*runtime_, f);
+            if (sampled_inputs_) sampled_inputs_->wait_for_copies(f, frames_, dead_letter_timeout_ns);
+            save_dead_letter(*runtime_, f);
         });
         start_clocks(f);
     }
@@ -248,7 +251,7 @@ void stage_runner::complete_loop() {
         frame_in_work* f = nullptr;
         {
             std::unique_lock lock(mutex_);
-            changed_.wait(lock, [&] { return !submitted_.empty() || all_here_; });
+            changed_.wait(lock, [&] { return !submitted_.empty() || all_submitted_; });
             if (submitted_.empty()) return;
             f = submitted_.front();
             submitted_.pop_front();
@@ -261,7 +264,7 @@ void stage_runner::complete_loop() {
         }
         // One scope from here to the frame's end, left where the stage's own code or a disk has its turn.
         shm::block_open_between open;
-        if (!pool_) device_is_through(*f, wait_began);
+        if (!pool_) on_device_done(*f, wait_began);
         commit(*f, open);
         released(*f);
     }
@@ -271,7 +274,7 @@ void stage_runner::complete_loop() {
 void stage_runner::wait_for_device(frame_in_work& f) {
     const u64 wait_began = await_device(f);
     const shm::block_open open;
-    device_is_through(f, wait_began);
+    on_device_done(f, wait_began);
 }
 
 /// When the wait began.
@@ -296,23 +299,23 @@ u64 stage_runner::await_device(frame_in_work& f) {
     return wait_began;
 }
 
-void stage_runner::device_is_through(frame_in_work& f, u64 wait_began) {
+void stage_runner::on_device_done(frame_in_work& f, u64 wait_began) {
     measure(f, wait_began);
     runtime_->entry().device_since_ns.store(0, std::memory_order_release);
     turn_.complete();
     crash_here(crash_point::work_complete);
-    look_at_canaries(f);
+    check_canaries(f);
     f.complete_ns = f.traced ? now_ns() : 0;
 }
 
 // Any thread of the pool, for several frames at once; else the completion thread.
 void stage_runner::finish(frame_in_work& f) {
     f.hash.reset();
-    if (!commits_on_host_ || f.is_kept_from_stage()) return;
+    if (!commits_on_host_ || f.is_hidden_from_stage()) return;
     const device::profiler_range shown(profiler_, "finish", f.job.ring_sequence);
     host_work("finish", f, [&] { stage_->finish(f); });
     guarded(
-        "the look behind finish()", f.job.ring_sequence, [&] { look_behind_finish(f); },
+        "the look behind finish()", f.job.ring_sequence, [&] { check_after_finish(f); },
         [&] { return on_device(); });
     f.wait_for_link(false);
 }
@@ -333,7 +336,7 @@ void stage_runner::commit(frame_in_work& f, shm::block_open_between& open) {
     if (ledger_)
         open.leave_for([&] {
             host_work("the mark", f, [&] {
-                ledger_->mark_committed(f.job.ring_sequence, f.for_ledger(), is_void(f),
+                ledger_->mark_committed(f.job.ring_sequence, f.for_ledger(), is_tombstone(f),
                                         committer_of(*runtime_));
             });
         });
@@ -342,14 +345,14 @@ void stage_runner::commit(frame_in_work& f, shm::block_open_between& open) {
     telemetry::count_busy(runtime_->entry(), worker_.stage().counters, committed, false);
     open.leave_for(
         [&] { guarded("committed", f.job.ring_sequence, [&] { stage_->committed(f.job.ring_sequence); }); });
-    const bool ours = worker_.complete(f.job);
+    const bool owned = worker_.complete(f.job);
     if (f.traced)
         trace_.committed(f.job.ring_sequence, static_cast<u8>(f.lane()), f.complete_ns, committed, now_ns());
-    if (!ours) die(exit_code::revoked);
+    if (!owned) die(exit_code::revoked);
 }
 
 void stage_runner::record(const frame_in_work& f) {
-    ledger_->record(f.job.ring_sequence, f.for_ledger(), is_void(f), committer_of(*runtime_));
+    ledger_->record(f.job.ring_sequence, f.for_ledger(), is_tombstone(f), committer_of(*runtime_));
 }
 
 // What a stage does outside the ring, with the frame's sequence as key: a full disk holds it up and harms
@@ -357,7 +360,7 @@ void stage_runner::record(const frame_in_work& f) {
 template <typename F>
 void stage_runner::host_work(const char* what, const frame_in_work& f, F&& work) {
     guarded(
-        what, f.job.ring_sequence, [&] { hold_.write_patiently(f.job.ring_sequence, work); },
+        what, f.job.ring_sequence, [&] { pause_.write_patiently(f.job.ring_sequence, work); },
         [&] { return on_device(); });
 }
 
@@ -378,7 +381,7 @@ void stage_runner::account(frame_in_work& f, u64 committed_ns) {
         telemetry::raise_to(n.end_to_end_max_ns, committed_ns - f.job.born_ns);
     }
     if (worker_.outputs() == 0) telemetry::count_from_capture(n, f.job.clock, f.job.capture_ns, committed_ns);
-    tell_torn(f);
+    log_torn_reads(f);
 }
 
 void stage_runner::released(frame_in_work& f) {

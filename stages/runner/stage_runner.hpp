@@ -25,14 +25,14 @@
 #include "device/profiler.hpp"
 #include "ring/helper.hpp"
 #include "stages/runner/depth_governor.hpp"
-#include "stages/runner/disk_hold.hpp"
+#include "stages/runner/disk_full_pause.hpp"
 #include "stages/runner/finish_clock.hpp"
 #include "stages/runner/finish_pool.hpp"
 #include "stages/runner/frame_in_work.hpp"
 #include "stages/runner/gpu_turn.hpp"
 #include "stages/runner/guarded.hpp"
 #include "stages/runner/reach.hpp"
-#include "stages/runner/side_inputs.hpp"
+#include "stages/runner/sampled_inputs.hpp"
 #include "stages/runner/work_meter.hpp"
 #include "stages/sdk/torn_lines.hpp"
 #include "telemetry/ledger.hpp"
@@ -62,20 +62,20 @@ private:
     void process(frame_in_work& f);
     void copy_inputs(const frame_in_work& f);
     void copy_outputs(const frame_in_work& f);
-    void look_at_status(const frame_in_work& f, device::status_state state);
-    void lend_canary_words();  ///< canaries.cpp, as the next six
+    void check_status(const frame_in_work& f, device::status_state state);
+    void map_canary_words();  ///< canaries.cpp, as the next six
     void plant_canaries(const frame_in_work& f);
     [[nodiscard]] std::size_t own_canaries(const frame_in_work& f, device::canary_step* out);
     [[nodiscard]] std::size_t canaries_of(const frame_in_work& f, bool first, device::canary_step* out);
-    void look_at_canaries(const frame_in_work& f);
-    void look_at_own_canaries(const frame_in_work& f);
-    void look_behind_finish(const frame_in_work& f);
-    void lend_torn_words();  ///< torn.cpp, as the next one
-    void tell_torn(frame_in_work& f);
+    void check_canaries(const frame_in_work& f);
+    void check_own_canaries(const frame_in_work& f);
+    void check_after_finish(const frame_in_work& f);
+    void map_torn_words();  ///< torn.cpp, as the next one
+    void log_torn_reads(frame_in_work& f);
     void end_stream(frame_in_work& f);  ///< stream_end.cpp
     void wait_for_change(u32 seen, telemetry::wait_reason why, u64 at_most_ns);
     void count_waits();
-    [[nodiscard]] bool look_around();
+    [[nodiscard]] bool poll_rings();
     [[nodiscard]] bool due(u32 seen);  ///< edge.cpp, as the next three
     [[nodiscard]] bool ready(u64 ring_sequence, u32 in_flight);
     void wait_for_link(bool waits);
@@ -83,7 +83,7 @@ private:
     void complete_loop();
     void join_completion();
     void wait_for_device(frame_in_work& f);
-    void device_is_through(frame_in_work& f, u64 wait_began);
+    void on_device_done(frame_in_work& f, u64 wait_began);
     [[nodiscard]] u64 await_device(frame_in_work& f);
     void finish(frame_in_work& f);
     void commit(frame_in_work& f, shm::block_open_between& open);
@@ -93,8 +93,8 @@ private:
     void account(frame_in_work& f, u64 committed_ns);
     [[nodiscard]] u32 in_flight();
     [[nodiscard]] frames_on_device on_device();
-    void look_at_depth();  ///< depth.cpp, as the next two
-    void look_at_turns();
+    void update_depth();  ///< depth.cpp, as the next two
+    void update_turns();
     [[nodiscard]] u64 work_of_a_turn() const;
     void measure(const frame_in_work& f, u64 wait_began);
     void released(frame_in_work& f);
@@ -109,20 +109,20 @@ private:
     telemetry::trace_writer trace_;
     device::profiler profiler_;  ///< a domain a stage
     finish_clock finishing_;
-    outside_hold outside_;
-    disk_hold hold_;
-    std::unique_ptr<device::mapping> torn_;        ///< a u32 a frame, written by the device
-    torn_lines torn_lines_;                        ///< the completion thread's
-    std::unique_ptr<device::mapping> canaries_;    ///< words of the frames; null: no ring has canaries
-    std::mutex second_look_mutex_;                 ///< guards the next two
-    std::unique_ptr<device::queue> second_looks_;  ///< null: it writes to no canary's slot in finish()
-    std::unique_ptr<device::event> second_looked_;
+    external_pause outside_;
+    disk_full_pause pause_;
+    std::unique_ptr<device::mapping> torn_;         ///< a u32 a frame, written by the device
+    torn_lines torn_lines_;                         ///< the completion thread's
+    std::unique_ptr<device::mapping> canaries_;     ///< words of the frames; null: no ring has canaries
+    std::mutex recheck_mutex_;                      ///< guards the next two
+    std::unique_ptr<device::queue> recheck_queue_;  ///< null: it writes to no canary's slot in finish()
+    std::unique_ptr<device::event> recheck_done_;
     std::vector<std::unique_ptr<frame_in_work>> frames_;
-    std::unique_ptr<sampled_inputs> sides_;  ///< the main thread's; null: it has none
+    std::unique_ptr<sampled_inputs> sampled_inputs_;  ///< the main thread's; null: it has none
     gpu_turn turn_;
     reach_choice reach_;
     depth_governor depth_;  ///< the main thread's
-    u64 next_look_ns_ = 0;
+    u64 next_update_ns_ = 0;
     work_meter meter_;                ///< the completion thread's
     u64 last_complete_ns_ = 0;        ///< the same
     u64 poll_ns_;                     ///< before it sleeps, 0: not at all
@@ -134,8 +134,8 @@ private:
     std::condition_variable changed_;
     std::deque<frame_in_work*> submitted_;
     std::vector<frame_in_work*> idle_;
-    bool alone_ = false;     ///< a suspect frame is in flight: nothing may join it
-    bool all_here_ = false;  ///< no frame follows those that are submitted
+    bool alone_ = false;          ///< a suspect frame is in flight: nothing may join it
+    bool all_submitted_ = false;  ///< no frame follows those that are submitted
 
     // Last: their threads use the rest.
     std::unique_ptr<finish_pool> pool_;  ///< null: the completion thread finishes

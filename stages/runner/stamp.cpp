@@ -34,18 +34,18 @@ void frame_in_work::stamp(const frame_stamp& with) {
 }
 
 // As stamp(). The stage that is named is this one; who gave the frame up elsewhere stands in its log.
-void frame_in_work::look_for_tombstone() {
-    void_text_.clear();
+void frame_in_work::read_tombstone() {
+    tombstone_text_.clear();
     if (job.void_stage == shm::none) return;
     const u32 stage = std::min(job.void_stage, shm::max_stages - 1);
-    void_text_ = fmt::format("given up by stage {} after its last attempt (note {:#x})",
-                             runtime_->control().stage[stage].name, job.void_reason);
+    tombstone_text_ = fmt::format("given up by stage {} after its last attempt (note {:#x})",
+                                  runtime_->control().stage[stage].name, job.tombstone_reason);
 }
 
-void frame_in_work::pass_void() {
-    if (!in_process || job.inputs > 0 || runtime_->output() == nullptr) frame::pass_void();
-    job.void_stage = runtime_->control().seat[runtime_->who().seat].stage;
-    job.void_reason = static_cast<u32>(exit_code::stage_failed);
+void frame_in_work::pass_tombstone() {
+    if (!in_process || job.inputs > 0 || runtime_->output() == nullptr) frame::pass_tombstone();
+    job.void_stage = runtime_->control().seat[runtime_->incarnation().seat].stage;
+    job.tombstone_reason = static_cast<u32>(exit_code::stage_failed);
 }
 
 }  // namespace carousel::stages

@@ -34,12 +34,12 @@ void frame_in_work::end_stream() {
 // frames in flight, which have clocks.
 void stage_runner::end_stream(frame_in_work& f) {
     log::info("the stream ends before frame {}", f.job.ring_sequence);
-    turn_.nothing_to_begin();
+    turn_.on_idle();
     for (;;) {
         const u32 seen = shm::ticket(worker_.stage().doorbell);
-        const ring::outcome said = worker_.end_stream(f.job);
-        if (said == ring::outcome::revoked) die(exit_code::revoked);
-        if (said == ring::outcome::ok && in_flight() == 1) break;
+        const ring::outcome result = worker_.end_stream(f.job);
+        if (result == ring::outcome::revoked) die(exit_code::revoked);
+        if (result == ring::outcome::ok && in_flight() == 1) break;
         wait_for_change(seen, telemetry::wait_reason::own_work, shm::max_sleep_ns);
     }
     {

@@ -37,18 +37,18 @@ bool is_broken_pipe(int fd) {
 supervisor_link::supervisor_link(attachment& a)
     : a_(&a), socket_(std::move(a.socket)), epoch_(a.incarnation.epoch) {}
 
-u64 supervisor_link::gone_for_ns() const noexcept {
-    const u64 since = gone_since_ns_.load(std::memory_order_acquire), now = now_ns();
+u64 supervisor_link::unsupervised_ns() const noexcept {
+    const u64 since = unsupervised_since_ns_.load(std::memory_order_acquire), now = now_ns();
     return since == 0 || now < since ? 0 : now - since;
 }
 
 bool supervisor_link::there() {
     const std::lock_guard lock(mutex_);
-    if (!socket_ || awaits_welcome_) return false;
+    if (!socket_ || awaiting_welcome_) return false;
     return (events_of(socket_.get(), POLLIN | POLLRDHUP) & (POLLHUP | POLLRDHUP | POLLERR)) == 0;
 }
 
-void supervisor_link::say_ready() {
+void supervisor_link::send_ready() {
     const std::lock_guard lock(mutex_);
     ready_ = true;
     if (socket_) shm::send_message(socket_.get(), run::ready_message().dump());
@@ -58,7 +58,7 @@ void supervisor_link::watch(int ms) {
     if (!socket_) {  // only this thread changes it
         std::this_thread::sleep_for(std::chrono::milliseconds(ms));
         write_alone();
-        say_gone(false);
+        log_supervisor_gone(false);
         try_return();
         return;
     }
@@ -80,23 +80,23 @@ void supervisor_link::lost() {
     {
         const std::lock_guard lock(mutex_);
         socket_.reset();
-        awaits_welcome_ = false;
+        awaiting_welcome_ = false;
     }
-    gone_since_ns_.store(now_ns(), std::memory_order_release);
-    gone_said_ = false;
+    unsupervised_since_ns_.store(now_ns(), std::memory_order_release);
+    gone_logged_ = false;
     write_alone();
-    say_gone(false);
+    log_supervisor_gone(false);
 }
 
 // A dying supervisor closes this socket before its log pipes: what is written between the two is read by
 // nobody.
-void supervisor_link::say_gone(bool now) {
-    if (gone_said_) return;
+void supervisor_link::log_supervisor_gone(bool now) {
+    if (gone_logged_) return;
     struct stat info {};
     const bool pipe_open =
         ::fstat(STDERR_FILENO, &info) == 0 && S_ISFIFO(info.st_mode) && !is_broken_pipe(STDERR_FILENO);
-    if (!now && pipe_open && gone_for_ns() < silence_ns) return;
-    gone_said_ = true;
+    if (!now && pipe_open && unsupervised_ns() < silence_ns) return;
+    gone_logged_ = true;
     log::warning("the supervisor is gone: this stage goes on; without another one within {} s it ends",
                  a_->supervisor_grace_s);
 }
@@ -129,14 +129,14 @@ void supervisor_link::try_return() {
     shm::unique_fd s = shm::connect_to(run::control_socket(a_->runtime_directory), connect_patience_ns);
     if (!s) return;
     move_above_driver(s);
-    const bool told = [this] {
+    const bool was_ready = [this] {
         const std::lock_guard lock(mutex_);
         return ready_;
     }();
     const run::return_message hello{a_->run_id,
                                     a_->stage,
                                     {a_->incarnation.seat, a_->incarnation.entry, epoch_.load()},
-                                    told,
+                                    was_ready,
                                     parse_json(a_->kept_json, json_channel::message),
                                     shm::this_process().start_time};
     std::vector<int> fds;
@@ -144,11 +144,11 @@ void supervisor_link::try_return() {
     if (!shm::send_message(s.get(), run::to_json(hello).dump(), fds)) return;
     // Somebody is there, be it that it is stopped: as long as its socket is open, this stage has a
     // supervisor.
-    gone_since_ns_.store(0, std::memory_order_release);
+    unsupervised_since_ns_.store(0, std::memory_order_release);
     const std::lock_guard lock(mutex_);
     socket_ = std::move(s);
-    awaits_welcome_ = true;
-    if (ready_ && !told)
+    awaiting_welcome_ = true;
+    if (ready_ && !was_ready)
         shm::send_message(socket_.get(), run::ready_message().dump());  // it has become so in between
 }
 
@@ -166,10 +166,10 @@ void supervisor_link::on_message(const shm::message& m) {
     broken_.clear();
     {
         const std::lock_guard lock(mutex_);
-        awaits_welcome_ = false;
+        awaiting_welcome_ = false;
         shm::send_message(socket_.get(), run::back_message().dump());
     }
-    say_gone(true);
+    log_supervisor_gone(true);
     log::info("another supervisor has taken the run over");
 }
 

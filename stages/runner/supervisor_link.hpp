@@ -30,18 +30,18 @@ public:
     /// Waits up to `ms` for news and acts on them. Ends the process when a supervisor refuses it.
     void watch(int ms);
     /// How long there has been no supervisor, 0 while there is one.
-    [[nodiscard]] u64 gone_for_ns() const noexcept;
+    [[nodiscard]] u64 unsupervised_ns() const noexcept;
     /// Asks the socket itself, not what watch() has last seen.
     [[nodiscard]] bool there();
     /// Tells it that this stage is LIVE, or as a standby could be. When nobody hears it, the next supervisor
     /// is told.
-    void say_ready();
+    void send_ready();
     /// A standby has taken its seat.
     void set_epoch(u32 epoch) noexcept { epoch_.store(epoch, std::memory_order_relaxed); }
 
 private:
     void lost();
-    void say_gone(bool now);
+    void log_supervisor_gone(bool now);
     void try_return();
     void on_message(const shm::message& m);
     bool find_broken();
@@ -51,11 +51,11 @@ private:
     attachment* a_;
     std::mutex mutex_;  ///< this process's own; guards socket_
     shm::unique_fd socket_;
-    std::atomic<u64> gone_since_ns_{0};
+    std::atomic<u64> unsupervised_since_ns_{0};
     std::atomic<u32> epoch_;
-    bool awaits_welcome_ = false;
+    bool awaiting_welcome_ = false;
     bool ready_ = false;       ///< guarded by the mutex
-    bool gone_said_ = true;    ///< of watch()'s thread alone
+    bool gone_logged_ = true;  ///< of watch()'s thread alone
     std::vector<int> broken_;  ///< of 1 and 2: those whose reader is dead
 };
 

@@ -12,7 +12,7 @@ std::optional<u64> number(const char* name) {
     return std::strtoull(text, nullptr, 10);
 }
 
-shm::block_guard guard_asked_for() {
+shm::block_guard requested_guard() {
     const char* text = std::getenv("CAROUSEL_TEST_BLOCK_GUARD");
     const std::string_view asked = text == nullptr ? "" : text;
     if (asked == "off") return shm::block_guard::off;
@@ -25,7 +25,7 @@ shm::block_guard guard_asked_for() {
 
 test_hooks test_hooks::of_environment() {
     return {number("CAROUSEL_TEST_TEAR"), number("CAROUSEL_TEST_HOLD_LEASE"),
-            std::getenv("CAROUSEL_TEST_FAR_RINGS") != nullptr, guard_asked_for(),
+            std::getenv("CAROUSEL_TEST_PEER_RINGS") != nullptr, requested_guard(),
             std::getenv("CAROUSEL_TEST_INPUTS_WRITABLE") != nullptr};
 }
 

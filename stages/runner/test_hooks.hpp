@@ -15,8 +15,8 @@ struct test_hooks {
     /// CAROUSEL_TEST_HOLD_LEASE=N: a latest reader stops itself (SIGSTOP) with its first lease from N on in
     /// hand
     std::optional<u64> hold_lease_at;
-    /// CAROUSEL_TEST_FAR_RINGS: rings count as those of another GPU, on a machine with one device
-    bool far_rings = false;
+    /// CAROUSEL_TEST_PEER_RINGS: rings count as those of another GPU, on a machine with one device
+    bool peer_rings = false;
     /// CAROUSEL_TEST_BLOCK_GUARD=off | pages | emulated, in place of keys. Threads of one process that play
     /// several stages have none.
     shm::block_guard block_guard = shm::block_guard::off;

@@ -8,7 +8,7 @@
 
 namespace carousel::stages {
 
-void stage_runner::lend_torn_words() {
+void stage_runner::map_torn_words() {
     const std::size_t bytes = std::max<std::size_t>(1, frames_.size()) * sizeof(u32);
     torn_ = runtime_->context().allocate_host(bytes);
     std::memset(torn_->host_data(), 0, bytes);
@@ -18,7 +18,7 @@ void stage_runner::lend_torn_words() {
 
 // In front of the word that gives the inputs back: nobody fills their slots meanwhile, who may. Where a
 // helper has given them back already, a word can differ for that: then a ring more is named.
-void stage_runner::tell_torn(frame_in_work& f) {
+void stage_runner::log_torn_reads(frame_in_work& f) {
     const auto word = reinterpret_cast<std::byte*>(f.torn) - torn_->data();
     const u32 seen = *reinterpret_cast<volatile u32*>(torn_->host_data() + word), words = seen - f.torn_seen;
     if (words == 0) return;
@@ -35,7 +35,7 @@ void stage_runner::tell_torn(frame_in_work& f) {
         of[i] = {ring.name, runtime_->control().stage[std::min(ring.stage, shm::max_stages - 1)].name,
                  differs_now(*in.memory, in.status(slot), expected)};
     }
-    torn_lines_.tell(f.job.ring_sequence, words, std::span(of).first(count));
+    torn_lines_.report(f.job.ring_sequence, words, std::span(of).first(count));
 }
 
 }  // namespace carousel::stages

@@ -23,7 +23,7 @@ u64 poll_of(const runtime& r) {
     u32 ends = 0;
     for (u32 k = 0; k < c.stages && k < shm::max_stages; ++k)
         ends += c.stage[k].outputs == 0 ? c.stage[k].seats : 0;
-    const bool low = r.attached().depth.latency == latency_wish::low;
+    const bool low = r.attached().depth.latency == latency_request::low;
     if (low && cores > c.seats + ends + 1) return poll_for_low_ns;
     return cores > c.seats + 1 ? poll_ns : 0;
 }
@@ -70,7 +70,7 @@ const char* text_of(wait_reason why) noexcept {
 
 // Where the stage would idle it frees slots, commits what its producers have finished, and then sleeps on its
 // doorbell.
-bool stage_runner::look_around() {
+bool stage_runner::poll_rings() {
     bool changed = false;
     for (u32 k = 0; k < worker_.outputs(); ++k) changed |= worker_.output(k).sweep();
     for (u32 i = 0; i < worker_.stage().inputs; ++i) changed |= helper_.help(worker_.input(i)) > 0;
@@ -80,11 +80,11 @@ bool stage_runner::look_around() {
 void stage_runner::wait_for_change(u32 seen, wait_reason why, u64 at_most_ns) {
     const u64 began = now_ns();
     const device::profiler_range shown(profiler_, text_of(why));
-    bool changed = look_around();
+    bool changed = poll_rings();
     // Long only behind a change: a run that rests sleeps.
     const u64 poll = std::min(last_wait_changed_ ? poll_ns_ : std::min(poll_ns_, poll_ns), at_most_ns);
     while (!changed && poll != 0 && now_ns() - began < poll) {
-        changed = shm::ticket(worker_.stage().doorbell) != seen || look_around();
+        changed = shm::ticket(worker_.stage().doorbell) != seen || poll_rings();
     }
     if (!changed) {
         for (u32 k = 0; k < worker_.outputs(); ++k)

@@ -92,14 +92,14 @@ struct description {
     bool ends = false;              ///< a source that may call frame::end_stream()
     /// It hands frames on between this run and somewhere else and computes nothing: none of its deaths is
     /// held against a frame, whatever max_attempts says.
-    bool hands_on = false;
+    bool forwards_frames = false;
     /// finish() also gets tombstone frames: frames that were given up, here or upstream, and that have no
-    /// payload (frame::void_reason()). Without it the runner records and commits a tombstone itself, and
+    /// payload (frame::tombstone_reason()). Without it the runner records and commits a tombstone itself, and
     /// neither process() nor finish() is called for it; committed() is.
     bool wants_tombstones = false;
     /// It can have side inputs (the key `latest`), which it reads by frame::latest(); of any other stage they
     /// are refused.
-    bool takes_latest = false;
+    bool accepts_sampled_inputs = false;
     /// Its inputs and the assets of others are to be mapped for writing, too: what it reads them with can't
     /// be content with less. A stray write of it can harm other stages then; the plan and the log say so.
     bool writable_inputs = false;
@@ -110,7 +110,7 @@ struct description {
     bool same_work = false;
     /// Rings on another GPU are reached through their mapping alone, and never by a copy of the slot to its
     /// own: for a stage that can't order all of its work behind the frame's queue, which the copies are in.
-    bool maps_far_rings = false;
+    bool maps_peer_rings = false;
     /// How many threads call finish() at once, each for another frame: for a stage whose host work on one
     /// frame takes longer than a frame, and that guards what its frames share. 0: one for each core that the
     /// process may run on. More frames than in_flight there never are; further threads help those that are

@@ -49,8 +49,8 @@ u64 plane_hasher::value(const frame& f) const noexcept {
     return reinterpret_cast<const u64*>(values_->host_data())[f.lane()];
 }
 
-void plane_hasher::give(frame& f) const noexcept {
-    if (f.void_reason().empty()) f.set_hash(value(f), plane_hash_name);
+void plane_hasher::set_hash(frame& f) const noexcept {
+    if (f.tombstone_reason().empty()) f.set_hash(value(f), plane_hash_name);
 }
 
 }  // namespace carousel

@@ -21,7 +21,7 @@
 namespace carousel {
 namespace {
 
-constexpr u64 ask_again_ns = 100 * ns_per_ms, longest_nap_ns = 20 * ns_per_ms;
+constexpr u64 retry_ns = 100 * ns_per_ms, longest_nap_ns = 20 * ns_per_ms;
 constexpr f64 answer_patience_s = 10;
 
 bool is_gpu(const device::context* c) { return c != nullptr && c->kind() == device_kind::cuda; }
@@ -73,11 +73,11 @@ struct latest_port::state {
     u64 slot_bytes = 0;
     shm::word event_word{0};
     std::unique_ptr<device::event> event;
-    std::unique_ptr<run::newest_frame> newest;  ///< null: there is no ring just now, `trouble` says why
+    std::unique_ptr<run::newest_frame> newest;  ///< null: there is no ring just now, `failure` says why
     latest_frame frame;
     bool delivered = false;
-    std::string trouble;
-    u64 next_try_ns = 0;
+    std::string failure;
+    u64 next_retry_ns = 0;
     owner_process owner;
     run::discarded lost;  ///< in rings that are no more
 };
@@ -122,9 +122,9 @@ void latest_port::state::allocate() {
 
 // A run that began again has another block, and all that was made from the old one begins again, too.
 void latest_port::state::follow() {
-    to->look();
+    to->poll();
     const u64 now = now_ns();
-    if (to->ended() || (newest && block == to->block()) || now < next_try_ns) return;
+    if (to->ended() || (newest && block == to->block()) || now < next_retry_ns) return;
     if (newest) {
         const run::discarded& l = newest->losses();
         lost = {lost.revoked + l.revoked, lost.torn + l.torn, lost.tombstones + l.tombstones};
@@ -132,12 +132,12 @@ void latest_port::state::follow() {
     newest.reset();
     try {
         attach();
-        trouble.clear();
+        failure.clear();
     } catch (const cuda_error&) {
         throw;
     } catch (const error& e) {
-        trouble = e.what();
-        next_try_ns = now + ask_again_ns;
+        failure = e.what();
+        next_retry_ns = now + retry_ns;
     }
 }
 
@@ -206,7 +206,7 @@ latest_frame* latest_port::next_or_throw() {
 }
 
 std::string latest_port::waits_for() const {
-    return state_->newest ? state_->to->what_holds_it_up() : state_->trouble;
+    return state_->newest ? state_->to->stall_reason() : state_->failure;
 }
 
 bool latest_port::ended() const noexcept { return state_->to->ended(); }
@@ -234,7 +234,7 @@ latest_port open_run::latest(const std::string& stage, const latest_options& opt
                                        name(), did_you_mean_clause(stage, there), fmt::join(there, ", ")));
     owned_ptr<latest_port::state> s(new latest_port::state(to_, stage, options));
     for (const u64 until = now_ns() + nanoseconds_of(to_->options().wait_s);; ::usleep(20'000)) try {
-            to_->look();
+            to_->poll();
             s->attach();
             return latest_port(std::move(s));
         } catch (const shm_error&) {  // a supervisor that is beginning, or taking the run over

@@ -17,8 +17,8 @@
 namespace carousel {
 namespace {
 
-constexpr u64 look_every_ns = 100 * ns_per_ms, socket_patience_ns = ns_per_s;
-constexpr u32 look_again_us = 20'000;
+constexpr u64 poll_interval_ns = 100 * ns_per_ms, socket_patience_ns = ns_per_s;
+constexpr u32 retry_us = 20'000;
 
 /// Another user's folder can't be read; said here, since otherwise it would look as if there were no run.
 void require_own(const std::string& folder) {
@@ -43,7 +43,7 @@ void require_own(const std::string& folder) {
 }
 
 /// Somebody listens, and the control block, which is made before, has no name here: a container, say.
-bool is_reached_by_socket_alone(const run::record& r) {
+bool is_reachable_by_socket_only(const run::record& r) {
     return !shm::segment::exists(r.run_id) && shm::connect_to(r.socket(), socket_patience_ns);
 }
 
@@ -53,12 +53,12 @@ std::unique_ptr<run::observer> find_run(const std::string& name, f64 wait_s, run
         throw config_error(fmt::format("\"{}\" can't be the name of a run", name));
     const std::string folder = is_folder ? name : run::run_folder(name);
     const u64 until = now_ns() + static_cast<u64>(std::max(0.0, wait_s) * 1e9);
-    for (;; ::usleep(look_again_us)) {
+    for (;; ::usleep(retry_us)) {
         require_own(folder);
         const bool last = now_ns() >= until;
         const std::optional<run::record> r = run::read_record(folder);
         if (r) record = *r;
-        if (r && is_reached_by_socket_alone(*r)) return nullptr;
+        if (r && is_reachable_by_socket_only(*r)) return nullptr;
         if (r && (run::is_alive(*r) || last)) try {
                 auto found = std::make_unique<run::observer>(*r, run::observer::access::take_leases);
                 if (found->poll().liveness.state != run::liveness::over) return found;
@@ -110,8 +110,8 @@ void port_attachment::require_owner() const {
 // again, so it gets as long as a run is waited for at opening.
 void port_attachment::poll() {
     const u64 now = now_ns();
-    if (ended_ || !observer_ || now < next_look_ns_) return;
-    next_look_ns_ = now + look_every_ns;
+    if (ended_ || !observer_ || now < next_poll_ns_) return;
+    next_poll_ns_ = now + poll_interval_ns;
     const run::observation s = observer_->poll();
     if (s.liveness.state != run::liveness::over) {
         over_since_ns_ = 0;
@@ -155,7 +155,7 @@ const std::shared_ptr<device::context>& port_attachment::device_named_by(const d
     return devices_.emplace_back(id, device::open(id, 1)).second;
 }
 
-std::string port_attachment::what_holds_it_up() const {
+std::string port_attachment::stall_reason() const {
     if (!observer_) return "`carousel ps` tells what the pipeline waits for";
     const shm::control_block& c = observer_->block();
     const u64 heartbeat = c.supervisor_heartbeat_ns.load(std::memory_order_relaxed);

@@ -22,7 +22,7 @@ public:
     port_attachment(const std::string& name, open_options options);
 
     /// Who leads the run, has it ended, has it another block? Asked ten times a second at most.
-    void look();
+    void poll();
     /// Throws config_error in a forked child.
     void require_owner() const;
     [[nodiscard]] bool ended() const noexcept { return ended_; }
@@ -40,7 +40,7 @@ public:
     [[nodiscard]] std::shared_ptr<device::context> device_for(const run::mapped_ring& ring,
                                                               bool& in_host_memory);
     /// Why no frame comes, as far as the run's block and record tell: one clause.
-    [[nodiscard]] std::string what_holds_it_up() const;
+    [[nodiscard]] std::string stall_reason() const;
 
 private:
     [[nodiscard]] run::observer& observed();
@@ -52,7 +52,7 @@ private:
     std::vector<std::pair<device::device_id, std::shared_ptr<device::context>>> devices_;
     bool ended_ = false;
     std::string ending_;
-    u64 next_look_ns_ = 0, over_since_ns_ = 0;
+    u64 next_poll_ns_ = 0, over_since_ns_ = 0;
 };
 
 }  // namespace carousel

@@ -46,7 +46,7 @@ void port_session::set_capture_ns(u64 ns) {
     job_.capture_ns = ns;
 }
 
-void port_session::give_again() noexcept {
+void port_session::reissue_frame() noexcept {
     shm::frame_header& h = header();
     h.metadata_bytes = 0;
     h.used.planes = 0;
@@ -58,7 +58,7 @@ void port_session::give_again() noexcept {
 // E1 and E3 of ring/PROTOCOL.md, as a stage's runner does them. No clock runs: what is waited for is the
 // supervisor's next look, or a supervisor. Killed before it has looked, the claim stands no more, and the
 // next program writes that number; behind it END is known, and the number is nobody's.
-port_session::got port_session::end_stream(u64 until_ns) {
+port_session::wait_result port_session::end_stream(u64 until_ns) {
     if ((worker_->stage().flags & shm::stage_flag::ends) == 0)
         throw config_error(
             fmt::format("port \"{0}\" ends its stream, but the pipeline file does not say that it "
@@ -68,16 +68,16 @@ port_session::got port_session::end_stream(u64 until_ns) {
     queue_->drain();
     for (;;) {
         const u32 seen = shm::ticket(worker_->stage().doorbell);
-        if (lost_.load(std::memory_order_acquire)) return got::lost;
-        const ring::outcome said = worker_->end_stream(job_);
-        if (said == ring::outcome::revoked) return got::lost;
-        if (said == ring::outcome::ok) break;
+        if (lost_.load(std::memory_order_acquire)) return wait_result::lost;
+        const ring::outcome result = worker_->end_stream(job_);
+        if (result == ring::outcome::revoked) return wait_result::lost;
+        if (result == ring::outcome::ok) break;
         const u64 now = now_ns();
-        if (now >= until_ns) return got::nothing;
+        if (now >= until_ns) return wait_result::nothing;
         shm::wait(worker_->stage().doorbell, seen, std::min(shm::max_sleep_ns, until_ns - now));
     }
     crash_here(crash_point::end_known);
-    return worker_->give_back(job_) ? got::closed : got::lost;
+    return worker_->give_back(job_) ? wait_result::closed : wait_result::lost;
 }
 
 }  // namespace carousel

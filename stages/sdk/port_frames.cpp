@@ -9,26 +9,26 @@
 
 namespace carousel {
 
-u64 port_frame::frame_number() const { return seat_->life().job().frame_number; }
-u64 port_frame::ring_sequence() const { return seat_->life().job().ring_sequence; }
-f64 port_frame::time_s() const { return seat_->life().job().time_s; }
-u64 port_frame::born_ns() const { return seat_->life().job().born_ns; }
-u64 port_frame::capture_ns() const { return seat_->life().job().capture_ns; }
-device::device_kind port_frame::where() const { return seat_->life().where(); }
-device::queue& port_frame::queue() const { return seat_->life().queue(); }
+u64 port_frame::frame_number() const { return seat_->session().job().frame_number; }
+u64 port_frame::ring_sequence() const { return seat_->session().job().ring_sequence; }
+f64 port_frame::time_s() const { return seat_->session().job().time_s; }
+u64 port_frame::born_ns() const { return seat_->session().job().born_ns; }
+u64 port_frame::capture_ns() const { return seat_->session().job().capture_ns; }
+device::device_kind port_frame::where() const { return seat_->session().where(); }
+device::queue& port_frame::queue() const { return seat_->session().queue(); }
 void* port_frame::stream() const {
     return where() == device::device_kind::cuda ? queue().native_stream() : nullptr;
 }
 
 input_payload reader_frame::input(std::size_t index) const {
-    const port_session& life = seat_->life();
-    return {life.input_slot(index), &seat_->inputs()[index], life.input_used(index)};
+    const port_session& session = seat_->session();
+    return {session.input_slot(index), &seat_->inputs()[index], session.input_used(index)};
 }
-frame_metadata reader_frame::metadata() const { return frame_metadata(seat_->life().read_metadata()); }
-std::span<const std::byte> port_frame::parameter_bytes() const { return seat_->life().parameter_bytes(); }
-u64 port_frame::parameter_number() const { return seat_->life().job().parameter_number; }
+frame_metadata reader_frame::metadata() const { return frame_metadata(seat_->session().read_metadata()); }
+std::span<const std::byte> port_frame::parameter_bytes() const { return seat_->session().parameter_bytes(); }
+u64 port_frame::parameter_number() const { return seat_->session().job().parameter_number; }
 void reader_frame::set_hash(u64 hash, std::string_view name) {
-    (void)seat_->life();
+    (void)seat_->session();
     hash_name_ = name;
     seat_->hash = telemetry::frame_hash(hash, hash_name_);
 }
@@ -38,14 +38,14 @@ writer_frame::~writer_frame() {
     if (seat_ != nullptr && !done_) seat_->drop();
 }
 output_payload writer_frame::output() const {
-    port_session& life = seat_->life();
-    return {life.output_slot(), &seat_->output(), &life.header().used};
+    port_session& session = seat_->session();
+    return {session.output_slot(), &seat_->output(), &session.header().used};
 }
 frame_metadata writer_frame::metadata() const {
-    shm::frame_header& h = seat_->life().header();
+    shm::frame_header& h = seat_->session().header();
     return {h.metadata, h.metadata_bytes};
 }
-void writer_frame::set_capture_ns(u64 ns) { seat_->life().set_capture_ns(ns); }
+void writer_frame::set_capture_ns(u64 ns) { seat_->session().set_capture_ns(ns); }
 void writer_frame::commit() {
     done_ = true;
     seat_->commit();
@@ -59,13 +59,13 @@ bool reader_port::ended() const noexcept { return seat_->ended(); }
 const std::string& reader_port::stage() const noexcept { return seat_->stage(); }
 const ring::frame_format& reader_port::format(std::size_t input) const { return seat_->inputs().at(input); }
 const std::vector<std::string>& reader_port::inputs() const noexcept { return seat_->input_names(); }
-void reader_port::refuse_to_wait() const { seat_->refuse_to_wait(); }
+void reader_port::throw_wait_timeout() const { seat_->throw_wait_timeout(); }
 reader_frame* reader_port::next(f64 timeout_s) {
     return seat_->next(nanoseconds_of(timeout_s)) ? &frame_ : nullptr;
 }
 reader_frame* reader_port::next_or_throw() {
     if (seat_->next(seat_->patience_ns())) return &frame_;
-    if (!seat_->ended()) seat_->refuse_to_wait();
+    if (!seat_->ended()) seat_->throw_wait_timeout();
     return nullptr;
 }
 
@@ -76,14 +76,14 @@ writer_port::~writer_port() = default;
 bool writer_port::ended() const noexcept { return seat_->ended(); }
 const std::string& writer_port::stage() const noexcept { return seat_->stage(); }
 const ring::frame_format& writer_port::format() const { return seat_->output(); }
-void writer_port::refuse_to_wait() const { seat_->refuse_to_wait(); }
+void writer_port::throw_wait_timeout() const { seat_->throw_wait_timeout(); }
 void writer_port::end() { seat_->end(); }
 writer_frame writer_port::next(f64 timeout_s) {
     return writer_frame(seat_->next(nanoseconds_of(timeout_s)) ? seat_.get() : nullptr);
 }
 writer_frame writer_port::next() {
     if (seat_->next(seat_->patience_ns())) return writer_frame(seat_.get());
-    if (!seat_->ended()) seat_->refuse_to_wait();
+    if (!seat_->ended()) seat_->throw_wait_timeout();
     return writer_frame(nullptr);
 }
 

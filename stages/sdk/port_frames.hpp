@@ -159,7 +159,7 @@ public:
         const noexcept;  ///< every frame of the run is through here, or the run is gone
     [[nodiscard]] const std::string& stage() const noexcept;
     /// Throws nothing_new, which says who is waited for, as the loop does.
-    [[noreturn]] void refuse_to_wait() const;
+    [[noreturn]] void throw_wait_timeout() const;
     [[nodiscard]] const ring::frame_format& format(std::size_t input = 0) const;
     /// Whose outputs it reads.
     [[nodiscard]] const std::vector<std::string>& inputs() const noexcept;
@@ -210,7 +210,7 @@ public:
     [[nodiscard]] bool ended() const noexcept;
     [[nodiscard]] const std::string& stage() const noexcept;
     /// Throws nothing_new, which says who is waited for.
-    [[noreturn]] void refuse_to_wait() const;
+    [[noreturn]] void throw_wait_timeout() const;
     [[nodiscard]] const ring::frame_format& format() const;
 
 private:

@@ -31,35 +31,35 @@ port_seat::port_seat(std::shared_ptr<port_attachment> run, std::string stage, bo
     for (;; ::usleep(try_again_us)) {
         const bool last = now_ns() >= until;
         try {
-            if (come_in()) break;
+            if (connect()) break;
         } catch (const port_taken&) {  // its holder may have died this very moment
             if (last) throw;
         } catch (const shm_error&) {  // a supervisor that is beginning, or taking the run over
             if (last) throw;
         }
     }
-    inputs_ = life_->inputs();
-    input_names_ = life_->input_names();
-    output_ = life_->output();
+    inputs_ = session_->inputs();
+    input_names_ = session_->input_names();
+    output_ = session_->output();
     check_planes();
 }
 
 // Not called in a forked child: who has a seat has it by owned_ptr.
 port_seat::~port_seat() {
-    const device::kept_thread kept(may_come_to_a_gpu());
-    life_.reset();
+    const device::kept_thread kept(may_use_gpu());
+    session_.reset();
 }
 
 // A life that is to come may be on one.
-bool port_seat::may_come_to_a_gpu() const noexcept {
-    return !life_ || life_->where() == device::device_kind::cuda;
+bool port_seat::may_use_gpu() const noexcept {
+    return !session_ || session_->where() == device::device_kind::cuda;
 }
 
-bool port_seat::come_in() {
-    life_ = owned_ptr<port_session>(new port_session(
+bool port_seat::connect() {
+    session_ = owned_ptr<port_session>(new port_session(
         folder_, stage_, writes_,
         [this](const device::device_id& id) -> device::context& { return *to_->device_named_by(id); }));
-    alone_since_ns_ = 0;
+    unsupervised_since_ns_ = 0;
     return true;
 }
 
@@ -76,21 +76,21 @@ void port_seat::check_planes() const {
 }
 
 // Without a supervisor the run may be taken over; so long it is waited for, as at opening.
-bool port_seat::run_is_over(u64 now) {
+bool port_seat::has_run_ended(u64 now) {
     const std::optional<run::record> r = run::read_record(folder_);
     if (!r || r->run_id != run_id_) return true;
-    if (alone_since_ns_ == 0) alone_since_ns_ = now;
-    return now > alone_since_ns_ + nanoseconds_of(to_->options().wait_s);
+    if (unsupervised_since_ns_ == 0) unsupervised_since_ns_ = now;
+    return now > unsupervised_since_ns_ + nanoseconds_of(to_->options().wait_s);
 }
 
-bool port_seat::come_back(u64 until_ns) {
+bool port_seat::reconnect(u64 until_ns) {
     for (;; ::usleep(try_again_us)) {
         try {
-            return come_in();
+            return connect();
         } catch (const port_taken&) {
-            alone_since_ns_ = 0;
+            unsupervised_since_ns_ = 0;
         } catch (const shm_error&) {
-            ended_ = run_is_over(now_ns());
+            ended_ = has_run_ended(now_ns());
         } catch (const config_error&) {  // it was let in once: what is refused for good now is the run's end
             ended_ = true;
         }
@@ -103,46 +103,46 @@ void port_seat::require_owner() const { require_port_owner(owner_, stage_); }
 bool port_seat::next(u64 timeout_ns) {
     require_owner();
     if (ended_) return false;
-    if (in_hand_ && !writes_)
+    if (has_frame_ && !writes_)
         throw config_error(
             fmt::format("frame {} of port \"{}\" was not committed before the next one was asked for: "
                         "the run waits for its commit()",
-                        life_->job().ring_sequence, stage_));
-    if (in_hand_) {
-        life_->give_again();
+                        session_->job().ring_sequence, stage_));
+    if (has_frame_) {
+        session_->reissue_frame();
         return true;
     }
-    const device::kept_thread kept(may_come_to_a_gpu());
+    const device::kept_thread kept(may_use_gpu());
     const u64 until = now_ns() + timeout_ns;
     for (;;) {
-        if (!life_ && !come_back(until)) return false;
-        switch (life_->begin(until)) {
-            case port_session::got::frame:
+        if (!session_ && !reconnect(until)) return false;
+        switch (session_->begin(until)) {
+            case port_session::wait_result::frame:
                 hash = std::nullopt;
-                return in_hand_ = true;
-            case port_session::got::nothing:
+                return has_frame_ = true;
+            case port_session::wait_result::nothing:
                 return false;
-            case port_session::got::closed:
+            case port_session::wait_result::closed:
                 ended_ = true;
-                life_.reset();
+                session_.reset();
                 return false;
-            case port_session::got::lost:
-                life_.reset();
+            case port_session::wait_result::lost:
+                session_.reset();
                 break;
         }
     }
 }
 
 void port_seat::commit() {
-    port_session& l = life();
-    const device::kept_thread kept(may_come_to_a_gpu());
+    port_session& l = session();
+    const device::kept_thread kept(may_use_gpu());
     const u64 ring_sequence = l.job().ring_sequence;
     if (l.commit(hash)) {
-        in_hand_ = false;
+        has_frame_ = false;
         return;
     }
-    in_hand_ = false;
-    life_.reset();  // buffers that others wait for
+    has_frame_ = false;
+    session_.reset();  // buffers that others wait for
     throw port_revoked(
         fmt::format("frame {} was not committed: port \"{}\" has been given to another life meanwhile (it "
                     "had the frame longer than frame_timeout_ms, or was stopped)",
@@ -153,43 +153,43 @@ void port_seat::commit() {
 // it never writes the frame of which it has said that it is not there.
 void port_seat::end() {
     require_owner();
-    const device::kept_thread kept(may_come_to_a_gpu());
+    const device::kept_thread kept(may_use_gpu());
     const u64 until = now_ns() + patience_ns();
     const auto left = [until] { return now_ns() < until ? until - now_ns() : 0; };
     while (!ended_) {
-        if (!in_hand_ && !next(left())) {
-            if (!ended_) refuse_to_wait();
+        if (!has_frame_ && !next(left())) {
+            if (!ended_) throw_wait_timeout();
             return;
         }
-        const port_session::got heard = life_->end_stream(until);
-        const u64 ring_sequence = life_->job().ring_sequence;
-        in_hand_ = false;
-        life_.reset();
-        ended_ = heard == port_session::got::closed;
-        if (heard == port_session::got::nothing)
+        const port_session::wait_result result = session_->end_stream(until);
+        const u64 ring_sequence = session_->job().ring_sequence;
+        has_frame_ = false;
+        session_.reset();
+        ended_ = result == port_session::wait_result::closed;
+        if (result == port_session::wait_result::nothing)
             throw nothing_new(
                 fmt::format("port \"{}\" ends its stream before frame {}, and no supervisor has heard it in "
                             "{:.3g} s: {}",
-                            stage_, ring_sequence, options_.patience_s, to_->what_holds_it_up()));
+                            stage_, ring_sequence, options_.patience_s, to_->stall_reason()));
     }
 }
 
 void port_seat::drop() noexcept {
-    if (owner_.is_this() && in_hand_ && life_) life_->rest();
+    if (owner_.is_this() && has_frame_ && session_) session_->rest();
 }
 
-port_session& port_seat::life() const {
+port_session& port_seat::session() const {
     require_owner();
-    if (in_hand_ && life_) return *life_;
+    if (has_frame_ && session_) return *session_;
     throw config_error(
         fmt::format("port \"{}\" has no frame in hand: a frame ends with its commit()", stage_));
 }
 
 u64 port_seat::patience_ns() const noexcept { return nanoseconds_of(options_.patience_s); }
 
-void port_seat::refuse_to_wait() const {
+void port_seat::throw_wait_timeout() const {
     throw nothing_new(fmt::format("no {} for port \"{}\" in {:.3g} s: {}", writes_ ? "room" : "frame", stage_,
-                                  options_.patience_s, to_->what_holds_it_up()));
+                                  options_.patience_s, to_->stall_reason()));
 }
 
 }  // namespace carousel

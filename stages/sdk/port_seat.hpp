@@ -21,7 +21,7 @@ public:
     port_seat& operator=(const port_seat&) = delete;
 
     /// A frame in hand. False: none in time, or ended(). Throws config_error in a forked child, as commit(),
-    /// end() and life() do.
+    /// end() and session() do.
     [[nodiscard]] bool next(u64 timeout_ns);
     /// Throws port_revoked and ends this life: next() begins another.
     void commit();
@@ -30,7 +30,7 @@ public:
     /// A writer's frame is dropped: its number is given once more.
     void drop() noexcept;
     /// Of the frame in hand. Throws config_error: there is none.
-    [[nodiscard]] port_session& life() const;
+    [[nodiscard]] port_session& session() const;
 
     [[nodiscard]] bool ended() const noexcept { return ended_; }
     [[nodiscard]] const std::string& stage() const noexcept { return stage_; }
@@ -38,16 +38,16 @@ public:
     [[nodiscard]] const std::vector<std::string>& input_names() const noexcept { return input_names_; }
     [[nodiscard]] const ring::frame_format& output() const noexcept { return output_; }
     [[nodiscard]] u64 patience_ns() const noexcept;
-    [[noreturn]] void refuse_to_wait() const;
+    [[noreturn]] void throw_wait_timeout() const;
     telemetry::frame_hash hash = std::nullopt;  ///< of the frame in hand
 
 private:
     void require_owner() const;
-    [[nodiscard]] bool come_in();
-    [[nodiscard]] bool come_back(u64 until_ns);
-    [[nodiscard]] bool run_is_over(u64 now);
+    [[nodiscard]] bool connect();
+    [[nodiscard]] bool reconnect(u64 until_ns);
+    [[nodiscard]] bool has_run_ended(u64 now);
     void check_planes() const;
-    [[nodiscard]] bool may_come_to_a_gpu() const noexcept;
+    [[nodiscard]] bool may_use_gpu() const noexcept;
 
     std::shared_ptr<port_attachment> to_;
     std::string stage_, folder_, run_id_;
@@ -56,10 +56,10 @@ private:
     std::vector<ring::frame_format> inputs_;
     std::vector<std::string> input_names_;
     ring::frame_format output_;
-    owned_ptr<port_session> life_;
-    bool in_hand_ = false, ended_ = false;
+    owned_ptr<port_session> session_;
+    bool has_frame_ = false, ended_ = false;
     owner_process owner_;
-    u64 alone_since_ns_ = 0;
+    u64 unsupervised_since_ns_ = 0;
 };
 
 }  // namespace carousel

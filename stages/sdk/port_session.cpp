@@ -64,7 +64,7 @@ port_session::port_session(const std::string& folder, const std::string& stage, 
     try {
         join(folder, stage, writes, device);
     } catch (...) {
-        let_go();
+        disconnect();
         throw;
     }
 }
@@ -72,7 +72,7 @@ port_session::port_session(const std::string& folder, const std::string& stage, 
 void port_session::join(const std::string& folder, const std::string& stage, bool writes,
                         const device_source& device) {
     std::vector<shm::unique_fd> fds;
-    const run::attach_message a = say_hello(folder, stage, writes, fds);
+    const run::attach_message a = send_hello(folder, stage, writes, fds);
     incarnation_ = a.incarnation;
     if (a.control < 0 || static_cast<std::size_t>(a.control) >= fds.size())
         throw shm_error("the supervisor sent no control block: are both programs of one version?");
@@ -103,7 +103,7 @@ void port_session::join(const std::string& folder, const std::string& stage, boo
     if (!a.outputs.empty()) output_format_ = ring::frame_format::from_json(a.outputs.front().format.dump());
     if (input_formats_.size() != inputs_.size())
         throw shm_error("the supervisor's answer names other inputs than the control block");
-    tell_guard();
+    publish_guard();
     worker_ = std::make_unique<ring::worker>(c, incarnation_.seat, incarnation_.entry, incarnation_.epoch);
     if (!writes) ledger_ = std::make_unique<telemetry::ledger_writer>(telemetry::ledger_path(folder, stage));
     stop_.reset(shm::unique_fd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)));
@@ -114,7 +114,7 @@ void port_session::join(const std::string& folder, const std::string& stage, boo
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);  // signals are the program's, not the keeper's
     try {
-        keeper_ = std::thread([this] { keep(); });
+        heartbeat_thread_ = std::thread([this] { run_heartbeat(); });
     } catch (const std::system_error& e) {
         pthread_sigmask(SIG_SETMASK, &before, nullptr);
         throw out_of_resources(fmt::format("port {}: its thread could not be started: {}", stage,
@@ -124,8 +124,8 @@ void port_session::join(const std::string& folder, const std::string& stage, boo
     shm::send_message(socket_.get(), run::ready_message().dump());
 }
 
-run::attach_message port_session::say_hello(const std::string& folder, const std::string& stage, bool writes,
-                                            std::vector<shm::unique_fd>& fds) {
+run::attach_message port_session::send_hello(const std::string& folder, const std::string& stage, bool writes,
+                                             std::vector<shm::unique_fd>& fds) {
     const std::string path = run::control_socket(folder);
     shm::unique_fd socket = shm::connect_to(path, answer_patience_ns);
     if (!socket) throw shm_error(fmt::format("no supervisor at {}: {}", path, errno_text(errno)));
@@ -190,7 +190,7 @@ port_session::ring_map port_session::map_link(const run::attach_message& a, u32 
 }
 
 // As a stage's runner tells its own. A port plants no canary: its output is guarded by gaps or not at all.
-void port_session::tell_guard() {
+void port_session::publish_guard() {
     u32 guard = shm::memory_guard::mapped | shm::memory_guard::block_pages;
     for (std::size_t i = 0; i < inputs_.size(); ++i) {
         if (inputs_[i].memory->read_only()) continue;
@@ -205,15 +205,15 @@ void port_session::tell_guard() {
 }
 
 port_session::~port_session() {
-    if (keeper_.joinable()) {
+    if (heartbeat_thread_.joinable()) {
         const u64 one = 1;
         (void)write_whole(stop_.get(), &one, sizeof one);
-        keeper_.join();
+        heartbeat_thread_.join();
     }
-    let_go();
+    disconnect();
 }
 
-void port_session::let_go() noexcept {
+void port_session::disconnect() noexcept {
     try {
         if (queue_) queue_->drain();
     } catch (const std::exception& e) {
@@ -235,7 +235,7 @@ void port_session::let_go() noexcept {
 
 // A source's program may be elsewhere when the run is to stop: nobody leases while this has the mutex, so the
 // word that no lease is under way can be given for it.
-void port_session::keep() {
+void port_session::run_heartbeat() {
     for (;;) {
         pollfd p[2] = {{stop_.get(), POLLIN, 0}, {lost_ ? -1 : socket_.get(), POLLIN | POLLRDHUP, 0}};
         (void)poll_until(p, 2, now_ns() + beat_ns);
@@ -257,37 +257,37 @@ void port_session::keep() {
     }
 }
 
-port_session::got port_session::begin(u64 until_ns) {
+port_session::wait_result port_session::begin(u64 until_ns) {
     shm::stage_block& s = worker_->stage();
     for (;;) {
         if (passes_) {  // again, where its record could not be written
-            if (!commit(std::nullopt)) return got::lost;
+            if (!commit(std::nullopt)) return wait_result::lost;
             passes_ = false;
         }
         const u32 seen = shm::ticket(s.doorbell);
-        if (lost_.load(std::memory_order_acquire)) return got::lost;
+        if (lost_.load(std::memory_order_acquire)) return wait_result::lost;
         ring::outcome o;
         {
             const std::lock_guard alone(begins_);
             o = worker_->peek(0);
             if (o == ring::outcome::ok) o = worker_->begin(job_, 0);
         }
-        if (o == ring::outcome::revoked || worker_->revoked()) return got::lost;
-        if (o == ring::outcome::closed) return got::closed;
+        if (o == ring::outcome::revoked || worker_->revoked()) return wait_result::lost;
+        if (o == ring::outcome::closed) return wait_result::closed;
         if (o == ring::outcome::ok) {
             committed_ = false;
             telemetry::begin_busy(entry(), now_ns());
             touch();
             crash_here(crash_point::clock_started);
-            look_at_status(device::status_state::writing);
-            if (job_.void_stage == shm::none) return got::frame;
+            check_status(device::status_state::writing);
+            if (job_.void_stage == shm::none) return wait_result::frame;
             // Given up upstream: there is nothing to be read, and its place in the sequence is recorded.
             s.counters.tombstones.fetch_add(1, std::memory_order_relaxed);
             passes_ = true;
             continue;
         }
         const u64 now = now_ns();
-        if (now >= until_ns) return got::nothing;
+        if (now >= until_ns) return wait_result::nothing;
         for (u32 k = 0; k < worker_->outputs(); ++k) {
             worker_->output(k).sweep();
             (void)ring::revoke_stale_leases(block_->block(), worker_->output(k).index(), now);
@@ -305,7 +305,7 @@ void port_session::rest() noexcept { entry().processing_since_ns.store(0, std::m
 
 // The inputs' words are to be what their producers left, the output's is this frame's: as a stage's runner
 // does it. On the CPU the program goes on at once, so it is done by then.
-void port_session::look_at_status(device::status_state state) {
+void port_session::check_status(device::status_state state) {
     device::status_step step;
     step.torn = reinterpret_cast<u32*>(torn_->data());
     for (u32 i = 0; i < job_.inputs && job_.void_stage == shm::none; ++i) {
@@ -323,15 +323,15 @@ void port_session::look_at_status(device::status_state state) {
 
 bool port_session::commit(const telemetry::frame_hash& hash) {
     if (!committed_) {
-        look_at_status(device::status_state::ready);
+        check_status(device::status_state::ready);
         event_->record(*queue_, worker_->tag(job_));
         event_->wait();
         crash_here(crash_point::work_complete);
     }
-    const bool ours = finish(hash);
+    const bool owned = finish(hash);
     rest();
     telemetry::count_busy(entry(), worker_->stage().counters, now_ns(), true);
-    return ours;
+    return owned;
 }
 
 // The event is complete before the word says SUBMITTED; nobody helps a port (owner_commits), so what lies
@@ -340,15 +340,15 @@ bool port_session::commit(const telemetry::frame_hash& hash) {
 // Where none comes, the supervisor makes the mark from the word
 // (ledger_writer::mark_committed_by_supervisor).
 bool port_session::finish(const telemetry::frame_hash& hash) {
-    const bool is_void = job_.void_stage != shm::none;
+    const bool is_tombstone = job_.void_stage != shm::none;
     if (!committed_) {
-        if (ledger_) ledger_->record(job_.ring_sequence, hash, is_void, committer());
+        if (ledger_) ledger_->record(job_.ring_sequence, hash, is_tombstone, committer());
         crash_here(crash_point::host_work_done);
         if (!worker_->submit(job_)) return false;
         if (!worker_->commit(job_)) return false;
         committed_ = true;
     }
-    if (ledger_) ledger_->mark_committed(job_.ring_sequence, hash, is_void, committer());
+    if (ledger_) ledger_->mark_committed(job_.ring_sequence, hash, is_tombstone, committer());
     account();
     return worker_->complete(job_);
 }
@@ -367,11 +367,11 @@ void port_session::account() {
         telemetry::add_sample(n.end_to_end, now - job_.born_ns);
         telemetry::raise_to(n.end_to_end_max_ns, now - job_.born_ns);
     }
-    tell_torn();
+    log_torn_reads();
 }
 
 // With the inputs still leased: their slots are nobody's to fill.
-void port_session::tell_torn() {
+void port_session::log_torn_reads() {
     const u32 seen = *reinterpret_cast<volatile u32*>(torn_->host_data()), words = seen - torn_seen_;
     if (words == 0) return;
     torn_seen_ = seen;
@@ -387,7 +387,7 @@ void port_session::tell_torn() {
                       differs_now(*inputs_[i].memory,
                                   reinterpret_cast<device::status_word*>(inputs_[i].slot(slot)), expected)});
     }
-    torn_lines_.tell(job_.ring_sequence, words, of);
+    torn_lines_.report(job_.ring_sequence, words, of);
 }
 
 std::byte* port_session::output_slot() const { return output_.slot(job_.output[0].index); }

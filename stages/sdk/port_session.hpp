@@ -54,19 +54,19 @@ public:
     port_session(const port_session&) = delete;
     port_session& operator=(const port_session&) = delete;
 
-    enum class got : u8 {
+    enum class wait_result : u8 {
         frame,
         nothing,  ///< in time
         closed,   ///< every frame of the run is through here
         lost,     ///< revoked, or the supervisor is gone: this life is over
     };
-    [[nodiscard]] got begin(u64 until_ns);
+    [[nodiscard]] wait_result begin(u64 until_ns);
     /// A writer's frame is given once more: it carries nothing, and its clock begins anew.
-    void give_again() noexcept;
+    void reissue_frame() noexcept;
     /// The stream ends before the frame in hand: claimed, and heard (closed); lost, as above; or not heard in
     /// time (nothing). Then this life must end: its frame is not written. Throws config_error: this source
     /// may not.
-    [[nodiscard]] got end_stream(u64 until_ns);
+    [[nodiscard]] wait_result end_stream(u64 until_ns);
     /// No clock runs: a writer's that waits to be given once more.
     void rest() noexcept;
     /// False: revoked, the frame is another's. Throws output_error, cuda_error. After output_error it may be
@@ -97,27 +97,29 @@ private:
         [[nodiscard]] std::byte* slot(u32 k) const noexcept { return memory->slot(k, slot_bytes); }
     };
     void join(const std::string& folder, const std::string& stage, bool writes, const device_source& device);
-    [[nodiscard]] run::attach_message say_hello(const std::string& folder, const std::string& stage,
-                                                bool writes, std::vector<shm::unique_fd>& fds);
+    [[nodiscard]] run::attach_message send_hello(const std::string& folder, const std::string& stage,
+                                                 bool writes, std::vector<shm::unique_fd>& fds);
     void take_lock(const std::string& folder);
     [[nodiscard]] ring_map map_link(const run::attach_message& a, u32 link, device::access wanted,
                                     const std::vector<shm::unique_fd>& fds);
-    void tell_guard();
-    void keep();
+    void publish_guard();
+    void run_heartbeat();
     void touch() noexcept;
-    void look_at_status(device::status_state state);
+    void check_status(device::status_state state);
     [[nodiscard]] bool finish(const telemetry::frame_hash& hash);
     void account();
-    void tell_torn();
-    void let_go() noexcept;
-    [[nodiscard]] shm::incarnation& entry() const noexcept { return block_->block().entry[who_.entry]; }
+    void log_torn_reads();
+    void disconnect() noexcept;
+    [[nodiscard]] shm::incarnation& entry() const noexcept {
+        return block_->block().entry[incarnation_.entry];
+    }
     [[nodiscard]] u32 committer() const noexcept {
-        return telemetry::ledger_committer(who_.seat, who_.epoch);
+        return telemetry::ledger_committer(incarnation_.seat, incarnation_.epoch);
     }
 
     shm::process_fd socket_, lock_, stop_;  ///< a forked child has none of them
     std::string lock_path_;
-    ring::incarnation_id who_;
+    ring::incarnation_id incarnation_;
     std::unique_ptr<shm::segment> block_;
     std::unique_ptr<ring::worker> worker_;
     device::context* context_ = nullptr;
@@ -139,7 +141,7 @@ private:
     std::array<std::byte, shm::max_metadata_bytes> joined_{};  ///< metadata of several inputs
     std::mutex begins_;
     std::atomic<bool> lost_{false};
-    std::thread keeper_;
+    std::thread heartbeat_thread_;
 };
 
 }  // namespace carousel

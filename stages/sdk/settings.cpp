@@ -19,7 +19,7 @@ struct settings::state {
     std::set<std::string, std::less<>> known;
 
     /// The value of `key`, or null; notes that the stage understands the key.
-    const nlohmann::json* look_up(std::string_view key) {
+    const nlohmann::json* find_value(std::string_view key) {
         read.emplace(key);
         known.emplace(key);
         const auto at = values.find(std::string(key));
@@ -55,7 +55,7 @@ settings settings::from_json(std::string_view text) {
 }
 
 i64 settings::integer(std::string_view key, i64 fallback, i64 low, i64 high) const {
-    const auto* value = state_->look_up(key);
+    const auto* value = state_->find_value(key);
     if (value == nullptr) {
         return fallback;
     }
@@ -68,7 +68,7 @@ i64 settings::integer(std::string_view key, i64 fallback, i64 low, i64 high) con
 }
 
 f64 settings::number(std::string_view key, f64 fallback, f64 low, f64 high) const {
-    const auto* value = state_->look_up(key);
+    const auto* value = state_->find_value(key);
     if (value == nullptr) {
         return fallback;
     }
@@ -80,7 +80,7 @@ f64 settings::number(std::string_view key, f64 fallback, f64 low, f64 high) cons
 }
 
 bool settings::flag(std::string_view key, bool fallback) const {
-    const auto* value = state_->look_up(key);
+    const auto* value = state_->find_value(key);
     if (value == nullptr) {
         return fallback;
     }
@@ -91,7 +91,7 @@ bool settings::flag(std::string_view key, bool fallback) const {
 }
 
 std::string settings::text(std::string_view key, std::string_view fallback) const {
-    const auto* value = state_->look_up(key);
+    const auto* value = state_->find_value(key);
     if (value == nullptr) {
         return std::string(fallback);
     }

@@ -53,7 +53,7 @@ struct chain::seat {
     std::map<u64, u64> hashes;                         // of a sink's frames
     /// What it has made of one of the frames in flight.
     struct made_frame {
-        std::vector<u64> made_with;                           // of each side input the frame that it had
+        std::vector<u64> sampled_from;                        // of each side input the frame that it had
         std::vector<std::unique_ptr<device::mapping>> slots;  // one for each output
         std::array<shm::used_extents, max_stage_outputs> used{};
         std::array<std::byte, shm::max_metadata_bytes> metadata{};
@@ -76,10 +76,10 @@ struct chain::made_output {
     }
 };
 
-class chain::frame_in_hand : public frame {
+class chain::chain_frame : public frame {
 public:
-    frame_in_hand(chain& c, seat& s, u64 frame_number, std::span<const std::byte> parameters,
-                  std::string reason)
+    chain_frame(chain& c, seat& s, u64 frame_number, std::span<const std::byte> parameters,
+                std::string reason)
         : chain_(c),
           seat_(s),
           made_(s.frames.at(c.place_)),
@@ -90,7 +90,7 @@ public:
             const seat& from = *chain_.find_ring(name).of;
             const seat::made_frame& of = from.frames.at(chain_.place_);
             const u64 newest = from.newest.value_or(shm::no_sampled_frame);
-            sides_.push_back(
+            sampled_frames_.push_back(
                 {.ring_sequence = newest,
                  .frame_number = newest,
                  .time_s = static_cast<f64>(newest) / chain_.options_.fps,
@@ -134,8 +134,9 @@ public:
     void take_carried() {
         made_.metadata_bytes = 0;
         made_.capture_ns = 0;
-        made_.made_with.clear();
-        for (const sampled_frame::about& side : sides_) made_.made_with.push_back(side.ring_sequence);
+        made_.sampled_from.clear();
+        for (const sampled_frame::about& sampled : sampled_frames_)
+            made_.sampled_from.push_back(sampled.ring_sequence);
         for (shm::used_extents& used : made_.used) used.planes = 0;
         for (const std::string& input : seat_.inputs) {
             const seat::made_frame& from = chain_.find_ring(input).made();
@@ -150,11 +151,11 @@ public:
     }
     using frame::latest;
     [[nodiscard]] sampled_frame latest(std::size_t i) const override {
-        if (i >= sides_.size())
+        if (i >= sampled_frames_.size())
             throw config_error(fmt::format("stage {} asks for latest input {}; it was added with {}",
-                                           seat_.name, i, sides_.size()));
-        if (sides_[i].frame_number == shm::no_sampled_frame) return {};
-        return {chain_.find_ring(seat_.latest[i]).payload(), sides_[i]};
+                                           seat_.name, i, sampled_frames_.size()));
+        if (sampled_frames_[i].frame_number == shm::no_sampled_frame) return {};
+        return {chain_.find_ring(seat_.latest[i]).payload(), sampled_frames_[i]};
     }
     [[nodiscard]] std::size_t latest_index(std::string_view name) const override {
         const auto at = std::find(seat_.latest.begin(), seat_.latest.end(), name);
@@ -165,7 +166,7 @@ public:
         return static_cast<std::size_t>(at - seat_.latest.begin());
     }
     [[nodiscard]] std::span<const u64> input_latest(std::size_t i) const noexcept override {
-        return chain_.find_ring(seat_.inputs[i]).made().made_with;
+        return chain_.find_ring(seat_.inputs[i]).made().sampled_from;
     }
     [[nodiscard]] output_payload output(std::size_t k) const noexcept override {
         return made_output{&seat_, k, chain_.place_}.payload();
@@ -176,8 +177,8 @@ public:
     [[nodiscard]] u32 lane() const noexcept override {
         return static_cast<u32>(frame_number_ % chain_.options_.in_flight);
     }
-    [[nodiscard]] std::string_view void_reason() const noexcept override { return reason_; }
-    [[nodiscard]] bool is_ours() const noexcept override { return chain_.ours; }
+    [[nodiscard]] std::string_view tombstone_reason() const noexcept override { return reason_; }
+    [[nodiscard]] bool is_owned() const noexcept override { return chain_.owned; }
     using frame::set_hash;
     void set_hash(u64 hash, std::string_view name) noexcept override { hash_ = hash, hash_name_ = name; }
     void end_stream() override {
@@ -205,7 +206,7 @@ private:
     u64 frame_number_;
     std::span<const std::byte> parameters_;
     mutable std::vector<std::byte> initial_;
-    std::vector<sampled_frame::about> sides_;
+    std::vector<sampled_frame::about> sampled_frames_;
     std::string reason_;
     std::optional<u64> hash_;
     std::string hash_name_;
@@ -276,12 +277,12 @@ description& chain::add(const std::string& name, std::unique_ptr<stage> object,
             throw config_error(fmt::format("stage {} reads \"{}\", which has no output", name, input));
         with.inputs.push_back({input, find_ring(input).format()});
     }
-    for (const std::string& side : latest) with.latest.push_back({side, find_ring(side).format()});
+    for (const std::string& sampled : latest) with.latest.push_back({sampled, find_ring(sampled).format()});
     s->description = s->object->configure(with);
-    if (!latest.empty() && !s->description.takes_latest)
+    if (!latest.empty() && !s->description.accepts_sampled_inputs)
         throw config_error(
             fmt::format("stage {} is added with latest inputs and takes none: configure() "
-                        "says takes_latest = true where frame::latest() is read",
+                        "says accepts_sampled_inputs = true where frame::latest() is read",
                         name));
     s->settings.refuse_unread();
     check_reads(s->description, with);
@@ -292,7 +293,7 @@ description& chain::add(const std::string& name, std::unique_ptr<stage> object,
     return seats_.back()->description;
 }
 
-void chain::give(const std::string& name, std::vector<output_description> outputs) {
+void chain::provide(const std::string& name, std::vector<output_description> outputs) {
     require(false, "give()");
     auto s = std::make_unique<seat>();
     s->name = name;
@@ -302,16 +303,16 @@ void chain::give(const std::string& name, std::vector<output_description> output
     seats_.push_back(std::move(s));
 }
 
-chain::seat& chain::find_stand_in(const std::string& name, const char* does_itself) {
+chain::seat& chain::find_provider(const std::string& name, const char* reason) {
     seat& s = find(name.substr(0, name.find('.')));
     if (s.object)
         throw config_error(
-            fmt::format("\"{}\" is a stage, which {}; give() makes a stand-in", s.name, does_itself));
+            fmt::format("\"{}\" is a stage, which {}; give() makes a stand-in", s.name, reason));
     return s;
 }
 
 void chain::newest(const std::string& name, u64 frame_number) {
-    find_stand_in(name, "has its own frames").newest = frame_number;
+    find_provider(name, "has its own frames").newest = frame_number;
 }
 
 void chain::prepare() {
@@ -339,7 +340,7 @@ void chain::run_with(u64 frame_number, std::span<const std::byte> parameters) {
     ended_ = false;
     for (auto& s : seats_) {
         if (!s->object) continue;
-        frame_in_hand f(*this, *s, frame_number, parameters, "");
+        chain_frame f(*this, *s, frame_number, parameters, "");
         f.take_carried();
         detail::call_process(*s->object, f);
         if (ended_) break;  // the frame doesn't exist: nobody behind gets it
@@ -369,10 +370,10 @@ void chain::run_in_flight(u64 first, u32 frames, const std::function<void(u64)>&
     ended_ = false;
     for (auto& s : seats_) {
         if (!s->object) continue;
-        std::vector<std::unique_ptr<frame_in_hand>> all;
+        std::vector<std::unique_ptr<chain_frame>> all;
         for_each_frame([&](std::size_t k) {
             all.push_back(
-                std::make_unique<frame_in_hand>(*this, *s, first + k, std::span<const std::byte>(), ""));
+                std::make_unique<chain_frame>(*this, *s, first + k, std::span<const std::byte>(), ""));
             all.back()->take_carried();
             detail::call_process(*s->object, *all.back());
             s->newest = first + k;
@@ -388,11 +389,11 @@ std::optional<u64> chain::hash(const std::string& name, u64 frame_number) {
     return at == all.end() ? std::nullopt : std::optional(at->second);
 }
 
-void chain::run_void(u64 frame_number, const std::string& reason) {
-    require(true, "run_void()");
+void chain::run_tombstone(u64 frame_number, const std::string& reason) {
+    require(true, "run_tombstone()");
     for (auto& s : seats_) {
         if (!s->object || !s->object->commits_on_host()) continue;
-        frame_in_hand f(*this, *s, frame_number, {}, reason);
+        chain_frame f(*this, *s, frame_number, {}, reason);
         f.finish();
     }
 }
@@ -422,7 +423,7 @@ std::vector<std::byte> chain::read_plane(const std::string& name, std::string_vi
 void chain::write_plane(const std::string& name, std::string_view plane, element type,
                         std::span<const std::byte> bytes) {
     require(true, "fill()");
-    (void)find_stand_in(name, "writes its planes itself");
+    (void)find_provider(name, "writes its planes itself");
     const made_output r = find_ring(name);
     const ring::plane& p = detail::find_plane(r.format(), plane, &type);
     if (bytes.size() != p.bytes())
@@ -447,7 +448,7 @@ u64 chain::capture_ns(const std::string& name) {
 
 void chain::set_used(const std::string& name, std::string_view plane, std::initializer_list<u64> elements) {
     require(true, "set_used()");
-    (void)find_stand_in(name, "says itself what it uses");
+    (void)find_provider(name, "says itself what it uses");
     const made_output r = find_ring(name);
     ring::set_used(r.used(), r.format(), plane, {elements.begin(), elements.size()});
 }

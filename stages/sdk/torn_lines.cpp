@@ -19,7 +19,7 @@ bool differs_now(const device::mapping& of, const device::status_word* at,
            now->state != expected.state;
 }
 
-void torn_lines::tell(u64 ring_sequence, u32 words, std::span<const torn_input> inputs) {
+void torn_lines::report(u64 ring_sequence, u32 words, std::span<const torn_input> inputs) {
     untold_ += words;
     const u64 now = now_ns();
     if (now < next_ns_) return;

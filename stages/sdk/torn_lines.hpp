@@ -26,7 +26,7 @@ class torn_lines {
 public:
     /// Of a frame with so many words that the device has seen to differ, among those of its `inputs`: a line
     /// for each that differs now, or one that names all where that says nothing.
-    void tell(u64 ring_sequence, u32 words, std::span<const torn_input> inputs);
+    void report(u64 ring_sequence, u32 words, std::span<const torn_input> inputs);
 
 private:
     u64 next_ns_ = 0;

@@ -15,7 +15,7 @@ namespace carousel::test {
 inline std::set<i32> scribble_block(run_fixture& run, u32 times, u64 seed, bool replaced = true) {
     std::mt19937_64 random(seed);
     std::set<i32> guilty;
-    for (u32 told = 0; told < times && run.running();) {
+    for (u32 reported = 0; reported < times && run.running();) {
         constexpr const char* writers[] = {"geometry", "vertex", "fragment", "display"};
         const std::string stage = writers[random() % 4];
         const i32 before = run.pid_of(stage);
@@ -24,7 +24,7 @@ inline std::set<i32> scribble_block(run_fixture& run, u32 times, u64 seed, bool 
             sleep_s(0.005);
             continue;
         }
-        ++told;
+        ++reported;
         guilty.insert(before);
         if (replaced)
             CHECK(run.wait_until(
@@ -44,10 +44,10 @@ inline void check_block_blame(const json& report, const std::set<i32>& guilty) {
         dead.insert(r["pid"].get<i32>());
         CHECK(r["how"] == "signal 11 (SIGSEGV), injected");
         const std::string where = r.value("stray", "");
-        const bool told = where.starts_with("a write into the control block: ") ||
-                          where.starts_with("a write into the headers of the ring ") ||
-                          where.starts_with("a write behind the headers of the ring ");
-        CHECK(told);
+        const bool reported = where.starts_with("a write into the control block: ") ||
+                              where.starts_with("a write into the headers of the ring ") ||
+                              where.starts_with("a write behind the headers of the ring ");
+        CHECK(reported);
     }
     CHECK(dead == guilty);
 }
@@ -74,7 +74,7 @@ inline void check_block_scribbles(const std::string& name, u32 times, u64 frames
     CHECK(r["mends"].empty());
     CHECK(r["words_mended"] == 0);
     check_block_blame(r, guilty);
-    CHECK(run.left_behind() == "");
+    CHECK(run.leftovers() == "");
 }
 
 }  // namespace carousel::test

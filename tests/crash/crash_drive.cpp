@@ -24,10 +24,10 @@ void check_whole(run_fixture& run, u64 frames, const std::string& hash, std::siz
     CHECK(r["dead_letters"].empty());
     CHECK(r["image_hash"] == hash);
     CHECK(r["restarts"].get<std::size_t>() >= deaths);
-    CHECK(run.left_behind() == "");
+    CHECK(run.leftovers() == "");
 }
 
-bool goes_on(run_fixture& run) {
+bool makes_progress(run_fixture& run) {
     const auto frames = [&] {
         const json p = run.ask({{"command", "ps"}});
         return p.contains("pipeline") ? p["pipeline"]["frames"].get<u64>() : 0;
@@ -37,7 +37,7 @@ bool goes_on(run_fixture& run) {
            run.wait_until([&] { return frames() > last + 100; });
 }
 
-void end_whole(run_fixture& run, std::size_t deaths) {
+void end_intact(run_fixture& run, std::size_t deaths) {
     run.signal(SIGINT);
     CHECK(run.wait() == 0);
     INFO(run.log());
@@ -52,20 +52,20 @@ void drive(const std::string& how, bool set_up, u64 seed) {
     const std::vector<crash_point> starts = set_up ? set_up_points() : std::vector<crash_point>{};
     run_fixture run;
     crash_plan plan(run.path("plan"));
-    plan.add_life_story("numbers", role::source, how, starts, seed);
-    plan.add_life_story("middle", role::middle, how, starts, seed + 1);
-    plan.add_life_story("sink", role::sink, how, starts, seed + 2);
+    plan.add_incarnations("numbers", role::source, how, starts, seed);
+    plan.add_incarnations("middle", role::middle, how, starts, seed + 1);
+    plan.add_incarnations("sink", role::sink, how, starts, seed + 2);
     plan.write();
     run.start(run.pipeline("points", number_pipeline("points", crash_keys)), {}, {plan.environment()});
     REQUIRE(run.wait_running());
     const std::size_t before = run.descriptors();
-    CHECK(run.wait_until([&] { return plan.still_to_come().empty() || !run.running(); }, 180));
-    CHECK(goes_on(run));
+    CHECK(run.wait_until([&] { return plan.pending_lines().empty() || !run.running(); }, 180));
+    CHECK(makes_progress(run));
     // Not one descriptor a death stays behind: as many as before, but for the pair (pidfd, log) of one that
     // is starting or leaving.
     if (run.wait_running(5)) CHECK(run.wait_until([&] { return run.descriptors() <= before + 2; }, 5));
-    end_whole(run, plan.lines());
-    CHECK(plan.still_to_come() == "");
+    end_intact(run, plan.lines());
+    CHECK(plan.pending_lines() == "");
     fmt::print("{}: {} deaths at named points, {} restarts in {:.1f} s\n", how, plan.lines(),
                run.report()["restarts"].get<u64>(), run.report()["seconds"].get<f64>());
 }

@@ -19,10 +19,10 @@ inline constexpr const char* patient_keys = "fps = 400\nframe_timeout_ms = 20000
 void check_whole(run_fixture& run, u64 frames, const std::string& hash, std::size_t deaths);
 /// Waits for more frames than the rings hold: every stage has lived behind the last death. False: they don't
 /// come.
-[[nodiscard]] bool goes_on(run_fixture& run);
+[[nodiscard]] bool makes_progress(run_fixture& run);
 /// Ends a run that has no end of its own, as Ctrl-C does: whole, and its hash is that of an undisturbed run
 /// of as many frames.
-void end_whole(run_fixture& run, std::size_t deaths);
+void end_intact(run_fixture& run, std::size_t deaths);
 /// One run in which every stage dies at every point of its role; it lasts as long as that takes. `set_up`:
 /// also on the way to readiness.
 void drive(const std::string& how, bool set_up, u64 seed);

@@ -43,8 +43,8 @@ void crash_plan::add(const std::string& stage, crash_point point, const std::str
     text_.push_back(fmt::format("{} {} {} {}", stage, name_of(point), how, nth));
 }
 
-void crash_plan::add_life_story(const std::string& stage, role of, const std::string& how,
-                                const std::vector<crash_point>& set_up, u64 seed) {
+void crash_plan::add_incarnations(const std::string& stage, role of, const std::string& how,
+                                  const std::vector<crash_point>& set_up, u64 seed) {
     std::mt19937_64 random(seed);
     std::vector<crash_point> running = frame_points(of), starting = set_up;
     std::shuffle(running.begin(), running.end(), random);
@@ -60,7 +60,7 @@ void crash_plan::write() const {
     for (const std::string& line : text_) out << line << "\n";
 }
 
-std::string crash_plan::still_to_come() const {
+std::string crash_plan::pending_lines() const {
     std::string out;
     for (std::size_t k = 0; k < text_.size(); ++k)
         if (!std::filesystem::exists(fmt::format("{}.{}", path_, k + 1))) out += text_[k] + "\n";

@@ -29,13 +29,13 @@ public:
     void add(const std::string& stage, crash_point point, const std::string& how, u64 nth);
     /// All frame points of the role, at random passages, with set-up points in between: a life that delivers
     /// frames comes before each one that dies early, as five fruitless lives in a row would end the run.
-    void add_life_story(const std::string& stage, role of, const std::string& how,
-                        const std::vector<crash_point>& set_up, u64 seed);
+    void add_incarnations(const std::string& stage, role of, const std::string& how,
+                          const std::vector<crash_point>& set_up, u64 seed);
     void write() const;
     [[nodiscard]] std::string environment() const { return "CAROUSEL_CRASH_PLAN=" + path_; }
     [[nodiscard]] std::size_t lines() const noexcept { return text_.size(); }
     /// The lines that have not happened; "" when all have.
-    [[nodiscard]] std::string still_to_come() const;
+    [[nodiscard]] std::string pending_lines() const;
 
 private:
     std::string path_;

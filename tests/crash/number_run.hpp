@@ -20,7 +20,7 @@ inline std::string number_stage(const std::string& name, const std::string& inpu
 }
 
 /// The run's control block, to look at. The run has been asked something before, so its id is known.
-inline shm::segment look_into(run_fixture& run) {
+inline shm::segment map_block(run_fixture& run) {
     REQUIRE(run.run_id() != "");
     return shm::segment::observe(run.run_id());
 }

@@ -9,10 +9,10 @@
 //   die_how         exit0 | exit3 | exit76 | bare_exit | abort | segv | throw | gpu | hang | scribble (into
 //                   its input) | scribble_header (of a frame of the first ring) | hang_device (its queue's
 //                   work never ends) | hang_finish | throw_finish [abort]
-//   die_lives       only the first so many lives of a seat die so [1000000]
+//   die_incarnations       only the first so many lives of a seat die so [1000000]
 //   writable_inputs asks for inputs that it can write to [false]
-//   strays_at       frame at which its queue's work changes a byte behind its input's slot [-1: none]
-//   strays_in_process  process() does it in the queue's place [false]
+//   wild_write_at       frame at which its queue's work changes a byte behind its input's slot [-1: none]
+//   wild_write_in_process  process() does it in the queue's place [false]
 //   carries         frames carry a capture time, metadata and a list that is used in part; a sink without all
 //                   of them throws [false]
 //   picture         of one that carries: its frames are pictures of six rows, of which it uses some [false]
@@ -23,9 +23,9 @@
 //   plain           it has no finish() at all [false]
 //   ends_at         a source ends its stream before that frame [-1: never]
 //   ends_unsaid     without having said that it may [false]
-//   hands_on        no death of it is held against a frame; one that ends, too, is taken for a receiver
-//   [false] no_device_life  that life of the seat finds no device in prepare(), as a client of an MPS domain
-//   that is
+//   forwards_frames        no death of it is held against a frame; one that ends, too, is taken for a
+//   receiver [false] no_device_epoch  that life of the seat finds no device in prepare(), as a client of an
+//   MPS domain that is
 //                   about to end does [-1: none]
 #include <fmt/format.h>
 #include <unistd.h>
@@ -82,14 +82,14 @@ public:
         finish_ms_ = s.integer("finish_ms", 0, 0, 60'000);
         die_at_ = s.integer("die_at", -1, -1, 1'000'000);
         die_every_ = s.integer("die_every", 0, 0, 1'000'000);
-        die_lives_ = s.integer("die_lives", 1'000'000, 0, 1'000'000);
+        die_incarnations_ = s.integer("die_incarnations", 1'000'000, 0, 1'000'000);
         die_how_ = s.choice("die_how", "abort",
                             {"exit0", "exit3", "exit76", "bare_exit", "abort", "segv", "throw", "gpu", "hang",
                              "hang_device", "hang_finish", "throw_finish", "scribble", "scribble_header"});
         finish_threads_ = static_cast<u32>(s.integer("finish_threads", 1, 0, 64));
         late_start_ = s.flag("late_start", false);
-        no_device_life_ = s.integer("no_device_life", -1, -1, 1'000'000);
-        say_ = s.flag("say", false);
+        no_device_epoch_ = s.integer("no_device_epoch", -1, -1, 1'000'000);
+        log_frames_ = s.flag("say", false);
         sink_ = s.flag("sink", false);
         hashes_ = s.flag("hashes", true);
         plain_ = s.flag("plain", false);
@@ -97,12 +97,12 @@ public:
         const bool unsaid = s.flag("ends_unsaid", false);
         carousel::description d;
         d.writable_inputs = s.flag("writable_inputs", false);
-        strays_at_ = s.integer("strays_at", -1, -1, 1'000'000);
-        strays_in_process_ = s.flag("strays_in_process", false);
+        wild_write_at_ = s.integer("wild_write_at", -1, -1, 1'000'000);
+        wild_write_in_process_ = s.flag("wild_write_in_process", false);
         d.ends = ends_at_ >= 0 && !unsaid;
-        d.hands_on = s.flag("hands_on", false);
+        d.forwards_frames = s.flag("forwards_frames", false);
         d.finish_threads = finish_threads_;
-        d.takes_latest = !with.latest.empty();  // which it does nothing with
+        d.accepts_sampled_inputs = !with.latest.empty();  // which it does nothing with
         carries_ = s.flag("carries", false);
         if (!sink_) d.outputs = {{"test.number", {{"value", element::u64_, {1}}}, {}}};
         picture_ = carries_ && s.flag("picture", false);
@@ -118,7 +118,7 @@ public:
         env_ = &env;
         log::info("number stage of build {}", NUMBER_STAGE_BUILD);
         if (late_start_) throw std::runtime_error("this stage can't be prepared");
-        if (static_cast<i64>(env.epoch()) == no_device_life_) {
+        if (static_cast<i64>(env.epoch()) == no_device_epoch_) {
             last_ms_ = 200;
             throw device_error("the first kernels failed, as told");
         }
@@ -126,9 +126,9 @@ public:
     }
 
     void process(carousel::frame& f) override {
-        if (say_) log::info("frame {}", f.frame_number());
+        if (log_frames_) log::info("frame {}", f.frame_number());
         sleep_ms(enqueue_ms_);
-        const bool turn = dies_at(f.frame_number()) && static_cast<i64>(env_->epoch()) <= die_lives_;
+        const bool turn = dies_at(f.frame_number()) && static_cast<i64>(env_->epoch()) <= die_incarnations_;
         if (carries_ && !sink_) load(f);
         if (carries_ && sink_) check_load(f);
         if (turn && die_how_ == "scribble")
@@ -141,13 +141,13 @@ public:
         const u64 frame_number = f.frame_number();
         const i64 ms = turn && die_how_ == "hang_device" ? 3'600'000 : work_ms_;
         // Behind the runner's look at the input.
-        auto* stray = static_cast<i64>(frame_number) == strays_at_
-                          ? reinterpret_cast<std::byte*>(const_cast<u64*>(in)) + device::slot_alignment
-                          : nullptr;
-        if (stray != nullptr && strays_in_process_) std::exchange(stray, nullptr)[1000] ^= std::byte{1};
+        auto* target = static_cast<i64>(frame_number) == wild_write_at_
+                           ? reinterpret_cast<std::byte*>(const_cast<u64*>(in)) + device::slot_alignment
+                           : nullptr;
+        if (target != nullptr && wild_write_in_process_) std::exchange(target, nullptr)[1000] ^= std::byte{1};
         f.queue().submit([=](device::cpu::pool&) {
             sleep_ms(ms);
-            if (stray != nullptr) stray[1000] ^= std::byte{1};
+            if (target != nullptr) target[1000] ^= std::byte{1};
             *out = in != nullptr ? *in * 3 + 1 : frame_number * 1000;
         });
     }
@@ -156,9 +156,9 @@ public:
     void finish(carousel::frame& f) override {
         sleep_ms(finish_ms_);
         // It has not asked for tombstones: one in finish() is a fault of the runner.
-        if (!f.void_reason().empty()) throw std::logic_error("finish() of a tombstone");
+        if (!f.tombstone_reason().empty()) throw std::logic_error("finish() of a tombstone");
         if (die_how_.ends_with("_finish") && static_cast<i64>(f.frame_number()) == die_at_ &&
-            static_cast<i64>(env_->epoch()) <= die_lives_) {
+            static_cast<i64>(env_->epoch()) <= die_incarnations_) {
             if (die_how_ == "throw_finish") throw std::runtime_error("as told");
             sleep_ms(3'600'000);
         }
@@ -225,12 +225,12 @@ private:
     }
 
     std::string name_, die_how_;
-    bool source_ = false, sink_ = false, late_start_ = false, say_ = false, hashes_ = true, plain_ = false,
-         carries_ = false, picture_ = false;
+    bool source_ = false, sink_ = false, late_start_ = false, log_frames_ = false, hashes_ = true,
+         plain_ = false, carries_ = false, picture_ = false;
     u32 finish_threads_ = 1;
-    i64 enqueue_ms_ = 0, work_ms_ = 0, finish_ms_ = 0, die_at_ = -1, die_every_ = 0, die_lives_ = 0,
-        no_device_life_ = -1, strays_at_ = -1, last_ms_ = 0, ends_at_ = -1;
-    bool strays_in_process_ = false;
+    i64 enqueue_ms_ = 0, work_ms_ = 0, finish_ms_ = 0, die_at_ = -1, die_every_ = 0, die_incarnations_ = 0,
+        no_device_epoch_ = -1, wild_write_at_ = -1, last_ms_ = 0, ends_at_ = -1;
+    bool wild_write_in_process_ = false;
     const carousel::environment* env_ = nullptr;
     std::vector<std::unique_ptr<u64>> seen_;
 };

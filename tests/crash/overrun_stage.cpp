@@ -19,9 +19,9 @@ public:
         u64* out = f.output().plane<u64>("value").data();
         // the source makes its sequence * 1000 of each frame
         const u64 lie = static_cast<u64>(lie_) * 1000;
-        const bool mended = std::getenv("OVERRUN_MENDED") != nullptr;
+        const bool repaired = std::getenv("OVERRUN_MENDED") != nullptr;
         cpu::enqueue(f, [=](cpu::pool&) {
-            const u64 count = *in == lie ? (mended ? 1 : u64{1} << 40U) : 1;
+            const u64 count = *in == lie ? (repaired ? 1 : u64{1} << 40U) : 1;
             u64 sum = 0;
             for (u64 k = 0; k < count; ++k) sum += in[k];  // the bug
             *out = sum;

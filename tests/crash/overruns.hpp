@@ -15,7 +15,7 @@ namespace carousel::test {
 inline std::set<i32> overrun(run_fixture& run, u32 times, u64 seed, bool replaced = true) {
     std::mt19937_64 random(seed);
     std::set<i32> guilty;
-    for (u32 told = 0; told < times && run.running();) {
+    for (u32 reported = 0; reported < times && run.running();) {
         constexpr const char* writers[] = {"geometry", "vertex", "fragment"};
         const std::string stage = writers[random() % 3];
         const i32 before = run.pid_of(stage);
@@ -24,7 +24,7 @@ inline std::set<i32> overrun(run_fixture& run, u32 times, u64 seed, bool replace
             sleep_s(0.005);
             continue;
         }
-        ++told;
+        ++reported;
         guilty.insert(before);
         if (replaced)
             CHECK(run.wait_until(
@@ -80,7 +80,7 @@ inline void check_overruns(const std::string& name, u32 times, u64 frames, u32 f
     CHECK(r["image_hash"] == hash);
     CHECK(r["dead_letters"].empty());
     check_overrun_blame(r, guilty, kind);
-    CHECK(run.left_behind() == "");
+    CHECK(run.leftovers() == "");
 }
 
 }  // namespace carousel::test

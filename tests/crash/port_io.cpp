@@ -112,7 +112,7 @@ int latest(task& t) {
 }
 
 template <typename Frame>
-void tell_parameters(const Frame& f, const ring::parameter_schema& schema) {
+void print_parameters(const Frame& f, const ring::parameter_schema& schema) {
     fmt::print("frame {} of set {}: {}\n", f.frame_number(), f.parameter_number(),
                schema.values_json(f.parameter_bytes())["ambient"].dump());
     std::fflush(stdout);
@@ -123,7 +123,7 @@ int made_with(const task& t) {
     const ring::parameter_schema schema = run.parameters();
     reader_port r = run.reader(t.port);
     for (auto& f : r) {
-        tell_parameters(f, schema);
+        print_parameters(f, schema);
         f.commit();
     }
     return 0;
@@ -132,11 +132,11 @@ int made_with(const task& t) {
 int newest_made_with(const task& t) {
     const open_run run = open(t.run);
     const ring::parameter_schema schema = run.parameters();
-    for (auto& f : run.latest(t.port)) tell_parameters(f, schema);
+    for (auto& f : run.latest(t.port)) print_parameters(f, schema);
     return 0;
 }
 
-int stray(task& t) {
+int write_out_of_bounds(task& t) {
     reader_port r = open(t.run).reader(t.port);
     for (auto& f : r) {
         const plane_view<const u64> value = f.plane<const u64>("value");
@@ -173,7 +173,7 @@ int main(int argc, char** argv) {
         arm_crash_points(what);
         const int code = what == "write"              ? write(t)
                          : what == "end"              ? write(t, t.hold_at)
-                         : what == "stray"            ? stray(t)
+                         : what == "stray"            ? write_out_of_bounds(t)
                          : what == "latest"           ? latest(t)
                          : what == "read"             ? read(t)
                          : what == "made-with"        ? made_with(t)

@@ -16,12 +16,12 @@
 
 namespace carousel::test {
 
-class foreign_program {
+class external_program {
 public:
     /// `prefix`: a tool's words in front of the program.
-    foreign_program(const run_fixture& run, const std::string& name, const std::string& program,
-                    const std::vector<std::string>& words, const std::vector<std::string>& environment = {},
-                    const std::vector<std::string>& prefix = {})
+    external_program(const run_fixture& run, const std::string& name, const std::string& program,
+                     const std::vector<std::string>& words, const std::vector<std::string>& environment = {},
+                     const std::vector<std::string>& prefix = {})
         : file_(run.path(name)) {
         supervisor::spawn_request r;
         r.argv = {"/bin/sh", "-c", "out=$1 && shift && exec \"$@\" >\"$out\" 2>&1", "sh", file_};
@@ -32,13 +32,13 @@ public:
         r.environment.push_back("XDG_RUNTIME_DIR=" + run.path("runtime"));
         process_ = supervisor::spawn(r);
     }
-    ~foreign_program() {
+    ~external_program() {
         if (!process_.pidfd) return;
         signal(SIGKILL);
         (void)wait(10);
     }
-    foreign_program(foreign_program&&) = default;
-    foreign_program& operator=(foreign_program&&) = delete;
+    external_program(external_program&&) = default;
+    external_program& operator=(external_program&&) = delete;
     void signal(int number) const { shm::signal_pidfd(process_.pidfd.get(), number); }
     [[nodiscard]] i32 pid() const noexcept { return process_.pid; }
     /// Its exit code; -signal; -1000: it lives on.
@@ -50,17 +50,17 @@ public:
         process_.pidfd.reset();
         return s.signal != 0 ? -s.signal : s.exit_code;
     }
-    [[nodiscard]] std::string said() const {
+    [[nodiscard]] std::string output() const {
         std::ostringstream all;
         all << std::ifstream(file_).rdbuf();
         return all.str();
     }
-    [[nodiscard]] bool has_said(const std::string& what) const {
-        return said().find(what) != std::string::npos;
+    [[nodiscard]] bool has_printed(const std::string& what) const {
+        return output().find(what) != std::string::npos;
     }
     /// The newest frame that it told of.
     [[nodiscard]] u64 frame() const {
-        const std::string all = said();
+        const std::string all = output();
         const auto at = all.rfind("frame ");
         return at == std::string::npos ? 0 : std::strtoull(all.c_str() + at + 6, nullptr, 10);
     }

@@ -30,8 +30,8 @@ u64 value_of(const latest_frame& f) {
     return value;
 }
 
-int look(const std::string& run, const std::string& stage, const std::string& device, u32 pause_ms,
-         f64 patience_s) {
+int read_newest(const std::string& run, const std::string& stage, const std::string& device, u32 pause_ms,
+                f64 patience_s) {
     latest_port newest = open(run, {.device = device}).latest(stage, {.patience_s = patience_s});
     u64 frames = 0, before = 0;
     for (latest_frame& f : newest) {
@@ -57,8 +57,9 @@ int main(int argc, char** argv) {
     if (argc < 3) return exit_code::usage;
     try {
         arm_crash_points("reader");
-        return look(argv[1], argv[2], argc > 3 ? argv[3] : "",
-                    argc > 4 ? static_cast<u32>(std::atoi(argv[4])) : 0, argc > 5 ? std::atof(argv[5]) : 10);
+        return read_newest(argv[1], argv[2], argc > 3 ? argv[3] : "",
+                           argc > 4 ? static_cast<u32>(std::atoi(argv[4])) : 0,
+                           argc > 5 ? std::atof(argv[5]) : 10);
     } catch (const error& e) {
         fmt::print("{}\n", e.what());
         return e.code();

@@ -62,7 +62,7 @@ inline void check_killed_recorder(u64 frames, u32 kills, u32 fps) {
     CHECK(run.report()["frames"] == frames);
     CHECK(run.report()["image_hash"].is_string());
     CHECK(run.report()["image_hash"] == recorded["image_hash"]);
-    CHECK(run.left_behind() == "");
+    CHECK(run.leftovers() == "");
 }
 
 }  // namespace carousel::test

@@ -195,7 +195,7 @@ std::string run_fixture::log() const {
     return read_all(folder_.path / "run.log") + read_all(folder_.path / "run.out");
 }
 
-std::string run_fixture::left_behind() const {
+std::string run_fixture::leftovers() const {
     std::string found;
     for (const std::string& name : shared_objects())
         if (std::find(objects_before_.begin(), objects_before_.end(), name) == objects_before_.end() &&

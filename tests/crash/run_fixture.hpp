@@ -58,7 +58,7 @@ public:
     [[nodiscard]] std::string log() const;        ///< stderr of the run
     [[nodiscard]] std::string path(const std::string& name) const { return (folder_.path / name).string(); }
     /// What is left of the run: its folder, its shared memory, its processes. Empty: nothing.
-    [[nodiscard]] std::string left_behind() const;
+    [[nodiscard]] std::string leftovers() const;
     [[nodiscard]] std::string run_id() const { return run_id_; }
 
 private:

@@ -74,7 +74,7 @@ inline void check_scribbles(const std::string& name, u32 times, u64 frames, u32 
     CHECK(r["image_hash"] == hash);
     CHECK(r["dead_letters"].empty());
     check_blame(r, guilty);
-    CHECK(run.left_behind() == "");
+    CHECK(run.leftovers() == "");
 }
 
 }  // namespace carousel::test

@@ -65,8 +65,8 @@ TEST_CASE("a ring with canaries is told as such: in the plan, by ps and in the r
         run.pipeline("told", number_pipeline("told", "fps = 200\n") + "[link.middle]\nguard = \"canary\"\n");
     std::string out;
     REQUIRE(run.command({"run", file, "--dry-run"}, out) == 0);
-    const std::string said = one_line(out);
-    CHECK_THAT(said, contains("outputs: guarded, a stage's write beyond its slot ends that stage alone; by "
+    const std::string line = one_line(out);
+    CHECK_THAT(line, contains("outputs: guarded, a stage's write beyond its slot ends that stage alone; by "
                               "canaries of 64 KiB, which tell it when the frame is made, behind the slots "
                               "of ring middle (guard = \"canary\")"));
     run.start(file, {});
@@ -97,7 +97,7 @@ TEST_CASE("a stage with canaries that dies at any step of a frame loses, repeats
               {plan.environment()});
     CHECK(run.wait() == 0);
     INFO(run.log());
-    CHECK(plan.still_to_come() == "");
+    CHECK(plan.pending_lines() == "");
     check_whole(run, 600, hash, plan.lines());
     CHECK(run.report()["stages"][0].value("helped", u64{0}) == 0);
 }
@@ -116,12 +116,12 @@ TEST_CASE(
     REQUIRE(run.wait_running());
     std::string out;
     REQUIRE(run.command({"stop", reader, "-p", "late"}, out) == 0);
-    const shm::segment s = look_into(run);
+    const shm::segment s = map_block(run);
     const shm::link_block& ring = link_of(s, name);
     REQUIRE(run.wait_until([&] { return waiting_slot(ring) != shm::none; }));
-    const run::mapped_ring lent =
+    const run::mapped_ring mapped =
         run::map_ring(s.block(), run.path("runtime") + "/carousel/late/control.sock", name);
-    const device::memfd_mapping memory(lent.memory, device::access::write);
+    const device::memfd_mapping memory(mapped.memory, device::access::write);
     std::byte* const canary =
         memory.slot(waiting_slot(ring), ring.slot_bytes) + ring.slot_bytes - device::canary_bytes;
     canary[1000] ^= std::byte{1};
@@ -163,13 +163,13 @@ TEST_CASE("instances that fill one ring plant each frame's canary, for another m
 
 TEST_CASE("a stray of a reader that can write to its input harms nobody who fills that ring") {
     const std::string hash = test::undisturbed_hash(300);
-    const char* const how = GENERATE("", "strays_in_process = true\nwork_ms = 1\n");
+    const char* const how = GENERATE("", "wild_write_in_process = true\nwork_ms = 1\n");
     CAPTURE(how);
     run_fixture run;
-    run.start(run.pipeline("reader",
-                           number_pipeline("reader", "fps = 400\n",
-                                           fmt::format("writable_inputs = true\nstrays_at = 50\n{}", how)) +
-                               guards),
+    run.start(run.pipeline("reader", number_pipeline(
+                                         "reader", "fps = 400\n",
+                                         fmt::format("writable_inputs = true\nwild_write_at = 50\n{}", how)) +
+                                         guards),
               {"--frames", "300"});
     CHECK(run.wait() == 0);
     INFO(run.log());
@@ -190,7 +190,7 @@ TEST_CASE(
             "[pipeline]\nname = \"two\"\ndevice = \"cpu\"\nfps = 10\n" + stage("numbers", "") +
                 stage("slow", "inputs = [\"numbers\"]\nsink = true\nwork_ms = 70\n") +
                 stage("middle",
-                      "inputs = [\"numbers\"]\nwritable_inputs = true\nstrays_at = 10\nwork_ms = 40\n") +
+                      "inputs = [\"numbers\"]\nwritable_inputs = true\nwild_write_at = 10\nwork_ms = 40\n") +
                 stage("sink", "inputs = [\"middle\"]\nsink = true\n") +
                 "[link.numbers]\nguard = \"canary\"\n"),
         {"--frames", "20"});
@@ -227,11 +227,11 @@ TEST_CASE(
                      number_pipeline("through", "", "enqueue_ms = 40\n", "", "finish_ms = 60\n") + guards),
         {"--frames", "40"});
     REQUIRE(run.wait_running());
-    const shm::segment s = look_into(run);
+    const shm::segment s = map_block(run);
     const shm::link_block& ring = link_of(s, "middle");
-    const run::mapped_ring lent =
+    const run::mapped_ring mapped =
         run::map_ring(s.block(), run.path("runtime") + "/carousel/through/control.sock", "middle");
-    const device::memfd_mapping memory(lent.memory, device::access::write);
+    const device::memfd_mapping memory(mapped.memory, device::access::write);
     const i32 writer = run.pid_of("middle");
     std::pair slots(shm::none, shm::none);
     // In the middle of process(): the canary is planted a moment after the slot is taken.

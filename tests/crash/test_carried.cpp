@@ -67,7 +67,7 @@ TEST_CASE("metadata, capture time and used extents come through kills, a recordi
     check_undamaged(r);
     CHECK(r["frames"] == 300);
     for (const json& stage : r["stages"]) CHECK_FALSE(stage.contains("from_capture_ms"));
-    CHECK(run.left_behind() == "");
+    CHECK(run.leftovers() == "");
 }
 
 TEST_CASE("a frame that is given up is kept with what it carries, and its stage finds all of it again") {

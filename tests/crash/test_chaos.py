@@ -25,7 +25,7 @@ def chaos(*options, program="carousel", timeout=400, pipeline=None, **variables)
     return p.returncode, report, p.stdout[-4000:] + p.stderr[-4000:]
 
 
-def left_behind():
+def leftovers():
     mine = [n for n in os.listdir(folder + "/runtime/carousel") if n != "lock"] if os.path.isdir(folder + "/runtime/carousel") else []
     for pid in filter(str.isdigit, os.listdir("/proc")):
         try:
@@ -34,94 +34,94 @@ def left_behind():
     return mine
 
 
-def check_passed(code, report, said, count):
-    assert code == 0 and report and report["passed"], said
-    assert report["faults"] == count and report["frames"] > 0, said
-    assert report["lost"] == report["repeated"] == report["torn"] == report["dead_letters"] == report["untouched_deaths"] == 0, said
-    assert report["image_hash"] == report["calm"]["image_hash"], said
-    assert report["image_hash_of"] == report["calm"]["image_hash_of"], said
-    assert sum(k["count"] for k in report["kinds"].values()) == count, said
-    assert not left_behind(), left_behind()
+def check_passed(code, report, output, count):
+    assert code == 0 and report and report["passed"], output
+    assert report["faults"] == count and report["frames"] > 0, output
+    assert report["lost"] == report["repeated"] == report["torn"] == report["dead_letters"] == report["untouched_deaths"] == 0, output
+    assert report["image_hash"] == report["calm"]["image_hash"], output
+    assert report["image_hash_of"] == report["calm"]["image_hash_of"], output
+    assert sum(k["count"] for k in report["kinds"].values()) == count, output
+    assert not leftovers(), leftovers()
 
 
 def faults_of_every_kind_harm_no_frame():
     log = folder + "/faults.jsonl"
-    code, report, said = chaos("--count", "24", "--rate", "0", "--faults", "kill,term,all,abort,exit,supervisor", "--log", log,
+    code, report, output = chaos("--count", "24", "--rate", "0", "--faults", "kill,term,all,abort,exit,supervisor", "--log", log,
                                "--report", folder + "/report.json")
-    check_passed(code, report, said, 24)
+    check_passed(code, report, output, 24)
     assert json.load(open(folder + "/report.json")) == report
     lines = [json.loads(line) for line in open(log)]
     assert len({line["number"] for line in lines}) == 24
     # One that dies again before it has committed a frame is no takeover of its own: over all kinds there are some.
-    assert sum(k["takeover_ms"]["count"] for k in report["kinds"].values()) > 0, said
-    assert all(k["detection_ms"]["max"] > 0 for name, k in report["kinds"].items() if name != "supervisor"), said
-    code, report, said = chaos("--count", "2", "--rate", "0", "--faults", "hang,stop")
-    check_passed(code, report, said, 2)
-    assert all(k["detection_ms"]["max"] >= 1000 for k in report["kinds"].values()), said  # found by the deadline of 2 s, and by nothing else
+    assert sum(k["takeover_ms"]["count"] for k in report["kinds"].values()) > 0, output
+    assert all(k["detection_ms"]["max"] > 0 for name, k in report["kinds"].items() if name != "supervisor"), output
+    code, report, output = chaos("--count", "2", "--rate", "0", "--faults", "hang,stop")
+    check_passed(code, report, output, 2)
+    assert all(k["detection_ms"]["max"] >= 1000 for k in report["kinds"].values()), output  # found by the deadline of 2 s, and by nothing else
 
 
-def stray_writes_of_every_kind_harm_no_frame():
+def wild_writes_of_every_kind_harm_no_frame():
     kinds = ["scribble-input", "overrun-output", "scribble-control"]
-    code, report, said = chaos("--count", "30", "--rate", "0", "--faults", ",".join(kinds))  # one in 60,000 plans lacks a kind
-    check_passed(code, report, said, 30)
-    assert sorted(report["kinds"]) == sorted(kinds), said
+    code, report, output = chaos("--count", "30", "--rate", "0", "--faults", ",".join(kinds))  # one in 60,000 plans lacks a kind
+    check_passed(code, report, output, 30)
+    assert sorted(report["kinds"]) == sorted(kinds), output
     # Each has ended who was told to write: a write that nothing guards against would end nobody.
-    assert all(k["detection_ms"]["count"] == k["count"] > 0 for k in report["kinds"].values()), said
+    assert all(k["detection_ms"]["count"] == k["count"] > 0 for k in report["kinds"].values()), output
 
 
-def nobody_is_untouched_in_an_mps_domain_that_a_fault_ends():
+def a_fault_ends_every_stage_of_its_mps_domain():
     """The domain is a fake one, of stages on the CPU. What ends it is the supervisor, at each death that it has not asked for; so the
     account of a renewed domain is shown with strays, too. Not shown: that on a GPU such a fault is an error of all clients at once, of
     which nobody is named (tests/gpu/guards_gpu.py --parts mps shows that); here a SIGSEGV ends the writer, who is named, before the others."""
     fake = os.path.join(os.path.dirname(os.path.realpath(__file__)), "../pipelines/supervisor/mps/fake_mps")
 
     def in_a_domain(count, *kinds):
-        code, report, said = chaos("--count", str(count), "--rate", "0", "--faults", ",".join(kinds), "--set", "isolation=mps",
+        code, report, output = chaos("--count", str(count), "--rate", "0", "--faults", ",".join(kinds), "--set", "isolation=mps",
                                    PATH=f"{fake}:{os.environ['PATH']}", CAROUSEL_TEST_MPS_ON_CPU="1")
-        check_passed(code, report, said, count)
+        check_passed(code, report, output, count)
         faults = sum(k["count"] for name, k in report["kinds"].items() if name != "supervisor")
-        assert report["restarts"] >= 4 * faults, said  # all four stages share each end
-        assert report["mps"]["blamed"] == [] and not report["mps"]["given_up"] and report["damaged"] == 0, said
-        return report, said
+        assert report["restarts"] >= 4 * faults, output  # all four stages share each end
+        assert report["mps"]["blamed"] == [] and not report["mps"]["given_up"] and report["damaged"] == 0, output
+        return report, output
 
     in_a_domain(10, "kill", "term", "abort", "exit", "supervisor")
-    strays = ["scribble-input", "overrun-output", "scribble-control"]
-    report, said = in_a_domain(24, *strays)  # one in 5,000 plans lacks a kind
-    assert sorted(report["kinds"]) == sorted(strays), said
-    assert all(k["detection_ms"]["count"] == k["count"] > 0 for k in report["kinds"].values()), said  # each has ended its writer
-    assert report["mps"]["domain_faults"] >= 24, said
+    wild_writes = ["scribble-input", "overrun-output", "scribble-control"]
+    report, output = in_a_domain(24, *wild_writes)  # one in 5,000 plans lacks a kind
+    assert sorted(report["kinds"]) == sorted(wild_writes), output
+    assert all(k["detection_ms"]["count"] == k["count"] > 0 for k in report["kinds"].values()), output  # each has ended its writer
+    assert report["mps"]["domain_faults"] >= 24, output
 
 
 def the_same_seed_hits_the_same_stages():
     plans = []
     for attempt in "ab":
         log = f"{folder}/{attempt}.jsonl"
-        code, _, said = chaos("--count", "10", "--rate", "0", "--faults", "kill,abort", "--no-compare", "--log", log)
-        assert code == 0, said
+        code, _, output = chaos("--count", "10", "--rate", "0", "--faults", "kill,abort", "--no-compare", "--log", log)
+        assert code == 0, output
         plans.append([(line["number"], line["fault"], line["seat"]) for line in map(json.loads, open(log))])
     assert plans[0] == plans[1], plans
 
 
 def a_supervisor_that_drops_frames_is_caught():
     # A third of these kills find a frame in flight; with fifteen of them, one run in two hundred dropped none.
-    code, report, said = chaos("--count", "60", "--rate", "0", "--faults", "kill", "--no-compare", "--set", "display.delay_ms=5",
+    code, report, output = chaos("--count", "60", "--rate", "0", "--faults", "kill", "--no-compare", "--set", "display.delay_ms=5",
                                "--set", "stall_timeout_ms=0",  # else the run is made anew at the hole, and nothing is lost
                                program="carousel-bug-lose-lease")
-    assert code == 1 and report and not report["passed"], said
+    assert code == 1 and report and not report["passed"], output
     # What it drops is missing in the ledger, or the look at the words once a second finds the hole first and the run is made anew, or,
     # when no later frame was delivered, it keeps the run from ending by itself.
-    told = "lost" if report["lost"] > 0 else "made anew" if report["damaged"] > 0 else "exit code 143"
-    assert any(told in f for f in report["failures"]), said
+    expected = "lost" if report["lost"] > 0 else "made anew" if report["damaged"] > 0 else "exit code 143"
+    assert any(expected in f for f in report["failures"]), output
 
 
-def a_run_that_had_to_be_mended_is_caught():
+def a_run_that_was_repaired_is_detected():
     # The same bug, but the watch for stalls makes the run anew at the hole: no frame is missing in the end. Here it is fragment that
     # has frames in hand: a sink that drops one goes on with the next, which is a loss and no stall.
-    code, report, said = chaos("--count", "60", "--rate", "0", "--faults", "kill", "--no-compare", "--size", "640x360",
+    code, report, output = chaos("--count", "60", "--rate", "0", "--faults", "kill", "--no-compare", "--size", "640x360",
                                "--set", "geometry.triangles=50000", "--set", "stall_timeout_ms=1000", program="carousel-bug-lose-lease")
-    assert code == 1 and report and not report["passed"], said
-    assert report["stalls"] + report["damaged"] > 0, said
-    assert any("made anew" in f for f in report["failures"]), said
+    assert code == 1 and report and not report["passed"], output
+    assert report["stalls"] + report["damaged"] > 0, output
+    assert any("made anew" in f for f in report["failures"]), output
 
 
 def numbers(name, *keys):
@@ -137,11 +137,11 @@ def numbers(name, *keys):
 
 def any_sink_will_do_by_hash_or_by_count():
     for name, keys, hashed in [("hashed", [], True), ("plain", ["plain = true"], False)]:
-        code, report, said = chaos("--count", "6", "--rate", "0", "--faults", "kill,abort,supervisor", pipeline=numbers(name, *keys))
-        check_passed(code, report, said, 6)
-        assert (report["image_hash"] is not None) == hashed, said
-        assert report["image_hash_of"] == ("own" if hashed else None), said
-        assert report["calm"]["frames"] == report["frames"], said
+        code, report, output = chaos("--count", "6", "--rate", "0", "--faults", "kill,abort,supervisor", pipeline=numbers(name, *keys))
+        check_passed(code, report, output, 6)
+        assert (report["image_hash"] is not None) == hashed, output
+        assert report["image_hash_of"] == ("own" if hashed else None), output
+        assert report["calm"]["frames"] == report["frames"], output
 
 
 def ctrl_c_ends_it_and_leaves_nothing():
@@ -151,38 +151,38 @@ def ctrl_c_ends_it_and_leaves_nothing():
     p.send_signal(signal.SIGINT)
     out, err = p.communicate(timeout=60)
     assert p.returncode == 130, (p.returncode, out, err)
-    assert not left_behind(), left_behind()
+    assert not leftovers(), leftovers()
 
 
 def bad_input_is_one_sentence():
     for options, words in [(["--faults", "kil"], "did you mean"), (["--faults", "gpu-fault"], "no stage of"), (["--rate", "-1"], "--rate"),
                            (["--report", "/nonexistent/r.json"], "/nonexistent/r.json"), (["--log", "/nonexistent/l"], "--log"),
                            (["--set", "vertex.no_such_key=1"], "no_such_key")]:
-        code, _, said = chaos(*options)
-        assert code != 0 and words in said, (options, code, said)
-    code, _, said = chaos("--faults", "scribble-control", timeout=60, CAROUSEL_TEST_BLOCK_GUARD="off")
-    assert code == 2 and "could write to all of the control block" in said, (code, said)
+        code, _, output = chaos(*options)
+        assert code != 0 and words in output, (options, code, output)
+    code, _, output = chaos("--faults", "scribble-control", timeout=60, CAROUSEL_TEST_BLOCK_GUARD="off")
+    assert code == 2 and "could write to all of the control block" in output, (code, output)
     p = subprocess.run([f"{PROGRAMS}/carousel", "chaos", folder + "/none.toml"], env=environment, capture_output=True, text=True)
     assert p.returncode == 2 and "none.toml" in p.stderr, p
-    assert not left_behind(), left_behind()
+    assert not leftovers(), leftovers()
 
 
 def many_faults_harm_no_frame():
     more = seeds.scaled(1)
-    code, report, said = chaos("--count", str(460 * more), "--rate", "0", "--faults", "kill,term,all,abort,exit,supervisor", timeout=400 * more)
-    check_passed(code, report, said, 460 * more)
+    code, report, output = chaos("--count", str(460 * more), "--rate", "0", "--faults", "kill,term,all,abort,exit,supervisor", timeout=400 * more)
+    check_passed(code, report, output, 460 * more)
     print(json.dumps({k: report["kinds"][k]["takeover_ms"] for k in report["kinds"]}), f"{report['seconds']:.0f} s", flush=True)
-    code, report, said = chaos("--count", str(40 * more), "--rate", "0", timeout=250 * more)
-    check_passed(code, report, said, 40 * more)
+    code, report, output = chaos("--count", str(40 * more), "--rate", "0", timeout=250 * more)
+    check_passed(code, report, output, 40 * more)
     print(json.dumps({k: v["count"] for k, v in report["kinds"].items()}), f"{report['seconds']:.0f} s")
 
 
 if WHICH == "campaign":
     tests = [many_faults_harm_no_frame]
 else:
-    tests = [faults_of_every_kind_harm_no_frame, stray_writes_of_every_kind_harm_no_frame, nobody_is_untouched_in_an_mps_domain_that_a_fault_ends, the_same_seed_hits_the_same_stages,
+    tests = [faults_of_every_kind_harm_no_frame, wild_writes_of_every_kind_harm_no_frame, a_fault_ends_every_stage_of_its_mps_domain, the_same_seed_hits_the_same_stages,
              a_supervisor_that_drops_frames_is_caught,
-             a_run_that_had_to_be_mended_is_caught, any_sink_will_do_by_hash_or_by_count, ctrl_c_ends_it_and_leaves_nothing, bad_input_is_one_sentence]
+             a_run_that_was_repaired_is_detected, any_sink_will_do_by_hash_or_by_count, ctrl_c_ends_it_and_leaves_nothing, bad_input_is_one_sentence]
 for test in tests:
     began = time.time()
     test()

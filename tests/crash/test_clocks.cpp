@@ -20,7 +20,7 @@ void check_nothing_lost(run_fixture& run) {
     INFO(run.log());
     check_undamaged(run.report());
     CHECK(run.report()["dead_letters"].empty());
-    CHECK(run.left_behind() == "");
+    CHECK(run.leftovers() == "");
 }
 
 /// Wide windows: a stage takes its next frame although those beside it hang already.
@@ -65,9 +65,9 @@ TEST_CASE("stages that hang, or are stopped, at the same time are all replaced o
         }
         REQUIRE(
             run.ask({{"command", "inject"}, {"stage", all_stages[k]}, {"fault", "hang"}}).value("ok", false));
-        const std::string said = fmt::format("{:<8} | warning: `carousel inject`: hang", all_stages[k]);
+        const std::string expected = fmt::format("{:<8} | warning: `carousel inject`: hang", all_stages[k]);
         // else the next one starves it of frames
-        REQUIRE(run.wait_until([&] { return run.log().find(said) != std::string::npos; }, 5));
+        REQUIRE(run.wait_until([&] { return run.log().find(expected) != std::string::npos; }, 5));
     }
     for (int k = 0; k < 3; ++k)
         CHECK(run.wait_until(
@@ -89,7 +89,7 @@ TEST_CASE(
     "a hang on the device, in finish() and in process() is found by its own clock, a stage's own "
     "frame_timeout_ms first") {
     struct row {
-        const char *how, *said;
+        const char *how, *expected;
         bool sink;
     };
     const auto r = GENERATE(
@@ -98,14 +98,15 @@ TEST_CASE(
         row{"hang_finish", "finish() of a frame takes longer than frame_timeout_ms = 1500", true});
     run_fixture run;
     const std::string keys = fmt::format(
-        "die_at = 20\ndie_how = \"{}\"\ndie_lives = 1\nframe_timeout_ms = 1500\nin_flight = 1\n", r.how);
+        "die_at = 20\ndie_how = \"{}\"\ndie_incarnations = 1\nframe_timeout_ms = 1500\nin_flight = 1\n",
+        r.how);
     const std::string text =
         number_pipeline("own", "frame_timeout_ms = 30000\n", r.sink ? "" : keys, "", r.sink ? keys : "");
     const f64 since = seconds_now();
     run.start(run.pipeline("own", text), {"--frames", "60"});
     CHECK(run.wait() == 0);
     CHECK(seconds_now() - since < 20);
-    CHECK_THAT(run.log(), contains(r.said));
+    CHECK_THAT(run.log(), contains(r.expected));
     check_undamaged(run.report());
     CHECK(run.report()["restarts"] == 1);
 }
@@ -130,7 +131,7 @@ TEST_CASE(
 TEST_CASE("a process that hangs at its first frame is replaced by first_frame_timeout_ms") {
     run_fixture run;
     const std::string keys =
-        "die_at = 0\ndie_how = \"hang\"\ndie_lives = 1\nframe_timeout_ms = 300\n"
+        "die_at = 0\ndie_how = \"hang\"\ndie_incarnations = 1\nframe_timeout_ms = 300\n"
         "first_frame_timeout_ms = 1500\nin_flight = 1\n";
     const f64 since = seconds_now();
     run.start(run.pipeline("hang", number_pipeline("hang", "frame_timeout_ms = 30000\n", keys)),

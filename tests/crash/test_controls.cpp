@@ -73,7 +73,7 @@ json display_dies_at(run_fixture& run, crash_point point, int expected) {
               {"--frames", "200", "--set", "display.delay_ms=2"}, {plan.environment()});
     CHECK(run.wait(60) == expected);
     INFO(run.log());
-    CHECK(plan.still_to_come() == "");
+    CHECK(plan.pending_lines() == "");
     return run.report();
 }
 
@@ -146,9 +146,9 @@ TEST_CASE("control: a latest reader counts a torn frame, and says which ring it 
         const u64 now = ring::load(seen.block().stage[2].counters.frames);
         return std::exchange(last, now) == now;
     }));
-    const run::mapped_ring lent =
+    const run::mapped_ring mapped =
         run::map_ring(seen.block(), run.path("runtime") + "/carousel/late/control.sock", "fragment");
-    const device::memfd_mapping memory(lent.memory, device::access::write);
+    const device::memfd_mapping memory(mapped.memory, device::access::write);
     for (u32 k = 0; k < link.slots; ++k)
         reinterpret_cast<device::status_word*>(memory.slot(k, link.slot_bytes))->ring_sequence ^= u64{1}
                                                                                                   << 40U;

@@ -14,7 +14,7 @@ using namespace carousel;
 using namespace carousel::test;
 using nlohmann::json;
 
-const std::vector<std::string> near_their_ends{"CAROUSEL_TEST_COUNTERS=near-their-ends"};
+const std::vector<std::string> near_overflow{"CAROUSEL_TEST_COUNTERS=near-their-ends"};
 
 std::string slow(const std::string& name, const std::string& keys = "") {
     return number_pipeline(name, "fps = 60\nsupervisor_grace_s = 20\n", keys, keys, keys);
@@ -32,7 +32,7 @@ TEST_CASE("kills while all counters come round lose, repeat and tear nothing, wi
     run_fixture run;
     const std::string file = run.pipeline("round", slow("round", keys));
     const std::vector<std::string> args{"--frames", std::to_string(frames)};
-    run.start(file, args, near_their_ends);
+    run.start(file, args, near_overflow);
     REQUIRE(run.wait_running());
     u32 kills = 0;
     const std::array stages{"numbers", "middle", "sink"};
@@ -48,7 +48,7 @@ TEST_CASE("kills while all counters come round lose, repeat and tear nothing, wi
             REQUIRE(run.wait_running());
             run.signal(SIGKILL);
             REQUIRE(run.wait() == -SIGKILL);
-            run.start(file, args, near_their_ends);
+            run.start(file, args, near_overflow);
             REQUIRE(run.wait_running());
         }
         sleep_s(0.02 + static_cast<f64>(random() % 60) / 1000);
@@ -64,7 +64,7 @@ TEST_CASE("kills while all counters come round lose, repeat and tear nothing, wi
 
 TEST_CASE("a run that is stopped while its laps come round ends with every frame that was begun") {
     run_fixture run;
-    run.start(run.pipeline("stopped", slow("stopped")), {}, near_their_ends);
+    run.start(run.pipeline("stopped", slow("stopped")), {}, near_overflow);
     REQUIRE(run.wait_running());
     REQUIRE(run.wait_until([&] {
         return run.ask({{"command", "ps"}})["pipeline"].value("frames", u64{0}) > 15;
@@ -76,5 +76,5 @@ TEST_CASE("a run that is stopped while its laps come round ends with every frame
     check_undamaged(r);
     CHECK(r["frames"].get<u64>() < 200);
     CHECK(r["image_hash"] == undisturbed_hash(r["frames"]));
-    CHECK(run.left_behind() == "");
+    CHECK(run.leftovers() == "");
 }

@@ -29,12 +29,12 @@ TEST_CASE(
     crash_plan plan(run.path("plan"));
     plan.add("geometry", crash_point::asset_loading, "kill", 1);
     plan.add("geometry", crash_point::asset_loaded, "kill", 1);
-    plan.add_life_story("display", role::sink, "kill", {}, seed);
+    plan.add_incarnations("display", role::sink, "kill", {}, seed);
     plan.write();
     start(run, {plan.environment()});
     CHECK(run.wait(100) == 0);
     INFO(run.log());
-    CHECK(plan.still_to_come() == "");
+    CHECK(plan.pending_lines() == "");
     check_whole(run, 1000, calm.report()["image_hash"], plan.lines());
 }
 
@@ -50,7 +50,7 @@ TEST_CASE("a stage that dies while it leaves changes nothing about the run's end
                   {plan.environment()});
         CHECK(run.wait() == 0);
         INFO(run.log());
-        CHECK(plan.still_to_come() == "");
+        CHECK(plan.pending_lines() == "");
         check_whole(run, 200, hash, 0);
     }
 }
@@ -69,7 +69,7 @@ TEST_CASE("a helper that dies behind its commit leaves the frame to the next one
                   {plan.environment()});
         CHECK(run.wait() == 0);
         INFO(run.log());
-        CHECK(plan.still_to_come() == "");
+        CHECK(plan.pending_lines() == "");
         check_whole(run, 600, hash, 2);
     }
 }
@@ -94,7 +94,7 @@ sink = true
     run.start(run.pipeline("watched", text), {"--frames", "600"}, {plan.environment()});
     CHECK(run.wait() == 0);
     INFO(run.log());
-    CHECK(plan.still_to_come() == "");
+    CHECK(plan.pending_lines() == "");
     check_whole(run, 600, hash, 3);
 }
 

@@ -55,7 +55,7 @@ TEST_CASE(
     CHECK(r["begun_again"] == 0);
     CHECK_THAT(run.log(), contains(bit < 64 ? fmt::format("mended, it is that of middle (pid {})", middle)
                                             : "(middle): start_time was damaged while nobody supervised"));
-    CHECK(run.left_behind() == "");
+    CHECK(run.leftovers() == "");
 }
 
 TEST_CASE("tails that flip when all is delivered change nothing of how a run ends") {
@@ -89,5 +89,5 @@ TEST_CASE("tails that flip when all is delivered change nothing of how a run end
     check_undamaged(r);
     CHECK(r["frames"] == frames);
     CHECK(r["begun_again"] == 0);
-    CHECK(run.left_behind() == "");
+    CHECK(run.leftovers() == "");
 }

@@ -50,7 +50,7 @@ class DeadLetterFiles(unittest.TestCase):
         with open(os.path.join(self.folder, "full.toml"), "w", encoding="utf-8") as f:
             f.write(PIPELINE.format(PROGRAMS))
 
-    def run_with_letters_on_a_small_disk(self, fill):
+    def run_with_dead_letters_on_a_small_disk(self, fill):
         """A run whose frame 7 is given up: its log, and what lies in its folder of letters at the end."""
         script = (
             'letters=runtime/carousel/full/dead-letters; '
@@ -65,16 +65,16 @@ class DeadLetterFiles(unittest.TestCase):
         self.assertEqual(done.returncode, 4, done.stderr + text_of(log))
         report = json.loads(text_of(os.path.join(self.folder, "report.json")))
         self.assertEqual((report["frames"], report["lost"], report["repeated"], report["torn"]), (30, 0, 0, 0))
-        self.assertEqual([letter["ring_sequence"] for letter in report["dead_letters"]], [7])
+        self.assertEqual([dead_letter["ring_sequence"] for dead_letter in report["dead_letters"]], [7])
         return text_of(log), text_of(os.path.join(self.folder, "kept")).split()
 
     def test_a_frame_that_was_given_up_goes_on_where_the_disk_has_no_room_for_it(self):
-        log, kept = self.run_with_letters_on_a_small_disk("dd if=/dev/zero of=$letters/filler bs=4096 2>/dev/null")
+        log, kept = self.run_with_dead_letters_on_a_small_disk("dd if=/dev/zero of=$letters/filler bs=4096 2>/dev/null")
         self.assertRegex(log, r"warning: frame 7 is given up and not kept: (writing|making) .*: No space left on device")
         self.assertEqual(kept, ["filler"])
 
     def test_it_is_kept_where_there_is_room(self):
-        log, kept = self.run_with_letters_on_a_small_disk("true")
+        log, kept = self.run_with_dead_letters_on_a_small_disk("true")
         self.assertIn("frame 7 is kept, with all that this stage needs for it", log)
         self.assertEqual(kept, ["dies-7"])
 

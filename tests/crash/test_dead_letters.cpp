@@ -47,10 +47,10 @@ TEST_CASE("a frame that was given up is kept, and replayed under a sanitizer its
     CHECK(run.wait() == exit_code::given_up);
     INFO(run.log());
     CHECK(run.report()["lost"] == 0);
-    CHECK(run.left_behind() == "");
-    const std::string letter = run.path("runtime") + "/carousel/letters/dead-letters/overrun-7";
-    CHECK(fs::exists(letter + "/letter.json"));
-    CHECK(fs::file_size(letter + "/input-0.bin") == 512);  // the status word's place, and the plane
+    CHECK(run.leftovers() == "");
+    const std::string dead_letter = run.path("runtime") + "/carousel/letters/dead-letters/overrun-7";
+    CHECK(fs::exists(dead_letter + "/letter.json"));
+    CHECK(fs::file_size(dead_letter + "/input-0.bin") == 512);  // the status word's place, and the plane
 
     std::string out;
     CHECK(run.command({"replay"}, out) == exit_code::ok);
@@ -77,7 +77,7 @@ TEST_CASE("a frame that was given up is kept, and replayed under a sanitizer its
 #endif
     CHECK(run.command({"clean"}, out) == 0);
     CHECK_THAT(out, contains("removed dead letters"));
-    CHECK(!fs::exists(letter));
+    CHECK(!fs::exists(dead_letter));
 }
 
 TEST_CASE("a source that dies of a number is kept without inputs") {

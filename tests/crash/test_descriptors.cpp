@@ -69,7 +69,7 @@ TEST_CASE(
     check_undamaged(r);
     CHECK(r["frames"] == 600);
     CHECK(r["restarts"] == 1);
-    CHECK(run.left_behind() == "");
+    CHECK(run.leftovers() == "");
 }
 
 TEST_CASE("a run that can start nobody for want of descriptors ends soon and says the limit") {

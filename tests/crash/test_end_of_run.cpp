@@ -40,7 +40,7 @@ TEST_CASE("Ctrl-C and `carousel down` deliver every frame that was begun, then e
     CHECK(r["lost"] == 0);
     CHECK(r["repeated"] == 0);
     CHECK(r["ending"] == "complete");
-    CHECK(run.left_behind() == "");
+    CHECK(run.leftovers() == "");
 }
 
 TEST_CASE("a source that makes a frame in twenty seconds hears at once that the run stops, or is over") {
@@ -58,7 +58,7 @@ TEST_CASE("a source that makes a frame in twenty seconds hears at once that the 
     CHECK(run.report()["frames"] == 2);
     CHECK(run.report()["ending"] == "complete");
     CHECK_THAT(run.log(), !contains("not gone"));
-    CHECK(run.left_behind() == "");
+    CHECK(run.leftovers() == "");
 }
 
 TEST_CASE("an end in the middle of kills is an end, too") {
@@ -93,7 +93,7 @@ TEST_CASE("a second Ctrl-C ends at once, and the report says what was delivered"
     CHECK(r["ending"] == "interrupted");
     CHECK(r["frames"] == 50);
     CHECK(r["lost"] == 0);
-    CHECK(run.left_behind() == "");
+    CHECK(run.leftovers() == "");
 }
 
 TEST_CASE("a second run of a name whose supervisor lives is refused, and waits when told to") {
@@ -107,7 +107,7 @@ TEST_CASE("a second run of a name whose supervisor lives is refused, and waits w
                                          run.ask({{"command", "ps"}})["pipeline"]["pid"].get<int>())));
     CHECK(run.command({"run", file, "--frames", "10", "--wait", "20"}, out) == 0);
     CHECK(run.wait() == 0);
-    CHECK(run.left_behind() == "");
+    CHECK(run.leftovers() == "");
 }
 
 TEST_CASE(
@@ -121,11 +121,11 @@ TEST_CASE(
     ::kill(run.ask({{"command", "ps"}})["pipeline"]["pid"].get<i32>(), SIGKILL);
     CHECK(run.wait() == -SIGKILL);
     CHECK(::kill(orphan, 0) == 0);
-    CHECK_FALSE(run.left_behind().empty());
+    CHECK_FALSE(run.leftovers().empty());
     run.start(file, {"--frames", "50", "--fresh"});
     CHECK(run.wait() == 0);
     CHECK(run.report()["frames"] == 50);
-    CHECK(run.left_behind() == "");
+    CHECK(run.leftovers() == "");
 }
 
 TEST_CASE("stages leave by themselves when nobody takes the run over") {
@@ -141,14 +141,14 @@ TEST_CASE("stages leave by themselves when nobody takes the run over") {
     CHECK(run.wait_until([&] { return std::all_of(orphans.begin(), orphans.end(), gone); }, 5));
     std::string out;
     CHECK(run.command({"clean"}, out) == 0);
-    CHECK(run.left_behind() == "");
+    CHECK(run.leftovers() == "");
 }
 
 TEST_CASE("what can't be written or found is one sentence, and nothing is left") {
     struct bad {
         std::vector<std::string> args;
         int code;
-        std::string says;
+        std::string message;
     };
     const auto b =
         GENERATE(bad{{"--report", "/nowhere/r.json"}, 75, "the report can't be written to /nowhere/r.json"},
@@ -163,8 +163,8 @@ TEST_CASE("what can't be written or found is one sentence, and nothing is left")
     command.insert(command.end(), b.args.begin(), b.args.end());
     std::string out;
     CHECK(run.command(command, out) == b.code);
-    CHECK_THAT(out, contains(b.says));
-    CHECK(run.left_behind() == "");
+    CHECK_THAT(out, contains(b.message));
+    CHECK(run.leftovers() == "");
 }
 
 TEST_CASE("a runtime directory that can't be made is refused") {
@@ -200,7 +200,7 @@ TEST_CASE("a run that begins again with fresh memory and words loses and repeats
     CHECK(r["repeated"] == 0);
     CHECK(r["begun_again"] == 5);
     CHECK(r["image_hash"] == quiet.report()["image_hash"]);
-    CHECK(run.left_behind() == "");
+    CHECK(run.leftovers() == "");
 }
 
 TEST_CASE("two blocking sinks both get every frame while they are killed in turn") {

@@ -40,7 +40,7 @@ TEST_CASE("a frame that kills its stage each time is given up after max_attempts
     CHECK(r["dead_letters"][0]["reason"] != "unknown");
     CHECK(r["restarts"].get<int>() >= 3);
     CHECK(r["restarts"].get<int>() <= 6);
-    CHECK(run.left_behind() == "");
+    CHECK(run.leftovers() == "");
 }
 
 TEST_CASE("kills from outside are no attempts: the frame in hand is delivered whole") {
@@ -72,7 +72,7 @@ TEST_CASE("lives that commit nothing are delayed, and the fifth ends the run wit
     CHECK_THAT(run.log(), contains("this stage can't be prepared"));
     CHECK_THAT(run.log(), contains("exit code 73"));  // its own word, not a fault on the way out
     CHECK(run.report()["exit_code"] == 1);
-    CHECK(run.left_behind() == "");
+    CHECK(run.leftovers() == "");
 }
 
 TEST_CASE("a restart policy of no ends the run at the first death") {
@@ -83,7 +83,7 @@ TEST_CASE("a restart policy of no ends the run at the first death") {
     no.hit("middle", SIGKILL);
     CHECK(no.wait() == 1);
     CHECK_THAT(no.log(), contains("stage middle has failed: signal 9"));
-    CHECK(no.left_behind() == "");
+    CHECK(no.leftovers() == "");
 }
 
 TEST_CASE("an optional stage that has failed is left out and the rest goes on") {
@@ -115,7 +115,7 @@ std::string optional_sink() {
     return fmt::format(
         "[[stage]]\nname = \"extra\"\nrun = \"{}/carousel-test-number\"\n"
         "inputs = [\"numbers\", \"middle\"]\nsink = true\noptional = true\n"
-        "restart = \"no\"\ndie_at = 5\ndie_lives = 1\n",
+        "restart = \"no\"\ndie_at = 5\ndie_incarnations = 1\n",
         programs());
 }
 
@@ -127,7 +127,7 @@ u64 counted_from(const run_fixture& run) {
     return std::strtoull(log.c_str() + at + words.size(), nullptr, 10);
 }
 
-bool goes_on(run_fixture& run, const std::string& stage, u64 frames) {
+bool makes_progress(run_fixture& run, const std::string& stage, u64 frames) {
     const auto count = [&] { return run.stage(stage).value("frames", u64{0}); };
     const u64 then = count();
     return run.wait_until([&] { return count() >= then + frames; });
@@ -141,18 +141,18 @@ TEST_CASE("an optional sink that is started again gets every frame from then on,
         "again", number_pipeline("again", "fps = 2000\nsupervisor_grace_s = 20\n") + optional_sink());
     run.start(file);
     REQUIRE(run.wait_until([&] { return run.stage("extra").value("state", "") == "failed"; }));
-    CHECK(goes_on(run, "sink", 100));
+    CHECK(makes_progress(run, "sink", 100));
     const bool adopted = GENERATE(false, true);
     if (adopted) {
         run.signal(SIGKILL);
         REQUIRE(run.wait() == -SIGKILL);
         run.start(file);
         REQUIRE(run.wait_until([&] { return run.log().find("adopted again") != std::string::npos; }));
-        CHECK(goes_on(run, "sink", 100));
+        CHECK(makes_progress(run, "sink", 100));
     }
     std::string out;
     REQUIRE(run.command({"up", "extra", "-p", "again"}, out) == 0);
-    CHECK(goes_on(run, "extra", 300));
+    CHECK(makes_progress(run, "extra", 300));
     run.signal(SIGINT);
     const int code = run.wait();
     INFO(run.log());
@@ -182,7 +182,7 @@ TEST_CASE(
     REQUIRE(run.wait_until([&] { return run.stage("extra").value("state", "") == "failed"; }));
     std::string out;
     REQUIRE(run.command({"up", "extra", "-p", "half"}, out) == 0);
-    CHECK(goes_on(run, "extra", 100));
+    CHECK(makes_progress(run, "extra", 100));
     const u64 from = counted_from(run);
     run.signal(SIGKILL);
     REQUIRE(run.wait() == -SIGKILL);
@@ -198,7 +198,7 @@ TEST_CASE(
                log.find("it gets every frame from ") != std::string::npos;
     }));
     CHECK(counted_from(run) > from);
-    CHECK(goes_on(run, "extra", 100));
+    CHECK(makes_progress(run, "extra", 100));
     run.signal(SIGINT);
     const int code = run.wait();
     INFO(run.log());
@@ -215,7 +215,7 @@ TEST_CASE("a run whose only sink is optional ends when that sink has failed for 
     CHECK(run.wait() == 1);
     INFO(run.log());
     CHECK_THAT(run.log(), contains("no other sink is left"));
-    CHECK(run.left_behind() == "");
+    CHECK(run.leftovers() == "");
 }
 
 TEST_CASE("a stage whose settings are wrong is refused before anything starts") {
@@ -223,7 +223,7 @@ TEST_CASE("a stage whose settings are wrong is refused before anything starts") 
     run.start(run.pipeline("wrong", number_pipeline("wrong", "", "enqueue_msec = 3\n")), {"--frames", "10"});
     CHECK(run.wait() == 2);
     CHECK_THAT(run.log(), contains("did you mean"));
-    CHECK(run.left_behind() == "");
+    CHECK(run.leftovers() == "");
 }
 
 TEST_CASE("a stage that talks all the time never waits for its log, even when nobody reads it") {

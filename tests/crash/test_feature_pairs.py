@@ -51,12 +51,12 @@ class Run:
         with open(os.open(os.path.join(self.folder, "link.token"), os.O_WRONLY | os.O_CREAT, 0o600), "w", encoding="ascii") as f:
             f.write("ab" * 32)
         source = stage("numbers", "carousel-test-number", more=f"ends_at = {frames}\n" if "end" in features else "")
-        self.near = None
+        self.upstream = None
         if "durable" in features:
-            self.near = Host(self, "a", head("a") + f"fps = {FPS}\n" + source
+            self.upstream = Host(self, "a", head("a") + f"fps = {FPS}\n" + source
                              + stage("send", "carousel-send", ["numbers"], LINK + 'release = "durable"\nin_flight = 16\n'))
             source = stage("numbers", "carousel-receive", more=LINK + f"in_flight = 4\nformat = '{NUMBER}'\n")
-        self.main = Host(self, "b", head("b") + ("" if self.near else f"fps = {FPS}\n") + source + self.graph())
+        self.main = Host(self, "b", head("b") + ("" if self.upstream else f"fps = {FPS}\n") + source + self.graph())
 
     def graph(self):
         on = self.features.__contains__
@@ -73,13 +73,13 @@ class Run:
         if on("vacant"):
             text += stage("eye", "port", last, 'vacant = "skip"\n')
         if on("optional"):
-            text += stage("extra", "carousel-test-number", last, 'sink = true\noptional = true\nrestart = "no"\ndie_at = 5\ndie_lives = 1\n')
+            text += stage("extra", "carousel-test-number", last, 'sink = true\noptional = true\nrestart = "no"\ndie_at = 5\ndie_incarnations = 1\n')
         if on("outputs"):
             return text + stage("sink", "carousel-test-fork", last)
         return text + stage("sink", "carousel-test-number", last, "sink = true\nfinish_ms = 2\n")
 
     def hosts(self):
-        return [h for h in (self.main, self.near) if h]
+        return [h for h in (self.main, self.upstream) if h]
 
     def evidence(self):
         ps = self.main.ps()

@@ -38,14 +38,14 @@ f64 share_of_long_work() {
     REQUIRE(run.wait_running());
     REQUIRE(run.wait_until([&] { return run.stages().size() == 3 && !run.run_id().empty(); }));
     const shm::segment observed = shm::segment::observe(run.run_id());
-    const auto look = [&] { return telemetry::read_snapshot(observed.block()); };
+    const auto read_figures = [&] { return telemetry::read_snapshot(observed.block()); };
     const auto in_work = [](const telemetry::snapshot& s) {
         return s.seats[1].jobs_in_flight == 1 && s.stages[1].frames == 0;
     };
-    REQUIRE(run.wait_until([&] { return in_work(look()); }));
-    const telemetry::snapshot before = look();
+    REQUIRE(run.wait_until([&] { return in_work(read_figures()); }));
+    const telemetry::snapshot before = read_figures();
     sleep_s(0.7);
-    const telemetry::snapshot after = look();
+    const telemetry::snapshot after = read_figures();
     REQUIRE(in_work(after));  // it has not fallen idle meanwhile
     CHECK(run.wait() == 0);
     const f64 passed = static_cast<f64>(after.taken_ns - before.taken_ns);
@@ -118,11 +118,11 @@ TEST_CASE("ps, top and the control block's readers name the same stage while the
     run_fixture run;
     run.start(run.pipeline("named", number_pipeline("named", "", "work_ms = 10\n")));
     REQUIRE(run.wait_running());
-    const auto said = [&] { return run.ask({{"command", "ps"}})["pipeline"]["bottleneck"]; };
+    const auto reported = [&] { return run.ask({{"command", "ps"}})["pipeline"]["bottleneck"]; };
     // The figures of one second may be spoilt by other programs, those of the next ones are not.
     CHECK(run.wait_until(
         [&] {
-            json b = said();
+            json b = reported();
             return b.is_object() && b["kind"] == "stage" && b["stage"] == "middle" && b["busy"] > 0.9;
         },
         10));
@@ -149,7 +149,8 @@ TEST_CASE("ps, top and the control block's readers name the same stage while the
     }
     CHECK(seen == "middle");
     CHECK(run.command({"stop", "sink", "-p", "named"}, out) == 0);
-    CHECK(run.wait_until([&] { return said()["text"] == "sink is stopped: the others wait for it"; }, 10));
+    CHECK(
+        run.wait_until([&] { return reported()["text"] == "sink is stopped: the others wait for it"; }, 10));
     CHECK(run.command({"cont", "sink", "-p", "named"}, out) == 0);
     run.signal(SIGINT);
     CHECK(run.wait() == 0);
@@ -161,21 +162,21 @@ TEST_CASE(
     run_fixture run;
     run.start(run.pipeline("lacks", number_pipeline("lacks", "fps = 100\n")));
     REQUIRE(run.wait_running());
-    const auto said = [&] { return run.ask({{"command", "ps"}})["pipeline"]; };
-    CHECK(said()["state"] == "running");
-    CHECK(said()["waits_for"] == json::array());
+    const auto reported = [&] { return run.ask({{"command", "ps"}})["pipeline"]; };
+    CHECK(reported()["state"] == "running");
+    CHECK(reported()["waits_for"] == json::array());
     std::string out;
     REQUIRE(run.command({"down", "middle", "-p", "lacks"}, out) == 0);
-    CHECK(run.wait_until([&] { return said()["state_text"] == "waiting: middle is down"; }, 5));
-    CHECK(said()["state"] == "waiting");
-    CHECK(said()["waits_for"] == json({"middle"}));
-    CHECK(said()["bottleneck"]["text"] == "middle is down: the others wait for it");
+    CHECK(run.wait_until([&] { return reported()["state_text"] == "waiting: middle is down"; }, 5));
+    CHECK(reported()["state"] == "waiting");
+    CHECK(reported()["waits_for"] == json({"middle"}));
+    CHECK(reported()["bottleneck"]["text"] == "middle is down: the others wait for it");
     REQUIRE(run.command({"ps", "-p", "lacks"}, out) == 0);
     CHECK_THAT(out, contains("lacks: waiting: middle is down, pid "));
     REQUIRE(run.command({"top", "--once", "-p", "lacks"}, out) == 0);
     CHECK_THAT(out, contains("lacks: waiting: middle is down, device "));
     REQUIRE(run.command({"up", "middle", "-p", "lacks"}, out) == 0);
-    CHECK(run.wait_until([&] { return said()["state"] == "running"; }, 5));
+    CHECK(run.wait_until([&] { return reported()["state"] == "running"; }, 5));
     run.signal(SIGINT);
     CHECK(run.wait() == 0);
     check_undamaged(run.report());

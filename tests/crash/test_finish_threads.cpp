@@ -22,13 +22,13 @@ TEST_CASE(
     const std::string hash = undisturbed_hash(frames);
     run_fixture run;
     crash_plan plan(run.path("plan"));
-    plan.add_life_story("sink", role::sink, "kill", {}, seed);
+    plan.add_incarnations("sink", role::sink, "kill", {}, seed);
     plan.write();
     run.start(run.pipeline("several", number_pipeline("several", crash_keys, "", "", sink_keys)),
               {"--frames", std::to_string(frames)}, {plan.environment()});
     CHECK(run.wait(120) == 0);
     INFO(run.log());
-    CHECK(plan.still_to_come() == "");
+    CHECK(plan.pending_lines() == "");
     check_whole(run, frames, hash, plan.lines());
 }
 
@@ -36,7 +36,7 @@ TEST_CASE(
     "of several frames in finish() the one that hangs is found by its deadline, whatever goes on beside it") {
     run_fixture run;
     const std::string keys =
-        "finish_threads = 4\nfinish_ms = 20\ndie_at = 21\ndie_how = \"hang_finish\"\ndie_lives = 1\n"
+        "finish_threads = 4\nfinish_ms = 20\ndie_at = 21\ndie_how = \"hang_finish\"\ndie_incarnations = 1\n"
         "frame_timeout_ms = 1500\nin_flight = 6\n";
     run.start(run.pipeline("hangs", number_pipeline("hangs", "frame_timeout_ms = 30000\n", "", "", keys)),
               {"--frames", "80"});
@@ -64,5 +64,5 @@ TEST_CASE("an exception in finish() among several gives up its own frame, and no
     REQUIRE(r["dead_letters"].size() == 1);
     CHECK(r["dead_letters"][0]["ring_sequence"] == 30);
     CHECK(r["dead_letters"][0]["stage"] == "sink");
-    CHECK(run.left_behind() == "");
+    CHECK(run.leftovers() == "");
 }

@@ -34,15 +34,15 @@ TEST_CASE("a frame that makes its stage write into its input is given up, and th
     REQUIRE(r["dead_letters"].size() == 1);
     CHECK(r["dead_letters"][0]["ring_sequence"] == 30);
     CHECK(r["dead_letters"][0]["stage"] == "middle");
-    int told = 0;
+    int reported = 0;
     for (const json& death : r["recoveries"]) {
         if (!death.contains("how")) continue;  // it was through, and has left
-        ++told;
+        ++reported;
         CHECK(death["seat"] == "middle");
         CHECK(death.value("stray", "") ==
               "a write into its input ring numbers, frame 30, plane value, offset 0");
     }
-    CHECK(told >= 3);  // a death with several frames in flight is no attempt on one
+    CHECK(reported >= 3);  // a death with several frames in flight is no attempt on one
     CHECK_THAT(run.log(), contains("a write into its input ring numbers, frame 30, plane value, offset 0"));
 }
 
@@ -76,22 +76,22 @@ TEST_CASE("a stray write into another stage's frame headers ends its writer alon
     run_fixture run;
     run.start(run.pipeline("headers", number_pipeline("headers", "",
                                                       "die_at = 30\ndie_how = \"scribble_header\"\n"
-                                                      "die_lives = 2\n")),
+                                                      "die_incarnations = 2\n")),
               {"--frames", "100"});
     CHECK(run.wait() == 0);
     INFO(run.log());
     const json r = run.report();
     CHECK(r["frames"] == 100);
     check_undamaged(r);
-    int told = 0;
+    int reported = 0;
     for (const json& death : r["recoveries"]) {
         if (!death.contains("how")) continue;  // it was through, and has left
-        ++told;
+        ++reported;
         CHECK(death["seat"] == "middle");
         CHECK_THAT(death.value("stray", ""),
                    contains("a write into the headers of the ring numbers, frame "));
     }
-    CHECK(told >= 1);
+    CHECK(reported >= 1);
 }
 
 TEST_CASE("a stage that asks for inputs that it can write to is told as unguarded, and takes no scribble") {

@@ -19,7 +19,7 @@ void check_whole(run_fixture& run, u64 restarts) {
     check_undamaged(r);
     CHECK(r["dead_letters"].empty());  // the frames were innocent
     CHECK(r["restarts"] == restarts);
-    CHECK(run.left_behind() == "");
+    CHECK(run.leftovers() == "");
 }
 
 int inject(run_fixture& run, const std::string& name, const std::string& stage, const std::string& fault,

@@ -28,7 +28,7 @@ std::string undisturbed_hash(const std::string& name, const std::string& text, u
 
 /// Ends a run that has no end of its own, as Ctrl-C does: whole, and its pictures are those of an undisturbed
 /// run of as many frames.
-void end_whole(run_fixture& run, const std::string& name, const std::string& undisturbed) {
+void end_intact(run_fixture& run, const std::string& name, const std::string& undisturbed) {
     run.signal(SIGINT);
     CHECK(run.wait(120) == 0);
     INFO(run.log());
@@ -36,7 +36,7 @@ void end_whole(run_fixture& run, const std::string& name, const std::string& und
     REQUIRE(r.contains("frames"));
     check_undamaged(r);
     CHECK(r["image_hash"] == undisturbed_hash(name, undisturbed, r["frames"]));
-    CHECK(run.left_behind() == "");
+    CHECK(run.leftovers() == "");
 }
 
 /// Kills until the run is over or `kills` were made; returns how many. No process is killed twice: one that
@@ -68,7 +68,7 @@ TEST_CASE("300 random kills over all stages lose, repeat and tear nothing") {
     run.start(run.pipeline("kills", picture_pipeline("kills", "fps = 400\n")));
     REQUIRE(run.wait_running());
     CHECK(kill_at_random(run, kills, test_seed(), 0.02) == kills);
-    end_whole(run, "kills", picture_pipeline("kills"));
+    end_intact(run, "kills", picture_pipeline("kills"));
     const json r = run.report();
     CHECK(r["restarts"].get<u32>() >= kills - 4);
     fmt::print("kills at {}; fence {}\n", r["kills_at"].dump(), r["fence_ms"].dump());
@@ -84,7 +84,7 @@ TEST_CASE("three instances that share a group, killed at random, keep the order"
     run.start(run.pipeline("workers", text("fps = 400\n")));
     REQUIRE(run.wait_running());
     CHECK(kill_at_random(run, 60, test_seed(), 0.02) == 60);
-    end_whole(run, "workers", text(""));
+    end_intact(run, "workers", text(""));
 }
 
 TEST_CASE("stages that choose their depth by what they measure, killed at random, lose nothing") {
@@ -101,7 +101,7 @@ TEST_CASE("stages that choose their depth by what they measure, killed at random
         },
         20));
     CHECK(kill_at_random(run, 40, test_seed(), 0.02) == 40);
-    end_whole(run, "deep", picture_pipeline("deep"));
+    end_intact(run, "deep", picture_pipeline("deep"));
     const json r = run.report();
     for (const json& s : r["stages"]) {
         CHECK(s["in_flight"] == 16);
@@ -120,7 +120,7 @@ TEST_CASE("rings with a window of one frame hold what the wide ones do, whoever 
     run.start(run.pipeline("narrow", narrow("fps = 100\n")));
     REQUIRE(run.wait_running());
     CHECK(kill_at_random(run, 30, test_seed(), 0.02) == 30);
-    end_whole(run, "narrow", picture_pipeline("narrow"));
+    end_intact(run, "narrow", picture_pipeline("narrow"));
 }
 
 TEST_CASE("all stages killed at once come back, ten times") {
@@ -143,8 +143,8 @@ TEST_CASE("all stages killed at once come back, ten times") {
             ::kill(pid, SIGKILL);
         }
     }
-    CHECK(goes_on(run));
-    end_whole(run, "all", picture_pipeline("all"));
+    CHECK(makes_progress(run));
+    end_intact(run, "all", picture_pipeline("all"));
     CHECK(run.report()["restarts"] == 40);
 }
 
@@ -166,8 +166,8 @@ TEST_CASE("the others keep their processes and their frames while one is killed"
     }
     CHECK(run.pid_of("geometry") == geometry);
     CHECK(run.pid_of("display") == display);
-    CHECK(goes_on(run));
-    end_whole(run, "others", picture_pipeline("others"));
+    CHECK(makes_progress(run));
+    end_intact(run, "others", picture_pipeline("others"));
     const json r = run.report();
     CHECK(r["lost"] == 0);
     for (const json& s : r["stages"]) CHECK(s["restarts"] == (s["name"] == "fragment" ? 10 : 0));

@@ -101,5 +101,5 @@ TEST_CASE(
     std::snprintf(text, sizeof text, "%016llx",
                   static_cast<unsigned long long>(telemetry::hash_bytes(std::as_bytes(std::span(hashes)))));
     CHECK(r["image_hash"] == text);
-    CHECK(run.left_behind() == "");
+    CHECK(run.leftovers() == "");
 }

@@ -49,7 +49,7 @@ void check_whole(run_fixture& run, u64 domain_faults, bool given_up = false) {
     CHECK(r["dead_letters"].empty());
     CHECK(r["mps"]["domain_faults"] == domain_faults);
     CHECK(r["mps"]["given_up"] == given_up);
-    CHECK(run.left_behind() == "");
+    CHECK(run.leftovers() == "");
 }
 
 std::string text_of(const std::string& path) { return read_file(path).value_or(""); }
@@ -78,10 +78,10 @@ bool all_replaced(run_fixture& run, const std::vector<i32>& before) {
 /// Each stage's present process has delivered a frame, and the supervisor has seen it.
 bool all_deliver(run_fixture& run) {
     return run.wait_until([&] {
-        const std::string said = run.log();
+        const std::string log_text = run.log();
         const std::vector<i32> now = pids_of(run);
         return std::all_of(now.begin(), now.end(), [&](i32 pid) {
-            return said.find(fmt::format(" is back as pid {} after", pid)) != std::string::npos;
+            return log_text.find(fmt::format(" is back as pid {} after", pid)) != std::string::npos;
         });
     });
 }
@@ -154,12 +154,12 @@ TEST_CASE(
     CHECK(r["mps"]["domain_faults"] == 3);
     CHECK(r["mps"]["back_ms"]["count"].get<u64>() >= 2);
     CHECK(r["takeover_parts_ms"]["to_ready"]["count"] == 9);
-    CHECK(run.left_behind() == "");
+    CHECK(run.leftovers() == "");
 }
 
 TEST_CASE("each death of an MPS domain's end is told as such, and those that were only in it as shared") {
     run_fixture run;
-    run.start(run.pipeline("told", shared("told", "", "no_device_life = 2\n")), {"--frames", frames},
+    run.start(run.pipeline("told", shared("told", "", "no_device_epoch = 2\n")), {"--frames", frames},
               with_fake(run));
     REQUIRE(run.wait_running());
     const std::vector<i32> before = pids_of(run);
@@ -186,8 +186,9 @@ TEST_CASE("a stage that dies by itself beside a neighbour whose death is seen fi
     run_fixture run;
     // The first life of middle aborts a second after it has begun with frame 0.
     run.start(
-        run.pipeline("beside", shared("beside", "",
-                                      "die_at = 0\ndie_how = \"abort\"\ndie_lives = 1\nenqueue_ms = 1000\n")),
+        run.pipeline("beside",
+                     shared("beside", "",
+                            "die_at = 0\ndie_how = \"abort\"\ndie_incarnations = 1\nenqueue_ms = 1000\n")),
         {"--frames", "2"}, with_fake(run));
     REQUIRE(run.wait_until([&] {
         return run.stage("middle")["state"] == "running" && run.stage("numbers")["state"] == "running";
@@ -252,12 +253,13 @@ TEST_CASE(
     // Four lives of middle get an error of the device a second after they have begun, before they have moved
     // a frame.
     run.start(
-        run.pipeline("errors", shared("errors", "",
-                                      "die_at = 0\ndie_how = \"gpu\"\ndie_lives = 4\nenqueue_ms = 1000\n")),
+        run.pipeline(
+            "errors",
+            shared("errors", "", "die_at = 0\ndie_how = \"gpu\"\ndie_incarnations = 4\nenqueue_ms = 1000\n")),
         {"--frames", "2"}, with_fake(run));
-    for (int life = 0; asked && life < 4; ++life) {
+    for (int round = 0; asked && round < 4; ++round) {
         REQUIRE(run.wait_until([&] {
-            return run.stage("middle")["state"] == "running" && domain_of(run)["domain_faults"] == life;
+            return run.stage("middle")["state"] == "running" && domain_of(run)["domain_faults"] == round;
         }));
         std::string out;
         REQUIRE(run.wait_until([&] { return run.command({"inject", "sink", "-p", "errors"}, out) == 0; }));
@@ -299,7 +301,7 @@ TEST_CASE(
         if (death.contains("how") && !death.value("shared", false) && death["how"] != supervisor::moved_text)
             CHECK(death["seat"] == "middle");
     CHECK_THAT(run.log(), contains("has faulted alone: the MPS domain's faults are its own"));
-    CHECK(run.left_behind() == "");
+    CHECK(run.leftovers() == "");
 }
 
 TEST_CASE(
@@ -315,7 +317,7 @@ TEST_CASE(
         {"scribble-input", "a write into its input ring numbers, frame "},
         {"overrun-output", "an overrun of its slot in the ring middle, frame "},
         {"scribble-control", "a write into the control block: "}};
-    std::map<i32, std::string> told;
+    std::map<i32, std::string> reported;
     for (const auto& [kind, called] : kinds) {
         REQUIRE(run.wait_running());
         const std::vector<i32> before = pids_of(run);
@@ -323,7 +325,7 @@ TEST_CASE(
         REQUIRE(run.command({"inject", "middle", "--fault", kind, "-p", "strays"}, out) == 0);
         REQUIRE(all_replaced(run, before));
         REQUIRE(all_deliver(run));
-        told[before[1]] = called;
+        reported[before[1]] = called;
     }
     CHECK(run.wait() == 0);
     check_whole(run, 3);
@@ -332,9 +334,9 @@ TEST_CASE(
     for (const json& death : r["recoveries"]) {
         if (!death.contains("how")) continue;
         CAPTURE(death.dump());
-        const auto writer = told.find(death["pid"].get<i32>());
-        CHECK(death.value("shared", false) == (writer == told.end()));
-        if (writer != told.end()) CHECK_THAT(death.value("stray", ""), contains(writer->second));
+        const auto writer = reported.find(death["pid"].get<i32>());
+        CHECK(death.value("shared", false) == (writer == reported.end()));
+        if (writer != reported.end()) CHECK_THAT(death.value("stray", ""), contains(writer->second));
     }
     CHECK(r["restarts"] == 9);
 }
@@ -343,7 +345,7 @@ TEST_CASE("suspects that all work alone without a fault share the MPS domain aga
     run_fixture run;
     // The first two lives of middle fault before a frame has moved, its later ones don't.
     run.start(run.pipeline("acquitted", shared("acquitted", "frame_timeout_ms = 10000\n",
-                                               "die_at = 0\ndie_how = \"gpu\"\ndie_lives = 2\n")),
+                                               "die_at = 0\ndie_how = \"gpu\"\ndie_incarnations = 2\n")),
               {"--frames", frames}, with_fake(run));
     REQUIRE(run.wait_until(
         [&] { return run.log().find("all stages share the MPS domain again") != std::string::npos; }));
@@ -378,8 +380,8 @@ TEST_CASE("without another supervisor the last stage that leaves ends the MPS da
     REQUIRE(run.wait_running());
     run.signal(SIGKILL);
     REQUIRE(run.wait() == -SIGKILL);
-    CHECK(run.wait_until([&] { return run.left_behind().empty(); }));
-    CHECK(run.left_behind() == "");
+    CHECK(run.wait_until([&] { return run.leftovers().empty(); }));
+    CHECK(run.leftovers() == "");
 }
 
 TEST_CASE("an MPS daemon that refuses to start ends the run with a clear error, and nothing is left") {
@@ -388,7 +390,7 @@ TEST_CASE("an MPS daemon that refuses to start ends the run with a clear error, 
     CHECK(run.wait() == 3);
     CHECK_THAT(run.log(), contains("starting a private MPS daemon") && contains("says the fake") &&
                               contains("isolation = \"process\""));
-    CHECK(run.left_behind() == "");
+    CHECK(run.leftovers() == "");
 }
 
 TEST_CASE("isolation by MPS on the CPU is without effect, and says so") {

@@ -56,14 +56,14 @@ public:
         process_.pidfd.reset();
         return s.signal != 0 ? -s.signal : s.exit_code;
     }
-    [[nodiscard]] std::string said() const {
+    [[nodiscard]] std::string output() const {
         std::ostringstream all;
         all << std::ifstream(file_).rdbuf();
         return all.str();
     }
     /// The newest frame that it told of.
     [[nodiscard]] u64 frame() const {
-        const std::string all = said();
+        const std::string all = output();
         const auto at = all.rfind("frame ");
         return at == std::string::npos ? 0 : std::strtoull(all.c_str() + at + 6, nullptr, 10);
     }
@@ -97,24 +97,24 @@ TEST_CASE("a foreign reader gets whole frames of a growing sequence, whoever die
         run.pipeline("looked_at", number_pipeline("looked_at", "fps = 1000\nsupervisor_grace_s = 20\n"));
     run.start(file);
     REQUIRE(run.wait_running());
-    reader looks(run, "reader.out", {"looked_at", "middle"});
-    const auto goes_on = [&] {
-        const u64 then = looks.frame();
-        return run.wait_until([&] { return looks.frame() > then; });
+    reader viewer(run, "reader.out", {"looked_at", "middle"});
+    const auto makes_progress = [&] {
+        const u64 then = viewer.frame();
+        return run.wait_until([&] { return viewer.frame() > then; });
     };
-    CHECK(goes_on());
+    CHECK(makes_progress());
     for (const char* victim : {"middle", "numbers", "sink"}) {
         run.hit(victim, SIGKILL);
-        CHECK(goes_on());
+        CHECK(makes_progress());
     }
     run.signal(SIGKILL);  // the supervisor
     REQUIRE(run.wait() == -SIGKILL);
-    CHECK(goes_on());  // without one
+    CHECK(makes_progress());  // without one
     run.start(file);
     REQUIRE(run.wait_running());
-    CHECK(goes_on());
+    CHECK(makes_progress());
     // The second supervisor knows of the reader: its place is free when it is gone.
-    const shm::segment segment = look_into(run);
+    const shm::segment segment = map_block(run);
     const shm::link_block& link = link_of(segment, "middle");
     const auto joins = [&] {
         u32 all = 0;
@@ -125,13 +125,13 @@ TEST_CASE("a foreign reader gets whole frames of a growing sequence, whoever die
     CHECK(run.wait_until([&] { return joins() >= 2 && taken_places(link) == 1; }));
     SECTION("it sees the end of the run") {
         end_and_check(run);
-        CHECK(looks.wait(10) == 0);
-        CHECK_THAT(looks.said(), contains("ended: exit code 0"));
-        CHECK(run.left_behind() == "");
+        CHECK(viewer.wait(10) == 0);
+        CHECK_THAT(viewer.output(), contains("ended: exit code 0"));
+        CHECK(run.leftovers() == "");
     }
     SECTION("its place is free when it is killed") {
-        looks.kill();
-        CHECK(looks.wait(10) == -SIGKILL);
+        viewer.kill();
+        CHECK(viewer.wait(10) == -SIGKILL);
         CHECK(run.wait_until([&] { return taken_places(link) == 0; }));
         end_and_check(run);
     }
@@ -142,7 +142,7 @@ TEST_CASE("readers that are killed under load harm no frame, and their places ar
     run.start(run.pipeline("crowded", number_pipeline("crowded")));
     REQUIRE(run.wait_running());
     const std::vector<json> before = run.stages();
-    const shm::segment segment = look_into(run);
+    const shm::segment segment = map_block(run);
     const shm::link_block& link = link_of(segment, "middle");
     std::mt19937_64 random(test_seed());
     std::deque<reader> living;
@@ -154,7 +154,7 @@ TEST_CASE("readers that are killed under load harm no frame, and their places ar
         if (living.size() < 4) continue;
         living.front().kill();
         const int code = living.front().wait(10);
-        if (code != -SIGKILL) FAIL("a reader ended with " << code << ": " << living.front().said());
+        if (code != -SIGKILL) FAIL("a reader ended with " << code << ": " << living.front().output());
         living.pop_front();
     }
     CHECK(run.wait_until([&] { return living.back().frame() > 0; }));
@@ -164,7 +164,7 @@ TEST_CASE("readers that are killed under load harm no frame, and their places ar
     for (std::size_t k = 0; k < before.size(); ++k) CHECK(after[k]["pid"] == before[k]["pid"]);
     end_and_check(run);
     CHECK(run.report()["restarts"] == 0);
-    CHECK(run.left_behind() == "");
+    CHECK(run.leftovers() == "");
 }
 
 TEST_CASE("a reader that dies with a frame in its hands, or is stopped with it, holds nobody up") {
@@ -178,10 +178,10 @@ TEST_CASE("a reader that dies with a frame in its hands, or is stopped with it, 
     plan.write();
     run.start(run.pipeline("held_frame", number_pipeline("held_frame", "fps = 2000\n")));
     REQUIRE(run.wait_running());
-    const shm::segment segment = look_into(run);
+    const shm::segment segment = map_block(run);
     const shm::link_block& link = link_of(segment, "middle");
     reader dies(run, "reader.out", {"held_frame", "middle"}, {plan.environment()});
-    REQUIRE(run.wait_until([&] { return plan.still_to_come().empty(); }));
+    REQUIRE(run.wait_until([&] { return plan.pending_lines().empty(); }));
     const u64 then = ring::load(link.tail);
     CHECK(run.wait_until([&] { return ring::load(link.tail) > then + 200; }));  // many times round
     if (how == "kill") {
@@ -197,7 +197,7 @@ TEST_CASE("the ninth reader of a ring is told that its places are taken, and tak
     run_fixture run;
     run.start(run.pipeline("full", number_pipeline("full", "fps = 100\n")));
     REQUIRE(run.wait_running());
-    const shm::segment segment = look_into(run);
+    const shm::segment segment = map_block(run);
     const shm::link_block& link = link_of(segment, "numbers");
     std::deque<reader> all;
     for (u32 k = 0; k < shm::max_latest; ++k)
@@ -205,11 +205,12 @@ TEST_CASE("the ninth reader of a ring is told that its places are taken, and tak
     REQUIRE(run.wait_until([&] { return taken_places(link) == shm::max_latest; }));
     reader ninth(run, "ninth.out", {"full", "numbers"});
     CHECK(ninth.wait(20) == exit_code::usage);
-    CHECK_THAT(ninth.said(), contains("all 8 places for viewers, ports and displays at the ring of numbers"));
+    CHECK_THAT(ninth.output(),
+               contains("all 8 places for viewers, ports and displays at the ring of numbers"));
     all.pop_front();
     REQUIRE(run.wait_until([&] { return taken_places(link) == shm::max_latest - 1; }));
     reader tenth(run, "tenth.out", {"full", "numbers"});
-    CHECK(run.wait_until([&] { return tenth.said().find("frame ") != std::string::npos; }));
+    CHECK(run.wait_until([&] { return tenth.output().find("frame ") != std::string::npos; }));
     all.clear();
     end_and_check(run);
 }
@@ -222,7 +223,7 @@ TEST_CASE("a reader of a pipeline that stands says who is waited for") {
     REQUIRE(run.command({"stop", "middle"}, out) == 0);
     reader waits(run, "reader.out", {"standing", "middle", "", "0", "0.5"});
     CHECK(waits.wait(20) == exit_code::stage_failed);
-    CHECK_THAT(waits.said(),
+    CHECK_THAT(waits.output(),
                contains("no new frame of \"middle\" in 0.5 s: middle is stopped (`carousel cont "
                         "middle` lets it go on)"));
     REQUIRE(run.command({"cont", "middle"}, out) == 0);
@@ -239,20 +240,20 @@ TEST_CASE("a reader in another pid namespace looks on like any other") {
     run_fixture run;
     run.start(run.pipeline("elsewhere", number_pipeline("elsewhere", "fps = 500\n")));
     REQUIRE(run.wait_running());
-    const shm::segment segment = look_into(run);
+    const shm::segment segment = map_block(run);
     const shm::link_block& link = link_of(segment, "middle");
-    reader looks(run, "reader.out", {"elsewhere", "middle"}, {}, unshare);
-    CHECK(run.wait_until([&] { return looks.frame() > 0; }));
+    reader viewer(run, "reader.out", {"elsewhere", "middle"}, {}, unshare);
+    CHECK(run.wait_until([&] { return viewer.frame() > 0; }));
     SECTION("until the run ends") {
         run.hit("middle", SIGKILL);
-        const u64 then = looks.frame();
-        CHECK(run.wait_until([&] { return looks.frame() > then; }));
+        const u64 then = viewer.frame();
+        CHECK(run.wait_until([&] { return viewer.frame() > then; }));
         end_and_check(run);
-        CHECK(looks.wait(10) == 0);
-        CHECK_THAT(looks.said(), contains("ended: exit code 0"));
+        CHECK(viewer.wait(10) == 0);
+        CHECK_THAT(viewer.output(), contains("ended: exit code 0"));
     }
     SECTION("until it is killed, and its place is free again") {
-        looks.kill();
+        viewer.kill();
         CHECK(run.wait_until([&] { return taken_places(link) == 0; }));
         end_and_check(run);
     }
@@ -265,14 +266,14 @@ TEST_CASE("each ring of a fork is read by its name, the first one by its output'
     std::deque<reader> all;
     for (const char* ring : {"fork", "fork.number", "fork.square"})
         all.emplace_back(run, fmt::format("{}.out", ring), std::vector<std::string>{"forked", ring});
-    for (const reader& looks : all) CHECK(run.wait_until([&] { return looks.frame() > 0; }));
+    for (const reader& viewer : all) CHECK(run.wait_until([&] { return viewer.frame() > 0; }));
     reader mistaken(run, "mistaken.out", {"forked", "fork.squar"});
     CHECK(mistaken.wait(10) == exit_code::usage);
-    CHECK_THAT(mistaken.said(),
+    CHECK_THAT(mistaken.output(),
                contains("no ring \"fork.squar\" in forked; those of fork: fork, fork.square"));
     end_and_check(run);
-    for (reader& looks : all) {
-        CHECK(looks.wait(10) == 0);
-        CHECK_THAT(looks.said(), contains("ended: exit code 0"));
+    for (reader& viewer : all) {
+        CHECK(viewer.wait(10) == 0);
+        CHECK_THAT(viewer.output(), contains("ended: exit code 0"));
     }
 }

@@ -147,7 +147,7 @@ TEST_CASE("a forked child that unwinds its stack leaves its parent's ports and f
     CHECK(read_one(r) == 1);
     CHECK(l.next(20) != nullptr);
     // The parent's thread still shows that it lives.
-    const shm::segment s = look_into(run);
+    const shm::segment s = map_block(run);
     const shm::control_block& c = s.block();
     const auto heartbeat = [&] {
         const u64 sits = ring::load(c.seat[seat_of(c, "analysis")].current);
@@ -201,13 +201,13 @@ TEST_CASE("a commit whose mark could not be written is resumed by the next call,
     faulty_run run("full");
     auto camera = run.enter("camera", true), analysis = run.enter("analysis", false);
     const auto write = [&] {
-        REQUIRE(camera->begin(~u64{0}) == port_session::got::frame);
+        REQUIRE(camera->begin(~u64{0}) == port_session::wait_result::frame);
         auto* value = reinterpret_cast<u64*>(camera->output_slot() + camera->output().find("value")->offset);
         std::fill_n(value, 512, camera->job().ring_sequence);
         REQUIRE(camera->commit(std::nullopt));
     };
     write();
-    REQUIRE(analysis->begin(~u64{0}) == port_session::got::frame);
+    REQUIRE(analysis->begin(~u64{0}) == port_session::wait_result::frame);
     // The record of frame 0 fits the file, its mark does not.
     std::signal(SIGXFSZ, SIG_IGN);
     rlimit before{};
@@ -219,7 +219,7 @@ TEST_CASE("a commit whose mark could not be written is resumed by the next call,
     REQUIRE(::setrlimit(RLIMIT_FSIZE, &before) == 0);
     CHECK(analysis->commit(telemetry::frame_hash(7, "own")));
     write();
-    REQUIRE(analysis->begin(~u64{0}) == port_session::got::frame);
+    REQUIRE(analysis->begin(~u64{0}) == port_session::wait_result::frame);
     CHECK(analysis->job().ring_sequence == 1);
     CHECK(analysis->commit(telemetry::frame_hash(8, "own")));
     analysis.reset(), camera.reset();
@@ -231,20 +231,20 @@ TEST_CASE("a commit whose mark could not be written is resumed by the next call,
 TEST_CASE("ports, their supervisor and a stage lose no frame while their system calls are interrupted") {
     const std::vector<std::string> preload{"LD_PRELOAD=" INTERRUPTED_CALLS};
     faulty_run run("interrupted", "frames = 300\n", preload);
-    foreign_program reads(run, "reads", "carousel-test-port-io", {"read", "interrupted", "analysis"},
-                          preload);
-    foreign_program latest(run, "latest", "carousel-test-port-io", {"latest", "interrupted", "camera"},
+    external_program reads(run, "reads", "carousel-test-port-io", {"read", "interrupted", "analysis"},
                            preload);
-    foreign_program writes(run, "writes", "carousel-test-port-io", {"write", "interrupted", "camera"},
-                           preload);
+    external_program latest(run, "latest", "carousel-test-port-io", {"latest", "interrupted", "camera"},
+                            preload);
+    external_program writes(run, "writes", "carousel-test-port-io", {"write", "interrupted", "camera"},
+                            preload);
     const int code = run.wait();
     INFO(run.log());
     CHECK(code == 0);
     check_undamaged(run.report());
     CHECK(run.report()["frames"] == 300);
-    for (foreign_program* p : {&reads, &latest, &writes}) {
+    for (external_program* p : {&reads, &latest, &writes}) {
         const int ended = p->wait(20);
-        CAPTURE(p->said());
+        CAPTURE(p->output());
         CHECK(ended == 0);
     }
 }

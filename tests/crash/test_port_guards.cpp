@@ -78,10 +78,10 @@ TEST_CASE("ports tell whether their inputs and their output are guarded, by what
         CHECK(run.stage("camera")["inputs_guarded"].is_null());
         CHECK(run.stage("analysis")["inputs_guarded"] == gaps);
         CHECK(run.stage("analysis")["output_guarded"].is_null());
-        REQUIRE(camera->begin(~u64{0}) == port_session::got::frame);
+        REQUIRE(camera->begin(~u64{0}) == port_session::wait_result::frame);
         CHECK(rights_at(camera->output_slot()) == "rw-s");
         REQUIRE(camera->commit(std::nullopt));
-        REQUIRE(analysis->begin(~u64{0}) == port_session::got::frame);
+        REQUIRE(analysis->begin(~u64{0}) == port_session::wait_result::frame);
         CHECK(rights_at(analysis->input_slot(0)) == (gaps ? "r--s" : "rw-s"));
         REQUIRE(analysis->commit(std::nullopt));
     }
@@ -94,17 +94,17 @@ TEST_CASE("a port's program that writes into its input ends alone, and the frame
     run_fixture run;
     run.start(run.pipeline("strays", guarded_ports("strays")));
     REQUIRE(run.wait_until([&] { return is_vacant(run, "camera") && is_vacant(run, "analysis"); }));
-    const foreign_program writes(run, "writes", "carousel-test-port-io",
-                                 {"write", "strays", "camera", "200"});
-    foreign_program stray(run, "stray", "carousel-test-port-io", {"stray", "strays", "analysis"});
-    const int code = stray.wait(20);
-    INFO(stray.said());
+    const external_program writes(run, "writes", "carousel-test-port-io",
+                                  {"write", "strays", "camera", "200"});
+    external_program program(run, "stray", "carousel-test-port-io", {"stray", "strays", "analysis"});
+    const int code = program.wait(20);
+    INFO(program.output());
     CHECK(code != 0);  // SIGSEGV, but for a sanitizer, which ends it by itself
     CHECK(code != -1000);
-    CHECK_FALSE(stray.has_said("has written"));
-    foreign_program reads(run, "reads", "carousel-test-port-io", {"read", "strays", "analysis", "0"});
-    CHECK(
-        run.wait_until([&] { return reads.has_said("frame 0"); }));  // the same frame; it looks at its values
+    CHECK_FALSE(program.has_printed("has written"));
+    external_program reads(run, "reads", "carousel-test-port-io", {"read", "strays", "analysis", "0"});
+    CHECK(run.wait_until(
+        [&] { return reads.has_printed("frame 0"); }));  // the same frame; it looks at its values
     run.signal(SIGINT);
     CHECK(run.wait() == 0);
     CHECK(reads.wait(10) == 0);
@@ -120,11 +120,11 @@ TEST_CASE("a port's program says of a torn frame which ring it was and who fills
         const auto camera = enter(run, "torn", "camera", true, here);
         const auto analysis = enter(run, "torn", "analysis", false, here);
         for (int k = 0; k < 2; ++k) {
-            REQUIRE(camera->begin(~u64{0}) == port_session::got::frame);
+            REQUIRE(camera->begin(~u64{0}) == port_session::wait_result::frame);
             auto* word = reinterpret_cast<device::status_word*>(camera->output_slot());
             REQUIRE(camera->commit(std::nullopt));
             if (k == 1) word->ring_sequence += 5;  // as by somebody who fills the slot while it is read
-            REQUIRE(analysis->begin(~u64{0}) == port_session::got::frame);
+            REQUIRE(analysis->begin(~u64{0}) == port_session::wait_result::frame);
             REQUIRE(analysis->commit(std::nullopt));
         }
     });

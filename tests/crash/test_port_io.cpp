@@ -36,20 +36,20 @@ public:
         start(file_);
         REQUIRE(wait_until([&] { return is("camera", "vacant") && is("analysis", "vacant"); }));
     }
-    [[nodiscard]] foreign_program writes(const std::string& out, std::vector<std::string> more = {"200"},
-                                         const std::vector<std::string>& environment = {},
-                                         const std::vector<std::string>& prefix = {}) const {
+    [[nodiscard]] external_program writes(const std::string& out, std::vector<std::string> more = {"200"},
+                                          const std::vector<std::string>& environment = {},
+                                          const std::vector<std::string>& prefix = {}) const {
         more.insert(more.begin(), {"write", name_, "camera"});
         return {*this, out, "carousel-test-port-io", more, environment, prefix};
     }
-    [[nodiscard]] foreign_program reads(const std::string& out, std::vector<std::string> more = {"0"},
-                                        const std::vector<std::string>& environment = {},
-                                        const std::vector<std::string>& prefix = {}) const {
+    [[nodiscard]] external_program reads(const std::string& out, std::vector<std::string> more = {"0"},
+                                         const std::vector<std::string>& environment = {},
+                                         const std::vector<std::string>& prefix = {}) const {
         more.insert(more.begin(), {"read", name_, "analysis"});
         return {*this, out, "carousel-test-port-io", more, environment, prefix};
     }
-    [[nodiscard]] foreign_program ends(const std::string& out, u64 before,
-                                       const std::vector<std::string>& environment = {}) const {
+    [[nodiscard]] external_program ends(const std::string& out, u64 before,
+                                        const std::vector<std::string>& environment = {}) const {
         return {*this,
                 out,
                 "carousel-test-port-io",
@@ -60,7 +60,7 @@ public:
         const json row = stage(port);
         return row.is_object() && row.value("state", "") == state;
     }
-    bool goes_on(const foreign_program& of) {
+    bool makes_progress(const external_program& of) {
         const u64 then = of.frame();
         return wait_until([&] { return of.frame() > then; });
     }
@@ -70,7 +70,7 @@ public:
         INFO(log());
         CHECK(code == 0);
         check_undamaged(report());
-        CHECK(wait_until([&] { return left_behind() == ""; }));  // programs of others leave in their own time
+        CHECK(wait_until([&] { return leftovers() == ""; }));  // programs of others leave in their own time
     }
     [[nodiscard]] const std::string& file() const noexcept { return file_; }
 
@@ -100,23 +100,23 @@ bool can_be_done(const std::vector<std::string>& words) {
 
 TEST_CASE("two programs that were started apart carry a run's frames, and both see its end") {
     port_run run("apart", "frames = 3000\n");
-    foreign_program reads = run.reads("reads", {"0"}, {}, {"setsid", "--wait"});
-    foreign_program writes = run.writes("writes", {"0"}, {}, {"nohup"});
+    external_program reads = run.reads("reads", {"0"}, {}, {"setsid", "--wait"});
+    external_program writes = run.writes("writes", {"0"}, {}, {"nohup"});
     CHECK(run.wait() == 0);
     INFO(run.log());
     check_undamaged(run.report());
     CHECK(reads.wait(10) == 0);
     CHECK(writes.wait(10) == 0);
-    CHECK_THAT(reads.said(), contains("ended, 3000 frames"));
-    CHECK_THAT(writes.said(), contains("ended, 3000 frames"));
-    CHECK(run.left_behind() == "");
+    CHECK_THAT(reads.output(), contains("ended, 3000 frames"));
+    CHECK_THAT(writes.output(), contains("ended, 3000 frames"));
+    CHECK(run.leftovers() == "");
 }
 
 TEST_CASE("readers and writers that are killed under load lose, repeat and tear no frame") {
     port_run run("killed", "supervisor_grace_s = 20\n");
     std::mt19937_64 random(test_seed());
-    auto reads = std::make_unique<foreign_program>(run.reads("reads"));
-    auto writes = std::make_unique<foreign_program>(run.writes("writes", {"20"}));
+    auto reads = std::make_unique<external_program>(run.reads("reads"));
+    auto writes = std::make_unique<external_program>(run.writes("writes", {"20"}));
     const u64 kills = scaled(30);
     std::vector<bool> readers(kills);  // which kills are of readers: half of them, in an order of the seed
     for (u64 k = 0; k < kills; k += 2) readers[k] = true;
@@ -125,13 +125,13 @@ TEST_CASE("readers and writers that are killed under load lose, repeat and tear 
         sleep_s(static_cast<f64>(random() % 30) / 1000);
         auto& victim = readers[k] ? reads : writes;
         // Each third one where it has certainly come to work.
-        if (k % 3 == 0) run.wait_until([&] { return victim->has_said("frame"); });
+        if (k % 3 == 0) run.wait_until([&] { return victim->has_printed("frame"); });
         victim->signal(SIGKILL);
         const int code = victim->wait(10);
-        if (code != -SIGKILL) FAIL("a program ended with " << code << ": " << victim->said());
+        if (code != -SIGKILL) FAIL("a program ended with " << code << ": " << victim->output());
         const std::string name = fmt::format("{}{}", victim == reads ? "reads" : "writes", k);
         victim =
-            std::make_unique<foreign_program>(victim == reads ? run.reads(name) : run.writes(name, {"20"}));
+            std::make_unique<external_program>(victim == reads ? run.reads(name) : run.writes(name, {"20"}));
     }
     CHECK(run.wait_until([&] { return reads->frame() > 0 && writes->frame() > 0; }));
     run.end_and_check();
@@ -141,16 +141,16 @@ TEST_CASE("readers and writers that are killed under load lose, repeat and tear 
 
 TEST_CASE("a program that keeps its frame is fenced and not killed: its place is another's") {
     port_run run("kept", "frame_timeout_ms = 400\n");
-    foreign_program other = run.reads("other");
-    foreign_program keeps = run.writes("keeps", {"500", "20", "2500"});
-    REQUIRE(run.wait_until([&] { return keeps.has_said("holds"); }));
-    foreign_program next = run.writes("next", {"500"});
+    external_program other = run.reads("other");
+    external_program keeps = run.writes("keeps", {"500", "20", "2500"});
+    REQUIRE(run.wait_until([&] { return keeps.has_printed("holds"); }));
+    external_program next = run.writes("next", {"500"});
     CHECK(run.wait_until([&] { return next.frame() > 0; }));
     CHECK_THAT(run.log(),
                contains("process() of a frame takes longer than frame_timeout_ms = 400: its place is "
                         "another's now"));
-    CHECK(run.wait_until([&] { return keeps.has_said("revoked"); }));  // alive, and told
-    CHECK_THAT(keeps.said(), contains("was not committed: port \"camera\" has been given to another life"));
+    CHECK(run.wait_until([&] { return keeps.has_printed("revoked"); }));  // alive, and told
+    CHECK_THAT(keeps.output(), contains("was not committed: port \"camera\" has been given to another life"));
     next.signal(SIGKILL);  // the place is free, and the first one comes back for it
     const u64 then = keeps.frame();
     CHECK(run.wait_until([&] { return keeps.frame() > then; }));
@@ -159,38 +159,40 @@ TEST_CASE("a program that keeps its frame is fenced and not killed: its place is
 
 TEST_CASE("a reader that is stopped with a frame in hand is fenced, and goes on late without harm") {
     port_run run("halted", "frame_timeout_ms = 400\n");
-    foreign_program writes = run.writes("writes");
-    foreign_program halts = run.reads("halts", {"200"});
-    REQUIRE(run.goes_on(halts));
+    external_program writes = run.writes("writes");
+    external_program halts = run.reads("halts", {"200"});
+    REQUIRE(run.makes_progress(halts));
     halts.signal(SIGSTOP);
-    foreign_program next = run.reads("next");
-    CHECK(run.goes_on(next));
+    external_program next = run.reads("next");
+    CHECK(run.makes_progress(next));
     halts.signal(SIGCONT);
     run.end_and_check();
 }
 
 TEST_CASE("what can't be is one sentence, and the run lives") {
     port_run run("refused");
-    foreign_program reads = run.reads("reads"), writes = run.writes("writes");
-    REQUIRE(run.goes_on(reads));
-    const auto says = [&](const std::vector<std::string>& words, const std::string& sentence) {
-        foreign_program p(run, "says", "carousel-test-port-io", words);
+    external_program reads = run.reads("reads"), writes = run.writes("writes");
+    REQUIRE(run.makes_progress(reads));
+    const auto check_refusal = [&](const std::vector<std::string>& words, const std::string& sentence) {
+        external_program p(run, "says", "carousel-test-port-io", words);
         CHECK(p.wait(20) == exit_code::usage);
-        CHECK_THAT(p.said(), contains(sentence));
+        CHECK_THAT(p.output(), contains(sentence));
     };
-    says({"write", "refused", "camera"},
-         fmt::format("port camera has a program already (pid {}): one at a time", writes.pid()));
-    says({"read", "refused", "camera"}, "port camera is for a writer: open it with writer(\"camera\")");
-    says({"read", "refused", "analysys"},
-         "the pipeline refused has no port \"analysys\"; did you mean \"analysis\"?; its ports are: camera "
-         "(writer), "
-         "analysis (reader)");
+    check_refusal({"write", "refused", "camera"},
+                  fmt::format("port camera has a program already (pid {}): one at a time", writes.pid()));
+    check_refusal({"read", "refused", "camera"},
+                  "port camera is for a writer: open it with writer(\"camera\")");
+    check_refusal(
+        {"read", "refused", "analysys"},
+        "the pipeline refused has no port \"analysys\"; did you mean \"analysis\"?; its ports are: camera "
+        "(writer), "
+        "analysis (reader)");
     std::string out;
     for (const char* command : {"kill", "stop", "restart"}) {
         CHECK(run.command({command, "camera"}, out) == exit_code::usage);
         CHECK_THAT(out, contains("camera is a port"));
     }
-    CHECK(run.goes_on(reads));
+    CHECK(run.makes_progress(reads));
     run.end_and_check();
 }
 
@@ -198,7 +200,7 @@ TEST_CASE(
     "a reader that takes a plane for another one or commits nothing is told, and its frame is the next "
     "one's") {
     port_run run("mistaken");
-    foreign_program writes = run.writes("writes");
+    external_program writes = run.writes("writes");
     const std::map<std::string, std::string> sentences = {
         {"type", "the plane \"value\" is asked for as f32, but it is u64 in test.number {"},
         {"shape", "but this program counts on value = \"u64[511]\""},
@@ -206,21 +208,21 @@ TEST_CASE(
          "frame 0 of port \"analysis\" was not committed before the next one was asked for: the run "
          "waits for its commit()"}};
     for (const auto& [how, sentence] : sentences) {
-        foreign_program p(run, how, "carousel-test-port-io", {how, "mistaken", "analysis"});
+        external_program p(run, how, "carousel-test-port-io", {how, "mistaken", "analysis"});
         CHECK(p.wait(20) == exit_code::usage);
-        CHECK_THAT(p.said(), contains(sentence));
+        CHECK_THAT(p.output(), contains(sentence));
     }
-    foreign_program reads = run.reads("reads");
-    CHECK(run.wait_until([&] { return reads.has_said("frame 0\n"); }));
-    CHECK(run.goes_on(reads));
+    external_program reads = run.reads("reads");
+    CHECK(run.wait_until([&] { return reads.has_printed("frame 0\n"); }));
+    CHECK(run.makes_progress(reads));
     run.end_and_check();
 }
 
 TEST_CASE("ports of a run without stages lose what is in the rings with their supervisor, and say so") {
     port_run run("orphaned", "supervisor_grace_s = 20\n");
     // The reader keeps frame 3 in hand: it cannot deliver what is in the rings before the run is adopted.
-    foreign_program reads = run.reads("reads", {"0", "3", "60000"}), writes = run.writes("writes");
-    REQUIRE(run.wait_until([&] { return reads.has_said("holds 3"); }));
+    external_program reads = run.reads("reads", {"0", "3", "60000"}), writes = run.writes("writes");
+    REQUIRE(run.wait_until([&] { return reads.has_printed("holds 3"); }));
     run.signal(SIGKILL);
     REQUIRE(run.wait() == -SIGKILL);
     run.start(run.file());
@@ -232,46 +234,46 @@ TEST_CASE("ports of a run without stages lose what is in the rings with their su
 
 TEST_CASE("ports come back to a second supervisor, and no frame is lost over it") {
     port_run run("succeeded", "supervisor_grace_s = 20\n", witness());
-    foreign_program reads = run.reads("reads"), writes = run.writes("writes");
-    REQUIRE(run.goes_on(reads));
+    external_program reads = run.reads("reads"), writes = run.writes("writes");
+    REQUIRE(run.makes_progress(reads));
     for (int k = 0; k < 2; ++k) {
         run.signal(SIGKILL);
         REQUIRE(run.wait() == -SIGKILL);
         run.start(run.file());
         REQUIRE(run.wait_until([&] { return run.is("witness", "running"); }));
-        CHECK(run.goes_on(writes));
-        CHECK(run.goes_on(reads));
+        CHECK(run.makes_progress(writes));
+        CHECK(run.makes_progress(reads));
     }
     reads.signal(SIGKILL);  // known to the new supervisor
-    foreign_program next = run.reads("next");
-    CHECK(run.goes_on(next));
+    external_program next = run.reads("next");
+    CHECK(run.makes_progress(next));
     run.end_and_check();
 }
 
 TEST_CASE("frames pass a port by that skips while nobody is in it, and wait for whoever is") {
     port_run run("skips", "supervisor_grace_s = 20\n", "vacant = \"skip\"\n" + witness());
-    foreign_program writes = run.writes("writes", {"500"});
-    CHECK(run.goes_on(writes));
+    external_program writes = run.writes("writes", {"500"});
+    CHECK(run.makes_progress(writes));
     for (int k = 0; k < 4; ++k) {
         {
-            foreign_program reads = run.reads("reads");
-            REQUIRE(run.goes_on(reads));
+            external_program reads = run.reads("reads");
+            REQUIRE(run.makes_progress(reads));
         }
-        CHECK(run.goes_on(writes));
-        CHECK(run.goes_on(writes));  // more than a ring holds
+        CHECK(run.makes_progress(writes));
+        CHECK(run.makes_progress(writes));  // more than a ring holds
         if (k != 1) continue;
         run.signal(SIGKILL);
         REQUIRE(run.wait() == -SIGKILL);
         run.start(run.file());
-        CHECK(run.goes_on(writes));
+        CHECK(run.makes_progress(writes));
     }
-    foreign_program slow = run.reads("slow", {"200000"});
-    REQUIRE(run.goes_on(slow));
-    const u64 then = link_of(look_into(run), "camera").tail.load();
+    external_program slow = run.reads("slow", {"200000"});
+    REQUIRE(run.makes_progress(slow));
+    const u64 then = link_of(map_block(run), "camera").tail.load();
     sleep_s(1);
-    CHECK(link_of(look_into(run), "camera").tail.load() - then < 100);  // of 2,000 that the writer would make
+    CHECK(link_of(map_block(run), "camera").tail.load() - then < 100);  // of 2,000 that the writer would make
     slow.signal(SIGKILL);
-    CHECK(run.goes_on(writes));
+    CHECK(run.makes_progress(writes));
     run.end_and_check();
     CHECK_THAT(run.log(), contains("nobody is in port analysis: frames pass it by"));
     const json report = run.report();
@@ -309,14 +311,14 @@ TEST_CASE(
                contains("waiting: camera has nobody in it (open(\"empty\").writer(\"camera\") enters it)"));
     CHECK_THAT(table, contains("nobody is in port camera: the others wait for a program that enters it"));
     CHECK_THAT(table, !contains("is down"));
-    foreign_program reads = run.reads("reads"), writes = run.writes("writes");
+    external_program reads = run.reads("reads"), writes = run.writes("writes");
     REQUIRE(run.wait() == 0);
     CHECK_THAT(run.log(), !contains("carousel kill"));
 }
 
 TEST_CASE("a writer ends its stream: the run delivers what is before it, says who ended it, and ends") {
     port_run run("ends");
-    foreign_program reads = run.reads("reads"), writes = run.ends("writes", 300);
+    external_program reads = run.reads("reads"), writes = run.ends("writes", 300);
     CHECK(run.wait() == 0);
     INFO(run.log());
     CHECK(run.report()["frames"] == 300);
@@ -324,9 +326,9 @@ TEST_CASE("a writer ends its stream: the run delivers what is before it, says wh
     check_undamaged(run.report());
     CHECK(reads.wait(10) == 0);
     CHECK(writes.wait(10) == 0);
-    CHECK_THAT(reads.said(), contains("ended, 300 frames"));
-    CHECK_THAT(writes.said(), contains("ended, 300 frames"));
-    CHECK(run.left_behind() == "");
+    CHECK_THAT(reads.output(), contains("ended, 300 frames"));
+    CHECK_THAT(writes.output(), contains("ended, 300 frames"));
+    CHECK(run.leftovers() == "");
 }
 
 TEST_CASE("a writer that dies as it ends its stream has ended it, or leaves that to the next one") {
@@ -336,9 +338,9 @@ TEST_CASE("a writer that dies as it ends its stream has ended it, or leaves that
     crash_plan plan(run.path("plan"));
     plan.add("end", point, "kill", 1);
     plan.write();
-    foreign_program reads = run.reads("reads"), dies = run.ends("dies", 50, {plan.environment()});
+    external_program reads = run.reads("reads"), dies = run.ends("dies", 50, {plan.environment()});
     CHECK(dies.wait(20) == -SIGKILL);
-    foreign_program next = run.ends("next", 50);  // not needed where the first one was heard
+    external_program next = run.ends("next", 50);  // not needed where the first one was heard
     CHECK(run.wait() == 0);
     INFO(run.log());
     CHECK(run.report()["frames"] == 50);
@@ -353,13 +355,13 @@ TEST_CASE("a writer whose port may not end the stream is told where to allow it,
     run_fixture run;
     run.start(run.pipeline("mute", "[pipeline]\nname = \"mute\"\ndevice = \"cpu\"\n" + mute));
     REQUIRE(run.wait_until([&] { return !run.stage("hears").is_null(); }));
-    foreign_program writes(run, "writes", "carousel-test-port-io", {"end", "mute", "mute", "0", "1", "0"});
+    external_program writes(run, "writes", "carousel-test-port-io", {"end", "mute", "mute", "0", "1", "0"});
     CHECK(writes.wait(20) == exit_code::usage);
-    CHECK_THAT(writes.said(),
+    CHECK_THAT(writes.output(),
                contains("port \"mute\" ends its stream, but the pipeline file does not say that it "
                         "may: write `ends = true` into the table of mute"));
-    foreign_program reads(run, "reads", "carousel-test-port-io", {"read", "mute", "hears"});
-    CHECK(run.wait_until([&] { return reads.has_said("frame 0"); }));
+    external_program reads(run, "reads", "carousel-test-port-io", {"read", "mute", "hears"});
+    CHECK(run.wait_until([&] { return reads.has_printed("frame 0"); }));
     run.signal(SIGINT);
     CHECK(run.wait() == 0);
     check_undamaged(run.report());
@@ -369,9 +371,9 @@ TEST_CASE("a program of another pid namespace takes part like any other, and its
     const auto words = unshare_words({"--pid", "--mount", "--fork", "--kill-child"});
     if (!can_be_done(words)) CAROUSEL_SKIP("no pid namespace can be made here (unshare fails)");
     port_run run("elsewhere");
-    foreign_program writes = run.writes("writes", {"200"}, {}, words);
-    foreign_program reads = run.reads("reads", {"0"}, {}, words);
-    CHECK(run.goes_on(reads));
+    external_program writes = run.writes("writes", {"200"}, {}, words);
+    external_program reads = run.reads("reads", {"0"}, {}, words);
+    CHECK(run.makes_progress(reads));
     // The kernel translates the number of a process in a namespace below this one. Of a sibling it gives
     // none: test_port_places.py.
     const nlohmann::json there = run.stage("analysis");
@@ -379,7 +381,7 @@ TEST_CASE("a program of another pid namespace takes part like any other, and its
           "carousel-test-port-io");
     CHECK(there["memory_bytes"].get<u64>() > 0);
     writes.signal(SIGKILL);
-    foreign_program next = run.writes("next", {"200"}, {}, words);
+    external_program next = run.writes("next", {"200"}, {}, words);
     CHECK(run.wait_until([&] { return next.frame() > 0; }));
     run.end_and_check();
     CHECK(reads.wait(10) == 0);

@@ -64,9 +64,9 @@ class Case(unittest.TestCase):
             return text.read()[-3000:]
 
     def check_end(self, *programs):
-        said = [each.communicate(timeout=60)[0] for each in programs]
-        self.assertEqual([each.returncode for each in programs], [0] * len(programs), said)   # a run waits for who failed to enter
-        self.assertEqual(self.run_.wait(60), 0, self.text() + "".join(said))
+        output = [each.communicate(timeout=60)[0] for each in programs]
+        self.assertEqual([each.returncode for each in programs], [0] * len(programs), output)   # a run waits for who failed to enter
+        self.assertEqual(self.run_.wait(60), 0, self.text() + "".join(output))
         with open(self.report, encoding="utf-8") as text:
             report = json.load(text)
         self.assertEqual([report[k] for k in ("frames", "lost", "repeated", "torn")], [400, 0, 0, 0], self.text())
@@ -96,16 +96,16 @@ class Fenced(Case):
             self.skipTest("no pid namespace can be made here (unshare)")
         super().setUp()
 
-    def beside(self, what, *words):
+    def start_sibling(self, what, *words):
         return self.start(*UNSHARE, PROGRAM, what, self.at, "analysis" if what == "read" else "camera", *map(str, words))
 
     def holder(self, what, frame=20):
         """A program that has said that it holds this frame, for so long that its time is over; its pid here."""
-        holds = self.beside(what, 1000, frame, 2500)
-        for line in iter(holds.stdout.readline, ""):
+        program = self.start_sibling(what, 1000, frame, 2500)
+        for line in iter(program.stdout.readline, ""):
             if line.startswith("holds "):
-                with open(f"/proc/{holds.pid}/task/{holds.pid}/children", encoding="utf-8") as children:
-                    return holds, int(children.read())
+                with open(f"/proc/{program.pid}/task/{program.pid}/children", encoding="utf-8") as children:
+                    return program, int(children.read())
         self.fail("it never held a frame: " + self.text())
 
     def wait_for(self, line):
@@ -118,10 +118,10 @@ class Fenced(Case):
         """What `carousel ps` of the supervisor's own namespace tells of buffers that somebody keeps."""
         with open(f"/proc/{self.run_.pid}/task/{self.run_.pid}/children", encoding="utf-8") as children:
             enter = ["nsenter", "--target", children.read().split()[0], "--mount", "--pid", *([] if os.geteuid() == 0 else ["--user"])]
-        said = subprocess.run([*enter, os.path.join(BUILD, "carousel"), "ps", "--json", "-p", "places"], env=self.environment,
+        output = subprocess.run([*enter, os.path.join(BUILD, "carousel"), "ps", "--json", "-p", "places"], env=self.environment,
                               capture_output=True, text=True, check=False)
-        self.assertEqual(said.returncode, 0, said.stdout + said.stderr)
-        return [text for text in re.findall(r"[^\n]*quarantine[^\n]*", said.stdout) if "stay in quarantine" in text]
+        self.assertEqual(output.returncode, 0, output.stdout + output.stderr)
+        return [text for text in re.findall(r"[^\n]*quarantine[^\n]*", output.stdout) if "stay in quarantine" in text]
 
     def check_fenced(self, pid, why):
         self.wait_for(why + ": its place is another's now")
@@ -130,19 +130,19 @@ class Fenced(Case):
         self.assertNotIn("SIGKILL", self.text())
 
     def test_a_writer_that_keeps_its_frame_is_fenced_told_and_never_killed(self):
-        reads = self.beside("read")
+        reads = self.start_sibling("read")
         keeps, pid = self.holder("write")
-        writes = self.beside("write", 10000)
+        writes = self.start_sibling("write", 10000)
         self.assertEqual(writes.stdout.readline(), "frame 20\n")   # the number that was not committed
         self.check_fenced(pid, "process() of a frame takes longer than frame_timeout_ms = 400")
         self.assertRegex(keeps.stdout.readline(), "^revoked 20: .*given to another life")
         self.check_end(reads, keeps, writes)
 
     def test_a_reader_that_is_stopped_is_fenced_and_goes_on_late_without_harm(self):
-        writes = self.beside("write", 5000)
+        writes = self.start_sibling("write", 5000)
         keeps, pid = self.holder("read")
         os.kill(pid, signal.SIGSTOP)
-        reads = self.beside("read")
+        reads = self.start_sibling("read")
         self.assertEqual(reads.stdout.readline(), "frame 20\n")   # what was not committed comes once more
         self.check_fenced(pid, "it gives no sign of life while frames wait for it")
         os.kill(pid, signal.SIGCONT)
@@ -150,10 +150,10 @@ class Fenced(Case):
         self.check_end(reads, keeps, writes)
 
     def test_the_buffers_of_a_stopped_writer_are_kept_until_it_ends(self):
-        reads = self.beside("read")
+        reads = self.start_sibling("read")
         keeps, pid = self.holder("write")
         os.kill(pid, signal.SIGSTOP)
-        writes = self.beside("write", 10000)
+        writes = self.start_sibling("write", 10000)
         self.assertEqual(writes.stdout.readline(), "frame 20\n")
         self.check_fenced(pid, "it gives no sign of life while frames wait for it")
         self.wait_for("a port's program is not killed, and has the ring mapped); 1 of its buffers stay in quarantine until it does")
@@ -175,14 +175,14 @@ class SmallRing(Fenced):
     test_the_buffers_of_a_stopped_writer_are_kept_until_it_ends = None
 
     def test_more_writers_are_stopped_and_end_than_the_ring_has_buffers(self):
-        reads = self.beside("read")
+        reads = self.start_sibling("read")
         for frame in range(0, 24, 3):
             keeps, pid = self.holder("write", frame)
             os.kill(pid, signal.SIGSTOP)
             time.sleep(0.5)   # behind its deadline
             os.kill(pid, signal.SIGKILL)   # without it the fourth gets no frame: the ring's buffers are in quarantine
             keeps.wait(10)
-        self.check_end(reads, self.beside("write"))
+        self.check_end(reads, self.start_sibling("write"))
 
 
 class OtherClock(Case):
@@ -197,10 +197,10 @@ class OtherClock(Case):
 
     def check_refused(self, *words):
         refused = self.start(*words)
-        said = refused.communicate(timeout=30)[0]
-        self.assertNotEqual(refused.returncode, 0, said)
-        self.assertIn("CLOCK_MONOTONIC is 100.", said)
-        self.assertIn("another time namespace", said)
+        output = refused.communicate(timeout=30)[0]
+        self.assertNotEqual(refused.returncode, 0, output)
+        self.assertIn("CLOCK_MONOTONIC is 100.", output)
+        self.assertIn("another time namespace", output)
 
     def test_a_program_of_another_clock_is_refused_with_the_reason_and_the_port_stays_free(self):
         self.check_refused(*self.LATER, PROGRAM, "read", "places", "analysis", "1000")

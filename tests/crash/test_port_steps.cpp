@@ -50,15 +50,15 @@ struct stopped_reader {
     void end() {
         reader->signal(SIGKILL);
         REQUIRE(run.wait_until([&] { return state() == "vacant"; }));
-        const foreign_program next(run, "next", "carousel-test-port-io", {"read", name, "analysis"});
-        REQUIRE(run.wait_until([&] { return next.has_said("frame 0\n"); }));
+        const external_program next(run, "next", "carousel-test-port-io", {"read", name, "analysis"});
+        REQUIRE(run.wait_until([&] { return next.has_printed("frame 0\n"); }));
         run.signal(SIGINT);
         CHECK(run.wait() == 0);
         check_undamaged(run.report());
     }
     std::string name;
     run_fixture run;
-    std::optional<foreign_program> writer, reader;
+    std::optional<external_program> writer, reader;
 };
 
 /// Of the ports in the run's runtime directory.

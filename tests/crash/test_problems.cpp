@@ -77,5 +77,5 @@ TEST_CASE("a stage that is down is named as long as it is, since others wait for
     run.signal(SIGINT);
     CHECK(run.wait() == 0);
     CHECK(run.report()["lost"] == 0);
-    CHECK(run.left_behind() == "");
+    CHECK(run.leftovers() == "");
 }

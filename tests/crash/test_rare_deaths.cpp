@@ -56,7 +56,7 @@ TEST_CASE(
     plan.write();
     run.start(run.pipeline("rest", text("rest")), {"--frames", std::to_string(frames)}, {plan.environment()});
     REQUIRE(run.wait_running());
-    const shm::segment s = look_into(run);
+    const shm::segment s = map_block(run);
     const shm::control_block& c = s.block();
     REQUIRE(c.links == 3);
     REQUIRE(run.wait_until([&] {
@@ -110,7 +110,7 @@ TEST_CASE(
     // No lease becomes stale: what a dead one holds comes back by its dismissal alone.
     run.start(run.pipeline("mortal", watched("mortal", 60'000)), endless, {plan.environment()});
     REQUIRE(run.wait_running());
-    const shm::segment s = look_into(run);
+    const shm::segment s = map_block(run);
     REQUIRE(link_of(s, "middle").slots < deaths);
     for (std::size_t k = 1; k <= deaths; ++k) {
         CAPTURE(k);
@@ -121,7 +121,7 @@ TEST_CASE(
     CHECK(places_taken(link_of(s, "middle")) == 1);
     const u64 delivered = load(link_of(s, "middle").tail);
     CHECK(run.wait_until([&] { return load(link_of(s, "middle").tail) > delivered + 50; }, 10));
-    end_whole(run, 0);
+    end_intact(run, 0);
     CHECK(run.report()["restarts"] ==
           deaths);  // the block was not made anew: that would free everything, too
 }
@@ -139,7 +139,7 @@ TEST_CASE(
     REQUIRE(run.wait_running());
     const i32 watcher = run.pid_of("watcher");
     REQUIRE(watcher > 0);
-    const shm::segment s = look_into(run);
+    const shm::segment s = map_block(run);
     const shm::link_block& l = link_of(s, "middle");
     REQUIRE(run.wait_until([&] { return has_fired(run, 1) && shm::is_stopped(watcher); }));
     u32 slot = shm::none, group = shm::none;
@@ -166,7 +166,7 @@ TEST_CASE(
     REQUIRE(::kill(watcher, SIGCONT) == 0);
     CHECK(run.wait_until([&] { return frames_seen(run) > seen; }));
     CHECK(places_taken(l) == 1);
-    end_whole(run, 0);
+    end_intact(run, 0);
     CHECK(run.report()["restarts"] == 0);
 }
 
@@ -184,7 +184,7 @@ void start_orphan(run_fixture& run, const crash_plan& plan) {
 
 /// The first supervisor dies when it has appointed an entry for the successor of `middle` and has told nobody
 /// of it. The plan's first line.
-void lose_first_supervisor(run_fixture& run, const crash_plan& plan) {
+void kill_first_supervisor(run_fixture& run, const crash_plan& plan) {
     start_orphan(run, plan);
     REQUIRE(run.wait_running());
     run.hit("middle", SIGKILL);
@@ -192,12 +192,12 @@ void lose_first_supervisor(run_fixture& run, const crash_plan& plan) {
     REQUIRE(has_fired(run, 1));
 }
 
-void last_supervisor_ends_it(run_fixture& run, const crash_plan& plan, const std::string& hash) {
+void last_supervisor_ends_run(run_fixture& run, const crash_plan& plan, const std::string& hash) {
     start_orphan(run, plan);
     CHECK(run.wait() == 0);
     INFO(run.log());
     CHECK_THAT(run.log(), contains("adopted three: 2 stages alive"));
-    CHECK(plan.still_to_come() == "");
+    CHECK(plan.pending_lines() == "");
     check_whole(run, orphaned_frames, hash, 1);
     CHECK(run.report()["ending"] == "complete");
     CHECK(run.report()["deaths"] == 1);
@@ -223,11 +223,11 @@ TEST_CASE(
         plan.add("supervisor", entry_appointed, "kill", 4);  // three are the start's
         plan.add("supervisor", point, "kill", nth);
         plan.write();
-        lose_first_supervisor(run, plan);
+        kill_first_supervisor(run, plan);
         start_orphan(run, plan);
         REQUIRE(run.wait(20) == -SIGKILL);
-        REQUIRE(plan.still_to_come() == "");
-        last_supervisor_ends_it(run, plan, hash);
+        REQUIRE(plan.pending_lines() == "");
+        last_supervisor_ends_run(run, plan, hash);
     }
 }
 
@@ -243,7 +243,7 @@ TEST_CASE(
     crash_plan plan(run.path("plan"));
     plan.add("supervisor", entry_appointed, "kill", 4);
     plan.write();
-    lose_first_supervisor(run, plan);
+    kill_first_supervisor(run, plan);
     {
         const shm::segment s = shm::segment::attach(run.run_id());
         shm::control_block& c = s.block();
@@ -255,5 +255,5 @@ TEST_CASE(
         REQUIRE(ring::withdraw(c, sits.entry));
         REQUIRE(load(c.entry[sits.entry].identity) == before.with(ring::entry_state::fenced).pack());
     }
-    last_supervisor_ends_it(run, plan, hash);
+    last_supervisor_ends_run(run, plan, hash);
 }

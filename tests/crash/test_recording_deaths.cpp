@@ -84,7 +84,7 @@ TEST_CASE(
     CHECK(is_whole(on_disk));
     CHECK(on_disk.facts.size() == frames);
     check_played_numbers(run, "kept.mcap", frames);
-    CHECK(run.left_behind() == "");
+    CHECK(run.leftovers() == "");
 }
 
 TEST_CASE(

@@ -97,27 +97,27 @@ class OutsideRecordings(Recordings):
         self.assertEqual(done.returncode, 0, done.stderr)
         return json.loads(text_of(path + ".json")), done.stderr
 
-    def check_ended_by_full_disk(self, said, meanwhile):
+    def check_ended_by_full_disk(self, output, meanwhile):
         self.assertIn("small/run.mcap: No space left on device; make room on that disk. What is in the file is whole: then start this again "
-                      f"with the same words; {meanwhile}", said)
-        self.assertRegex(said, r"goes on with .*: 1[0-9] frames are in it; 0 bytes of a frame that was not whole are cut off")
+                      f"with the same words; {meanwhile}", output)
+        self.assertRegex(output, r"goes on with .*: 1[0-9] frames are in it; 0 bytes of a frame that was not whole are cut off")
         report, text = self.played("first.mcap")
         self.assertIn(f"its {report['frames']} whole frames are played", text)
-        self.assertIn(f"run.mcap: {report['frames']} frames are in it", said)
+        self.assertIn(f"run.mcap: {report['frames']} frames are in it", output)
 
     def test_a_full_disk_ends_who_records_at_a_port_and_the_run_waits_for_the_next_one(self):
-        codes, said = self.record_outside("outside", 120, "archive")
-        self.assertEqual(codes, [75, 0, 0], said)
-        self.check_ended_by_full_disk(said, "its port is vacant meanwhile")
+        codes, output = self.record_outside("outside", 120, "archive")
+        self.assertEqual(codes, [75, 0, 0], output)
+        self.check_ended_by_full_disk(output, "its port is vacant meanwhile")
         run = json.loads(text_of(os.path.join(self.folder, "report.json")))
         self.assertEqual((run["frames"], run["lost"], run["repeated"], run["restarts"]), (120, 0, 0, 0))
         report, _ = self.played("whole.mcap")
         self.assertEqual((report["frames"], report["image_hash"]), (120, run["image_hash"]))
 
     def test_a_full_disk_ends_who_records_the_newest_frames_and_the_run_does_not_wait(self):
-        codes, said = self.record_outside("newest", 240, "fragment", "--latest")
-        self.assertEqual(codes, [75, 0, 0], said)
-        self.check_ended_by_full_disk(said, "what comes meanwhile is missed")
+        codes, output = self.record_outside("newest", 240, "fragment", "--latest")
+        self.assertEqual(codes, [75, 0, 0], output)
+        self.check_ended_by_full_disk(output, "what comes meanwhile is missed")
         self.assertGreater(self.played("whole.mcap")[0]["frames"], self.played("first.mcap")[0]["frames"])
 
 

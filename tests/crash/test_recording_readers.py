@@ -35,8 +35,8 @@ class RecordingReaders(unittest.TestCase):
 
     def recorder(self):
         """The pid of the one that records; None: it has just been killed."""
-        told, _ = self.carousel("ps", "--json").communicate(timeout=20)
-        stages = json.loads(told).get("stages", []) if told[:1] == "{" else []
+        status, _ = self.carousel("ps", "--json").communicate(timeout=20)
+        stages = json.loads(status).get("stages", []) if status[:1] == "{" else []
         return next((s["pid"] for s in stages if s["name"] == "record" and s["state"] == "running"), None)
 
     def record(self, file, frames, rings, *more, kills=0):
@@ -52,9 +52,9 @@ class RecordingReaders(unittest.TestCase):
                 os.kill(pid, signal.SIGKILL)
                 killed.add(pid)
             self.assertIsNone(run.poll(), "the run is over before its recorder was killed so often")
-        said, _ = run.communicate(timeout=60)
-        self.assertEqual(run.returncode, 0, said)
-        self.assertIn(f"; {kills} restarts", said)
+        output, _ = run.communicate(timeout=60)
+        self.assertEqual(run.returncode, 0, output)
+        self.assertIn(f"; {kills} restarts", output)
         done = subprocess.run([*READER, self.path], capture_output=True, text=True, timeout=60)
         self.assertEqual(done.returncode, 0, done.stderr)
         return json.loads(done.stdout)

@@ -65,16 +65,16 @@ TEST_CASE("a fork that dies between its outputs, at every named step, loses, rep
     CAPTURE(seed);
     run_fixture run;
     crash_plan plan(run.path("plan"));
-    plan.add_life_story("fork", role::middle, "kill", {}, seed);
+    plan.add_incarnations("fork", role::middle, "kill", {}, seed);
     // One of each two passages is that of the second output.
     for (const crash_point point : {crash_point::slot_filled, crash_point::slot_ready})
         for (const u64 nth : {21, 22}) plan.add("fork", point, "kill", nth);
-    plan.add_life_story("join", role::sink, "kill", {}, seed + 1);
+    plan.add_incarnations("join", role::sink, "kill", {}, seed + 1);
     plan.write();
     run.start(run.pipeline("steps", forked("steps", crash_keys)), {}, {plan.environment()});
     REQUIRE(run.wait_running());
-    CHECK(run.wait_until([&] { return plan.still_to_come().empty() || !run.running(); }, 60));
-    CHECK(plan.still_to_come() == "");
+    CHECK(run.wait_until([&] { return plan.pending_lines().empty() || !run.running(); }, 60));
+    CHECK(plan.pending_lines() == "");
     run.signal(SIGINT);
     CHECK(run.wait(60) == 0);
     INFO(run.log());
@@ -102,11 +102,11 @@ TEST_CASE("a write beyond a slot of the second output ends its writer, and its r
 
 TEST_CASE(
     "strays that are asked for hit each output of a stage and each of its inputs, and name their rings") {
-    struct stray {
+    struct wild_write {
         const char *stage, *fault, *what;
     };
-    const stray s = GENERATE(stray{"fork", "overrun-output", "an overrun of its slot in the ring "},
-                             stray{"join", "scribble-input", "a write into its input ring "});
+    const wild_write s = GENERATE(wild_write{"fork", "overrun-output", "an overrun of its slot in the ring "},
+                                  wild_write{"join", "scribble-input", "a write into its input ring "});
     CAPTURE(s.stage);
     run_fixture run;
     run.start(run.pipeline("strays", forked("strays", "fps = 200\n")), {"--frames", "2000"});
@@ -115,7 +115,7 @@ TEST_CASE(
     // Which of two it is looks random: all of sixteen are the same once in 30,000 times. Each comes behind a
     // frame of that process, so that none costs a frame two attempts.
     constexpr u32 wanted = 16;
-    for (u32 told = 0; told < wanted && run.running();) {
+    for (u32 reported = 0; reported < wanted && run.running();) {
         const i32 before = run.pid_of(s.stage);
         CHECK(run.wait_until(
             [&] {
@@ -128,7 +128,7 @@ TEST_CASE(
             sleep_s(0.005);
             continue;
         }
-        ++told;
+        ++reported;
         CHECK(run.wait_until(
             [&] { return run.pid_of(s.stage) != before && run.stage(s.stage)["state"] == "running"; }, 10));
     }
@@ -180,10 +180,10 @@ TEST_CASE("a ring behind a second output is shown by its name") {
     CHECK(run.wait(60) == 0);
     const json r = run.report();
     check_undamaged(r);
-    bool told = false;
+    bool reported = false;
     for (const json& m : r["memory"])
-        told = told || (m["of"] == "ring fork.square" && m["guard"] == "canary");
-    CHECK(told);
+        reported = reported || (m["of"] == "ring fork.square" && m["guard"] == "canary");
+    CHECK(reported);
     for (const json& s : r["stages"])
         if (s["name"] == "fork") {
             CHECK(s["more_outputs"][0]["ring"] == "fork.square");
@@ -218,10 +218,10 @@ TEST_CASE("the ring behind a second output is recorded by its name") {
     const json r = run.report();
     check_undamaged(r);
     CHECK(r["frames"] == 100);
-    json looked;
+    json sampled_hash;
     for (const json& s : r["sinks"])
-        if (s["stage"] == "look") looked = s["image_hash"];
-    REQUIRE(looked.is_string());
+        if (s["stage"] == "look") sampled_hash = s["image_hash"];
+    REQUIRE(sampled_hash.is_string());
     const std::string again = fmt::format(R"([pipeline]
 name = "again"
 device = "cpu"
@@ -241,7 +241,7 @@ sink = true
     CHECK(run.wait(60) == 0);
     INFO(run.log());
     CHECK(run.report()["frames"] == 100);
-    CHECK(run.report()["image_hash"] == looked);
+    CHECK(run.report()["image_hash"] == sampled_hash);
 }
 
 TEST_CASE("a frame that a fork or its join gives up is replayed with all that it has") {

@@ -77,6 +77,6 @@ TEST_CASE(
     sleep_s(5);
     for (const i32 pid : before) CHECK_FALSE(is_gone(pid));
     REQUIRE(::flock(lock.get(), LOCK_UN) == 0);
-    CHECK(run.wait_until([&] { return run.left_behind().empty(); }, 10));
-    CHECK(run.left_behind() == "");
+    CHECK(run.wait_until([&] { return run.leftovers().empty(); }, 10));
+    CHECK(run.leftovers() == "");
 }

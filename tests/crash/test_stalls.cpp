@@ -41,7 +41,7 @@ struct damaged_run {
         shm::segment s = shm::segment::attach(run.ask({{"command", "ps"}})["pipeline"].value("run_id", ""));
         fn(s.block());
     }
-    json ends_whole() {
+    json ends_intact() {
         CHECK(run.wait(40) == 0);
         INFO(run.log());
         json r = run.report();
@@ -50,13 +50,13 @@ struct damaged_run {
         CHECK(r["lost"] == 0);
         CHECK(r["repeated"] == 0);
         CHECK(r["torn"] == 0);
-        CHECK(run.left_behind() == "");
+        CHECK(run.leftovers() == "");
         return r;
     }
 };
 
 /// One lane of the middle waits for a process that there never was.
-void name_a_stranger(shm::control_block& c) {
+void name_unknown_process(shm::control_block& c) {
     const shm::seat_block& s = c.seat[1];
     shm::word& at = c.job[s.first_job + s.jobs - 1];
     u64 raw = ring::load(at);
@@ -70,7 +70,7 @@ void name_a_stranger(shm::control_block& c) {
 TEST_CASE("a run whose END somebody has written over ends where it was meant to, and tells it") {
     damaged_run d("beyond");
     d.write([](shm::control_block& c) { c.end.store(ring::end_unknown); });
-    const json r = d.ends_whole();
+    const json r = d.ends_intact();
     CHECK(r["damaged"] == 1);
     REQUIRE(r["mends"].size() == 1);
     CHECK(r["mends"][0]["in_doubt"].is_null());  // they were made once more
@@ -91,7 +91,7 @@ TEST_CASE("a frame that somebody has wiped out of its ring stops nothing for lon
         ++w.generation;  // and its number is done with
         number.store(w.pack());
     });
-    const json r = d.ends_whole();
+    const json r = d.ends_intact();
     CHECK(r["stalls"].get<u64>() + r["damaged"].get<u64>() == 1);
     REQUIRE(!r["mends"].empty());
     CHECK(!r["mends"][0]["found"].empty());
@@ -101,9 +101,9 @@ TEST_CASE("a frame that somebody has wiped out of its ring stops nothing for lon
 TEST_CASE(
     "frames that another host has sent are not made again behind damage, and those in doubt are named") {
     // By what it says of itself the source receives: it ends its stream, and hands on.
-    damaged_run d("sent", keys, "", frames, fmt::format("ends_at = {}\nhands_on = true", frames));
+    damaged_run d("sent", keys, "", frames, fmt::format("ends_at = {}\nforwards_frames = true", frames));
     d.write([](shm::control_block& c) { c.end.store(ring::end_unknown); });
-    const json r = d.ends_whole();
+    const json r = d.ends_intact();
     REQUIRE(r["mends"].size() == 1);
     REQUIRE(r["mends"][0]["in_doubt"].is_array());
     const u64 first = r["mends"][0]["in_doubt"][0], last = r["mends"][0]["in_doubt"][1];
@@ -128,7 +128,7 @@ TEST_CASE(
     d.run.wait_until([&] { return d.run.log().find("input_link") != std::string::npos; }, 5);
     REQUIRE(d.run.wait_running());
     d.write([](shm::control_block& c) { c.seat[2].current.store(~u64{0}); });
-    const json r = d.ends_whole();
+    const json r = d.ends_intact();
     CHECK(r["damaged"] == 2);
     CHECK(r["begun_again"] == 2);
     CHECK(r["words_mended"] == 1);
@@ -145,7 +145,7 @@ TEST_CASE("names and sets of parameters that no frame needs are written back, an
         c.created_ns ^= 8;
     });
     CHECK(d.run.wait_until([&] { return d.run.log().find("not as it was made") != std::string::npos; }, 5));
-    const json r = d.ends_whole();
+    const json r = d.ends_intact();
     CHECK(r["begun_again"] == 0);
     CHECK(r["damaged"] == 0);
     CHECK(r["words_mended"].get<u64>() >= shm::max_parameter_sets - 1 + 3);
@@ -153,10 +153,10 @@ TEST_CASE("names and sets of parameters that no frame needs are written back, an
 
 TEST_CASE("a word that can't be is found within about a second, though frames move on, and is named") {
     damaged_run d("idle", keys, "in_flight = 3\n");
-    d.write(name_a_stranger);
+    d.write(name_unknown_process);
     // The run has two seconds to go: a supervisor that looks much later ends it without a word of this.
     CHECK(d.run.wait_until([&] { return d.run.log().find("bears epoch 4711") != std::string::npos; }, 10));
-    const json r = d.ends_whole();
+    const json r = d.ends_intact();
     CHECK(r["damaged"] == 1);
     CHECK(r["stalls"] == 0);
     CHECK_THAT(d.run.log(),
@@ -166,12 +166,12 @@ TEST_CASE("a word that can't be is found within about a second, though frames mo
 TEST_CASE("a word that can't be is found when somebody dies, without waiting for the second to be over") {
     damaged_run d("death", "fps = 100\nstall_timeout_ms = 5000\n", "in_flight = 3\n", frames, "",
                   {"CAROUSEL_TEST_AUDITS_AT_DEATHS_ALONE=1"});
-    d.write(name_a_stranger);
+    d.write(name_unknown_process);
     sleep_s(1.5);
     CHECK(d.run.log().find("bears epoch 4711") == std::string::npos);
     d.run.hit("sink", SIGKILL);
     CHECK(d.run.wait_until([&] { return d.run.log().find("bears epoch 4711") != std::string::npos; }, 10));
-    const json r = d.ends_whole();
+    const json r = d.ends_intact();
     CHECK(r["damaged"] == 1);
     CHECK(r["stalls"] == 0);
 }
@@ -179,7 +179,7 @@ TEST_CASE("a word that can't be is found when somebody dies, without waiting for
 TEST_CASE("a pace that lies an hour ahead is not waited for") {
     damaged_run d("pace");
     d.write([](shm::control_block& c) { c.next_source_ns.store(now_ns() + 3600 * ns_per_s); });
-    const json r = d.ends_whole();
+    const json r = d.ends_intact();
     CHECK(r["damaged"] == 1);
     CHECK_THAT(d.run.log(), contains("next_source_ns"));
 }
@@ -187,14 +187,14 @@ TEST_CASE("a pace that lies an hour ahead is not waited for") {
 TEST_CASE(
     "a held stage, a slow frame and a slow pace are reasons to wait: they are said, and nothing is made "
     "anew") {
-    damaged_run held("held", "fps = 200\nstall_timeout_ms = 2000\n");
+    damaged_run paused("held", "fps = 200\nstall_timeout_ms = 2000\n");
     std::string out;
-    REQUIRE(held.run.command({"stop", "middle", "-p", "held"}, out) == 0);
-    CHECK(
-        held.run.wait_until([&] { return held.run.log().find("middle is held") != std::string::npos; }, 10));
+    REQUIRE(paused.run.command({"stop", "middle", "-p", "held"}, out) == 0);
+    CHECK(paused.run.wait_until([&] { return paused.run.log().find("middle is held") != std::string::npos; },
+                                10));
     sleep_s(3);
-    REQUIRE(held.run.command({"cont", "middle", "-p", "held"}, out) == 0);
-    json r = held.ends_whole();
+    REQUIRE(paused.run.command({"cont", "middle", "-p", "held"}, out) == 0);
+    json r = paused.ends_intact();
     CHECK(r["begun_again"] == 0);
 
     run_fixture slow;
@@ -229,5 +229,5 @@ TEST_CASE(
     }
     CHECK(d.run.wait(10) == 1);
     CHECK_THAT(d.run.log(), contains("was made anew 3 times and no frame was delivered in between"));
-    CHECK(d.run.left_behind() == "");
+    CHECK(d.run.leftovers() == "");
 }

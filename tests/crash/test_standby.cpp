@@ -45,7 +45,7 @@ TEST_CASE("a warm standby takes a killed stage's seat and a new one starts behin
         REQUIRE(run.wait_until([&] { return run.pid_of(stage) == standby; }, 5));
         REQUIRE(next_standby(run, stage, standby) != 0);
     }
-    end_whole(run, kills);
+    end_intact(run, kills);
     INFO(run.log());
     const json r = run.report();
     CHECK(r["standby_takeovers"] == kills);
@@ -71,8 +71,8 @@ TEST_CASE("a standby that is killed harms nothing and is replaced") {
     ::kill(standby, SIGSTOP);
     run.hit("middle", SIGKILL);
     CHECK(run.wait_until([&] { return !shm::is_alive({standby, shm::start_time_of(standby)}); }));
-    CHECK(goes_on(run));
-    end_whole(run, 2);
+    CHECK(makes_progress(run));
+    end_intact(run, 2);
 }
 
 TEST_CASE("the holder and its standby die together and the seat is filled anew") {
@@ -93,8 +93,8 @@ TEST_CASE("the holder and its standby die together and the seat is filled anew")
         ::kill(k == 0 ? holder : standby, SIGKILL);
     }
     REQUIRE(next_standby(run, "middle", standby) != 0);
-    CHECK(goes_on(run));
-    end_whole(run, 3);
+    CHECK(makes_progress(run));
+    end_intact(run, 3);
 }
 
 TEST_CASE("every step at which a stage can die is survived with standbys, too") {
@@ -102,17 +102,17 @@ TEST_CASE("every step at which a stage can die is survived with standbys, too") 
     CAPTURE(seed);
     run_fixture run;
     crash_plan plan(run.path("plan"));
-    plan.add_life_story("numbers", role::source, "kill", standby_points(), seed);
-    plan.add_life_story("middle", role::middle, "kill", standby_points(), seed + 1);
-    plan.add_life_story("sink", role::sink, "kill", standby_points(), seed + 2);
+    plan.add_incarnations("numbers", role::source, "kill", standby_points(), seed);
+    plan.add_incarnations("middle", role::middle, "kill", standby_points(), seed + 1);
+    plan.add_incarnations("sink", role::sink, "kill", standby_points(), seed + 2);
     plan.write();
     run.start(run.pipeline("points", number_pipeline("points", crash_keys, "standby = true\n",
                                                      "standby = true\n", "standby = true\n")),
               {}, {plan.environment()});
-    CHECK(run.wait_until([&] { return plan.still_to_come().empty() || !run.running(); }, 180));
-    CHECK(goes_on(run));
-    end_whole(run, plan.lines() / 2);
-    CHECK(plan.still_to_come() == "");
+    CHECK(run.wait_until([&] { return plan.pending_lines().empty() || !run.running(); }, 180));
+    CHECK(makes_progress(run));
+    end_intact(run, plan.lines() / 2);
+    CHECK(plan.pending_lines() == "");
     CHECK(run.report()["standby_takeovers"] > 0);
 }
 
@@ -125,9 +125,9 @@ TEST_CASE("a standby that dies in the moment of taking over leaves the seat to t
               {plan.environment()});
     REQUIRE(next_standby(run, "middle") != 0);
     run.hit("middle", SIGKILL);
-    CHECK(run.wait_until([&] { return plan.still_to_come().empty(); }));
-    CHECK(goes_on(run));
-    end_whole(run, 2);
+    CHECK(run.wait_until([&] { return plan.pending_lines().empty(); }));
+    CHECK(makes_progress(run));
+    end_intact(run, 2);
 }
 
 TEST_CASE("a standby that has taken over and delivered the last frame is followed by nobody") {
@@ -139,7 +139,7 @@ TEST_CASE("a standby that has taken over and delivered the last frame is followe
     REQUIRE(standby != 0);
     run.hit("middle", SIGKILL);
     REQUIRE(run.wait_until([&] { return run.pid_of("middle") == standby; }, 5));
-    end_whole(run, 1);
+    end_intact(run, 1);
     INFO(run.log());
     CHECK(run.report()["restarts"] == 1);
     CHECK_THAT(run.log(), !contains("the run is ending"));
@@ -154,7 +154,7 @@ TEST_CASE("a restarted stage takes the new program, not the old one's standby") 
     REQUIRE(run.command({"restart", "middle", "-p", "anew"}, out) == 0);
     REQUIRE(next_standby(run, "middle", standby) != 0);
     CHECK(run.pid_of("middle") != standby);
-    end_whole(run, 1);
+    end_intact(run, 1);
     CHECK(run.report()["standby_takeovers"] == 0);
 }
 
@@ -172,11 +172,11 @@ struct doubled {
             run.pipeline(name, number_pipeline(name, std::string(patient_keys) + "supervisor_grace_s = 20\n",
                                                "standby = true\n", "standby = true\n", "standby = true\n"));
         start();
-        REQUIRE(look());
+        REQUIRE(find_processes());
     }
     void start() { run.start(file, {}, environment); }
     /// Every stage has a standby that is ready.
-    bool look() {
+    bool find_processes() {
         for (const char* stage : {"numbers", "middle", "sink"}) {
             standby[stage] = next_standby(run, stage);
             holder[stage] = run.pid_of(stage);
@@ -191,7 +191,7 @@ struct doubled {
 };
 bool is_gone(i32 pid) { return !shm::is_alive({pid, shm::start_time_of(pid)}); }
 /// No death that the report tells of was a standby's.
-bool tells_of_no_spare(const json& report) {
+bool reports_missing_standby(const json& report) {
     return std::none_of(report["recoveries"].begin(), report["recoveries"].end(),
                         [](const json& r) { return r["epoch"] == 0; });
 }
@@ -204,7 +204,7 @@ TEST_CASE("standbys outlive their supervisor: the same ones serve the next, and 
     sleep_s(0.2);
     for (const auto& [stage, pid] : standbys) CHECK_FALSE(is_gone(pid));
     d.start();
-    REQUIRE(d.look());
+    REQUIRE(d.find_processes());
     CHECK(d.standby == standbys);
     CHECK(d.holder == holders);
     CHECK(d.run.wait_until(
@@ -212,14 +212,15 @@ TEST_CASE("standbys outlive their supervisor: the same ones serve the next, and 
     for (const auto& [stage, pid] : standbys) {
         CAPTURE(stage);
         d.run.hit(stage, SIGKILL);
-        CHECK(d.run.wait_until([&, &who = stage, next = pid] { return d.run.pid_of(who) == next; }, 5));
+        CHECK(d.run.wait_until(
+            [&, &stage_name = stage, next = pid] { return d.run.pid_of(stage_name) == next; }, 5));
     }
-    CHECK(goes_on(d.run));
-    end_whole(d.run, 3);
+    CHECK(makes_progress(d.run));
+    end_intact(d.run, 3);
     CHECK(d.run.report()["taken_over"] == 1);
     CHECK(d.run.report()["standby_takeovers"] == 3);
     CHECK(d.run.report()["deaths"] == 3);
-    CHECK(tells_of_no_spare(d.run.report()));
+    CHECK(reports_missing_standby(d.run.report()));
 }
 
 TEST_CASE(
@@ -237,8 +238,8 @@ TEST_CASE(
     REQUIRE(d.run.wait_running());
     CHECK(d.run.pid_of("middle") == standbys.at("middle"));
     if (all) CHECK(d.run.pid_of("sink") == standbys.at("sink"));
-    CHECK(goes_on(d.run));
-    end_whole(d.run, 1);
+    CHECK(makes_progress(d.run));
+    end_intact(d.run, 1);
     CHECK(d.run.report()["taken_over"] == 1);
     CHECK(d.run.report()["standby_takeovers"].get<int>() >= (all ? 3 : 1));
 }
@@ -253,10 +254,10 @@ TEST_CASE("a standby that dies while there is no supervisor is replaced by the n
     REQUIRE(fresh != 0);
     d.run.hit("middle", SIGKILL);
     CHECK(d.run.wait_until([&] { return d.run.pid_of("middle") == fresh; }, 5));
-    CHECK(goes_on(d.run));
-    end_whole(d.run, 1);
+    CHECK(makes_progress(d.run));
+    end_intact(d.run, 1);
     CHECK(d.run.report()["deaths"] == 1);
-    CHECK(tells_of_no_spare(d.run.report()));
+    CHECK(reports_missing_standby(d.run.report()));
 }
 
 TEST_CASE(
@@ -273,13 +274,13 @@ TEST_CASE(
     REQUIRE(standby != 0);
     run.hit("middle", SIGKILL);
     REQUIRE(run.wait() == -SIGKILL);
-    CHECK(plan.still_to_come() == "");
+    CHECK(plan.pending_lines() == "");
     if (standby_dies) ::kill(standby, SIGKILL);
     run.start(file, {}, {plan.environment()});
     REQUIRE(run.wait_running());
     CHECK((run.pid_of("middle") == standby) == !standby_dies);
-    CHECK(goes_on(run));
-    end_whole(run, 1);
+    CHECK(makes_progress(run));
+    end_intact(run, 1);
     CHECK(run.report()["taken_over"] == 1);
 }
 
@@ -301,8 +302,8 @@ TEST_CASE(
         d.start();
         REQUIRE(d.run.wait_running());
     }
-    CHECK(goes_on(d.run));
-    end_whole(d.run, 1);
+    CHECK(makes_progress(d.run));
+    end_intact(d.run, 1);
     const json r = d.run.report();
     CHECK(r["taken_over"] == 4);
     for (const json& each : r["recoveries"]) {

@@ -52,10 +52,10 @@ struct stopped_loader {
         run.start(run.pipeline("loader", picture_pipeline("loader", keys)),
                   {"--frames", std::to_string(picture_frames)}, environment);
         REQUIRE(run.wait_until([&] {
-            return plan.still_to_come().empty() && (loader = run.pid_of("geometry")) > 0 &&
+            return plan.pending_lines().empty() && (loader = run.pid_of("geometry")) > 0 &&
                    shm::is_stopped(loader);
         }));
-        block = std::make_unique<shm::segment>(look_into(run));
+        block = std::make_unique<shm::segment>(map_block(run));
         CHECK(asset().state == shm::asset_state::loading);
         CHECK(asset().epoch == 1);
     }
@@ -65,7 +65,7 @@ struct stopped_loader {
     [[nodiscard]] const shm::incarnation& sitting() const {
         return c().entry[ring::seat_word::of(load(c().seat[seat_of(c(), "geometry")].current)).entry];
     }
-    void ends_whole(u64 restarts, u32 filled_by) {
+    void ends_intact(u64 restarts, u32 filled_by) {
         CHECK(run.wait() == 0);
         INFO(run.log());
         CHECK(asset().state == shm::asset_state::ready);
@@ -89,7 +89,7 @@ TEST_CASE(
     CHECK(l.run.stage("geometry")["state"] == "starting");
     CHECK(l.run.pid_of("geometry") == l.loader);
     REQUIRE(::kill(l.loader, SIGCONT) == 0);
-    l.ends_whole(0, 1);
+    l.ends_intact(0, 1);
 }
 
 TEST_CASE(
@@ -127,7 +127,7 @@ TEST_CASE(
             CHECK(l.run.stage("geometry")["state"] == "starting");
             REQUIRE(::kill(l.loader, SIGCONT) == 0);
         }
-        l.ends_whole(1, woken ? 1 : 2);
+        l.ends_intact(1, woken ? 1 : 2);
         CHECK_THAT(
             l.run.log(),
             contains(fmt::format(

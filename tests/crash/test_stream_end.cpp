@@ -29,7 +29,7 @@ void check_ended(run_fixture& run, u64 frames) {
     check_undamaged(r);
     CHECK_THAT(run.log(),
                contains(fmt::format("the stream ended before frame {}, says its source numbers", frames)));
-    CHECK(run.left_behind() == "");
+    CHECK(run.leftovers() == "");
 }
 
 }  // namespace
@@ -71,7 +71,7 @@ TEST_CASE("a source that dies or rests behind its claim, or dies behind END, end
               {plan.environment()});
     CHECK(run.wait() == 0);
     INFO(run.log());
-    CHECK(plan.still_to_come() == "");
+    CHECK(plan.pending_lines() == "");
     check_ended(run, 200);
 }
 
@@ -85,7 +85,7 @@ TEST_CASE(
     const std::string file = run.pipeline("kept", ending("kept", 200, "supervisor_grace_s = 20\n"));
     run.start(file, {}, {plan.environment()});
     CHECK(run.wait() == -SIGKILL);
-    CHECK(plan.still_to_come() == "");
+    CHECK(plan.pending_lines() == "");
     run.start(file);
     CHECK(run.wait() == 0);
     INFO(run.log());
@@ -123,7 +123,7 @@ TEST_CASE("a stop that comes when the stream ends delivers what there is") {
     CHECK(r["frames"] <= 200);
     CHECK(r["ending"] == "complete");
     check_undamaged(r);
-    CHECK(run.left_behind() == "");
+    CHECK(run.leftovers() == "");
 }
 
 TEST_CASE("the frames that another source has made beyond the end are no damage and hold nobody up") {
@@ -154,5 +154,5 @@ TEST_CASE("a source that ends its stream without having said that it may dies of
         run.log(),
         contains(
             "stage numbers calls end_stream() for frame 50, but its configure() has not said that it may"));
-    CHECK(run.left_behind() == "");
+    CHECK(run.leftovers() == "");
 }

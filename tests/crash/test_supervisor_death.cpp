@@ -54,7 +54,7 @@ void kill_supervisor(run_fixture& run) {
 
 bool is_gone(i32 pid) { return !shm::is_alive({pid, shm::start_time_of(pid)}); }
 
-bool says(const run_fixture& run, const std::string& text) {
+bool log_contains(const run_fixture& run, const std::string& text) {
     return run.log().find(text) != std::string::npos;
 }
 
@@ -66,7 +66,7 @@ void check_whole(run_fixture& run) {
     check_undamaged(r);
     CHECK(r["ending"] == "complete");
     CHECK(r["image_hash"] == undisturbed_hash());
-    CHECK(run.left_behind() == "");
+    CHECK(run.leftovers() == "");
 }
 
 }  // namespace
@@ -83,7 +83,7 @@ TEST_CASE("stages stream on without their supervisor, and a second one takes the
     for (const i32 pid : before) CHECK_FALSE(is_gone(pid));
     run.start(file, to_end);
     REQUIRE(run.wait_running());
-    CHECK(run.wait_until([&] { return says(run, "adopted widowed: 3 stages alive"); }));
+    CHECK(run.wait_until([&] { return log_contains(run, "adopted widowed: 3 stages alive"); }));
     // 0.5 s at 400 frames/s
     CHECK(run.ask({{"command", "ps"}})["pipeline"]["frames"].get<u64>() > delivered + 50);
     CHECK(pids_of(run) == before);
@@ -118,7 +118,7 @@ TEST_CASE(
     }
     run.start(file, to_end);
     REQUIRE(run.wait_running());
-    CHECK(run.wait_until([&] { return says(run, "adopted both: "); }));
+    CHECK(run.wait_until([&] { return log_contains(run, "adopted both: "); }));
     const std::vector<i32> after = pids_of(run);
     for (std::size_t k = 0; k < before.size(); ++k) {
         CAPTURE(stage_names[k]);
@@ -174,7 +174,7 @@ TEST_CASE(
                 {"--frames", std::to_string(r["frames"].get<u64>())});
     REQUIRE(quiet.wait() == 0);
     CHECK(r["image_hash"] == quiet.report()["image_hash"]);
-    CHECK(run.left_behind() == "");
+    CHECK(run.leftovers() == "");
 }
 
 TEST_CASE("a supervisor killed at each of its named steps is followed by one that finishes what was begun") {
@@ -196,7 +196,7 @@ TEST_CASE("a supervisor killed at each of its named steps is followed by one tha
         run.start(file, endless, {plan.environment()});
         ++starts;
     };
-    for (start(); plan.still_to_come() != "" && seconds_now() < until;) {
+    for (start(); plan.pending_lines() != "" && seconds_now() < until;) {
         if (!run.running()) {
             REQUIRE(run.wait() == -SIGKILL);
             start();
@@ -206,7 +206,7 @@ TEST_CASE("a supervisor killed at each of its named steps is followed by one tha
             sleep_s(0.03);
         }
     }
-    CHECK(plan.still_to_come() == "");
+    CHECK(plan.pending_lines() == "");
     if (!run.running()) {
         REQUIRE(run.wait() == -SIGKILL);
         start();
@@ -226,7 +226,7 @@ TEST_CASE("a supervisor killed at each of its named steps is followed by one tha
                 {"--frames", std::to_string(r["frames"].get<u64>())});
     REQUIRE(quiet.wait() == 0);
     CHECK(r["image_hash"] == quiet.report()["image_hash"]);
-    CHECK(run.left_behind() == "");
+    CHECK(run.leftovers() == "");
 }
 
 TEST_CASE(
@@ -265,14 +265,14 @@ TEST_CASE("of two supervisors that take a run over at once one does, the other i
     if (code == 0) {  // it was the quicker one, and has run to the end
         CHECK_THAT(out, contains("adopted successors"));
         CHECK(run.wait() == 2);
-        CHECK(says(run, "running already"));
+        CHECK(log_contains(run, "running already"));
     } else {
         CHECK(code == 2);
         CHECK_THAT(out, contains("running already"));
         CHECK(run.wait() == 0);
         check_whole(run);
     }
-    CHECK(run.left_behind() == "");
+    CHECK(run.leftovers() == "");
 }
 
 TEST_CASE(
@@ -290,11 +290,11 @@ TEST_CASE(
     for (const i32 pid : before) CHECK_FALSE(is_gone(pid));
     if (one_is_stopped) {
         CHECK(run.wait_until([&] { return is_gone(before[0]) && is_gone(before[2]); }, 15));
-        CHECK_FALSE(run.left_behind().empty());  // what it still uses stays until it goes on
+        CHECK_FALSE(run.leftovers().empty());  // what it still uses stays until it goes on
         ::kill(before[1], SIGCONT);
     }
-    CHECK(run.wait_until([&] { return run.left_behind().empty(); }, 15));
-    CHECK(run.left_behind() == "");
+    CHECK(run.wait_until([&] { return run.leftovers().empty(); }, 15));
+    CHECK(run.leftovers() == "");
 }
 
 TEST_CASE("a run that is through when its supervisor dies is kept for the next one, which reports it") {
@@ -306,13 +306,13 @@ TEST_CASE("a run that is through when its supervisor dies is kept for the next o
     REQUIRE(run.wait_until([&] {
         return run.ask({{"command", "ps"}})["pipeline"].value("frames", u64{0}) > 300;
     }));
-    const shm::segment s = look_into(run);
+    const shm::segment s = map_block(run);
     kill_supervisor(run);
     REQUIRE(run.wait_until([&] { return ring::load(link_of(s, "middle").tail) >= frames; }));
     for (const i32 pid : before) CHECK_FALSE(is_gone(pid));
     run.start(file, to_end);
     CHECK(run.wait() == 0);
-    CHECK(says(run, "adopted late: 3 stages alive"));
+    CHECK(log_contains(run, "adopted late: 3 stages alive"));
     check_whole(run);
 }
 
@@ -323,17 +323,18 @@ TEST_CASE("with no stage left alive a fresh run begins, and says so") {
     REQUIRE(run.wait_running());
     const std::vector<i32> before = pids_of(run);
     // a leader may be a zombie while another thread of its process still dies
-    std::vector<shm::unique_fd> lives;
-    for (const i32 pid : before) lives.emplace_back(shm::open_pidfd({pid, shm::start_time_of(pid)}));
+    std::vector<shm::unique_fd> processes;
+    for (const i32 pid : before) processes.emplace_back(shm::open_pidfd({pid, shm::start_time_of(pid)}));
     kill_supervisor(run);
-    for (const shm::unique_fd& life : lives) shm::signal_pidfd(life.get(), SIGKILL);
+    for (const shm::unique_fd& process : processes) shm::signal_pidfd(process.get(), SIGKILL);
     REQUIRE(run.wait_until([&] {
-        return std::all_of(lives.begin(), lives.end(),
-                           [](const shm::unique_fd& life) { return supervisor::has_ended(life.get()); });
+        return std::all_of(processes.begin(), processes.end(), [](const shm::unique_fd& process) {
+            return supervisor::has_ended(process.get());
+        });
     }));
     run.start(file, to_end);
     CHECK(run.wait() == 0);
-    CHECK(says(run, "a fresh run begins"));
+    CHECK(log_contains(run, "a fresh run begins"));
     check_whole(run);
     CHECK(run.report()["taken_over"] == 0);
 }
@@ -371,8 +372,8 @@ TEST_CASE(
     run.start(file, to_end);
     REQUIRE(run.wait_running());
     CHECK(run.wait() == 0);
-    CHECK(says(run, "the supervisor is gone"));
-    CHECK(says(run, fmt::format("frame {}", frames - 1)));
+    CHECK(log_contains(run, "the supervisor is gone"));
+    CHECK(log_contains(run, fmt::format("frame {}", frames - 1)));
     check_whole(run);
 }
 
@@ -386,7 +387,7 @@ TEST_CASE("a held stage stays held through its supervisor's death") {
     REQUIRE(run.command({"stop", "sink", "-p", "held"}, out) == 0);
     kill_supervisor(run);
     run.start(file, to_end);
-    REQUIRE(run.wait_until([&] { return says(run, "adopted held: 3 stages alive"); }));
+    REQUIRE(run.wait_until([&] { return log_contains(run, "adopted held: 3 stages alive"); }));
     CHECK(run.stage("sink")["state"] == "stopped");
     // the kernel sends an orphaned group on its way
     REQUIRE(run.wait_until([&] { return shm::is_stopped(before[2]); }));

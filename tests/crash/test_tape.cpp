@@ -13,9 +13,9 @@ using namespace carousel::test;
 
 constexpr const char* archive = "[[stage]]\nname = \"archive\"\nrun = \"port\"\ninputs = [\"fragment\"]\n";
 
-foreign_program records(const run_fixture& run, const std::string& said, std::vector<std::string> words) {
+external_program records(const run_fixture& run, const std::string& output, std::vector<std::string> words) {
     words.insert(words.begin(), {"record"});
-    return {run, said, "carousel", words};
+    return {run, output, "carousel", words};
 }
 
 void check_played(run_fixture& run, const nlohmann::json& recorded) {
@@ -25,7 +25,7 @@ void check_played(run_fixture& run, const nlohmann::json& recorded) {
     check_undamaged(run.report());
     CHECK(run.report()["frames"] == recorded["frames"]);
     CHECK(run.report()["image_hash"] == recorded["image_hash"]);
-    CHECK(run.left_behind() == "");
+    CHECK(run.leftovers() == "");
 }
 
 }  // namespace
@@ -36,15 +36,15 @@ TEST_CASE(
     run.start(run.pipeline("rec", picture_pipeline("rec", "fps = 60\n") + archive), {"--frames", "150"});
     const std::vector<std::string> words{"archive", "--out", run.path("rec.mcap"), "-p", "rec",
                                          "--wait",  "20"};
-    auto now = std::make_unique<foreign_program>(records(run, "said", words));
+    auto now = std::make_unique<external_program>(records(run, "said", words));
     for (const char* next : {"said1", "said2", "said3"}) {
         const bool there = run.wait_until([&] { return std::filesystem::exists(run.path("rec.mcap")); });
-        INFO(now->said() << run.log());
+        INFO(now->output() << run.log());
         REQUIRE(there);
         sleep_s(0.3);
         now->signal(SIGKILL);
         CHECK(now->wait(10) == -SIGKILL);
-        now = std::make_unique<foreign_program>(records(run, next, words));
+        now = std::make_unique<external_program>(records(run, next, words));
     }
     CHECK(run.wait(120) == 0);
     INFO(run.log());
@@ -52,7 +52,7 @@ TEST_CASE(
     check_undamaged(recorded);
     CHECK(recorded["frames"] == 150);
     CHECK(now->wait(20) == 0);
-    CHECK_THAT(now->said(), contains("rec.mcap: 150 frames"));
+    CHECK_THAT(now->output(), contains("rec.mcap: 150 frames"));
     check_played(run, recorded);
 }
 
@@ -60,7 +60,7 @@ TEST_CASE(
     "what a port records has the parameters that each frame was made with, for whoever reads it by a port") {
     run_fixture run;
     run.start(run.pipeline("rec", picture_pipeline("rec", "fps = 60\n") + archive), {"--frames", "90"});
-    foreign_program tape =
+    external_program tape =
         records(run, "tape", {"archive", "--out", run.path("rec.mcap"), "-p", "rec", "--wait", "20"});
     REQUIRE(run.wait_until(
         [&] { return run.stage("fragment")["frames"].is_number() && run.stage("fragment")["frames"] > 5; }));
@@ -73,15 +73,15 @@ TEST_CASE(
 
     run.start(run.pipeline("play", playing_pipeline("play", "") +
                                        "[[stage]]\nname = \"eye\"\nrun = \"port\"\ninputs = [\"tape\"]\n"));
-    foreign_program eye(run, "eye", "carousel-test-port-io", {"made-with", "play", "eye"});
-    foreign_program newest(run, "newest", "carousel-test-port-io", {"newest-made-with", "play", "tape"});
+    external_program eye(run, "eye", "carousel-test-port-io", {"made-with", "play", "eye"});
+    external_program newest(run, "newest", "carousel-test-port-io", {"newest-made-with", "play", "tape"});
     CHECK(run.wait(60) == 0);
     INFO(run.log());
     CHECK(eye.wait(20) == 0);
     CHECK(newest.wait(20) == 0);
-    CHECK_THAT(eye.said(), contains("frame 0 of set 0: 0.1"));
-    CHECK_THAT(eye.said(), contains("frame 89 of set 1: 0.25"));
-    CHECK_THAT(newest.said(), contains(" of set 1: 0.25"));
+    CHECK_THAT(eye.output(), contains("frame 0 of set 0: 0.1"));
+    CHECK_THAT(eye.output(), contains("frame 89 of set 1: 0.25"));
+    CHECK_THAT(newest.output(), contains(" of set 1: 0.25"));
 }
 
 TEST_CASE(
@@ -89,7 +89,7 @@ TEST_CASE(
     run_fixture run;
     run.start(run.pipeline("some", picture_pipeline("some", "fps = 100\n")), {});
     REQUIRE(run.wait_running());
-    foreign_program some = records(
+    external_program some = records(
         run, "said",
         {"fragment", "--latest", "--out", run.path("rec.mcap"), "-p", "some", "--compression", "none"});
     REQUIRE(run.wait_until([&] {
@@ -98,18 +98,18 @@ TEST_CASE(
     }));
     some.signal(SIGINT);
     CHECK(some.wait(20) == 0);
-    CHECK_THAT(some.said(), contains("were missed by this process"));
-    foreign_program again =
+    CHECK_THAT(some.output(), contains("were missed by this process"));
+    external_program again =
         records(run, "again", {"sharpen", "--latest", "--out", run.path("x.mcap"), "-p", "some"});
     CHECK(again.wait(20) == exit_code::usage);
-    CHECK_THAT(again.said(), contains("no stage \"sharpen\" with an output in some"));
-    foreign_program other = records(run, "other", {"archive", "--out", run.path("x.mcap"), "-p", "some"});
+    CHECK_THAT(again.output(), contains("no stage \"sharpen\" with an output in some"));
+    external_program other = records(run, "other", {"archive", "--out", run.path("x.mcap"), "-p", "some"});
     CHECK(other.wait(20) == exit_code::usage);
-    CHECK_THAT(other.said(), contains("the pipeline some has no port \"archive\""));
-    foreign_program text =
+    CHECK_THAT(other.output(), contains("the pipeline some has no port \"archive\""));
+    external_program text =
         records(run, "text", {"fragment", "--latest", "--out", run.path("x.txt"), "-p", "some"});
     CHECK(text.wait(20) == exit_code::usage);
-    CHECK_THAT(text.said(), contains("expected the name of an .mcap file"));
+    CHECK_THAT(text.output(), contains("expected the name of an .mcap file"));
     run.signal(SIGINT);
     CHECK(run.wait() == 0);
     run.start(run.pipeline("play", playing_pipeline("play", "")));
@@ -123,10 +123,10 @@ TEST_CASE("a file that is there already is not recorded over") {
     std::ofstream(run.path("rec.mcap")) << "somebody's\n";
     run.start(run.pipeline("over", picture_pipeline("over", "fps = 60\n")), {});
     REQUIRE(run.wait_running());
-    foreign_program some =
+    external_program some =
         records(run, "said", {"fragment", "--latest", "--out", run.path("rec.mcap"), "-p", "over"});
     CHECK(some.wait(20) == exit_code::usage);
-    CHECK_THAT(some.said(), contains("is there already: remove it, or record into another file"));
+    CHECK_THAT(some.output(), contains("is there already: remove it, or record into another file"));
     run.signal(SIGINT);
     CHECK(run.wait() == 0);
 }

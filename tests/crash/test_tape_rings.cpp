@@ -11,10 +11,10 @@ namespace {
 using namespace carousel;
 using namespace carousel::test;
 
-foreign_program records_rings(const run_fixture& run, const std::string& said,
-                              std::vector<std::string> words) {
+external_program records_rings(const run_fixture& run, const std::string& output,
+                               std::vector<std::string> words) {
     words.insert(words.begin(), {"record", "-p", "rings"});
-    return {run, said, "carousel", words};
+    return {run, output, "carousel", words};
 }
 
 u64 size_of_tape(const run_fixture& run) {
@@ -32,21 +32,21 @@ TEST_CASE(
     REQUIRE(run.wait_running());
     const std::vector<std::string> words{"fragment",           "vertex",        "--latest", "--out",
                                          run.path("rec.mcap"), "--compression", "none"};
-    auto now = std::make_unique<foreign_program>(records_rings(run, "said", words));
+    auto now = std::make_unique<external_program>(records_rings(run, "said", words));
     for (const char* next : {"said1", "said2", "said3"}) {
         const u64 before = size_of_tape(run);
         REQUIRE(run.wait_until([&] { return size_of_tape(run) > before + 300'000; }));
         now->signal(SIGKILL);
         CHECK(now->wait(10) == -SIGKILL);
-        now = std::make_unique<foreign_program>(records_rings(run, next, words));
+        now = std::make_unique<external_program>(records_rings(run, next, words));
     }
     const u64 before = size_of_tape(run);
     REQUIRE(run.wait_until([&] { return size_of_tape(run) > before + 300'000; }));
     now->signal(SIGINT);
     CHECK(now->wait(20) == 0);
-    CHECK_THAT(now->said(), contains("were missed by this process, which wrote "));
-    CHECK_THAT(now->said(), contains(" of fragment, "));
-    CHECK_THAT(now->said(), contains(" of vertex"));
+    CHECK_THAT(now->output(), contains("were missed by this process, which wrote "));
+    CHECK_THAT(now->output(), contains(" of fragment, "));
+    CHECK_THAT(now->output(), contains(" of vertex"));
     run.signal(SIGINT);
     CHECK(run.wait() == 0);
     INFO(run.log());
@@ -73,17 +73,17 @@ TEST_CASE("several rings without --latest are refused with what to write in plac
     run.start(run.pipeline("rings", picture_pipeline("rings", "fps = 20\n")), {});
     REQUIRE(run.wait_running());
     const std::string out = run.path("rec.mcap");
-    foreign_program both = records_rings(run, "both", {"fragment", "vertex", "--out", out});
+    external_program both = records_rings(run, "both", {"fragment", "vertex", "--out", out});
     CHECK(both.wait(20) == exit_code::usage);
-    CHECK_THAT(both.said(), contains("run = \"port\" inputs = [\"fragment\", \"vertex\"]"));
-    CHECK_THAT(both.said(), contains("--record fragment,vertex --record-to " + out));
-    CHECK_THAT(both.said(), contains("--latest has the newest frames of each"));
-    foreign_program twice = records_rings(run, "twice", {"vertex", "vertex", "--latest", "--out", out});
+    CHECK_THAT(both.output(), contains("run = \"port\" inputs = [\"fragment\", \"vertex\"]"));
+    CHECK_THAT(both.output(), contains("--record fragment,vertex --record-to " + out));
+    CHECK_THAT(both.output(), contains("--latest has the newest frames of each"));
+    external_program twice = records_rings(run, "twice", {"vertex", "vertex", "--latest", "--out", out});
     CHECK(twice.wait(20) == exit_code::usage);
-    CHECK_THAT(twice.said(), contains("vertex is named twice"));
-    foreign_program none = records_rings(run, "none", {"vertex", "vortex", "--latest", "--out", out});
+    CHECK_THAT(twice.output(), contains("vertex is named twice"));
+    external_program none = records_rings(run, "none", {"vertex", "vortex", "--latest", "--out", out});
     CHECK(none.wait(20) == exit_code::usage);
-    CHECK_THAT(none.said(), contains("no stage \"vortex\" with an output in rings"));
+    CHECK_THAT(none.output(), contains("no stage \"vortex\" with an output in rings"));
     CHECK(size_of_tape(run) == 0);
     run.signal(SIGINT);
     CHECK(run.wait() == 0);
@@ -99,23 +99,23 @@ TEST_CASE("rings that one port alone reads stand for it, and each of their frame
     run.start(run.pipeline("rings", text), {"--frames", "40"});
     REQUIRE(run.wait_until([&] { return run.stage("fragment")["state"] == "running"; }));
     const std::string out = run.path("rec.mcap");
-    foreign_program all = records_rings(run, "all", {"vertex", "fragment", "--out", out});
-    foreign_program one = records_rings(run, "one", {"vertex", "--out", run.path("one.mcap")});
+    external_program all = records_rings(run, "all", {"vertex", "fragment", "--out", out});
+    external_program one = records_rings(run, "one", {"vertex", "--out", run.path("one.mcap")});
     const int code = run.wait();
-    INFO(all.said() << one.said() << run.log());
+    INFO(all.output() << one.output() << run.log());
     CHECK(code == 0);
     check_undamaged(run.report());
     CHECK(all.wait(20) == 0);
     CHECK(one.wait(20) == 0);
-    CHECK_THAT(all.said(), contains("rec.mcap: 40 frames"));
-    CHECK_THAT(one.said(), contains("one.mcap: 40 frames"));
+    CHECK_THAT(all.output(), contains("rec.mcap: 40 frames"));
+    CHECK_THAT(one.output(), contains("one.mcap: 40 frames"));
 
     text += place("other", "[\"vertex\"]");
     run.start(run.pipeline("rings", text), {});
     REQUIRE(run.wait_until([&] { return run.stage("fragment")["state"] == "running"; }));
-    foreign_program which = records_rings(run, "which", {"vertex", "--out", run.path("which.mcap")});
+    external_program which = records_rings(run, "which", {"vertex", "--out", run.path("which.mcap")});
     CHECK(which.wait(20) == exit_code::usage);
-    CHECK_THAT(which.said(), contains("eye, other have those rings as their inputs: name one"));
+    CHECK_THAT(which.output(), contains("eye, other have those rings as their inputs: name one"));
     run.signal(SIGTERM);
     run.signal(SIGTERM);
     (void)run.wait();
@@ -126,17 +126,17 @@ TEST_CASE("one ring without --latest is refused with what to write in place, too
     run.start(run.pipeline("rings", picture_pipeline("rings", "fps = 20\n")), {});
     REQUIRE(run.wait_running());
     const std::string out = run.path("rec.mcap");
-    foreign_program one = records_rings(run, "one", {"fragment", "--out", out});
+    external_program one = records_rings(run, "one", {"fragment", "--out", out});
     CHECK(one.wait(20) == exit_code::usage);
-    CHECK_THAT(one.said(), contains("fragment is a ring of rings, no port that reads"));
-    CHECK_THAT(one.said(), contains("run = \"port\" inputs = [\"fragment\"] into the file of rings"));
-    CHECK_THAT(one.said(), contains("`carousel record archive --out " + out + " -p rings`"));
-    CHECK_THAT(one.said(), contains("--record fragment --record-to " + out));
-    CHECK_THAT(one.said(), contains("--latest has the newest frames of it"));
+    CHECK_THAT(one.output(), contains("fragment is a ring of rings, no port that reads"));
+    CHECK_THAT(one.output(), contains("run = \"port\" inputs = [\"fragment\"] into the file of rings"));
+    CHECK_THAT(one.output(), contains("`carousel record archive --out " + out + " -p rings`"));
+    CHECK_THAT(one.output(), contains("--record fragment --record-to " + out));
+    CHECK_THAT(one.output(), contains("--latest has the newest frames of it"));
     // what is no ring either has no such advice
-    foreign_program none = records_rings(run, "none", {"display", "--out", out});
+    external_program none = records_rings(run, "none", {"display", "--out", out});
     CHECK(none.wait(20) == exit_code::usage);
-    CHECK_THAT(none.said(), contains("\"display\" is a stage of rings") && !contains("--latest"));
+    CHECK_THAT(none.output(), contains("\"display\" is a stage of rings") && !contains("--latest"));
     CHECK(size_of_tape(run) == 0);
     run.signal(SIGINT);
     CHECK(run.wait() == 0);

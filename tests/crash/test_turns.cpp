@@ -28,7 +28,7 @@ void check_whole(run_fixture& run, u64 frames) {
     CHECK(r["image_hash"] == undisturbed_hash(frames));
     CHECK(r["begun_again"] == 0);
     check_undamaged(r);
-    CHECK(run.left_behind() == "");
+    CHECK(run.leftovers() == "");
 }
 
 }  // namespace
@@ -78,7 +78,7 @@ TEST_CASE("a stage that dies or stops with the turn holds nobody up: the others 
               {"--frames", "400"}, {as_on_a_gpu, plan.environment()});
     CHECK(run.wait() == 0);
     INFO(run.log());
-    CHECK(plan.still_to_come() == "");
+    CHECK(plan.pending_lines() == "");
     check_whole(run, 400);
     CHECK(turns(run.report(), "taken") > 100);
     // At work_complete the turn may have been handed on already, early.
@@ -122,7 +122,7 @@ TEST_CASE("a zombie that held the turn wakes behind its successor, and harms nei
     CHECK(run.wait_until([&] { return ::kill(before, 0) != 0; }, 10));
     CHECK(run.wait() == 0);
     INFO(run.log());
-    CHECK(plan.still_to_come() == "");
+    CHECK(plan.pending_lines() == "");
     check_whole(run, 1200);
     CHECK(turns(run.report(), "taken_over") >= 1);
     CHECK(turns(run.report(), "taken") > 100);

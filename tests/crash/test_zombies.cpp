@@ -60,7 +60,7 @@ std::map<i32, json> ends(const json& report) {
 }
 
 /// Ends the run, which goes on until then: how many frames it makes meanwhile is the machine's business.
-void end_whole(run_fixture& run) {
+void end_intact(run_fixture& run) {
     run.signal(SIGINT);
     CHECK(run.wait(90) == 0);
     INFO(run.log());
@@ -68,7 +68,7 @@ void end_whole(run_fixture& run) {
     check_undamaged(r);
     CHECK(r["dead_letters"].empty());
     CHECK(r["image_hash"] == undisturbed_hash(r["frames"]));
-    CHECK(run.left_behind() == "");
+    CHECK(run.leftovers() == "");
 }
 
 }  // namespace
@@ -83,7 +83,7 @@ TEST_CASE("a zombie that is continued late commits nothing and leaves by itself 
         REQUIRE(::kill(pid, SIGCONT) == 0);
         CHECK(run.wait_until([&] { return ::kill(pid, 0) != 0; }, 10));
     });
-    end_whole(run);
+    end_intact(run);
     std::map<i32, json> how = ends(run.report());
     for (const zombie& z : all) {
         CAPTURE(z.stage, z.pid, how[z.pid].dump());
@@ -99,7 +99,7 @@ TEST_CASE("a zombie that is killed late harms nothing, and its buffers come back
     REQUIRE(run.wait_running());
     const std::vector<zombie> all =
         make_zombies(run, random, [&](i32 pid) { REQUIRE(::kill(pid, SIGKILL) == 0); });
-    end_whole(run);
+    end_intact(run);
     std::map<i32, json> how = ends(run.report());
     for (const zombie& z : all) {
         CAPTURE(z.stage, z.pid, how[z.pid].dump());
@@ -117,5 +117,5 @@ TEST_CASE(
     REQUIRE(run.wait_running());
     for (const zombie& z : make_zombies(run, random, [](i32) {}))
         CHECK(run.wait_until([&] { return ::kill(z.pid, 0) != 0; }, 10));
-    end_whole(run);
+    end_intact(run);
 }

@@ -79,10 +79,10 @@ class Run:
                 continue  # a line that says that nothing has changed says nothing
             if status:
                 self.frames = int(status[1])
-            self.hear()
+            self.receive_lines()
             self.lines.append(line.rstrip("\n"))
 
-    def hear(self):
+    def receive_lines(self):
         now = time.monotonic()
         self.longest_silence = max(self.longest_silence, now - self.heard)
         self.heard = now
@@ -176,7 +176,7 @@ def disturbed(programs, pipelines, where, seed, writes):
         dice = random.Random(seed)
         time.sleep(dice.random() * 0.5)
         written = write_wildly(run, where, dice, writes)
-        run.hear()
+        run.receive_lines()
         run.longest_silence = 0.0
         while run.process.poll() is None and time.monotonic() - began < LONGEST_S:
             time.sleep(0.05)

@@ -66,7 +66,7 @@ TEST_CASE("a fork, its join and their source on a GPU, killed at random, lose, r
     kill_at_random(run, 30, {"fork", "fork", "join", "numbers"});
     const json r = ended(run);
     CHECK(r["restarts"].get<u32>() >= 15);
-    CHECK(run.left_behind() == "");
+    CHECK(run.leftovers() == "");
     run_fixture calm;
     calm.start(calm.pipeline("calm", forked("calm")), {"--frames", r["frames"].dump()});
     CHECK(calm.wait(60) == 0);
@@ -115,7 +115,7 @@ TEST_CASE(
     const json r = ended(run);
     CHECK(r["restarts"].get<u32>() >= 15);
     CHECK_THAT(run.log(), !contains("is not whole") && !contains("went back"));
-    CHECK(run.left_behind() == "");
+    CHECK(run.leftovers() == "");
     fmt::print("{} frames, {} restarts, the last latest frame {}\n", r["frames"].dump(), r["restarts"].dump(),
                latest);
 }
@@ -129,16 +129,16 @@ TEST_CASE("frames on a GPU pass a port by that skips while nobody is in it, and 
         "skips", on_device("skips", "") + ports +
                      stage_of("witness", "carousel-test-device", "inputs = [\"camera\"]\nsink = true\n")));
     REQUIRE(run.wait_until([&] { return run.stage("camera").value("state", "") == "vacant"; }));
-    const auto makes_progress = [&](const foreign_program& of) {
+    const auto makes_progress = [&](const external_program& of) {
         const u64 then = of.frame();
         return run.wait_until([&] { return of.frame() > then; });
     };
-    foreign_program writes(run, "writes", "carousel-test-port-io", {"write", "skips", "camera", "500"});
-    INFO(writes.said());
+    external_program writes(run, "writes", "carousel-test-port-io", {"write", "skips", "camera", "500"});
+    INFO(writes.output());
     REQUIRE(makes_progress(writes));
     for (int k = 0; k < 5; ++k) {
         {
-            foreign_program reads(run, "reads", "carousel-test-port-io", {"read", "skips", "analysis", "0"});
+            external_program reads(run, "reads", "carousel-test-port-io", {"read", "skips", "analysis", "0"});
             REQUIRE(makes_progress(reads));
         }  // killed
         CHECK(makes_progress(writes));

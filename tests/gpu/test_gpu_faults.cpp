@@ -21,7 +21,7 @@ void check_whole(run_fixture& run, const std::string& hash) {
     CHECK(r["image_hash"] == hash);
     for (const json& s : r["stages"])
         if (s["name"] != "middle") CHECK(s["restarts"] == 0);
-    CHECK(run.left_behind() == "");
+    CHECK(run.leftovers() == "");
 }
 
 }  // namespace
@@ -59,7 +59,7 @@ TEST_CASE("a kernel that never ends is found at its deadline") {
 TEST_CASE("a frame that faults the device each time is given up and reaches the sink void") {
     run_fixture run;
     device_keys keys;
-    keys.middle = "die_at = 100\ndie_how = \"illegal\"\ndie_lives = 1000\nmax_attempts = 2\n";
+    keys.middle = "die_at = 100\ndie_how = \"illegal\"\ndie_incarnations = 1000\nmax_attempts = 2\n";
     run.start(run.pipeline("poison", device_pipeline("poison", keys)), {"--frames", "300"});
     CHECK(run.wait() == exit_code::given_up);
     INFO(run.log());
@@ -110,7 +110,7 @@ TEST_CASE("a source on a GPU ends its stream where it says so, whoever is killed
     CHECK(r["ended_by"] == "numbers");
     CHECK(r["image_hash"] == hash);
     CHECK(r["restarts"] == killed.size());
-    CHECK(run.left_behind() == "");
+    CHECK(run.leftovers() == "");
 }
 
 TEST_CASE("a write beyond a slot on a GPU in finish() ends its stage before the frame is committed") {
@@ -120,7 +120,7 @@ TEST_CASE("a write beyond a slot on a GPU in finish() ends its stage before the 
     run_fixture run;
     device_keys keys;
     keys.guard = "canary";
-    keys.middle = fmt::format("finishers = {}\nstrays_at = 120\n", threads);
+    keys.middle = fmt::format("finishers = {}\nwild_write_at = 120\n", threads);
     run.start(run.pipeline("strays", device_pipeline("strays", keys)), {"--frames", "400"});
     CHECK(run.wait() == 0);
     INFO(run.log());
@@ -153,7 +153,7 @@ TEST_CASE("control: without canaries the same write on a GPU goes unseen") {
     run_fixture run;
     device_keys keys;
     keys.guard = "off";
-    keys.middle = "finishers = 1\nstrays_at = 120\n";
+    keys.middle = "finishers = 1\nwild_write_at = 120\n";
     run.start(run.pipeline("unseen", device_pipeline("unseen", keys)), {"--frames", "400"});
     CHECK(run.wait() == 0);
     CHECK(run.report()["restarts"] == 0);

@@ -24,7 +24,7 @@ void check_whole(run_fixture& run, u64 frames) {
     CHECK(r["frames"] == frames);
     CHECK(r["dead_letters"].empty());
     CHECK(r["image_hash"] == undisturbed_device_hash(frames));
-    CHECK(run.left_behind() == "");
+    CHECK(run.leftovers() == "");
 }
 
 }  // namespace

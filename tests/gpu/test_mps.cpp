@@ -32,7 +32,7 @@ void check_whole(run_fixture& run, const std::string& hash) {
     check_undamaged(r);
     CHECK(r["dead_letters"].empty());
     CHECK(r["image_hash"] == hash);
-    CHECK(run.left_behind() == "");
+    CHECK(run.leftovers() == "");
 }
 
 bool is_running_as_another(run_fixture& run, const std::string& stage, i32 before) {
@@ -130,7 +130,8 @@ TEST_CASE(
             "poison",
             device_pipeline(
                 "poison",
-                in_domain("die_at = 100\ndie_how = \"illegal\"\ndie_lives = 1000\nmax_attempts = 2\n"))),
+                in_domain(
+                    "die_at = 100\ndie_how = \"illegal\"\ndie_incarnations = 1000\nmax_attempts = 2\n"))),
         {"--frames", "300"});
     CHECK(run.wait() == exit_code::given_up);
     INFO(run.log());

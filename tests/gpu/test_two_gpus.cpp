@@ -43,7 +43,7 @@ TEST_CASE("instances over two GPUs bring the frames of one, and say how they rea
     CHECK(r["image_hash"] == undisturbed_device_hash(frames));
     CHECK(r["stages"][1]["device"] == "cuda:0+cuda:1");
     CHECK_THAT(run.log(), contains("rings on another GPU are reached "));
-    CHECK(run.left_behind() == "");
+    CHECK(run.leftovers() == "");
 }
 
 TEST_CASE("a GPU of a list that isn't there is refused with its place") {

@@ -64,7 +64,7 @@ class Installation:
 
     def test_project(self, folder):
         """What ctest says; its tests have not failed."""
-        said = run("ctest", "--test-dir", os.path.join(folder, "build"), "--output-on-failure")
-        if not re.search(r"tests passed, 0 tests failed", said):
-            raise AssertionError(said)
-        return said
+        output = run("ctest", "--test-dir", os.path.join(folder, "build"), "--output-on-failure")
+        if not re.search(r"tests passed, 0 tests failed", output):
+            raise AssertionError(output)
+        return output

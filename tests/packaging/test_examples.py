@@ -77,10 +77,10 @@ class Examples(unittest.TestCase):
 
     def test_a_source_and_a_sink_of_one_s_own_run_in_a_pipeline(self):
         file = os.path.join(self.scan, "scan.toml")
-        near, again = self.report_of(file, "--fps", "0"), self.report_of(file, "--fps", "0")
-        far = self.report_of(file, "--fps", "0", "--set", "parameters.range=9")
-        self.assertEqual(near["image_hash"], again["image_hash"])
-        self.assertNotEqual(near["image_hash"], far["image_hash"])
+        first, again = self.report_of(file, "--fps", "0"), self.report_of(file, "--fps", "0")
+        other = self.report_of(file, "--fps", "0", "--set", "parameters.range=9")
+        self.assertEqual(first["image_hash"], again["image_hash"])
+        self.assertNotEqual(first["image_hash"], other["image_hash"])
 
     def test_programs_of_one_s_own_look_at_a_run_and_take_part_in_one(self):
         folder = self.all.copy_of_example("port")
@@ -89,22 +89,22 @@ class Examples(unittest.TestCase):
         file = os.path.join(self.scan, "scan.toml")
         self.all.carousel("up", file, "-d", "--device", "cpu", "--fps", "50")
         try:
-            said = run(newest, "scan", "scan", "5", env=self.all.environment)
-            numbers = [int(n) for n in re.findall(r"^frame (\d+): ", said, re.M)]
-            self.assertEqual(len(numbers), 5, said)
-            self.assertEqual(numbers, sorted(set(numbers)), said)
+            output = run(newest, "scan", "scan", "5", env=self.all.environment)
+            numbers = [int(n) for n in re.findall(r"^frame (\d+): ", output, re.M)]
+            self.assertEqual(len(numbers), 5, output)
+            self.assertEqual(numbers, sorted(set(numbers)), output)
             done = subprocess.run([newest, "scan", "sacn"], capture_output=True, text=True, check=False, env=self.all.environment)
             self.assertEqual(done.returncode, 2)
             self.assertIn('did you mean "scan"?', done.stderr)
         finally:
             self.all.carousel("down", "-p", "scan")
-        said = self.all.carousel("up", os.path.join(folder, "ports.toml"), "-d")
-        self.assertIn("0 processes ready", said)
-        self.assertIn("nobody is in camera, analysis", said)
+        output = self.all.carousel("up", os.path.join(folder, "ports.toml"), "-d")
+        self.assertIn("0 processes ready", output)
+        self.assertIn("nobody is in camera, analysis", output)
         feed = subprocess.Popen([os.path.join(folder, "build/feed"), "ports", "camera", "30"], env=self.all.environment)
         self.addCleanup(feed.kill)
-        said = run(os.path.join(folder, "build/count"), "ports", "analysis", env=self.all.environment)
-        self.assertIn("frame 29: mean 29.0, exposure 3.5 ms\n30 frames", said)
+        output = run(os.path.join(folder, "build/count"), "ports", "analysis", env=self.all.environment)
+        self.assertIn("frame 29: mean 29.0, exposure 3.5 ms\n30 frames", output)
         self.assertEqual(feed.wait(20), 0)
 
     def test_a_stage_that_runs_on_gpus_alone_is_built_and_refused_on_the_cpu(self):
@@ -130,9 +130,9 @@ class NewStages(unittest.TestCase):
 
     def new(self, name, *kind):
         folder = os.path.join(self.all.folder, name)
-        said = self.all.carousel("new", "stage", name, *kind, folder)
-        self.assertIn(f"-DCMAKE_PREFIX_PATH={self.all.prefix} ", said)   # this very installation
-        return folder, [line.strip() for line in said.split("Next:\n")[1].splitlines()]
+        output = self.all.carousel("new", "stage", name, *kind, folder)
+        self.assertIn(f"-DCMAKE_PREFIX_PATH={self.all.prefix} ", output)   # this very installation
+        return folder, [line.strip() for line in output.split("Next:\n")[1].splitlines()]
 
     def follow(self, commands):
         """What it says is to be done next."""

@@ -19,8 +19,8 @@ def main():
                                   stderr=subprocess.PIPE, text=True, env=all_of_it.environment)
         try:
             if not holder.stdout.readline():
-                said = holder.communicate()[1]
-                assert holder.returncode == 3 and "CUDA" in said, said   # no GPU: the sentence says so, and what to do
+                output = holder.communicate()[1]
+                assert holder.returncode == 3 and "CUDA" in output, output   # no GPU: the sentence says so, and what to do
                 print("skipped behind its build: no GPU here")
                 return
             pusher = subprocess.Popen([program, "push", "5000"], env=all_of_it.environment)

@@ -46,8 +46,8 @@ class InstalledPython(unittest.TestCase):
         self.assertEqual([report[k] for k in ("frames", "lost", "repeated", "torn")], [30, 0, 0, 0])
 
     def test_the_package_is_whole_and_imported_from_the_prefix(self):
-        said = self.script("import carousel; print(carousel.__file__); print(carousel._carousel.__file__)").split()
-        self.assertEqual([os.path.dirname(os.path.dirname(path)) for path in said], [self.folder] * 2)
+        output = self.script("import carousel; print(carousel.__file__); print(carousel._carousel.__file__)").split()
+        self.assertEqual([os.path.dirname(os.path.dirname(path)) for path in output], [self.folder] * 2)
         source = os.path.join(self.all.root, "stages/python/package")
         there = {os.path.relpath(os.path.join(at, name), self.folder) for at, _, names in os.walk(self.folder) for name in names}
         wanted = {os.path.relpath(os.path.join(at, name), source) for at, _, names in os.walk(source) for name in names
@@ -61,24 +61,24 @@ class InstalledPython(unittest.TestCase):
         report = os.path.join(self.all.folder, "tint.json")
         for prefix in (self.all.prefix, moved):
             environment = {**self.environment, "PATH": os.path.join(prefix, "bin") + ":/usr/bin:/bin"}
-            said = run(os.path.join(prefix, "bin/carousel"), "run", os.path.join(tint, "tint.toml"), *SETTINGS, "--report", report,
+            output = run(os.path.join(prefix, "bin/carousel"), "run", os.path.join(tint, "tint.toml"), *SETTINGS, "--report", report,
                        "--no-color", env=environment)
             self.check_report(report)
-            self.assertNotIn("died", said)
+            self.assertNotIn("died", output)
 
     def test_a_new_stage_in_python_follows_its_own_instructions(self):
         for name, options, settings in (("warm", [], "--out ''"), ("counts", ["--sink"], "")):
             folder = os.path.join(self.all.folder, name)
-            said = self.carousel("new", "stage", name, "--python", *options, folder)
-            commands = [line.strip() for line in said.split("Next:\n")[1].splitlines()]
-            self.assertTrue(any("carousel run" in c and "--frames 100" in c for c in commands), said)
+            output = self.carousel("new", "stage", name, "--python", *options, folder)
+            commands = [line.strip() for line in output.split("Next:\n")[1].splitlines()]
+            self.assertTrue(any("carousel run" in c and "--frames 100" in c for c in commands), output)
             text = "set -e\n" + "\n".join(commands).replace("python3", self.python)
             run("bash", "-c", text.replace("--frames 100", f"--frames 30 --device cpu {settings}"), env=self.environment)
         self.assertEqual(len(glob.glob(os.path.join(self.all.folder, "counts", "runs", "*", "counts.csv"))), 1)
 
     def test_a_pipeline_is_driven_from_the_installed_module(self):
         tint = os.path.join(self.all.copy_of_example("tint"), "tint.toml")
-        said = self.script("""
+        output = self.script("""
 import sys, carousel, numpy
 run = carousel.Pipeline(sys.argv[1]).start(device="cpu", fps=60, options=["--out", "", "--size", "96x64"])
 with run.open() as view:
@@ -89,7 +89,7 @@ while run.ps() and not any(s["name"] == "tint" and s["restarts"] for s in run.ps
 run.stop()
 print([run.report()[k] for k in ("lost", "repeated", "torn", "restarts")])
 """, tint)
-        self.assertEqual(said.splitlines(), ["(64, 96, 4) True True", "[0, 0, 0, 1]"])
+        self.assertEqual(output.splitlines(), ["(64, 96, 4) True True", "[0, 0, 0, 1]"])
 
 
 if __name__ == "__main__":

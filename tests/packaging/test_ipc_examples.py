@@ -26,7 +26,7 @@ class IpcExamples(unittest.TestCase):
 
     def setUp(self):
         self.children = []
-        self.holder = self.hold()
+        self.holder = self.start_holder()
 
     def tearDown(self):
         for child in self.children:
@@ -41,9 +41,9 @@ class IpcExamples(unittest.TestCase):
         self.children.append(child)
         return child
 
-    def hold(self):
+    def start_holder(self):
         holder = self.start(self.all.program("carousel"), "hold", "lab")
-        self.said = holder.stdout.readline()
+        self.first_line = holder.stdout.readline()
         return holder
 
     def run_example(self, name, *words):
@@ -85,15 +85,15 @@ class IpcExamples(unittest.TestCase):
         self.assertEqual(giver.wait(60), 0)
 
     def test_a_killed_holder_of_the_permit_gives_it_back_and_a_killed_holder_of_the_space_is_replaced(self):
-        self.assertEqual(self.said, 'holding "lab": 64.0 MiB\n')
+        self.assertEqual(self.first_line, 'holding "lab": 64.0 MiB\n')
         self.start_turns()
         victim = self.start_turns()
         victim.send_signal(signal.SIGKILL)
         self.assertEqual(self.run_example("semaphore", "3").count("has its turn"), 3)
         self.holder.send_signal(signal.SIGKILL)
         self.holder.wait()
-        second = self.hold()
-        self.assertRegex(self.said, r'took over "lab": 64\.0 MiB, \d clients')
+        second = self.start_holder()
+        self.assertRegex(self.first_line, r'took over "lab": 64\.0 MiB, \d clients')
         self.assertEqual(self.run_example("semaphore", "3").count("has its turn"), 3)
         second.send_signal(signal.SIGINT)
         self.assertEqual(second.wait(60), 0)

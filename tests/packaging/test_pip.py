@@ -57,9 +57,9 @@ class Wheel(unittest.TestCase):
             self.assertIn("carousel_stage.py", names)
             self.assertTrue(any(re.fullmatch(r"carousel/_carousel\..*\.so", name) for name in names), names)
             subprocess.run([sys.executable, "-m", "zipfile", "-e", wheel, f"{folder}/there"], check=True)
-            told = subprocess.run([sys.executable, "-c", "import carousel; print(carousel.Reader, carousel.__file__)"], text=True,
+            imported = subprocess.run([sys.executable, "-c", "import carousel; print(carousel.Reader, carousel.__file__)"], text=True,
                                   env={**os.environ, "PYTHONPATH": f"{folder}/there"}, capture_output=True, cwd=folder)
-            self.assertIn("/there/carousel/__init__.py", told.stdout, told.stderr)
+            self.assertIn("/there/carousel/__init__.py", imported.stdout, imported.stderr)
 
 
 if __name__ == "__main__":

@@ -21,11 +21,11 @@ def offences(paths):
     """Lines FILE:LINE:COLUMN: MESSAGE, except for lines with noqa; a file that cannot be parsed is an offence, too."""
     done = subprocess.run([TOOL, *paths], capture_output=True, text=True, check=False)
     found = done.stderr.splitlines()
-    for said in done.stdout.splitlines():
-        path, line, _ = said.split(":", 2)
+    for finding in done.stdout.splitlines():
+        path, line, _ = finding.split(":", 2)
         with open(path, encoding="utf-8") as f:
             if "# noqa" not in f.readlines()[int(line) - 1]:
-                found.append(said)
+                found.append(finding)
     return found
 
 

@@ -39,7 +39,7 @@ TEST_CASE("a header that is not as it was sealed is leased by nobody, whichever 
         {"sequence", [&] { h.ring_sequence.raw() ^= 3; }},  // an intact word of another number
         {"epoch", [&] { h.epoch ^= 1U; }},
         {"void_stage", [&] { h.void_stage ^= 1U << 31U; }},
-        {"void_reason", [&] { h.void_reason ^= 4U; }},
+        {"tombstone_reason", [&] { h.tombstone_reason ^= 4U; }},
         {"maker_seat", [&] { h.maker_seat ^= 2U; }},
         {"born_ns", [&] { h.born_ns ^= u64{1} << 63U; }},
         {"claimed_ns", [&] { h.claimed_ns ^= 1U; }},

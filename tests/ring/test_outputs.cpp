@@ -68,7 +68,7 @@ TEST_CASE("what a stage sets at its first output is in the headers of all with S
     j.parameter_number = 3;
     j.parameters[1] = std::byte{9};
     j.void_stage = 0;
-    j.void_reason = 73;
+    j.tombstone_reason = 73;
     first.used.planes = 1;
     REQUIRE(source.w->submit(j));
     CHECK(second.time_s == 2.5);
@@ -77,7 +77,7 @@ TEST_CASE("what a stage sets at its first output is in the headers of all with S
     CHECK(second.parameter_number == 3);
     CHECK(second.parameters[1] == std::byte{9});
     CHECK(second.void_stage == 0);
-    CHECK(second.void_reason == 73);
+    CHECK(second.tombstone_reason == 73);
     CHECK(second.used.planes == 0);  // of the first ring's payload
     CHECK(is_sealed(first, b.c->parameters.bytes));
     CHECK(is_sealed(second, b.c->parameters.bytes));

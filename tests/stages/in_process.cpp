@@ -152,7 +152,7 @@ private:
 carousel::description counting_stage::configure(const carousel::configuration&) {
     carousel::description d;
     d.finish_threads = finish_threads;
-    d.takes_latest = true;
+    d.accepts_sampled_inputs = true;
     d.ends = source_ && ends_at_ != ~u64{0};
     if (!sink_) d.outputs = {{"test.number", {{"value", element::u64_, {1}}}, {}}};
     if (source_) d.makes = {{"table", table_bytes}};
@@ -168,7 +168,8 @@ void counting_stage::process(carousel::frame& f) {
     if (at_frame) at_frame(f);
     const u64* in = source_ ? nullptr : f.input().plane<const u64>("value").data();
     u64* out = sink_ ? seen_[f.lane()].get() : f.output().plane<u64>("value").data();
-    const u64 beyond = source_ && f.frame_number() == stray_at ? device::slot_alignment + stray_bytes : 0;
+    const u64 beyond =
+        source_ && f.frame_number() == wild_write_at ? device::slot_alignment + wild_write_bytes : 0;
     f.queue().submit([=, frame_number = f.frame_number(), us = work_us_](device::cpu::pool&) {
         if (us > 0) std::this_thread::sleep_for(std::chrono::microseconds(us));
         *out = in != nullptr ? *in * 3 + 1 : frame_number * 1000;
@@ -231,16 +232,16 @@ threads_of_a_run::threads_of_a_run(const options& o) : options_(o), block_(make_
         s.owner_commits = !s.has_output || o.canaries;
         s.ends = k == 0 && o.ends_at != ~u64{0};
         s.slot_bytes = s.has_output ? slot_bytes + canary_of(o) : 0;
-        for (const auto& [looker, at] : o.looks)
-            if (looker == k) s.sampled_inputs.push_back(at);
+        for (const auto& [sampler, at] : o.sampled_links)
+            if (sampler == k) s.sampled_inputs.push_back(at);
         p.stages.push_back(s);
         counts_.push_back(std::make_unique<queue_counts>());
         made_.push_back(std::make_unique<counting_stage>(k == 0, !s.has_output, k, o.work_us, o.ends_at));
     }
     made_.back()->finish_threads = o.finish_threads;
     made_.back()->at_finish = o.at_finish;
-    made_.front()->stray_at = o.stray_at;
-    made_.front()->stray_bytes = o.stray_bytes;
+    made_.front()->wild_write_at = o.wild_write_at;
+    made_.front()->wild_write_bytes = o.wild_write_bytes;
     ring::initialise(*block_, p);
     for (u32 k = 0; k < block_->links; ++k)
         rings_.push_back(
@@ -257,7 +258,7 @@ threads_of_a_run::threads_of_a_run(const options& o) : options_(o), block_(make_
         auto [here, there] = shm::socket_pair();
         supervisor.push_back(std::move(here));
         lines_.push_back(std::move(there));
-        who_.push_back(ring::appoint(*block_, k));
+        incarnations_.push_back(ring::appoint(*block_, k));
         (void)ring::revoke(*block_, k, 0);
     }
 }
@@ -275,7 +276,7 @@ u64 threads_of_a_run::value_in(u32 link, u32 slot) const {
     return value;
 }
 
-std::byte* threads_of_a_run::behind(u32 link, u64 frame_number) {
+std::byte* threads_of_a_run::after_slot(u32 link, u64 frame_number) {
     const shm::link_block& l = block_->link[link];
     u32 slot = 0;
     while (slot + 1 < l.slots && ring::load(block_->frames[link].header[slot].ring_sequence) != frame_number)
@@ -288,7 +289,7 @@ stages::attachment threads_of_a_run::attachment_for(u32 stage) {
     a.run_id = "threads";
     a.runtime_directory = folder_.path.string();
     a.stage = block_->stage[stage].name;
-    a.who = who_[stage];
+    a.incarnation = incarnations_[stage];
     a.width = a.height = 16;
     a.settings_json = "{}";
     a.kept_json = "[]";
@@ -299,8 +300,8 @@ stages::attachment threads_of_a_run::attachment_for(u32 stage) {
         a.inputs.push_back({block_->stage[stage - 1].name, format_});
         a.links.push_back({stage - 1, "", rings_[stage - 1], canary_of(options_)});
     }
-    for (const auto& [looker, at] : options_.looks) {
-        if (looker != stage) continue;
+    for (const auto& [sampler, at] : options_.sampled_links) {
+        if (sampler != stage) continue;
         a.latest.push_back({{block_->stage[at].name, format_}, at < stage});
         if (at != stage && at + 1 != stage) a.links.push_back({at, "", rings_[at], canary_of(options_)});
     }
@@ -315,7 +316,7 @@ stages::attachment threads_of_a_run::attachment_for(u32 stage) {
 void threads_of_a_run::live(u32 stage) {
     counting_stage& s = *made_[stage];
     stages::runtime_sources from;
-    from.hooks.far_rings = options_.far_rings;
+    from.hooks.peer_rings = options_.peer_rings;
     from.hooks.block_guard = options_.guard;
     from.control = [this](const std::string&) -> shm::control_block& { return *block_; };
     from.device = [this, stage](const device::device_id&, unsigned) {

@@ -53,8 +53,8 @@ public:
     std::function<bool(u64, u64)> at_ready;
     std::function<void(u64)> at_committed;
     std::function<void()> at_process;
-    std::function<void(carousel::frame&)> at_frame;  ///< in process(), before its work is enqueued
-    u64 stray_at = ~u64{0}, stray_bytes = 0;         ///< threads_of_a_run::options
+    std::function<void(carousel::frame&)> at_frame;     ///< in process(), before its work is enqueued
+    u64 wild_write_at = ~u64{0}, wild_write_bytes = 0;  ///< threads_of_a_run::options
 
 private:
     bool source_, sink_;
@@ -106,11 +106,13 @@ public:
         u32 finish_threads = 1;  ///< of the sink
         std::function<void(carousel::frame&)> at_finish = {};
         stages::depth_rule depth = {};
-        bool far_rings = false;                       ///< each ring counts as one of another device
-        std::vector<std::pair<u32, u32>> looks = {};  ///< {stage, the stage whose newest frame it takes}
-        bool canaries = false;                        ///< behind the slots of each ring
-        u64 stray_at = ~u64{0};  ///< the source's frame at which it writes `stray_bytes` beyond its slot
-        u64 stray_bytes = 0;
+        bool peer_rings = false;  ///< each ring counts as one of another device
+        std::vector<std::pair<u32, u32>> sampled_links =
+            {};                 ///< {stage, the stage whose newest frame it takes}
+        bool canaries = false;  ///< behind the slots of each ring
+        u64 wild_write_at =
+            ~u64{0};  ///< the source's frame at which it writes `wild_write_bytes` beyond its slot
+        u64 wild_write_bytes = 0;
         shm::block_guard guard = shm::block_guard::off;  ///< of each process, in run_as_processes()
         bool own_mappings = false;  ///< each stage maps rings and assets itself, for reading where it is to
         bool asset = false;         ///< the source makes "table", of bytes 7
@@ -128,7 +130,7 @@ public:
     [[nodiscard]] counting_stage& stage(u32 k) const noexcept { return *made_[k]; }
     [[nodiscard]] u64 value_in(u32 link, u32 slot) const;
     /// Behind the payload of that frame in the ring.
-    [[nodiscard]] std::byte* behind(u32 link, u64 frame_number);
+    [[nodiscard]] std::byte* after_slot(u32 link, u64 frame_number);
     /// Of each stage's queue.
     [[nodiscard]] queue_counts& counts(u32 stage) const noexcept { return *counts_[stage]; }
     [[nodiscard]] std::string directory() const { return folder_.path.string(); }
@@ -156,7 +158,7 @@ private:
     device::memory_handle table_;  ///< the asset's; fd -1: there is none
     std::vector<std::unique_ptr<counting_stage>> made_;
     std::vector<std::unique_ptr<queue_counts>> counts_;
-    std::vector<ring::incarnation_id> who_;
+    std::vector<ring::incarnation_id> incarnations_;
     std::vector<shm::unique_fd> lines_;
 };
 

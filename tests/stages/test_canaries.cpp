@@ -27,32 +27,32 @@ struct ending {
 ending ending_of(
     const threads_of_a_run::options& options,
     const std::function<void(counting_stage& source)>& prepare = [](counting_stage&) {}) {
-    int said[2], log[2];
-    REQUIRE(::pipe(said) == 0);
+    int result_pipe[2], log[2];
+    REQUIRE(::pipe(result_pipe) == 0);
     REQUIRE(::pipe(log) == 0);
     const pid_t child = ::fork();
     REQUIRE(child >= 0);
     if (child == 0) {
         ::alarm(60);
         ::dup2(log[1], STDERR_FILENO);
-        for (const int fd : {said[0], log[0], log[1]}) ::close(fd);
+        for (const int fd : {result_pipe[0], log[0], log[1]}) ::close(fd);
         threads_of_a_run run(options);
         prepare(run.source());
         run.source().at_committed = [&, also = run.source().at_committed](u64 frame_number) {
-            (void)!::write(said[1], &frame_number, sizeof frame_number);
+            (void)!::write(result_pipe[1], &frame_number, sizeof frame_number);
             if (also) also(frame_number);
         };
         run.run();
         ::_exit(0);
     }
-    ::close(said[1]);
+    ::close(result_pipe[1]);
     ::close(log[1]);
     ending e;
-    for (u64 frame_number = 0; ::read(said[0], &frame_number, sizeof frame_number) > 0;) ++e.committed;
+    for (u64 frame_number = 0; ::read(result_pipe[0], &frame_number, sizeof frame_number) > 0;) ++e.committed;
     char text[4096];
     for (ssize_t n = 0; (n = ::read(log[0], text, sizeof text)) > 0;)
         e.log.append(text, static_cast<std::size_t>(n));
-    ::close(said[0]);
+    ::close(result_pipe[0]);
     ::close(log[0]);
     int status = 0;
     REQUIRE(::waitpid(child, &status, 0) == child);
@@ -62,16 +62,17 @@ ending ending_of(
 
 /// Its source writes so many bytes beyond its slot at frame 20.
 ending overrun(bool canaries, u64 bytes) {
-    return ending_of({.stages = 2, .frames = 60, .canaries = canaries, .stray_at = 20, .stray_bytes = bytes});
+    return ending_of(
+        {.stages = 2, .frames = 60, .canaries = canaries, .wild_write_at = 20, .wild_write_bytes = bytes});
 }
 
 /// A write by the stage's own code, and what is told of it.
-void stray_at(u64 frame_number, carousel::frame& f) {
+void wild_write_at(u64 frame_number, carousel::frame& f) {
     if (f.frame_number() != frame_number) return;
     auto* const end = reinterpret_cast<std::byte*>(f.output().plane<u64>("value").data());
     end[device::slot_alignment + 100] ^= std::byte{1};  // behind its only plane, which is padded
 }
-std::string told_of(u64 frame_number) {
+std::string canary_message(u64 frame_number) {
     return "frame " + std::to_string(frame_number) +
            ": a write beyond its slot in the ring stage0, behind plane value, 100 bytes behind its end";
 }
@@ -88,8 +89,8 @@ TEST_CASE("frames of rings with canaries come whole, once and in order, and thei
     for (u32 k = 0; k < 3; ++k) {
         CHECK(run.control().stage[k].counters.torn.load() == 0);
         CHECK(run.control().stage[k].counters.helped.load() == 0);
-        const u32 looks_again = k == 1 ? 300 : 0;  // behind finish()
-        CHECK(run.counts(k).status_steps.load() == 2 * 300 + looks_again);
+        const u32 rechecks = k == 1 ? 300 : 0;  // behind finish()
+        CHECK(run.counts(k).status_steps.load() == 2 * 300 + rechecks);
     }
 }
 
@@ -109,11 +110,11 @@ TEST_CASE("process() itself may write beyond a slot while its queue is behind: t
     // The source's queue works at frame 0 while process() writes behind a slot that is new to it.
     const ending e = ending_of(
         {.stages = 2, .frames = 60, .work_us = 5000, .canaries = true},
-        [](counting_stage& source) { source.at_frame = [](carousel::frame& f) { stray_at(1, f); }; });
+        [](counting_stage& source) { source.at_frame = [](carousel::frame& f) { wild_write_at(1, f); }; });
     INFO(e.log);
     CHECK(e.code == exit_code::stage_exception);
     CHECK(e.committed == 1);
-    CHECK(e.log.find(told_of(1)) != std::string::npos);
+    CHECK(e.log.find(canary_message(1)) != std::string::npos);
 }
 
 TEST_CASE(
@@ -123,13 +124,13 @@ TEST_CASE(
     CAPTURE(threads);
     const ending e =
         ending_of({.stages = 2, .frames = 60, .canaries = true}, [threads](counting_stage& source) {
-            source.at_finish = [](carousel::frame& f) { stray_at(20, f); };
+            source.at_finish = [](carousel::frame& f) { wild_write_at(20, f); };
             source.finish_threads = threads;
         });
     INFO(e.log);
     CHECK(e.code == exit_code::stage_exception);
     CHECK(e.committed <= 20);  // with several threads the frames in front of it may still be under way
-    CHECK(e.log.find(told_of(20)) != std::string::npos);
+    CHECK(e.log.find(canary_message(20)) != std::string::npos);
 }
 
 TEST_CASE("a canary that is damaged while its slot is free is found behind the slot's next frame") {
@@ -167,7 +168,7 @@ TEST_CASE("a canary that is damaged behind its frame's commit makes that frame t
     threads_of_a_run run({.stages = 3, .frames = 100, .canaries = true});
     run.source().at_committed = [&](u64 frame_number) {
         // Nobody reads it yet, and no later frame has its slot.
-        if (frame_number == 99) run.behind(0, 99)[1000] ^= std::byte{1};
+        if (frame_number == 99) run.after_slot(0, 99)[1000] ^= std::byte{1};
     };
     run.run();
     CHECK(run.sink().frames.load() == 100);

@@ -61,7 +61,7 @@ void check_runs(block_guard how) {
 /// wait.
 struct scope_count {
     u64 last = 0, calls = 0, least = ~u64{0};
-    void look() {
+    void check() {
         const u64 now = shm::scopes_of_this_thread();
         if (calls++ > 0) least = std::min(least, now - last);
         last = now;
@@ -81,10 +81,10 @@ void check_scopes(const scopes_of_a_frame& wanted, u64 work_us) {
               threads_of_a_run run({.stages = 3, .frames = 300});
               scope_count main, completion;
               run.stage(wanted.stage).at_process = [&] {
-                  main.look();
+                  main.check();
                   std::this_thread::sleep_for(std::chrono::microseconds(work_us));
               };
-              run.stage(wanted.stage).at_committed = [&](u64) { completion.look(); };
+              run.stage(wanted.stage).at_committed = [&](u64) { completion.check(); };
               close_all(run, block_guard::emulated);
               run.run();
               std::printf("stage %u: %llu and %llu scopes\n", wanted.stage,
@@ -165,11 +165,11 @@ TEST_CASE("a stage's own code that writes into a closed control block dies of it
               c.link[2].slot[3].store(7);
           }) == faulted);
     CHECK(ring::exit_note::of(c.entry[5].exit_note.load()).signal == SIGSEGV);
-    const ring::wild_write told = ring::wild_write::of(c.entry[5].wild_write.load());
-    CHECK(told.what == ring::wild_write_target::block);
-    CHECK(told.index == static_cast<u32>(shm::block_part::ring_words));
-    CHECK(told.slot == 2);
-    CHECK(told.offset == offsetof(shm::link_block, slot) + 24 - offsetof(shm::link_block, tail));
+    const ring::wild_write reported = ring::wild_write::of(c.entry[5].wild_write.load());
+    CHECK(reported.what == ring::wild_write_target::block);
+    CHECK(reported.index == static_cast<u32>(shm::block_part::ring_words));
+    CHECK(reported.slot == 2);
+    CHECK(reported.offset == offsetof(shm::link_block, slot) + 24 - offsetof(shm::link_block, tail));
     CHECK(c.link[2].slot[3].load() == 0);
     ::munmap(at, sizeof(shm::control_block));
 }

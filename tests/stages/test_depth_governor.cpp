@@ -25,7 +25,7 @@ depth_rule automatic(device_sharing how, u32 contexts = 1) {
 /// What it comes to when every look says the same.
 telemetry::depth_view settled(const depth_rule& r, u64 work_ns, u32 lanes = 16, u32 window = 18) {
     depth_governor g(r, lanes, window);
-    for (int k = 0; k < 12; ++k) (void)g.look(work_ns);
+    for (int k = 0; k < 12; ++k) (void)g.update(work_ns);
     return g.now();
 }
 
@@ -77,8 +77,8 @@ TEST_CASE(
     depth_rule given = automatic(device_sharing::turns, 4);
     given.lanes_given = true;
     depth_rule low = automatic(device_sharing::turns, 4), most = low;
-    low.latency = latency_wish::low;
-    most.latency = latency_wish::throughput;
+    low.latency = latency_request::low;
+    most.latency = latency_request::throughput;
     depth_rule packing = automatic(device_sharing::turns, 4);
     packing.finish_pool = true;
     const std::pair<depth_rule, depth_reason> all[] = {{given, depth_reason::given},
@@ -90,7 +90,7 @@ TEST_CASE(
     for (const auto& [rule, why] : all) {
         depth_governor g(rule, 9, 11);
         CHECK_FALSE(g.chooses());
-        for (int k = 0; k < 12; ++k) CHECK_FALSE(g.look(20'000 * us));
+        for (int k = 0; k < 12; ++k) CHECK_FALSE(g.update(20'000 * us));
         CHECK(g.now().lanes == 9);
         CHECK(g.now().window == 11);
         CHECK(g.now().why == why);
@@ -101,31 +101,31 @@ TEST_CASE("nothing is chosen before something is measured") {
     depth_governor g(automatic(device_sharing::turns, 4), 16, 18);
     CHECK(g.chooses());
     CHECK(g.now().why == depth_reason::unmeasured);
-    for (int k = 0; k < 12; ++k) CHECK_FALSE(g.look(0));
+    for (int k = 0; k < 12; ++k) CHECK_FALSE(g.update(0));
     CHECK(g.now().lanes == 16);
     CHECK(g.now().why == depth_reason::unmeasured);
 }
 
 TEST_CASE("figures that go up and down about a mean, and single ones far off it, move nothing") {
     depth_governor g(automatic(device_sharing::turns, 4), 16, 18);
-    for (int k = 0; k < 3; ++k) (void)g.look(66 * us);
+    for (int k = 0; k < 3; ++k) (void)g.update(66 * us);
     REQUIRE(g.now().lanes == 14);
-    for (int k = 0; k < 400; ++k) CHECK_FALSE(g.look((k % 2 == 0 ? 50 : 84) * us));
+    for (int k = 0; k < 400; ++k) CHECK_FALSE(g.update((k % 2 == 0 ? 50 : 84) * us));
     for (int k = 0; k < 400; ++k)
-        CHECK_FALSE(g.look(k % 3 == 2 ? 66 * us : 20'000 * us));  // never three in a row
+        CHECK_FALSE(g.update(k % 3 == 2 ? 66 * us : 20'000 * us));  // never three in a row
     CHECK(g.now().lanes == 14);
 }
 
 TEST_CASE("frames that have become longer for good are followed at the third look, and back again") {
     depth_governor g(automatic(device_sharing::turns, 4), 16, 18);
-    for (int k = 0; k < 3; ++k) (void)g.look(66 * us);
-    CHECK_FALSE(g.look(20'000 * us));
-    CHECK_FALSE(g.look(20'000 * us));
-    CHECK(g.look(20'000 * us));
+    for (int k = 0; k < 3; ++k) (void)g.update(66 * us);
+    CHECK_FALSE(g.update(20'000 * us));
+    CHECK_FALSE(g.update(20'000 * us));
+    CHECK(g.update(20'000 * us));
     CHECK(g.now().lanes == 2);
-    CHECK_FALSE(g.look(66 * us));
-    CHECK_FALSE(g.look(66 * us));
-    CHECK(g.look(66 * us));
+    CHECK_FALSE(g.update(66 * us));
+    CHECK_FALSE(g.update(66 * us));
+    CHECK(g.update(66 * us));
     CHECK(g.now().lanes == 14);
 }
 

@@ -117,21 +117,21 @@ namespace {
 /// A queue that counts the bytes that are copied through it; the rest is the queue's behind it.
 class counting_queue : public device::queue {
 public:
-    explicit counting_queue(device::queue& behind) : behind_(behind) {}
+    explicit counting_queue(device::queue& inner) : inner_(inner) {}
     u64 copied = 0;
-    [[nodiscard]] device::device_kind kind() const noexcept override { return behind_.kind(); }
+    [[nodiscard]] device::device_kind kind() const noexcept override { return inner_.kind(); }
     void copy(void* to, const void* from, u64 bytes) override {
-        copied += bytes, behind_.copy(to, from, bytes);
+        copied += bytes, inner_.copy(to, from, bytes);
     }
-    void fill(void* to, u8 value, u64 bytes) override { behind_.fill(to, value, bytes); }
-    void status(const device::status_step& step) override { behind_.status(step); }
-    void drain() override { behind_.drain(); }
-    void fault() override { behind_.fault(); }
-    void submit(std::function<void(device::cpu::pool&)> task) override { behind_.submit(std::move(task)); }
-    [[nodiscard]] void* native_stream() const noexcept override { return behind_.native_stream(); }
+    void fill(void* to, u8 value, u64 bytes) override { inner_.fill(to, value, bytes); }
+    void status(const device::status_step& step) override { inner_.status(step); }
+    void drain() override { inner_.drain(); }
+    void fault() override { inner_.fault(); }
+    void submit(std::function<void(device::cpu::pool&)> task) override { inner_.submit(std::move(task)); }
+    [[nodiscard]] void* native_stream() const noexcept override { return inner_.native_stream(); }
 
 private:
-    device::queue& behind_;
+    device::queue& inner_;
 };
 
 /// A frame of a chain, with another queue.
@@ -154,7 +154,9 @@ public:
         return of_.output(index);
     }
     [[nodiscard]] u32 lane() const noexcept override { return of_.lane(); }
-    [[nodiscard]] std::string_view void_reason() const noexcept override { return of_.void_reason(); }
+    [[nodiscard]] std::string_view tombstone_reason() const noexcept override {
+        return of_.tombstone_reason();
+    }
     void set_hash(u64 hash, std::string_view name) noexcept override { of_.set_hash(hash, name); }
 
 private:
@@ -210,7 +212,7 @@ public:
     }
     void process(carousel::frame& f) override { hasher_->enqueue(f, "values"); }
     [[nodiscard]] bool commits_on_host() const override { return true; }
-    void finish(carousel::frame& f) override { hasher_->give(f); }
+    void finish(carousel::frame& f) override { hasher_->set_hash(f); }
 
 private:
     std::unique_ptr<carousel::plane_hasher> hasher_;
@@ -226,7 +228,7 @@ TEST_CASE("a sink of one's own hashes a plane of any shape, without what lies be
                                 plane{"values", element::u16_, {3, 5, 7}, {100, 20, 2}},
                                 plane{"values", element::u16_, {3, 5, 7}, {70, 14, 2}},
                                 plane{"values", element::u16_, {1, 5, 7}, {4, 20, 2}});
-    c.give("numbers", {"test.values", {shape}, {}});
+    c.provide("numbers", {"test.values", {shape}, {}});
     c.add("sink", std::make_unique<hashing_sink>(), "{}", {"numbers"});
     c.prepare();
     std::vector<u16> elements(shape.bytes() / 2);
@@ -249,7 +251,7 @@ TEST_CASE("rows at unequal distances can't be hashed, and the message names the 
     scratch_folder folder;
     testing::chain c(
         {.runtime_directory = folder.path.string(), .output_directory = (folder.path / "pictures").string()});
-    c.give("numbers", {"test.values", {{"values", element::u16_, {3, 5, 7}, {120, 20, 2}}}, {}});
+    c.provide("numbers", {"test.values", {{"values", element::u16_, {3, 5, 7}, {120, 20, 2}}}, {}});
     c.add("sink", std::make_unique<hashing_sink>(), "{}", {"numbers"});
     c.prepare();
     CHECK_THROWS_WITH(c.run(0), test::contains("values"));
@@ -259,8 +261,8 @@ TEST_CASE("a successor that delivers a frame again replaces picture and record b
     scratch_folder folder;
     painted(folder, "{}")->run(0);
     const auto before = ledger_in(folder).summarize(1);
-    auto second_life = painted(folder, "{}", 2);
-    second_life->run(0);
+    auto second_incarnation = painted(folder, "{}", 2);
+    second_incarnation->run(0);
     const auto after = ledger_in(folder).summarize(1);
     CHECK(after.image_hash == before.image_hash);
     // both lives committed it: a fault of the protocol, which the ledger must show
@@ -277,7 +279,7 @@ TEST_CASE(
     const auto before = std::filesystem::last_write_time(path);
     const std::size_t files =
         std::distance(std::filesystem::directory_iterator(folder.path / "pictures"), {});
-    zombie->ours = false;
+    zombie->owned = false;
     zombie->run(0);
     CHECK(std::filesystem::last_write_time(path) == before);
     CHECK(static_cast<std::size_t>(
@@ -288,7 +290,7 @@ TEST_CASE("a void frame has a record and no picture") {
     scratch_folder folder;
     auto c = painted(folder, "{}");
     c->run(0);
-    c->run_void(1, "given up");
+    c->run_tombstone(1, "given up");
     const auto sum = ledger_in(folder).summarize(2);
     CHECK(sum.tombstones == 1);
     CHECK(sum.lost == 0);
@@ -311,7 +313,7 @@ TEST_CASE(
         stages::write_picture_file(folder.path / "pictures" / "p_06.png", std::as_bytes(std::span("old")));
         c->run(6);
         CHECK(there() == std::vector<std::string>{"p_04.png", "p_05.png", "p_06.png"});
-        c->run_void(7, "given up");
+        c->run_tombstone(7, "given up");
         CHECK(there() == std::vector<std::string>{"p_05.png", "p_06.png"});
         c->run(8);
         CHECK(there() == std::vector<std::string>{"p_06.png", "p_08.png"});
@@ -351,7 +353,7 @@ TEST_CASE("what the run has not written stays, whatever its name") {
     c.prepare();
     for (const char* name : {"p_0.png", "p_000.png", "p_0x.png", "q_00.png", "p_00.png.txt"}) put(name);
     c.run(0);
-    c.run_void(1, "given up");
+    c.run_tombstone(1, "given up");
     for (u64 n = 2; n < 6; ++n) c.run(n);
     CHECK(scratch_folder::names_in(folder.path) ==
           std::vector<std::string>{"p_0.png", "p_00.png.txt", "p_000.png", "p_01.png", "p_04.png", "p_05.png",

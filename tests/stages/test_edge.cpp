@@ -18,7 +18,7 @@ TEST_CASE(
     threads_of_a_run run({.stages = 2, .frames = 12, .work_us = 10});
     shm::incarnation& entry = run.control().entry[0];
     std::vector<u64> committed;
-    std::atomic<u64> held{0}, wrong{0}, next{0};
+    std::atomic<u64> paused{0}, wrong{0}, next{0};
     run.source().at_committed = [&](u64 frame_number) {
         if (frame_number != committed.size()) wrong.fetch_add(1);
         committed.push_back(frame_number);
@@ -28,17 +28,18 @@ TEST_CASE(
         next.store(frame_number);
         if (frame_number % 5 != 4) return true;
         // It waits until nothing is in flight, and from then on it is held.
-        const bool is_held = entry.pause.load() == static_cast<u64>(shm::pause_reason::link);
-        if (is_held && (done_below != frame_number || entry.paused_since_ns.load() == 0)) wrong.fetch_add(1);
-        held.fetch_add(is_held ? 1 : 0);
-        return is_held;
+        const bool is_paused = entry.pause.load() == static_cast<u64>(shm::pause_reason::link);
+        if (is_paused && (done_below != frame_number || entry.paused_since_ns.load() == 0))
+            wrong.fetch_add(1);
+        paused.fetch_add(is_paused ? 1 : 0);
+        return is_paused;
     };
     run.run();
     CHECK(wrong.load() == 0);
     CHECK(committed.size() == 12);
     CHECK(run.sink().frames.load() == 12);
     CHECK(run.sink().wrong.load() == 0);
-    CHECK(held.load() == 2);  // at 4 and at 9
+    CHECK(paused.load() == 2);  // at 4 and at 9
     CHECK(entry.paused_since_ns.load() == 0);
 }
 
@@ -47,20 +48,20 @@ TEST_CASE(
     "anew") {
     threads_of_a_run run({.stages = 2, .frames = 6, .work_us = 10});
     shm::incarnation& entry = run.control().entry[1];
-    std::atomic<u32> held{0}, free{0};
+    std::atomic<u32> paused{0}, free{0};
     run.sink().at_finish = [&](frame& f) {
         const u64 began = entry.finishing_since_ns.load();
         free.fetch_add(entry.paused_since_ns.load() == 0 ? 1 : 0);
         f.wait_for_link(true);
         f.wait_for_link(true);  // said twice is said once
-        held.fetch_add(entry.pause.load() == static_cast<u64>(shm::pause_reason::link) ? 1 : 0);
+        paused.fetch_add(entry.pause.load() == static_cast<u64>(shm::pause_reason::link) ? 1 : 0);
         std::this_thread::sleep_for(std::chrono::milliseconds(2));
         if (f.frame_number() % 2 == 0) return;  // the runner ends it
         f.wait_for_link(false);
         CHECK(entry.finishing_since_ns.load() > began);
     };
     run.run();
-    CHECK(held.load() == 6);
+    CHECK(paused.load() == 6);
     CHECK(free.load() == 6);
     CHECK(entry.paused_since_ns.load() == 0);
 }

@@ -107,7 +107,7 @@ TEST_CASE("a fragment for which there was no room is written when there is, at t
         const end_of_room full(size + 10);
         CHECK_THROWS_AS(f.append(1, fragment(1)), output_error);
         CHECK(content(p.film).size() == size + 10);
-        CHECK_FALSE(f.holds(1));
+        CHECK_FALSE(f.contains(1));
     }
     f.append(1, fragment(1));
     bytes expected = heading();
@@ -146,9 +146,9 @@ TEST_CASE("a successor goes on behind the last whole fragment, at whatever byte 
         film_file f(p.film, p.note, heading());
         const bool complete = written == cut_from.size();
         INFO(written);
-        CHECK(f.holds(2));
-        CHECK(f.holds(3) == complete);
-        if (!f.holds(3)) f.append(3, fragment(3, 1000));
+        CHECK(f.contains(2));
+        CHECK(f.contains(3) == complete);
+        if (!f.contains(3)) f.append(3, fragment(3, 1000));
         f.append(4, fragment(4));
         bytes expected = whole;
         append(expected, cut_from);
@@ -161,10 +161,10 @@ TEST_CASE("the first life of a run makes its film anew, also over an older one")
     place p;
     write(p.film, bytes(5000, 9));
     film_file f(p.film, p.note, heading());
-    CHECK_FALSE(f.holds(0));
+    CHECK_FALSE(f.contains(0));
     f.append(0, fragment(0));
-    CHECK(f.holds(0));
-    CHECK_FALSE(f.holds(1));
+    CHECK(f.contains(0));
+    CHECK_FALSE(f.contains(1));
     bytes expected = heading();
     append(expected, fragment(0));
     CHECK(content(p.film) == expected);
@@ -184,12 +184,13 @@ TEST_CASE("frames of a successor with another heading go to a part of their own,
         f.append(0, fragment(0));
         f.append(1, fragment(1));
     }
-    for (int life = 0; life < 2; ++life) {  // the second goes on in the part of the first
+    for (int incarnation = 0; incarnation < 2;
+         ++incarnation) {  // the second goes on in the part of the first
         film_file f(p.film, p.note, heading(5));
         CHECK(f.path() == (p.folder.path / "x.part2.mp4").string());
-        CHECK(f.holds(life == 0 ? 1 : 2));
-        CHECK_FALSE(f.holds(life == 0 ? 2 : 3));
-        f.append(static_cast<u64>(life) + 2, fragment(static_cast<u64>(life) + 2));
+        CHECK(f.contains(incarnation == 0 ? 1 : 2));
+        CHECK_FALSE(f.contains(incarnation == 0 ? 2 : 3));
+        f.append(static_cast<u64>(incarnation) + 2, fragment(static_cast<u64>(incarnation) + 2));
     }
     CHECK(read(p.film, heading().size()).frames == 2);
     CHECK(read(p.folder.path / "x.part2.mp4", heading().size()).frames == 2);
@@ -207,7 +208,7 @@ TEST_CASE("a predecessor that still writes is waited for") {
     });
     film_file second(p.film, p.note, heading());
     CHECK(released);
-    CHECK(second.holds(0));
+    CHECK(second.contains(0));
     later.join();
 }
 

@@ -95,8 +95,8 @@ class Film(unittest.TestCase):
             self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual(run.wait(60), 0, self.log())
         with open(report, encoding="utf-8") as f:
-            told = json.load(f)
-        self.assertEqual([told[k] for k in ("frames", "lost", "repeated", "torn")], [200, 0, 0, 0])
+            summary = json.load(f)
+        self.assertEqual([summary[k] for k in ("frames", "lost", "repeated", "torn")], [200, 0, 0, 0])
         self.assertEqual(frames_of(self.film), list(range(200)))
         self.assertIn(self.decoded(), (200, None))
         self.assertEqual([n for n in os.listdir(self.folder) if ".part" in n], [])

@@ -10,7 +10,7 @@
 
 #include "core/crash_hook.hpp"
 #include "ring/words.hpp"
-#include "stages/runner/disk_hold.hpp"
+#include "stages/runner/disk_full_pause.hpp"
 #include "stages/runner/finish_clock.hpp"
 #include "stages/runner/finish_pool.hpp"
 #include "tests/stages/in_process.hpp"
@@ -96,7 +96,7 @@ TEST_CASE("the clock of host work runs since the oldest piece that is under way"
             CHECK(since.load() == oldest);  // what comes beside it hides it not
         }
         CHECK(since.load() == oldest);
-        clock.begin_anew();
+        clock.restart();
         CHECK(since.load() > oldest);
     }
     CHECK(since.load() == 0);
@@ -113,8 +113,8 @@ TEST_CASE(
     const auto c = std::make_unique<shm::control_block>();
     shm::incarnation& entry = c->entry[0];
     finish_clock clock(entry.finishing_since_ns);
-    stages::outside_hold outside(entry, clock);
-    stages::disk_hold pause(*c, outside);
+    stages::external_pause outside(entry, clock);
+    stages::disk_full_pause pause(*c, outside);
     std::array<std::atomic<bool>, 2> full{true, true};
     std::array<std::atomic<u32>, 2> tries{0, 0};
     const auto write = [&](std::size_t k) {
@@ -133,7 +133,7 @@ TEST_CASE(
     CHECK(entry.pause.load() == static_cast<u64>(shm::pause_reason::disk_full));
     const u64 began = entry.finishing_since_ns.load();
     CHECK(began != 0);
-    const finish_clock::running beside(clock);  // what hangs meanwhile isn't charged with the hold either
+    const finish_clock::running concurrent(clock);  // what hangs meanwhile isn't charged with the hold either
     full[1] = false;
     second.join();
     CHECK(entry.paused_since_ns.load() == 0);

@@ -36,7 +36,7 @@ struct sink_files {
     void resume(const std::string& sink, u64 first) const {
         claim(sink, [&](frame_claims& c) { c.resume(first); });
     }
-    [[nodiscard]] undelivered_frame owed(u64 from = 0) const {
+    [[nodiscard]] undelivered_frame undelivered(u64 from = 0) const {
         return find_undelivered(directory, {{"a", from}, {"b", from}}, from);
     }
 };
@@ -47,28 +47,28 @@ TEST_CASE("a sink whose claim is suspended is not waited for, and is waited for 
     const sink_files f;
     f.deliver("a", 0, 20);
     f.deliver("b", 0, 5);
-    CHECK(f.owed().frame == 5);
-    CHECK(f.owed().sink == "b");
+    CHECK(f.undelivered().frame == 5);
+    CHECK(f.undelivered().sink == "b");
     f.suspend("b", 5);
-    CHECK(f.owed().frame == 20);
-    CHECK(f.owed().sink == "a");
+    CHECK(f.undelivered().frame == 20);
+    CHECK(f.undelivered().sink == "a");
     f.resume("b", 12);
-    CHECK(f.owed().frame == 12);
-    CHECK(f.owed().sink == "b");
+    CHECK(f.undelivered().frame == 12);
+    CHECK(f.undelivered().sink == "b");
     f.deliver("b", 12, 30);
-    CHECK(f.owed().frame == 20);
+    CHECK(f.undelivered().frame == 20);
     f.suspend("b", 30);
     f.suspend("a", 20);
-    CHECK(f.owed().frame == no_frame);
+    CHECK(f.undelivered().frame == no_frame);
 }
 
 TEST_CASE("a sink without a ledger is waited for, unless it has no claim") {
     const sink_files f;
     f.deliver("a", 0, 20);
-    CHECK(f.owed(7).frame == 7);
-    CHECK(f.owed(7).sink == "b");
+    CHECK(f.undelivered(7).frame == 7);
+    CHECK(f.undelivered(7).sink == "b");
     f.suspend("b", 0);
-    CHECK(f.owed(7).frame == 20);
+    CHECK(f.undelivered(7).frame == 20);
 }
 
 TEST_CASE("frames without a claim are neither lost nor unfolded, and are counted as passed") {

@@ -102,10 +102,10 @@ TEST_CASE("a turn closes at the first moment in which nothing can be begun") {
     first.submitted();
     REQUIRE_FALSE(second.may_begin());
     CHECK(s.token().kind == turn_kind::held);
-    first.nothing_to_begin();
+    first.on_idle();
     CHECK(s.token().kind == turn_kind::offered);
     first.complete();
-    first.nothing_to_begin();
+    first.on_idle();
     CHECK(s.token().seat == 1);
 }
 
@@ -118,7 +118,7 @@ TEST_CASE("a turn goes on as a new one where nobody else wants it") {
         only.submitted();
     }
     CHECK(s.token().kind == turn_kind::held);
-    only.nothing_to_begin();
+    only.on_idle();
     for (int k = 0; k < 6; ++k) only.complete();
     CHECK(s.token().kind == turn_kind::free);
 }

@@ -25,25 +25,27 @@ TEST_CASE("an address in guarded memory is told as ring, slot and offset, or as 
     guard(ring_memory, wild_write_target::input, 7, 8192, 3);
     guard(asset_memory, wild_write_target::asset, 2, 0, 0);
     guard(own, wild_write_target::output, 9, 8192, 3);  // may be written to: nobody asks about it
-    CHECK(find_stray(ring_memory.data()) == wild_write{wild_write_target::input, 7, 0, 0});
-    CHECK(find_stray(ring_memory.data() + 8191) == wild_write{wild_write_target::input, 7, 0, 8191});
-    CHECK(find_stray(ring_memory.data() + 2 * 8192 + 5) == wild_write{wild_write_target::input, 7, 2, 5});
-    CHECK(find_stray(asset_memory.data() + 3 * 8192 - 1) ==
+    CHECK(find_wild_write(ring_memory.data()) == wild_write{wild_write_target::input, 7, 0, 0});
+    CHECK(find_wild_write(ring_memory.data() + 8191) == wild_write{wild_write_target::input, 7, 0, 8191});
+    CHECK(find_wild_write(ring_memory.data() + 2 * 8192 + 5) ==
+          wild_write{wild_write_target::input, 7, 2, 5});
+    CHECK(find_wild_write(asset_memory.data() + 3 * 8192 - 1) ==
           wild_write{wild_write_target::asset, 2, 0, 3 * 8192 - 1});
-    CHECK(find_stray(own.data()).what == wild_write_target::nothing);
-    CHECK(find_stray(ring_memory.data() - 1).index != 7);
-    CHECK(find_stray(nullptr).what == wild_write_target::nothing);
+    CHECK(find_wild_write(own.data()).what == wild_write_target::nothing);
+    CHECK(find_wild_write(ring_memory.data() - 1).index != 7);
+    CHECK(find_wild_write(nullptr).what == wild_write_target::nothing);
 }
 
 TEST_CASE("an address in a frame's header is told as ring, slot and offset in the header") {
     const auto c = std::make_unique<shm::control_block>();
     guard_headers(*c);
-    CHECK(find_stray(&c->frames[0]) == wild_write{wild_write_target::header, 0, 0, 0});
-    CHECK(find_stray(&c->frames[5].header[3].time_s) ==
+    CHECK(find_wild_write(&c->frames[0]) == wild_write{wild_write_target::header, 0, 0, 0});
+    CHECK(find_wild_write(&c->frames[5].header[3].time_s) ==
           wild_write{wild_write_target::header, 5, 3, offsetof(shm::frame_header, time_s)});
-    CHECK(find_stray(&c->frames[shm::max_links - 1].header[63].metadata[1023]).index == shm::max_links - 1);
-    CHECK(find_stray(&c->frames[shm::max_links]).what == wild_write_target::nothing);
-    CHECK(find_stray(&c->event_handle[0]).what == wild_write_target::nothing);
+    CHECK(find_wild_write(&c->frames[shm::max_links - 1].header[63].metadata[1023]).index ==
+          shm::max_links - 1);
+    CHECK(find_wild_write(&c->frames[shm::max_links]).what == wild_write_target::nothing);
+    CHECK(find_wild_write(&c->event_handle[0]).what == wild_write_target::nothing);
 }
 
 TEST_CASE("an address in the gap behind a slot is told as the slot before it, of an output and of an input") {
@@ -55,13 +57,13 @@ TEST_CASE("an address in the gap behind a slot is told as the slot before it, of
     static const device::memfd_mapping input(memory, device::access::read);
     guard(own, wild_write_target::output, 4, bytes, 3);
     guard(input, wild_write_target::input, 5, bytes, 3);
-    CHECK(find_stray(own.slot(1, bytes) + bytes) == wild_write{wild_write_target::output, 4, 1, bytes});
-    CHECK(find_stray(own.slot(0, bytes) + bytes + 60'000) ==
+    CHECK(find_wild_write(own.slot(1, bytes) + bytes) == wild_write{wild_write_target::output, 4, 1, bytes});
+    CHECK(find_wild_write(own.slot(0, bytes) + bytes + 60'000) ==
           wild_write{wild_write_target::output, 4, 0, bytes + 60'000});
-    CHECK(find_stray(own.slot(2, bytes) - 5000) ==
+    CHECK(find_wild_write(own.slot(2, bytes) - 5000) ==
           wild_write{wild_write_target::output, 4, 1, own.stride(bytes) - 5000});  // an underrun
-    CHECK(find_stray(input.slot(2, bytes) + 7) == wild_write{wild_write_target::input, 5, 2, 7});
-    CHECK(find_stray(input.slot(2, bytes) + bytes + 7) ==
+    CHECK(find_wild_write(input.slot(2, bytes) + 7) == wild_write{wild_write_target::input, 5, 2, 7});
+    CHECK(find_wild_write(input.slot(2, bytes) + bytes + 7) ==
           wild_write{wild_write_target::after_input, 5, 2, bytes + 7});
 }
 
@@ -81,5 +83,5 @@ TEST_CASE("threads that guard memory at once have a row each") {
         });
     for (std::thread& t : threads) t.join();
     for (u32 k = 0; k < mapped.size(); ++k)
-        CHECK(find_stray(mapped[k]->data() + 5) == wild_write{wild_write_target::asset, k, 0, 5});
+        CHECK(find_wild_write(mapped[k]->data() + 5) == wild_write{wild_write_target::asset, k, 0, 5});
 }

@@ -75,9 +75,9 @@ TEST_CASE(
     const auto reader = ledger_reader::open(file_in(folder));
     CHECK(reader->summarize(1).lost == 1);  // whatever became of its lease: nobody has committed it
     CHECK(reader->summarize(1).unmarked == 1);
-    ledger_writer second_life(file_in(folder));
-    second_life.record(0, 7, false, 2);
-    second_life.mark_committed(0, 7, false, 2);
+    ledger_writer second_incarnation(file_in(folder));
+    second_incarnation.record(0, 7, false, 2);
+    second_incarnation.mark_committed(0, 7, false, 2);
     CHECK(reader->summarize(1).lost == 0);
     CHECK(reader->summarize(1).repeated == 0);
     CHECK(reader->read(0, 1)[0].writer == 2);

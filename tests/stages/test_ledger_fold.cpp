@@ -24,15 +24,15 @@ std::string file_in(const scratch_folder& folder) { return ledger_path(folder.pa
 namespace {
 
 struct frames {
-    u64 first = 0, end = 0, void_at = ~u64{0}, twice_at = ~u64{0};
+    u64 first = 0, end = 0, tombstone_at = ~u64{0}, twice_at = ~u64{0};
 };
 
 void deliver(const std::string& file, const frames& f) {
     ledger_writer writer(file);
     for (u64 n = f.first; n < f.end; ++n) {
-        writer.record(n, n * 0x9E37'79B9'7F4A'7C15ULL, n == f.void_at, 1);
-        writer.mark_committed(n, n * 0x9E37'79B9'7F4A'7C15ULL, n == f.void_at, 1);
-        if (n == f.twice_at) writer.mark_committed(n, n * 0x9E37'79B9'7F4A'7C15ULL, n == f.void_at, 2);
+        writer.record(n, n * 0x9E37'79B9'7F4A'7C15ULL, n == f.tombstone_at, 1);
+        writer.mark_committed(n, n * 0x9E37'79B9'7F4A'7C15ULL, n == f.tombstone_at, 1);
+        if (n == f.twice_at) writer.mark_committed(n, n * 0x9E37'79B9'7F4A'7C15ULL, n == f.tombstone_at, 2);
     }
 }
 

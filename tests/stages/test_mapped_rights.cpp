@@ -14,7 +14,7 @@ namespace {
 
 /// Of stage 2 of four, which reads ring 1, looks at ring 0, writes ring 2 and reads the source's asset.
 struct rights {
-    std::string input, side, output, asset;
+    std::string input, sampled_input, output, asset;
     bool inputs_writable = false;
 };
 
@@ -22,7 +22,7 @@ rights of_a_run(bool own_mappings) {
     threads_of_a_run::options o;
     o.stages = 4;
     o.frames = 20;
-    o.looks = {{2, 0}};
+    o.sampled_links = {{2, 0}};
     o.own_mappings = own_mappings;
     o.asset = true;
     rights seen;
@@ -32,7 +32,7 @@ rights of_a_run(bool own_mappings) {
         sevens += std::count(table.begin(), table.end(), std::byte{7}) == 4096 ? 1 : 0;
         if (stage != 2) return;
         seen.input = rights_at(r.input(0).slot(0));
-        seen.side = rights_at(r.side(0).slot(0));
+        seen.sampled_input = rights_at(r.sampled_input(0).slot(0));
         seen.output = rights_at(r.output()->slot(0));
         seen.asset = rights_at(table.data());
         seen.inputs_writable = (r.entry().guard & shm::memory_guard::inputs_writable) != 0;
@@ -50,7 +50,7 @@ rights of_a_run(bool own_mappings) {
 TEST_CASE("inputs, latest inputs and the assets of others are mapped for reading, a stage's output is not") {
     const rights seen = of_a_run(true);
     CHECK(seen.input == "r--s");
-    CHECK(seen.side == "r--s");
+    CHECK(seen.sampled_input == "r--s");
     CHECK(seen.asset == "r--s");
     CHECK(seen.output == "rw-s");
     CHECK_FALSE(seen.inputs_writable);
@@ -68,16 +68,16 @@ TEST_CASE("an asset alone that could be written to is enough for that word") {
     o.stages = 2;
     o.frames = 20;
     o.asset = true;
-    bool before = true, behind = false;
+    bool before = true, after = false;
     o.at_prepared = [&](u32 stage, stages::runtime& r) {
         if (stage != 0) return;  // it reads no ring
         before = (r.entry().guard & shm::memory_guard::inputs_writable) != 0;
         (void)r.asset("table");
-        behind = (r.entry().guard & shm::memory_guard::inputs_writable) != 0;
+        after = (r.entry().guard & shm::memory_guard::inputs_writable) != 0;
     };
     threads_of_a_run run(o);
     CHECK_THAT(exception_text([&] { run.run(); }),
                contains("its asset table is unguarded: its memory can't be mapped for reading alone"));
     CHECK_FALSE(before);
-    CHECK(behind);
+    CHECK(after);
 }

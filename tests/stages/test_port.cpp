@@ -66,9 +66,9 @@ TEST_CASE("a run is waited for, and no longer than was said") {
 TEST_CASE("a run of another version of Carousel is refused") {
     const silent_run there;
     there.segment.block().version += 1;
-    const std::string said =
+    const std::string message =
         fmt::format("layout version {}, this build has {}", shm::control_version + 1, shm::control_version);
-    CHECK_THROWS_WITH(open("demo", at_once), contains(said));
+    CHECK_THROWS_WITH(open("demo", at_once), contains(message));
     there.segment.block().version -= 1;
     std::filesystem::resize_file("/dev/shm/carousel-" + there.id, sizeof(shm::control_block) + 4096);
     CHECK_THROWS_WITH(open("demo", at_once), contains("different versions of Carousel"));

@@ -15,12 +15,12 @@ constexpr u32 all_frames = reach_choice::rounds * (reach_choice::frames_a_round 
 
 /// Frames one after the other, as the choice sends them. True: it has chosen in the end, once.
 bool chooses(reach_choice& c, u64 mapping_ns, u64 copy_ns) {
-    u32 said = 0;
+    u32 report = 0;
     for (u32 k = 0; k < 2 * all_frames; ++k) {
         const bool copy = c.next() == way::copy;
-        said += c.add(copy, copy ? copy_ns : mapping_ns) ? 1 : 0;
+        report += c.add(copy, copy ? copy_ns : mapping_ns) ? 1 : 0;
     }
-    return said == 1;
+    return report == 1;
 }
 
 }  // namespace
@@ -42,7 +42,7 @@ TEST_CASE("the quicker way is taken, and the copy only where it is clearly quick
     }
     reach_choice c(true);
     REQUIRE(chooses(c, 300'000, 200'000));
-    CHECK(c.said() ==
+    CHECK(c.report() ==
           "rings on another GPU are reached by a copy: 0.300 ms a frame through the mapping, 0.200 ms by a "
           "copy");
 }
@@ -68,5 +68,5 @@ TEST_CASE("frames of the round before, a round's first ones and single slow ones
     CHECK(frames == reach_choice::frames_a_round + reach_choice::passed_over);
     CHECK(chooses(c, 200'000, 180'000));
     CHECK(c.next() == way::copy);
-    CHECK(c.said().find("0.200 ms a frame through the mapping") != std::string::npos);
+    CHECK(c.report().find("0.200 ms a frame through the mapping") != std::string::npos);
 }

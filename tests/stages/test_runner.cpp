@@ -67,12 +67,13 @@ TEST_CASE(
                 continue;
             }
             shm::unique_fd line(::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
-            const bool told = shm::receive_message(line.get(), m, 20 * ns_per_s) == shm::receive_status::ok &&
-                              m.text.find("\"return\"") != std::string::npos;
+            const bool received =
+                shm::receive_message(line.get(), m, 20 * ns_per_s) == shm::receive_status::ok &&
+                m.text.find("\"return\"") != std::string::npos;
             (void)shm::send_message(line.get(), R"({"welcome":{"log":-1}})");
             const bool back = shm::receive_message(line.get(), m, 20 * ns_per_s) == shm::receive_status::ok &&
                               m.text == R"({"back":true})";
-            returned.fetch_add(told && back ? 1 : 0);
+            returned.fetch_add(received && back ? 1 : 0);
             lines.push_back(std::move(line));
         }
     });
@@ -117,7 +118,7 @@ TEST_CASE("runners that take turns use fewer lanes when frames are long, say so,
     rule.sharing = stages::device_sharing::turns;
     rule.lanes_given = rule.window_given = false;
     rule.contexts = 3;
-    rule.beside = {0, 1, 2};
+    rule.turn_stages = {0, 1, 2};
     threads_of_a_run run({.stages = 3, .frames = 500, .work_us = 4000, .depth = rule});
     const auto lanes_of = [&](u32 k) {
         return telemetry::depth_view::of(run.control().entry[k].depth.load()).lanes;
@@ -182,7 +183,7 @@ TEST_CASE("runners that take turns deliver all, one after the other") {
 // On a machine with one device, as if each ring lay on another one.
 TEST_CASE(
     "rings on another device are reached through the mapping and by copies, and the frames are the same") {
-    threads_of_a_run run({.stages = 3, .frames = 1200, .as_cuda = true, .far_rings = true});
+    threads_of_a_run run({.stages = 3, .frames = 1200, .as_cuda = true, .peer_rings = true});
     run.run();
     CHECK(run.sink().frames.load() == 1200);
     CHECK(run.sink().wrong.load() == 0);

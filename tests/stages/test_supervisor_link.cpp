@@ -45,7 +45,7 @@ struct orphan {
             a.runtime_directory = folder.path.string();
             a.stage = "middle";
             a.kept_json = "[]";
-            a.who.seat = 3;
+            a.incarnation.seat = 3;
             a.socket = std::move(there);
             stages::supervisor_link link(a);
             for (const u64 until = now_ns() + 20 * ns_per_s; now_ns() < until;) link.watch(5);
@@ -66,7 +66,7 @@ struct orphan {
         return read_file((folder.path / "logs" / fmt::format("middle.3.{}.alone", pid)).string())
             .value_or("");
     }
-    [[nodiscard]] bool comes_to_say(const std::string& text) const {
+    [[nodiscard]] bool eventually_logs(const std::string& text) const {
         for (const u64 until = now_ns() + 10 * ns_per_s; now_ns() < until;
              std::this_thread::sleep_for(std::chrono::milliseconds(5)))
             if (alone().find(text) != std::string::npos) return true;
@@ -90,14 +90,14 @@ TEST_CASE("that the supervisor is gone is not said into a pipe that its kernel i
         CHECK(o.alone().empty());
         o.log.reset();
     }
-    CHECK(o.comes_to_say("the supervisor is gone"));
+    CHECK(o.eventually_logs("the supervisor is gone"));
 }
 
 TEST_CASE("a stage that is welcomed tells when it writes into its new pipe") {
     orphan o;
     o.log.reset();
     o.ours.reset();
-    REQUIRE(o.comes_to_say("the supervisor is gone"));
+    REQUIRE(o.eventually_logs("the supervisor is gone"));
     const std::string path = (o.folder.path / "control.sock").string();
     const shm::unique_fd listener = shm::listen_at(path);
     REQUIRE(listener);

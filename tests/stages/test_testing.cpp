@@ -37,10 +37,10 @@ struct other_gain : gain {
 class amplifier : public stage {
 public:
     explicit amplifier(bool names_parameters = true) : names_(names_parameters) {}
-    configuration told;
+    configuration received;
 
     description configure(const configuration& with) override {
-        told = with;
+        received = with;
         description d{.outputs = {with.inputs.at(0).format}};
         if (names_) d.parameters = gain::schema();
         return d;
@@ -68,7 +68,7 @@ const frame_format wave{"test.wave", {{"wave", element::f32_, {4}}}, {}};
 
 TEST_CASE("a stage's output for a given input, with parameters as at the start and with others") {
     testing::chain c({.fps = 30, .folder = "/somewhere"});
-    c.give("source", wave);
+    c.provide("source", wave);
     auto object = std::make_unique<amplifier>();
     const amplifier& stage = *object;
     c.add("amplifier", std::move(object), "{}", {"source"});
@@ -78,10 +78,10 @@ TEST_CASE("a stage's output for a given input, with parameters as at the start a
     CHECK(c.read<f32>("amplifier", "wave") == std::vector<f32>{2, 4, 6, 8});
     c.run(1, gain{.factor = 0.5F});
     CHECK(c.read<f32>("amplifier", "wave") == std::vector<f32>{0.5F, 1, 1.5F, 2});
-    CHECK(stage.told.fps == 30);
-    CHECK(stage.told.device == "cpu");
-    CHECK(stage.told.path("calibration/a.json") == "/somewhere/calibration/a.json");
-    CHECK(stage.told.path("/b.json") == "/b.json");
+    CHECK(stage.received.fps == 30);
+    CHECK(stage.received.device == "cpu");
+    CHECK(stage.received.path("calibration/a.json") == "/somewhere/calibration/a.json");
+    CHECK(stage.received.path("/b.json") == "/b.json");
 }
 
 TEST_CASE("metadata and capture time that a stage sets are seen by those behind it") {
@@ -145,7 +145,7 @@ TEST_CASE("a hash is of what of a plane is in use, and tells how much that is") 
     };
     const scratch_folder folder;
     testing::chain c({.runtime_directory = folder.path.string()});
-    c.give("source", wave);
+    c.provide("source", wave);
     auto object = std::make_unique<sink>();
     const sink& at_end = *object;
     c.add("sink", std::move(object), "{}", {"source"});
@@ -179,7 +179,7 @@ TEST_CASE("a schema that a pipeline would refuse is refused here, too") {
 
 TEST_CASE("parameters that configure() has not named are refused") {
     testing::chain c({});
-    c.give("source", wave);
+    c.provide("source", wave);
     c.add("amplifier", std::make_unique<amplifier>(false), "{}", {"source"});
     c.prepare();
     CHECK_THROWS_WITH(c.run(0), contains("reads parameters of type test.gain") && contains("names none"));
@@ -193,7 +193,7 @@ TEST_CASE("parameters that configure() has not named are refused") {
 
 TEST_CASE("a stand-in takes just what its plane holds") {
     testing::chain c({});
-    c.give("source", wave);
+    c.provide("source", wave);
     c.add("amplifier", std::make_unique<amplifier>(), "{}", {"source"});
     c.prepare();
     CHECK_THROWS_WITH(c.fill("source", "wave", std::vector<f32>{1}),
@@ -214,23 +214,23 @@ namespace {
 /// The sum of its input and the newest frame beside it, and behind a second output their difference.
 class mixer : public stage {
 public:
-    std::vector<u64> sides;
+    std::vector<u64> sampled_numbers;
 
 private:
     description configure(const configuration& with) override {
         CHECK(with.latest.size() == 1);
         description d{.outputs = {{"sum", wave}, {"difference", wave}}};
-        d.takes_latest = true;
+        d.accepts_sampled_inputs = true;
         return d;
     }
     void process(frame& f) override {
         CHECK_THROWS_WITH(f.latest("beside you"), contains("it was added with beside"));
         CHECK_THROWS_WITH(f.latest(1), contains("asks for latest input 1; it was added with 1"));
-        const sampled_frame side = f.latest("beside");
-        const f32* b = side ? side.plane<const f32>("wave").data() : nullptr;
-        sides.push_back(side ? side.frame_number() : shm::no_sampled_frame);
-        if (side) f.metadata().set("side_capture_ns", side.capture_ns());
-        if (side) f.metadata().set("side_says", side.metadata().get<i64>("says").value_or(-1));
+        const sampled_frame sampled = f.latest("beside");
+        const f32* b = sampled ? sampled.plane<const f32>("wave").data() : nullptr;
+        sampled_numbers.push_back(sampled ? sampled.frame_number() : shm::no_sampled_frame);
+        if (sampled) f.metadata().set("side_capture_ns", sampled.capture_ns());
+        if (sampled) f.metadata().set("side_says", sampled.metadata().get<i64>("says").value_or(-1));
         f.output("difference").set_used("wave", {3});
         cpu::for_each(
             f, 4, 1,
@@ -243,42 +243,42 @@ private:
 };
 
 /// Which side frames its input was made with.
-class behind_mixer : public stage {
+class downstream_mixer : public stage {
 public:
-    std::vector<u64> told;
+    std::vector<u64> received;
 
 private:
     description configure(const configuration& with) override {
         CHECK(with.inputs.at(0).stage == "mixer.difference");
         return {.outputs = {with.inputs[0].format}};
     }
-    void process(frame& f) override { told = {f.input_latest().begin(), f.input_latest().end()}; }
+    void process(frame& f) override { received = {f.input_latest().begin(), f.input_latest().end()}; }
 };
 
 }  // namespace
 
 TEST_CASE("a stage has side inputs, none before the first, and each of its outputs is read by its name") {
     testing::chain c({.fps = 10});
-    c.give("source", wave);
-    c.give("beside", wave);
+    c.provide("source", wave);
+    c.provide("beside", wave);
     auto object = std::make_unique<mixer>();
-    auto behind = std::make_unique<behind_mixer>();
+    auto downstream = std::make_unique<downstream_mixer>();
     const mixer& stage = *object;
-    const behind_mixer& last = *behind;
+    const downstream_mixer& last = *downstream;
     c.add("mixer", std::move(object), "{}", {"source"}, {"beside"});
-    c.add("behind", std::move(behind), "{}", {"mixer.difference"});
+    c.add("behind", std::move(downstream), "{}", {"mixer.difference"});
     c.prepare();
     c.fill("source", "wave", std::vector<f32>{1, 2, 3, 4});
     c.fill("beside", "wave", std::vector<f32>{10, 20, 30, 40});
     c.run(0);
     CHECK(c.read<f32>("mixer", "wave") == std::vector<f32>{1, 2, 3, 4});
-    CHECK(last.told == std::vector<u64>{shm::no_sampled_frame});
+    CHECK(last.received == std::vector<u64>{shm::no_sampled_frame});
     c.metadata("beside").set("says", 3);
     c.newest("beside", 7);
     c.run(1);
     c.run(2);
-    CHECK(stage.sides == std::vector<u64>{shm::no_sampled_frame, 7, 7});
-    CHECK(last.told == std::vector<u64>{7});
+    CHECK(stage.sampled_numbers == std::vector<u64>{shm::no_sampled_frame, 7, 7});
+    CHECK(last.received == std::vector<u64>{7});
     CHECK(c.read<f32>("mixer.sum", "wave") == std::vector<f32>{11, 22, 33, 44});
     CHECK(c.read<f32>("mixer.difference", "wave") == std::vector<f32>{-9, -18, -27});
     CHECK(c.metadata("mixer").get<i64>("side_says") == 3);
@@ -289,18 +289,18 @@ TEST_CASE("a stage has side inputs, none before the first, and each of its outpu
 
 TEST_CASE("a stage before is the newest frame of a side input, and what can't be one is refused") {
     testing::chain c({});
-    c.give("fork", {{"number", wave}, {"square", wave}});
-    c.give("source", wave);
+    c.provide("fork", {{"number", wave}, {"square", wave}});
+    c.provide("source", wave);
     c.add("early", std::make_unique<amplifier>(), "{}", {"fork.square"});
     CHECK_THROWS_WITH(c.add("deaf", std::make_unique<amplifier>(), "{}", {"source"}, {"source"}),
                       contains("stage deaf is added with latest inputs and takes none"));
     CHECK_THROWS_WITH(c.add("vain", std::make_unique<mixer>(), "{}", {"source"}, {"late"}),
                       contains("no stage \"late\" was added to this chain"));
-    CHECK_THROWS_WITH(c.give("double", {{"number", wave}, {"number", wave}}),
+    CHECK_THROWS_WITH(c.provide("double", {{"number", wave}, {"number", wave}}),
                       contains("two outputs are called \"number\""));
     class looker : public carousel::stage {
         description configure(const configuration& with) override {
-            return {.outputs = {with.latest.at(0).format}, .takes_latest = true};
+            return {.outputs = {with.latest.at(0).format}, .accepts_sampled_inputs = true};
         }
         void process(frame& f) override {
             CHECK(f.latest().frame_number() == f.frame_number());
@@ -342,7 +342,7 @@ private:
 std::vector<std::optional<u64>> hashes_in_flight(bool in_member) {
     const scratch_folder folder;
     testing::chain c({.runtime_directory = folder.path.string(), .in_flight = 3});
-    c.give("source", wave);
+    c.provide("source", wave);
     c.add("sink", std::make_unique<summing>(in_member), "{}", {"source"});
     c.prepare();
     c.run_in_flight(5, 3, [&](u64 n) { c.fill<f32>("source", "wave", {static_cast<f32>(n), 0, 0, 0}); });
@@ -384,7 +384,7 @@ TEST_CASE("finish() gets a tombstone only of a stage that asks for it") {
         description configure(const configuration&) override { return {.wants_tombstones = wants_}; }
         void process(frame&) override {}
         [[nodiscard]] bool commits_on_host() const override { return true; }
-        void finish(frame& f) override { ++(f.void_reason().empty() ? finished : tombstones); }
+        void finish(frame& f) override { ++(f.tombstone_reason().empty() ? finished : tombstones); }
         bool wants_;
     };
     for (const bool wants : {false, true}) {
@@ -395,7 +395,7 @@ TEST_CASE("finish() gets a tombstone only of a stage that asks for it") {
         c.add("sink", std::move(object));
         c.prepare();
         c.run(0);
-        c.run_void(1, "given up");
+        c.run_tombstone(1, "given up");
         CHECK(at_end.finished == 1);
         CHECK(at_end.tombstones == (wants ? 1 : 0));
         const auto ledger =
@@ -417,7 +417,7 @@ TEST_CASE("a plane that configure() declares and the input lacks is refused when
     };
     const auto refusal = [](plane_read reads) -> std::string {
         testing::chain c({});
-        c.give("source", wave);
+        c.provide("source", wave);
         try {
             c.add("reader", std::make_unique<reader>(std::move(reads)), "{}", {"source"});
             return "";
@@ -477,10 +477,10 @@ TEST_CASE("a function that refers to a variable of process() is refused when it 
 TEST_CASE("what needs a prepared chain says that prepare() is missing, and add() after it is refused") {
     const scratch_folder folder;
     testing::chain c({.runtime_directory = folder.path.string()});
-    c.give("source", wave);
+    c.provide("source", wave);
     const auto missing = contains("before prepare(); call prepare() once, after the last add() and give()");
     CHECK_THROWS_WITH(c.run(0), contains("run() ") && missing);
-    CHECK_THROWS_WITH(c.run_void(0, "given up"), missing);
+    CHECK_THROWS_WITH(c.run_tombstone(0, "given up"), missing);
     CHECK_THROWS_WITH(c.run_in_flight(0, 2), missing);
     CHECK_THROWS_WITH(c.fill<f32>("source", "wave", {1, 2, 3, 4}), missing);
     CHECK_THROWS_WITH(c.read<f32>("source", "wave"), missing);
@@ -488,7 +488,7 @@ TEST_CASE("what needs a prepared chain says that prepare() is missing, and add()
     CHECK_THROWS_WITH(c.set_used("source", "wave", {1}), missing);
     c.prepare();
     c.run(0);
-    CHECK_THROWS_WITH(c.give("other", wave), contains("give() after prepare()"));
+    CHECK_THROWS_WITH(c.provide("other", wave), contains("give() after prepare()"));
     CHECK_THROWS_WITH(c.add("other", std::make_unique<curious>()), contains("add() after prepare()"));
     CHECK_THROWS_WITH(c.prepare(), contains("prepare() after prepare()"));
 }

@@ -16,7 +16,7 @@ using test::contains;
 TEST_CASE("the ring whose word differs is named with who fills it, each of several by its own line") {
     const std::array<torn_input, 3> of{torn_input{"a", "a", true}, torn_input{"fork.square", "fork", true},
                                        torn_input{"c", "c", false}};
-    const std::string log = test::exception_text([&] { torn_lines().tell(7, 2, of); });
+    const std::string log = test::exception_text([&] { torn_lines().report(7, 2, of); });
     CHECK_THAT(log, contains("frame 7 is torn: its status word in the ring a, which a fills, changed under "
                              "its lease\n"));
     CHECK_THAT(log, contains("frame 7 is torn: its status word in the ring fork.square, which fork fills, "));
@@ -25,7 +25,7 @@ TEST_CASE("the ring whose word differs is named with who fills it, each of sever
 
 TEST_CASE("where the CPU sees no difference all rings that it can have been are named") {
     const std::array<torn_input, 2> of{torn_input{"a", "a"}, torn_input{"b", "b"}};
-    CHECK_THAT(test::exception_text([&] { torn_lines().tell(7, 1, of); }),
+    CHECK_THAT(test::exception_text([&] { torn_lines().report(7, 1, of); }),
                contains("its status word in the ring a, which a fills, or in the ring b, which b fills, "
                         "changed under its lease"));
 }
@@ -34,11 +34,11 @@ TEST_CASE("of torn frames that come without end one a second is told, and how ma
     const std::array<torn_input, 1> of{torn_input{"a", "a"}};
     torn_lines lines;
     const std::string at_once = test::exception_text([&] {
-        for (u64 k = 0; k < 50; ++k) lines.tell(k, 2, of);
+        for (u64 k = 0; k < 50; ++k) lines.report(k, 2, of);
     });
     CHECK_THAT(at_once, contains("frame 0 is torn") && !contains("frame 1 ") && !contains("words"));
     ::usleep(1'100'000);
-    CHECK_THAT(test::exception_text([&] { lines.tell(50, 2, of); }),
+    CHECK_THAT(test::exception_text([&] { lines.report(50, 2, of); }),
                contains("frame 50 is torn") && contains("(100 such words since the line before)"));
 }
 

@@ -126,7 +126,7 @@ private:
         // 0: still enqueueing
         const u64 submitted = b.submitted_ns < b.claimed_ns ? b.committed_ns : b.submitted_ns;
         const f32 x0 = x_of(b.claimed_ns), x1 = x_of(submitted), x2 = std::max(x_of(b.committed_ns), x0 + 1);
-        if (b.is_void) color = theme::colors().bad;
+        if (b.is_tombstone) color = theme::colors().bad;
         if (b.done_ns > b.committed_ns)
             d->AddLine(ImVec2(x2, (top + bottom) / 2), ImVec2(x_of(b.done_ns), (top + bottom) / 2),
                        theme::with_alpha(color, 0.5F), px(1));
@@ -142,7 +142,7 @@ private:
             ImGui::IsMouseHoveringRect(ImVec2(x0, top), ImVec2(std::max(x2, x0 + px(3)), bottom)))
             ui::tip(fmt::format(
                 "frame {}{}{}\nclaimed to submitted  {} ms\nsubmitted to committed  {} ms{}", b.ring_sequence,
-                b.is_void ? " (void)" : "", open ? " (in work)" : "",
+                b.is_tombstone ? " (void)" : "", open ? " (in work)" : "",
                 ui::number(static_cast<f64>(submitted - b.claimed_ns) / 1e6),
                 ui::number(static_cast<f64>(b.committed_ns - std::min(submitted, b.committed_ns)) / 1e6),
                 b.born_ns != 0 && b.born_ns < b.committed_ns

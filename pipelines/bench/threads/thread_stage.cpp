@@ -60,7 +60,7 @@ public:
     [[nodiscard]] u32 lane() const noexcept override {
         return static_cast<u32>(n_ / of_.spec_.instances % of_.in_flight_);
     }
-    [[nodiscard]] std::string_view void_reason() const noexcept override { return {}; }
+    [[nodiscard]] std::string_view tombstone_reason() const noexcept override { return {}; }
     using frame::set_hash;
     void set_hash(u64 hash, std::string_view) noexcept override { hash_ = hash; }
     [[nodiscard]] u64 hash() const noexcept { return hash_; }

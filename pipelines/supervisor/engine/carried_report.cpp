@@ -39,7 +39,7 @@ json carried_json(const stage_setup& st, const shm::control_block& c, u32 stage,
     const auto f = telemetry::last_facts(c, c.stage[stage].output_link[output]);
     if (!f || f->empty()) return {};
     json j{{"frame", f->ring_sequence},
-           {"void", f->is_void},
+           {"void", f->is_tombstone},
            {"capture_clock", clock_json(f->clock)},
            {"capture_ns", f->capture_ns != 0 ? json(f->capture_ns) : json()},
            {"metadata", telemetry::metadata_json(f->metadata)},

@@ -239,7 +239,7 @@ json depth_rule_of(const run_setup& s, u32 stage, u32 instance) {
             {"contexts", with.contexts},
             {"token", takes_turns(s, own, instance) ? token_of(s, own.device_of(instance).uuid) : shm::none},
             {"turn_frames", s.turn_frames.value_or(0)},
-            {"beside", with.stages}};
+            {"turn_stages", with.stages}};
 }
 
 json depths_json(const run_setup& s) {

@@ -69,8 +69,8 @@ json decided_json(const pipeline& p, const stage_spec& s, const stage_descriptio
               {"uses", d.uses},
               {"commits_on_host", d.commits_on_host},
               {"ends", d.ends},
-              {"takes_latest", d.takes_latest},
-              {"hands_on", d.hands_on},
+              {"accepts_sampled_inputs", d.accepts_sampled_inputs},
+              {"forwards_frames", d.forwards_frames},
               {"writable_inputs", d.writable_inputs}});
     if (const auto link = p.links.find(s.name); link != p.links.end()) j["link"] = values_of(link->second);
     if (!d.output.empty()) j["output"] = d.output;

@@ -37,7 +37,7 @@ json stage_json(const stage_setup& s) {
               {"isolation", word_of(isolation_words, s.mps ? isolation_kind::mps : isolation_kind::process)},
               {"commits_on_host", s.owner_commits},
               {"ends", s.ends},
-              {"hands_on", s.hands_on},
+              {"forwards_frames", s.forwards_frames},
               {"writable_inputs", s.writable_inputs}});
     if (const auto& far = s.spec.far)
         j["far"] = {{"host", far->host},

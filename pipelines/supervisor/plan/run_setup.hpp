@@ -52,7 +52,7 @@ struct stage_setup : ring_setup {
     u32 lanes = 0;  ///< what in_flight came to (depth_plan.hpp); 0: not chosen, a number of the file or 3
     bool owner_commits = false;
     bool ends = false;              ///< a source that may end its stream
-    bool hands_on = false;          ///< what others have made; with `ends`: it receives from another host
+    bool forwards_frames = false;   ///< what others have made; with `ends`: it receives from another host
     bool writable_inputs = false;   ///< it asks for inputs that it can write to
     bool read_only_host = false;    ///< its GPUs page-lock host memory for reading alone
     bool same_host_address = true;  ///< what its GPUs page-lock has the CPU's addresses, gaps and all
@@ -60,7 +60,7 @@ struct stage_setup : ring_setup {
                        ///< computes on a GPU
     [[nodiscard]] bool has_output() const noexcept { return !format.is_null(); }
     /// It listens for another host.
-    [[nodiscard]] bool receives() const noexcept { return ends && hands_on; }
+    [[nodiscard]] bool receives() const noexcept { return ends && forwards_frames; }
     [[nodiscard]] u32 outputs() const noexcept {
         return has_output() ? 1 + static_cast<u32>(more.size()) : 0;
     }

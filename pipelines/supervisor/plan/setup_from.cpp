@@ -44,8 +44,8 @@ stage_setup stage_from(const pipeline& p, const stage_spec& spec, const stage_de
         s.owner_commits = true;  // what comes from another host is there behind its own work alone
     }
     s.ends = d.ends;
-    s.hands_on = d.hands_on;
-    if (d.hands_on) s.spec.max_attempts = 0;  // no number of deaths gives a frame up
+    s.forwards_frames = d.forwards_frames;
+    if (d.forwards_frames) s.spec.max_attempts = 0;  // no number of deaths gives a frame up
     s.deep_on_cpu = hooks.depth_on_cpu;
     s.writable_inputs = d.writable_inputs;
     s.mps = spec.isolation == isolation_kind::mps;

@@ -23,7 +23,7 @@ void check(bool holds, const char* what) {
 
 pixels output_for(const pixels& picture) {
     carousel::testing::chain c({.device = gpu, .width = 2, .height = 1});
-    c.give("a picture", carousel::image_format(2, 1));
+    c.provide("a picture", carousel::image_format(2, 1));
     c.add("grayscale", std::make_unique<grayscale_stage>(), "{}", {"a picture"});
     c.prepare();
     c.fill("a picture", "color", picture);

@@ -23,7 +23,7 @@ void check(bool holds, const char* what) {
 /// The stage's output for a picture of 2 x 1.
 pixels output_for(const pixels& picture, const std::string& settings) {
     carousel::testing::chain c({.width = 2, .height = 1});
-    c.give("a picture", carousel::image_format(2, 1));
+    c.provide("a picture", carousel::image_format(2, 1));
     c.add("negative", std::make_unique<negative_stage>(), settings, {"a picture"});
     c.prepare();
     c.fill("a picture", "color", picture);

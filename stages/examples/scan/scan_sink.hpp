@@ -86,12 +86,12 @@ private:
         std::FILE* file = std::fopen(unfinished.c_str(), "w");
         bool written = file != nullptr && std::fwrite(text.data(), 1, text.size(), file) == text.size();
         written = (file == nullptr || std::fclose(file) == 0) && written;
-        const bool ours = f.is_ours();  // false: a successor has the frame, and its file stays
-        if (written && ours && std::rename(unfinished.c_str(), path.c_str()) == 0) return;
+        const bool owned = f.is_owned();  // false: a successor has the frame, and its file stays
+        if (written && owned && std::rename(unfinished.c_str(), path.c_str()) == 0) return;
         const int why = errno;
         std::remove(unfinished.c_str());
         // On a full disk the runner waits until there is room and calls finish() again.
-        if (ours) carousel::throw_output_error(path, why, path + ": " + std::strerror(why));
+        if (owned) carousel::throw_output_error(path, why, path + ": " + std::strerror(why));
     }
 
     carousel::u64 points_ = 0;

@@ -63,7 +63,7 @@ void check_frames(const fs::path& folder) {
 
 void check_refusal() {
     carousel::testing::chain c({});
-    c.give("a picture", carousel::image_format(4, 4));
+    c.provide("a picture", carousel::image_format(4, 4));
     try {
         c.add("sink", std::make_unique<scan_sink>(), "{}", {"a picture"});
         check(false, "a picture is refused");

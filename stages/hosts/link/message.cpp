@@ -99,7 +99,7 @@ void fields(F& f, auto& m) {
     } else if constexpr (std::is_same_v<T, frame_message>) {
         f(m.epoch), f(m.ring_sequence), f(m.hash), f(m.bytes), f(m.packed_bytes), f(m.packed), f(m.born_ns);
         f(m.capture_ns), f(m.clock), f(m.time_s), f(m.frame_number), f(m.parameter_number), f(m.parameters);
-        f(m.metadata), f(m.used), f(m.void_reason);
+        f(m.metadata), f(m.used), f(m.tombstone_reason);
     } else if constexpr (std::is_same_v<T, ack>) {
         f(m.committed), f(m.durable);
     } else if constexpr (std::is_same_v<T, ping>) {

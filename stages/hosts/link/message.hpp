@@ -109,7 +109,7 @@ struct frame_message {
     std::vector<std::byte> parameters;
     std::vector<std::byte> metadata;  ///< entries as in a frame's header (ring/metadata.hpp)
     used_planes used;
-    std::string void_reason;  ///< not empty: it was given up, and has no bytes
+    std::string tombstone_reason;  ///< not empty: it was given up, and has no bytes
     bool operator==(const frame_message&) const = default;
 };
 struct ack {

@@ -228,7 +228,7 @@ std::optional<u32> receiving_side::frame_begins(u32 connection, const frame_mess
         return std::nullopt;
     }
     const bool sound =
-        m.bytes == (m.void_reason.empty() ? expected_.payload_bytes : 0) &&
+        m.bytes == (m.tombstone_reason.empty() ? expected_.payload_bytes : 0) &&
         (m.packed == 0 ? m.packed_bytes == m.bytes : m.packed == packed_ && m.packed_bytes < m.bytes);
     buffer& b = of(m.ring_sequence);
     if (m.ring_sequence != arrive_ || !sound || b.is == buffer::state::arriving ||

@@ -49,10 +49,10 @@ void find(Function& into, const char* name, unsigned since) {
     cudaError_t code = cudaGetDriverEntryPoint("cuGetProcAddress", &call, cudaEnableDefault, &answer);
     if (code == cudaSuccess && answer == cudaDriverEntryPointSuccess && call != nullptr) {
         auto seen = CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
-        const bool is_there =
+        const bool is_found =
             reinterpret_cast<search>(call)(name, &found, static_cast<int>(since), 0, &seen) == CUDA_SUCCESS &&
             seen == CU_GET_PROC_ADDRESS_SUCCESS;
-        answer = is_there ? cudaDriverEntryPointSuccess : cudaDriverEntryPointSymbolNotFound;
+        answer = is_found ? cudaDriverEntryPointSuccess : cudaDriverEntryPointSymbolNotFound;
     }
 #endif
     if (code == cudaSuccess && answer == cudaDriverEntryPointSuccess)
@@ -102,9 +102,9 @@ int gpu_of_context(void* stream) {
     const CUcontext before = device::cuda::current_context();
     device::cuda::make_current(context);
     CUdevice device = -1;
-    const bool is_told = api.device(&device) == CUDA_SUCCESS;
+    const bool is_known = api.device(&device) == CUDA_SUCCESS;
     device::cuda::make_current(before);  // none, if there was none
-    return is_told ? device : -1;
+    return is_known ? device : -1;
 }
 
 }  // namespace

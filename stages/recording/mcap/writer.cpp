@@ -31,7 +31,7 @@ writer::writer(std::string path, const preamble& front, std::string compression,
     fd_.reset(::open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644));
     if (!fd_) fail(path_, "opening", errno);
     take_lock(wait_s);
-    go_on(encode(front));
+    continue_file(encode(front));
 }
 
 void writer::take_lock(double wait_s) {
@@ -46,7 +46,7 @@ void writer::take_lock(double wait_s) {
 }
 
 // The preamble is one write of a few hundred bytes: a file that is shorter has nothing in it yet.
-void writer::go_on(const buffer& front) {
+void writer::continue_file(const buffer& front) {
     struct stat info {};
     if (::fstat(fd_.get(), &info) != 0) fail(path_, "looking at", errno);
     const u64 size = static_cast<u64>(info.st_size);

@@ -36,7 +36,7 @@ public:
 
 private:
     void take_lock(double wait_s);
-    void go_on(const buffer& front);
+    void continue_file(const buffer& front);
     void write_all(std::span<const buffer* const> parts);
     void summary(buffer& to) const;
 

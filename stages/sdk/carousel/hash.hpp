@@ -30,7 +30,7 @@ public:
     /// Behind the frame's completion: in finish().
     [[nodiscard]] u64 value(const frame& f) const noexcept;
     /// The same, to the run's ledger, with its name. Nothing for a void frame, which has no picture.
-    void give(frame& f) const noexcept;
+    void set_hash(frame& f) const noexcept;
 
 private:
     std::unique_ptr<device::mapping> scratch_;  ///< null where none is needed

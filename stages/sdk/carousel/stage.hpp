@@ -55,8 +55,8 @@
 #include "stages/sdk/frame_local.hpp"
 #include "stages/sdk/metadata.hpp"
 #include "stages/sdk/payload.hpp"
+#include "stages/sdk/sampled_frame.hpp"
 #include "stages/sdk/settings.hpp"
-#include "stages/sdk/side_frame.hpp"
 
 namespace carousel {
 
@@ -197,11 +197,11 @@ public:
     /// Non-empty when the frame is a tombstone, a frame that was given up after max_attempts, here or
     /// upstream: it has no payload. process() never gets one; finish() gets one if
     /// description::wants_tombstones is set.
-    [[nodiscard]] virtual std::string_view void_reason() const noexcept = 0;
+    [[nodiscard]] virtual std::string_view tombstone_reason() const noexcept = 0;
     /// False once this process has a successor, that has got the frame instead (this one was stopped, say,
     /// and goes on late). Asked last before something leaves the ring for good: a file that is put in its
     /// place now may be written over the successor's.
-    [[nodiscard]] virtual bool is_ours() const noexcept { return true; }
+    [[nodiscard]] virtual bool is_owned() const noexcept { return true; }
     /// In finish() of a stage without an output: a hash of what this frame brought, for the ledger. Equal
     /// runs have equal hashes then
     /// (`image_hash` of the report), and `carousel chaos` compares them. Without it frames are counted only.
@@ -243,8 +243,9 @@ public:
     }
     /// In process() of a source: this frame was given up where it comes from. It goes on void, as a frame
     /// does that is given up here; nothing need be written into its output.
-    virtual void pass_void() {
-        throw std::logic_error("pass_void() is for process() of a source: a stage without inputs, in a run");
+    virtual void pass_tombstone() {
+        throw std::logic_error(
+            "pass_tombstone() is for process() of a source: a stage without inputs, in a run");
     }
     /// In process() of a source that has said description::ends: the stream ends before this frame, which
     /// does not exist, and neither does any later one. What is enqueued for it is thrown away. It must be a

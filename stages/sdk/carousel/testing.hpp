@@ -54,13 +54,14 @@ public:
                      const std::string& settings_json = "{}", const std::vector<std::string>& inputs = {},
                      const std::vector<std::string>& latest = {});
     /// A stand-in for a stage that writes `format`: the test itself fills its planes.
-    void give(const std::string& name, frame_format format) {
-        give(name, std::vector<output_description>{std::move(format)});
+    void provide(const std::string& name, frame_format format) {
+        provide(name, std::vector<output_description>{std::move(format)});
     }
     /// The same for one with several outputs.
-    void give(const std::string& name, std::vector<output_description> outputs);
-    /// Makes memory and assets, prepares all stages. Once, after the last add() and give(): add(), give() and
-    /// a second prepare() after it throw config_error, and so does what moves or reads frames before it.
+    void provide(const std::string& name, std::vector<output_description> outputs);
+    /// Makes memory and assets, prepares all stages. Once, after the last add() and provide(): add(),
+    /// provide() and a second prepare() after it throw config_error, and so does what moves or reads frames
+    /// before it.
     void prepare();
 
     /// Puts `elements` into a plane of a stand-in. Throws config_error: another type, or not as many as the
@@ -95,7 +96,7 @@ public:
     [[nodiscard]] std::optional<u64> hash(const std::string& name, u64 frame_number);
     /// The frame as a tombstone: the sinks' ledgers record it, and finish() of those with
     /// description::wants_tombstones gets it.
-    void run_void(u64 frame_number, const std::string& reason);
+    void run_tombstone(u64 frame_number, const std::string& reason);
     /// Has process() of a source said that the stream ends, at the last run()?
     [[nodiscard]] bool has_ended() const noexcept { return ended_; }
 
@@ -119,15 +120,15 @@ public:
     /// The bytes of an asset.
     [[nodiscard]] std::vector<std::byte> read_asset(const std::string& name);
 
-    bool ours = true;  ///< frame::is_ours() of its frames
+    bool owned = true;  ///< frame::is_owned() of its frames
 
 private:
     struct seat;
     struct made_output;
     struct world;
-    class frame_in_hand;
+    class chain_frame;
     [[nodiscard]] seat& find(const std::string& name);
-    [[nodiscard]] seat& find_stand_in(const std::string& name, const char* does_itself);
+    [[nodiscard]] seat& find_provider(const std::string& name, const char* reason);
     [[nodiscard]] made_output find_ring(const std::string& name);
     [[nodiscard]] std::vector<std::byte> fetch(const std::byte* from, u64 bytes);
     [[nodiscard]] std::vector<std::byte> read_plane(const std::string& name, std::string_view plane,

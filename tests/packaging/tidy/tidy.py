@@ -248,19 +248,19 @@ def check_document(name, text, root):
 
 def unlisted_sources(files, texts):
     """Sources that no CMakeLists.txt names, as a path from its own folder or behind a variable: they are never built."""
-    listed, behind_variable = set(), []
+    listed, variable_paths = set(), []
     for name, text in texts.items():
         if not name.endswith(("CMakeLists.txt", ".cmake")):
             continue
         folder = os.path.dirname(name)
         for before, word in re.findall(r"(\}?)([\w./-]+\.(?:cpp|cu))\b", text):
             if before:   # ${folder}/main.cpp
-                behind_variable.append((folder, word))
+                variable_paths.append((folder, word))
             listed.add(os.path.normpath(os.path.join(folder, word.lstrip("/"))))
             listed.add(os.path.normpath(word.lstrip("/")))
     for name in files:
         if name.endswith((".cpp", ".cu")) and name not in listed:
-            if not any(name.startswith(f + "/") and name.endswith(w) for f, w in behind_variable):
+            if not any(name.startswith(f + "/") and name.endswith(w) for f, w in variable_paths):
                 yield name
 
 

@@ -36,9 +36,10 @@ std::string side_text(const std::string& middle, const std::string& source = "",
 
 struct side_world : world {
     side_world() {
-        program("maker",
-                R"(cat >> )" + path("heard") +
-                    R"(; echo '{"format":{"type":"n","planes":[]},"slot_bytes":512,"takes_latest":true}')");
+        program(
+            "maker",
+            R"(cat >> )" + path("heard") +
+                R"(; echo '{"format":{"type":"n","planes":[]},"slot_bytes":512,"accepts_sampled_inputs":true}')");
         program("pose",
                 R"(cat > /dev/null; echo '{"format":{"type":"p","planes":[]},"slot_bytes":256,)"
                 R"("output":"pose","more_outputs":[{"output":"cloud","format":{"type":"c","planes":[]},)"

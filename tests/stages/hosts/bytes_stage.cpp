@@ -7,7 +7,7 @@
 //   packed; the hash still names it [false]
 //   dies_at   the first four lives of the sink abort in that frame [-1]
 //   ends_at   the source ends its stream before that frame [-1: it doesn't]
-//   hands_on  it hands frames on: no death of it is held against a frame [false]
+//   forwards_frames  it hands frames on: no death of it is held against a frame [false]
 //   delay_ms  the sink takes so long for each [0]
 //   turns     it stands in the middle: what it writes is a function of the bytes that it reads alone, so it
 //   may be one of several instances on several hosts [false] turned    the sink of frames that carry
@@ -53,7 +53,7 @@ public:
         description d;
         d.ends = ends_at_ >= 0;
         if (carries_) d.parameters = gain_parameters::schema();
-        d.hands_on = with.settings->flag("hands_on", false);
+        d.forwards_frames = with.settings->flag("forwards_frames", false);
         if (source_ || turns_) d.outputs = {format()};
         if (!source_) require_format(with.inputs[0].format, format(), with.stage, with.inputs[0].stage);
         return d;
@@ -66,7 +66,7 @@ public:
         if (static_cast<i64>(f.ring_sequence()) == dies_at_ && life_ <= 4) std::abort();
         if (ends_at_ >= 0 && static_cast<i64>(f.ring_sequence()) >= ends_at_) return f.end_stream();
         if (turns_) return turn(f);
-        if (carries_) source_ ? give(f) : look(f);
+        if (carries_) source_ ? set_hash(f) : look(f);
         if (!source_ && light_) return;
         if (!source_) return hasher_->enqueue(f, "data");
         u64* const out = reinterpret_cast<u64*>(f.output().plane<u8>("data").data());
@@ -81,14 +81,14 @@ public:
     [[nodiscard]] bool commits_on_host() const override { return !source_; }
     void finish(frame& f) override {
         if (delay_ms_ > 0) std::this_thread::sleep_for(std::chrono::milliseconds(delay_ms_));
-        if (hasher_ && !light_) hasher_->give(f);
+        if (hasher_ && !light_) hasher_->set_hash(f);
     }
 
 private:
     static constexpr u64 alike = 512;
     static std::vector<std::byte> blob(u64 n) { return {n * 131 % 900, std::byte(n & 0xffU)}; }
     [[nodiscard]] u64 used(u64 n) const { return bytes_ - n % 7 * 8; }
-    void give(frame& f) const {
+    void set_hash(frame& f) const {
         const u64 n = f.frame_number();
         f.metadata().set("number", n);
         f.metadata().set("words", "frame " + std::to_string(n));

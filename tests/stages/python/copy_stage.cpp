@@ -28,7 +28,7 @@ public:
             f.queue().fill(out.data(), static_cast<u8>(f.frame_number() * 7 + 1), out.size());
     }
     [[nodiscard]] bool commits_on_host() const override { return sink_; }
-    void finish(frame& f) override { hasher_->give(f); }
+    void finish(frame& f) override { hasher_->set_hash(f); }
 
 private:
     std::size_t inputs_ = 0;

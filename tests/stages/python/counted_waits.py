@@ -6,9 +6,9 @@ import os
 
 def find_cupti():
     """CUPTI's library: as COUNT_WAITS_CUPTI says, a toolkit's, or the one that comes with torch."""
-    beside = importlib.util.find_spec("nvidia")
-    places = [f"{folder}/cuda_cupti/lib/libcupti.so*" for folder in (beside.submodule_search_locations if beside else ())]
-    places += [f"{folder}/cu1*/lib/libcupti.so*" for folder in (beside.submodule_search_locations if beside else ())]
+    packages = importlib.util.find_spec("nvidia")
+    places = [f"{folder}/cuda_cupti/lib/libcupti.so*" for folder in (packages.submodule_search_locations if packages else ())]
+    places += [f"{folder}/cu1*/lib/libcupti.so*" for folder in (packages.submodule_search_locations if packages else ())]
     places += ["/usr/local/cuda/extras/CUPTI/lib64/libcupti.so*", "/usr/local/cuda/lib64/libcupti.so*"]
     found = [file for place in places for file in sorted(glob.glob(place))]
     return os.environ.get("COUNT_WAITS_CUPTI") or (found[0] if found else None)

@@ -6,7 +6,7 @@ import numpy
 TYPES = {"u8": ("u1", "B", 1), "u16": ("u2", "H", 2), "u32": ("u4", "I", 4), "u64": ("u8", "Q", 8),
          "i8": ("i1", "b", 1), "i16": ("i2", "h", 2), "i32": ("i4", "i", 4), "i64": ("i8", "q", 8),
          "f16": ("f2", "e", 2), "f32": ("f4", "f", 4), "f64": ("f8", "d", 8), "bool": ("?", "?", 1)}
-FOREIGN = {"bf16": 2, "f8_e4m3": 1, "f8_e5m2": 1}   # NumPy has none of these
+WITHOUT_NUMPY = {"bf16": 2, "f8_e4m3": 1, "f8_e5m2": 1}   # NumPy has none of these
 WIDEST = {"f16": 65504.0, "f32": (2 - 2**-23) * 2.0**127, "f64": (2 - 2**-52) * 2.0**1023}
 
 
@@ -28,7 +28,7 @@ def refused(call):
     raise AssertionError("not refused")
 
 
-@carousel.stage(output={f"p_{word}": f"{word}[3, 2]" for word in [*TYPES, *FOREIGN]})
+@carousel.stage(output={f"p_{word}": f"{word}[3, 2]" for word in [*TYPES, *WITHOUT_NUMPY]})
 def elements(frame):
     for word, (kind, letter, size) in TYPES.items():
         plane = frame.output[f"p_{word}"]
@@ -41,19 +41,19 @@ def elements(frame):
             into[:] = content
         else:
             plane.copy_from(content)
-    for word, size in FOREIGN.items():
+    for word, size in WITHOUT_NUMPY.items():
         plane = frame.output[f"p_{word}"]
         assert (plane.dtype, plane.nbytes) == (word, 6 * size), plane
-        said = refused(lambda plane=plane: numpy.asarray(plane))
+        message = refused(lambda plane=plane: numpy.asarray(plane))
         instead = "torch.from_dlpack(plane)" if size > 1 else "plane.bytes is the same memory as u8"
-        assert said == f'plane "p_{word}": Python\'s buffers have no {word}; {instead}', said
+        assert message == f'plane "p_{word}": Python\'s buffers have no {word}; {instead}', message
         into = numpy.asarray(plane.bytes)
         assert into.shape == ((3, 2) if size == 1 else (3, 2, size)) and into.flags.writeable and plane.bytes.dtype == "u8", plane.bytes
         assert numpy.from_dlpack(plane.bytes).ctypes.data == into.ctypes.data and plane.bytes.nbytes == plane.nbytes
         into[:] = (frame.frame_number + numpy.arange(6 * size)).reshape(into.shape) % 256
     for word in ("f8_e4m3", "f8_e5m2"):
-        said = refused(frame.output[f"p_{word}"].__dlpack__)
-        assert said == f'plane "p_{word}": DLPack 1.0 has no {word}; plane.bytes is the same memory as u8', said
+        message = refused(frame.output[f"p_{word}"].__dlpack__)
+        assert message == f'plane "p_{word}": DLPack 1.0 has no {word}; plane.bytes is the same memory as u8', message
     assert "dltensor" in repr(frame.output["p_bf16"].__dlpack__())
     # An element of as many bytes that is another type: complex numbers, the other order of bytes, texts.
     for word, kind in (("f64", "c8"), ("f32", ">f4"), ("u16", ">u2"), ("i16", "S2"), ("u8", "S1")):

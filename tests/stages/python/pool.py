@@ -17,7 +17,7 @@ class pool:
 
     def process(self, frame, color, out):
         if frame.frame_number % 5 == 0:
-            said, pid = self.workers.apply(doubled, (frame.frame_number,))
-            assert said == 2 * frame.frame_number and pid != os.getpid()
+            result, pid = self.workers.apply(doubled, (frame.frame_number,))
+            assert result == 2 * frame.frame_number and pid != os.getpid()
             print(f"worker {pid}")
         numpy.copyto(numpy.asarray(out), numpy.asarray(color))

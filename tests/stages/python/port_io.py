@@ -12,10 +12,10 @@ import numpy
 
 
 def write(writer, pause_s):
-    life, frames = os.getpid() << 40, 0
+    process_tag, frames = os.getpid() << 40, 0
     for frame in writer:
         time.sleep(pause_s)
-        frame["out_value"].copy_from(numpy.full(512, life | frame.frame_number, dtype="u8"))
+        frame["out_value"].copy_from(numpy.full(512, process_tag | frame.frame_number, dtype="u8"))
         frame["out_part"].set_used(frame.frame_number % 64)
         frame.metadata["number"] = frame.frame_number
         frame.capture_ns = time.monotonic_ns()

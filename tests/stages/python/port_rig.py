@@ -43,17 +43,17 @@ class Program:
     """port_io.py as a process; killed at the end of the test."""
 
     def __init__(self, folder, *words):
-        self.said_at = tempfile.mkstemp(dir=folder, prefix=words[0])[1]
-        with open(self.said_at, "w", encoding="utf-8") as out:
+        self.output_path = tempfile.mkstemp(dir=folder, prefix=words[0])[1]
+        with open(self.output_path, "w", encoding="utf-8") as out:
             self.process = subprocess.Popen([sys.executable, "-B", os.path.join(HERE, "port_io.py"), *map(str, words)], stdout=out,
                                             stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL)
 
-    def said(self):
-        with open(self.said_at, encoding="utf-8") as text:
+    def output(self):
+        with open(self.output_path, encoding="utf-8") as text:
             return text.read()
 
     def frames(self):
-        return self.said().count("frame ")
+        return self.output().count("frame ")
 
     def kill(self):
         self.process.kill()

@@ -111,8 +111,8 @@ class Rig:
         """The stage does it at frame 30: that frame is given up, nobody else has a restart."""
         run = self.start(self.acts(act, "at = 30\nmax_attempts = 1\nstandby = false"), 60, "allow_dead_letters = true\nframe_timeout_ms = 5000")
         report, log = self.end(run, None), run.log_text(200)
-        letters = [letter["frame_number"] for letter in report["dead_letters"]]
-        require(letters == [30], f"dead letters {letters}, expected of frame 30 alone\n{log}")
+        dead_letters = [dead_letter["frame_number"] for dead_letter in report["dead_letters"]]
+        require(dead_letters == [30], f"dead letters {dead_letters}, expected of frame 30 alone\n{log}")
         restarts = {s["name"]: s["restarts"] for s in report["stages"]}
         require(restarts["source"] == restarts["sink"] == 0, f"others were hit: {restarts}\n{log}")
         require(any(s in log for s in sentences), f"expected one of {sentences}\n{log}")
@@ -139,7 +139,7 @@ class Rig:
         return f"{self.a.frames} frames, the hash of C++; the log says that each waits for the GPU"
 
     def far(self):
-        with variables(CAROUSEL_TEST_FAR_RINGS="1"):
+        with variables(CAROUSEL_TEST_PEER_RINGS="1"):
             run = self.start(self.acts("eager"), 2 * self.a.frames, size=(1920, 1080))
             got, log = self.end(run)["image_hash"], run.log_text(400)
         require(not re.search(r"middle\s*\| .*rings on another GPU are reached", log), f"copies were tried\n{log}")
@@ -190,9 +190,9 @@ class Rig:
         return (self.stage("source", "carousel-test-copy") + self.stage("middle", "two.py", ["source"], f'library = "{self.library}"')
                 + self.sink("middle") + self.sink("middle.turned", "turned"))
 
-    def aside(self):
-        beside = self.stage("beside", "carousel-test-copy") + self.sink("beside", "other")
-        return (self.stage("source", "carousel-test-copy") + beside + self.stage("middle", "side.py", ["source"], 'latest = ["beside"]')
+    def sampling_pipeline(self):
+        sampled_stage = self.stage("beside", "carousel-test-copy") + self.sink("beside", "other")
+        return (self.stage("source", "carousel-test-copy") + sampled_stage + self.stage("middle", "sampling.py", ["source"], 'latest = ["beside"]')
                 + self.sink("middle"))
 
     def watch(self, run, ring, turned, count=20):
@@ -226,7 +226,7 @@ class Rig:
         return f"30 of {self.end(run)['frames']} frames had as many rows as they must have"
 
     def latest(self):
-        report = self.end(self.start(self.aside(), self.a.frames))
+        report = self.end(self.start(self.sampling_pipeline(), self.a.frames))
         return f"{report['frames']} frames, each frame aside was whole"
 
     def newest(self):
@@ -236,11 +236,11 @@ class Rig:
         return f"50 of {self.end(run)['frames']} frames were the ones that they must be"
 
     def program(self, run, what, number=0, of="port_any.py"):
-        said = os.path.join(self.folder, f"{what}{number}")
-        with open(said, "w", encoding="utf-8") as out:
+        output = os.path.join(self.folder, f"{what}{number}")
+        with open(output, "w", encoding="utf-8") as out:
             process = subprocess.Popen([sys.executable, "-B", os.path.join(HERE, of), what, run.name,
                                         "camera" if what == "write" else "analysis", self.library], stdout=out, stderr=subprocess.STDOUT)
-        process.said = lambda: open(said, encoding="utf-8").read()
+        process.output = lambda: open(output, encoding="utf-8").read()
         return process
 
     def ports(self, kills=0):
@@ -249,18 +249,18 @@ class Rig:
         try:
             for k in range(kills):
                 what = ("read", "write")[k % 2]
-                until(lambda: at[what].said().count("frame ") > 2 or at[what].poll() is not None, f"a frame of {what}: {at[what].said()[-500:]}")
+                until(lambda: at[what].output().count("frame ") > 2 or at[what].poll() is not None, f"a frame of {what}: {at[what].output()[-500:]}")
                 at[what].kill()
-                require(at[what].wait() == -9, f"{what} ended by itself: {at[what].said()[-800:]}")
+                require(at[what].wait() == -9, f"{what} ended by itself: {at[what].output()[-800:]}")
                 at[what] = self.program(run, what, k + 1)
             if kills:
-                until(lambda: all(p.said().count("frame ") > 2 for p in at.values()), "frames behind the last kill")
+                until(lambda: all(p.output().count("frame ") > 2 for p in at.values()), "frames behind the last kill")
                 run.stop(60)
             report = self.end(run, None)
             ends = {what: p.wait(30) for what, p in at.items()}
             require(set(ends.values()) == {0}, f"{ends}")
         except AssertionError as wrong:
-            raise AssertionError(f"{wrong}\n" + "\n".join(f"{what} said: {p.said()[-800:]}" for what, p in at.items())) from None
+            raise AssertionError(f"{wrong}\n" + "\n".join(f"{what} said: {p.output()[-800:]}" for what, p in at.items())) from None
         finally:
             for each in at.values():
                 if each.poll() is None:
@@ -273,8 +273,8 @@ class Rig:
         try:
             report = self.end(run, None)
             ends = {what: p.wait(30) for what, p in at.items()}
-            said = "\n".join(f"{what} said: {p.said()[-1500:]}" for what, p in at.items())
-            require(set(ends.values()) == {0} and said.count(f"ended, {self.a.frames} frames") == 2, f"{ends}\n{said}")
+            output = "\n".join(f"{what} said: {p.output()[-1500:]}" for what, p in at.items())
+            require(set(ends.values()) == {0} and output.count(f"ended, {self.a.frames} frames") == 2, f"{ends}\n{output}")
         finally:
             for each in at.values():
                 if each.poll() is None:
@@ -319,14 +319,14 @@ class Rig:
         return report["frames"]
 
     def kills(self):
-        makers = {"copy": lambda: self.acts("copy"), "outputs": self.fork, "aside": self.aside, "stream": lambda: self.acts("silent")}
-        told = []
+        makers = {"copy": lambda: self.acts("copy"), "outputs": self.fork, "aside": self.sampling_pipeline, "stream": lambda: self.acts("silent")}
+        details = []
         for kind in self.a.kinds.split(","):
             if kind == "ports":
-                told.append(f"ports: {self.ports(self.a.kills)}")
+                details.append(f"ports: {self.ports(self.a.kills)}")
             elif kind != "stream" or self.gpu:
-                told.append(f"{kind}: {self.kills_of(makers[kind]())}")
-        return f"{self.a.kills} of each, lost 0, repeated 0, torn 0; " + ", ".join(told)
+                details.append(f"{kind}: {self.kills_of(makers[kind]())}")
+        return f"{self.a.kills} of each, lost 0, repeated 0, torn 0; " + ", ".join(details)
 
 
 PARTS = ("pointers", "copy_from", "streams", "older", "far", "waits", "input", "keep", "host", "outputs", "used", "latest", "newest", "ports", "kept", "two_gpus", "kills")
@@ -366,18 +366,18 @@ def main():
             with tempfile.TemporaryDirectory() as folder:
                 rig = Rig(ARGS, library, folder)
                 try:
-                    verdict, told = "passed", getattr(rig, part)()
+                    verdict, details = "passed", getattr(rig, part)()
                 except Skipped as reason:
-                    verdict, told = "skipped", str(reason)
+                    verdict, details = "skipped", str(reason)
                 except Exception as wrong:   # the other parts are of interest all the same
-                    verdict, told, failed = "FAILED", f"{type(wrong).__name__}: {wrong}", failed + 1
+                    verdict, details, failed = "FAILED", f"{type(wrong).__name__}: {wrong}", failed + 1
                 for run in rig.runs:
                     run.stop()
-            rows.append((part, library, verdict, time.monotonic() - began, told))
-            print(f"{part} with {library}: {verdict}: {told}", flush=True)
+            rows.append((part, library, verdict, time.monotonic() - began, details))
+            print(f"{part} with {library}: {verdict}: {details}", flush=True)
     print(f"\n{'part':10} {'library':8} {'':8} {'s':>6}  on {ARGS.device}")
-    for part, library, verdict, took, told in rows:
-        print(f"{part:10} {library:8} {verdict:8} {took:6.1f}  {told.splitlines()[0]}")
+    for part, library, verdict, took, details in rows:
+        print(f"{part:10} {library:8} {verdict:8} {took:6.1f}  {details.splitlines()[0]}")
     return 1 if failed else 0
 
 
@@ -390,8 +390,8 @@ if __name__ == "__main__":
     words.add_argument("--jobs", type=int, default=1, help="runs at once whose stages are killed, each with its share of the kills")
     words.add_argument("--fps", type=float, default=100, help="of the runs whose stages are killed; 0: as fast as they go")
     ARGS = words.parse_args()
-    for told, there in ((ARGS.parts, PARTS), (ARGS.kinds, KINDS), (ARGS.libraries, ("numpy", "torch", "cupy"))):
-        if unknown := set(told.split(",")) - set(there):
+    for details, there in ((ARGS.parts, PARTS), (ARGS.kinds, KINDS), (ARGS.libraries, ("numpy", "torch", "cupy"))):
+        if unknown := set(details.split(",")) - set(there):
             words.error(f"no such part, kind or library: {', '.join(sorted(unknown))}; there are {', '.join(there)}")
     interpreter.use(ARGS.programs)
     import carousel

@@ -17,7 +17,7 @@ BUILD = os.path.abspath(sys.argv[1])
 HERE = os.path.dirname(os.path.abspath(__file__))
 
 
-def lives(pid):
+def is_running(pid):
     try:
         with open(f"/proc/{pid}/stat", encoding="ascii") as f:
             return f.read().rsplit(")", 1)[1].split()[0] != "Z"
@@ -55,9 +55,9 @@ class Around(unittest.TestCase):
         self.whole(run, 60, 1)
         self.assertNotIn("successor", run.log_text(400))
         until = time.monotonic() + 20
-        while lives(worker) and time.monotonic() < until:
+        while is_running(worker) and time.monotonic() < until:
             time.sleep(0.05)
-        self.assertFalse(lives(worker), "the worker of a stage that was killed lives")
+        self.assertFalse(is_running(worker), "the worker of a stage that was killed lives")
 
     def test_a_module_of_another_version_of_python_is_told_in_one_sentence(self):
         package = os.path.join(self.folder.name, "carousel")
@@ -111,8 +111,8 @@ class Around(unittest.TestCase):
 
     def test_rings_on_another_gpu_are_mapped_and_never_copied_for_a_stage_in_python(self):
         """Copies are in the frame's queue, which streams that nobody is told of are not ordered behind."""
-        os.environ["CAROUSEL_TEST_FAR_RINGS"] = "1"
-        self.addCleanup(os.environ.pop, "CAROUSEL_TEST_FAR_RINGS")
+        os.environ["CAROUSEL_TEST_PEER_RINGS"] = "1"
+        self.addCleanup(os.environ.pop, "CAROUSEL_TEST_PEER_RINGS")
         chosen = "rings on another GPU are reached "
         for middle, choices in ((f"{BUILD}/carousel-test-copy", 2), (f"{HERE}/copy_numpy.py", 1)):
             run = self.pipeline(middle).start(frames=400)   # the choice takes 256

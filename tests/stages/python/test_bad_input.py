@@ -38,7 +38,7 @@ inputs = ["{reads}"]
 sink = true
 """
 
-SAYS = {
+MESSAGES = {
     "raises": "line 44: ValueError: as told",
     "returns": "process() returned a value of type ndarray: a stage writes into its output and returns nothing",
     "keeps": "an array of plane \"color\" of frame 30 outlives process()",
@@ -66,7 +66,7 @@ SAYS = {
 }
 
 
-def frames_of_wrongs():
+def frames_of_failures():
     """The frame that each wrong is done at. One is only seen in the next frame."""
     text = open(os.path.join(HERE, "bad.py"), encoding="utf-8").read()
     scope = {}
@@ -104,8 +104,8 @@ class BadInput(unittest.TestCase):
         self.assertEqual(done.returncode, 0, log[-3000:])
         got = json.load(open(report, encoding="utf-8"))
         self.assertEqual([got[k] for k in ("frames", "lost", "repeated", "torn")], [250, 0, 0, 0], log[-3000:])
-        self.assertEqual(sorted(letter["frame_number"] for letter in got["dead_letters"]), sorted(frames_of_wrongs().values()), log[-3000:])
-        for how, words in SAYS.items():
+        self.assertEqual(sorted(dead_letter["frame_number"] for dead_letter in got["dead_letters"]), sorted(frames_of_failures().values()), log[-3000:])
+        for how, words in MESSAGES.items():
             self.assertIn(words, log, how)
         self.assertLess(len(log), 100000)
         self.assertNotIn("incompatible function arguments", log)
@@ -163,16 +163,16 @@ class BadInput(unittest.TestCase):
                 return next(s for s in run.ps()["stages"] if s["name"] == "bad")
             pid = stage()["pid"]
             del os.environ["CAROUSEL_TEST_OF_THE_RUN"]   # who restarts has another environment than the run
-            for text, says in {
+            for text, expected in {
                 "import frobnicate\n" + good: "stage.py, line 1: ModuleNotFoundError",
                 good.replace("like(0)", "image(8, 8)"): "makes frames of another format now",
                 good.replace("out)", "out, *, often: int)"): "often is missing",
                 good.replace("color", "colour"): "the argument colour is no plane here",
             }.items():
                 write(text)
-                with self.assertRaisesRegex(carousel.Error, says):
+                with self.assertRaisesRegex(carousel.Error, expected):
                     run.restart("bad")
-                self.assertEqual(stage()["pid"], pid, says)
+                self.assertEqual(stage()["pid"], pid, expected)
             run.kill("bad")   # what comes next meets the wrong file, and then the mended one
             until = time.monotonic() + 30
             while "died before it delivered anything (exit code 2)" not in run.log_text(100):
@@ -190,7 +190,7 @@ class BadInput(unittest.TestCase):
 
     def test_a_file_that_cannot_be_a_stage_is_refused_before_anything_starts(self):
         stage = "import carousel\n@carousel.stage(output=carousel.like(0))\n"
-        for text, says in {
+        for text, expected in {
             "import frobnicate\n": f"stage.py, line 1: ModuleNotFoundError: No module named 'frobnicate' for {sys.executable}; CAROUSEL_PYTHON names another",
             "def f(:\n": "stage.py, line 1: SyntaxError",
             "import sys\nsys.exit(3)\n": "stage.py, line 2: sys.exit(3) was called",
@@ -204,14 +204,14 @@ class BadInput(unittest.TestCase):
             stage + "def f(color, out, out_color): pass\n": "f(color, out, out_color): out and out_color are the same plane; name it once",
             stage.replace("carousel.like(0)", "{'depth': 'f32[36, w]'}") + "def f(color, out): pass\n": "the extent 'w' is no number",
         }.items():
-            self.assertIn(says, self.refused(text), text)
+            self.assertIn(expected, self.refused(text), text)
 
     def test_outputs_that_cannot_be_are_one_sentence_each(self):
         def stage(outputs, arguments, more=""):
             return f"import carousel\n@carousel.stage(outputs={outputs}{more})\ndef f({arguments}): pass\n"
         two = "{'color': carousel.like(0), 'depth': {'z': 'f32[36, 64]'}}"
         alike = "{'left': carousel.like(0), 'right': carousel.like(0)}"
-        for text, says in {
+        for text, expected in {
             stage(two, "color, out_color, out_dept"): "the argument out_dept is no plane here; there are frame, color, out_color, "
                                                       "out_color_color, out_depth, out_depth_z, out_z",
             stage(two, "color, out"): "the argument out is no plane here",
@@ -231,25 +231,25 @@ class BadInput(unittest.TestCase):
             stage(two, "frame", ", output=carousel.like(0)"): "output= and outputs= are both there",
             stage(two, "frame"): "makes \"depth\" (f.depth), which no stage reads",
         }.items():
-            said = self.refused(text)
-            self.assertIn(says, said, text)
-            self.assertNotIn("Traceback", said)
+            message = self.refused(text)
+            self.assertIn(expected, message, text)
+            self.assertNotIn("Traceback", message)
         self.assertRegex(self.refused(stage(two, "frame"), reads="bad.dept"), "bad.dept.*color.*depth")
 
     def test_settings_have_types_and_ranges(self):
         text = ("import carousel\nfrom typing import Annotated, Literal\n@carousel.stage(output=carousel.like(0))\n"
                 "def f(color, out, *, strength: Annotated[float, carousel.between(0, 4)] = 1, how: Literal['soft', 'hard'] = 'soft',"
                 " often: int = 1, loud: bool = False): pass\n")
-        for more, says in {
+        for more, expected in {
             "strength = 5.0": "strength = 5.0: expected a number from 0 to 4",
             "strenght = 1.0": "unknown key \"strenght\"; did you mean \"strength\"",
             "how = \"sof\"": "how = \"sof\": expected one of soft, hard; did you mean \"soft\"",
             "often = 1.5": "often = 1.5: expected a whole number",
             "loud = 1": "loud = 1: expected true or false",
         }.items():
-            said = self.refused(text, more)
-            self.assertIn(says, said)
-            self.assertIn("bad.toml:16:", said)   # the line of the key
+            message = self.refused(text, more)
+            self.assertIn(expected, message)
+            self.assertIn("bad.toml:16:", message)   # the line of the key
 
 
 if __name__ == "__main__":

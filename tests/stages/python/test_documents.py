@@ -116,9 +116,9 @@ class ReadMe(unittest.TestCase):
         first, at = block.index("\n") + 1, block.index("with run.writer")
         run = self.start('[[stage]]\nname = "camera"\nrun = "port"\noutput = { color = "u8[36,64,4]" }\n'
                          '[[stage]]\nname = "analysis"\nrun = "port"\ninputs = ["camera"]\n', frames=20)
-        said, failures = [], []
+        printed, failures = [], []
         names = {"carousel": carousel, "numpy": numpy, "time": time, "picture": lambda: numpy.full((36, 64, 4), 7, "u1"),
-                 "print": lambda *words: said.append(words)}
+                 "print": lambda *words: printed.append(words)}
 
         def runs(lines):
             try:
@@ -131,7 +131,7 @@ class ReadMe(unittest.TestCase):
         for each in both:
             each.join(60)
         self.assertEqual((failures, run.wait(20)), ([], 0), run.log_text(40))
-        self.assertEqual(said, [(n, 7.0, {"exposure_ms": 3.5}) for n in range(20)])
+        self.assertEqual(printed, [(n, 7.0, {"exposure_ms": 3.5}) for n in range(20)])
 
     def test_frames_are_fed_into_a_run_by_its_lines(self):
         text, = re.findall(r"^```\n(sudo apt-get install .*?)^```$", self.text, re.M | re.S)
@@ -150,12 +150,12 @@ class ReadMe(unittest.TestCase):
         self.assertIn("frame 19: mean 19.0, exposure 3.5 ms\n20 frames", done.stdout)
 
     def test_a_look_at_a_run_and_one_that_is_driven(self):
-        look, drive = self.block('with carousel.open("demo") as run:').split("\n\n")
+        inspect, drive = self.block('with carousel.open("demo") as run:').split("\n\n")
         stages = "".join(f'[[stage]]\nname = "{name}"\nrun = "{run}"\n{more}\n' for name, run, more in (
             ("source", f"{BUILD}/carousel-test-copy", ""), ("fragment", f"{BUILD}/carousel-test-copy", 'inputs = ["source"]'),
             ("sink", f"{HERE}/eater.py", 'inputs = ["fragment"]\npause_s = 0.004')))
         run, names = self.start(stages), {"carousel": carousel, "numpy": numpy}
-        exec(look, names)
+        exec(inspect, names)
         self.assertEqual(names["f"]["color"].shape, (36, 64, 4))
         self.assertEqual(run.stop(), 0)
         exec(drive, names)

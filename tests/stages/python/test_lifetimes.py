@@ -45,7 +45,7 @@ class Lifetimes(unittest.TestCase):
         self.addCleanup(program.kill)
         return program
 
-    def said(self, text):
+    def run_script(self, text):
         """What a program that ends well has said."""
         program = self.started(text)
         try:
@@ -96,7 +96,7 @@ class Lifetimes(unittest.TestCase):
     def test_a_signals_handler_may_close_a_port_that_waits_and_do_nothing_else_with_it(self):
         self.rig()
         for port in ('run.writer("camera")', 'run.reader("analysis")'):
-            words = self.said(f"""
+            words = self.run_script(f"""
 port, late = {port}, []
 def close(*_):
     late.append(said(port.next, 0))
@@ -112,7 +112,7 @@ print(said(port.next, 20), late)
 
     def test_nothing_that_a_commit_calls_can_close_its_port(self):
         self.rig(drains=True)
-        words = self.said("""
+        words = self.run_script("""
 gc.disable()
 class Cycle:   # which only the commit's own collection finds
     def __init__(self, frame, then):
@@ -138,7 +138,7 @@ print(frame.sequence, len(refused), len(late))
 
     def test_a_plane_that_is_being_copied_keeps_its_frame_from_its_commit(self):
         self.rig(drains=True, elements=1 << 21)
-        words = self.said("""
+        words = self.run_script("""
 port, refused = run.writer("camera"), 0
 for _ in range(50):
     frame = port.next()
@@ -157,7 +157,7 @@ print(refused)
 
     def test_where_there_is_no_memory_for_a_newest_frame_the_next_call_asks_again(self):
         self.rig(drains=True, feeds=True, elements=1 << 21)
-        words = self.said("""
+        words = self.run_script("""
 import resource
 port = run.latest("camera")
 kept = [port.next(20)]
@@ -175,7 +175,7 @@ print(port.next(20) is not None)
 
     def test_a_forked_child_leaves_frames_alone(self):
         self.rig()
-        words = self.said("""
+        words = self.run_script("""
 port = run.writer("camera")
 port.next().commit()
 frame = port.next()
@@ -204,7 +204,7 @@ frame.commit()
 
     def test_two_threads_in_one_latest_are_told(self):
         self.rig()
-        words = self.said("""
+        words = self.run_script("""
 port, refused = run.latest("camera"), []
 threads = [threading.Thread(target=lambda: refused.append(said(port.next, 0.5))) for _ in range(3)]
 for each in threads: each.start()
@@ -219,7 +219,7 @@ print(sorted(str(each) for each in refused))
         for loop in ('port = run.latest("camera")\ndef loop():\n  while True: port.next(5)',
                      'port = run.reader("analysis")\ndef loop():\n  for frame in port: frame.commit()'):
             for _ in range(3):
-                words = self.said(f"{loop}\nthreading.Thread(target=loop, daemon=True).start()\ntime.sleep(0.3)\nprint('leaving', flush=True)")
+                words = self.run_script(f"{loop}\nthreading.Thread(target=loop, daemon=True).start()\ntime.sleep(0.3)\nprint('leaving', flush=True)")
                 self.assertEqual(words, "leaving\n")
         self.end()
 
@@ -296,7 +296,7 @@ print(sorted(str(each) for each in refused))
 
     def test_the_end_of_with_in_the_midst_of_a_wait_is_told_and_the_place_goes_with_the_wait(self):
         self.rig()
-        words = self.said("""
+        words = self.run_script("""
 port = run.latest("camera")
 threading.Timer(0.3, lambda: print(said(run.close), flush=True)).start()
 print(port.next(1.0), flush=True)
@@ -311,7 +311,7 @@ print(run, port)
 
     def test_a_dlpack_tensor_may_be_deleted_behind_the_interpreters_end(self):
         self.rig()
-        words = self.said("""
+        words = self.run_script("""
 port = run.writer("camera")
 capsule = port.next()["out_value"].__dlpack__()
 call = lambda name, of, *types: ctypes.PYFUNCTYPE(of, ctypes.py_object, *types)((name, ctypes.pythonapi))

@@ -98,22 +98,22 @@ class smaller:
         def stage(output):
             return f"import carousel\ndef of(config):\n    return {output}\n@carousel.stage(output=of)\n" \
                    "def f(color, out, *, factor: int = 2): pass\n"
-        for text, says in {
+        for text, expected in {
             "config.inputs['camra']": "stage.py, line 3: KeyError: 'camra'",
             "config.settings['facter']": "stage.py, line 3: KeyError: 'facter'",
             "{'color': 'u8[%s, 4]' % (config.inputs['camera']['color'].shape[0] / 2)}": "the extent '10.0' is no number",
             "carousel.like": "f: output=carousel.like is without its parentheses; write carousel.like(0)",
             "carousel.like(-1)": "f: output=carousel.like(-1); expected the number of an input, 0 for the first",
         }.items():
-            self.assertIn(says, self.refused(stage(text)), text)
+            self.assertIn(expected, self.refused(stage(text)), text)
         self.assertIn("factor = \"much\": expected a whole number", self.refused(stage("{'color': 'u8[1]'}"), 'factor = "much"'))
 
     def test_an_output_without_its_parentheses_is_told_so(self):
         for word, whole in (("like", "like(0)"), ("image", "image()")):
-            for said in (f"output=carousel.{word}", f"outputs={{'color': carousel.{word}}}"):
-                owner = said.split("=")[0] + ("['color']" if "{" in said else "")
+            for option in (f"output=carousel.{word}", f"outputs={{'color': carousel.{word}}}"):
+                owner = option.split("=")[0] + ("['color']" if "{" in option else "")
                 self.assertIn(f"f: {owner}=carousel.{word} is without its parentheses; write carousel.{whole}",
-                              self.refused(f"import carousel\n@carousel.stage({said})\ndef f(frame): pass\n"))
+                              self.refused(f"import carousel\n@carousel.stage({option})\ndef f(frame): pass\n"))
 
 
 if __name__ == "__main__":

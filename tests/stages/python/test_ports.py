@@ -32,8 +32,8 @@ class Ports(unittest.TestCase):
         report = rig.end()
         self.assertEqual(report["frames"], 300)
         for each in (reads, writes):
-            self.assertEqual(each.process.wait(20), 0, each.said())
-            self.assertIn("ended, 300 frames", each.said())
+            self.assertEqual(each.process.wait(20), 0, each.output())
+            self.assertIn("ended, 300 frames", each.output())
         self.assertGreater(report["stages"][1]["from_capture_ms"]["p50"], 0)
 
     def test_a_writer_ends_its_stream(self):
@@ -80,9 +80,9 @@ class Ports(unittest.TestCase):
             with self.assertRaises(KeyError):
                 del again.metadata["second"]
             again.metadata["n"] = numpy.int64(-7)
-            for key, value, says in (("", 1, "a key has 1 to 63 letters"), ("k", "\a", "a text is UTF-8 without control"),
+            for key, value, expected in (("", 1, "a key has 1 to 63 letters"), ("k", "\a", "a text is UTF-8 without control"),
                                      ("k", b"x" * 1024, "finds no room")):
-                with self.assertRaisesRegex(carousel.ConfigError, says):
+                with self.assertRaisesRegex(carousel.ConfigError, expected):
                     again.metadata[key] = value
             with self.assertRaisesRegex(TypeError, "expected bool, int, float, str or bytes, got list"):
                 again.metadata["k"] = [1]
@@ -160,11 +160,11 @@ class Ports(unittest.TestCase):
         with self.assertRaisesRegex(carousel.ConfigError, "port camera has a program already"):
             view.writer("camera")
         frame = writer.next()
-        for array, says in ((numpy.zeros(512, "f4"), "has elements of u64, the array of f32; convert it before"),
+        for array, expected in ((numpy.zeros(512, "f4"), "has elements of u64, the array of f32; convert it before"),
                             (numpy.zeros(511, "u8"), r"is \[512\], the array \[511\]"),
                             (numpy.zeros(1024, "u8")[::2], r"strides of \(2\) elements and is not dense"),
                             (Elsewhere(), "lies on cpu, the array on cuda:0")):
-            with self.assertRaisesRegex((TypeError, ValueError), says):
+            with self.assertRaisesRegex((TypeError, ValueError), expected):
                 frame["out_value"].copy_from(array)
         frame.commit()
         # A reader that never commits: asked for the next frame it is told; its place is another's in time.
@@ -232,8 +232,8 @@ class Ports(unittest.TestCase):
         with carousel.Pipeline(os.path.join(folder, "ports.toml")).start(name=f"ports-example-{os.getpid()}") as run:
             feed, count = (subprocess.Popen([sys.executable, "-B", os.path.join(folder, file), run.name, port, *more], text=True,
                                             stdout=subprocess.PIPE) for file, port, *more in (("feed.py", "camera", "20"), ("count.py", "analysis")))
-            said = count.communicate(timeout=60)[0]
-            self.assertIn("frame 19: mean 19.0, exposure 3.5 ms\n20 frames", said)
+            output = count.communicate(timeout=60)[0]
+            self.assertIn("frame 19: mean 19.0, exposure 3.5 ms\n20 frames", output)
             self.assertEqual((feed.wait(20), count.returncode, run.wait(60)), (0, 0, 0))
             feed.stdout.close()
 
@@ -286,18 +286,18 @@ class Elsewhere:
         return numpy.zeros(512, "u8").__dlpack__()
 
 
-def kills(test, count, seed, whom=("read", "write"), more=""):
+def kills(test, count, seed, roles=("read", "write"), more=""):
     chance = random.Random(seed)
     rig = port_rig.Rig(test, keys="supervisor_grace_s = 20", more=more)
     at = {"read": rig.program("read"), "write": rig.program("write", 0.0005)}
-    order = [whom[k % len(whom)] for k in range(count)]   # each as often
+    order = [roles[k % len(roles)] for k in range(count)]   # each as often
     chance.shuffle(order)
     for k in range(count):
         what = order[k]
         if k % 3 == 0:   # where it has certainly come to work
-            test.assertTrue(port_rig.until(lambda: at[what].frames() > 0), at[what].said() + rig.run.log_text(40))
+            test.assertTrue(port_rig.until(lambda: at[what].frames() > 0), at[what].output() + rig.run.log_text(40))
         time.sleep(chance.random() * 0.25)
-        test.assertEqual(at[what].kill(), -signal.SIGKILL, at[what].said())
+        test.assertEqual(at[what].kill(), -signal.SIGKILL, at[what].output())
         at[what] = rig.program(what, 0.0005 if what == "write" else 0.0)
     test.assertTrue(port_rig.until(lambda: all(p.frames() > 3 for p in at.values())), rig.run.log_text(40))
     rig.run.stop(60)
@@ -305,7 +305,7 @@ def kills(test, count, seed, whom=("read", "write"), more=""):
     print(f"{count} kills, seed {seed}: {report['frames']} frames, lost {report['lost']}, repeated {report['repeated']}, "
           f"torn {report['torn']}")
     for program in at.values():
-        test.assertEqual(program.process.wait(20), 0, program.said())
+        test.assertEqual(program.process.wait(20), 0, program.output())
     if more:   # each frame was read or has passed by; a reader that is killed behind a commit has not counted it
         gone = report["sinks"][0]["skipped"] + report["stages"][1]["frames"]
         test.assertTrue(report["frames"] - count <= gone <= report["frames"], (gone, report["frames"]))

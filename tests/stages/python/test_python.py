@@ -81,11 +81,11 @@ class Python(unittest.TestCase):
 
     def test_a_sink_that_asks_for_tombstones_gets_them_and_each_frame_is_given_up_once(self):
         run = self.pipeline(stage("source", "carousel-test-copy"), stage("bad", "bad.py", ["source"], "max_attempts = 1"),
-                            stage("tombs", "tombs.py", ["bad"])).start(frames=20)
+                            stage("tombs", "tombstones.py", ["bad"])).start(frames=20)
         self.end(run, code=4)
         self.assertIn("frame 10 is a tombstone: given up by stage bad", run.log_text(60))
         run = self.pipeline(stage("source", "carousel-test-copy"), stage("bad", "bad.py", ["source"], "max_attempts = 1"),
-                            stage("tombs", "tombs.py", ["bad"], "refuses = true\nmax_attempts = 1")).start(frames=20)
+                            stage("tombs", "tombstones.py", ["bad"], "refuses = true\nmax_attempts = 1")).start(frames=20)
         self.assertNotEqual(run.wait(60), 0)
         given_up = [line for line in run.log_text(400).splitlines() if "tombs: frame 10 is given up after " in line]
         self.assertEqual(len(given_up), 1, run.log_text(400))
@@ -106,7 +106,7 @@ class Python(unittest.TestCase):
                     wanted = elements.values(word, frame.frame_number)
                     self.assertEqual((word, array.tobytes()), (word, struct.pack(f"<6{letter}", *wanted)))
                     self.assertEqual(array.ravel().tolist(), wanted, word)
-                for word, size in elements.FOREIGN.items():
+                for word, size in elements.WITHOUT_NUMPY.items():
                     array = numpy.asarray(frame[f"p_{word}"].bytes)
                     self.assertFalse(array.flags.writeable)
                     self.assertEqual((word, array.ravel().tolist()), (word, [(frame.frame_number + k) % 256 for k in range(6 * size)]))
@@ -137,7 +137,7 @@ class Python(unittest.TestCase):
 
     def test_a_stage_looks_aside(self):
         run = self.pipeline(stage("source", "carousel-test-copy"), stage("beside", "carousel-test-copy"),
-                            stage("aside", "aside.py", ["source"], 'latest = ["beside"]'), stage("eater", "eater.py", ["aside"]),
+                            stage("aside", "sampling.py", ["source"], 'latest = ["beside"]'), stage("eater", "eater.py", ["aside"]),
                             stage("slow", "eater.py", ["beside"], "pause_s = 0.004")).start(frames=100, fps=50)   # beside may begin a second later
         report = self.end(run)
         self.assertEqual([report["frames"], report["restarts"]], [100, 0], run.log_text(40))
@@ -184,10 +184,10 @@ class Python(unittest.TestCase):
         self.end(run)
         folder = os.path.join(os.environ["XDG_RUNTIME_DIR"], "carousel", run.name, "dead-letters", "dies-40")
         with open(os.path.join(folder, "letter.json"), encoding="utf-8") as text:
-            beside = json.load(text)["latest"][0]["frame_number"]
+            sampled_number = json.load(text)["latest"][0]["frame_number"]
         again = subprocess.run([os.path.join(BUILD, "carousel"), "replay", "--dead-letter", "40", "-p", run.name], capture_output=True, text=True)
         self.assertEqual(again.returncode, 73, again.stderr)
-        self.assertIn(f"ValueError: beside {beside}: {(beside * 7 + 1) % 256}, half is (4, 8, 4)", again.stderr)
+        self.assertIn(f"ValueError: beside {sampled_number}: {(sampled_number * 7 + 1) % 256}, half is (4, 8, 4)", again.stderr)
 
     def test_parameters_are_set_and_a_frame_is_replayed_with_its_own(self):
         file = os.path.join(self.folder.name, "reads.py")
@@ -198,7 +198,7 @@ class Python(unittest.TestCase):
                            stage("fragment", "carousel-fragment", ["vertex"]), stage("reads", file, ["fragment"], "max_attempts = 1"),
                            more="allow_dead_letters = true\nfps = 100\n[parameters]\nexposure = 1.75").start() as run:
             run.set(wireframe=True, light=(0, 0, 1), shading="normals", exposure=numpy.float32(0.5), eye=numpy.array([0, 1, 3]))
-            values = json.loads(run._ask("set", "-p", run.name, "--json"))["values"]
+            values = json.loads(run._run_command("set", "-p", run.name, "--json"))["values"]
             self.assertEqual([values[k] for k in ("wireframe", "light", "shading", "exposure", "eye")], [True, [0, 0, 1], "normals", 0.5, [0, 1, 3]])
             with self.assertRaisesRegex(carousel.Error, "exposure"):
                 run.set(exposure=object())
@@ -208,10 +208,10 @@ class Python(unittest.TestCase):
             self.assertEqual(run.stop(), 0, run.log_text(40))
             with self.assertRaisesRegex(carousel.Error, "^carousel ps [^{}]*: no pipeline [^{}]*$"):
                 run.ps()
-            said = re.search(r"ValueError: exposure is (1.75|0.5)", run.log_text(200)).group()
+            message = re.search(r"ValueError: exposure is (1.75|0.5)", run.log_text(200)).group()
         again = subprocess.run([os.path.join(BUILD, "carousel"), "replay", "--dead-letter", "6", "-p", run.name], capture_output=True, text=True)
         self.assertEqual(again.returncode, 73, again.stderr)
-        self.assertIn(said, again.stderr)
+        self.assertIn(message, again.stderr)
 
     def test_a_forked_child_leaves_the_run_and_what_is_looked_at_to_its_parent(self):
         pipeline = self.pipeline(stage("source", "carousel-test-copy"), stage("sink", "eater.py", ["source"], "pause_s = 0.004"), more="fps = 200")
@@ -238,12 +238,12 @@ class Python(unittest.TestCase):
         starts = subprocess.Popen([sys.executable, "-B", "-c", program], stdout=subprocess.PIPE, text=True,
                                   env={**os.environ, "TMPDIR": self.folder.name})   # what the killed program can't remove
 
-        def carousel_says(*words):
+        def run_carousel(*words):
             return subprocess.run([os.path.join(BUILD, "carousel"), *words, "-p", pipeline.name], capture_output=True, text=True, timeout=60)
 
         def now():
-            return json.loads(carousel_says("ps", "--json").stdout)
-        self.addCleanup(carousel_says, "down")
+            return json.loads(run_carousel("ps", "--json").stdout)
+        self.addCleanup(run_carousel, "down")
         self.addCleanup(starts.kill)
         self.assertEqual(starts.stdout.readline(), "runs\n")
         starts.kill()
@@ -255,9 +255,9 @@ class Python(unittest.TestCase):
             self.assertLess(time.monotonic(), until)
             time.sleep(0.05)
         self.assertEqual(now()["pipeline"]["pid"], before["pipeline"]["pid"])
-        down = carousel_says("down")
+        down = run_carousel("down")
         self.assertEqual(down.returncode, 0, down.stderr)
-        self.assertEqual(carousel_says("ps").returncode, 2)
+        self.assertEqual(run_carousel("ps").returncode, 2)
         pids = [before["pipeline"]["pid"], *(s["pid"] for s in before["stages"])]
         while any(is_alive(pid) for pid in pids):
             self.assertLess(time.monotonic(), until, pids)
@@ -403,7 +403,7 @@ class Python(unittest.TestCase):
     def test_the_examples_run_as_they_are(self):
         done = subprocess.run([sys.executable, "-B", os.path.join(ROOT, "stages/examples/tint/test_tint.py")], capture_output=True, text=True)
         self.assertEqual(done.returncode, 0, done.stderr)
-        done = subprocess.run([sys.executable, "-B", os.path.join(ROOT, "stages/examples/notebook/look.py"),
+        done = subprocess.run([sys.executable, "-B", os.path.join(ROOT, "stages/examples/notebook/inspect_run.py"),
                                os.path.join(ROOT, "stages/examples/tint/tint.toml")], capture_output=True, text=True, timeout=100)
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         self.assertIn("changed: ['tint']", done.stdout)

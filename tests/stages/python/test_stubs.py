@@ -37,11 +37,11 @@ class Stubs(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         with open(os.path.join(os.path.dirname(carousel.__file__), "__init__.pyi"), encoding="utf-8") as text:
-            cls.told = names_of(ast.parse(text.read()).body)
-        cls.classes = {name: lines[0] for name, lines in cls.told.items() if isinstance(lines[0], ast.ClassDef)}
+            cls.stubs = names_of(ast.parse(text.read()).body)
+        cls.classes = {name: lines[0] for name, lines in cls.stubs.items() if isinstance(lines[0], ast.ClassDef)}
 
     def test_the_module_s_names_are_those_of_the_stubs(self):
-        self.assertEqual(public(self.told), set(carousel.__all__))
+        self.assertEqual(public(self.stubs), set(carousel.__all__))
         modules = {name for name, value in vars(carousel).items() if inspect.ismodule(value)}
         self.assertEqual(public(vars(carousel)) - modules, set(carousel.__all__))
 
@@ -49,17 +49,17 @@ class Stubs(unittest.TestCase):
         self.assertGreater(len(self.classes), 15)
         for name, stub in self.classes.items():
             with self.subTest(name):
-                there, told = getattr(carousel, name), names_of(stub.body)
+                there, stubs = getattr(carousel, name), names_of(stub.body)
                 own = {member for member in vars(there) if not isinstance(vars(there)[member], type)}
                 # What an object alone has (`name: str`) is not of the class; what the class has must be told.
-                of_objects = {member for member, lines in told.items() if isinstance(lines[0], ast.AnnAssign)}
+                of_objects = {member for member, lines in stubs.items() if isinstance(lines[0], ast.AnnAssign)}
                 if issubclass(there, tuple):   # a named tuple has the methods of one, too
                     self.assertEqual(list(there._fields), sorted(of_objects, key=there._fields.index))
                     continue
-                self.assertEqual(public(own) - of_objects, public(told) - of_objects)
+                self.assertEqual(public(own) - of_objects, public(stubs) - of_objects)
                 inherited = {member for base in there.__mro__[1:-1] for member in vars(base)}
-                self.assertEqual({m for m in told if m in PROTOCOLS} - own - inherited, set())
-                self.assertEqual({m for m in own if m in PROTOCOLS} - set(told), set())
+                self.assertEqual({m for m in stubs if m in PROTOCOLS} - own - inherited, set())
+                self.assertEqual({m for m in own if m in PROTOCOLS} - set(stubs), set())
 
     def test_each_property_and_each_base_is_one_there(self):
         for name, stub in self.classes.items():
@@ -70,14 +70,14 @@ class Stubs(unittest.TestCase):
                 if not isinstance(lines[0], ast.FunctionDef) or member.startswith("__"):
                     continue
                 value = inspect.getattr_static(there, member)
-                told = any(isinstance(d, ast.Name) and d.id == "property" for d in lines[0].decorator_list)
-                self.assertEqual(isinstance(value, property), told, f"{name}.{member}")
-                if told:
+                stubs = any(isinstance(d, ast.Name) and d.id == "property" for d in lines[0].decorator_list)
+                self.assertEqual(isinstance(value, property), stubs, f"{name}.{member}")
+                if stubs:
                     self.assertEqual(value.fset is not None, len(lines) > 1, f"{name}.{member} can be set")
 
     def test_parameters_have_their_names(self):
         compared = 0
-        for owner, body in [(None, self.told), *((getattr(carousel, n), names_of(c.body)) for n, c in self.classes.items())]:
+        for owner, body in [(None, self.stubs), *((getattr(carousel, n), names_of(c.body)) for n, c in self.classes.items())]:
             for name, lines in body.items():
                 if not isinstance(lines[0], ast.FunctionDef) or name.startswith("__") or lines[0].decorator_list:
                     continue
@@ -100,8 +100,8 @@ class Stubs(unittest.TestCase):
             for name in names:
                 text = (inspect.getattr_static(owner, name).__doc__ or "").strip().splitlines()
                 # The extension begins a function's text with a line of its signature.
-                said = [line for line in text if line and not line.startswith(f"{name}(")]
-                self.assertTrue(said, f"{owner.__name__}.{name}")
+                described = [line for line in text if line and not line.startswith(f"{name}(")]
+                self.assertTrue(described, f"{owner.__name__}.{name}")
                 compared += 1
         self.assertGreater(compared, 80)
 

@@ -50,8 +50,8 @@ class views:
     def prepare(self, env):
         assert "output_directory" in env and os.path.isdir(env["output_directory"]) and env.get("nothing", 5) == 5
         assert env["device"] == "cpu" and env["in_flight"] >= 1 and env["instance"] == 0 and os.path.isdir(env["runtime_directory"]), env
-        told = carousel.Environment.__annotations__
-        assert {key: type(value) for key, value in env.items()} == told, (env, told)
+        declared = carousel.Environment.__annotations__
+        assert {key: type(value) for key, value in env.items()} == declared, (env, declared)
         self.ready = True
 
     def process(self, frame, color, out_picture, out_depth):

@@ -27,7 +27,7 @@ def key_of(failure):
     return key if isinstance(key, str) and key.isascii() else ""
 
 
-def _cut(text, most):
+def _truncate(text, most):
     """Its beginning and its end, where it is longer."""
     half = most // 2
     return text if len(text) <= most else f"{text[:half]} ... ({len(text)} letters) ... {text[-half:]}"
@@ -43,12 +43,12 @@ def _text(value):
 
 def words_of(kind, value, trace):
     """(one sentence, the traceback's text) of an exception: UTF-8, and of a length that a log can bear."""
-    sentence, text = _words_of(kind, value, trace)
-    text = _cut("\n".join(_cut(line, LONGEST_LINE) for line in text.splitlines()), LONGEST_TRACEBACK)
-    return tuple(words.encode("utf-8", "backslashreplace").decode() for words in (_cut(sentence, LONGEST_SENTENCE), text))
+    sentence, text = _describe(kind, value, trace)
+    text = _truncate("\n".join(_truncate(line, LONGEST_LINE) for line in text.splitlines()), LONGEST_TRACEBACK)
+    return tuple(words.encode("utf-8", "backslashreplace").decode() for words in (_truncate(sentence, LONGEST_SENTENCE), text))
 
 
-def _words_of(kind, value, trace):
+def _describe(kind, value, trace):
     text = "".join(traceback.format_exception(kind, value, trace)).rstrip()
     if issubclass(kind, (ConfigError, SettingsError)):
         return _text(value.args[-1] if value.args else value), text

@@ -60,18 +60,18 @@ def _plane_from(text, owner, name, config):
 
 def _format_of(output, owner, config, inputs, name=""):
     """An output's format as JSON; None: there is none."""
-    said = f"outputs[{name!r}]={output!r}" if name else f"output={output!r}"
+    described = f"outputs[{name!r}]={output!r}" if name else f"output={output!r}"
     if output is None:
         return None
     if output is like or output is image:
         word = f"carousel.{output.__name__}"
         call = f"{word}({'0' if output is like else ''})"
-        raise ConfigError(f"{owner}: {said.split('=')[0]}={word} is without its parentheses; write {call}")
+        raise ConfigError(f"{owner}: {described.split('=')[0]}={word} is without its parentheses; write {call}")
     if isinstance(output, like):
         if not isinstance(output.index, int) or output.index < 0:
-            raise ConfigError(f"{owner}: {said}; expected the number of an input, 0 for the first")
+            raise ConfigError(f"{owner}: {described}; expected the number of an input, 0 for the first")
         if output.index >= len(inputs):
-            raise ConfigError(f"{owner}: {said}, but the stage has {len(inputs)} inputs; write inputs = [\"NAME\"]")
+            raise ConfigError(f"{owner}: {described}, but the stage has {len(inputs)} inputs; write inputs = [\"NAME\"]")
         return json.dumps(inputs[output.index][1])
     if isinstance(output, image):
         return _carousel._image(output.width or config.width, output.height or config.height)
@@ -79,7 +79,7 @@ def _format_of(output, owner, config, inputs, name=""):
         planes = [_plane_from(text, owner, plane, config) for plane, text in output.items() if plane != "type"]
         kind = output.get("type", f"{owner}.{name}" if name else owner)
         return _carousel._lay_out(json.dumps({"type": kind, "planes": planes, "constants": {}}))
-    raise ConfigError(f"{owner}: {said}; {EXPECTED}")
+    raise ConfigError(f"{owner}: {described}; {EXPECTED}")
 
 
 def formats_of(output, outputs, owner, config, inputs):

@@ -178,7 +178,7 @@ def stage(target=None, *, output=None, outputs=None, device="any", ends=False, w
     writable_inputs: its inputs' planes can be written to, for a library that can't be content with less; whoever else reads that frame
     sees what was written, and the run's plan calls the inputs unguarded. reads: planes that are read as frame["color"], which `carousel
     validate` then checks as it checks arguments. wants_tombstones: finish() also gets frames that were given up, here or upstream
-    (frame.void_reason), which have no planes.
+    (frame.tombstone_reason), which have no planes.
 
     finish() of a frame runs after process() of later frames. What it needs of its own frame goes into frame.local, not into self.
     """
@@ -197,7 +197,7 @@ class Adapter:
     def configure(self, config):
         inputs = [(name, json.loads(text)) for name, text in config._inputs]
         self.values = {s.name: s.read(config) for s in self.stage.settings}
-        config._hand(planes_of(inputs), dict(self.values))
+        config._set_values(planes_of(inputs), dict(self.values))
         outputs = formats_of(self.stage.output, self.stage.outputs, self.stage.name, config, inputs)
         written = [(name, [p["name"] for p in json.loads(form)["planes"]]) for name, form in outputs]
         picks = [self.pick(name, inputs, written) for name in self.stage.arguments]
@@ -205,7 +205,7 @@ class Adapter:
         return {"outputs": outputs, "device": self.stage.device, "ends": self.stage.ends, "picks": picks,
                 "writable_inputs": self.stage.writable_inputs, "wants_tombstones": self.stage.wants_tombstones,
                 "reads": [(name, self.input_with(name, inputs)) for name in self.stage.reads],
-                "takes_latest": "frame" in self.stage.arguments or self.finishes}   # by frame.latest() alone
+                "accepts_sampled_inputs": "frame" in self.stage.arguments or self.finishes}   # by frame.latest() alone
 
     @staticmethod
     def input_with(name, inputs):
@@ -216,13 +216,13 @@ class Adapter:
         """Which plane an argument is: ("input" or "output", its index, the plane's), or ("frame", 0, 0)."""
         if name == "frame":
             return "frame", 0, 0
-        there = [(k, p, who, plane["name"]) for k, (who, form) in enumerate(inputs) for p, plane in enumerate(form["planes"])]
-        found = [("input", k, p) for k, p, who, plane in there if name in (plane, f"{spelled(who)}_{plane}")]
+        there = [(k, p, source, plane["name"]) for k, (source, form) in enumerate(inputs) for p, plane in enumerate(form["planes"])]
+        found = [("input", k, p) for k, p, source, plane in there if name in (plane, f"{spelled(source)}_{plane}")]
         to_write = arguments_of(written)
         found = found or [("output", k, p) for k, p in to_write.get(name, [])]
         if len(found) == 1:
             return found[0]
-        known = ["frame"] + [f"{spelled(who)}_{plane}" if len(inputs) > 1 else plane for _, _, who, plane in there] + \
+        known = ["frame"] + [f"{spelled(source)}_{plane}" if len(inputs) > 1 else plane for _, _, source, plane in there] + \
             [each for each, planes in to_write.items() if len(planes) == 1]
         why = "is no plane here" if not found else f"is a plane of {len(found)} {found[0][0]}s"
         raise ConfigError(f"{self.words()}: the argument {name} {why}; there are {', '.join(known)} (settings are keyword arguments, "

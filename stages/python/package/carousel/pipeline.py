@@ -40,7 +40,7 @@ def _remove(folder, owner):
         shutil.rmtree(folder, True)
 
 
-def _word(value):
+def _parameter_text(value):
     """A parameter's value as `carousel set` reads it: a text as it is, everything else as JSON, with NumPy's values as what they hold."""
     return value if isinstance(value, str) else json.dumps(value, default=lambda v: v.tolist() if hasattr(v, "tolist") else str(v))
 
@@ -107,7 +107,7 @@ class Running:
             return {s["state"] for s in self.ps().get("stages", [{"state": "?"}])} <= {"running", "vacant", "done"}
         return state in ("running", "paused", "ending", "done")
 
-    def _ask(self, *words):
+    def _run_command(self, *words):
         done = subprocess.run([program(), *words], capture_output=True, text=True)
         if done.returncode != 0:
             text = done.stderr.strip() or done.stdout.strip()
@@ -128,28 +128,28 @@ class Running:
         if self._process.poll() is not None:
             return "done"
         try:
-            said = self.ps()
-            if "pipeline" in said:   # else its space alone is there: just before it can be asked, or just behind
-                return said["pipeline"]["state"]
+            status = self.ps()
+            if "pipeline" in status:   # else its space alone is there: just before it can be asked, or just behind
+                return status["pipeline"]["state"]
         except Error:   # not reachable yet, or any more
             pass
         return "starting" if self._process.poll() is None else "done"
 
     def ps(self):
         """What `carousel ps --json` says of it."""
-        return json.loads(self._ask("ps", "-p", self.name, "--json"))
+        return json.loads(self._run_command("ps", "-p", self.name, "--json"))
 
     def kill(self, stage, sig="KILL"):
         """Sends a signal to a stage's process."""
-        self._ask("kill", stage, "-p", self.name, "-s", str(sig))
+        self._run_command("kill", stage, "-p", self.name, "-s", str(sig))
 
     def restart(self, stage):
         """Starts a stage anew, with the program that is on disk now."""
-        self._ask("restart", stage, "-p", self.name)
+        self._run_command("restart", stage, "-p", self.name)
 
     def set(self, **parameters):
         """Sets parameters while frames flow."""
-        self._ask("set", *(f"{k}={_word(v)}" for k, v in parameters.items()), "-p", self.name)
+        self._run_command("set", *(f"{k}={_parameter_text(v)}" for k, v in parameters.items()), "-p", self.name)
 
     def open(self, **options):
         """The run, to look at its frames: carousel.open()."""
@@ -165,7 +165,7 @@ class Running:
     def report(self):
         """Of a run that is over: its report. Of one that goes on: what of it is so by now, under the same keys. What only the end can tell
         is None there: lost, repeated, torn, ending, exit_code. ps() says more of how it goes."""
-        if self._process.poll() is None and (now := self._report_so_far()):
+        if self._process.poll() is None and (now := self._partial_report()):
             return now
         try:
             with open(self._report) as text:
@@ -173,24 +173,24 @@ class Running:
         except OSError:
             raise Error(f"{self.name} left no report (exit code {self._process.poll()}): {self.log_text()}") from None
 
-    def _report_so_far(self):
+    def _partial_report(self):
         """None: its end has come meanwhile."""
         try:
-            said = self.ps()
+            status = self.ps()
         except Error:   # it can't be asked any more, or not yet
             if self.wait(10.0) is None:
                 raise
             return None
-        if "pipeline" not in said:   # its space alone is there
+        if "pipeline" not in status:   # its space alone is there
             self.wait(10.0)
             return None
         restarts = {}   # a stage has a line for each instance
-        for each in said["stages"]:
+        for each in status["stages"]:
             restarts[each["name"]] = restarts.get(each["name"], 0) + (each["restarts"] or 0)
-        now = said["pipeline"]
+        now = status["pipeline"]
         same = {key: now[key] for key in ("file", "device", "frames", "restarts", "stalls", "damaged", "kills_at")}
         only_at_the_end = dict.fromkeys(("lost", "repeated", "torn", "ending", "exit_code"))
-        return {"pipeline": now["name"], **same, "problems": said["problems"],
+        return {"pipeline": now["name"], **same, "problems": status["problems"],
                 "stages": [{"name": name, "restarts": n} for name, n in restarts.items()], **only_at_the_end}
 
     def stop(self, timeout_s=30.0):
@@ -198,7 +198,7 @@ class Running:
         if self._process.poll() is None:
             if self._ignores_interrupt:
                 try:
-                    self._ask("down", "-p", self.name, "--timeout", f"{timeout_s:g}")
+                    self._run_command("down", "-p", self.name, "--timeout", f"{timeout_s:g}")
                 except Error:   # not reachable yet, or any more
                     pass
             else:

@@ -13,7 +13,7 @@ class TestFrame:
 
     def __init__(self, frame_number, planes):
         self.frame_number, self.planes = frame_number, planes
-        self.time_s, self.born_ns, self.capture_ns, self.stream, self.void_reason = frame_number / 60, 0, 0, None, ""
+        self.time_s, self.born_ns, self.capture_ns, self.stream, self.tombstone_reason = frame_number / 60, 0, 0, None, ""
         self.metadata, self.parameters, self.local = {}, {}, types.SimpleNamespace()
         self.inputs = [planes]
         self.hash = self.hash_name = None

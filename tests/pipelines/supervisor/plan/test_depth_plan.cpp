@@ -251,7 +251,7 @@ TEST_CASE("a stage is told who takes turns with it") {
     const auto first = depth_rule_of(s, 0);
     CHECK(first["sharing"] == "turns");
     CHECK(first["contexts"] == 3);
-    CHECK(first["beside"] == nlohmann::json({0, 1}));
+    CHECK(first["turn_stages"] == nlohmann::json({0, 1}));
     CHECK(first["lanes_given"] == true);
     CHECK(first["window_given"] == false);
     CHECK(depth_rule_of(s, 1)["lanes_given"] == false);
@@ -271,7 +271,7 @@ TEST_CASE("instances on two GPUs take turns with those who are on the same one")
     CHECK(first["contexts"] == 3);
     CHECK(first["sharing"] == "turns");
     CHECK(first["token"] == source["token"]);
-    CHECK(first["beside"] == nlohmann::json{0, 1, 2});
+    CHECK(first["turn_stages"] == nlohmann::json{0, 1, 2});
     CHECK(second["contexts"] == 1);
     CHECK(second["sharing"] == "alone");
     CHECK(second["token"] == shm::none);

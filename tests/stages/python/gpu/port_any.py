@@ -14,12 +14,12 @@ def main():
     of = importlib.import_module(library)
     array = of.asarray if library == "numpy" else of.from_dlpack
     run = carousel.open(name, wait_s=20)
-    frames, expected, life = 0, None, os.getpid() % 127 << 24
+    frames, expected, process_tag = 0, None, os.getpid() % 127 << 24
     for frame in run.writer(port, patience_s=60) if what == "write" else run.reader(port, patience_s=60):
         n = frame.frame_number
         x = array(frame["out_value" if what == "write" else "value"])
         if what == "write":
-            x[...] = life | n
+            x[...] = process_tag | n
             frame.metadata["number"] = n
         elif not bool((x == x[0]).all()) or int(x[0]) & 0xFFFFFF != n or frame.metadata["number"] != n or n != (n if expected is None else expected):
             print(f"frame {n}, expected {expected}: {x}")

@@ -22,8 +22,8 @@ namespace carousel::python {
 
 /// A port of C++ and what of it is lent.
 template <typename Port>
-struct hold {
-    hold(Port p, f64 patience, std::shared_ptr<run_parameters> of)
+struct port_state {
+    port_state(Port p, f64 patience, std::shared_ptr<run_parameters> of)
         : port(std::move(p)), patience_s(patience), run(std::move(of)) {}
 
     Port port;
@@ -31,7 +31,7 @@ struct hold {
     std::shared_ptr<run_parameters> run;  ///< for its frames
     std::optional<writer_frame> filling;  ///< a writer's frame in hand
     /// Of the frame in hand, or of a dropped one that arrays have outlived; null: there is neither.
-    std::shared_ptr<lease> lent;
+    std::shared_ptr<lease> frame_lease;
     std::weak_ptr<frame_object> frame;  ///< that one
     const owner_process owner;
     bool busy = false;       ///< a call is in it, which may have given up the GIL
@@ -55,9 +55,9 @@ struct hold {
     }
     /// Nobody else is in it meanwhile: no other thread, and nothing that Python calls in between.
     struct in_use {
-        hold& of;
+        port_state& of;
         const bool before;
-        explicit in_use(hold& h, bool closes = false) : of(h), before(h.busy) {
+        explicit in_use(port_state& h, bool closes = false) : of(h), before(h.busy) {
             if (!closes || !of.may_close) of.enter();
             of.busy = true;
             of.may_close = false;
@@ -74,51 +74,53 @@ struct hold {
         return f();
     }
     /// Nobody has an array of the frame in hand, or of a dropped one; else what it is of is told.
-    void require_let_go(const char* what) {
-        const auto held = [&] {
-            if (lent->arrays > 0) return lent->last_plane;
+    void require_released(const char* what) {
+        const auto held_plane = [&] {
+            if (frame_lease->arrays > 0) return frame_lease->last_plane;
             if (const std::shared_ptr<frame_object> f = frame.lock()) return f->outlived();
             // Its frame is gone: who has the lease has a plane, and may have an array that isn't counted.
-            return lent->lent && lent.use_count() > 1 ? lent->last_plane : std::string();
+            return frame_lease->exported_by_cai && frame_lease.use_count() > 1 ? frame_lease->last_plane
+                                                                               : std::string();
         };
-        if (!lent || held().empty()) return;
+        if (!frame_lease || held_plane().empty()) return;
         py::module_::import("gc").attr("collect")();  // it may only be in a cycle
-        if (const std::string plane = held(); !plane.empty())
+        if (const std::string plane = held_plane(); !plane.empty())
             throw error(exit_code::stage_exception,
                         fmt::format("an array of plane \"{}\" of frame {} is held beyond {}: its memory is "
                                     "another frame's next; let go of it before (del x), or keep a copy "
                                     "(array.copy(), tensor.clone(), frame.copy())",
-                                    plane, lent->frame_number, what));
+                                    plane, frame_lease->frame_number, what));
     }
 };
 
 template <typename Port>
-using shared_hold = std::shared_ptr<hold<Port>>;
+using shared_port = std::shared_ptr<port_state<Port>>;
 
 /// Keeps a port over a call in which Python may close it. Who lets go of it last does so without the GIL: the
 /// port waits for its device.
 template <typename Port>
-class kept_port {
+class pinned_port {
 public:
-    explicit kept_port(shared_hold<Port> port) : port_(std::move(port)) {}
-    ~kept_port() {
+    explicit pinned_port(shared_port<Port> port) : port_(std::move(port)) {}
+    ~pinned_port() {
         if (port_.use_count() > 1) return;
         const gil_released others;
         port_.reset();
     }
-    kept_port(const kept_port&) = delete;
-    kept_port& operator=(const kept_port&) = delete;
-    [[nodiscard]] hold<Port>& operator*() const noexcept { return *port_; }
-    [[nodiscard]] hold<Port>* operator->() const noexcept { return port_.get(); }
+    pinned_port(const pinned_port&) = delete;
+    pinned_port& operator=(const pinned_port&) = delete;
+    [[nodiscard]] port_state<Port>& operator*() const noexcept { return *port_; }
+    [[nodiscard]] port_state<Port>* operator->() const noexcept { return port_.get(); }
 
 private:
-    shared_hold<Port> port_;
+    shared_port<Port> port_;
 };
 
 // A child that was forked has neither the port's thread nor its place: what it got a copy of stays as it is.
 template <typename Port>
-shared_hold<Port> make_hold(Port port, f64 patience_s, std::shared_ptr<run_parameters> run) {
-    return {new hold<Port>(std::move(port), patience_s, std::move(run)), delete_by_owner<hold<Port>>{}};
+shared_port<Port> make_shared_port(Port port, f64 patience_s, std::shared_ptr<run_parameters> run) {
+    return {new port_state<Port>(std::move(port), patience_s, std::move(run)),
+            delete_by_owner<port_state<Port>>{}};
 }
 
 }  // namespace carousel::python

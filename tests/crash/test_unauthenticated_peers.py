@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """What a process can do to a run that it is no part of: the table "Strangers" of pipelines/README.md, cell by cell. As root the
 pipeline and "this user" are one unprivileged user, "another user" is a second one. Whoever isn't root can't become another: that
-column is left out, and said. Usage: test_strangers.py PROGRAMS PIPELINES"""
+column is left out, and said. Usage: test_unauthenticated_peers.py PROGRAMS PIPELINES"""
 import collections, http.client, json, os, re, shutil, signal, socket, subprocess, sys, tempfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
@@ -32,15 +32,15 @@ def as_user(uid, work):
     if pid == 0:
         try:
             if uid != os.getuid(): os.setgroups([]), os.setgid(uid), os.setuid(uid)
-            said = str(work())
-        except PermissionError: said = "PermissionError"
-        except BaseException as e: said = f"{type(e).__name__}: {e}"
-        os.write(write, said.encode())
+            output = str(work())
+        except PermissionError: output = "PermissionError"
+        except BaseException as e: output = f"{type(e).__name__}: {e}"
+        os.write(write, output.encode())
         os._exit(0)
     os.close(write)
-    said = b"".join(iter(lambda: os.read(read, 65536), b"")).decode()
+    output = b"".join(iter(lambda: os.read(read, 65536), b"")).decode()
     os.close(read), os.waitpid(pid, 0)
-    return said
+    return output
 
 
 class Run:
@@ -56,7 +56,7 @@ class Run:
         with open(self.folder + "/run.json") as f: self.id = json.load(f)["run_id"]
         self.control, self.block = self.folder + "/control.sock", f"/dev/shm/carousel-{self.id}"
 
-    def said(self):
+    def output(self):
         with open(folder + "/own/log", errors="replace") as f: return f.read()
 
     def stages(self):
@@ -123,9 +123,9 @@ def memory_rewritten(pid):
     return rewritten(f"/proc/{pid}/mem", int(first, 16))
 
 
-class Page:
-    def __init__(self, said):
-        found = re.search(r"http://[\d.]+:(\d+)/\?token=([0-9a-f]{32})", said)
+class Dashboard:
+    def __init__(self, output):
+        found = re.search(r"http://[\d.]+:(\d+)/\?token=([0-9a-f]{32})", output)
         self.port, self.token = int(found[1]), found[2]
 
     def ask(self, method, path, token=None):
@@ -165,7 +165,7 @@ def yama_forbids():
     return os.path.exists(path) and contents(path).strip() != b"0"
 
 
-def attempts(run, page):
+def attempts(run, dashboard):
     pids = {s["pid"] for s in run.stages().values()} | {run.process.pid}
     vertex, trace = run.pid("vertex"), run.block + ".trace"
     sticky = os.stat("/dev/shm").st_mode & 0o1000
@@ -225,12 +225,12 @@ def attempts(run, page):
                   after=lambda: run.replaced("vertex", vertex))
     yield Attempt("send SIGCONT from the same session (`su` there)", "to supervisor",
                   lambda: os.kill(run.process.pid, signal.SIGCONT) or True)
-    if page is None: return
-    yield Attempt("look at the page", "", lambda: {page.ask("GET", p) for p in ("/", "/status.json", "/snapshot.png")} == {200})
+    if dashboard is None: return
+    yield Attempt("look at the page", "", lambda: {dashboard.ask("GET", p) for p in ("/", "/status.json", "/snapshot.png")} == {200})
     row = "act over the page without its token (`X-Carousel-Token`)"
-    yield Attempt(row, "no token", lambda: page.acts(None), other="False")
-    yield Attempt(row, "another token", lambda: page.acts("0" * 32), other="False")
-    yield Attempt("act over the page with it", "", lambda: page.acts(page.token))
+    yield Attempt(row, "no token", lambda: dashboard.acts(None), other="False")
+    yield Attempt(row, "another token", lambda: dashboard.acts("0" * 32), other="False")
+    yield Attempt("act over the page with it", "", lambda: dashboard.acts(dashboard.token))
 
 
 def table():
@@ -244,19 +244,19 @@ class Tries:
     def __init__(self):
         self.cells, self.tried, self.wrong = table(), set(), []
 
-    def note(self, who, row, what, got, no="False", unless=""):
+    def note(self, user_index, row, what, got, no="False", unless=""):
         """Of the cell's column (0: another user, 1: this one): what came of it."""
-        self.tried.add((row, who))
-        cell, name = self.cells[row][who], ("another user", "this user")[who]
+        self.tried.add((row, user_index))
+        cell, name = self.cells[row][user_index], ("another user", "this user")[user_index]
         wanted = no if unless or cell.startswith("no") else "True"
         print(f"{name:13} {row[:52]:53}{what:22} {got}{f' ({unless})' if unless else ''}", flush=True)
         if got != wanted: self.wrong.append((name, row, what, got, f"the table: {cell}"))
 
-    def all_of(self, run, page):
-        for a in attempts(run, page):
-            for who, uid, no in ((0, OTHER, a.other), (1, OWN, a.own)):
+    def all_of(self, run, dashboard):
+        for a in attempts(run, dashboard):
+            for user_index, uid, no in ((0, OTHER, a.other), (1, OWN, a.own)):
                 if uid is None or no is None: continue
-                self.note(who, a.row, a.what, as_user(uid, a.work), no, a.unless[1] if a.unless[0] == who else "")
+                self.note(user_index, a.row, a.what, as_user(uid, a.work), no, a.unless[1] if a.unless[0] == user_index else "")
             if a.after and not self.wrong: a.after()
         assert not self.wrong, self.wrong
 
@@ -283,22 +283,22 @@ def the_trace_is_written_over_and_cut_off(tries, run):
         wait_for("stages that are replaced", all_replaced)
     finally: end_process(tracer)
     run.all_run()
-    assert "SIGBUS" in run.said(), run.said()[-3000:]
+    assert "SIGBUS" in run.output(), run.output()[-3000:]
     tries.note(1, "remove their name", "", as_user(OWN, lambda: os.unlink(trace) or True))
 
 
-def names_are_for_those_who_come(tries, run):
+def the_name_serves_later_processes_only(tries, run):
     tries.note(1, "remove its name", "", as_user(OWN, lambda: os.unlink(run.block) or True))
     delivered = run.frames()
     wait_for("frames behind the name's end", lambda: run.frames() > delivered + 20)
 
 
-def a_stage_that_dies_behind_the_names_end_ends_the_run():
+def a_stage_that_dies_after_the_name_was_removed_ends_the_run():
     run = Run()
     try:
         os.unlink(run.block)
         os.kill(run.pid("display"), signal.SIGKILL)
-        assert run.process.wait(60) != 0 and f"attaching to the control block {run.block}: No such file" in run.said(), run.said()
+        assert run.process.wait(60) != 0 and f"attaching to the control block {run.block}: No such file" in run.output(), run.output()
     finally: end_process(run.process)
 
 
@@ -313,11 +313,11 @@ def a_block_that_is_cut_off_ends_its_run(tries):
     finally: end_process(run.process)
 
 
-def nobody_speaks_to_whoever_was_first_in_tmp():
+def no_process_trusts_a_socket_made_by_another_user():
     """A user without a runtime directory has his runs in /tmp/carousel-UID, which another one may have made."""
     place = f"/tmp/carousel-{OWN}"
     if OTHER is None or os.path.exists(place): return left_out.append(f"another user who has made {place}")
-    (ready, say_ready), (stay, let_go) = os.pipe(), os.pipe()
+    (ready, send_ready), (stay, release) = os.pipe(), os.pipe()
 
     def listen():
         os.makedirs(place + "/demo", mode=0o755)
@@ -329,21 +329,21 @@ def nobody_speaks_to_whoever_was_first_in_tmp():
             os.chmod(place + "/demo/control.sock", 0o666)
             s.listen(64)
             s.setblocking(False)
-            os.write(say_ready, b"r")
+            os.write(send_ready, b"r")
             os.read(stay, 1)
-            heard = []
+            received = []
             while True:
                 try: c, _ = s.accept()
-                except BlockingIOError: return heard
-                with c: heard.append(c.recv(65536))
+                except BlockingIOError: return received
+                with c: received.append(c.recv(65536))
 
-    heard, answer = os.pipe()
+    received, answer = os.pipe()
     pid = os.fork()
     if pid == 0:
-        os.close(heard), os.close(let_go)
+        os.close(received), os.close(release)
         os.write(answer, as_user(OTHER, listen).encode())
         os._exit(0)
-    for fd in (answer, say_ready, stay): os.close(fd)
+    for fd in (answer, send_ready, stay): os.close(fd)
     try:
         assert os.read(ready, 1) == b"r"
         bare = {k: v for k, v in environment.items() if k != "XDG_RUNTIME_DIR"}
@@ -354,43 +354,43 @@ def nobody_speaks_to_whoever_was_first_in_tmp():
             assert words[0] != "run" or f"{place} belongs to user {OTHER}" in p.stderr, p
             assert words[0] not in ("run", "kill", "down") or p.returncode != 0, p
     finally:
-        os.close(let_go)
-        said = os.read(heard, 65536).decode()
+        os.close(release)
+        output = os.read(received, 65536).decode()
         os.waitpid(pid, 0)
         shutil.rmtree(place, True)
-    print("who was first in /tmp was told", said)  # some have connected, seen whose it is, and left
-    assert re.fullmatch(r"\[(b''(, )?)+\]", said), said
+    print("who was first in /tmp was told", output)  # some have connected, seen whose it is, and left
+    assert re.fullmatch(r"\[(b''(, )?)+\]", output), output
 
 
 def main():
     def can_run(): return os.access(PROGRAMS + "/carousel-vertex", os.X_OK) and os.access(PIPELINES + "/demo.toml", os.R_OK)
     if as_user(OWN, can_run) != "True":
         skip(f"a user without rights can't run the programs in {PROGRAMS}, or not read {PIPELINES}: no row was tried")
-    has_page = os.path.exists(PROGRAMS + "/carousel-web")
-    tries, run = Tries(), Run("--http", "0") if has_page else Run()
+    has_dashboard = os.path.exists(PROGRAMS + "/carousel-web")
+    tries, run = Tries(), Run("--http", "0") if has_dashboard else Run()
     try:
-        page = Page(wait_for("the page's address", lambda: "token=" in run.said() and run.said())) if has_page else None
-        if page: wait_for("a picture", lambda: page.ask("GET", "/snapshot.png") == 200)
+        dashboard = Dashboard(wait_for("the page's address", lambda: "token=" in run.output() and run.output())) if has_dashboard else None
+        if dashboard: wait_for("a picture", lambda: dashboard.ask("GET", "/snapshot.png") == 200)
         else: left_out.append("the page: carousel-web is not built here")
-        tries.all_of(run, page)
+        tries.all_of(run, dashboard)
         the_trace_is_written_over_and_cut_off(tries, run)
-        if page:
-            named = [p for p in filter(str.isdigit, os.listdir("/proc")) if has(f"/proc/{p}/cmdline", page.token)]
+        if dashboard:
+            named = [p for p in filter(str.isdigit, os.listdir("/proc")) if has(f"/proc/{p}/cmdline", dashboard.token)]
             assert not named, f"the page's token is in the command line of {named}"
-        names_are_for_those_who_come(tries, run)
+        the_name_serves_later_processes_only(tries, run)
         run.process.send_signal(signal.SIGINT)
-        assert run.process.wait(60) == 0, run.said()[-3000:]
+        assert run.process.wait(60) == 0, run.output()[-3000:]
         with open(folder + "/own/report.json") as f: report = json.load(f)
         assert report["lost"] == report["repeated"] == report["torn"] == 0 and not report["dead_letters"], report
-        a_stage_that_dies_behind_the_names_end_ends_the_run()
+        a_stage_that_dies_after_the_name_was_removed_ends_the_run()
         a_block_that_is_cut_off_ends_its_run(tries)
-        nobody_speaks_to_whoever_was_first_in_tmp()
+        no_process_trusts_a_socket_made_by_another_user()
         assert not tries.wrong, tries.wrong
     finally:
         end_process(run.process)
         shutil.rmtree(folder, True)
     if OTHER is None: left_out.append("another user: only root can become one")
-    missing = sorted((row, who) for row in tries.cells for who in (0, 1) if (row, who) not in tries.tried)
+    missing = sorted((row, user_index) for row in tries.cells for user_index in (0, 1) if (row, user_index) not in tries.tried)
     assert left_out or not missing, f"nothing tries {missing}"
     if left_out: skip("; ".join(left_out))
 

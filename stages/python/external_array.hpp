@@ -13,14 +13,14 @@ namespace carousel::python {
 
 namespace py = pybind11;
 
-class foreign_array {
+class external_array {
 public:
     /// `gpu` and `stream`: of the memory that it is copied into; -1: host memory. Throws type_error for what
     /// is no array, and what its library raises.
-    foreign_array(const py::object& from, int gpu, void* stream);
-    ~foreign_array();
-    foreign_array(const foreign_array&) = delete;
-    foreign_array& operator=(const foreign_array&) = delete;
+    external_array(const py::object& from, int gpu, void* stream);
+    ~external_array();
+    external_array(const external_array&) = delete;
+    external_array& operator=(const external_array&) = delete;
 
     const std::byte* data = nullptr;
     dl_device device{dl_cpu, 0};

@@ -9,42 +9,42 @@
 #include "core/clock.hpp"
 #include "core/disk_full.hpp"
 #include "shm/control_block.hpp"
-#include "stages/runner/outside_hold.hpp"
+#include "stages/runner/external_pause.hpp"
 
 namespace carousel::stages {
 
 /// For all threads that do a stage's host work. The process is held as long as one of them is.
-class disk_hold {
+class disk_full_pause {
 public:
-    disk_hold(const shm::control_block& c, outside_hold& outside) noexcept
+    disk_full_pause(const shm::control_block& c, external_pause& outside) noexcept
         : control_(&c), outside_(&outside) {}
 
     /// Calls write() until it returns; what it has to write must bear being tried again. Exceptions but
     /// disk_full_error pass.
     template <typename F>
     void write_patiently(u64 ring_sequence, F&& write) {
-        for (bool held = false;; held = true) {
+        for (bool paused = false;; paused = true) {
             try {
                 write();
-                if (held) end(ring_sequence);
+                if (paused) end(ring_sequence);
                 return;
             } catch (const disk_full_error& e) {
-                wait(ring_sequence, e, !held);
+                wait(ring_sequence, e, !paused);
             }
         }
     }
 
 private:
     void wait(u64 ring_sequence, const disk_full_error& e, bool begins);
-    [[nodiscard]] bool patience_is_over(u64 now) noexcept;
+    [[nodiscard]] bool has_end_timeout_passed(u64 now) noexcept;
     void end(u64 ring_sequence) noexcept;
     [[noreturn]] void wait_for_end() const;
 
     const shm::control_block* control_;
-    outside_hold* outside_;
-    std::mutex mutex_;  ///< this process's own; guards what follows
-    u32 held_ = 0;      ///< threads
-    u64 since_ns_ = 0, said_ns_ = 0, asked_to_end_ns_ = 0;
+    external_pause* outside_;
+    std::mutex mutex_;        ///< this process's own; guards what follows
+    u32 paused_threads_ = 0;  ///< threads
+    u64 since_ns_ = 0, logged_ns_ = 0, end_requested_ns_ = 0;
 };
 
 }  // namespace carousel::stages

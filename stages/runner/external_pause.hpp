@@ -13,19 +13,19 @@
 
 namespace carousel::stages {
 
-class outside_hold {
+class external_pause {
 public:
-    outside_hold(shm::incarnation& entry, finish_clock& clock) noexcept : entry_(&entry), clock_(&clock) {}
+    external_pause(shm::incarnation& entry, finish_clock& clock) noexcept : entry_(&entry), clock_(&clock) {}
 
     void begin(shm::pause_reason why) noexcept {
         const std::lock_guard lock(mutex_);
         waiting(why)++;
-        tell();
+        publish();
     }
     void end(shm::pause_reason why) noexcept {
         const std::lock_guard lock(mutex_);
         waiting(why)--;
-        tell();
+        publish();
     }
 
 private:
@@ -35,7 +35,7 @@ private:
 
     // The reason before the time: whoever reads the time finds the reason beside it. What was under way
     // meanwhile counts as begun now, before the hold ends.
-    void tell() noexcept {
+    void publish() noexcept {
         const auto why = waiting_[0] > 0   ? shm::pause_reason::disk_full
                          : waiting_[1] > 0 ? shm::pause_reason::link
                                            : shm::pause_reason::nothing;
@@ -44,7 +44,7 @@ private:
         const bool begins = why_ == shm::pause_reason::nothing;
         why_ = why;
         if (why == shm::pause_reason::nothing) {
-            clock_->begin_anew();
+            clock_->restart();
             entry_->paused_since_ns.store(0, std::memory_order_release);
             entry_->pause.store(static_cast<u64>(why), std::memory_order_release);
             return;

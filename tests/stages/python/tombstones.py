@@ -5,7 +5,7 @@ import carousel
 
 
 @carousel.stage(wants_tombstones=True)
-class tombs:
+class tombstones:
     def __init__(self, *, refuses: bool = False):
         self.refuses = refuses
 
@@ -13,8 +13,8 @@ class tombs:
         pass
 
     def finish(self, frame):
-        if not frame.void_reason:
+        if not frame.tombstone_reason:
             return
         if self.refuses:
             raise ValueError("refuses a tombstone")
-        logging.warning("frame %d is a tombstone: %s; %s", frame.frame_number, frame.void_reason, vars(frame.local))
+        logging.warning("frame %d is a tombstone: %s; %s", frame.frame_number, frame.tombstone_reason, vars(frame.local))

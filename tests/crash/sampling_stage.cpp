@@ -32,25 +32,25 @@
 
 namespace carousel::test {
 
-class side_stage final : public carousel::stage {
+class sampling_stage final : public carousel::stage {
 public:
     carousel::description configure(const carousel::configuration& with) override {
         const carousel::settings& s = *with.settings;
         sink_ = s.flag("sink", false);
         trusts_ = s.flag("trusts", false);
         tear_at_ = s.integer("tear_at", -1, -1, 1'000'000);
-        tell_ = s.text("tell", "");
+        report_path_ = s.text("tell", "");
         slow_ms_ = s.integer("slow_ms", 0, 0, 1000);
         die_at_ = s.integer("die_at", -1, -1, 1'000'000);
         if (std::getenv("SIDE_MENDED") != nullptr) die_at_ = -1;
         source_ = with.inputs.empty();
-        reads_looker_ = sink_ && with.inputs.at(0).format.type == "test.looked";
-        looks_ = !with.latest.empty();
+        reads_sampler_ = sink_ && with.inputs.at(0).format.type == "test.looked";
+        samples_ = !with.latest.empty();
         frame_format of_source{"test.words", {{"words", element::u64_, {words}}}, {}};
         (void)of_source.lay_out();
-        if (looks_) require_format(with.latest[0].format, of_source, with.stage, with.latest[0].stage);
+        if (samples_) require_format(with.latest[0].format, of_source, with.stage, with.latest[0].stage);
         carousel::description d;
-        d.takes_latest = true;
+        d.accepts_sampled_inputs = true;
         if (source_) d.outputs = {of_source};
         if (!source_ && !sink_)
             d.outputs = {
@@ -72,10 +72,10 @@ public:
             std::this_thread::sleep_for(std::chrono::milliseconds(slow_ms_));
             if (static_cast<i64>(f.frame_number()) == die_at_) throw std::runtime_error("dying as told");
             f.queue().copy(host, f.input().plane<const u64>("words").data(), bytes);
-            if (reads_looker_)
+            if (reads_sampler_)
                 f.queue().copy(host + bytes, f.input().plane<const u64>("latest").data(), bytes);
         } else {
-            look(f);
+            check_sampled(f);
         }
     }
 
@@ -85,15 +85,15 @@ public:
         const u64 n = f.frame_number();
         if (!trusts_ && !is_whole(seen, n)) throw std::runtime_error(fmt::format("frame {} is not whole", n));
         f.set_hash(telemetry::hash_bytes(std::as_bytes(std::span(&n, 1))));
-        if (!reads_looker_) return;
-        const auto told = f.input_latest();
+        if (!reads_sampler_) return;
+        const auto carried = f.input_latest();
         const u64 noted = f.metadata().get<u64>("latest").value_or(shm::no_sampled_frame);
-        if (told.size() != 1 || told[0] != noted)
+        if (carried.size() != 1 || carried[0] != noted)
             throw std::runtime_error(fmt::format("frame {}: its header names another latest frame", n));
         if (noted == shm::no_sampled_frame) return;
         if (!is_whole(seen + words, noted))
             throw std::runtime_error(fmt::format("frame {}: the latest frame {} is not whole", n, noted));
-        if (!tell_.empty()) std::ofstream(tell_) << noted << "\n";
+        if (!report_path_.empty()) std::ofstream(report_path_) << noted << "\n";
     }
 
 private:
@@ -109,36 +109,37 @@ private:
         return true;
     }
 
-    void look(carousel::frame& f) {
+    void check_sampled(carousel::frame& f) {
         f.queue().copy(f.output().plane<u64>("words").data(), f.input().plane<const u64>("words").data(),
                        bytes);
-        const sampled_frame side = looks_ ? f.latest(0) : sampled_frame();
-        if (!side) return;
-        const u64 n = side.frame_number();
+        const sampled_frame sampled = samples_ ? f.latest(0) : sampled_frame();
+        if (!sampled) return;
+        const u64 n = sampled.frame_number();
         if (n < last_)
             throw std::runtime_error(fmt::format("the latest frame went back from {} to {}", last_, n));
         last_ = n;
-        if (static_cast<i64>(f.frame_number()) == die_at_) die(f, side);
+        if (static_cast<i64>(f.frame_number()) == die_at_) die(f, sampled);
         f.metadata().set("latest", n);
-        f.queue().copy(f.output().plane<u64>("latest").data(), side.plane<const u64>("words").data(), bytes);
+        f.queue().copy(f.output().plane<u64>("latest").data(), sampled.plane<const u64>("words").data(),
+                       bytes);
     }
 
-    [[noreturn]] void die(carousel::frame& f, const sampled_frame& side) {
-        f.queue().copy(host_[f.lane()]->data(), side.plane<const u64>("words").data(), bytes);
+    [[noreturn]] void die(carousel::frame& f, const sampled_frame& sampled) {
+        f.queue().copy(host_[f.lane()]->data(), sampled.plane<const u64>("words").data(), bytes);
         f.queue().drain();
         const bool whole =
-            is_whole(reinterpret_cast<const u64*>(host_[f.lane()]->host_data()), side.frame_number());
+            is_whole(reinterpret_cast<const u64*>(host_[f.lane()]->host_data()), sampled.frame_number());
         throw std::runtime_error(fmt::format("dying as told, beside frame {}, which is {}",
-                                             side.frame_number(), whole ? "whole" : "torn"));
+                                             sampled.frame_number(), whole ? "whole" : "torn"));
     }
 
-    bool sink_ = false, source_ = false, reads_looker_ = false, looks_ = false, trusts_ = false;
+    bool sink_ = false, source_ = false, reads_sampler_ = false, samples_ = false, trusts_ = false;
     i64 tear_at_ = -1, die_at_ = -1, slow_ms_ = 0;
     u64 last_ = 0;
-    std::string tell_;
+    std::string report_path_;
     std::vector<std::unique_ptr<device::mapping>> host_;
 };
 
 }  // namespace carousel::test
 
-int main(int argc, char** argv) { return carousel::stage_main<carousel::test::side_stage>(argc, argv); }
+int main(int argc, char** argv) { return carousel::stage_main<carousel::test::sampling_stage>(argc, argv); }

@@ -1,5 +1,5 @@
-// A stage that takes the newest frame of another ring beside its own input (side_stage.cpp): whoever dies or
-// is stopped where, every frame comes once, with a newest frame that is whole.
+// A stage that takes the newest frame of another ring beside its own input (sampling_stage.cpp): whoever dies
+// or is stopped where, every frame comes once, with a newest frame that is whole.
 #include <fmt/format.h>
 
 #include <csignal>
@@ -16,8 +16,9 @@ using namespace carousel;
 using namespace carousel::test;
 using nlohmann::json;
 
-std::string looked(const std::string& name, const std::string& keys = "", const std::string& looker = "",
-                   const std::string& poses = "", const std::string& sink = "") {
+std::string sampled_pipeline(const std::string& name, const std::string& keys = "",
+                             const std::string& sampler_keys = "", const std::string& poses = "",
+                             const std::string& sink = "") {
     return fmt::format(R"([pipeline]
 name = "{0}"
 device = "cpu"
@@ -47,11 +48,11 @@ run = "{1}/carousel-test-side"
 inputs = ["poses"]
 sink = true
 )",
-                       name, programs(), keys, looker, poses, sink);
+                       name, programs(), keys, sampler_keys, poses, sink);
 }
 
 /// Nothing is lost, repeated or torn, no frame is given up, and no stage has seen what it must not.
-void check_looked(run_fixture& run, std::size_t deaths) {
+void check_sampled(run_fixture& run, std::size_t deaths) {
     const json r = run.report();
     REQUIRE(r.contains("frames"));
     check_undamaged(r);
@@ -59,10 +60,10 @@ void check_looked(run_fixture& run, std::size_t deaths) {
     CHECK(r["restarts"].get<std::size_t>() >= deaths);
     CHECK_THAT(run.log(), !contains("is not whole") && !contains("went back"));
     CHECK(r["not_comparable"] == "stage looker takes the newest frame of poses");
-    CHECK(run.left_behind() == "");
+    CHECK(run.leftovers() == "");
 }
 
-u64 last_told(const run_fixture& run) {
+u64 last_reported(const run_fixture& run) {
     u64 last = 0;
     std::ifstream(run.path("told")) >> last;
     return last;
@@ -75,8 +76,8 @@ constexpr const char* dying = "die_at = 40\nmax_attempts = 2\n";
 TEST_CASE(
     "a stage that looks aside and who makes what it looks at, killed at random, lose and tear nothing") {
     run_fixture run;
-    run.start(run.pipeline(
-        "looked", looked("looked", "fps = 400\n", "", "", fmt::format("tell = \"{}\"\n", run.path("told")))));
+    run.start(run.pipeline("looked", sampled_pipeline("looked", "fps = 400\n", "", "",
+                                                      fmt::format("tell = \"{}\"\n", run.path("told")))));
     REQUIRE(run.wait_running());
     std::mt19937_64 random(test_seed());
     constexpr u32 kills = 80;
@@ -89,12 +90,12 @@ TEST_CASE(
         sleep_s(static_cast<f64>(random() % 1000) / 25'000.0);
     }
     // Whoever lives now has found a place and takes newer frames: no place stays with the dead.
-    const u64 seen = last_told(run);
-    CHECK(run.wait_until([&] { return last_told(run) > seen + 100; }));
+    const u64 seen = last_reported(run);
+    CHECK(run.wait_until([&] { return last_reported(run) > seen + 100; }));
     run.signal(SIGINT);
     CHECK(run.wait(60) == 0);
     INFO(run.log());
-    check_looked(run, kills / 2);
+    check_sampled(run, kills / 2);
     CHECK_THAT(run.log(), contains("hashes can't be compared: stage looker takes the newest frame of poses"));
     fmt::print("{} frames, {} restarts\n", run.report()["frames"].dump(), run.report()["restarts"].dump());
 }
@@ -105,27 +106,28 @@ TEST_CASE(
     CAPTURE(seed);
     run_fixture run;
     crash_plan plan(run.path("plan"));
-    plan.add_life_story("looker", role::middle, "kill", set_up_points(), seed);
+    plan.add_incarnations("looker", role::middle, "kill", set_up_points(), seed);
     for (const char* how : {"kill", "stop"})
         for (const crash_point point :
              {crash_point::latest_leased, crash_point::latest_read, crash_point::latest_released})
             for (const u64 nth : {1, 7, 30}) plan.add("looker", point, how, nth);
-    plan.add_life_story("poses", role::source, "kill", {}, seed + 1);
+    plan.add_incarnations("poses", role::source, "kill", {}, seed + 1);
     plan.write();
-    run.start(run.pipeline("aside", looked("aside", crash_keys)), {}, {plan.environment()});
+    run.start(run.pipeline("aside", sampled_pipeline("aside", crash_keys)), {}, {plan.environment()});
     REQUIRE(run.wait_running());
-    CHECK(run.wait_until([&] { return plan.still_to_come().empty() || !run.running(); }, 90));
-    CHECK(plan.still_to_come() == "");
-    CHECK(goes_on(run));
+    CHECK(run.wait_until([&] { return plan.pending_lines().empty() || !run.running(); }, 90));
+    CHECK(plan.pending_lines() == "");
+    CHECK(makes_progress(run));
     run.signal(SIGINT);
     CHECK(run.wait(60) == 0);
     INFO(run.log());
-    check_looked(run, plan.lines());
+    check_sampled(run, plan.lines());
 }
 
 TEST_CASE("instances and standbys each look for themselves") {
     run_fixture run;
-    run.start(run.pipeline("several", looked("several", "fps = 400\n", "instances = 2\nstandby = true\n")));
+    run.start(run.pipeline("several",
+                           sampled_pipeline("several", "fps = 400\n", "instances = 2\nstandby = true\n")));
     REQUIRE(run.wait_running());
     const auto members = [&] {
         u64 count = 0;
@@ -138,18 +140,18 @@ TEST_CASE("instances and standbys each look for themselves") {
     for (u32 k = 0; k < 6; ++k) {
         run.hit(k % 2 == 0 ? "looker.0" : "looker.1", SIGKILL);
         CHECK(run.wait_running());
-        CHECK(goes_on(run));
+        CHECK(makes_progress(run));
     }
     run.signal(SIGINT);
     CHECK(run.wait(60) == 0);
     INFO(run.log());
-    check_looked(run, 6);
+    check_sampled(run, 6);
 }
 
 TEST_CASE("a producer is never held up by a stage that stands still while it looks") {
     run_fixture run;
-    run.start(run.pipeline("still",
-                           looked("still", "fps = 400\nlatest_lease_ms = 50\nframe_timeout_ms = 20000\n")));
+    run.start(run.pipeline(
+        "still", sampled_pipeline("still", "fps = 400\nlatest_lease_ms = 50\nframe_timeout_ms = 20000\n")));
     REQUIRE(run.wait_running());
     run.hit("looker", SIGSTOP);
     const auto frames_of = [&](const char* stage) { return run.stage(stage)["frames"].get<u64>(); };
@@ -157,16 +159,17 @@ TEST_CASE("a producer is never held up by a stage that stands still while it loo
     const u64 before = frames_of("watcher");
     CHECK(run.wait_until([&] { return frames_of("watcher") > before + 100; }, 10));
     run.hit("looker", SIGCONT);
-    CHECK(goes_on(run));
+    CHECK(makes_progress(run));
     run.signal(SIGINT);
     CHECK(run.wait(60) == 0);
     INFO(run.log());
-    check_looked(run, 0);
+    check_sampled(run, 0);
 }
 
 TEST_CASE("control: a newest frame that isn't whole is noticed") {
     run_fixture run;
-    run.start(run.pipeline("torn", looked("torn", "fps = 200\n", "", "tear_at = 20\n", "max_attempts = 1\n") +
+    run.start(run.pipeline("torn", sampled_pipeline("torn", "fps = 200\n", "", "tear_at = 20\n",
+                                                    "max_attempts = 1\n") +
                                        "trusts = true\n"),
               {"--frames", "100"});
     CHECK(run.wait(60) != 0);
@@ -176,7 +179,7 @@ TEST_CASE("control: a newest frame that isn't whole is noticed") {
 
 TEST_CASE("a latest input is shown as one, dashed, and the report says which frame was used last") {
     run_fixture run;
-    const std::string file = run.pipeline("shown", looked("shown", "fps = 200\n"));
+    const std::string file = run.pipeline("shown", sampled_pipeline("shown", "fps = 200\n"));
     std::string out;
     REQUIRE(run.command({"run", file, "--dry-run"}, out) == 0);
     CHECK_THAT(out, contains("looker (latest)"));
@@ -184,11 +187,11 @@ TEST_CASE("a latest input is shown as one, dashed, and the report says which fra
     CHECK_THAT(out, contains("latest\", style=dashed"));
     run.start(file);
     REQUIRE(run.wait_running());
-    CHECK(goes_on(run));
+    CHECK(makes_progress(run));
     run.signal(SIGINT);
     CHECK(run.wait(60) == 0);
     INFO(run.log());
-    check_looked(run, 0);
+    check_sampled(run, 0);
     for (const json& s : run.report()["stages"])
         if (s["name"] == "looker") CHECK(s["last_frame_carried"]["latest"]["poses"].get<u64>() > 20);
 }
@@ -196,19 +199,20 @@ TEST_CASE("a latest input is shown as one, dashed, and the report says which fra
 TEST_CASE("a frame that was given up keeps the newest frame beside it, and is replayed with that one") {
     const std::string slow = "slow_ms = 8\n";  // slower than the pace: its ring has frames at any time
     run_fixture run;
-    run.start(run.pipeline("letters", looked("letters", "fps = 250\n", dying) + slow), {"--frames", "80"});
+    run.start(run.pipeline("letters", sampled_pipeline("letters", "fps = 250\n", dying) + slow),
+              {"--frames", "80"});
     CHECK(run.wait(60) == exit_code::given_up);
     INFO(run.log());
     check_undamaged(run.report());
     const std::string folder = run.path("runtime") + "/carousel/letters/dead-letters/looker-40";
-    const json letter = json::parse(std::ifstream(folder + "/letter.json"));
-    REQUIRE(letter["latest"].size() == 1);
-    CHECK(letter["latest"][0]["stage"] == "poses");
-    REQUIRE(letter["latest"][0]["file"] == "latest-0.bin");
-    const u64 beside = letter["latest"][0]["ring_sequence"];
+    const json dead_letter = json::parse(std::ifstream(folder + "/letter.json"));
+    REQUIRE(dead_letter["latest"].size() == 1);
+    CHECK(dead_letter["latest"][0]["stage"] == "poses");
+    REQUIRE(dead_letter["latest"][0]["file"] == "latest-0.bin");
+    const u64 sampled_number = dead_letter["latest"][0]["ring_sequence"];
     std::string out;
     CHECK(run.command({"replay", "--dead-letter", "40"}, out) == exit_code::stage_exception);
-    CHECK_THAT(out, contains(fmt::format("dying as told, beside frame {}, which is whole", beside)));
+    CHECK_THAT(out, contains(fmt::format("dying as told, beside frame {}, which is whole", sampled_number)));
     CHECK(run.command({"replay", "--dead-letter", "40", "--prefix", "env SIDE_MENDED=1"}, out) == 0);
     // A letter whose copy is cut short is no letter that a stage may run on.
     std::filesystem::resize_file(folder + "/latest-0.bin", 1000);
@@ -218,8 +222,9 @@ TEST_CASE("a frame that was given up keeps the newest frame beside it, and is re
 
 TEST_CASE("a frame behind a stage with side inputs is kept with the numbers that it was made with") {
     run_fixture run;
-    run.start(run.pipeline("behind", looked("behind", "fps = 250\n", "", "", dying) + "slow_ms = 8\n"),
-              {"--frames", "80"});
+    run.start(
+        run.pipeline("behind", sampled_pipeline("behind", "fps = 250\n", "", "", dying) + "slow_ms = 8\n"),
+        {"--frames", "80"});
     CHECK(run.wait(60) == exit_code::given_up);
     INFO(run.log());
     std::string out;

@@ -23,30 +23,30 @@ struct sight {
     std::atomic<u64> wrong{0};
     std::map<u64, u64> used = {};  ///< by the stage's own frame
 
-    void look(carousel::frame& f) {
+    void check_sampled(carousel::frame& f) {
         ++frames;
-        const sampled_frame side = f.latest(name);
-        used[f.frame_number()] = side ? side.frame_number() : shm::no_sampled_frame;
-        if (!side) {
+        const sampled_frame sampled = f.latest(name);
+        used[f.frame_number()] = sampled ? sampled.frame_number() : shm::no_sampled_frame;
+        if (!sampled) {
             ++empty;
             return;
         }
-        if (any && side.frame_number() < last) ++backward;
+        if (any && sampled.frame_number() < last) ++backward;
         any = true;
-        last = side.frame_number();
-        const u64* at = side.plane<const u64>("value").data();
+        last = sampled.frame_number();
+        const u64* at = sampled.plane<const u64>("value").data();
         f.queue().submit([this, at, expected = value_of(last, hops)](device::cpu::pool&) {
             if (*at != expected) wrong.fetch_add(1);
         });
     }
 };
 
-threads_of_a_run::options looking(std::vector<std::pair<u32, u32>> looks, u64 frames) {
+threads_of_a_run::options with_sampled_inputs(std::vector<std::pair<u32, u32>> sampled_links, u64 frames) {
     threads_of_a_run::options o;
     o.stages = 4;
     o.frames = frames;
     o.work_us = 50;
-    o.looks = std::move(looks);
+    o.sampled_links = std::move(sampled_links);
     return o;
 }
 
@@ -62,19 +62,19 @@ void check_seen(const sight& s, u64 frames) {
 
 TEST_CASE("stages see newest frames of rings before and behind them, whole, and the header says which") {
     constexpr u64 frames = 400;
-    threads_of_a_run run(looking({{2, 0}, {0, 1}, {2, 2 - 1}}, frames));
+    threads_of_a_run run(with_sampled_inputs({{2, 0}, {0, 1}, {2, 2 - 1}}, frames));
     sight ahead{.name = "stage0", .hops = 0}, back{.name = "stage1", .hops = 1},
         own{.name = "stage1", .hops = 1};
     run.stage(2).at_frame = [&](carousel::frame& f) {
-        ahead.look(f);
-        own.look(f);
+        ahead.check_sampled(f);
+        own.check_sampled(f);
     };
-    run.stage(0).at_frame = [&](carousel::frame& f) { back.look(f); };
-    std::map<u64, std::array<u64, 2>> told;
+    run.stage(0).at_frame = [&](carousel::frame& f) { back.check_sampled(f); };
+    std::map<u64, std::array<u64, 2>> recorded;
     run.sink().at_frame = [&](carousel::frame& f) {
         const auto in = f.input_latest();
         REQUIRE(in.size() == 2);
-        told[f.frame_number()] = {in[0], in[1]};
+        recorded[f.frame_number()] = {in[0], in[1]};
         CHECK(f.input_latest().size() == 2);
     };
     run.run();
@@ -83,8 +83,8 @@ TEST_CASE("stages see newest frames of rings before and behind them, whole, and 
     check_seen(ahead, frames);
     check_seen(back, frames);
     check_seen(own, frames);
-    REQUIRE(told.size() == frames);
-    for (const auto& [frame, latest] : told) {
+    REQUIRE(recorded.size() == frames);
+    for (const auto& [frame, latest] : recorded) {
         CHECK(latest[0] == ahead.used[frame]);
         CHECK(latest[1] == own.used[frame]);
     }
@@ -102,7 +102,7 @@ TEST_CASE(
         "away");
 #endif
     constexpr u64 frames = 300, last_kept = 50;
-    threads_of_a_run run(looking({{2, 0}}, frames));
+    threads_of_a_run run(with_sampled_inputs({{2, 0}}, frames));
     u64 revoked = 0;
     run.counts(2).at_copy = [&] {
         u64 newest = 0;  // the frame whose lease is held
@@ -114,7 +114,7 @@ TEST_CASE(
         if (newest > last_kept && ring::revoke_stale_leases(run.control(), 0, ~u64{0})) ++revoked;
     };
     sight s{.name = "stage0"};
-    run.stage(2).at_frame = [&](carousel::frame& f) { s.look(f); };
+    run.stage(2).at_frame = [&](carousel::frame& f) { s.check_sampled(f); };
     run.run();
     CHECK(run.sink().frames == frames);
     CHECK(revoked > 0);
@@ -126,18 +126,18 @@ TEST_CASE(
 
 TEST_CASE("a stage whose side input has no place goes on without, and whoever asks for another is told") {
     constexpr u64 frames = 100;
-    threads_of_a_run run(looking({{2, 0}}, frames));
+    threads_of_a_run run(with_sampled_inputs({{2, 0}}, frames));
     std::vector<std::unique_ptr<ring::latest_reader>> others;
     for (u32 k = 0; k < shm::max_latest; ++k)
         others.push_back(std::make_unique<ring::latest_reader>(run.control(), 0, shm::max_incarnations));
     u64 empty = 0;
-    std::string said;
+    std::string message;
     run.stage(2).at_frame = [&](carousel::frame& f) {
         empty += f.latest("stage0") ? 0 : 1;
         try {
             (void)f.latest("stage7");
         } catch (const config_error& e) {
-            said = e.what();
+            message = e.what();
         }
         CHECK_THROWS_AS(f.latest(1), config_error);
         CHECK_THROWS_AS(f.latest().frame_number(), config_error);
@@ -146,7 +146,8 @@ TEST_CASE("a stage whose side input has no place goes on without, and whoever as
     CHECK(run.sink().frames == frames);
     CHECK(empty == frames);
     CHECK_THAT(
-        said, contains("asks for the latest input \"stage7\"; its pipeline file names stage0; did you mean"));
+        message,
+        contains("asks for the latest input \"stage7\"; its pipeline file names stage0; did you mean"));
 }
 
 TEST_CASE("a process that looks at other rings has the pages that it needs open") {
@@ -155,7 +156,7 @@ TEST_CASE("a process that looks at other rings has the pages that it needs open"
 #endif
     for (const shm::block_guard how : {shm::block_guard::pages, shm::block_guard::emulated}) {
         CAPTURE(static_cast<int>(how));
-        threads_of_a_run::options o = looking({{2, 0}, {0, 2}}, 200);
+        threads_of_a_run::options o = with_sampled_inputs({{2, 0}, {0, 2}}, 200);
         o.guard = how;
         threads_of_a_run run(o);
         CHECK(run.run_as_processes());

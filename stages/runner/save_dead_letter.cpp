@@ -1,4 +1,4 @@
-#include "stages/runner/keep_letter.hpp"
+#include "stages/runner/save_dead_letter.hpp"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -18,7 +18,7 @@
 #include "run/traceback.hpp"
 #include "shm/fd_socket.hpp"
 #include "stages/runner/running_clock.hpp"
-#include "stages/runner/side_inputs.hpp"
+#include "stages/runner/sampled_inputs.hpp"
 
 namespace carousel::stages {
 namespace {
@@ -28,13 +28,13 @@ constexpr u64 piece_bytes = u64{8} << 20U;
 constexpr int most_tries = 2;
 
 /// Why a letter can't be kept: for its one sentence.
-struct not_kept {
+struct not_saved {
     std::string why;
 };
 
 void write_all(int fd, const std::byte* from, u64 bytes, const std::string& path) {
     if (!write_whole(fd, from, bytes))
-        throw not_kept{fmt::format("writing {}: {}", path, no_room_text(errno, ""))};
+        throw not_saved{fmt::format("writing {}: {}", path, no_room_text(errno, ""))};
 }
 
 /// Memory of the device goes into files by pieces, through memory that the CPU can read.
@@ -44,7 +44,7 @@ public:
 
     void copy(const std::byte* from, u64 bytes, const std::string& path) {
         const shm::unique_fd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
-        if (!fd) throw not_kept{fmt::format("making {}: {}", path, errno_text(errno))};
+        if (!fd) throw not_saved{fmt::format("making {}: {}", path, errno_text(errno))};
         for (u64 at = 0; at < bytes; at += piece_bytes) {
             const running_clock clock(runtime_->entry().processing_since_ns);
             const u64 now = std::min(piece_bytes, bytes - at);
@@ -60,12 +60,12 @@ private:
 };
 
 /// Assets that other stages have made. Those of its own it loads again.
-std::vector<run::dead_letter::asset> foreign_assets(const runtime& r) {
+std::vector<run::dead_letter::asset> assets_of_other_stages(const runtime& r) {
     std::vector<run::dead_letter::asset> all;
     for (const attached_block& b : r.attached().assets) {
         if (b.index >= shm::max_assets) continue;
         const shm::asset_block& a = r.control().asset[b.index];
-        if (a.maker_stage != r.control().seat[r.who().seat].stage) all.push_back({b.name, a.bytes});
+        if (a.maker_stage != r.control().seat[r.incarnation().seat].stage) all.push_back({b.name, a.bytes});
     }
     return all;
 }
@@ -79,13 +79,13 @@ std::string program_of_process() {
 
 std::vector<std::byte> copy_of(std::span<const std::byte> bytes) { return {bytes.begin(), bytes.end()}; }
 
-run::dead_letter::side side_of(const runtime& r, const frame_in_work& f, std::size_t k) {
-    const side_description& named = r.attached().latest[k];
-    run::dead_letter::side s;
+run::dead_letter::sampled_input sampled_input_of(const runtime& r, const frame_in_work& f, std::size_t k) {
+    const sampled_input_description& named = r.attached().latest[k];
+    run::dead_letter::sampled_input s;
     s.stage = named.stage;
     s.format = named.format;
     s.described = named.described;
-    const side_copy* const copy = f.side[k];
+    const sampled_copy* const copy = f.sampled_input[k];
     s.there = copy != nullptr;
     if (!s.there) return s;
     const sampled_frame::about& what = copy->about;
@@ -102,7 +102,7 @@ run::dead_letter::side side_of(const runtime& r, const frame_in_work& f, std::si
     return s;
 }
 
-run::dead_letter letter_of(const runtime& r, frame_in_work& f) {
+run::dead_letter dead_letter_of(const runtime& r, frame_in_work& f) {
     const attachment& a = r.attached();
     run::dead_letter l;
     l.stage = a.stage;
@@ -129,9 +129,9 @@ run::dead_letter letter_of(const runtime& r, frame_in_work& f) {
                             copy_of(f.input_metadata(k).bytes()),
                             {latest.begin(), latest.end()}});
     }
-    for (std::size_t k = 0; k < r.sides(); ++k) l.latest.push_back(side_of(r, f, k));
+    for (std::size_t k = 0; k < r.sampled_inputs(); ++k) l.latest.push_back(sampled_input_of(r, f, k));
     for (const output_description& o : a.outputs) l.outputs.push_back({o.name, o});
-    l.assets = foreign_assets(r);
+    l.assets = assets_of_other_stages(r);
     l.parameter_number = f.job.parameter_number;
     l.parameters.assign(f.job.parameters,
                         f.job.parameters + std::min(r.control().parameters.bytes, shm::max_parameter_bytes));
@@ -144,12 +144,13 @@ run::dead_letter letter_of(const runtime& r, frame_in_work& f) {
 u64 bytes_of(runtime& r, const run::dead_letter& l) {
     u64 sum = 0;
     for (std::size_t k = 0; k < l.inputs.size(); ++k) sum += r.input(k).slot_bytes;
-    for (std::size_t k = 0; k < l.latest.size(); ++k) sum += l.latest[k].there ? r.side(k).slot_bytes : 0;
+    for (std::size_t k = 0; k < l.latest.size(); ++k)
+        sum += l.latest[k].there ? r.sampled_input(k).slot_bytes : 0;
     for (const run::dead_letter::asset& a : l.assets) sum += a.bytes;
     return sum;
 }
 
-u32 letters_of(const std::string& folder, const std::string& stage) {
+u32 count_dead_letters(const std::string& folder, const std::string& stage) {
     u32 count = 0;
     std::error_code failed;
     for (fs::directory_iterator at(folder, failed), end; !failed && at != end; at.increment(failed)) {
@@ -162,17 +163,17 @@ u32 letters_of(const std::string& folder, const std::string& stage) {
 }
 
 /// The folder of this try. A folder that is there already is the try of a process that has died of it.
-std::string begin_try(const std::string& path) {
+std::string create_part_folder(const std::string& path) {
     for (int k = 1; k <= most_tries; ++k) {
         const std::string part = fmt::format("{}.part{}", path, k);
         if (::mkdir(part.c_str(), 0700) == 0) return part;
-        if (errno != EEXIST) throw not_kept{fmt::format("making {}: {}", part, errno_text(errno))};
+        if (errno != EEXIST) throw not_saved{fmt::format("making {}: {}", part, errno_text(errno))};
     }
-    throw not_kept{fmt::format("{} processes have died while they did", most_tries)};
+    throw not_saved{fmt::format("{} processes have died while they did", most_tries)};
 }
 
-void write_letter(runtime& r, const frame_in_work& f, const run::dead_letter& l, const std::string& folder,
-                  const std::string& part) {
+void write_dead_letter(runtime& r, const frame_in_work& f, const run::dead_letter& l,
+                       const std::string& folder, const std::string& part) {
     copier to_file(r);
     for (const run::dead_letter::asset& a : l.assets) {
         const std::string path = folder + "/" + run::asset_file(a.name);
@@ -180,21 +181,22 @@ void write_letter(runtime& r, const frame_in_work& f, const run::dead_letter& l,
         const std::string unfinished = part + "/" + run::asset_file(a.name);
         to_file.copy(r.asset(a.name).data(), a.bytes, unfinished);
         if (::rename(unfinished.c_str(), path.c_str()) != 0)
-            throw not_kept{fmt::format("putting {} in its place: {}", path, errno_text(errno))};
+            throw not_saved{fmt::format("putting {} in its place: {}", path, errno_text(errno))};
     }
     for (std::size_t k = 0; k < l.inputs.size(); ++k)
         to_file.copy(r.input(k).slot(f.job.input[k].index), r.input(k).slot_bytes,
                      part + "/" + run::input_file(k));
     for (std::size_t k = 0; k < l.latest.size(); ++k)
         if (l.latest[k].there)
-            to_file.copy(f.side[k]->memory->data(), r.side(k).slot_bytes, part + "/" + run::latest_file(k));
+            to_file.copy(f.sampled_input[k]->memory->data(), r.sampled_input(k).slot_bytes,
+                         part + "/" + run::latest_file(k));
     run::move_traceback(r.runtime_directory(), l.stage, l.ring_sequence, part);
     run::write_whole_file(part + "/letter.json", run::to_json(l));
 }
 
 }  // namespace
 
-void keep_dead_letter(runtime& r, frame_in_work& f) {
+void save_dead_letter(runtime& r, frame_in_work& f) {
     const std::string folder = run::dead_letters_folder(r.runtime_directory());
     const std::string path = folder + "/" + run::dead_letter_name(r.attached().stage, f.job.ring_sequence);
     std::string part;
@@ -202,22 +204,22 @@ void keep_dead_letter(runtime& r, frame_in_work& f) {
     try {
         if (fs::exists(path + "/letter.json")) return;
         if (::mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST)
-            throw not_kept{fmt::format("making {}: {}", folder, errno_text(errno))};
-        if (letters_of(folder, r.attached().stage) >= most_letters)
-            throw not_kept{fmt::format("{} of this stage are kept already", most_letters)};
-        const run::dead_letter l = letter_of(r, f);
-        if (const u64 bytes = bytes_of(r, l); bytes > most_letter_bytes)
-            throw not_kept{fmt::format("its inputs and assets are {} MiB, more than {}", bytes >> 20U,
-                                       most_letter_bytes >> 20U)};
-        part = begin_try(path);
-        write_letter(r, f, l, folder, part);
+            throw not_saved{fmt::format("making {}: {}", folder, errno_text(errno))};
+        if (count_dead_letters(folder, r.attached().stage) >= max_dead_letters)
+            throw not_saved{fmt::format("{} of this stage are kept already", max_dead_letters)};
+        const run::dead_letter l = dead_letter_of(r, f);
+        if (const u64 bytes = bytes_of(r, l); bytes > max_dead_letter_bytes)
+            throw not_saved{fmt::format("its inputs and assets are {} MiB, more than {}", bytes >> 20U,
+                                        max_dead_letter_bytes >> 20U)};
+        part = create_part_folder(path);
+        write_dead_letter(r, f, l, folder, part);
         if (::rename(part.c_str(), path.c_str()) != 0)
-            throw not_kept{fmt::format("putting {} in its place: {}", path, errno_text(errno))};
+            throw not_saved{fmt::format("putting {} in its place: {}", path, errno_text(errno))};
         log::info(
             "frame {} is kept, with all that this stage needs for it: `carousel replay --dead-letter {}`",
             f.job.ring_sequence, f.job.ring_sequence);
         return;
-    } catch (const not_kept& n) {
+    } catch (const not_saved& n) {
         log::warning("frame {} is given up and not kept: {}", f.job.ring_sequence, n.why);
     } catch (const shm_error& e) {
         log::warning("frame {} is given up and not kept: {}", f.job.ring_sequence, e.what());

@@ -25,7 +25,7 @@ namespace carousel::python {
 
 /// "capture_ns: expected a whole number, 0 or more, got -1" as a TypeError.
 template <typename T>
-[[nodiscard]] T taken(pybind11::handle value, std::string_view what, std::string_view expected) {
+[[nodiscard]] T checked_cast(pybind11::handle value, std::string_view what, std::string_view expected) {
     try {
         return value.cast<T>();
     } catch (const pybind11::cast_error&) {

@@ -12,6 +12,6 @@ namespace carousel::stages {
 /// configure(), prepare(), process() and, where the stage has one, finish(). Returns exit_code::ok when all
 /// of them came back. Throws what they throw; config_error for a letter that can't be read, or that this
 /// program no longer fits.
-int replay_letter(stage& s, const std::string& folder);
+int replay_dead_letter(stage& s, const std::string& folder);
 
 }  // namespace carousel::stages

@@ -1,5 +1,5 @@
 # %% A notebook, as a script: each "# %%" begins a cell. Run it where `import carousel` works:
-#    PYTHONPATH=build/release/python python3 stages/examples/notebook/look.py stages/examples/tint/tint.toml
+#    PYTHONPATH=build/release/python python3 stages/examples/notebook/inspect_run.py stages/examples/tint/tint.toml
 import sys
 
 import carousel

@@ -1,4 +1,4 @@
-#include "stages/python/foreign_array.hpp"
+#include "stages/python/external_array.hpp"
 
 #include <fmt/format.h>
 
@@ -32,7 +32,7 @@ bool lies_on_gpu(const py::object& array) {
 
 }  // namespace
 
-foreign_array::foreign_array(const py::object& from, int gpu, void* stream) : holder_(from) {
+external_array::external_array(const py::object& from, int gpu, void* stream) : holder_(from) {
     if (PyObject_CheckBuffer(from.ptr()) != 0 && !lies_on_gpu(from)) {
         if (PyObject_GetBuffer(from.ptr(), &view_, PyBUF_RECORDS_RO) != 0) throw py::error_already_set();
         has_view_ = true;
@@ -61,11 +61,11 @@ foreign_array::foreign_array(const py::object& from, int gpu, void* stream) : ho
     holder_ = std::move(capsule);  // not renamed: it stays its library's, which frees it with the capsule
 }
 
-foreign_array::~foreign_array() {
+external_array::~external_array() {
     if (has_view_) PyBuffer_Release(&view_);
 }
 
-void foreign_array::take_buffer() {
+void external_array::take_buffer() {
     data = static_cast<const std::byte*>(view_.buf);
     type = type_of_format(view_.format, view_.itemsize);
     for (int k = 0; k < view_.ndim; ++k) {
@@ -74,7 +74,7 @@ void foreign_array::take_buffer() {
     }
 }
 
-void foreign_array::take_tensor(const dl_tensor& t) {
+void external_array::take_tensor(const dl_tensor& t) {
     data = static_cast<const std::byte*>(t.data) + t.offset;
     type = t.type;
     shape.assign(t.shape, t.shape + t.rank);
@@ -86,14 +86,14 @@ void foreign_array::take_tensor(const dl_tensor& t) {
     for (std::size_t k = shape.size(); k-- > 1;) strides[k - 1] = strides[k] * shape[k];
 }
 
-bool foreign_array::is_dense() const noexcept {
+bool external_array::is_dense() const noexcept {
     i64 dense = 1;
     for (std::size_t k = shape.size(); k-- > 0; dense *= shape[k])
         if (shape[k] != 1 && strides[k] != dense) return false;
     return true;
 }
 
-std::string foreign_array::type_name() const {
+std::string external_array::type_name() const {
     if (type.bits == 0) return "another type";
     const char* kind = type.code == dl_int      ? "i"
                        : type.code == dl_uint   ? "u"
@@ -105,7 +105,7 @@ std::string foreign_array::type_name() const {
     return type.code == dl_bool ? "bool" : fmt::format("{}{}{}", kind, type.bits, lanes);
 }
 
-std::string foreign_array::device_name() const {
+std::string external_array::device_name() const {
     if (device.type == dl_cpu) return "cpu";
     if (device.type == dl_cuda) return fmt::format("cuda:{}", device.id);
     return fmt::format("DLPack's device ({}, {})", device.type, device.id);

@@ -1,4 +1,4 @@
-#include "stages/runner/replay_letter.hpp"
+#include "stages/runner/replay_dead_letter.hpp"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -60,7 +60,7 @@ u64 used_bytes(const ring::frame_format& f) {
 class one_environment final : public environment {
 public:
     one_environment(const run::dead_letter& l)
-        : letter_(&l), context_(device::open(l.device)), queue_(context_->make_queue()) {}
+        : dead_letter_(&l), context_(device::open(l.device)), queue_(context_->make_queue()) {}
     ~one_environment() override {
         try {
             queue_->drain();
@@ -73,18 +73,19 @@ public:
     [[nodiscard]] std::span<const std::byte> asset(std::string_view name) override {
         const auto at = assets_.find(name);
         if (at == assets_.end())
-            throw config_error(fmt::format(
-                "the letter holds no asset {}: stage {} did not map it when it died", name, letter_->stage));
+            throw config_error(
+                fmt::format("the letter holds no asset {}: stage {} did not map it when it died", name,
+                            dead_letter_->stage));
         return {at->second->data(), at->second->bytes()};
     }
-    [[nodiscard]] std::string runtime_directory() const override { return letter_->path; }
+    [[nodiscard]] std::string runtime_directory() const override { return dead_letter_->path; }
     [[nodiscard]] std::string output_directory() const override {
-        return make_output_directory(letter_->path + "/output");
+        return make_output_directory(dead_letter_->path + "/output");
     }
     [[nodiscard]] u32 instance() const override { return 0; }
     [[nodiscard]] u32 epoch() const override { return 1; }
-    [[nodiscard]] u32 in_flight() const override { return std::max(1U, letter_->in_flight); }
-    [[nodiscard]] const parameter_schema& parameters() const override { return letter_->schema; }
+    [[nodiscard]] u32 in_flight() const override { return std::max(1U, dead_letter_->in_flight); }
+    [[nodiscard]] const parameter_schema& parameters() const override { return dead_letter_->schema; }
 
     /// Reads a file of which at least the first bytes are needed.
     void load(const std::string& path, std::byte* to, u64 bytes) {
@@ -107,7 +108,7 @@ public:
     }
 
 private:
-    const run::dead_letter* letter_;
+    const run::dead_letter* dead_letter_;
     std::unique_ptr<device::context> context_;
     std::unique_ptr<device::queue> queue_;
     std::map<std::string, std::unique_ptr<exact_memory>, std::less<>> assets_;
@@ -116,7 +117,7 @@ private:
 class one_frame final : public frame {
 public:
     one_frame(const run::dead_letter& l, one_environment& env, const description& d)
-        : letter_(&l), queue_(&env.queue()), schema_(&d.parameters) {
+        : dead_letter_(&l), queue_(&env.queue()), schema_(&d.parameters) {
         for (std::size_t k = 0; k < l.inputs.size(); ++k) {
             inputs_.push_back(std::make_unique<exact_memory>(env.context(), used_bytes(l.inputs[k].format)));
             env.load(l.path + "/" + run::input_file(k), inputs_.back()->data(), inputs_.back()->bytes());
@@ -126,86 +127,87 @@ public:
             metadata_bytes_ = static_cast<u32>(l.metadata.size());
         }
         for (std::size_t k = 0; k < l.latest.size(); ++k) {
-            const run::dead_letter::side& s = l.latest[k];
-            sides_.push_back(nullptr);
+            const run::dead_letter::sampled_input& s = l.latest[k];
+            sampled_inputs_.push_back(nullptr);
             about_.push_back({s.ring_sequence, s.frame_number, s.time_s, s.born_ns, s.capture_ns, s.clock,
                               s.parameter_number, s.parameters, s.metadata});
             if (!s.there) continue;
-            sides_.back() = std::make_unique<exact_memory>(env.context(), used_bytes(s.format));
-            env.load(l.path + "/" + run::latest_file(k), sides_.back()->data(), sides_.back()->bytes());
+            sampled_inputs_.back() = std::make_unique<exact_memory>(env.context(), used_bytes(s.format));
+            env.load(l.path + "/" + run::latest_file(k), sampled_inputs_.back()->data(),
+                     sampled_inputs_.back()->bytes());
         }
         for (const run::dead_letter::output& o : l.outputs) {
             outputs_.push_back(std::make_unique<exact_memory>(env.context(), used_bytes(o.format)));
             names_.emplace_back(o.name, o.format);
         }
     }
-    [[nodiscard]] u64 frame_number() const noexcept override { return letter_->frame_number; }
-    [[nodiscard]] u64 ring_sequence() const noexcept override { return letter_->ring_sequence; }
-    [[nodiscard]] f64 time_s() const noexcept override { return letter_->time_s; }
+    [[nodiscard]] u64 frame_number() const noexcept override { return dead_letter_->frame_number; }
+    [[nodiscard]] u64 ring_sequence() const noexcept override { return dead_letter_->ring_sequence; }
+    [[nodiscard]] f64 time_s() const noexcept override { return dead_letter_->time_s; }
     [[nodiscard]] std::span<const std::byte> parameter_values(std::string_view type,
                                                               std::size_t bytes) const override {
-        if (type != schema_->type || bytes != schema_->bytes || bytes > letter_->parameters.size())
+        if (type != schema_->type || bytes != schema_->bytes || bytes > dead_letter_->parameters.size())
             throw config_error(
                 fmt::format("stage {} reads parameters of type {} ({} bytes); configure() names {}, "
                             "the letter holds {} bytes",
-                            letter_->stage, type, bytes, *schema_ ? schema_->describe() : "none",
-                            letter_->parameters.size()));
-        return std::span(letter_->parameters).first(bytes);
+                            dead_letter_->stage, type, bytes, *schema_ ? schema_->describe() : "none",
+                            dead_letter_->parameters.size()));
+        return std::span(dead_letter_->parameters).first(bytes);
     }
     [[nodiscard]] std::span<const std::byte> parameter_bytes() const noexcept override {
-        return letter_->parameters;
+        return dead_letter_->parameters;
     }
-    [[nodiscard]] u64 parameter_number() const noexcept override { return letter_->parameter_number; }
-    [[nodiscard]] u64 capture_ns() const noexcept override { return letter_->capture_ns; }
+    [[nodiscard]] u64 parameter_number() const noexcept override { return dead_letter_->parameter_number; }
+    [[nodiscard]] u64 capture_ns() const noexcept override { return dead_letter_->capture_ns; }
     [[nodiscard]] frame_metadata metadata() noexcept override { return {metadata_, metadata_bytes_}; }
     [[nodiscard]] device::queue& queue() noexcept override { return *queue_; }
     [[nodiscard]] input_payload input(std::size_t i) const noexcept override {
-        return {inputs_[i]->data(), &letter_->inputs[i].format, &letter_->inputs[i].used};
+        return {inputs_[i]->data(), &dead_letter_->inputs[i].format, &dead_letter_->inputs[i].used};
     }
     [[nodiscard]] frame_metadata input_metadata(std::size_t i) noexcept override {
-        return frame_metadata(letter_->inputs[i].metadata);
+        return frame_metadata(dead_letter_->inputs[i].metadata);
     }
     [[nodiscard]] std::span<const u64> input_latest(std::size_t i) const noexcept override {
-        return letter_->inputs[i].latest;
+        return dead_letter_->inputs[i].latest;
     }
     using frame::latest;
     [[nodiscard]] sampled_frame latest(std::size_t i) const override {
-        if (i >= sides_.size())
+        if (i >= sampled_inputs_.size())
             throw config_error(fmt::format("stage {} asks for latest input {}; the letter holds {}",
-                                           letter_->stage, i, sides_.size()));
-        if (!sides_[i]) return {};
-        const run::dead_letter::side& s = letter_->latest[i];
-        return {{sides_[i]->data(), &s.format, s.used.planes != 0 ? &s.used : nullptr}, about_[i]};
+                                           dead_letter_->stage, i, sampled_inputs_.size()));
+        if (!sampled_inputs_[i]) return {};
+        const run::dead_letter::sampled_input& s = dead_letter_->latest[i];
+        return {{sampled_inputs_[i]->data(), &s.format, s.used.planes != 0 ? &s.used : nullptr}, about_[i]};
     }
     [[nodiscard]] std::size_t latest_index(std::string_view name) const override {
-        const auto& all = letter_->latest;
+        const auto& all = dead_letter_->latest;
         const auto at = std::find_if(all.begin(), all.end(), [&](const auto& s) { return s.stage == name; });
         if (at == all.end())
             throw config_error(
                 fmt::format("stage {} asks for the latest input \"{}\", of which the letter "
                             "holds none",
-                            letter_->stage, name));
+                            dead_letter_->stage, name));
         return static_cast<std::size_t>(at - all.begin());
     }
     [[nodiscard]] output_payload output(std::size_t k) const noexcept override {
         if (k >= std::min(outputs_.size(), used_.size())) return {};
-        return {outputs_[k]->data(), &letter_->outputs[k].format, &used_[k]};
+        return {outputs_[k]->data(), &dead_letter_->outputs[k].format, &used_[k]};
     }
     [[nodiscard]] std::size_t output_index(std::string_view name) const override {
         return carousel::output_index(names_, name);
     }
     [[nodiscard]] u32 lane() const noexcept override { return 0; }
-    [[nodiscard]] std::string_view void_reason() const noexcept override { return {}; }
+    [[nodiscard]] std::string_view tombstone_reason() const noexcept override { return {}; }
     void end_stream() override { log::info("the stage says that its stream ends before this frame"); }
 
 private:
-    const run::dead_letter* letter_;
+    const run::dead_letter* dead_letter_;
     u32 metadata_bytes_ = 0;
     std::array<std::byte, shm::max_metadata_bytes> metadata_{};
     mutable std::array<shm::used_extents, max_stage_outputs> used_{};
     device::queue* queue_;
     const parameter_schema* schema_;
-    std::vector<std::unique_ptr<exact_memory>> inputs_, sides_;  ///< no side: the frame had none
+    std::vector<std::unique_ptr<exact_memory>> inputs_, sampled_inputs_;  ///< no side: the frame had none
     std::vector<sampled_frame::about> about_;
     std::vector<std::unique_ptr<exact_memory>> outputs_;
     std::vector<output_description> names_;
@@ -239,7 +241,7 @@ description configure(stage& s, const run::dead_letter& l) {
                     .device = l.asked_device,
                     .folder = l.folder};
     for (const run::dead_letter::input& i : l.inputs) c.inputs.push_back({i.stage, i.format});
-    for (const run::dead_letter::side& i : l.latest)
+    for (const run::dead_letter::sampled_input& i : l.latest)
         c.latest.push_back({i.stage, i.described ? i.format : frame_format{}});
     description d = s.configure(c);
     own.refuse_unread();
@@ -249,7 +251,7 @@ description configure(stage& s, const run::dead_letter& l) {
 
 }  // namespace
 
-int replay_letter(stage& s, const std::string& folder) {
+int replay_dead_letter(stage& s, const std::string& folder) {
     const run::dead_letter l = run::read_dead_letter(folder);
     const description d = configure(s, l);
     one_environment env(l);

@@ -18,7 +18,7 @@ void check_nothing_lost(run_fixture& run, int code = 0) {
     INFO(run.log());
     const json r = run.report();
     check_undamaged(r);
-    CHECK(run.left_behind() == "");
+    CHECK(run.leftovers() == "");
 }
 
 u64 frames_of(run_fixture& run) {
@@ -27,7 +27,7 @@ u64 frames_of(run_fixture& run) {
 }
 
 /// Their number once it stays the same: what was under way has arrived.
-u64 frames_at_rest(run_fixture& run) {
+u64 frames_when_idle(run_fixture& run) {
     u64 frames = ~u64{0};
     REQUIRE(run.wait_until(
         [&] {
@@ -64,7 +64,7 @@ TEST_CASE("a stage that somebody stops is replaced at its deadline, and its fram
 TEST_CASE("a stage that hangs inside process is replaced at its deadline") {
     run_fixture run;
     const std::string middle =
-        "die_at = 20\ndie_how = \"hang\"\ndie_lives = 2\nin_flight = 1\nframe_timeout_ms = 1500\n";
+        "die_at = 20\ndie_how = \"hang\"\ndie_incarnations = 2\nin_flight = 1\nframe_timeout_ms = 1500\n";
     run.start(run.pipeline("hang", number_pipeline("hang", "frame_timeout_ms = 30000\n", middle)),
               {"--frames", "100"});
     check_nothing_lost(run);
@@ -85,7 +85,7 @@ TEST_CASE("a held stage has no deadline, the pipeline waits for it, and it goes 
     REQUIRE(run.wait_until([&] { return frames_of(run) > 3; }));
     REQUIRE(run.command({"stop", "middle", "-p", "hold"}, out) == 0);
     CHECK(run.stage("middle")["state"] == "stopped");
-    const u64 frames = frames_at_rest(run);
+    const u64 frames = frames_when_idle(run);
     sleep_s(3.0);  // three deadlines
     CHECK(frames_of(run) == frames);
     CHECK(run.pid_of("middle") == before);
@@ -112,7 +112,7 @@ TEST_CASE("a paused stage that is killed stays paused, and cont refuses one that
         return run.pid_of("middle") > 0 && run.pid_of("middle") != before &&
                run.stage("middle")["state"] == "stopped" && shm::is_stopped(run.pid_of("middle"));
     }));
-    const u64 frames = frames_at_rest(run);
+    const u64 frames = frames_when_idle(run);
     REQUIRE(run.wait_until([&] { return run.command({"ps", "--check", "-p", "kept"}, out) == 1; }));
     CHECK_THAT(out, contains("middle"));
     CHECK(frames_of(run) == frames);
@@ -160,7 +160,7 @@ TEST_CASE("a paused pipeline takes next to no processor time") {
     };
     f64 share = 1;
     // on a shared machine a time slice that was stolen may be counted
-    for (int look = 0; look < 4 && share >= 0.02; ++look) {
+    for (int attempt = 0; attempt < 4 && share >= 0.02; ++attempt) {
         const u64 before = ticks();
         const f64 since = seconds_now();
         sleep_s(4);
@@ -180,7 +180,7 @@ TEST_CASE("a stage that is down stays down, and up brings it back, while the rin
     std::string out;
     REQUIRE(run.command({"down", "middle", "-p", "down"}, out) == 0);
     CHECK(run.stage("middle")["state"] == "down");
-    const u64 frames = frames_at_rest(run);
+    const u64 frames = frames_when_idle(run);
     sleep_s(0.5);
     CHECK(frames_of(run) == frames);
     CHECK(run.stage("middle")["state"] == "down");

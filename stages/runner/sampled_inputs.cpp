@@ -1,4 +1,4 @@
-#include "stages/runner/side_inputs.hpp"
+#include "stages/runner/sampled_inputs.hpp"
 
 #include <fmt/format.h>
 
@@ -46,28 +46,29 @@ sampled_input::sampled_input(runtime& r, u32 index)
 // yet: the stage goes on without, and asks again.
 bool sampled_input::join() {
     if (reader_ && reader_->joined()) return true;
-    const u32 link = runtime_->side(index_).index;
-    reader_ = std::make_unique<ring::latest_reader>(runtime_->control(), link, runtime_->who().entry, next_);
-    if (!reader_->joined() && !said_full_)
+    const u32 link = runtime_->sampled_input(index_).index;
+    reader_ = std::make_unique<ring::latest_reader>(runtime_->control(), link, runtime_->incarnation().entry,
+                                                    next_);
+    if (!reader_->joined() && !full_logged_)
         log::warning(
             "all {} places for latest readers at the ring {} are taken: it has no newest frame of it",
             shm::max_latest, runtime_->attached().latest[index_].stage);
-    said_full_ = !reader_->joined();
+    full_logged_ = !reader_->joined();
     return reader_->joined();
 }
 
 // A copy is written again when neither a frame in work nor the next one to be begun reads it. Frames that
 // have left keep theirs until their lane is used again: this thread needs no lock to know.
-side_copy& sampled_input::spare(std::span<const std::unique_ptr<frame_in_work>> frames) {
-    const auto is_held = [&](const side_copy* c) {
-        return c == current_ ||
-               std::any_of(frames.begin(), frames.end(), [&](const auto& f) { return f->side[index_] == c; });
+sampled_copy& sampled_input::spare(std::span<const std::unique_ptr<frame_in_work>> frames) {
+    const auto is_in_use = [&](const sampled_copy* c) {
+        return c == current_ || std::any_of(frames.begin(), frames.end(),
+                                            [&](const auto& f) { return f->sampled_input[index_] == c; });
     };
     const auto at =
-        std::find_if(copies_.begin(), copies_.end(), [&](const auto& c) { return !is_held(c.get()); });
+        std::find_if(copies_.begin(), copies_.end(), [&](const auto& c) { return !is_in_use(c.get()); });
     if (at != copies_.end()) return **at;
-    copies_.push_back(std::make_unique<side_copy>());
-    copies_.back()->memory = runtime_->context().allocate(runtime_->side(index_).slot_bytes);
+    copies_.push_back(std::make_unique<sampled_copy>());
+    copies_.back()->memory = runtime_->context().allocate(runtime_->sampled_input(index_).slot_bytes);
     return *copies_.back();
 }
 
@@ -80,10 +81,10 @@ void sampled_input::take(std::span<const std::unique_ptr<frame_in_work>> frames)
     // Read under the lease: where that is revoked meanwhile all of it may be another frame's, and is thrown
     // away.
     const shm::frame_header& h = reader_->link().header(slot.index);
-    const bool is_void = h.void_stage != shm::none;  // it has no payload
-    side_copy* to = nullptr;
+    const bool is_tombstone = h.void_stage != shm::none;  // it has no payload
+    sampled_copy* to = nullptr;
     bool fits = true;
-    if (!is_void) {
+    if (!is_tombstone) {
         const copy_clock clock(runtime_->entry());
         to = &spare(frames);
         fits = copy(slot, h, *to);
@@ -91,7 +92,7 @@ void sampled_input::take(std::span<const std::unique_ptr<frame_in_work>> frames)
     crash_here(crash_point::latest_read);
     const bool whole = reader_->release();
     crash_here(crash_point::latest_released);
-    if (!whole || is_void) return;
+    if (!whole || is_tombstone) return;
     if (fits) {
         current_ = to;
         return;
@@ -103,9 +104,9 @@ void sampled_input::take(std::span<const std::unique_ptr<frame_in_work>> frames)
 }
 
 // Complete when it returns: the lease is given back behind it. False: a status word doesn't fit.
-bool sampled_input::copy(const ring::slot_ref& slot, const shm::frame_header& h, side_copy& to) {
-    const mapped_link& ring = runtime_->side(index_);
-    const frame_format& format = runtime_->side_format(index_);
+bool sampled_input::copy(const ring::slot_ref& slot, const shm::frame_header& h, sampled_copy& to) {
+    const mapped_link& ring = runtime_->sampled_input(index_);
+    const frame_format& format = runtime_->sampled_input_format(index_);
     std::byte* const from = ring.slot(slot.index);
     const device::status_word expected{slot.ring_sequence, h.epoch,
                                        static_cast<u32>(device::status_state::ready)};
@@ -141,45 +142,45 @@ bool sampled_input::copy(const ring::slot_ref& slot, const shm::frame_header& h,
 }
 
 sampled_inputs::sampled_inputs(runtime& r) {
-    for (u32 k = 0; k < r.sides(); ++k) all_.push_back(std::make_unique<sampled_input>(r, k));
+    for (u32 k = 0; k < r.sampled_inputs(); ++k) all_.push_back(std::make_unique<sampled_input>(r, k));
 }
 
-void sampled_inputs::give(frame_in_work& f, ring::worker& w) const noexcept {
+void sampled_inputs::assign(frame_in_work& f, ring::worker& w) const noexcept {
     for (u32 k = 0; k < all_.size(); ++k) {
-        const side_copy* const copy = all_[k]->current();
-        f.side[k] = copy;
+        const sampled_copy* const copy = all_[k]->current();
+        f.sampled_input[k] = copy;
         w.note_sampled_frame(k, copy != nullptr ? copy->about.ring_sequence : shm::no_sampled_frame);
     }
 }
 
-void sampled_inputs::look_again(frame_in_work& f, std::span<const std::unique_ptr<frame_in_work>> frames,
-                                u64 patience_ns) {
+void sampled_inputs::wait_for_copies(frame_in_work& f, std::span<const std::unique_ptr<frame_in_work>> frames,
+                                     u64 patience_ns) {
     constexpr auto pause = std::chrono::milliseconds(2);
     for (const u64 until = now_ns() + patience_ns; now_ns() < until; std::this_thread::sleep_for(pause)) {
         bool all = true;
         for (u32 k = 0; k < all_.size(); ++k) {
-            if (f.side[k] != nullptr) continue;
+            if (f.sampled_input[k] != nullptr) continue;
             all_[k]->take(frames);
-            f.side[k] = all_[k]->current();
-            all = all && f.side[k] != nullptr;
+            f.sampled_input[k] = all_[k]->current();
+            all = all && f.sampled_input[k] != nullptr;
         }
         if (all) return;
     }
 }
 
 sampled_frame frame_in_work::latest(std::size_t i) const {
-    if (i >= runtime_->sides())
+    if (i >= runtime_->sampled_inputs())
         throw config_error(fmt::format("stage {} asks for latest input {}; its pipeline file names {}",
-                                       runtime_->attached().stage, i, runtime_->sides()));
-    const side_copy* const copy = side[i];
+                                       runtime_->attached().stage, i, runtime_->sampled_inputs()));
+    const sampled_copy* const copy = sampled_input[i];
     if (copy == nullptr) return {};
     const shm::used_extents* used = copy->used.planes != 0 ? &copy->used : nullptr;
-    return {{copy->memory->data(), &runtime_->side_format(i), used}, copy->about};
+    return {{copy->memory->data(), &runtime_->sampled_input_format(i), used}, copy->about};
 }
 
 std::size_t frame_in_work::latest_index(std::string_view name) const {
     std::vector<std::string> names;
-    for (const side_description& s : runtime_->attached().latest) {
+    for (const sampled_input_description& s : runtime_->attached().latest) {
         if (s.stage == name) return names.size();
         names.push_back(s.stage);
     }

@@ -26,7 +26,7 @@
 namespace carousel::stages {
 
 /// What one copy holds. Written while no frame holds it and it is not the current one.
-struct side_copy {
+struct sampled_copy {
     std::unique_ptr<device::mapping> memory;
     sampled_frame::about about;
     shm::used_extents used{};
@@ -41,12 +41,12 @@ public:
     /// Copies the newest frame, if it is newer than the current copy's. `frames`: whose copies are in use.
     void take(std::span<const std::unique_ptr<frame_in_work>> frames);
     /// Null: there was no frame yet.
-    [[nodiscard]] const side_copy* current() const noexcept { return current_; }
+    [[nodiscard]] const sampled_copy* current() const noexcept { return current_; }
 
 private:
     [[nodiscard]] bool join();
-    [[nodiscard]] side_copy& spare(std::span<const std::unique_ptr<frame_in_work>> frames);
-    [[nodiscard]] bool copy(const ring::slot_ref& slot, const shm::frame_header& h, side_copy& to);
+    [[nodiscard]] sampled_copy& spare(std::span<const std::unique_ptr<frame_in_work>> frames);
+    [[nodiscard]] bool copy(const ring::slot_ref& slot, const shm::frame_header& h, sampled_copy& to);
 
     runtime* runtime_;
     u32 index_;
@@ -55,10 +55,10 @@ private:
     shm::word event_word_{0};
     std::unique_ptr<device::event> event_;
     std::unique_ptr<ring::latest_reader> reader_;
-    std::vector<std::unique_ptr<side_copy>> copies_;  ///< as many as were ever in use at once, and one
-    const side_copy* current_ = nullptr;
+    std::vector<std::unique_ptr<sampled_copy>> copies_;  ///< as many as were ever in use at once, and one
+    const sampled_copy* current_ = nullptr;
     u64 next_ = 0;  ///< only sequences from here on
-    bool said_full_ = false;
+    bool full_logged_ = false;
 };
 
 /// All of a stage.
@@ -69,12 +69,12 @@ public:
         for (const auto& s : all_) s->take(frames);
     }
     /// The frame that is begun next has these copies.
-    void give(frame_in_work& f, ring::worker& w) const noexcept;
+    void assign(frame_in_work& f, ring::worker& w) const noexcept;
     /// For a frame that is given up and kept, whose own copies died with its process: looks until there is
     /// one of each, or for `patience_ns`. A process that has just begun may find none at its first look, for
     /// its predecessor's place as a reader is not free yet.
-    void look_again(frame_in_work& f, std::span<const std::unique_ptr<frame_in_work>> frames,
-                    u64 patience_ns);
+    void wait_for_copies(frame_in_work& f, std::span<const std::unique_ptr<frame_in_work>> frames,
+                         u64 patience_ns);
 
 private:
     std::vector<std::unique_ptr<sampled_input>> all_;
