@@ -57,7 +57,7 @@ public:
     explicit app(const options& o)
         : options_(o), path_(o.settings_file.empty() ? settings_path() : o.settings_file) {
         model_.kept = load_settings(path_);
-        model_.picture.looks = o.looks;
+        model_.picture.styles = o.styles;
         if (o.light) model_.kept.dark = false;
         window_options w;
         w.width = o.width > 0 ? o.width : model_.kept.width;
@@ -152,16 +152,16 @@ private:
         return fmt::format("{}-{}-{}.png", what, model_.run.name.empty() ? "window" : model_.run.name,
                            number);
     }
-    void say(bool good, const std::string& text) {
+    void log_event(bool good, const std::string& text) {
         model_.events.add({model_.now_ns, good ? telemetry::event_kind::info : telemetry::event_kind::warning,
                            shm::none, text});
     }
     void try_write(const std::string& path, std::span<const u8> pixels, u32 width, u32 height) {
         try {
             write_picture(path, pixels, width, height);
-            say(true, "wrote " + path);
+            log_event(true, "wrote " + path);
         } catch (const error& e) {
-            say(false, e.what());
+            log_event(false, e.what());
         }
     }
     void save_frame() {

@@ -14,7 +14,7 @@ enum class window_kind : u8 { glfw, offscreen, null };
 struct options {
     std::string name;     ///< -p: which pipeline; "": the only one
     picture_choice what;  ///< whose picture, and which beside it
-    picture_looks looks;
+    picture_styles styles;
     f64 wait_s = -1;            ///< give up when no run is there after so long; < 0: the window waits
     u64 frames = 0;             ///< end after so many drawn frames; 0: until closed
     f64 for_s = 0;              ///< end after so many seconds; 0: until closed

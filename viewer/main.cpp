@@ -46,12 +46,12 @@ int main(int argc, char** argv) {
            "values that get the first and the last colour: auto (all but 0.5 % at either end), extremes, "
            "or LOW..HIGH [auto]")
         ->check([&o](const std::string& text) {
-            return viewer::read_range(text, o.looks.of[0]) ? "" : "expected auto, extremes or LOW..HIGH";
+            return viewer::read_range(text, o.styles.of[0]) ? "" : "expected auto, extremes or LOW..HIGH";
         });
     app.add_option("--colours", colours,
                    "of values: auto (floats in viridis, whole numbers in grey), grey, viridis [auto]")
         ->check([&o](const std::string& text) {
-            return viewer::read_colours(text, o.looks.of[0]) ? "" : "expected auto, grey or viridis";
+            return viewer::read_colours(text, o.styles.of[0]) ? "" : "expected auto, grey or viridis";
         });
     app.add_option("--wait", o.wait_s,
                    "seconds to wait for a pipeline before giving up (default: the window waits)");

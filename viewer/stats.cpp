@@ -63,7 +63,7 @@ void stats::write(const std::string& path, const model& m, const window& w) cons
         {"take_ms", summary(take_ms_)},
         {"show_ms", summary(show_ms_)},
         {"discarded",
-         {{"revoked", m.picture.revoked}, {"torn", m.picture.torn}, {"void", m.picture.tombstones}}},
+         {{"revoked", m.picture.revoked}, {"torn", m.picture.torn}, {"tombstone", m.picture.tombstones}}},
         {"cpu_share", static_cast<f64>(cpu_ns() - began_cpu_ns_) / 1e9 / seconds}};
     output_file(path).write(out.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
 }

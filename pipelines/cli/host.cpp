@@ -14,7 +14,7 @@
 #include "core/secret_file.hpp"
 #include "os/descriptors.hpp"
 #include "spec/hosts.hpp"
-#include "supervisor/hosts/far_host.hpp"
+#include "supervisor/hosts/remote_partition.hpp"
 
 namespace carousel::supervisor {
 namespace {
@@ -87,14 +87,14 @@ int be_host(const host_arguments& a, const cli_environment& env) {
         return exit_code::ok;
     }
     if (a.launched) take_token(plan.token);
-    const auto hosts = std::make_shared<far_host>(plan, self);
+    const auto hosts = std::make_shared<remote_partition>(plan, self);
     o.hosts = hosts;
     if (a.launched) hosts->was_launched();
     if (a.launched && !a.stay) {
         o.keep_logs = true;
         go_on_by_itself(a, env);
     }
-    if (const std::optional<int> code = hosts->tell_kept_outcome(o)) return *code;
+    if (const std::optional<int> code = hosts->report_saved_outcome(o)) return *code;
     for (;;) {
         const int code = env.run(part, o);
         if (!hosts->superseded()) return code;

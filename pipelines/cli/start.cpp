@@ -11,7 +11,7 @@
 #include "os/own_command.hpp"
 #include "spec/pipeline_keys.hpp"
 #include "supervisor/engine/web_page.hpp"
-#include "supervisor/hosts/near_hosts.hpp"
+#include "supervisor/hosts/coordinator.hpp"
 #include "supervisor/plan/depth_plan.hpp"
 #include "supervisor/plan/plan_text.hpp"
 #include "supervisor/plan/setup_from.hpp"
@@ -139,7 +139,7 @@ int run_near_part(const start_arguments& a, const cli_environment& env, const pi
         show_plan(env, part, std::move(o));
         return exit_code::ok;
     }
-    o.hosts = std::make_shared<near_hosts>(std::move(plan));
+    o.hosts = std::make_shared<coordinator>(std::move(plan));
     return env.run(part, o);
 }
 

@@ -68,7 +68,7 @@ stage_spec receiver(const pipeline& whole, const crossing& c, const stage_descri
     s.settings["format"] = front.format.dump();
     s.settings["sync"] = find_host(whole, c.to)->sync;
     // A durable host that is lost begins anew, in the file's one run; what it had handed on comes again.
-    if (!c.from.empty() && find_host(whole, c.from)->durable()) s.settings["heirs"] = true;
+    if (!c.from.empty() && find_host(whole, c.from)->durable()) s.settings["successors"] = true;
     for (const stage_spec& reader : whole.stages)
         if (reader.host == c.to && std::count(reader.inputs.begin(), reader.inputs.end(), c.stage) != 0) {
             s.device = reader.device;

@@ -21,13 +21,13 @@ durable_watch::~durable_watch() {
     thread_.join();
 }
 
-void durable_watch::look() {
+void durable_watch::poll() {
     try {
         const u64 below = set_.below();
-        if (below <= told_) return;
+        if (below <= reported_) return;
         if (set_.sync) ::sync();
         set_.is_durable(below);
-        told_ = below;
+        reported_ = below;
         failed_ = false;
     } catch (const error& e) {  // the sender keeps its frames meanwhile
         if (!failed_)
@@ -41,7 +41,7 @@ void durable_watch::run() {
     while (!ending_) {
         lock.unlock();
         const bool wanted = set_.wanted();
-        if (wanted) look();
+        if (wanted) poll();
         lock.lock();
         ends_.wait_for(lock, wanted ? rest : rest_unwanted, [&] { return ending_; });
     }

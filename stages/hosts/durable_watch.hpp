@@ -26,13 +26,13 @@ public:
 
 private:
     void run();
-    void look();
+    void poll();
 
     set_up set_;
     std::mutex mutex_;
     std::condition_variable ends_;
     bool ending_ = false;
-    u64 told_ = 0;
+    u64 reported_ = 0;
     bool failed_ = false;
     std::thread thread_;
 };

@@ -6,12 +6,12 @@
 
 namespace carousel::hosts {
 
-void link_figures::tell(bool up, const std::optional<clock_relation>& clock, u64 now, bool now_or_never) {
+void link_figures::update(bool up, const std::optional<clock_relation>& clock, u64 now, bool force) {
     if (up && !was_up_) ++connections_;
     was_up_ = up;
     if (clock) clock_ = clock;
-    if (!now_or_never && now - told_ns_ < ns_per_s) return;
-    told_ns_ = now;
+    if (!force && now - written_ns_ < ns_per_s) return;
+    written_ns_ = now;
     nlohmann::json j{{"run", run_},       {"up", up},
                      {"frames", frames_}, {"connections", connections_},
                      {"bytes", bytes_},   {"bytes_on_the_way", packed_}};

@@ -34,7 +34,7 @@ description receive_stage::configure(const configuration& with) {
     window_ = static_cast<u32>(with.settings->integer("window", 4, 1, 64));
     sync_ = with.settings->flag("sync", false);
     work_ = with.settings->flag("work", false);
-    heirs_ = with.settings->flag("heirs", false);
+    successors_ = with.settings->flag("successors", false);
     description d;
     d.outputs = {end_.format};
     d.ends = true;
@@ -62,8 +62,8 @@ void receive_stage::open(u64 next) {
     s.figures_path = end_.file("figures");
     s.next = expected_ = next;
     s.unpacks = hosts::built_in_packings();
-    s.takes_heirs = heirs_;
-    s.beside_others = end_.is_one_of_several_receivers();
+    s.accepts_successors = successors_;
+    s.has_other_links = end_.is_one_of_several_receivers();
     for (const auto& b : buffers_) s.buffers.push_back(b->host_data());
     s.wake = [env = end_.env] { env->wake(); };
     link_ = std::make_unique<hosts::receiver_link>(std::move(s));

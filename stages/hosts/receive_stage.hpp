@@ -3,7 +3,7 @@
 //   format  what the frames are, as JSON (carousel-send logs it), or "picture": of the pipeline's size
 //   window  frames under way without an acknowledgement; a page-locked buffer each [4]
 //   work    true: the frames are work for this host, whichever process asks (remote_stage.hpp) [false]
-//   heirs   true: a sending run that is lost may be followed by another, even from frame 0 [false]
+//   successors   true: a sending run that is lost may be followed by another, even from frame 0 [false]
 //   sync    for a durable sender: sync(2) before it hears that frames are on disk [false]
 // A frame comes whole into page-locked memory, its hash is compared, and only then is it begun
 // (stage::ready): while none is there nothing is taken and no clock runs. Its commit is what the other host
@@ -41,7 +41,7 @@ private:
 
     hosts::link_end end_;
     u32 window_ = 0;
-    bool sync_ = false, work_ = false, heirs_ = false;
+    bool sync_ = false, work_ = false, successors_ = false;
     std::vector<std::unique_ptr<device::mapping>> buffers_;
     /// of frames that come packed, what they are; made with the first one that does
     std::vector<std::unique_ptr<device::mapping>> unpacked_;

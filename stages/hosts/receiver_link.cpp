@@ -49,8 +49,8 @@ receiving_side receiver_link::make_side() const {
     receiving_side side(set_.expected, set_.token, set_.run, note_.sender, set_.next,
                         static_cast<u32>(set_.buffers.size()));
     for (const packing how : set_.unpacks) side.unpacks(how);
-    if (set_.beside_others) side.stands_beside_others();
-    if (set_.takes_heirs) side.takes_heirs();
+    if (set_.has_other_links) side.expect_other_links();
+    if (set_.accepts_successors) side.accepts_successors();
     return side;
 }
 
@@ -136,17 +136,17 @@ std::optional<u64> receiver_link::end() {
 // waited for: the other stages of this host and of the sending one go on, with what they have.
 bool receiver_link::listen(transport& t) {
     const u64 until = now_ns() + port_patience_ns;
-    for (bool told = false; !stop_.load(std::memory_order_acquire);) {
+    for (bool logged = false; !stop_.load(std::memory_order_acquire);) {
         if (t.listen(set_.where.port)) return true;
-        if (!told && now_ns() > until) {
-            told = true;
+        if (!logged && now_ns() > until) {
+            logged = true;
             log::error(
                 "port {} of {} is in use by another program (`ss -ltnp` names it): end that one, or give "
                 "this "
                 "link another port in both pipeline files; it is tried again until then",
                 set_.where.port, set_.where.address);
         }
-        std::this_thread::sleep_for(std::chrono::milliseconds(told ? 200 : 20));
+        std::this_thread::sleep_for(std::chrono::milliseconds(logged ? 200 : 20));
     }
     return false;
 }
@@ -179,9 +179,11 @@ void receiver_link::run() {
                 proven = side_.proven();
                 due = side_.next_due();
                 figures_.sent_durably(side_.wants_durable());
-                figures_.tell(side_.up(), side_.clock(now_ns()), now_ns());
-                if (const std::string news = side_.news(); !news.empty()) log::info("{}", news);
-                if (const std::string news = side_.warning(); !news.empty()) log::warning("{}", news);
+                figures_.update(side_.up(), side_.clock(now_ns()), now_ns());
+                if (const std::string log_line = side_.log_line(); !log_line.empty())
+                    log::info("{}", log_line);
+                if (const std::string log_line = side_.warning(); !log_line.empty())
+                    log::warning("{}", log_line);
             }
             t.trust(proven);  // before the WELCOME, which the first frame follows
             carry_out(t, todo);
@@ -215,7 +217,7 @@ void receiver_link::leave(transport& t) {
     {
         const std::lock_guard lock(mutex_);
         transport_ = nullptr;
-        figures_.tell(side_.up(), side_.clock(now_ns()), now_ns(), true);
+        figures_.update(side_.up(), side_.clock(now_ns()), now_ns(), true);
         side_.leave("the receiving run has ended");
     }
     const u64 until = now_ns() + leave_patience_ns;
@@ -253,10 +255,10 @@ void receiver_link::closed(u32 connection, const std::string&) {
 
 void receiver_link::broke_limits(u32, const std::string& why) {
     const std::lock_guard lock(mutex_);
-    side_.cut_off(why, now_ns());
+    side_.limit_exceeded(why, now_ns());
 }
 
-void receiver_link::message_came(u32 connection, std::span<const std::byte> bytes) {
+void receiver_link::message_received(u32 connection, std::span<const std::byte> bytes) {
     const auto m = decode(bytes);
     const std::lock_guard lock(mutex_);
     side_.received(connection, m ? *m : message(bye{"no message of this link"}), now_ns());
@@ -278,7 +280,7 @@ std::byte* receiver_link::frame_begins(u32 connection, std::span<const std::byte
     return set_.buffers[*buffer];
 }
 
-void receiver_link::frame_came(u64 ticket, bool whole) {
+void receiver_link::frame_received(u64 ticket, bool whole) {
     {
         const std::lock_guard lock(mutex_);
         side_.frame_ends(static_cast<u32>(ticket), whole, now_ns());

@@ -39,8 +39,8 @@ public:
         std::string figures_path;
         u64 next = 0;                     ///< the first frame that is not committed here
         std::vector<packing> unpacks;     ///< how frames may come beside packing::none
-        bool beside_others = false;       ///< other links lead to this run
-        bool takes_heirs = false;         ///< see receiving_side
+        bool has_other_links = false;     ///< other links lead to this run
+        bool accepts_successors = false;  ///< see receiving_side
         std::vector<std::byte*> buffers;  ///< a window of them, each of expected.payload_bytes
         std::function<void()> wake;       ///< a frame is there, or the end; from the link's thread
     };
@@ -83,10 +83,10 @@ private:
     void accepted(u32 connection) override;
     void closed(u32 connection, const std::string& why) override;
     void broke_limits(u32 connection, const std::string& why) override;
-    void message_came(u32 connection, std::span<const std::byte> bytes) override;
+    void message_received(u32 connection, std::span<const std::byte> bytes) override;
     std::byte* frame_begins(u32 connection, std::span<const std::byte> header, u64 bytes,
                             u64& ticket) override;
-    void frame_came(u64 ticket, bool whole) override;
+    void frame_received(u64 ticket, bool whole) override;
     void frame_sent(u32, u64) override {}
 
     set_up set_;

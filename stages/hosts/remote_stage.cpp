@@ -14,10 +14,10 @@ namespace carousel::stages {
 namespace {
 
 constexpr u32 most_asked = 16;  ///< in_flight has no more
-constexpr u64 look_again_ns = 250 * ns_per_ms;
+constexpr u64 poll_every_ns = 250 * ns_per_ms;
 /// A link that is away for longer has no frames: its end is seen after 1 s of silence already.
 constexpr u64 away_patience_ns = 500 * ns_per_ms;
-constexpr u64 let_go_patience_ns = 5 * ns_per_s;
+constexpr u64 release_patience_ns = 5 * ns_per_s;
 constexpr u64 leave_patience_ns = 2 * ns_per_s;
 
 [[noreturn]] void give_back(const std::string& why) {
@@ -75,25 +75,25 @@ void remote_stage::open() {
     s.wake = [this] {
         {
             const std::lock_guard lock(mutex_);
-            news_ = true;
+            has_updates_ = true;
         }
         changed_.notify_all();
     };
     answers_ = std::make_unique<hosts::receiver_link>(std::move(s));
-    hosts::hello who = hosts::hello_of(end_.format, env.parameters());
-    who.run = env.run_id();
-    who.pipeline = std::filesystem::path(env.runtime_directory()).filename().string();
-    who.ring = end_.stage;
-    who.by_durable = 1;  // it is to say what has left its ring
-    who.kind = static_cast<u8>(hosts::link_kind::work);
-    work_ = std::make_unique<hosts::sender_link>(end_.where, who, end_.token, u64{env.epoch()} << 32U,
+    hosts::hello own_hello = hosts::hello_of(end_.format, env.parameters());
+    own_hello.run = env.run_id();
+    own_hello.pipeline = std::filesystem::path(env.runtime_directory()).filename().string();
+    own_hello.ring = end_.stage;
+    own_hello.by_durable = 1;  // it is to say what has left its ring
+    own_hello.kind = static_cast<u8>(hosts::link_kind::work);
+    work_ = std::make_unique<hosts::sender_link>(end_.where, own_hello, end_.token, u64{env.epoch()} << 32U,
                                                  end_.file("figures"));
     collector_ = std::thread([this] { collect(); });
 }
 
 bool remote_stage::ready(u64, u64) {
     if (!work_) open();
-    if (const std::string why = work_->begun_anew(); !why.empty()) give_back(why);
+    if (const std::string why = work_->numbering_restarted(); !why.empty()) give_back(why);
     const std::lock_guard lock(mutex_);
     if (!broken_.empty()) throw config_error(broken_);
     return work_->takes_work();
@@ -119,10 +119,10 @@ hosts::frame_message remote_stage::await(frame& f, u64 number) {
     const u64 sent = now_ns();
     std::unique_lock lock(mutex_);
     const auto answered = [&] { return asked_[number].answered; };
-    while (!changed_.wait_for(lock, std::chrono::nanoseconds(look_again_ns), answered)) {
+    while (!changed_.wait_for(lock, std::chrono::nanoseconds(poll_every_ns), answered)) {
         if (!broken_.empty()) throw config_error(broken_);
         lock.unlock();
-        if (const std::string why = work_->begun_anew(); !why.empty()) give_back(why);
+        if (const std::string why = work_->numbering_restarted(); !why.empty()) give_back(why);
         if (work_->away_ns() > away_patience_ns) give_back("the link to the other host is down");
         if (now_ns() - sent > give_back_ns_)
             give_back(fmt::format("frame {} was not answered within {} ms", f.frame_number(),
@@ -140,7 +140,8 @@ void remote_stage::finish(frame& f) {
     const u64 number = numbers_[f.lane()];
     send(f, number);
     const hosts::frame_message answer = await(f, number);
-    if (!work_->let_go(number, let_go_patience_ns)) give_back("the link does not let go of a frame's memory");
+    if (!work_->release(number, release_patience_ns))
+        give_back("the link does not let go of a frame's memory");
     if (!answer.tombstone_reason.empty())
         throw error(exit_code::stage_exception, "the other host gave it up: " + answer.tombstone_reason);
     f.carry(answer.metadata, hosts::extents_of(answer.used));
@@ -160,9 +161,9 @@ bool remote_stage::fill(std::byte* to, const hosts::receiver_link::arrived& a) {
 
 // One that nobody here waits for is a predecessor's, or comes twice: it is told as taken all the same, so
 // that the other host's ring moves on.
-void remote_stage::take(const hosts::receiver_link::arrived& a) {
+void remote_stage::handle_answer(const hosts::receiver_link::arrived& a) {
     const u64 number = a.message.ring_sequence;
-    const std::string asked_run = work_->far_run();
+    const std::string asked_run = work_->remote_run();
     bool sound = true;
     {
         const std::lock_guard lock(mutex_);
@@ -182,11 +183,12 @@ void remote_stage::take(const hosts::receiver_link::arrived& a) {
 void remote_stage::collect() {
     std::unique_lock lock(mutex_);
     while (!ending_) {
-        changed_.wait_for(lock, std::chrono::nanoseconds(look_again_ns), [&] { return news_ || ending_; });
-        news_ = false;
+        changed_.wait_for(lock, std::chrono::nanoseconds(poll_every_ns),
+                          [&] { return has_updates_ || ending_; });
+        has_updates_ = false;
         lock.unlock();
         try {
-            while (const auto a = answers_->oldest_whole()) take(*a);
+            while (const auto a = answers_->oldest_whole()) handle_answer(*a);
         } catch (const error& e) {
             lock.lock();
             broken_ = e.what();

@@ -61,7 +61,7 @@ private:
     void send(frame& f, u64 number);
     [[nodiscard]] hosts::frame_message await(frame& f, u64 number);
     void collect();
-    void take(const hosts::receiver_link::arrived& a);
+    void handle_answer(const hosts::receiver_link::arrived& a);
     [[nodiscard]] bool fill(std::byte* to, const hosts::receiver_link::arrived& a);
 
     hosts::link_end end_;
@@ -78,7 +78,7 @@ private:
     std::mutex mutex_;  ///< guards what follows
     std::condition_variable changed_;
     std::map<u64, asked> asked_;  ///< by number
-    bool news_ = false, ending_ = false;
+    bool has_updates_ = false, ending_ = false;
     std::string broken_;
     std::thread collector_;  ///< the one thread that uses its queue
 };

@@ -44,16 +44,17 @@ void send_stage::prepare(environment& env) {
 // first one and not before: a standby has no epoch yet, and must leave the link to its holder.
 bool send_stage::ready(u64 ring_sequence, u64) {
     if (!link_) {
-        hosts::hello who = hosts::hello_of(end_.format, end_.env->parameters());
-        who.run = end_.env->run_id();
-        who.pipeline = std::filesystem::path(end_.env->runtime_directory()).filename().string();
-        who.ring = ring_;
-        who.begins = end_.env->first_frame();
-        who.by_durable = by_durable_ ? 1 : 0;
-        if (work_) who.kind = static_cast<u8>(hosts::link_kind::answers);
-        who.packed = static_cast<u8>(packing_);
-        link_ = std::make_unique<hosts::sender_link>(
-            end_.where, who, end_.token, u64{end_.env->epoch()} << 32U, end_.file("figures"), payload_.gpu());
+        hosts::hello own_hello = hosts::hello_of(end_.format, end_.env->parameters());
+        own_hello.run = end_.env->run_id();
+        own_hello.pipeline = std::filesystem::path(end_.env->runtime_directory()).filename().string();
+        own_hello.ring = ring_;
+        own_hello.begins = end_.env->first_frame();
+        own_hello.by_durable = by_durable_ ? 1 : 0;
+        if (work_) own_hello.kind = static_cast<u8>(hosts::link_kind::answers);
+        own_hello.packed = static_cast<u8>(packing_);
+        link_ = std::make_unique<hosts::sender_link>(end_.where, own_hello, end_.token,
+                                                     u64{end_.env->epoch()} << 32U, end_.file("figures"),
+                                                     payload_.gpu());
     } else if (ring_sequence <= last_) {
         return true;
     }
@@ -94,7 +95,7 @@ send_stage::~send_stage() {
     if (link_->end(next_, end_patience_ns)) return;
     // The other host's ring may have been lost behind its last acknowledgement. All of ours is committed, so
     // no exit code of ours says so: the supervisor of `carousel run` finds that host waiting
-    // (near_hosts_links.cpp). It tells one that has all frames the end, too.
+    // (coordinator_links.cpp). It tells one that has all frames the end, too.
     if (const std::string why = link_->failure(); !why.empty())
         log::error("{}", why);
     else

@@ -12,24 +12,25 @@
 
 namespace carousel::hosts {
 namespace {
-constexpr u64 say_first_ns = ns_per_s, say_every_ns = 5 * ns_per_s;
+constexpr u64 log_first_ns = ns_per_s, log_every_ns = 5 * ns_per_s;
 
 /// What the stage allocates to compress frames: for each that is in flight a little more than its length.
-u64 bytes_to_pack(const hello& who) {
-    return who.packed == 0 ? 0
-                           : most_durable_under_way * (who.payload_bytes + who.payload_bytes / 128 + 65536);
+u64 bytes_to_pack(const hello& own_hello) {
+    return own_hello.packed == 0
+               ? 0
+               : most_durable_under_way * (own_hello.payload_bytes + own_hello.payload_bytes / 128 + 65536);
 }
 }  // namespace
 
-sender_link::sender_link(const link_settings& where, hello who, token_file token, u64 first_epoch,
+sender_link::sender_link(const link_settings& where, hello own_hello, token_file token, u64 first_epoch,
                          std::string figures_path, const device::context* gpu)
     : where_(where),
       from_(local_address_towards(where.address)),
       gpu_(gpu),
-      packed_bytes_(bytes_to_pack(who)),
-      figures_(std::move(figures_path), who.run),
-      side_(std::move(who), std::move(token), first_epoch),
-      say_ns_(now_ns() + say_first_ns),
+      packed_bytes_(bytes_to_pack(own_hello)),
+      figures_(std::move(figures_path), own_hello.run),
+      side_(std::move(own_hello), std::move(token), first_epoch),
+      log_due_ns_(now_ns() + log_first_ns),
       down_since_ns_(now_ns()),
       round_ns_(now_ns()),
       thread_([this] { run(); }) {}
@@ -79,10 +80,10 @@ bool sender_link::over(u64 ring_sequence) const {
 
 // The thread that talks to UCX goes round several times a frame. To wake everybody each time cost a fifteenth
 // of the link's CPU time; so a frame's own waiter is woken, once.
-void sender_link::wake_who_is_done() {
-    for (const auto& [ring_sequence, who] : waiting_)
-        if (over(ring_sequence)) who->notify_one();
-    if (side_.end_known() || !side_.failure().empty() || letting_go_ > 0) changed_.notify_all();
+void sender_link::wake_released_waiters() {
+    for (const auto& [ring_sequence, waiter] : waiting_)
+        if (over(ring_sequence)) waiter->notify_one();
+    if (side_.end_known() || !side_.failure().empty() || releasing_ > 0) changed_.notify_all();
 }
 
 bool sender_link::end(u64 ring_sequence, u64 ns) {
@@ -111,15 +112,15 @@ u64 sender_link::next_number() {
     return number;
 }
 
-std::string sender_link::far_run() const {
+std::string sender_link::remote_run() const {
     const std::lock_guard lock(mutex_);
-    return side_.far_run();
+    return side_.remote_run();
 }
 
-std::string sender_link::begun_anew() const {
+std::string sender_link::numbering_restarted() const {
     const std::lock_guard lock(mutex_);
     if (!broken_.empty()) throw config_error(broken_);
-    if (!side_.failure().empty() && !side_.begun_anew()) throw config_error(side_.failure());
+    if (!side_.failure().empty() && !side_.numbering_restarted()) throw config_error(side_.failure());
     return side_.failure();
 }
 
@@ -129,12 +130,12 @@ u64 sender_link::away_ns() const {
     return was_up_ || now < down_since_ns_ ? 0 : now - down_since_ns_;
 }
 
-bool sender_link::let_go(u64 ring_sequence, u64 ns) {
+bool sender_link::release(u64 ring_sequence, u64 ns) {
     std::unique_lock lock(mutex_);
-    ++letting_go_;
+    ++releasing_;
     const bool idle =
         changed_.wait_for(lock, std::chrono::nanoseconds(ns), [&] { return side_.is_idle(ring_sequence); });
-    --letting_go_;
+    --releasing_;
     if (!idle) return false;
     side_.forget(ring_sequence);
     data_.erase(ring_sequence);
@@ -178,9 +179,9 @@ void sender_link::run() {
                 todo = side_.step(now_ns());
                 due = side_.next_due();
                 proven = side_.proven();
-                tell_news();
-                figures_.tell(side_.up(), side_.clock(now_ns()), now_ns());
-                wake_who_is_done();
+                log_changes();
+                figures_.update(side_.up(), side_.clock(now_ns()), now_ns());
+                wake_released_waiters();
             }
             t.trust(proven);
             carry_out(t, todo);
@@ -189,12 +190,12 @@ void sender_link::run() {
         }
         const std::lock_guard lock(mutex_);
         transport_ = nullptr;
-        figures_.tell(side_.up(), side_.clock(now_ns()), now_ns(), true);
+        figures_.update(side_.up(), side_.clock(now_ns()), now_ns(), true);
     } catch (const error& e) {
         const std::lock_guard lock(mutex_);
         transport_ = nullptr;
         broken_ = e.what();
-        wake_who_is_done();
+        wake_released_waiters();
     }
 }
 
@@ -228,7 +229,7 @@ void sender_link::carry_out(transport& t, actions& todo) {
 }
 
 // Under the lock. A link that comes and goes is told as it does; one that stays away every few seconds.
-void sender_link::tell_news() {
+void sender_link::log_changes() {
     const u64 now = now_ns();
     if (side_.end_known()) return;
     if (side_.up() != was_up_) {
@@ -238,12 +239,12 @@ void sender_link::tell_news() {
                       static_cast<double>(now - down_since_ns_) / 1e9);
         else
             log::warning("the link to {} port {} is down: {}. Frames are kept until it is back",
-                         where_.address, where_.port, side_.trouble());
-        if (!was_up_) down_since_ns_ = now, say_ns_ = now + say_first_ns;
-    } else if (!was_up_ && now >= say_ns_ && !side_.trouble().empty()) {
-        say_ns_ = now + say_every_ns;
+                         where_.address, where_.port, side_.disconnect_reason());
+        if (!was_up_) down_since_ns_ = now, log_due_ns_ = now + log_first_ns;
+    } else if (!was_up_ && now >= log_due_ns_ && !side_.disconnect_reason().empty()) {
+        log_due_ns_ = now + log_every_ns;
         log::warning("no link to {} port {} for {:.0f} s: {}. It is tried for ever", where_.address,
-                     where_.port, static_cast<double>(now - down_since_ns_) / 1e9, side_.trouble());
+                     where_.port, static_cast<double>(now - down_since_ns_) / 1e9, side_.disconnect_reason());
     }
 }
 
@@ -252,7 +253,7 @@ void sender_link::closed(u32 connection, const std::string& why) {
     side_.closed(connection, why, now_ns());
 }
 
-void sender_link::message_came(u32 connection, std::span<const std::byte> bytes) {
+void sender_link::message_received(u32 connection, std::span<const std::byte> bytes) {
     const auto m = decode(bytes);
     if (!m) return;
     const std::lock_guard lock(mutex_);

@@ -21,7 +21,7 @@ namespace carousel::hosts {
 class sender_link final : private transport::events {
 public:
     /// `gpu`: whose memory the frames lie in, which UCX is to read there; null: in memory that the CPU reads.
-    sender_link(const link_settings& where, hello who, token_file token, u64 first_epoch,
+    sender_link(const link_settings& where, hello own_hello, token_file token, u64 first_epoch,
                 std::string figures_path, const device::context* gpu = nullptr);
     /// Tells nothing: see end().
     ~sender_link() override;
@@ -43,13 +43,13 @@ public:
     /// The number of the next frame, which is begun.
     [[nodiscard]] u64 next_number();
     /// Whose numbers they are.
-    [[nodiscard]] std::string far_run() const;
+    [[nodiscard]] std::string remote_run() const;
     /// Why this process's numbers count no more; "": they do. Throws config_error for what no process mends.
-    [[nodiscard]] std::string begun_anew() const;
+    [[nodiscard]] std::string numbering_restarted() const;
     /// For how long the link has been away; 0: it is up.
     [[nodiscard]] u64 away_ns() const;
     /// True: nobody reads the frame's memory any more, and it is forgotten. Waits `ns` at most.
-    [[nodiscard]] bool let_go(u64 ring_sequence, u64 ns);
+    [[nodiscard]] bool release(u64 ring_sequence, u64 ns);
     /// No frame follows. True: the far side knows, within `ns`.
     [[nodiscard]] bool end_here(u64 ns);
 
@@ -61,14 +61,14 @@ private:
     void run();
     void carry_out(transport& t, actions& todo);
     [[nodiscard]] bool over(u64 ring_sequence) const;
-    void wake_who_is_done();
-    void tell_news();
+    void wake_released_waiters();
+    void log_changes();
 
     void accepted(u32) override {}
     void closed(u32 connection, const std::string& why) override;
-    void message_came(u32 connection, std::span<const std::byte> bytes) override;
+    void message_received(u32 connection, std::span<const std::byte> bytes) override;
     std::byte* frame_begins(u32, std::span<const std::byte>, u64, u64&) override { return nullptr; }
-    void frame_came(u64, bool) override {}
+    void frame_received(u64, bool) override {}
     void frame_sent(u32 connection, u64 ring_sequence) override;
 
     link_settings where_;
@@ -76,8 +76,8 @@ private:
     const device::context* gpu_;
     const u64 packed_bytes_;
     mutable std::mutex mutex_;                         ///< guards what follows
-    std::condition_variable changed_;                  ///< of end() and let_go()
-    u32 letting_go_ = 0;                               ///< who waits in let_go()
+    std::condition_variable changed_;                  ///< of end() and release()
+    u32 releasing_ = 0;                                ///< who waits in release()
     std::map<u64, std::condition_variable*> waiting_;  ///< of each frame that somebody waits for
     link_figures figures_;
     sending_side side_;
@@ -86,7 +86,7 @@ private:
     std::string broken_;  ///< UCX could not be set up
     bool was_up_ = false;
     u64 given_ = 0;  ///< numbers of work
-    u64 say_ns_, down_since_ns_;
+    u64 log_due_ns_, down_since_ns_;
     std::atomic<u64> round_ns_;
     std::atomic<bool> stop_{false};
     std::thread thread_;

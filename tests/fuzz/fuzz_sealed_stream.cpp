@@ -77,21 +77,21 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     test::require(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends) == 0,
                   "two sockets");
     const u64 now = now_ns();
-    sealed_stream far(shm::unique_fd(ends[0]), sealed_stream::side::far, token, now);
-    coordinator_peer near{shm::unique_fd(ends[1])};
-    near.begin();
-    take(far.advance(now));
-    near.prove();
-    take(far.advance(now));
-    test::require(far.open(), "the handshake succeeds");
+    sealed_stream partition(shm::unique_fd(ends[0]), sealed_stream::endpoint::partition, token, now);
+    coordinator_peer coordinator{shm::unique_fd(ends[1])};
+    coordinator.begin();
+    take(partition.advance(now));
+    coordinator.prove();
+    take(partition.advance(now));
+    test::require(partition.open(), "the handshake succeeds");
     test::bytes in(data, size);
     for (int k = 0; k < 12 && in.left() > 0; ++k) {
         const std::string text = test::expanded(in.part());
         if (text.starts_with('!'))
-            near.write(std::string_view(text).substr(1));
+            coordinator.write(std::string_view(text).substr(1));
         else
-            near.send(text);
-        take(far.advance(now));
+            coordinator.send(text);
+        take(partition.advance(now));
     }
     return 0;
 }

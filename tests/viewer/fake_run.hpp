@@ -99,7 +99,7 @@ private:
     std::unique_ptr<device::mapping> ring_;
     std::mutex mutex_;
     std::vector<u64> back_at_;
-    std::set<u32> held_;
+    std::set<u32> paused_;
     std::vector<std::string> commands_, sets_;
     fake_answers answers_;
     std::atomic<u64> frames_{0};

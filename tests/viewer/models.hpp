@@ -16,7 +16,7 @@ struct watched {
     viewer::model m;
     telemetry::rate_tracker tracker;
     u64 time_ns = 10 * ns_per_s;
-    bool fixed = false;  ///< look() shows nothing of the real clock
+    bool fixed = false;  ///< read() shows nothing of the real clock
 
     explicit watched(ring::plan p) : r(std::move(p)) {
         m.phase = viewer::run_phase::watching;
@@ -26,7 +26,7 @@ struct watched {
         m.values = m.schema.initial_values();
         ring::initialise_parameters(r.block().parameters, m.values, 0);
     }
-    void look() {
+    void read() {
         telemetry::read_snapshot(r.block(), m.snap);
         m.snap.run_id = "rig";
         m.snap.taken_ns = m.now_ns = time_ns;
@@ -70,7 +70,7 @@ struct watched {
                 c.wait_input_ns.fetch_add(4'000'000);
                 if (s + 1 == r.block().stages) telemetry::add_sample(c.end_to_end, ns * 4);
             }
-            look();
+            read();
         }
     }
 };

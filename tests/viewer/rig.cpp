@@ -17,13 +17,13 @@ rig::rig(plan p, shm::control_block* c)
 
 void rig::sit(u32 seat) {
     sitting& s = seats_[seat];
-    s.who = s.successor ? s.successor : appoint(*c_, seat);
+    s.incarnation = s.successor ? s.successor : appoint(*c_, seat);
     s.successor = {};
-    CAROUSEL_ASSERT(s.who);
-    (void)revoke(*c_, seat, s.who.epoch - 1);
-    CAROUSEL_ASSERT(claim(*c_, s.who) == claim_result::ok);
-    CAROUSEL_ASSERT(go_live(*c_, s.who));
-    s.w = std::make_unique<ring::worker>(*c_, s.who.seat, s.who.entry, s.who.epoch);
+    CAROUSEL_ASSERT(s.incarnation);
+    (void)revoke(*c_, seat, s.incarnation.epoch - 1);
+    CAROUSEL_ASSERT(claim(*c_, s.incarnation) == claim_result::ok);
+    CAROUSEL_ASSERT(go_live(*c_, s.incarnation));
+    s.w = std::make_unique<ring::worker>(*c_, s.incarnation.seat, s.incarnation.entry, s.incarnation.epoch);
     s.open.clear();
 }
 
@@ -33,18 +33,18 @@ void rig::sit_all() {
 
 void rig::die(u32 seat) {
     sitting& s = seats_[seat];
-    doom(*c_, s.who.entry);
+    doom(*c_, s.incarnation.entry);
     s.successor = appoint(*c_, seat);
-    (void)revoke(*c_, seat, s.who.epoch);
-    (void)requeue(*c_, seat, s.who.epoch, blame::none, static_cast<u32>(s.open.size()));
+    (void)revoke(*c_, seat, s.incarnation.epoch);
+    (void)requeue(*c_, seat, s.incarnation.epoch, blame::none, static_cast<u32>(s.open.size()));
     s.w.reset();
 }
 
 void rig::retire(u32 seat) {
     sitting& s = seats_[seat];
-    mark_fenced(*c_, s.who.entry);
-    (void)requeue(*c_, seat, s.who.epoch, blame::none, 0);
-    (void)reclaim(*c_, seat, s.who.epoch);
+    mark_fenced(*c_, s.incarnation.entry);
+    (void)requeue(*c_, seat, s.incarnation.epoch, blame::none, 0);
+    (void)reclaim(*c_, seat, s.incarnation.epoch);
 }
 
 bool rig::begin(u32 seat) {

@@ -39,11 +39,11 @@ public:
 
     [[nodiscard]] shm::control_block& block() noexcept { return *c_; }
     [[nodiscard]] bool sits(u32 seat) const noexcept { return seats_[seat].w != nullptr; }
-    [[nodiscard]] u32 entry_of(u32 seat) const noexcept { return seats_[seat].who.entry; }
+    [[nodiscard]] u32 entry_of(u32 seat) const noexcept { return seats_[seat].incarnation.entry; }
 
 private:
     struct sitting {
-        ring::incarnation_id who, successor;
+        ring::incarnation_id incarnation, successor;
         std::unique_ptr<ring::worker> w;
         std::vector<ring::job> open;
     };

@@ -11,7 +11,7 @@ using test::watched;
 TEST_CASE("events and depth share a place: D, or a click on a title, brings the other one to the front") {
     watched w(test::demo_plan(1280, 720));
     w.r.sit_all();
-    w.look();
+    w.read();
     for (const telemetry::seat_view& seat : w.m.snap.seats)
         w.r.block().entry[seat.entry].depth.store(
             telemetry::depth_view{2, 5, telemetry::depth_reason::hops, 0, 70'000}.pack());

@@ -114,7 +114,7 @@ TEST_CASE("the window looks as in the kept picture") {
     REQUIRE(w.r.begin(2));
     w.r.die(2);
     w.time_ns += 40 * ns_per_ms;
-    w.look();
+    w.read();
     const std::vector<u8> now = draw(*s, w);
     if (std::getenv("CAROUSEL_KEEP_GOLDEN") != nullptr)
         viewer::write_picture(golden, now, small_width, small_height);

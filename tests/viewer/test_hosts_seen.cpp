@@ -61,7 +61,7 @@ TEST_CASE("each host of a ps answer has its own stages") {
     REQUIRE(hosts[1].seats.size() == 1);  // "b/" is no part of "bb/"
     CHECK(hosts[1].seats[0].label == "bb/sink");
     CHECK(hosts[1].seats[0].time->busy == 0.5);
-    CHECK_FALSE(viewer::is_far("geometry"));
+    CHECK_FALSE(viewer::is_remote("geometry"));
 }
 
 TEST_CASE("a host that is lost or back and a stage that was replaced there are told once") {
@@ -74,15 +74,15 @@ TEST_CASE("a host that is lost or back and a stage that was replaced there are t
     a.stages[3].pid = 32;
     a.stages[3].last_exit = "signal 9 (SIGKILL)";
     const std::vector<viewer::host_report> after = viewer::host_reports(a);
-    std::vector<telemetry::run_event> told = viewer::changes(before, after, 7);
-    REQUIRE(told.size() == 2);
-    CHECK(told[0].text == "host b: lost, was running");
-    CHECK(told[0].kind == telemetry::event_kind::bad);
-    CHECK(told[1].text == "bb/sink (pid 31 there) was replaced: signal 9 (SIGKILL)");
-    CHECK(told[1].time_ns == 7);
-    told = viewer::changes(after, viewer::host_reports(two_hosts()), 8);
-    REQUIRE(told.size() == 1);  // restarts that are fewer: the host has begun anew
-    CHECK(told[0].kind == telemetry::event_kind::good);
+    std::vector<telemetry::run_event> events = viewer::changes(before, after, 7);
+    REQUIRE(events.size() == 2);
+    CHECK(events[0].text == "host b: lost, was running");
+    CHECK(events[0].kind == telemetry::event_kind::bad);
+    CHECK(events[1].text == "bb/sink (pid 31 there) was replaced: signal 9 (SIGKILL)");
+    CHECK(events[1].time_ns == 7);
+    events = viewer::changes(after, viewer::host_reports(two_hosts()), 8);
+    REQUIRE(events.size() == 1);  // restarts that are fewer: the host has begun anew
+    CHECK(events[0].kind == telemetry::event_kind::good);
 }
 
 TEST_CASE("the stages of other hosts have rows and buttons of their own") {

@@ -40,7 +40,7 @@ struct watched_picture : watched {
         m.picture.height = 360;
         m.picture.shown = {depth_of("fragment")};
     }
-    [[nodiscard]] viewer::picture_look& look() { return m.picture.looks.of[0]; }
+    [[nodiscard]] viewer::picture_style& style() { return m.picture.styles.of[0]; }
 };
 
 }  // namespace
@@ -98,16 +98,16 @@ TEST_CASE("keys choose ring, plane, range, colours, and what is beside") {
     viewer::picture_model& p = w.m.picture;
     const auto press = [&](int key) { s.screen.on_key(w.m, {key, false, false}); };
     press('E');
-    CHECK(w.look().range == viewer::range_choice::extremes);
+    CHECK(w.style().range == viewer::range_choice::extremes);
     press('E');
-    CHECK(w.look() == viewer::picture_look{viewer::range_choice::fixed, -1.5, 20});
+    CHECK(w.style() == viewer::picture_style{viewer::range_choice::fixed, -1.5, 20});
     press('E');
-    CHECK(w.look().range == viewer::range_choice::automatic);
+    CHECK(w.style().range == viewer::range_choice::automatic);
     press('V');
-    CHECK(w.look().colours == viewer::colour_map::grey);
+    CHECK(w.style().colours == viewer::colour_map::grey);
     press('V');
     press('V');
-    CHECK_FALSE(w.look().colours);
+    CHECK_FALSE(w.style().colours);
     press('Y');
     CHECK(p.wanted.first.plane == "color");
     press('U');  // behind the last ring comes the first

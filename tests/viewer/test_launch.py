@@ -47,7 +47,7 @@ class Launch(WindowCase):
                 return int(pid)
         return None
 
-    def said(self):
+    def output(self):
         with open(self.log_of(self.script), encoding="utf-8") as f:
             return f.read()
 
@@ -61,7 +61,7 @@ class Launch(WindowCase):
         viewer = self.viewer_of(run)
         self.wait_running()
         self.press("ctrl+q")
-        self.assertEqual(run.wait(60), 0, self.said())
+        self.assertEqual(run.wait(60), 0, self.output())
         self.gone(viewer)
         self.check_report()
 
@@ -70,12 +70,12 @@ class Launch(WindowCase):
         self.environment["CAROUSEL_LOG"] = "info"
         without = [w for k, w in enumerate(SMALL) if w != "--out" and SMALL[k - 1] != "--out"]
         run = self.launch(*without, "--frames", "60")
-        self.assertEqual(run.wait(60), 0, self.said())
+        self.assertEqual(run.wait(60), 0, self.output())
         self.assertEqual(self.check_report()["frames"], 60)
-        self.assertIn("no pictures are written", self.said())
+        self.assertIn("no pictures are written", self.output())
         self.assertEqual([f for _, _, files in os.walk(self.folder) for f in files if f.startswith("frame_")], [])
         run = self.launch(*without, "--frames", "60", "--keep", "7")
-        self.assertEqual(run.wait(60), 0, self.said())
+        self.assertEqual(run.wait(60), 0, self.output())
         self.assertEqual(sorted(f for _, _, files in os.walk(self.folder) for f in files if f.startswith("frame_")),
                          [f"frame_{n:05d}.png" for n in range(53, 60)])
 
@@ -86,7 +86,7 @@ class Launch(WindowCase):
         viewer = self.viewer_of(run)
         self.wait_running()
         os.killpg(run.pid, signal.SIGINT)  # as a terminal does
-        self.assertIn(run.wait(60), (0, 130), self.said())
+        self.assertIn(run.wait(60), (0, 130), self.output())
         self.gone(viewer)
         self.check_report()
 
@@ -95,35 +95,35 @@ class Launch(WindowCase):
         run = self.launch(*SMALL, "--frames", "150")
         wait_for("the window", lambda: self.window("^Carousel - demo"))
         viewer = self.viewer_of(run)
-        self.assertEqual(run.wait(60), 0, self.said())
+        self.assertEqual(run.wait(60), 0, self.output())
         self.gone(viewer)
         self.assertEqual(self.check_report()["frames"], 150)
         run = self.launch(*SMALL, "--frames", "150")
         os.kill(wait_for("the viewer", lambda: self.viewer_of(run)), signal.SIGKILL)
-        self.assertEqual(run.wait(60), 0, self.said())
+        self.assertEqual(run.wait(60), 0, self.output())
         self.assertEqual(self.check_report()["frames"], 150)
 
     def test_a_viewer_that_cannot_open_says_so_and_the_run_goes_on(self):
         self.start_display()
         self.environment["MESA_GL_VERSION_OVERRIDE"] = "2.1"
         run = self.launch(*SMALL, "--frames", "100")
-        self.assertEqual(run.wait(60), 0, self.said())
-        self.assertIn("no window with OpenGL 3.3", self.said())
-        self.assertIn("The pipeline runs on without it.", self.said())
+        self.assertEqual(run.wait(60), 0, self.output())
+        self.assertIn("no window with OpenGL 3.3", self.output())
+        self.assertIn("The pipeline runs on without it.", self.output())
         self.assertEqual(self.check_report()["frames"], 100)
 
     def test_a_pipeline_that_does_not_start_leaves_no_viewer_behind(self):
         self.start_display()
         run = self.launch("nowhere.toml")
-        self.assertEqual(run.wait(60), 2, self.said())
-        self.assertIn("nowhere.toml: no such pipeline file", self.said())
+        self.assertEqual(run.wait(60), 2, self.output())
+        self.assertIn("nowhere.toml: no such pipeline file", self.output())
         wait_for("no viewer", lambda: self.viewer_of(run) is None, 15)
 
     def test_without_a_display_there_is_no_viewer_and_an_end(self):
         self.environment.pop("DISPLAY", None)
         run = self.launch(*SMALL, "--fps", "0")
-        self.assertEqual(run.wait(60), 0, self.said())
-        self.assertIn("No display here", self.said())
+        self.assertEqual(run.wait(60), 0, self.output())
+        self.assertIn("No display here", self.output())
         self.assertEqual(self.check_report()["frames"], 300)
 
 

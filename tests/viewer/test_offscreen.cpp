@@ -52,7 +52,7 @@ void crash_in_work(watched& w) {
     REQUIRE(w.r.begin(2));
     w.r.die(2);
     w.time_ns += ns_per_ms;
-    w.look();
+    w.read();
 }
 
 }  // namespace
@@ -117,7 +117,7 @@ TEST_CASE("the picture is shown as it is, and through channels and exposure") {
     const auto s = open_canvas(1920, 1080, why);
     if (!s) CAROUSEL_SKIP(("no offscreen GL here: " + why).c_str());
     watched w(test::demo_plan(64, 64));
-    w.look();
+    w.read();
     std::vector<u32> frame(64 * 64, 0xFF204080U);  // r 0x80, g 0x40, b 0x20
     REQUIRE(s->store->resize(64, 64).empty());
     s->store->upload(reinterpret_cast<const std::byte*>(frame.data()));

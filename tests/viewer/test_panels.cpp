@@ -66,7 +66,7 @@ TEST_CASE("with no run there is a question and no panel") {
 
 TEST_CASE("a run without a frame shows all panels") {
     watched w(test::demo_plan(1280, 720));
-    w.look();
+    w.read();
     for (const char* name : {"image", "scene", "timeline", "stages", "rings", "plots", "events"})
         CHECK(shows(w.m, std::string("panel.") + name));
     draw_everywhere(w.m);
@@ -166,13 +166,13 @@ TEST_CASE(
     watched w(test::demo_plan(64, 64));
     w.r.sit_all();
     w.run(5);
-    const auto tell = [&](int count) {
+    const auto add_events = [&](int count) {
         for (int k = 0; k < count; ++k)
             w.m.events.add(
                 {w.m.now_ns, telemetry::event_kind::info, shm::none,
                  "something has happened that takes a long line to be told: number " + std::to_string(k)});
     };
-    tell(60);
+    add_events(60);
     canvas s(false, 1920, 1080);
     const auto at_end = [] { return canvas::find("events.end") != nullptr; };
     s.draw(w.m, 4);
@@ -183,7 +183,7 @@ TEST_CASE(
         s.draw(w.m, 4);
         INFO(width << " x " << height);
         CHECK(at_end());
-        tell(3);
+        add_events(3);
         s.draw(w.m, 4);
         CHECK(at_end());
     }
@@ -191,7 +191,7 @@ TEST_CASE(
     s.draw_with_mouse(w.m, ImVec2(p->x + p->width / 2, p->y + p->height / 2), 3.0F);  // the wheel, upwards
     s.draw(w.m, 3);
     CHECK_FALSE(at_end());
-    tell(3);
+    add_events(3);
     s.resize(1280, 720);
     s.draw(w.m, 4);
     CHECK_FALSE(at_end());  // the control: he reads on where he is
@@ -232,20 +232,20 @@ TEST_CASE("a crash: the banner is there while the stage is dead, and some second
     REQUIRE(w.r.pass(0));
     REQUIRE(w.r.pass(1));
     REQUIRE(w.r.begin(2));
-    w.look();
+    w.read();
     CHECK_FALSE(shows(w.m, "image.banner"));
     w.r.die(2);
     w.time_ns += ns_per_ms;
-    w.look();
+    w.read();
     CHECK(shows(w.m, "image.banner"));
     draw_everywhere(w.m);
     w.r.retire(2);
     w.r.sit(2);
     w.time_ns += ns_per_s;
-    w.look();
+    w.read();
     CHECK(shows(w.m, "image.banner"));
     w.time_ns += 10 * ns_per_s;
-    w.look();
+    w.read();
     CHECK_FALSE(shows(w.m, "image.banner"));
     CHECK(w.m.past.marks().size() == 1);
 }
@@ -265,7 +265,7 @@ TEST_CASE("64 slots, 12 stages, long names, several instances, a viewer beside a
     w.run(80);
     for (u32 k = 0; k <= 10; ++k) REQUIRE(w.r.pass(k));
     REQUIRE(tap.acquire());
-    w.look();
+    w.read();
     CHECK(w.m.snap.links[10].slots.size() == 64);
     draw_everywhere(w.m);
 }

@@ -38,7 +38,7 @@ bool knows(watcher& w) {
     return w.until([&] { return w.m.has_parameters(); });
 }
 
-std::size_t times_told(const watcher& w, const std::string& text) {
+std::size_t times_reported(const watcher& w, const std::string& text) {
     const auto& all = w.m.events.events();
     return static_cast<std::size_t>(std::count_if(all.begin(), all.end(), [&](const telemetry::run_event& e) {
         return e.text.find(text) != std::string::npos;
@@ -68,7 +68,7 @@ TEST_CASE("settings reach the control block by the supervisor, and those of othe
     run.set_values({{"exposure", 3}});
     CHECK(w.until([&] { return value_in(w, "exposure") == 3; }));
     CHECK(value_in(w, "shading") == 2);
-    CHECK(times_told(w, "set") == 0);  // a drag would fill the list
+    CHECK(times_reported(w, "set") == 0);  // a drag would fill the list
 }
 
 TEST_CASE("an own change survives an older set, and takes nobody else's change back") {
@@ -100,17 +100,17 @@ TEST_CASE("a drag is one set at a time, its end arrives, and a slow supervisor d
     watcher w;
     REQUIRE(knows(w));
     run.answer_as({.after_s = 0.4, .refusal = ""});
-    u32 held_up = 0;
+    u32 delayed = 0;
     const u64 since = now_ns();
     for (int k = 1; k <= 60; ++k) {
         edit(w, "exposure", 1 + k * 0.01);
         const u64 began = now_ns();
         w.step();
-        if (now_ns() - began > 300 * ns_per_ms) ++held_up;
+        if (now_ns() - began > 300 * ns_per_ms) ++delayed;
         std::this_thread::sleep_for(std::chrono::milliseconds(10));
     }
     const u64 dragged_ms = (now_ns() - since) / ns_per_ms;
-    CHECK(held_up <= 1);  // other programs may do it once, the supervisor would do it with each set
+    CHECK(delayed <= 1);  // other programs may do it once, the supervisor would do it with each set
     CHECK(value_in(w, "exposure") == test::near(1.6));
     REQUIRE(w.until([&] { return std::abs(run.value_of("exposure") - 1.6) < 1e-6; }));
     CHECK(run.sets().size() <= 3 + dragged_ms / 400);
@@ -130,14 +130,14 @@ TEST_CASE("a refused change goes back, and is told once") {
         REQUIRE(w.until([&] { return value_in(w, "exposure") == 1; }));
     }
     CHECK(run.sets().size() == 3);
-    CHECK(times_told(w, "set: exposure = 2: not today") == 1);
+    CHECK(times_reported(w, "set: exposure = 2: not today") == 1);
     run.answer_as({});
     edit(w, "exposure", 2);
     CHECK(w.until([&] { return run.value_of("exposure") == 2; }));
     edit(w, "near", 500);  // the schema's own refusal: not below far
     w.step();
     CHECK(w.until([&] {
-        return times_told(w, "near must be below far") == 1 && value_in(w, "near") == test::near(0.1F);
+        return times_reported(w, "near must be below far") == 1 && value_in(w, "near") == test::near(0.1F);
     }));
 }
 
@@ -155,7 +155,7 @@ TEST_CASE("what waits for frames is asked again with the newest values") {
     CHECK(run.value_of("ambient") == 0.75);
     CHECK(value_in(w, "exposure") == 3);
     CHECK(run.sets().size() == 3);
-    CHECK(times_told(w, "set") == 0);
+    CHECK(times_reported(w, "set") == 0);
     run.answer_as({.wait = 1, .refusal = ""});
     w.m.reset_values = true;
     CHECK(w.until([&] { return run.value_of("exposure") == 1; }));
@@ -196,7 +196,7 @@ TEST_CASE("the parameters are asked for until they are known, and their lack is 
     run.answer_as({.refusal = "", .unknown = 2});
     watcher w;
     REQUIRE(knows(w));
-    CHECK(times_told(w, "unknown command") == 1);
+    CHECK(times_reported(w, "unknown command") == 1);
     fake_options o;
     o.name = "plain";
     o.schema = {};
@@ -237,7 +237,7 @@ TEST_CASE("with no supervisor a change goes back with the reason, and nothing is
     edit(w, "exposure", 2);
     w.step();
     CHECK(w.until([&] { return value_in(w, "exposure") == 1; }));
-    CHECK(times_told(w, "no supervisor at") == 1);
+    CHECK(times_reported(w, "no supervisor at") == 1);
     CHECK(run.value_of("exposure") == 1);
 }
 
@@ -274,7 +274,7 @@ TEST_CASE("a description that makes no sense is told once, and the window goes o
         REQUIRE(w.until([&] { return w.m.picture.ring_sequence > 3; }));
         wait(w, 1300);
         CHECK_FALSE(w.m.has_parameters());
-        CHECK(times_told(w, "parameters: ") == 1);
+        CHECK(times_reported(w, "parameters: ") == 1);
         CHECK(w.m.phase == run_phase::watching);
     }
 }

@@ -32,20 +32,20 @@ plane_picture picture(element type, std::vector<u64> shape, const char* name = "
 }
 
 template <typename T>
-painted paint(const plane_picture& p, const std::vector<T>& values, const picture_look& look = {},
+painted paint(const plane_picture& p, const std::vector<T>& values, const picture_style& style = {},
               picture_part used = {}) {
     REQUIRE(values.size() * sizeof(T) == p.bytes);
     painted out{std::vector<u8>(std::size_t{p.width} * p.height * 4), {}};
     out.scale = to_rgba(p, reinterpret_cast<const std::byte*>(values.data()),
-                        reinterpret_cast<std::byte*>(out.rgba.data()), look, used);
+                        reinterpret_cast<std::byte*>(out.rgba.data()), style, used);
     std::size_t opaque = 0;
     for (std::size_t k = 3; k < out.rgba.size(); k += 4) opaque += out.rgba[k] == 255 ? 1 : 0;
     if (!p.is_rgba()) CHECK(opaque == out.rgba.size() / 4);
     return out;
 }
 
-const picture_look all{range_choice::extremes};
-picture_look from_to(f64 low, f64 high) { return {range_choice::fixed, low, high}; }
+const picture_style all{range_choice::extremes};
+picture_style from_to(f64 low, f64 high) { return {range_choice::fixed, low, high}; }
 constexpr colour black{}, white{255, 255, 255};
 colour grey(u8 v) { return {v, v, v}; }
 colour first_of(colour_map m) { return table_of(m).front(); }
@@ -89,13 +89,13 @@ TEST_CASE("a value of each element type has its colour and its exact text") {
 TEST_CASE("whole numbers are grey, floats in viridis, unless another map is chosen") {
     const std::vector<u16> whole{0, 10, 20, 100};
     CHECK(paint(picture(element::u16_, {2, 2}), whole, all).at(3) == white);
-    picture_look look = all;
-    look.colours = colour_map::viridis;
-    CHECK(paint(picture(element::u16_, {2, 2}), whole, look).at(3) == last_of(colour_map::viridis));
+    picture_style style = all;
+    style.colours = colour_map::viridis;
+    CHECK(paint(picture(element::u16_, {2, 2}), whole, style).at(3) == last_of(colour_map::viridis));
     const std::vector<f32> floats{0, 10, 20, 100};
     CHECK(paint(picture(element::f32_, {2, 2}), floats, all).at(0) == first_of(colour_map::viridis));
-    look.colours = colour_map::grey;
-    CHECK(paint(picture(element::f32_, {2, 2}), floats, look).at(1) == grey(26));
+    style.colours = colour_map::grey;
+    CHECK(paint(picture(element::f32_, {2, 2}), floats, style).at(1) == grey(26));
 }
 
 TEST_CASE("eight bit is shown as it is, colours as well as grey and truths") {
@@ -133,8 +133,8 @@ TEST_CASE("what is no number has a colour of its own, is counted, and makes no r
 }
 
 TEST_CASE("a picture of one value is one colour in the middle of the map, and its range is that value") {
-    for (const picture_look& look : {picture_look{}, all}) {
-        const painted seen = paint(picture(element::f32_, {4, 4}), std::vector<f32>(16, 3.5F), look);
+    for (const picture_style& style : {picture_style{}, all}) {
+        const painted seen = paint(picture(element::f32_, {4, 4}), std::vector<f32>(16, 3.5F), style);
         CHECK((seen.scale.low == 3.5 && seen.scale.high == 3.5));
         CHECK((seen.scale.below == 0 && seen.scale.above == 0));
         for (std::size_t k = 0; k < 16; ++k) CHECK(seen.at(k) == table_of(colour_map::viridis)[127]);
@@ -262,18 +262,18 @@ TEST_CASE("viridis is the published one, and grows brighter from step to step") 
 }
 
 TEST_CASE("ranges, colours and planes are read as people write them, and as they are said") {
-    picture_look look;
-    CHECK((range_text(look) == "auto" && colours_text(look) == "auto"));
-    CHECK(read_range("-1.5..2e3", look));
-    CHECK((look == picture_look{range_choice::fixed, -1.5, 2000} && range_text(look) == "-1.5..2000"));
+    picture_style style;
+    CHECK((range_text(style) == "auto" && colours_text(style) == "auto"));
+    CHECK(read_range("-1.5..2e3", style));
+    CHECK((style == picture_style{range_choice::fixed, -1.5, 2000} && range_text(style) == "-1.5..2000"));
     for (const char* bad :
          {"", "1", "1..", "..2", "2..1", "1..1", "1..nan", "0..inf", "a..b", "1..2..3", "1 .. 2"})
-        CHECK_FALSE(read_range(bad, look));
-    CHECK(look.low == -1.5);
-    CHECK((read_range("extremes", look) && range_text(look) == "extremes"));
-    CHECK((read_colours("viridis", look) && colours_text(look) == "viridis"));
-    CHECK_FALSE(read_colours("jet", look));
-    CHECK((read_colours("auto", look) && !look.colours));
+        CHECK_FALSE(read_range(bad, style));
+    CHECK(style.low == -1.5);
+    CHECK((read_range("extremes", style) && range_text(style) == "extremes"));
+    CHECK((read_colours("viridis", style) && colours_text(style) == "viridis"));
+    CHECK_FALSE(read_colours("jet", style));
+    CHECK((read_colours("auto", style) && !style.colours));
     CHECK(plane_from_text("fragment/depth") == plane_choice{"fragment", "depth"});
     CHECK(plane_from_text("fragment") == plane_choice{"fragment", ""});
 }

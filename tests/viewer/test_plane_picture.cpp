@@ -96,8 +96,8 @@ TEST_CASE("what an NV12 picture's numbers mean is told by constants, else by its
     const plane small{"nv12", element::u8_, {6, 4}}, large{"nv12", element::u8_, {1080, 4}};
     CHECK(only(small).red_part == 0.299);
     CHECK(only(large).red_part == 0.2126);
-    const plane_picture told = only({"a", {small}, {{"yuv_matrix", 2020}, {"full_range", 1}}});
-    CHECK((told.red_part == 0.2627 && told.full_range));
+    const plane_picture annotated = only({"a", {small}, {{"yuv_matrix", 2020}, {"full_range", 1}}});
+    CHECK((annotated.red_part == 0.2627 && annotated.full_range));
 }
 
 TEST_CASE("the part of a picture in use is that of its rows and columns") {

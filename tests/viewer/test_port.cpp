@@ -89,10 +89,10 @@ TEST_CASE("a loop over a run that stands says who is waited for") {
     const test::place_of_runs place;
     test::fake_run run({.fps = 2});
     latest_port newest = open("demo").latest("fragment", {.patience_s = 0.1});
-    const auto look = [&] {
+    const auto peek = [&] {
         for (const latest_frame& f : newest) CHECK(is_right(f));
     };
-    CHECK_THROWS_WITH(look(), test::contains("no new frame of \"fragment\" in 0.1 s: "));
+    CHECK_THROWS_WITH(peek(), test::contains("no new frame of \"fragment\" in 0.1 s: "));
 }
 
 TEST_CASE("a plane that isn't there, or is of another type, is named as in a stage") {

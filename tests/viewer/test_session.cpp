@@ -166,7 +166,7 @@ TEST_CASE(
     REQUIRE(w.until([&] { return w.m.picture.ring_sequence > 3; }));
     o.name = "stranger";
     o.supervisor = 0;
-    fake_run stranger(o);
+    fake_run other_run(o);
     first.kill();
     REQUIRE(w.until([&] { return w.m.notice == "supervisor gone, 4 stages go on"; }));
     const u64 before = w.m.picture.ring_sequence;
@@ -178,7 +178,7 @@ TEST_CASE(
     CHECK(w.m.run.supervisor.pid == second.pid);
     w.m.ask("kill", 2, 9);
     CHECK(w.until([&] { return run.commands() == std::vector<std::string>{"kill fragment"}; }));
-    CHECK(stranger.commands().empty());
+    CHECK(other_run.commands().empty());
     watcher late;  // a second window: two runs are a question, also while one of them has no supervisor
     second.kill();
     late.step();
@@ -196,8 +196,8 @@ TEST_CASE("a run whose control block is made anew is followed into it") {
     CHECK(w.m.phase == run_phase::watching);
     const u64 frames = w.m.picture.shown_frames;
     CHECK(w.until([&] { return w.m.picture.shown_frames > frames + 10; }));
-    const auto& told = w.m.events.events();
-    CHECK(std::any_of(told.begin(), told.end(), [](const telemetry::run_event& e) {
+    const auto& events = w.m.events.events();
+    CHECK(std::any_of(events.begin(), events.end(), [](const telemetry::run_event& e) {
         return e.text == "demo begins again with new memory";
     }));
 }

@@ -246,7 +246,7 @@ TEST_CASE("a frame of a fork is done when it is through all of its rings, the fu
     rig r(test::forked_plan());
     r.sit_all();
     timeline t;
-    const auto look = [&] {
+    const auto limiting = [&] {
         const snapshot s = read_snapshot(r.block());
         t.feed(s);
         REQUIRE(s.stages[0].outputs.size() == 2);
@@ -255,12 +255,12 @@ TEST_CASE("a frame of a fork is done when it is through all of its rings, the fu
         return s.fullest_output(0)->name;
     };
     REQUIRE((r.pass(0) && r.pass(1)));
-    CHECK(look() == "fork.square");
+    CHECK(limiting() == "fork.square");
     REQUIRE(t.bars()[0].size() == 1);
     CHECK(t.bars()[0][0].committed_ns != 0);
     CHECK(t.bars()[0][0].done_ns == 0);
     REQUIRE(r.pass(2));
-    CHECK(look() == "fork");  // both are empty
+    CHECK(limiting() == "fork");  // both are empty
     CHECK(t.bars()[0][0].done_ns != 0);
 }
 

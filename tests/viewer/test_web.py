@@ -63,42 +63,42 @@ class Served(Rig):
     """One pipeline with its page, asked in many ways."""
 
     def test_the_page_names_what_limits_and_its_figures_move_while_a_stage_is_busy(self):
-        _, page = self.running_page("--set", "display.delay_ms=40")
+        _, dashboard = self.running_dashboard("--set", "display.delay_ms=40")
         for _ in range(3):   # other programs may spoil the figures of a second
-            amiss = self.amiss_while_the_display_limits(page)
-            if not amiss:
+            problems = self.problems_while_the_display_limits(dashboard)
+            if not problems:
                 break
-        self.assertEqual(amiss, [])
+        self.assertEqual(problems, [])
 
-    def amiss_while_the_display_limits(self, page):
+    def problems_while_the_display_limits(self, dashboard):
         """What of the page is not as it must be then, with its values."""
-        limit = wait_for("a name", lambda: (b := page.json()["pipeline"]["bottleneck"])["kind"] == "stage" and b, 20)
-        display, = [s for s in page.json()["stages"] if s["name"] == "display"]
+        limit = wait_for("a name", lambda: (b := dashboard.json()["pipeline"]["bottleneck"])["kind"] == "stage" and b, 20)
+        display, = [s for s in dashboard.json()["stages"] if s["name"] == "display"]
         facts = [(limit, limit["stage"] == "display" and re.search(r"^display limits: busy (9\d|100) %$", limit["text"])),
                  (display, display["busy"] > 0.9 and display["wait_own"] > 0.7 and display["wait_input"] + display["wait_output"] < 0.2)]
-        before, began = metrics(page.ask("/metrics")[1].decode()), time.monotonic()
+        before, began = metrics(dashboard.ask("/metrics")[1].decode()), time.monotonic()
         time.sleep(1)
-        after = metrics(page.ask("/metrics")[1].decode())
+        after = metrics(dashboard.ask("/metrics")[1].decode())
         passed = time.monotonic() - began
         for figure in ("busy", "wait_own"):
             name = f'carousel_stage_{figure}_seconds_total{{pipeline="demo",stage="display"}}'
             grown = after[name] - before[name]
             facts.append((f"{name} has grown by {grown} in {passed} s", 0.5 * passed < grown < passed + 0.3))
-        return [said for said, holds in facts if not holds]
+        return [output for output, holds in facts if not holds]
 
     def test_what_the_page_serves(self):
-        run, page = self.running_page()
-        wait_for("rates", lambda: page.json()["pipeline"]["frames_per_second"])
+        run, dashboard = self.running_dashboard()
+        wait_for("rates", lambda: dashboard.json()["pipeline"]["frames_per_second"])
         # The supervisor's word is asked for twice a second: it may still be that of the start.
-        wait_for("stages that run", lambda: all(p["state"] == "running" for x in page.json()["stages"] for p in x["processes"]))
-        s = page.json()
+        wait_for("stages that run", lambda: all(p["state"] == "running" for x in dashboard.json()["stages"] for p in x["processes"]))
+        s = dashboard.json()
         self.assertEqual((s["version"], s["phase"], s["notice"], s["may_act"], s["crash"]), (1, "running", "", False, None))
         self.assertEqual((s["pipeline"]["name"], s["pipeline"]["width"], s["pipeline"]["height"]), ("demo", 320, 180))
         self.assertEqual(s["pipeline"]["supervisor_pid"], run.pid)
         self.assertEqual([x["name"] for x in s["stages"]], STAGES)
         for stage in s["stages"]:
             one, = stage["processes"]
-            self.assertEqual((one["state"], one["restarts"], one["held"]), ("running", 0, False))
+            self.assertEqual((one["state"], one["restarts"], one["paused"]), ("running", 0, False))
             os.kill(one["pid"], 0)
             self.assertGreater(stage["frames"], 0)
             self.assertGreater(stage["latency_p99_ms"], 0)
@@ -109,46 +109,46 @@ class Served(Rig):
             self.assertEqual(ring["readers"][0]["kind"], "blocking")
             self.assertGreater(ring["bytes_per_second"], 0)
         self.assertTrue(any("watching demo" in e["text"] for e in s["events"]))
-        self.assertEqual(page.ask("/status.json", headers={"X-Carousel-Token": page.token})[1].count(b'"may_act":true'), 1)
+        self.assertEqual(dashboard.ask("/status.json", headers={"X-Carousel-Token": dashboard.token})[1].count(b'"may_act":true'), 1)
 
-        h = wait_for("history", lambda: len(page.json("/history.json")["age_s"]) > 3 and page.json("/history.json"))
+        h = wait_for("history", lambda: len(dashboard.json("/history.json")["age_s"]) > 3 and dashboard.json("/history.json"))
         self.assertEqual(h["age_s"], sorted(h["age_s"], reverse=True))
         self.assertEqual({len(x["frames_per_second"]) for x in h["stages"]}, {len(h["age_s"])})
 
-        status, body, headers = page.ask("/metrics")
+        status, body, headers = dashboard.ask("/metrics")
         self.assertEqual((status, headers["Content-Type"]), (200, "text/plain; version=0.0.4; charset=utf-8"))
         before = metrics(body.decode())
         frames = 'carousel_frames_total{pipeline="demo",stage="display"}'
-        wait_for("a growing counter", lambda: metrics(page.ask("/metrics")[1].decode())[frames] > before[frames])
+        wait_for("a growing counter", lambda: metrics(dashboard.ask("/metrics")[1].decode())[frames] > before[frames])
         self.assertEqual(before['carousel_up{pipeline="demo"}'], 1)
         self.assertEqual(before['carousel_stage_restarts_total{pipeline="demo",stage="fragment",stage_instance="0"}'], 0)
         self.assertGreater(before['carousel_stage_latency_seconds{pipeline="demo",stage="fragment",quantile="0.99"}'], 0)
         self.assertGreater(before['carousel_ring_bytes_total{pipeline="demo",ring="fragment"}'], 0)
 
-        status, body, headers = page.ask("/snapshot.png")
+        status, body, headers = dashboard.ask("/snapshot.png")
         self.assertEqual((status, headers["Content-Type"]), (200, "image/png"))
         self.assertEqual(png_size(body), (320, 180))
-        later = int(page.ask("/snapshot.png")[2]["X-Carousel-Frame"])
+        later = int(dashboard.ask("/snapshot.png")[2]["X-Carousel-Frame"])
         self.assertGreater(later, int(headers["X-Carousel-Frame"]))
 
-        status, body, headers = page.ask("/")
+        status, body, headers = dashboard.ask("/")
         self.assertEqual(status, 200)
         self.assertIn("default-src 'none'", headers["Content-Security-Policy"])
-        self.assertNotIn(page.token.encode(), body)
-        for foreign in re.findall(rb'(?:src|href)\s*=\s*"([^"]*)"', body):
-            self.assertRegex(foreign.decode(), r"^(/|data:,)")
-        self.assertEqual(page.ask("/", "HEAD")[:2], (200, b""))
-        self.assertEqual(page.ask("/nothing")[0], 404)
-        self.assertEqual(page.ask("/status.json", "POST")[0], 405)
-        self.assertEqual(page.ask("/status.json", headers={"Host": "evil.example:80"})[0], 403)
-        self.assertEqual(page.ask("/status.json", headers={"X-Long": "x" * 20000})[0], 431)
-        with socket.create_connection(("127.0.0.1", page.port)) as s:
+        self.assertNotIn(dashboard.token.encode(), body)
+        for external in re.findall(rb'(?:src|href)\s*=\s*"([^"]*)"', body):
+            self.assertRegex(external.decode(), r"^(/|data:,)")
+        self.assertEqual(dashboard.ask("/", "HEAD")[:2], (200, b""))
+        self.assertEqual(dashboard.ask("/nothing")[0], 404)
+        self.assertEqual(dashboard.ask("/status.json", "POST")[0], 405)
+        self.assertEqual(dashboard.ask("/status.json", headers={"Host": "evil.example:80"})[0], 403)
+        self.assertEqual(dashboard.ask("/status.json", headers={"X-Long": "x" * 20000})[0], 431)
+        with socket.create_connection(("127.0.0.1", dashboard.port)) as s:
             s.sendall(b"\x16\x03\x01 this is no request\r\n\r\n")
             self.assertTrue(s.recv(100).startswith(b"HTTP/1.1 400"))
 
-    def parts(self, page, count):
+    def parts(self, dashboard, count):
         """So many pictures of the stream: [(frame, bytes)]."""
-        with socket.create_connection(("127.0.0.1", page.port), timeout=20) as s:
+        with socket.create_connection(("127.0.0.1", dashboard.port), timeout=20) as s:
             s.sendall(b"GET /stream.mjpg HTTP/1.1\r\nHost: localhost\r\n\r\n")
             f = s.makefile("rb")
             heading = iter(f.readline, b"\r\n")
@@ -163,62 +163,62 @@ class Served(Rig):
             return found
 
     def test_the_stream_and_clients_that_read_nothing(self):
-        run, page = self.running_page(size="640x360")
-        found = self.parts(page, 5)
+        run, dashboard = self.running_dashboard(size="640x360")
+        found = self.parts(dashboard, 5)
         frames = [n for n, _ in found]
         self.assertEqual(frames, sorted(set(frames)))
         for _, jpeg in found:
             self.assertEqual((jpeg[:3], jpeg[-2:]), (b"\xff\xd8\xff", b"\xff\xd9"))
 
-        wait_for("nobody looks", lambda: page.json()["picture"]["watchers"] == 0)
-        lazy = [socket.create_connection(("127.0.0.1", page.port)) for _ in range(16)]
+        wait_for("nobody looks", lambda: dashboard.json()["picture"]["watchers"] == 0)
+        lazy = [socket.create_connection(("127.0.0.1", dashboard.port)) for _ in range(16)]
         for s in lazy:
             self.addCleanup(s.close)
             s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
             s.sendall(b"GET /stream.mjpg HTTP/1.1\r\nHost: localhost\r\n\r\n")
-        wait_for("all look", lambda: page.json()["picture"]["watchers"] == 16)
-        self.assertEqual(page.ask("/stream.mjpg")[0], 503)
-        before, began = page.frames(), time.monotonic()
-        wait_for("frames go on", lambda: page.frames() > before + 60, 20)
+        wait_for("all look", lambda: dashboard.json()["picture"]["watchers"] == 16)
+        self.assertEqual(dashboard.ask("/stream.mjpg")[0], 503)
+        before, began = dashboard.frames(), time.monotonic()
+        wait_for("frames go on", lambda: dashboard.frames() > before + 60, 20)
         self.assertLess(time.monotonic() - began, 15)
-        self.assertEqual(png_size(page.ask("/snapshot.png")[1]), (640, 360))
+        self.assertEqual(png_size(dashboard.ask("/snapshot.png")[1]), (640, 360))
         # More connections than there are places: those that have been silent for longest give way.
-        idle = [socket.create_connection(("127.0.0.1", page.port)) for _ in range(64)]
-        self.assertEqual(page.ask("/metrics")[0], 200)
+        idle = [socket.create_connection(("127.0.0.1", dashboard.port)) for _ in range(64)]
+        self.assertEqual(dashboard.ask("/metrics")[0], 200)
         idle[0].settimeout(10)
         self.assertEqual(idle[0].recv(100), b"")
         for s in idle + lazy:
             s.close()
-        wait_for("room again", lambda: self.answers(page))
+        wait_for("room again", lambda: self.answers(dashboard))
         self.assertIsNone(run.poll())
 
     def test_actions_take_the_token(self):
-        run, page = self.running_page()
-        old = page.process("fragment")["pid"]
-        for token in ("", "0" * 32, page.token[:-1]):
-            status, text = page.act("fragment", "kill", token)
+        run, dashboard = self.running_dashboard()
+        old = dashboard.process("fragment")["pid"]
+        for token in ("", "0" * 32, dashboard.token[:-1]):
+            status, text = dashboard.act("fragment", "kill", token)
             self.assertEqual(status, 403)
             self.assertIn("token", text)
-        self.assertEqual(page.ask("/stages/fragment/kill", headers={"X-Carousel-Token": page.token})[0], 405)
-        self.assertEqual(page.act("fragment", "explode")[0], 404)
-        self.assertEqual(page.act("nobody", "kill")[0], 409)
-        self.assertEqual(page.process("fragment")["pid"], old)
+        self.assertEqual(dashboard.ask("/stages/fragment/kill", headers={"X-Carousel-Token": dashboard.token})[0], 405)
+        self.assertEqual(dashboard.act("fragment", "explode")[0], 404)
+        self.assertEqual(dashboard.act("nobody", "kill")[0], 409)
+        self.assertEqual(dashboard.process("fragment")["pid"], old)
 
-        others = [page.process(s)["pid"] for s in STAGES if s != "fragment"]
-        self.assertEqual(page.act("fragment", "kill")[0], 200)
-        crash = wait_for("the crash and the return", lambda: (page.json()["crash"] or {}).get("new_pid") and page.json()["crash"])
+        others = [dashboard.process(s)["pid"] for s in STAGES if s != "fragment"]
+        self.assertEqual(dashboard.act("fragment", "kill")[0], 200)
+        crash = wait_for("the crash and the return", lambda: (dashboard.json()["crash"] or {}).get("new_pid") and dashboard.json()["crash"])
         self.assertEqual((crash["stage"], crash["old_pid"]), ("fragment", old))
-        self.assertEqual(wait_for("its successor", lambda: page.process("fragment")["pid"] not in (None, old) and page.process("fragment"))["restarts"], 1)
-        wait_for("how it died", lambda: "SIGKILL" in (page.json()["crash"]["how"] or ""))
-        before = page.frames()
-        wait_for("frames go on", lambda: page.frames() > before + 10)
-        self.assertEqual([page.process(s)["pid"] for s in STAGES if s != "fragment"], others)
+        self.assertEqual(wait_for("its successor", lambda: dashboard.process("fragment")["pid"] not in (None, old) and dashboard.process("fragment"))["restarts"], 1)
+        wait_for("how it died", lambda: "SIGKILL" in (dashboard.json()["crash"]["how"] or ""))
+        before = dashboard.frames()
+        wait_for("frames go on", lambda: dashboard.frames() > before + 10)
+        self.assertEqual([dashboard.process(s)["pid"] for s in STAGES if s != "fragment"], others)
 
-        self.assertEqual(page.act("vertex", "stop")[0], 200)
-        wait_for("held", lambda: page.process("vertex")["state"] == "stopped")
-        self.assertEqual(page.act("vertex", "cont")[0], 200)
-        before = page.frames()
-        wait_for("frames go on", lambda: page.frames() > before + 10)
+        self.assertEqual(dashboard.act("vertex", "stop")[0], 200)
+        wait_for("paused", lambda: dashboard.process("vertex")["state"] == "stopped")
+        self.assertEqual(dashboard.act("vertex", "cont")[0], 200)
+        before = dashboard.frames()
+        wait_for("frames go on", lambda: dashboard.frames() > before + 10)
         self.assertIsNone(run.poll())
 
 
@@ -228,19 +228,19 @@ class Lives(Rig):
     def test_a_page_that_is_killed_comes_back_with_its_token_and_goes_with_the_run(self):
         port = free_port()
         run = self.start_run("--http", f"127.0.0.1:{port}", "--report", os.path.join(self.folder, "report.json"))
-        page = self.page_of(run)
-        wait_for("frames", lambda: page.frames() > 5)
-        first = self.page_pid(run)
+        dashboard = self.dashboard_of(run)
+        wait_for("frames", lambda: dashboard.frames() > 5)
+        first = self.dashboard_pid(run)
         os.kill(first, signal.SIGKILL)
-        again = self.page_of(run, 1)
-        self.assertEqual((again.port, again.token), (port, page.token))
-        wait_for("the page again", lambda: self.answers(page))
-        self.assertEqual(page.json()["pipeline"]["restarts"], 0)
-        os.kill(self.page_pid(run), signal.SIGSTOP)   # nor does one that hangs keep the run from its end
+        again = self.dashboard_of(run, 1)
+        self.assertEqual((again.port, again.token), (port, dashboard.token))
+        wait_for("the page again", lambda: self.answers(dashboard))
+        self.assertEqual(dashboard.json()["pipeline"]["restarts"], 0)
+        os.kill(self.dashboard_pid(run), signal.SIGSTOP)   # nor does one that hangs keep the run from its end
         run.send_signal(signal.SIGINT)
         self.assertEqual(run.wait(30), 0, self.log(run))
         with self.assertRaises(OSError):
-            page.ask("/")
+            dashboard.ask("/")
 
     def test_a_taken_port_is_a_sentence_and_the_pipeline_goes_on(self):
         with socket.socket() as taken:
@@ -262,38 +262,38 @@ class Lives(Rig):
 
     def test_a_view_waits_for_a_run_shows_its_end_and_takes_another_when_a_user_chooses_it(self):
         view = self.start("carousel", "view", "-p", "second", "--http", "0")
-        page = self.page_of(view)
-        wait_for("it says that it waits", lambda: 'no pipeline "second" is running' in page.json()["notice"])
-        self.assertEqual((page.json()["phase"], page.json()["pipeline"]), ("waiting", None))
-        self.assertEqual(page.ask("/snapshot.png")[0], 503)
-        self.assertEqual(page.act("fragment", "kill")[0], 503)
+        dashboard = self.dashboard_of(view)
+        wait_for("it says that it waits", lambda: 'no pipeline "second" is running' in dashboard.json()["notice"])
+        self.assertEqual((dashboard.json()["phase"], dashboard.json()["pipeline"]), ("waiting", None))
+        self.assertEqual(dashboard.ask("/snapshot.png")[0], 503)
+        self.assertEqual(dashboard.act("fragment", "kill")[0], 503)
         run = self.start_run("--frames", "300", name="second")
-        wait_for("a picture", lambda: page.ask("/snapshot.png")[0] == 200)
+        wait_for("a picture", lambda: dashboard.ask("/snapshot.png")[0] == 200)
         self.assertEqual(run.wait(60), 0)
-        wait_for("the end", lambda: page.json()["phase"] == "ended")
+        wait_for("the end", lambda: dashboard.json()["phase"] == "ended")
         self.assertIn("second has ended: exit code 0; this page shows its last state until the next run of this name, or another one is chosen",
-                      page.json()["notice"])
-        self.assertEqual(png_size(page.ask("/snapshot.png")[1]), (320, 180))   # the last one is kept
-        self.assertEqual(metrics(page.ask("/metrics")[1].decode()), {'carousel_up{pipeline="second"}': 0})
-        first = page.json()["pipeline"]["run_id"]
+                      dashboard.json()["notice"])
+        self.assertEqual(png_size(dashboard.ask("/snapshot.png")[1]), (320, 180))   # the last one is kept
+        self.assertEqual(metrics(dashboard.ask("/metrics")[1].decode()), {'carousel_up{pipeline="second"}': 0})
+        first = dashboard.json()["pipeline"]["run_id"]
         run = self.start_run(name="third")
-        wait_for("the next run among the choices", lambda: [c["pid"] for c in page.json()["choices"]] == [run.pid])
+        wait_for("the next run among the choices", lambda: [c["pid"] for c in dashboard.json()["choices"]] == [run.pid])
         time.sleep(1)   # several looks
-        self.assertEqual((page.json()["phase"], page.json()["pipeline"]["run_id"]), ("ended", first))
-        self.assertEqual(page.choose("third", "0" * 32)[0], 403)
-        self.assertEqual(page.choose("fourth")[0], 409)
-        self.assertEqual(page.choose("third")[0], 200)
-        wait_for("the next run", lambda: page.json()["phase"] == "running" and page.json()["pipeline"]["supervisor_pid"] == run.pid)
-        self.assertEqual(page.choose("third")[0], 409)   # one is being watched
-        wait_for("its stages", lambda: all(s["processes"][0]["state"] == "running" for s in page.json()["stages"]))
-        pids = [s["processes"][0]["pid"] for s in page.json()["stages"]]
+        self.assertEqual((dashboard.json()["phase"], dashboard.json()["pipeline"]["run_id"]), ("ended", first))
+        self.assertEqual(dashboard.choose("third", "0" * 32)[0], 403)
+        self.assertEqual(dashboard.choose("fourth")[0], 409)
+        self.assertEqual(dashboard.choose("third")[0], 200)
+        wait_for("the next run", lambda: dashboard.json()["phase"] == "running" and dashboard.json()["pipeline"]["supervisor_pid"] == run.pid)
+        self.assertEqual(dashboard.choose("third")[0], 409)   # one is being watched
+        wait_for("its stages", lambda: all(s["processes"][0]["state"] == "running" for s in dashboard.json()["stages"]))
+        pids = [s["processes"][0]["pid"] for s in dashboard.json()["stages"]]
         run.kill()   # not even a supervisor that is killed takes the view along
         run.wait()
-        wait_for("the news", lambda: page.json()["notice"] == "supervisor gone, 4 stages go on")
+        wait_for("the news", lambda: dashboard.json()["notice"] == "supervisor gone, 4 stages go on")
         for pid in pids:
             os.kill(pid, signal.SIGKILL)
-        wait_for("its end", lambda: page.json()["phase"] == "ended")
-        self.assertIn("its supervisor was killed, and none of its stages is left", page.json()["notice"])
+        wait_for("its end", lambda: dashboard.json()["phase"] == "ended")
+        self.assertIn("its supervisor was killed, and none of its stages is left", dashboard.json()["notice"])
         subprocess.run([os.path.join(self.programs, "carousel"), "clean"], env=self.environment, capture_output=True, timeout=30, check=True)
         view.send_signal(signal.SIGINT)
         self.assertEqual(view.wait(20), 0)
@@ -304,47 +304,47 @@ class Lives(Rig):
         grace = ("--set", "supervisor_grace_s=60")
         run = self.start_run(*grace)
         view = self.start("carousel", "view", "-p", "demo", "--http", "0")
-        page = self.page_of(view)
-        stranger = self.start_run(name="stranger")
-        wait_for("frames", lambda: page.json()["phase"] == "running" and page.frames() > 5)
-        mine = page.json()["pipeline"]["run_id"]
+        dashboard = self.dashboard_of(view)
+        unauthenticated = self.start_run(name="stranger")
+        wait_for("frames", lambda: dashboard.json()["phase"] == "running" and dashboard.frames() > 5)
+        mine = dashboard.json()["pipeline"]["run_id"]
         run.kill()
         run.wait()
-        wait_for("the news", lambda: page.json()["notice"] == "supervisor gone, 4 stages go on")
-        before = page.frames()
-        wait_for("frames without a supervisor", lambda: page.frames() > before + 10)
-        self.assertEqual((page.json()["phase"], page.json()["pipeline"]["run_id"]), ("running", mine))
-        self.assertEqual(page.act("fragment", "kill")[0], 409)   # nobody is there to do it
+        wait_for("the news", lambda: dashboard.json()["notice"] == "supervisor gone, 4 stages go on")
+        before = dashboard.frames()
+        wait_for("frames without a supervisor", lambda: dashboard.frames() > before + 10)
+        self.assertEqual((dashboard.json()["phase"], dashboard.json()["pipeline"]["run_id"]), ("running", mine))
+        self.assertEqual(dashboard.act("fragment", "kill")[0], 409)   # nobody is there to do it
         run = self.start_run(*grace)
-        wait_for("its next supervisor", lambda: page.json()["pipeline"]["supervisor_pid"] == run.pid and page.json()["notice"] == "")
-        self.assertEqual(page.json()["pipeline"]["run_id"], mine)
-        shown = {"X-Carousel-Token": page.token, "X-Carousel-Run": "another"}   # a button of a page that showed another run
-        self.assertEqual(page.ask("/stages/fragment/kill", "POST", shown)[0], 409)
-        old = wait_for("fragment runs", lambda: page.process("fragment").get("state") == "running" and page.process("fragment")["pid"])
-        self.assertEqual(page.ask("/stages/fragment/kill", "POST", {**shown, "X-Carousel-Run": mine})[0], 200)
-        wait_for("its successor", lambda: page.process("fragment")["pid"] not in (None, old))
+        wait_for("its next supervisor", lambda: dashboard.json()["pipeline"]["supervisor_pid"] == run.pid and dashboard.json()["notice"] == "")
+        self.assertEqual(dashboard.json()["pipeline"]["run_id"], mine)
+        shown = {"X-Carousel-Token": dashboard.token, "X-Carousel-Run": "another"}   # a button of a page that showed another run
+        self.assertEqual(dashboard.ask("/stages/fragment/kill", "POST", shown)[0], 409)
+        old = wait_for("fragment runs", lambda: dashboard.process("fragment").get("state") == "running" and dashboard.process("fragment")["pid"])
+        self.assertEqual(dashboard.ask("/stages/fragment/kill", "POST", {**shown, "X-Carousel-Run": mine})[0], 200)
+        wait_for("its successor", lambda: dashboard.process("fragment")["pid"] not in (None, old))
         others = subprocess.run([os.path.join(self.programs, "carousel"), "ps", "-p", "stranger", "--json"], env=self.environment, capture_output=True,
                                 timeout=30, check=True).stdout
         self.assertEqual([s["restarts"] for s in json.loads(others)["stages"]], [0] * 4)
-        self.assertIsNone(stranger.poll())
+        self.assertIsNone(unauthenticated.poll())
 
 
 @unittest.skipIf(browser.find() is None, "no Chromium here")
 class Seen(Rig):
     def test_a_person_looks_kills_and_sees_it_come_back(self):
-        run, page = self.running_page(size="1280x720", fps="0" if PICTURE else "30")
-        address = f"http://127.0.0.1:{page.port}/"
+        run, dashboard = self.running_dashboard(size="1280x720", fps="0" if PICTURE else "30")
+        address = f"http://127.0.0.1:{dashboard.port}/"
         b = browser.Browser(browser.find(), 1440, 1250)
         self.addCleanup(b.close)
         b.open(address)
         wait_for("the table", lambda: b.value("document.querySelectorAll('#rows tr').length") == 4)
         self.assertEqual(b.value("document.querySelectorAll('#rows button:enabled').length"), 0)
         self.assertIn("?token=", b.value("document.getElementById('may-act').textContent"))
-        b.open(address + "?token=" + page.token)
+        b.open(address + "?token=" + dashboard.token)
         wait_for("buttons", lambda: b.value("document.querySelectorAll('#rows button:enabled').length") == 12)
         self.assertEqual(b.value("location.search"), "")
         wait_for("the picture", lambda: b.value("document.getElementById('live').naturalWidth") == 1280)
-        old = page.process("fragment")["pid"]
+        old = dashboard.process("fragment")["pid"]
         time.sleep(12 if PICTURE else 1)   # a picture for people has something in its plots
         b.value("document.querySelector('[data-verb=kill][data-stage=fragment]').click()")
         text = wait_for("the banner", lambda: "Back as pid" in b.value("document.getElementById('banner').textContent")

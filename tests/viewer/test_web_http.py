@@ -15,11 +15,11 @@ CONNECTIONS = 64   # site::max_connections
 class Requests(Rig):
     def setUp(self):
         super().setUp()
-        self.page = self.page_of(self.start("carousel-web", "-p", "none", "--http", "0", "--http-host", "gpu7.example.org", "--http-host", "Short"))
+        self.dashboard = self.dashboard_of(self.start("carousel-web", "-p", "none", "--http", "0", "--http-host", "gpu7.example.org", "--http-host", "Short"))
 
     def raw(self, request):
         """Status and body of what a request, given as its bytes, gets."""
-        with socket.create_connection(("127.0.0.1", self.page.port), timeout=20) as s:
+        with socket.create_connection(("127.0.0.1", self.dashboard.port), timeout=20) as s:
             s.sendall(request.replace(b"\n", b"\r\n"))
             answer = b""
             while part := s.recv(65536):
@@ -39,32 +39,32 @@ class Requests(Rig):
     def test_metrics_and_health_are_open_to_any_host_and_the_rest_to_names_of_this_machine(self):
         for host, own in (("evil.example", False), ("gpu7.example.org:9100", True), ("GPU7.example.org", True), ("short", True), ("7.example.org", False)):
             headers = {"Host": host}
-            self.assertEqual(self.page.ask("/metrics", headers=headers)[0], 200, host)
-            self.assertEqual(self.page.ask("/healthz", headers=headers)[:2], (503, b'no pipeline "none" is running; this page waits for it\n'), host)
-            status, body, _ = self.page.ask("/status.json", headers=headers)
+            self.assertEqual(self.dashboard.ask("/metrics", headers=headers)[0], 200, host)
+            self.assertEqual(self.dashboard.ask("/healthz", headers=headers)[:2], (503, b'no pipeline "none" is running; this page waits for it\n'), host)
+            status, body, _ = self.dashboard.ask("/status.json", headers=headers)
             self.assertEqual(status, 200 if own else 403, host)
             if not own:
                 self.assertIn(b"--http-host", body)
 
     def test_a_token_in_the_address_of_an_action_is_refused(self):
         path = "/stages/fragment/kill"
-        for headers in ({}, {"X-Carousel-Token": self.page.token}):
-            status, body, _ = self.page.ask(f"{path}?token={self.page.token}", "POST", headers)
+        for headers in ({}, {"X-Carousel-Token": self.dashboard.token}):
+            status, body, _ = self.dashboard.ask(f"{path}?token={self.dashboard.token}", "POST", headers)
             self.assertEqual(status, 400)
             self.assertIn(b"X-Carousel-Token", body)
-        for headers in ({"X-Carousel-Token": self.page.token}, {"Authorization": "Bearer " + self.page.token}):
-            self.assertEqual(self.page.ask(path, "POST", headers)[:2], (503, b"no pipeline is running\n"))
+        for headers in ({"X-Carousel-Token": self.dashboard.token}, {"Authorization": "Bearer " + self.dashboard.token}):
+            self.assertEqual(self.dashboard.ask(path, "POST", headers)[:2], (503, b"no pipeline is running\n"))
 
     def test_clients_that_never_finish_their_request_give_way_to_others(self):
         slow = []
         for _ in range(CONNECTIONS + 8):
-            s = socket.create_connection(("127.0.0.1", self.page.port), timeout=20)
+            s = socket.create_connection(("127.0.0.1", self.dashboard.port), timeout=20)
             self.addCleanup(s.close)
             s.sendall(b"GET /metrics HTTP/1.1\r\n")
             slow.append(s)
         began = time.monotonic()
         for _ in range(20):
-            self.assertEqual(self.page.ask("/metrics")[0], 200)
+            self.assertEqual(self.dashboard.ask("/metrics")[0], 200)
         self.assertLess(time.monotonic() - began, 10)   # their requests would only expire after 15 s
         self.assertEqual(slow[0].recv(100), b"")        # the oldest one was closed
         slow[-1].sendall(b"Host: localhost\r\n\r\n")

@@ -14,11 +14,11 @@ Rig.programs, Rig.pipelines = os.path.abspath(sys.argv[1]), os.path.abspath(sys.
 STREAMS = 16   # site::max_streams
 
 
-class Page(Rig):
-    def open(self, page, width=1440, height=1000):
+class Dashboard(Rig):
+    def open(self, dashboard, width=1440, height=1000):
         b = browser.Browser(browser.find(), width, height)
         self.addCleanup(b.close)
-        b.open(f"http://127.0.0.1:{page.port}/?token={page.token}")
+        b.open(f"http://127.0.0.1:{dashboard.port}/?token={dashboard.token}")
         wait_for("buttons", lambda: b.value("document.querySelectorAll('#rows button:enabled').length") == 12, 60)
         return b
 
@@ -27,54 +27,54 @@ class Page(Rig):
         return b.value(f"document.getElementById('{element}').textContent")
 
 
-class Down(Page):
+class Down(Dashboard):
     def test_a_stage_that_is_down_is_shown_as_such_and_up_starts_it(self):
-        _, page = self.running_page()
-        b = self.open(page)
+        _, dashboard = self.running_dashboard()
+        b = self.open(dashboard)
         self.assertEqual(b.value("document.getElementById('phase').className"), "pill running")
-        self.assertEqual(page.act("fragment", "down")[0], 200)
+        self.assertEqual(dashboard.act("fragment", "down")[0], 200)
         banner = wait_for("the banner", lambda: not b.value("document.getElementById('banner').hidden") and self.text(b, "banner"))
         self.assertRegex(banner, r"^fragment \(pid \d+\) was ended by `carousel down`; the stages that need its frames wait until `carousel up fragment`\.$")
         wait_for("the state", lambda: self.text(b, "phase") == "waiting: fragment is down")
         self.assertEqual(b.value("document.getElementById('phase').className"), "pill waiting")
         wait_for("the problem", lambda: "fragment is down" in self.text(b, "problems"))
-        self.assertEqual(page.ask("/healthz")[:2], (503, b"fragment is down: the others wait for it\n"))
-        self.assertRegex(page.ask("/metrics")[1].decode(), r"(?m)^carousel_frames_can_move\{.*\} 0$")
+        self.assertEqual(dashboard.ask("/healthz")[:2], (503, b"fragment is down: the others wait for it\n"))
+        self.assertRegex(dashboard.ask("/metrics")[1].decode(), r"(?m)^carousel_frames_can_move\{.*\} 0$")
         wait_for("its button", lambda: b.value("[...document.querySelectorAll('[data-stage=fragment]')].map(x => x.dataset.verb).join()") == "up")
         b.value("document.querySelector('[data-stage=fragment]').click()")
         wait_for("green again", lambda: b.value("document.getElementById('phase').className") == "pill running")
         wait_for("no problem", lambda: b.value("document.getElementById('problems').hidden"))
-        self.assertEqual(page.act("vertex", "stop")[0], 200)
+        self.assertEqual(dashboard.act("vertex", "stop")[0], 200)
         wait_for("the pause", lambda: b.value("document.getElementById('phase').className") == "pill paused")
 
 
-class Reopened(Page):
+class Reopened(Dashboard):
     def test_an_open_page_is_whole_again_when_its_server_is_back(self):
-        run, page = self.running_page()
-        b = self.open(page)
+        run, dashboard = self.running_dashboard()
+        b = self.open(dashboard)
         wait_for("the picture", lambda: b.value("document.getElementById('live').naturalWidth") == 320)
-        wait_for("one viewer", lambda: page.json()["picture"]["watchers"] == 1)
-        web = self.page_pid(run)
+        wait_for("one viewer", lambda: dashboard.json()["picture"]["watchers"] == 1)
+        web = self.dashboard_pid(run)
         os.kill(web, signal.SIGSTOP)   # a server that hangs answers nothing
         wait_for("no answer", lambda: self.text(b, "phase") == "no answer")
         self.assertEqual(b.value("document.querySelectorAll('button:enabled, fieldset:enabled').length"), 0)
         os.kill(web, signal.SIGCONT)
         wait_for("buttons", lambda: b.value("document.querySelectorAll('#rows button:enabled').length") == 12)
         os.kill(web, signal.SIGTERM)   # it closes its streams cleanly, for which an image has no event
-        wait_for("another process", lambda: self.page_pid(run) not in (None, web))
-        wait_for("its viewer is back", lambda: self.answers(page) and page.json()["picture"]["watchers"] == 1)
+        wait_for("another process", lambda: self.dashboard_pid(run) not in (None, web))
+        wait_for("its viewer is back", lambda: self.answers(dashboard) and dashboard.json()["picture"]["watchers"] == 1)
         wait_for("buttons", lambda: b.value("document.querySelectorAll('#rows button:enabled').length") == 12)
         wait_for("its picture", lambda: b.value("document.getElementById('no-picture').hidden"))
-        old = page.process("vertex")["pid"]
+        old = dashboard.process("vertex")["pid"]
         b.value("document.querySelector('[data-verb=kill][data-stage=vertex]').click()")
-        wait_for("its successor", lambda: page.process("vertex")["pid"] not in (None, old))
+        wait_for("its successor", lambda: dashboard.process("vertex")["pid"] not in (None, old))
 
 
-class Narrow(Page):
+class Narrow(Dashboard):
     def test_every_button_lies_inside_the_window_and_takes_the_focus(self):
-        _, page = self.running_page()
+        _, dashboard = self.running_dashboard()
         for width in (390, 800, 1440):
-            b = self.open(page, width, 800)
+            b = self.open(dashboard, width, 800)
             self.assertEqual(b.value("document.documentElement.scrollWidth <= innerWidth"), True, width)
             outside = """[...document.querySelectorAll('#rows button')].filter(x => {
                 scrollTo(0, x.getBoundingClientRect().top + scrollY - innerHeight / 2);   // down the page, and no table to the side
@@ -85,19 +85,19 @@ class Narrow(Page):
             self.assertEqual(b.value(outside), [], width)
 
 
-class Seventeenth(Page):
+class Seventeenth(Dashboard):
     def test_one_viewer_too_many_is_shown_why_and_snapshots(self):
-        _, page = self.running_page()
-        others = [socket.create_connection(("127.0.0.1", page.port)) for _ in range(STREAMS)]
+        _, dashboard = self.running_dashboard()
+        others = [socket.create_connection(("127.0.0.1", dashboard.port)) for _ in range(STREAMS)]
         for s in others:
             self.addCleanup(s.close)
             s.sendall(b"GET /stream.mjpg HTTP/1.1\r\nHost: localhost\r\n\r\n")
-        wait_for("all places are taken", lambda: page.json()["picture"]["watchers"] == STREAMS)
-        b = self.open(page)
+        wait_for("all places are taken", lambda: dashboard.json()["picture"]["watchers"] == STREAMS)
+        b = self.open(dashboard)
         wait_for("the reason", lambda: "16 viewers receive the live picture, which is the limit" in self.text(b, "no-picture"))
         wait_for("a snapshot", lambda: b.value("document.getElementById('live').naturalWidth") == 320)
         others[0].close()
-        wait_for("its own stream", lambda: page.json()["picture"]["watchers"] == STREAMS and "/stream.mjpg" in b.value("document.getElementById('live').src"))
+        wait_for("its own stream", lambda: dashboard.json()["picture"]["watchers"] == STREAMS and "/stream.mjpg" in b.value("document.getElementById('live').src"))
         wait_for("no reason any more", lambda: b.value("document.getElementById('no-picture').hidden"))
 
 

@@ -21,7 +21,7 @@ class Window(WindowCase):
         self.start_display()
         run, viewer = self.start_run(), self.start_viewer()
         wait_for("frames in the window", lambda: self.seen()["ring_sequence"] > 0)
-        self.frames_go_on()
+        self.frames_continue()
         self.picture("window.png")
 
         before = self.pid_of("fragment")
@@ -30,7 +30,7 @@ class Window(WindowCase):
         self.assertNotEqual(before, after)
         wait_for("the banner that names who died", lambda: "image.banner" in self.seen()["widgets"])
         self.picture("crash.png")
-        self.frames_go_on()
+        self.frames_continue()
 
         self.click("stages.row.vertex")
         wait_for("vertex is chosen", lambda: self.seen()["chosen"] == "vertex")
@@ -40,14 +40,14 @@ class Window(WindowCase):
         self.assertEqual(self.pid_of("vertex"), before)
         self.press("ctrl+k")  # the same by key, on the chosen stage
         wait_for("another pid of vertex", lambda: self.pid_of("vertex") not in (None, before))
-        self.frames_go_on()
+        self.frames_continue()
 
         before = wait_for("vertex runs again", lambda: self.pid_of("vertex"))
         self.press("ctrl+x")  # a fault that it brings upon itself
         wait_for("a third pid of vertex", lambda: self.pid_of("vertex") not in (None, before))
         self.assertEqual(self.stage("vertex")["last_exit"], "exit code 3, injected")
         self.press("ctrl+g")  # refused on the CPU, with a sentence among the events
-        self.frames_go_on()
+        self.frames_continue()
 
         self.press("F1")
         wait_for("the help", lambda: "help" in self.seen()["widgets"])
@@ -60,7 +60,7 @@ class Window(WindowCase):
         for size in ((1, 1), (300, 900), (1920, 1080)):
             self.xdotool("windowsize", window, *size)
             self.frames_drawn()
-        self.frames_go_on()
+        self.frames_continue()
         wait_for("the layout of the large window", lambda: "panel.rings" in self.seen()["widgets"])
         self.xdotool("mousemove", 960, 540)
 
@@ -71,7 +71,7 @@ class Window(WindowCase):
 
         viewer = self.start_viewer("--end-run")  # one that was started with the pipeline takes it along
         wait_for("frames in the second window", lambda: self.seen()["ring_sequence"] > 0)
-        self.frames_go_on()
+        self.frames_continue()
         self.press("ctrl+q")
         self.assertEqual(viewer.wait(20), 0)
         self.assertEqual(run.wait(60), 0)
@@ -86,7 +86,7 @@ class Window(WindowCase):
         before = self.stages()[-1]["frames"]
         wait_for("frames without viewers", lambda: self.stages()[-1]["frames"] > before + 60)
         viewers[0].send_signal(signal.SIGCONT)
-        self.frames_go_on()
+        self.frames_continue()
         self.assertIsNone(run.poll())
         self.assertIsNone(viewers[0].poll())
 
@@ -101,10 +101,10 @@ class Window(WindowCase):
         run.kill()
         run.wait()
         wait_for("the news", lambda: self.seen()["notice"] == "supervisor gone, 4 stages go on")
-        self.frames_go_on()
+        self.frames_continue()
         self.start_run(*grace, wait=False)
         wait_for("its next supervisor", lambda: self.seen()["notice"] == "")
-        self.frames_go_on()
+        self.frames_continue()
         self.assertEqual(self.seen()["run"], mine)
         self.assertIsNone(viewer.poll())
 
@@ -118,7 +118,7 @@ class Window(WindowCase):
         slope, scene = wait_for("both pictures", lambda: len(self.seen().get("shown", [])) == 2 and self.seen()["shown"])
         self.assertEqual([(p["stage"], p["plane"], p["values"]) for p in (slope, scene)], [("scene.slope", "slope", True), ("scene", "color", False)])
         self.assertEqual(slope["ring_sequence"], scene["ring_sequence"])
-        self.frames_go_on()
+        self.frames_continue()
 
     def test_no_display_is_a_sentence(self):
         self.environment.pop("DISPLAY", None)

@@ -46,104 +46,104 @@ class PlanesRig(Rig):
         with open(path, "w", encoding="utf-8") as f:
             f.write(text)
         run = self.start("carousel", "run", path, "--device", "cpu", "--size", size, "--fps", fps, "--no-color", "--http", "0")
-        page = self.page_of(run)
-        wait_for("frames", lambda: page.json()["phase"] == "running" and page.frames() > 5)
-        return run, page
+        dashboard = self.dashboard_of(run)
+        wait_for("frames", lambda: dashboard.json()["phase"] == "running" and dashboard.frames() > 5)
+        return run, dashboard
 
-    def show(self, page, token=None, **wish):
-        status, text, _ = page.ask("/picture", "POST", {"X-Carousel-Token": page.token if token is None else token}, body=json.dumps(wish))
+    def show(self, dashboard, token=None, **request):
+        status, text, _ = dashboard.ask("/picture", "POST", {"X-Carousel-Token": dashboard.token if token is None else token}, body=json.dumps(request))
         return status, text.decode()
 
-    def shown(self, page, test):
+    def shown(self, dashboard, test):
         """The pictures that are shown once they are as they ought to be; somebody must look for them to move."""
         def look():
-            self.assertEqual(page.ask("/snapshot.png")[0], 200)
-            s = page.json()["picture"]["shown"]
+            self.assertEqual(dashboard.ask("/snapshot.png")[0], 200)
+            s = dashboard.json()["picture"]["shown"]
             return s if s and test(s) else None
         return wait_for("the picture that was asked for", look)
 
 
 class Planes(PlanesRig):
     def test_each_plane_of_each_ring_can_be_shown_with_its_scale_and_its_exact_values(self):
-        _, page = self.running_planes()
-        slope, = self.shown(page, lambda s: s[0]["stage"] == "slope")
+        _, dashboard = self.running_planes()
+        slope, = self.shown(dashboard, lambda s: s[0]["stage"] == "slope")
         self.assertEqual((slope["plane"], slope["type"], slope["width"], slope["height"]), ("slope", "f32", 160, 90))
         self.assertEqual(slope["values"]["colours"], "viridis")
-        self.assertEqual(self.show(page, stage="scene")[0], 200)
-        color, = self.shown(page, lambda s: s[0]["stage"] == "scene")
+        self.assertEqual(self.show(dashboard, stage="scene")[0], 200)
+        color, = self.shown(dashboard, lambda s: s[0]["stage"] == "scene")
         self.assertEqual((color["plane"], color["planes"], color["values"]), ("color", ["nv12", "color", "depth", "raw"], None))
         self.assertEqual({c["name"]: c["value"] for c in color["carries"]}, {"exposure_ms": "3.5", "camera": '"left"'})
-        pixel = page.json("/pixel.json?x=10&y=10")
+        pixel = dashboard.json("/pixel.json?x=10&y=10")
         self.assertRegex(pixel["text"], r"^R \d+ G \d+ B \d+ A 255$")
 
-        self.assertEqual(self.show(page, plane="depth", range="0..10")[0], 200)
-        depth, = self.shown(page, lambda s: s[0]["plane"] == "depth" and s[0]["values"]["high"] == 10)
+        self.assertEqual(self.show(dashboard, plane="depth", range="0..10")[0], 200)
+        depth, = self.shown(dashboard, lambda s: s[0]["plane"] == "depth" and s[0]["values"]["high"] == 10)
         v = depth["values"]
         self.assertEqual((v["low"], v["low_text"], v["high_text"], len(v["ramp"])), (0, "0", "10", 17))
         self.assertGreater(v["nan"], 50)
         self.assertGreater(v["infinite"], 500)
         self.assertIn("NaN", v["beyond"])
-        corner = page.json("/pixel.json?x=0&y=0")   # which bears the frame's number
+        corner = dashboard.json("/pixel.json?x=0&y=0")   # which bears the frame's number
         self.assertEqual((corner["stage"], corner["plane"], corner["text"]), ("scene", "depth", str(corner["frame"])))
-        self.assertEqual(page.json("/pixel.json?x=5&y=175")["text"], "nan")
-        self.assertEqual(page.json("/pixel.json?x=310&y=5")["text"], "inf")
-        self.assertIsNone(page.json("/pixel.json?x=320&y=5"))
+        self.assertEqual(dashboard.json("/pixel.json?x=5&y=175")["text"], "nan")
+        self.assertEqual(dashboard.json("/pixel.json?x=310&y=5")["text"], "inf")
+        self.assertIsNone(dashboard.json("/pixel.json?x=320&y=5"))
 
         top = subprocess.run([os.path.join(self.programs, "carousel"), "top", "--once", "--image-of", "scene/depth"], env=self.environment,
                              capture_output=True, text=True, timeout=60, check=True).stdout
         self.assertRegex(top, r"scene depth f32 · frame \d+: .* to .*NaN")
         self.assertIn("\u2580", top)
 
-        self.show(page, plane="raw", range="extremes", colours="viridis")
-        raw, = self.shown(page, lambda s: s[0]["plane"] == "raw")
+        self.show(dashboard, plane="raw", range="extremes", colours="viridis")
+        raw, = self.shown(dashboard, lambda s: s[0]["plane"] == "raw")
         self.assertEqual((raw["type"], raw["values"]["colours"], raw["values"]["beyond"]), ("u16", "viridis", ""))
         self.assertGreater(raw["values"]["low"], 1000)
-        self.show(page, plane="nv12")
-        nv12, = self.shown(page, lambda s: s[0]["plane"] == "nv12")
+        self.show(dashboard, plane="nv12")
+        nv12, = self.shown(dashboard, lambda s: s[0]["plane"] == "nv12")
         self.assertEqual((nv12["type"], nv12["height"], nv12["values"]), ("NV12", 180, None))
-        self.assertRegex(page.json("/pixel.json?x=10&y=10")["text"], r"^Y \d+ U 136 V 122$")
+        self.assertRegex(dashboard.json("/pixel.json?x=10&y=10")["text"], r"^Y \d+ U 136 V 122$")
 
     def test_two_rings_are_shown_of_one_frame_and_when_that_can_t_be_it_is_said(self):
-        run, page = self.running_planes()
-        self.assertEqual(self.show(page, stage="slope", beside="scene", beside_plane="depth")[0], 200)
-        left, right = self.shown(page, lambda s: len(s) == 2)
+        run, dashboard = self.running_planes()
+        self.assertEqual(self.show(dashboard, stage="slope", beside="scene", beside_plane="depth")[0], 200)
+        left, right = self.shown(dashboard, lambda s: len(s) == 2)
         self.assertEqual((left["stage"], right["stage"], right["plane"]), ("slope", "scene", "depth"))
         self.assertEqual((left["zoom"], right["zoom"], right["x"]), (2, 1, 328))
         seen = set()
         for _ in range(5):
-            page.ask("/snapshot.png")
-            left, right = page.json()["picture"]["shown"]
+            dashboard.ask("/snapshot.png")
+            left, right = dashboard.json()["picture"]["shown"]
             self.assertEqual(left["frame"], right["frame"])
             seen.add(left["frame"])
-            numbers = [page.json(f"/pixel.json?x={x}&y=0") for x in (1, 328)]
+            numbers = [dashboard.json(f"/pixel.json?x={x}&y=0") for x in (1, 328)]
             self.assertEqual([n["text"] for n in numbers], [str(n["frame"]) for n in numbers])
         self.assertGreater(len(seen), 2)
-        self.assertEqual(page.json()["picture"]["note"], "")
-        self.assertEqual(page.act("look", "stop")[0], 200)   # its input fills, the ring before that goes further
-        note = wait_for("the note", lambda: page.ask("/snapshot.png")[0] == 200 and page.json()["picture"]["note"])
+        self.assertEqual(dashboard.json()["picture"]["note"], "")
+        self.assertEqual(dashboard.act("look", "stop")[0], 200)   # its input fills, the ring before that goes further
+        note = wait_for("the note", lambda: dashboard.ask("/snapshot.png")[0] == 200 and dashboard.json()["picture"]["note"])
         self.assertRegex(note, r"^frame \d+ beside frame \d+: no frame was still in both rings for 0\.5 s$")
-        left, right = page.json()["picture"]["shown"]
+        left, right = dashboard.json()["picture"]["shown"]
         self.assertNotEqual(left["frame"], right["frame"])
-        self.assertEqual(page.act("look", "cont")[0], 200)
-        self.shown(page, lambda s: len(s) == 2 and s[0]["frame"] == s[1]["frame"])
-        self.show(page, beside="")
-        self.shown(page, lambda s: len(s) == 1)
+        self.assertEqual(dashboard.act("look", "cont")[0], 200)
+        self.shown(dashboard, lambda s: len(s) == 2 and s[0]["frame"] == s[1]["frame"])
+        self.show(dashboard, beside="")
+        self.shown(dashboard, lambda s: len(s) == 1)
         self.assertIsNone(run.poll())
 
     def test_the_ring_behind_a_second_output_is_listed_counted_and_shown_beside_the_first(self):
-        _, page = self.running_planes(text=FORKED)
-        self.assertEqual([(r["stage"], [x["stage"] for x in r["readers"] if x["kind"] == "blocking"]) for r in page.json()["rings"]],
+        _, dashboard = self.running_planes(text=FORKED)
+        self.assertEqual([(r["stage"], [x["stage"] for x in r["readers"] if x["kind"] == "blocking"]) for r in dashboard.json()["rings"]],
                          [("scene", ["look"]), ("scene.slope", ["look"])])
-        first, = self.shown(page, lambda s: len(s) == 1)   # what the last sink reads
+        first, = self.shown(dashboard, lambda s: len(s) == 1)   # what the last sink reads
         self.assertEqual((first["stage"], first["plane"], first["width"]), ("scene.slope", "slope", 160))
-        self.assertEqual(self.show(page, stage="scene", plane="depth", beside="scene.slope")[0], 200)
-        left, right = self.shown(page, lambda s: len(s) == 2)
+        self.assertEqual(self.show(dashboard, stage="scene", plane="depth", beside="scene.slope")[0], 200)
+        left, right = self.shown(dashboard, lambda s: len(s) == 2)
         self.assertEqual((left["stage"], right["stage"], left["frame"]), ("scene", "scene.slope", right["frame"]))
-        numbers = [page.json(f"/pixel.json?x={x}&y=0") for x in (0, 329)]
+        numbers = [dashboard.json(f"/pixel.json?x={x}&y=0") for x in (0, 329)]
         self.assertEqual([(n["stage"], n["text"]) for n in numbers], [(name, str(numbers[0]["frame"])) for name in ("scene", "scene.slope")])
-        figures = page.ask("/metrics")[1].decode()
+        figures = dashboard.ask("/metrics")[1].decode()
         self.assertRegex(figures, r'carousel_ring_bytes_total\{pipeline="planes",ring="scene\.slope"\} [1-9]')
-        status, text = self.show(page, stage="scene.slop")
+        status, text = self.show(dashboard, stage="scene.slop")
         self.assertEqual((status, 'did you mean "scene.slope"' in text), (400, True), text)
 
         top = subprocess.run([os.path.join(self.programs, "carousel"), "top", "--once", "--image-of", "scene.slope"], env=self.environment,
@@ -153,48 +153,48 @@ class Planes(PlanesRig):
         self.assertIn("\u2580", top)
 
     def test_a_first_output_is_shown_by_its_own_name_too(self):
-        _, page = self.running_planes(text=FORKED)
-        wait_for("what the supervisor says of rings", lambda: self.show(page, stage="scene.scene")[0] == 200)
-        first, = self.shown(page, lambda s: s[0]["stage"] == "scene")
-        wish = page.json()["picture"]["wish"]
-        self.assertEqual((wish["stage"], first["width"]), ("scene", 320))
-        self.assertEqual(self.show(page, stage="scene.slope", beside="scene.scene")[0], 200)
-        self.shown(page, lambda s: [each["stage"] for each in s] == ["scene.slope", "scene"])
-        status, text = self.show(page, stage="scene.scen")
+        _, dashboard = self.running_planes(text=FORKED)
+        wait_for("what the supervisor says of rings", lambda: self.show(dashboard, stage="scene.scene")[0] == 200)
+        first, = self.shown(dashboard, lambda s: s[0]["stage"] == "scene")
+        request = dashboard.json()["picture"]["request"]
+        self.assertEqual((request["stage"], first["width"]), ("scene", 320))
+        self.assertEqual(self.show(dashboard, stage="scene.slope", beside="scene.scene")[0], 200)
+        self.shown(dashboard, lambda s: [each["stage"] for each in s] == ["scene.slope", "scene"])
+        status, text = self.show(dashboard, stage="scene.scen")
         self.assertEqual((status, 'no stage "scene.scen" with an output; did you mean "scene.scene"' in text), (400, True), text)
 
     def test_a_page_of_its_own_streams_a_first_output_by_its_name(self):
         self.running_planes(text=FORKED)
         for name, size in (("scene.scene", (320, 180)), ("scene.slope", (160, 90))):
-            page = self.page_of(self.start("carousel-web", "-p", "planes", "--stage", name, "--http", "0"))
-            connection = http.client.HTTPConnection("127.0.0.1", page.port, timeout=20)
+            dashboard = self.dashboard_of(self.start("carousel-web", "-p", "planes", "--stage", name, "--http", "0"))
+            connection = http.client.HTTPConnection("127.0.0.1", dashboard.port, timeout=20)
             self.addCleanup(connection.close)
             connection.request("GET", "/stream.mjpg")
             parts = connection.getresponse()
             wait_for(f"pictures of {name}", lambda: b"\xff\xd8\xff" in parts.read(4096))   # a JPEG's first bytes
-            shown, = page.json()["picture"]["shown"]
+            shown, = dashboard.json()["picture"]["shown"]
             self.assertEqual((shown["stage"], shown["width"], shown["height"]), (name.removesuffix(".scene"), *size))
 
     def test_what_can_t_be_shown_is_a_sentence_and_only_the_token_chooses(self):
-        _, page = self.running_planes()
+        _, dashboard = self.running_planes()
         for token in ("", "0" * 32):
-            self.assertEqual(self.show(page, token, stage="scene")[0], 403)
-        self.assertEqual(page.ask("/picture", headers={"X-Carousel-Token": page.token})[0], 405)
-        before = page.json()["picture"]["wish"]
-        for wish, sentence in (({"stage": "scen"}, 'did you mean "scene"'), ({"range": "3..1"}, "LOW..HIGH"), ({"colours": "jet"}, "viridis"),
+            self.assertEqual(self.show(dashboard, token, stage="scene")[0], 403)
+        self.assertEqual(dashboard.ask("/picture", headers={"X-Carousel-Token": dashboard.token})[0], 405)
+        before = dashboard.json()["picture"]["request"]
+        for request, sentence in (({"stage": "scen"}, 'did you mean "scene"'), ({"range": "3..1"}, "LOW..HIGH"), ({"colours": "jet"}, "viridis"),
                                ({"plain": "x"}, "none of stage, plane"), ({"stage": 7}, "expected a text"), ({}, "no JSON object that names"),
                                ({"beside_plane": "depth"}, "nothing is beside"), ({"plane": "raw", "beside": "look"}, 'no stage "look" with an output')):
-            status, text = self.show(page, **wish)
-            self.assertEqual(status, 400, wish)
+            status, text = self.show(dashboard, **request)
+            self.assertEqual(status, 400, request)
             self.assertIn(sentence, text)
-        self.assertEqual(page.json()["picture"]["wish"], before)
-        self.assertEqual(self.show(page, stage="scene", plane="list")[0], 200)
-        problem = wait_for("why there is no picture", lambda: page.ask("/snapshot.png") and page.json()["picture"]["problem"])
+        self.assertEqual(dashboard.json()["picture"]["request"], before)
+        self.assertEqual(self.show(dashboard, stage="scene", plane="list")[0], 200)
+        problem = wait_for("why there is no picture", lambda: dashboard.ask("/snapshot.png") and dashboard.json()["picture"]["problem"])
         self.assertIn('no plane "list" of it is a picture; these are: nv12, color, depth, raw', problem)
-        self.show(page, stage="scene")
-        self.shown(page, lambda s: s[0]["plane"] == "color")
-        self.assertEqual(page.ask("/pixel.json?x=-1&y=2")[0], 400)
-        self.assertEqual(page.ask("/pixel.json")[0], 400)
+        self.show(dashboard, stage="scene")
+        self.shown(dashboard, lambda s: s[0]["plane"] == "color")
+        self.assertEqual(dashboard.ask("/pixel.json?x=-1&y=2")[0], 400)
+        self.assertEqual(dashboard.ask("/pixel.json")[0], 400)
 
 
 @unittest.skipIf(browser.find() is None, "no Chromium here")
@@ -202,17 +202,17 @@ class PlanesSeen(PlanesRig):
     picture = None   # a file: what a person sees, as a picture
 
     def choose(self, b, key, value):
-        b.value(f"(() => {{ const e = document.querySelector('[data-wish={key}]'); e.value = '{value}'; "
+        b.value(f"(() => {{ const e = document.querySelector('[data-request={key}]'); e.value = '{value}'; "
                 "e.dispatchEvent(new Event('change', {bubbles: true})); })()")
 
     def test_a_person_chooses_a_plane_reads_its_scale_and_points_at_a_pixel(self):
-        _, page = self.running_planes(size="640x360", text=FORKED)
+        _, dashboard = self.running_planes(size="640x360", text=FORKED)
         b = browser.Browser(browser.find(), 1440, 1000)
         self.addCleanup(b.close)
-        b.open(f"http://127.0.0.1:{page.port}/?token={page.token}")
+        b.open(f"http://127.0.0.1:{dashboard.port}/?token={dashboard.token}")
         wait_for("the controls", lambda: b.value("document.querySelectorAll('#picture-set select').length") == 5)
         self.choose(b, "stage", "scene")
-        wait_for("its planes", lambda: b.value("(document.querySelector('[data-wish=plane]') || {}).value") == "color")
+        wait_for("its planes", lambda: b.value("(document.querySelector('[data-request=plane]') || {}).value") == "color")
         self.assertTrue(b.value("document.getElementById('scales').hidden"))
         self.choose(b, "plane", "depth")
         wait_for("the scale", lambda: b.value("document.querySelectorAll('.scale .bar').length") == 1)

@@ -20,7 +20,7 @@ def free_port():
         return s.getsockname()[1]
 
 
-class Page:
+class Dashboard:
     """An address with a token, as it was printed."""
 
     def __init__(self, port, token):
@@ -82,29 +82,29 @@ class Rig(unittest.TestCase):
         return self.start("carousel", "run", os.path.join(self.pipelines, "demo.toml"), "--device", "cpu", "--size", size, "--name", name,
                           "--set", "geometry.triangles=2000", "--fps", fps, "--out", "", "--no-color", *more)
 
-    def page_of(self, process, nth=0):
+    def dashboard_of(self, process, nth=0):
         """The page whose address that process has printed."""
         def printed():
             found = re.findall(r"http://[\d.]+:(\d+)/\?token=([0-9a-f]{32})", self.log(process))
             if process.poll() is not None:
                 raise AssertionError("it has ended:\n" + self.log(process))
-            return Page(*found[nth]) if len(found) > nth else None
+            return Dashboard(*found[nth]) if len(found) > nth else None
         return wait_for("a printed address", printed)
 
-    def page_pid(self, run):
+    def dashboard_pid(self, run):
         """The process that serves the page, as a child of the run's supervisor; None without one."""
         children = subprocess.run(["ps", "--ppid", str(run.pid), "-o", "pid=,comm="], capture_output=True, text=True, check=False).stdout
         return next((int(line.split()[0]) for line in children.splitlines() if "carousel-web" in line), None)
 
     @staticmethod
-    def answers(page):
+    def answers(dashboard):
         try:
-            return page.ask("/status.json")[0] == 200
+            return dashboard.ask("/status.json")[0] == 200
         except OSError:
             return False
 
-    def running_page(self, *more, **options):
+    def running_dashboard(self, *more, **options):
         run = self.start_run("--http", "0", *more, **options)
-        page = self.page_of(run)
-        wait_for("frames", lambda: page.json()["phase"] == "running" and page.frames() > 5)
-        return run, page
+        dashboard = self.dashboard_of(run)
+        wait_for("frames", lambda: dashboard.json()["phase"] == "running" and dashboard.frames() > 5)
+        return run, dashboard

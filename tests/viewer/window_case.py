@@ -86,7 +86,7 @@ class WindowCase(unittest.TestCase):
         except (OSError, ValueError):
             return {"widgets": {}, "ring_sequence": 0, "drawn": 0, "notice": None}
 
-    def frames_go_on(self, count=10):
+    def frames_continue(self, count=10):
         begin = self.seen()["ring_sequence"]
         wait_for("new frames in the window", lambda: self.seen()["ring_sequence"] > begin + count)
 

@@ -6,8 +6,8 @@
 #include <cstring>
 
 #include "core/clock.hpp"
-#include "viewer/panels/image_look.hpp"
 #include "viewer/panels/image_notes.hpp"
+#include "viewer/panels/image_style.hpp"
 #include "viewer/panels/list.hpp"
 #include "viewer/session/camera.hpp"
 #include "viewer/ui/theme.hpp"
@@ -24,7 +24,7 @@ public:
     [[nodiscard]] const char* title() const noexcept override { return "Image"; }
 
     void draw(model& m, picture_store& store) override {
-        const f32 line = ImGui::GetFontSize() + px(12) + look_height(m);
+        const f32 line = ImGui::GetFontSize() + px(12) + style_height(m);
         m.picture.pointer.reset();
         const ImVec2 at = ImGui::GetCursorScreenPos(), space = ImGui::GetContentRegionAvail();
         const ImVec2 size(std::max(px(20), space.x), std::max(px(20), space.y - line));
@@ -44,7 +44,7 @@ public:
         draw_picked(d, at, end);
         d->PopClipRect();
         draw_tools(m);
-        draw_look(m);
+        draw_style(m);
     }
 
     void menu(model& m, f32 width) override {
@@ -66,7 +66,7 @@ public:
     bool on_key(model& m, const key_press& k) override {
         picture_model& p = m.picture;
         if (k.ctrl) return false;
-        if (look_key(m, k)) return true;
+        if (style_key(m, k)) return true;
         if (k.shift) {
             switch (k.key) {
                 case 'R':
@@ -183,13 +183,13 @@ private:
         ImU32 color = theme::colors().bad;
         if (const auto& c = m.events.last_crash(); c && m.phase == run_phase::watching) {
             const f64 age_s = (static_cast<f64>(m.now_ns) - static_cast<f64>(c->back_ns)) / 1e9;
-            const std::string who = telemetry::describe(*c);
+            const std::string process = telemetry::describe(*c);
             if (c->back_ns == 0) {
                 const seat_report* r = m.report_of(c->seat);
-                text = fmt::format("{}; the last good frame stays, {}", who,
+                text = fmt::format("{}; the last good frame stays, {}", process,
                                    telemetry::describe_vacancy(*c, r != nullptr ? r->state : ""));
             } else if (age_s < 6) {
-                text = fmt::format("{}; back as pid {} after {}", who, c->new_pid,
+                text = fmt::format("{}; back as pid {} after {}", process, c->new_pid,
                                    telemetry::describe_span(c->back_ns - c->died_ns));
                 color = theme::colors().good;
             }

@@ -16,16 +16,16 @@ namespace {
 
 /// `seat`: as model::ask() takes it, of this host or of another one. `keys`: it can be chosen for them.
 template <typename Seat>
-void draw_buttons(model& m, const Seat& seat, const std::string& label, bool lives, bool held, bool keys) {
+void draw_buttons(model& m, const Seat& seat, const std::string& label, bool alive, bool paused, bool keys) {
     const auto hint = [keys](const char* name) { return keys ? name : ""; };
-    const bool watching = m.phase == run_phase::watching, can = watching && lives;
+    const bool watching = m.phase == run_phase::watching, can = watching && alive;
     ImGui::PushStyleVar(ImGuiStyleVar_FramePadding, ImVec2(px(5), 0));
     ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, ImVec2(px(4), 0));
     if (ui::button("stages.kill." + label, "kill -9", hint("Ctrl+K"), "kill this process with SIGKILL", true,
                    can))
         m.ask("kill", seat, SIGKILL);
     ImGui::SameLine();
-    if (held) {
+    if (paused) {
         if (ui::button("stages.cont." + label, "cont.", hint("C"), "let it go on", false, can))
             m.ask("cont", seat);
     } else if (ui::button("stages.stop." + label, " stop ", hint("Ctrl+S"),
@@ -58,7 +58,7 @@ void draw_host(const model& m, const host_report& h) {
 }
 
 // What its supervisor tells: there is no control block of that host here.
-void draw_far_row(model& m, const host_report& h, const far_seat& s) {
+void draw_remote_row(model& m, const host_report& h, const remote_seat& s) {
     const theme::palette& c = theme::colors();
     const bool ended = m.phase == run_phase::ended;
     ImGui::TableNextRow();
@@ -133,21 +133,21 @@ void number_cell(const std::string& text, ImU32 color) {
     ui::right_text(text, color);
 }
 
-void stage_buttons(model& m, u32 seat, const std::string& label, bool lives, bool held) {
-    draw_buttons(m, seat, label, lives, held, true);
+void stage_buttons(model& m, u32 seat, const std::string& label, bool alive, bool paused) {
+    draw_buttons(m, seat, label, alive, paused, true);
 }
-void stage_buttons(model& m, const far_seat& seat, bool lives) {
-    draw_buttons(m, seat, seat.label, lives, seat.is_held(), false);
+void stage_buttons(model& m, const remote_seat& seat, bool alive) {
+    draw_buttons(m, seat, seat.label, alive, seat.is_paused(), false);
 }
 
-void draw_far_stages(model& m) {
+void draw_remote_stages(model& m) {
     for (const host_report& h : m.hosts) {
         draw_host(m, h);
-        for (const far_seat& s : h.seats) draw_far_row(m, h, s);
+        for (const remote_seat& s : h.seats) draw_remote_row(m, h, s);
     }
 }
 
-std::size_t far_rows(const model& m) noexcept {
+std::size_t remote_rows(const model& m) noexcept {
     std::size_t rows = 0;
     for (const host_report& h : m.hosts) rows += 1 + h.seats.size();
     return rows;

@@ -16,13 +16,13 @@ namespace carousel::viewer {
 void draw_shares(const telemetry::stage_shares& t);
 /// In the next column, at its right end; 0: in the colour of text.
 void number_cell(const std::string& text, ImU32 color = 0);
-/// Kill, stop or cont., restart. `lives`: there is a process to be hit.
-void stage_buttons(model& m, u32 seat, const std::string& label, bool lives, bool held);
-void stage_buttons(model& m, const far_seat& seat, bool lives);
+/// Kill, stop or cont., restart. `alive`: there is a process to be hit.
+void stage_buttons(model& m, u32 seat, const std::string& label, bool alive, bool paused);
+void stage_buttons(model& m, const remote_seat& seat, bool alive);
 
 /// The other hosts of the pipeline with their stages, a row each, as their supervisors tell: there is no
 /// control block of theirs here.
-void draw_far_stages(model& m);
-[[nodiscard]] std::size_t far_rows(const model& m) noexcept;
+void draw_remote_stages(model& m);
+[[nodiscard]] std::size_t remote_rows(const model& m) noexcept;
 
 }  // namespace carousel::viewer

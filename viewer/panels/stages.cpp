@@ -95,7 +95,7 @@ public:
             show_columns(on_gpu);
             draw_titles();
             for (u32 k = 0; k < m.snap.seats.size(); ++k) draw_row(m, k);
-            draw_far_stages(m);
+            draw_remote_stages(m);
             ImGui::EndTable();
         }
         ImGui::PopFont();
@@ -103,7 +103,7 @@ public:
 
     [[nodiscard]] f32 wanted_height(const model& m) const override {
         const f32 row = theme::small_font()->FontSize + px(2) + 2 * ImGui::GetStyle().CellPadding.y;
-        return frame_height() + static_cast<f32>(m.snap.seats.size() + 1 + far_rows(m)) * row + px(2);
+        return frame_height() + static_cast<f32>(m.snap.seats.size() + 1 + remote_rows(m)) * row + px(2);
     }
 
     bool on_key(model& m, const key_press& k) override {
@@ -251,7 +251,7 @@ private:
         const telemetry::stage_rates& r = known ? m.rates.stages[s.stage] : none;
         const theme::palette& c = theme::colors();
         const std::string label = m.snap.seat_label(seat);
-        const seat_report* said = m.report_of(seat);
+        const seat_report* report = m.report_of(seat);
         ImGui::TableNextRow();
         ImGui::PushID(static_cast<int>(seat));
         ImGui::TableNextColumn();
@@ -260,7 +260,7 @@ private:
         const state_words state = state_of(m, seat);
         ui::text(state.text, state.color);
         ui::mark("stages.state." + label);
-        if (said != nullptr && !said->last_exit.empty()) ui::tip("last exit: " + said->last_exit);
+        if (report != nullptr && !report->last_exit.empty()) ui::tip("last exit: " + report->last_exit);
         number_cell(s.pid == 0 ? "-" : fmt::format("{}", s.pid));
         number_cell(fmt::format("{}", s.epoch), c.muted);
         number_cell(fmt::format("{}", s.restarts()), s.restarts() > 0 ? c.warning : c.muted);
@@ -277,13 +277,15 @@ private:
         number_cell(seat < m.rates.cpu.size() && m.rates.span_s > 0
                         ? fmt::format("{:.0f}", m.rates.cpu[seat] * 100)
                         : "-");
-        number_cell(said != nullptr && said->memory_bytes > 0
-                        ? ui::bytes(static_cast<f64>(said->memory_bytes))
+        number_cell(report != nullptr && report->memory_bytes > 0
+                        ? ui::bytes(static_cast<f64>(report->memory_bytes))
                         : "-");
-        number_cell(said != nullptr && said->gpu_bytes > 0 ? ui::bytes(static_cast<f64>(said->gpu_bytes))
-                                                           : "-");
+        number_cell(report != nullptr && report->gpu_bytes > 0
+                        ? ui::bytes(static_cast<f64>(report->gpu_bytes))
+                        : "-");
         ImGui::TableNextColumn();
-        stage_buttons(m, seat, label, s.pid != 0, s.paused || (said != nullptr && said->state == "stopped"));
+        stage_buttons(m, seat, label, s.pid != 0,
+                      s.paused || (report != nullptr && report->state == "stopped"));
         ImGui::PopID();
     }
 

@@ -31,7 +31,7 @@ struct picture_model {
     u64 ring_sequence = 0, shown_ns = 0;  ///< of the last whole frame
     std::string stage, path, problem;     ///< problem: why there is no picture
     picture_choice wanted;                ///< set by panels, as are the looks
-    picture_looks looks;
+    picture_styles styles;
     std::vector<shown_picture> shown;  ///< of the last whole frame: one, or two side by side
     std::string note;                  ///< why two are not of one frame; "": they are
     /// where the mouse is, in pixels of the whole, set by a panel; and what the session found there
@@ -84,7 +84,7 @@ struct model {
     void ask(std::string verb, u32 seat, int signal = 0) {
         commands.push_back({std::move(verb), snap.seat_label(seat), signal});
     }
-    void ask(std::string verb, const far_seat& seat, int signal = 0) {
+    void ask(std::string verb, const remote_seat& seat, int signal = 0) {
         commands.push_back({std::move(verb), seat.label, signal});
     }
     /// Makes the seat's process fail by itself.

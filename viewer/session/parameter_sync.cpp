@@ -102,7 +102,7 @@ bool parameter_sync::answered(const reply& r, u64 now) {
     ticket_ = 0;
     const u64 fields = std::exchange(sent_, 0);
     if (r.ok) {
-        told_.clear();
+        shown_message_.clear();
         return false;
     }
     if (r.later) {
@@ -115,7 +115,7 @@ bool parameter_sync::answered(const reply& r, u64 now) {
     }
     unsent_ = 0;  // read() takes the run's
     reset_wanted_ = false;
-    return std::exchange(told_, r.message) != r.message;
+    return std::exchange(shown_message_, r.message) != r.message;
 }
 
 }  // namespace carousel::viewer

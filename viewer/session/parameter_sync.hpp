@@ -35,7 +35,7 @@ private:
     bool reset_wanted_ = false;
     u64 tickets_ = 0, ticket_ = 0;  ///< given; of the `set` on the way, 0: none is
     u64 not_before_ns_ = 0;
-    std::string told_;
+    std::string shown_message_;
 };
 
 }  // namespace carousel::viewer

@@ -15,7 +15,7 @@
 
 namespace carousel::viewer {
 namespace {
-constexpr u64 look_every_ns = 250 * ns_per_ms;
+constexpr u64 poll_every_ns = 250 * ns_per_ms;
 constexpr u64 check_every_ns = 250 * ns_per_ms;
 constexpr u64 first_tap_delay_ns = 250 * ns_per_ms, longest_tap_delay_ns = 2 * ns_per_s;
 }  // namespace
@@ -38,12 +38,12 @@ void session::update(model& m, picture_store& store) {
         detach(m, run_phase::waiting, "");
         m.run = {};  // the tie ends by the user's word alone
         options_.name = std::exchange(m.chosen, "");
-        next_look_ns_ = 0;
+        next_poll_ns_ = 0;
     }
     if (m.phase == run_phase::watching) check_alive(m, now);
-    if (m.phase != run_phase::watching || m.choosing) look_for_run(m, now);
+    if (m.phase != run_phase::watching || m.choosing) find_run(m, now);
     if (m.phase == run_phase::ended) m.notice = m.ending;
-    tell_replies(m, now);  // before the block is read: what was answered is in it
+    log_replies(m, now);  // before the block is read: what was answered is in it
     if (m.phase == run_phase::watching) {
         read(m);
         follow_choice(m, store);
@@ -61,13 +61,13 @@ void session::update(model& m, picture_store& store) {
 
 // What was known last stays, where nobody answers now and when the run has ended.
 void session::take_hosts(model& m, u64 now) {
-    std::vector<host_report> told = control_.hosts();
-    if (told.empty()) return;
-    for (telemetry::run_event& e : changes(m.hosts, told, now)) m.events.add(std::move(e));
-    m.hosts = std::move(told);
+    std::vector<host_report> reported = control_.hosts();
+    if (reported.empty()) return;
+    for (telemetry::run_event& e : changes(m.hosts, reported, now)) m.events.add(std::move(e));
+    m.hosts = std::move(reported);
 }
 
-void session::tell_replies(model& m, u64 now) {
+void session::log_replies(model& m, u64 now) {
     for (const reply& r : control_.take_replies()) {
         if (r.asked.verb == "set" && !parameters_.answered(r, now)) continue;  // a drag is many of them
         std::string what = r.asked.fault.empty() ? r.asked.verb : r.asked.fault;
@@ -78,9 +78,9 @@ void session::tell_replies(model& m, u64 now) {
     }
 }
 
-void session::look_for_run(model& m, u64 now) {
-    if (now < next_look_ns_) return;
-    next_look_ns_ = now + look_every_ns;
+void session::find_run(model& m, u64 now) {
+    if (now < next_poll_ns_) return;
+    next_poll_ns_ = now + poll_every_ns;
     std::vector<run::record> runs = run::watchable_runs();
     if (options_.supervisor > 0)
         std::erase_if(runs, [this](const run::record& r) { return r.supervisor.pid != options_.supervisor; });
@@ -163,7 +163,7 @@ void session::check_alive(model& m, u64 now) {
         read(m);  // the last words
         m.ending = fmt::format("{} has ended: {}", m.run.name, present.liveness.ending);
         detach(m, run_phase::ended, m.ending);
-        next_look_ns_ = 0;
+        next_poll_ns_ = 0;
     }
 }
 
@@ -174,9 +174,9 @@ void session::read(model& m) {
     m.past.feed(m.snap, m.rates);
     for (const telemetry::crash& c : m.events.take_deaths()) m.past.mark(c.died_ns, c.stage);
     if (!schema_known_)
-        if (std::optional<run::parameter_state> said = control_.parameters()) {
+        if (std::optional<run::parameter_state> published = control_.parameters()) {
             schema_known_ = true;
-            parameters_.take(m, std::move(said->schema));
+            parameters_.take(m, std::move(published->schema));
         }
     parameters_.read(m);
     if (std::string notice = observer_->notice(m.now_ns, m.snap.supervisor_heartbeat_ns); !notice.empty())
@@ -186,8 +186,9 @@ void session::read(model& m) {
 void session::open_tap(model& m, u64 now) {
     if (tap_ || now < next_tap_ns_ || m.snap.links.empty()) return;
     try {
-        tap_ = std::make_unique<tap>(mapped_->attached->block(), m.run.socket(), choice_,
-                                     options_.use_gl ? make_interop : nullptr, options_.way, m.picture.looks);
+        tap_ =
+            std::make_unique<tap>(mapped_->attached->block(), m.run.socket(), choice_,
+                                  options_.use_gl ? make_interop : nullptr, options_.way, m.picture.styles);
         m.picture.problem.clear();
         m.picture.stage = tap_->stage();
         m.picture.path = tap_->path();
@@ -207,16 +208,16 @@ void session::follow_choice(model& m, picture_store& store) {
         next_tap_ns_ = 0;
         tap_delay_ns_ = first_tap_delay_ns;
     }
-    if (tap_ && tap_->set_looks(m.picture.looks)) show_frame(m, store, false);
+    if (tap_ && tap_->set_styles(m.picture.styles)) show_frame(m, store, false);
 }
 
 void session::poll_picture(model& m, picture_store& store, u64 now) {
     picture_model& p = m.picture;
     if (p.paused && !p.step) {
-        held_ = true;
+        was_paused_ = true;
         return;
     }
-    if (std::exchange(held_, false)) tap_->refresh();  // what was taken meanwhile is old
+    if (std::exchange(was_paused_, false)) tap_->refresh();  // what was taken meanwhile is old
     try {
         const bool resized = p.width != tap_->width() || p.height != tap_->height();
         if (resized || p.pixels == nullptr) {
@@ -237,7 +238,7 @@ void session::poll_picture(model& m, picture_store& store, u64 now) {
     }
 }
 
-void session::show_frame(model& m, picture_store& store, bool recreated) {
+void session::show_frame(model& m, picture_store& store, bool is_new) {
     picture_model& p = m.picture;
     const u64 began = now_ns();
     if (tap_->on_gpu())
@@ -252,7 +253,7 @@ void session::show_frame(model& m, picture_store& store, bool recreated) {
     p.shown = tap_->shown();
     p.note = tap_->note();
     p.show_ms = static_cast<f64>(now_ns() - began) / 1e6;
-    ++(recreated ? p.shown_frames : p.repainted);
+    ++(is_new ? p.shown_frames : p.repainted);
 }
 
 // The texture keeps the last whole frame; only the host copy goes.

@@ -45,17 +45,17 @@ public:
     [[nodiscard]] bool is_over() const;
 
 private:
-    void look_for_run(model& m, u64 now);
+    void find_run(model& m, u64 now);
     void attach(model& m, const run::record& r);
     void begin_with_block(model& m);
     void detach(model& m, run_phase phase, const std::string& notice);
     void check_alive(model& m, u64 now);
     void read(model& m);
     void take_hosts(model& m, u64 now);
-    void tell_replies(model& m, u64 now);
+    void log_replies(model& m, u64 now);
     void open_tap(model& m, u64 now);
     void follow_choice(model& m, picture_store& store);
-    void show_frame(model& m, picture_store& store, bool anew);
+    void show_frame(model& m, picture_store& store, bool is_new);
     void poll_picture(model& m, picture_store& store, u64 now);
     void drop_tap(model& m, const std::string& why) noexcept;
 
@@ -69,11 +69,11 @@ private:
     picture_choice choice_;  ///< that the tap was opened with, or is to be
     bool begun_ = false;
     telemetry::rate_tracker tracker_;
-    u64 next_look_ns_ = 0, next_check_ns_ = 0, next_tap_ns_ = 0, tap_delay_ns_ = 0;
+    u64 next_poll_ns_ = 0, next_check_ns_ = 0, next_tap_ns_ = 0, tap_delay_ns_ = 0;
     parameter_sync parameters_;
     bool schema_known_ = false;   ///< of the block that is watched
     std::string attach_problem_;  ///< why the run that is there can't be watched
-    bool held_ = false;           ///< the picture was held in the last frame
+    bool was_paused_ = false;     ///< the picture was held in the last frame
 };
 
 }  // namespace carousel::viewer

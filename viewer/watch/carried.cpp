@@ -15,10 +15,10 @@ carried_facts carried_by(const run::newest_frame::about& frame, const ring::fram
     if (entries.damaged()) out.emplace_back("metadata", "damaged from here on");
     if (const std::string used = ring::describe_used(format, frame.used); !used.empty())
         out.emplace_back("in use", used);
-    if (const auto& sides = frame.sampled_frames; !sides.empty()) {
+    if (const auto& sampled = frame.sampled_frames; !sampled.empty()) {
         std::vector<std::string> words;
-        words.reserve(sides.size());
-        for (const u64 n : sides)
+        words.reserve(sampled.size());
+        for (const u64 n : sampled)
             words.push_back(n == shm::no_sampled_frame ? "none yet" : fmt::format("frame {}", n));
         out.emplace_back("made with the latest", fmt::format("{}", fmt::join(words, ", ")));
     }

@@ -22,7 +22,7 @@ namespace {
 using nlohmann::json;
 constexpr f64 answer_patience_s = 5;
 constexpr u64 ps_every_ns = 500 * ns_per_ms, parameters_every_ns = ns_per_s;
-constexpr std::chrono::milliseconds look_every{100};
+constexpr std::chrono::milliseconds poll_every{100};
 
 /// The answer of the run that is meant; nothing: there is none, `why` says why.
 std::optional<json> talk(const std::string& path, const std::string& run_id, const run::request& request,
@@ -82,7 +82,7 @@ void control_client::aim(const std::string& socket_path, const std::string& run_
     hosts_.clear();
     ring_names_.clear();
     forget_parameters();
-    told_problem_.clear();
+    reported_problem_.clear();
     next_ps_ns_ = 0;
     wake_.notify_all();
 }
@@ -178,7 +178,7 @@ void control_client::ask_parameters(const target& to, u64 question) {
     if (aim_ != to || question_ != question) return;
     parameters_ = std::move(found);
     next_parameters_ns_ = now_ns() + parameters_every_ns;
-    if (!problem.empty() && std::exchange(told_problem_, problem) != problem)
+    if (!problem.empty() && std::exchange(reported_problem_, problem) != problem)
         replies_.push_back({{"parameters", "", 0}, false, problem, false});
 }
 
@@ -191,19 +191,19 @@ void control_client::ask_ps(const target& to, const gpu_memory& gpus) {
     std::map<std::string, std::string> names;
     const std::map<u32, u64> on_gpu = gpus.by_pid();
     if (answer) {
-        const run::ps_answer said = run::read_ps(*answer);
-        hosts = host_reports(said);
-        const json& limit = said.pipeline.bottleneck;
+        const run::ps_answer status = run::read_ps(*answer);
+        hosts = host_reports(status);
+        const json& limit = status.pipeline.bottleneck;
         const auto text_in = [&](const char* key) {
             return limit.is_object() && limit.contains(key) && limit[key].is_string()
                        ? limit[key].get<std::string>()
                        : "";
         };
-        whole = {said.pipeline.state.value_or(""), said.pipeline.state_text.value_or(""), said.problems,
+        whole = {status.pipeline.state.value_or(""), status.pipeline.state_text.value_or(""), status.problems,
                  text_in("kind"), text_in("text")};
-        for (const run::ps_stage& row : said.stages)  // a pid of another host is another process here
-            if (!is_far(row.name.value_or(""))) seats.push_back(report_of(row, on_gpu));
-        for (const run::ps_link& l : said.links.value_or(std::vector<run::ps_link>()))
+        for (const run::ps_stage& row : status.stages)  // a pid of another host is another process here
+            if (!is_remote(row.name.value_or(""))) seats.push_back(report_of(row, on_gpu));
+        for (const run::ps_link& l : status.links.value_or(std::vector<run::ps_link>()))
             if (!l.output.empty() && l.stage.find('.') == std::string::npos)
                 names[l.stage + "." + l.output] = l.stage;
     }
@@ -217,34 +217,34 @@ void control_client::ask_ps(const target& to, const gpu_memory& gpus) {
     next_ps_ns_ = now_ns() + ps_every_ns;
 }
 
-control_client::turn control_client::next_turn() const {
-    if (!waiting_.empty()) return turn::errand;
-    if (aim_.path.empty()) return turn::none;
+control_client::task control_client::next_task() const {
+    if (!waiting_.empty()) return task::queued_command;
+    if (aim_.path.empty()) return task::none;
     const u64 now = now_ns();
-    if (!parameters_ && now >= next_parameters_ns_) return turn::parameters;
-    return now >= next_ps_ns_ ? turn::ps : turn::none;
+    if (!parameters_ && now >= next_parameters_ns_) return task::parameters;
+    return now >= next_ps_ns_ ? task::ps : task::none;
 }
 
 void control_client::loop() {
     const gpu_memory gpus;
     std::unique_lock lock(mutex_);
     while (!stop_) {
-        wake_.wait_for(lock, look_every, [this] { return stop_ || next_turn() != turn::none; });
-        const turn what = stop_ ? turn::none : next_turn();
-        if (what == turn::none) continue;
+        wake_.wait_for(lock, poll_every, [this] { return stop_ || next_task() != task::none; });
+        const task what = stop_ ? task::none : next_task();
+        if (what == task::none) continue;
         const target to = aim_;
         const u64 question = question_;
-        errand e;
-        if (what == turn::errand) {
+        queued_command e;
+        if (what == task::queued_command) {
             e = std::move(waiting_.front());
             waiting_.pop_front();
         }
         busy_ = true;
         lock.unlock();
         std::optional<reply> r;
-        if (what == turn::errand) r = ask(e.to.path, e.to.run_id, e.what);
-        if (what == turn::parameters) ask_parameters(to, question);
-        if (what == turn::ps) ask_ps(to, gpus);
+        if (what == task::queued_command) r = ask(e.to.path, e.to.run_id, e.what);
+        if (what == task::parameters) ask_parameters(to, question);
+        if (what == task::ps) ask_ps(to, gpus);
         lock.lock();
         busy_ = false;
         if (r && r->asked.verb != "set") next_ps_ns_ = 0;  // what it did to a stage is seen at once

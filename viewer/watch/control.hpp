@@ -91,17 +91,17 @@ private:
         std::string path, run_id;
         bool operator==(const target&) const = default;
     };
-    struct errand {
+    struct queued_command {
         target to;  ///< as it was when the command was given: none follows the window to another run
         command what;
     };
-    enum class turn : u8 {
+    enum class task : u8 {
         none,
-        errand,
+        queued_command,
         parameters,
         ps
     };                                     ///< what the thread does next: one question, then it looks again
-    [[nodiscard]] turn next_turn() const;  ///< the mutex is held
+    [[nodiscard]] task next_task() const;  ///< the mutex is held
     void loop();
     void forget_parameters();  ///< the mutex is held
     void ask_parameters(const target& to, u64 question);
@@ -110,15 +110,15 @@ private:
     std::mutex mutex_;
     std::condition_variable wake_, idle_;
     target aim_;
-    std::deque<errand> waiting_;
+    std::deque<queued_command> waiting_;
     std::vector<reply> replies_;
     std::vector<seat_report> report_;
     run_report run_state_;
     std::vector<host_report> hosts_;
     std::map<std::string, std::string> ring_names_;
     std::unique_ptr<run::parameter_state> parameters_;
-    u64 question_ = 0;          ///< an answer to an older one doesn't count
-    std::string told_problem_;  ///< of the parameters, to this target
+    u64 question_ = 0;              ///< an answer to an older one doesn't count
+    std::string reported_problem_;  ///< of the parameters, to this target
     u64 next_parameters_ns_ = 0, next_ps_ns_ = 0;
     bool stop_ = false, busy_ = false;
     std::thread thread_;

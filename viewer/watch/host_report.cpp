@@ -11,8 +11,8 @@ namespace {
 
 using telemetry::event_kind;
 
-far_seat seat_of(const run::ps_stage& row, bool several) {
-    far_seat s;
+remote_seat seat_of(const run::ps_stage& row, bool several) {
+    remote_seat s;
     s.label = row.name.value_or("?");
     if (several) s.label += fmt::format(".{}", row.instance.value_or(0));
     s.state = row.state.value_or("?");
@@ -72,8 +72,9 @@ std::vector<telemetry::run_event> changes(const std::vector<host_report>& before
                 : h.state == "ended" ? event_kind::info
                                      : event_kind::bad,
                 fmt::format("host {}: {}, was {}", h.name, h.state, was->state));
-        for (const far_seat& s : h.seats) {
-            const far_seat* old = first_of(was->seats, [&](const far_seat& o) { return o.label == s.label; });
+        for (const remote_seat& s : h.seats) {
+            const remote_seat* old =
+                first_of(was->seats, [&](const remote_seat& o) { return o.label == s.label; });
             if (old == nullptr || old->restarts >= s.restarts) continue;
             add(event_kind::warning, fmt::format("{} (pid {} there) was replaced{}{}", s.label, old->pid,
                                                  s.last_exit.empty() ? "" : ": ", s.last_exit));

@@ -16,7 +16,7 @@ struct ps_answer;
 namespace carousel::viewer {
 
 /// A process of a stage there, or its empty seat.
-struct far_seat {
+struct remote_seat {
     std::string label;             ///< "b/sink", "b/sink.1": what commands call it
     std::string state, last_exit;  ///< the supervisor's words
     i32 pid = 0;                   ///< there; 0: none
@@ -24,19 +24,19 @@ struct far_seat {
     std::optional<f64> frames_per_second, cpu_percent, age_s;
     std::optional<telemetry::stage_shares> time;
     u64 memory_bytes = 0;
-    [[nodiscard]] bool is_held() const noexcept { return state == "stopped"; }
+    [[nodiscard]] bool is_paused() const noexcept { return state == "stopped"; }
 };
 struct host_report {
     std::string name, address;
     std::string state;                                  ///< "running", "lost", "ended", "refused"
     std::optional<f64> clock_ahead_ms, clock_error_ms;  ///< of its monotonic clock against ours
     std::string text;                                   ///< all this, as `ps` says it
-    std::vector<far_seat> seats;                        ///< in the order of the file
+    std::vector<remote_seat> seats;                     ///< in the order of the file
     [[nodiscard]] bool is_there() const noexcept { return state == "running"; }
 };
 
 /// "b/sink" is a stage of another host.
-[[nodiscard]] inline bool is_far(const std::string& stage) noexcept {
+[[nodiscard]] inline bool is_remote(const std::string& stage) noexcept {
     return stage.find('/') != std::string::npos;
 }
 [[nodiscard]] std::vector<host_report> host_reports(const run::ps_answer& a);

@@ -27,32 +27,34 @@ plane_choice plane_from_text(std::string_view text) {
     return {std::string(text.substr(0, slash)), std::string(text.substr(slash + 1))};
 }
 
-std::string range_text(const picture_look& look) {
-    if (look.range == range_choice::fixed) return fmt::format("{}..{}", look.low, look.high);
-    return look.range == range_choice::extremes ? "extremes" : "auto";
+std::string range_text(const picture_style& style) {
+    if (style.range == range_choice::fixed) return fmt::format("{}..{}", style.low, style.high);
+    return style.range == range_choice::extremes ? "extremes" : "auto";
 }
 
-bool read_range(std::string_view text, picture_look& look) {
+bool read_range(std::string_view text, picture_style& style) {
     if (text == "auto" || text == "extremes") {
-        look.range = text == "auto" ? range_choice::automatic : range_choice::extremes;
+        style.range = text == "auto" ? range_choice::automatic : range_choice::extremes;
         return true;
     }
     const std::size_t dots = text.find("..");
     if (dots == std::string_view::npos) return false;
     const std::optional<f64> low = number_in(text.substr(0, dots)), high = number_in(text.substr(dots + 2));
     if (!low || !high || !(*low < *high)) return false;
-    look.range = range_choice::fixed;
-    look.low = *low;
-    look.high = *high;
+    style.range = range_choice::fixed;
+    style.low = *low;
+    style.high = *high;
     return true;
 }
 
-std::string colours_text(const picture_look& look) { return look.colours ? name_of(*look.colours) : "auto"; }
+std::string colours_text(const picture_style& style) {
+    return style.colours ? name_of(*style.colours) : "auto";
+}
 
-bool read_colours(std::string_view text, picture_look& look) {
+bool read_colours(std::string_view text, picture_style& style) {
     const std::optional<colour_map> map = colour_map_named(text);
     if (!map && text != "auto") return false;
-    look.colours = map;
+    style.colours = map;
     return true;
 }
 

@@ -21,9 +21,9 @@ struct picture_choice {
     bool operator==(const picture_choice&) const = default;
 };
 /// Of the first, and of the one beside it.
-struct picture_looks {
-    picture_look of[2];
-    bool operator==(const picture_looks&) const = default;
+struct picture_styles {
+    picture_style of[2];
+    bool operator==(const picture_styles&) const = default;
 };
 
 /// One of the pictures that are shown.
@@ -51,11 +51,11 @@ struct pointed_pixel {
 /// "fragment", "fragment/depth".
 [[nodiscard]] plane_choice plane_from_text(std::string_view text);
 /// "auto", "extremes", or "LOW..HIGH".
-[[nodiscard]] std::string range_text(const picture_look& look);
-/// False: it is none of these, or LOW is not below HIGH; `look` stays as it is.
-[[nodiscard]] bool read_range(std::string_view text, picture_look& look);
+[[nodiscard]] std::string range_text(const picture_style& style);
+/// False: it is none of these, or LOW is not below HIGH; `style` stays as it is.
+[[nodiscard]] bool read_range(std::string_view text, picture_style& style);
 /// "auto" or a map's name.
-[[nodiscard]] std::string colours_text(const picture_look& look);
-[[nodiscard]] bool read_colours(std::string_view text, picture_look& look);
+[[nodiscard]] std::string colours_text(const picture_style& style);
+[[nodiscard]] bool read_colours(std::string_view text, picture_style& style);
 
 }  // namespace carousel::viewer

@@ -69,11 +69,11 @@ limits usual_of(const plane_picture& p, const std::byte* from, picture_part part
 }
 
 template <typename Read>
-limits range_of(const plane_picture& p, const std::byte* from, const picture_look& look, picture_part part,
+limits range_of(const plane_picture& p, const std::byte* from, const picture_style& style, picture_part part,
                 const Read& read) {
-    if (look.range == range_choice::fixed)
-        return {std::min(look.low, look.high), std::max(look.low, look.high)};
-    if (look.range == range_choice::extremes) return extremes_of(p, from, part, read);
+    if (style.range == range_choice::fixed)
+        return {std::min(style.low, style.high), std::max(style.low, style.high)};
+    if (style.range == range_choice::extremes) return extremes_of(p, from, part, read);
     if (p.type == element::bool_) return {0, 1};
     if (p.type == element::u8_) return {0, 255};
     if (p.type == element::i8_) return {-128, 127};
@@ -170,8 +170,8 @@ void blacken_unused(u32 width, u32 height, picture_part used, std::byte* rgba) {
             put(rgba + (u64{y} * width + x) * 4, {});
 }
 
-picture_scale to_rgba(const plane_picture& p, const std::byte* from, std::byte* to, const picture_look& look,
-                      picture_part used) {
+picture_scale to_rgba(const plane_picture& p, const std::byte* from, std::byte* to,
+                      const picture_style& style, picture_part used) {
     picture_scale s;
     switch (p.kind) {
         case picture_kind::rgba:
@@ -186,11 +186,11 @@ picture_scale to_rgba(const plane_picture& p, const std::byte* from, std::byte* 
         case picture_kind::values:
             s.of_values = true;
             s.colours = p.channels > 1 ? colour_map::grey
-                                       : look.colours.value_or(is_float(p.type) ? colour_map::viridis
-                                                                                : colour_map::grey);
+                                       : style.colours.value_or(is_float(p.type) ? colour_map::viridis
+                                                                                 : colour_map::grey);
             const picture_part part = part_of(p, used);
             with_reader(p.type, [&](auto read) {
-                const limits r = range_of(p, from, look, part, read);
+                const limits r = range_of(p, from, style, part, read);
                 s.low = r.low;
                 s.high = r.high;
                 paint_values(p, from, to, part, s, read);

@@ -21,11 +21,11 @@ enum class range_choice : u8 {
 };
 
 /// How values become colours.
-struct picture_look {
+struct picture_style {
     range_choice range = range_choice::automatic;
     f64 low = 0, high = 1;                   ///< fixed
     std::optional<colour_map> colours = {};  ///< nothing: floats in viridis, whole numbers in grey
-    bool operator==(const picture_look&) const = default;
+    bool operator==(const picture_style&) const = default;
 };
 /// What a picture of values shows.
 struct picture_scale {
@@ -39,7 +39,7 @@ struct picture_scale {
 
 /// Writes width x height RGBA8 pixels; `from`: the picture's bytes, for the CPU.
 picture_scale to_rgba(const plane_picture& p, const std::byte* from, std::byte* to,
-                      const picture_look& look = {}, picture_part used = {});
+                      const picture_style& style = {}, picture_part used = {});
 /// Of pixels that are there already.
 void blacken_unused(u32 width, u32 height, picture_part used, std::byte* rgba);
 

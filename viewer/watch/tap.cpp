@@ -14,13 +14,13 @@ namespace carousel::viewer {
 namespace {
 
 constexpr u32 gap = 8;  ///< pixels between two pictures
-constexpr u64 pair_patience_ns = 500 * ns_per_ms, look_for_pair_ns = 5 * ns_per_ms;
+constexpr u64 pair_patience_ns = 500 * ns_per_ms, pair_poll_ns = 5 * ns_per_ms;
 
 }  // namespace
 
 tap::tap(shm::control_block& c, const std::string& socket_path, const picture_choice& what,
-         interop_maker make, picture_way way, const picture_looks& looks)
-    : looks_(looks) {
+         interop_maker make, picture_way way, const picture_styles& styles)
+    : styles_(styles) {
     const bool two = what.beside.has_value();
     first_ = std::make_unique<ring_tap>(c, socket_path, what.first, two ? nullptr : make, way);
     if (two) beside_ = std::make_unique<ring_tap>(c, socket_path, *what.beside, nullptr, picture_way::copy);
@@ -67,11 +67,11 @@ const std::byte* tap::pixels() const noexcept {
 
 void tap::paint_one(shot& s, std::size_t which, std::byte* to) const {
     s.shown[which].scale = to_rgba(of(which).picture(), s.frame[which].bytes->host_data(), to,
-                                   s.looks.of[which], s.frame[which].used);
+                                   s.styles.of[which], s.frame[which].used);
 }
 
-void tap::paint(shot& s, const picture_looks& looks) const {
-    s.looks = looks;
+void tap::paint(shot& s, const picture_styles& styles) const {
+    s.styles = styles;
     for (std::size_t k = 0; k < places_.size(); ++k) {
         s.shown[k].ring_sequence = s.frame[k].ring_sequence;
         s.shown[k].carried = s.frame[k].carried;
@@ -123,24 +123,24 @@ bool tap::take_pair() {
     const std::size_t lead = beside_leads_ ? 1 : 0;
     const bool leads = of(lead).take(back_.frame[lead]);
     const std::size_t first = leads ? lead : 1 - lead, other = 1 - first;
-    ring_tap &ahead = of(first), &behind = of(other);
+    ring_tap &ahead = of(first), &trailing = of(other);
     taken_frame &a = back_.frame[first], &b = back_.frame[other];
     if (!leads && !ahead.take(a)) return false;
     const u64 began = now_ns();
     if (unpaired_since_ns_ == 0) unpaired_since_ns_ = began;
     // It passed the other ring before it came to this one, or the two are equally fast.
-    if (leads && !behind.may_arrive(a.ring_sequence)) beside_leads_ = !beside_leads_;
-    while (behind.may_arrive(a.ring_sequence) && now_ns() < began + pair_patience_ns && !is_stopping()) {
-        const u32 seen = shm::ticket(behind.bell());
-        if (behind.take(b, a.ring_sequence)) {
+    if (leads && !trailing.may_arrive(a.ring_sequence)) beside_leads_ = !beside_leads_;
+    while (trailing.may_arrive(a.ring_sequence) && now_ns() < began + pair_patience_ns && !is_stopping()) {
+        const u32 seen = shm::ticket(trailing.bell());
+        if (trailing.take(b, a.ring_sequence)) {
             unpaired_since_ns_ = 0;
             back_.note.clear();
             return true;
         }
-        shm::wait(behind.bell(), seen, look_for_pair_ns);
+        shm::wait(trailing.bell(), seen, pair_poll_ns);
     }
     if (now_ns() < unpaired_since_ns_ + pair_patience_ns) return false;
-    if (!behind.take(b) && !take_shown(other)) return false;
+    if (!trailing.take(b) && !take_shown(other)) return false;
     unpaired_since_ns_ = 0;
     back_.note = back_.frame[0].ring_sequence == back_.frame[1].ring_sequence
                      ? ""
@@ -155,12 +155,12 @@ bool tap::take_frames() { return beside_ ? take_pair() : first_->take(back_.fram
 // Copies the newest frame into back_. True: it is whole and lies in ready_.
 bool tap::take_one() {
     const bool taken = take_frames();
-    picture_looks looks;
+    picture_styles styles;
     {
         const std::lock_guard lock(mutex_);
-        looks = looks_;
+        styles = styles_;
     }
-    if (taken) paint(back_, looks);
+    if (taken) paint(back_, styles);
     const std::lock_guard lock(mutex_);
     losses_ = first_->losses();
     if (beside_) {
@@ -195,29 +195,29 @@ void tap::loop() {
 }
 
 bool tap::poll() {
-    picture_looks looks;
+    picture_styles styles;
     {
         const std::lock_guard lock(mutex_);
         if (!failure_.empty()) throw device_error(failure_);
         if (!fresh_) return false;
         std::swap(front_, ready_);
-        looks = looks_;
+        styles = styles_;
         fresh_ = false;
         wanted_ = true;
     }
     wake_.notify_all();
-    if (!(front_.looks == looks)) paint(front_, looks);
+    if (!(front_.styles == styles)) paint(front_, styles);
     return true;
 }
 
-bool tap::set_looks(const picture_looks& looks) {
+bool tap::set_styles(const picture_styles& styles) {
     {
         const std::lock_guard lock(mutex_);
-        if (looks_ == looks) return false;
-        looks_ = looks;
+        if (styles_ == styles) return false;
+        styles_ = styles;
     }
     if (!front_.there || front_.rgba.empty()) return false;
-    paint(front_, looks);
+    paint(front_, styles);
     return true;
 }
 

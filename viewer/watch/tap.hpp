@@ -29,7 +29,7 @@ public:
     /// `c` is a writable mapping of the run that outlives the tap. `make`: ring_tap.hpp; two pictures always
     /// go through host memory.
     tap(shm::control_block& c, const std::string& socket_path, const picture_choice& what, interop_maker make,
-        picture_way way = picture_way::best, const picture_looks& looks = {});
+        picture_way way = picture_way::best, const picture_styles& styles = {});
     ~tap();
     tap(const tap&) = delete;
     tap& operator=(const tap&) = delete;
@@ -39,7 +39,7 @@ public:
     /// Forgets a frame that was taken and not shown: the next one is newer than this call.
     void refresh();
     /// How values become colours from now on. True: the frame that is shown looks otherwise now.
-    [[nodiscard]] bool set_looks(const picture_looks& looks);
+    [[nodiscard]] bool set_styles(const picture_styles& styles);
     /// Interop only, after poll(): moves the frame into the texture.
     void show(unsigned texture) { first_->show(front_.frame[0], texture); }
 
@@ -68,12 +68,12 @@ private:
         taken_frame frame[2];
         std::vector<std::byte> rgba, part;  ///< the whole; room for one of two
         std::vector<shown_picture> shown;
-        picture_looks looks;  ///< that the colours were made with
+        picture_styles styles;  ///< that the colours were made with
         std::string note;
         bool there = false;
     };
     void lay_out();
-    void paint(shot& s, const picture_looks& looks) const;
+    void paint(shot& s, const picture_styles& styles) const;
     void paint_one(shot& s, std::size_t which, std::byte* to) const;
     [[nodiscard]] ring_tap& of(std::size_t which) const noexcept { return which == 0 ? *first_ : *beside_; }
     void loop();
@@ -94,7 +94,7 @@ private:
     std::mutex mutex_;
     std::condition_variable wake_;
     bool wanted_ = true, fresh_ = false, stop_ = false;
-    picture_looks looks_;
+    picture_styles styles_;
     discarded losses_;
     std::string failure_;
     std::thread thread_;

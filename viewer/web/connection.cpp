@@ -11,11 +11,11 @@
 #include "core/clock.hpp"
 #include "core/json.hpp"
 #include "core/token.hpp"
+#include "viewer/web/dashboard.hpp"
 #include "viewer/web/metrics.hpp"
-#include "viewer/web/page.hpp"
 #include "viewer/web/parameters.hpp"
+#include "viewer/web/picture_request.hpp"
 #include "viewer/web/status.hpp"
-#include "viewer/web/wish.hpp"
 
 namespace carousel::viewer::web {
 namespace {
@@ -36,7 +36,7 @@ std::optional<u32> number_in(std::string_view text) {
 }  // namespace
 
 site::site(const server_options& o, watcher& w)
-    : options(o), run(w), shots(w, o.wish, o.fps, o.quality, [this](const pictures::jpeg_ptr& p) {
+    : options(o), run(w), shots(w, o.request, o.fps, o.quality, [this](const pictures::jpeg_ptr& p) {
           boost::asio::post(io, [this, p] {
               const std::set<connection*> now = streams;  // one may leave at the offer
               for (connection* c : now) c->offer(p);
@@ -73,7 +73,7 @@ void connection::set_incomplete(bool incomplete) {
     }
 }
 
-void connection::give_way() {
+void connection::close_incomplete() {
     set_incomplete(false);
     error_code ignored;
     stream_.socket().close(ignored);  // the pending read ends with an error, which releases this connection
@@ -146,7 +146,7 @@ void connection::route(std::string_view path, std::string_view query) {
         // The page loads nothing from elsewhere, and nobody may frame it to steal a click.
         respond({status::ok,
                  "text/html; charset=utf-8",
-                 page(),
+                 dashboard_html(),
                  {{"Content-Security-Policy",
                    "default-src 'none'; img-src 'self' data:; connect-src 'self'; style-src 'unsafe-inline'; "
                    "script-src 'unsafe-inline'; "
@@ -159,22 +159,22 @@ void connection::route(std::string_view path, std::string_view query) {
         const stream_status stream{site_.has_stream_of(query_value(query, "viewer")), site::max_streams};
         respond({status::ok,
                  "application/json",
-                 site_.run.look([&](const view& v) { return status_json(v, p, stream, may_act, now); }),
+                 site_.run.with_view([&](const view& v) { return status_json(v, p, stream, may_act, now); }),
                  {}});
     } else if (path == "/parameters.json") {
         respond({status::ok,
                  "application/json",
-                 site_.run.look([](const view& v) { return parameters_json(v); }),
+                 site_.run.with_view([](const view& v) { return parameters_json(v); }),
                  {}});
     } else if (path == "/history.json") {
         respond({status::ok,
                  "application/json",
-                 site_.run.look([&](const view& v) { return history_json(v, now); }),
+                 site_.run.with_view([&](const view& v) { return history_json(v, now); }),
                  {}});
     } else if (path == "/metrics") {
         respond({status::ok,
                  "text/plain; version=0.0.4; charset=utf-8",
-                 site_.run.look([&](const view& v) { return metrics_text(v, now); }),
+                 site_.run.with_view([&](const view& v) { return metrics_text(v, now); }),
                  {}});
     } else if (path == "/healthz") {
         health();
@@ -193,7 +193,7 @@ void connection::route(std::string_view path, std::string_view query) {
 }
 
 void connection::health() {
-    const std::string why = site_.run.look([](const view& v) { return hindrance(v); });
+    const std::string why = site_.run.with_view([](const view& v) { return hindrance(v); });
     respond({why.empty() ? status::ok : status::service_unavailable,
              "text/plain; charset=utf-8",
              (why.empty() ? "ok" : why) + "\n",
@@ -274,16 +274,16 @@ void connection::set_parameters(std::string_view path, std::string_view query) {
 // The picture that all viewers are shown; the run is not involved.
 void connection::choose_picture(std::string_view query) {
     if (!may_act(query)) return;
-    const auto rings = site_.run.look([](const view& v) {
+    const auto rings = site_.run.with_view([](const view& v) {
         std::map<std::string, std::string> out = v.other_ring_names;
         for (const telemetry::link_view& l : v.snap.links) out[l.name] = l.name;
         return out;
     });
     std::string why;
-    const std::optional<picture_wish> wish =
-        read_wish(request_.body(), rings, site_.shots.status().wish, why);
-    if (!wish) return refuse(status::bad_request, why);
-    site_.shots.show(*wish);
+    const std::optional<picture_request> request =
+        read_picture_request(request_.body(), rings, site_.shots.status().request, why);
+    if (!request) return refuse(status::bad_request, why);
+    site_.shots.show(*request);
     respond(
         {status::ok, "application/json", nlohmann::json{{"ok", true}, {"message", ""}}.dump() + "\n", {}});
 }
@@ -301,7 +301,7 @@ void connection::pixel(std::string_view query) {
 }
 
 void connection::ask_supervisor(command c) {
-    const auto [socket, run_id] = site_.run.look([](const view& v) {
+    const auto [socket, run_id] = site_.run.with_view([](const view& v) {
         return v.phase == run_phase::running ? std::pair(v.run.socket(), v.run.run_id)
                                              : std::pair<std::string, std::string>();
     });
@@ -331,8 +331,8 @@ void connection::answer_action(const reply& r, u64 from) {
     if (r.asked.verb == "set")
         text["from"] = from;  // and no line among the events: a slider sends ten changes a second
     else
-        site_.run.tell(r.ok ? telemetry::event_kind::info : telemetry::event_kind::warning,
-                       fmt::format("page: {} {}: {}", r.asked.verb, r.asked.stage, r.message));
+        site_.run.log_event(r.ok ? telemetry::event_kind::info : telemetry::event_kind::warning,
+                            fmt::format("page: {} {}: {}", r.asked.verb, r.asked.stage, r.message));
     respond({r.ok ? status::ok : status::conflict,
              "application/json",
              text.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n",
@@ -359,7 +359,7 @@ void connection::refuse(status code, const std::string& why) {
     respond({code, "text/plain; charset=utf-8", why + "\n", {}});
 }
 
-void connection::turn_away(const std::string& why) {
+void connection::reject(const std::string& why) {
     keep_ = false;
     refuse(status::service_unavailable, why);
 }

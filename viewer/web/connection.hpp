@@ -23,9 +23,9 @@ public:
 
     void read();
     /// Sends 503 with one sentence, then closes.
-    void turn_away(const std::string& why);
+    void reject(const std::string& why);
     /// Closes a connection whose request is incomplete, to make room for another client.
-    void give_way();
+    void close_incomplete();
     /// The name that a client of the stream has given itself; "" none.
     [[nodiscard]] const std::string& viewer() const noexcept { return viewer_; }
     /// A new picture for the stream: sent now, or missed when the last is still under way and a newer one

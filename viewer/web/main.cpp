@@ -30,27 +30,27 @@ struct options {
     web::server_options served;
 };
 
-void say(const std::string& text) {
+void print_line(const std::string& text) {
     std::fprintf(stdout, "%s\n", text.c_str());
     std::fflush(stdout);
 }
 
-void say_address(const http_address& a, const std::string& token) {
-    say(fmt::format("page: {}", run::dashboard_url(a, token)));
+void print_address(const http_address& a, const std::string& token) {
+    print_line(fmt::format("page: {}", run::dashboard_url(a, token)));
     if (!a.is_loopback())
-        say(
+        print_line(
             fmt::format("page: {} can be reached from other machines: whoever does sees pictures and "
                         "figures; only those with the token can act",
                         a.text()));
 }
 
 /// What the run has come to, said once each time it changes.
-class teller {
+class state_printer {
 public:
-    explicit teller(web::watcher& w) : watcher_(w) {}
-    void tell() {
+    explicit state_printer(web::watcher& w) : watcher_(w) {}
+    void print_changes() {
         const auto [phase, run, notice] =
-            watcher_.look([](const web::view& v) { return std::tuple(v.phase, v.run, v.notice); });
+            watcher_.with_view([](const web::view& v) { return std::tuple(v.phase, v.run, v.notice); });
         std::string text;
         if (phase == web::run_phase::running && (phase != phase_ || run.run_id != run_id_))
             text = fmt::format("watching {} (pid {})", run.name, run.supervisor.pid);
@@ -60,7 +60,7 @@ public:
         phase_ = phase;
         run_id_ = run.run_id;
         notice_ = notice;
-        if (!text.empty()) say(text);
+        if (!text.empty()) print_line(text);
     }
 
 private:
@@ -75,7 +75,7 @@ void leave_record(const options& o, const http_address& address) {
         run::write_dashboard_record(run::run_folder(o.name), {shm::this_process(), o.run_id, o.asked,
                                                               o.served.hosts, address, o.served.token});
     } catch (const error& e) {
-        say(fmt::format("page: {}; another supervisor of this run will not find this page", e.what()));
+        print_line(fmt::format("page: {}; another supervisor of this run will not find this page", e.what()));
     }
 }
 
@@ -83,7 +83,7 @@ void leave_record(const options& o, const http_address& address) {
 /// killed. Stages continue without a supervisor, and so does the page.
 bool still_needed(web::watcher& watcher, pid_t started_by) {
     if (::getppid() == started_by) return true;
-    return watcher.look([](const web::view& v) { return v.phase == web::run_phase::running; });
+    return watcher.with_view([](const web::view& v) { return v.phase == web::run_phase::running; });
 }
 
 void serve(options& o) {
@@ -96,11 +96,11 @@ void serve(options& o) {
     web::watcher watcher(o.name, !of_run);
     web::server server(o.served, watcher);
     if (of_run) leave_record(o, server.address());
-    say_address(server.address(), o.served.token);
-    teller words(watcher);
+    print_address(server.address(), o.served.token);
+    state_printer printer(watcher);
     server.run([&] {
         if (of_run) return still_needed(watcher, o.started_by);
-        words.tell();
+        printer.print_changes();
         return true;
     });
 }
@@ -143,8 +143,8 @@ int main(int argc, char** argv) {
         const int code = app.exit(e);
         return code == 0 ? after_output(code) : exit_code::usage;
     }
-    o.served.wish.what.first = viewer::plane_from_text(stage);
-    if (!beside.empty()) o.served.wish.what.beside = viewer::plane_from_text(beside);
+    o.served.request.what.first = viewer::plane_from_text(stage);
+    if (!beside.empty()) o.served.request.what.beside = viewer::plane_from_text(beside);
     try {
         serve(o);
         return exit_code::ok;

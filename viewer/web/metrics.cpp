@@ -63,7 +63,7 @@ void stages(writer& w, const snapshot& s) {
     using stage = telemetry::stage_view;
     each_stage(w, s, "carousel_frames_total", "counter", "Frames that a stage has committed.",
                [](const stage& st) { return static_cast<f64>(st.frames); });
-    each_stage(w, s, "carousel_void_frames_total", "counter",
+    each_stage(w, s, "carousel_tombstone_frames_total", "counter",
                "Frames that a stage passed on without a picture, given up after max_attempts.",
                [](const stage& st) { return static_cast<f64>(st.tombstones); });
     each_stage(w, s, "carousel_torn_frames_total", "counter",

@@ -13,17 +13,17 @@ namespace {
 constexpr u64 first_open_delay_ns = 250 * ns_per_ms, longest_open_delay_ns = 2 * ns_per_s;
 constexpr u64 png_patience_ns = ns_per_s, idle_ns = 30 * ns_per_s;
 constexpr auto poll_every = std::chrono::milliseconds(4);
-constexpr auto idle_look_every = std::chrono::seconds(1);
+constexpr auto idle_poll_every = std::chrono::seconds(1);
 }  // namespace
 
-pictures::pictures(watcher& w, picture_wish wish, f64 fps, int quality, on_jpeg fresh)
+pictures::pictures(watcher& w, picture_request request, f64 fps, int quality, on_jpeg fresh)
     : watcher_(w),
       every_ns_(static_cast<u64>(1e9 / std::clamp(fps, 0.1, 240.0))),
       quality_(quality),
       fresh_(std::move(fresh)),
-      opened_(wish),
+      opened_(request),
       encoder_(std::make_unique<jpeg_encoder>()) {
-    status_.wish = std::move(wish);
+    status_.request = std::move(request);
     thread_ = std::thread([this] { loop(); });
 }
 
@@ -36,7 +36,7 @@ pictures::~pictures() {
     thread_.join();
 }
 
-void pictures::look(int more) {
+void pictures::add_viewers(int more) {
     {
         const std::lock_guard lock(mutex_);
         status_.streams = static_cast<u32>(std::max(0, static_cast<int>(status_.streams) + more));
@@ -69,9 +69,9 @@ bool pictures::ask_pixel(u32 x, u32 y, on_pixel fn) {
     return true;
 }
 
-void pictures::show(const picture_wish& wish) {
+void pictures::show(const picture_request& request) {
     const std::lock_guard lock(mutex_);
-    status_.wish = wish;
+    status_.request = request;
 }
 
 picture_status pictures::status() {
@@ -90,16 +90,16 @@ void pictures::loop() {
             };
             if (!wanted()) {
                 idle = true;
-                wake_.wait_for(lock, idle_look_every, wanted);
+                wake_.wait_for(lock, idle_poll_every, wanted);
             }
             if (stop_) return;
             if (!wanted()) {
                 lock.unlock();
-                if (tap_ && now_ns() > looked_ns_ + idle_ns) drop_tap();
+                if (tap_ && now_ns() > viewed_ns_ + idle_ns) drop_tap();
                 continue;
             }
         }
-        const u64 now = looked_ns_ = now_ns();
+        const u64 now = viewed_ns_ = now_ns();
         // What the tap has taken while nobody looked is old.
         if (std::exchange(idle, false) && tap_) tap_->refresh();
         bool fresh = false;
@@ -128,7 +128,7 @@ bool pictures::take(u64 now) {
             next_open_ns_ = 0;
             open_delay_ns_ = first_open_delay_ns;
         }
-        follow_wish();
+        follow_request();
         if (!tap_) open_tap(now);
         if (!tap_ || !tap_->poll()) return false;
         note_frame(now);
@@ -143,16 +143,16 @@ bool pictures::take(u64 now) {
 }
 
 // Another ring or plane takes another tap; another range or colours are of the next frame.
-void pictures::follow_wish() {
-    const picture_wish wish = status().wish;
-    if (wish == opened_) return;
-    if (!(wish.what == opened_.what)) {
+void pictures::follow_request() {
+    const picture_request request = status().request;
+    if (request == opened_) return;
+    if (!(request.what == opened_.what)) {
         drop_tap();
         next_open_ns_ = 0;
         open_delay_ns_ = first_open_delay_ns;
     }
-    opened_ = wish;
-    if (tap_) (void)tap_->set_looks(wish.looks);
+    opened_ = request;
+    if (tap_) (void)tap_->set_styles(request.styles);
 }
 
 void pictures::note_frame(u64 now) {
@@ -185,7 +185,7 @@ void pictures::open_tap(u64 now) {
     if (!run_ || now < next_open_ns_) return;
     try {
         tap_ = std::make_unique<tap>(run_->attached->block(), run_->run.socket(), opened_.what, nullptr,
-                                     picture_way::best, opened_.looks);
+                                     picture_way::best, opened_.styles);
         open_delay_ns_ = first_open_delay_ns;
         const std::lock_guard lock(mutex_);
         status_.stage = tap_->stage();

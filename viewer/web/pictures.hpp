@@ -15,8 +15,8 @@
 
 #include "viewer/watch/tap.hpp"
 #include "viewer/web/jpeg.hpp"
+#include "viewer/web/picture_request.hpp"
 #include "viewer/web/watcher.hpp"
-#include "viewer/web/wish.hpp"
 
 namespace carousel::viewer::web {
 
@@ -35,7 +35,7 @@ struct picture_status {
     u64 ring_sequence = 0, taken_ns = 0;
     std::vector<shown_picture> shown;  ///< one, or two side by side
     std::string note;                  ///< why two are not of one frame; "": they are
-    picture_wish wish;
+    picture_request request;
     u32 streams = 0;
     std::string stage, path, problem;  ///< problem: why there is no newer picture
     discarded losses;
@@ -49,13 +49,13 @@ public:
     using on_pixel = std::function<void(std::string)>;
     static constexpr std::size_t max_png_asks = 16, max_pixel_asks = 16;
 
-    pictures(watcher& w, picture_wish wish, f64 fps, int quality, on_jpeg fresh);
+    pictures(watcher& w, picture_request request, f64 fps, int quality, on_jpeg fresh);
     ~pictures();
     pictures(const pictures&) = delete;
     pictures& operator=(const pictures&) = delete;
 
     /// One more or one fewer looks at the stream.
-    void look(int more);
+    void add_viewers(int more);
     /// The newest there is, for one who begins to look; may be null.
     [[nodiscard]] jpeg_ptr newest();
     /// Answers with a frame newer than the question; where none comes within a second, with the last one.
@@ -65,7 +65,7 @@ public:
     /// too many ask.
     [[nodiscard]] bool ask_pixel(u32 x, u32 y, on_pixel fn);
     /// From the next picture on.
-    void show(const picture_wish& wish);
+    void show(const picture_request& request);
     [[nodiscard]] picture_status status();
 
 private:
@@ -78,7 +78,7 @@ private:
         u32 x, y;
     };
     void loop();
-    void follow_wish();
+    void follow_request();
     void note_frame(u64 now);
     void answer_pixels();
     bool take(u64 now);
@@ -94,10 +94,10 @@ private:
     // The picture thread's own.
     std::shared_ptr<const run::mapped_block> run_;
     std::unique_ptr<tap> tap_;
-    picture_wish opened_;  ///< that the tap shows
+    picture_request opened_;  ///< that the tap shows
     std::unique_ptr<jpeg_encoder> encoder_;
     std::vector<u8> last_;  ///< RGBA8 of the last whole frame
-    u64 next_open_ns_ = 0, open_delay_ns_ = 0, looked_ns_ = 0;
+    u64 next_open_ns_ = 0, open_delay_ns_ = 0, viewed_ns_ = 0;
     // Under the mutex.
     std::mutex mutex_;
     std::condition_variable wake_;

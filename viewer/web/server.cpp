@@ -65,7 +65,7 @@ struct server::parts {
             const bool full = all.connections >= site::max_connections && !make_room();
             const auto client = std::make_shared<connection>(all, std::move(socket));
             if (full)
-                client->turn_away("too many are connected; try again later");
+                client->reject("too many are connected; try again later");
             else
                 client->read();
             accept();
@@ -76,7 +76,7 @@ struct server::parts {
     /// and is being answered, which ends soon.
     bool make_room() {
         if (all.incomplete.empty()) return false;
-        all.incomplete.front()->give_way();
+        all.incomplete.front()->close_incomplete();
         return true;
     }
 

@@ -5,7 +5,8 @@
 //   GET /metrics        for Prometheus                GET /healthz        200 while frames can move, else 503
 //   GET /pixel.json     the values of a pixel         POST /stages/STAGE/ACTION   kill, stop, cont, restart,
 //                                                                                 down, up; needs the token
-//                                                     POST /picture     which picture: wish.hpp; token
+//                                                     POST /picture     which picture: picture_request.hpp;
+//                                                     token
 //
 // At most one picture per client of the stream is in transit: a slow client misses pictures, and a client
 // that accepts nothing for 20 s is dropped. Connections, streams, sizes and times are bounded. If all
@@ -32,7 +33,7 @@ struct server_options {
     http_address address;
     std::string token;
     std::vector<std::string> hosts;  ///< further names of this machine, as in --http-host
-    picture_wish wish;               ///< whose picture, at first
+    picture_request request;         ///< whose picture, at first
     f64 fps = 25;                    ///< of the stream, at most
     int quality = 80;                ///< of its JPEG pictures, 1..100
 };

@@ -44,7 +44,7 @@ json process_json(const view& v, u32 seat, u64 now) {
             {"instance", s.instance},
             {"pid", alive ? json(s.pid) : json()},
             {"state", state_of(v, seat)},
-            {"held", s.paused},
+            {"paused", s.paused},
             {"restarts", s.restarts()},
             {"last_exit", r != nullptr ? text_or_null(r->last_exit) : json()},
             {"cpu_percent", number_or_null(r != nullptr, r != nullptr ? r->cpu_percent : 0)},
@@ -76,7 +76,7 @@ json stage_json(const view& v, std::size_t k, u64 now) {
             {"end_to_end_p99_ms", number_or_null(sink && r.end_to_end_p99_ms > 0, r.end_to_end_p99_ms)},
             {"from_capture_p50_ms", number_or_null(sink && r.from_capture_p50_ms > 0, r.from_capture_p50_ms)},
             {"from_capture_p99_ms", number_or_null(sink && r.from_capture_p99_ms > 0, r.from_capture_p99_ms)},
-            {"void_frames", s.tombstones},
+            {"tombstone_frames", s.tombstones},
             {"torn_frames", s.torn},
             {"in_flight", s.in_flight},
             {"processes", processes}};
@@ -84,11 +84,11 @@ json stage_json(const view& v, std::size_t k, u64 now) {
 
 json optional_or_null(const std::optional<f64>& v) { return v ? json(rounded(*v)) : json(); }
 
-json far_seat_json(const far_seat& s) {
+json remote_seat_json(const remote_seat& s) {
     json out{{"label", s.label},
              {"pid", s.pid != 0 ? json(s.pid) : json()},
              {"state", s.state},
-             {"held", s.is_held()},
+             {"paused", s.is_paused()},
              {"restarts", s.restarts},
              {"last_exit", text_or_null(s.last_exit)},
              {"frames_per_second", optional_or_null(s.frames_per_second)},
@@ -107,7 +107,7 @@ json far_seat_json(const far_seat& s) {
 
 json host_json(const host_report& h) {
     json stages = json::array();
-    for (const far_seat& s : h.seats) stages.push_back(far_seat_json(s));
+    for (const remote_seat& s : h.seats) stages.push_back(remote_seat_json(s));
     return {{"name", h.name},
             {"address", h.address},
             {"state", h.state},
@@ -125,7 +125,7 @@ json readers_json(const view& v, const telemetry::link_view& l) {
                        {"kind", g.state == ring::group_state::latest ? "latest"
                                 : blocking                           ? "blocking"
                                                                      : "closed"},
-                       {"behind", g.lag},
+                       {"lag", g.lag},
                        {"leased", g.leases},
                        {"skipped", g.skipped}});
     }
@@ -283,7 +283,7 @@ std::string hindrance(const view& v) {
     if (!v.led) return v.notice.empty() ? "no supervisor leads the run" : v.notice;
     // The block does not distinguish a stage that is down from one that is starting; the supervisor does.
     const std::string& known = v.whole.limit_kind;
-    if (known == "down" || known == "held" || known == "vacant") return v.whole.limit_text;
+    if (known == "down" || known == "paused" || known == "vacant") return v.whole.limit_text;
     const telemetry::bottleneck limit = limit_of(v);
     return limit.what == kind::paused || limit.what == kind::down ? text_of_limit(v, limit) : "";
 }
@@ -330,7 +330,7 @@ std::string status_json(const view& v, const picture_status& p, const stream_sta
                       {"carries", shown.empty() ? json::array() : shown.front().at("carries")},
                       {"shown", shown},
                       {"note", p.note},
-                      {"wish", wish_json(p.wish)},
+                      {"request", picture_request_json(p.request)},
                       {"discarded", p.losses.revoked + p.losses.torn + p.losses.tombstones}};
     return text_of(out);
 }

@@ -12,22 +12,22 @@
 //   as fast as it goes), frames_wanted | null, supervisor_pid,
 //             age_s, frames (delivered by every sink), frames_per_second, end_to_end_p50_ms,
 //             end_to_end_p99_ms, from_capture_p50_ms and _p99_ms (null: no capture times), restarts,
-//             bottleneck {kind "stage" | "gpu" | "pace" | "none" | "held" | "down" | "unknown", stage | null,
-//             busy | null, text}}
+//             bottleneck {kind "stage" | "gpu" | "pace" | "none" | "paused" | "down" | "unknown", stage |
+//             null, busy | null, text}}
 //   stages [{name, device, frames, frames_per_second, busy, wait_input, wait_output, wait_own, wait_turn,
 //   latency_p50_ms, latency_p99_ms,
 //            end_to_end_p50_ms, end_to_end_p99_ms, from_capture_p50_ms, from_capture_p99_ms (sinks, else
-//            null), void_frames, torn_frames, in_flight, processes [{label, instance, pid, state, held,
-//            restarts, last_exit, cpu_percent, memory_bytes, age_s, jobs_in_flight}]}]
+//            null), tombstone_frames, torn_frames, in_flight, processes [{label, instance, pid, state,
+//            paused, restarts, last_exit, cpu_percent, memory_bytes, age_s, jobs_in_flight}]}]
 //   hosts [{name, address, state "running" | "lost" | "ended" | "refused", clock_ahead_ms | null,
 //   clock_error_ms | null, text,
-//           stages [{label "HOST/STAGE", pid, state, held, restarts, last_exit, frames_per_second, busy,
+//           stages [{label "HOST/STAGE", pid, state, paused, restarts, last_exit, frames_per_second, busy,
 //           wait_input, wait_output, wait_own, wait_turn, cpu_percent, memory_bytes, age_s}]}]: the other
 //           hosts of the pipeline, empty: none. What isn't known is null; their pids are theirs
 //   rings [{stage, slot_bytes, memory, window, newest_frame | null, sent_per_second, received_per_second,
 //   bytes_per_second,
 //           slots [{state "free" | "fill" | "ready" | "leased" | "done" | "quarantined", frame | null}],
-//           readers [{stage, kind "blocking" | "latest" | "closed", behind, leased, skipped}]}]
+//           readers [{stage, kind "blocking" | "latest" | "closed", lag, leased, skipped}]}]
 //   picture {width, height, stage, frame, age_s | null, way, problem, watchers, most_watchers, discarded,
 //           stream_open: the viewer that ?viewer= names receives /stream.mjpg (asked for with the same name),
 //           carries [{name, value}]: metadata of the frame, what of its planes is in use, its capture
@@ -35,7 +35,7 @@
 //                   values null | {low, high, low_text, high_text, colours, ramp ["#rrggbb" ...], below,
 //                   above,
 //                                  nan, infinite, beyond}}]: one, or two side by side, and where they lie
-//           note: why two are not of one frame, "" they are · wish: wish.hpp}
+//           note: why two are not of one frame, "" they are · request: picture_request.hpp}
 //   crash null | {stage, how, asked null | "down" | "restart", text, follows | null, old_pid, new_pid | null,
 //           age_s, back_after_s | null}: the last end of a process, and what follows until it has a successor
 //   choices [{name, pid, file | null}]: while no run is watched, those that could be (POST /runs/NAME/watch)

@@ -32,7 +32,7 @@ void connection::begin_stream(std::string_view query) {
     stream_.socket().set_option(boost::asio::ip::tcp::no_delay(true), ignored);
     streaming_ = sending_ = true;
     site_.streams.insert(this);
-    site_.shots.look(1);
+    site_.shots.add_viewers(1);
     part_ = fmt::format(
         "HTTP/1.1 200 OK\r\nContent-Type: multipart/x-mixed-replace; boundary={0}\r\nCache-Control: "
         "no-store\r\n"
@@ -87,7 +87,7 @@ void connection::end_stream() {
     if (!streaming_ || site_.closing) return;
     streaming_ = false;
     site_.streams.erase(this);
-    site_.shots.look(-1);
+    site_.shots.add_viewers(-1);
     error_code ignored;
     stream_.socket().close(ignored);
 }

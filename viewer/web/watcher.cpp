@@ -14,9 +14,9 @@
 namespace carousel::viewer::web {
 namespace {
 
-constexpr u64 look_every_ns = 250 * ns_per_ms, check_every_ns = 250 * ns_per_ms,
+constexpr u64 poll_every_ns = 250 * ns_per_ms, check_every_ns = 250 * ns_per_ms,
               sample_every_ns = 8 * ns_per_ms;
-constexpr auto look_every = std::chrono::milliseconds(100);
+constexpr auto idle_wait = std::chrono::milliseconds(100);
 
 std::string waiting_notice(const std::string& name, const std::vector<run::record>& others) {
     if (name.empty() && others.empty())
@@ -68,7 +68,7 @@ std::shared_ptr<const run::mapped_block> watcher::attached() {
     return mapped_;
 }
 
-void watcher::tell(telemetry::event_kind kind, const std::string& text) {
+void watcher::log_event(telemetry::event_kind kind, const std::string& text) {
     const std::lock_guard lock(mutex_);
     view_.events.add({now_ns(), kind, shm::none, text});
 }
@@ -77,7 +77,7 @@ void watcher::loop() {
     std::unique_lock lock(mutex_);
     while (!stop_) {
         tick(now_ns());
-        wake_.wait_for(lock, look_every, [this] { return stop_; });
+        wake_.wait_for(lock, idle_wait, [this] { return stop_; });
     }
     sampler_.reset();
 }
@@ -88,9 +88,9 @@ void watcher::tick(u64 now) {
             next_check_ns_ = now + check_every_ns;
             check_alive();
         }
-        if (view_.phase != run_phase::running && now >= next_look_ns_) {
-            next_look_ns_ = now + look_every_ns;
-            look_for_run();
+        if (view_.phase != run_phase::running && now >= next_poll_ns_) {
+            next_poll_ns_ = now + poll_every_ns;
+            find_run();
         }
         if (view_.phase == run_phase::running) read();
     } catch (const std::exception& e) {
@@ -98,7 +98,7 @@ void watcher::tick(u64 now) {
     }
 }
 
-void watcher::look_for_run() {
+void watcher::find_run() {
     const std::vector<run::record> runs = run::watchable_runs();
     view_.choices = runs;
     if (view_.phase == run_phase::ended) {
@@ -129,7 +129,7 @@ bool watcher::choose(const std::string& name) {
     if (!known) return false;
     name_ = name;
     view_.phase = run_phase::waiting;
-    next_look_ns_ = 0;
+    next_poll_ns_ = 0;
     return true;
 }
 
@@ -179,7 +179,7 @@ void watcher::end(const std::string& how) {
     observer_->stop_leasing();
     mapped_.reset();
     control_.aim("", "");
-    next_look_ns_ = 0;
+    next_poll_ns_ = 0;
 }
 
 void watcher::check_alive() {
@@ -210,10 +210,10 @@ void watcher::read() {
 
 // What was known last stays where nobody answers now.
 void watcher::take_hosts() {
-    std::vector<host_report> told = control_.hosts();
-    if (told.empty()) return;
-    for (telemetry::run_event& e : changes(view_.hosts, told, now_ns())) view_.events.add(std::move(e));
-    view_.hosts = std::move(told);
+    std::vector<host_report> reported = control_.hosts();
+    if (reported.empty()) return;
+    for (telemetry::run_event& e : changes(view_.hosts, reported, now_ns())) view_.events.add(std::move(e));
+    view_.hosts = std::move(reported);
 }
 
 // Asked for in the thread of control_, once a second until it is answered; one that can't be read is told

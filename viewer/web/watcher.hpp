@@ -58,7 +58,7 @@ public:
 
     /// Calls fn(const view&) while nothing changes; fn is quick.
     template <typename F>
-    auto look(F&& fn) {
+    auto with_view(F&& fn) {
         const std::lock_guard lock(mutex_);
         return fn(static_cast<const view&>(view_));
     }
@@ -68,12 +68,12 @@ public:
     /// being watched.
     [[nodiscard]] bool choose(const std::string& name);
     /// A line into the event log.
-    void tell(telemetry::event_kind kind, const std::string& text);
+    void log_event(telemetry::event_kind kind, const std::string& text);
 
 private:
     void loop();
     void tick(u64 now);
-    void look_for_run();
+    void find_run();
     void attach(const run::record& r);
     void end(const std::string& how);
     void check_alive();
@@ -90,7 +90,7 @@ private:
     telemetry::rate_tracker tracker_;
     telemetry::timeline bars_;
     bool parameters_known_ = false;  ///< of the block that is attached
-    u64 next_look_ns_ = 0, next_check_ns_ = 0;
+    u64 next_poll_ns_ = 0, next_check_ns_ = 0;
     std::mutex mutex_;  ///< all below
     std::condition_variable wake_;
     bool stop_ = false;

@@ -72,7 +72,7 @@ void for_commands(const ImDrawData& data, F&& f) {
 }  // namespace
 
 // A tile's content is the row of triangles that touch it, in their order: equal rows paint equal pixels.
-void redraw::look(const ImDrawData& data, u64 picture_version) {
+void redraw::scan(const ImDrawData& data, u64 picture_version) {
     now_.assign(std::size_t(columns_) * std::size_t(rows_), {odd, false});
     const to_pixels pixels(data);
     const auto font = ImGui::GetIO().Fonts->TexID;
@@ -138,7 +138,7 @@ std::vector<pixel_box> redraw::changed(const ImDrawData& data, u64 picture_versi
     height_ = height;
     columns_ = (width + tile - 1) / tile;
     rows_ = (height + tile - 1) / tile;
-    look(data, picture_version);
+    scan(data, picture_version);
     const bool known = drawn_.size() == now_.size();
     std::vector<bool> wanted(now_.size());
     for (std::size_t k = 0; k < now_.size(); ++k)

@@ -40,7 +40,7 @@ private:
         u64 content = 0;
         bool picture = false;
     };
-    void look(const ImDrawData& data, u64 picture_version);
+    void scan(const ImDrawData& data, u64 picture_version);
     [[nodiscard]] std::vector<pixel_box> boxes_of(const std::vector<bool>& wanted) const;
 
     i32 width_ = 0, height_ = 0, columns_ = 0, rows_ = 0;

@@ -115,7 +115,7 @@ private:
     void end_the_stream(const std::string& stage, u64 at, const std::string& why) override;
     void host_has_failed(const std::string& host, const std::string& what, int code) override;
     [[nodiscard]] nlohmann::json carry_out_for(const nlohmann::json& request) override;
-    void answer_for(int timeout_ms) override;
+    void serve_requests(int timeout_ms) override;
     [[nodiscard]] bool others_are_done(u64 now);
     [[nodiscard]] bool hand_on(connection& c, const nlohmann::json& request, nlohmann::json& refusal);
     void answered(u64 id, const nlohmann::json& reply) override;

@@ -56,7 +56,7 @@ void engine::host_has_failed(const std::string& host, const std::string& what, i
 json engine::carry_out_for(const json& request) { return handle_command(request); }
 
 // Nothing is looked after any more; signals are for who waits.
-void engine::answer_for(int timeout_ms) {
+void engine::serve_requests(int timeout_ms) {
     loop_.forget(timer_.get());
     loop_.forget(signals_.get());
     loop_.run_once(timeout_ms);

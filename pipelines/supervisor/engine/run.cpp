@@ -130,7 +130,7 @@ int finish(engine& e, const run_setup& s, run_outcome o, const run_options& aske
     last.line(line);
     if (hosts != nullptr) {
         for (const std::string& each : hosts->closing_lines()) last.line(each);
-        hosts->tell_outcome(o.exit_code, report, line);
+        hosts->report_outcome(o.exit_code, report, line);
     }
     say_closing(last, s, o, e.shares_of_the_run(), !s.report_path.empty() && unreported.empty());
     for (const std::string& why : failed) last.line("error: " + why);

@@ -73,8 +73,8 @@ std::vector<std::string> launcher::command() const {
 }
 
 void launcher::start(u64 now) {
-    if (runs_ || now < again_ns_ || host_.launcher == launcher_kind::none) return;
-    again_ns_ = now + rest_ns;
+    if (runs_ || now < retry_ns_ || host_.launcher == launcher_kind::none) return;
+    retry_ns_ = now + rest_ns;
     lines_.clear();
     reached_ = false;
     int in[2] = {-1, -1}, out[2] = {-1, -1};
@@ -112,10 +112,10 @@ void launcher::end_child() {
 
 void launcher::fail(const std::string& why) {
     failure_ = fmt::format("host {} can't be started: {}: {}", host_.name, command().front(), why);
-    told_ = false;
+    reported_ = false;
 }
 
-void launcher::take_lines() {
+void launcher::read_lines() {
     char bytes[4096];
     for (ssize_t n; output_ && (n = ::read(output_.get(), bytes, sizeof bytes)) > 0;) {
         lines_.append(bytes, static_cast<std::size_t>(n));
@@ -123,31 +123,31 @@ void launcher::take_lines() {
     }
 }
 
-void launcher::look(u64 now) {
+void launcher::poll(u64 now) {
     if (!runs_) return;
-    take_lines();
+    read_lines();
     const exit_status how = reap(child_.pidfd.get());
     if (!how.known) return;
     runs_ = false;
-    take_lines();
+    read_lines();
     if ((how.signal == 0 && how.exit_code == 0) || std::exchange(reached_, false)) {
         // It listened (srun ends with it, whatever it died of). If it dies its stages wait supervisor_grace_s
         // for the next one: no rest.
-        again_ns_ = now + settle_ns;
+        retry_ns_ = now + settle_ns;
         failure_.clear();
         return;
     }
-    again_ns_ = now + rest_ns;
+    retry_ns_ = now + rest_ns;
     failure_ =
         fmt::format("host {} can't be started by {} ({}): {}", host_.name, command().front(),
                     how.signal != 0 ? signal_name(how.signal) : fmt::format("exit code {}", how.exit_code),
                     last_line(lines_));
-    told_ = false;
+    reported_ = false;
 }
 
-std::string launcher::news() {
-    if (told_) return "";
-    told_ = true;
+std::string launcher::new_failure() {
+    if (reported_) return "";
+    reported_ = true;
     return failure_;
 }
 

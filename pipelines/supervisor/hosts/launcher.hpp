@@ -18,18 +18,18 @@ public:
     /// Starts one, unless one is on its way, has come to its end a moment ago, or a person is to start it.
     void start(u64 now);
     /// Takes its lines, and its end.
-    void look(u64 now);
+    void poll(u64 now);
     /// Its supervisor has answered: an end that comes now is no failure to start it.
     void reached() noexcept { reached_ = true; }
     /// Why it can't be started; "": it can, so far as is known.
     [[nodiscard]] const std::string& failure() const noexcept { return failure_; }
     /// The failure, once.
-    [[nodiscard]] std::string news();
+    [[nodiscard]] std::string new_failure();
     /// What is started: for tests and messages.
     [[nodiscard]] std::vector<std::string> command() const;
 
 private:
-    void take_lines();
+    void read_lines();
     void end_child();
     void fail(const std::string& why);
 
@@ -38,8 +38,8 @@ private:
     std::vector<std::string> words_;
     spawned child_;
     shm::unique_fd output_;
-    bool runs_ = false, reached_ = false, told_ = true;
-    u64 again_ns_ = 0;
+    bool runs_ = false, reached_ = false, reported_ = true;
+    u64 retry_ns_ = 0;
 };
 
 }  // namespace carousel::supervisor

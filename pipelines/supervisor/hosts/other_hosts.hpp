@@ -1,7 +1,7 @@
 #pragma once
-// The supervisors of the other hosts, as the engine of one of them sees them. Two forms: near_hosts (of
-// `carousel run`, which connects to all others) and far_host (of `carousel host`, which one connects to).
-// Nothing the engine calls waits; what waits is said so.
+// The supervisors of the other hosts, as the engine of one of them sees them. Two forms: coordinator (of
+// `carousel run`, which connects to all others) and remote_partition (of `carousel host`, which one connects
+// to). Nothing the engine calls waits; what waits is said so.
 //
 // Who notices, who mends: a connection that says nothing for 5 s, or is closed, is a host that is lost; the
 // near side tries it again for ever, and the rings between the hosts wait (stages/hosts). No frame goes over
@@ -22,7 +22,7 @@ namespace carousel::supervisor {
 class host_orders {
 public:
     virtual ~host_orders() = default;
-    virtual void say(const std::string& text) = 0;
+    virtual void log_line(const std::string& text) = 0;
     /// What is begun is delivered, then the run ends.
     virtual void end_the_run(const std::string& why) = 0;
     virtual void end_at_once(const std::string& why) = 0;
@@ -33,7 +33,7 @@ public:
     /// A request as at the control socket (run/request_message.hpp), and its answer.
     virtual nlohmann::json carry_out_for(const nlohmann::json& request) = 0;
     /// The run is over here: who asks at the control socket, or comes meanwhile, is answered.
-    virtual void answer_for(int timeout_ms) = 0;
+    virtual void serve_requests(int timeout_ms) = 0;
     /// What became of an ask().
     virtual void answered(u64 id, const nlohmann::json& reply) = 0;
     /// A line that a stage of another host, or its supervisor ("carousel"), has said.
@@ -73,7 +73,7 @@ public:
     [[nodiscard]] virtual std::vector<std::string> closing_lines() const = 0;
     /// What this part came to, for who has asked for it. Waits for the near host as long as another
     /// supervisor of it may come, or until a signal.
-    virtual void tell_outcome(int code, const nlohmann::json& report, const std::string& line) = 0;
+    virtual void report_outcome(int code, const nlohmann::json& report, const std::string& line) = 0;
 };
 
 /// A signal before anything was begun.

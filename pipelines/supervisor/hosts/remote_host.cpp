@@ -23,47 +23,47 @@ remote_host::remote_host(host_spec spec, const hosts_plan& plan, std::string tok
     : spec_(std::move(spec)), plan_(&plan), token_(std::move(token)), away_since_ns_(now) {}
 
 void remote_host::connect(u64 now) {
-    if (now < again_ns_) return;
-    again_ns_ = now + connect_every_ns;
+    if (now < retry_ns_) return;
+    retry_ns_ = now + connect_every_ns;
     try {
         stream_ = std::make_unique<sealed_stream>(sealed_stream::connect(spec_.address, spec_.port),
-                                                  sealed_stream::side::near, token_, now);
-        said_hello_ = false;
+                                                  sealed_stream::endpoint::coordinator, token_, now);
+        hello_sent_ = false;
     } catch (const error& e) {
-        nobody_there_ = true;
-        trouble_ = e.what();
+        no_listener_ = true;
+        problem_ = e.what();
     }
 }
 
 void remote_host::lose(u64 now, const std::string& why) {
-    const bool was_there = stream_ && life_ != stage_of_life::away;
-    const bool stranger = stream_ && stream_->wrong_token();
-    if (stranger) {
-        trouble_ = fmt::format(
+    const bool was_connected = stream_ && state_ != host_state::away;
+    const bool unauthenticated = stream_ && stream_->wrong_token();
+    if (unauthenticated) {
+        problem_ = fmt::format(
             "{} port {} does not know this pipeline's token ({}): it must be the same file on "
             "both hosts, copied e.g. by `scp -p`",
             spec_.address, spec_.port, plan_->token);
         // Of a run that has begun it may be anybody who has the port of a dead one: it ends no run.
-        if (!all_begun_) life_ = stage_of_life::refused;
+        if (!all_begun_) state_ = host_state::refused;
     } else {
-        trouble_ = why;
+        problem_ = why;
     }
-    nobody_there_ = !stranger && why == std::strerror(ECONNREFUSED);
-    if (life_ == stage_of_life::ended && parting_ != parting::over) {
-        const bool hung_up = stream_ && stream_->closed() && parting_ == parting::said;
-        parting_ = stranger || hung_up ? parting::over : parting::owed;
+    no_listener_ = !unauthenticated && why == std::strerror(ECONNREFUSED);
+    if (state_ == host_state::ended && farewell_ != farewell::over) {
+        const bool hung_up = stream_ && stream_->closed() && farewell_ == farewell::sent;
+        farewell_ = unauthenticated || hung_up ? farewell::over : farewell::pending;
     }
     close();
-    if (life_ == stage_of_life::ended || life_ == stage_of_life::refused) return;
-    life_ = stage_of_life::away;
-    if (was_there) away_since_ns_ = now;
+    if (state_ == host_state::ended || state_ == host_state::refused) return;
+    state_ = host_state::away;
+    if (was_connected) away_since_ns_ = now;
 }
 
 void remote_host::close() { stream_.reset(); }
 
 void remote_host::was_unreadable(u64 now) {
     lose(now, "it says what this version does not know: is it of another version?");
-    again_ns_ = now + unreadable_rest_ns;
+    retry_ns_ = now + unreadable_rest_ns;
 }
 
 // Its values are read in many places from here on, so their types are looked at once.
@@ -72,19 +72,19 @@ void remote_host::has_ended(json what) {
     (void)what.value("line", std::string());
     (void)what.value("alone", false);
     outcome = std::move(what);
-    life_ = stage_of_life::ended;
+    state_ = host_state::ended;
 }
 
 // It has compared, too, and refuses by itself; here for the sentence on this side.
-void remote_host::take_hello(const json& hello) {
+void remote_host::handle_hello(const json& hello) {
     const std::string what = difference(hello.value("plan", json::object()), plan_->plan);
     if (!what.empty()) {
-        trouble_ = fmt::format("its plan is another: {}", what);
-        life_ = stage_of_life::refused;
+        problem_ = fmt::format("its plan is another: {}", what);
+        state_ = host_state::refused;
         return;
     }
-    life_ = hello.value("running", false) ? stage_of_life::begun : stage_of_life::agreed;
-    if (life_ == stage_of_life::begun) away_since_ns_ = 0;
+    state_ = hello.value("running", false) ? host_state::begun : host_state::agreed;
+    if (state_ == host_state::begun) away_since_ns_ = 0;
 }
 
 void remote_host::send(const json& message) {
@@ -92,43 +92,43 @@ void remote_host::send(const json& message) {
 }
 
 void remote_host::begin(std::optional<u64> first) {
-    if (life_ != stage_of_life::agreed) return;
+    if (state_ != host_state::agreed) return;
     json m{{"begin", true}};
     if (first) m["first"] = *first;
     send(m);
-    life_ = stage_of_life::begun;
+    state_ = host_state::begun;
     away_since_ns_ = 0;
 }
 
-void remote_host::say_bye() {
+void remote_host::send_bye() {
     if (!connected()) return;
     stream_->send({{"bye", true}});
-    if (connected()) parting_ = parting::said;
+    if (connected()) farewell_ = farewell::sent;
 }
 
 // It has ended. A supervisor before this one may have known that and not have said so, or the connection may
 // have broken with the word: it tells its end again, and hears that it may leave. Whoever else is there now,
 // of another run or of another plan, is none of ours.
-bool remote_host::take_farewell(const json& m) {
+bool remote_host::handle_farewell(const json& m) {
     if (m.contains("ended")) {
-        say_bye();
+        send_bye();
         return true;
     }
     const bool another = m.contains("hello") && !m["hello"].value("running", false);
-    if (another || m.contains("later") || m.contains("refused")) parting_ = parting::over;
+    if (another || m.contains("later") || m.contains("refused")) farewell_ = farewell::over;
     return m.contains("hello") || m.contains("later") || m.contains("refused");
 }
 
 /// False: it is for the caller.
-bool remote_host::take(json& m, u64 now) {
-    if (life_ == stage_of_life::ended && take_farewell(m)) return true;
+bool remote_host::handle(json& m, u64 now) {
+    if (state_ == host_state::ended && handle_farewell(m)) return true;
     if (m.contains("hello")) {
-        take_hello(m["hello"]);
+        handle_hello(m["hello"]);
     } else if (m.contains("later")) {
         later_ = m["later"].get<std::string>();
     } else if (m.contains("refused")) {
-        trouble_ = m["refused"].get<std::string>();
-        life_ = stage_of_life::refused;
+        problem_ = m["refused"].get<std::string>();
+        state_ = host_state::refused;
     } else if (m.contains("pong")) {
         clock_.answered(m["pong"].value("sent", u64{0}), m["pong"].value("here", u64{0}), now);
     } else if (m.contains("ps")) {
@@ -141,37 +141,37 @@ bool remote_host::take(json& m, u64 now) {
     return true;
 }
 
-std::vector<json> remote_host::look(u64 now, const std::string& run_id) {
-    std::vector<json> news;
-    if (life_ == stage_of_life::refused) return news;
-    if (life_ == stage_of_life::ended && parting_ == parting::over) {
+std::vector<json> remote_host::poll(u64 now, const std::string& run_id) {
+    std::vector<json> unhandled;
+    if (state_ == host_state::refused) return unhandled;
+    if (state_ == host_state::ended && farewell_ == farewell::over) {
         close();
-        return news;
+        return unhandled;
     }
     if (!stream_) connect(now);
-    if (!stream_) return news;
+    if (!stream_) return unhandled;
     for (json& m : stream_->advance(now)) {
         try {
-            if (!take(m, now)) news.push_back(std::move(m));
+            if (!handle(m, now)) unhandled.push_back(std::move(m));
         } catch (const json::exception&) {
             was_unreadable(now);
-            return news;
+            return unhandled;
         }
     }
     if (!later_.empty()) {  // by a new connection
         lose(now, std::exchange(later_, ""));
-        again_ns_ = now + connect_every_ns;
-        return news;
+        retry_ns_ = now + connect_every_ns;
+        return unhandled;
     }
-    if (stream_->closed() || (stream_->open() && now > stream_->heard_ns() + silence_ns)) {
+    if (stream_->closed() || (stream_->open() && now > stream_->last_received_ns() + silence_ns)) {
         lose(now, stream_->closed() ? stream_->why() : "it says nothing any more");
-        return news;
+        return unhandled;
     }
-    if (stream_->open() && !said_hello_) {
-        said_hello_ = true;
-        nobody_there_ = false;
+    if (stream_->open() && !hello_sent_) {
+        hello_sent_ = true;
+        no_listener_ = false;
         clock_.forget();  // it may be another machine's by now
-        if (life_ == stage_of_life::away) life_ = stage_of_life::greeting;
+        if (state_ == host_state::away) state_ = host_state::greeting;
         json hello{{"host", spec_.name}, {"pipeline", plan_->name}, {"run", run_id}, {"plan", plan_->plan}};
         if (!all_begun_) hello["first"] = plan_->first;
         send({{"hello", std::move(hello)}});
@@ -180,7 +180,7 @@ std::vector<json> remote_host::look(u64 now, const std::string& run_id) {
         ping_ns_ = now + ping_every_ns;
         send({{"ping", now_ns()}});
     }
-    return news;
+    return unhandled;
 }
 
 }  // namespace carousel::supervisor

@@ -1,6 +1,6 @@
 #pragma once
 // One other host, as the near supervisor knows it: its connection, what was agreed, how it is. Nothing here
-// waits; look() is called at each tick.
+// waits; poll() is called at each tick.
 
 #include <memory>
 #include <optional>
@@ -14,77 +14,77 @@ namespace carousel::supervisor {
 
 class remote_host {
 public:
-    enum class stage_of_life : u8 {
+    enum class host_state : u8 {
         away,      ///< no connection
         greeting,  ///< connected, not compared yet
         agreed,    ///< has the same plan, and waits for the others
         begun,     ///< its part of this run runs
         ended,     ///< its part is over
-        refused    ///< `trouble` says why; it is not tried again
+        refused    ///< `problem` says why; it is not tried again
     };
     remote_host(host_spec spec, const hosts_plan& plan, std::string token, u64 now);
 
     /// Takes what has come. Everything that the caller must know of comes back, in order.
-    [[nodiscard]] std::vector<nlohmann::json> look(u64 now, const std::string& run_id);
+    [[nodiscard]] std::vector<nlohmann::json> poll(u64 now, const std::string& run_id);
     void send(const nlohmann::json& message);
     /// `first`: the frame that an heir goes on at; the run's own first one.
     void begin(std::optional<u64> first = std::nullopt);
     /// The run has begun: a host that comes later, or begins anew, is not told with which frame.
     void all_have_begun() noexcept { all_begun_ = true; }
-    [[nodiscard]] stage_of_life life() const noexcept { return life_; }
+    [[nodiscard]] host_state state() const noexcept { return state_; }
     [[nodiscard]] bool connected() const noexcept { return stream_ && stream_->open(); }
     [[nodiscard]] const host_spec& spec() const noexcept { return spec_; }
-    [[nodiscard]] const std::string& trouble() const noexcept { return trouble_; }
+    [[nodiscard]] const std::string& problem() const noexcept { return problem_; }
     [[nodiscard]] u64 away_since_ns() const noexcept { return away_since_ns_; }
     /// Its CLOCK_MONOTONIC beside ours, as well as it is known now.
     [[nodiscard]] std::optional<hosts::clock_relation> clock(u64 now) const noexcept {
         return clock_.at(now);
     }
     /// Nobody listens there: it is to be started.
-    [[nodiscard]] bool nobody_there() const noexcept { return nobody_there_; }
+    [[nodiscard]] bool no_listener() const noexcept { return no_listener_; }
     [[nodiscard]] int fd() const noexcept { return stream_ ? stream_->fd() : -1; }
     void close();
     /// It has said what nobody here can read: the connection is closed, and another one is tried.
     void was_unreadable(u64 now);
     /// It is not tried again.
-    void give_up(const std::string& why) {
-        trouble_ = why;
-        life_ = stage_of_life::refused;
+    void abandon(const std::string& why) {
+        problem_ = why;
+        state_ = host_state::refused;
     }
     /// What its part came to; the caller says `bye` when that is kept. Throws nlohmann::json::exception when
     /// it can't be read.
     void has_ended(nlohmann::json what);
     /// How it has ended is kept here: it need not wait for anybody.
-    void say_bye();
+    void send_bye();
     /// It has ended, and may be there and wait for a `bye` that nobody has said yet.
     [[nodiscard]] bool awaits_bye() const noexcept {
-        return life_ == stage_of_life::ended && parting_ == parting::owed && !nobody_there_;
+        return state_ == host_state::ended && farewell_ == farewell::pending && !no_listener_;
     }
     /// Nobody has missed it before.
     void count_from(u64 now) noexcept {
-        if (life_ == stage_of_life::away) away_since_ns_ = now;
+        if (state_ == host_state::away) away_since_ns_ = now;
     }
 
     std::optional<nlohmann::json> outcome;  ///< {"code", "report", "line", "alone"}, once it has ended
     nlohmann::json ps;                      ///< its last answer to `ps`; null: none yet
-    bool told_away = false;
+    bool logged_away = false;
 
 private:
-    enum class parting : u8 { owed, said, over };  ///< `bye`, to a host that has ended; over: it has left
+    enum class farewell : u8 { pending, sent, over };  ///< `bye`, to a host that has ended; over: it has left
     void connect(u64 now);
     void lose(u64 now, const std::string& why);
-    [[nodiscard]] bool take(nlohmann::json& m, u64 now);
-    [[nodiscard]] bool take_farewell(const nlohmann::json& m);
-    void take_hello(const nlohmann::json& hello);
+    [[nodiscard]] bool handle(nlohmann::json& m, u64 now);
+    [[nodiscard]] bool handle_farewell(const nlohmann::json& m);
+    void handle_hello(const nlohmann::json& hello);
 
     host_spec spec_;
     const hosts_plan* plan_;
-    std::string token_, trouble_ = "no answer yet", later_;
+    std::string token_, problem_ = "no answer yet", later_;
     std::unique_ptr<sealed_stream> stream_;
-    stage_of_life life_ = stage_of_life::away;
-    parting parting_ = parting::owed;
-    u64 again_ns_ = 0, ping_ns_ = 0, away_since_ns_;
-    bool nobody_there_ = false, said_hello_ = false, all_begun_ = false;
+    host_state state_ = host_state::away;
+    farewell farewell_ = farewell::pending;
+    u64 retry_ns_ = 0, ping_ns_ = 0, away_since_ns_;
+    bool no_listener_ = false, hello_sent_ = false, all_begun_ = false;
     hosts::clock_filter clock_;
 };
 

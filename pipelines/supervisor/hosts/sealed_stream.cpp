@@ -32,14 +32,14 @@ std::string_view bytes_of(const T& number) noexcept {
 
 }  // namespace
 
-sealed_stream::sealed_stream(shm::unique_fd fd, side who, std::string token, u64 now)
+sealed_stream::sealed_stream(shm::unique_fd fd, endpoint role, std::string token, u64 now)
     : fd_(std::move(fd)),
-      who_(who),
-      state_(who == side::near ? state::connecting : state::greeting),
+      role_(role),
+      state_(role == endpoint::coordinator ? state::connecting : state::greeting),
       token_(std::move(token)),
       mine_(fresh_bytes()),
       since_ns_(now),
-      heard_ns_(now) {
+      last_received_ns_(now) {
     const int on = 1;
     (void)::setsockopt(fd_.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
 }
@@ -87,7 +87,7 @@ void sealed_stream::read_some(u64 now) {
     while (gone_.empty() && state_ != state::closed && in_.size() <= longest_message + sizeof bytes) {
         const ssize_t n = ::recv(fd_.get(), bytes, sizeof bytes, MSG_DONTWAIT);
         if (n > 0) {
-            heard_ns_ = now;
+            last_received_ns_ = now;
             in_.append(bytes, static_cast<std::size_t>(n));
             if (state_ != state::open && in_.size() > longest_message)
                 return close("too much before the hello");
@@ -115,48 +115,49 @@ void sealed_stream::flush() {
     out_.erase(0, done);
 }
 
-bool sealed_stream::take(std::size_t bytes, std::string& to) {
+bool sealed_stream::consume(std::size_t bytes, std::string& to) {
     if (in_.size() < bytes) return false;
     to = in_.substr(0, bytes);
     in_.erase(0, bytes);
     return true;
 }
 
-seal_bytes sealed_stream::proof_of(side who) const {
-    const bool near = who_ == side::near;
-    return seal(token_, {who == side::near ? "near" : "far ", magic, view_of(near ? mine_ : theirs_),
-                         view_of(near ? theirs_ : mine_)});
+seal_bytes sealed_stream::proof_of(endpoint role) const {
+    const bool coordinator = role_ == endpoint::coordinator;
+    return seal(token_, {role == endpoint::coordinator ? "near" : "far ", magic,
+                         view_of(coordinator ? mine_ : theirs_), view_of(coordinator ? theirs_ : mine_)});
 }
 
-seal_bytes sealed_stream::seal_of(side who, u64 number, std::string_view text) const {
-    return seal(key_, {who == side::near ? "n" : "f", bytes_of(number), text});
+seal_bytes sealed_stream::seal_of(endpoint role, u64 number, std::string_view text) const {
+    return seal(key_, {role == endpoint::coordinator ? "n" : "f", bytes_of(number), text});
 }
 
 // greeting: the far side waits for magic and a nonce, the near side for magic, a nonce and a proof. proving:
 // the far side waits for the proof.
 void sealed_stream::shake() {
-    const side other = who_ == side::near ? side::far : side::near;
+    const endpoint other = role_ == endpoint::coordinator ? endpoint::partition : endpoint::coordinator;
     std::string got;
     const auto finish = [&] {
-        const bool near = who_ == side::near;
-        key_ = view_of(
-            seal(token_, {"key ", magic, view_of(near ? mine_ : theirs_), view_of(near ? theirs_ : mine_)}));
+        const bool coordinator = role_ == endpoint::coordinator;
+        key_ = view_of(seal(token_, {"key ", magic, view_of(coordinator ? mine_ : theirs_),
+                                     view_of(coordinator ? theirs_ : mine_)}));
         state_ = state::open;
     };
-    const auto take_nonce = [&] {
+    const auto read_nonce = [&] {
         std::memcpy(theirs_.data(), got.data() + got.size() - theirs_.size(), theirs_.size());
     };
-    if (state_ == state::greeting && who_ == side::far) {
-        if (!take(magic.size() + theirs_.size(), got)) return;
+    if (state_ == state::greeting && role_ == endpoint::partition) {
+        if (!consume(magic.size() + theirs_.size(), got)) return;
         if (!got.starts_with(magic)) {  // it is told whom it has met; a stranger learns no more than that
             (void)::send(fd_.get(), magic.data(), magic.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
             return close("it is no supervisor of this version");
         }
-        take_nonce();
-        out_ += std::string(magic) + std::string(view_of(mine_)) + std::string(view_of(proof_of(side::far)));
+        read_nonce();
+        out_ += std::string(magic) + std::string(view_of(mine_)) +
+                std::string(view_of(proof_of(endpoint::partition)));
         state_ = state::proving;
     }
-    if (state_ == state::greeting && who_ == side::near) {
+    if (state_ == state::greeting && role_ == endpoint::coordinator) {
         // Another program that has the port may say something, too, and less than a supervisor would.
         const std::size_t begun = std::min(in_.size(), magic.size());
         if (in_.compare(0, begun, magic, 0, begun) != 0)
@@ -164,25 +165,25 @@ void sealed_stream::shake() {
                 "who answers there is no `carousel host` of this version: it may be one of another version, "
                 "or "
                 "another program may have that port");
-        if (!take(magic.size() + theirs_.size() + sizeof(seal_bytes), got)) return;
+        if (!consume(magic.size() + theirs_.size() + sizeof(seal_bytes), got)) return;
         const std::string proof = got.substr(magic.size() + theirs_.size());
         got.resize(magic.size() + theirs_.size());
-        take_nonce();
+        read_nonce();
         if (!same_seal(proof_of(other), proof)) {
             wrong_token_ = true;
             return close("it does not know this pipeline's token");
         }
-        out_ += view_of(proof_of(side::near));
+        out_ += view_of(proof_of(endpoint::coordinator));
         finish();
     }
-    if (state_ == state::proving && take(sizeof(seal_bytes), got)) {
+    if (state_ == state::proving && consume(sizeof(seal_bytes), got)) {
         if (same_seal(proof_of(other), got)) return finish();
         wrong_token_ = true;
         close("it does not know this pipeline's token");
     }
 }
 
-bool sealed_stream::take_message(json& to) {
+bool sealed_stream::read_message(json& to) {
     u32 length = 0;
     if (in_.size() < sizeof length) return false;
     std::memcpy(&length, in_.data(), sizeof length);
@@ -193,11 +194,13 @@ bool sealed_stream::take_message(json& to) {
     if (in_.size() < sizeof length + length + sizeof(seal_bytes)) return false;
     const std::string_view text(in_.data() + sizeof length, length),
         tag(in_.data() + sizeof length + length, sizeof(seal_bytes));
-    if (!same_seal(seal_of(who_ == side::near ? side::far : side::near, taken_, text), tag)) {
+    if (!same_seal(seal_of(role_ == endpoint::coordinator ? endpoint::partition : endpoint::coordinator,
+                           received_, text),
+                   tag)) {
         close("a message whose proof is wrong");
         return false;
     }
-    ++taken_;
+    ++received_;
     to = parse_json_or_discard(text, json_channel::host_message);
     in_.erase(0, sizeof length + length + sizeof(seal_bytes));
     if (to.is_object()) return true;
@@ -215,8 +218,8 @@ std::vector<json> sealed_stream::advance(u64 now) {
     }
     if (state_ == state::greeting || state_ == state::proving) shake();
     json message;
-    while (open() && take_message(message)) out.push_back(std::move(message));
-    if (!gone_.empty() && state_ == state::greeting && who_ == side::near)
+    while (open() && read_message(message)) out.push_back(std::move(message));
+    if (!gone_.empty() && state_ == state::greeting && role_ == endpoint::coordinator)
         close(gone_ + "; it may be a `carousel host` of another version");
     if (!gone_.empty() && !closed()) close(gone_);  // behind what it has said before
     if (!closed() && !open() && now > since_ns_ + shake_patience_ns)
@@ -232,7 +235,7 @@ bool sealed_stream::send(const json& message) {
     const u32 length = static_cast<u32>(text.size());
     out_ += bytes_of(length);
     out_ += text;
-    out_ += view_of(seal_of(who_, sent_++, text));
+    out_ += view_of(seal_of(role_, sent_++, text));
     if (out_.size() > most_kept)
         close("it takes nothing any more");
     else

@@ -29,9 +29,9 @@ inline constexpr u64 silence_ns = 5 * ns_per_s;
 
 class sealed_stream {
 public:
-    enum class side : u8 { near, far };
+    enum class endpoint : u8 { coordinator, partition };
     /// `fd`: a stream socket, nonblocking; it may be connecting still. The near side speaks first.
-    sealed_stream(shm::unique_fd fd, side who, std::string token, u64 now);
+    sealed_stream(shm::unique_fd fd, endpoint role, std::string token, u64 now);
     /// Begins to connect. Throws config_error: no such address, no descriptors.
     [[nodiscard]] static shm::unique_fd connect(const std::string& address, u32 port);
 
@@ -49,7 +49,7 @@ public:
     [[nodiscard]] bool has_unsent() const noexcept { return !out_.empty(); }
     [[nodiscard]] int fd() const noexcept { return fd_.get(); }
     /// When a byte came last.
-    [[nodiscard]] u64 heard_ns() const noexcept { return heard_ns_; }
+    [[nodiscard]] u64 last_received_ns() const noexcept { return last_received_ns_; }
 
 private:
     enum class state : u8 { connecting, greeting, proving, open, closed };
@@ -57,18 +57,18 @@ private:
     bool is_connected();
     void read_some(u64 now);
     void flush();
-    [[nodiscard]] bool take(std::size_t bytes, std::string& to);
+    [[nodiscard]] bool consume(std::size_t bytes, std::string& to);
     void shake();
-    [[nodiscard]] bool take_message(nlohmann::json& to);
-    [[nodiscard]] hosts::seal_bytes proof_of(side who) const;
-    [[nodiscard]] hosts::seal_bytes seal_of(side who, u64 number, std::string_view text) const;
+    [[nodiscard]] bool read_message(nlohmann::json& to);
+    [[nodiscard]] hosts::seal_bytes proof_of(endpoint role) const;
+    [[nodiscard]] hosts::seal_bytes seal_of(endpoint role, u64 number, std::string_view text) const;
 
     shm::unique_fd fd_;
-    side who_;
+    endpoint role_;
     state state_;
     std::string token_, key_, in_, out_, gone_, why_;
     hosts::seal_bytes mine_{}, theirs_{};
-    u64 sent_ = 0, taken_ = 0, since_ns_, heard_ns_;
+    u64 sent_ = 0, received_ = 0, since_ns_, last_received_ns_;
     bool wrong_token_ = false;
 };
 

@@ -20,7 +20,7 @@ receiving_side::receiving_side(hello expected, token_file token, std::string run
       arrive_(next),
       buffers_(std::max(window, 1U)) {}
 
-void receiving_side::say(u32 connection, const message& m) {
+void receiving_side::queue_message(u32 connection, const message& m) {
     out_.push_back({action::what::send, connection, encode(m)});
 }
 
@@ -34,85 +34,88 @@ void receiving_side::drop(u32 connection) {
 
 // Whoever knows the token proves it within milliseconds: so the oldest of those who have not makes room.
 void receiving_side::accepted(u32 connection, u64 now) {
-    std::size_t strangers = 0;
+    std::size_t unauthenticated = 0;
     u32 oldest = 0;
     for (const auto& [at, p] : peers_) {
         if (at == current_) continue;
-        ++strangers;
+        ++unauthenticated;
         if (oldest == 0 || p.number < peers_.at(oldest).number) oldest = at;
     }
-    if (strangers >= most_strangers) drop(oldest);
+    if (unauthenticated >= max_unauthenticated) drop(oldest);
     peers_[connection] = {now, ++accepted_, {}, {}, false};
 }
 
 void receiving_side::closed(u32 connection) {
-    if (connection == current_ && welcomed_) news_ = "the sending host's connection has ended";
+    if (connection == current_ && welcomed_) log_line_ = "the sending host's connection has ended";
     drop(connection);  // the transport has its own part to close still
 }
 
-void receiving_side::cut_off(const std::string& why, u64 now) {
-    turned_away("a peer was cut off: " + why, now);
+void receiving_side::limit_exceeded(const std::string& why, u64 now) {
+    rejected("a peer was cut off: " + why, now);
 }
 
 void receiving_side::received(u32 connection, const message& m, u64 now) {
     const auto at = peers_.find(connection);
     if (at == peers_.end() || at->second.refused) return;
     peer& p = at->second;
-    if (const auto* h = std::get_if<hello>(&m); h != nullptr && !p.said) return take(connection, p, *h, now);
-    if (const auto* q = std::get_if<proof_message>(&m); q != nullptr && p.said && connection != current_)
+    if (const auto* h = std::get_if<hello>(&m); h != nullptr && !p.peer_hello)
+        return take(connection, p, *h, now);
+    if (const auto* q = std::get_if<proof_message>(&m);
+        q != nullptr && p.peer_hello && connection != current_)
         return take(connection, p, *q, now);
     if (connection != current_) return drop(connection);
-    heard_ns_ = now;
-    if (const auto* q = std::get_if<ping>(&m)) say(connection, pong{q->sent_ns, now});
+    last_received_ns_ = now;
+    if (const auto* q = std::get_if<ping>(&m)) queue_message(connection, pong{q->sent_ns, now});
     if (const auto* q = std::get_if<pong>(&m)) clock_.answered(q->sent_ns, q->here_ns, now);
     if (const auto* e = std::get_if<stream_end>(&m);
         e != nullptr && welcomed_ && (e->ring_sequence <= committed_ || is(link_kind::answers))) {
         if (!end_) end_ = e->ring_sequence;
-        end_told_ = false;
+        end_acknowledged_ = false;
     }
 }
 
 void receiving_side::take(u32 connection, peer& p, const hello& h, u64 now) {
-    if (h.version != link_version) return turn_away_version(connection, p, h.version, now);
-    p.said = h;
+    if (h.version != link_version) return reject_version(connection, p, h.version, now);
+    p.peer_hello = h;
     p.fresh = fresh_bytes();
-    say(connection, proof_message{p.fresh, token_.prove(side::receiving, h, p.fresh), now, 0});
+    queue_message(connection, proof_message{p.fresh, token_.prove(side::receiving, h, p.fresh), now, 0});
 }
 
 void receiving_side::take(u32 connection, peer& p, const proof_message& m, u64 now) {
-    if (!token_.fits(m.of_token, side::sending, *p.said, p.fresh)) {
-        turned_away("somebody was turned away who does not know this link's token", now);
+    if (!token_.fits(m.of_token, side::sending, *p.peer_hello, p.fresh)) {
+        rejected("somebody was turned away who does not know this link's token", now);
         return drop(connection);
     }
-    if (const std::string why = objection(*p.said); !why.empty()) {
-        turned_away("a sender was refused: " + why, now);
+    if (const std::string why = objection(*p.peer_hello); !why.empty()) {
+        rejected("a sender was refused: " + why, now);
         return refuse_peer(connection, p, why);
     }
-    std::string why = mismatch(*p.said);
-    if (why.empty()) why = gap_before(*p.said);
+    std::string why = mismatch(*p.peer_hello);
+    if (why.empty()) why = gap_before(*p.peer_hello);
     if (!why.empty()) {
-        turned_away("a sender was sent away: " + why, now);
+        rejected("a sender was sent away: " + why, now);
         p.refused = true;
-        return say(connection, bye{why});
+        return queue_message(connection, bye{why});
     }
-    if (leaves_out(*p.said))
+    if (leaves_out(*p.peer_hello))
         warning_ = fmt::format(
             "frames {} to {} are left out, which the sending host has kept: this run begins at frame {}, up "
             "to which the run before it has them in its files, as another link has said. If none has, and "
             "this is a wrong --first, they are lost",
-            p.said->oldest, next_ - 1, next_);
-    if (current_ != 0 && p.said->run == sender_ && p.said->epoch < current_epoch_) return drop(connection);
+            p.peer_hello->oldest, next_ - 1, next_);
+    if (current_ != 0 && p.peer_hello->run == sender_ && p.peer_hello->epoch < current_epoch_)
+        return drop(connection);
     if (current_ != 0) drop(current_);
     current_ = connection;
-    current_epoch_ = p.said->epoch;
+    current_epoch_ = p.peer_hello->epoch;
     welcomed_ = false;
-    heard_ns_ = ping_ns_ = now;
-    by_durable_ = p.said->by_durable != 0;
-    packed_ = p.said->packed;
+    last_received_ns_ = ping_ns_ = now;
+    by_durable_ = p.peer_hello->by_durable != 0;
+    packed_ = p.peer_hello->packed;
     clock_.forget();
     clock_.answered(m.sent_ns, m.here_ns, now);  // so that it is known before the first frame
-    if (sender_ != p.said->run) {
-        sender_ = p.said->run;
+    if (sender_ != p.peer_hello->run) {
+        sender_ = p.peer_hello->run;
         sender_kept_ = false;
     }
 }
@@ -142,13 +145,13 @@ std::string receiving_side::mismatch(const hello& h) const {
 
 // What no retry mends, in a sentence; the sender ends with it.
 std::string receiving_side::objection(const hello& h) const {
-    const bool goes_on = (h.begins > 0 || takes_heirs_) && h.begins <= next_;
-    if (is(link_kind::ring) && !sender_.empty() && h.run != sender_ && next_ > 0 && !goes_on)
+    const bool continues = (h.begins > 0 || accepts_successors_) && h.begins <= next_;
+    if (is(link_kind::ring) && !sender_.empty() && h.run != sender_ && next_ > 0 && !continues)
         return fmt::format(
             "run {} (pipeline {}) is not the one whose frames up to {} are here (run {}): end the "
             "receiving run, too, and begin again; or, if it is to go on for that one, begin it with "
             "--first {}. A durable host that was lost may have to begin below that: a receiving stage "
-            "behind one lets it in with heirs = true in its file, and drops what it has",
+            "behind one lets it in with successors = true in its file, and drops what it has",
             h.run, h.pipeline, next_ - 1, sender_, committed_);
     return "";
 }
@@ -170,33 +173,33 @@ bool receiving_side::leaves_out(const hello& h) const {
 }
 
 bool receiving_side::may_leave_out(const hello& h) const {
-    return h.by_durable != 0 && beside_others_ && next_ - h.oldest <= most_durable_under_way;
+    return h.by_durable != 0 && has_other_links_ && next_ - h.oldest <= most_durable_under_way;
 }
 
 // Its proof can't be asked for, since what a proof is made of may differ, too. So it may be anybody: it
 // learns our version and no more, and can't fill the log.
-void receiving_side::turn_away_version(u32 connection, peer& p, u32 version, u64 now) {
+void receiving_side::reject_version(u32 connection, peer& p, u32 version, u64 now) {
     p.refused = true;
     hello ours;
     ours.version = link_version;
-    say(connection, ours);
-    if (now < version_news_ns_) return;
-    version_news_ns_ = now + news_again_ns;
-    news_ = fmt::format(
+    queue_message(connection, ours);
+    if (now < version_logged_ns_) return;
+    version_logged_ns_ = now + log_again_ns;
+    log_line_ = fmt::format(
         "who sends there speaks version {} of the link, this side version {}: use the same build on both "
         "hosts",
         version, link_version);
 }
 
 // It tries again some times a second for as long as nobody has mended what keeps it out.
-void receiving_side::turned_away(const std::string& words, u64 now) {
-    std::erase_if(turned_away_ns_, [now](const auto& said) { return now - said.second >= news_again_ns; });
-    if (turned_away_ns_.try_emplace(words, now).second) news_ = words;
+void receiving_side::rejected(const std::string& words, u64 now) {
+    std::erase_if(rejected_ns_, [now](const auto& logged) { return now - logged.second >= log_again_ns; });
+    if (rejected_ns_.try_emplace(words, now).second) log_line_ = words;
 }
 
 void receiving_side::refuse_peer(u32 connection, peer& p, const std::string& why) {
     p.refused = true;  // stays until it leaves, or handshake_ns: the sentence must get there
-    say(connection, refuse{why});
+    queue_message(connection, refuse{why});
 }
 
 bool receiving_side::arriving() const {
@@ -206,7 +209,7 @@ bool receiving_side::arriving() const {
 
 // Nothing is under way from an earlier connection any more, so what is not whole now is to come again.
 void receiving_side::welcome_current() {
-    const hello& h = *peers_.at(current_).said;
+    const hello& h = *peers_.at(current_).peer_hello;
     if (is(link_kind::answers)) {
         next_ = committed_ = h.oldest;
         for (buffer& b : buffers_) b.is = buffer::state::empty;
@@ -215,16 +218,16 @@ void receiving_side::welcome_current() {
         if (b.is == buffer::state::whole && b.message.ring_sequence >= next_) b.is = buffer::state::empty;
     arrive_ = next_;
     welcomed_ = true;
-    say(current_, welcome{run_, committed_, durable(), next_, static_cast<u32>(buffers_.size())});
-    news_ = fmt::format("frames of {} come from run {} (pipeline {}), from {} on", h.ring, h.run, h.pipeline,
-                        next_);
+    queue_message(current_, welcome{run_, committed_, durable(), next_, static_cast<u32>(buffers_.size())});
+    log_line_ = fmt::format("frames of {} come from run {} (pipeline {}), from {} on", h.ring, h.run,
+                            h.pipeline, next_);
 }
 
 std::optional<u32> receiving_side::frame_begins(u32 connection, const frame_message& m, u64 now) {
     if (connection != current_ || !welcomed_ || m.epoch != current_epoch_) return std::nullopt;
-    heard_ns_ = now;
+    last_received_ns_ = now;
     if (m.ring_sequence < arrive_) {  // committed, or under way already
-        say(connection, ack{committed_, durable()});
+        queue_message(connection, ack{committed_, durable()});
         return std::nullopt;
     }
     const bool sound =
@@ -233,7 +236,7 @@ std::optional<u32> receiving_side::frame_begins(u32 connection, const frame_mess
     buffer& b = of(m.ring_sequence);
     if (m.ring_sequence != arrive_ || !sound || b.is == buffer::state::arriving ||
         b.is == buffer::state::whole) {
-        news_ =
+        log_line_ =
             fmt::format("frame {} came against the rules of the link (expected {}): its sender is cut off",
                         m.ring_sequence, arrive_);
         drop(connection);
@@ -246,12 +249,12 @@ std::optional<u32> receiving_side::frame_begins(u32 connection, const frame_mess
 
 void receiving_side::frame_is_damaged(u32 connection) {
     if (connection == current_)
-        news_ = "a frame came whose header and bytes do not fit each other: its sender is cut off";
+        log_line_ = "a frame came whose header and bytes do not fit each other: its sender is cut off";
     drop(connection);
 }
 
 void receiving_side::frame_ends(u32 index, bool whole, u64 now) {
-    if (current_ != 0) heard_ns_ = now;
+    if (current_ != 0) last_received_ns_ = now;
     buffer& b = buffers_[index];
     b.is = whole ? buffer::state::whole : buffer::state::empty;
     while (of(next_).is == buffer::state::whole && of(next_).message.ring_sequence == next_) ++next_;
@@ -276,8 +279,8 @@ const frame_message* receiving_side::oldest_whole() const {
 
 void receiving_side::damaged(u64 ring_sequence, u64 now) {
     (void)now;
-    news_ = fmt::format("frame {} came with other bytes than its hash is of: it is asked for again",
-                        ring_sequence);
+    log_line_ = fmt::format("frame {} came with other bytes than its hash is of: it is asked for again",
+                            ring_sequence);
     for (buffer& b : buffers_)
         if (b.is == buffer::state::whole && b.message.ring_sequence >= ring_sequence)
             b.is = buffer::state::empty;
@@ -293,13 +296,13 @@ void receiving_side::free_buffer(u64 ring_sequence) {
 void receiving_side::committed(u64 below) {
     if (below <= committed_) return;
     committed_ = below;
-    if (up()) say(current_, ack{committed_, durable()});
+    if (up()) queue_message(current_, ack{committed_, durable()});
 }
 
 void receiving_side::durable(u64 below) {
     if (below <= delivered_) return;
     delivered_ = below;
-    if (up()) say(current_, ack{committed_, durable()});
+    if (up()) queue_message(current_, ack{committed_, durable()});
 }
 
 void receiving_side::skip_to(u64 ring_sequence) {
@@ -317,20 +320,20 @@ actions receiving_side::step(u64 now) {
     for (const auto& [connection, p] : peers_)
         if (connection != current_ && now - p.since_ns > handshake_ns) late.push_back(connection);
     for (const u32 connection : late) drop(connection);
-    if (current_ != 0 && now > heard_ns_ && now - heard_ns_ > dead_after_ns) {
-        news_ = fmt::format("nothing was heard of the sending host for {} ms", dead_after_ns / ns_per_ms);
+    if (current_ != 0 && now > last_received_ns_ && now - last_received_ns_ > dead_after_ns) {
+        log_line_ = fmt::format("nothing was heard of the sending host for {} ms", dead_after_ns / ns_per_ms);
         drop(current_);
     }
     if (current_ != 0 && !welcomed_ && sender_kept_ && !arriving()) welcome_current();
     if (up() && now >= ping_ns_) {
-        say(current_, ping{now});
+        queue_message(current_, ping{now});
         ping_ns_ = now + ping_rest_ns(clock_.answers());
     }
-    if (up() && end_ && end_kept_ && !end_told_) {
-        say(current_, bye{"it has got the end of the stream"});
-        end_told_ = true;
+    if (up() && end_ && end_kept_ && !end_acknowledged_) {
+        queue_message(current_, bye{"it has got the end of the stream"});
+        end_acknowledged_ = true;
     } else if (up() && !leaving_.empty()) {
-        say(current_, bye{leaving_});
+        queue_message(current_, bye{leaving_});
         leaving_.clear();
     }
     return std::exchange(out_, {});
@@ -340,11 +343,11 @@ u64 receiving_side::next_due() const noexcept {
     u64 due = ~u64{0};
     for (const auto& [connection, p] : peers_)
         if (connection != current_) due = std::min(due, p.since_ns + handshake_ns + 1);
-    if (current_ != 0) due = std::min({due, ping_ns_, heard_ns_ + dead_after_ns + 1});
+    if (current_ != 0) due = std::min({due, ping_ns_, last_received_ns_ + dead_after_ns + 1});
     return due;
 }
 
-std::string receiving_side::news() { return std::exchange(news_, {}); }
+std::string receiving_side::log_line() { return std::exchange(log_line_, {}); }
 std::string receiving_side::warning() { return std::exchange(warning_, {}); }
 
 }  // namespace carousel::hosts

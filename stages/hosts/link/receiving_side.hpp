@@ -33,16 +33,16 @@ public:
     /// How frames may come beside packing::none.
     void unpacks(packing how) { can_unpack_.push_back(how); }
     /// Other links lead to this run, too: one may have heard further than another how far its sinks were.
-    void stands_beside_others() { beside_others_ = true; }
+    void expect_other_links() { has_other_links_ = true; }
     /// Whatever run sends goes on for the one before it, if it leaves nothing out: somebody else sees to
     /// that.
-    void takes_heirs() { takes_heirs_ = true; }
+    void accepts_successors() { accepts_successors_ = true; }
 
     void accepted(u32 connection, u64 now);
     void closed(u32 connection);
-    /// The transport has closed a connection whose peer sent what its limits forbid: logged as news() at most
-    /// every 5 s.
-    void cut_off(const std::string& why, u64 now);
+    /// The transport has closed a connection whose peer sent what its limits forbid: logged as log_line() at
+    /// most every 5 s.
+    void limit_exceeded(const std::string& why, u64 now);
     /// The connection whose sender has proved that it knows the token; 0: none.
     [[nodiscard]] u32 proven() const noexcept { return current_; }
     void received(u32 connection, const message& m, u64 now);
@@ -87,15 +87,15 @@ public:
     /// The sending host's clock.
     [[nodiscard]] std::optional<clock_relation> clock(u64 now) const noexcept { return clock_.at(now); }
     /// What is worth a line in the log since the last call; "" if nothing.
-    [[nodiscard]] std::string news();
-    /// As news(), and somebody may have to do something.
+    [[nodiscard]] std::string log_line();
+    /// As log_line(), and somebody may have to do something.
     [[nodiscard]] std::string warning();
 
 private:
     struct peer {
         u64 since_ns = 0;
         u64 number = 0;  ///< in the order in which they came
-        std::optional<hello> said;
+        std::optional<hello> peer_hello;
         nonce fresh{};
         bool refused = false;
     };
@@ -104,8 +104,8 @@ private:
         state is = state::empty;
         frame_message message;
     };
-    static constexpr std::size_t most_strangers = 8;    ///< connections that don't have the link
-    static constexpr u64 news_again_ns = 5 * ns_per_s;  ///< of what is said at each attempt
+    static constexpr std::size_t max_unauthenticated = 8;  ///< connections that don't have the link
+    static constexpr u64 log_again_ns = 5 * ns_per_s;      ///< of what is said at each attempt
 
     void take(u32 connection, peer& p, const hello& h, u64 now);
     void take(u32 connection, peer& p, const proof_message& m, u64 now);
@@ -114,13 +114,13 @@ private:
     [[nodiscard]] std::string gap_before(const hello& h) const;
     [[nodiscard]] bool leaves_out(const hello& h) const;
     [[nodiscard]] bool may_leave_out(const hello& h) const;
-    void turn_away_version(u32 connection, peer& p, u32 version, u64 now);
+    void reject_version(u32 connection, peer& p, u32 version, u64 now);
     void refuse_peer(u32 connection, peer& p, const std::string& why);
-    void turned_away(const std::string& words, u64 now);
+    void rejected(const std::string& words, u64 now);
     void drop(u32 connection);
     void welcome_current();
     [[nodiscard]] bool is(link_kind k) const noexcept { return expected_.kind == static_cast<u8>(k); }
-    void say(u32 connection, const message& m);
+    void queue_message(u32 connection, const message& m);
     [[nodiscard]] bool arriving() const;
     [[nodiscard]] u64 durable() const noexcept { return std::min(delivered_, committed_); }
     [[nodiscard]] buffer& of(u64 ring_sequence) { return buffers_[ring_sequence % buffers_.size()]; }
@@ -135,18 +135,18 @@ private:
     u64 next_, committed_,
         arrive_;         ///< first not whole; first not committed; next to come on this connection
     u64 delivered_ = 0;  ///< by the sinks; may be ahead of committed_ for a moment
-    bool beside_others_ = false, takes_heirs_ = false;
+    bool has_other_links_ = false, accepts_successors_ = false;
     std::vector<packing> can_unpack_{packing::none};
     std::vector<buffer> buffers_;
     std::map<u32, peer> peers_;  ///< all that are open
     u32 current_ = 0;            ///< 0: nobody has the link
     u64 accepted_ = 0;           ///< connections, ever
-    bool welcomed_ = false, end_kept_ = false, end_told_ = false, by_durable_ = false;
+    bool welcomed_ = false, end_kept_ = false, end_acknowledged_ = false, by_durable_ = false;
     u8 packed_ = 0;  ///< how this sender's frames may come
-    u64 current_epoch_ = 0, heard_ns_ = 0, ping_ns_ = 0, version_news_ns_ = 0;
+    u64 current_epoch_ = 0, last_received_ns_ = 0, ping_ns_ = 0, version_logged_ns_ = 0;
     std::optional<u64> end_;
-    std::string leaving_, news_, warning_;
-    std::map<std::string, u64> turned_away_ns_;  ///< when somebody was, by the words of it
+    std::string leaving_, log_line_, warning_;
+    std::map<std::string, u64> rejected_ns_;  ///< when somebody was, by the words of it
     clock_filter clock_;
     actions out_;
 };

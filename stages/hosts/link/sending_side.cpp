@@ -8,8 +8,11 @@
 
 namespace carousel::hosts {
 
-sending_side::sending_side(hello who, token_file token, u64 first_epoch)
-    : who_(std::move(who)), token_(std::move(token)), first_epoch_(first_epoch), epoch_(first_epoch) {}
+sending_side::sending_side(hello own_hello, token_file token, u64 first_epoch)
+    : own_hello_(std::move(own_hello)),
+      token_(std::move(token)),
+      first_epoch_(first_epoch),
+      epoch_(first_epoch) {}
 
 void sending_side::begin(u64 ring_sequence) {
     if (!oldest_) oldest_ = committed_ = durable_ = next_ = ring_sequence;
@@ -33,9 +36,9 @@ bool sending_side::is_idle(u64 ring_sequence) const {
 }
 
 void sending_side::drop(const std::string& why, u64 now) {
-    if (state_ == state::apart) return;
-    trouble_ = why;
-    state_ = state::apart;
+    if (state_ == state::disconnected) return;
+    disconnect_reason_ = why;
+    state_ = state::disconnected;
     to_close_ = connection_;
     close_ = true;
     proven_ = false;
@@ -54,16 +57,16 @@ void sending_side::frame_sent(u32 connection, u64 ring_sequence) {
 }
 
 void sending_side::received(u32 connection, const message& m, u64 now) {
-    if (connection != connection_ || state_ == state::apart) return;
-    heard_ns_ = now;
+    if (connection != connection_ || state_ == state::disconnected) return;
+    last_received_ns_ = now;
     if (const auto* p = std::get_if<proof_message>(&m); p != nullptr && state_ == state::hello_sent) {
         take(*p, now);
     } else if (const auto* h = std::get_if<hello>(&m);
-               h != nullptr && state_ == state::hello_sent && h->version != who_.version) {
+               h != nullptr && state_ == state::hello_sent && h->version != own_hello_.version) {
         // It has proven nothing: it may be anybody, which ends no run.
         drop(fmt::format("the other side speaks version {} of the link, this one {}: use the same build on "
                          "both hosts",
-                         h->version, who_.version),
+                         h->version, own_hello_.version),
              now);
         retry_ns_ = now + other_version_rest_ns;
     } else if (const auto* w = std::get_if<welcome>(&m); w != nullptr && state_ == state::proof_sent) {
@@ -83,16 +86,17 @@ void sending_side::received(u32 connection, const message& m, u64 now) {
             committed_ = std::max(committed_, std::min(a->committed, next_));
             durable_ = std::max(durable_, std::min(a->durable, committed_));
         }
-        if (const auto* q = std::get_if<ping>(&m)) say(answers_, pong{q->sent_ns, now});
+        if (const auto* q = std::get_if<ping>(&m)) queue_message(answers_, pong{q->sent_ns, now});
         if (const auto* q = std::get_if<pong>(&m)) clock_.answered(q->sent_ns, q->here_ns, now);
     }
 }
 
 void sending_side::take(const proof_message& m, u64 now) {
-    if (!token_.fits(m.of_token, side::receiving, who_, m.fresh))
+    if (!token_.fits(m.of_token, side::receiving, own_hello_, m.fresh))
         return drop("who answers there does not know this link's token (the two token files differ)", now);
     proven_ = true;
-    say(answers_, proof_message{who_.fresh, token_.prove(side::sending, who_, m.fresh), m.sent_ns, now});
+    queue_message(answers_, proof_message{own_hello_.fresh, token_.prove(side::sending, own_hello_, m.fresh),
+                                          m.sent_ns, now});
     state_ = state::proof_sent;
 }
 
@@ -101,47 +105,48 @@ void sending_side::take(const proof_message& m, u64 now) {
 void sending_side::take_numbers(const welcome& m) {
     if (!oldest_) {
         oldest_ = m.next;
-        far_run_ = m.run;
+        remote_run_ = m.run;
     } else {
-        bool goes_on = m.run == far_run_ && m.next >= *oldest_ && m.next <= next_;
-        for (u64 n = m.next; goes_on && n < next_; ++n) goes_on = frames_.count(n) != 0;
-        if (!goes_on) {
-            begun_anew_ = true;
+        bool continues = m.run == remote_run_ && m.next >= *oldest_ && m.next <= next_;
+        for (u64 n = m.next; continues && n < next_; ++n) continues = frames_.count(n) != 0;
+        if (!continues) {
+            numbering_restarted_ = true;
             failure_ = fmt::format(
                 "the other host (run {}) goes on at frame {} of its ring, and is not where run {} was left, "
                 "at frame {}: it has begun anew",
-                m.run, m.next, far_run_, next_);
+                m.run, m.next, remote_run_, next_);
             return;
         }
     }
     durable_ = m.durable;
     committed_ = m.committed;
     next_ = m.next;
-    be_up(m);
+    enter_up(m);
 }
 
 /// Frames below may be on the far side. The first WELCOME says it to this process, which knows of no
 /// predecessor and of no lost run that it goes on for; from then on it is what was sent here, and what a
 /// durable host that begins anew may leave out (receiving_side::may_leave_out).
-u64 sending_side::may_be_there() const noexcept {
-    return who_.by_durable != 0 ? std::max(ever_next_, kept_from() + most_durable_under_way) : ever_next_;
+u64 sending_side::may_have_arrived() const noexcept {
+    return own_hello_.by_durable != 0 ? std::max(highest_next_, kept_from() + most_durable_under_way)
+                                      : highest_next_;
 }
 
 void sending_side::take(const welcome& m, u64 now) {
     if (is_work()) return take_numbers(m);
     const u64 claimed = std::max(m.next, m.committed);
-    if (welcomed_ && claimed > may_be_there()) {
+    if (welcomed_ && claimed > may_have_arrived()) {
         drop(fmt::format(
                  "the receiving host (run {}) says that it has the frames below {}, and from {} on this "
                  "side has sent none: it is not the receiver of this stream, and no frame is released "
                  "by it. End what listens there, and start the right one",
-                 m.run, claimed, ever_next_),
+                 m.run, claimed, highest_next_),
              now);
         retry_ns_ = now + longest_rest_ns;
         return;
     }
     if (oldest_ && m.next < kept_from()) {
-        if (who_.by_durable != 0) {
+        if (own_hello_.by_durable != 0) {
             drop(
                 fmt::format(
                     "the receiving host (run {0}) has lost its ring, and begins at frame {1}. The frames "
@@ -163,33 +168,33 @@ void sending_side::take(const welcome& m, u64 now) {
     // Frames that were only committed there may have gone with that ring: they are here still.
     committed_ = std::max(kept_from(), m.committed);
     next_ = claimed;
-    ever_next_ = std::max(ever_next_, next_);
+    highest_next_ = std::max(highest_next_, next_);
     welcomed_ = true;
-    be_up(m);
+    enter_up(m);
 }
 
-void sending_side::be_up(const welcome& m) {
+void sending_side::enter_up(const welcome& m) {
     window_ = std::max(m.window, 1U);
     end_sent_ = false;
     state_ = state::up;
     rest_ns_ = shortest_rest_ns;
-    trouble_.clear();
+    disconnect_reason_.clear();
 }
 
-void sending_side::say(actions& out, const message& m) {
+void sending_side::queue_message(actions& out, const message& m) {
     out.push_back({action::what::send, connection_, encode(m)});
 }
 
 void sending_side::connect(actions& out, u64 now) {
     ++connection_;
-    who_.epoch = ++epoch_;
-    who_.oldest = kept_from();
-    who_.fresh = fresh_bytes();
+    own_hello_.epoch = ++epoch_;
+    own_hello_.oldest = kept_from();
+    own_hello_.fresh = fresh_bytes();
     state_ = state::hello_sent;
-    since_ns_ = heard_ns_ = ping_ns_ = now;
+    since_ns_ = last_received_ns_ = ping_ns_ = now;
     clock_.forget();
     out.push_back({action::what::connect, connection_});
-    say(out, who_);
+    queue_message(out, own_hello_);
 }
 
 void sending_side::send_frames(actions& out) {
@@ -199,7 +204,7 @@ void sending_side::send_frames(actions& out) {
         at->second.message.epoch = epoch_;
         ++at->second.under_way;
         out.push_back({action::what::send_frame, connection_, encode(at->second.message), next_});
-        ever_next_ = std::max(ever_next_, ++next_);
+        highest_next_ = std::max(highest_next_, ++next_);
     }
 }
 
@@ -208,7 +213,7 @@ actions sending_side::step(u64 now) {
     if (!failure_.empty()) return out;
     if ((state_ == state::hello_sent || state_ == state::proof_sent) && now - since_ns_ > handshake_ns)
         drop("it does not answer", now);
-    if (state_ == state::up && now > heard_ns_ && now - heard_ns_ > dead_after_ns)
+    if (state_ == state::up && now > last_received_ns_ && now - last_received_ns_ > dead_after_ns)
         drop(fmt::format("nothing was heard for {} ms", dead_after_ns / ns_per_ms), now);
     if (close_) out.push_back({action::what::close, to_close_});
     if (close_) answers_.clear();
@@ -216,25 +221,25 @@ actions sending_side::step(u64 now) {
     out.insert(out.end(), answers_.begin(), answers_.end());
     answers_.clear();
     const bool wanted = (oldest_ || end_ || is_work()) && !end_known_;
-    if (state_ == state::apart && wanted && now >= retry_ns_) connect(out, now);
+    if (state_ == state::disconnected && wanted && now >= retry_ns_) connect(out, now);
     if (state_ != state::up) return out;
     send_frames(out);
     if (now >= ping_ns_) {
-        say(out, ping{now});
+        queue_message(out, ping{now});
         ping_ns_ = now + ping_rest_ns(clock_.answers());
     }
     if (ends_here_ && !end_) end_ = next_;
     if (end_ && !end_sent_ && committed_ >= *end_) {
-        say(out, stream_end{*end_});
+        queue_message(out, stream_end{*end_});
         end_sent_ = true;
     }
     return out;
 }
 
 u64 sending_side::next_due() const noexcept {
-    if (state_ == state::apart) return retry_ns_;
+    if (state_ == state::disconnected) return retry_ns_;
     if (state_ != state::up) return since_ns_ + handshake_ns + 1;
-    return std::min(ping_ns_, heard_ns_ + dead_after_ns + 1);
+    return std::min(ping_ns_, last_received_ns_ + dead_after_ns + 1);
 }
 
 }  // namespace carousel::hosts

@@ -25,8 +25,8 @@ namespace carousel::hosts {
 
 class sending_side {
 public:
-    /// `who`: all of the hello that stays the same. `first_epoch`: above that of every earlier process.
-    sending_side(hello who, token_file token, u64 first_epoch);
+    /// `own_hello`: all of the hello that stays the same. `first_epoch`: above that of every earlier process.
+    sending_side(hello own_hello, token_file token, u64 first_epoch);
 
     /// The stage has got this frame. In order; the first one is the oldest that there is.
     void begin(u64 ring_sequence);
@@ -42,9 +42,9 @@ public:
     /// The number of the first frame of this process; nothing: no WELCOME has said it.
     [[nodiscard]] const std::optional<u64>& first() const noexcept { return oldest_; }
     /// Whose numbers they are: the far run.
-    [[nodiscard]] const std::string& far_run() const noexcept { return far_run_; }
+    [[nodiscard]] const std::string& remote_run() const noexcept { return remote_run_; }
     /// failure() is that the row of numbers has broken: who comes next begins another one.
-    [[nodiscard]] bool begun_anew() const noexcept { return begun_anew_; }
+    [[nodiscard]] bool numbering_restarted() const noexcept { return numbering_restarted_; }
     /// All that predecessors have sent has left the far run's ring.
     [[nodiscard]] bool is_drained() const noexcept { return oldest_ && durable_ >= *oldest_; }
     /// Nobody reads the frame's memory.
@@ -69,12 +69,12 @@ public:
     /// Something that no retry mends; else "".
     [[nodiscard]] const std::string& failure() const noexcept { return failure_; }
     /// Why there is no connection; for the log.
-    [[nodiscard]] const std::string& trouble() const noexcept { return trouble_; }
+    [[nodiscard]] const std::string& disconnect_reason() const noexcept { return disconnect_reason_; }
     [[nodiscard]] u64 connections() const noexcept { return epoch_ - first_epoch_; }
     [[nodiscard]] std::optional<clock_relation> clock(u64 now) const noexcept { return clock_.at(now); }
 
 private:
-    enum class state : u8 { apart, hello_sent, proof_sent, up };
+    enum class state : u8 { disconnected, hello_sent, proof_sent, up };
     struct kept {
         frame_message message;
         bool whole = false;
@@ -87,29 +87,33 @@ private:
     void connect(actions& out, u64 now);
     void send_frames(actions& out);
     void take_numbers(const welcome& m);
-    [[nodiscard]] u64 may_be_there() const noexcept;
-    void be_up(const welcome& m);
-    [[nodiscard]] bool is_work() const noexcept { return who_.kind == static_cast<u8>(link_kind::work); }
-    [[nodiscard]] u64 kept_from() const noexcept { return who_.by_durable != 0 ? durable_ : committed_; }
-    void say(actions& out, const message& m);
+    [[nodiscard]] u64 may_have_arrived() const noexcept;
+    void enter_up(const welcome& m);
+    [[nodiscard]] bool is_work() const noexcept {
+        return own_hello_.kind == static_cast<u8>(link_kind::work);
+    }
+    [[nodiscard]] u64 kept_from() const noexcept {
+        return own_hello_.by_durable != 0 ? durable_ : committed_;
+    }
+    void queue_message(actions& out, const message& m);
 
-    hello who_;
+    hello own_hello_;
     token_file token_;
     u64 first_epoch_, epoch_;
     std::map<u64, kept> frames_;
     std::optional<u64> oldest_, end_;
-    state state_ = state::apart;
+    state state_ = state::disconnected;
     bool proven_ = false;  ///< the far side of this connection knows the token
-    u64 since_ns_ = 0, heard_ns_ = 0, ping_ns_ = 0, retry_ns_ = 0;
+    u64 since_ns_ = 0, last_received_ns_ = 0, ping_ns_ = 0, retry_ns_ = 0;
     u64 rest_ns_ = shortest_rest_ns;  ///< before the next connection is tried
     u64 committed_ = 0, next_ = 0, window_ = 1;
-    u64 ever_next_ = 0;  ///< the highest that next_ has been
-    u64 durable_ = 0;    ///< by hello::by_durable: what is below may be released
+    u64 highest_next_ = 0;  ///< the highest that next_ has been
+    u64 durable_ = 0;       ///< by hello::by_durable: what is below may be released
     bool close_ = false, end_sent_ = false, end_known_ = false;
-    bool ends_here_ = false, begun_anew_ = false, welcomed_ = false;
+    bool ends_here_ = false, numbering_restarted_ = false, welcomed_ = false;
     u32 connection_ = 0, to_close_ = 0;
     actions answers_;
-    std::string failure_, trouble_, far_run_;
+    std::string failure_, disconnect_reason_, remote_run_;
     clock_filter clock_;
 };
 

@@ -10,15 +10,16 @@ token_file token_file::read(const std::string& path) {
 }
 
 // The hello is part of it: nobody in between can change who sends what.
-proof token_file::prove(side who, const hello& h, const nonce& of_receiver) const {
-    const message_bytes said = encode(h);
-    const char of = static_cast<char>(who);
-    return seal(secret_,
-                {{reinterpret_cast<const char*>(said.data()), said.size()}, {&of, 1}, view_of(of_receiver)});
+proof token_file::prove(side prover, const hello& h, const nonce& of_receiver) const {
+    const message_bytes encoded = encode(h);
+    const char of = static_cast<char>(prover);
+    return seal(
+        secret_,
+        {{reinterpret_cast<const char*>(encoded.data()), encoded.size()}, {&of, 1}, view_of(of_receiver)});
 }
 
-bool token_file::fits(const proof& given, side who, const hello& h, const nonce& of_receiver) const {
-    return same_seal(prove(who, h, of_receiver), view_of(given));
+bool token_file::fits(const proof& given, side prover, const hello& h, const nonce& of_receiver) const {
+    return same_seal(prove(prover, h, of_receiver), view_of(given));
 }
 
 }  // namespace carousel::hosts

@@ -20,9 +20,9 @@ public:
     /// bytes.
     [[nodiscard]] static token_file read(const std::string& path);
 
-    [[nodiscard]] proof prove(side who, const hello& h, const nonce& of_receiver) const;
+    [[nodiscard]] proof prove(side prover, const hello& h, const nonce& of_receiver) const;
     /// In a time that depends on nothing secret.
-    [[nodiscard]] bool fits(const proof& given, side who, const hello& h, const nonce& of_receiver) const;
+    [[nodiscard]] bool fits(const proof& given, side prover, const hello& h, const nonce& of_receiver) const;
 
 private:
     std::string secret_;

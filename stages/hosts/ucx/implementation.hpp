@@ -85,9 +85,9 @@ private:
     /// Frees all that UCX holds. Connections must have been closed.
     void tear_down();
     void bound_memory(u64 now);
-    bool break_off(bool trusted_too);
-    static void break_off(link& l, std::string why);
-    bool take_requests();
+    bool disconnect(bool trusted_too);
+    static void disconnect(link& l, std::string why);
+    bool accept_requests();
     bool close_failed();
     /// Throws config_error: this UCX reaches none.
     void require_gpu_memory();
@@ -102,19 +102,19 @@ private:
     static void received_by_ucx(void* request, ucs_status_t s, size_t, void* user);
 
     events* to_;
-    transport_options how_;
+    transport_options options_;
     ucp_context_h context_ = nullptr;
     ucp_worker_h worker_ = nullptr;
     ucp_listener_h listener_ = nullptr;
     std::map<u32, std::unique_ptr<link>> links_;
     std::vector<std::pair<void*, std::unique_ptr<link>>> closing_;  ///< a request each
-    std::vector<ucp_conn_request_h> asked_;
+    std::vector<ucp_conn_request_h> requests_;
     u32 next_number_ = 1;
     u16 port_ = 0;  ///< that it listens on; 0: it does not
     relief relief_ = relief::none;
     u64 under_way_ = 0;
     memory_watch memory_;
-    const bool looks_;  ///< there are cores for it
+    const bool busy_polls_;  ///< there are cores for it
     std::atomic<bool> rung_ = false;
     shm::unique_fd bell_;
 };

@@ -38,7 +38,8 @@ void transport::implementation::post(link& l, unsigned id, outgoing* o, std::spa
     p.cb.send = &sent_by_ucx;
     p.user_data = o;
     const bool piece = id == frame_id;
-    p.memory_type = piece && how_.gpu_memory && !data.empty() ? UCS_MEMORY_TYPE_CUDA : UCS_MEMORY_TYPE_HOST;
+    p.memory_type =
+        piece && options_.gpu_memory && !data.empty() ? UCS_MEMORY_TYPE_CUDA : UCS_MEMORY_TYPE_HOST;
     p.flags = UCP_AM_SEND_FLAG_REPLY |
               (piece && data.size() > least_piece ? UCP_AM_SEND_FLAG_RNDV : UCP_AM_SEND_FLAG_EAGER);
     void* request = ucp_am_send_nbx(l.endpoint, id, piece ? o->bytes.data() : nullptr,
@@ -83,10 +84,10 @@ bool transport::implementation::post_pieces(link& l) {
 
 // This side's messages never take a rendezvous, so one announces a message that is too long.
 void transport::implementation::on_message(link& l, std::span<const std::byte> bytes, bool rendezvous) {
-    if (rendezvous || bytes.size() > (l.trusted ? how_.message_bytes : how_.first_message_bytes))
-        return break_off(l, l.trusted ? "its message is longer than any of this link"
-                                      : "its message is longer than any before the proof of the token");
-    to_->message_came(l.number, bytes);
+    if (rendezvous || bytes.size() > (l.trusted ? options_.message_bytes : options_.first_message_bytes))
+        return disconnect(l, l.trusted ? "its message is longer than any of this link"
+                                       : "its message is longer than any before the proof of the token");
+    to_->message_received(l.number, bytes);
 }
 
 void transport::implementation::received_by_ucx(void* request, ucs_status_t s, size_t, void* user) {
@@ -98,16 +99,17 @@ void transport::implementation::received_by_ucx(void* request, ucs_status_t s, s
 
 ucs_status_t transport::implementation::on_piece(link& l, std::span<const std::byte> front, void* data,
                                                  u64 bytes, bool rendezvous) {
-    if (!l.trusted || front.size() > how_.message_bytes || bytes > (rendezvous ? most_piece : least_piece)) {
-        break_off(l, l.trusted ? "a piece of its frame is longer than any of this link"
-                               : "a frame came before the proof of the token");
+    if (!l.trusted || front.size() > options_.message_bytes ||
+        bytes > (rendezvous ? most_piece : least_piece)) {
+        disconnect(l, l.trusted ? "a piece of its frame is longer than any of this link"
+                                : "a frame came before the proof of the token");
         return UCS_OK;
     }
     const auto begin = [&](std::span<const std::byte> header, u64 whole) {
         u64 ticket = 0;
         std::byte* const room = to_->frame_begins(l.number, header, whole, ticket);
-        return std::make_shared<arriving_frame>(room, whole,
-                                                [this, ticket](bool all) { to_->frame_came(ticket, all); });
+        return std::make_shared<arriving_frame>(
+            room, whole, [this, ticket](bool all) { to_->frame_received(ticket, all); });
     };
     const auto place = l.coming.next(front, bytes, begin);
     if (!place) {

@@ -19,7 +19,7 @@ void pace::begun(u64 now_ns) noexcept {
 void pace::over(u64 bytes, u64 now_ns) noexcept {
     --under_way_;
     bytes_ += bytes;
-    if (now_ns < since_ns_ + look_ns) return;
+    if (now_ns < since_ns_ + min_span_ns) return;
     const f64 seen = static_cast<f64>(bytes_) / static_cast<f64>(now_ns - since_ns_);
     bytes_a_ns_ = bytes_a_ns_ > 0 ? (3 * bytes_a_ns_ + seen) / 4 : seen;
     since_ns_ = now_ns, bytes_ = 0;

@@ -40,7 +40,7 @@ public:
     [[nodiscard]] u64 piece_bytes() const noexcept;
 
 private:
-    static constexpr u64 look_ns = 2'000'000;  ///< shorter spans tell of a socket's buffer
+    static constexpr u64 min_span_ns = 2'000'000;  ///< shorter spans tell of a socket's buffer
     u64 most_;
     u32 under_way_ = 0;
     u64 since_ns_ = 0, bytes_ = 0;

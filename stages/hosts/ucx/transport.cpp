@@ -22,7 +22,7 @@ namespace {
 /// Where there are cores for it, a link whose frames are under way looks for news so long before it sleeps:
 /// to be woken takes as long as a part of a piece. Where there are none its pieces need no rendezvous.
 constexpr u64 looks_for_ns = 50'000;
-constexpr unsigned cores_to_look = 8;
+constexpr unsigned cores_to_busy_poll = 8;
 constexpr u64 longest_progress_ns = ns_per_ms;
 
 sockaddr_in socket_address(const std::string& address, u16 port) {
@@ -42,19 +42,19 @@ void require(ucs_status_t s, const std::string& what) {
 
 transport::implementation::implementation(events& to, const transport_options& how)
     : to_(&to),
-      how_(how),
+      options_(how),
       memory_(how.allowance),
-      looks_(usable_cores() >= cores_to_look),
+      busy_polls_(usable_cores() >= cores_to_busy_poll),
       bell_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
     set_up();
     memory_.restart();
 }
 
 void transport::implementation::set_up() {
-    const std::string device = device_of(how_.address);
+    const std::string device = device_of(options_.address);
     ucp_config_t* config = nullptr;
     require(ucp_config_read(nullptr, nullptr, &config), "reading UCX's settings");
-    for (const auto& [name, value] : ucx_settings(how_, device)) {
+    for (const auto& [name, value] : ucx_settings(options_, device)) {
         const ucs_status_t set = ucp_config_modify(config, name.c_str(), value.c_str());
         if (set == UCS_OK) continue;
         ucp_config_release(config);
@@ -65,9 +65,9 @@ void transport::implementation::set_up() {
     params.features = UCP_FEATURE_AM | UCP_FEATURE_WAKEUP;
     const ucs_status_t made = ucp_init(&params, config, &context_);
     ucp_config_release(config);
-    require(made,
-            fmt::format("UCX on {} ({}) with the transports {}", device, how_.address, transports_of(how_)));
-    if (how_.gpu_memory) require_gpu_memory();
+    require(made, fmt::format("UCX on {} ({}) with the transports {}", device, options_.address,
+                              transports_of(options_)));
+    if (options_.gpu_memory) require_gpu_memory();
     ucp_worker_params_t worker{};
     worker.field_mask = UCP_WORKER_PARAM_FIELD_THREAD_MODE;
     worker.thread_mode = UCS_THREAD_MODE_SINGLE;
@@ -110,7 +110,7 @@ void transport::implementation::require_gpu_memory() {
         fmt::format("memory = \"direct\": {} with the transports {} reaches no GPU's memory here; take "
                     "memory = \"staged\", "
                     "which sends from page-locked memory, or have a UCX loaded that was built --with-cuda",
-                    ucx_version(), transports_of(how_)));
+                    ucx_version(), transports_of(options_)));
 }
 
 transport::implementation::~implementation() {
@@ -123,7 +123,7 @@ transport::implementation::~implementation() {
 
 void transport::implementation::tear_down() {
     if (listener_ != nullptr) {
-        for (const ucp_conn_request_h request : std::exchange(asked_, {}))
+        for (const ucp_conn_request_h request : std::exchange(requests_, {}))
             (void)ucp_listener_reject(listener_, request);
         ucp_listener_destroy(std::exchange(listener_, nullptr));
     }
@@ -132,18 +132,18 @@ void transport::implementation::tear_down() {
 }
 
 bool transport::implementation::listen(u16 port) {
-    const sockaddr_in at = socket_address(how_.address, port);
+    const sockaddr_in at = socket_address(options_.address, port);
     ucp_listener_params_t p{};
     p.field_mask = UCP_LISTENER_PARAM_FIELD_SOCK_ADDR | UCP_LISTENER_PARAM_FIELD_CONN_HANDLER;
     p.sockaddr.addr = reinterpret_cast<const sockaddr*>(&at);
     p.sockaddr.addrlen = sizeof at;
     p.conn_handler.cb = [](ucp_conn_request_h request, void* me) {
-        static_cast<implementation*>(me)->asked_.push_back(request);
+        static_cast<implementation*>(me)->requests_.push_back(request);
     };
     p.conn_handler.arg = this;
     const ucs_status_t s = ucp_listener_create(worker_, &p, &listener_);
     if (s == UCS_ERR_BUSY) return false;
-    require(s, fmt::format("listening on {} port {}", how_.address, port));
+    require(s, fmt::format("listening on {} port {}", options_.address, port));
     port_ = port;
     return true;
 }
@@ -153,7 +153,7 @@ void transport::implementation::open_endpoint(u32 connection, ucp_ep_params_t& w
     l->number = connection;
     // A GPU's memory crosses TCP by no rendezvous: UCX 1.13 copies it meanwhile, part by part, and where the
     // connection breaks it ends the process ("unable to get PUT Zcopy lane").
-    const bool large = looks_ && (!how_.gpu_memory || registers_memory(how_));
+    const bool large = busy_polls_ && (!options_.gpu_memory || registers_memory(options_));
     l->pieces = std::make_shared<pace>(large ? most_piece : least_piece);
     with.field_mask |= UCP_EP_PARAM_FIELD_ERR_HANDLER | UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE;
     with.err_mode = UCP_ERR_HANDLING_MODE_PEER;
@@ -203,9 +203,9 @@ void transport::implementation::trust(u32 connection) {
     if (const auto at = links_.find(connection); at != links_.end()) at->second->trusted = true;
 }
 
-bool transport::implementation::take_requests() {
+bool transport::implementation::accept_requests() {
     bool any = false;
-    for (const ucp_conn_request_h request : std::exchange(asked_, {})) {
+    for (const ucp_conn_request_h request : std::exchange(requests_, {})) {
         any = true;
         if (relief_ == relief::all_closed) {
             (void)ucp_listener_reject(listener_, request);
@@ -237,7 +237,7 @@ bool transport::implementation::close_failed() {
 
 bool transport::implementation::progress() {
     bool any = ucp_worker_progress(worker_) != 0;
-    any = take_requests() || any;
+    any = accept_requests() || any;
     std::erase_if(closing_, [](const auto& each) {
         if (ucp_request_check_status(each.first) == UCS_INPROGRESS) return false;
         ucp_request_free(each.first);
@@ -254,17 +254,17 @@ void transport::implementation::progress_all() {
     bound_memory(now_ns());
 }
 
-void transport::implementation::break_off(link& l, std::string why) {
+void transport::implementation::disconnect(link& l, std::string why) {
     l.failed = l.broke_limits = true;
     l.why = std::move(why);
 }
 
-bool transport::implementation::break_off(bool trusted_too) {
+bool transport::implementation::disconnect(bool trusted_too) {
     for (const auto& [number, l] : links_)
         if (!l->failed && (trusted_too || !l->trusted))
-            break_off(*l, fmt::format("a peer sends a message that is longer than any of this link: more "
-                                      "than {} MiB of memory were needed for it",
-                                      how_.allowance >> 20U));
+            disconnect(*l, fmt::format("a peer sends a message that is longer than any of this link: more "
+                                       "than {} MiB of memory were needed for it",
+                                       options_.allowance >> 20U));
     return close_failed();
 }
 
@@ -281,10 +281,10 @@ void transport::implementation::bound_memory(u64 now) {
     if (!closing_.empty()) return;  // frees what they have when it is done
     if (relief_ == relief::none) {
         relief_ = relief::untrusted_closed;
-        if (break_off(false)) return;
+        if (disconnect(false)) return;
     }
     relief_ = relief::all_closed;
-    if (break_off(true) || !closing_.empty() || under_way_ > 0) return;
+    if (disconnect(true) || !closing_.empty() || under_way_ > 0) return;
     tear_down();
     set_up();
     relief_ = relief::none;
@@ -292,7 +292,7 @@ void transport::implementation::bound_memory(u64 now) {
 }
 
 void transport::implementation::wait(u64 at_most_ns) {
-    if (under_way_ > 0 && looks_) {
+    if (under_way_ > 0 && busy_polls_) {
         const u64 until = now_ns() + std::min(at_most_ns, looks_for_ns);
         while (now_ns() < until)
             if (rung_.exchange(false, std::memory_order_relaxed) || progress()) return;

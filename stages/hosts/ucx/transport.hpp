@@ -5,7 +5,7 @@
 // A peer that sends without a limit is closed: see trust(), transport_options::allowance and progress_all().
 //
 // A connection has a number for life. closed() is told once, and nothing of that connection comes after it,
-// but for the ends of frames: frame_came() and frame_sent() come once for each frame that was begun, also
+// but for the ends of frames: frame_received() and frame_sent() come once for each frame that was begun, also
 // when it failed. Until then its memory is the transport's: a buffer is used again only behind that call.
 // close() is forced: it doesn't wait for the other side, so a silent one costs nothing.
 // Callbacks come from within progress() and the send calls.
@@ -45,11 +45,11 @@ public:
         virtual void closed(u32 connection, const std::string& why) = 0;
         /// The peer has sent what the limits forbid; closed() follows.
         virtual void broke_limits(u32, const std::string&) {}
-        virtual void message_came(u32 connection, std::span<const std::byte> bytes) = 0;
-        /// Where to put a frame's bytes, or null: nowhere. `ticket` comes back with frame_came().
+        virtual void message_received(u32 connection, std::span<const std::byte> bytes) = 0;
+        /// Where to put a frame's bytes, or null: nowhere. `ticket` comes back with frame_received().
         virtual std::byte* frame_begins(u32 connection, std::span<const std::byte> header, u64 bytes,
                                         u64& ticket) = 0;
-        virtual void frame_came(u64 ticket, bool whole) = 0;
+        virtual void frame_received(u64 ticket, bool whole) = 0;
         virtual void frame_sent(u32 connection, u64 ring_sequence) = 0;
     };
 

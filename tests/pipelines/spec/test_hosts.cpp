@@ -146,8 +146,8 @@ TEST_CASE("a host's section says how frames come to it: both ends of a link have
     CHECK(back.settings["compress"] == "none");
     CHECK(back.in_flight == 4U);
     CHECK(near.find("b-from-x")->settings["sync"] == false);
-    CHECK(near.find("b-from-x")->settings["heirs"] == true);  // x may begin anew
-    CHECK_FALSE(x.find("a-from-me")->settings.contains("heirs"));
+    CHECK(near.find("b-from-x")->settings["successors"] == true);  // x may begin anew
+    CHECK_FALSE(x.find("a-from-me")->settings.contains("successors"));
 }
 
 TEST_CASE("what a host's section asks of links is in the plan that the hosts compare, and in its text") {

@@ -59,14 +59,14 @@ public:
         return d;
     }
     void prepare(environment& env) override {
-        life_ = env.epoch();
+        incarnation_ = env.epoch();
         if (!source_ && !turns_) hasher_ = std::make_unique<plane_hasher>(env);
     }
     void process(frame& f) override {
-        if (static_cast<i64>(f.ring_sequence()) == dies_at_ && life_ <= 4) std::abort();
+        if (static_cast<i64>(f.ring_sequence()) == dies_at_ && incarnation_ <= 4) std::abort();
         if (ends_at_ >= 0 && static_cast<i64>(f.ring_sequence()) >= ends_at_) return f.end_stream();
         if (turns_) return turn(f);
-        if (carries_) source_ ? set_hash(f) : look(f);
+        if (carries_) source_ ? set_hash(f) : check(f);
         if (!source_ && light_) return;
         if (!source_) return hasher_->enqueue(f, "data");
         u64* const out = reinterpret_cast<u64*>(f.output().plane<u8>("data").data());
@@ -113,7 +113,7 @@ private:
             });
         });
     }
-    void look(frame& f) const {
+    void check(frame& f) const {
         const u64 n = f.frame_number(), now = now_ns();
         const auto need = [n](bool there, const char* what) {
             if (!there) throw config_error("frame " + std::to_string(n) + " has lost " + what);
@@ -134,7 +134,7 @@ private:
     bool source_ = false, light_ = false, smooth_ = false, carries_ = false, turns_ = false, turned_ = false;
     u64 bytes_ = 0;
     i64 delay_ms_ = 0, dies_at_ = -1, ends_at_ = -1;
-    u32 life_ = 0;
+    u32 incarnation_ = 0;
     std::unique_ptr<plane_hasher> hasher_;
 };
 

@@ -29,26 +29,26 @@ class Case(unittest.TestCase):
         self.world = World(PROGRAMS)
         self.addCleanup(self.world.end)
 
-    def begin(self, text, *words, far=("b",), dies=None):
+    def begin(self, text, *words, remote=("b",), dies=None):
         """The near supervisor and the far ones, all started.
 
         dies: a host, and a stage of it that is killed once: when all its frames are there, and before it tells the end."""
         file = self.world.write("chain.toml", text)
-        near, others = self.world.near(file, *words), [self.world.far(file, name, *words) for name in far]
+        coordinator, others = self.world.coordinator(file, *words), [self.world.remote(file, name, *words) for name in remote]
         if dies:
             host_of, stage = dies
             plan = self.world.write(f"plan-{stage}", f"{stage} leaving kill 1\n")
-            next(s for s in (near, *others) if s.name == host_of).environment["CAROUSEL_CRASH_PLAN"] = plan
-        near.start()
-        near.says(f"waiting for host {far[0]}")
+            next(s for s in (coordinator, *others) if s.name == host_of).environment["CAROUSEL_CRASH_PLAN"] = plan
+        coordinator.start()
+        coordinator.expect_log(f"waiting for host {remote[0]}")
         for other in others:
             other.start()
-        return [near, *others]
+        return [coordinator, *others]
 
     def ends(self, *wanted, seconds=40):
         for supervisor, code in wanted:
             self.assertEqual(supervisor.wait(seconds), code, "\n".join(f"--- {s.name}:\n{s.text()[-2500:]}" for s, _ in wanted))
 
-    def slow_near(self, delay, more=""):
+    def slow_coordinator(self, delay, more=""):
         """b begins the stream, and is done long before the near sink."""
         return self.begin(more + source(on=ON_B) + sink("slow", more=f"delay_ms = {delay}") + host("b") + host("a", 2, "here"), "--frames", "14")

@@ -30,26 +30,26 @@ class frame_exchange {
 public:
     /// Throws config_error, as a transport does.
     explicit frame_exchange(bool gpu_memory)
-        : far_(in_, {.address = "127.0.0.1"}),
-          near_(out_, {.address = "127.0.0.1", .gpu_memory = gpu_memory}) {
-        while (!far_.listen(port_)) ++port_;
+        : receiver_(in_, {.address = "127.0.0.1"}),
+          sender_(out_, {.address = "127.0.0.1", .gpu_memory = gpu_memory}) {
+        while (!receiver_.listen(port_)) ++port_;
         connect();
     }
 
-    void connect() { near_.connect(++connection_, "127.0.0.1", port_); }
-    void close() { near_.close(connection_); }
+    void connect() { sender_.connect(++connection_, "127.0.0.1", port_); }
+    void close() { sender_.close(connection_); }
     void send(u64 ring_sequence, const std::byte* from, u64 bytes) {
         std::vector<std::byte> header(sizeof ring_sequence);
         std::memcpy(header.data(), &ring_sequence, sizeof ring_sequence);
-        near_.send_frame(connection_, header, from, bytes, ring_sequence);
+        sender_.send_frame(connection_, header, from, bytes, ring_sequence);
     }
     /// Both go on until it is so. False: for ten seconds it was not.
     [[nodiscard]] bool until(const std::function<bool()>& so) {
         const u64 end = now_ns() + 10 * ns_per_s;
         while (!so()) {
             if (now_ns() > end) return false;
-            if (!(near_.progress() | far_.progress())) near_.wait(ns_per_ms);
-            far_.trust(in_.newest);
+            if (!(sender_.progress() | receiver_.progress())) sender_.wait(ns_per_ms);
+            receiver_.trust(in_.newest);
         }
         return true;
     }
@@ -60,7 +60,7 @@ public:
         bool over = false, whole = false;
     };
     /// In the order in which they began to come.
-    [[nodiscard]] const std::vector<std::unique_ptr<frame>>& came() const { return in_.frames; }
+    [[nodiscard]] const std::vector<std::unique_ptr<frame>>& received() const { return in_.frames; }
     [[nodiscard]] u64 over() const {
         return static_cast<u64>(
             std::count_if(in_.frames.begin(), in_.frames.end(), [](const auto& each) { return each->over; }));
@@ -78,14 +78,14 @@ private:
         u32 newest = 0;  ///< connection
         void accepted(u32 connection) override { newest = connection; }
         void closed(u32, const std::string&) override {}
-        void message_came(u32, std::span<const std::byte>) override {}
+        void message_received(u32, std::span<const std::byte>) override {}
         std::byte* frame_begins(u32, std::span<const std::byte> header, u64 bytes, u64& ticket) override {
             ticket = frames.size();
             frames.push_back(std::make_unique<frame>(frame{0, std::vector<std::byte>(bytes)}));
             std::memcpy(&frames.back()->ring_sequence, header.data(), sizeof(u64));
             return frames.back()->bytes.data();
         }
-        void frame_came(u64 ticket, bool whole) override {
+        void frame_received(u64 ticket, bool whole) override {
             frames[ticket]->whole = whole;
             frames[ticket]->over = true;
         }
@@ -95,12 +95,12 @@ private:
         std::set<u64> sent;
         void accepted(u32) override {}
         void closed(u32, const std::string&) override {}
-        void message_came(u32, std::span<const std::byte>) override {}
+        void message_received(u32, std::span<const std::byte>) override {}
         std::byte* frame_begins(u32, std::span<const std::byte>, u64, u64&) override { return nullptr; }
-        void frame_came(u64, bool) override {}
+        void frame_received(u64, bool) override {}
         void frame_sent(u32, u64 ring_sequence) override { sent.insert(ring_sequence); }
     } out_;
-    hosts::transport far_, near_;
+    hosts::transport receiver_, sender_;
     u16 port_ = 47300;
     u32 connection_ = 0;
 };
@@ -125,7 +125,7 @@ inline void check_frames_of_every_size(const sent_memory& from) {
     for (u64 k = 0; k < sizes.size(); ++k) link.send(k, from.at + (exchanged_bytes - sizes[k]), sizes[k]);
     REQUIRE(link.until([&] { return link.over() == sizes.size() && link.sent().size() == sizes.size(); }));
     for (u64 k = 0; k < sizes.size(); ++k) {
-        const auto& f = *link.came()[k];
+        const auto& f = *link.received()[k];
         INFO("frame of " << sizes[k] << " bytes");
         CHECK(f.ring_sequence == k);
         CHECK(f.whole);
@@ -144,12 +144,12 @@ inline void check_broken_connections(const sent_memory& from) {
         from.write(whole);
         for (u64 k = 0; k < frames; ++k) link.send(k, from.at + k * bytes, bytes);
         const u64 most = round % 3;  // of frames that are through before it breaks
-        REQUIRE(link.until([&] { return link.came().size() > most; }));
+        REQUIRE(link.until([&] { return link.received().size() > most; }));
         link.close();
         REQUIRE(link.until([&] { return link.sent().size() == frames; }));
         from.write(std::vector<std::byte>(exchanged_bytes));
-        REQUIRE(link.until([&] { return link.over() >= link.came().size() - 1; }));
-        for (const auto& f : link.came()) {
+        REQUIRE(link.until([&] { return link.over() >= link.received().size() - 1; }));
+        for (const auto& f : link.received()) {
             if (!f->whole) ++cut;
             if (f->whole)
                 CHECK(std::memcmp(f->bytes.data(), whole.data() + f->ring_sequence * bytes, bytes) == 0);
@@ -157,11 +157,12 @@ inline void check_broken_connections(const sent_memory& from) {
         link.connect();
         from.write(whole);
         link.send(9, from.at, bytes);
+        REQUIRE(link.until(
+            [&] { return link.received().back()->ring_sequence == 9 && link.received().back()->over; }));
+        CHECK(link.received().back()->whole);
+        CHECK(std::memcmp(link.received().back()->bytes.data(), whole.data(), bytes) == 0);
         REQUIRE(
-            link.until([&] { return link.came().back()->ring_sequence == 9 && link.came().back()->over; }));
-        CHECK(link.came().back()->whole);
-        CHECK(std::memcmp(link.came().back()->bytes.data(), whole.data(), bytes) == 0);
-        REQUIRE(link.until([&] { return link.sent().count(9) == 1 && link.over() == link.came().size(); }));
+            link.until([&] { return link.sent().count(9) == 1 && link.over() == link.received().size(); }));
         link.forget();
     }
     CHECK(cut > 0);

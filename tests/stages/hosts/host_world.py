@@ -49,7 +49,7 @@ class Supervisor:
             f.seek(self.begin)
             return f.read().decode("utf-8", "replace")
 
-    def says(self, words, seconds=20):
+    def expect_log(self, words, seconds=20):
         import re
         wait_for(f"{self.name} says \"{words}\"", lambda: re.search(words, self.text()), seconds)
 
@@ -63,12 +63,12 @@ class Supervisor:
         except json.JSONDecodeError:
             return {}
 
-    def has_frames(self, name, near, more_than=3):
+    def has_frames(self, name, coordinator, more_than=3):
         """Waits until its stage has taken more than so many; if that doesn't come, says what both hosts said."""
         try:
             wait_for(f"frames at {self.name}/{name}", lambda: (self.stage(name).get("frames") or 0) > more_than)
         except AssertionError as e:
-            raise AssertionError(f"{e}\n--- here:\n{near.text()[-2000:]}\n--- {self.name}:\n{self.text()[-2000:]}") from None
+            raise AssertionError(f"{e}\n--- here:\n{coordinator.text()[-2000:]}\n--- {self.name}:\n{self.text()[-2000:]}") from None
 
     def stage(self, name):
         return next((s for s in self.ps().get("stages") or [] if s["name"] == name), {})
@@ -150,12 +150,12 @@ class World:
             f.write(text)
         return path
 
-    def near(self, file, *options, inside=()):
+    def coordinator(self, file, *options, inside=()):
         s = Supervisor(self, "near", ["run", file, "--device", DEVICE, *options], os.path.basename(file)[:-5], inside)
         self.all.append(s)
         return s
 
-    def far(self, file, name, *options, inside=()):
+    def remote(self, file, name, *options, inside=()):
         s = Supervisor(self, name, ["host", "--file", file, "--as", name, "--device", DEVICE, *options], os.path.basename(file)[:-5] + "." + name,
                        inside)
         self.all.append(s)

@@ -29,7 +29,7 @@ class Case(unittest.TestCase):
         self.addCleanup(other.end)
         return other
 
-    def said(self, host, words, seconds=20):
+    def expect_log(self, host, words, seconds=20):
         wait_for(f"{host.name} says \"{words}\"", lambda: re.search(words, host.text()), seconds)
 
     def delivered(self, host, frames):

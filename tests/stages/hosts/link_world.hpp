@@ -29,17 +29,18 @@ inline hello hello_of_test(std::string run = "run-a") {
 /// A sender that has said hello to `b` over connection 1, and what it said last.
 struct introduced {
     sending_side a;
-    actions said;
+    actions sent;
     u32 connection = 0;
-    introduced(receiving_side& b, hello who, const token_file& token, u64 now) : a(std::move(who), token, 0) {
+    introduced(receiving_side& b, hello own_hello, const token_file& token, u64 now)
+        : a(std::move(own_hello), token, 0) {
         a.begin(0);
         connect(b, now);
     }
     void connect(receiving_side& b, u64 now) {
         b.accepted(++connection, now);
         for (int k = 0; k < 4; ++k) {
-            said = a.step(now);
-            for (const action& x : said)
+            sent = a.step(now);
+            for (const action& x : sent)
                 if (x.kind == action::what::send) b.received(connection, *decode(x.bytes), now);
             for (const action& x : b.step(now))
                 if (x.kind == action::what::send) a.received(connection, *decode(x.bytes), now);
@@ -74,7 +75,7 @@ struct world {
     token_file token{"a secret that both sides know"};
     u64 frames = 60, released = 0;  ///< on A: every frame below is committed there
     u64 begun = 0, committed = 0;   ///< on B: begun by this process; committed, for good
-    u64 lives = 0, silent_until = 0;
+    u64 incarnations = 0, silent_until = 0;
     std::unique_ptr<sending_side> a;
     std::unique_ptr<receiving_side> b;
     std::map<u32, wire> wires;  ///< by the number at B, which grows for ever
@@ -89,7 +90,7 @@ struct world {
     u64 below(u64 n) { return std::uniform_int_distribution<u64>(0, n - 1)(dice); }
 
     void start_sender() {
-        a = std::make_unique<sending_side>(hello_of_test(), token, ++lives << 32U);
+        a = std::make_unique<sending_side>(hello_of_test(), token, ++incarnations << 32U);
         for (auto& [n, w] : wires) w.open_a = false;
         at_b.clear();
         given = released;
@@ -223,11 +224,11 @@ struct world {
         }
     }
     /// Steps until the sender knows that its end is known, with trouble every so often.
-    void run(u64 trouble_every) {
+    void run(u64 fault_every) {
         for (u64 k = 0; k < 400'000; ++k) {
             step();
             if (a->end_known()) return;
-            if (below(trouble_every) != 0) continue;
+            if (below(fault_every) != 0) continue;
             switch (below(4)) {
                 case 0:
                     if (released < frames) start_sender();

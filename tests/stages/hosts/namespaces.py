@@ -22,9 +22,9 @@ class Namespaces:
         if os.geteuid() != 0 or not shutil.which("ip"):
             otherwise("network namespaces need root and ip")
         self.a, self.b, self.c = (f"carousel-{name}-{os.getpid()}" for name in "abc")
-        self.far, self.made = [self.b, self.c][:hosts - 1], []
+        self.remote, self.made = [self.b, self.c][:hosts - 1], []
         try:
-            for name in (self.a, *self.far):
+            for name in (self.a, *self.remote):
                 self.must("ip", "netns", "add", name)
                 self.made.append(name)
                 self.must("ip", "-n", name, "link", "set", "lo", "up")
@@ -34,9 +34,9 @@ class Namespaces:
             else:
                 self.must("ip", "-n", self.a, "link", "add", "bridge", "type", "bridge")
                 self.give(self.a, "bridge", A_ADDRESS)
-                for near, name, far in (("la", self.b, "lb"), ("lac", self.c, "lc")):
-                    self.join(near, name, far)
-                    self.must("ip", "-n", self.a, "link", "set", near, "master", "bridge", "up")
+                for coordinator, name, remote in (("la", self.b, "lb"), ("lac", self.c, "lc")):
+                    self.join(coordinator, name, remote)
+                    self.must("ip", "-n", self.a, "link", "set", coordinator, "master", "bridge", "up")
                 self.give(self.c, "lc", C_ADDRESS)
             self.give(self.b, "lb", B_ADDRESS)
         except RuntimeError as e:
@@ -48,8 +48,8 @@ class Namespaces:
         if done.returncode != 0:
             raise RuntimeError(f"{' '.join(command)}: {done.stderr.strip()}")
 
-    def join(self, near, name, far):
-        self.must("ip", "-n", self.a, "link", "add", near, "type", "veth", "peer", "name", far, "netns", name)
+    def join(self, coordinator, name, remote):
+        self.must("ip", "-n", self.a, "link", "add", coordinator, "type", "veth", "peer", "name", remote, "netns", name)
 
     def give(self, name, device, address):
         self.must("ip", "-n", name, "addr", "add", address + "/24", "dev", device)
@@ -61,15 +61,15 @@ class Namespaces:
     def can_be_silenced(self):
         if shutil.which("nft") is None:
             return False
-        heard = self.silence() and self.speak()
+        heard = self.drop_packets() and self.restore_packets()
         return heard
 
-    def silence(self, host=None):
+    def drop_packets(self, host=None):
         """Every packet that B, or another far host, gets is dropped, and nobody is told."""
         rules = "table inet carousel {\n chain c {\n  type filter hook input priority 0; policy drop;\n }\n}\n"
         return call("ip", "netns", "exec", host or self.b, "nft", "-f", "-", input=rules).returncode == 0
 
-    def speak(self, host=None):
+    def restore_packets(self, host=None):
         return call("ip", "netns", "exec", host or self.b, "nft", "delete", "table", "inet", "carousel").returncode == 0
 
     def end(self):

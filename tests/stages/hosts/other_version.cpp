@@ -48,7 +48,7 @@ class next_receiver final : public transport::events {
 public:
     void accepted(u32) override {}
     void closed(u32, const std::string&) override {}
-    void message_came(u32 connection, std::span<const std::byte> bytes) override {
+    void message_received(u32 connection, std::span<const std::byte> bytes) override {
         const auto m = decode(bytes);
         const auto* const h = m ? std::get_if<hello>(&*m) : nullptr;
         if (h == nullptr) return log::warning("what came is no hello");
@@ -59,7 +59,7 @@ public:
         log::warning("a frame came");
         return nullptr;
     }
-    void frame_came(u64, bool) override {}
+    void frame_received(u64, bool) override {}
     void frame_sent(u32, u64) override {}
     u32 asks = 0;  ///< whom an answer is due
 };

@@ -71,9 +71,9 @@ class Slurm:
         try:
             wait_for("both nodes are idle", self.is_up)
         except AssertionError as e:
-            said = self.text()
+            output = self.text()
             self.end()
-            raise AssertionError(f"{e}\n{said}") from None
+            raise AssertionError(f"{e}\n{output}") from None
 
     def write(self, name, text):
         path = os.path.join(self.folder, name)
@@ -86,8 +86,8 @@ class Slurm:
             self.daemons.append(subprocess.Popen(words, stdout=out, stderr=out))
 
     def is_up(self):
-        said = subprocess.run(["sinfo", "--noheader", "--Node", "--format=%N %t"], capture_output=True, text=True, timeout=20, check=False).stdout
-        return sorted(said.split("\n"))[-len(NODES):] == [node + " idle" for node in NODES]
+        output = subprocess.run(["sinfo", "--noheader", "--Node", "--format=%N %t"], capture_output=True, text=True, timeout=20, check=False).stdout
+        return sorted(output.split("\n"))[-len(NODES):] == [node + " idle" for node in NODES]
 
     def text(self):
         out = ""

@@ -23,7 +23,7 @@ STAGES = {
 SINKS = {"two": {"b": "sink"}, "chain": {"c": "sink"}, "fan-out": {"b": "sink_b", "c": "sink_c"}, "two ways": {"c": "sink"}}
 
 
-def far_names(shape):
+def remote_names(shape):
     return [name for name in STAGES[shape] if name != "near"]
 
 
@@ -41,14 +41,14 @@ def spread_text(shape, size, places, more=None):
     """`places`: (address, port) by host."""
     return stages_text(shape, size, True, more) + "".join(
         HOST.format(name=name, address=places[name][0], port=places[name][1], launcher="none", more=(more or {}).get("hosts." + name, ""))
-        for name in far_names(shape))
+        for name in remote_names(shape))
 
 
 def hash_on_one_host(world, shape, size, frames):
     """Of one sink: each sink of a shape gets the same frames."""
     kept = SHAPES[shape] if len(SINKS[shape]) == 1 else SHAPES["two"]
     alone = "two" if kept is SHAPES["two"] else shape
-    one = world.near(world.write("one.toml", stages_text(alone, size, False)), "--frames", str(frames)).start()
+    one = world.coordinator(world.write("one.toml", stages_text(alone, size, False)), "--frames", str(frames)).start()
     assert one.wait(120) == 0, one.text()
     return one.report()["image_hash"]
 
@@ -61,17 +61,17 @@ class Spread:
         self.world, self.shape, self.size, self.frames = world, shape, size, frames
         file = world.write("spread.toml", spread_text(shape, size, places, more))
         options = (*(("--frames", str(frames)) if frames else ()), "--fps", str(fps))
-        self.near = world.near(file, *options, inside=inside.get("near", ()))
-        self.far = {name: world.far(file, name, *options, inside=inside.get(name, ())) for name in far_names(shape)}
-        self.hosts = {"near": self.near, **self.far}
+        self.coordinator = world.coordinator(file, *options, inside=inside.get("near", ()))
+        self.remote = {name: world.remote(file, name, *options, inside=inside.get(name, ())) for name in remote_names(shape)}
+        self.hosts = {"near": self.coordinator, **self.remote}
 
     def start(self):
-        self.near.start()
-        self.near.says("waiting for host b")
-        for host in self.far.values():
+        self.coordinator.start()
+        self.coordinator.expect_log("waiting for host b")
+        for host in self.remote.values():
             host.start()
         for host, sink in SINKS[self.shape].items():
-            self.far[host].has_frames(sink, self.near)
+            self.remote[host].has_frames(sink, self.coordinator)
         return self
 
     def victims(self):
@@ -104,10 +104,10 @@ class Spread:
         assert codes == [0] * len(codes), f"exit codes {codes}\n{self.text()}"
         for name, h in self.hosts.items():
             r = h.report()
-            told = [r[k] for k in ("lost", "repeated", "torn", "frames")]
-            assert told == [0, 0, 0, self.frames], f"{name}: lost, repeated, torn, frames are {told}\n{self.text()}"
-        near = self.near.report()   # before the run on one host, whose report takes its place
+            reported = [r[k] for k in ("lost", "repeated", "torn", "frames")]
+            assert reported == [0, 0, 0, self.frames], f"{name}: lost, repeated, torn, frames are {reported}\n{self.text()}"
+        coordinator = self.coordinator.report()   # before the run on one host, whose report takes its place
         expected = hash_on_one_host(self.world, self.shape, self.size, self.frames)
         for name in SINKS[self.shape]:
-            told = [near["hosts"][name]["image_hash"], self.far[name].report()["image_hash"]]
-            assert told == [expected] * 2, f"{name}: another hash than on one host: {told}, {expected}"
+            reported = [coordinator["hosts"][name]["image_hash"], self.remote[name].report()["image_hash"]]
+            assert reported == [expected] * 2, f"{name}: another hash than on one host: {reported}, {expected}"

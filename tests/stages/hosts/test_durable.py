@@ -53,14 +53,14 @@ class Links(Case):
             bytes_of_it = f.read(64)
             f.seek(0x2000)
             f.write(bytes(b ^ 0x5A for b in bytes_of_it))
-        self.said(pair.b, r"the control block is damaged .*: the run begins again at frame \d+")
+        self.expect_log(pair.b, r"the control block is damaged .*: the run begins again at frame \d+")
         self.whole(pair, 240)
         self.assertNotIn("has lost its ring", pair.a.text())
         first, last = pair.b.report()["mends"][-1]["in_doubt"]
         self.assertLess(first, last)
         self.assertIn(f"frames {first} to {last} were delivered, may have been made from damaged words, and can't be had again", pair.b.text())
 
-    def begun_again_with(self, pair, first):
+    def restarted_with(self, pair, first):
         pair.b.process.send_signal(signal.SIGINT)
         pair.b.wait(30)
         pair.b.options = ["--first", str(first)]
@@ -73,28 +73,28 @@ class Links(Case):
         self.delivered(pair.b, 30)
         delivered = pair.b.lose()
         pair.b.start()
-        self.said(pair.a, r"has lost its ring, and begins at frame 0\.")
+        self.expect_log(pair.a, r"has lost its ring, and begins at frame 0\.")
         first = int(re.search(r"begin it with --first (\d+)", pair.a.text())[1])
-        self.begun_again_with(pair, first + 3)   # what one durable sender may have under way is more
+        self.restarted_with(pair, first + 3)   # what one durable sender may have under way is more
         left_out = f"frames {first} to {first + 2} would be left out: .*: end that run, and begin it with --first {first}"
-        self.said(pair.a, left_out)
-        self.said(pair.b, "a sender was sent away: " + left_out)
+        self.expect_log(pair.a, left_out)
+        self.expect_log(pair.b, "a sender was sent away: " + left_out)
         self.assertEqual(pair.b.stage("sink").get("frames") or 0, 0)
-        self.begun_again_with(pair, first)
+        self.restarted_with(pair, first)
         self.assertEqual([pair.a.wait(60), pair.b.wait(30)], [0, 0], pair.a.text() + pair.b.text())
         check_report(pair.a, 150)
         pair.one_host(150)
         here = ledger(os.path.join(pair.folder, "b-ledger-sink.bin"))
         self.assertEqual({**delivered, **here}, ledger(os.path.join(pair.folder, "one-ledger-sink.bin")))
 
-    def chain_whose_middle_is_lost_unheard_of(self, frames, heirs):
+    def chain_with_lost_middle(self, frames, successors):
         """A, B and C by hand. B is durable, and lost when C has frames and A has heard of none: B's sync(2) lasts. Then B is begun again."""
         pair = self.durable_pair(frames, fps=30)
         there = {"address": "127.0.0.1", "token": "link.token", "bytes": SIZE, "format": format_of(SIZE)}
         middle = by_hand.SINK.format(of="receive", delay=0, more="turns = true\n", **there).replace('"sink"', '"middle"')
         pair.b = by_hand.Host(pair, "b", (by_hand.RECEIVE + by_hand.END).format(name="b", port=PORT, in_flight=16, **there) + "sync = true\n" + middle
                               + (by_hand.SEND + by_hand.END).format(of="middle", port=PORT + 65, in_flight=4, **there))
-        c = by_hand.Host(pair, "c", (by_hand.RECEIVE + by_hand.END).format(name="c", port=PORT + 65, in_flight=4, **there) + heirs
+        c = by_hand.Host(pair, "c", (by_hand.RECEIVE + by_hand.END).format(name="c", port=PORT + 65, in_flight=4, **there) + successors
                          + by_hand.SINK.format(of="receive", delay=0, more="", **there))
         self.addCleanup(c.end)
         gate = os.path.join(pair.folder, "gate")
@@ -110,7 +110,7 @@ class Links(Case):
         return pair, c
 
     def test_by_hand_who_stands_behind_a_durable_host_takes_its_lost_ones_heir_from_the_first_frame_on(self):
-        pair, c = self.chain_whose_middle_is_lost_unheard_of(90, "heirs = true\n")
+        pair, c = self.chain_with_lost_middle(90, "successors = true\n")
         hosts = (pair.a, pair.b, c)
         self.assertEqual([h.wait(60) for h in hosts], [0, 0, 0], "".join(h.text() for h in hosts))
         for host in hosts:
@@ -122,11 +122,11 @@ class Links(Case):
         self.assertEqual(hash_in(c, "sink"), hash_in(one, "sink"))
 
     def test_by_hand_without_that_word_the_heir_is_refused_and_told_of_it(self):
-        pair, c = self.chain_whose_middle_is_lost_unheard_of(90, "")
-        told = "A durable host that was lost may have to begin below that: .* heirs = true"
+        pair, c = self.chain_with_lost_middle(90, "")
+        expected_text = "A durable host that was lost may have to begin below that: .* successors = true"
         self.assertNotEqual(pair.b.wait(60), 0)
-        self.assertRegex(pair.b.text(), told)
-        self.assertRegex(c.text(), "a sender was refused: .*" + told)
+        self.assertRegex(pair.b.text(), expected_text)
+        self.assertRegex(c.text(), "a sender was refused: .*" + expected_text)
 
 
 del Case
@@ -151,15 +151,15 @@ class Files(unittest.TestCase):
 
     def started(self, world, text, *options):
         file = world.write("durable.toml", text)
-        near, far = world.near(file, *options), world.far(file, "b", *options)
-        near.start()
-        near.says("waiting for host b")
-        far.start()
-        return near, far
+        coordinator, remote = world.coordinator(file, *options), world.remote(file, "b", *options)
+        coordinator.start()
+        coordinator.expect_log("waiting for host b")
+        remote.start()
+        return coordinator, remote
 
     def on_one_host(self, world, frames):
         """As fast as it can."""
-        one = world.near(world.write("one.toml", self.there_and_back("")), "--frames", str(frames)).start()
+        one = world.coordinator(world.write("one.toml", self.there_and_back("")), "--frames", str(frames)).start()
         self.assertEqual(one.wait(60), 0, one.text())
         return hash_in(one, "sink")
 
@@ -168,59 +168,59 @@ class Files(unittest.TestCase):
         # So slow that a busy machine, too, is through with all that happens here before the last frame.
         world, options = self.world(), ("--frames", "540", "--fps", "30")
         expected = self.on_one_host(world, 540)
-        near, far = self.started(world, self.there_and_back(self.hosts(more_b=DURABLE)), *options)
-        near.has_frames("sink", far)
-        victims = [(near, s) for s in ("source", "source-to-b", "middle-from-b", "sink")] + [(far, s) for s in ("source-from-a", "middle", "middle-to-a")]
+        coordinator, remote = self.started(world, self.there_and_back(self.hosts(more_b=DURABLE)), *options)
+        coordinator.has_frames("sink", remote)
+        victims = [(coordinator, s) for s in ("source", "source-to-b", "middle-from-b", "sink")] + [(remote, s) for s in ("source-from-a", "middle", "middle-to-a")]
         kill_in_turn(victims, random.Random(SEED))
-        for host in (near, far):
+        for host in (coordinator, remote):
             host.supervisor_is_killed()
-        wait_for("frames since", lambda: (near.stage("sink").get("frames") or 0) > 120)
-        far.lose()
-        far.start()
-        near.says(r"host b begins anew, at frame \d+: what its sinks have not is kept here")
-        first = int(re.findall(r"host b begins anew, at frame (\d+)", near.text())[-1])
+        wait_for("frames since", lambda: (coordinator.stage("sink").get("frames") or 0) > 120)
+        remote.lose()
+        remote.start()
+        coordinator.expect_log(r"host b begins anew, at frame \d+: what its sinks have not is kept here")
+        first = int(re.findall(r"host b begins anew, at frame (\d+)", coordinator.text())[-1])
         self.assertGreater(first, 0)
-        self.assertEqual([near.wait(60), far.wait(30)], [0, 0], near.text() + far.text())
-        check_report(near, 540)
-        self.assertEqual([far.report()[k] for k in ("first", "lost", "repeated", "torn")], [first, 0, 0, 0], far.text())
-        self.assertEqual(hash_in(near, "sink"), expected)
+        self.assertEqual([coordinator.wait(60), remote.wait(30)], [0, 0], coordinator.text() + remote.text())
+        check_report(coordinator, 540)
+        self.assertEqual([remote.report()[k] for k in ("first", "lost", "repeated", "torn")], [first, 0, 0, 0], remote.text())
+        self.assertEqual(hash_in(coordinator, "sink"), expected)
 
     def test_a_durable_host_that_is_lost_before_its_sender_has_heard_of_any_frame_goes_on_from_the_first_one(self):
         # Its frames are here again already, and not one of them is known to be: its sync(2) lasts.
         world, options = self.world(), ("--frames", "60", "--fps", "60")
         expected = self.on_one_host(world, 60)
         file = world.write("durable.toml", self.there_and_back(self.hosts(more_b=DURABLE + "sync = true\n")))
-        near, far = world.near(file, *options), world.far(file, "b", *options)
+        coordinator, remote = world.coordinator(file, *options), world.remote(file, "b", *options)
         gate = world.write("gate", "")
-        far.environment.update(LD_PRELOAD=GATE, CAROUSEL_TEST_SYNC_GATE=gate)
-        near.start()
-        near.says("waiting for host b")
-        far.start()
-        near.has_frames("sink", far, more_than=7)
-        far.lose()
+        remote.environment.update(LD_PRELOAD=GATE, CAROUSEL_TEST_SYNC_GATE=gate)
+        coordinator.start()
+        coordinator.expect_log("waiting for host b")
+        remote.start()
+        coordinator.has_frames("sink", remote, more_than=7)
+        remote.lose()
         os.unlink(gate)
-        far.start()
-        near.says("host b begins anew, at frame 0: what its sinks have not is kept here")
-        self.assertEqual([near.wait(60), far.wait(30)], [0, 0], near.text() + far.text())
-        for host in (near, far):
+        remote.start()
+        coordinator.expect_log("host b begins anew, at frame 0: what its sinks have not is kept here")
+        self.assertEqual([coordinator.wait(60), remote.wait(30)], [0, 0], coordinator.text() + remote.text())
+        for host in (coordinator, remote):
             check_report(host, 60)
-        self.assertEqual(hash_in(near, "sink"), expected)
+        self.assertEqual(hash_in(coordinator, "sink"), expected)
 
     def test_a_durable_host_whose_processes_all_die_and_whose_memory_is_gone_is_begun_again_by_its_folder_where_its_sinks_were(self):
         world, options = self.world(), ("--frames", "240", "--fps", "30")
-        near, far = self.started(world, SOURCE.format(bytes=SIZE) + SINK.format(name="sink", of="source", bytes=SIZE, more='host = "b"')
+        coordinator, remote = self.started(world, SOURCE.format(bytes=SIZE) + SINK.format(name="sink", of="source", bytes=SIZE, more='host = "b"')
                                  + self.hosts(more_b=DURABLE), *options)
-        far.has_frames("sink", near, more_than=60)
-        delivered = far.lose_memory(self)
-        far.start()
-        near.says(r"host b begins anew, at frame \d+: what its sinks have not is kept here")
-        first = int(re.search(r"begins anew, at frame (\d+)", near.text())[1])
+        remote.has_frames("sink", coordinator, more_than=60)
+        delivered = remote.lose_memory(self)
+        remote.start()
+        coordinator.expect_log(r"host b begins anew, at frame \d+: what its sinks have not is kept here")
+        first = int(re.search(r"begins anew, at frame (\d+)", coordinator.text())[1])
         self.assertTrue(0 < first <= len(delivered), (first, len(delivered)))
-        self.assertEqual([near.wait(60), far.wait(30)], [0, 0], near.text() + far.text())
-        self.assertEqual([far.report()[k] for k in ("first", "frames", "lost", "repeated", "torn")], [first, 240, 0, 0, 0], far.text())
+        self.assertEqual([coordinator.wait(60), remote.wait(30)], [0, 0], coordinator.text() + remote.text())
+        self.assertEqual([remote.report()[k] for k in ("first", "frames", "lost", "repeated", "torn")], [first, 240, 0, 0, 0], remote.text())
         here = ledger(os.path.join(world.folder, "b-ledger-sink.bin"))
         self.assertEqual(min(here), first)
-        one = world.near(world.write("one.toml", SOURCE.format(bytes=SIZE) + SINK.format(name="sink", of="source", bytes=SIZE, more="")), "--frames", "240")
+        one = world.coordinator(world.write("one.toml", SOURCE.format(bytes=SIZE) + SINK.format(name="sink", of="source", bytes=SIZE, more="")), "--frames", "240")
         self.assertEqual(one.start().wait(60), 0, one.text())
         self.assertEqual({**delivered, **here}, ledger(os.path.join(world.folder, "near-ledger-sink.bin")))
 
@@ -231,22 +231,22 @@ class Files(unittest.TestCase):
                 + SINK.format(name="sink", of="middle", bytes=SIZE, more='host = "c"')
                 + "".join(HOST.format(name=name, address="127.0.0.1", port=port, launcher="none", more=more)
                           for name, port, more in (("b", FILE_PORT, DURABLE), ("c", OTHER_PORT, ""))))
-        near, b = self.started(world, text, *options)
-        c = world.far(os.path.join(world.folder, "durable.toml"), "c", *options).start()
-        c.has_frames("sink", near, more_than=60)
+        coordinator, b = self.started(world, text, *options)
+        c = world.remote(os.path.join(world.folder, "durable.toml"), "c", *options).start()
+        c.has_frames("sink", coordinator, more_than=60)
         b.lose()
         b.start()
-        near.says(r"host b begins anew, at frame [1-9]\d*: what its sinks have not is kept here")
-        self.assertEqual([h.wait(60) for h in (near, b, c)], [0, 0, 0], near.text() + b.text() + c.text())
-        for host in (near, c):
+        coordinator.expect_log(r"host b begins anew, at frame [1-9]\d*: what its sinks have not is kept here")
+        self.assertEqual([h.wait(60) for h in (coordinator, b, c)], [0, 0, 0], coordinator.text() + b.text() + c.text())
+        for host in (coordinator, c):
             check_report(host, 240)
         self.assertEqual(hash_in(c, "sink"), expected)
 
     def test_two_hosts_that_send_to_each_other_are_not_both_durable(self):
         world = self.world()
-        near = world.near(world.write("both.toml", self.there_and_back(self.hosts(DURABLE, DURABLE)))).start()
-        self.assertEqual(near.wait(20), 2, near.text())
-        self.assertRegex(near.text(), r'release = "durable" of \[hosts\.[ab]\]: frames go from [ab] there and come back, and all hosts on the way are durable, '
+        coordinator = world.coordinator(world.write("both.toml", self.there_and_back(self.hosts(DURABLE, DURABLE)))).start()
+        self.assertEqual(coordinator.wait(20), 2, coordinator.text())
+        self.assertRegex(coordinator.text(), r'release = "durable" of \[hosts\.[ab]\]: frames go from [ab] there and come back, and all hosts on the way are durable, '
                          'so each would wait for the sinks of the others; expected release = "committed" of one of them')
 
     def test_a_host_that_is_told_the_end_by_no_link_is_told_by_the_near_one(self):
@@ -254,14 +254,14 @@ class Files(unittest.TestCase):
         world = self.world()
         plan = world.write("plan", "source-to-b leaving kill 1\n")
         file = world.write("end.toml", SOURCE.format(bytes=SIZE) + SINK.format(name="sink", of="source", bytes=SIZE, more='host = "b"') + self.hosts(more_b=DURABLE))
-        near, far = world.near(file, "--frames", "12"), world.far(file, "b", "--frames", "12")
-        near.environment["CAROUSEL_CRASH_PLAN"] = plan
-        near.start()
-        near.says("waiting for host b")
-        far.start()
-        self.assertEqual([near.wait(60), far.wait(60)], [0, 0], near.text() + far.text())
+        coordinator, remote = world.coordinator(file, "--frames", "12"), world.remote(file, "b", "--frames", "12")
+        coordinator.environment["CAROUSEL_CRASH_PLAN"] = plan
+        coordinator.start()
+        coordinator.expect_log("waiting for host b")
+        remote.start()
+        self.assertEqual([coordinator.wait(60), remote.wait(60)], [0, 0], coordinator.text() + remote.text())
         self.assertTrue(os.path.exists(plan + ".1"))
-        self.assertIn("this host is done, and its link has not told host b so: it is told from here", near.text())
+        self.assertIn("this host is done, and its link has not told host b so: it is told from here", coordinator.text())
         self.assertEqual(sorted(ledger(os.path.join(world.folder, "b-ledger-sink.bin"))), list(range(12)))
 
 

@@ -26,89 +26,89 @@ class Case(unittest.TestCase):
         self.addCleanup(world.end)
         s = Spread(world, shape, SIZE, frames, fps, PLACES, more=more).start()
         for host, sink in SINKS[shape].items():
-            s.far[host].has_frames(sink, s.near, taken)
+            s.remote[host].has_frames(sink, s.coordinator, taken)
         return s
 
-    def said_first(self, s):
+    def logged_first(self, s):
         """The frame that c begins anew at."""
-        s.near.says(AGAIN)
-        return int(re.search(AGAIN, s.near.text())[1])
+        s.coordinator.expect_log(AGAIN)
+        return int(re.search(AGAIN, s.coordinator.text())[1])
 
-    def last_life(self, s, host):
+    def last_incarnation(self, s, host):
         """What that host's sink has, by its report."""
         return ledger(os.path.join(s.world.folder, host + "-ledger-sink.bin"))
 
     def check_union(self, s, host, before):
         """What that host's sink has over both lives, each frame with its hash, is what it has on one host."""
-        one = s.world.near(s.world.write("one.toml", stages_text(s.shape, SIZE, False)), "--frames", str(s.frames)).start()
+        one = s.world.coordinator(s.world.write("one.toml", stages_text(s.shape, SIZE, False)), "--frames", str(s.frames)).start()
         self.assertEqual(one.wait(60), 0, one.text())
-        self.assertEqual({**before, **self.last_life(s, host)}, self.last_life(s, "near"))
+        self.assertEqual({**before, **self.last_incarnation(s, host)}, self.last_incarnation(s, "near"))
 
-    def goes_on_whole(self, s, delivered, first):
+    def continues_complete(self, s, delivered, first):
         """Everybody ends with 0, and c's sinks have every frame once over both lives, but for those that b had not heard of yet."""
         self.assertEqual(s.codes(), [0, 0, 0], s.text())
         for host, begun in (("near", 0), ("b", 0), ("c", first)):
             r = s.hosts[host].report()
             self.assertEqual([r[k] for k in ("first", "frames", "lost", "repeated", "torn")], [begun, s.frames, 0, 0, 0], s.text())
-        self.assertEqual(min(self.last_life(s, "c")), first)
+        self.assertEqual(min(self.last_incarnation(s, "c")), first)
         self.assertTrue(0 < first <= len(delivered), (first, len(delivered)))
         self.check_union(s, "c", delivered)
 
-    def is_lost_and_goes_on(self, more):
+    def is_lost_and_continues(self, more):
         s = self.begun(more)
-        delivered = s.far["c"].lose()
-        s.far["c"].start()
-        self.goes_on_whole(s, delivered, self.said_first(s))
+        delivered = s.remote["c"].lose()
+        s.remote["c"].start()
+        self.continues_complete(s, delivered, self.logged_first(s))
 
 
 class Everyday(Case):
     def test_a_durable_host_behind_a_far_one_that_is_lost_goes_on_where_that_one_has_its_frames(self):
-        self.is_lost_and_goes_on(C_ALONE)
+        self.is_lost_and_continues(C_ALONE)
 
     def test_so_it_does_where_the_host_before_it_is_durable_too(self):
-        self.is_lost_and_goes_on(BOTH)
+        self.is_lost_and_continues(BOTH)
 
 
 class Long(Case):
     def test_where_this_host_sends_to_it_too_who_has_come_furthest_is_right(self):
         s = self.begun(C_ALONE, 240, shape="two ways")
-        delivered = s.far["c"].lose()
-        s.far["c"].start()
-        s.near.says("what its sinks have not comes again from here and from host b")
-        self.goes_on_whole(s, delivered, self.said_first(s))
+        delivered = s.remote["c"].lose()
+        s.remote["c"].start()
+        s.coordinator.expect_log("what its sinks have not comes again from here and from host b")
+        self.continues_complete(s, delivered, self.logged_first(s))
 
     def test_one_whose_memory_is_gone_and_whose_folder_is_not_goes_on_there_too(self):
         s = self.begun(C_ALONE, 240)
-        c = s.far["c"]
+        c = s.remote["c"]
         delivered = c.lose_memory(self)
         c.start()
-        self.goes_on_whole(s, delivered, self.said_first(s))
+        self.continues_complete(s, delivered, self.logged_first(s))
 
     def test_it_waits_for_a_supervisor_that_is_away_and_knows_the_frame(self):
         s = self.begun({**C_ALONE, "pipeline": "supervisor_grace_s = 30"}, 240)
-        b, c = s.far["b"], s.far["c"]
+        b, c = s.remote["b"], s.remote["c"]
         b.process.kill()
         b.process.wait()
         delivered = c.lose()
         c.start()
-        s.near.says(r"host c begins anew when host b says where, which is lost \(.*\)")
+        s.coordinator.expect_log(r"host c begins anew when host b says where, which is lost \(.*\)")
         time.sleep(1)
-        self.assertNotRegex(s.near.text(), "host c begins anew, at frame")
+        self.assertNotRegex(s.coordinator.text(), "host c begins anew, at frame")
         b.start()   # it takes its part over, and was not there when c was lost
-        self.goes_on_whole(s, delivered, self.said_first(s))
+        self.continues_complete(s, delivered, self.logged_first(s))
 
     def both_are_lost(self, more, until, again):
         """c is begun again first, and b when the near host has said `until`."""
         s = self.begun({**BOTH, **more}, 240)
-        b, c = s.far["b"], s.far["c"]
+        b, c = s.remote["b"], s.remote["c"]
         delivered = c.lose()
         b.lose()
         c.start()
-        s.near.says(until)
+        s.coordinator.expect_log(until)
         b.start()
-        s.near.says(r"host b begins anew, at frame [1-9]\d*: what its sinks have not is kept here")
-        s.near.says(again)
-        first = int(re.search(again, s.near.text())[1])
+        s.coordinator.expect_log(r"host b begins anew, at frame [1-9]\d*: what its sinks have not is kept here")
+        s.coordinator.expect_log(again)
+        first = int(re.search(again, s.coordinator.text())[1])
         self.assertEqual(s.codes(), [0, 0, 0], s.text())
         self.assertEqual([b.report()["first"], c.report()["first"]], [first, first])
         self.check_union(s, "c", delivered)
@@ -123,58 +123,58 @@ class Long(Case):
     def test_what_a_lost_sender_alone_had_for_it_is_said_to_be_lost(self):
         s = self.begun(C_ALONE, 240)
         for host in ("c", "b"):
-            s.far[host].lose()
+            s.remote[host].lose()
         for host in ("c", "b"):
-            s.far[host].start()
-        s.near.says(r"host b begins anew: what it had is lost")
-        s.near.says(r"host c begins anew, at frame \d+: what host b had for it is lost")
-        self.assertEqual(s.near.wait(60), 1, s.text())
-        self.assertRegex(s.near.text(), r"source-to-b .*: \d+ frames are lost")
+            s.remote[host].start()
+        s.coordinator.expect_log(r"host b begins anew: what it had is lost")
+        s.coordinator.expect_log(r"host c begins anew, at frame \d+: what host b had for it is lost")
+        self.assertEqual(s.coordinator.wait(60), 1, s.text())
+        self.assertRegex(s.coordinator.text(), r"source-to-b .*: \d+ frames are lost")
 
     def test_where_its_sender_cannot_read_the_frame_that_is_said_and_it_is_given_by_hand(self):
         s = self.begun(C_ALONE, 240)
-        b, c = s.far["b"], s.far["c"]
+        b, c = s.remote["b"], s.remote["c"]
         path = os.path.join(b.runtime, "carousel", b.run_name, "ledger-middle-to-c.bin")
         delivered = c.lose()
         os.rename(path, path + ".aside")   # who writes it has it open
         os.mkdir(path)
         c.start()
-        s.near.says("host c begins anew, at frame 0: whether what its sinks have not begins there is not known, for host b can't read it. "
+        s.coordinator.expect_log("host c begins anew, at frame 0: whether what its sinks have not begins there is not known, for host b can't read it. "
                     "If not, the sending stage over there says with which --first N `carousel host` is to be started on c")
-        s.near.says(r"middle-to-c .*begin it with --first \d+")
-        first = int(re.search(r"begin it with --first (\d+)", s.near.text())[1])
+        s.coordinator.expect_log(r"middle-to-c .*begin it with --first \d+")
+        first = int(re.search(r"begin it with --first (\d+)", s.coordinator.text())[1])
         c.process.kill()
         c.process.wait()
         c.start("--fresh", "--first", str(first))
         wait_for("c goes on", lambda: (c.stage("sink").get("frames") or 0) > first)
         os.rmdir(path)
         os.rename(path + ".aside", path)
-        self.goes_on_whole(s, delivered, first)
+        self.continues_complete(s, delivered, first)
 
     def test_it_goes_on_though_the_near_host_is_done(self):
         s = self.begun({**C_ALONE, "sink": "delay_ms = 250"}, 40, 60, taken=8)
-        wait_for("the near host is done", lambda: s.near.stage("source-to-b").get("state") == "done")
-        delivered = s.far["c"].lose()
+        wait_for("the near host is done", lambda: s.coordinator.stage("source-to-b").get("state") == "done")
+        delivered = s.remote["c"].lose()
         self.assertLess(len(delivered), 38, "this machine is too slow for this test")
-        s.far["c"].start()
-        self.goes_on_whole(s, delivered, self.said_first(s))
+        s.remote["c"].start()
+        self.continues_complete(s, delivered, self.logged_first(s))
 
     def test_a_near_host_that_is_lost_goes_on_with_the_number_that_the_far_one_ends_with(self):
         s = self.begun({"pipeline": "supervisor_grace_s = 1"}, shape="two")
-        b = s.far["b"]
-        s.near.lose()
-        b.says("the near host is lost")
+        b = s.remote["b"]
+        s.coordinator.lose()
+        b.expect_log("the near host is lost")
         b.interrupt()
         self.assertEqual(b.wait(60), 0, b.text())
         first = int(re.search(r"spread\.b: (\d+) frames in ", b.text())[1])
         self.assertEqual(b.report()["frames"], first)
-        before = self.last_life(s, "b")
+        before = self.last_incarnation(s, "b")
         self.assertEqual(sorted(before), list(range(first)))
         b.start()
-        s.near.start("--first", str(first))
+        s.coordinator.start("--first", str(first))
         self.assertEqual(s.codes(), [0, 0], s.text())
-        self.assertEqual(sorted(self.last_life(s, "b")), list(range(first, s.frames)))   # no frame twice
-        for host in (s.near, b):
+        self.assertEqual(sorted(self.last_incarnation(s, "b")), list(range(first, s.frames)))   # no frame twice
+        for host in (s.coordinator, b):
             self.assertEqual([host.report()[k] for k in ("first", "frames", "lost", "repeated", "torn")], [first, s.frames, 0, 0, 0])
         self.check_union(s, "b", before)
 

@@ -31,10 +31,10 @@ std::vector<std::string> seen_of(std::vector<u64> answers, bool sync, bool wante
         const std::lock_guard lock(mutex);
         seen.clear();
     }
-    std::atomic<std::size_t> asked{0}, looked{0};
+    std::atomic<std::size_t> asked{0}, polled{0};
     {
         const hosts::durable_watch watch({[&] {
-                                              ++looked;
+                                              ++polled;
                                               return wanted;
                                           },
                                           [&] {
@@ -45,7 +45,7 @@ std::vector<std::string> seen_of(std::vector<u64> answers, bool sync, bool wante
                                           },
                                           [](u64 below) { note("told " + std::to_string(below)); }, sync});
         const std::size_t enough = wanted ? answers.size() + 1 : 2;
-        for (int k = 0; k < 2000 && (wanted ? asked : looked) < enough; ++k)
+        for (int k = 0; k < 2000 && (wanted ? asked : polled) < enough; ++k)
             std::this_thread::sleep_for(std::chrono::milliseconds(5));
     }
     const std::lock_guard lock(mutex);

@@ -23,11 +23,11 @@ class Ends(unittest.TestCase):
         file = self.world.write("chain.toml", SOURCE.format(bytes=SIZE) + on[source_on]
                                 + SINK.format(name="sink", of="source", bytes=SIZE, more=on[sink_on])
                                 + HOSTS)
-        near, far = self.world.near(file, "--fps", "60"), self.world.far(file, "b", "--fps", "60")
-        near.start()
-        near.says("waiting for host b")
-        far.start()
-        first, last = (far, near) if source_on else (near, far)
+        coordinator, remote = self.world.coordinator(file, "--fps", "60"), self.world.remote(file, "b", "--fps", "60")
+        coordinator.start()
+        coordinator.expect_log("waiting for host b")
+        remote.start()
+        first, last = (remote, coordinator) if source_on else (coordinator, remote)
         last.has_frames("sink", first)
         return first, last
 
@@ -37,11 +37,11 @@ class Ends(unittest.TestCase):
             r = host.report()
             self.assertEqual([r[k] for k in ("lost", "repeated", "torn", "frames")], [0, 0, 0, frames], host.text()[-3000:])
 
-    def told_to_another(self, source_on, sink_on):
+    def reported_to_another(self, source_on, sink_on):
         first, last = self.begin(source_on, sink_on)
         first.process.send_signal(signal.SIGSTOP)
         last.interrupt()
-        last.says("the end comes with the frames of the other hosts, which are told", 5)
+        last.expect_log("the end comes with the frames of the other hosts, which are told", 5)
         first.process.kill()
         first.process.wait()
         first.start()
@@ -49,23 +49,23 @@ class Ends(unittest.TestCase):
         self.whole(first, last)
 
     def test_a_near_supervisor_that_died_with_the_order_in_hand_has_one_after_it_that_is_told(self):
-        self.told_to_another("", "b")
+        self.reported_to_another("", "b")
 
     def test_a_far_supervisor_that_died_with_the_order_in_hand_has_one_after_it_that_is_told(self):
-        self.told_to_another("b", "")
+        self.reported_to_another("b", "")
 
     def asked_and_killed(self, source_on, sink_on):
         """Both supervisors: who was asked, and who holds the order that it passed on."""
         first, last = self.begin(source_on, sink_on)
         first.process.send_signal(signal.SIGSTOP)
         last.interrupt()
-        last.says("the end comes with the frames of the other hosts, which are told", 5)
+        last.expect_log("the end comes with the frames of the other hosts, which are told", 5)
         for host in (last, first):
             host.process.kill()
             host.process.wait()
         for host in (first, last):
             host.start()
-        last.says("the supervisor before this one was asked to end the run", 20)
+        last.expect_log("the supervisor before this one was asked to end the run", 20)
         self.assertEqual([first.wait(), last.wait()], [0, 0], first.text() + last.text())
         self.whole(first, last)
 
@@ -75,25 +75,25 @@ class Ends(unittest.TestCase):
     def test_a_near_supervisor_that_was_asked_and_died_has_one_after_it_that_asks_again(self):
         self.asked_and_killed("b", "")
 
-    def lost_behind_the_order(self, source_on, sink_on, says):
+    def lost_after_order(self, source_on, sink_on, message):
         first, last = self.begin(source_on, sink_on)
         folder, pids = os.path.join(first.runtime, "carousel", first.run_name), [s["pid"] for s in first.ps()["stages"] if s.get("pid")]
         first.process.send_signal(signal.SIGSTOP)   # what it is told now, it takes with it
         last.interrupt()
-        last.says("the end comes with the frames of the other hosts, which are told", 5)
+        last.expect_log("the end comes with the frames of the other hosts, which are told", 5)
         lose_run(first.process, folder, pids)
-        last.says(f"{says}, and gives no end: what has come from it is delivered", 30)
+        last.expect_log(f"{message}, and gives no end: what has come from it is delivered", 30)
         return last
 
     def test_a_near_host_that_is_lost_behind_the_order_holds_the_end_up_for_some_seconds_only(self):
-        far = self.lost_behind_the_order("", "b", "the near host is lost")
-        self.assertEqual(far.wait(), 0, far.text())
-        self.whole(far)
+        remote = self.lost_after_order("", "b", "the near host is lost")
+        self.assertEqual(remote.wait(), 0, remote.text())
+        self.whole(remote)
 
     def test_a_far_host_that_is_lost_behind_the_order_holds_the_end_up_for_some_seconds_only(self):
-        near = self.lost_behind_the_order("b", "", "host b is lost")
-        self.assertEqual(near.wait(), 75, near.text())
-        self.assertIn("host b has not said how its part has ended", near.text())
+        coordinator = self.lost_after_order("b", "", "host b is lost")
+        self.assertEqual(coordinator.wait(), 75, coordinator.text())
+        self.assertIn("host b has not said how its part has ended", coordinator.text())
 
 
 if __name__ == "__main__":

@@ -16,136 +16,136 @@ from link_pair import lose_run, run_id_in  # noqa: E402
 
 class Apart(Case):
     def test_a_second_host_that_begins_the_stream_too_is_told_again(self):
-        near, b = self.begin(source() + sink() + source("source2", ON_B) + sink("sink2", "source2", ON_B) + host("b"), "--fps", "60")
-        b.has_frames("sink2", near)
+        coordinator, b = self.begin(source() + sink() + source("source2", ON_B) + sink("sink2", "source2", ON_B) + host("b"), "--fps", "60")
+        b.has_frames("sink2", coordinator)
         b.process.send_signal(signal.SIGSTOP)
-        near.interrupt()
-        near.says("interrupted: what is begun is delivered")
+        coordinator.interrupt()
+        coordinator.expect_log("interrupted: what is begun is delivered")
         b.process.kill()
         b.process.wait()
         b.start()
-        self.ends((near, 0), (b, 0))
+        self.ends((coordinator, 0), (b, 0))
 
     def test_a_host_that_is_done_gives_its_end_and_is_no_reason_to_cut_anothers_frames_off(self):
-        near, b, c = self.begin(source("own", ON_B) + sink("bsink", "own", ON_B) + source(on='host = "c"') + sink("slow", more="delay_ms = 100")
-                                + host("b") + host("c", 1) + host("a", 2, "here"), "--fps", "60", "--frames", "150", far=("b", "c"))
+        coordinator, b, c = self.begin(source("own", ON_B) + sink("bsink", "own", ON_B) + source(on='host = "c"') + sink("slow", more="delay_ms = 100")
+                                + host("b") + host("c", 1) + host("a", 2, "here"), "--fps", "60", "--frames", "150", remote=("b", "c"))
         self.assertEqual(b.wait(), 0)
-        near.has_frames("slow", c, 25)
-        near.interrupt()
-        self.ends((near, 0), (c, 0))
-        self.assertEqual(near.report()["frames"], c.report()["frames"])
+        coordinator.has_frames("slow", c, 25)
+        coordinator.interrupt()
+        self.ends((coordinator, 0), (c, 0))
+        self.assertEqual(coordinator.report()["frames"], c.report()["frames"])
 
     def test_ctrl_c_reaches_the_others_where_all_of_this_host_is_done(self):
-        near, b = self.begin(source() + sink() + source("source2", ON_B) + sink("sink2", "source2", ON_B + "\ndelay_ms = 300") + host("b"),
+        coordinator, b = self.begin(source() + sink() + source("source2", ON_B) + sink("sink2", "source2", ON_B + "\ndelay_ms = 300") + host("b"),
                              "--fps", "60", "--frames", "100")
-        near.says("chain: done", 20)
-        near.interrupt()
-        self.ends((near, 0), (b, 0))
+        coordinator.expect_log("chain: done", 20)
+        coordinator.interrupt()
+        self.ends((coordinator, 0), (b, 0))
         self.assertLess(b.report()["frames"], 100)
 
     def test_two_presses_reach_a_host_whose_supervisor_comes_behind_them(self):
-        near, b = self.begin(source() + sink(more=ON_B + "\ndelay_ms = 300") + host("b"), "--fps", "60")
-        b.has_frames("sink", near)
+        coordinator, b = self.begin(source() + sink(more=ON_B + "\ndelay_ms = 300") + host("b"), "--fps", "60")
+        b.has_frames("sink", coordinator)
         b.process.send_signal(signal.SIGSTOP)
-        near.interrupt()
-        near.says("interrupted: what is begun is delivered")
-        near.interrupt()
+        coordinator.interrupt()
+        coordinator.expect_log("interrupted: what is begun is delivered")
+        coordinator.interrupt()
         time.sleep(0.3)
         b.process.kill()
         b.process.wait()
         b.start()
         self.assertNotEqual(b.wait(20), 0)
-        self.assertNotEqual(near.wait(20), 0)
+        self.assertNotEqual(coordinator.wait(20), 0)
 
     def test_a_ring_that_is_lost_here_when_who_made_its_frames_is_done_ends_the_run(self):
-        near, b = self.slow_near(1000)
+        coordinator, b = self.slow_coordinator(1000)
         self.ends((b, 0))
-        block = "/dev/shm/carousel-" + run_id_in(os.path.join(near.runtime, "carousel", near.run_name))
+        block = "/dev/shm/carousel-" + run_id_in(os.path.join(coordinator.runtime, "carousel", coordinator.run_name))
         with open(block, "r+b") as f:
             f.seek(0x2000)
             there = f.read(64)
             f.seek(0x2000)
             f.write(bytes(v ^ 0x5A for v in there))
-        self.ends((near, 1))
-        self.assertRegex(near.text(), "host b has failed: its part is over, and this host waits for frames of it: they are lost")
+        self.ends((coordinator, 1))
+        self.assertRegex(coordinator.text(), "host b has failed: its part is over, and this host waits for frames of it: they are lost")
 
     def test_a_host_that_was_asked_to_end_and_gave_the_near_one_up_tells_it_when_it_is_back(self):
-        near, b = self.begin(source() + sink(more=ON_B) + host("b"), "--fps", "60")
-        b.has_frames("sink", near)
-        near.process.send_signal(signal.SIGSTOP)
-        b.says("near host is lost")
+        coordinator, b = self.begin(source() + sink(more=ON_B) + host("b"), "--fps", "60")
+        b.has_frames("sink", coordinator)
+        coordinator.process.send_signal(signal.SIGSTOP)
+        b.expect_log("near host is lost")
         b.interrupt()
-        b.says("gives no end", 30)
-        near.process.send_signal(signal.SIGCONT)
-        self.ends((b, 0), (near, 1))
-        self.assertRegex(near.text(), "host b has failed: its part has ended without the last frames of this host")
+        b.expect_log("gives no end", 30)
+        coordinator.process.send_signal(signal.SIGCONT)
+        self.ends((b, 0), (coordinator, 1))
+        self.assertRegex(coordinator.text(), "host b has failed: its part has ended without the last frames of this host")
 
     def test_a_join_of_streams_from_two_hosts_is_over_with_the_shorter_one_and_who_has_more_ends_with_a_word(self):
-        near, b = self.begin(source() + source("short", ON_B + "\nends_at = 30") + sink(of='source", "short', more=ON_B) + host("b"), "--fps", "60")
-        self.ends((b, 0), (near, 1))
+        coordinator, b = self.begin(source() + source("short", ON_B + "\nends_at = 30") + sink(of='source", "short', more=ON_B) + host("b"), "--fps", "60")
+        self.ends((b, 0), (coordinator, 1))
         self.assertEqual([b.report()[k] for k in ("frames", "lost", "ended_by")], [30, 0, "short"])
-        self.assertRegex(near.text(), "host b has failed: its part has ended without the last frames of this host")
+        self.assertRegex(coordinator.text(), "host b has failed: its part has ended without the last frames of this host")
 
     def test_a_third_host_that_reads_a_lost_one_ends_with_what_it_has(self):
-        near, b, c = self.begin(source(on=ON_B) + sink() + sink("sinkc", more='host = "c"') + host("b") + host("c", 1) + host("a", 2, "here"),
-                                "--fps", "60", far=("b", "c"))
-        near.has_frames("sink", b)
-        c.has_frames("sinkc", near)
+        coordinator, b, c = self.begin(source(on=ON_B) + sink() + sink("sinkc", more='host = "c"') + host("b") + host("c", 1) + host("a", 2, "here"),
+                                "--fps", "60", remote=("b", "c"))
+        coordinator.has_frames("sink", b)
+        c.has_frames("sinkc", coordinator)
         b.lose()
-        near.interrupt()
-        near.says("host b is lost, and gives no end", 40)
-        self.ends((c, 0), (near, 75))
+        coordinator.interrupt()
+        coordinator.expect_log("host b is lost, and gives no end", 40)
+        self.ends((c, 0), (coordinator, 75))
 
     def test_an_end_that_comes_together_with_the_beginning_is_carried_out(self):
-        near, b = self.begin(source(on=ON_B) + sink() + sink("sinkc", more='host = "c"') + host("b") + host("c", 1) + host("a", 2, "here"),
+        coordinator, b = self.begin(source(on=ON_B) + sink() + sink("sinkc", more='host = "c"') + host("b") + host("c", 1) + host("a", 2, "here"),
                              "--fps", "60")
-        b.says("waits for")
+        b.expect_log("waits for")
         time.sleep(1)   # they have compared their plans
         b.process.send_signal(signal.SIGSTOP)
-        c = self.world.far(os.path.join(self.world.folder, "chain.toml"), "c", "--fps", "60")
+        c = self.world.remote(os.path.join(self.world.folder, "chain.toml"), "c", "--fps", "60")
         c.start()
-        near.says("c/carousel.*begins")   # so have these, and the near one has begun
-        near.interrupt()
+        coordinator.expect_log("c/carousel.*begins")   # so have these, and the near one has begun
+        coordinator.interrupt()
         time.sleep(0.5)
         b.process.send_signal(signal.SIGCONT)
-        self.ends((near, 0), (b, 0), (c, 0))
+        self.ends((coordinator, 0), (b, 0), (c, 0))
 
     def test_a_stream_that_ends_before_its_first_frame_ends_the_hosts_that_wait_for_it(self):
         slow = os.path.join(self.world.folder, "slow")
         with open(slow, "w", encoding="utf-8") as f:
             f.write(f'#!/bin/sh\ntest "$1" = --describe || sleep 2\nexec {os.path.abspath(PROGRAMS)}/carousel-test-bytes "$@"\n')
         os.chmod(slow, 0o755)
-        near, b, c = self.begin(source(on=ON_B).replace("carousel-test-bytes", slow) + sink() + sink("sinkc", more='host = "c"')
-                                + host("b") + host("c", 1) + host("a", 2, "here"), "--fps", "60", far=("b", "c"))
-        near.says("chain.b: begins")
-        near.interrupt()
-        near.says("host b is done, and its link has not told host c so: it is told from here")
-        self.ends((near, 0), (b, 0), (c, 0))
-        self.assertEqual([h.report()["frames"] for h in (near, b, c)], [0, 0, 0])
+        coordinator, b, c = self.begin(source(on=ON_B).replace("carousel-test-bytes", slow) + sink() + sink("sinkc", more='host = "c"')
+                                + host("b") + host("c", 1) + host("a", 2, "here"), "--fps", "60", remote=("b", "c"))
+        coordinator.expect_log("chain.b: begins")
+        coordinator.interrupt()
+        coordinator.expect_log("host b is done, and its link has not told host c so: it is told from here")
+        self.ends((coordinator, 0), (b, 0), (c, 0))
+        self.assertEqual([h.report()["frames"] for h in (coordinator, b, c)], [0, 0, 0])
 
     def test_an_end_that_no_link_has_told_holds_for_a_join_with_a_longer_stream(self):
-        near, b = self.begin(source(on="ends_at = 30") + source("own", ON_B) + sink(of='source", "own', more=ON_B) + host("b"),
+        coordinator, b = self.begin(source(on="ends_at = 30") + source("own", ON_B) + sink(of='source", "own', more=ON_B) + host("b"),
                              "--fps", "60", dies=("near", "source-to-b"))
-        b.says("the stream of source-from-here ends before frame 30")
-        self.ends((near, 0), (b, 0))
+        b.expect_log("the stream of source-from-here ends before frame 30")
+        self.ends((coordinator, 0), (b, 0))
         self.assertEqual([b.report()[k] for k in ("frames", "lost", "ended_by")], [30, 0, "source-from-here"])
 
     def test_who_takes_over_from_a_supervisor_that_was_told_an_end_in_place_of_a_link_ends_nobody_else(self):
         for reader, on, other in (("near", "", ON_B), ("b", ON_B, "")):
             with self.subTest(reader=reader):
                 readers = sink(more=on + "\ndelay_ms = 400")
-                beside = source("own", other) + sink("last", "own", other + "\ndelay_ms = 900")
+                concurrent = source("own", other) + sink("last", "own", other + "\ndelay_ms = 900")
                 hosts = host("b") + host("c", 1) + host("a", 2, "here")
-                near, b, c = self.begin(source(on='host = "c"') + readers + beside + hosts, "--frames", "12", far=("b", "c"),
+                coordinator, b, c = self.begin(source(on='host = "c"') + readers + concurrent + hosts, "--frames", "12", remote=("b", "c"),
                                         dies=("c", "source-to-" + ("a" if reader == "near" else "b")))
-                near.says("its link has not told " + ("this host" if reader == "near" else "host b"))
-                (near if reader == "near" else b).supervisor_is_killed()
-                self.ends((near, 0), (b, 0), (c, 0))
-                self.assertEqual([h.report()["frames"] for h in (near, b, c)], [12, 12, 12])
+                coordinator.expect_log("its link has not told " + ("this host" if reader == "near" else "host b"))
+                (coordinator if reader == "near" else b).supervisor_is_killed()
+                self.ends((coordinator, 0), (b, 0), (c, 0))
+                self.assertEqual([h.report()["frames"] for h in (coordinator, b, c)], [12, 12, 12])
 
     def test_ctrl_c_while_a_block_is_made_anew_cuts_nothing_off(self):
-        near, b = self.begin(source() + sink(more=ON_B) + host("b", more='release = "durable"'), "--fps", "60")
-        b.has_frames("sink", near)
+        coordinator, b = self.begin(source() + sink(more=ON_B) + host("b", more='release = "durable"'), "--fps", "60")
+        b.has_frames("sink", coordinator)
         block = "/dev/shm/carousel-" + run_id_in(os.path.join(b.runtime, "carousel", b.run_name))
         b.process.send_signal(signal.SIGSTOP)
         time.sleep(0.1)
@@ -156,46 +156,46 @@ class Apart(Case):
             f.write(bytes(v ^ 0x5A for v in there))
         b.interrupt()
         b.process.send_signal(signal.SIGCONT)
-        self.ends((b, 0), (near, 0))
-        self.assertEqual(near.report()["frames"], b.report()["frames"])
+        self.ends((b, 0), (coordinator, 0))
+        self.assertEqual(coordinator.report()["frames"], b.report()["frames"])
 
     def test_who_takes_the_near_run_over_knows_how_a_host_has_ended(self):
-        near, b = self.slow_near(1000)
+        coordinator, b = self.slow_coordinator(1000)
         self.ends((b, 0))
-        self.assertIsNone(near.process.poll())
-        near.process.kill()
-        near.process.wait()
-        near.start()
-        self.ends((near, 0))
-        self.assertEqual(near.report()["frames"], 14)
-        self.assertEqual(near.report()["hosts"]["b"]["frames"], 14)
+        self.assertIsNone(coordinator.process.poll())
+        coordinator.process.kill()
+        coordinator.process.wait()
+        coordinator.start()
+        self.ends((coordinator, 0))
+        self.assertEqual(coordinator.report()["frames"], 14)
+        self.assertEqual(coordinator.report()["hosts"]["b"]["frames"], 14)
 
     def test_a_host_that_is_done_waits_for_the_near_one_as_long_as_that_may_come_back(self):
-        near, b = self.slow_near(1500, GRACE)
-        near.has_frames("slow", b)
-        near.process.kill()
-        near.process.wait()
+        coordinator, b = self.slow_coordinator(1500, GRACE)
+        coordinator.has_frames("slow", b)
+        coordinator.process.kill()
+        coordinator.process.wait()
         time.sleep(14)   # longer than by the default
         self.assertIsNone(b.process.poll(), b.text()[-1500:])
-        near.start()
-        self.ends((near, 0), (b, 0))
+        coordinator.start()
+        self.ends((coordinator, 0), (b, 0))
 
     def test_ctrl_c_ends_a_host_that_is_done_and_waits_for_a_near_one_that_is_lost(self):
-        near, b = self.slow_near(300, GRACE)
-        near.has_frames("slow", b)
-        folder, pids = os.path.join(near.runtime, "carousel", near.run_name), [s["pid"] for s in near.ps()["stages"] if s.get("pid")]
-        near.process.kill()
-        near.process.wait()
+        coordinator, b = self.slow_coordinator(300, GRACE)
+        coordinator.has_frames("slow", b)
+        folder, pids = os.path.join(coordinator.runtime, "carousel", coordinator.run_name), [s["pid"] for s in coordinator.ps()["stages"] if s.get("pid")]
+        coordinator.process.kill()
+        coordinator.process.wait()
         time.sleep(6)   # its stages go on, and take the rest
-        lose_run(near.process, folder, pids)
-        b.says("chain.b: 14 frames in")
+        lose_run(coordinator.process, folder, pids)
+        b.expect_log("chain.b: 14 frames in")
         self.assertIsNone(b.process.poll(), b.text()[-1500:])
         b.interrupt()
         self.assertEqual(b.wait(5), 0)
 
     def test_a_stranger_who_has_the_port_of_a_dead_supervisor_ends_no_run(self):
-        near, b = self.begin(source() + sink(more=ON_B) + host("b"), "--fps", "60")
-        b.has_frames("sink", near)
+        coordinator, b = self.begin(source() + sink(more=ON_B) + host("b"), "--fps", "60")
+        b.has_frames("sink", coordinator)
         b.process.kill()
         b.process.wait()
         with socket.socket() as port:
@@ -203,25 +203,25 @@ class Apart(Case):
             port.bind(("127.0.0.1", PORT))
             port.listen()
             port.settimeout(10)
-            near_one = port.accept()[0]
-            near_one.settimeout(5)
-            hello = near_one.recv(1000)
-            near_one.sendall(hello[:8] + os.urandom(400))
-            near.says("does not know this pipeline's token", 5)
-            near_one.close()
+            coordinator_connection = port.accept()[0]
+            coordinator_connection.settimeout(5)
+            hello = coordinator_connection.recv(1000)
+            coordinator_connection.sendall(hello[:8] + os.urandom(400))
+            coordinator.expect_log("does not know this pipeline's token", 5)
+            coordinator_connection.close()
         b.start()
-        near.says("host b is back", 10)
-        near.interrupt()
-        self.ends((near, 0), (b, 0))
+        coordinator.expect_log("host b is back", 10)
+        coordinator.interrupt()
+        self.ends((coordinator, 0), (b, 0))
 
     def test_frames_that_are_lost_with_a_host_are_counted_from_the_first_of_the_run(self):
-        near, b = self.begin(source() + sink(more=ON_B) + host("b"), "--fps", "60", "--frames", "500", "--first", "200")
-        b.has_frames("sink", near, 10)
+        coordinator, b = self.begin(source() + sink(more=ON_B) + host("b"), "--fps", "60", "--frames", "500", "--first", "200")
+        b.has_frames("sink", coordinator, 10)
         b.lose()
         b.start()
-        self.ends((near, 1))
-        self.assertRegex(near.text(), r"frames 200 to \d+", near.text()[-2500:])
-        first, last, lost = map(int, re.search(r"frames (\d+) to (\d+).*?: (\d+) frames are lost", near.text()).groups())
+        self.ends((coordinator, 1))
+        self.assertRegex(coordinator.text(), r"frames 200 to \d+", coordinator.text()[-2500:])
+        first, last, lost = map(int, re.search(r"frames (\d+) to (\d+).*?: (\d+) frames are lost", coordinator.text()).groups())
         self.assertEqual(lost, last - first + 1)
 
 

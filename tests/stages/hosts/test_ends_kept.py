@@ -32,93 +32,93 @@ def pids_of(s):
 
 
 class Kept(Case):
-    def known_to_a_dead_near_one_alone(self):
+    def known_only_to_dead_coordinator(self):
         """The near supervisor has kept how b has ended; both are dead, b with the word that it may leave in hand."""
-        near, b = self.slow_near(700, GRACE)
-        near.has_frames("slow", b, 4)
-        near.process.send_signal(signal.SIGSTOP)
-        b.says("14 frames in")
+        coordinator, b = self.slow_coordinator(700, GRACE)
+        coordinator.has_frames("slow", b, 4)
+        coordinator.process.send_signal(signal.SIGSTOP)
+        b.expect_log("14 frames in")
         time.sleep(0.3)   # it has told the near one, which hasn't read it
         b.process.send_signal(signal.SIGSTOP)
-        near.process.send_signal(signal.SIGCONT)
-        wait_for("how b has ended is kept", lambda: os.path.exists(os.path.join(folder_of(near), "ended-b.json")))
-        kill(b, near)
-        return near, b
+        coordinator.process.send_signal(signal.SIGCONT)
+        wait_for("how b has ended is kept", lambda: os.path.exists(os.path.join(folder_of(coordinator), "ended-b.json")))
+        kill(b, coordinator)
+        return coordinator, b
 
-    def b_leaves_at_once(self, near, b):
+    def b_leaves_at_once(self, coordinator, b):
         self.ends((b, 0), seconds=15)
-        self.ends((near, 0))
-        self.assertEqual([near.report()["frames"], near.report()["hosts"]["b"]["frames"]], [14, 14])
+        self.ends((coordinator, 0))
+        self.assertEqual([coordinator.report()["frames"], coordinator.report()["hosts"]["b"]["frames"]], [14, 14])
 
     def test_a_host_whose_end_is_known_to_a_near_one_that_begins_anew_may_leave_at_once(self):
-        near, b = self.known_to_a_dead_near_one_alone()
+        coordinator, b = self.known_only_to_dead_coordinator()
         b.start()
-        b.says("its part of a run is done")
-        near.start()
-        self.b_leaves_at_once(near, b)
+        b.expect_log("its part of a run is done")
+        coordinator.start()
+        self.b_leaves_at_once(coordinator, b)
 
     def test_a_host_that_comes_behind_a_near_one_that_knows_how_it_has_ended_may_leave_at_once(self):
-        near, b = self.known_to_a_dead_near_one_alone()
-        near.start()
-        near.says("adopted chain")
+        coordinator, b = self.known_only_to_dead_coordinator()
+        coordinator.start()
+        coordinator.expect_log("adopted chain")
         b.start()
-        self.b_leaves_at_once(near, b)
+        self.b_leaves_at_once(coordinator, b)
 
     def test_a_near_supervisor_that_dies_with_a_hosts_end_in_hand_has_one_after_it_that_is_told(self):
-        near, b = self.slow_near(700, GRACE)
-        near.has_frames("slow", b, 4)
-        near.process.send_signal(signal.SIGSTOP)
-        b.says("14 frames in")
+        coordinator, b = self.slow_coordinator(700, GRACE)
+        coordinator.has_frames("slow", b, 4)
+        coordinator.process.send_signal(signal.SIGSTOP)
+        b.expect_log("14 frames in")
         time.sleep(0.3)
-        kill(near)
-        near.start()
-        self.b_leaves_at_once(near, b)
+        kill(coordinator)
+        coordinator.start()
+        self.b_leaves_at_once(coordinator, b)
 
     def test_a_far_supervisor_that_is_killed_before_a_frozen_near_one_was_told_has_one_after_it_that_tells_it(self):
         last = ON_B + "\ndies_at = 3\nmax_attempts = 1"   # a frame that is given up: a code that no other run would end with
-        near, b = self.begin(GRACE + source() + sink("slow", more="delay_ms = 700") + sink(more=last) + host("b"), "--frames", "20")
-        near.has_frames("slow", b, 3)
-        near.process.send_signal(signal.SIGSTOP)
-        b.says("the near host is lost")
-        b.says("20 frames in")
+        coordinator, b = self.begin(GRACE + source() + sink("slow", more="delay_ms = 700") + sink(more=last) + host("b"), "--frames", "20")
+        coordinator.has_frames("slow", b, 3)
+        coordinator.process.send_signal(signal.SIGSTOP)
+        b.expect_log("the near host is lost")
+        b.expect_log("20 frames in")
         kill(b)
         b.start()
-        b.says("its part of a run is done")
-        near.process.send_signal(signal.SIGCONT)
-        self.ends((near, 4), (b, 4))
-        self.assertEqual([near.report()["frames"], near.report()["hosts"]["b"]["frames"]], [20, 20])
-        self.assertNotIn("lost its part", near.text())
+        b.expect_log("its part of a run is done")
+        coordinator.process.send_signal(signal.SIGCONT)
+        self.ends((coordinator, 4), (b, 4))
+        self.assertEqual([coordinator.report()["frames"], coordinator.report()["hosts"]["b"]["frames"]], [20, 20])
+        self.assertNotIn("lost its part", coordinator.text())
         self.assertEqual(os.listdir(folder_of(b)), ["dead-letters"])
 
-    def lose_near_behind_the_last_frame(self, near, b):
-        near.has_frames("slow", b)
-        stages = pids_of(near)
-        near.process.send_signal(signal.SIGSTOP)
-        b.says("14 frames in")
-        lose_run(near.process, folder_of(near), stages)
+    def lose_coordinator_after_last_frame(self, coordinator, b):
+        coordinator.has_frames("slow", b)
+        stages = pids_of(coordinator)
+        coordinator.process.send_signal(signal.SIGSTOP)
+        b.expect_log("14 frames in")
+        lose_run(coordinator.process, folder_of(coordinator), stages)
 
     def test_what_is_left_to_tell_of_a_run_that_is_no_more_holds_no_other_run_up(self):
-        near, b = self.slow_near(300, GRACE)
-        self.lose_near_behind_the_last_frame(near, b)
+        coordinator, b = self.slow_coordinator(300, GRACE)
+        self.lose_coordinator_after_last_frame(coordinator, b)
         kill(b)
         b.start()
-        b.says("its part of a run is done")
-        near.start()
-        self.ends((near, 0), (b, 0))
-        self.assertEqual([near.report()["frames"], b.report()["frames"]], [14, 14])
+        b.expect_log("its part of a run is done")
+        coordinator.start()
+        self.ends((coordinator, 0), (b, 0))
+        self.assertEqual([coordinator.report()["frames"], b.report()["frames"]], [14, 14])
 
     def test_a_host_that_is_done_and_waits_is_there_for_the_next_run_of_the_near_one(self):
-        near, b = self.slow_near(300, GRACE)
-        self.lose_near_behind_the_last_frame(near, b)
-        near.start()
-        self.ends((near, 0), (b, 0))
-        self.assertEqual([near.report()["frames"], b.report()["frames"]], [14, 14])
+        coordinator, b = self.slow_coordinator(300, GRACE)
+        self.lose_coordinator_after_last_frame(coordinator, b)
+        coordinator.start()
+        self.ends((coordinator, 0), (b, 0))
+        self.assertEqual([coordinator.report()["frames"], b.report()["frames"]], [14, 14])
 
     def test_a_host_that_is_done_and_waits_says_so_to_ps(self):
-        near, b = self.slow_near(700, GRACE)
-        near.has_frames("slow", b)
-        kill(near)
-        b.says("14 frames in")
+        coordinator, b = self.slow_coordinator(700, GRACE)
+        coordinator.has_frames("slow", b)
+        kill(coordinator)
+        b.expect_log("14 frames in")
         asked = time.monotonic()
         answer = b.ps()["pipeline"]
         self.assertLess(time.monotonic() - asked, 3)
@@ -129,73 +129,73 @@ class Kept(Case):
             control.connect(os.path.join(folder_of(b), "control.sock"))
             control.send(b'{"command": "rebuild"}')   # its outcome is told: it begins nothing anew
             self.assertIn("chain.b is done", control.recv(10_000).decode())
-        near.start()
-        self.ends((near, 0), (b, 0))
+        coordinator.start()
+        self.ends((coordinator, 0), (b, 0))
 
     def test_a_host_whose_frames_go_to_one_that_gave_the_near_host_up_ends_with_a_word(self):
-        near, b, c = self.begin(SOON + source() + sink("mid", more=ON_B + "\nturns = true") + sink("last", "mid", 'host = "c"') + host("b") + host("c", 1),
-                                "--fps", "60", far=("b", "c"))
-        c.has_frames("last", near)
-        near.process.send_signal(signal.SIGSTOP)
-        c.says("near host is lost")
+        coordinator, b, c = self.begin(SOON + source() + sink("mid", more=ON_B + "\nturns = true") + sink("last", "mid", 'host = "c"') + host("b") + host("c", 1),
+                                "--fps", "60", remote=("b", "c"))
+        c.has_frames("last", coordinator)
+        coordinator.process.send_signal(signal.SIGSTOP)
+        c.expect_log("near host is lost")
         c.interrupt()
-        c.says("gives no end", 30)
-        c.says(r"chain\.c: \d+ frames in")
+        c.expect_log("gives no end", 30)
+        c.expect_log(r"chain\.c: \d+ frames in")
         time.sleep(2)   # now b takes no more, and the near host has frames for it
-        near.process.send_signal(signal.SIGCONT)
-        self.ends((c, 0), (near, 1))
-        self.assertRegex(near.text(), "error: host b has frames for host c, whose part has ended without them")
-        self.assertRegex(near.text(), "host b has failed: its part has ended without the last frames of this host")
+        coordinator.process.send_signal(signal.SIGCONT)
+        self.ends((c, 0), (coordinator, 1))
+        self.assertRegex(coordinator.text(), "error: host b has frames for host c, whose part has ended without them")
+        self.assertRegex(coordinator.text(), "host b has failed: its part has ended without the last frames of this host")
         self.assertNotEqual(b.wait(20), 0)
 
     def test_a_part_that_has_failed_ends_the_run_also_where_a_dead_supervisor_alone_heard_so(self):
-        near, b = self.begin(GRACE + source() + sink(more=ON_B + '\ndies_at = 20\nmax_attempts = 1\nrestart = "no"') + sink("nsink") + host("b"), "--fps", "20")
-        near.has_frames("nsink", b, 3)
-        kill(near)
-        b.says("error: stage sink has failed")
+        coordinator, b = self.begin(GRACE + source() + sink(more=ON_B + '\ndies_at = 20\nmax_attempts = 1\nrestart = "no"') + sink("nsink") + host("b"), "--fps", "20")
+        coordinator.has_frames("nsink", b, 3)
+        kill(coordinator)
+        b.expect_log("error: stage sink has failed")
         wait_for("b keeps how it has ended", lambda: os.path.exists(os.path.join(folder_of(b), "ended.json")))
         with open(os.path.join(folder_of(b), "ended.json"), encoding="utf-8") as f:
             kept = json.load(f)
         # As by a near supervisor that has heard it, and was killed before it ended the run for that.
-        with open(os.path.join(folder_of(near), "ended-b.json"), "w", encoding="utf-8") as f:
-            json.dump({"run": kept["near_run"], "ended": kept["ended"]}, f)
+        with open(os.path.join(folder_of(coordinator), "ended-b.json"), "w", encoding="utf-8") as f:
+            json.dump({"run": kept["coordinator_run"], "ended": kept["ended"]}, f)
         kill(b)
-        near.start()
-        self.ends((near, 1))
-        self.assertRegex(near.text(), r"host b has failed: chain\.b: .*failed: sink: signal 6")
-        self.assertEqual(near.report()["hosts"]["b"]["exit_code"], 1)
+        coordinator.start()
+        self.ends((coordinator, 1))
+        self.assertRegex(coordinator.text(), r"host b has failed: chain\.b: .*failed: sink: signal 6")
+        self.assertEqual(coordinator.report()["hosts"]["b"]["exit_code"], 1)
 
     def test_ctrl_c_here_reaches_a_far_host_by_the_near_supervisor_that_comes_next(self):
-        near, b = self.begin(source() + sink(more="delay_ms = 700") + source("source2", ON_B) + sink("sink2", "source2", ON_B) + host("b"), "--fps", "60")
-        b.has_frames("sink2", near)
+        coordinator, b = self.begin(source() + sink(more="delay_ms = 700") + source("source2", ON_B) + sink("sink2", "source2", ON_B) + host("b"), "--fps", "60")
+        b.has_frames("sink2", coordinator)
         b.process.send_signal(signal.SIGSTOP)   # what it is told now, it takes with it
-        near.interrupt()
-        near.says("interrupted: what is begun is delivered")
-        kill(b, near)
-        for each in (near, b):
+        coordinator.interrupt()
+        coordinator.expect_log("interrupted: what is begun is delivered")
+        kill(b, coordinator)
+        for each in (coordinator, b):
             each.start()
-        near.says("adopted chain")
-        self.ends((near, 0), (b, 0))
+        coordinator.expect_log("adopted chain")
+        self.ends((coordinator, 0), (b, 0))
 
     def test_a_frame_that_was_given_up_on_a_far_host_counts_for_the_run(self):
-        near, b = self.begin(source() + sink(more=ON_B + "\ndies_at = 5\nmax_attempts = 1") + host("b"), "--fps", "60", "--frames", "30")
-        self.ends((near, 4), (b, 4))
-        self.assertEqual([near.report()[k] for k in ("frames", "lost", "ending")], [30, 0, "complete"])
-        self.assertRegex(near.text(), r"host b: chain\.b: 30 frames in .*1 given up")
-        self.assertEqual([each["ring_sequence"] for each in near.report()["hosts"]["b"]["dead_letters"]], [5])
+        coordinator, b = self.begin(source() + sink(more=ON_B + "\ndies_at = 5\nmax_attempts = 1") + host("b"), "--fps", "60", "--frames", "30")
+        self.ends((coordinator, 4), (b, 4))
+        self.assertEqual([coordinator.report()[k] for k in ("frames", "lost", "ending")], [30, 0, "complete"])
+        self.assertRegex(coordinator.text(), r"host b: chain\.b: 30 frames in .*1 given up")
+        self.assertEqual([each["ring_sequence"] for each in coordinator.report()["hosts"]["b"]["dead_letters"]], [5])
 
     def test_a_lost_host_with_a_stream_of_its_own_is_no_reason_to_cut_anothers_frames_off(self):
-        near, b, c = self.begin(SOON + source("own", ON_B) + sink("bsink", "own", ON_B) + source(on='host = "c"') + sink("slow", more="delay_ms = 150")
-                                + host("b") + host("c", 1) + host("a", 2, "here"), "--fps", "60", far=("b", "c"))
-        b.has_frames("bsink", near)
+        coordinator, b, c = self.begin(SOON + source("own", ON_B) + sink("bsink", "own", ON_B) + source(on='host = "c"') + sink("slow", more="delay_ms = 150")
+                                + host("b") + host("c", 1) + host("a", 2, "here"), "--fps", "60", remote=("b", "c"))
+        b.has_frames("bsink", coordinator)
         b.lose()
-        near.says("host b is lost")
+        coordinator.expect_log("host b is lost")
         time.sleep(8)
-        near.has_frames("slow", c, 25)
-        near.interrupt()
-        self.ends((c, 0), (near, 75))
-        self.assertIn("host b has not said how its part has ended", near.text())
-        self.assertEqual(near.report()["frames"], c.report()["frames"])
+        coordinator.has_frames("slow", c, 25)
+        coordinator.interrupt()
+        self.ends((c, 0), (coordinator, 75))
+        self.assertIn("host b has not said how its part has ended", coordinator.text())
+        self.assertEqual(coordinator.report()["frames"], c.report()["frames"])
 
 
 del Case

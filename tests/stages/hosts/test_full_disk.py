@@ -60,7 +60,7 @@ class FullDisk(unittest.TestCase):
     def pictures_on_one_host(self):
         out = os.path.join(self.world.folder, "one")
         os.mkdir(out)
-        one = self.world.near(self.world.write("one.toml", CHAIN.format(out=out)), "--frames", str(FRAMES)).start()
+        one = self.world.coordinator(self.world.write("one.toml", CHAIN.format(out=out)), "--frames", str(FRAMES)).start()
         self.assertEqual(one.wait(), 0, one.text())
         self.assertEqual(sorted(os.listdir(out)), PICTURES)
         return out, one.report()["image_hash"]
@@ -72,44 +72,44 @@ class FullDisk(unittest.TestCase):
         file = self.world.write("full.toml", CHAIN.format(out=disk) + 'host = "b"\n\n'
                                 + HOST.format(name="b", address="127.0.0.1", port=PORT, launcher="none",
                                               more='release = "durable"'))
-        near, b = (make("--frames", str(FRAMES)) for make in (
-            lambda *o: self.world.near(file, *o),
-            lambda *o: self.world.far(file, "b", *o, inside=[*NAMESPACE, "sh", "-c", SMALL_DISK, disk])))
-        near.start()
-        near.says("waiting for host b")
+        coordinator, b = (make("--frames", str(FRAMES)) for make in (
+            lambda *o: self.world.coordinator(file, *o),
+            lambda *o: self.world.remote(file, "b", *o, inside=[*NAMESPACE, "sh", "-c", SMALL_DISK, disk])))
+        coordinator.start()
+        coordinator.expect_log("waiting for host b")
         self.started_at = time.monotonic()
         b.start()
-        b.says("waits for a full disk")
+        b.expect_log("waits for a full disk")
         inside = os.open(f"/proc/{b.process.pid}/root{disk}", os.O_RDONLY | os.O_DIRECTORY)
         self.addCleanup(os.close, inside)
-        return near, b, inside
+        return coordinator, b, inside
 
     def test_the_far_sink_says_so_once_everybody_waits_nobody_dies_and_with_room_all_pictures_are_there(self):
         one, expected = self.pictures_on_one_host()
-        near, b, disk = self.started()
+        coordinator, b, disk = self.started()
         wait_for("b waits for its disk", lambda: b.stage("display").get("waits_for") == "full disk")
-        wait_for("this host waits for b", lambda: near.stage("fragment-to-b").get("waits_for") == "another host")
-        before, alive = os.listdir(disk), {host: pids(host) for host in (near, b)}
-        self.assertEqual(sorted(alive[near]), ["fragment", "fragment-to-b", "geometry", "vertex"])
+        wait_for("this host waits for b", lambda: coordinator.stage("fragment-to-b").get("waits_for") == "another host")
+        before, alive = os.listdir(disk), {host: pids(host) for host in (coordinator, b)}
+        self.assertEqual(sorted(alive[coordinator]), ["fragment", "fragment-to-b", "geometry", "vertex"])
         self.assertEqual(sorted(alive[b]), ["display", "fragment-from-here"])
         time.sleep(2 * FRAME_TIMEOUT_S)
-        self.assertEqual({host: pids(host) for host in (near, b)}, alive)
-        self.assertEqual([host.process.poll() for host in (near, b)], [None, None], near.text() + b.text())
-        wait_for("this host knows what b waits for", lambda: near.stage("b/display").get("waits_for") == "full disk")
-        self.assertEqual([state(near), state(b)], ["running", "running"])
+        self.assertEqual({host: pids(host) for host in (coordinator, b)}, alive)
+        self.assertEqual([host.process.poll() for host in (coordinator, b)], [None, None], coordinator.text() + b.text())
+        wait_for("this host knows what b waits for", lambda: coordinator.stage("b/display").get("waits_for") == "full disk")
+        self.assertEqual([state(coordinator), state(b)], ["running", "running"])
         self.assertEqual(sorted(os.listdir(disk)), sorted(before))
-        self.assertLess(near.stage("fragment-to-b").get("frames"), FRAMES - 16)   # what is under way, and what was not sent yet
+        self.assertLess(coordinator.stage("fragment-to-b").get("frames"), FRAMES - 16)   # what is under way, and what was not sent yet
         os.unlink("filler", dir_fd=disk)
-        self.assertEqual([near.wait(), b.wait()], [0, 0], near.text() + b.text())
+        self.assertEqual([coordinator.wait(), b.wait()], [0, 0], coordinator.text() + b.text())
         ran_s = time.monotonic() - self.started_at
-        for host in (near, b):
+        for host in (coordinator, b):
             check_report(host, FRAMES)
             self.assertEqual(host.report()["restarts"], 0, host.text())
         # Each host logs the full disk once (this one has a copy of b's lines), and again every 5 s.
-        for host in (near, b):
-            said = re.findall(r".*waits for a full disk.*", host.text())
-            self.assertTrue(1 <= len(said) <= 1 + ran_s // 5, host.text())
-            self.assertRegex(said[0], r"KiB are free there\): .*/disk/frame_\d+\.rgba: No space left on device; make room on "
+        for host in (coordinator, b):
+            log_lines = re.findall(r".*waits for a full disk.*", host.text())
+            self.assertTrue(1 <= len(log_lines) <= 1 + ran_s // 5, host.text())
+            self.assertRegex(log_lines[0], r"KiB are free there\): .*/disk/frame_\d+\.rgba: No space left on device; make room on "
                              "that disk, .*Nothing is lost")
         self.assertEqual(hash_in(b, "display"), expected)
         self.assertEqual(sorted(os.listdir(disk)), PICTURES)

@@ -46,7 +46,7 @@ class HostilePeer(Case):
     def test_messages_without_the_token_take_no_memory_and_the_sender_with_the_token_delivers(self):
         pair = self.pair(FRAMES, fps=30)
         pair.b.start()
-        self.said(pair.b, "listens on")
+        self.expect_log(pair.b, "listens on")
         receiver = pair.b.stage("receive")["pid"]
         before, most = anonymous_kib(receiver), 0
         logs = self.start_peers(pair)

@@ -41,16 +41,16 @@ class Chaos(unittest.TestCase):
         file = self.world.write("chain.toml", SOURCE.format(bytes=SIZE) + SINK.format(name="sink", of="source", bytes=SIZE, more='host = "b"\n')
                                 + HOST.format(name="b", address="127.0.0.1", port=PORT, launcher="none", more=""))
         report, done = os.path.join(self.world.folder, "chaos.json"), os.path.join(self.world.folder, "faults.jsonl")
-        chaos, said = self.start("chaos", ["chaos", file, "--device", "cpu", "--fps", "60", "--count", str(FAULTS), "--rate", "2", "--seed", str(SEED),
+        chaos, output = self.start("chaos", ["chaos", file, "--device", "cpu", "--fps", "60", "--count", str(FAULTS), "--rate", "2", "--seed", str(SEED),
                                            "--faults", "kill,term,abort,supervisor", "--report", report, "--log", done])
         # Nobody starts host b by itself: once for the run, once for the undisturbed one.
         for run in (1, 2):
             asked = wait_for(f"the words for host b, run {run}", lambda r=run: (
-                (all_ := re.findall(r"waiting for host b .*Start it there: carousel (host .*?)   \(", said()))[r - 1:] or chaos.poll() is not None)
+                (all_ := re.findall(r"waiting for host b .*Start it there: carousel (host .*?)   \(", output()))[r - 1:] or chaos.poll() is not None)
                 and all_, 120)
-            self.assertGreaterEqual(len(asked), run, said())
+            self.assertGreaterEqual(len(asked), run, output())
             self.start(f"b{run}", shlex.split(asked[run - 1]) + ["--no-color"])
-        self.assertEqual(chaos.wait(150), 0, said())
+        self.assertEqual(chaos.wait(150), 0, output())
         with open(report, encoding="utf-8") as f:
             r = json.load(f)
         with open(done, encoding="utf-8") as f:

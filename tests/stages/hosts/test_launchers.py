@@ -33,8 +33,8 @@ class Ssh(unittest.TestCase):
         for key in ("host", "user"):
             call("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", os.path.join(folder, key))
         os.makedirs("/run/sshd", exist_ok=True)
-        self.far_runtime = os.path.join(folder, "runtime-far")
-        os.makedirs(self.far_runtime)
+        self.remote_runtime = os.path.join(folder, "runtime-far")
+        os.makedirs(self.remote_runtime)
         config = self.world.write("sshd_config", f"""
 ListenAddress {B_ADDRESS}
 HostKey {folder}/host
@@ -43,7 +43,7 @@ StrictModes no
 UsePAM no
 PermitRootLogin yes
 PidFile none
-SetEnv XDG_RUNTIME_DIR={self.far_runtime}
+SetEnv XDG_RUNTIME_DIR={self.remote_runtime}
 """)
         with open(os.path.join(folder, "sshd.log"), "w", encoding="utf-8") as log:
             daemon = subprocess.Popen([*self.net.inside(self.net.b), SSHD, "-D", "-e", "-f", config], stderr=log)
@@ -54,38 +54,38 @@ SetEnv XDG_RUNTIME_DIR={self.far_runtime}
         os.chmod(wrapper, 0o755)
         wait_for("sshd listens", lambda: call(*self.net.inside(self.net.a), wrapper, "-o", "BatchMode=yes", B_ADDRESS, "true").returncode == 0)
 
-    def near(self, *options, more=""):
+    def coordinator(self, *options, more=""):
         file = self.world.write("over.toml", SOURCE.format(bytes=SIZE) + SINK.format(name="sink", of="source", bytes=SIZE, more='host = "b"')
                                 + HOST.format(name="b", address=B_ADDRESS, port=47100, launcher="ssh", more=more))
-        near = self.world.near(file, *options, inside=self.net.inside(self.net.a))
-        near.environment["PATH"] = os.path.join(self.world.folder, "bin") + ":" + os.environ["PATH"]
-        return near
+        coordinator = self.world.coordinator(file, *options, inside=self.net.inside(self.net.a))
+        coordinator.environment["PATH"] = os.path.join(self.world.folder, "bin") + ":" + os.environ["PATH"]
+        return coordinator
 
-    def far_supervisor(self):
+    def remote_supervisor(self):
         """Its pid: the run is one of the other runtime directory."""
-        out = subprocess.run([self.world.carousel, "ps", "-p", "over.b", "--json"], env={**os.environ, "XDG_RUNTIME_DIR": self.far_runtime},
+        out = subprocess.run([self.world.carousel, "ps", "-p", "over.b", "--json"], env={**os.environ, "XDG_RUNTIME_DIR": self.remote_runtime},
                              capture_output=True, text=True, timeout=30, check=False).stdout
         found = __import__("json").loads(out or "{}").get("pipeline") or {}
         return found.get("pid")
 
     def test_one_command_runs_both_hosts_and_a_killed_far_supervisor_is_started_again(self):
-        near = self.near("--frames", "300", "--fps", "60").start()
-        wait_for("frames", lambda: (near.stage("b/sink").get("frames") or 0) > 3, 40)
-        pid = self.far_supervisor()
+        coordinator = self.coordinator("--frames", "300", "--fps", "60").start()
+        wait_for("frames", lambda: (coordinator.stage("b/sink").get("frames") or 0) > 3, 40)
+        pid = self.remote_supervisor()
         os.kill(pid, signal.SIGKILL)
-        wait_for("another supervisor on b", lambda: self.far_supervisor() not in (None, pid), 40)
-        self.assertEqual(near.wait(60), 0, near.text())
-        report = near.report()
+        wait_for("another supervisor on b", lambda: self.remote_supervisor() not in (None, pid), 40)
+        self.assertEqual(coordinator.wait(60), 0, coordinator.text())
+        report = coordinator.report()
         there = report["hosts"]["b"]
         self.assertEqual([report["frames"], report["lost"]] + [there[k] for k in ("frames", "lost", "repeated", "torn", "taken_over")],
                          [300, 0, 300, 0, 0, 0, 1])
         self.assertEqual(os.stat(os.path.join(self.world.folder, "over.token")).st_mode & 0o777, 0o600)
 
     def test_a_host_that_can_not_be_started_is_said_with_the_last_words_of_ssh(self):
-        near = self.near("--frames", "10", more='program = "/nowhere/carousel"')
-        self.assertEqual(near.start().wait(), 2)
-        self.assertRegex(near.text(), r"host b can't be started by ssh \(exit code 127\): .*(not found|No such file)")
-        other = self.near("--frames", "10", more='login = "10.83.0.9"')  # nobody has that address
+        coordinator = self.coordinator("--frames", "10", more='program = "/nowhere/carousel"')
+        self.assertEqual(coordinator.start().wait(), 2)
+        self.assertRegex(coordinator.text(), r"host b can't be started by ssh \(exit code 127\): .*(not found|No such file)")
+        other = self.coordinator("--frames", "10", more='login = "10.83.0.9"')  # nobody has that address
         self.assertEqual(other.start().wait(), 2)
         self.assertRegex(other.text(), r"host b can't be started by ssh \(exit code 255\): .*10.83.0.9")
 
@@ -107,13 +107,13 @@ echo "ended with $?" >> {world.folder}/step
         os.chmod(srun, 0o755)
         file = world.write("step.toml", SOURCE.format(bytes=SIZE) + SINK.format(name="sink", of="source", bytes=SIZE, more='host = "b"')
                            + HOST.format(name="b", address="127.0.0.1", port=PORT, launcher="slurm", more='login = "node7"'))
-        near = world.near(file, "--frames", "30", "--insecure")
-        near.environment["PATH"] = os.path.join(world.folder, "bin") + ":" + os.environ["PATH"]
-        self.assertEqual(near.start().wait(60), 0, near.text())
-        self.assertEqual(near.report()["hosts"]["b"]["frames"], 30)
+        coordinator = world.coordinator(file, "--frames", "30", "--insecure")
+        coordinator.environment["PATH"] = os.path.join(world.folder, "bin") + ":" + os.environ["PATH"]
+        self.assertEqual(coordinator.start().wait(60), 0, coordinator.text())
+        self.assertEqual(coordinator.report()["hosts"]["b"]["frames"], 30)
         step = os.path.join(world.folder, "step")
-        said = wait_for("the step's end", lambda: ended(step))
-        self.assertRegex(said, r"^--nodes=1 --ntasks=1 --overlap --nodelist=node7 .*carousel host --file .* --as b --launched .*--insecure --stay\nended with 0\n$")
+        output = wait_for("the step's end", lambda: ended(step))
+        self.assertRegex(output, r"^--nodes=1 --ntasks=1 --overlap --nodelist=node7 .*carousel host --file .* --as b --launched .*--insecure --stay\nended with 0\n$")
 
 
 if __name__ == "__main__":

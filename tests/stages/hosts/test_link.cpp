@@ -64,7 +64,7 @@ TEST_CASE("a sender without the token is turned away, and believes no one who ha
     CHECK_FALSE(b.up());
     CHECK_FALSE(i.a.up());
     CHECK(i.a.failure().empty());  // who answers there may be anybody: no reason to end a run
-    CHECK(i.a.trouble().find("does not know this link's token") != std::string::npos);
+    CHECK(i.a.disconnect_reason().find("does not know this link's token") != std::string::npos);
 }
 
 TEST_CASE("a refusal ends a sender only when it comes from who knows the token") {
@@ -120,10 +120,10 @@ struct introduction {
                 fresh = std::get<proof_message>(*decode(x.bytes)).fresh;
         b.received(connection, proof_message{{}, token.prove(side::sending, h, fresh), 0, 0}, 1000);
         b.sender_is_kept();
-        look(b.step(1000));
+        inspect(b.step(1000));
     }
-    void look(const actions& said) {
-        for (const action& x : said) {
+    void inspect(const actions& sent) {
+        for (const action& x : sent) {
             if (x.kind == action::what::close) closed.push_back(x.connection);
             if (x.kind != action::what::send) continue;
             const auto m = decode(x.bytes);
@@ -168,12 +168,12 @@ TEST_CASE(
     (void)b.step(1000);
     CHECK_FALSE(b.frame_begins(1, sent[0], 1000));
     CHECK(b.up());
-    bool told = false;
+    bool acknowledged = false;
     for (const action& x : b.step(1000)) {
         const auto m = decode(x.bytes);
-        if (m && std::holds_alternative<ack>(*m)) told = std::get<ack>(*m).committed == 0;
+        if (m && std::holds_alternative<ack>(*m)) acknowledged = std::get<ack>(*m).committed == 0;
     }
-    CHECK(told);  // whole here, but not committed: no word of that
+    CHECK(acknowledged);  // whole here, but not committed: no word of that
     sent[1].ring_sequence = 2;
     CHECK_FALSE(b.frame_begins(1, sent[1], 1000));
     CHECK_FALSE(b.up());
@@ -183,14 +183,14 @@ TEST_CASE("a frame whose header and bytes do not fit each other ends its connect
     const token_file token("a secret that both sides know");
     receiving_side b = receiver(token);
     REQUIRE(introduction(b, 1, 5, token).welcomed);
-    (void)b.news();
+    (void)b.log_line();
     b.accepted(2, 1000);
     b.frame_is_damaged(2);  // a stranger's: no word of it
     CHECK(b.up());
-    CHECK(b.news().empty());
+    CHECK(b.log_line().empty());
     b.frame_is_damaged(1);
     CHECK_FALSE(b.up());
-    CHECK(b.news() == "a frame came whose header and bytes do not fit each other: its sender is cut off");
+    CHECK(b.log_line() == "a frame came whose header and bytes do not fit each other: its sender is cut off");
     u32 closed = 0;
     for (const action& x : b.step(1000)) closed += x.kind == action::what::close ? 1 : 0;
     CHECK(closed == 2);
@@ -214,7 +214,7 @@ TEST_CASE("a sender is welcomed when nothing comes any more from its predecessor
     introduction next(b, 2, 6, token);
     CHECK_FALSE(next.welcomed);
     b.frame_ends(*room, false, 1000);
-    next.look(b.step(1000));
+    next.inspect(b.step(1000));
     REQUIRE(next.welcomed);
     CHECK(next.welcomed->next == 0);
 }
@@ -296,9 +296,9 @@ TEST_CASE("a silent far side is given up after a second, and tried again") {
 TEST_CASE("a sender that waits for the disk there keeps frames that are only committed") {
     const token_file token("a secret that both sides know");
     receiving_side b = receiver(token);
-    hello who = hello_of_test();
-    who.by_durable = 1;
-    introduced i(b, who, token, 1000);
+    hello own_hello = hello_of_test();
+    own_hello.by_durable = 1;
+    introduced i(b, own_hello, token, 1000);
     REQUIRE(i.a.up());
     CHECK(b.wants_durable());
     CHECK(b.clock(1000));  // from the handshake on
@@ -355,5 +355,5 @@ TEST_CASE("a sender that waits for the disk there keeps frames that are only com
     }
     CHECK_FALSE(i.a.up());
     CHECK(i.a.failure().empty());
-    CHECK(i.a.trouble().find("in its sinks' files, the others are kept here") != std::string::npos);
+    CHECK(i.a.disconnect_reason().find("in its sinks' files, the others are kept here") != std::string::npos);
 }

@@ -14,10 +14,10 @@ using namespace carousel::test;
 
 TEST_CASE("an answer about the other clock may name any time, without an overflow") {
     clock_filter f;
-    constexpr u64 far = u64{1} << 63U;
-    f.answered(1, far, 3);
+    constexpr u64 far_future = u64{1} << 63U;
+    f.answered(1, far_future, 3);
     REQUIRE(f.at(3));
-    CHECK(f.at(3)->here_from(far) == 3);
+    CHECK(f.at(3)->here_from(far_future) == 3);
 }
 
 TEST_CASE("of the answers about the other clock the quickest counts, until drift may have made it worse") {

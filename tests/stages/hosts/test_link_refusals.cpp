@@ -13,7 +13,7 @@ u64 lines_of(receiving_side& b, const hello& sender, const token_file& token, u6
     for (u64 now = 1000; now < seconds * ns_per_s; now += 300 * ns_per_ms) {
         const introduced i(b, sender, token, now);
         CHECK_FALSE(i.a.up());
-        lines += b.news().empty() ? 0 : 1;
+        lines += b.log_line().empty() ? 0 : 1;
         b.closed(1);
     }
     return lines;
@@ -23,10 +23,10 @@ u64 lines_of(receiving_side& b, const hello& sender, const token_file& token, u6
 
 TEST_CASE("a run that goes on for one that was lost is let in, but leaves nothing out") {
     const token_file token("a secret that both sides know");
-    hello heir = hello_of_test("run-c");
-    heir.begins = 4;
+    hello successor = hello_of_test("run-c");
+    successor.begins = 4;
     const auto meet = [&](receiving_side b) {
-        introduced i(b, heir, token, 1000);
+        introduced i(b, successor, token, 1000);
         return std::pair(i.a.up(), i.a.failure());
     };
     CHECK(meet(receiver(token, "run-a", 5)).first);
@@ -35,17 +35,17 @@ TEST_CASE("a run that goes on for one that was lost is let in, but leaves nothin
     CHECK_FALSE(up);
     CHECK(why.find("end the receiving run, too, and begin again") != std::string::npos);
 
-    heir.begins = 0;  // it has not heard what the lost one had handed on
+    successor.begins = 0;  // it has not heard what the lost one had handed on
     CHECK_FALSE(meet(receiver(token, "run-a", 5)).first);
     receiving_side in_one_file = receiver(token, "run-a", 5);
-    in_one_file.takes_heirs();
+    in_one_file.accepts_successors();
     CHECK(meet(in_one_file).first);
 
     receiving_side late = receiver(token, "", 7);  // but 0 to 6 are with the sender
     const introduced i(late, hello_of_test(), token, 1000);
     CHECK_FALSE(i.a.up());
     CHECK(i.a.failure().empty());
-    CHECK(i.a.trouble().find("frames 0 to 6 would be left out") != std::string::npos);
+    CHECK(i.a.disconnect_reason().find("frames 0 to 6 would be left out") != std::string::npos);
 }
 
 TEST_CASE(
@@ -54,15 +54,15 @@ TEST_CASE(
     const token_file token("a secret that both sides know");
     hello durable = hello_of_test();
     durable.by_durable = 1;
-    const auto meets = [&](u64 first, bool beside_others) {
-        receiving_side heir = receiver(token, "", first);
-        if (beside_others) heir.stands_beside_others();
-        const introduced i(heir, durable, token, 1000);
-        return std::pair(i.a.up(), i.a.trouble() + heir.warning());
+    const auto meets = [&](u64 first, bool has_other_links) {
+        receiving_side successor = receiver(token, "", first);
+        if (has_other_links) successor.expect_other_links();
+        const introduced i(successor, durable, token, 1000);
+        return std::pair(i.a.up(), i.a.disconnect_reason() + successor.warning());
     };
-    const auto [up, said] = meets(16, true);
+    const auto [up, disconnect_text] = meets(16, true);
     CHECK(up);
-    CHECK(said.find("frames 0 to 15 are left out, which the sending host has kept") == 0);
+    CHECK(disconnect_text.find("frames 0 to 15 are left out, which the sending host has kept") == 0);
     CHECK_FALSE(meets(17, true).first);         // more than it can have under way: a wrong --first
     const auto [alone, why] = meets(1, false);  // nobody has heard more than the one sender
     CHECK_FALSE(alone);
@@ -71,21 +71,22 @@ TEST_CASE(
 
 TEST_CASE("who stands behind a durable host is told how its lost one's heir gets in from below") {
     const token_file token("a secret that both sides know");
-    hello durable_heir = hello_of_test("run-c");  // from frame 0: nobody had heard of any
-    receiving_side behind = receiver(token, "run-a", 5);
-    const std::string why = introduced(behind, durable_heir, token, 1000).a.failure();
-    CHECK(why.find("begin it with --first 5. A durable host that was lost may have to begin below that: a "
-                   "receiving stage behind one lets it in with heirs = true in its file, and drops what it "
-                   "has") != std::string::npos);
-    receiving_side as_told = receiver(token, "run-a", 5);
-    as_told.takes_heirs();
-    CHECK(introduced(as_told, durable_heir, token, 1000).a.up());
+    hello durable_successor = hello_of_test("run-c");  // from frame 0: nobody had heard of any
+    receiving_side downstream = receiver(token, "run-a", 5);
+    const std::string why = introduced(downstream, durable_successor, token, 1000).a.failure();
+    CHECK(why.find(
+              "begin it with --first 5. A durable host that was lost may have to begin below that: a "
+              "receiving stage behind one lets it in with successors = true in its file, and drops what it "
+              "has") != std::string::npos);
+    receiving_side permissive = receiver(token, "run-a", 5);
+    permissive.accepts_successors();
+    CHECK(introduced(permissive, durable_successor, token, 1000).a.up());
 }
 
 TEST_CASE("a sender that is turned away at each attempt is said once in five seconds, by the same words") {
     const token_file token("a secret that both sides know");
-    receiving_side begun_too_high = receiver(token, "", 7);
-    CHECK(lines_of(begun_too_high, hello_of_test(), token, 12) == 3);  // sent away
+    receiving_side started_too_high = receiver(token, "", 7);
+    CHECK(lines_of(started_too_high, hello_of_test(), token, 12) == 3);  // sent away
     receiving_side used = receiver(token, "run-x", 5);
     CHECK(lines_of(used, hello_of_test(), token, 12) == 3);  // refused
     hello other = hello_of_test();
@@ -102,7 +103,7 @@ TEST_CASE("a sender whose frames or parameters are others is sent away, is told 
         introduced i(b, sender, token, 1000);
         CHECK_FALSE(i.a.up());
         CHECK(i.a.failure().empty());
-        return i.a.trouble();
+        return i.a.disconnect_reason();
     };
     hello sender = expected;
     sender.format = "{\"name\":\"other\"}", sender.payload_bytes = 200;
@@ -165,7 +166,7 @@ TEST_CASE(
         };
         CHECK_FALSE(comes_back_with(1'000'000));
         CHECK(i.a.failure().empty());
-        CHECK(i.a.trouble().find(
+        CHECK(i.a.disconnect_reason().find(
                   "(run run-b) says that it has the frames below 1000000, and from 0 on this side "
                   "has sent none: it is not the receiver of this stream") != std::string::npos);
         CHECK_FALSE(i.a.released(0));

@@ -14,8 +14,8 @@ receiving_side listening(const token_file& token) { return {hello_of_test(), tok
 /// A sender that has met `b` over a connection of that number.
 struct met {
     sending_side a;
-    met(receiving_side& b, hello who, const token_file& token, u32 connection, u64 now)
-        : a(std::move(who), token, 0) {
+    met(receiving_side& b, hello own_hello, const token_file& token, u32 connection, u64 now)
+        : a(std::move(own_hello), token, 0) {
         a.begin(0);
         b.accepted(connection, now);
         for (int k = 0; k < 4; ++k) {
@@ -51,14 +51,14 @@ TEST_CASE("a hello of another version is read as far as its version") {
 TEST_CASE("a sender of another version is turned away, and both sides name both versions") {
     const token_file token("a secret that both sides know");
     receiving_side b = listening(token);
-    hello who = hello_of_test();
-    who.version = link_version + 1;
-    const met i(b, who, token, 1, 1000);
+    hello own_hello = hello_of_test();
+    own_hello.version = link_version + 1;
+    const met i(b, own_hello, token, 1, 1000);
     CHECK_FALSE(b.up());
     CHECK_FALSE(i.a.up());
     CHECK(i.a.failure().empty());  // who says it may be anybody
-    CHECK(i.a.trouble() == sentence(of_sender, link_version, link_version + 1));
-    CHECK(b.news() == sentence(of_receiver, link_version + 1, link_version));
+    CHECK(i.a.disconnect_reason() == sentence(of_sender, link_version, link_version + 1));
+    CHECK(b.log_line() == sentence(of_receiver, link_version + 1, link_version));
     CHECK(met(b, hello_of_test(), token, 2, 1000 + handshake_ns).a.up());  // the same build has come
 }
 
@@ -66,7 +66,7 @@ TEST_CASE("strangers of another version say so in the log no more than every fiv
     receiving_side b = listening(token_file("a secret that both sides know"));
     hello other = hello_of_test();
     other.version = link_version + 1;
-    u64 said = 0;
+    u64 log_lines = 0;
     for (u32 k = 1; k <= 100; ++k) {  // one in 100 ms
         const u64 now = k * 100 * ns_per_ms;
         b.accepted(k, now);
@@ -74,9 +74,9 @@ TEST_CASE("strangers of another version say so in the log no more than every fiv
         for (const action& x : b.step(now))  // and they learn no more than our version
             if (x.kind == action::what::send) CHECK(*decode(x.bytes) == message(hello{}));
         b.closed(k);
-        said += b.news().empty() ? 0 : 1;
+        log_lines += b.log_line().empty() ? 0 : 1;
     }
-    CHECK(said == 2);
+    CHECK(log_lines == 2);
 }
 
 TEST_CASE("a sender hears that a receiver is of another version, and tries it again, in peace") {
@@ -90,7 +90,7 @@ TEST_CASE("a sender hears that a receiver is of another version, and tries it ag
     bytes.resize(9);  // what follows the version is that version's affair
     a.received(1, *decode(bytes), 1000);
     CHECK(a.failure().empty());
-    CHECK(a.trouble() == sentence(of_sender, link_version + 1, link_version));
+    CHECK(a.disconnect_reason() == sentence(of_sender, link_version + 1, link_version));
     const auto connects = [&](u64 now) {
         bool any = false;
         for (const action& x : a.step(now)) any |= x.kind == action::what::connect;

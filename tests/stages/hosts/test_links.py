@@ -22,9 +22,9 @@ from link_pair import END, RECEIVE, SEND, SINK, SOURCE, Host, check_whole, forma
 
 def abort_as_if_by_itself(pid):
     """SIGABRT whose sender is the process: from anybody else it is a death from outside, of which no number ends a run."""
-    told = struct.pack("=iiiiii104x", signal.SIGABRT, 0, -1, 0, pid, os.getuid())   # siginfo_t: si_code SI_QUEUE, si_pid
+    found = struct.pack("=iiiiii104x", signal.SIGABRT, 0, -1, 0, pid, os.getuid())   # siginfo_t: si_code SI_QUEUE, si_pid
     number = {"x86_64": 129, "aarch64": 138}[platform.machine()]                    # rt_sigqueueinfo
-    if ctypes.CDLL(None, use_errno=True).syscall(number, pid, signal.SIGABRT, told) != 0:
+    if ctypes.CDLL(None, use_errno=True).syscall(number, pid, signal.SIGABRT, found) != 0:
         raise OSError(ctypes.get_errno(), "rt_sigqueueinfo")
 
 
@@ -35,7 +35,7 @@ class Everyday(Case):
         pair = self.pair(480, fps=60)
         pair.b.start()
         pair.a.start()
-        self.said(pair.a, "is up after")
+        self.expect_log(pair.a, "is up after")
         victims = ["send", "receive", "source", "sink", "receive", "send"]
         dice.shuffle(victims)
         for victim in victims:
@@ -57,11 +57,11 @@ class Everyday(Case):
         self.whole(pair, 30)
 
     def test_what_these_programs_set_of_ucx_doctor_shows(self):
-        said = json.loads(subprocess.run([os.path.join(PROGRAMS, "carousel-send"), "--ucx"], capture_output=True, text=True, check=True).stdout)["set"]
-        self.assertEqual([said["UCX_CM_REUSEADDR"], said["UCX_ERROR_SIGNALS"], said["UCX_TCP_PORT_RANGE"]], ["y", "", None])
+        settings = json.loads(subprocess.run([os.path.join(PROGRAMS, "carousel-send"), "--ucx"], capture_output=True, text=True, check=True).stdout)["set"]
+        self.assertEqual([settings["UCX_CM_REUSEADDR"], settings["UCX_ERROR_SIGNALS"], settings["UCX_TCP_PORT_RANGE"]], ["y", "", None])
         out = subprocess.run([os.path.join(PROGRAMS, "carousel"), "doctor", "--json"], capture_output=True, text=True, check=False).stdout
         shown = json.dumps(json.loads(out))
-        self.assertEqual([name for name in said if name not in shown], [])
+        self.assertEqual([name for name in settings if name not in shown], [])
         for each in ("UCX_CM_REUSEADDR y", "UCX_ERROR_SIGNALS empty", "UCX_TCP_PORT_RANGE by each link"):
             self.assertIn(each, shown)
 
@@ -85,17 +85,17 @@ class Everyday(Case):
     def clock_of(self, host, stage):
         try:
             with open(os.path.join(host.pair.folder, "carousel", host.name, "figures-" + stage), encoding="utf-8") as f:
-                told = json.load(f)
+                found = json.load(f)
         except OSError:
             return None
-        return told["clock_offset_ms"] is not None and (told["clock_offset_ms"], told["clock_error_ms"])
+        return found["clock_offset_ms"] is not None and (found["clock_offset_ms"], found["clock_error_ms"])
 
     def test_a_wrong_token_gets_nothing_in_and_ends_nobody(self):
         pair = self.pair(30)
         pair.make_token("other.token")
         pair.b.start()
         other = self.other_sender(pair, token="other.token").start()
-        self.said(other, "does not know this link's token")
+        self.expect_log(other, "does not know this link's token")
         pair.a.start()
         self.whole(pair, 30)
         self.assertIsNone(other.process.poll())
@@ -104,10 +104,10 @@ class Everyday(Case):
         pair = self.pair(30)
         pair.b.start()
         other = self.other_sender(pair, size=4096).start()
-        self.said(pair.b, "a sender was sent away: its frames are")
+        self.expect_log(pair.b, "a sender was sent away: its frames are")
         wait_for("the sender waits", lambda: other.stage("send").get("waits_for") == "another host")
         self.assertEqual([s["restarts"] for s in other.ps()["stages"]], [0, 0])
-        self.said(other, r"its frames are .*4096.* of \d+ bytes, but the receiving stage is to write .*262144")
+        self.expect_log(other, r"its frames are .*4096.* of \d+ bytes, but the receiving stage is to write .*262144")
         other.end()
         pair.a.start()
         self.whole(pair, 30)
@@ -154,7 +154,7 @@ class Long(Case):
         pair = self.pair(900, fps=60)   # it goes on until the other one has been refused for good
         pair.b.start()
         pair.a.start()
-        self.said(pair.b, "frames of source come from run")
+        self.expect_log(pair.b, "frames of source come from run")
         wait_for("frames", lambda: (pair.b.stage("sink").get("frames") or 0) > 3)
         other = self.other_sender(pair).start()
         self.assertEqual(other.wait(30), 1)
@@ -170,9 +170,9 @@ class Long(Case):
         pair.b.wait(30)
         pair.b.start()
         self.assertEqual(pair.a.wait(30), 1)
-        told = re.search(r"frames 0 to (\d+) have been committed there and released here: (\d+) frames are lost", pair.a.text())
-        self.assertTrue(told, pair.a.text())
-        self.assertEqual(int(told[1]) + 1, int(told[2]))
+        found = re.search(r"frames 0 to (\d+) have been committed there and released here: (\d+) frames are lost", pair.a.text())
+        self.assertTrue(found, pair.a.text())
+        self.assertEqual(int(found[1]) + 1, int(found[2]))
 
     def test_a_port_in_use_is_named_once_and_waited_for(self):
         with socket.socket() as taken:
@@ -210,11 +210,11 @@ class Long(Case):
         dice = random.Random(SEED)
         pair = self.pair(500, fps=60)
         pair.b.start()
-        self.said(pair.b, "listens on")
+        self.expect_log(pair.b, "listens on")
         heard = self.recorded_hello(pair)
         self.assertGreater(len(heard), 20)
         pair.a.start()
-        self.said(pair.a, "is up after")
+        self.expect_log(pair.a, "is up after")
         for _ in range(60):
             bytes_of_it = bytearray(heard)
             for _ in range(dice.choice([1, 1, 2, 4])):
@@ -258,7 +258,7 @@ class Long(Case):
     def test_a_run_that_is_asked_to_end_without_its_link_says_what_is_not_there(self):
         pair = self.pair(30)
         pair.a.start()
-        self.said(pair.a, "no link to")
+        self.expect_log(pair.a, "no link to")
         pair.a.process.send_signal(signal.SIGINT)
         self.assertEqual(pair.a.wait(30), 75)
         self.assertRegex(pair.a.text(), r"send waits for another host: \d+ frames from number 0 on were begun and are not known to be there")
@@ -268,7 +268,7 @@ class Long(Case):
         pair = self.pair(200, fps=60)
         pair.b.start()
         pair.a.start()
-        self.said(pair.a, "is up after")
+        self.expect_log(pair.a, "is up after")
         dice, stop = random.Random(SEED), threading.Event()
 
         def bother():
@@ -315,7 +315,7 @@ class Campaign(Long):
         pair = self.pair(480, fps=60)
         pair.b.start()
         pair.a.start()
-        self.said(pair.a, "is up after")
+        self.expect_log(pair.a, "is up after")
         for host, name in ((pair.b, "receive"), (pair.a, "send")):
             pid = wait_for(name, lambda h=host, n=name: h.stage(n).get("pid"))
             os.kill(pid, signal.SIGSTOP)

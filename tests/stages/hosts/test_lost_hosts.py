@@ -30,9 +30,9 @@ class Long(Lost):
         pair.b.lose()
         pair.b.start()
         self.assertEqual(pair.a.wait(30), 1)
-        told = re.search(r"frames 0 to (\d+) have been committed there and released here: (\d+) frames are lost", pair.a.text())
-        self.assertTrue(told, pair.a.text())
-        self.assertEqual(int(told[1]) + 1, int(told[2]))
+        found = re.search(r"frames 0 to (\d+) have been committed there and released here: (\d+) frames are lost", pair.a.text())
+        self.assertTrue(found, pair.a.text())
+        self.assertEqual(int(found[1]) + 1, int(found[2]))
 
     def test_a_run_that_begins_where_the_receiver_is_goes_on_for_a_lost_sender(self):
         pair = self.started(300, send=DURABLE)
@@ -40,10 +40,10 @@ class Long(Lost):
         pair.a.lose()
         pair.a.start()  # from frame 0: another run's, as far as B can know
         self.assertEqual(pair.a.wait(30), 1)
-        told = re.search(r"frames up to (\d+) are here.*begin it with --first (\d+)", pair.a.text())
-        self.assertTrue(told, pair.a.text())
-        first = int(told[2])
-        self.assertTrue(30 <= first <= int(told[1]) + 1, told[0])
+        found = re.search(r"frames up to (\d+) are here.*begin it with --first (\d+)", pair.a.text())
+        self.assertTrue(found, pair.a.text())
+        first = int(found[2])
+        self.assertTrue(30 <= first <= int(found[1]) + 1, found[0])
         pair.a.options += ["--first", str(first)]
         pair.a.start()
         self.whole(pair, 300)
@@ -54,7 +54,7 @@ class Long(Lost):
         self.delivered(pair.b, 30)
         delivered = pair.b.lose()
         pair.b.start()  # from frame 0, which nobody has any more
-        self.said(pair.a, r"has lost its ring, and begins at frame 0\.")
+        self.expect_log(pair.a, r"has lost its ring, and begins at frame 0\.")
         first = int(re.search(r"begin it with --first (\d+)", pair.a.text())[1])
         self.assertLessEqual(first, len(delivered))
         pair.b.process.send_signal(signal.SIGINT)

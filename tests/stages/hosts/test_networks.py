@@ -31,9 +31,9 @@ class Networks(Case):
             self.skipTest("nft takes no rules here")
         pair = self.started(240)
         for silent in (0.3, 0.6, 1.3, 0.9):
-            self.assertTrue(self.net.silence())
+            self.assertTrue(self.net.drop_packets())
             time.sleep(silent)
-            self.assertTrue(self.net.speak())
+            self.assertTrue(self.net.restore_packets())
             time.sleep(0.4)
         self.whole(pair, 240)
 
@@ -42,9 +42,9 @@ class Networks(Case):
             self.skipTest("nft takes no rules here")
         pair = self.started(240)
         for silent in (0.6, 1.3, 2.5):
-            self.assertTrue(self.net.silence(self.net.a))
+            self.assertTrue(self.net.drop_packets(self.net.a))
             time.sleep(silent)
-            self.assertTrue(self.net.speak(self.net.a))
+            self.assertTrue(self.net.restore_packets(self.net.a))
             time.sleep(0.4)
         self.whole(pair, 240)
         self.assertIn("is down", pair.a.text())
@@ -71,17 +71,17 @@ class Networks(Case):
                            + SINK.format(name="sink", of="there", bytes=size, more="")
                            + HOST.format(name="b", address=public["b"], port=47100, launcher="none", more="")
                            + HOST.format(name="a", address=public["a"], port=47100, launcher="here", more=""))
-        near, b = (make(file, *name, "--frames", "40", inside=self.net.inside(where)) for make, name, where in (
-            (world.near, (), self.net.a), (world.far, ("b",), self.net.b)))
-        for host in (near, b):
+        coordinator, b = (make(file, *name, "--frames", "40", inside=self.net.inside(where)) for make, name, where in (
+            (world.coordinator, (), self.net.a), (world.remote, ("b",), self.net.b)))
+        for host in (coordinator, b):
             self.assertEqual(host.start().wait(20), 2, host.text())
             self.assertRegex(host.text(), r'address = "203\.0\.113\.[12]": expected a private address: '
                              r'.* or say insecure = true \(of all hosts: --insecure\)')
-        near.start("--insecure")
-        near.says("Start it there: carousel host --file .* --as b .*--insecure")
+        coordinator.start("--insecure")
+        coordinator.expect_log("Start it there: carousel host --file .* --as b .*--insecure")
         b.start("--insecure")
-        self.assertEqual([near.wait(), b.wait()], [0, 0], near.text() + b.text())
-        for host in (near, b):
+        self.assertEqual([coordinator.wait(), b.wait()], [0, 0], coordinator.text() + b.text())
+        for host in (coordinator, b):
             check_report(host, 40)
 
 

@@ -18,7 +18,7 @@ OF_SENDER = r"no link to 127\.0\.0\.1 port \d+ for \d+ s: the other side speaks 
 OF_RECEIVER = r"who sends there speaks version (\d+) of the link, this side version (\d+): use the same build on both hosts"
 
 
-class Stranger:
+class IncompatiblePeer:
     """The end of the other version (other_version.cpp)."""
     name = "the other version"
 
@@ -42,7 +42,7 @@ def pids(host):
 
 
 class OtherVersion(Case):
-    def said_every_5_s(self, host, words, since):
+    def logged_every_5_s(self, host, words, since):
         """Waits until it has said so twice; since then it has said so no more often."""
         wait_for(f"{host.name} says \"{words}\" twice", lambda: len(re.findall(words, host.text())) > 1)
         self.assertLessEqual(len(re.findall(words, host.text())), 1 + (time.monotonic() - since) // EVERY_S, host.text())
@@ -56,37 +56,37 @@ class OtherVersion(Case):
     def test_a_receiver_names_both_versions_of_a_sender_of_another_one_and_lives_and_takes_the_right_one(self):
         pair = self.pair(FRAMES)
         pair.b.start()
-        self.said(pair.b, "listens on")
+        self.expect_log(pair.b, "listens on")
         wait_for("all of b's stages", lambda: sum(pid is not None for pid, _ in pids(pair.b).values()) == 2)
-        before, since, stranger = pids(pair.b), time.monotonic(), Stranger(self, pair, "sends")
-        self.said(pair.b, OF_RECEIVER)
+        before, since, incompatible_peer = pids(pair.b), time.monotonic(), IncompatiblePeer(self, pair, "sends")
+        self.expect_log(pair.b, OF_RECEIVER)
         theirs, ours = self.versions(pair.b, OF_RECEIVER)
-        self.said_every_5_s(pair.b, OF_RECEIVER, since)
-        self.said(stranger, OF_SENDER.format(ours, theirs))
-        self.assertIsNone(stranger.process.poll(), stranger.text())
+        self.logged_every_5_s(pair.b, OF_RECEIVER, since)
+        self.expect_log(incompatible_peer, OF_SENDER.format(ours, theirs))
+        self.assertIsNone(incompatible_peer.process.poll(), incompatible_peer.text())
         self.assertEqual(pids(pair.b), before, pair.b.text())
         self.assertEqual(pair.b.stage("sink").get("frames") or 0, 0)
-        stranger.end()
+        incompatible_peer.end()
         pair.a.start()
         self.whole(pair, FRAMES)
 
     def test_a_sender_names_both_versions_of_a_receiver_of_another_one_and_goes_on_trying_until_the_right_one_is_there(self):
         pair = self.pair(FRAMES)
-        stranger, since = Stranger(self, pair, "receives"), time.monotonic()
+        incompatible_peer, since = IncompatiblePeer(self, pair, "receives"), time.monotonic()
         pair.a.start()
         words = OF_SENDER.format(r"(\d+)", r"(\d+)")
-        self.said(pair.a, words)
+        self.expect_log(pair.a, words)
         theirs, ours = self.versions(pair.a, words)
         wait_for("the sender waits", lambda: pair.a.stage("send").get("waits_for") == "another host")
         before = pids(pair.a)
-        self.said_every_5_s(pair.a, words, since)
-        tries = re.findall(r"a sender of version (\d+) says hello", stranger.text())
-        self.assertGreaterEqual(len(tries), 3, stranger.text())
+        self.logged_every_5_s(pair.a, words, since)
+        tries = re.findall(r"a sender of version (\d+) says hello", incompatible_peer.text())
+        self.assertGreaterEqual(len(tries), 3, incompatible_peer.text())
         self.assertEqual(set(tries), {str(ours)})
-        self.assertNotRegex(stranger.text(), "a frame came|is no hello")
+        self.assertNotRegex(incompatible_peer.text(), "a frame came|is no hello")
         self.assertEqual(pids(pair.a), before, pair.a.text())
         self.assertEqual({restarts for _, restarts in before.values()}, {0})
-        stranger.end()
+        incompatible_peer.end()
         pair.b.start()
         self.whole(pair, FRAMES)
 

@@ -101,17 +101,17 @@ class Refused(unittest.TestCase):
         for program in ("carousel", "carousel-test-bytes"):
             shutil.copy(os.path.join(PROGRAMS, program), folder)
         self.world.carousel = os.path.join(folder, "carousel")
-        self.refused(self.world.near(self.file(), "--frames", "5"), 2,
+        self.refused(self.world.coordinator(self.file(), "--frames", "5"), 2,
                      r'run = "carousel-send": no such program in .*bin or in PATH. Links to other hosts are built where UCX is found: '
                      "apt-get install libucx-dev libssl-dev, and build again")
 
     def test_a_second_supervisor_on_one_port_is_refused_and_the_first_one_goes_on(self):
         file = self.file()
         self.token()
-        first = self.world.far(file, "b", "--frames", "20")
+        first = self.world.remote(file, "b", "--frames", "20")
         first.start()
-        first.says("waits for `carousel run`")
-        other = self.world.far(file, "b", "--frames", "20")
+        first.expect_log("waits for `carousel run`")
+        other = self.world.remote(file, "b", "--frames", "20")
         other.log += "2"
         other.environment["XDG_RUNTIME_DIR"] = os.path.join(self.world.folder, "elsewhere")   # else the run itself is there twice
         os.makedirs(other.environment["XDG_RUNTIME_DIR"])
@@ -119,8 +119,8 @@ class Refused(unittest.TestCase):
         self.refused(other, 2, f"host b: port {PORT} of 127.0.0.1 can't be listened on: .*[Aa]ddress already in use.*; another port: port = N in "
                      r"\[hosts.b\]")
         self.assertIsNone(first.process.poll())
-        near = self.world.near(file, "--frames", "20").start()
-        self.assertEqual([near.wait(), first.wait()], [0, 0], near.text() + first.text())
+        coordinator = self.world.coordinator(file, "--frames", "20").start()
+        self.assertEqual([coordinator.wait(), first.wait()], [0, 0], coordinator.text() + first.text())
         self.assertEqual(first.report()["frames"], 20)
 
     def test_a_host_that_gives_no_answer_is_waited_for_in_a_sentence_and_joins_when_it_is_there(self):
@@ -130,18 +130,18 @@ class Refused(unittest.TestCase):
             silent.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             silent.bind(("127.0.0.1", PORT))
             silent.listen()
-            near = self.world.near(file, "--frames", "20").start()
-            near.says(rf"waiting for host b \(127\.0\.0\.1 port {PORT}\): no answer yet\. Start it there: carousel host --file .* --as b ")
-        near.says(rf"waiting for host b \(127\.0\.0\.1 port {PORT}\): Connection refused\. ")
-        far = self.world.far(file, "b", "--frames", "20").start()
-        self.assertEqual([near.wait(), far.wait()], [0, 0], near.text() + far.text())
-        self.assertEqual(far.report()["frames"], 20)
+            coordinator = self.world.coordinator(file, "--frames", "20").start()
+            coordinator.expect_log(rf"waiting for host b \(127\.0\.0\.1 port {PORT}\): no answer yet\. Start it there: carousel host --file .* --as b ")
+        coordinator.expect_log(rf"waiting for host b \(127\.0\.0\.1 port {PORT}\): Connection refused\. ")
+        remote = self.world.remote(file, "b", "--frames", "20").start()
+        self.assertEqual([coordinator.wait(), remote.wait()], [0, 0], coordinator.text() + remote.text())
+        self.assertEqual(remote.report()["frames"], 20)
 
     def test_a_host_that_can_not_be_reached_is_said_and_ctrl_c_ends_the_waiting(self):
-        near = self.world.near(self.file(address="10.255.254.253"), "--frames", "20").start()
-        near.says(rf"waiting for host b \(10\.255\.254\.253 port {PORT}\): [A-Za-z].*\. Start it there: ")
-        near.interrupt()
-        self.assertEqual(near.wait(), 130, near.text())
+        coordinator = self.world.coordinator(self.file(address="10.255.254.253"), "--frames", "20").start()
+        coordinator.expect_log(rf"waiting for host b \(10\.255\.254\.253 port {PORT}\): [A-Za-z].*\. Start it there: ")
+        coordinator.interrupt()
+        self.assertEqual(coordinator.wait(), 130, coordinator.text())
 
     def test_another_program_at_the_hosts_port_is_told_and_ends_nobody(self):
         file = self.file()
@@ -151,48 +151,48 @@ class Refused(unittest.TestCase):
             other.bind(("127.0.0.1", PORT))
             other.listen()
             other.settimeout(20)
-            near = self.world.near(file, "--frames", "20").start()
+            coordinator = self.world.coordinator(file, "--frames", "20").start()
             for _ in range(4):   # it is tried again; the sentence comes half a second behind the start
                 with other.accept()[0] as c:
                     c.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n" + bytes(200))
                     time.sleep(0.1)
-            near.says("waiting for host b .*: who answers there is no `carousel host` of this version: .*another program may have that port\\. ")
-        far = self.world.far(file, "b", "--frames", "20").start()
-        self.assertEqual([near.wait(), far.wait()], [0, 0], near.text() + far.text())
+            coordinator.expect_log("waiting for host b .*: who answers there is no `carousel host` of this version: .*another program may have that port\\. ")
+        remote = self.world.remote(file, "b", "--frames", "20").start()
+        self.assertEqual([coordinator.wait(), remote.wait()], [0, 0], coordinator.text() + remote.text())
 
     def test_a_deeply_nested_message_costs_the_near_host_its_connection_and_ends_nothing(self):
         file = self.file()
         self.token()
-        far = self.world.far(file, "b", "--frames", "20").start()
-        far.says("waits for `carousel run`")
+        remote = self.world.remote(file, "b", "--frames", "20").start()
+        remote.expect_log("waits for `carousel run`")
         peer = NearPeer(b"a" * 64)
         self.addCleanup(peer.socket.close)
         peer.send(b'{"ping": ' + b"[" * 60_000 + b"]" * 60_000 + b"}")
         self.assertTrue(peer.is_closed_by_the_host())
-        self.assertIsNone(far.process.poll(), far.text())
-        near = self.world.near(file, "--frames", "20").start()
-        self.assertEqual([near.wait(), far.wait()], [0, 0], near.text() + far.text())
+        self.assertIsNone(remote.process.poll(), remote.text())
+        coordinator = self.world.coordinator(file, "--frames", "20").start()
+        self.assertEqual([coordinator.wait(), remote.wait()], [0, 0], coordinator.text() + remote.text())
 
     def test_an_address_of_another_machine_is_refused(self):
         file = self.file(address="10.255.254.253")
         self.token()
-        self.refused(self.world.far(file, "b"), 2, "host b: 10.255.254.253 is no address of this machine: `carousel host --as b` is for the machine that has it")
+        self.refused(self.world.remote(file, "b"), 2, "host b: 10.255.254.253 is no address of this machine: `carousel host --as b` is for the machine that has it")
 
     def test_a_token_that_others_may_read_is_refused_on_both_hosts(self):
         file = self.file()
         path = self.token(0o644)
-        for host in (self.world.near(file), self.world.far(file, "b")):
+        for host in (self.world.coordinator(file), self.world.remote(file, "b")):
             self.refused(host, 2, f"the token of this pipeline's hosts, {path}, has mode 0644: others may read it. `chmod 600 ")
 
     def test_a_token_that_is_not_there_is_asked_for_on_the_far_host(self):
-        self.refused(self.world.far(self.file(), "b"), 2, "the token of this pipeline's hosts, .*chain.token: No such file or directory.*copy it over ssh")
+        self.refused(self.world.remote(self.file(), "b"), 2, "the token of this pipeline's hosts, .*chain.token: No such file or directory.*copy it over ssh")
 
     def test_a_token_that_is_a_link_to_another_file_is_refused(self):
         file = self.file()
         elsewhere = self.token(folder="..")
         self.addCleanup(os.unlink, elsewhere)
         os.symlink(elsewhere, os.path.join(self.world.folder, "chain.token"))
-        self.refused(self.world.near(file), 2, "the token of this pipeline's hosts, .*chain.token: ")
+        self.refused(self.world.coordinator(file), 2, "the token of this pipeline's hosts, .*chain.token: ")
 
     def test_a_buffer_of_a_mesh_that_differs_between_the_hosts_is_named(self):
         for folder, last in (("here", 0), ("there", 1)):
@@ -202,14 +202,14 @@ class Refused(unittest.TestCase):
                 f.write(struct.pack("<9f", 0, 0, 0, 1, 0, 0, 0, 1, last))
             self.world.write(f"{folder}/chain.toml", MESH + HOST.format(name="b", address="127.0.0.1", port=PORT, launcher="none", more=""))
             self.token(folder=folder)
-        far = self.world.far(os.path.join(self.world.folder, "there/chain.toml"), "b", "--frames", "5").start()
-        far.says("waits for `carousel run`")
-        near = self.world.near(os.path.join(self.world.folder, "here/chain.toml"), "--frames", "5")
-        self.assertEqual(near.start().wait(), 2)
-        self.assertRegex(near.text(), r"host b: .*stage geometry: settings.mesh.content.one.bin.hash is \"\w+\" there and \"\w+\" here")
-        far.says("the near host's plan is another: stage geometry: settings.mesh.content.one.bin.hash")
+        remote = self.world.remote(os.path.join(self.world.folder, "there/chain.toml"), "b", "--frames", "5").start()
+        remote.expect_log("waits for `carousel run`")
+        coordinator = self.world.coordinator(os.path.join(self.world.folder, "here/chain.toml"), "--frames", "5")
+        self.assertEqual(coordinator.start().wait(), 2)
+        self.assertRegex(coordinator.text(), r"host b: .*stage geometry: settings.mesh.content.one.bin.hash is \"\w+\" there and \"\w+\" here")
+        remote.expect_log("the near host's plan is another: stage geometry: settings.mesh.content.one.bin.hash")
         shutil.copy(os.path.join(self.world.folder, "there/one.bin"), os.path.join(self.world.folder, "here/one.bin"))
-        self.assertEqual([near.start().wait(), far.wait()], [0, 0], near.text() + far.text())
+        self.assertEqual([coordinator.start().wait(), remote.wait()], [0, 0], coordinator.text() + remote.text())
 
 
 if __name__ == "__main__":

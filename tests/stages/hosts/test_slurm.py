@@ -34,37 +34,37 @@ class Launcher(unittest.TestCase):
 
     def on_one_host(self):
         file = self.world.write("one.toml", SOURCE.format(bytes=SIZE) + SINK.format(name="sink", of="source", bytes=SIZE, more=""))
-        one = self.world.near(file, "--frames", FRAMES).start()
+        one = self.world.coordinator(file, "--frames", FRAMES).start()
         self.assertEqual(one.wait(60), 0, one.text())
         return one.report()["image_hash"]
 
-    def near(self, frames=FRAMES):
+    def coordinator(self, frames=FRAMES):
         """The source is here; each node has a sink, which gets all of it."""
         sinks = "".join(SINK.format(name="sink-" + host, of="source", bytes=SIZE, more=f'host = "{host}"') for host in "ab")
         file = self.world.write("both.toml", SOURCE.format(bytes=SIZE) + sinks + self.host("a", "na", PORT) + self.host("b", "nb", PORT + APART))
-        return self.world.near(file, "--frames", str(frames), "--fps", "60")
+        return self.world.coordinator(file, "--frames", str(frames), "--fps", "60")
 
-    def check_end(self, near, *taken_over):
-        self.assertEqual(near.wait(90), 0, near.text())
-        hosts = near.report()["hosts"]
+    def check_end(self, coordinator, *taken_over):
+        self.assertEqual(coordinator.wait(90), 0, coordinator.text())
+        hosts = coordinator.report()["hosts"]
         self.assertEqual([[hosts[host][k] for k in ("frames", "lost", "repeated", "torn", "taken_over")] for host in "ab"],
                          [[int(FRAMES), 0, 0, 0, n] for n in taken_over])
         one = self.on_one_host()
         self.assertEqual([hosts[host]["image_hash"] for host in "ab"], [one, one])
 
     def test_srun_starts_a_supervisor_on_each_node_and_a_run_over_both_has_the_hash_of_one_host(self):
-        self.check_end(self.near().start(), 0, 0)
+        self.check_end(self.coordinator().start(), 0, 0)
 
     def test_a_supervisor_that_srun_has_started_is_started_again_when_it_is_killed(self):
-        near = self.near().start()
-        wait_for("frames", lambda: (near.stage("b/sink-b").get("frames") or 0) > 3, 40)
+        coordinator = self.coordinator().start()
+        wait_for("frames", lambda: (coordinator.stage("b/sink-b").get("frames") or 0) > 3, 40)
         os.kill(self.supervisor_on("nb", "both.b"), signal.SIGKILL)
-        self.check_end(near, 0, 1)
+        self.check_end(coordinator, 0, 1)
 
     def supervisor_on(self, node, run):
-        said = subprocess.run([self.world.carousel, "ps", "-p", run, "--json"], capture_output=True, text=True, timeout=30, check=False,
+        output = subprocess.run([self.world.carousel, "ps", "-p", run, "--json"], capture_output=True, text=True, timeout=30, check=False,
                               env={**os.environ, "XDG_RUNTIME_DIR": os.path.join(self.world.folder, "runtime-" + node)}).stdout
-        return json.loads(said)["pipeline"]["pid"]
+        return json.loads(output)["pipeline"]["pid"]
 
 
 class Ports(PortCase):

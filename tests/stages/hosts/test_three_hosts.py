@@ -75,19 +75,19 @@ class Stopped(Case):
         # Soon told dead, unless it is to stand still for as long as a silence lasts.
         more = {"pipeline": "frame_timeout_ms = 1000"} if silent else None
         s = Spread(world, "two", SIZE, 100, 60, {"b": (B_ADDRESS, PORT) if silent else PLACES["b"]}, inside, more).start()
-        b = s.far["b"]
+        b = s.remote["b"]
         pid = wait_for("the receiving process", lambda: b.stage("source-from-here").get("pid"))
         if silent:
-            self.assertTrue(net.silence())
+            self.assertTrue(net.drop_packets())
             time.sleep(3)   # longer than a frame may take, which a wait for another host does not count
-            self.assertTrue(net.speak())
+            self.assertTrue(net.restore_packets())
         else:
             os.kill(pid, signal.SIGSTOP)
             time.sleep(1.5)
             with contextlib.suppress(ProcessLookupError):   # a busy machine has found 2 s in it, and has replaced it
                 os.kill(pid, signal.SIGCONT)
-        s.near.says("source-to-b .*is down[\\s\\S]*source-to-b .*is up after")
-        self.assertEqual(s.near.stage("source-to-b").get("restarts"), 0, s.text())
+        s.coordinator.expect_log("source-to-b .*is down[\\s\\S]*source-to-b .*is up after")
+        self.assertEqual(s.coordinator.stage("source-to-b").get("restarts"), 0, s.text())
         pid = wait_for("the receiving process", lambda: b.stage("source-from-here").get("pid"))
         os.kill(pid, signal.SIGSTOP)
         wait_for("it is replaced", lambda: b.stage("source-from-here").get("pid") not in (None, pid))
@@ -107,31 +107,31 @@ class Long(Case):
                                + SINK.format(name="sink", of="middle", bytes=SIZE, more="") + (hosts if there else ""))
 
         options = ("--frames", "240", "--fps", "60")
-        one = world.near(written("one.toml", ""), *options).start()
+        one = world.coordinator(written("one.toml", ""), *options).start()
         self.assertEqual(one.wait(60), 0, one.text())
         expected = hash_in(one, "sink")   # before the next run, whose report takes its place
         file = written("back.toml", 'host = "b"\n')
-        near, far = world.near(file, *options), world.far(file, "b", *options)
-        near.start()
-        near.says("waiting for host b")
-        far.start()
-        near.has_frames("sink", far)
-        victims = [(near, s) for s in ("source", "source-to-b", "middle-from-b", "sink")] + [(far, s) for s in ("source-from-a", "middle", "middle-to-a")]
+        coordinator, remote = world.coordinator(file, *options), world.remote(file, "b", *options)
+        coordinator.start()
+        coordinator.expect_log("waiting for host b")
+        remote.start()
+        coordinator.has_frames("sink", remote)
+        victims = [(coordinator, s) for s in ("source", "source-to-b", "middle-from-b", "sink")] + [(remote, s) for s in ("source-from-a", "middle", "middle-to-a")]
         kill_in_turn(victims, random.Random(SEED))
-        for host in (near, far):
+        for host in (coordinator, remote):
             host.supervisor_is_killed()
-        self.assertEqual([near.wait(60), far.wait(30)], [0, 0], near.text() + far.text())
-        for host in (near, far):
+        self.assertEqual([coordinator.wait(60), remote.wait(30)], [0, 0], coordinator.text() + remote.text())
+        for host in (coordinator, remote):
             check_report(host, 240)
-        self.assertEqual(hash_in(near, "sink"), expected)
+        self.assertEqual(hash_in(coordinator, "sink"), expected)
 
-    def told_as_lost(self, host, stage):
+    def reported_lost(self, host, stage):
         """What its sending stage has said: how many frames are lost, all that were committed there."""
         # As in: "finish of frame 77: the receiving host (run ...) goes on at frame 0, but frames 0 to 73 ..."
-        host.says(f"{stage} .*frames 0 to \\d+ have been committed there and released here: \\d+ frames are lost")
-        told = set(re.findall(r"frames 0 to (\d+) have been committed there and released here: (\d+) frames are lost", host.text()))
-        self.assertEqual(len(told), 1, told)   # each time it is said it is the same
-        last, count = map(int, told.pop())
+        host.expect_log(f"{stage} .*frames 0 to \\d+ have been committed there and released here: \\d+ frames are lost")
+        found = set(re.findall(r"frames 0 to (\d+) have been committed there and released here: (\d+) frames are lost", host.text()))
+        self.assertEqual(len(found), 1, found)   # each time it is said it is the same
+        last, count = map(int, found.pop())
         self.assertEqual(count, last + 1)
         return count
 
@@ -140,43 +140,43 @@ class Long(Case):
         codes = dict(zip(s.hosts, s.codes()))
         self.assertEqual([codes["near"], codes[by]], [1, 1], s.text())
         self.assertEqual([codes[h] for h in codes if h not in ("near", by)], [75] * (len(codes) - (1 if by == "near" else 2)), s.text())
-        self.assertIn(f"host {lost} begins anew: what it had is lost", s.near.text())
-        count = self.told_as_lost(s.near, f"{by}/{stage}" if by != "near" else stage)
-        here, there = s.hosts[by].report(), s.far[lost].report()
+        self.assertIn(f"host {lost} begins anew: what it had is lost", s.coordinator.text())
+        count = self.reported_lost(s.coordinator, f"{by}/{stage}" if by != "near" else stage)
+        here, there = s.hosts[by].report(), s.remote[lost].report()
         # What the sending host calls sent is what it calls lost, and nobody else calls it delivered.
         row = next(x for x in here["stages"] if x["name"] == stage)
         self.assertEqual([row["frames"], there["frames"]], [count, 0], s.text())
-        self.assertEqual(s.near.report()["hosts"][lost]["frames"], 0)
-        self.assertIn("failed", s.near.report()["ending"])
+        self.assertEqual(s.coordinator.report()["hosts"][lost]["frames"], 0)
+        self.assertIn("failed", s.coordinator.report()["ending"])
         return count
 
     def test_a_host_with_the_sink_that_is_lost_with_its_rings_ends_the_run_with_the_frames_that_are_lost(self):
         s = self.spread("two", 600)
-        s.far["b"].has_frames("sink", s.near, 30)
-        delivered = len(s.far["b"].lose())
-        s.far["b"].start()
+        s.remote["b"].has_frames("sink", s.coordinator, 30)
+        delivered = len(s.remote["b"].lose())
+        s.remote["b"].start()
         # What b had delivered, but for frames whose acknowledgement was still to come: they aren't released here, so they aren't lost here.
         window = 4
         self.assertGreaterEqual(self.ends_with_a_loss(s, "b", "near", "source-to-b") + window, delivered)
 
     def test_a_middle_host_that_is_lost_with_its_rings_ends_the_run_with_the_frames_that_it_had_taken(self):
         s = self.spread("chain", 600)
-        s.far["c"].has_frames("sink", s.near, 30)
-        s.far["b"].lose()
-        s.far["b"].start()
+        s.remote["c"].has_frames("sink", s.coordinator, 30)
+        s.remote["b"].lose()
+        s.remote["b"].start()
         count = self.ends_with_a_loss(s, "b", "near", "source-to-b")
-        c = s.far["c"].report()
+        c = s.remote["c"].report()
         # What b had handed on is in c's sink, whole: of what is said to be lost there, that is not.
         self.assertEqual([c[k] for k in ("lost", "repeated", "torn")], [0, 0, 0])
         self.assertTrue(30 < c["frames"] <= count, (c["frames"], count))
 
     def test_a_supervisor_that_dies_with_all_of_its_stages_has_lost_its_rings_and_that_is_said(self):
         s = self.spread("chain", 600)
-        b = s.far["b"]
-        s.far["c"].has_frames("sink", s.near, 30)
+        b = s.remote["b"]
+        s.remote["c"].has_frames("sink", s.coordinator, 30)
         self.kill_all_of(b, with_supervisor=True)
         b.start()
-        b.says("none of its stages is alive: its ring memory is gone with them: a fresh run begins")
+        b.expect_log("none of its stages is alive: its ring memory is gone with them: a fresh run begins")
         self.ends_with_a_loss(s, "b", "near", "source-to-b")
 
 
@@ -197,10 +197,10 @@ class Campaign(Long):
 
     def test_a_middle_host_whose_stages_all_die_at_once_and_whose_supervisor_dies_later_keeps_its_rings(self):
         s = self.spread("chain", 300)
-        b = s.far["b"]
+        b = s.remote["b"]
         self.kill_all_of(b)
         b.supervisor_is_killed()
-        b.says("adopted spread.b")   # it holds the rings, too: until then the last of its stages would take them along
+        b.expect_log("adopted spread.b")   # it holds the rings, too: until then the last of its stages would take them along
         dice = random.Random(SEED)
         for stage in dice.sample(STAGES["chain"]["b"], 3):
             wait_for(f"a process of {stage}", lambda n=stage: b.kill(n))
@@ -208,30 +208,30 @@ class Campaign(Long):
 
     def test_the_last_host_of_a_chain_that_is_lost_with_its_rings_is_told_by_the_host_before_it(self):
         s = self.spread("chain", 600)
-        s.far["c"].has_frames("sink", s.near, 30)
-        s.far["c"].lose()
-        s.far["c"].start()
+        s.remote["c"].has_frames("sink", s.coordinator, 30)
+        s.remote["c"].lose()
+        s.remote["c"].start()
         self.ends_with_a_loss(s, "c", "b", "middle-to-c")
-        self.assertIn("host b has failed", s.near.text())
+        self.assertIn("host b has failed", s.coordinator.text())
 
     def test_a_host_that_is_lost_behind_the_last_acknowledgement_is_told_and_nobody_waits_for_ever(self):
         # Its link has nothing more to send, and this host is not done yet: another link of it is held.
         s = self.spread("fan-out", 12, fps=4, started=False)
-        s.near.start()
-        s.near.says("waiting for host b")
-        for host in s.far.values():
+        s.coordinator.start()
+        s.coordinator.expect_log("waiting for host b")
+        for host in s.remote.values():
             host.start()
-        wait_for("frames on the way to c", lambda: (s.near.stage("source-to-c").get("frames") or 0) >= 8)
-        self.assertEqual(s.near.command("stop", "source-to-c").returncode, 0)
-        wait_for("all frames on b", lambda: s.near.stage("source-to-b").get("frames") == 12)
-        s.far["b"].lose()
-        s.far["b"].start()
-        s.near.says("host b begins anew: what it had is lost")
-        self.assertEqual(s.near.command("cont", "source-to-c").returncode, 0)
-        self.assertEqual(s.near.wait(60), 1, s.text())
-        self.assertRegex(s.near.text(), "host b waits for frames that come no more, for who sends to it is done: it has begun anew")
-        self.assertEqual(s.far["c"].wait(), 0, s.text())
-        self.assertEqual([s.far["c"].report()[k] for k in ("lost", "repeated", "torn", "frames")], [0, 0, 0, 12])
+        wait_for("frames on the way to c", lambda: (s.coordinator.stage("source-to-c").get("frames") or 0) >= 8)
+        self.assertEqual(s.coordinator.command("stop", "source-to-c").returncode, 0)
+        wait_for("all frames on b", lambda: s.coordinator.stage("source-to-b").get("frames") == 12)
+        s.remote["b"].lose()
+        s.remote["b"].start()
+        s.coordinator.expect_log("host b begins anew: what it had is lost")
+        self.assertEqual(s.coordinator.command("cont", "source-to-c").returncode, 0)
+        self.assertEqual(s.coordinator.wait(60), 1, s.text())
+        self.assertRegex(s.coordinator.text(), "host b waits for frames that come no more, for who sends to it is done: it has begun anew")
+        self.assertEqual(s.remote["c"].wait(), 0, s.text())
+        self.assertEqual([s.remote["c"].report()[k] for k in ("lost", "repeated", "torn", "frames")], [0, 0, 0, 12])
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ import sys
 import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from torment import add_words, parsed, tell, time_to_return, ups_and_downs  # noqa: E402
+from torment import add_words, parsed, print_summary, time_to_return, ups_and_downs  # noqa: E402
 from processes import SKIPPED  # noqa: E402
 
 
@@ -24,17 +24,17 @@ class LeftOut(unittest.TestCase):
         self.addCleanup(setattr, sys, "argv", before)
         p = argparse.ArgumentParser()
         add_words(p)
-        with contextlib.redirect_stdout(io.StringIO()) as said:
+        with contextlib.redirect_stdout(io.StringIO()) as output:
             try:
-                tell(parsed(p, NoSilence()), [], 1.0, "")
+                print_summary(parsed(p, NoSilence()), [], 1.0, "")
             except SystemExit as e:
-                return e.code, said.getvalue()
-        return 0, said.getvalue()
+                return e.code, output.getvalue()
+        return 0, output.getvalue()
 
     def test_a_campaign_without_the_silences_that_it_was_to_have_is_skipped_and_says_why(self):
-        code, said = self.torment("--silences", "0.5,5")
+        code, output = self.torment("--silences", "0.5,5")
         self.assertEqual(code, SKIPPED)
-        self.assertRegex(said, "(?m)^skipped: 2 silences: nft takes no rules here")
+        self.assertRegex(output, "(?m)^skipped: 2 silences: nft takes no rules here")
 
     def test_one_that_was_to_have_none_passes(self):
         self.assertEqual(self.torment("--silences", "")[0], 0)
@@ -56,8 +56,8 @@ class LeftOut(unittest.TestCase):
         a = p.parse_args(["programs", "--silences", "0.5"])
         a.left_out = 0
         with contextlib.redirect_stdout(io.StringIO()):
-            tell(a, [], 1.0, "is up after 0.200 s, is up after 0.300 s, is up after 0.900 s, is up after 3.000 s")
-            self.assertRaisesRegex(AssertionError, "as a median", tell, a, [], 1.0, "is up after 1.200 s, " * 4)
+            print_summary(a, [], 1.0, "is up after 0.200 s, is up after 0.300 s, is up after 0.900 s, is up after 3.000 s")
+            self.assertRaisesRegex(AssertionError, "as a median", print_summary, a, [], 1.0, "is up after 1.200 s, " * 4)
 
 
 if __name__ == "__main__":

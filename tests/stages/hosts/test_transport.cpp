@@ -36,9 +36,9 @@ using namespace carousel::hosts;
 struct deaf final : transport::events {
     void accepted(u32) override {}
     void closed(u32, const std::string&) override {}
-    void message_came(u32, std::span<const std::byte>) override {}
+    void message_received(u32, std::span<const std::byte>) override {}
     std::byte* frame_begins(u32, std::span<const std::byte>, u64, u64&) override { return nullptr; }
-    void frame_came(u64, bool) override {}
+    void frame_received(u64, bool) override {}
     void frame_sent(u32, u64) override {}
 };
 
@@ -58,13 +58,13 @@ std::string refusal_of(const std::string& json, packing how) {
     return "accepted";
 }
 
-struct told_of_its_end final : transport::events {
+struct notified_of_its_end final : transport::events {
     bool over = false, answered = false;
     void accepted(u32) override {}
     void closed(u32, const std::string&) override { over = true; }
-    void message_came(u32, std::span<const std::byte>) override { answered = true; }
+    void message_received(u32, std::span<const std::byte>) override { answered = true; }
     std::byte* frame_begins(u32, std::span<const std::byte>, u64, u64&) override { return nullptr; }
-    void frame_came(u64, bool) override {}
+    void frame_received(u64, bool) override {}
     void frame_sent(u32, u64) override {}
 };
 
@@ -93,22 +93,23 @@ private:
 
 /// The handshake of a sender.
 struct proves_the_token final : transport::events {
-    hello who;
+    hello own_hello;
     bool over = false, welcomed = false;
     std::optional<message> answer;
-    proves_the_token() { who.payload_bytes = 100, who.run = "run-a"; }
+    proves_the_token() { own_hello.payload_bytes = 100, own_hello.run = "run-a"; }
     void accepted(u32) override {}
     void closed(u32, const std::string&) override { over = true; }
-    void message_came(u32, std::span<const std::byte> bytes) override {
+    void message_received(u32, std::span<const std::byte> bytes) override {
         const auto m = decode(bytes);
         REQUIRE(m);
         if (const auto* p = std::get_if<proof_message>(&*m))
-            answer = proof_message{who.fresh, token_file(secret).prove(side::sending, who, p->fresh),
-                                   p->sent_ns, now_ns()};
+            answer =
+                proof_message{own_hello.fresh, token_file(secret).prove(side::sending, own_hello, p->fresh),
+                              p->sent_ns, now_ns()};
         welcomed = welcomed || std::holds_alternative<welcome>(*m);
     }
     std::byte* frame_begins(u32, std::span<const std::byte>, u64, u64&) override { return nullptr; }
-    void frame_came(u64, bool) override {}
+    void frame_received(u64, bool) override {}
     void frame_sent(u32, u64) override {}
 };
 
@@ -132,17 +133,18 @@ TEST_CASE("memory is nobody's to read when its frame is over, though the connect
 
 TEST_CASE("a UCX without CUDA refuses to send from a GPU's memory, and says what to do") {
     deaf events;
-    std::string said = "accepted";
+    std::string result = "accepted";
     try {
         const transport t(events, {.address = "127.0.0.1", .transports = "tcp", .gpu_memory = true});
     } catch (const config_error& e) {
-        said = e.what();
+        result = e.what();
     }
-    if (said == "accepted") CAROUSEL_SKIP("this machine's UCX reaches a GPU's memory");
-    CHECK(said == "memory = \"direct\": " + ucx_version() +
-                      " with the transports tcp,cuda_copy reaches no GPU's memory here; take memory = "
-                      "\"staged\", which sends from page-locked memory, or have a UCX loaded that was built "
-                      "--with-cuda");
+    if (result == "accepted") CAROUSEL_SKIP("this machine's UCX reaches a GPU's memory");
+    CHECK(result ==
+          "memory = \"direct\": " + ucx_version() +
+              " with the transports tcp,cuda_copy reaches no GPU's memory here; take memory = "
+              "\"staged\", which sends from page-locked memory, or have a UCX loaded that was built "
+              "--with-cuda");
     const transport of_the_cpu(events,
                                {.address = "127.0.0.1", .transports = "tcp"});  // what is left goes on
 }
@@ -150,15 +152,15 @@ TEST_CASE("a UCX without CUDA refuses to send from a GPU's memory, and says what
 TEST_CASE("lists of transports that take no further name get none") {
     for (const char* all : {"all", "^sysv"}) {
         deaf events;
-        std::string said;
+        std::string result;
         try {
             const transport t(events, {.address = "127.0.0.1", .transports = all, .gpu_memory = true});
         } catch (const config_error& e) {
-            said = e.what();
+            result = e.what();
         }
-        CAPTURE(all, said);
-        CHECK((said.empty() || said.find(std::string(" with the transports ") + all + " reaches no GPU's") !=
-                                   std::string::npos));
+        CAPTURE(all, result);
+        CHECK((result.empty() || result.find(std::string(" with the transports ") + all +
+                                             " reaches no GPU's") != std::string::npos));
     }
 }
 
@@ -203,7 +205,7 @@ TEST_CASE("progress_all returns while a peer sends without end") {
         std::atomic<bool> stop = false;
         void accepted(u32 number) override { connection = number; }
         void closed(u32, const std::string&) override { stop = true; }
-        void message_came(u32, std::span<const std::byte>) override {}
+        void message_received(u32, std::span<const std::byte>) override {}
         std::byte* frame_begins(u32, std::span<const std::byte>, u64, u64&) override {
             ++frames;
             if (++of_this_call >= endless) stop = true;
@@ -211,16 +213,16 @@ TEST_CASE("progress_all returns while a peer sends without end") {
             }
             return nullptr;
         }
-        void frame_came(u64, bool) override {}
+        void frame_received(u64, bool) override {}
         void frame_sent(u32, u64) override {}
     } events;
     struct counter final : transport::events {
         u64 sent = 0;
         void accepted(u32) override {}
         void closed(u32, const std::string&) override {}
-        void message_came(u32, std::span<const std::byte>) override {}
+        void message_received(u32, std::span<const std::byte>) override {}
         std::byte* frame_begins(u32, std::span<const std::byte>, u64, u64&) override { return nullptr; }
-        void frame_came(u64, bool) override {}
+        void frame_received(u64, bool) override {}
         void frame_sent(u32, u64) override { ++sent; }
     } sent;
     const u16 port = test::free_port();
@@ -259,12 +261,12 @@ TEST_CASE("a transport beyond its allowance closes its peers, and accepts others
         void accepted(u32 number) override { newest = number; }
         void closed(u32 number, const std::string&) override { ended.push_back(number); }
         void broke_limits(u32, const std::string& is) override { why = is; }
-        void message_came(u32, std::span<const std::byte>) override {}
+        void message_received(u32, std::span<const std::byte>) override {}
         std::byte* frame_begins(u32, std::span<const std::byte>, u64, u64&) override { return nullptr; }
-        void frame_came(u64, bool) override {}
+        void frame_received(u64, bool) override {}
         void frame_sent(u32, u64) override {}
     } events;
-    told_of_its_end peer_events;
+    notified_of_its_end peer_events;
     const u16 port = test::free_port();
     ::setenv("UCX_CM_REUSEADDR", "y", 1);  // as set_ucx_environment() does
     transport t(events, {.address = "127.0.0.1", .allowance = 32U << 20U});
@@ -301,7 +303,7 @@ TEST_CASE("a peer without the token that sends more than 4 KiB is closed, and no
     std::vector<std::byte> room(100);
     const receiver_of_100_bytes b(folder, port, room);
     const auto outcome = [&](const std::string& run) {
-        told_of_its_end events;
+        notified_of_its_end events;
         transport t(events, {.address = "127.0.0.1"});
         hello h;
         h.run = run;
@@ -330,13 +332,13 @@ TEST_CASE("who sends a frame of another length than its header says is cut off a
     m.bytes = m.packed_bytes = room.size();
     for (const std::vector<std::byte>& header : {encode(m), encode(ping{1}), std::vector<std::byte>(7)}) {
         proves_the_token events;
-        events.who.epoch = 1;
+        events.own_hello.epoch = 1;
         transport t(events, {.address = "127.0.0.1", .transports = "tcp"});
         u32 connection = 0;
         while (!events.welcomed && connection < 20) {  // the receiver's thread may not listen yet
             events.over = false;
             t.connect(++connection, "127.0.0.1", port);
-            t.send(connection, encode(events.who));
+            t.send(connection, encode(events.own_hello));
             while (!events.welcomed && !events.over) {
                 if (!t.progress()) t.wait(ns_per_ms);
                 if (events.answer) t.send(connection, encode(*std::exchange(events.answer, std::nullopt)));

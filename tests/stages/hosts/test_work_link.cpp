@@ -53,7 +53,7 @@ TEST_CASE("work goes on at the number of the ring that it goes to, whichever pro
     (void)talk(a, b, 1, 1000);
     REQUIRE(a.up());
     CHECK(a.first() == 7U);
-    CHECK(a.far_run() == "run-b");
+    CHECK(a.remote_run() == "run-b");
     CHECK_FALSE(a.is_drained());  // what others had sent is in that ring still
     b.committed(7);
     b.durable(7);
@@ -70,10 +70,10 @@ TEST_CASE("work goes on at the number of the ring that it goes to, whichever pro
     a.closed(1, "gone", 1000);
     (void)talk(a, b, 2, 1000 + longest_rest_ns);
     CHECK(a.up());
-    receiving_side anew(of_kind(link_kind::work), token, "run-b", "run-a", 7, 4);
+    receiving_side restarted(of_kind(link_kind::work), token, "run-b", "run-a", 7, 4);
     a.closed(2, "gone", 1000 + longest_rest_ns);
-    (void)talk(a, anew, 3, 1000 + 2 * longest_rest_ns);
-    CHECK(a.begun_anew());
+    (void)talk(a, restarted, 3, 1000 + 2 * longest_rest_ns);
+    CHECK(a.numbering_restarted());
     CHECK(a.failure().find("goes on at frame 7 of its ring") != std::string::npos);
 
     // Another run there has numbers of its own, even where they would fit.
@@ -83,7 +83,7 @@ TEST_CASE("work goes on at the number of the ring that it goes to, whichever pro
     receiving_side second(of_kind(link_kind::work), token, "run-c", "", 0, 4);
     other.closed(1, "gone", 1000);
     (void)talk(other, second, 2, 1000 + longest_rest_ns);
-    CHECK(other.begun_anew());
+    CHECK(other.numbering_restarted());
 }
 
 TEST_CASE("answers are taken from the oldest that their sender has, from one run after the other") {
@@ -120,7 +120,8 @@ TEST_CASE("an end of a ring's link and an end of work don't take each other") {
     sending_side a(of_kind(link_kind::work), token, 0);
     (void)talk(a, b, 1, 1000);
     CHECK_FALSE(a.up());
-    CHECK_FALSE(a.begun_anew());
+    CHECK_FALSE(a.numbering_restarted());
     CHECK(a.failure().empty());  // another file mends it
-    CHECK(a.trouble().find("is for work on another host, and the other end is not") != std::string::npos);
+    CHECK(a.disconnect_reason().find("is for work on another host, and the other end is not") !=
+          std::string::npos);
 }

@@ -9,7 +9,7 @@ import unittest
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from host_world import PORT, World  # noqa: E402
 from processes import wait_for  # noqa: E402
-from worker_world import FAR_STAGES, check_whole, frames_of, hash_on_one_host, hosts_text, kill, rows, write_files  # noqa: E402
+from worker_world import REMOTE_STAGES, check_whole, frames_of, hash_on_one_host, hosts_text, kill, rows, write_files  # noqa: E402
 from seeds import seed  # noqa: E402
 
 PROGRAMS = sys.argv[1]
@@ -29,16 +29,16 @@ class Case(unittest.TestCase):
         self.expected = hash_on_one_host(self.world, one, frames)
         self.frames = frames
         options = ("--frames", str(frames), "--fps", fps)
-        near, far = self.world.near(file, *options), self.world.far(file, "b", *options)
-        near.start()
-        near.says("waiting for host b")
-        far.start()
-        far.has_frames("work-done", near)
-        return near, far
+        coordinator, remote = self.world.coordinator(file, *options), self.world.remote(file, "b", *options)
+        coordinator.start()
+        coordinator.expect_log("waiting for host b")
+        remote.start()
+        remote.has_frames("work-done", coordinator)
+        return coordinator, remote
 
-    def whole(self, near):
-        self.assertEqual(near.wait(60), 0, near.text())
-        check_whole(near, self.frames, self.expected)
+    def whole(self, coordinator):
+        self.assertEqual(coordinator.wait(60), 0, coordinator.text())
+        check_whole(coordinator, self.frames, self.expected)
 
 
 class Everyday(Case):
@@ -46,42 +46,42 @@ class Everyday(Case):
         print(f"seed {SEED} (CAROUSEL_TEST_SEED)", file=sys.stderr)
         dice = random.Random(SEED)
         more = "carries = true\n"
-        near, far = self.begin(360, of_all=more, of_sink="turned = true\n")
-        self.assertEqual([len(rows(near, "work")), len(rows(far, "work"))], [2, 2])
-        victims = [(near, "work"), (near, "work"), (near, "source"), (near, "sink"), *((far, s) for s in FAR_STAGES)]
+        coordinator, remote = self.begin(360, of_all=more, of_sink="turned = true\n")
+        self.assertEqual([len(rows(coordinator, "work")), len(rows(remote, "work"))], [2, 2])
+        victims = [(coordinator, "work"), (coordinator, "work"), (coordinator, "source"), (coordinator, "sink"), *((remote, s) for s in REMOTE_STAGES)]
         dice.shuffle(victims)
         for host, stage in victims:
             time.sleep(dice.uniform(0.05, 0.25))
             wait_for(f"a process of {host.name}/{stage}", lambda h=host, s=stage: kill(h, dice, s))
-        far.supervisor_is_killed()
-        near.supervisor_is_killed()
-        there = wait_for("frames of b behind the kills", lambda: frames_of(far, "work-done"))
-        self.whole(near)
-        self.assertEqual(far.wait(30), 0, far.text())
-        self.assertGreater(far.report()["frames"], 20, f"b made {there} frames by the last kill")
+        remote.supervisor_is_killed()
+        coordinator.supervisor_is_killed()
+        there = wait_for("frames of b behind the kills", lambda: frames_of(remote, "work-done"))
+        self.whole(coordinator)
+        self.assertEqual(remote.wait(30), 0, remote.text())
+        self.assertGreater(remote.report()["frames"], 20, f"b made {there} frames by the last kill")
 
 
 class Long(Case):
     def test_a_host_that_is_lost_for_good_does_not_fail_the_run(self):
-        near, far = self.begin(240)
-        far.lose()
-        self.whole(near)
+        coordinator, remote = self.begin(240)
+        remote.lose()
+        self.whole(coordinator)
 
     def test_a_frame_that_the_other_host_gives_up_is_tried_again_and_its_account_is_its_own(self):
-        near, far = self.begin(400, of_two="dies_at = 60\n")  # of each ring's positions, in the first four lives
+        coordinator, remote = self.begin(400, of_two="dies_at = 60\n")  # of each ring's positions, in the first four lives
         for _ in range(4):
-            pid = wait_for("the instance here", lambda: rows(near, "work")[0].get("pid"))
+            pid = wait_for("the instance here", lambda: rows(coordinator, "work")[0].get("pid"))
             os.kill(pid, signal.SIGKILL)
-            wait_for("another one", lambda p=pid: rows(near, "work")[0].get("pid") not in (None, p))
-        near.says("the other host gave it up")
-        self.whole(near)
-        self.assertEqual(far.wait(30), 4, far.text())
+            wait_for("another one", lambda p=pid: rows(coordinator, "work")[0].get("pid") not in (None, p))
+        coordinator.expect_log("the other host gave it up")
+        self.whole(coordinator)
+        self.assertEqual(remote.wait(30), 4, remote.text())
 
     def test_ctrl_c_ends_both_hosts_with_every_frame_that_was_begun(self):
-        near, far = self.begin(600)
-        near.interrupt()
-        self.assertEqual([near.wait(), far.wait()], [0, 0], near.text() + far.text())
-        r = near.report()
+        coordinator, remote = self.begin(600)
+        coordinator.interrupt()
+        self.assertEqual([coordinator.wait(), remote.wait()], [0, 0], coordinator.text() + remote.text())
+        r = coordinator.report()
         self.assertEqual([r[k] for k in ("lost", "repeated", "torn")], [0, 0, 0])
 
 
@@ -89,26 +89,26 @@ class Campaign(Long):
     """What is too long for every change, and Long."""
 
     def test_what_a_host_had_that_is_lost_goes_to_an_instance_here_and_the_run_goes_on(self):
-        near, far = self.begin(300)
-        far.lose()
-        near.says("host b is lost .*what its instances had goes to others")
-        before = frames_of(near, "sink")
-        wait_for("frames without b", lambda: frames_of(near, "sink") > before + 20)
-        far.start()
-        far.has_frames("work-done", near)
-        self.whole(near)
-        self.assertEqual(far.wait(30), 0, far.text())
+        coordinator, remote = self.begin(300)
+        remote.lose()
+        coordinator.expect_log("host b is lost .*what its instances had goes to others")
+        before = frames_of(coordinator, "sink")
+        wait_for("frames without b", lambda: frames_of(coordinator, "sink") > before + 20)
+        remote.start()
+        remote.has_frames("work-done", coordinator)
+        self.whole(coordinator)
+        self.assertEqual(remote.wait(30), 0, remote.text())
 
     def test_a_stage_that_stands_still_there_gets_no_frame_and_the_run_goes_on(self):
-        near, far = self.begin(300, of_work="frame_timeout_ms = 1000\n")
-        self.assertEqual(far.command("stop", "work").returncode, 0)
-        near.says("was not answered within 3000 ms")
-        before = frames_of(near, "sink")
-        wait_for("frames without b", lambda: frames_of(near, "sink") > before + 20)
-        self.assertEqual(far.command("cont", "work").returncode, 0)
-        made = frames_of(far, "work-done")
-        wait_for("frames of b again", lambda: frames_of(far, "work-done") > made + 4)
-        self.whole(near)
+        coordinator, remote = self.begin(300, of_work="frame_timeout_ms = 1000\n")
+        self.assertEqual(remote.command("stop", "work").returncode, 0)
+        coordinator.expect_log("was not answered within 3000 ms")
+        before = frames_of(coordinator, "sink")
+        wait_for("frames without b", lambda: frames_of(coordinator, "sink") > before + 20)
+        self.assertEqual(remote.command("cont", "work").returncode, 0)
+        made = frames_of(remote, "work-done")
+        wait_for("frames of b again", lambda: frames_of(remote, "work-done") > made + 4)
+        self.whole(coordinator)
 
 
 class Inference(Case):
@@ -122,29 +122,29 @@ class Inference(Case):
         with open(os.path.join(PIPELINES, "inference.toml"), encoding="utf-8") as f:
             text = f.read().replace('"shapes.net"', f'"{PIPELINES}/shapes.net"').replace("standby = true", "standby = false")
         text = text.replace('run = "carousel-infer"', f'run = "{late}"')
-        one = self.world.near(self.world.write("one.toml", text.replace('out = ""', 'out = "one.txt"')), "--frames", "400").start()
+        one = self.world.coordinator(self.world.write("one.toml", text.replace('out = ""', 'out = "one.txt"')), "--frames", "400").start()
         self.assertEqual(one.wait(60), 0, one.text())
         file = self.world.write("inference.toml", hosts_text(["127.0.0.1"] * 2, PORT)
                                 + text.replace('out = ""', 'out = "two.txt"').replace("instances = 3", 'instances = 3\nhost = ["", "b", "b"]'))
         options = ("--frames", "400", "--fps", "100")
-        near, far = self.world.near(file, *options), self.world.far(file, "b", *options)
-        near.start()
-        near.says("waiting for host b")
-        far.start()
-        far.has_frames("infer-done", near)
+        coordinator, remote = self.world.coordinator(file, *options), self.world.remote(file, "b", *options)
+        coordinator.start()
+        coordinator.expect_log("waiting for host b")
+        remote.start()
+        remote.has_frames("infer-done", coordinator)
         dice = random.Random(SEED)
-        for host, stage in ((far, "infer"), (near, "infer"), (far, "infer-work")):
+        for host, stage in ((remote, "infer"), (coordinator, "infer"), (remote, "infer-work")):
             wait_for(f"a process of {host.name}/{stage}", lambda h=host, s=stage: kill(h, dice, s))
             time.sleep(0.2)
-        self.assertEqual([near.wait(60), far.wait(30)], [0, 0], near.text() + far.text())
-        self.assertGreater(far.report()["frames"], 20)
+        self.assertEqual([coordinator.wait(60), remote.wait(30)], [0, 0], coordinator.text() + remote.text())
+        self.assertGreater(remote.report()["frames"], 20)
         answers = []
         for name in ("one.txt", "two.txt"):
             with open(os.path.join(self.world.folder, name), "rb") as f:
                 answers.append(f.read())
         self.assertEqual(len(answers[0]), 400 * 8)
         others = [n for n in range(400) if answers[0][8 * n:8 * n + 8] != answers[1][8 * n:8 * n + 8]]
-        self.assertEqual(others, [], f"{answers[1]}\n{near.text()}{far.text()}")
+        self.assertEqual(others, [], f"{answers[1]}\n{coordinator.text()}{remote.text()}")
 
 
 if __name__ == "__main__":

@@ -21,7 +21,7 @@ from link_pair import Pair, add_sending_words, check_whole, kill_one, sending_wo
 from namespaces import A_ADDRESS, B_ADDRESS, C_ADDRESS, Namespaces  # noqa: E402
 from processes import skip  # noqa: E402
 from seeds import scaled, seed  # noqa: E402
-from spread import Spread, far_names  # noqa: E402
+from spread import Spread, remote_names  # noqa: E402
 import worker_world  # noqa: E402
 
 PORT = 47100   # in networks of their own
@@ -55,22 +55,22 @@ def ups_and_downs(text):
     return len(re.findall(r"is up after [0-9.]+ s", text)), len(re.findall(r" is down", text))
 
 
-def time_to_return(said, before, bites, patience=10):
+def time_to_return(output, before, bites, patience=10):
     """From now, when packets go through again, until a living sender says that its link is up; None: none was down. `bites`: one must
     have been, or have come up only now; of a silence that is shorter than a link's own patience it needn't."""
     began = time.monotonic()
     while time.monotonic() - began < patience:
-        ups, downs = ups_and_downs(said())
+        ups, downs = ups_and_downs(output())
         if downs == before[1] and not bites and time.monotonic() - began > 2:
             return None
         if ups > before[0] and (downs > before[1] or bites):
             return time.monotonic() - began
         time.sleep(0.005)
-    raise AssertionError(f"no link is up again {patience} s after packets went through" if ups_and_downs(said()) != before else
+    raise AssertionError(f"no link is up again {patience} s after packets went through" if ups_and_downs(output()) != before else
                          "no link was down in the silence: it has not bitten")
 
 
-def torment(net, a, is_over, kill, said):
+def torment(net, a, is_over, kill, output):
     """`kill(dice)` ends somebody and says who it was, or None; `said()`: what the sender's host has said. Returns who was killed."""
     dice, killed, silent = random.Random(a.seed), [], list(a.silences)
     while len(killed) < a.kills or silent:
@@ -79,13 +79,13 @@ def torment(net, a, is_over, kill, said):
         time.sleep(dice.uniform(0.02, a.pause))
         if silent and len(killed) >= a.kills * (len(a.silences) - len(silent) + 1) / (len(a.silences) + 1):
             seconds = silent.pop(0)
-            host = dice.choice([net.a, *net.far])
-            before = ups_and_downs(said())
-            assert net.silence(host), "nft did not take the rule"
+            host = dice.choice([net.a, *net.remote])
+            before = ups_and_downs(output())
+            assert net.drop_packets(host), "nft did not take the rule"
             time.sleep(seconds)
-            assert net.speak(host)
+            assert net.restore_packets(host)
             # What the sender on another far host says is not among what is heard here.
-            back = time_to_return(said, before, bites=seconds >= 2 and host in (net.a, net.b))
+            back = time_to_return(output, before, bites=seconds >= 2 and host in (net.a, net.b))
             print(f"{host.split('-')[1]} silent for {seconds} s: " +
                   ("no living sender's link was down" if back is None else f"the first link was up again {1000 * back:.0f} ms after packets went through"))
         elif len(killed) < a.kills:
@@ -99,12 +99,12 @@ def counted(killed):
     return f"{len(killed)} kills ({', '.join(f'{w} {killed.count(w)}' for w in sorted(set(killed)))})"
 
 
-def tell(a, killed, seconds, said_by_a):
+def print_summary(a, killed, seconds, logged_by_a):
     """Of a run that went well. One that was to have silences and had none is no pass: it ends as skipped."""
     print(f"{a.frames} frames of {a.size} bytes, {counted(killed)}, "
           f"{len(a.silences)} silences, {seconds:.1f} s: lost 0, repeated 0, torn 0, the hash of one host")
     # Of a living sender: until the receiver's next process, or the network, was back. A sender's own death counts in its next life.
-    back = sorted(float(s) for s in re.findall(r"is up after ([0-9.]+) s", said_by_a))
+    back = sorted(float(s) for s in re.findall(r"is up after ([0-9.]+) s", logged_by_a))
     if back:
         few = len(back) < 4 * len(a.silences)   # most of them are silences then
         assert few or statistics.median(back) < 1, f"the link was back after {statistics.median(back):.3f} s, as a median"
@@ -140,7 +140,7 @@ def one_file(a, net, ends):
     ends.callback(world.end)
     inside = {"near": net.inside(net.a), "b": net.inside(net.b), "c": net.inside(net.c)}
     run = Spread(world, a.shape, a.size, a.frames, a.fps, {"b": (B_ADDRESS, PORT), "c": (C_ADDRESS, PORT)}, inside).start()
-    return run.is_over, run.kill_one, run.near.text, run.check_whole
+    return run.is_over, run.kill_one, run.coordinator.text, run.check_whole
 
 
 def workers(a, net, ends):
@@ -150,14 +150,14 @@ def workers(a, net, ends):
     one, file = worker_world.write_files(world, a.size, 10, [A_ADDRESS, B_ADDRESS], PORT)
     expected = worker_world.hash_on_one_host(world, one, a.frames)
     options = ("--frames", str(a.frames), "--fps", a.fps)
-    near = world.near(file, *options, inside=net.inside(net.a))
-    far = world.far(file, "b", *options, inside=net.inside(net.b))
-    near.start()
-    near.says("waiting for host b")
-    far.start()
-    far.has_frames("work-done", near)
+    coordinator = world.coordinator(file, *options, inside=net.inside(net.a))
+    remote = world.remote(file, "b", *options, inside=net.inside(net.b))
+    coordinator.start()
+    coordinator.expect_log("waiting for host b")
+    remote.start()
+    remote.has_frames("work-done", coordinator)
     # One of two rows of `work` on the near host stands for host b; the stages of the link there are hit as often.
-    victims = [(near, "source"), (near, "sink"), *[(near, "work")] * 3, *((far, s) for s in worker_world.FAR_STAGES), (near, ""), (far, "")]
+    victims = [(coordinator, "source"), (coordinator, "sink"), *[(coordinator, "work")] * 3, *((remote, s) for s in worker_world.REMOTE_STAGES), (coordinator, ""), (remote, "")]
 
     def kill(dice):
         host, stage = dice.choice(victims)
@@ -166,13 +166,13 @@ def workers(a, net, ends):
         return f"supervisor {host.name}" if host.kill_supervisor() else None
 
     def check():
-        assert near.wait(120) == 0, f"{near.text()[-3000:]}\n{far.text()[-3000:]}"
-        assert far.wait(60) == 0, far.text()[-3000:]
-        worker_world.check_whole(near, a.frames, expected)
-        there = far.report()["frames"]
+        assert coordinator.wait(120) == 0, f"{coordinator.text()[-3000:]}\n{remote.text()[-3000:]}"
+        assert remote.wait(60) == 0, remote.text()[-3000:]
+        worker_world.check_whole(coordinator, a.frames, expected)
+        there = remote.report()["frames"]
         assert there > a.frames / 20, f"host b made {there} of {a.frames} frames: it was hardly there"
         print(f"{there} frames were made on b")
-    return lambda: near.process.poll() is not None, kill, near.text, check
+    return lambda: coordinator.process.poll() is not None, kill, coordinator.text, check
 
 
 def main():
@@ -180,14 +180,14 @@ def main():
     add_words(p)
     shape = p.parse_args().shape
     with contextlib.ExitStack() as ends:
-        net = Namespaces(1 + len(far_names(shape)) if shape not in ("links", "workers") else 2)
+        net = Namespaces(1 + len(remote_names(shape)) if shape not in ("links", "workers") else 2)
         ends.callback(net.end)
         a = parsed(p, net)
-        is_over, kill, said, check = {"links": links, "workers": workers}.get(shape, one_file)(a, net, ends)
+        is_over, kill, output, check = {"links": links, "workers": workers}.get(shape, one_file)(a, net, ends)
         began = time.monotonic()
-        killed = torment(net, a, is_over, kill, said)
+        killed = torment(net, a, is_over, kill, output)
         check()
-        tell(a, killed, time.monotonic() - began, said())
+        print_summary(a, killed, time.monotonic() - began, output())
 
 
 if __name__ == "__main__":

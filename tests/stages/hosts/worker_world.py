@@ -9,7 +9,7 @@ from link_pair import check_report  # noqa: E402
 
 WORK = ('[[stage]]\nname = "work"\nrun = "carousel-test-bytes"\ninputs = ["source"]\nbytes = {bytes}\nturns = true\n'
         'instances = 3\ndelay_ms = {delay}\n{more}\n')
-FAR_STAGES = ("work-work", "work", "work-done")
+REMOTE_STAGES = ("work-work", "work", "work-done")
 
 
 def chain(size, delay, of_all="", of_sink="", of_work=""):
@@ -31,7 +31,7 @@ def write_files(world, size, delay, addresses, port, of_two="", **more):
 
 
 def hash_on_one_host(world, file, frames):
-    one = world.near(file, "--frames", str(frames)).start()
+    one = world.coordinator(file, "--frames", str(frames)).start()
     assert one.wait(120) == 0, one.text()
     return one.report()["image_hash"]
 
@@ -52,8 +52,8 @@ def kill(host, dice, name):
     return bool(pids)
 
 
-def check_whole(near, frames, expected):
+def check_whole(coordinator, frames, expected):
     """What came to the sink here is what comes on one host; the other host is a calculator, and its account is its own."""
-    check_report(near, frames)
-    told = near.report()["image_hash"]
-    assert told == expected, f"another hash than on one host: {told}, {expected}\n{near.text()[-3000:]}"
+    check_report(coordinator, frames)
+    reported = coordinator.report()["image_hash"]
+    assert reported == expected, f"another hash than on one host: {reported}, {expected}\n{coordinator.text()[-3000:]}"

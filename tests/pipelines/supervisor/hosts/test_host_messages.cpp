@@ -16,8 +16,8 @@
 #include "core/clock.hpp"
 #include "core/secret_file.hpp"
 #include "run/directory.hpp"
-#include "supervisor/hosts/far_host.hpp"
-#include "supervisor/hosts/near_hosts.hpp"
+#include "supervisor/hosts/coordinator.hpp"
+#include "supervisor/hosts/remote_partition.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/free_port.hpp"
 #include "tests/support/scratch_folder.hpp"
@@ -40,7 +40,7 @@ struct two_hosts {
         b.address = "127.0.0.1";
         b.launcher = launcher_kind::none;
         b.port = test::free_port();
-        plan.near = "here";
+        plan.coordinator = "here";
         plan.name = "pair";
         plan.grace_s = {{"", 0.1}, {"b", 0.1}};
         plan.plan = {{"stages", json::array()}};
@@ -54,39 +54,39 @@ struct two_hosts {
 };
 
 struct noted_orders final : host_orders {
-    std::vector<std::string> said;
-    void say(const std::string& text) override { said.push_back(text); }
+    std::vector<std::string> lines;
+    void log_line(const std::string& text) override { lines.push_back(text); }
     void end_the_run(const std::string&) override {}
     void end_at_once(const std::string&) override {}
     void end_the_stream(const std::string&, u64, const std::string&) override {}
     void host_has_failed(const std::string& host, const std::string& what, int) override {
-        said.push_back(host + " has failed: " + what);
+        lines.push_back(host + " has failed: " + what);
     }
     json carry_out_for(const json&) override { return json::object(); }
-    void answer_for(int) override {
+    void serve_requests(int) override {
         if (meanwhile) meanwhile();
     }
     std::function<void()> meanwhile;  ///< the run is over, and the near host is told
     void answered(u64, const json&) override {}
     void line_of(const std::string&, const std::string&, i32, const std::string& line) override {
-        said.push_back(line);
+        lines.push_back(line);
     }
-    [[nodiscard]] bool has_said(const std::string& what) const {
-        return std::any_of(said.begin(), said.end(),
+    [[nodiscard]] bool has_logged(const std::string& what) const {
+        return std::any_of(lines.begin(), lines.end(),
                            [&](const std::string& s) { return s.find(what) != std::string::npos; });
     }
 };
 
 /// Host b's part of it, which runs.
-struct part_of_b : two_hosts {
-    part_of_b() {
+struct partition_of_b : two_hosts {
+    partition_of_b() {
         run::make_run_folder("pair.b");
-        run::write_whole_file(run::run_folder("pair.b") + "/near-run", "1");
-        far.attend(loop, orders, "1");
+        run::write_whole_file(run::run_folder("pair.b") + "/coordinator-run", "1");
+        partition.attend(loop, orders, "1");
     }
     noted_orders orders;
     event_loop loop;
-    far_host far{plan, b};
+    remote_partition partition{plan, b};
 };
 
 /// Rounds until it is so, for two seconds at most.
@@ -102,13 +102,14 @@ bool until(Round&& round, So&& so) {
 /// Who connects to host b, and says `first` once it is believed: its proof and that come together.
 struct caller {
     caller(const host_spec& to, json what)
-        : stream(sealed_stream::connect(to.address, to.port), sealed_stream::side::near, secret, now_ns()),
+        : stream(sealed_stream::connect(to.address, to.port), sealed_stream::endpoint::coordinator, secret,
+                 now_ns()),
           first(std::move(what)) {}
     sealed_stream stream;
     json first;
-    std::vector<json> heard;
-    void go_on() {
-        for (json& m : stream.advance(now_ns())) heard.push_back(std::move(m));
+    std::vector<json> received;
+    void poll() {
+        for (json& m : stream.advance(now_ns())) received.push_back(std::move(m));
         if (stream.open() && !first.is_null()) stream.send(std::exchange(first, nullptr));
     }
 };
@@ -118,8 +119,8 @@ json hello_to_b(const hosts_plan& plan) {
 }
 
 /// A `carousel host` that says to whoever finds it that it runs, and then something else.
-struct odd_far_host {
-    odd_far_host(const host_spec& at, json what) : saying(std::move(what)) {
+struct malformed_partition {
+    malformed_partition(const host_spec& at, json what) : reply(std::move(what)) {
         sockaddr_in to{};
         to.sin_family = AF_INET;
         to.sin_port = htons(static_cast<u16>(at.port));
@@ -130,21 +131,21 @@ struct odd_far_host {
         REQUIRE(::bind(listener.get(), reinterpret_cast<const sockaddr*>(&to), sizeof to) == 0);
         REQUIRE(::listen(listener.get(), 8) == 0);
     }
-    void go_on() {
+    void poll() {
         shm::unique_fd fd(::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
         if (fd) {
-            stream =
-                std::make_unique<sealed_stream>(std::move(fd), sealed_stream::side::far, secret, now_ns());
+            stream = std::make_unique<sealed_stream>(std::move(fd), sealed_stream::endpoint::partition,
+                                                     secret, now_ns());
             ++connections;
         }
         if (!stream) return;
         for (const json& m : stream->advance(now_ns())) {
             if (!m.contains("hello")) continue;
             stream->send({{"hello", {{"plan", m["hello"]["plan"]}, {"running", true}}}});
-            stream->send(saying);
+            stream->send(reply);
         }
     }
-    json saying;
+    json reply;
     shm::unique_fd listener;
     std::unique_ptr<sealed_stream> stream;
     u32 connections = 0;
@@ -155,114 +156,116 @@ struct odd_far_host {
 TEST_CASE(
     "a hello of wrong types from who knows the token costs that connection, and the next one is heard") {
     if (!hosts::can_seal()) CAROUSEL_SKIP("built without libcrypto");
-    part_of_b w;
-    far_host& far = w.far;
+    partition_of_b w;
+    remote_partition& partition = w.partition;
     noted_orders& orders = w.orders;
-    for (const json& odd :
+    for (const json& malformed :
          {json{{"hello", {{"host", 5}}}}, json{{"hello", {{"host", "b"}, {"plan", 7}}}},
           json{{"hello", {{"host", "b"}, {"plan", w.plan.plan}, {"run", json::array()}}}}}) {
-        CAPTURE(odd.dump());
-        caller other(w.b, odd);
+        CAPTURE(malformed.dump());
+        caller other(w.b, malformed);
         CHECK(until(
             [&] {
-                other.go_on();
-                far.tick(now_ns());
+                other.poll();
+                partition.tick(now_ns());
             },
             [&] { return other.stream.closed(); }));
-        for (int k = 0; k < 3; ++k) far.tick(now_ns());
+        for (int k = 0; k < 3; ++k) partition.tick(now_ns());
     }
-    const auto told = std::count_if(orders.said.begin(), orders.said.end(), [](const std::string& s) {
+    const auto reported = std::count_if(orders.lines.begin(), orders.lines.end(), [](const std::string& s) {
         return s.find("says what this version does not know") != std::string::npos;
     });
-    CHECK(told == 1);
-    caller near(w.b, hello_to_b(w.plan));
+    CHECK(reported == 1);
+    caller coordinator_end(w.b, hello_to_b(w.plan));
     CHECK(until(
         [&] {
-            near.go_on();
-            far.tick(now_ns());
+            coordinator_end.poll();
+            partition.tick(now_ns());
         },
-        [&] { return !near.heard.empty(); }));
-    REQUIRE_FALSE(near.heard.empty());
-    CHECK(near.heard[0].contains("hello"));
-    far.leave();
+        [&] { return !coordinator_end.received.empty(); }));
+    REQUIRE_FALSE(coordinator_end.received.empty());
+    CHECK(coordinator_end.received[0].contains("hello"));
+    partition.leave();
 }
 
 TEST_CASE("a far host that says what can't be read is a host that is away, and the run goes on") {
     if (!hosts::can_seal()) CAROUSEL_SKIP("built without libcrypto");
-    for (const json& odd : {json{{"log", {5}}}, json{{"log", {{{"stage", 5}}}}}, json{{"ended", 5}},
-                            json{{"ended", {{"code", "x"}}}}, json{{"ended", {{"code", 0}, {"line", 5}}}},
-                            json{{"ended", {{"code", 0}, {"alone", "no"}}}}}) {
-        CAPTURE(odd.dump());
+    for (const json& malformed :
+         {json{{"log", {5}}}, json{{"log", {{{"stage", 5}}}}}, json{{"ended", 5}},
+          json{{"ended", {{"code", "x"}}}}, json{{"ended", {{"code", 0}, {"line", 5}}}},
+          json{{"ended", {{"code", 0}, {"alone", "no"}}}}}) {
+        CAPTURE(malformed.dump());
         two_hosts w;
         w.plan.others = {w.b};
-        odd_far_host far(w.b, odd);
-        near_hosts near(w.plan);
+        malformed_partition partition(w.b, malformed);
+        coordinator coordinator_end(w.plan);
         event_loop loop;
         noted_orders orders;
-        near.attend(loop, orders, "1");
+        coordinator_end.attend(loop, orders, "1");
         u64 now = now_ns();
-        for (int k = 0; k < 1000 && far.connections < 2; ++k, now += 5 * ns_per_ms) {  // it is tried again
-            far.go_on();
-            REQUIRE_NOTHROW(near.tick(now));
+        for (int k = 0; k < 1000 && partition.connections < 2;
+             ++k, now += 5 * ns_per_ms) {  // it is tried again
+            partition.poll();
+            REQUIRE_NOTHROW(coordinator_end.tick(now));
             ::usleep(100);
         }
-        CHECK(far.connections == 2);
+        CHECK(partition.connections == 2);
         CHECK(
-            orders.has_said("host b is lost (it says what this version does not know: is it of another "
-                            "version?)"));
-        CHECK_FALSE(orders.has_said("has failed"));
-        far.stream.reset();
-        far.listener.reset();
-        CHECK(near.code() == 0);
-        CHECK(near.closing_lines().empty());
-        near.leave();
+            orders.has_logged("host b is lost (it says what this version does not know: is it of another "
+                              "version?)"));
+        CHECK_FALSE(orders.has_logged("has failed"));
+        partition.stream.reset();
+        partition.listener.reset();
+        CHECK(coordinator_end.code() == 0);
+        CHECK(coordinator_end.closing_lines().empty());
+        coordinator_end.leave();
     }
 }
 
 TEST_CASE("how a part has ended is told, however long its report is, and what was left out of it is named") {
     if (!hosts::can_seal()) CAROUSEL_SKIP("built without libcrypto");
-    part_of_b w;
-    far_host& far = w.far;
+    partition_of_b w;
+    remote_partition& partition = w.partition;
     noted_orders& orders = w.orders;
-    std::unique_ptr<caller> near;
+    std::unique_ptr<caller> coordinator_end;
     json ended;
     orders.meanwhile = [&] {
-        if (!near) near = std::make_unique<caller>(w.b, hello_to_b(w.plan));
-        near->go_on();
-        for (const json& m : near->heard)
+        if (!coordinator_end) coordinator_end = std::make_unique<caller>(w.b, hello_to_b(w.plan));
+        coordinator_end->poll();
+        for (const json& m : coordinator_end->received)
             if (m.contains("ended") && ended.is_null()) {
                 ended = m["ended"];
-                near->stream.send({{"bye", true}});
+                coordinator_end->stream.send({{"bye", true}});
             }
     };
     const json report{{"frames", 7},
                       {"recoveries", std::string(1000, 'r')},
                       {"stages", std::string(17U << 20U, 's')},
                       {"problems", json::array({std::string(1U << 20U, 'p')})}};
-    far.tell_outcome(1, report, "pair.b: 7 frames");
+    partition.report_outcome(1, report, "pair.b: 7 frames");
     REQUIRE(ended.is_object());
     CHECK(ended["code"] == 1);
     CHECK(ended["report"]["frames"] == 7);
     CHECK(ended["report"]["problems"] == report["problems"]);
     CHECK(ended["report"]["left_out"] == json::array({"recoveries", "stages"}));
-    far.leave();
+    partition.leave();
 }
 
 TEST_CASE("strangers who say nothing to a far host do not keep its near host out") {
     if (!hosts::can_seal()) CAROUSEL_SKIP("built without libcrypto");
     two_hosts w;
-    far_host far(w.plan, w.b);
-    std::vector<shm::unique_fd> strangers;
+    remote_partition partition(w.plan, w.b);
+    std::vector<shm::unique_fd> connections;
     for (int k = 0; k < 20; ++k) {
-        strangers.push_back(sealed_stream::connect(w.b.address, w.b.port));
-        far.tick(now_ns());
+        connections.push_back(sealed_stream::connect(w.b.address, w.b.port));
+        partition.tick(now_ns());
     }
-    caller near(w.b, hello_to_b(w.plan));
+    caller coordinator_end(w.b, hello_to_b(w.plan));
     const u64 begun = now_ns();
     CHECK(until(
         [&] {
-            near.go_on();
-            far.tick(begun);  // the strangers have all their time still
+            coordinator_end.poll();
+            partition.tick(begun);  // the strangers have all their time still
         },
-        [&] { return !near.heard.empty(); }));
+        [&] { return !coordinator_end.received.empty(); }));
 }

@@ -21,216 +21,217 @@ namespace {
 const std::string token(32, 't');
 
 /// Both sides, and a man between them who sees every byte.
-struct between {
-    explicit between(const std::string& near_token = token, const std::string& far_token = token) {
+struct man_in_the_middle {
+    explicit man_in_the_middle(const std::string& coordinator_token = token,
+                               const std::string& partition_token = token) {
         int a[2], b[2];
         REQUIRE(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, a) == 0);
         REQUIRE(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, b) == 0);
-        near = std::make_unique<sealed_stream>(shm::unique_fd(a[0]), sealed_stream::side::near, near_token,
-                                               now_ns());
-        far = std::make_unique<sealed_stream>(shm::unique_fd(b[0]), sealed_stream::side::far, far_token,
-                                              now_ns());
-        to_near.reset(a[1]);
-        to_far.reset(b[1]);
+        coordinator = std::make_unique<sealed_stream>(
+            shm::unique_fd(a[0]), sealed_stream::endpoint::coordinator, coordinator_token, now_ns());
+        partition = std::make_unique<sealed_stream>(shm::unique_fd(b[0]), sealed_stream::endpoint::partition,
+                                                    partition_token, now_ns());
+        to_coordinator.reset(a[1]);
+        to_partition.reset(b[1]);
     }
-    static std::string heard(const shm::unique_fd& from) {
+    static std::string read_all(const shm::unique_fd& from) {
         std::string all;
         char bytes[4096];
         for (ssize_t n; (n = ::read(from.get(), bytes, sizeof bytes)) > 0;)
             all.append(bytes, static_cast<std::size_t>(n));
         return all;
     }
-    static void say(const shm::unique_fd& to, const std::string& bytes) {
+    static void write_to(const shm::unique_fd& to, const std::string& bytes) {
         REQUIRE(::send(to.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL) ==
                 static_cast<ssize_t>(bytes.size()));
     }
     /// Whole rounds, nothing changed.
     void pass(int rounds = 6) {
         for (int k = 0; k < rounds; ++k) {
-            for (json& m : near->advance(now_ns())) at_near.push_back(std::move(m));
-            say_far(heard(to_near));
-            for (json& m : far->advance(now_ns())) at_far.push_back(std::move(m));
-            if (const std::string bytes = heard(to_far); !bytes.empty() && !near->closed())
-                say(to_near, bytes);
+            for (json& m : coordinator->advance(now_ns())) at_coordinator.push_back(std::move(m));
+            write_to_partition(read_all(to_coordinator));
+            for (json& m : partition->advance(now_ns())) at_partition.push_back(std::move(m));
+            if (const std::string bytes = read_all(to_partition); !bytes.empty() && !coordinator->closed())
+                write_to(to_coordinator, bytes);
         }
     }
-    void say_far(const std::string& bytes) const {
-        if (!bytes.empty() && !far->closed()) say(to_far, bytes);
+    void write_to_partition(const std::string& bytes) const {
+        if (!bytes.empty() && !partition->closed()) write_to(to_partition, bytes);
     }
-    std::unique_ptr<sealed_stream> near, far;
-    shm::unique_fd to_near, to_far;
-    std::vector<json> at_near, at_far;
+    std::unique_ptr<sealed_stream> coordinator, partition;
+    shm::unique_fd to_coordinator, to_partition;
+    std::vector<json> at_coordinator, at_partition;
 };
 
 }  // namespace
 
 TEST_CASE("two sides that know the token hear each other's messages in order") {
     if (!hosts::can_seal()) CAROUSEL_SKIP("built without libcrypto");
-    between b;
+    man_in_the_middle b;
     b.pass();
-    REQUIRE(b.near->open());
-    REQUIRE(b.far->open());
-    for (int k = 0; k < 50; ++k) b.near->send({{"n", k}, {"text", std::string(2000, 'x')}});
-    b.far->send({{"hello", true}});
+    REQUIRE(b.coordinator->open());
+    REQUIRE(b.partition->open());
+    for (int k = 0; k < 50; ++k) b.coordinator->send({{"n", k}, {"text", std::string(2000, 'x')}});
+    b.partition->send({{"hello", true}});
     b.pass(20);
-    REQUIRE(b.at_far.size() == 50);
-    CHECK(b.at_far[49]["n"] == 49);
-    REQUIRE(b.at_near.size() == 1);
+    REQUIRE(b.at_partition.size() == 50);
+    CHECK(b.at_partition[49]["n"] == 49);
+    REQUIRE(b.at_coordinator.size() == 1);
 }
 
 TEST_CASE("a message that is too long is not sent, and whoever sends it is told") {
     if (!hosts::can_seal()) CAROUSEL_SKIP("built without libcrypto");
-    between b;
+    man_in_the_middle b;
     b.pass();
-    CHECK_FALSE(b.near->send({{"text", std::string(16U << 20U, 'x')}}));
-    CHECK(b.near->send({{"n", 1}}));
+    CHECK_FALSE(b.coordinator->send({{"text", std::string(16U << 20U, 'x')}}));
+    CHECK(b.coordinator->send({{"n", 1}}));
     b.pass();
-    REQUIRE(b.at_far.size() == 1);
-    CHECK(b.at_far[0]["n"] == 1);
+    REQUIRE(b.at_partition.size() == 1);
+    CHECK(b.at_partition[0]["n"] == 1);
 }
 
 TEST_CASE("another token gets no message in, on either side") {
     if (!hosts::can_seal()) CAROUSEL_SKIP("built without libcrypto");
-    between b(std::string(32, 'a'), std::string(32, 'b'));
-    b.near->send({{"n", 1}});
+    man_in_the_middle b(std::string(32, 'a'), std::string(32, 'b'));
+    b.coordinator->send({{"n", 1}});
     b.pass();
-    CHECK(b.near->closed());
-    CHECK(b.near->wrong_token());
-    CHECK_FALSE(b.far->open());
-    CHECK(b.at_far.empty());
+    CHECK(b.coordinator->closed());
+    CHECK(b.coordinator->wrong_token());
+    CHECK_FALSE(b.partition->open());
+    CHECK(b.at_partition.empty());
 }
 
 TEST_CASE("a side that answers with our own proof is not believed") {
     if (!hosts::can_seal()) CAROUSEL_SKIP("built without libcrypto");
-    between b;
-    (void)b.near->advance(now_ns());
-    const std::string hello = between::heard(b.to_near);
-    between::say(b.to_near, hello + std::string(32, '\0'));  // its own nonce back
-    (void)b.near->advance(now_ns());
-    CHECK(b.near->closed());
-    CHECK(b.near->wrong_token());
+    man_in_the_middle b;
+    (void)b.coordinator->advance(now_ns());
+    const std::string hello = man_in_the_middle::read_all(b.to_coordinator);
+    man_in_the_middle::write_to(b.to_coordinator, hello + std::string(32, '\0'));  // its own nonce back
+    (void)b.coordinator->advance(now_ns());
+    CHECK(b.coordinator->closed());
+    CHECK(b.coordinator->wrong_token());
 }
 
 TEST_CASE("a message that comes back to the side that sent it ends the connection unheard") {
     if (!hosts::can_seal()) CAROUSEL_SKIP("built without libcrypto");
-    for (const bool near_sends : {true, false}) {
-        CAPTURE(near_sends);
-        between b;
+    for (const bool coordinator_sends : {true, false}) {
+        CAPTURE(coordinator_sends);
+        man_in_the_middle b;
         b.pass();
-        sealed_stream& side = near_sends ? *b.near : *b.far;
-        const shm::unique_fd& wire = near_sends ? b.to_near : b.to_far;
-        REQUIRE(side.open());
-        side.send({{"n", 1}});
-        between::say(wire, between::heard(wire));
-        CHECK(side.advance(now_ns()).empty());
-        CHECK(side.closed());
-        CHECK_THAT(side.why(), contains("proof is wrong"));
+        sealed_stream& endpoint = coordinator_sends ? *b.coordinator : *b.partition;
+        const shm::unique_fd& wire = coordinator_sends ? b.to_coordinator : b.to_partition;
+        REQUIRE(endpoint.open());
+        endpoint.send({{"n", 1}});
+        man_in_the_middle::write_to(wire, man_in_the_middle::read_all(wire));
+        CHECK(endpoint.advance(now_ns()).empty());
+        CHECK(endpoint.closed());
+        CHECK_THAT(endpoint.why(), contains("proof is wrong"));
     }
 }
 
 TEST_CASE("the far side's proof, sent back to it, is not accepted as the near side's") {
     if (!hosts::can_seal()) CAROUSEL_SKIP("built without libcrypto");
-    between b;
-    between::say(b.to_far, "CRSLHST2" + std::string(32, 'x'));
-    (void)b.far->advance(now_ns());
-    const std::string answer = between::heard(b.to_far);
+    man_in_the_middle b;
+    man_in_the_middle::write_to(b.to_partition, "CRSLHST2" + std::string(32, 'x'));
+    (void)b.partition->advance(now_ns());
+    const std::string answer = man_in_the_middle::read_all(b.to_partition);
     REQUIRE(answer.size() == 8 + 32 + 32);
-    between::say(b.to_far, answer.substr(8 + 32));
-    (void)b.far->advance(now_ns());
-    CHECK_FALSE(b.far->open());
-    CHECK(b.far->wrong_token());
+    man_in_the_middle::write_to(b.to_partition, answer.substr(8 + 32));
+    (void)b.partition->advance(now_ns());
+    CHECK_FALSE(b.partition->open());
+    CHECK(b.partition->wrong_token());
 }
 
 TEST_CASE("another program that has the port is not taken for a host that has another token") {
     if (!hosts::can_seal()) CAROUSEL_SKIP("built without libcrypto");
-    for (const std::string& said : {std::string("SSH-2.0-x\r\n"), std::string("H"),
-                                    "HTTP/1.1 400 Bad Request\r\n\r\n" + std::string(200, 'x')}) {
-        CAPTURE(said);
-        between b;
-        (void)b.near->advance(now_ns());
-        between::say(b.to_near, said);
-        (void)b.near->advance(now_ns());
-        CHECK(b.near->closed());
-        CHECK_FALSE(b.near->wrong_token());
-        CHECK_THAT(b.near->why(), contains("another program may have that port"));
+    for (const std::string& greeting : {std::string("SSH-2.0-x\r\n"), std::string("H"),
+                                        "HTTP/1.1 400 Bad Request\r\n\r\n" + std::string(200, 'x')}) {
+        CAPTURE(greeting);
+        man_in_the_middle b;
+        (void)b.coordinator->advance(now_ns());
+        man_in_the_middle::write_to(b.to_coordinator, greeting);
+        (void)b.coordinator->advance(now_ns());
+        CHECK(b.coordinator->closed());
+        CHECK_FALSE(b.coordinator->wrong_token());
+        CHECK_THAT(b.coordinator->why(), contains("another program may have that port"));
     }
     {
-        between b;  // one of another version says so by its first bytes, or closes
-        (void)b.near->advance(now_ns());
-        between::say(b.to_near, "CRSLHST1" + std::string(64, 'x'));
-        (void)b.near->advance(now_ns());
-        CHECK_THAT(b.near->why(), contains("it may be one of another version"));
+        man_in_the_middle b;  // one of another version says so by its first bytes, or closes
+        (void)b.coordinator->advance(now_ns());
+        man_in_the_middle::write_to(b.to_coordinator, "CRSLHST1" + std::string(64, 'x'));
+        (void)b.coordinator->advance(now_ns());
+        CHECK_THAT(b.coordinator->why(), contains("it may be one of another version"));
     }
     {
-        between b;
-        (void)b.near->advance(now_ns());
-        b.to_near.reset();
-        (void)b.near->advance(now_ns());
-        CHECK_THAT(b.near->why(), contains("it may be a `carousel host` of another version"));
+        man_in_the_middle b;
+        (void)b.coordinator->advance(now_ns());
+        b.to_coordinator.reset();
+        (void)b.coordinator->advance(now_ns());
+        CHECK_THAT(b.coordinator->why(), contains("it may be a `carousel host` of another version"));
     }
     {
-        between b;  // and is told whom it has met
-        between::say(b.to_far, "CRSLHST1" + std::string(32, 'x'));
-        (void)b.far->advance(now_ns());
-        CHECK(b.far->closed());
-        CHECK(between::heard(b.to_far) == "CRSLHST2");
+        man_in_the_middle b;  // and is told whom it has met
+        man_in_the_middle::write_to(b.to_partition, "CRSLHST1" + std::string(32, 'x'));
+        (void)b.partition->advance(now_ns());
+        CHECK(b.partition->closed());
+        CHECK(man_in_the_middle::read_all(b.to_partition) == "CRSLHST2");
     }
-    between b;  // what came may be the beginning of more
-    (void)b.near->advance(now_ns());
-    between::say(b.to_near, "CRSL");
-    (void)b.near->advance(now_ns());
-    CHECK_FALSE(b.near->closed());
+    man_in_the_middle b;  // what came may be the beginning of more
+    (void)b.coordinator->advance(now_ns());
+    man_in_the_middle::write_to(b.to_coordinator, "CRSL");
+    (void)b.coordinator->advance(now_ns());
+    CHECK_FALSE(b.coordinator->closed());
 }
 
 TEST_CASE(
     "a message that was changed, repeated or left out ends the connection, and nothing of it is heard") {
     if (!hosts::can_seal()) CAROUSEL_SKIP("built without libcrypto");
-    const auto mischief = GENERATE(0, 1, 2);
-    between b;
+    const auto tampering = GENERATE(0, 1, 2);
+    man_in_the_middle b;
     b.pass();
-    b.near->send({{"first", 1}});
-    const std::string first = between::heard(b.to_near);
-    b.near->send({{"second", 2}});
-    const std::string second = between::heard(b.to_near);
-    if (mischief == 0) {
+    b.coordinator->send({{"first", 1}});
+    const std::string first = man_in_the_middle::read_all(b.to_coordinator);
+    b.coordinator->send({{"second", 2}});
+    const std::string second = man_in_the_middle::read_all(b.to_coordinator);
+    if (tampering == 0) {
         std::string changed = first;
         changed[10] = static_cast<char>(changed[10] ^ 1);
-        between::say(b.to_far, changed);
-    } else if (mischief == 1) {
-        between::say(b.to_far, first + first);
+        man_in_the_middle::write_to(b.to_partition, changed);
+    } else if (tampering == 1) {
+        man_in_the_middle::write_to(b.to_partition, first + first);
     } else {
-        between::say(b.to_far, second);
+        man_in_the_middle::write_to(b.to_partition, second);
     }
-    const auto got = b.far->advance(now_ns());
-    CHECK(got.size() == (mischief == 1 ? 1U : 0U));
-    CHECK(b.far->closed());
-    CHECK_THAT(b.far->why(), contains("proof is wrong"));
+    const auto got = b.partition->advance(now_ns());
+    CHECK(got.size() == (tampering == 1 ? 1U : 0U));
+    CHECK(b.partition->closed());
+    CHECK_THAT(b.partition->why(), contains("proof is wrong"));
 }
 
 TEST_CASE("bytes of a stranger end that connection alone") {
     if (!hosts::can_seal()) CAROUSEL_SKIP("built without libcrypto");
-    std::mt19937_64 dice(7);
+    std::mt19937_64 generator(7);
     for (int round = 0; round < 200; ++round) {
-        between b;
-        std::string noise(dice() % 300, '\0');
-        for (char& c : noise) c = static_cast<char>(dice());
-        if (dice() % 2 == 0) noise = "CRSLHST2" + noise;
-        b.say_far(noise);
-        CHECK(b.far->advance(now_ns()).empty());
-        CHECK_FALSE(b.far->open());
-        (void)b.far->advance(now_ns() + 4 * ns_per_s);
-        CHECK(b.far->closed());
+        man_in_the_middle b;
+        std::string noise(generator() % 300, '\0');
+        for (char& c : noise) c = static_cast<char>(generator());
+        if (generator() % 2 == 0) noise = "CRSLHST2" + noise;
+        b.write_to_partition(noise);
+        CHECK(b.partition->advance(now_ns()).empty());
+        CHECK_FALSE(b.partition->open());
+        (void)b.partition->advance(now_ns() + 4 * ns_per_s);
+        CHECK(b.partition->closed());
     }
 }
 
 TEST_CASE("what was said before a connection's end is heard") {
     if (!hosts::can_seal()) CAROUSEL_SKIP("built without libcrypto");
-    between b;
+    man_in_the_middle b;
     b.pass();
-    b.near->send({{"last", true}});
-    b.say_far(between::heard(b.to_near));
-    b.to_far.reset();
-    const auto got = b.far->advance(now_ns());
+    b.coordinator->send({{"last", true}});
+    b.write_to_partition(man_in_the_middle::read_all(b.to_coordinator));
+    b.to_partition.reset();
+    const auto got = b.partition->advance(now_ns());
     REQUIRE(got.size() == 1);
-    CHECK(b.far->closed());
+    CHECK(b.partition->closed());
 }

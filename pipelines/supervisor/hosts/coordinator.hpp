@@ -11,10 +11,10 @@
 
 namespace carousel::supervisor {
 
-class near_hosts final : public other_hosts {
+class coordinator final : public other_hosts {
 public:
     /// Makes the token where there is none. Throws config_error: no libcrypto, a token that others may read.
-    explicit near_hosts(hosts_plan plan);
+    explicit coordinator(hosts_plan plan);
 
     void gather(console& out, const std::string& run_id) override;
     void attend(event_loop& loop, host_orders& to, const std::string& run_id) override;
@@ -27,61 +27,62 @@ public:
     [[nodiscard]] int code() const override;
     [[nodiscard]] nlohmann::json reports() const override;
     [[nodiscard]] std::vector<std::string> closing_lines() const override;
-    void tell_outcome(int, const nlohmann::json&, const std::string&) override {}
+    void report_outcome(int, const nlohmann::json&, const std::string&) override {}
 
 private:
-    void take_news(remote_host& h, const nlohmann::json& m);
-    void say_changes(remote_host& h, u64 now);
-    void answer_for_lost(const remote_host& h);
-    void say_waiting(remote_host& h, console& out) const;
-    void begin_anew(remote_host& h, u64 now);
-    struct newcomer;
-    struct heard;
+    void handle_message(remote_host& h, const nlohmann::json& m);
+    void log_changes(remote_host& h, u64 now);
+    void refuse_for_lost(const remote_host& h);
+    void print_waiting(remote_host& h, console& out) const;
+    void restart_host(remote_host& h, u64 now);
+    struct replacement;
+    struct sender_replies;
     /// At which frame a durable host begins anew, and why, in words; nothing: who knows it is still to say
     /// so.
-    [[nodiscard]] std::optional<std::string> first_of(const remote_host& h, u64 now, u64& first);
-    void hear_sender(remote_host& s, const std::string& to, newcomer& n, bool ask, u64 now, heard& all) const;
-    [[nodiscard]] bool has_again(const remote_host& h) const;
-    void take_first_kept(const remote_host& h, const nlohmann::json& m);
+    [[nodiscard]] std::optional<std::string> restart_frame(const remote_host& h, u64 now, u64& first);
+    void query_sender(remote_host& s, const std::string& to, replacement& n, bool ask, u64 now,
+                      sender_replies& all) const;
+    [[nodiscard]] bool is_resent(const remote_host& h) const;
+    void handle_first_kept(const remote_host& h, const nlohmann::json& m);
     [[nodiscard]] remote_host* named(const std::string& host) const;
-    [[nodiscard]] std::set<std::string> far_senders(const std::string& to) const;
+    [[nodiscard]] std::set<std::string> remote_senders(const std::string& to) const;
     [[nodiscard]] bool all_is_in_files(const host_spec& h) const;
     [[nodiscard]] bool is_sent_more(const host_spec& h, u64 now) const;
-    [[nodiscard]] std::string lost_before(const remote_host& h) const;
+    [[nodiscard]] std::string lost_upstream(const remote_host& h) const;
     void launch_missing(u64 now);
-    void say_end_of_help(const remote_host& h, bool had_ended);
-    void tell_end(remote_host& h);
+    void log_end_of_help(const remote_host& h, bool had_ended);
+    void send_end(remote_host& h);
     [[nodiscard]] bool is_lost(const remote_host& h, u64 now) const;
-    [[nodiscard]] bool gives_an_end(const std::string& to, u64 now) const;
-    [[nodiscard]] std::set<std::string> behind(const std::string& host) const;
+    [[nodiscard]] bool upstream_can_end(const std::string& to, u64 now) const;
+    [[nodiscard]] std::set<std::string> downstream_of(const std::string& host) const;
     void end_without_lost_leaders(u64 now);
-    void keep_outcome(remote_host& h);
-    [[nodiscard]] std::optional<nlohmann::json> kept_outcome(const remote_host& h) const;
+    void save_outcome(remote_host& h);
+    [[nodiscard]] std::optional<nlohmann::json> saved_outcome(const remote_host& h) const;
     [[nodiscard]] std::string outcome_file(const std::string& host) const;
     [[nodiscard]] bool is_over(const std::string& host) const;
     [[nodiscard]] bool waits(const run::ps_answer& here, const std::string& host,
                              const std::string& stage) const;
     void watch_links(u64 now);
     [[nodiscard]] std::optional<u64> whole_end(const std::string& host) const;
-    void tell_in_place_of(const crossing& link);
-    [[nodiscard]] bool takes_no_more(const std::string& host) const;
-    void end_in_vain(const std::string& host, const crossing& link);
+    void send_end_for_link(const crossing& link);
+    [[nodiscard]] bool accepts_no_frames(const std::string& host) const;
+    void end_stuck_host(const std::string& host, const crossing& link);
     [[nodiscard]] bool awaits_end_of_help(remote_host& h, u64 now);
 
     /// The end of a stream that no link has told: of which receiving stage.
-    struct untold {
+    struct unreported_end {
         std::string stage;
         u64 at = 0;
     };
     /// A durable host that has come back without its part of the run, until it is told where to begin.
-    struct newcomer {
+    struct replacement {
         u64 since_ns = 0, ask_ns = 0;
-        u64 question = 0;   ///< number of what the hosts that send to it are asked
-        bool told = false;  ///< that it waits
-        std::map<std::string, std::optional<u64>> said;  ///< by those hosts
+        u64 question = 0;     ///< number of what the hosts that send to it are asked
+        bool logged = false;  ///< that it waits
+        std::map<std::string, std::optional<u64>> replies;  ///< by those hosts
     };
     /// What they came to: in words, of whom it comes again, who doesn't know it, and who is still to say it.
-    struct heard {
+    struct sender_replies {
         u64 first = 0;
         std::vector<std::string> from, unknown, awaited;
     };
@@ -94,15 +95,15 @@ private:
     bool end_asked_ = false;  ///< the run is to end: who begins the stream is told when it is there
     bool at_once_ = false;    ///< so is each of its parts, whatever it has
     bool waits_for_end_ = false;
-    std::set<std::string> lost_leaders_, ends_alone_;  ///< who gives no end; who is told in its place
-    std::map<std::string, untold> untold_;             ///< hosts that were told in place of a link
-    std::optional<u64> own_end_;                       ///< where the stream of this host has ended, whole
-    std::set<std::string> ended_early_;                ///< hosts that only help, told as over or told to end
-    std::set<std::string> judged_;                     ///< hosts whose outcome was looked at
-    std::map<std::string, u64> in_vain_since_ns_;      ///< by host: see watch_links()
-    std::map<std::string, newcomer> newcomers_;
+    std::set<std::string> lost_leaders_, ends_alone_;        ///< who gives no end; who is told in its place
+    std::map<std::string, unreported_end> unreported_ends_;  ///< hosts that were told in place of a link
+    std::optional<u64> own_end_;                 ///< where the stream of this host has ended, whole
+    std::set<std::string> ended_early_;          ///< hosts that only help, told as over or told to end
+    std::set<std::string> outcome_checked_;      ///< hosts whose outcome was looked at
+    std::map<std::string, u64> stuck_since_ns_;  ///< by host: see watch_links()
+    std::map<std::string, replacement> replacements_;
     std::map<u64, std::string> open_questions_;  ///< who is asked, by number
-    std::map<std::string, u64> begun_anew_ns_;
+    std::map<std::string, u64> restarted_ns_;
     u64 waiting_since_ns_ = 0, ps_ns_ = 0, last_ask_ = 0, last_question_ = 0;
     int lost_code_ = 0;
     std::string lost_;

@@ -1,4 +1,4 @@
-// near_hosts: a host that has come back without its part of the run. Where it begins anew, and who has what
+// coordinator: a host that has come back without its part of the run. Where it begins anew, and who has what
 // it lacks.
 #include <fmt/format.h>
 
@@ -7,15 +7,15 @@
 #include "core/clock.hpp"
 #include "core/errors.hpp"
 #include "run/directory.hpp"
+#include "supervisor/hosts/coordinator.hpp"
 #include "supervisor/hosts/first_kept.hpp"
-#include "supervisor/hosts/near_hosts.hpp"
 
 namespace carousel::supervisor {
 namespace {
 
 using nlohmann::json;
-using life = remote_host::stage_of_life;
-constexpr u64 ask_every_ns = 500 * ns_per_ms, say_after_ns = 500 * ns_per_ms;
+using state = remote_host::host_state;
+constexpr u64 ask_every_ns = 500 * ns_per_ms, log_after_ns = 500 * ns_per_ms;
 constexpr u64 answer_patience_ns = 10 * ns_per_s;  ///< of a host that is there, and says nothing of it
 
 std::string joined(const std::vector<std::string>& words) {
@@ -26,14 +26,14 @@ std::string joined(const std::vector<std::string>& words) {
 
 }  // namespace
 
-remote_host* near_hosts::named(const std::string& host) const {
+remote_host* coordinator::named(const std::string& host) const {
     const auto at =
         std::find_if(hosts_.begin(), hosts_.end(), [&](const auto& h) { return h->spec().name == host; });
     return at == hosts_.end() ? nullptr : at->get();
 }
 
 /// The other hosts whose frames go there.
-std::set<std::string> near_hosts::far_senders(const std::string& to) const {
+std::set<std::string> coordinator::remote_senders(const std::string& to) const {
     std::set<std::string> found;
     for (const crossing& c : plan_.links)
         if (c.to == to && !c.from.empty()) found.insert(c.from);
@@ -41,7 +41,7 @@ std::set<std::string> near_hosts::far_senders(const std::string& to) const {
 }
 
 /// Who sends to it is done, and was not before its sinks had the last frame.
-bool near_hosts::all_is_in_files(const host_spec& h) const {
+bool coordinator::all_is_in_files(const host_spec& h) const {
     if (!h.durable() || plan_.leads(h.name) || plan_.helps(h.name)) return false;
     return std::all_of(plan_.links.begin(), plan_.links.end(), [&](const crossing& c) {
         if (c.to != h.name) return true;
@@ -52,56 +52,57 @@ bool near_hosts::all_is_in_files(const host_spec& h) const {
 }
 
 /// This host is done, and another one has frames for it still.
-bool near_hosts::is_sent_more(const host_spec& h, u64 now) const {
+bool coordinator::is_sent_more(const host_spec& h, u64 now) const {
     if (!h.durable() || plan_.leads(h.name) || at_once_) return false;
-    const std::set<std::string> senders = far_senders(h.name);
+    const std::set<std::string> senders = remote_senders(h.name);
     return std::any_of(senders.begin(), senders.end(), [&](const std::string& from) {
         const remote_host* const s = named(from);
-        return s != nullptr && s->life() != life::ended && s->life() != life::refused && !is_lost(*s, now);
+        return s != nullptr && s->state() != state::ended && s->state() != state::refused &&
+               !is_lost(*s, now);
     });
 }
 
 /// A host before it that was lost while it was away, and whose frames are kept by nobody: "" if there is
 /// none.
-std::string near_hosts::lost_before(const remote_host& h) const {
+std::string coordinator::lost_upstream(const remote_host& h) const {
     for (const auto& x : hosts_) {
         const std::string& name = x->spec().name;
-        const auto anew = begun_anew_ns_.find(name);
-        if (anew != begun_anew_ns_.end() && anew->second > h.away_since_ns() && !has_again(*x) &&
-            behind(name).count(h.spec().name) != 0)
+        const auto restart = restarted_ns_.find(name);
+        if (restart != restarted_ns_.end() && restart->second > h.away_since_ns() && !is_resent(*x) &&
+            downstream_of(name).count(h.spec().name) != 0)
             return name;
     }
     return "";
 }
 
 /// What it has lost comes again from where it came from.
-bool near_hosts::has_again(const remote_host& h) const {
+bool coordinator::is_resent(const remote_host& h) const {
     return h.spec().durable() && !plan_.leads(h.spec().name);
 }
 
 // What a sender has said while this one was there is too old: it is asked now. One that was lost, too, and
 // doesn't come back has nothing; should it come it begins where its own senders say.
-void near_hosts::hear_sender(remote_host& s, const std::string& to, newcomer& n, bool ask, u64 now,
-                             heard& all) const {
+void coordinator::query_sender(remote_host& s, const std::string& to, replacement& n, bool ask, u64 now,
+                               sender_replies& all) const {
     const std::string& name = s.spec().name;
-    if (s.life() != life::begun) n.said.erase(name);
-    if (const auto said = n.said.find(name); said != n.said.end()) {
-        all.first = std::max(all.first, said->second.value_or(0));
-        if (said->second)
+    if (s.state() != state::begun) n.replies.erase(name);
+    if (const auto replies = n.replies.find(name); replies != n.replies.end()) {
+        all.first = std::max(all.first, replies->second.value_or(0));
+        if (replies->second)
             all.from.push_back("from host " + name);
         else
             all.unknown.push_back(fmt::format("host {} can't read it", name));
     } else if (is_lost(s, now)) {
-        const auto anew = first_kept(plan_, run::run_folder(plan_.name), "", name);
-        if (anew && has_again(s) && far_senders(name).empty()) {
-            all.first = std::max(all.first, *anew);
+        const auto restart = first_kept(plan_, run::run_folder(plan_.name), "", name);
+        if (restart && is_resent(s) && remote_senders(name).empty()) {
+            all.first = std::max(all.first, *restart);
             all.from.push_back(fmt::format("when host {} is back", name));
         } else {
             all.unknown.push_back(fmt::format("host {} is lost", name));
         }
-    } else if (s.life() != life::begun || !s.connected()) {
+    } else if (s.state() != state::begun || !s.connected()) {
         all.awaited.push_back(fmt::format("host {} says where, which is lost ({})", name,
-                                          s.life() == life::agreed ? "it begins anew, too" : s.trouble()));
+                                          s.state() == state::agreed ? "it begins anew, too" : s.problem()));
     } else {
         if (ask) s.send({{"first_kept_for", to}, {"id", n.question}});
         if (now > n.since_ns + answer_patience_ns)
@@ -112,29 +113,29 @@ void near_hosts::hear_sender(remote_host& s, const std::string& to, newcomer& n,
 }
 
 // Links of another host are known to that one alone.
-std::optional<std::string> near_hosts::first_of(const remote_host& h, u64 now, u64& first) {
+std::optional<std::string> coordinator::restart_frame(const remote_host& h, u64 now, u64& first) {
     const std::string& name = h.spec().name;
-    newcomer& n = newcomers_[name];
+    replacement& n = replacements_[name];
     if (n.question == 0) n.question = ++last_question_, n.since_ns = now;
-    heard all;
+    sender_replies all;
     const auto here = first_kept(plan_, run::run_folder(plan_.name), "", name);
     if (here) all.from.emplace_back("from here");
     const bool ask = now >= n.ask_ns;
     if (ask) n.ask_ns = now + ask_every_ns;
-    for (const std::string& sender : far_senders(name)) {
+    for (const std::string& sender : remote_senders(name)) {
         remote_host* const s = named(sender);
-        if (s != nullptr && s->life() != life::ended && s->life() != life::refused)
-            hear_sender(*s, name, n, ask, now, all);
+        if (s != nullptr && s->state() != state::ended && s->state() != state::refused)
+            query_sender(*s, name, n, ask, now, all);
     }
     if (!all.awaited.empty()) {
-        if (!n.told && now > n.since_ns + say_after_ns) {
-            n.told = true;
-            orders_->say(fmt::format("host {} begins anew when {}", name, joined(all.awaited)));
+        if (!n.logged && now > n.since_ns + log_after_ns) {
+            n.logged = true;
+            orders_->log_line(fmt::format("host {} begins anew when {}", name, joined(all.awaited)));
         }
         return std::nullopt;
     }
     first = std::max({first, all.first, here.value_or(0)});
-    if (const std::string lost = lost_before(h); !lost.empty())
+    if (const std::string lost = lost_upstream(h); !lost.empty())
         return fmt::format("what host {} had for it is lost", lost);
     if (!all.unknown.empty())
         return fmt::format(
@@ -146,36 +147,36 @@ std::optional<std::string> near_hosts::first_of(const remote_host& h, u64 now, u
     return fmt::format("what its sinks have not comes again {}", joined(all.from));
 }
 
-void near_hosts::take_first_kept(const remote_host& h, const json& m) {
+void coordinator::handle_first_kept(const remote_host& h, const json& m) {
     if (!m.contains("host") || !m["host"].is_string() || !m.contains("id") || !m["id"].is_number_unsigned())
         return;
-    const auto at = newcomers_.find(m["host"].get<std::string>());
-    if (at == newcomers_.end() || at->second.question != m["id"].get<u64>()) return;
+    const auto at = replacements_.find(m["host"].get<std::string>());
+    if (at == replacements_.end() || at->second.question != m["id"].get<u64>()) return;
     const json& first = m["first_kept"];
-    at->second.said[h.spec().name] =
+    at->second.replies[h.spec().name] =
         first.is_number_unsigned() ? std::optional<u64>(first.get<u64>()) : std::nullopt;
 }
 
 // It has come back without its part of the run. What was there and is acknowledged is gone, or in its sinks'
 // files: a link that goes on finds out by itself what is lost; where all who send to it are done there is
 // none.
-void near_hosts::begin_anew(remote_host& h, u64 now) {
+void coordinator::restart_host(remote_host& h, u64 now) {
     const std::string& name = h.spec().name;
     const bool all_there = all_is_in_files(h.spec());
     if (!all_there && (waiting_since_ns_ == 0 || is_sent_more(h.spec(), now))) {
         u64 first = plan_.first;
         if (!h.spec().durable()) {
-            orders_->say(fmt::format("host {} begins anew: what it had is lost", name));
+            orders_->log_line(fmt::format("host {} begins anew: what it had is lost", name));
         } else {
-            const std::optional<std::string> why = first_of(h, now, first);
+            const std::optional<std::string> why = restart_frame(h, now, first);
             if (!why) return;
-            orders_->say(fmt::format("host {} begins anew, at frame {}: {}", name, first, *why));
+            orders_->log_line(fmt::format("host {} begins anew, at frame {}: {}", name, first, *why));
         }
-        begun_anew_ns_[name] = now;
+        restarted_ns_[name] = now;
         return h.begin(first);
     }
     h.send({{"over", true}});
-    h.give_up("its part of the run is lost");
+    h.abandon("its part of the run is lost");
     if (plan_.helps(name)) return;  // all that it could do is done
     if (all_there) {
         lost_ = fmt::format("host {} has lost its report: all frames are in the files of its sinks", name);

@@ -1,6 +1,6 @@
 'use strict';
 // The panel "Parameters": its controls are made of the fields that the supervisor publishes; nothing of them is known here. It stands
-// before page.js in one script, and uses el, $, post, step and runShown of it.
+// before dashboard.js in one script, and uses el, $, post, step and runShown of it.
 const changeEveryMs = 100, restMs = 700;   // between two changes; how long a control that was let go keeps what it shows
 let parameterControls = [], parametersShown = '';
 

@@ -1,4 +1,4 @@
-// far_host: how its part ends. Who gives the end, and who is told what the part came to.
+// remote_partition: how its part ends. Who gives the end, and who is told what the part came to.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -15,14 +15,14 @@
 #include "os/pending_signal.hpp"
 #include "run/directory.hpp"
 #include "runs/run_lock.hpp"
-#include "supervisor/hosts/far_host.hpp"
+#include "supervisor/hosts/remote_partition.hpp"
 
 namespace carousel::supervisor {
 namespace {
 
 using nlohmann::json;
 constexpr std::size_t longest_report = 8U << 20U;
-constexpr int look_every_ms = 10;
+constexpr int poll_every_ms = 10;
 
 std::size_t length_of(const json& j) { return j.dump(-1, ' ', false, json::error_handler_t::replace).size(); }
 
@@ -49,76 +49,79 @@ json fitting(json report) {
 
 }  // namespace
 
-bool far_host::ask_for_end(bool at_once) {
-    if (near_is_there()) near_->send({{"interrupted", at_once ? "at once" : "drain"}});
+bool remote_partition::ask_for_end(bool at_once) {
+    if (coordinator_is_connected()) coordinator_->send({{"interrupted", at_once ? "at once" : "drain"}});
     if (at_once) return true;
     end_asked_ = true;
-    alone_ = nobody_gives_the_end(now_ns());
+    alone_ = no_upstream_end(now_ns());
     waits_for_end_ = !alone_;
     return alone_;
 }
 
 // A near host that is away may come back, and is told then. One that is away for long doesn't, and where it
 // is not known whose frames are here none is let in.
-bool far_host::nobody_gives_the_end(u64 now) const {
-    return near_run_.empty() || (!near_is_there() && now > lost_ns_ + plan_.patience_ns(""));
+bool remote_partition::no_upstream_end(u64 now) const {
+    return coordinator_run_.empty() ||
+           (!coordinator_is_connected() && now > lost_ns_ + plan_.patience_ns(""));
 }
 
-void far_host::add_to(run::ps_answer& a) const {
+void remote_partition::add_to(run::ps_answer& a) const {
     const u64 now = now_ns();
-    if (tell_until_ns_ == 0) return;
+    if (send_until_ns_ == 0) return;
     a.pipeline.frames_per_second = 0;  // nobody has counted since
     for (run::ps_stage& s : a.stages) s.frames_per_second = 0;
-    a.pipeline.state_text = fmt::format(
-        "{} ({}, {} s more at most)", a.pipeline.state.value_or("done"),
-        near_is_there() ? "the near host is told how this part has ended; waits for its answer"
+    a.pipeline.state_text =
+        fmt::format("{} ({}, {} s more at most)", a.pipeline.state.value_or("done"),
+                    coordinator_is_connected()
+                        ? "the near host is told how this part has ended; waits for its answer"
                         : "waits for the near host, which is away, to tell it how this part has ended",
-        now < tell_until_ns_ ? (tell_until_ns_ - now) / ns_per_s : 0);
+                    now < send_until_ns_ ? (send_until_ns_ - now) / ns_per_s : 0);
 }
 
 // For a near host that is away, and a supervisor of this one that dies meanwhile.
-void far_host::keep_outcome(const json& ended) {
+void remote_partition::save_outcome(const json& ended) {
     try {
-        run::write_whole_file(outcome_file(), json{{"near_run", near_run_}, {"ended", ended}}.dump(
-                                                  -1, ' ', false, json::error_handler_t::replace));
+        run::write_whole_file(outcome_file(),
+                              json{{"coordinator_run", coordinator_run_}, {"ended", ended}}.dump(
+                                  -1, ' ', false, json::error_handler_t::replace));
     } catch (const error& e) {
-        answers_->say(fmt::format(
+        answers_->log_line(fmt::format(
             "warning: {}: a supervisor after this one would not know how this part has ended", e.what()));
     }
 }
 
-std::string far_host::outcome_file() const { return run::run_folder(part_name()) + "/ended.json"; }
+std::string remote_partition::outcome_file() const { return run::run_folder(part_name()) + "/ended.json"; }
 
-void far_host::tell_outcome(int code, const json& report, const std::string& line) {
+void remote_partition::report_outcome(int code, const json& report, const std::string& line) {
     host_orders* const here = std::exchange(orders_, nullptr);
     if (superseded_) return;
     answers_ = here;
     const json ended{{"code", code}, {"report", fitting(report)}, {"line", line}, {"alone", alone_}};
-    keep_outcome(ended);
+    save_outcome(ended);
     lines_ns_ = 0;
     send_lines(now_ns());
-    tell(ended, now_ns() + plan_.patience_ns(""));
+    send_outcome(ended, now_ns() + plan_.patience_ns(""));
     answers_ = nullptr;
 }
 
 /// Until the near host has said `bye` or begun another run, or somebody asks for the end.
-void far_host::tell(const json& ended, u64 until) {
-    tell_until_ns_ = until;
-    for (bye_ = told_ = false; !bye_ && !superseded_ && now_ns() < until && pending_signal() == 0;) {
-        look(now_ns());
-        if (near_is_there() && !told_) {
-            told_ = true;
-            near_->send({{"ended", ended}});
+void remote_partition::send_outcome(const json& ended, u64 until) {
+    send_until_ns_ = until;
+    for (bye_ = outcome_sent_ = false; !bye_ && !superseded_ && now_ns() < until && pending_signal() == 0;) {
+        poll(now_ns());
+        if (coordinator_is_connected() && !outcome_sent_) {
+            outcome_sent_ = true;
+            coordinator_->send({{"ended", ended}});
         }
         if (answers_ != nullptr)
-            answers_->answer_for(look_every_ms);
+            answers_->serve_requests(poll_every_ms);
         else
-            (void)poll_until(nullptr, 0, now_ns() + look_every_ms * ns_per_ms);
+            (void)poll_until(nullptr, 0, now_ns() + poll_every_ms * ns_per_ms);
     }
-    tell_until_ns_ = 0;
+    send_until_ns_ = 0;
 }
 
-std::optional<int> far_host::tell_kept_outcome(const run_options& o) {
+std::optional<int> remote_partition::report_saved_outcome(const run_options& o) {
     const auto kept = [this] { return read_json_file(outcome_file()); };
     if (o.fresh || !kept().is_object()) return std::nullopt;
     const signals_kept signals;
@@ -127,8 +130,8 @@ std::optional<int> far_host::tell_kept_outcome(const run_options& o) {
     if (o.keep_logs) lock.keep_logs();
     const json found = kept();  // nobody else has it in hand now
     const json ended = found.is_object() ? found.value("ended", json()) : json();
-    near_run_ = found.is_object() ? found.value("near_run", "") : "";
-    if (!ended.is_object() || near_run_.empty()) return std::nullopt;
+    coordinator_run_ = found.is_object() ? found.value("coordinator_run", "") : "";
+    if (!ended.is_object() || coordinator_run_.empty()) return std::nullopt;
     console out(STDERR_FILENO, o.color, understands_escapes(STDERR_FILENO));
     out.line(fmt::format(
         "{}: its part of a run is done, and the supervisor that told the near host so was killed; "
@@ -137,11 +140,11 @@ std::optional<int> far_host::tell_kept_outcome(const run_options& o) {
     out.flush();
     out_ = &out;
     begun_ = true;
-    tell(ended, launched_ ? now_ns() + launch_patience_ns : ~u64{0});
+    send_outcome(ended, launched_ ? now_ns() + launch_patience_ns : ~u64{0});
     out_ = nullptr;
     if (superseded_) {
         begun_ = superseded_ = false;
-        near_run_.clear();
+        coordinator_run_.clear();
         return std::nullopt;
     }
     out.line(ended.value("line", ""));

@@ -2,22 +2,22 @@
 #include <fmt/format.h>
 
 #include "core/clock.hpp"
-#include "supervisor/hosts/near_hosts.hpp"
+#include "supervisor/hosts/coordinator.hpp"
 
 namespace carousel::supervisor {
 
 using nlohmann::json;
 
-void near_hosts::add_to(run::ps_answer& a) const {
+void coordinator::add_to(run::ps_answer& a) const {
     for (const auto& h : hosts_) {
         const std::string& name = h->spec().name;
-        const bool there = h->life() == remote_host::stage_of_life::begun && h->connected();
+        const bool there = h->state() == remote_host::host_state::begun && h->connected();
         run::ps_host about{name,
                            h->spec().address,
-                           there                                              ? "running"
-                           : h->life() == remote_host::stage_of_life::ended   ? "ended"
-                           : h->life() == remote_host::stage_of_life::refused ? "refused"
-                                                                              : "lost",
+                           there                                            ? "running"
+                           : h->state() == remote_host::host_state::ended   ? "ended"
+                           : h->state() == remote_host::host_state::refused ? "refused"
+                                                                            : "lost",
                            {},
                            {}};
         if (const auto clock = h->clock(now_ns())) {
@@ -36,14 +36,14 @@ void near_hosts::add_to(run::ps_answer& a) const {
     }
 }
 
-int near_hosts::code() const {
+int coordinator::code() const {
     for (const auto& h : hosts_)
         if (h->outcome && !plan_.helps(h->spec().name))
             if (const int code = h->outcome->value("code", 1); code != 0) return code;
     return lost_code_;
 }
 
-json near_hosts::reports() const {
+json coordinator::reports() const {
     json out = json::object();
     for (const auto& h : hosts_) {
         json& one = out[h->spec().name];
@@ -57,7 +57,7 @@ json near_hosts::reports() const {
     return out;
 }
 
-std::vector<std::string> near_hosts::closing_lines() const {
+std::vector<std::string> coordinator::closing_lines() const {
     std::vector<std::string> out;
     for (const auto& h : hosts_)
         if (h->outcome)

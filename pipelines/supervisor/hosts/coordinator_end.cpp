@@ -1,4 +1,4 @@
-// near_hosts: how a run ends over its hosts. Who is told, who is waited for, and what is known of each part.
+// coordinator: how a run ends over its hosts. Who is told, who is waited for, and what is known of each part.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -9,13 +9,13 @@
 #include "core/json_text.hpp"
 #include "core/read_file.hpp"
 #include "run/directory.hpp"
-#include "supervisor/hosts/near_hosts.hpp"
+#include "supervisor/hosts/coordinator.hpp"
 
 namespace carousel::supervisor {
 namespace {
 
 using nlohmann::json;
-using life = remote_host::stage_of_life;
+using state = remote_host::host_state;
 constexpr u64 failed_patience_ns = 8 * ns_per_s;
 constexpr u64 bye_patience_ns =
     2 * ns_per_s;  ///< to find a host that has ended, and tell it that this is known
@@ -24,31 +24,31 @@ constexpr u64 help_patience_ns = 5 * ns_per_s;  ///< until a host that only help
 }  // namespace
 
 // From here on each host that begins its stream knows it, or is told when it comes; `at once`: each host.
-bool near_hosts::ask_for_end(bool at_once) {
+bool coordinator::ask_for_end(bool at_once) {
     end_asked_ = true;
     at_once_ = at_once_ || at_once;
-    for (const auto& h : hosts_) tell_end(*h);
-    waits_for_end_ = !at_once && !plan_.leads("") && gives_an_end("", now_ns());
+    for (const auto& h : hosts_) send_end(*h);
+    waits_for_end_ = !at_once && !plan_.leads("") && upstream_can_end("", now_ns());
     return !waits_for_end_;
 }
 
-void near_hosts::tell_end(remote_host& h) {
+void coordinator::send_end(remote_host& h) {
     const std::string& name = h.spec().name;
     if (at_once_)
         h.send({{"end", "at once"}});
     else if (end_asked_ && (plan_.leads(name) || ends_alone_.count(name) != 0))
         h.send({{"end", "drain"}});
-    const auto told = untold_.find(name);
-    if (!at_once_ && told != untold_.end())
-        h.send({{"stream_end", {{"stage", told->second.stage}, {"at", told->second.at}}}});
+    const auto unreported = unreported_ends_.find(name);
+    if (!at_once_ && unreported != unreported_ends_.end())
+        h.send({{"stream_end", {{"stage", unreported->second.stage}, {"at", unreported->second.at}}}});
 }
 
-bool near_hosts::is_lost(const remote_host& h, u64 now) const {
-    return h.life() == life::away && now > h.away_since_ns() + plan_.patience_ns(h.spec().name);
+bool coordinator::is_lost(const remote_host& h, u64 now) const {
+    return h.state() == state::away && now > h.away_since_ns() + plan_.patience_ns(h.spec().name);
 }
 
 /// Hosts that the frames of one come to, over any number of others.
-std::set<std::string> near_hosts::behind(const std::string& host) const {
+std::set<std::string> coordinator::downstream_of(const std::string& host) const {
     std::set<std::string> found;
     for (bool more = true; std::exchange(more, false);)
         for (const crossing& c : plan_.links)
@@ -57,28 +57,28 @@ std::set<std::string> near_hosts::behind(const std::string& host) const {
 }
 
 /// One whose frames come there begins its stream, and is there or may come back.
-bool near_hosts::gives_an_end(const std::string& to, u64 now) const {
+bool coordinator::upstream_can_end(const std::string& to, u64 now) const {
     return std::any_of(hosts_.begin(), hosts_.end(), [&](const auto& h) {
-        return plan_.leads(h->spec().name) && h->life() != life::ended && h->life() != life::refused &&
-               !is_lost(*h, now) && behind(h->spec().name).count(to) != 0;
+        return plan_.leads(h->spec().name) && h->state() != state::ended && h->state() != state::refused &&
+               !is_lost(*h, now) && downstream_of(h->spec().name).count(to) != 0;
     });
 }
 
 // Who gives the end, and is away for so long that it doesn't come back, gives none: neither to this host nor
 // to those that read its frames. Whoever has frames of another one, too, ends with those.
-void near_hosts::end_without_lost_leaders(u64 now) {
+void coordinator::end_without_lost_leaders(u64 now) {
     if (!end_asked_) return;
-    for (const auto& gone : hosts_) {
-        const std::string& name = gone->spec().name;
-        if (!plan_.leads(name) || !is_lost(*gone, now) || !lost_leaders_.insert(name).second) continue;
+    for (const auto& lost : hosts_) {
+        const std::string& name = lost->spec().name;
+        if (!plan_.leads(name) || !is_lost(*lost, now) || !lost_leaders_.insert(name).second) continue;
         for (const auto& h : hosts_) {
             const std::string& reader = h->spec().name;
             const bool reads = std::any_of(plan_.links.begin(), plan_.links.end(), [&](const crossing& c) {
                 return c.from == name && c.to == reader;
             });
-            if (reads && !gives_an_end(reader, now) && ends_alone_.insert(reader).second) tell_end(*h);
+            if (reads && !upstream_can_end(reader, now) && ends_alone_.insert(reader).second) send_end(*h);
         }
-        if (!waits_for_end_ || gives_an_end("", now)) continue;
+        if (!waits_for_end_ || upstream_can_end("", now)) continue;
         waits_for_end_ = false;
         orders_->end_the_run(
             fmt::format("host {} is lost, and gives no end: what has come from it is delivered", name));
@@ -87,40 +87,40 @@ void near_hosts::end_without_lost_leaders(u64 now) {
 
 // What a host's part came to is known to nobody else once it has heard `bye`: the supervisor after this one
 // finds it here. A death before it is written leaves a host that tells it again.
-void near_hosts::keep_outcome(remote_host& h) {
+void coordinator::save_outcome(remote_host& h) {
     try {
         run::write_whole_file(outcome_file(h.spec().name),
                               json{{"run", run_id_}, {"ended", *h.outcome}}.dump(
                                   -1, ' ', false, json::error_handler_t::replace));
     } catch (const error& e) {
-        orders_->say(
+        orders_->log_line(
             fmt::format("warning: {}: a supervisor that takes this run over would not know how host "
                         "{} has ended",
                         e.what(), h.spec().name));
     }
-    h.say_bye();
+    h.send_bye();
 }
 
-std::optional<json> near_hosts::kept_outcome(const remote_host& h) const {
+std::optional<json> coordinator::saved_outcome(const remote_host& h) const {
     const json kept = read_json_file(outcome_file(h.spec().name));
     if (!kept.is_object() || kept.value("run", "") != run_id_ || !kept.contains("ended")) return std::nullopt;
     return kept["ended"];
 }
 
-std::string near_hosts::outcome_file(const std::string& host) const {
+std::string coordinator::outcome_file(const std::string& host) const {
     return run::run_folder(plan_.name) + "/ended-" + host + ".json";
 }
 
 // It hears the end of its work by the link. Where that has not got there it is ended, and where it is away
 // nobody waits for it.
-bool near_hosts::awaits_end_of_help(remote_host& h, u64 now) {
+bool coordinator::awaits_end_of_help(remote_host& h, u64 now) {
     if (!h.connected() || now > waiting_since_ns_ + 2 * help_patience_ns) return false;
     if (now > waiting_since_ns_ + help_patience_ns && ended_early_.insert(h.spec().name).second)
         h.send({{"end", "at once"}});
     return true;
 }
 
-bool near_hosts::may_leave(std::optional<u64> end, u64 now) {
+bool coordinator::may_leave(std::optional<u64> end, u64 now) {
     if (waiting_since_ns_ == 0) waiting_since_ns_ = now;
     const bool whole = end.has_value();
     own_end_ = end;
@@ -128,7 +128,7 @@ bool near_hosts::may_leave(std::optional<u64> end, u64 now) {
     bool all = true;
     for (const auto& h : hosts_) {
         if (h->awaits_bye() && now < waiting_since_ns_ + bye_patience_ns) all = false;
-        if (h->life() == life::ended || h->life() == life::refused) continue;
+        if (h->state() == state::ended || h->state() == state::refused) continue;
         if (plan_.helps(h->spec().name)) {
             all = all && !awaits_end_of_help(*h, now);
             continue;
@@ -143,7 +143,7 @@ bool near_hosts::may_leave(std::optional<u64> end, u64 now) {
             lost_ = fmt::format(
                 "error: host {} has not said how its part has ended ({}): whether all frames are "
                 "there is not known",
-                h->spec().name, h->trouble());
+                h->spec().name, h->problem());
         }
     }
     return all;

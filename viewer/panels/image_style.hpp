@@ -7,10 +7,10 @@
 namespace carousel::viewer {
 
 /// A row a picture.
-void draw_look(model& m);
+void draw_style(model& m);
 /// What its rows take, pixels.
-[[nodiscard]] f32 look_height(const model& m);
+[[nodiscard]] f32 style_height(const model& m);
 /// True: the key was one of these.
-bool look_key(model& m, const key_press& k);
+bool style_key(model& m, const key_press& k);
 
 }  // namespace carousel::viewer

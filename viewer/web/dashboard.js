@@ -88,9 +88,9 @@ const whyNoAction = s => !s.may_act ? 'open the address with the token, which wa
   : s.phase !== 'running' ? 'no pipeline is running' : s.pipeline.state === 'unsupervised' ? 'no supervisor leads the run: start it again to adopt the stages' : '';
 const isDown = process => process !== null && ['down', 'failed'].includes(process.state);
 function buttons(process, why) {
-  const held = process.held;
+  const paused = process.paused;
   const actions = isDown(process) ? [['up', 'starts it']] : [['kill', 'SIGKILL: it comes back, no frame is lost'],
-    held ? ['cont', 'continues it'] : ['stop', 'pauses it: the pipeline waits'], ['restart', 'ends it and starts the program that is on disk now']];
+    paused ? ['cont', 'continues it'] : ['stop', 'pauses it: the pipeline waits'], ['restart', 'ends it and starts the program that is on disk now']];
   return actions.map(([verb, what]) => {
     const b = el('button', {type: 'button', title: why || what, 'data-verb': verb, 'data-stage': process.label}, verb);
     b.disabled = why !== '';
@@ -127,9 +127,9 @@ function hostRow(h) {
     el('b', {class: hostStates[h.state] || 's-starting'}, `host ${h.name}`), h.text.slice(`host ${h.name}`.length)));
 }
 /// A process there: what its supervisor tells. Latencies are counted in its own control block.
-function farRow(p) {
+function remoteRow(p) {
   const exit = p.last_exit || '–';
-  return el('tr', {class: 'far'}, el('td', {}, p.label), cell(p.state, 's-' + p.state), cell(p.pid === null ? '–' : String(p.pid)), cell(span(p.age_s)),
+  return el('tr', {class: 'remote'}, el('td', {}, p.label), cell(p.state, 's-' + p.state), cell(p.pid === null ? '–' : String(p.pid)), cell(span(p.age_s)),
     cell(String(p.restarts)), el('td', {class: 'exit', title: exit}, exit), cell(number(p.frames_per_second)),
     ...[p.busy, p.wait_input, p.wait_output, p.wait_own, p.wait_turn].map(v => cell(percent(v))), cell('–'), cell('–'),
     cell(p.cpu_percent === null ? '–' : p.cpu_percent.toFixed(0)), cell(p.memory_bytes === null ? '–' : (p.memory_bytes / 1e6).toFixed(0)),
@@ -151,10 +151,10 @@ function stages(s) {
   for (const h of s.hosts) {
     rows.push(hostRow(h));
     flat.push(null);
-    h.stages.forEach(p => rows.push(farRow(p)) && flat.push(p));
+    h.stages.forEach(p => rows.push(remoteRow(p)) && flat.push(p));
   }
   // Buttons stay the same elements while their processes do: a click must not fall between two of them.
-  const why = whyNoAction(s), key = JSON.stringify([why, flat.map(p => p && [p.label, p.held, isDown(p)])]);
+  const why = whyNoAction(s), key = JSON.stringify([why, flat.map(p => p && [p.label, p.paused, isDown(p)])]);
   const old = [...$('rows').children].map(r => r.lastChild);
   rows.forEach((r, k) => {
     if (flat[k] === null) return;
@@ -173,7 +173,7 @@ function rings(s) {
   const colors = palette();
   $('ring-list').replaceChildren(...s.rings.map(r => {
     const k = s.stages.findIndex(x => x.name === r.stage.split('.')[0]);
-    const readers = r.readers.map(g => `${g.stage} (${g.kind})${g.kind === 'blocking' ? ', ' + g.behind + ' behind' : ''}${g.skipped ? ', ' + g.skipped.toLocaleString('en-US') + ' skipped' : ''}`);
+    const readers = r.readers.map(g => `${g.stage} (${g.kind})${g.kind === 'blocking' ? ', ' + g.lag + ' behind' : ''}${g.skipped ? ', ' + g.skipped.toLocaleString('en-US') + ' skipped' : ''}`);
     const name = el('b', {style: `color:${colors[Math.max(0, k) % colors.length]}`}, `behind ${r.stage}`);
     return el('div', {class: 'ring'}, el('p', {}, name, ` · ${r.slots.length} slots of ${bytes(r.slot_bytes)} (${r.memory}) · ${number(r.sent_per_second)} frames/s in, `
       + `${number(r.received_per_second)} out · ${bytes(r.bytes_per_second)}/s`),
@@ -192,7 +192,7 @@ function events(list) {
 function lost() {
   $('phase').className = 'pill lost';
   $('phase').textContent = 'no answer';
-  noticeShown = rowsShown = wishShown = '';
+  noticeShown = rowsShown = requestShown = '';
   $('notice').hidden = false;
   $('notice').textContent = 'The server of this page does not answer: it has ended with its pipeline, or was stopped. Trying again.';
   for (const control of document.querySelectorAll('button, fieldset')) control.disabled = true;
@@ -236,7 +236,7 @@ async function plots() {
     const c = palette(), line = (name, k, values) => ({name, color: c[k % c.length], values});
     plot('fps', h, h.stages.map((s, k) => line(s.name, k, s.frames_per_second)));
     plot('latency', h, [...h.stages.map((s, k) => line(s.name, k, s.latency_p99_ms)), {name: 'end to end', color: css('--text'), values: h.end_to_end_p99_ms}]);
-    plot('bytes', h, h.rings.map((r, k) => ({name: r.stage, color: ringColor(h, k), values: r.bytes_per_second.map(v => v / 1e9), says: v => bytes(v * 1e9) + '/s'})));
+    plot('bytes', h, h.rings.map((r, k) => ({name: r.stage, color: ringColor(h, k), values: r.bytes_per_second.map(v => v / 1e9), format: v => bytes(v * 1e9) + '/s'})));
   } catch (e) { /* poll() says so */ }
   setTimeout(plots, 1000);
 }
@@ -287,7 +287,7 @@ function plot(id, h, lines) {
   }
   g.restore();
   $(id + '-key').replaceChildren(...lines.map(l => el('span', {}, el('span', {class: 'dot', style: `background:${l.color};margin:0 4px 0 0`}),
-    `${l.name} ${l.values.length ? (l.says || number)(l.values[l.values.length - 1]) : '–'}`)));
+    `${l.name} ${l.values.length ? (l.format || number)(l.values[l.values.length - 1]) : '–'}`)));
 }
 
 addEventListener('load', stream);   // an endless picture would keep the page from ever having loaded

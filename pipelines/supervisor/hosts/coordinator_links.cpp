@@ -1,4 +1,4 @@
-// near_hosts: links whose one end is over and whose other end waits. Who is told in place of the link, and
+// coordinator: links whose one end is over and whose other end waits. Who is told in place of the link, and
 // what is lost.
 #include <fmt/format.h>
 
@@ -6,15 +6,16 @@
 
 #include "core/errors.hpp"
 #include "run/request_message.hpp"
-#include "supervisor/hosts/near_hosts.hpp"
+#include "supervisor/hosts/coordinator.hpp"
 
 namespace carousel::supervisor {
 namespace {
 
 using nlohmann::json;
-using life = remote_host::stage_of_life;
-constexpr u64 in_vain_patience_ns = 10 * ns_per_s;
-constexpr u64 untold_patience_ns = ns_per_s;  ///< for an end that the link has told and that is on its way
+using state = remote_host::host_state;
+constexpr u64 stuck_patience_ns = 10 * ns_per_s;
+constexpr u64 unreported_patience_ns =
+    ns_per_s;  ///< for an end that the link has told and that is on its way
 
 std::string called(const std::string& host) { return host.empty() ? "this host" : "host " + host; }
 
@@ -27,15 +28,15 @@ json report_of(const remote_host* h) {
 }  // namespace
 
 /// No stage of it takes or gives a frame any more; "": of this host.
-bool near_hosts::is_over(const std::string& host) const {
+bool coordinator::is_over(const std::string& host) const {
     if (host.empty()) return waiting_since_ns_ != 0;
     return std::any_of(hosts_.begin(), hosts_.end(), [&](const auto& h) {
         return h->spec().name == host &&
-               (h->life() == life::ended || h->life() == life::refused || lost_leaders_.count(host) != 0);
+               (h->state() == state::ended || h->state() == state::refused || lost_leaders_.count(host) != 0);
     });
 }
 
-bool near_hosts::waits(const run::ps_answer& here, const std::string& host, const std::string& stage) const {
+bool coordinator::waits(const run::ps_answer& here, const std::string& host, const std::string& stage) const {
     const auto in = [&](const run::ps_answer& a) {
         return std::any_of(a.stages.begin(), a.stages.end(), [&](const run::ps_stage& s) {
             return s.name == stage && s.state != "done" && s.waits_for == "another host";
@@ -43,7 +44,7 @@ bool near_hosts::waits(const run::ps_answer& here, const std::string& host, cons
     };
     if (host.empty()) return in(here);
     return std::any_of(hosts_.begin(), hosts_.end(), [&](const auto& h) {
-        return h->spec().name == host && h->life() == life::begun && h->connected() &&
+        return h->spec().name == host && h->state() == state::begun && h->connected() &&
                in(run::read_ps(h->ps));
     });
 }
@@ -52,7 +53,7 @@ bool near_hosts::waits(const run::ps_answer& here, const std::string& host, cons
 // it was asked to end and this one was away; that began anew when who sends to it was done; whose own stream
 // is shorter than that which is sent to it; that was not told where the stream ends. The other end would wait
 // for ever.
-void near_hosts::watch_links(u64 now) {
+void coordinator::watch_links(u64 now) {
     run::ps_answer here;
     if (waiting_since_ns_ == 0) here = run::read_ps(orders_->carry_out_for(run::to_json(run::ps_request{})));
     std::map<std::string, const crossing*> stuck;  // host, by which link
@@ -61,18 +62,18 @@ void near_hosts::watch_links(u64 now) {
         if (is_over(c.to) && !is_over(c.from) && waits(here, c.from, c.send)) stuck[c.from] = &c;
         if (is_over(c.from) && !is_over(c.to) && waits(here, c.to, c.receive)) stuck[c.to] = &c;
     }
-    std::erase_if(in_vain_since_ns_, [&](const auto& since) { return stuck.count(since.first) == 0; });
+    std::erase_if(stuck_since_ns_, [&](const auto& since) { return stuck.count(since.first) == 0; });
     for (const auto& [host, link] : stuck) {
-        const u64 since = in_vain_since_ns_.try_emplace(host, now).first->second;
-        if (link->to == host && now > since + untold_patience_ns) tell_in_place_of(*link);
-        if (now > since + (takes_no_more(link->to) ? ns_per_s : in_vain_patience_ns))
-            end_in_vain(host, *link);
+        const u64 since = stuck_since_ns_.try_emplace(host, now).first->second;
+        if (link->to == host && now > since + unreported_patience_ns) send_end_for_link(*link);
+        if (now > since + (accepts_no_frames(link->to) ? ns_per_s : stuck_patience_ns))
+            end_stuck_host(host, *link);
     }
 }
 
 /// Where its stream ended, of a part that is over and complete; "": of this host. Nothing: it isn't, or is
 /// not known to be.
-std::optional<u64> near_hosts::whole_end(const std::string& host) const {
+std::optional<u64> coordinator::whole_end(const std::string& host) const {
     if (host.empty()) return own_end_;
     const remote_host* const h = named(host);
     if (h == nullptr || !h->outcome) return std::nullopt;
@@ -86,30 +87,30 @@ std::optional<u64> near_hosts::whole_end(const std::string& host) const {
 // The sending stage tells the end by its link, last of all. It may have been killed in between, its link may
 // have been down, or the run may have ended before it was there. All frames of a part that is complete were
 // on the other side: whoever has lost them since waits for them, end or no end.
-void near_hosts::tell_in_place_of(const crossing& link) {
+void coordinator::send_end_for_link(const crossing& link) {
     const std::optional<u64> end = whole_end(link.from);
-    if (!end || !untold_.try_emplace(link.to, untold{link.receive, *end}).second) return;
+    if (!end || !unreported_ends_.try_emplace(link.to, unreported_end{link.receive, *end}).second) return;
     const std::string why =
         fmt::format("{} is done, and its link has not told {} so", called(link.from), called(link.to));
-    if (!link.to.empty()) orders_->say(why + ": it is told from here");
-    if (remote_host* const h = named(link.to); h != nullptr) tell_end(*h);
+    if (!link.to.empty()) orders_->log_line(why + ": it is told from here");
+    if (remote_host* const h = named(link.to); h != nullptr) send_end(*h);
     if (!link.to.empty()) return;
     waits_for_end_ = false;
     orders_->end_the_stream(link.receive, *end, why);
 }
 
 /// Known for certain: it has ended without the near host, or was given up and told to end.
-bool near_hosts::takes_no_more(const std::string& host) const {
+bool coordinator::accepts_no_frames(const std::string& host) const {
     return std::any_of(hosts_.begin(), hosts_.end(), [&](const auto& h) {
         return h->spec().name == host &&
-               (h->life() == life::refused || (h->outcome && h->outcome->value("alone", false)));
+               (h->state() == state::refused || (h->outcome && h->outcome->value("alone", false)));
     });
 }
 
-void near_hosts::end_in_vain(const std::string& host, const crossing& link) {
+void coordinator::end_stuck_host(const std::string& host, const crossing& link) {
     const bool receives = link.to == host;
     const std::string& over = receives ? link.from : link.to;
-    in_vain_since_ns_.erase(host);
+    stuck_since_ns_.erase(host);
     if (host.empty())
         return orders_->host_has_failed(
             over,
@@ -129,7 +130,7 @@ void near_hosts::end_in_vain(const std::string& host, const crossing& link) {
     for (const auto& h : hosts_) {
         if (h->spec().name != host) continue;
         h->send({{"end", "at once"}});
-        h->give_up("it waits for frames that come no more");
+        h->abandon("it waits for frames that come no more");
     }
 }
 

@@ -1,4 +1,4 @@
-#include "viewer/panels/image_look.hpp"
+#include "viewer/panels/image_style.hpp"
 
 #include <fmt/format.h>
 
@@ -77,7 +77,7 @@ void choose_plane(model& m, std::size_t which, plane_choice& of) {
     ImGui::SameLine();
 }
 
-void fix_range(picture_look& l, const picture_scale& now) {
+void fix_range(picture_style& l, const picture_scale& now) {
     l.range = range_choice::fixed;
     l.low = now.low;
     l.high = now.high > now.low ? now.high : now.low + 1;
@@ -86,7 +86,7 @@ void fix_range(picture_look& l, const picture_scale& now) {
 void choose_colours(model& m, std::size_t which) {
     const shown_picture* s = shown_at(m, which);
     if (s == nullptr || !s->scale.of_values) return;
-    picture_look& l = m.picture.looks.of[which];
+    picture_style& l = m.picture.styles.of[which];
     static const std::string ranges[] = {"auto", "extremes", "fixed"}, maps[] = {"auto", "grey", "viridis"};
     ui::text("range", theme::colors().muted);
     ImGui::SameLine();
@@ -139,11 +139,11 @@ void next_beside(model& m) {
 
 }  // namespace
 
-f32 look_height(const model& m) {
+f32 style_height(const model& m) {
     return (ImGui::GetFontSize() + px(12)) * (m.picture.wanted.beside ? 2.0F : 1.0F);
 }
 
-void draw_look(model& m) {
+void draw_style(model& m) {
     if (m.snap.links.empty()) return;
     ImGui::PushFont(theme::small_font());
     ImGui::AlignTextToFramePadding();
@@ -167,10 +167,10 @@ void draw_look(model& m) {
     ImGui::PopFont();
 }
 
-bool look_key(model& m, const key_press& k) {
+bool style_key(model& m, const key_press& k) {
     if (k.ctrl || k.shift) return false;
     picture_model& p = m.picture;
-    picture_look& l = p.looks.of[0];
+    picture_style& l = p.styles.of[0];
     const shown_picture* s = shown_at(m, 0);
     const std::vector<std::string> rings = rings_of(m);
     switch (k.key) {

@@ -1,4 +1,4 @@
-#include "viewer/web/wish.hpp"
+#include "viewer/web/picture_request.hpp"
 
 #include <fmt/format.h>
 
@@ -28,7 +28,7 @@ json ramp_of(colour_map map) {
 }
 
 /// "": it was taken.
-std::string take(picture_wish& w, const std::string& key, const std::string& value,
+std::string take(picture_request& w, const std::string& key, const std::string& value,
                  const std::map<std::string, std::string>& rings) {
     const auto ring = rings.find(value);
     if ((key == "stage" || key == "beside") && !value.empty() && ring == rings.end()) {
@@ -46,10 +46,10 @@ std::string take(picture_wish& w, const std::string& key, const std::string& val
         if (!w.what.beside) return "beside_plane: nothing is beside the picture";
         w.what.beside->plane = value;
     } else if (key == "range" || key == "beside_range") {
-        if (!read_range(value, w.looks.of[key == "range" ? 0 : 1]))
+        if (!read_range(value, w.styles.of[key == "range" ? 0 : 1]))
             return fmt::format("{}: expected auto, extremes or LOW..HIGH", key);
     } else if (key == "colours" || key == "beside_colours") {
-        if (!read_colours(value, w.looks.of[key == "colours" ? 0 : 1]))
+        if (!read_colours(value, w.styles.of[key == "colours" ? 0 : 1]))
             return fmt::format("{}: expected auto, grey or viridis", key);
     }
     return "";
@@ -57,22 +57,22 @@ std::string take(picture_wish& w, const std::string& key, const std::string& val
 
 }  // namespace
 
-json wish_json(const picture_wish& w) {
+json picture_request_json(const picture_request& w) {
     return {{"stage", w.what.first.stage},
             {"plane", w.what.first.plane},
-            {"range", range_text(w.looks.of[0])},
-            {"colours", colours_text(w.looks.of[0])},
+            {"range", range_text(w.styles.of[0])},
+            {"colours", colours_text(w.styles.of[0])},
             {"beside", w.what.beside ? w.what.beside->stage : ""},
             {"beside_plane", w.what.beside ? w.what.beside->plane : ""},
-            {"beside_range", range_text(w.looks.of[1])},
-            {"beside_colours", colours_text(w.looks.of[1])}};
+            {"beside_range", range_text(w.styles.of[1])},
+            {"beside_colours", colours_text(w.styles.of[1])}};
 }
 
-std::optional<picture_wish> read_wish(const std::string& body,
-                                      const std::map<std::string, std::string>& rings, picture_wish now,
-                                      std::string& why) {
+std::optional<picture_request> read_picture_request(const std::string& body,
+                                                    const std::map<std::string, std::string>& rings,
+                                                    picture_request now, std::string& why) {
     const json asked = parse_json_or_discard(body, json_channel::message);
-    const json known = wish_json(now);
+    const json known = picture_request_json(now);
     if (!asked.is_object() || asked.empty()) {
         why = R"(the body is no JSON object that names something: expected {"stage": "NAME", ...})";
         return std::nullopt;

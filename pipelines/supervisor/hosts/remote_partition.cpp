@@ -1,4 +1,4 @@
-#include "supervisor/hosts/far_host.hpp"
+#include "supervisor/hosts/remote_partition.hpp"
 
 #include <arpa/inet.h>
 #include <fmt/format.h>
@@ -27,13 +27,12 @@ namespace carousel::supervisor {
 namespace {
 
 using nlohmann::json;
-constexpr std::size_t most_strangers = 8;
+constexpr std::size_t max_unauthenticated = 8;
 constexpr std::size_t most_lines = 2000;
 constexpr std::size_t most_line_bytes = 1U << 20U;  ///< in a message, where they may be six times as long
 constexpr u64 lines_every_ns = 200 * ns_per_ms;
-constexpr auto too_long_an_answer =
-    "the answer is longer than a message between two hosts may be: ask for less";
-constexpr auto unreadable_near =
+constexpr auto answer_too_long = "the answer is longer than a message between two hosts may be: ask for less";
+constexpr auto unreadable_coordinator =
     "the near host says what this version does not know, and its connection is closed: use the same build on "
     "both hosts";
 
@@ -64,7 +63,8 @@ shm::unique_fd listen_on(const host_spec& h) {
 
 }  // namespace
 
-far_host::far_host(hosts_plan plan, const host_spec& self) : plan_(std::move(plan)), self_(self) {
+remote_partition::remote_partition(hosts_plan plan, const host_spec& self)
+    : plan_(std::move(plan)), self_(self) {
     if (!hosts::can_seal())
         throw config_error(
             "`carousel host` takes a build with UCX and libcrypto: apt-get install libucx-dev libssl-dev, "
@@ -75,128 +75,134 @@ far_host::far_host(hosts_plan plan, const host_spec& self) : plan_(std::move(pla
     listener_ = listen_on(self_);
 }
 
-std::string far_host::near_run_file() const { return run::run_folder(part_name()) + "/near-run"; }
+std::string remote_partition::coordinator_run_file() const {
+    return run::run_folder(part_name()) + "/coordinator-run";
+}
 
 // What the near run was called, for a supervisor that takes this part over. It is there before the first
 // stage of this part is started, so there is none to take over without it, unless it could not be written.
-void far_host::keep_near_run(const std::string& id) const {
+void remote_partition::save_coordinator_run(const std::string& id) const {
     try {
-        run::write_whole_file(near_run_file(), id);
+        run::write_whole_file(coordinator_run_file(), id);
     } catch (const error& e) {
         if (orders_ == nullptr) return;  // it is written again when the run is there, or the run is over
-        orders_->say(
+        orders_->log_line(
             fmt::format("warning: {}: a supervisor that takes this part over would not know whose "
                         "frames it has, and refuse the near host",
                         e.what()));
     }
 }
 
-std::string far_host::kept_near_run() const { return read_file(near_run_file()).value_or(""); }
+std::string remote_partition::saved_coordinator_run() const {
+    return read_file(coordinator_run_file()).value_or("");
+}
 
-void far_host::accept_all(u64 now) {
+void remote_partition::accept_all(u64 now) {
     for (;;) {
         shm::unique_fd fd(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
         if (!fd) break;
         // Whoever knows the token proves it within milliseconds: the oldest of those who have not makes room.
-        if (strangers_.size() >= most_strangers) strangers_.erase(strangers_.begin());
-        strangers_.push_back(
-            std::make_unique<sealed_stream>(std::move(fd), sealed_stream::side::far, token_, now));
+        if (unauthenticated_.size() >= max_unauthenticated) unauthenticated_.erase(unauthenticated_.begin());
+        unauthenticated_.push_back(
+            std::make_unique<sealed_stream>(std::move(fd), sealed_stream::endpoint::partition, token_, now));
     }
-    for (auto at = strangers_.begin(); at != strangers_.end();) {
+    for (auto at = unauthenticated_.begin(); at != unauthenticated_.end();) {
         const std::vector<json> first = (*at)->advance(now);
         if (!(*at)->open()) {
-            at = (*at)->closed() ? strangers_.erase(at) : std::next(at);
+            at = (*at)->closed() ? unauthenticated_.erase(at) : std::next(at);
             continue;
         }
-        near_ = std::move(*at);  // the newest that knows the token
-        at = strangers_.erase(at);
-        compared_ = told_ = false;
-        take_all(first);
+        coordinator_ = std::move(*at);  // the newest that knows the token
+        at = unauthenticated_.erase(at);
+        compared_ = outcome_sent_ = false;
+        handle_all(first);
     }
 }
 
 // Who knows the token, and says what can't be read, is of another version: that costs it its connection.
-void far_host::take_all(const std::vector<json>& said) {
+void remote_partition::handle_all(const std::vector<json>& messages) {
     try {
-        for (const json& m : said) take(m);
+        for (const json& m : messages) handle(m);
     } catch (const json::exception&) {
-        near_.reset();
-        if (!std::exchange(told_unreadable_, true)) say_here(unreadable_near);
+        coordinator_.reset();
+        if (!std::exchange(unreadable_logged_, true)) log_here(unreadable_coordinator);
     }
 }
 
-void far_host::say_here(const std::string& text) {
+void remote_partition::log_here(const std::string& text) {
     if (orders_ != nullptr)
-        orders_->say(text);
+        orders_->log_line(text);
     else if (out_ != nullptr)
         out_->line(text);
 }
 
 /// Said here and, seen from there, to the near host.
-void far_host::refuse_near(const std::string& here, const std::string& there) {
-    near_->send({{"refused", there}});
+void remote_partition::refuse_coordinator(const std::string& here, const std::string& there) {
+    coordinator_->send({{"refused", there}});
     if (here == last_refusal_) return;
     last_refusal_ = here;
-    say_here(here);
+    log_here(here);
 }
 
 // A run that begins does so with one frame on all hosts: the near host's. One that runs already says nothing
 // of it here: then this host is the heir of one that was lost, and begins where --first says, or else where
-// the near host does (take()).
-bool far_host::take_first(const json& hello) {
+// the near host does (handle()).
+bool remote_partition::check_first(const json& hello) {
     if (begun_ || !hello.contains("first")) return true;
-    const u64 theirs = hello["first"].get<u64>();
-    if (plan_.first != 0 && plan_.first != theirs) {
-        refuse_near(
+    const u64 coordinator_first = hello["first"].get<u64>();
+    if (plan_.first != 0 && plan_.first != coordinator_first) {
+        refuse_coordinator(
             fmt::format("the near host's run begins with frame {}, and --first {} was given here: leave "
                         "it out, or give both the same",
-                        theirs, plan_.first),
+                        coordinator_first, plan_.first),
             fmt::format("it was given --first {}, and this run begins with frame {}: leave it out there, "
                         "or give both the same",
-                        plan_.first, theirs));
+                        plan_.first, coordinator_first));
         return false;
     }
-    first_ = theirs;
+    first_ = coordinator_first;
     return true;
 }
 
-void far_host::take_hello(const json& hello) {
-    const std::string meant = hello.value("host", "?");
-    if (meant != self_.name)
-        return refuse_near(
-            fmt::format("a near host looks for host {} at this address, and this is {}", meant, self_.name),
-            fmt::format("host {} is there, not {}", self_.name, meant));
+void remote_partition::handle_hello(const json& hello) {
+    const std::string addressed = hello.value("host", "?");
+    if (addressed != self_.name)
+        return refuse_coordinator(fmt::format("a near host looks for host {} at this address, and this is {}",
+                                              addressed, self_.name),
+                                  fmt::format("host {} is there, not {}", self_.name, addressed));
     const json plan = hello.value("plan", json::object());
     if (const std::string what = difference(plan, plan_.plan); !what.empty())
-        return refuse_near(fmt::format("the near host's plan is another: {}", what),
-                           fmt::format("its plan is another: {}", difference(plan_.plan, plan)));
+        return refuse_coordinator(fmt::format("the near host's plan is another: {}", what),
+                                  fmt::format("its plan is another: {}", difference(plan_.plan, plan)));
     const std::string run = hello.value("run", "");
-    if (begun_ && near_run_.empty())  // another run's frames would be dropped here as repeats, in silence
-        return refuse_near(
+    if (begun_ &&
+        coordinator_run_.empty())  // another run's frames would be dropped here as repeats, in silence
+        return refuse_coordinator(
             fmt::format("the near host was refused: {} does not say which run's frames this part has, so it "
                         "may be another one's: end both (Ctrl-C), and begin again",
-                        near_run_file()),
+                        coordinator_run_file()),
             "it has been taken over, and does not know whether its frames are of this run: end it there, too "
             "(Ctrl-C), and begin again");
-    if (begun_ && run != near_run_) {
-        near_->send({{"later", "it ends what it had of an earlier run"}});
+    if (begun_ && run != coordinator_run_) {
+        coordinator_->send({{"later", "it ends what it had of an earlier run"}});
         superseded_ = true;
         if (orders_ != nullptr) orders_->end_at_once("the near host has begun another run");
         return;
     }
-    if (!take_first(hello)) return;
-    near_run_ = run;
-    if (begun_) keep_near_run(run);
+    if (!check_first(hello)) return;
+    coordinator_run_ = run;
+    if (begun_) save_coordinator_run(run);
     compared_ = true;
-    told_unreadable_ = false;
-    near_->send({{"hello", {{"plan", plan_.plan}, {"running", begun_}}}});
-    if (end_asked_) near_->send({{"interrupted", "drain"}});  // it may not have heard it, or be another one
+    unreadable_logged_ = false;
+    coordinator_->send({{"hello", {{"plan", plan_.plan}, {"running", begun_}}}});
+    if (end_asked_)
+        coordinator_->send({{"interrupted", "drain"}});  // it may not have heard it, or be another one
 }
 
-void far_host::take(const json& m) {
-    if (m.contains("hello") && m["hello"].is_object()) return take_hello(m["hello"]);
+void remote_partition::handle(const json& m) {
+    if (m.contains("hello") && m["hello"].is_object()) return handle_hello(m["hello"]);
     if (m.contains("ping")) {
-        near_->send({{"pong", {{"sent", m["ping"]}, {"here", now_ns()}}}});
+        coordinator_->send({{"pong", {{"sent", m["ping"]}, {"here", now_ns()}}}});
         return;
     }
     if (m.contains("bye")) {
@@ -220,47 +226,48 @@ void far_host::take(const json& m) {
         return carry_out_end();
     }
     if (orders_ == nullptr) return;
-    if (m.contains("first_kept_for")) return tell_first_kept(m);
+    if (m.contains("first_kept_for")) return send_first_kept(m);
     if (!m.contains("ask")) return;
     const json answer = orders_->carry_out_for(m["ask"]);
     if (m.value("id", 0) == 0)
-        near_->send({{"ps", answer}});
-    else if (!near_->send({{"answer", answer}, {"id", m["id"]}}))
-        near_->send(
-            {{"answer", run::to_json(run::refused(exit_code::output, too_long_an_answer))}, {"id", m["id"]}});
+        coordinator_->send({{"ps", answer}});
+    else if (!coordinator_->send({{"answer", answer}, {"id", m["id"]}}))
+        coordinator_->send(
+            {{"answer", run::to_json(run::refused(exit_code::output, answer_too_long))}, {"id", m["id"]}});
 }
 
 // A host that this one sends to has lost its part. Null: it can't be told.
-void far_host::tell_first_kept(const json& m) {
+void remote_partition::send_first_kept(const json& m) {
     json answer{{"host", m.at("first_kept_for")}, {"id", m.at("id")}, {"first_kept", nullptr}};
     try {
         const auto first = first_kept(plan_, run::run_folder(part_name()), self_.name,
                                       m["first_kept_for"].get<std::string>());
         if (first) answer["first_kept"] = *first;
     } catch (const error& e) {
-        orders_->say(e.what());
+        orders_->log_line(e.what());
     }
-    near_->send(answer);
+    coordinator_->send(answer);
 }
 
 // It may have come together with `begin`.
-void far_host::carry_out_end() {
+void remote_partition::carry_out_end() {
     if (orders_ == nullptr) return;
-    if (const auto told = std::exchange(early_stream_end_, std::nullopt); told)
-        orders_->end_the_stream(told->first, told->second, "the near host knows that its sender is done");
+    if (const auto stream_end = std::exchange(early_stream_end_, std::nullopt); stream_end)
+        orders_->end_the_stream(stream_end->first, stream_end->second,
+                                "the near host knows that its sender is done");
     if (early_end_.empty()) return;
     if (std::exchange(early_end_, "") == "at once") return orders_->end_at_once("the near host ends the run");
     orders_->end_the_run("the near host ends the run: what is begun is delivered");
 }
 
-void far_host::look(u64 now) {
+void remote_partition::poll(u64 now) {
     accept_all(now);
-    if (near_) take_all(near_->advance(now));
-    if (!near_) return;
-    if (near_->closed() || now > near_->heard_ns() + silence_ns) near_.reset();
+    if (coordinator_) handle_all(coordinator_->advance(now));
+    if (!coordinator_) return;
+    if (coordinator_->closed() || now > coordinator_->last_received_ns() + silence_ns) coordinator_.reset();
 }
 
-void far_host::gather(console& out, const std::string&) {
+void remote_partition::gather(console& out, const std::string&) {
     out_ = &out;
     begun_ = false;
     orders_ = nullptr;
@@ -270,25 +277,25 @@ void far_host::gather(console& out, const std::string&) {
                          plan_.name, self_.address, self_.port));
     u64 until = now_ns() + launch_patience_ns;
     while (!begun_) {
-        look(now_ns());
-        if (near_is_there()) until = now_ns() + launch_patience_ns;
+        poll(now_ns());
+        if (coordinator_is_connected()) until = now_ns() + launch_patience_ns;
         if (launched_ && (!last_refusal_.empty() || now_ns() > until))
             throw config_error(last_refusal_.empty() ? "nobody has come for whom this host was started"
                                                      : last_refusal_);
         out.flush();
         if (const int signal = pending_signal(); signal != 0) throw interrupted_early{signal};
-        pollfd p[2] = {{listener_.get(), POLLIN, 0}, {near_ ? near_->fd() : -1, POLLIN, 0}};
+        pollfd p[2] = {{listener_.get(), POLLIN, 0}, {coordinator_ ? coordinator_->fd() : -1, POLLIN, 0}};
         (void)poll_until(p, 2, now_ns() + 20 * ns_per_ms);
     }
 }
 
-void far_host::attend(event_loop&, host_orders& to, const std::string& run_id) {
+void remote_partition::attend(event_loop&, host_orders& to, const std::string& run_id) {
     orders_ = &to;
     run_id_ = run_id;
     if (begun_) {
-        keep_near_run(near_run_);
+        save_coordinator_run(coordinator_run_);
     } else {  // a run that was taken over
-        near_run_ = kept_near_run();
+        coordinator_run_ = saved_coordinator_run();
         begun_ = true;
     }
     lost_ns_ = now_ns();
@@ -297,24 +304,24 @@ void far_host::attend(event_loop&, host_orders& to, const std::string& run_id) {
     unsent_.clear();
 }
 
-void far_host::leave() noexcept { orders_ = nullptr; }
+void remote_partition::leave() noexcept { orders_ = nullptr; }
 
-void far_host::tick(u64 now) {
-    look(now);
+void remote_partition::tick(u64 now) {
+    poll(now);
     if (orders_ == nullptr) return;
     carry_out_end();
     send_lines(now);
-    if (near_is_there()) {
-        if (told_lost_) orders_->say("the near host is back");
-        told_lost_ = false;
-        was_there_ = true;
+    if (coordinator_is_connected()) {
+        if (lost_logged_) orders_->log_line("the near host is back");
+        lost_logged_ = false;
+        was_connected_ = true;
         lost_ns_ = now;
-    } else if (!told_lost_ && now > lost_ns_ + ns_per_s) {
-        told_lost_ = true;
-        orders_->say(was_there_ ? "the near host is lost: the rings to and from it wait"
-                                : "the near host is not there yet");
+    } else if (!lost_logged_ && now > lost_ns_ + ns_per_s) {
+        lost_logged_ = true;
+        orders_->log_line(was_connected_ ? "the near host is lost: the rings to and from it wait"
+                                         : "the near host is not there yet");
     }
-    if (waits_for_end_ && nobody_gives_the_end(now)) {
+    if (waits_for_end_ && no_upstream_end(now)) {
         waits_for_end_ = false;
         alone_ = true;
         orders_->end_the_run("the near host is lost, and gives no end: what has come from it is delivered");
@@ -322,12 +329,12 @@ void far_host::tick(u64 now) {
 }
 
 // They lie in this host's runtime directory as well; the coordinator gets a copy.
-void far_host::send_lines(u64 now) {
+void remote_partition::send_lines(u64 now) {
     if (!lines_ || now < lines_ns_) return;
     lines_ns_ = now + lines_every_ns;
     for (log_record& r : lines_->take()) unsent_.push_back(std::move(r));
     for (; unsent_.size() > most_lines; ++lines_dropped_) unsent_.pop_front();
-    if (!near_is_there() || unsent_.empty()) return;
+    if (!coordinator_is_connected() || unsent_.empty()) return;
     json all = json::array();
     std::size_t bytes = 0;
     if (const u64 dropped = std::exchange(lines_dropped_, 0); dropped > 0)
@@ -337,14 +344,14 @@ void far_host::send_lines(u64 now) {
     for (const log_record& r : unsent_) {
         all.push_back({{"stage", r.stage}, {"pid", r.pid}, {"line", r.line}});
         if ((bytes += r.line.size()) < most_line_bytes) continue;
-        near_->send({{"log", std::exchange(all, json::array())}});
+        coordinator_->send({{"log", std::exchange(all, json::array())}});
         bytes = 0;
     }
     unsent_.clear();
-    if (!all.empty()) near_->send({{"log", all}});
+    if (!all.empty()) coordinator_->send({{"log", all}});
 }
 
-u64 far_host::ask(const std::string& host, const json&, std::string& why) {
+u64 remote_partition::ask(const std::string& host, const json&, std::string& why) {
     why = fmt::format("stages of host {} are asked for on the near host, where `carousel run` is", host);
     return 0;
 }

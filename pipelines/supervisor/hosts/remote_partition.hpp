@@ -18,10 +18,10 @@ namespace carousel::supervisor {
 /// A host that a near supervisor has started waits so long for it.
 inline constexpr u64 launch_patience_ns = 60 * ns_per_s;
 
-class far_host final : public other_hosts {
+class remote_partition final : public other_hosts {
 public:
     /// Throws config_error: no libcrypto, the token, an address that is none of this host, a port in use.
-    far_host(hosts_plan plan, const host_spec& self);
+    remote_partition(hosts_plan plan, const host_spec& self);
 
     void gather(console& out, const std::string& run_id) override;
     [[nodiscard]] u64 first(u64) const override { return first_; }
@@ -35,11 +35,11 @@ public:
     [[nodiscard]] int code() const override { return 0; }
     [[nodiscard]] nlohmann::json reports() const override { return nlohmann::json::object(); }
     [[nodiscard]] std::vector<std::string> closing_lines() const override { return {}; }
-    void tell_outcome(int code, const nlohmann::json& report, const std::string& line) override;
+    void report_outcome(int code, const nlohmann::json& report, const std::string& line) override;
     /// Before a run: a supervisor before this one may have died while it told how its part had ended. Then
     /// this one tells it, and returns that part's exit code; nothing: there is none, or the near host has
     /// begun another run. Waits as long as gather() does.
-    [[nodiscard]] std::optional<int> tell_kept_outcome(const run_options& o);
+    [[nodiscard]] std::optional<int> report_saved_outcome(const run_options& o);
     /// The near host has begun another run: this one was for one that is no more.
     [[nodiscard]] bool superseded() const noexcept { return superseded_ && !end_asked_; }
     /// Started by a near supervisor: it ends by itself when that one refuses, or doesn't come within 60 s.
@@ -52,43 +52,45 @@ public:
 
 private:
     void accept_all(u64 now);
-    void look(u64 now);
-    void take(const nlohmann::json& m);
-    void take_all(const std::vector<nlohmann::json>& said);
-    void say_here(const std::string& text);
-    void tell_first_kept(const nlohmann::json& m);
+    void poll(u64 now);
+    void handle(const nlohmann::json& m);
+    void handle_all(const std::vector<nlohmann::json>& messages);
+    void log_here(const std::string& text);
+    void send_first_kept(const nlohmann::json& m);
     void carry_out_end();
     void send_lines(u64 now);
-    void refuse_near(const std::string& here, const std::string& there);
-    void take_hello(const nlohmann::json& hello);
-    [[nodiscard]] bool take_first(const nlohmann::json& hello);
-    void keep_near_run(const std::string& id) const;
-    [[nodiscard]] std::string kept_near_run() const;
-    [[nodiscard]] std::string near_run_file() const;
+    void refuse_coordinator(const std::string& here, const std::string& there);
+    void handle_hello(const nlohmann::json& hello);
+    [[nodiscard]] bool check_first(const nlohmann::json& hello);
+    void save_coordinator_run(const std::string& id) const;
+    [[nodiscard]] std::string saved_coordinator_run() const;
+    [[nodiscard]] std::string coordinator_run_file() const;
     /// Connected, and of this run.
-    [[nodiscard]] bool near_is_there() const noexcept { return near_ && near_->open() && compared_; }
-    [[nodiscard]] bool nobody_gives_the_end(u64 now) const;
-    void tell(const nlohmann::json& ended, u64 until);
-    void keep_outcome(const nlohmann::json& ended);
+    [[nodiscard]] bool coordinator_is_connected() const noexcept {
+        return coordinator_ && coordinator_->open() && compared_;
+    }
+    [[nodiscard]] bool no_upstream_end(u64 now) const;
+    void send_outcome(const nlohmann::json& ended, u64 until);
+    void save_outcome(const nlohmann::json& ended);
     [[nodiscard]] std::string outcome_file() const;
     [[nodiscard]] std::string part_name() const { return plan_.name + "." + self_.name; }
 
     hosts_plan plan_;
     host_spec self_;
-    std::string token_, near_run_, run_id_, last_refusal_;
+    std::string token_, coordinator_run_, run_id_, last_refusal_;
     shm::unique_fd listener_;
-    std::vector<std::unique_ptr<sealed_stream>> strangers_;
-    std::unique_ptr<sealed_stream> near_;
+    std::vector<std::unique_ptr<sealed_stream>> unauthenticated_;
+    std::unique_ptr<sealed_stream> coordinator_;
     host_orders* orders_ = nullptr;
     console* out_ = nullptr;
     bool launched_ = false;
-    bool compared_ = false, begun_ = false, superseded_ = false, bye_ = false, told_lost_ = false,
-         was_there_ = false, told_unreadable_ = false;
+    bool compared_ = false, begun_ = false, superseded_ = false, bye_ = false, lost_logged_ = false,
+         was_connected_ = false, unreadable_logged_ = false;
     bool end_asked_ = false;                      ///< here: whichever near supervisor comes is told
     bool waits_for_end_ = false, alone_ = false;  ///< for who gives it; it ended without that one
     host_orders* answers_ = nullptr;              ///< while this part is over, and the near host is told so
-    bool told_ = false;      ///< to this connection of the near host: how this part has ended
-    u64 tell_until_ns_ = 0;  ///< 0: the part runs
+    bool outcome_sent_ = false;  ///< to this connection of the near host: how this part has ended
+    u64 send_until_ns_ = 0;      ///< 0: the part runs
     // The near host's orders, from before there was anybody to carry them out.
     std::string early_end_;
     std::optional<std::pair<std::string, u64>> early_stream_end_;

@@ -1,6 +1,6 @@
 'use strict';
 // The panel with the picture: the picture itself, the scale of its values, the values under the mouse, and the choice of ring and plane. It
-// follows page.js in one script, and uses el, $, post and span of it.
+// follows dashboard.js in one script, and uses el, $, post and span of it.
 const pixelEveryMs = 120, streamPatienceMs = 3000;
 const live = $('live');
 let streamSince = 0;
@@ -37,7 +37,7 @@ function scales(shown) {
 
 /// A list of which one is chosen; what is chosen is posted under `key`.
 function choice(label, key, lines, now) {
-  const list = el('select', {'data-wish': key});
+  const list = el('select', {'data-request': key});
   for (const line of lines) {
     const o = el('option', {value: line}, line === '' ? 'none' : line);
     o.selected = line === now;
@@ -47,46 +47,46 @@ function choice(label, key, lines, now) {
 }
 
 /// The range of values, and two numbers where it is fixed.
-function rangeChoice(key, wish) {
-  const fixed = wish.includes('..'), parts = [choice('range', key, ['auto', 'extremes', 'fixed'], fixed ? 'fixed' : wish)];
+function rangeChoice(key, request) {
+  const fixed = request.includes('..'), parts = [choice('range', key, ['auto', 'extremes', 'fixed'], fixed ? 'fixed' : request)];
   if (!fixed) return parts;
-  const [low, high] = wish.split('..');
+  const [low, high] = request.split('..');
   for (const [which, value] of [['low', low], ['high', high]])
     parts.push(el('input', {type: 'number', step: 'any', value, 'data-range': key, 'data-end': which, 'aria-label': `${which} end of the range`}));
   return parts;
 }
 
-let wishShown = '', shownNow = [];
+let requestShown = '', shownNow = [];
 function controls(s) {
   const p = s.picture, rings = s.rings.map(r => r.stage), shown = p.shown;
-  const key = JSON.stringify([rings, p.wish, s.may_act, shown.map(x => [x.stage, x.plane, x.planes, x.values !== null])]);
+  const key = JSON.stringify([rings, p.request, s.may_act, shown.map(x => [x.stage, x.plane, x.planes, x.values !== null])]);
   const set = $('picture-set');
   set.hidden = rings.length === 0;
-  if (key === wishShown || (document.activeElement && document.activeElement.dataset.range)) return;   // somebody types
-  wishShown = key;
+  if (key === requestShown || (document.activeElement && document.activeElement.dataset.range)) return;   // somebody types
+  requestShown = key;
   const row = (x, prefix) => !x ? [] : [choice('plane', prefix + 'plane', x.planes, x.plane),
-    ...(x.values ? [...rangeChoice(prefix + 'range', p.wish[prefix + 'range']),
-      choice('colours', prefix + 'colours', ['auto', 'grey', 'viridis'], p.wish[prefix + 'colours'])] : [])];
-  const first = shown[0], second = p.wish.beside ? shown[1] : null;
+    ...(x.values ? [...rangeChoice(prefix + 'range', p.request[prefix + 'range']),
+      choice('colours', prefix + 'colours', ['auto', 'grey', 'viridis'], p.request[prefix + 'colours'])] : [])];
+  const first = shown[0], second = p.request.beside ? shown[1] : null;
   // Whoever started the page may have called a ring by another name than its own.
-  const own = (wish, ring) => rings.includes(wish) || !ring ? wish : ring.stage;
-  const rows = [el('div', {class: 'wish'}, choice('ring', 'stage', rings, own(p.wish.stage, first)), ...row(first, ''),
-    choice('beside it', 'beside', ['', ...rings], own(p.wish.beside, second)))];
-  if (second) rows.push(el('div', {class: 'wish'}, second.stage, ...row(second, 'beside_')));
+  const own = (request, ring) => rings.includes(request) || !ring ? request : ring.stage;
+  const rows = [el('div', {class: 'request'}, choice('ring', 'stage', rings, own(p.request.stage, first)), ...row(first, ''),
+    choice('beside it', 'beside', ['', ...rings], own(p.request.beside, second)))];
+  if (second) rows.push(el('div', {class: 'request'}, second.stage, ...row(second, 'beside_')));
   set.replaceChildren(...rows);
   set.disabled = !s.may_act;
   set.title = s.may_act ? '' : 'open the address with the token, which was printed when this page was started';
 }
 document.addEventListener('change', e => {
   const d = e.target.dataset || {};
-  if (d.wish) {
+  if (d.request) {
     let value = e.target.value;
     if (value === 'fixed') {
-      const of = shownNow[d.wish.startsWith('beside') ? 1 : 0].values;
+      const of = shownNow[d.request.startsWith('beside') ? 1 : 0].values;
       value = `${of.low}..${of.high > of.low ? of.high : of.low + 1}`;
     }
     e.target.blur();
-    post('/picture', JSON.stringify({[d.wish]: value}));
+    post('/picture', JSON.stringify({[d.request]: value}));
   }
   if (d.range) {
     const end = which => document.querySelector(`[data-range=${d.range}][data-end=${which}]`).value;
