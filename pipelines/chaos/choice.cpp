@@ -13,14 +13,14 @@ std::string why_none(fault f, const std::string& file) {
     if (needs_gpu(f))
         return fmt::format("no stage of {} computes on a GPU here; choose --device cuda:0, or other faults",
                            file);
-    const std::string says_why = fmt::format("(`carousel run {} --dry-run` says why)", file);
+    const std::string dry_run_hint = fmt::format("(`carousel run {} --dry-run` says why)", file);
     if (needs_input(f))
         return fmt::format("no stage of {} has an input that is guarded {}; choose other faults", file,
-                           says_why);
+                           dry_run_hint);
     if (needs_output(f))
         return fmt::format(
             "no stage of {} has gaps or canaries behind the slots of its rings {}; choose other faults", file,
-            says_why);
+            dry_run_hint);
     return fmt::format(
         "each stage of {} could write to all of the control block (`carousel ps --json` says so: "
         "block_guard); choose other faults",
@@ -34,18 +34,17 @@ bool can_take(const victim& v, fault f) noexcept {
            (f != fault::scribble_control || v.closed);
 }
 
-std::vector<fault> choose_kinds(const std::vector<fault>& asked, const std::vector<victim>& seats,
+std::vector<fault> choose_kinds(const std::vector<fault>& requested, const std::vector<victim>& seats,
                                 const std::string& file) {
-    const auto somebody_can = [&](fault f) {
+    const auto any_can = [&](fault f) {
         return std::any_of(seats.begin(), seats.end(), [f](const victim& v) { return can_take(v, f); });
     };
-    std::vector<fault> kinds = asked;
-    if (asked.empty())
+    std::vector<fault> kinds = requested;
+    if (requested.empty())
         for (const fault_row& row : fault_table)
-            if (somebody_can(row.kind)) kinds.push_back(row.kind);
+            if (any_can(row.kind)) kinds.push_back(row.kind);
     for (const fault f : kinds)
-        if (!somebody_can(f))
-            throw config_error(fmt::format("--faults {}: {}", name_of(f), why_none(f, file)));
+        if (!any_can(f)) throw config_error(fmt::format("--faults {}: {}", name_of(f), why_none(f, file)));
     return kinds;
 }
 

@@ -59,7 +59,7 @@ step plan::next() {
         at -= row_of(f).weight;
     }
     s.wait_s = -std::log1p(-fraction()) * mean_wait_s_;
-    s.who = random() >> 1U;
+    s.victim_index = random() >> 1U;
     s.supervisor_gap_s = fraction() * 0.4;
     return s;
 }

@@ -74,13 +74,13 @@ inline constexpr std::array<fault_row, 12> fault_table{{
 /// "kill,stop,hang": the kinds, each once. Throws config_error: unknown, none.
 [[nodiscard]] std::vector<fault> faults_from(const std::string& text);
 
-/// One thing to be done. Its victim is seat `who` modulo how many there are, in the order of the pipeline
-/// file.
+/// One thing to be done. Its victim is seat `victim_index` modulo how many there are, in the order of the
+/// pipeline file.
 struct step {
     u64 number = 0;  ///< from 0
     fault kind = fault::kill;
     f64 wait_s = 0;  ///< before it; exponential, of the mean that was asked for
-    u64 who = 0;
+    u64 victim_index = 0;
     f64 supervisor_gap_s = 0;  ///< how long the run is to be without one, 0 .. 0.4
 };
 

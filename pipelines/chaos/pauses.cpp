@@ -26,7 +26,7 @@ pause_watch::pause_watch(const std::string& run_id)
     for (watched& w : stages_) w.changed_ns = begun_ns_;
     thread_ = std::thread([this] {
         while (!over_.load(std::memory_order_relaxed)) {
-            look();
+            poll();
             std::this_thread::sleep_for(std::chrono::microseconds(500));
         }
     });
@@ -37,7 +37,7 @@ pause_watch::~pause_watch() {
     thread_.join();
 }
 
-void pause_watch::look() {
+void pause_watch::poll() {
     const shm::control_block& c = run_->segment.block();
     const u64 now = now_ns();
     u64 least = ~u64{0};

@@ -39,7 +39,7 @@ public:
     }  ///< of the slowest stage
 
 private:
-    void look();
+    void poll();
     struct watched {
         u64 frames = 0, first = 0;  ///< counter now, and when the watch began
         u64 changed_ns = 0;

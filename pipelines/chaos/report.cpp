@@ -9,7 +9,7 @@
 #include "core/clock.hpp"
 #include "os/table.hpp"
 #include "supervisor/engine/report.hpp"
-#include "supervisor/keepers/recovery_log.hpp"
+#include "supervisor/stores/recovery_log.hpp"
 
 namespace carousel::supervisor::chaos {
 namespace {
@@ -76,9 +76,9 @@ joined join(const outcome& o) {
         account& a = out.kinds[d.kind];
         a.count += d.number != last ? 1 : 0;
         last = d.number;
-        u64 over = d.answered_ns;
+        u64 over = d.responding_ns;
         if (d.kind == fault::supervisor) {
-            a.takeover.push_back(ms_between(d.time_ns, d.answered_ns));
+            a.takeover.push_back(ms_between(d.time_ns, d.responding_ns));
         } else if (const recovery* r = death_of(d, all, taken)) {
             a.detection.push_back(ms_between(d.time_ns, r->seen_ns));
             if (r->fenced_ns != 0) a.fence.push_back(ms_between(r->seen_ns, r->fenced_ns));

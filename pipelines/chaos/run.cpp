@@ -66,7 +66,7 @@ private:
     [[nodiscard]] std::string file(const char* name) const { return o_.folder + "/" + name; }
     void know(const run::ps_answer& ps);
     void wait_for_start(subject& s);
-    void tell_missing_host(const subject& s);
+    void report_missing_host(const subject& s);
     void loop(subject& s, pause_watch& watch);
     [[nodiscard]] bool enough() const;
     bool act(subject& s, const step& what);
@@ -77,11 +77,11 @@ private:
         return v.running && std::find(hit_.begin(), hit_.end(), std::pair(v.label, v.pid)) == hit_.end();
     }
     /// What is told of another host is a little old: a process there that was hit is gone, whatever it says.
-    [[nodiscard]] bool stands(const victim& v) const { return v.far ? untouched(v) : v.running; }
+    [[nodiscard]] bool stands(const victim& v) const { return v.remote ? untouched(v) : v.running; }
     void note(const done& d);
-    void say(u64 frames);
+    void print_status(u64 frames);
     void run_calm();
-    void look_for_leaks();
+    void find_leaks();
     void spent(const char* on);
 
     const settings& s_;
@@ -95,8 +95,8 @@ private:
     std::vector<victim> seats_;  ///< as they were at the start: one that is down says nothing of its guards
     /// the last processes that were: they are as good as dead, whatever the supervisor says yet
     std::deque<std::pair<std::string, i32>> hit_;
-    std::string told_host_;
-    u64 numbers_ = 0, said_ns_ = 0, phase_ns_ = now_ns();
+    std::string reported_host_;
+    u64 numbers_ = 0, printed_ns_ = 0, phase_ns_ = now_ns();
     u64 tried_ = 0, tried_since_ns_ = 0;  ///< number of the fault that waits for its victim, plus one
 };
 
@@ -128,10 +128,10 @@ void chaos_run::know(const run::ps_answer& ps) {
 }
 
 // A host that nobody starts by itself is started by who reads this, for each of the runs.
-void chaos_run::tell_missing_host(const subject& s) {
+void chaos_run::report_missing_host(const subject& s) {
     if (!s_.spread) return;
-    if (const std::string line = s.last_line("waiting for host "); line != told_host_) {
-        told_host_ = line;
+    if (const std::string line = s.last_line("waiting for host "); line != reported_host_) {
+        reported_host_ = line;
         progress_ << "chaos: " << line << std::endl;
     }
 }
@@ -139,8 +139,8 @@ void chaos_run::tell_missing_host(const subject& s) {
 void chaos_run::wait_for_start(subject& s) {
     const f64 patience_s = s_.spread ? hosts_patience_s : start_patience_s;
     for (const u64 until = now_ns() + static_cast<u64>(patience_s * 1e9); now_ns() < until;) {
-        tell_missing_host(s);
-        if (!s.lives()) {
+        report_missing_host(s);
+        if (!s.is_alive()) {
             const std::string last = s.last_lines();
             throw error(s.wait(1).value_or(exit_code::stage_failed),
                         fmt::format("{} does not start; its last lines:\n{}", s_.file, last));
@@ -165,13 +165,13 @@ void chaos_run::loop(subject& s, pause_watch& watch) {
     plan todo(s_.seed, kinds_, s_.rate > 0 ? 1 / s_.rate : 0);
     step next = todo.next();
     for (u64 due = now_ns() + static_cast<u64>(next.wait_s * 1e9); !enough();) {
-        say(watch.frames());
+        print_status(watch.frames());
         const u64 now = now_ns();
         if (now < due) {
             o_.interrupted = interrupts_.sleep(std::min(due - now, 100 * ns_per_ms));
             continue;
         }
-        if (!s.lives()) {
+        if (!s.is_alive()) {
             o_.ended_early = true;
             return;
         }
@@ -210,7 +210,7 @@ bool chaos_run::act(subject& s, const step& what) {
         if (tried_ != what.number + 1) tried_since_ns_ = now;
         tried_ = what.number + 1;
         for (u64 k = 0; k < victims.size(); ++k) {
-            const victim& v = victims[(what.who + k) % victims.size()];
+            const victim& v = victims[(what.victim_index + k) % victims.size()];
             if (stands(v) && hit(s, what, v)) return true;
             if (!stands(v) && now - tried_since_ns_ < patience_ns) return false;
         }
@@ -223,7 +223,7 @@ bool chaos_run::act(subject& s, const step& what) {
 
 bool chaos_run::hit(subject& s, const step& what, const victim& v) {
     done d{what.number, what.kind, now_ns(), v.label, v.pid, v.stage, 0};
-    if (const int signal = row_of(what.kind).signal; signal != 0 && v.far) {
+    if (const int signal = row_of(what.kind).signal; signal != 0 && v.remote) {
         if (!s.ask(run::kill_request{v.label, signal}).ok) return false;
     } else if (signal != 0) {
         if (::kill(v.pid, signal) != 0) return false;
@@ -243,18 +243,18 @@ void chaos_run::kill_supervisor(subject& s, const step& what) {
     (void)interrupts_.sleep(static_cast<u64>(what.supervisor_gap_s * 1e9));
     s.start();
     for (const u64 until = now_ns() + static_cast<u64>(back_patience_s * 1e9);
-         now_ns() < until && s.lives();) {
+         now_ns() < until && s.is_alive();) {
         if (s.ps().pipeline.pid) break;
         (void)interrupts_.sleep(5 * ns_per_ms);
     }
-    d.answered_ns = now_ns();
+    d.responding_ns = now_ns();
     note(d);
     o_.faults.push_back(std::move(d));
 }
 
 void chaos_run::wait_for_all(subject& s, f64 patience_s) {
     for (const u64 until = now_ns() + static_cast<u64>(patience_s * 1e9);
-         now_ns() < until && s.lives() && !o_.interrupted;) {
+         now_ns() < until && s.is_alive() && !o_.interrupted;) {
         const std::vector<victim> seats = seats_of(s.ps());
         if (!seats.empty() &&
             std::all_of(seats.begin(), seats.end(), [this](const victim& v) { return untouched(v); }))
@@ -275,10 +275,10 @@ void chaos_run::note(const done& d) {
                 "\n");
 }
 
-void chaos_run::say(u64 frames) {
+void chaos_run::print_status(u64 frames) {
     const u64 now = now_ns(), every = on_terminal_ ? 200 * ns_per_ms : 10 * ns_per_s;
-    if (now - said_ns_ < every) return;
-    said_ns_ = now;
+    if (now - printed_ns_ < every) return;
+    printed_ns_ = now;
     const f64 gone = static_cast<f64>(now - o_.begun_ns) / 1e9;
     progress_ << fmt::format("{}chaos: {}{} faults, {} frames, {}{}{}", on_terminal_ ? "\r\x1b[K" : "",
                              numbers_, s_.count > 0 ? fmt::format(" of {}", s_.count) : "", frames,
@@ -299,13 +299,13 @@ void chaos_run::run_calm() {
     if (s_.spread) patience += hosts_patience_s;
     for (const u64 until = now_ns() + static_cast<u64>(patience * 1e9);
          !calm.wait(0.05) && now_ns() < until && !o_.interrupted;) {
-        tell_missing_host(calm);
+        report_missing_host(calm);
         o_.interrupted = interrupts_.sleep(ns_per_ms);
     }
     o_.calm = read_json(file("calm.json"));
 }
 
-void chaos_run::look_for_leaks() {
+void chaos_run::find_leaks() {
     std::error_code ignored;
     for (const char* which : {"", "-calm"})  // made for these runs alone
         if (s_.spread) std::filesystem::remove(s_.token_folder + "/" + name_ + which + ".token", ignored);
@@ -352,7 +352,7 @@ outcome chaos_run::run() {
     }
     run_calm();
     spent("undisturbed run");
-    look_for_leaks();
+    find_leaks();
     spent("leaks");
     if (on_terminal_) progress_ << "\r\x1b[K" << std::flush;
     return std::move(o_);

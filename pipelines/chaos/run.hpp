@@ -37,7 +37,7 @@ struct done {
     std::string seat;  ///< "": the supervisor
     i32 pid = 0;
     u32 stage = ~0U;
-    u64 answered_ns = 0;  ///< supervisor: the next one answers
+    u64 responding_ns = 0;  ///< supervisor: the next one answers
 };
 
 struct outcome {

@@ -27,7 +27,7 @@ subject::subject(std::vector<std::string> words, std::string name, std::string l
 }
 
 subject::~subject() {
-    if (!lives()) return;
+    if (!is_alive()) return;
     signal(SIGINT);  // it puts its stages away
     if (wait(20)) return;
     signal(SIGKILL);
@@ -44,7 +44,9 @@ void subject::start() {
     code_.reset();
 }
 
-bool subject::lives() const noexcept { return process_.pidfd && !code_ && !has_ended(process_.pidfd.get()); }
+bool subject::is_alive() const noexcept {
+    return process_.pidfd && !code_ && !has_ended(process_.pidfd.get());
+}
 void subject::signal(int number) const noexcept {
     if (process_.pidfd) shm::signal_pidfd(process_.pidfd.get(), number);
 }
@@ -62,7 +64,7 @@ std::optional<int> subject::wait(f64 timeout_s) {
     return code_;
 }
 
-json subject::answer_to(const run::request& request) const {
+json subject::reply_to(const run::request& request) const {
     try {
         const auto record = run::read_record(run::run_folder(name_));
         if (!record || record->supervisor.pid != process_.pid) return json::object();
@@ -71,8 +73,8 @@ json subject::answer_to(const run::request& request) const {
         return json::object();
     }
 }
-run::verdict subject::ask(const run::request& request) const { return run::read_verdict(answer_to(request)); }
-run::ps_answer subject::ps() const { return run::read_ps(answer_to(run::ps_request{})); }
+run::verdict subject::ask(const run::request& request) const { return run::read_verdict(reply_to(request)); }
+run::ps_answer subject::ps() const { return run::read_ps(reply_to(run::ps_request{})); }
 
 std::string subject::last_lines() const {
     std::ifstream in(log_file_);

@@ -24,7 +24,7 @@ public:
 
     void start();                     ///< Throws config_error.
     void kill_supervisor() noexcept;  ///< SIGKILL, and reaped
-    [[nodiscard]] bool lives() const noexcept;
+    [[nodiscard]] bool is_alive() const noexcept;
     void signal(int number) const noexcept;
     /// Waits for its end: its exit code, 128 + N by a signal; none: it goes on.
     [[nodiscard]] std::optional<int> wait(f64 timeout_s);
@@ -40,7 +40,7 @@ public:
 
 private:
     /// {} when nobody answers.
-    [[nodiscard]] nlohmann::json answer_to(const run::request& request) const;
+    [[nodiscard]] nlohmann::json reply_to(const run::request& request) const;
 
     std::vector<std::string> words_;
     std::string name_, log_file_;
@@ -54,7 +54,7 @@ struct victim {
     i32 pid = 0;
     u32 stage = 0;
     bool running = false, on_gpu = false;
-    bool far = false;  ///< on another host: its pid is of there, and its supervisor hits it
+    bool remote = false;  ///< on another host: its pid is of there, and its supervisor hits it
     // as far as its process has said
     bool guarded = false;  ///< it has inputs, and can't write to them
     bool gapped = false;   ///< it has an output, and can't write beyond a slot of it

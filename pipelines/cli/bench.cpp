@@ -9,10 +9,10 @@
 namespace carousel::supervisor {
 namespace {
 
-[[noreturn]] void become_bench(const std::vector<std::string>& all, const cli_environment& env) {
+[[noreturn]] void exec_bench(const std::vector<std::string>& all, const cli_environment& env) {
     std::vector<std::string> words{program_of_ours("carousel-bench", executable_folder())};
     words.insert(words.end(), all.begin() + 1, all.end());  // behind "bench"
-    become(std::move(words), env.out);
+    exec_program(std::move(words), env.out);
 }
 
 void add_offers(CLI::App& bench, completers& offers) {
@@ -40,7 +40,7 @@ void add_offers(CLI::App& bench, completers& offers) {
     to("ipc", "--plot", offer_files({".svg"}));
 }
 
-void look_at_bench(const std::vector<std::string>& words) {
+void preparse_bench(const std::vector<std::string>& words) {
     if (!words.empty()) bench::require_bench_command(words.front());
 }
 
@@ -50,7 +50,7 @@ command_action add_bench_command(const command_parts& p) {
     add_offers(p.app, p.offers);
     return [a, &app = p.app](const common_words& c, const cli_environment& env) -> int {
         (void)bench::check_bench_command(app, *a);
-        become_bench(c.words, env);
+        exec_bench(c.words, env);
     };
 }
 
@@ -58,6 +58,6 @@ command_action add_bench_command(const command_parts& p) {
 
 const command bench_command{"bench",
                             "Time the renderer's kernels, whole runs of a pipeline, or what IPC costs",
-                            add_bench_command, look_at_bench};
+                            add_bench_command, preparse_bench};
 
 }  // namespace carousel::supervisor

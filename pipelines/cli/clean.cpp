@@ -16,7 +16,7 @@ namespace {
 using nlohmann::json;
 
 /// What is kept of lost runs, as leftovers.
-std::vector<leftover> kept_of_lost_runs() {
+std::vector<leftover> lost_run_leftovers() {
     std::vector<leftover> all;
     for (const run::lost_run& r : run::lost_runs())
         all.push_back({"lost run", r.folder, r.name, r.run_id, 0,
@@ -36,13 +36,13 @@ int clean(bool dry_run, bool lost, bool as_json, const cli_environment& env) {
     std::string text;
     std::vector<leftover> all = find_leftovers(env.places);
     if (lost)
-        for (leftover& l : kept_of_lost_runs()) all.push_back(std::move(l));
+        for (leftover& l : lost_run_leftovers()) all.push_back(std::move(l));
     for (const leftover& l : all) {
-        const std::string trouble = dry_run                ? l.kept
-                                    : l.kind == "lost run" ? remove_kept(l)
-                                                           : remove_leftover(l);
-        const bool removed = !dry_run && trouble.empty();
-        if (!trouble.empty() && l.kept.empty()) code = exit_code::shared_memory;
+        const std::string error_text = dry_run                ? l.kept
+                                       : l.kind == "lost run" ? remove_kept(l)
+                                                              : remove_leftover(l);
+        const bool removed = !dry_run && error_text.empty();
+        if (!error_text.empty() && l.kept.empty()) code = exit_code::shared_memory;
         items.push_back({{"kind", l.kind},
                          {"path", l.path},
                          {"pipeline", l.name},
@@ -50,10 +50,10 @@ int clean(bool dry_run, bool lost, bool as_json, const cli_environment& env) {
                          {"bytes", l.bytes},
                          {"why", l.why},
                          {"removed", removed},
-                         {"kept", trouble}});
-        const char* verb = !trouble.empty() ? "kept" : removed ? "removed" : "would remove";
+                         {"kept", error_text}});
+        const char* verb = !error_text.empty() ? "kept" : removed ? "removed" : "would remove";
         text += fmt::format("{} {} {} ({}): {}{}\n", verb, l.kind, printable(l.path), human_bytes(l.bytes),
-                            l.why, trouble.empty() ? "" : "; " + trouble);
+                            l.why, error_text.empty() ? "" : "; " + error_text);
     }
     if (as_json)
         env.out << json{{"ok", code == exit_code::ok}, {"leftovers", items}}.dump(

@@ -28,15 +28,15 @@ void require_well(const json& reply, const std::string& pipeline) {
                     v.message.value_or(fmt::format("pipeline \"{}\" refused, without a reason", pipeline)));
 }
 
-void add_told_options(const command_parts& p, told_arguments& a, bool stage_required) {
+void add_request_options(const command_parts& p, stage_request_arguments& a, bool stage_required) {
     add_client_options(p, a);
     CLI::Option* o =
         p.app.add_option("STAGE", a.stages, "Stages: fragment, or fragment.1 for one of several instances");
     p.offers[o->required(stage_required)] = running_stages;
 }
 
-int tell_stages(const told_arguments& a, const run::request& request, const cli_environment& env,
-                const stage_check& check) {
+int send_to_stages(const stage_request_arguments& a, const run::request& request, const cli_environment& env,
+                   const stage_check& check) {
     const run::record run = choose_pipeline(a.pipeline, a.wait_s);
     const std::string command = run::command_of(request);
     int code = exit_code::ok;
@@ -61,13 +61,13 @@ command_action add_plain(const command_parts& p) { return add_plain(p, {}); }
 
 command_action add_plain(const command_parts& p, const stage_check& check) {
     const std::string name = p.app.get_name();
-    const auto a = std::make_shared<told_arguments>();
-    add_told_options(p, *a);
+    const auto a = std::make_shared<stage_request_arguments>();
+    add_request_options(p, *a);
     p.app.footer(fmt::format("\nExample:\n  carousel {} fragment", name));
     const run::seat_order order = run::seat_order_named(name).value();
     return [a, order, check](const common_words&, const cli_environment& env) {
         read_wait(*a);
-        return tell_stages(*a, run::seat_request{order, ""}, env, check);
+        return send_to_stages(*a, run::seat_request{order, ""}, env, check);
     };
 }
 

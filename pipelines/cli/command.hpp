@@ -41,7 +41,7 @@ struct command {
     command_action (*add)(const command_parts& p);
     /// Looks at the words behind its name before the parser does. Throws config_error where it has a better
     /// sentence.
-    void (*look)(const std::vector<std::string>& words) = nullptr;
+    void (*preparse)(const std::vector<std::string>& words) = nullptr;
 };
 
 }  // namespace carousel::supervisor

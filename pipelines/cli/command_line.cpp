@@ -104,7 +104,7 @@ std::size_t position_of_command(const CLI::App& app, const std::vector<std::stri
 const command_action& parse(command_line& line, const std::vector<std::string>& words) {
     const std::size_t at = position_of_command(line.app, words);
     const auto all = all_commands();
-    if (at < all.size() && all[at]->look != nullptr) all[at]->look({words.begin() + 1, words.end()});
+    if (at < all.size() && all[at]->preparse != nullptr) all[at]->preparse({words.begin() + 1, words.end()});
     std::vector<std::string> reversed(words.rbegin(), words.rend());
     line.app.parse(reversed);  // --help and --version leave it by an exception
     return line.actions.at(at);

@@ -32,16 +32,16 @@ words_t names_of_options(const CLI::App& sub) {
     return names;
 }
 
-words_t values_of(const CLI::Option* option, const completers& offers, const asked_for& asked) {
+words_t values_of(const CLI::Option* option, const completers& offers, const completion_request& request) {
     const auto at = offers.find(option);
-    return at == offers.end() ? words_t{} : at->second(asked);
+    return at == offers.end() ? words_t{} : at->second(request);
 }
 
-words_t positionals_of(const CLI::App& sub, const completers& offers, const asked_for& asked) {
+words_t positionals_of(const CLI::App& sub, const completers& offers, const completion_request& request) {
     words_t all;
     for (const CLI::Option* o :
          sub.get_options([](const CLI::Option* each) { return each->get_positional(); }))
-        for (std::string& word : values_of(o, offers, asked)) all.push_back(std::move(word));
+        for (std::string& word : values_of(o, offers, request)) all.push_back(std::move(word));
     return all;
 }
 
@@ -61,11 +61,11 @@ words_t candidates_in(const CLI::App& app, const completers& offers, const words
         if (sub->get_name() != words.front()) continue;
         if (!commands_of(*sub).empty())
             return candidates_in(*sub, offers, {words.begin() + 1, words.end()}, partial);
-        const asked_for asked{words, partial};
+        const completion_request request{words, partial};
         if (const CLI::Option* option = words.size() > 1 ? option_with_value(*sub, words.back()) : nullptr;
             option != nullptr)
-            return values_of(option, offers, asked);
-        return partial.starts_with('-') ? names_of_options(*sub) : positionals_of(*sub, offers, asked);
+            return values_of(option, offers, request);
+        return partial.starts_with('-') ? names_of_options(*sub) : positionals_of(*sub, offers, request);
     }
     return {};
 }

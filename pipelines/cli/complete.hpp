@@ -19,12 +19,12 @@ namespace carousel::supervisor {
 inline constexpr const char* complete_command = "__complete";
 
 /// Where the cursor stands.
-struct asked_for {
+struct completion_request {
     const std::vector<std::string>& words;  ///< whole ones before it, the command's name first
     const std::string& partial;             ///< begun; may be empty
 };
 /// Candidates; those that don't begin with the partial word are left out later.
-using completer = std::function<std::vector<std::string>(const asked_for&)>;
+using completer = std::function<std::vector<std::string>(const completion_request&)>;
 using completers = std::map<const CLI::Option*, completer>;
 
 /// Candidates for the last of `words` (may be empty), the words behind the program's name. Never throws; a

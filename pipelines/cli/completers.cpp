@@ -52,55 +52,57 @@ std::optional<run::record> meant_run(const words_t& words) {
 }  // namespace
 
 completer offer(std::vector<std::string> words) {
-    return [words = std::move(words)](const asked_for&) { return words; };
+    return [words = std::move(words)](const completion_request&) { return words; };
 }
 
 completer offer_files(std::vector<std::string> endings) {
-    return [endings = std::move(endings)](const asked_for& asked) { return files(asked.partial, endings); };
+    return [endings = std::move(endings)](const completion_request& request) {
+        return files(request.partial, endings);
+    };
 }
 
 completer offer_folders() { return offer_files({}); }
 
-words_t running_pipelines(const asked_for&) {
+words_t running_pipelines(const completion_request&) {
     words_t names;
     for (const run::record& r : run::living_runs()) names.push_back(r.name);
     return names;
 }
 
-words_t living_spaces(const asked_for&) {
+words_t live_spaces(const completion_request&) {
     words_t names;
     for (const seen_space& s : see_spaces()) names.push_back(s.found.name);
     return names;
 }
 
-words_t orphaned_spaces(const asked_for&) {
+words_t orphaned_spaces(const completion_request&) {
     words_t names;
     for (const ipc::found_space& s : ipc::spaces_here())
         if (s.state == ipc::space_state::orphaned) names.push_back(s.name);
     return names;
 }
 
-words_t pipelines_and_spaces(const asked_for& asked) {
-    words_t names = running_pipelines(asked);
-    for (std::string& name : living_spaces(asked))
+words_t pipelines_and_spaces(const completion_request& request) {
+    words_t names = running_pipelines(request);
+    for (std::string& name : live_spaces(request))
         if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(std::move(name));
     return names;
 }
 
-words_t running_stages(const asked_for& asked) {
+words_t running_stages(const completion_request& request) {
     words_t names;
-    const std::optional<run::record> run = meant_run(asked.words);
+    const std::optional<run::record> run = meant_run(request.words);
     if (!run) return names;
     names = names_for_commands(run::read_ps(run::client(*run).ask(run::ps_request{}, 0, patience_s)));
     std::erase_if(names, [&](const std::string& n) {
-        return std::find(asked.words.begin(), asked.words.end(), n) != asked.words.end();
+        return std::find(request.words.begin(), request.words.end(), n) != request.words.end();
     });
     return names;
 }
 
-words_t running_parameters(const asked_for& asked) {
+words_t running_parameters(const completion_request& request) {
     words_t out;
-    const std::optional<run::record> run = meant_run(asked.words);
+    const std::optional<run::record> run = meant_run(request.words);
     if (!run) return out;
     for (const ring::parameter& p :
          run::parameters_from(run::client(*run).ask(run::parameters_request{}, 0, patience_s))

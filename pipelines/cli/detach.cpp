@@ -31,18 +31,18 @@ namespace carousel::supervisor {
 namespace {
 
 constexpr std::size_t last_lines = 20;
-constexpr int look_again_ms = 30;
+constexpr int repoll_ms = 30;
 
 /// Held back while we wait: the child is to be ended with us.
-class signals_held {
+class signals_blocked {
 public:
-    signals_held() {
+    signals_blocked() {
         const sigset_t wanted = end_signals();
         pthread_sigmask(SIG_BLOCK, &wanted, &before_);
     }
-    ~signals_held() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-    signals_held(const signals_held&) = delete;
-    signals_held& operator=(const signals_held&) = delete;
+    ~signals_blocked() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+    signals_blocked(const signals_blocked&) = delete;
+    signals_blocked& operator=(const signals_blocked&) = delete;
     [[nodiscard]] int taken() const noexcept { return pending_signal(); }
 
 private:
@@ -124,7 +124,7 @@ bool is_ready(const run::ps_stage& stage) {
 }
 
 /// A port's program comes when it likes: it is not waited for.
-std::string say_vacant(const std::vector<run::ps_stage>& stages, std::size_t& processes) {
+std::string vacant_text(const std::vector<run::ps_stage>& stages, std::size_t& processes) {
     std::string text;
     for (const run::ps_stage& s : stages)
         if (s.state.value_or("") == "vacant")
@@ -133,7 +133,7 @@ std::string say_vacant(const std::vector<run::ps_stage>& stages, std::size_t& pr
     return text;
 }
 
-void say_hints(const detach_request& d, std::ostream& out) {
+void print_hints(const detach_request& d, std::ostream& out) {
     const std::string& c = d.command;
     out << fmt::format(
         "  folder  {0}\n  watch   {1} ps -p {2}    {1} logs -f -p {2}    {1} top -p {2}\n  end     {1} down "
@@ -141,7 +141,7 @@ void say_hints(const detach_request& d, std::ostream& out) {
         run::run_folder(d.name), c, d.name);
 }
 
-int say_end(const detach_request& d, child& c, u64 since, std::ostream& out, std::ostream& err) {
+int print_end(const detach_request& d, child& c, u64 since, std::ostream& out, std::ostream& err) {
     c.listen();
     const exit_status how = reap(c.pidfd.get());
     const int code = how.signal != 0 ? 128 + how.signal : how.exit_code;
@@ -156,13 +156,13 @@ int say_end(const detach_request& d, child& c, u64 since, std::ostream& out, std
 }  // namespace
 
 int run_in_background(const detach_request& d, std::ostream& out, std::ostream& err) {
-    const signals_held signals;
+    const signals_blocked signals;
     const u64 since = now_ns(), until = since + static_cast<u64>(d.patience_s * 1e9);
     child c = start(d.words);
     std::vector<run::ps_stage> stages;
     while (now_ns() < until) {
-        if (events_of(c.pidfd.get(), POLLIN, now_ns() + look_again_ms * ns_per_ms) != 0)
-            return say_end(d, c, since, out, err);
+        if (events_of(c.pidfd.get(), POLLIN, now_ns() + repoll_ms * ns_per_ms) != 0)
+            return print_end(d, c, since, out, err);
         c.listen();
         if (const int signal = signals.taken(); signal != 0) {
             err << fmt::format("interrupted: ending pipeline \"{}\"\n", d.name);
@@ -179,11 +179,11 @@ int run_in_background(const detach_request& d, std::ostream& out, std::ostream& 
         stages = stages_of(d, c.pid);
         if (stages.empty() || !std::all_of(stages.begin(), stages.end(), is_ready)) continue;
         std::size_t processes = stages.size();
-        const std::string vacant = say_vacant(stages, processes);
+        const std::string vacant = vacant_text(stages, processes);
         out << fmt::format("pipeline \"{}\" runs in the background (pid {}): {} {} ready after {}{}\n",
                            d.name, c.pid, processes, processes == 1 ? "process" : "processes",
                            human_seconds(static_cast<f64>(now_ns() - since) / 1e9), vacant);
-        say_hints(d, out);
+        print_hints(d, out);
         return exit_code::ok;
     }
     std::string late;
@@ -194,7 +194,7 @@ int run_in_background(const detach_request& d, std::ostream& out, std::ostream& 
     err << fmt::format("pipeline \"{}\" (pid {}) goes on in the background, but is not ready after {}: {}\n",
                        d.name, c.pid, human_seconds(d.patience_s),
                        late.empty() ? "it can't be asked yet" : late);
-    say_hints(d, err);
+    print_hints(d, err);
     return exit_code::stage_failed;
 }
 

@@ -10,13 +10,13 @@
 namespace carousel::supervisor {
 namespace {
 
-struct down_arguments : told_arguments {
+struct down_arguments : stage_request_arguments {
     std::string timeout;
 };
 
 int take_down(const down_arguments& a, const cli_environment& env) {
     const f64 timeout_s = seconds_or("--timeout", a.timeout, 30);
-    if (!a.stages.empty()) return tell_stages(a, run::seat_request{run::seat_order::down, ""}, env);
+    if (!a.stages.empty()) return send_to_stages(a, run::seat_request{run::seat_order::down, ""}, env);
     const auto space = a.pipeline.empty() ? std::nullopt : ipc::find_space(a.pipeline);
     const auto of_run = space ? run::read_record(run::run_folder(a.pipeline)) : std::nullopt;
     if (space && space->state != ipc::space_state::dead && !(of_run && run::is_alive(*of_run))) {
@@ -31,7 +31,7 @@ int take_down(const down_arguments& a, const cli_environment& env) {
 
 command_action add_down_command(const command_parts& p) {
     const auto a = std::make_shared<down_arguments>();
-    add_told_options(p, *a, false);
+    add_request_options(p, *a, false);
     p.offers[p.app.get_option("--name")] = pipelines_and_spaces;
     p.app.add_option("--timeout", a->timeout, "Wait S seconds for the pipeline's end [30]")->type_name("S");
     p.app.footer(

@@ -9,7 +9,7 @@
 namespace carousel::supervisor {
 namespace {
 
-int tell(const std::vector<std::string>& words, bool as_json, const cli_environment& env) {
+int print_explanation(const std::vector<std::string>& words, bool as_json, const cli_environment& env) {
     if (words.empty()) {
         const auto all = all_explanations();
         env.out << (as_json ? explanation_json({all.begin(), all.end()})
@@ -37,7 +37,9 @@ command_action add_explain_command(const command_parts& p) {
         "\nExamples:\n  carousel explain 71\n  carousel explain cudaErrorIllegalAddress\n  carousel explain "
         "400\n"
         "  carousel explain given up");
-    return [words](const common_words& c, const cli_environment& env) { return tell(*words, c.json, env); };
+    return [words](const common_words& c, const cli_environment& env) {
+        return print_explanation(*words, c.json, env);
+    };
 }
 
 }  // namespace

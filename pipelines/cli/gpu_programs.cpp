@@ -4,7 +4,7 @@
 
 #include "core/errors.hpp"
 #include "os/spawn.hpp"
-#include "supervisor/keepers/memory_keeper.hpp"
+#include "supervisor/stores/memory_store.hpp"
 
 namespace carousel::supervisor {
 
@@ -15,10 +15,10 @@ ipc::gpu_memory gpu_programs::make(u64 bytes) {
     item.choice.kind = device::memory_kind::vmm;
     item.choice.device.kind = device::device_kind::cuda;
     item.choice.device.ordinal = ordinal_;
-    memory_keeper keeper;
-    keeper.make({item}, folder_);
+    memory_store store;
+    store.make({item}, folder_);
     std::vector<int> fds;
-    const nlohmann::json made = keeper.describe(false, 0, fds);
+    const nlohmann::json made = store.describe(false, 0, fds);
     ipc::gpu_memory out;
     out.bytes = made.at("bytes").get<u64>();
     out.uuid = made.at("uuid").get<std::string>();

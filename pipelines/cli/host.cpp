@@ -47,7 +47,7 @@ void take_token(const std::string& path) {
 }
 
 /// Whoever has started us by ssh need not wait: it listens. Nothing has been started yet, and no thread.
-void go_on_by_itself(const host_arguments& a, const cli_environment& env) {
+void continue_without_coordinator(const host_arguments& a, const cli_environment& env) {
     const shm::unique_fd nowhere = open_null(O_RDWR);
     env.out << fmt::format("host {} listens\n", a.as);
     env.out.flush();
@@ -63,7 +63,7 @@ void go_on_by_itself(const host_arguments& a, const cli_environment& env) {
 
 const host_spec& section_of(const pipeline& p, const std::string& name) {
     std::string known;
-    for (const host_spec* h : far_hosts(p)) {
+    for (const host_spec* h : remote_hosts(p)) {
         if (h->name == name) return *h;
         known += (known.empty() ? "" : ", ") + h->name;
     }
@@ -73,7 +73,7 @@ const host_spec& section_of(const pipeline& p, const std::string& name) {
 }
 
 int be_host(const host_arguments& a, const cli_environment& env) {
-    const pipeline whole = read_as_asked(a.file, a.keys);
+    const pipeline whole = read_with_overrides(a.file, a.keys);
     const host_spec self = section_of(whole, a.as);
     const std::vector<stage_description> all = describe_stages(whole);
     hosts_plan plan = plan_hosts(whole, a.as, all);
@@ -92,7 +92,7 @@ int be_host(const host_arguments& a, const cli_environment& env) {
     if (a.launched) hosts->was_launched();
     if (a.launched && !a.stay) {
         o.keep_logs = true;
-        go_on_by_itself(a, env);
+        continue_without_coordinator(a, env);
     }
     if (const std::optional<int> code = hosts->report_saved_outcome(o)) return *code;
     for (;;) {

@@ -10,7 +10,7 @@
 namespace carousel::supervisor {
 namespace {
 
-struct inject_arguments : told_arguments {
+struct inject_arguments : stage_request_arguments {
     std::string fault = shm::injected_faults.front().name;
 };
 
@@ -35,12 +35,12 @@ int inject(const inject_arguments& a, const cli_environment& env) {
     if (shm::fault_named(a.fault) == shm::injected_fault::nothing)
         throw config_error(fmt::format("--fault {}: no such fault; expected {}{}", a.fault,
                                        shm::fault_names(", "), did_you_mean_clause(a.fault, known)));
-    return tell_stages(a, run::inject_request{"", shm::fault_named(a.fault)}, env);
+    return send_to_stages(a, run::inject_request{"", shm::fault_named(a.fault)}, env);
 }
 
 command_action add_inject_command(const command_parts& p) {
     const auto a = std::make_shared<inject_arguments>();
-    add_told_options(p, *a);
+    add_request_options(p, *a);
     p.offers[p.app.add_option("-f,--fault", a->fault, option_text(a->fault))->type_name("FAULT")] =
         offer(known_faults());
     p.app.description(fmt::format("{}: {}", inject_command.text, shm::fault_names(" or ")));

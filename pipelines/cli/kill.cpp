@@ -9,7 +9,7 @@
 namespace carousel::supervisor {
 namespace {
 
-struct kill_arguments : told_arguments {
+struct kill_arguments : stage_request_arguments {
     std::string signal = "KILL";
 };
 
@@ -18,12 +18,12 @@ int kill_stages(const kill_arguments& a, const cli_environment& env) {
     if (number == 0)
         throw config_error(fmt::format(
             "--signal {}: no signal of this system; expected e.g. KILL, TERM, ABRT or a number", a.signal));
-    return tell_stages(a, run::kill_request{"", number}, env);
+    return send_to_stages(a, run::kill_request{"", number}, env);
 }
 
 command_action add_kill_command(const command_parts& p) {
     const auto a = std::make_shared<kill_arguments>();
-    add_told_options(p, *a);
+    add_request_options(p, *a);
     CLI::Option* o =
         p.app.add_option("-s,--signal", a->signal, "Signal by name or number [KILL]")->type_name("SIGNAL");
     p.offers[o] = offer(

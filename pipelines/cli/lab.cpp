@@ -20,12 +20,12 @@ namespace {
 
 struct lab_arguments {
     std::vector<std::string> lessons;
-    bool all = false, no_ask = false;
+    bool all = false, no_prediction = false;
     std::string report, figures;  ///< figures: folder for a file per lesson
 };
 
 /// Asks until one of the answers is typed; nullopt: an empty line, or the end of the input.
-std::optional<int> ask(const lab::lesson& l, const cli_environment& env) {
+std::optional<int> ask_prediction(const lab::lesson& l, const cli_environment& env) {
     for (std::string typed;;) {
         env.out << fmt::format("Your prediction (a to {}, Enter for none)? ",
                                static_cast<char>('a' + l.answers.size() - 1));
@@ -35,10 +35,10 @@ std::optional<int> ask(const lab::lesson& l, const cli_environment& env) {
     }
 }
 
-lab::lesson_result teach(const lab::lesson& l, bool asks, const cli_environment& env) {
+lab::lesson_result teach(const lab::lesson& l, bool interactive, const cli_environment& env) {
     const std::size_t columns = columns_of(env);
     env.out << lab::question_text(l, columns);
-    const std::optional<int> predicted = asks ? ask(l, env) : std::nullopt;
+    const std::optional<int> predicted = interactive ? ask_prediction(l, env) : std::nullopt;
     env.out.flush();
     lab::lesson_result r = lab::run_lesson(l, {executable_folder()}, [&](const std::string& what) {
         if (env.err_is_terminal) env.err << what << "\n";
@@ -72,12 +72,13 @@ int run_lab(const lab_arguments& a, const cli_environment& env) {
     if (!a.report.empty()) page.emplace(a.report);
     if (!a.figures.empty() && !std::filesystem::is_directory(a.figures))
         throw output_error(fmt::format("writing figures to {}: not a folder", a.figures));
-    const bool asks = !a.no_ask && ::isatty(STDIN_FILENO) == 1 && ::isatty(STDOUT_FILENO) == 1;
-    if (!a.no_ask && !asks) env.err << "no terminal: no prediction is asked for (as with --no-ask)\n";
+    const bool interactive = !a.no_prediction && ::isatty(STDIN_FILENO) == 1 && ::isatty(STDOUT_FILENO) == 1;
+    if (!a.no_prediction && !interactive)
+        env.err << "no terminal: no prediction is asked for (as with --no-ask)\n";
     std::vector<lab::lesson_result> results;
     results.reserve(chosen.size());
     for (const lab::lesson* l : chosen) {
-        results.push_back(teach(*l, asks, env));
+        results.push_back(teach(*l, interactive, env));
         if (!a.figures.empty()) write_figures(a.figures, results.back(), lab::this_machine());
     }
     if (page) page->write(lab::html_report(results, lab::this_machine()));
@@ -92,7 +93,7 @@ command_action add_lab_command(const command_parts& p) {
     for (const lab::lesson* l : lab::all_lessons()) names.emplace_back(l->name);
     p.offers[lesson] = offer(std::move(names));
     p.app.add_flag("--all", a->all, "Every lesson");
-    p.app.add_flag("--no-ask", a->no_ask, "Ask for no prediction");
+    p.app.add_flag("--no-ask", a->no_prediction, "Ask for no prediction");
     p.offers[p.app.add_option("--report", a->report, "Write one HTML page of what was run")
                  ->type_name("FILE")] = offer_files({".html"});
     p.offers[p.app

@@ -25,7 +25,7 @@ namespace {
 
 namespace fs = std::filesystem;
 using nlohmann::json;
-constexpr u32 look_again_us = 100'000;
+constexpr u32 repoll_us = 100'000;
 
 constexpr const char* logs_footer = R"(
 Examples:
@@ -184,8 +184,9 @@ std::size_t lines_from(const std::string& text) {
 void follow(place& p, log_reader& reader, printer& to, const cli_environment& env) {
     u64 gone_since_ns = 0;
     for (bool on = true; on && env.out.good();) {
-        ::usleep(look_again_us);
-        on = goes_on(*p.run, gone_since_ns);  // asked first: what was written before the end is read below
+        ::usleep(repoll_us);
+        on = still_running(*p.run,
+                           gone_since_ns);  // asked first: what was written before the end is read below
         to.widen(reader.labels());
         for (const log_record& r : reader.take())
             if (to.wanted(r)) to.print(r);
@@ -219,8 +220,8 @@ int show(const logs_arguments& a, bool as_json, const cli_environment& env) {
     return exit_code::ok;
 }
 
-std::vector<std::string> speakers(const asked_for& asked) {
-    std::vector<std::string> names = running_stages(asked);
+std::vector<std::string> speakers(const completion_request& request) {
+    std::vector<std::string> names = running_stages(request);
     names.emplace_back("carousel");
     return names;
 }

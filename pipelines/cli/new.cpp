@@ -88,7 +88,7 @@ int write_new_stage(const new_stage_arguments& a, const cli_environment& env) {
     return exit_code::ok;
 }
 
-void look_at_new(const std::vector<std::string>& words) {
+void preparse_new(const std::vector<std::string>& words) {
     if (words.empty() || words.front().starts_with('-') || words.front() == "stage") return;
     throw config_error(
         fmt::format("carousel new: \"{}\" is no kind of project; expected `carousel new stage NAME`{}",
@@ -102,8 +102,9 @@ command_action add_new_command(const command_parts& p) {
         p.app.add_subcommand("stage", "Write a project with a stage, its test and a pipeline file");
     stage->add_option("NAME", a->name, "The stage's name: letters, digits, - and _")->required();
     CLI::Option* folder = stage->add_option("FOLDER", a->folder, "Where to write; new or empty [NAME]");
-    p.offers[folder] = [](const asked_for& asked) {
-        return asked.words.size() < 2 ? std::vector<std::string>() : offer_folders()(asked);  // behind NAME
+    p.offers[folder] = [](const completion_request& request) {
+        return request.words.size() < 2 ? std::vector<std::string>()
+                                        : offer_folders()(request);  // behind NAME
     };
     CLI::Option* cuda = stage->add_flag("--cuda", a->cuda, "On a GPU, with a kernel of its own [on the CPU]");
     CLI::Option* source =
@@ -123,6 +124,6 @@ command_action add_new_command(const command_parts& p) {
 }  // namespace
 
 const command new_command{"new", "Write a project to begin with: a stage of your own", add_new_command,
-                          look_at_new};
+                          preparse_new};
 
 }  // namespace carousel::supervisor

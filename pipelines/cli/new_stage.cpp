@@ -48,7 +48,7 @@ void check_name(const std::string& name) {
 
 /// The stage's file is a module, and its function has the same name.
 void check_python_name(const std::string& name) {
-    if (const char* const what = taken_in_python(cpp_name(name)); what != nullptr)
+    if (const char* const what = reserved_in_python(cpp_name(name)); what != nullptr)
         refuse_name(name, fmt::format("another name: {}.py would stand for {}", cpp_name(name), what));
 }
 

@@ -35,7 +35,7 @@ picture_pipe::picture_pipe(const std::string& program, const run::record& run,
         child_ = spawn(r);
         socket_ = std::move(mine);
     } catch (const std::exception& e) {
-        trouble_ = e.what();
+        error_text_ = e.what();
     }
 }
 
@@ -50,8 +50,8 @@ picture_pipe::~picture_pipe() {
     (void)reap(child_.pidfd.get());
 }
 
-void picture_pipe::give_up(const std::string& why) {
-    trouble_ = why;
+void picture_pipe::fail(const std::string& why) {
+    error_text_ = why;
     socket_.reset();
 }
 
@@ -59,11 +59,11 @@ void picture_pipe::give_up(const std::string& why) {
 // there, or is left unread, which the kernel tells once (ECONNRESET) in front of what was said.
 void picture_pipe::has_ended() {
     shm::message m;
-    for (int look = 0; look < 2; ++look) {
+    for (int attempt = 0; attempt < 2; ++attempt) {
         if (shm::receive_message(socket_.get(), m) != shm::receive_status::ok) continue;
-        if (m.text.starts_with(error_mark)) return give_up(m.text.substr(error_mark.size()));
+        if (m.text.starts_with(error_mark)) return fail(m.text.substr(error_mark.size()));
     }
-    give_up("carousel-peek has ended");
+    fail("carousel-peek has ended");
 }
 
 void picture_pipe::take(u64 wait_ns) {
@@ -72,7 +72,7 @@ void picture_pipe::take(u64 wait_ns) {
     if (got == shm::receive_status::would_block) return;
     due_ = false;
     if (got != shm::receive_status::ok) return has_ended();
-    if (m.text.starts_with(error_mark)) return give_up(m.text.substr(error_mark.size()));
+    if (m.text.starts_with(error_mark)) return fail(m.text.substr(error_mark.size()));
     std::size_t width = 0, height = 0, begin = m.text.find('\n');
     // "none"
     if (begin == std::string::npos || std::sscanf(m.text.c_str(), "%zu %zu", &width, &height) != 2) return;

@@ -16,7 +16,7 @@ namespace carousel::supervisor {
 class picture_pipe {
 public:
     /// `program`: carousel-peek; `of`: STAGE or STAGE/PLANE, "" what the last sink reads. What goes wrong is
-    /// in trouble().
+    /// in error_text().
     picture_pipe(const std::string& program, const run::record& run, const std::string& of) noexcept;
     ~picture_pipe();
     picture_pipe(const picture_pipe&) = delete;
@@ -30,18 +30,18 @@ public:
     [[nodiscard]] const std::vector<std::string>& lines() const noexcept { return lines_; }
     /// What its frame carries beside it, on one line; "": nothing.
     [[nodiscard]] const std::string& carried() const noexcept { return carried_; }
-    [[nodiscard]] const std::string& trouble() const noexcept { return trouble_; }
+    [[nodiscard]] const std::string& error_text() const noexcept { return error_text_; }
 
 private:
     void take(u64 wait_ns);
     void has_ended();
-    void give_up(const std::string& why);
+    void fail(const std::string& why);
 
     shm::unique_fd socket_;
     spawned child_;
     bool due_ = false;
     std::vector<std::string> lines_;
-    std::string carried_, trouble_;
+    std::string carried_, error_text_;
 };
 
 /// Lines of upper half blocks: the letter's colour is the upper pixel, the background the lower one.

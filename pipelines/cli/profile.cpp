@@ -183,7 +183,7 @@ int run_below_nsys(const start_arguments& a, const std::string& name, const cli_
     return code == exit_code::ok && file.empty() ? exit_code::output : code;
 }
 
-void say_ncu_report(const std::string& report, const cli_environment& env) {
+void print_ncu_report(const std::string& report, const cli_environment& env) {
     const u64 limit = now_ns() + 30 * ns_per_s;  // ncu writes it when its stage has ended
     while (written(report, ncu_endings).empty() && now_ns() < limit) ::usleep(50'000);
     if (const std::string file = written(report, ncu_endings); !file.empty())

@@ -36,6 +36,6 @@ struct profile_request {
 int run_below_nsys(const start_arguments& a, const std::string& name, const cli_environment& env);
 
 /// Says where ncu's report lies, once ncu has written it; or that it has written none.
-void say_ncu_report(const std::string& report, const cli_environment& env);
+void print_ncu_report(const std::string& report, const cli_environment& env);
 
 }  // namespace carousel::supervisor

@@ -19,7 +19,7 @@ namespace carousel::supervisor {
 namespace {
 
 using nlohmann::json;
-constexpr u32 ask_again_us = 20'000;
+constexpr u32 run_poll_us = 20'000;
 
 bool runs(const std::string& name) {
     const std::vector<run::record> all = run::living_runs();
@@ -79,7 +79,7 @@ int show(const ps_arguments& a, bool as_json, const cli_environment& env) {
     const u64 since = now_ns(), until = since + static_cast<u64>(std::clamp(a.wait_s, 0.0, 1e9) * 1e9);
     std::vector<seen_space> spaces = opened_spaces(a.pipeline);
     while (!runs(a.pipeline) && spaces.empty() && now_ns() < until) {
-        ::usleep(ask_again_us);
+        ::usleep(run_poll_us);
         spaces = opened_spaces(a.pipeline);
     }
     if (!runs(a.pipeline) && !spaces.empty()) {

@@ -38,7 +38,7 @@ bool is_one_of(std::string_view list, std::string_view name) noexcept {
 
 }  // namespace
 
-const char* taken_in_python(std::string_view name) noexcept {
+const char* reserved_in_python(std::string_view name) noexcept {
     if (name.empty()) return nullptr;
     return is_one_of(python_words, name)     ? "a word of Python"
            : is_one_of(python_modules, name) ? "a module of Python"

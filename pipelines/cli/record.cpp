@@ -113,7 +113,7 @@ void choose_what_can_be(record_arguments& a, const run::record& run) {
                     a.of.front(), run.name, ways_to_every_frame(a, run.name)));
 }
 
-[[noreturn]] void become_tape(record_arguments& a, const cli_environment& env) {
+[[noreturn]] void exec_recorder(record_arguments& a, const cli_environment& env) {
     const std::string program = program_of_ours("carousel-tape", executable_folder());
     const run::record run = choose_pipeline(a.pipeline, a.wait_s);
     if (!a.out.ends_with(".mcap"))
@@ -122,7 +122,7 @@ void choose_what_can_be(record_arguments& a, const run::record& run) {
     std::vector<std::string> words{program, run.name, absolute_path(a.out).string(), a.compression,
                                    a.latest ? "latest" : "port"};
     words.insert(words.end(), a.of.begin(), a.of.end());
-    become(words, env.out);
+    exec_program(words, env.out);
 }
 
 command_action add_record_command(const command_parts& p) {
@@ -150,7 +150,7 @@ command_action add_record_command(const command_parts& p) {
         "--out some.mcap");
     return [a](const common_words&, const cli_environment& env) -> int {
         read_wait(*a);
-        become_tape(*a, env);
+        exec_recorder(*a, env);
     };
 }
 

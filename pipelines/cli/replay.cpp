@@ -27,14 +27,14 @@ struct replay_arguments {
     std::string pipeline, stage, prefix, program, ring_sequence;
 };
 
-struct found_letter {
+struct found_dead_letter {
     std::string pipeline;
-    run::dead_letter letter;
+    run::dead_letter record;
 };
 
 /// Of living runs and of those that have ended. `pipeline`: "" for all.
-std::vector<found_letter> letters_of(const std::string& pipeline) {
-    std::vector<found_letter> all;
+std::vector<found_dead_letter> find_dead_letters(const std::string& pipeline) {
+    std::vector<found_dead_letter> all;
     std::error_code failed;
     for (fs::directory_iterator at(run::runs_folder(), failed), end; !failed && at != end;
          at.increment(failed)) {
@@ -46,28 +46,28 @@ std::vector<found_letter> letters_of(const std::string& pipeline) {
     return all;
 }
 
-std::string letters_table(const std::vector<found_letter>& all) {
+std::string dead_letters_table(const std::vector<found_dead_letter>& all) {
     if (all.empty()) return "no frame that was given up is kept\n";
     table t({"PIPELINE", "FRAME", "STAGE", "PROGRAM", "FOLDER"});
-    for (const found_letter& f : all)
-        t.add({f.pipeline, std::to_string(f.letter.ring_sequence), f.letter.stage,
-               fs::path(f.letter.program).filename().string(), f.letter.path});
+    for (const found_dead_letter& f : all)
+        t.add({f.pipeline, std::to_string(f.record.ring_sequence), f.record.stage,
+               fs::path(f.record.program).filename().string(), f.record.path});
     return t.text();
 }
 
 run::dead_letter choose(const replay_arguments& a, u64 ring_sequence) {
-    std::vector<found_letter> all = letters_of(a.pipeline);
-    const std::string kept = letters_table(all);
-    std::erase_if(all, [&](const found_letter& f) {
-        return f.letter.ring_sequence != ring_sequence || (!a.stage.empty() && f.letter.stage != a.stage);
+    std::vector<found_dead_letter> all = find_dead_letters(a.pipeline);
+    const std::string kept = dead_letters_table(all);
+    std::erase_if(all, [&](const found_dead_letter& f) {
+        return f.record.ring_sequence != ring_sequence || (!a.stage.empty() && f.record.stage != a.stage);
     });
-    if (all.size() == 1) return all.front().letter;
+    if (all.size() == 1) return all.front().record;
     const std::string of = a.stage.empty() ? "" : " of stage " + a.stage;
     if (all.empty())
         throw config_error(fmt::format("no frame {}{} is kept{}; there are:\n{}", ring_sequence, of,
                                        a.pipeline.empty() ? "" : " of " + a.pipeline, kept));
     throw config_error(fmt::format("frame {}{} is kept {} times: say which with -p NAME and --stage NAME\n{}",
-                                   ring_sequence, of, all.size(), letters_table(all)));
+                                   ring_sequence, of, all.size(), dead_letters_table(all)));
 }
 
 u64 sequence_from(const std::string& text) {
@@ -79,7 +79,7 @@ u64 sequence_from(const std::string& text) {
 /// In place of this process: a debugger has the terminal, and whoever waits sees how the stage has died.
 int replay(const replay_arguments& a, const cli_environment& env) {
     if (a.ring_sequence.empty()) {
-        env.out << letters_table(letters_of(a.pipeline));
+        env.out << dead_letters_table(find_dead_letters(a.pipeline));
         return exit_code::ok;
     }
     const run::dead_letter l = choose(a, sequence_from(a.ring_sequence));
@@ -94,18 +94,19 @@ int replay(const replay_arguments& a, const cli_environment& env) {
                         program, errno_text(errno)));
     for (std::string& word : command_of(program)) words.push_back(std::move(word));
     words.insert(words.end(), {"--replay", l.path});
-    become(std::move(words), env.out);
+    exec_program(std::move(words), env.out);
 }
 
-std::vector<std::string> kept_frames(const asked_for&) {
+std::vector<std::string> dead_letter_frames(const completion_request&) {
     std::vector<std::string> words;
-    for (const found_letter& f : letters_of("")) words.push_back(std::to_string(f.letter.ring_sequence));
+    for (const found_dead_letter& f : find_dead_letters(""))
+        words.push_back(std::to_string(f.record.ring_sequence));
     return words;
 }
 
-std::vector<std::string> pipelines_with_letters(const asked_for&) {
+std::vector<std::string> pipelines_with_dead_letters(const completion_request&) {
     std::vector<std::string> words;
-    for (const found_letter& f : letters_of(""))
+    for (const found_dead_letter& f : find_dead_letters(""))
         if (words.empty() || words.back() != f.pipeline) words.push_back(f.pipeline);
     return words;
 }
@@ -115,9 +116,9 @@ command_action add_replay_command(const command_parts& p) {
     p.offers[p.app
                  .add_option("--dead-letter", a->ring_sequence,
                              "The frame that was given up [lists those that are kept]")
-                 ->type_name("N")] = kept_frames;
+                 ->type_name("N")] = dead_letter_frames;
     p.offers[p.app.add_option("-p,--name", a->pipeline, "Of the run of that name, which may have ended")
-                 ->type_name("NAME")] = pipelines_with_letters;
+                 ->type_name("NAME")] = pipelines_with_dead_letters;
     p.app.add_option("--stage", a->stage, "Where several stages have given it up")->type_name("NAME");
     p.offers[p.app.add_option("--prefix", a->prefix, "Run it under a tool, e.g. \"valgrind -q\"")
                  ->type_name("TOOL")] =

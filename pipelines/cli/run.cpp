@@ -33,17 +33,17 @@ int run_profiled(const run_arguments& a, const cli_environment& env) {
     if (a.detach) throw config_error("--profile and --detach: a profiled run stays in this terminal");
     start_arguments below = a;
     if (wanted.tool == "nsys") {
-        const pipeline p = read_as_asked(a.file, a.keys);
+        const pipeline p = read_with_overrides(a.file, a.keys);
         (void)describe_stages(p);
         return a.dry_run ? run_or_show(below, env, p) : run_below_nsys(a, p.name, env);
     }
-    const std::string name = read_as_asked(a.file, a.keys).name;
+    const std::string name = read_with_overrides(a.file, a.keys).name;
     const std::string report = (working_directory() / fmt::format("{}-{}", name, wanted.stage)).string();
     below.keys.set.push_back(ncu_prefix(profiler_path("ncu"), report, wanted.stage));
     std::error_code ignored;
     if (!a.dry_run) std::filesystem::remove(report + ".ncu-rep", ignored);
-    const int code = run_or_show(below, env, read_as_asked(below.file, below.keys));
-    if (!a.dry_run) say_ncu_report(report, env);
+    const int code = run_or_show(below, env, read_with_overrides(below.file, below.keys));
+    if (!a.dry_run) print_ncu_report(report, env);
     return code;
 }
 
@@ -62,7 +62,7 @@ command_action add_run_command(const command_parts& p) {
     return [a](const common_words& c, const cli_environment& env) {
         read_times(*a);
         a->words = c.words;
-        return a->profile.empty() ? run_or_show(*a, env, read_as_asked(a->file, a->keys))
+        return a->profile.empty() ? run_or_show(*a, env, read_with_overrides(a->file, a->keys))
                                   : run_profiled(*a, env);
     };
 }

@@ -10,7 +10,7 @@
 #include "core/json.hpp"
 #include "os/own_command.hpp"
 #include "spec/pipeline_keys.hpp"
-#include "supervisor/engine/web_page.hpp"
+#include "supervisor/engine/dashboard.hpp"
 #include "supervisor/hosts/coordinator.hpp"
 #include "supervisor/plan/depth_plan.hpp"
 #include "supervisor/plan/plan_text.hpp"
@@ -75,7 +75,7 @@ void read_times(start_arguments& a) {
 
 /// The file's "keep" is for runs without an end: one that is told how many frames to make leaves the pictures
 /// of all of them.
-pipeline read_as_asked(const std::string& file, const pipeline_options& keys) {
+pipeline read_with_overrides(const std::string& file, const pipeline_options& keys) {
     pipeline p = read_pipeline(file, overrides_from(keys));
     if (!keys.frames || p.frames == 0) return p;
     for (stage_spec& s : p.stages) {
@@ -107,7 +107,7 @@ run_options options_of(const start_arguments& a, const pipeline& p, const cli_en
     for (const std::string& host : a.http_hosts) check_http_host(host);
     if (!a.http.empty()) {  // refused now, not in the middle of the run's log
         (void)parse_http_address(a.http);
-        (void)page_program();
+        (void)dashboard_program();
     } else if (!a.http_hosts.empty()) {
         throw config_error(
             "--http-host names this machine in the address of the web UI: give --http as well");
@@ -126,7 +126,7 @@ void show_plan(const cli_environment& env, const pipeline& p, run_options o) {
 namespace {
 
 /// This host's part, with the others told of by `o`.
-int run_near_part(const start_arguments& a, const cli_environment& env, const pipeline& whole) {
+int run_coordinator_part(const start_arguments& a, const cli_environment& env, const pipeline& whole) {
     const std::vector<stage_description> all = describe_stages(whole);
     hosts_plan plan = plan_hosts(whole, "", all);
     const pipeline part = part_of(whole, "", all, plan.token);
@@ -147,7 +147,7 @@ int run_near_part(const start_arguments& a, const cli_environment& env, const pi
 
 int run_or_show(const start_arguments& a, const cli_environment& env, const pipeline& p) {
     if (a.detach && !a.in_background && !a.dry_run) return start_in_background(a, env, p);
-    if (p.is_spread()) return run_near_part(a, env, p);
+    if (p.is_spread()) return run_coordinator_part(a, env, p);
     const run_options o = options_of(a, p, env);
     if (!a.dry_run) return env.run(p, o);
     show_plan(env, p, o);

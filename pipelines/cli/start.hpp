@@ -25,7 +25,7 @@ void add_start_options(const command_parts& p, start_arguments& a);
 void read_times(start_arguments& a);
 
 /// The file with the options that stand for keys. Throws config_error.
-[[nodiscard]] pipeline read_as_asked(const std::string& file, const pipeline_options& keys);
+[[nodiscard]] pipeline read_with_overrides(const std::string& file, const pipeline_options& keys);
 /// Below forty columns nothing could be told in order: a terminal that narrow breaks the lines itself.
 [[nodiscard]] std::size_t columns_of(const cli_environment& env);
 

@@ -23,7 +23,7 @@
 namespace carousel::supervisor {
 namespace {
 
-constexpr f64 shortest_interval_s = 0.1, longest_interval_s = 3600, answer_patience_s = 0.3;
+constexpr f64 shortest_interval_s = 0.1, longest_interval_s = 3600, reply_timeout_s = 0.3;
 constexpr u64 glance_every_ns = 25 * ns_per_ms;
 constexpr u64 picture_every_ns = 200 * ns_per_ms, picture_patience_ns = 3 * ns_per_s;
 constexpr screen_size paper = {80, 60};  // for a picture where there is no screen
@@ -56,7 +56,7 @@ public:
         telemetry::read_snapshot(observer_.block(), snap_);
         events_.feed(snap_);
         const u64 last = events_.events().empty() ? 0 : events_.events().back().time_ns;
-        return std::exchange(told_ns_, last) != last;
+        return std::exchange(seen_ns_, last) != last;
     }
     void poll() {
         const run::observation now = observer_.poll();
@@ -70,7 +70,7 @@ public:
             return;
         }
         try {
-            ps_ = run::read_ps(run::client(observer_.run()).ask(run::ps_request{}, 0, answer_patience_s));
+            ps_ = run::read_ps(run::client(observer_.run()).ask(run::ps_request{}, 0, reply_timeout_s));
             notice_.clear();
             // Of a killed process only the supervisor knows how it ended.
             const auto& c = events_.last_crash();
@@ -82,9 +82,9 @@ public:
     }
     /// Counts the control blocks that were followed: memory that was mapped of an earlier one is gone.
     [[nodiscard]] u64 blocks() const { return blocks_; }
-    [[nodiscard]] bool lives() {
+    [[nodiscard]] bool is_running() {
         run::record r = observer_.run();
-        return goes_on(r, gone_since_ns_);
+        return still_running(r, gone_since_ns_);
     }
     [[nodiscard]] std::string ending() const {
         const std::optional<int> code = telemetry::end_of(observer_.block());
@@ -118,7 +118,7 @@ private:
     telemetry::event_tracker events_;
     run::ps_answer ps_;
     std::string notice_;
-    u64 told_ns_ = 0, gone_since_ns_ = 0, blocks_ = 1;
+    u64 seen_ns_ = 0, gone_since_ns_ = 0, blocks_ = 1;
 };
 
 void print(const std::vector<std::string>& lines, std::ostream& out) {
@@ -127,7 +127,7 @@ void print(const std::vector<std::string>& lines, std::ostream& out) {
 }
 
 /// At most so many bytes, and no half of a letter.
-std::string cut_to(std::string text, std::size_t most) {
+std::string truncate_to(std::string text, std::size_t most) {
     const auto inside = [&] { return (static_cast<unsigned char>(text[most]) & 0xC0U) == 0x80U; };
     if (text.size() <= most) return text;
     while (most > 0 && inside()) --most;
@@ -144,10 +144,10 @@ bool shows_no_picture(const cli_environment& env) {
 void add_picture(picture_pipe& p, screen_size size, u64 wait_ns, std::vector<std::string>& lines) {
     const std::size_t used = lines.size() + 1, room = size.rows > used ? size.rows - used : 0;
     p.ask(size.columns, room, wait_ns);
-    const std::string why = !p.trouble().empty() ? printable(p.trouble())
-                            : p.lines().empty()  ? "none has come by yet"
-                                                 : "";
-    lines.push_back(cut_to(why.empty() ? p.carried() : "no picture: " + why, size.columns));
+    const std::string why = !p.error_text().empty() ? printable(p.error_text())
+                            : p.lines().empty()     ? "none has come by yet"
+                                                    : "";
+    lines.push_back(truncate_to(why.empty() ? p.carried() : "no picture: " + why, size.columns));
     if (!why.empty()) return;
     for (std::size_t k = 0; k < std::min(room, p.lines().size()); ++k) lines.push_back(p.lines()[k]);
 }
@@ -169,7 +169,8 @@ int show(watcher& w, const run::record& run, const top_arguments& a, const cli_e
         std::unique_ptr<picture_pipe> picture = picture_of(run, a);
         w.poll();
         u64 pictured = w.blocks();
-        for (u64 next = now_ns() + std::min(interval, first_span_ns); w.lives();) {  // rates take two looks
+        for (u64 next = now_ns() + std::min(interval, first_span_ns);
+             w.is_running();) {  // rates take two looks
             last = w.lines(color, screen.size());
             std::vector<std::string> all = last;
             if (picture) add_picture(*picture, screen.size(), 0, all);
@@ -183,7 +184,7 @@ int show(watcher& w, const run::record& run, const top_arguments& a, const cli_e
                 left = until > now ? until - now : 0;
                 e = screen.wait(std::min(left, glance_every_ns));
                 if (w.glance()) next = 0;
-            } while (e.what == screen_event::kind::timeout && left > 0 && next != 0 && w.lives());
+            } while (e.what == screen_event::kind::timeout && left > 0 && next != 0 && w.is_running());
             if (e.what == screen_event::kind::hung_up) return exit_code::ok;
             if (e.what == screen_event::kind::signal) return 128 + e.signal;
             if (e.what == screen_event::kind::key && (e.key == 'q' || e.key == 'Q' || e.key == '\x1b'))
@@ -200,7 +201,7 @@ int show(watcher& w, const run::record& run, const top_arguments& a, const cli_e
     return exit_code::ok;
 }
 
-int poll(const top_arguments& a, const cli_environment& env) {
+int show_top(const top_arguments& a, const cli_environment& env) {
     const run::record run = choose_watched(a.pipeline, a.wait_s);
     watcher w(run);
     if (!a.once && env.out_is_terminal) return show(w, run, a, env);
@@ -229,7 +230,7 @@ command_action add_top_command(const command_parts& p) {
     return [a](const common_words&, const cli_environment& env) {
         read_wait(*a);
         a->interval_s = seconds_or("--interval", a->interval, a->interval_s);
-        return poll(*a, env);
+        return show_top(*a, env);
     };
 }
 

@@ -14,7 +14,7 @@ constexpr std::size_t shown_events = 8;
 constexpr const char* off = "\x1b[0m";
 
 /// At most `width` columns of a line without colours.
-std::string cut(const std::string& text, std::size_t width) {
+std::string truncate(const std::string& text, std::size_t width) {
     if (width == 0 || width_of(text) <= width) return text;
     std::string out;
     std::size_t columns = 0;
@@ -33,16 +33,16 @@ std::vector<std::string> lines_of(const table& t) {
     return lines;
 }
 
-class page {
+class screen_text {
 public:
-    explicit page(const top_input& in) : in_(&in) {}
+    explicit screen_text(const top_input& in) : in_(&in) {}
     void add(const std::string& text, const char* color = "") {
-        const std::string line = cut(text, in_->width);
+        const std::string line = truncate(text, in_->width);
         lines_.push_back(in_->color && *color != 0 ? color + line + off : line);
     }
     /// The end of the line is slots: each in its colour.
     void add_slots(const std::string& text, std::size_t slots) {
-        const std::string line = cut(text, in_->width);
+        const std::string line = truncate(text, in_->width);
         if (!in_->color) return add(line);
         const std::size_t begin = std::min(line.size(), text.size() - slots);
         std::string out = line.substr(0, begin);
@@ -104,9 +104,9 @@ std::string second_line(const top_input& in) {
     return text;
 }
 
-void add_head(page& p, const top_input& in) {
+void add_head(screen_text& p, const top_input& in) {
     const telemetry::snapshot& s = *in.snap;
-    const run::ps_pipeline& said = in.ps.pipeline;
+    const run::ps_pipeline& pipeline_row = in.ps.pipeline;
     u64 delivered = ~u64{0};
     f64 rate = 0;
     for (std::size_t k = 0; k < s.links.size(); ++k) {
@@ -116,16 +116,17 @@ void add_head(page& p, const top_input& in) {
             rate = in.rates->links.size() > k ? in.rates->links[k].received_per_second : 0;
         delivered = std::min(delivered, s.links[k].tail);
     }
-    p.add(printable(fmt::format("{}: {}, device {}, up {}, {} frames, {} frames/s", s.pipeline,
-                                text_or(said.state_text ? said.state_text : said.state), text_or(said.device),
-                                number_or(said.uptime_s, human_seconds), delivered == ~u64{0} ? 0 : delivered,
-                                human_rate(rate))),
-          "\x1b[1m");
+    p.add(
+        printable(fmt::format("{}: {}, device {}, up {}, {} frames, {} frames/s", s.pipeline,
+                              text_or(pipeline_row.state_text ? pipeline_row.state_text : pipeline_row.state),
+                              text_or(pipeline_row.device), number_or(pipeline_row.uptime_s, human_seconds),
+                              delivered == ~u64{0} ? 0 : delivered, human_rate(rate))),
+        "\x1b[1m");
     if (const std::string more = second_line(in); !more.empty()) p.add(printable(more));
     if (!in.notice.empty()) p.add(in.notice, "\x1b[31m");
 }
 
-void add_stages(page& p, const top_input& in) {
+void add_stages(screen_text& p, const top_input& in) {
     const telemetry::snapshot& s = *in.snap;
     table t({"STAGE", ">PID", "STATE", ">AGE", ">RESTARTS", "LAST EXIT", ">FRAMES/S", ">BUSY", ">P50 MS",
              ">P99 MS", ">CPU", ">MEMORY", "DEVICE"});
@@ -149,15 +150,15 @@ void add_stages(page& p, const top_input& in) {
                k < in.rates->cpu.size() ? fmt::format("{:.0f}%", in.rates->cpu[k] * 100) : "-",
                known.memory_bytes ? human_bytes(*known.memory_bytes) : "-", text_or(known.device)});
     }
-    for (const run::ps_stage& far : in.ps.stages) {  // of other hosts: what the supervisors tell
-        if (far.name.value_or("").find('/') == std::string::npos) continue;
-        states.push_back(far.state.value_or("?"));
-        t.add({*far.name, far.pid ? std::to_string(*far.pid) : "-", states.back(),
-               number_or(far.age_s, human_seconds), std::to_string(far.restarts.value_or(0)),
-               text_or(far.last_exit), number_or(far.frames_per_second, human_rate),
-               far.busy ? fmt::format("{:.0f}%", *far.busy * 100) : "-", "-", "-",
-               far.cpu_percent ? fmt::format("{:.0f}%", *far.cpu_percent) : "-",
-               far.memory_bytes ? human_bytes(*far.memory_bytes) : "-", text_or(far.device)});
+    for (const run::ps_stage& remote : in.ps.stages) {  // of other hosts: what the supervisors tell
+        if (remote.name.value_or("").find('/') == std::string::npos) continue;
+        states.push_back(remote.state.value_or("?"));
+        t.add({*remote.name, remote.pid ? std::to_string(*remote.pid) : "-", states.back(),
+               number_or(remote.age_s, human_seconds), std::to_string(remote.restarts.value_or(0)),
+               text_or(remote.last_exit), number_or(remote.frames_per_second, human_rate),
+               remote.busy ? fmt::format("{:.0f}%", *remote.busy * 100) : "-", "-", "-",
+               remote.cpu_percent ? fmt::format("{:.0f}%", *remote.cpu_percent) : "-",
+               remote.memory_bytes ? human_bytes(*remote.memory_bytes) : "-", text_or(remote.device)});
     }
     t.fit(in.width,
           {{"DEVICE"}, {"LAST EXIT"}, {"MEMORY"}, {"AGE"}, {"CPU"}, {"RESTARTS"}, {"PID"}, {"STAGE", 6}});
@@ -186,7 +187,7 @@ std::string readers_text(const telemetry::snapshot& s, const telemetry::link_vie
     return text;
 }
 
-void add_rings(page& p, const top_input& in) {
+void add_rings(screen_text& p, const top_input& in) {
     const telemetry::snapshot& s = *in.snap;
     table t({"RING", ">FRAME", ">IN/S", ">OUT/S", ">BYTES/S", "READERS", "SLOTS"});
     for (std::size_t k = 0; k < s.links.size(); ++k) {
@@ -207,7 +208,7 @@ void add_rings(page& p, const top_input& in) {
     }
 }
 
-void add_events(page& p, const top_input& in) {
+void add_events(screen_text& p, const top_input& in) {
     if (in.events == nullptr || in.events->empty()) return;
     p.add("");
     const std::size_t first = in.events->size() > shown_events ? in.events->size() - shown_events : 0;
@@ -253,7 +254,7 @@ std::string slot_letters(const telemetry::link_view& link) {
 }
 
 std::vector<std::string> top_lines(const top_input& in) {
-    page p(in);
+    screen_text p(in);
     add_head(p, in);
     p.add("");
     add_stages(p, in);

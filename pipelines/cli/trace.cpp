@@ -8,8 +8,8 @@
 #include <csignal>
 
 #include "cli/completers.hpp"
-#include "cli/far_traces.hpp"
 #include "cli/options.hpp"
+#include "cli/remote_traces.hpp"
 #include "core/clock.hpp"
 #include "core/errors.hpp"
 #include "core/json.hpp"
@@ -33,9 +33,9 @@ namespace carousel::supervisor {
 namespace {
 
 using nlohmann::json;
-constexpr u64 lease_ms = 3000, renew_ns = 400 * ns_per_ms, look_every_ns = 5 * ns_per_ms,
+constexpr u64 lease_ms = 3000, renew_ns = 400 * ns_per_ms, poll_every_ns = 5 * ns_per_ms,
               fill_every_ns = 10 * ns_per_ms;
-constexpr u64 look_after_every_ns = 50 * ns_per_ms;  ///< whether the run goes on, and with which block
+constexpr u64 poll_run_every_ns = 50 * ns_per_ms;  ///< whether the run goes on, and with which block
 constexpr f64 begun_patience_s = 2;
 constexpr std::size_t most_facts = 200'000;   ///< frames whose metadata is kept
 constexpr u64 patience_ns = 500 * ns_per_ms;  ///< for frames that are under way when the time is over
@@ -57,7 +57,7 @@ public:
     [[nodiscard]] std::string text(telemetry::trace_summary& out);
     [[nodiscard]] const std::string& ending() const noexcept { return ending_; }
     /// What happened to the run itself meanwhile.
-    [[nodiscard]] const std::vector<std::string>& news() const noexcept { return news_; }
+    [[nodiscard]] const std::vector<std::string>& updates() const noexcept { return updates_; }
     [[nodiscard]] f64 seconds() const noexcept { return static_cast<f64>(end_ns_ - begin_ns_) / 1e9; }
     [[nodiscard]] u64 overwritten() const noexcept { return reader_->overwritten(); }
 
@@ -65,10 +65,10 @@ private:
     void ask(const run::record& run, f64 wait_s);
     void take(const run::record& run, run::trace_answer a);
     void poll(u64 now);
-    void look_at_headers();
+    void scan_headers();
     [[nodiscard]] const ring::frame_format* format_of(u32 link);
-    void look_after_run(u64 now);
-    void ask_clocks();
+    void poll_run(u64 now);
+    void request_clocks();
     [[nodiscard]] u64 least_tail() const noexcept;
     [[nodiscard]] bool through() const noexcept;
 
@@ -81,8 +81,8 @@ private:
     std::map<std::string, telemetry::trace_clock> clocks_;
     std::map<u32, std::optional<ring::frame_format>> formats_;  ///< by link; as far as they were asked for
     std::string ending_, refused_;
-    std::vector<std::string> news_;
-    u64 begin_ns_ = 0, end_ns_ = 0, asked_ns_ = 0, filled_ns_ = 0, looked_after_ns_ = 0, since_ = 0,
+    std::vector<std::string> updates_;
+    u64 begin_ns_ = 0, end_ns_ = 0, requested_ns_ = 0, filled_ns_ = 0, run_polled_ns_ = 0, since_ = 0,
         first_ = 0;
     bool gone_ = false;
 };
@@ -102,7 +102,7 @@ bool tracer::through() const noexcept {
 // One request renews the stages' leave to stamp and brings the news. A supervisor that is silent may be gone,
 // or a new one comes.
 void tracer::ask(const run::record& run, f64 wait_s) {
-    asked_ns_ = now_ns();
+    requested_ns_ = now_ns();
     try {
         for (;;) {
             const json reply =
@@ -134,14 +134,14 @@ void tracer::take(const run::record& run, run::trace_answer a) {
 
 // The stages' leave to stamp lies in the block, and only a supervisor can give it: a new block and a new
 // supervisor are asked at once.
-void tracer::look_after_run(u64 now) {
-    if (now - looked_after_ns_ < look_after_every_ns) return;
-    looked_after_ns_ = now;
+void tracer::poll_run(u64 now) {
+    if (now - run_polled_ns_ < poll_run_every_ns) return;
+    run_polled_ns_ = now;
     const run::observation s = run_->poll();
-    for (const run::run_update& n : s.news)
-        news_.push_back(fmt::format("{} after {:.2f} s", n.text, static_cast<f64>(now - begin_ns_) / 1e9));
+    for (const run::run_update& n : s.updates)
+        updates_.push_back(fmt::format("{} after {:.2f} s", n.text, static_cast<f64>(now - begin_ns_) / 1e9));
     gone_ = s.liveness.state == run::liveness::over;
-    if (!gone_ && !s.news.empty()) ask(run_->run(), 0);
+    if (!gone_ && !s.updates.empty()) ask(run_->run(), 0);
 }
 
 // Names the planes that a frame uses in part; asked for once, and only where one does.
@@ -160,7 +160,7 @@ const ring::frame_format* tracer::format_of(u32 link) {
 }
 
 // Headers are looked at, not waited for: of a ring whose frames are gone within a look some are missed.
-void tracer::look_at_headers() {
+void tracer::scan_headers() {
     const shm::control_block& c = run_->block();
     for (u32 l = 0; l < std::min(c.links, shm::max_links); ++l)
         for (u32 s = 0; s < std::min(c.link[l].slots, shm::max_slots); ++s) {
@@ -181,7 +181,7 @@ void tracer::look_at_headers() {
 
 void tracer::poll(u64 now) {
     reader_->poll();
-    look_at_headers();
+    scan_headers();
     if (now - filled_ns_ < fill_every_ns) return;
     filled_ns_ = now;
     const shm::control_block& c = run_->block();
@@ -198,11 +198,11 @@ void tracer::poll(u64 now) {
 
 void tracer::record(f64 seconds, u64 frames) {
     interrupts stop;
-    ask_clocks();
+    request_clocks();
     const u64 until = begin_ns_ + static_cast<u64>(seconds * 1e9);
     for (u64 now = now_ns(); end_ns_ == 0; now = now_ns()) {
         poll(now);
-        look_after_run(now);
+        poll_run(now);
         const bool enough =
             frames != 0 && least_tail() >= std::max(first_, run_->block().first_ring_sequence) + frames;
         if (gone_ || through()) {
@@ -211,10 +211,10 @@ void tracer::record(f64 seconds, u64 frames) {
             end_ns_ = now;
         } else if ((seconds > 0 && now >= until) || enough) {
             end_ns_ = now;
-        } else if (stop.sleep(look_every_ns)) {
+        } else if (stop.sleep(poll_every_ns)) {
             ending_ = fmt::format("interrupted after {:.2f} s", static_cast<f64>(now_ns() - begin_ns_) / 1e9);
             end_ns_ = now_ns();
-        } else if (now - asked_ns_ > renew_ns) {
+        } else if (now - requested_ns_ > renew_ns) {
             ask(run_->run(), 0);
         }
     }
@@ -224,14 +224,14 @@ void tracer::record(f64 seconds, u64 frames) {
     for (const u64 limit = now_ns() + (gone_ ? 20 * ns_per_ms : patience_ns);
          now_ns() < limit && (gone_ || least_tail() < wanted);) {
         poll(now_ns());
-        if (stop.sleep(look_every_ns) || (!gone_ && through())) break;
+        if (stop.sleep(poll_every_ns) || (!gone_ && through())) break;
     }
     if (!gone_) ask(run_->run(), 0);
-    ask_clocks();
+    request_clocks();
 }
 
 // At the begin and at the end: a run may end meanwhile.
-void tracer::ask_clocks() {
+void tracer::request_clocks() {
     try {
         const run::ps_answer ps =
             run::read_ps(run::client(run_->run()).ask(run::ps_request{}, 0, begun_patience_s));
@@ -267,7 +267,7 @@ struct trace_arguments : client_arguments {
     u64 frames = 0;                   ///< ends after so many; 0: by time
     bool here = false;                ///< of several hosts: this one alone
     bool with_parent = false;         ///< for a supervisor, and no longer than that lives
-    std::string near;                 ///< joins: the trace of the host of `carousel run`; "": records one
+    std::string coordinator_trace;    ///< joins: the trace of the host of `carousel run`; "": records one
     std::vector<std::string> joined;  ///< HOST=FILE
 };
 
@@ -278,7 +278,7 @@ std::string trace_text(const std::string& path) {
 }
 
 int join_files(const trace_arguments& a, const cli_environment& env) {
-    if (a.near.empty() || a.joined.empty())
+    if (a.coordinator_trace.empty() || a.joined.empty())
         throw config_error("--near FILE and --join HOST=FILE belong together");
     std::vector<telemetry::named_trace> others;
     for (const std::string& each : a.joined) {
@@ -288,7 +288,7 @@ int join_files(const trace_arguments& a, const cli_environment& env) {
         others.push_back({each.substr(0, equals), trace_text(each.substr(equals + 1))});
     }
     output_file file(a.file);
-    const std::string text = telemetry::join_traces(trace_text(a.near), others);
+    const std::string text = telemetry::join_traces(trace_text(a.coordinator_trace), others);
     file.write(text);
     env.out << fmt::format("{} ({}): open it at ui.perfetto.dev\n", printable(a.file),
                            human_bytes(text.size()));
@@ -305,7 +305,7 @@ int trace(const trace_arguments& a, const cli_environment& env) {
         ::prctl(PR_SET_PDEATHSIG, SIGTERM);  // whose death would leave it for an hour
     }
     output_file file(a.file);
-    far_traces others(run);
+    remote_traces others(run);
     if (!a.here) others.begin(a.wait_s);
     tracer t(run, a.wait_s);
     t.record(seconds > 0 || a.frames > 0 ? seconds : 5, a.frames);
@@ -322,13 +322,13 @@ int trace(const trace_arguments& a, const cli_environment& env) {
     for (const auto& [host, why] : others.problems())
         warnings.push_back(fmt::format("the part of host {} is not in it: {}", host, why));
     for (const std::string& w : warnings) env.err << "warning: " << printable(w) << "\n";
-    for (const std::string& each : t.news()) env.err << "note: " << printable(each) << "\n";
+    for (const std::string& each : t.updates()) env.err << "note: " << printable(each) << "\n";
     if (!t.ending().empty()) env.err << "note: " << t.ending() << "\n";
     if (t.overwritten() > 0 || s.missing > 0)
         env.err << fmt::format(
             "warning: {} stamps were overwritten before they were read and {} bars are missing: {}\n",
             t.overwritten(), s.missing,
-            t.news().empty()
+            t.updates().empty()
                 ? "this machine is too busy"
                 : "nobody asks the stages to stamp while a run begins again or has no supervisor");
     env.out << fmt::format(
@@ -348,7 +348,7 @@ command_action add_trace_command(const command_parts& p) {
     p.app.add_flag("--with-parent", a->with_parent)->group("");  // by a supervisor: see trace_files
     p.app.add_flag("--here", a->here, "Of a pipeline on several hosts: this host's stages alone");
     p.offers[p.app
-                 .add_option("--near", a->near,
+                 .add_option("--near", a->coordinator_trace,
                              "Record nothing: FILE is the trace of the host of `carousel run`, to be joined")
                  ->type_name("FILE")] = offer_files({".json"});
     p.app
@@ -367,7 +367,7 @@ A pipeline on several hosts is traced on all of them. Their stages are called HO
 host's clock. The second example makes one file of traces that were made with --here on each host in the same seconds.)");
     return [a](const common_words&, const cli_environment& env) {
         read_wait(*a);
-        return a->near.empty() && a->joined.empty() ? trace(*a, env) : join_files(*a, env);
+        return a->coordinator_trace.empty() && a->joined.empty() ? trace(*a, env) : join_files(*a, env);
     };
 }
 

@@ -22,7 +22,7 @@ its end (until the next run of that name, or `carousel clean`). Exit codes: 0 it
 lines; 1 when a stage isn't ready after 60 s (it goes on). Ctrl-C meanwhile ends the pipeline, too (130).)";
 
 struct up_arguments {
-    told_arguments stages;
+    stage_request_arguments stages;
     start_arguments start;
 };
 
@@ -62,19 +62,19 @@ int bring_up(const up_arguments& a, const cli_environment& env) {
         start_arguments start = a.start;
         start.file = word;
         if (!a.stages.pipeline.empty()) start.keys.name = a.stages.pipeline;
-        return run_or_show(start, env, read_as_asked(start.file, start.keys));
+        return run_or_show(start, env, read_with_overrides(start.file, start.keys));
     }
     if (const std::string option = start_option(a.start); !option.empty())
         throw config_error(fmt::format(
             "up: {} goes with a pipeline file, and {} is none: expected a name that ends in .toml, or a file "
             "that is there",
             option, a.stages.stages.front()));
-    return tell_stages(a.stages, run::seat_request{run::seat_order::up, ""}, env);
+    return send_to_stages(a.stages, run::seat_request{run::seat_order::up, ""}, env);
 }
 
-std::vector<std::string> stages_and_files(const asked_for& asked) {
-    std::vector<std::string> all = running_stages(asked);
-    for (std::string& file : offer_files({".toml"})(asked)) all.push_back(std::move(file));
+std::vector<std::string> stages_and_files(const completion_request& request) {
+    std::vector<std::string> all = running_stages(request);
+    for (std::string& file : offer_files({".toml"})(request)) all.push_back(std::move(file));
     return all;
 }
 

@@ -16,13 +16,13 @@ struct validate_arguments {
 };
 
 int validate(const validate_arguments& a, bool as_json, const cli_environment& env) {
-    const pipeline p = read_as_asked(a.file, a.keys);
+    const pipeline p = read_with_overrides(a.file, a.keys);
     const std::vector<stage_description> all = describe_stages(p);
     json plan = plan_json(p, all);
     std::string text = plan_text(p, all, columns_of(env));
     if (p.is_spread()) {
         std::vector<std::string> hosts{""};
-        for (const host_spec* h : far_hosts(p)) hosts.push_back(h->name);
+        for (const host_spec* h : remote_hosts(p)) hosts.push_back(h->name);
         for (const std::string& host : hosts) (void)describe_stages(part_of(p, host, all, token_path(p)));
         plan["hosts"] = hosts_json(p);
         text += "\n" + hosts_text(p);

@@ -4,7 +4,7 @@
 #include "core/http_address.hpp"
 #include "runs/client.hpp"
 #include "spec/own_programs.hpp"
-#include "supervisor/engine/web_page.hpp"
+#include "supervisor/engine/dashboard.hpp"
 
 namespace carousel::supervisor {
 namespace {
@@ -14,16 +14,16 @@ struct view_arguments {
     std::vector<std::string> http_hosts;
 };
 
-[[noreturn]] void become_page(const view_arguments& a, const cli_environment& env) {
+[[noreturn]] void exec_dashboard(const view_arguments& a, const cli_environment& env) {
     (void)parse_http_address(a.http);
     for (const std::string& host : a.http_hosts) check_http_host(host);
-    const std::string program = page_program();
+    const std::string program = dashboard_program();
     // None runs: the page waits for one. Several do: here is the place to choose.
     if (a.pipeline.empty() && run::living_runs().size() > 1) (void)choose_pipeline(a.pipeline, 0);
     std::vector<std::string> words{program, "--http", a.http};
     if (!a.pipeline.empty()) words.insert(words.end(), {"-p", a.pipeline});
     for (const std::string& host : a.http_hosts) words.insert(words.end(), {"--http-host", host});
-    become(std::move(words), env.out);
+    exec_program(std::move(words), env.out);
 }
 
 command_action add_view_command(const command_parts& p) {
@@ -36,7 +36,7 @@ command_action add_view_command(const command_parts& p) {
     p.app.footer("\nExample:\n  carousel view -p demo --http 8081      then open the address that it prints");
     return [a](const common_words&, const cli_environment& env) -> int {
         if (a->http.empty()) a->http = http_address().text();
-        become_page(*a, env);
+        exec_dashboard(*a, env);
     };
 }
 

@@ -37,15 +37,15 @@ finding capability(const std::string& gpu, const char* what, bool there, verdict
 
 void findings_of_device(std::vector<finding>& all, const json& d) {
     const std::string gpu = fmt::format("cuda:{}", whole_of(d, "ordinal"));
-    const std::string trouble = text_of(d, "error");
+    const std::string error_text = text_of(d, "error");
     const bool free_known = d.contains("free_bytes") && d["free_bytes"].is_number();
     all.push_back(
-        {gpu, trouble.empty() ? verdict::ok : verdict::warn,
+        {gpu, error_text.empty() ? verdict::ok : verdict::warn,
          fmt::format("{}, compute {}, {} of memory{}{}", text_of(d, "name"), text_of(d, "compute"),
                      human_bytes(whole_of(d, "total_bytes")),
                      free_known ? ", " + human_bytes(whole_of(d, "free_bytes")) + " free" : "",
-                     trouble.empty() ? "" : "; " + trouble),
-         trouble.empty()
+                     error_text.empty() ? "" : "; " + error_text),
+         error_text.empty()
              ? ""
              : "see `nvidia-smi -q` (compute mode, MPS, other users of the GPU), or use --device cpu"});
     all.push_back(capability(gpu, "memory by fd", flag_of(d, "vmm_posix_fd"), verdict::warn,
@@ -134,11 +134,11 @@ std::vector<finding> findings_of_probe(const std::string& answer) {
         return all;
     }
     const std::string driver = text_of(j, "driver_version"), runtime = text_of(j, "runtime_version"),
-                      trouble = text_of(j, "error");
-    all.push_back({"CUDA", trouble.empty() ? verdict::ok : verdict::warn,
+                      error_text = text_of(j, "error");
+    all.push_back({"CUDA", error_text.empty() ? verdict::ok : verdict::warn,
                    fmt::format("driver {}, built for {}{}", driver.empty() ? "none" : driver,
-                               runtime.empty() ? "?" : runtime, trouble.empty() ? "" : "; " + trouble),
-                   trouble.empty() ? "" : "stages run on the CPU backend until that is mended"});
+                               runtime.empty() ? "?" : runtime, error_text.empty() ? "" : "; " + error_text),
+                   error_text.empty() ? "" : "stages run on the CPU backend until that is mended"});
     const auto devices = j.find("devices");
     if (devices != j.end() && devices->is_array())
         for (const json& d : *devices)

@@ -22,12 +22,12 @@ std::string lower(std::string_view text) {
 }
 
 /// "Exit code 71" -> "71", "128 + 9" -> "137", "signal 9" and "signal 9 (SIGKILL), injected" -> "137".
-std::string plain(std::string_view asked) {
-    std::string word = lower(asked);
+std::string plain(std::string_view query) {
+    std::string word = lower(query);
     // as ps and the report say it: "signal 11 (SIGSEGV), injected"
-    for (const char* behind : {" (", ", injected"})
-        if (const std::size_t at = word.find(behind); at != std::string::npos) word.resize(at);
-    std::string told = word;
+    for (const char* suffix : {" (", ", injected"})
+        if (const std::size_t at = word.find(suffix); at != std::string::npos) word.resize(at);
+    std::string stem = word;
     std::erase_if(word, [](char c) { return c == ' ' || c == '+'; });
     const auto after = [&](std::string_view head) {
         const bool digits = word.size() > head.size() && word.size() <= head.size() + 3 &&
@@ -40,7 +40,7 @@ std::string plain(std::string_view asked) {
     for (const char* head : {"signal", "128"})
         if (const std::string number = after(head); !number.empty() && word.size() > 3)
             return std::to_string(128 + std::stoi(number));
-    return told;
+    return stem;
 }
 
 /// "cudaerrorillegaladdress" for "illegaladdress" and the driver's "cuda_error_illegal_address"; a few the
@@ -71,8 +71,8 @@ std::string cuda_word(std::string word) {
 }
 
 /// "cuda error 700", "error 700" and "700" -> 700; 0: no number.
-u32 cuda_number(std::string_view asked) {
-    std::string word = lower(asked);
+u32 cuda_number(std::string_view query) {
+    std::string word = lower(query);
     for (const char* head : {"cuda ", "error ", "code "})
         if (word.starts_with(head)) word.erase(0, std::string_view(head).size());
     u32 number = 0;
@@ -81,9 +81,9 @@ u32 cuda_number(std::string_view asked) {
 }
 
 /// Of what CUDA names: by more than its name where it was met here.
-void add_cuda_errors(std::string_view asked, const std::string& word, std::vector<explanation>& found) {
+void add_cuda_errors(std::string_view query, const std::string& word, std::vector<explanation>& found) {
     const std::string name = cuda_word(word);
-    const u32 number = cuda_number(asked);
+    const u32 number = cuda_number(query);
     for (const cuda_error_name& e : all_cuda_errors()) {
         if (lower(e.word) != name && e.number != number) continue;
         const auto all = all_explanations();
@@ -160,18 +160,18 @@ std::span<const explanation> all_explanations() noexcept {
 }
 
 std::vector<explanation> explain(std::string_view word) {
-    const std::string asked = plain(word);
+    const std::string query = plain(word);
     std::vector<explanation> found;
     std::vector<std::string> known;
     for (const explanation& e : all_explanations()) {
         known.emplace_back(e.word);
         const std::string own = lower(e.word);
-        if (own == asked) found.push_back(e);
+        if (own == query) found.push_back(e);
     }
     const bool is_cuda_word = std::any_of(found.begin(), found.end(), [](const explanation& e) {
         return std::string_view(e.kind) == "CUDA error";
     });
-    if (!is_cuda_word) add_cuda_errors(word, asked, found);
+    if (!is_cuda_word) add_cuda_errors(word, query, found);
     for (const cuda_error_name& e : all_cuda_errors()) known.emplace_back(e.word);
     if (!found.empty()) return found;
     throw config_error(

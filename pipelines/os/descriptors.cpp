@@ -10,7 +10,7 @@
 
 namespace carousel::supervisor {
 namespace {
-constexpr std::size_t kept_back = 4;  ///< a report, its temporary file, a ledger and its copy
+constexpr std::size_t reserved_descriptors = 4;  ///< a report, its temporary file, a ledger and its copy
 constexpr rlim_t ever_needed = 4096;  ///< stages inherit it; some programs walk through all they could have
 }  // namespace
 
@@ -47,7 +47,7 @@ shm::unique_fd open_null(int flags) {
 }
 
 void descriptor_reserve::fill() noexcept {
-    while (kept_.size() < kept_back) {
+    while (kept_.size() < reserved_descriptors) {
         shm::unique_fd fd(::open("/dev/null", O_RDONLY | O_CLOEXEC));
         if (!fd) return;
         kept_.push_back(std::move(fd));

@@ -34,7 +34,7 @@ class descriptor_reserve {
 public:
     descriptor_reserve() { fill(); }
     /// Gives them up; fill() takes them again.
-    void give_up() noexcept { kept_.clear(); }
+    void release() noexcept { kept_.clear(); }
     void fill() noexcept;
 
 private:

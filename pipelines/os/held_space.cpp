@@ -20,11 +20,11 @@
 namespace carousel::supervisor {
 namespace {
 
-constexpr int answer_ms = 10'000;
+constexpr int reply_timeout_ms = 10'000;
 
 /// Behind fork(): system calls alone, then another program.
-[[noreturn]] void become_holder(const char* program, const char* name, const char* device, int out,
-                                int messages, pid_t parent) {
+[[noreturn]] void exec_holder(const char* program, const char* name, const char* device, int out,
+                              int messages, pid_t parent) {
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (::getppid() != parent) ::_exit(127);  // it has died before the line above
     ::dup2(out, STDOUT_FILENO);
@@ -37,14 +37,14 @@ constexpr int answer_ms = 10'000;
 }
 
 /// The last line of what it said before it ended.
-std::string last_words(int messages) {
+std::string last_output_line(int messages) {
     char text[4096];
     const ssize_t n = messages < 0 ? 0 : ::pread(messages, text, sizeof text, 0);
-    std::string said(text, n > 0 ? static_cast<std::size_t>(n) : 0);
-    while (said.ends_with('\n')) said.pop_back();
-    const std::size_t line = said.rfind('\n');
-    said = line == std::string::npos ? said : said.substr(line + 1);
-    return said.starts_with("error: ") ? said.substr(7) : said;
+    std::string output(text, n > 0 ? static_cast<std::size_t>(n) : 0);
+    while (output.ends_with('\n')) output.pop_back();
+    const std::size_t line = output.rfind('\n');
+    output = line == std::string::npos ? output : output.substr(line + 1);
+    return output.starts_with("error: ") ? output.substr(7) : output;
 }
 
 /// The status of a child that has been killed.
@@ -71,12 +71,12 @@ held_space::held_space(const std::string& programs, const std::string& purpose, 
     const pid_t parent = ::getpid();
     pid_ = ::fork();
     if (pid_ == 0)
-        become_holder(program.c_str(), name_.c_str(), device.c_str(), write.get(), messages.get(), parent);
+        exec_holder(program.c_str(), name_.c_str(), device.c_str(), write.get(), messages.get(), parent);
     if (pid_ < 0) throw config_error(fmt::format("starting {}: {}", program, errno_text(errno)));
     write.reset();
     char first = 0;
     // Its first line says that it holds; its end without one closes the pipe.
-    if (events_of(read.get(), POLLIN, now_ns() + answer_ms * ns_per_ms) != 0 &&
+    if (events_of(read.get(), POLLIN, now_ns() + reply_timeout_ms * ns_per_ms) != 0 &&
         read_whole(read.get(), &first, 1) == 1)
         return;
     int status = 0;
@@ -84,11 +84,11 @@ held_space::held_space(const std::string& programs, const std::string& purpose, 
         ::usleep(100'000);  // a pipe is closed before its process has ended
         if (::waitpid(pid_, &status, WNOHANG) == 0) ::kill(pid_, SIGKILL), status = reaped(pid_);
     }
-    const std::string said = last_words(messages.get());
-    if (WIFEXITED(status) && WEXITSTATUS(status) == exit_code::no_device) throw device_error(said);
+    const std::string output = last_output_line(messages.get());
+    if (WIFEXITED(status) && WEXITSTATUS(status) == exit_code::no_device) throw device_error(output);
     throw config_error(fmt::format(
         "`{} hold {} --device {}` held nothing within {} s{}{}: try it by hand, and see `carousel doctor`",
-        program, name_, device, answer_ms / 1000, said.empty() ? "" : ": ", said));
+        program, name_, device, reply_timeout_ms / 1000, output.empty() ? "" : ": ", output));
 }
 
 held_space::~held_space() {

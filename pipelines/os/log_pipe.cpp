@@ -16,7 +16,7 @@
 
 namespace carousel::supervisor {
 namespace {
-constexpr std::size_t kept_lines = 5;
+constexpr std::size_t max_last_lines = 5;
 // run directories often lie on a tmpfs: one older file is kept beside the present one
 constexpr u64 max_file_bytes = 4U << 20U;
 constexpr std::size_t compared_lines = 64;  // a traceback and what stands around it
@@ -35,7 +35,7 @@ std::string log_sink::prefixed(std::string_view label, std::size_t width, u32 co
 void log_sink::line(i32 pid, std::string_view text) {
     std::erase(last_, text);  // an error that each process repeats takes no room of another one
     last_.emplace_back(text);
-    if (last_.size() > kept_lines) last_.pop_front();
+    if (last_.size() > max_last_lines) last_.pop_front();
     note(pid, text);
     if (is_repeated(pid, text)) return;
     end_of_process();

@@ -20,21 +20,21 @@ namespace carousel::supervisor {
 
 /// They are kept for who looks as long as it lives: Ctrl-C before an engine listens must not leave the lock's
 /// folder or half a start behind.
-class signals_kept {
+class run_signals_blocked {
 public:
-    signals_kept() {
+    run_signals_blocked() {
         const sigset_t wanted = end_signals();
         ::pthread_sigmask(SIG_BLOCK, &wanted, &before_);
         std::signal(SIGPIPE, SIG_IGN);
     }
-    ~signals_kept() {
+    ~run_signals_blocked() {
         // What has come while we ended was meant for the run.
         while (pending_signal() > 0) {
         }
         ::pthread_sigmask(SIG_SETMASK, &before_, nullptr);
     }
-    signals_kept(const signals_kept&) = delete;
-    signals_kept& operator=(const signals_kept&) = delete;
+    run_signals_blocked(const run_signals_blocked&) = delete;
+    run_signals_blocked& operator=(const run_signals_blocked&) = delete;
 
 private:
     sigset_t before_{};

@@ -24,12 +24,12 @@ constexpr int crashes[] = {SIGSEGV, SIGBUS, SIGABRT, SIGFPE, SIGILL, SIGSYS};
 struct {
     volatile std::sig_atomic_t out = -1, in = -1;
     termios before;
-} held;
+} saved_terminal;
 
-void give_back(int signal) {
-    if (held.out >= 0) {
-        (void)!::write(held.out, leave_text, std::strlen(leave_text));
-        if (held.in >= 0) ::tcsetattr(held.in, TCSANOW, &held.before);
+void restore_terminal(int signal) {
+    if (saved_terminal.out >= 0) {
+        (void)!::write(saved_terminal.out, leave_text, std::strlen(leave_text));
+        if (saved_terminal.in >= 0) ::tcsetattr(saved_terminal.in, TCSANOW, &saved_terminal.before);
     }
     ::signal(signal, SIG_DFL);
     ::raise(signal);
@@ -48,16 +48,16 @@ terminal_screen::terminal_screen(int in, int out) : in_(in), out_(out) {
         pthread_sigmask(SIG_SETMASK, &signals_before_, nullptr);
         throw output_error("making a signalfd: " + errno_text(why));
     }
-    held.before = before_;
-    held.in = keys_ ? in_ : -1;
-    held.out = out_;
-    for (const int s : crashes) std::signal(s, give_back);
+    saved_terminal.before = before_;
+    saved_terminal.in = keys_ ? in_ : -1;
+    saved_terminal.out = out_;
+    for (const int s : crashes) std::signal(s, restore_terminal);
     enter();
 }
 
 terminal_screen::~terminal_screen() {
     leave();
-    held.out = -1;
+    saved_terminal.out = -1;
     for (const int s : crashes) std::signal(s, SIG_DFL);
     pthread_sigmask(SIG_SETMASK, &signals_before_, nullptr);
 }
@@ -103,7 +103,7 @@ void terminal_screen::draw(const std::vector<std::string>& lines) {
     write(text + "\x1b[J");
 }
 
-void terminal_screen::stop_and_come_back() {
+void terminal_screen::suspend_process() {
     leave();
     ::kill(::getpid(), SIGSTOP);  // goes on here after `fg`
     enter();
@@ -116,7 +116,7 @@ screen_event terminal_screen::wait(u64 timeout_ns) {
     signalfd_siginfo info{};
     if (::read(signals_.get(), &info, sizeof info) == sizeof info) {
         const int signal = static_cast<int>(info.ssi_signo);
-        if (signal == SIGTSTP) stop_and_come_back();
+        if (signal == SIGTSTP) suspend_process();
         if (signal == SIGTSTP || signal == SIGWINCH) return {screen_event::kind::resized, 0, 0};
         return {screen_event::kind::signal, 0, signal};
     }

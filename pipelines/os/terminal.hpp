@@ -43,7 +43,7 @@ private:
     void enter() noexcept;
     void leave() noexcept;
     void write(const std::string& text) noexcept;
-    void stop_and_come_back();
+    void suspend_process();
 
     int in_, out_;
     bool keys_ = false, gone_ = false;

@@ -37,13 +37,13 @@ constexpr std::string_view object_prefix = "carousel-";
 constexpr time_t fresh_s = 10;  // younger than this: somebody may be making it
 constexpr u64 heartbeat_limit_ns = 10 * ns_per_s;
 
-constexpr const char* still_lives =
+constexpr const char* still_alive =
     "a process of the run still lives, maybe in another pid namespace, and holds its lock; it ends by itself";
 
 constexpr const char* run_has_begun = "a run of this name has begun";
 
-constexpr std::pair<const char*, const char*> left_on_purpose[] = {{"log", "logs"},
-                                                                   {"dead letters", "dead-letters"}};
+constexpr std::pair<const char*, const char*> preserved[] = {{"log", "logs"},
+                                                             {"dead letters", "dead-letters"}};
 
 bool is_ours(const fs::path& path, mode_t type, struct stat& info) {
     return ::lstat(path.c_str(), &info) == 0 && info.st_uid == ::geteuid() && (info.st_mode & S_IFMT) == type;
@@ -148,7 +148,7 @@ std::string death_of(const std::string& folder, std::string& kept, bool lock_is_
     const auto record = run::read_record(folder);
     if (!record) return death_without_record(folder, lock_is_ours);
     const run::liveness state = run::liveness_of(*record, lock_is_ours);
-    if (state == run::liveness::alone) kept = still_lives;
+    if (state == run::liveness::alone) kept = still_alive;
     return state == run::liveness::led ? "" : gone_text(*record);
 }
 
@@ -160,7 +160,7 @@ bool has_more_than_pictures(const std::string& folder) {
 
 /// A run that has ended and has left a folder on purpose: its lines, or frames that were given up. A run that
 /// begins has the lock.
-bool is_left_on_purpose(const std::string& folder, const std::string& below) {
+bool is_preserved(const std::string& folder, const std::string& below) {
     std::error_code ignored;
     return fs::is_directory(folder + "/" + below, ignored) && !fs::exists(folder + "/run.json", ignored) &&
            !fs::exists(run::control_socket(folder), ignored);
@@ -176,9 +176,9 @@ std::string remove_folder(const fs::path& folder) {
 }
 
 /// The caller holds the folder's lock.
-std::string remove_left_on_purpose(const leftover& l, const fs::path& folder) {
+std::string remove_preserved(const leftover& l, const fs::path& folder) {
     std::error_code failed;
-    if (!is_left_on_purpose(folder.string(), fs::path(l.path).filename().string()))
+    if (!is_preserved(folder.string(), fs::path(l.path).filename().string()))
         return fs::exists(l.path, failed) ? run_has_begun : "";
     fs::remove_all(l.path, failed);
     return failed ? failed.message() : remove_folder(folder);
@@ -230,7 +230,7 @@ std::vector<std::string> default_runs() {
 }  // namespace
 
 bool leftover::on_purpose() const noexcept {
-    return std::any_of(std::begin(left_on_purpose), std::end(left_on_purpose),
+    return std::any_of(std::begin(preserved), std::end(preserved),
                        [&](const auto& each) { return kind == each.first; });
 }
 
@@ -247,8 +247,8 @@ std::vector<leftover> find_leftovers(const clean_places& places) {
             std::string kept;
             const std::string why = death_of(folder.string(), kept);
             if (record && why.empty()) living.insert(record->run_id);
-            for (const auto& [kind, below] : left_on_purpose)
-                if (why.empty() && is_left_on_purpose(folder.string(), below) &&
+            for (const auto& [kind, below] : preserved)
+                if (why.empty() && is_preserved(folder.string(), below) &&
                     !run::has_supervisor(folder.string()))
                     found.push_back({kind, (folder / below).string(), folder.filename().string(), "",
                                      bytes_in(folder / below), "its run has ended", ""});
@@ -287,7 +287,7 @@ std::vector<leftover> find_leftovers(const clean_places& places) {
                    static_cast<u64>(info.st_size),
                    known_dead ? "its run is dead" : "no process holds its lock or maps it",
                    ""};
-        if (held) l.kept = still_lives;
+        if (held) l.kept = still_alive;
         if (user != mapped.end())
             l.kept = fmt::format("process {} of the run still lives; it ends by itself", user->second);
         found.push_back(std::move(l));
@@ -307,7 +307,7 @@ std::string remove_leftover(const leftover& l) {
     const fs::path folder = l.on_purpose() ? fs::path(l.path).parent_path() : fs::path(l.path);
     const shm::unique_fd lock = try_lock_folder(folder.string());
     if (!lock) return fs::exists(folder, failed) ? run_has_begun : "";
-    return l.on_purpose() ? remove_left_on_purpose(l, folder) : remove_run_folder(l);
+    return l.on_purpose() ? remove_preserved(l, folder) : remove_run_folder(l);
 }
 
 }  // namespace carousel::supervisor

@@ -24,7 +24,7 @@
 namespace carousel::supervisor {
 namespace {
 
-constexpr u32 look_again_us = 20'000;
+constexpr u32 repoll_us = 20'000;
 constexpr u64 successor_patience_ns = 2 * ns_per_s;
 
 u64 deadline_after(f64 seconds, u64 since_ns = 0) {
@@ -126,7 +126,7 @@ run::record choose(const std::string& name, f64 wait_s, bool lost_too, u64 since
         if (name.empty() && all == 1 && candidates.size() == 1) return candidates.front();
         if ((name.empty() && !candidates.empty() && all > 1) || now_ns() >= deadline)
             refuse_choice(name, runs, wait_s);
-        ::usleep(look_again_us);
+        ::usleep(repoll_us);
     }
 }
 
@@ -137,7 +137,7 @@ run::record choose_pipeline(const std::string& name, f64 wait_s, u64 since_ns) {
 }
 run::record choose_watched(const std::string& name, f64 wait_s) { return choose(name, wait_s, true); }
 
-bool goes_on(run::record& r, u64& gone_since_ns) {
+bool still_running(run::record& r, u64& gone_since_ns) {
     if (is_alive(r)) {
         gone_since_ns = 0;
         return true;

@@ -21,7 +21,7 @@ namespace carousel::supervisor {
 /// False when the run is over. A supervisor that is gone without having tidied up may get a successor, as
 /// long as stages live and two seconds longer: `r` becomes that one's record. `gone_since_ns`: 0 at first,
 /// then the caller's memory between two calls; not 0 at the end: it died.
-[[nodiscard]] bool goes_on(run::record& r, u64& gone_since_ns);
+[[nodiscard]] bool still_running(run::record& r, u64& gone_since_ns);
 
 /// The table of `carousel ps`; what is missing in the answer shows as "-".
 [[nodiscard]] std::string ps_table(const run::ps_answer& ps);

@@ -75,7 +75,7 @@ bool is_passing(const std::string& folder) {
 }
 
 /// The run in the folder, whose lock is held, if it can't be taken over from here.
-std::optional<run::record> lives_elsewhere(const std::string& folder) {
+std::optional<run::record> runs_elsewhere(const std::string& folder) {
     auto record = run::read_record(folder);
     if (record && (run::is_of_here(*record) || run::liveness_of(*record, true) == run::liveness::over))
         record.reset();
@@ -105,7 +105,7 @@ run_lock::run_lock(const std::string& name, f64 wait_s) {
         lock_ = try_lock_folder(folder_);
         const int why = errno;
         if (lock_) {
-            const std::optional<run::record> elsewhere = lives_elsewhere(folder_);
+            const std::optional<run::record> elsewhere = runs_elsewhere(folder_);
             if (!elsewhere) return;
             lock_.reset();
             if (now_ns() >= until) refuse_elsewhere(name, *elsewhere);
@@ -142,7 +142,8 @@ void run_lock::end_leftovers(bool lost) const {
     if (!record || run::is_alive(*record, true)) return;
     if (run::is_of_here(*record)) {
         end_orphans(record->run_id);
-        if (const auto page = run::read_dashboard_record(folder_)) run::end_dashboard(page->process);
+        if (const auto dashboard = run::read_dashboard_record(folder_))
+            run::end_dashboard(dashboard->process);
     }
     (void)shm::end_marked_processes(shm::mps_mark(shm::mps_folder(folder_)), orphan_patience_ns);
     if (lost) (void)run::keep_lost_run(folder_);

@@ -105,7 +105,7 @@ std::vector<seen_space> see_spaces(const std::string& name) {
         try {
             if (s.found.state == space_state::held) s.view = ipc::inspect_space(s.found);
         } catch (const error& e) {
-            s.trouble = e.what();
+            s.error_text = e.what();
         }
         const bool unopened = s.view && s.view->of_run && s.view->id.empty();
         if (!unopened || !name.empty()) all.push_back(std::move(s));
@@ -121,8 +121,8 @@ std::string spaces_text(const std::vector<seen_space>& all) {
             out += view_text(*s.view);
         else
             out += "! " +
-                   (s.trouble.empty() ? fmt::format("space {}: {}", s.found.name, orphan_text(s.found))
-                                      : s.trouble) +
+                   (s.error_text.empty() ? fmt::format("space {}: {}", s.found.name, orphan_text(s.found))
+                                         : s.error_text) +
                    "\n";
     }
     return out;
@@ -133,7 +133,7 @@ json spaces_json(const std::vector<seen_space>& all) {
     for (const seen_space& s : all) {
         json one = s.view ? ipc::to_json(*s.view) : json{{"name", s.found.name}, {"holder", s.found.holder}};
         one["state"] = s.found.state == space_state::held ? "held" : "orphaned";
-        if (!s.trouble.empty()) one["trouble"] = s.trouble;
+        if (!s.error_text.empty()) one["trouble"] = s.error_text;
         if (s.found.state == space_state::orphaned) one["processes"] = s.found.clients;
         out.push_back(std::move(one));
     }

@@ -14,7 +14,7 @@ namespace carousel::supervisor {
 struct seen_space {
     ipc::found_space found;
     std::optional<ipc::space_view> view = {};  ///< of one that is held
-    std::string trouble = {};                  ///< why there is none, although it is held
+    std::string error_text = {};               ///< why there is none, although it is held
 };
 
 /// Those that somebody has, by name; with a name, that one. Of a run's own only one that has been opened, but

@@ -22,7 +22,7 @@
 #include "spec/pipeline_keys.hpp"
 #include "spec/port_stage.hpp"
 #include "spec/python_program.hpp"
-#include "spec/side_inputs.hpp"
+#include "spec/sampled_inputs.hpp"
 
 namespace carousel::supervisor {
 namespace {
@@ -99,22 +99,22 @@ json question(const pipeline& p, const stage_spec& s, const std::vector<u32>& re
         const std::string name = output == 0 ? from.stage : from.stage + "." + from.ring(output).output;
         inputs.push_back({{"stage", name}, {"format", from.ring(output).format}});
     }
-    json asked{{"stage", s.name},  {"width", p.width}, {"height", p.height}, {"settings", s.settings},
+    json query{{"stage", s.name},  {"width", p.width}, {"height", p.height}, {"settings", s.settings},
                {"inputs", inputs}, {"fps", p.fps},     {"device", s.device}, {"folder", folder_of(p)}};
     // Those of stages behind this one have no format yet: their own may hang on this stage's.
     for (std::size_t i = 0; i < s.sampled_inputs.size(); ++i) {
-        const u32 from = s.side_indices[i];
-        const bool told = from < known.size();
-        asked["latest"].push_back(
+        const u32 from = s.sampled_indices[i];
+        const bool has_format = from < known.size();
+        query["latest"].push_back(
             {{"stage", s.sampled_inputs[i]},
-             {"format", told ? known[from].ring(output_looked_at(s, i, known[from])).format : json()}});
+             {"format", has_format ? known[from].ring(sampled_output(s, i, known[from])).format : json()}});
     }
-    return asked;
+    return query;
 }
 
 }  // namespace
 
-json ask_program(const stage_spec& s, const std::string& program, const json& what, u32 timeout_ms) {
+json query_program(const stage_spec& s, const std::string& program, const json& what, u32 timeout_ms) {
     const source_position& at = s.position_of("run");
     std::vector<std::string> words;
     try {
@@ -309,8 +309,8 @@ std::string find_program(const pipeline& p, const stage_spec& s) {
                                    ? "is no program that may be executed"
                                    : "does not exist (paths are relative to the pipeline file)"));
     }
-    const fs::path beside = fs::path(executable_folder()) / s.run;
-    if (is_program(beside)) return beside.string();
+    const fs::path sibling = fs::path(executable_folder()) / s.run;
+    if (is_program(sibling)) return sibling.string();
     if (std::string found = program_in_path(s.run); !found.empty()) return found;
     const bool link = s.run == "carousel-send" || s.run == "carousel-receive" || s.run == "carousel-remote";
     std::string way = command_to_build(s.run, executable_folder());
@@ -337,14 +337,14 @@ std::vector<stage_description> describe_stages(const pipeline& p, u32 timeout_ms
         for (std::size_t i = 0; i < s.input_indices.size(); ++i)
             read.push_back(output_read(s, i, all[s.input_indices[i]]));
         all.push_back(s.is_port() ? describe_port(s)
-                                  : description_from(
-                                        s, programs[k],
-                                        ask_program(s, programs[k], question(p, s, read, all), timeout_ms)));
+                                  : description_from(s, programs[k],
+                                                     query_program(s, programs[k], question(p, s, read, all),
+                                                                   timeout_ms)));
         all.back().input_outputs = std::move(read);
         check_output(p, s, all.back());
         check_device(s, all.back());
     }
-    check_side_inputs(p, all);
+    check_sampled_inputs(p, all);
     check_outputs(p, all);
     check_assets(p, all);
     check_ends(p, all);

@@ -64,8 +64,8 @@ struct stage_description : output_spec {
 
 /// What `program --describe` answers to that question, as a stage of the file that `s` is of. Throws
 /// config_error.
-[[nodiscard]] nlohmann::json ask_program(const stage_spec& s, const std::string& program,
-                                         const nlohmann::json& question, u32 timeout_ms = 10'000);
+[[nodiscard]] nlohmann::json query_program(const stage_spec& s, const std::string& program,
+                                           const nlohmann::json& question, u32 timeout_ms = 10'000);
 
 /// Asks every stage. Throws config_error. One in Python, which may import a framework, has six times as long.
 [[nodiscard]] std::vector<stage_description> describe_stages(const pipeline& p, u32 timeout_ms = 10'000);

@@ -39,23 +39,26 @@ host_spec read_host(const document_section& s, const std::string& name) {
     for (const char* key : {"login", "program", "file"})
         if (const document_entry* e = s.find(key);
             e != nullptr && e->value.get<std::string>().starts_with('-'))
-            section_reader::wrong(key, *e, "a text that is no option: it begins with \"-\"");
+            section_reader::refuse_value(key, *e, "a text that is no option: it begins with \"-\"");
     if (h.sync && !h.durable())
-        section_reader::wrong("sync", s.keys.at("sync"),
-                              "release = \"durable\" beside it: nobody waits for what is only committed");
+        section_reader::refuse_value(
+            "sync", s.keys.at("sync"),
+            "release = \"durable\" beside it: nobody waits for what is only committed");
     if (h.memory == leaving_kind::direct && h.compress != packing_kind::none)
-        section_reader::wrong(
+        section_reader::refuse_value(
             "memory", s.keys.at("memory"),
             "\"staged\" beside compress: the CPU compresses frames, so it needs them in its "
             "memory");
     if (h.address.empty()) return h;
     const document_entry& address = s.keys.at("address");
     if (!is_host_address(h.address))
-        section_reader::wrong("address", address, "the host's numeric IPv4 address, e.g. \"10.0.0.2\"");
+        section_reader::refuse_value("address", address,
+                                     "the host's numeric IPv4 address, e.g. \"10.0.0.2\"");
     if (!h.insecure && !is_private_address(h.address))
-        section_reader::wrong("address", address,
-                              "a private address: frames go unencrypted where others reach it. Use a private "
-                              "network or WireGuard, or say insecure = true (of all hosts: --insecure)");
+        section_reader::refuse_value(
+            "address", address,
+            "a private address: frames go unencrypted where others reach it. Use a private "
+            "network or WireGuard, or say insecure = true (of all hosts: --insecure)");
     return h;
 }
 
@@ -65,7 +68,7 @@ source_position place_of(const host_spec& h, const char* key) {
 }
 
 std::string shown_host(const pipeline& p, const std::string& host) {
-    return host.empty() ? near_name(p) : host;
+    return host.empty() ? coordinator_name(p) : host;
 }
 
 /// A frame counts as durable when each sink there has it: one that waits for every frame.
@@ -76,7 +79,8 @@ bool has_sink(const pipeline& p, const std::vector<crossing>& all, const std::st
 }
 
 /// Hosts that wait for the files of this one, and those that wait for theirs.
-std::set<std::string> behind(const pipeline& p, const std::vector<crossing>& all, const std::string& host) {
+std::set<std::string> downstream_of(const pipeline& p, const std::vector<crossing>& all,
+                                    const std::string& host) {
     std::set<std::string> out;
     for (bool grew = true; grew;) {
         grew = false;
@@ -116,7 +120,7 @@ void check_links_to(const pipeline& p, const std::vector<crossing>& all, const h
                            "with group = \"blocking\"",
                            h.name));
     // A host's sending stages are sinks, too: each would wait for the other one's, for ever.
-    const std::set<std::string> waits_for = behind(p, all, to);
+    const std::set<std::string> waits_for = downstream_of(p, all, to);
     for (const crossing& c : all)
         if (c.to == to && waits_for.count(c.from) != 0)
             refuse(
@@ -133,9 +137,9 @@ bool is_host_name(const std::string& name) {
 
 }  // namespace
 
-std::string near_name(const pipeline& p) {
-    const host_spec* near = find_host(p, "");
-    return near != nullptr ? near->name : "here";
+std::string coordinator_name(const pipeline& p) {
+    const host_spec* coordinator = find_host(p, "");
+    return coordinator != nullptr ? coordinator->name : "here";
 }
 
 const host_spec* find_host(const pipeline& p, const std::string& name) noexcept {
@@ -145,7 +149,7 @@ const host_spec* find_host(const pipeline& p, const std::string& name) noexcept 
     return at == p.hosts.end() ? nullptr : &*at;
 }
 
-std::vector<const host_spec*> far_hosts(const pipeline& p) {
+std::vector<const host_spec*> remote_hosts(const pipeline& p) {
     std::vector<const host_spec*> out;
     for (const host_spec& h : p.hosts)
         if (std::any_of(p.stages.begin(), p.stages.end(), [&](const stage_spec& s) {
@@ -166,17 +170,17 @@ void read_hosts(const document& d, pipeline& p) {
         const host_spec& h = p.hosts.back();
         if (h.launcher == launcher_kind::here && find_host(p, "") != &h)
             refuse(h.at, fmt::format("launcher = \"here\" of {} and of {}: `carousel run` is on one host",
-                                     near_name(p), name));
+                                     coordinator_name(p), name));
     }
-    const std::string near = near_name(p);
-    if (const host_spec* taken = find_host(p, near);
+    const std::string coordinator = coordinator_name(p);
+    if (const host_spec* taken = find_host(p, coordinator);
         taken != nullptr && taken->launcher != launcher_kind::here)
         refuse(taken->at,
                "[hosts.here]: \"here\" is the host of `carousel run`: expected launcher = \"here\"");
-    names.push_back(near);
+    names.push_back(coordinator);
     for (stage_spec& s : p.stages) {
         read_host_list(p, s);
-        if (s.host == near) s.host.clear();
+        if (s.host == coordinator) s.host.clear();
         if (s.host.empty() || find_host(p, s.host) != nullptr) continue;
         refuse(s.position_of("host"),
                fmt::format("stage \"{}\": no host \"{}\"; expected a section [hosts.{}] with its address{}",
@@ -190,7 +194,7 @@ void check_hosts(const pipeline& p) {
         refuse({p.file, 0, 0, ""},
                fmt::format("every stage has another host than the one of `carousel run` (\"{}\"): one runs "
                            "there at least, e.g. a source or a sink",
-                           near_name(p)));
+                           coordinator_name(p)));
     for (const stage_spec& s : p.stages)
         for (std::size_t i = 0; i < s.inputs.size(); ++i) {
             const stage_spec& from = p.stages[s.input_indices[i]];
@@ -203,13 +207,13 @@ void check_hosts(const pipeline& p) {
         }
     for (const stage_spec& s : p.stages)
         for (std::size_t i = 0; i < s.sampled_inputs.size(); ++i)
-            if (p.stages[s.side_indices[i]].host != s.host)
+            if (p.stages[s.sampled_indices[i]].host != s.host)
                 refuse(s.position_of("latest"),
                        fmt::format("stage \"{}\" looks at \"{}\" on another host: links carry inputs alone; "
                                    "put both on one host",
                                    s.name, s.sampled_inputs[i]));
     check_workers(p);
-    for (const host_spec* h : far_hosts(p)) {
+    for (const host_spec* h : remote_hosts(p)) {
         if (h->address.empty())
             refuse(h->at, fmt::format("[hosts.{}] has no address; expected the host's numeric IPv4 address, "
                                       "e.g. address = \"10.0.0.2\"",
@@ -227,7 +231,7 @@ void check_hosts(const pipeline& p) {
                 p.find(c.stage)->at,
                 fmt::format("frames of \"{}\" come to the host of `carousel run`, whose address is not said; "
                             "expected [hosts.{}] with launcher = \"here\" and address",
-                            c.stage, near_name(p)));
+                            c.stage, coordinator_name(p)));
         if (c.port > host_ports.high)
             refuse(place_of(*to, "address"),
                    fmt::format("port = {}: too high for the links of this file: each "
@@ -235,18 +239,18 @@ void check_hosts(const pipeline& p) {
                                to->port, ports_per_link));
         for (const std::string& name : {c.send, c.receive}) {
             if (const stage_spec* taken = p.find(name))
-                refuse(
-                    taken->position_of("name"),
-                    fmt::format("stage \"{}\": the stage of a link from {} to {} bears that name", name,
-                                c.from.empty() ? near_name(p) : c.from, c.to.empty() ? near_name(p) : c.to));
+                refuse(taken->position_of("name"),
+                       fmt::format("stage \"{}\": the stage of a link from {} to {} bears that name", name,
+                                   c.from.empty() ? coordinator_name(p) : c.from,
+                                   c.to.empty() ? coordinator_name(p) : c.to));
             if (name.size() > max_name)
                 refuse(
                     p.find(c.stage)->position_of("name"),
                     fmt::format("the stage of its link would be called {}: expected a shorter name", name));
         }
     }
-    for (const host_spec* h : far_hosts(p)) check_links_to(p, crossings, *h);
-    if (const host_spec* near = find_host(p, "")) check_links_to(p, crossings, *near);
+    for (const host_spec* h : remote_hosts(p)) check_links_to(p, crossings, *h);
+    if (const host_spec* coordinator = find_host(p, "")) check_links_to(p, crossings, *coordinator);
 }
 
 }  // namespace carousel::supervisor

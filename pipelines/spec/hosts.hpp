@@ -12,11 +12,11 @@ inline constexpr u32 ports_per_link = 65;  ///< one listens, 64 behind it carry 
 inline constexpr number_range host_ports{1024, 65535 - ports_per_link, "port"};
 
 /// Name of the host of `carousel run`.
-[[nodiscard]] std::string near_name(const pipeline& p);
+[[nodiscard]] std::string coordinator_name(const pipeline& p);
 /// Section of a host; "": that of `carousel run`. Null: it has none.
 [[nodiscard]] const host_spec* find_host(const pipeline& p, const std::string& name) noexcept;
 /// The other hosts that stages run on, in the file's order.
-[[nodiscard]] std::vector<const host_spec*> far_hosts(const pipeline& p);
+[[nodiscard]] std::vector<const host_spec*> remote_hosts(const pipeline& p);
 
 /// Fills p.hosts, and makes "" of the name of the host of `carousel run` in the stages. Throws config_error.
 void read_hosts(const document& d, pipeline& p);

@@ -8,7 +8,7 @@
 #include "core/did_you_mean.hpp"
 #include "shm/control_block.hpp"
 #include "spec/pipeline_keys.hpp"
-#include "spec/side_inputs.hpp"
+#include "spec/sampled_inputs.hpp"
 
 namespace carousel::supervisor {
 namespace {
@@ -51,7 +51,7 @@ void check_readers_of(const pipeline& p, u32 stage, u32 output, const std::vecto
                    "every stage that reads \"{}\" may miss frames (vacant = \"skip\"{}); at least one must "
                    "read all of them",
                    ring, latest > 0 ? ", or latest" : ""));
-    latest += side_members(p, all, stage, output);
+    latest += sampled_members(p, all, stage, output);
     if (blocking > shm::max_blocking || latest > shm::max_latest)
         refuse(s.at, fmt::format("\"{}\" is read by {} blocking and {} latest stages (each instance with a "
                                  "latest input is one); at most {} and {}",

@@ -42,7 +42,7 @@ std::string program_of_ours(const std::string& name, const std::string& folder, 
                                  : "; it comes with an installation of all programs (cmake --install)"));
 }
 
-void become(std::vector<std::string> words, std::ostream& out) {
+void exec_program(std::vector<std::string> words, std::ostream& out) {
     std::vector<char*> pointers;
     for (std::string& w : words) pointers.push_back(w.data());
     pointers.push_back(nullptr);

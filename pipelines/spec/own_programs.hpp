@@ -21,6 +21,6 @@ namespace carousel::supervisor {
 
 /// This process becomes `words`, whose first is a path or a name in PATH. `out` is flushed before. Throws
 /// config_error if it can't be started.
-[[noreturn]] void become(std::vector<std::string> words, std::ostream& out);
+[[noreturn]] void exec_program(std::vector<std::string> words, std::ostream& out);
 
 }  // namespace carousel::supervisor

@@ -9,7 +9,7 @@
 #include "shm/control_block.hpp"
 #include "spec/outputs.hpp"
 #include "spec/port_stage.hpp"
-#include "spec/side_inputs.hpp"
+#include "spec/sampled_inputs.hpp"
 #include "spec/stage_plan.hpp"
 
 namespace carousel::supervisor {
@@ -102,7 +102,7 @@ std::vector<u32> order_of(const pipeline& p) {
         u32 next = shm::none;
         for (u32 k = 0; k < p.stages.size(); ++k) {
             if (placed[k] || !all_placed(p.stages[k].input_indices)) continue;
-            const bool whole = all_placed(p.stages[k].side_indices);
+            const bool whole = all_placed(p.stages[k].sampled_indices);
             if (whole || next == shm::none) next = k;
             if (whole) break;
         }
@@ -129,7 +129,7 @@ void reorder(pipeline& p, const std::vector<u32>& order) {
     for (const u32 k : order) {
         stages.push_back(std::move(p.stages[k]));
         for (u32& input : stages.back().input_indices) input = place[input];
-        for (u32& side : stages.back().side_indices) side = place[side];
+        for (u32& sampled : stages.back().sampled_indices) sampled = place[sampled];
     }
     p.stages = std::move(stages);
 }
@@ -176,10 +176,11 @@ void check_groups(pipeline& p) {
 
 /// Of a stage that others only look at.
 [[noreturn]] void refuse_unwaited(const pipeline& p, u32 stage) {
-    const auto looks = [&](const stage_spec& s) {
-        return std::find(s.side_indices.begin(), s.side_indices.end(), stage) != s.side_indices.end();
+    const auto samples = [&](const stage_spec& s) {
+        return std::find(s.sampled_indices.begin(), s.sampled_indices.end(), stage) !=
+               s.sampled_indices.end();
     };
-    const auto reader = std::find_if(p.stages.begin(), p.stages.end(), looks);
+    const auto reader = std::find_if(p.stages.begin(), p.stages.end(), samples);
     const std::string& name = p.stages[stage].name;
     refuse((reader != p.stages.end() ? *reader : p.stages[stage]).position_of("latest"),
            fmt::format("\"{}\" is named in latest alone; a stage must read it, too, as one of its inputs, or "
@@ -290,7 +291,7 @@ void check_and_wire(pipeline& p) {
                fmt::format("{} stages; at most {}", p.stages.size(), shm::max_stages));
     check_names(p);
     resolve_inputs(p);
-    resolve_side_inputs(p);
+    resolve_sampled_inputs(p);
     reorder(p, order_of(p));
     check_groups(p);
     check_readers(p);

@@ -53,7 +53,7 @@ enum class packing_kind : u8 { none, lz4, zstd };
 enum class leaving_kind : u8 { staged, direct };
 enum class latency_kind : u8 { low, balanced, throughput };
 /// What lies behind each slot of a ring (slot_guard.hpp).
-enum class guard_wish : u8 { automatic, gap, canary, off };
+enum class guard_request : u8 { automatic, gap, canary, off };
 
 // As the file spells them.
 inline constexpr word_table<group_kind, 2> group_words{
@@ -73,10 +73,10 @@ inline constexpr word_table<leaving_kind, 2> leaving_words{
 inline constexpr word_table<latency_kind, 3> latency_words{{{"low", latency_kind::low},
                                                             {"balanced", latency_kind::balanced},
                                                             {"throughput", latency_kind::throughput}}};
-inline constexpr word_table<guard_wish, 4> guard_words{{{"auto", guard_wish::automatic},
-                                                        {"gap", guard_wish::gap},
-                                                        {"canary", guard_wish::canary},
-                                                        {"off", guard_wish::off}}};
+inline constexpr word_table<guard_request, 4> guard_words{{{"auto", guard_request::automatic},
+                                                           {"gap", guard_request::gap},
+                                                           {"canary", guard_request::canary},
+                                                           {"off", guard_request::off}}};
 /// What a ring of GPU memory may be asked for; a ring with an end on the CPU is a memfd in any case
 /// (memory_plan.hpp).
 inline constexpr word_table<device::memory_kind, 2> link_memory_words{
@@ -84,7 +84,7 @@ inline constexpr word_table<device::memory_kind, 2> link_memory_words{
 
 /// A seat of a stage that stands for its instances on another host (spec/workers.hpp): another program sits
 /// on it, with settings of its own.
-struct far_seat {
+struct remote_seat {
     std::string host;
     u32 instances = 0;  ///< there
     std::string run;
@@ -98,8 +98,8 @@ struct stage_spec {
     std::vector<u32> input_indices;          ///< the same as indices into pipeline::stages
     std::vector<std::string> input_outputs;  ///< which output of each, by name; "": the first (outputs.hpp)
     std::vector<std::string>
-        sampled_inputs;             ///< the key `latest`: whose newest frame it takes (sampled_inputs.hpp)
-    std::vector<u32> side_indices;  ///< as input_indices
+        sampled_inputs;                ///< the key `latest`: whose newest frame it takes (sampled_inputs.hpp)
+    std::vector<u32> sampled_indices;  ///< as input_indices
     std::vector<std::string> sampled_outputs;  ///< as input_outputs
     bool has_output = false;                   ///< some other stage reads it
     std::string device = "auto";       ///< auto | cpu | cuda:N; the pipeline's unless the stage has its own
@@ -118,7 +118,7 @@ struct stage_spec {
     bool returns = false;
     std::string host;                ///< where it runs, a section [hosts.NAME]; "": where `carousel run` is
     std::vector<std::string> hosts;  ///< where host is a list: of its instances, round robin; else empty
-    std::optional<far_seat> far;     ///< its last instance, of a part of a file with such a list
+    std::optional<remote_seat> remote;  ///< its last instance, of a part of a file with such a list
     group_kind group = group_kind::blocking;
     /// the pipeline's unless the stage has its own; says nothing on the CPU
     isolation_kind isolation = isolation_kind::process;
@@ -130,7 +130,7 @@ struct stage_spec {
     /// A place for a program that nobody here starts: port_stage.hpp.
     [[nodiscard]] bool is_port() const noexcept { return run == "port"; }
     [[nodiscard]] bool latest() const noexcept { return group == group_kind::latest; }
-    [[nodiscard]] bool is_far(u32 instance) const noexcept { return far && instance + 1 == instances; }
+    [[nodiscard]] bool is_remote(u32 instance) const noexcept { return remote && instance + 1 == instances; }
     /// A port that frames pass by while nobody is in it: vacant = "skip".
     [[nodiscard]] bool skips() const;
     /// A reader that frames pass by, by its own rule: what it has missed isn't lost.
@@ -148,7 +148,7 @@ struct stage_spec {
 struct link_spec {
     std::optional<u32> window;  ///< frames beyond the oldest undelivered one; empty: auto (depth_plan.hpp)
     device::memory_kind memory = device::memory_kind::vmm;
-    guard_wish guard = guard_wish::automatic;
+    guard_request guard = guard_request::automatic;
     bool record = false;  ///< its frames go into the run's recording (recorder_stage.hpp)
     source_position at;
     std::map<std::string, source_position> key_at;

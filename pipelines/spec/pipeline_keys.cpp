@@ -32,7 +32,7 @@ constexpr number_range space_mib{1, 1U << 20U, "MiB"};
 constexpr number_range pace{0.0001, 100'000, "frames/s", "as fast as it goes", "", false};
 constexpr number_range side_pixels{1, max_extent, "pixels"};
 constexpr number_range number_of_frames{1, static_cast<f64>(max_frames), "frames", "no end of its own"};
-constexpr number_range letters{0, static_cast<f64>(max_frames), "frames", "", "true or false"};
+constexpr number_range dead_letter_limit{0, static_cast<f64>(max_frames), "frames", "", "true or false"};
 constexpr number_range lanes{1, max_in_flight, "frames", "", "\"auto\""};
 constexpr number_range turn_length{1, max_in_flight, "frames", "", "\"auto\" or \"off\""};
 constexpr number_range window_frames{1, shm::max_window, "frames", "", "\"auto\""};
@@ -57,8 +57,8 @@ std::string read_device(section_reader& r, const std::string& fallback) {
     const std::string expected = "\"auto\", \"cpu\" or \"cuda:N\" with the number of a GPU";
     std::string device = r.text("device", fallback, expected);
     if (is_device(device)) return device;
-    section_reader::wrong("device", *r.take("device"),
-                          expected + did_you_mean_clause(device, {"auto", "cpu", "cuda:0"}));
+    section_reader::refuse_value("device", *r.take("device"),
+                                 expected + did_you_mean_clause(device, {"auto", "cpu", "cuda:0"}));
 }
 
 /// One device, or a list of GPUs: of the stage's instances, round robin.
@@ -70,15 +70,16 @@ void read_stage_device(section_reader& r, stage_spec& s) {
     }
     const std::string expected = "a list of GPUs, e.g. [\"cuda:0\", \"cuda:1\"]";
     s.devices = r.texts("device", expected);
-    if (s.devices.empty()) section_reader::wrong("device", *e, expected);
+    if (s.devices.empty()) section_reader::refuse_value("device", *e, expected);
     for (const std::string& device : s.devices) {
         if (device == "cpu" || device == "auto")
-            section_reader::wrong("device", *e,
-                                  expected +
-                                      ": the instances of one stage all compute on GPUs, which are "
-                                      "named, or all on the CPU (device = \"cpu\")");
+            section_reader::refuse_value("device", *e,
+                                         expected +
+                                             ": the instances of one stage all compute on GPUs, which are "
+                                             "named, or all on the CPU (device = \"cpu\")");
         if (!is_device(device))
-            section_reader::wrong("device", *e, expected + did_you_mean_clause(device, {"cuda:0", "cuda:1"}));
+            section_reader::refuse_value("device", *e,
+                                         expected + did_you_mean_clause(device, {"cuda:0", "cuda:1"}));
     }
     s.device = s.devices.front();
 }
@@ -86,10 +87,11 @@ void read_stage_device(section_reader& r, stage_spec& s) {
 /// Behind `instances`: of a list each device gets one.
 void check_devices(const stage_spec& s, const document_section& section) {
     if (s.devices.size() <= s.instances) return;
-    section_reader::wrong("device", section.keys.at("device"),
-                          fmt::format("no more devices than the stage has instances, which are {}: say "
-                                      "instances = {}",
-                                      s.instances, s.devices.size()));
+    section_reader::refuse_value(
+        "device", section.keys.at("device"),
+        fmt::format("no more devices than the stage has instances, which are {}: say "
+                    "instances = {}",
+                    s.instances, s.devices.size()));
 }
 
 /// A framework comes up with the first frame: stages in Python and ports get time for that. It takes seconds
@@ -106,12 +108,12 @@ void read_size(section_reader& r, pipeline_spec& p) {
     const document_entry* e = r.take("size");
     if (e == nullptr) return;
     const std::string expected = fmt::format("[width, height], each from 1 to {}", max_extent);
-    if (!e->value.is_array() || e->value.size() != 2) section_reader::wrong("size", *e, expected);
+    if (!e->value.is_array() || e->value.size() != 2) section_reader::refuse_value("size", *e, expected);
     u32* const sides[] = {&p.width, &p.height};
     for (std::size_t k = 0; k < 2; ++k) {
         const nlohmann::json& side = e->value[k];
         if (!side.is_number_integer() || !side_pixels.contains(side.get<f64>()))
-            section_reader::wrong("size", *e, expected);
+            section_reader::refuse_value("size", *e, expected);
         *sides[k] = side.get<u32>();
     }
 }
@@ -122,7 +124,7 @@ std::vector<std::string> read_prefix(section_reader& r) {
     if (e->value.is_string()) {
         std::string missing;
         std::vector<std::string> words = shell_words(e->value.get<std::string>(), missing);
-        if (!missing.empty()) section_reader::wrong("prefix", *e, missing);
+        if (!missing.empty()) section_reader::refuse_value("prefix", *e, missing);
         return words;
     }
     return r.texts("prefix", "a command such as \"gdb --args\", or a list of its words");
@@ -133,8 +135,8 @@ u64 read_allowed(section_reader& r) {
     const document_entry* e = r.take("allow_dead_letters");
     if (e == nullptr) return 0;
     if (e->value.is_boolean()) return e->value.get<bool>() ? ~u64{0} : 0;
-    if (!e->value.is_number_integer() || !letters.contains(e->value.get<f64>()))
-        section_reader::wrong(
+    if (!e->value.is_number_integer() || !dead_letter_limit.contains(e->value.get<f64>()))
+        section_reader::refuse_value(
             "allow_dead_letters", *e,
             fmt::format("true, false, or how many frames may be given up, from 0 to {}", max_frames));
     return e->value.get<u64>();
@@ -146,9 +148,9 @@ std::string read_stage_name(section_reader& r) {
         refuse(r.section().at, r.section().title + " has no name; expected e.g. name = \"geometry\"");
     const std::string expected = fmt::format("a name of 1 to {} letters, digits, - and _", max_name);
     std::string name = r.text("name", "", expected);
-    if (!is_stage_name(name)) section_reader::wrong("name", *e, expected);
+    if (!is_stage_name(name)) section_reader::refuse_value("name", *e, expected);
     if (name == "pipeline" || name == "parameters" || name == "link" || name == "hosts")
-        section_reader::wrong("name", *e, "another name: this one stands for a section of the file");
+        section_reader::refuse_value("name", *e, "another name: this one stands for a section of the file");
     return name;
 }
 
@@ -160,7 +162,7 @@ std::string read_run(section_reader& r) {
                    " does not say what to run; expected e.g. run = \"carousel-geometry\", or a path");
     std::string run = r.text("run", "", "the name or path of a program");
     if (run.empty() || run.find('\0') != std::string::npos)
-        section_reader::wrong("run", *e, "the name or path of a program");
+        section_reader::refuse_value("run", *e, "the name or path of a program");
     return run;
 }
 
@@ -168,7 +170,8 @@ void read_pipeline_name(section_reader& r, pipeline_spec& p) {
     p.name = r.text("name", p.name);
     if (run::is_run_name(p.name)) return;
     const std::string expected = "a name of 1 to 40 letters, digits, -, _ and inner dots";
-    if (const document_entry* e = r.take("name"); e != nullptr) section_reader::wrong("name", *e, expected);
+    if (const document_entry* e = r.take("name"); e != nullptr)
+        section_reader::refuse_value("name", *e, expected);
     refuse(r.section().at,
            fmt::format("the file's name makes no pipeline name (\"{}\"); expected [pipeline] name = {}",
                        p.name, expected));
@@ -191,7 +194,7 @@ std::optional<u32> read_turns(section_reader& r) {
     if (e == nullptr || e->value == "auto") return std::nullopt;
     if (e->value == "off" || e->value == false) return 0;
     if (!e->value.is_number_integer() || !turn_length.contains(e->value.get<f64>()))
-        section_reader::wrong(
+        section_reader::refuse_value(
             "turns", *e,
             fmt::format("\"auto\", \"off\", or how many frames a turn has, from 1 to {}", max_in_flight));
     return e->value.get<u32>();
@@ -201,7 +204,7 @@ bool read_graphs(section_reader& r) {
     const document_entry* e = r.take("graphs");
     if (e == nullptr || e->value == "on" || e->value == true) return true;
     if (e->value == "off" || e->value == false) return false;
-    section_reader::wrong("graphs", *e, "\"on\" or \"off\"");
+    section_reader::refuse_value("graphs", *e, "\"on\" or \"off\"");
 }
 
 json number_or_auto(const std::optional<u32>& number) { return number ? json(*number) : json("auto"); }
@@ -252,7 +255,7 @@ const key_row<pipeline_spec> pipeline_rows[] = {
      [](auto& p) { return json(p.frames); }, &number_of_frames},
     {"allow_dead_letters", [](auto& r, auto, auto& p) { p.allow_dead_letters = read_allowed(r); },
      [](auto& p) { return p.allow_dead_letters == ~u64{0} ? json(true) : json(p.allow_dead_letters); },
-     &letters},
+     &dead_letter_limit},
     {"record_to", [](auto& r, auto key, auto& p) { p.record_to = r.text(key, p.record_to); },
      [](auto& p) { return json(p.record_to); }},
     {"record_compression",

@@ -17,17 +17,18 @@ namespace {
 namespace fs = std::filesystem;
 
 std::string interpreter() {
-    const char* told = std::getenv("CAROUSEL_PYTHON");
-    if (told == nullptr || *told == '\0') {
+    const char* from_environment = std::getenv("CAROUSEL_PYTHON");
+    if (from_environment == nullptr || *from_environment == '\0') {
         std::string found = program_in_path("python3");
         if (found.empty())
             throw config_error("no python3 in PATH; install it, or name an interpreter in CAROUSEL_PYTHON");
         return found;
     }
-    std::string path =
-        std::string_view(told).find('/') == std::string_view::npos ? program_in_path(told) : told;
+    std::string path = std::string_view(from_environment).find('/') == std::string_view::npos
+                           ? program_in_path(from_environment)
+                           : from_environment;
     if (path.empty() || ::access(path.c_str(), X_OK) != 0)
-        throw config_error(fmt::format("CAROUSEL_PYTHON={}: there is no such program", told));
+        throw config_error(fmt::format("CAROUSEL_PYTHON={}: there is no such program", from_environment));
     return path;
 }
 

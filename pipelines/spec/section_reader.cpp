@@ -19,7 +19,8 @@ std::string shown(const nlohmann::json& value) {
 
 }  // namespace
 
-void section_reader::wrong(const std::string& key, const document_entry& e, const std::string& expected) {
+void section_reader::refuse_value(const std::string& key, const document_entry& e,
+                                  const std::string& expected) {
     refuse(e.value_at, fmt::format("{} = {}: expected {}", key, shown(e.value), expected));
 }
 
@@ -31,21 +32,22 @@ const document_entry* section_reader::take(const std::string& key) {
 u64 section_reader::integer(const std::string& key, u64 fallback, const number_range& range) {
     const document_entry* e = take(key);
     if (e == nullptr) return fallback;
-    if (!e->value.is_number_integer() || !range.contains(e->value.get<f64>())) wrong(key, *e, range.text());
+    if (!e->value.is_number_integer() || !range.contains(e->value.get<f64>()))
+        refuse_value(key, *e, range.text());
     return e->value.get<u64>();
 }
 
 f64 section_reader::number(const std::string& key, f64 fallback, const number_range& range) {
     const document_entry* e = take(key);
     if (e == nullptr) return fallback;
-    if (!e->value.is_number() || !range.contains(e->value.get<f64>())) wrong(key, *e, range.text());
+    if (!e->value.is_number() || !range.contains(e->value.get<f64>())) refuse_value(key, *e, range.text());
     return e->value.get<f64>();
 }
 
 bool section_reader::flag(const std::string& key, bool fallback) {
     const document_entry* e = take(key);
     if (e == nullptr) return fallback;
-    if (!e->value.is_boolean()) wrong(key, *e, "true or false");
+    if (!e->value.is_boolean()) refuse_value(key, *e, "true or false");
     return e->value.get<bool>();
 }
 
@@ -53,27 +55,27 @@ std::string section_reader::text(const std::string& key, const std::string& fall
                                  const std::string& expected) {
     const document_entry* e = take(key);
     if (e == nullptr) return fallback;
-    if (!e->value.is_string()) wrong(key, *e, expected);
+    if (!e->value.is_string()) refuse_value(key, *e, expected);
     return e->value.get<std::string>();
 }
 
 std::size_t section_reader::index_of(const std::string& key, const document_entry& e,
                                      const std::vector<std::string>& words) {
     const std::string expected = fmt::format("\"{}\"", fmt::join(words, "\" or \""));
-    if (!e.value.is_string()) wrong(key, e, expected);
+    if (!e.value.is_string()) refuse_value(key, e, expected);
     const std::string word = e.value.get<std::string>();
     const auto at = std::find(words.begin(), words.end(), word);
-    if (at == words.end()) wrong(key, e, expected + did_you_mean_clause(word, words));
+    if (at == words.end()) refuse_value(key, e, expected + did_you_mean_clause(word, words));
     return static_cast<std::size_t>(at - words.begin());
 }
 
 std::vector<std::string> section_reader::texts(const std::string& key, const std::string& expected) {
     const document_entry* e = take(key);
     if (e == nullptr) return {};
-    if (!e->value.is_array()) wrong(key, *e, expected);
+    if (!e->value.is_array()) refuse_value(key, *e, expected);
     std::vector<std::string> out;
     for (const nlohmann::json& each : e->value) {
-        if (!each.is_string()) wrong(key, *e, expected);
+        if (!each.is_string()) refuse_value(key, *e, expected);
         out.push_back(each.get<std::string>());
     }
     return out;

@@ -37,8 +37,8 @@ public:
     /// Notes the key and returns its entry, or null.
     [[nodiscard]] const document_entry* take(const std::string& key);
     /// Throws for a value that is not what was expected: "PLACE: KEY = VALUE: expected EXPECTED".
-    [[noreturn]] static void wrong(const std::string& key, const document_entry& e,
-                                   const std::string& expected);
+    [[noreturn]] static void refuse_value(const std::string& key, const document_entry& e,
+                                          const std::string& expected);
 
     /// Throws for the first key that nobody has taken.
     void refuse_unknown() const;

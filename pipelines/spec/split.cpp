@@ -19,7 +19,9 @@ constexpr u32 committed_under_way = 4;
 /// For who has to be noticed as dead, and started again over a network.
 constexpr f64 started_over_a_network_s = 20;
 
-std::string shown(const pipeline& p, const std::string& host) { return host.empty() ? near_name(p) : host; }
+std::string shown(const pipeline& p, const std::string& host) {
+    return host.empty() ? coordinator_name(p) : host;
+}
 
 /// What both ends of a link have in common.
 stage_spec link_stage(const pipeline& whole, const crossing& c, const std::string& token) {
@@ -174,8 +176,8 @@ std::vector<std::string> leading_hosts(const pipeline& whole) {
                 if (reached.count(c.from) != 0) grew = reached.insert(c.to).second || grew;
         }
     };
-    const auto consider = [&](const stage_spec& s, bool near) {
-        if (!s.inputs.empty() || s.host.empty() != near || reached.count(s.host) != 0) return;
+    const auto consider = [&](const stage_spec& s, bool on_coordinator) {
+        if (!s.inputs.empty() || s.host.empty() != on_coordinator || reached.count(s.host) != 0) return;
         leading.push_back(s.host);
         reach(s.host);
     };

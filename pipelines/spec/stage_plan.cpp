@@ -2,11 +2,11 @@
 
 namespace carousel::supervisor {
 
-ring::stage_plan stage_plan_of(const stage_spec& s, const link_spec& behind) {
+ring::stage_plan stage_plan_of(const stage_spec& s, const link_spec& output) {
     ring::stage_plan to;
     to.name = s.name;
     to.inputs = s.input_indices;
-    to.sampled_inputs = s.side_indices;
+    to.sampled_inputs = s.sampled_indices;
     to.has_output = s.has_output;
     to.in_flight = s.in_flight.value_or(to.in_flight);
     to.instances = s.instances;
@@ -16,7 +16,7 @@ ring::stage_plan stage_plan_of(const stage_spec& s, const link_spec& behind) {
     to.latest = s.latest();
     to.optional = s.optional;
     to.skips = s.skips();
-    to.window = behind.window.value_or(0);
+    to.window = output.window.value_or(0);
     return to;
 }
 

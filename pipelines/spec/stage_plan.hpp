@@ -7,6 +7,6 @@
 namespace carousel::supervisor {
 
 /// Without what only the stage's description tells: the size of its buffers, and who commits.
-[[nodiscard]] ring::stage_plan stage_plan_of(const stage_spec& s, const link_spec& behind);
+[[nodiscard]] ring::stage_plan stage_plan_of(const stage_spec& s, const link_spec& output);
 
 }  // namespace carousel::supervisor

@@ -13,7 +13,7 @@ namespace carousel::supervisor {
 namespace {
 
 constexpr u32 most_in_flight = 16;
-constexpr u64 give_back_slack_ms = 1000;  ///< beyond two frames that hang over there
+constexpr u64 return_slack_ms = 1000;  ///< beyond two frames that hang over there
 
 u32 instances_there(const stage_spec& s, const std::string& host) {
     u32 count = 0;
@@ -21,7 +21,7 @@ u32 instances_there(const stage_spec& s, const std::string& host) {
     return count;
 }
 
-std::string far_host_of(const stage_spec& s) {
+std::string remote_host_of(const stage_spec& s) {
     const auto at = std::find_if(s.hosts.begin(), s.hosts.end(), [](const auto& h) { return !h.empty(); });
     return at == s.hosts.end() ? "" : *at;
 }
@@ -48,16 +48,15 @@ stage_spec serving_stage(const pipeline& whole, const stage_spec& s) {
 }
 
 /// Frames under way of the seat here, and of the links: one more than instances compute.
-u32 frames_asked(const far_work& w) { return std::clamp(w.instances + 1, 4U, most_in_flight); }
+u32 requested_frames(const remote_work& w) { return std::clamp(w.instances + 1, 4U, most_in_flight); }
 
 u64 give_back_ms(const stage_spec& s) {
     constexpr u64 never = 3'600'000;
-    return s.frame_timeout_ms == 0 ? never
-                                   : std::min(never, 2 * u64{s.frame_timeout_ms} + give_back_slack_ms);
+    return s.frame_timeout_ms == 0 ? never : std::min(never, 2 * u64{s.frame_timeout_ms} + return_slack_ms);
 }
 
-void add_far_seat(const pipeline& whole, const far_work& w, const stage_description& d,
-                  const std::string& token, stage_spec& s) {
+void add_remote_seat(const pipeline& whole, const remote_work& w, const stage_description& d,
+                     const std::string& token, stage_spec& s) {
     const host_spec& there = *find_host(whole, w.host);
     const host_spec& here = *find_host(whole, "");
     nlohmann::json settings = settings_of_link(there, w.port, token);
@@ -70,19 +69,19 @@ void add_far_seat(const pipeline& whole, const far_work& w, const stage_descript
     s.instances = s.instances - w.instances + 1;
     if (!s.in_flight) s.in_flight = std::clamp(w.instances + 1, 2U, most_in_flight);
     s.hosts.clear();
-    s.far = far_seat{w.host, w.instances, "carousel-remote", std::move(settings)};
+    s.remote = remote_seat{w.host, w.instances, "carousel-remote", std::move(settings)};
 }
 
-void add_far_stages(const pipeline& whole, const far_work& w, const std::vector<stage_description>& all,
-                    const std::string& token, pipeline& part) {
+void add_remote_stages(const pipeline& whole, const remote_work& w, const std::vector<stage_description>& all,
+                       const std::string& token, pipeline& part) {
     const stage_spec& s = *whole.find(w.stage);
     stage_spec receive = serving_stage(whole, s), send = receive, middle = s;
     receive.name = w.receive;
     receive.run = "carousel-receive";
-    receive.in_flight = frames_asked(w);
+    receive.in_flight = requested_frames(w);
     receive.settings = settings_of_link(*find_host(whole, w.host), w.port, token);
     receive.settings.update({{"work", true},
-                             {"window", frames_asked(w)},
+                             {"window", requested_frames(w)},
                              {"format", description_of(all, s.inputs.front()).format.dump()}});
     middle.inputs = {w.receive};
     middle.instances = w.instances;
@@ -91,7 +90,7 @@ void add_far_stages(const pipeline& whole, const far_work& w, const std::vector<
     send.name = w.send;
     send.run = "carousel-send";
     send.inputs = {s.name};
-    send.in_flight = frames_asked(w);
+    send.in_flight = requested_frames(w);
     send.settings = settings_of_link(*find_host(whole, ""), w.back_port, token);
     send.settings["work"] = true;
     if (const auto link = whole.links.find(s.name); link != whole.links.end()) {
@@ -116,7 +115,7 @@ void refuse_unshared(const stage_spec& s, const std::vector<stage_description>& 
                     refuse(at,
                            fmt::format("stage \"{}\" has instances on host {} and uses the asset {}, which "
                                        "\"{}\" makes: assets don't cross hosts",
-                                       s.name, far_host_of(s), used, maker.stage));
+                                       s.name, remote_host_of(s), used, maker.stage));
 }
 
 void refuse_keys(const stage_spec& s) {
@@ -138,11 +137,11 @@ void refuse_keys(const stage_spec& s) {
 }
 
 // Its run has one end for all of its sources, and each would count frames of its own.
-void refuse_company(const pipeline& p, const std::vector<far_work>& works, const far_work& w) {
+void refuse_company(const pipeline& p, const std::vector<remote_work>& works, const remote_work& w) {
     const stage_spec& s = *p.find(w.stage);
     for (const stage_spec& other : p.stages) {
         const bool there =
-            other.host == w.host || std::any_of(works.begin(), works.end(), [&](const far_work& o) {
+            other.host == w.host || std::any_of(works.begin(), works.end(), [&](const remote_work& o) {
                 return o.stage == other.name && o.host == w.host && o.stage != w.stage;
             });
         if (there)
@@ -153,7 +152,7 @@ void refuse_company(const pipeline& p, const std::vector<far_work>& works, const
     }
 }
 
-void refuse_names_and_ports(const pipeline& p, const far_work& w) {
+void refuse_names_and_ports(const pipeline& p, const remote_work& w) {
     const stage_spec& s = *p.find(w.stage);
     const host_spec* const here = find_host(p, "");
     if (here == nullptr || here->address.empty())
@@ -161,7 +160,7 @@ void refuse_names_and_ports(const pipeline& p, const far_work& w) {
             s.position_of("host"),
             fmt::format("what \"{}\" makes on {} comes to the host of `carousel run`, whose address is not "
                         "said; expected [hosts.{}] with launcher = \"here\" and address",
-                        w.stage, w.host, near_name(p)));
+                        w.stage, w.host, coordinator_name(p)));
     for (const u32 port : {w.port, w.back_port})
         if (port > 65535 - ports_per_link)
             refuse(s.position_of("host"), fmt::format("port {} for its work: too high; lower `port` of the "
@@ -176,8 +175,8 @@ void refuse_names_and_ports(const pipeline& p, const far_work& w) {
 
 }  // namespace
 
-std::vector<far_work> far_works_of(const pipeline& whole) {
-    std::vector<far_work> out;
+std::vector<remote_work> remote_works_of(const pipeline& whole) {
+    std::vector<remote_work> out;
     const u32 links = static_cast<u32>(crossings_of(whole).size());
     const auto first_port = [&](const std::string& host) {
         const host_spec* h = find_host(whole, host);
@@ -186,7 +185,7 @@ std::vector<far_work> far_works_of(const pipeline& whole) {
     for (const stage_spec& s : whole.stages) {
         if (s.hosts.empty()) continue;
         const u32 number = links + 2 * static_cast<u32>(out.size());
-        const std::string there = far_host_of(s);
+        const std::string there = remote_host_of(s);
         out.push_back({s.name, there, instances_there(s, there), first_port(there) + number * ports_per_link,
                        first_port("") + (number + 1) * ports_per_link, s.name + "-work", s.name + "-done"});
     }
@@ -200,17 +199,17 @@ void read_stage_host(section_reader& r, stage_spec& s) {
         return;
     }
     s.hosts = r.texts("host", "a list of hosts, e.g. [\"\", \"b\"]");
-    if (s.hosts.empty()) section_reader::wrong("host", *e, "a list of hosts, e.g. [\"\", \"b\"]");
+    if (s.hosts.empty()) section_reader::refuse_value("host", *e, "a list of hosts, e.g. [\"\", \"b\"]");
 }
 
 void read_host_list(const pipeline& p, stage_spec& s) {
     if (s.hosts.empty()) return;
     const source_position& at = s.position_of("host");
-    const std::string near = near_name(p);
-    std::vector<std::string> names{near}, there;
+    const std::string coordinator = coordinator_name(p);
+    std::vector<std::string> names{coordinator}, there;
     for (const host_spec& h : p.hosts) names.push_back(h.name);
     for (std::string& host : s.hosts) {
-        if (host == near) host.clear();
+        if (host == coordinator) host.clear();
         if (!host.empty() && find_host(p, host) == nullptr)
             refuse(at, fmt::format("stage \"{}\": no host \"{}\"; expected a section [hosts.{}] with its "
                                    "address{}",
@@ -225,7 +224,7 @@ void read_host_list(const pipeline& p, stage_spec& s) {
         refuse(at,
                fmt::format("stage \"{}\" has instances on {} and {}: they are here (\"{}\") and on one other "
                            "host",
-                           s.name, there[0], there[1], near));
+                           s.name, there[0], there[1], coordinator));
     const bool here = std::find(s.hosts.begin(), s.hosts.end(), "") != s.hosts.end();
     s.host = here || there.empty() ? "" : there.front();
     if (here && !there.empty()) return;
@@ -235,8 +234,8 @@ void read_host_list(const pipeline& p, stage_spec& s) {
 void check_workers(const pipeline& p) {
     for (const stage_spec& s : p.stages)
         if (!s.hosts.empty()) refuse_keys(s);
-    const std::vector<far_work> works = far_works_of(p);
-    for (const far_work& w : works) {
+    const std::vector<remote_work> works = remote_works_of(p);
+    for (const remote_work& w : works) {
         refuse_company(p, works, w);
         refuse_names_and_ports(p, w);
     }
@@ -244,12 +243,12 @@ void check_workers(const pipeline& p) {
 
 void add_workers(const pipeline& whole, const std::string& host, const std::vector<stage_description>& all,
                  const std::string& token, pipeline& part) {
-    for (const far_work& w : far_works_of(whole)) {
+    for (const remote_work& w : remote_works_of(whole)) {
         refuse_unshared(*whole.find(w.stage), all);
-        if (w.host == host) add_far_stages(whole, w, all, token, part);
+        if (w.host == host) add_remote_stages(whole, w, all, token, part);
         for (stage_spec& s : part.stages)
             if (host.empty() && s.name == w.stage)
-                add_far_seat(whole, w, description_of(all, w.stage), token, s);
+                add_remote_seat(whole, w, description_of(all, w.stage), token, s);
     }
 }
 

@@ -10,14 +10,14 @@
 namespace carousel::supervisor {
 
 /// A stage's instances on another host.
-struct far_work {
+struct remote_work {
     std::string stage, host;
     u32 instances = 0;
     u32 port = 0, back_port = 0;  ///< there, where work comes in; here, where answers do
     std::string receive, send;    ///< names of the two derived stages there: "fragment-work", "fragment-done"
 };
 /// In the order of the stages.
-[[nodiscard]] std::vector<far_work> far_works_of(const pipeline& whole);
+[[nodiscard]] std::vector<remote_work> remote_works_of(const pipeline& whole);
 
 /// The key `host` of a stage: one, or a list for its instances. Throws config_error.
 void read_stage_host(section_reader& r, stage_spec& s);
@@ -27,7 +27,7 @@ void read_host_list(const pipeline& p, stage_spec& s);
 /// Behind the wiring. Throws config_error.
 void check_workers(const pipeline& p);
 
-/// Puts far_work into the part of a host, whose stages have been chosen: the seat here, the stages there.
+/// Puts remote_work into the part of a host, whose stages have been chosen: the seat here, the stages there.
 /// Throws config_error: a stage whose frames or assets can't be on two hosts.
 void add_workers(const pipeline& whole, const std::string& host, const std::vector<stage_description>& all,
                  const std::string& token, pipeline& part);

@@ -3,7 +3,7 @@
 // every frame, except on ranges in which frames pass it by according to its own rule:
 //   - a sink that may miss frames (group = "latest", or a port with vacant = "skip"): never a claim;
 //   - an optional sink that has failed: no claim until it is started again.
-// A frame without a claim is neither awaited nor lost. The supervisor decides (keepers/ledger_keeper.hpp) and
+// A frame without a claim is neither awaited nor lost. The supervisor decides (stores/ledger_store.hpp) and
 // is the only writer. The supervisor, its successor, the report, and the stage that acknowledges frames to
 // another host (runner/delivered.hpp) read the same file, so that they cannot disagree. A control block that
 // is damaged or made again changes nothing here.

@@ -1,6 +1,6 @@
 #pragma once
 // What a stage process says of itself in its entry (shm::incarnation) while it works, by which its supervisor
-// judges it (pipelines/supervisor/rules/clocks.hpp).
+// judges it (pipelines/supervisor/policy/clocks.hpp).
 
 #include "core/clock.hpp"
 #include "shm/block_guard.hpp"

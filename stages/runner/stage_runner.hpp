@@ -8,7 +8,7 @@
 //   heartbeat   the stamp in the entry, supervisor's EOF, CPU time (heartbeat.hpp)
 // Nobody waits without a bound: sleeps on the stage's doorbell last 100 ms at most; the wait for an own event
 // is bounded by the supervisor, which kills a stage whose frame passes frame_timeout_ms (clocks:
-// pipelines/supervisor/rules/clocks.hpp). Errors: a device failure ends the process with
+// pipelines/supervisor/policy/clocks.hpp). Errors: a device failure ends the process with
 // exit_code::gpu_fault, an exception of the stage's code or its write beyond an output slot (canaries.cpp)
 // with exit_code::stage_exception, a revocation with exit_code::revoked; each by _exit, with a note for the
 // supervisor.

@@ -43,7 +43,7 @@ inline void check_block_blame(const json& report, const std::set<i32>& guilty) {
         CAPTURE(r.dump());
         dead.insert(r["pid"].get<i32>());
         CHECK(r["how"] == "signal 11 (SIGSEGV), injected");
-        const std::string where = r.value("stray", "");
+        const std::string where = r.value("wild_write", "");
         const bool reported = where.starts_with("a write into the control block: ") ||
                               where.starts_with("a write into the headers of the ring ") ||
                               where.starts_with("a write behind the headers of the ring ");

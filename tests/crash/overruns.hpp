@@ -55,7 +55,7 @@ inline void check_overrun_blame(const json& report, const std::set<i32>& guilty,
         dead.insert(r["pid"].get<i32>());
         CHECK(r["how"] ==
               (kind == guard_kind::gap ? "signal 11 (SIGSEGV), injected" : "exit code 73, injected"));
-        const std::string where = r.value("stray", "");
+        const std::string where = r.value("wild_write", "");
         CHECK_THAT(where, contains("an overrun of its slot in the ring " + r["seat"].get<std::string>() +
                                    ", frame ") &&
                               contains(", behind plane "));

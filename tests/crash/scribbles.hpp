@@ -51,7 +51,7 @@ inline void check_blame(const json& report, const std::set<i32>& guilty) {
         const std::string ring = r["seat"] == "vertex"     ? "geometry"
                                  : r["seat"] == "fragment" ? "vertex"
                                                            : "fragment";
-        const std::string where = r.value("stray", "");
+        const std::string where = r.value("wild_write", "");
         CHECK_THAT(where,
                    contains("a write into its input ring " + ring + ", frame ") && contains(", plane "));
     }

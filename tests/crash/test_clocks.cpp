@@ -1,5 +1,5 @@
 // Deadlines of real processes: who is late by which clock, and who is not (the table in
-// pipelines/supervisor/rules/clocks.hpp).
+// pipelines/supervisor/policy/clocks.hpp).
 #include <fmt/format.h>
 
 #include <csignal>

@@ -39,7 +39,7 @@ TEST_CASE("a frame that makes its stage write into its input is given up, and th
         if (!death.contains("how")) continue;  // it was through, and has left
         ++reported;
         CHECK(death["seat"] == "middle");
-        CHECK(death.value("stray", "") ==
+        CHECK(death.value("wild_write", "") ==
               "a write into its input ring numbers, frame 30, plane value, offset 0");
     }
     CHECK(reported >= 3);  // a death with several frames in flight is no attempt on one
@@ -60,7 +60,7 @@ TEST_CASE("a fault of a device names the frames that were in flight, and says th
     for (const json& death : r["recoveries"]) {
         if (!death.contains("how")) continue;
         CHECK(death["seat"] == "middle");
-        const std::string where = death.value("stray", "");
+        const std::string where = death.value("wild_write", "");
         CAPTURE(where);
         alone += where == "an illegal address, with frame 30 alone in flight (a GPU tells no place)" ? 1 : 0;
         together +=
@@ -88,7 +88,7 @@ TEST_CASE("a stray write into another stage's frame headers ends its writer alon
         if (!death.contains("how")) continue;  // it was through, and has left
         ++reported;
         CHECK(death["seat"] == "middle");
-        CHECK_THAT(death.value("stray", ""),
+        CHECK_THAT(death.value("wild_write", ""),
                    contains("a write into the headers of the ring numbers, frame "));
     }
     CHECK(reported >= 1);

@@ -9,7 +9,7 @@
 
 #include "core/errors.hpp"
 #include "core/read_file.hpp"
-#include "supervisor/rules/state_table.hpp"
+#include "supervisor/policy/state_table.hpp"
 #include "tests/crash/run_fixture.hpp"
 #include "tests/support/catch.hpp"
 
@@ -336,7 +336,7 @@ TEST_CASE(
         CAPTURE(death.dump());
         const auto writer = reported.find(death["pid"].get<i32>());
         CHECK(death.value("shared", false) == (writer == reported.end()));
-        if (writer != reported.end()) CHECK_THAT(death.value("stray", ""), contains(writer->second));
+        if (writer != reported.end()) CHECK_THAT(death.value("wild_write", ""), contains(writer->second));
     }
     CHECK(r["restarts"] == 9);
 }

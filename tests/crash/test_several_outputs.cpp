@@ -142,7 +142,7 @@ TEST_CASE(
         if (!death.contains("how")) continue;
         ++deaths;
         CHECK(death["seat"] == s.stage);
-        const std::string where = death.value("stray", "");
+        const std::string where = death.value("wild_write", "");
         CHECK_THAT(where, contains(s.what));
         for (const char* ring : {"fork, ", "fork.square, "})
             if (where.find(ring) != std::string::npos) hit.insert(ring);

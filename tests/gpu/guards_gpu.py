@@ -180,9 +180,9 @@ def complaints(a, code, r, injected, called, mps, mps_names):
     for death in r["recoveries"]:
         if "how" not in death:
             continue  # it was through, and has left
-        if death["pid"] in injected and death.get("stray", "").startswith(called):
+        if death["pid"] in injected and death.get("wild_write", "").startswith(called):
             died.add(death["pid"])  # named
-        elif mps and not death.get("stray") and (death.get("shared") or death["how"] == "with its MPS domain"):
+        elif mps and not death.get("wild_write") and (death.get("shared") or death["how"] == "with its MPS domain"):
             died.add(death["pid"])  # nobody is charged
             unnamed += mps_names and death["pid"] in injected
         elif death["pid"] not in injected or "injected" not in death["how"]:
@@ -210,7 +210,7 @@ def harm_seen(a, name, code, r, injected, called):
     if r is None:
         return [], [f"no report, exit code {code}"]
     harm, against = [], []
-    if any(d.get("stray", "").startswith(called) for d in r["recoveries"] if "how" in d):
+    if any(d.get("wild_write", "").startswith(called) for d in r["recoveries"] if "how" in d):
         against.append("a writer is named: the guard is there")
     if r.get("torn"):
         harm.append(f"{r['torn']} torn")

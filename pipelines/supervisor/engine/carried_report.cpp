@@ -24,7 +24,7 @@ json used_of(const ring_setup& r, const shm::used_extents& used) {
 }
 
 /// Of each side input the frame that was used, by its name; null where there was none yet.
-json sides_of(const stage_setup& st, const std::vector<u64>& frames) {
+json sampled_frames_of(const stage_setup& st, const std::vector<u64>& frames) {
     json out = json::object();
     for (std::size_t k = 0; k < std::min(frames.size(), st.spec.sampled_inputs.size()); ++k)
         out[st.spec.sampled_inputs[k]] = frames[k] == shm::no_sampled_frame ? json() : json(frames[k]);
@@ -45,7 +45,7 @@ json carried_json(const stage_setup& st, const shm::control_block& c, u32 stage,
            {"metadata", telemetry::metadata_json(f->metadata)},
            {"metadata_left_out", f->metadata_left_out},
            {"used", used_of(st.ring(output), f->used)}};
-    if (!st.spec.sampled_inputs.empty()) j["latest"] = sides_of(st, f->sampled_frames);
+    if (!st.spec.sampled_inputs.empty()) j["latest"] = sampled_frames_of(st, f->sampled_frames);
     return j;
 }
 

@@ -15,7 +15,7 @@
 #include "run/answer_message.hpp"
 #include "run/stage_message.hpp"
 #include "supervisor/engine/engine.hpp"
-#include "supervisor/processes/let_in.hpp"
+#include "supervisor/processes/handshake.hpp"
 #include "supervisor/processes/port_seats.hpp"
 #include "supervisor/processes/seat_commands.hpp"
 #include "supervisor/processes/watch.hpp"
@@ -25,8 +25,8 @@ namespace {
 
 using nlohmann::json;
 constexpr std::size_t max_connections = 300;
-constexpr u64 said_refusals = 10;
-constexpr u64 accept_rest_ns = 250 * ns_per_ms, idle_client_ns = 2 * ns_per_s, shortage_over_ns = ns_per_s;
+constexpr u64 max_logged_refusals = 10;
+constexpr u64 accept_pause_ns = 250 * ns_per_ms, idle_client_ns = 2 * ns_per_s, shortage_over_ns = ns_per_s;
 
 void answer(int fd, const json& reply) {
     // A client that does not read its answer loses it; nobody waits for it.
@@ -38,7 +38,7 @@ void answer(int fd, const json& reply) {
 void engine::accept_all() {
     for (;;) {
         shm::unique_fd fd(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-        if (!fd && is_shortage(errno) && errno != EAGAIN) return rest_from_accepting(errno);
+        if (!fd && is_shortage(errno) && errno != EAGAIN) return pause_accepting(errno);
         if (!fd) return;
         if (shm::peer_of(fd.get()).uid != ::getuid() || connections_.size() >= max_connections) continue;
         const int number = fd.get();
@@ -54,16 +54,16 @@ void engine::watch_listener() {
 
 // No descriptor is left for whoever wants to connect. They wait in the queue; a listener that is watched
 // meanwhile would wake us without end. Clients that only hang on lose their place to stages.
-void engine::rest_from_accepting(int why) {
+void engine::pause_accepting(int why) {
     const u64 now = now_ns();
     if (short_since_ns_ == 0) short_since_ns_ = now;
     shortage_ = "a process that connects can't be accepted: " + no_file_text(why);
-    if (!shut_out_said_) {  // a shortage that began with a start that was put off has not been told as this
-        shut_out_said_ = true;
-        seats_->say(fmt::format("a process that connects can't be accepted yet: {}", no_file_text(why)));
+    if (!shortage_logged_) {  // a shortage that began with a start that was put off has not been told as this
+        shortage_logged_ = true;
+        seats_->log_line(fmt::format("a process that connects can't be accepted yet: {}", no_file_text(why)));
     }
     loop_.forget(listener_.get());
-    accept_again_ns_ = now + accept_rest_ns;
+    accept_again_ns_ = now + accept_pause_ns;
     std::vector<int> idle;
     for (const auto& [fd, c] : connections_)
         if (!c.stage && c.tap == shm::none && now - c.since_ns > idle_client_ns) idle.push_back(fd);
@@ -93,7 +93,7 @@ void engine::watch_shortage(u64 now) {
     if (std::none_of(seats_->seats.begin(), seats_->seats.end(), waits)) {
         if (accept_again_ns_ == 0 && now - short_since_ns_ > shortage_over_ns) {
             short_since_ns_ = 0;
-            shut_out_said_ = false;
+            shortage_logged_ = false;
             for (const auto& s : seats_->seats) s->shortage.clear();
         }
         return;
@@ -129,10 +129,10 @@ void engine::read_connection(int fd) {
 void engine::refuse_message(int fd, const std::string& why) {
     if (connections_.count(fd) == 0) return;
     answer(fd, run::refusal("this message can't be read: " + why));
-    if (++refused_messages_ <= said_refusals)
-        seats_->say(fmt::format("a message of pid {} can't be read ({}): its connection is closed{}",
-                                shm::peer_of(fd).pid, why,
-                                refused_messages_ == said_refusals ? "; further ones are not said" : ""));
+    if (++refused_messages_ <= max_logged_refusals)
+        seats_->log_line(fmt::format(
+            "a message of pid {} can't be read ({}): its connection is closed{}", shm::peer_of(fd).pid, why,
+            refused_messages_ == max_logged_refusals ? "; further ones are not said" : ""));
     drop(fd);
 }
 
@@ -146,17 +146,17 @@ void engine::drop(int fd) {
     if (gone.tap != shm::none) ring::dismiss_latest(segment_->block(), gone.tap);
 }
 
-std::string engine::let_in(connection& c, const json& request, shm::message& m, bool& again) {
+std::string engine::accept_process(connection& c, const json& request, shm::message& m, bool& again) {
     try {
-        if (request.contains("return")) return take_return(c, run::read_return(request), m);
+        if (request.contains("return")) return handle_return(c, run::read_return(request), m);
         const bool open = phase_ == phase::running || phase_ == phase::draining;
         const run::hello_message hello = run::read_hello(request);
         if (const i64 shift = clock_shift_ns(hello.clock, own_clock()); shift != 0)
             return fmt::format("{} can't take part in the run: {}", hello.stage, clock_shift_text(shift));
         shm::peer_process peer = shm::peer_process_of(c.fd.get(), hello.start_time);
-        std::string why = open && hello.port ? supervisor::let_port_in(*seats_, c.fd.get(), std::move(peer),
+        std::string why = open && hello.port ? supervisor::accept_port(*seats_, c.fd.get(), std::move(peer),
                                                                        hello, m.fds, again)
-                          : open ? supervisor::let_stage_in(*seats_, c.fd.get(), std::move(peer), hello)
+                          : open ? supervisor::accept_stage(*seats_, c.fd.get(), std::move(peer), hello)
                                  : "the run is ending";
         c.stage = why.empty();
         return why;
@@ -168,31 +168,33 @@ std::string engine::let_in(connection& c, const json& request, shm::message& m, 
 void engine::on_message(connection& c, shm::message& m) {
     const int fd = c.fd.get();
     const json request = parse_json_or_discard(m.text, json_channel::message);
-    const auto asks = [&](const char* what) { return request.contains(what) && request[what].is_object(); };
+    const auto has_object = [&](const char* what) {
+        return request.contains(what) && request[what].is_object();
+    };
     if (!request.is_object()) {
         answer(fd, run::to_json(run::refused(exit_code::usage, "a message is one JSON object")));
-    } else if (json refusal; request.contains("command") && hand_on(c, request, refusal)) {
+    } else if (json refusal; request.contains("command") && forward_to_host(c, request, refusal)) {
         if (!refusal.is_null()) answer(fd, refusal);
     } else if (request.contains("command")) {
         answer(fd, handle_command(request));
-    } else if (asks("hello") || asks("return")) {
+    } else if (has_object("hello") || has_object("return")) {
         bool again = false;
-        if (const std::string why = let_in(c, request, m, again); !why.empty())
+        if (const std::string why = accept_process(c, request, m, again); !why.empty())
             answer(fd, run::refusal(why, again));
-    } else if (asks("owner")) {
-        take_owner(c, run::read_owner(request));
-    } else if (asks("tap")) {
+    } else if (has_object("owner")) {
+        adopt_owner(c, run::read_owner(request));
+    } else if (has_object("tap")) {
         try {
-            lend(c, run::read_tap_request(request));
+            lease_tap(c, run::read_tap_request(request));
         } catch (const error& e) {
             answer(fd, run::refusal(e.what()));
         }
     } else if (request.contains("ready") && c.stage) {
         supervisor::stage_is_ready(*seats_, fd);
     } else if (request.contains("left") && c.stage) {
-        supervisor::port_has_left(*seats_, fd);
+        supervisor::on_port_left(*seats_, fd);
     } else if (request.contains("back") && c.stage) {
-        supervisor::stage_is_back(*seats_, fd);
+        supervisor::on_stage_returned(*seats_, fd);
     }
 }
 
@@ -234,7 +236,7 @@ run::verdict engine::carry_out(const run::end_request& r) {
     if (r.as_interrupt)
         interrupt(SIGINT);
     else
-        end_as_asked("a request to end the run", 0, "`carousel down`: what is begun is delivered");
+        end_on_request("a request to end the run", 0, "`carousel down`: what is begun is delivered");
     return run::carried_out(fmt::format("{} ends", setup_->name));
 }
 

@@ -3,8 +3,8 @@
 // against a copy, END and seats against what this process has set, and every word against the protocol
 // (ring/block_check.hpp): once a second, behind each death, and when nothing moves without a reason. A
 // word that is wrong by one bit is mended where the others say what it was, and a static part that nobody
-// acts on from the copy (word_mends.cpp); whatever else is wrong is mended in one way: the block is made anew
-// (rebuild.cpp). A run that is mended three times with no frame in between ends.
+// acts on from the copy (word_repairs.cpp); whatever else is wrong is mended in one way: the block is made
+// anew (rebuild.cpp). A run that is mended three times with no frame in between ends.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -18,13 +18,13 @@
 #include "supervisor/engine/lost_frame.hpp"
 #include "supervisor/processes/seat_commands.hpp"
 #include "supervisor/processes/seat_state.hpp"
-#include "supervisor/processes/stated_reasons.hpp"
+#include "supervisor/processes/stall_reasons.hpp"
 
 namespace carousel::supervisor {
 namespace {
 
 constexpr u32 most_in_row = 3;
-constexpr std::size_t said_findings = 3, kept_mends = 100;
+constexpr std::size_t max_logged_findings = 3, max_repair_records = 100;
 constexpr u64 figures_every_ns = ns_per_s;
 
 void append(std::vector<ring::finding>& all, std::vector<ring::finding> more) {
@@ -33,23 +33,24 @@ void append(std::vector<ring::finding>& all, std::vector<ring::finding> more) {
 
 std::string listed(const std::vector<ring::finding>& found) {
     std::string text;
-    for (std::size_t k = 0; k < std::min(found.size(), said_findings); ++k)
+    for (std::size_t k = 0; k < std::min(found.size(), max_logged_findings); ++k)
         text += (k == 0 ? "" : "; ") + found[k].text();
-    if (found.size() > said_findings) text += fmt::format("; and {} more", found.size() - said_findings);
+    if (found.size() > max_logged_findings)
+        text += fmt::format("; and {} more", found.size() - max_logged_findings);
     return text;
 }
 
 }  // namespace
 
 /// The copy that static parts are held against.
-void engine::keep_made(const shm::control_block& c) {
+void engine::save_published_block(const shm::control_block& c) {
     made_ = shm::make_private_block();
     shm::copy_words(*made_, c);
 }
 
 /// An adopter writes it from its own plan; what only the dead maker knew is the block's. Memory handles come
 /// with the stages' return.
-void engine::remember_made(const shm::control_block& c) {
+void engine::update_published_block(const shm::control_block& c) {
     made_ = shm::make_private_block();
     made_->version = shm::control_version;
     made_->bytes = sizeof(shm::control_block);
@@ -65,18 +66,19 @@ void engine::set_end(u64 end) {
 }
 
 /// The END that a stop has found in the words. False: it can't be, and is mended.
-bool engine::take_end(u64 found) {
-    constexpr u64 far = 1'000'000;  // no source gets so far ahead of what we have seen of its ring in a tick
+bool engine::accept_end(u64 found) {
+    constexpr u64 max_advance =
+        1'000'000;  // no source gets so far ahead of what we have seen of its ring in a tick
     u64 highest = 0;
     for (const u64 tail : seen_tails_) highest = std::max(highest, tail);
-    if (found <= setup_->end && found >= highest && found <= highest + far) {
+    if (found <= setup_->end && found >= highest && found <= highest + max_advance) {
         set_end(found);
         return true;
     }
-    ++mends_.damaged;
-    const std::vector<ring::finding> wrong{
+    ++repairs_.damaged;
+    const std::vector<ring::finding> findings{
         {"the run: end", fmt::format("was found as {}, the rings are at {}", found, highest)}};
-    mend(fmt::format("the control block is damaged ({})", listed(wrong)), wrong);
+    repair(fmt::format("the control block is damaged ({})", listed(findings)), findings);
     return false;
 }
 
@@ -99,23 +101,23 @@ ring::known_run engine::what_is_known() const {
     if (deaths_then_ != ~u64{0})
         known.miscounted =
             2 * (u64{made_->seats} + seats_->account.deaths - std::min(deaths_then_, seats_->account.deaths));
-    supervisor::tell_known(*seats_, known);
+    supervisor::fill_known_run(*seats_, known);
     return known;
 }
 
-std::vector<ring::finding> engine::look_at_block(bool words) const {
+std::vector<ring::finding> engine::check_block(bool words) const {
     std::vector<ring::finding> found = ring::check_parity(segment_->block(), *made_);
     // what a damaged word leaves open looks like further damage
-    append(found, look_beside_parity(words && found.empty()));
+    append(found, check_without_parity(words && found.empty()));
     return found;
 }
 
-std::vector<ring::finding> engine::look_beside_parity(bool words) const {
+std::vector<ring::finding> engine::check_without_parity(bool words) const {
     const shm::control_block& c = segment_->block();
     const ring::known_run known = what_is_known();
     std::vector<ring::finding> found = ring::check_static(c, *made_);
     append(found, ring::check_known(c, *made_, known));
-    if (ring::load(c.stop_asked) != (stop_told_ ? 1 : 0))
+    if (ring::load(c.stop_asked) != (stop_requested_ ? 1 : 0))
         found.push_back({"the run: stop_asked", "is not what the supervisor has set"});
     const u64 now = now_ns(), next = ring::load(c.next_source_ns),
               step = setup_->fps > 0 ? static_cast<u64>(1e9 / setup_->fps) : 0;
@@ -129,17 +131,17 @@ std::vector<ring::finding> engine::look_beside_parity(bool words) const {
 
 // Looked at in each tick, before anything is decided from the block.
 void engine::watch_damage(u64 now) {
-    const bool goes_on = phase_ == phase::running || phase_ == phase::draining || phase_ == phase::leaving;
-    if (!goes_on || taking_over_since_ns_ != 0) {
+    const bool active = phase_ == phase::running || phase_ == phase::draining || phase_ == phase::leaving;
+    if (!active || taking_over_since_ns_ != 0) {
         audit_.restart(now);
         return stall_.restart(now);
     }
-    const bool damaged = mend_words();
+    const bool damaged = repair_words();
     if (phase_ == phase::rebuilding || phase_ == phase::ending) return;
-    mend_statics();
-    if (const auto found = look_beside_parity(false); !found.empty()) {
-        ++mends_.damaged;
-        return mend(fmt::format("the control block is damaged ({})", listed(found)), found);
+    repair_static_parts();
+    if (const auto found = check_without_parity(false); !found.empty()) {
+        ++repairs_.damaged;
+        return repair(fmt::format("the control block is damaged ({})", listed(found)), found);
     }
     seen_tails_.resize(made_->links);
     for (u32 k = 0; k < made_->links; ++k) {
@@ -147,9 +149,9 @@ void engine::watch_damage(u64 now) {
         seen_tails_[k] = std::max(seen_tails_[k], tail);  // a damaged one says nothing
     }
     if (damaged) return;  // for a few looks
-    figures_.believe(segment_->block(), made_->stages);
+    saved_counters_.accept(segment_->block(), made_->stages);
     if (now - figures_at_ns_ > figures_every_ns) {
-        figures_.sample(segment_->block(), made_->stages);
+        saved_counters_.sample(segment_->block(), made_->stages);
         figures_at_ns_ = now;
     }
     if (phase_ != phase::leaving && audit_words(now)) return;
@@ -161,13 +163,13 @@ void engine::watch_damage(u64 now) {
 
 // True: some word can't be, and is mended. Each look is a few hundred reads; it waits for nobody.
 bool engine::audit_words(u64 now) {
-    if (seats_->account.deaths != audited_deaths_) audit_.ask(now);
+    if (seats_->account.deaths != audited_deaths_) audit_.request_audit(now);
     audited_deaths_ = seats_->account.deaths;
     if (!audit_.due(now)) return false;
-    const std::vector<ring::finding> found = audit_.see(look_at_block(true), now);
+    const std::vector<ring::finding> found = audit_.add_sample(check_block(true), now);
     if (found.empty()) return false;
-    ++mends_.damaged;
-    mend(fmt::format("the control block is damaged ({})", listed(found)), found);
+    ++repairs_.damaged;
+    repair(fmt::format("the control block is damaged ({})", listed(found)), found);
     return true;
 }
 
@@ -179,11 +181,11 @@ void engine::watch_stall(u64 now) {
         mix(ring::load(segment_->block().link[k].committed));
     }
     for (u32 k = 0; k < made_->stages; ++k) mix(ring::load(segment_->block().stage[k].counters.frames));
-    stall_.leave_out(seats_->groups.take_uncounted_ns(), now);
-    stall_.see(print, now);
+    stall_.leave_out(seats_->groups.consume_uncounted_ns(), now);
+    stall_.add_sample(print, now);
     const u64 pace = setup_->fps > 0 ? static_cast<u64>(2e9 / setup_->fps) : 0;
     if (setup_->stall_timeout_ns() == 0 || stall_.quiet_ns(now) < setup_->stall_timeout_ns() + pace) {
-        if (stall_.quiet_ns(now) == 0) still_because_.clear();
+        if (stall_.quiet_ns(now) == 0) stall_reason_.clear();
         return;
     }
     if (stall_.just_excused(setup_->stall_timeout_ns(), now)) return;
@@ -191,33 +193,35 @@ void engine::watch_stall(u64 now) {
         stall_.restart(now);
         return seats_->fail("carousel", why, exit_code::stage_failed);
     }
-    if (const std::string why = supervisor::stated_reason(*seats_, now); !why.empty()) {
-        if (why != still_because_)
-            seats_->say(fmt::format("no frame has moved for {:.1f} s: {}",
-                                    static_cast<f64>(stall_.quiet_ns(now)) / 1e9, why));
-        still_because_ = why;
+    if (const std::string why = supervisor::stall_reason(*seats_, now); !why.empty()) {
+        if (why != stall_reason_)
+            seats_->log_line(fmt::format("no frame has moved for {:.1f} s: {}",
+                                         static_cast<f64>(stall_.quiet_ns(now)) / 1e9, why));
+        stall_reason_ = why;
         return stall_.excuse(now);
     }
-    if (!stall_.stands_still(setup_->stall_timeout_ns(), now)) return;
-    ++mends_.stalls;
-    const auto found = look_at_block(true);
-    mend(fmt::format(
-             "nothing has moved for {:.1f} s and no stage has a reason to wait; {}",
-             static_cast<f64>(stall_.quiet_ns(now)) / 1e9,
-             found.empty() ? "no word of the control block is wrong, yet nothing moves" : listed(found)),
-         found);
+    if (!stall_.is_stalled(setup_->stall_timeout_ns(), now)) return;
+    ++repairs_.stalls;
+    const auto found = check_block(true);
+    repair(fmt::format(
+               "nothing has moved for {:.1f} s and no stage has a reason to wait; {}",
+               static_cast<f64>(stall_.quiet_ns(now)) / 1e9,
+               found.empty() ? "no word of the control block is wrong, yet nothing moves" : listed(found)),
+           found);
 }
 
 /// Nothing has moved for a while. Is it because another host keeps its frames until the sinks here have them
 /// (release = "durable"), and one of these can never be written? Then both hosts would wait for each other
 /// indefinitely.
 std::string engine::undeliverable() const try {
-    const bool kept_there = std::any_of(setup_->stages.begin(), setup_->stages.end(), [&](const auto& st) {
-        return st.receives() && is_sent_durably(setup_->directory, st.spec.name, run_id_);
+    const bool kept_by_receiver =
+        std::any_of(setup_->stages.begin(), setup_->stages.end(), [&](const auto& st) {
+            return st.receives() && is_sent_durably(setup_->directory, st.spec.name, run_id_);
+        });
+    if (!kept_by_receiver) return "";
+    const auto lost = find_lost_frame(*setup_, *made_, segment_->block(), [&] {
+        return find_undelivered_here(*setup_, made_->first_ring_sequence);
     });
-    if (!kept_there) return "";
-    const auto lost = find_lost_frame(*setup_, *made_, segment_->block(),
-                                      [&] { return first_owed_here(*setup_, made_->first_ring_sequence); });
     if (!lost) return "";
     return fmt::format(
         "frame {0} is not in the files of {1}, and no ring has it any more, so {1} can never "
@@ -231,35 +235,35 @@ std::string engine::undeliverable() const try {
 /// A stage that dies again and again may only have been told nonsense. Words that move between two looks are
 /// no damage.
 bool engine::failed_by_damage() {
-    if (phase_ == phase::rebuilding || mends_in_row_ >= most_in_row || taking_over_since_ns_ != 0)
+    if (phase_ == phase::rebuilding || repairs_in_row_ >= most_in_row || taking_over_since_ns_ != 0)
         return false;
-    mend_statics();
-    std::vector<ring::finding> found = look_at_block(true);
+    repair_static_parts();
+    std::vector<ring::finding> found = check_block(true);
     for (int k = 0; k < 2 && !found.empty(); ++k) {
         std::this_thread::sleep_for(std::chrono::milliseconds(3));
-        const auto again = look_at_block(true);
+        const auto again = check_block(true);
         std::erase_if(found, [&](const ring::finding& f) {
             return std::find(again.begin(), again.end(), f) == again.end();
         });
     }
     if (found.empty()) return false;
-    ++mends_.damaged;
-    mend(fmt::format("{} has failed ({}), but the control block is damaged ({})", seats_->failure->label,
-                     seats_->failure->what, listed(found)),
-         found);
+    ++repairs_.damaged;
+    repair(fmt::format("{} has failed ({}), but the control block is damaged ({})", seats_->failure->label,
+                       seats_->failure->what, listed(found)),
+           found);
     return true;
 }
 
-void engine::mend(const std::string& what, const std::vector<ring::finding>& found) {
+void engine::repair(const std::string& what, const std::vector<ring::finding>& found) {
     const u64 frame = first_to_deliver();
-    mends_in_row_ = mends_in_row_ > 0 && frame <= mended_at_frame_ ? mends_in_row_ + 1 : 1;
-    mended_at_frame_ = std::max(mended_at_frame_, frame);
-    mend_record record{now_ns(), frame, found.empty(), {}, {}};
+    repairs_in_row_ = repairs_in_row_ > 0 && frame <= repaired_at_frame_ ? repairs_in_row_ + 1 : 1;
+    repaired_at_frame_ = std::max(repaired_at_frame_, frame);
+    repair_record record{now_ns(), frame, found.empty(), {}, {}};
     for (const ring::finding& f : found) record.found.push_back(f.text());
-    mend_recorded_ = mends_.last.size() < kept_mends;
-    if (mend_recorded_) mends_.last.push_back(std::move(record));
-    problems_.tell(what, now_ns());
-    if (mends_in_row_ > most_in_row) {
+    repair_recorded_ = repairs_.last.size() < max_repair_records;
+    if (repair_recorded_) repairs_.last.push_back(std::move(record));
+    problems_.report(what, now_ns());
+    if (repairs_in_row_ > most_in_row) {
         seats_->fail(
             "carousel",
             fmt::format("{}; the control block was made anew {} times and no frame was delivered in between",
@@ -267,7 +271,7 @@ void engine::mend(const std::string& what, const std::vector<ring::finding>& fou
             exit_code::stage_failed);
         return end_now("");
     }
-    doubted_ = true;
+    untrusted_ = true;
     rebuild(what);
 }
 

@@ -69,7 +69,7 @@ engine::engine(const run_setup& setup, std::string run_id, std::string helpers, 
       progress_(setup, out),
       times_(setup),
       first_(first) {
-    memory_.belongs_to({setup.directory, run_id_, setup.supervisor_grace_s});
+    memory_.set_run_location({setup.directory, run_id_, setup.supervisor_grace_s});
     if (setup.has_mps()) domain_ = std::make_unique<mps_domain>(setup.directory, loop_);
     begin_claims(setup);
     if (how == beginning::adopt) {
@@ -88,7 +88,7 @@ engine::engine(const run_setup& setup, std::string run_id, std::string helpers, 
     signals_ = watch_signals();
     timer_ = make_timer();
     seats_ = std::make_unique<process_table>(setup, loop_, out);
-    if (how == beginning::adopt) remember_made(segment_->block());
+    if (how == beginning::adopt) update_published_block(segment_->block());
     seats_->attach_to(segment_->block(), memory_, made_.get());
     seats_->block_fd = segment_->descriptor();
     seats_->end = end_;
@@ -108,8 +108,8 @@ engine::engine(const run_setup& setup, std::string run_id, std::string helpers, 
     });
     watch_owner();
     if (!setup.http.empty() || (how == beginning::adopt && run::read_dashboard_record(setup.directory)))
-        page_ = std::make_unique<web_page>(
-            loop_, out, web_page_plan{setup.http, setup.http_hosts, setup.name, run_id_, setup.directory},
+        dashboard_ = std::make_unique<dashboard>(
+            loop_, out, dashboard_plan{setup.http, setup.http_hosts, setup.name, run_id_, setup.directory},
             seats_->label_width);
 }
 
@@ -161,10 +161,10 @@ void engine::make_block(u64 first_ring_sequence, u64 end) {
         c.supervisor_heartbeat_ns.store(now_ns(), std::memory_order_relaxed);
         if (segment_)
             // begun again: what the run has counted goes on
-            figures_.restore(c, segment_->block(), c.stages, doubted_);
+            saved_counters_.restore(c, segment_->block(), c.stages, untrusted_);
         fresh->publish();
         shm::guard_frames(c);
-        keep_made(c);
+        save_published_block(c);
     } catch (...) {
         shm::segment::remove(run_id_);
         throw;
@@ -174,7 +174,7 @@ void engine::make_block(u64 first_ring_sequence, u64 end) {
 
 run_outcome engine::run() {
     if (taken_over_ == 0) supervisor::start_all(*seats_);
-    if (page_) page_->start();
+    if (dashboard_) dashboard_->start();
     while (!over_) {
         save_state();  // before anything else is waited for
         loop_.run_once(1000);
@@ -187,17 +187,17 @@ run_outcome engine::run() {
 void engine::tick() {
     const u64 now = now_ns();
     segment_->block().supervisor_heartbeat_ns.store(now, std::memory_order_relaxed);
-    supervisor::look_after_seats(*seats_, now);
-    if (const std::string text = seats_->ledgers.tick(now); !text.empty()) seats_->say(text);
-    if (page_) page_->tick(now);
+    supervisor::supervise_seats(*seats_, now);
+    if (const std::string text = seats_->ledgers.tick(now); !text.empty()) seats_->log_line(text);
+    if (dashboard_) dashboard_->tick(now);
     if (space_) space_->run_once(0);  // it may rest from letting in
     trace_files_.tick(now);
     if (hosts_ != nullptr) hosts_->tick(now);
-    if (const std::string text = parameters_.news(now); !text.empty()) seats_->say(text);
+    if (const std::string text = parameters_.log_text(now); !text.empty()) seats_->log_line(text);
     const bool to_end = phase_ == phase::running || (hosts_ != nullptr && phase_ == phase::leaving);
     if (stop_at_ns_ != 0 && now >= stop_at_ns_ && to_end) {
         stop_at_ns_ = 0;
-        end_as_asked("--seconds", 0, "the time is over");
+        end_on_request("--seconds", 0, "the time is over");
     }
     // Rates begin with the first frame, not with the start of the processes (a GPU context alone takes half a
     // second).
@@ -211,7 +211,7 @@ void engine::tick() {
     watch_damage(now);
     if (phase_ == phase::running || phase_ == phase::draining)
         for (const std::string& text : problems_.tick(*setup_, segment_->block(), seats_->seats, now))
-            seats_->say(text);
+            seats_->log_line(text);
     check_end(now);
     progress_.tick(segment_->block(), seats_->account.restarts, state_text(), now);
     console_->flush();
@@ -228,14 +228,14 @@ void engine::check_end(u64 now) {
     // before END is found in another way
     if (phase_ == phase::running || phase_ == phase::draining) watch_stream_end();
     if (phase_ == phase::draining && end_ == ring::end_stopping && ring::try_finish_stop(c) &&
-        !take_end(ring::load(c.end)))
+        !accept_end(ring::load(c.end)))
         return;
     if ((phase_ == phase::running || phase_ == phase::draining) && all_delivered()) {
         phase_ = phase::leaving;
         phase_since_ns_ = finished_ns_ = now;
         times_.finish(c, now);
         supervisor::no_more_starts(*seats_);
-        supervisor::release_held(*seats_);
+        supervisor::resume_paused(*seats_);
     }
     if (const u64 tails = sum_of_tails(c); tails != tails_) {
         tails_ = tails;
@@ -246,9 +246,9 @@ void engine::check_end(u64 now) {
     if (phase_ == phase::draining && now > std::max(moved_ns_, phase_since_ns_) &&
         now - std::max(moved_ns_, phase_since_ns_) > 2 * setup_->stop_timeout_ns)
         end_now(fmt::format("no frame has moved for {} s", 2 * setup_->stop_timeout_ns / ns_per_s));
-    push_out(now);
+    flush_outputs(now);
     over_ =
-        (phase_ == phase::leaving || phase_ == phase::ending) && seats_->all_gone() && others_are_done(now);
+        (phase_ == phase::leaving || phase_ == phase::ending) && seats_->all_gone() && other_hosts_done(now);
 }
 
 // A run that was asked to end doesn't wait for room for ever. Its stages stop trying a second before.
@@ -287,13 +287,14 @@ std::string engine::unwritten() {
 }
 
 // Stages that ought to leave and don't: TERM, then KILL, each by name.
-void engine::push_out(u64 now) {
+void engine::flush_outputs(u64 now) {
     const u64 waited = now > phase_since_ns_ ? now - phase_since_ns_ : 0;
     if (phase_ == phase::leaving && waited > setup_->stop_timeout_ns && !seats_->all_gone())
         end_now(fmt::format("not gone {} s after the last frame: {}", setup_->stop_timeout_ns / ns_per_s,
-                            fmt::join(seats_->still_there(), ", ")));
+                            fmt::join(seats_->unended_processes(), ", ")));
     else if (phase_ == phase::ending && waited > setup_->stop_timeout_ns && !killed_ && !seats_->all_gone()) {
-        seats_->say(fmt::format("killing what does not end: {}", fmt::join(seats_->still_there(), ", ")));
+        seats_->log_line(
+            fmt::format("killing what does not end: {}", fmt::join(seats_->unended_processes(), ", ")));
         supervisor::signal_all(*seats_, SIGKILL);
         killed_ = true;
     }
@@ -303,11 +304,11 @@ void engine::interrupt(int signal) {
     ++interrupts_;
     if (interrupts_ == 1) {
         ended_by_ = signal;
-        end_as_asked(signal_name(signal), signal,
-                     fmt::format("{}: what is begun is delivered; once more ends it at once",
-                                 signal == SIGINT ? "interrupted" : signal_name(signal)));
+        end_on_request(signal_name(signal), signal,
+                       fmt::format("{}: what is begun is delivered; once more ends it at once",
+                                   signal == SIGINT ? "interrupted" : signal_name(signal)));
     } else if (phase_ != phase::ending) {
-        if (hosts_ != nullptr) (void)hosts_->ask_for_end(true);
+        if (hosts_ != nullptr) (void)hosts_->request_end(true);
         end_now("interrupted again");
     } else {
         supervisor::signal_all(*seats_, SIGKILL);
@@ -316,61 +317,61 @@ void engine::interrupt(int signal) {
 }
 
 /// `by`: what asks; of several the first is kept, for the outcome of a run that ends before its last frame.
-void engine::end_as_asked(const std::string& by, int signal, const std::string& why) {
-    if (asked_by_.empty()) {
-        asked_by_ = by;
-        asked_by_signal_ = signal;
+void engine::end_on_request(const std::string& by, int signal, const std::string& why) {
+    if (end_requested_by_.empty()) {
+        end_requested_by_ = by;
+        end_request_signal_ = signal;
     }
-    ask_for_end(why);
+    request_end(why);
 }
 
 void engine::begin_drain(const std::string& why) {
-    asked_to_end_ = asked_to_end_ || phase_ == phase::rebuilding;  // the new block is told
+    end_requested_ = end_requested_ || phase_ == phase::rebuilding;  // the new block is told
     if (phase_ != phase::running) return;
-    seats_->say(why);
+    seats_->log_line(why);
     for (const auto& s : seats_->seats) {
         const bool missing =
             s->machine.state() == seat_state::down && !setup_->stages[s->stage].spec.may_miss();
         if (s->machine.state() == seat_state::vacant && !setup_->stages[s->stage].spec.inputs.empty() &&
             !setup_->stages[s->stage].spec.skips())
-            seats_->say(fmt::format(
+            seats_->log_line(fmt::format(
                 "port {} is vacant: what waits for it can't be delivered until a program takes it",
                 s->label));
         if (missing)
-            seats_->say(
+            seats_->log_line(
                 fmt::format("{} is down: what waits for it can't be delivered (`carousel up {}` helps)",
                             s->label, s->label));
     }
-    asked_to_end_ = true;
+    end_requested_ = true;
     phase_ = phase::draining;
     phase_since_ns_ = moved_ns_ = now_ns();
-    supervisor::release_held(*seats_);
+    supervisor::resume_paused(*seats_);
     if (stream_ended_by_ != shm::none) return;  // END is known, and stages may have left by it
     ring::begin_stop(segment_->block());
-    stop_told_ = true;
+    stop_requested_ = true;
     set_end(ring::end_stopping);
 }
 
 void engine::end_now(const std::string& why) {
-    if (!why.empty()) seats_->say(why + ": ending");
+    if (!why.empty()) seats_->log_line(why + ": ending");
     if (unwritten_.empty() && !all_delivered()) unwritten_ = unwritten();
-    if (!unwritten_.empty()) seats_->say("error: " + unwritten_);
+    if (!unwritten_.empty()) seats_->log_line("error: " + unwritten_);
     if (finished_ns_ == 0) finished_ns_ = now_ns();
     times_.finish(segment_->block(), now_ns());
     phase_ = phase::ending;
     phase_since_ns_ = now_ns();
     supervisor::no_more_starts(*seats_);
-    supervisor::release_held(*seats_);
+    supervisor::resume_paused(*seats_);
     supervisor::signal_all(*seats_, SIGTERM);
 }
 
 run_outcome engine::outcome() {
-    reserve_.give_up();  // what is kept back is for the ledgers' copies and the report, which come now
+    reserve_.release();  // what is kept back is for the ledgers' copies and the report, which come now
     run_outcome o;
     const bool whole = all_delivered();
     o.complete = whole && !seats_->failure;
     o.planned_end = setup_->end;
-    o.asked_by = asked_by_;
+    o.end_requested_by = end_requested_by_;
     o.end = whole ? end_ : std::max(std::min(delivered(*setup_, segment_->block()), end_), lost_until_);
     o.first = first_;
     const u64 begun = begun_ns_ != 0 ? begun_ns_ : started_ns_;
@@ -378,9 +379,9 @@ run_outcome engine::outcome() {
     if (whole) finished = last_delivery_ns(segment_->block(), begun, finished);
     o.seconds = static_cast<f64>(finished - std::min(begun, finished)) / 1e9;
     if (whole && stream_ended_by_ != shm::none) o.ended_by = setup_->stages[stream_ended_by_].spec.name;
-    o.begun_again = begun_again_;
-    o.mends = mends_;
-    for (mend_record& m : o.mends.last) m.at_ns -= std::min(m.at_ns, started_ns_);
+    o.rebuilds = rebuilds_;
+    o.repairs = repairs_;
+    for (repair_record& m : o.repairs.last) m.at_ns -= std::min(m.at_ns, started_ns_);
     o.taken_over = taken_over_;
     if (const auto& f = seats_->failure) {
         o.exit_code = f->exit_code;
@@ -391,11 +392,11 @@ run_outcome engine::outcome() {
     } else if (!o.complete) {
         o.exit_code = 128 + (ended_by_ != 0 ? ended_by_ : SIGTERM);
         o.ending = "interrupted";
-    } else if (o.ended_early() && asked_by_signal_ != 0 && asked_by_signal_ != SIGINT) {
+    } else if (o.ended_early() && end_request_signal_ != 0 && end_request_signal_ != SIGINT) {
         // Every frame that was begun is delivered, but no user asked for fewer of them than `frames`.
         o.complete = false;
-        o.exit_code = 128 + asked_by_signal_;
-        o.ending = "ended by " + asked_by_;
+        o.exit_code = 128 + end_request_signal_;
+        o.ending = "ended by " + end_requested_by_;
     } else {
         o.ending = "complete";
     }

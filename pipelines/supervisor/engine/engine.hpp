@@ -30,7 +30,8 @@
 #include "run/trace_message.hpp"
 #include "shm/segment.hpp"
 #include "shm/trace_segment.hpp"
-#include "supervisor/engine/kept_figures.hpp"
+#include "supervisor/engine/counter_backup.hpp"
+#include "supervisor/engine/dashboard.hpp"
 #include "supervisor/engine/parameters.hpp"
 #include "supervisor/engine/problems.hpp"
 #include "supervisor/engine/progress.hpp"
@@ -38,14 +39,13 @@
 #include "supervisor/engine/stage_times.hpp"
 #include "supervisor/engine/stall_watch.hpp"
 #include "supervisor/engine/trace_files.hpp"
-#include "supervisor/engine/web_page.hpp"
 #include "supervisor/engine/word_audit.hpp"
-#include "supervisor/engine/word_mends.hpp"
+#include "supervisor/engine/word_repairs.hpp"
 #include "supervisor/hosts/other_hosts.hpp"
-#include "supervisor/keepers/memory_keeper.hpp"
 #include "supervisor/mps/mps_domain.hpp"
 #include "supervisor/processes/adoption.hpp"
 #include "supervisor/processes/process_table.hpp"
+#include "supervisor/stores/memory_store.hpp"
 #include "telemetry/run_end.hpp"
 
 namespace carousel::supervisor {
@@ -77,7 +77,7 @@ public:
     void note_end(int exit_code) noexcept { telemetry::note_end(segment_->block(), exit_code); }
     [[nodiscard]] process_table& seats() noexcept { return *seats_; }
     /// The run is over: what it has to write may take the descriptors that were kept for it.
-    void give_up_reserve() noexcept { reserve_.give_up(); }
+    void release_reserve() noexcept { reserve_.release(); }
     [[nodiscard]] nlohmann::json parameters_of_the_run() const { return parameters_.report(); }
     /// What made the run poorer or held it up.
     [[nodiscard]] nlohmann::json problems_of_the_run() const { return problems_.all(started_ns_); }
@@ -89,7 +89,7 @@ private:
         shm::unique_fd fd;
         bool stage = false;
         u64 since_ns = 0;
-        u64 asked = 0;        ///< number of its request at another host
+        u64 request_id = 0;   ///< number of its request at another host
         u32 tap = shm::none;  ///< a viewer's place in latest groups
     };
     // engine.cpp
@@ -98,7 +98,7 @@ private:
     void tick();
     void check_end(u64 now);
     void interrupt(int signal);
-    void end_as_asked(const std::string& by, int signal, const std::string& why);
+    void end_on_request(const std::string& by, int signal, const std::string& why);
     void begin_drain(const std::string& why);
     void end_now(const std::string& why);
     void watch_full_disk(u64 now);
@@ -108,70 +108,71 @@ private:
     void adopt_stream_end(u32 ended_by);
     [[nodiscard]] u64 surplus() const noexcept;
     // hosts.cpp
-    void ask_for_end(const std::string& why);
-    void say(const std::string& text) override;
+    void request_end(const std::string& why);
+    void log_line(const std::string& text) override;
     void end_the_run(const std::string& why) override;
     void end_at_once(const std::string& why) override;
     void end_the_stream(const std::string& stage, u64 at, const std::string& why) override;
     void host_has_failed(const std::string& host, const std::string& what, int code) override;
     [[nodiscard]] nlohmann::json carry_out_for(const nlohmann::json& request) override;
     void serve_requests(int timeout_ms) override;
-    [[nodiscard]] bool others_are_done(u64 now);
-    [[nodiscard]] bool hand_on(connection& c, const nlohmann::json& request, nlohmann::json& refusal);
+    [[nodiscard]] bool other_hosts_done(u64 now);
+    [[nodiscard]] bool forward_to_host(connection& c, const nlohmann::json& request, nlohmann::json& refusal);
     void answered(u64 id, const nlohmann::json& reply) override;
     void line_of(const std::string& host, const std::string& stage, i32 pid,
                  const std::string& line) override;
     // engine.cpp
     [[nodiscard]] std::string unwritten();
-    void push_out(u64 now);
+    void flush_outputs(u64 now);
     void watch_owner();
     // rebuild.cpp
     void rebuild(const std::string& why);
-    void give_up_rings(const std::string& why, const stage_setup& port);
+    void abandon_rings(const std::string& why, const stage_setup& port);
     [[nodiscard]] static const stage_setup* port_of(const run_setup& s) noexcept;
     void finish_rebuild();
     [[nodiscard]] u64 first_to_deliver() const;
-    [[nodiscard]] u64 first_to_believe() const;
-    [[nodiscard]] u64 first_in_doubt() const;
-    void tell_doubt(u64 first);
+    [[nodiscard]] u64 first_trusted() const;
+    [[nodiscard]] u64 first_uncertain() const;
+    void record_uncertain_frames(u64 first);
     void begin_ledgers() const;
-    void cut_ledgers(u64 first);
+    void truncate_ledgers(u64 first);
     // damage.cpp
-    void keep_made(const shm::control_block& c);
-    void remember_made(const shm::control_block& c);
+    void save_published_block(const shm::control_block& c);
+    void update_published_block(const shm::control_block& c);
     void set_end(u64 end);
-    [[nodiscard]] bool take_end(u64 found);
+    [[nodiscard]] bool accept_end(u64 found);
     [[nodiscard]] bool all_delivered() const noexcept;
     [[nodiscard]] ring::known_run what_is_known() const;
-    [[nodiscard]] std::vector<ring::finding> look_at_block(bool words) const;
-    [[nodiscard]] std::vector<ring::finding> look_beside_parity(bool words) const;
+    [[nodiscard]] std::vector<ring::finding> check_block(bool words) const;
+    [[nodiscard]] std::vector<ring::finding> check_without_parity(bool words) const;
     void watch_damage(u64 now);
-    // word_mends.cpp
-    [[nodiscard]] bool mend_words();
-    void mend_statics();
+    // word_repairs.cpp
+    [[nodiscard]] bool repair_words();
+    void repair_static_parts();
     [[nodiscard]] bool audit_words(u64 now);
     void watch_stall(u64 now);
     [[nodiscard]] std::string undeliverable() const;
     [[nodiscard]] bool failed_by_damage();
-    void mend(const std::string& what, const std::vector<ring::finding>& found);
+    void repair(const std::string& what, const std::vector<ring::finding>& found);
     [[nodiscard]] run_outcome outcome();
     // takeover.cpp
     void takeover();
     void watch_takeover(u64 now);
-    [[nodiscard]] std::string take_return(connection& c, const run::return_message& said, shm::message& m);
-    void take_owner(connection& c, const run::owner_message& said);
+    [[nodiscard]] std::string handle_return(connection& c, const run::return_message& message,
+                                            shm::message& m);
+    void adopt_owner(connection& c, const run::owner_message& message);
     void save_state();
     // commands.cpp
     void accept_all();
     void watch_listener();
-    void rest_from_accepting(int why);
+    void pause_accepting(int why);
     void watch_shortage(u64 now);
     void read_connection(int fd);
     void drop(int fd);
     void refuse_message(int fd, const std::string& why);
     void on_message(connection& c, shm::message& m);
-    [[nodiscard]] std::string let_in(connection& c, const nlohmann::json& request, shm::message& m,
-                                     bool& again);
+    [[nodiscard]] std::string accept_process(connection& c, const nlohmann::json& request, shm::message& m,
+                                             bool& again);
     [[nodiscard]] nlohmann::json handle_command(const nlohmann::json& message);
     [[nodiscard]] run::parameter_state carry_out(const run::parameters_request& r) const;
     [[nodiscard]] run::parameter_state carry_out(const run::set_request& r);
@@ -189,7 +190,7 @@ private:
     [[nodiscard]] std::string state_name() const;
     [[nodiscard]] std::string state_text() const;
     // taps.cpp
-    void lend(connection& c, const run::tap_request& wish);
+    void lease_tap(connection& c, const run::tap_request& request);
     // trace.cpp
     [[nodiscard]] run::trace_answer carry_out(const run::trace_request& r);
     [[nodiscard]] run::trace_file_answer carry_out(const run::trace_file_request& r);
@@ -201,50 +202,51 @@ private:
         reserve_;  ///< before all that opens: a lower limit, set later, leaves its numbers usable
     event_loop loop_;
     std::unique_ptr<mps_domain> domain_;  ///< null: no stage asks for it
-    memory_keeper memory_;
+    memory_store memory_;
     std::unique_ptr<shm::segment> segment_;
     /// the block as it was published: what its static parts must still be
     shm::private_block made_;
     u64 end_ = ring::end_unknown;  ///< END as we have set it; the block's own word is only held against it
-    bool stop_told_ = false;       ///< begin_stop() was called on this block
+    bool stop_requested_ = false;  ///< begin_stop() was called on this block
     u32 stream_ended_by_ = shm::none;  ///< the stage, a source, that END is from
     std::vector<u64> seen_tails_;      ///< by link; they only grow
     live_parameters parameters_;
-    kept_figures figures_;
+    counter_backup saved_counters_;
     stall_watch stall_;
     word_audit audit_;
-    std::vector<waiting_mend> waiting_mends_;  ///< words that are damaged by a bit, as seen at the last look
+    std::vector<pending_repair>
+        pending_repairs_;     ///< words that are damaged by a bit, as seen at the last look
     u64 audited_deaths_ = 0;  ///< seats_->account.deaths when the words were last held against the rules
-    damage_account mends_;
+    damage_account repairs_;
     u64 deaths_then_ = 0;  ///< when this block was made
-    u64 figures_at_ns_ = 0, mended_at_frame_ = 0;
-    u32 mends_in_row_ = 0;
-    bool doubted_ = false;                          ///< the present rebuild mends damage
-    bool mend_recorded_ = false;                    ///< and is the last of mends_
-    std::string still_because_;                     ///< reason last said for standing still
+    u64 figures_at_ns_ = 0, repaired_at_frame_ = 0;
+    u32 repairs_in_row_ = 0;
+    bool untrusted_ = false;                        ///< the present rebuild mends damage
+    bool repair_recorded_ = false;                  ///< and is the last of mends_
+    std::string stall_reason_;                      ///< reason last said for standing still
     std::unique_ptr<shm::trace_segment> trace_;     ///< once somebody has asked for a trace
     trace_files trace_files_;                       ///< for who traces this run from another host
     std::unique_ptr<ipc::holder> space_;            ///< null: none
     u64 accept_again_ns_ = 0, short_since_ns_ = 0;  ///< no descriptors are left: 0: there are
     std::string shortage_;                          ///< the newest: what failed, and the error
-    bool shut_out_said_ = false;                    ///< the present shortage of descriptors has been logged
+    bool shortage_logged_ = false;                  ///< the present shortage of descriptors has been logged
     shm::unique_fd signals_, timer_, listener_;
     std::map<int, connection> connections_;
     std::unique_ptr<process_table> seats_;
-    std::unique_ptr<web_page> page_;
+    std::unique_ptr<dashboard> dashboard_;
     other_hosts* hosts_ = nullptr;
-    std::map<std::string, std::unique_ptr<log_sink>> far_lines_;  ///< by "b/sink"
+    std::map<std::string, std::unique_ptr<log_sink>> remote_lines_;  ///< by "b/sink"
     progress progress_;
     stage_times times_;
     u64 first_ = 0;
     problems problems_;
     phase phase_ = phase::running;
-    bool over_ = false, killed_ = false, asked_to_end_ = false;
-    bool others_give_the_end_ = false;  ///< this host was asked to end the run, and has told the other hosts
+    bool over_ = false, killed_ = false, end_requested_ = false;
+    bool other_hosts_end_run_ = false;  ///< this host was asked to end the run, and has told the other hosts
     int interrupts_ = 0, ended_by_ = 0;
-    std::string asked_by_;     ///< what asked first for the end: "SIGHUP", "--seconds", ...; "": none
-    int asked_by_signal_ = 0;  ///< the signal, if a signal asked first
-    std::string unwritten_;    ///< not empty: the run was ended while a disk was full, or another host away
+    std::string end_requested_by_;  ///< what asked first for the end: "SIGHUP", "--seconds", ...; "": none
+    int end_request_signal_ = 0;    ///< the signal, if a signal asked first
+    std::string unwritten_;  ///< not empty: the run was ended while a disk was full, or another host away
     const char* unwritten_why_ = "";
     u32 taps_ = 0, taken_over_ = 0;
     found_processes found_;
@@ -253,7 +255,7 @@ private:
     bool state_failed_ = false;
     u64 refused_messages_ = 0;
     u64 started_ns_ = 0, begun_ns_ = 0, finished_ns_ = 0, phase_since_ns_ = 0, moved_ns_ = 0, tails_ = 0,
-        stop_at_ns_ = 0, begun_again_ = 0;
+        stop_at_ns_ = 0, rebuilds_ = 0;
     u64 lost_until_ = 0;  ///< frames below it were written by a port, and are not made again
 };
 

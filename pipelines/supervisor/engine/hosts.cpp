@@ -17,31 +17,31 @@ void engine::work_with(other_hosts* hosts) {
     hosts_ = hosts;
     if (hosts_ == nullptr) return;
     hosts_->attend(loop_, *this, run_id_);
-    if (others_give_the_end_)
-        ask_for_end("the supervisor before this one was asked to end the run");
-    else if (asked_to_end_)
-        (void)hosts_->ask_for_end(false);
+    if (other_hosts_end_run_)
+        request_end("the supervisor before this one was asked to end the run");
+    else if (end_requested_)
+        (void)hosts_->request_end(false);
 }
 
 // A part whose frames come from other hosts gets its end with them: it would cut off what they have begun.
 // Who takes this part over asks them again: they may have died with the order, too.
-void engine::ask_for_end(const std::string& why) {
+void engine::request_end(const std::string& why) {
     if (hosts_ != nullptr && phase_ == phase::leaving) {  // all of this host is done
-        (void)hosts_->ask_for_end(false);
-        return seats_->say(why + " (on the other hosts, which are told)");
+        (void)hosts_->request_end(false);
+        return seats_->log_line(why + " (on the other hosts, which are told)");
     }
     const bool may_wait = phase_ == phase::running || phase_ == phase::rebuilding;
-    if (hosts_ != nullptr && may_wait && !hosts_->ask_for_end(false)) {
-        others_give_the_end_ = true;
+    if (hosts_ != nullptr && may_wait && !hosts_->request_end(false)) {
+        other_hosts_end_run_ = true;
         save_state();
-        return seats_->say(why + " (the end comes with the frames of the other hosts, which are told)");
+        return seats_->log_line(why + " (the end comes with the frames of the other hosts, which are told)");
     }
     begin_drain(why);
 }
 
-void engine::say(const std::string& text) { seats_->say(text); }
+void engine::log_line(const std::string& text) { seats_->log_line(text); }
 void engine::end_the_run(const std::string& why) {
-    if (asked_by_.empty()) asked_by_ = why;
+    if (end_requested_by_.empty()) end_requested_by_ = why;
     begin_drain(why);
 }
 
@@ -65,14 +65,15 @@ void engine::serve_requests(int timeout_ms) {
 
 // "b/sink" is a stage of host b, and some requests name a host. Its answer comes when it comes; who has asked
 // has gone on or waits.
-bool engine::hand_on(connection& c, const json& request, json& refusal) {
+bool engine::forward_to_host(connection& c, const json& request, json& refusal) {
     if (hosts_ == nullptr) return false;
     if (const auto meant = request.find("run_id"); meant != request.end() && *meant != run_id_)
         return false;  // of another run: it is refused here
     json there = request;
     std::string host;
-    if (const auto asked = request.find("host"); asked != request.end() && asked->is_string()) {
-        host = *asked;
+    if (const auto named_host = request.find("host");
+        named_host != request.end() && named_host->is_string()) {
+        host = *named_host;
         there.erase("host");
     } else if (const auto stage = request.find("stage"); stage != request.end() && stage->is_string()) {
         const std::string name = *stage;
@@ -85,15 +86,15 @@ bool engine::hand_on(connection& c, const json& request, json& refusal) {
     }
     there.erase("run_id");  // of the run here
     std::string why;
-    c.asked = hosts_->ask(host, there, why);
-    if (c.asked == 0) refusal = run::to_json(run::refused(exit_code::stage_failed, why));
+    c.request_id = hosts_->ask(host, there, why);
+    if (c.request_id == 0) refusal = run::to_json(run::refused(exit_code::stage_failed, why));
     return true;
 }
 
 void engine::answered(u64 id, const json& reply) {
     for (auto& [fd, c] : connections_) {
-        if (c.asked != id) continue;
-        c.asked = 0;
+        if (c.request_id != id) continue;
+        c.request_id = 0;
         (void)shm::send_message(fd, reply.dump(-1, ' ', false, json::error_handler_t::replace));
         return;
     }
@@ -101,10 +102,10 @@ void engine::answered(u64 id, const json& reply) {
 
 void engine::line_of(const std::string& host, const std::string& stage, i32 pid, const std::string& line) {
     const std::string label = host + "/" + stage;
-    if (far_lines_.size() >= most_labels && far_lines_.count(label) == 0) return;
-    std::unique_ptr<log_sink>& to = far_lines_[label];
+    if (remote_lines_.size() >= most_labels && remote_lines_.count(label) == 0) return;
+    std::unique_ptr<log_sink>& to = remote_lines_[label];
     if (!to) {
-        const auto number = static_cast<u32>(setup_->stages.size() + far_lines_.size());
+        const auto number = static_cast<u32>(setup_->stages.size() + remote_lines_.size());
         std::string file = stage;
         std::replace(file.begin(), file.end(), '/', '_');  // it comes from another host
         to = std::make_unique<log_sink>(*console_, label, seats_->label_width, number,
@@ -114,7 +115,7 @@ void engine::line_of(const std::string& host, const std::string& stage, i32 pid,
 }
 
 // Its own stages are gone. A run that is not whole ends the others.
-bool engine::others_are_done(u64 now) {
+bool engine::other_hosts_done(u64 now) {
     std::optional<u64> end;
     if (phase_ == phase::leaving && !seats_->failure) end = end_;
     return hosts_ == nullptr || hosts_->may_leave(end, now);

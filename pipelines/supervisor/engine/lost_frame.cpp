@@ -22,13 +22,13 @@ bool have_passed(const shm::stage_block& stage, const shm::control_block& c, u64
 std::optional<telemetry::undelivered_frame> find_lost_frame(
     const run_setup& s, const shm::control_block& made, const shm::control_block& c,
     const std::function<telemetry::undelivered_frame()>& find_undelivered) {
-    const telemetry::undelivered_frame owed = find_undelivered();
+    const telemetry::undelivered_frame undelivered = find_undelivered();
     for (u32 k = 0; k < s.stages.size(); ++k) {
-        if (s.stages[k].spec.name != owed.sink) continue;
-        if (!have_passed(made.stage[k], c, owed.frame)) return std::nullopt;
+        if (s.stages[k].spec.name != undelivered.sink) continue;
+        if (!have_passed(made.stage[k], c, undelivered.frame)) return std::nullopt;
         const telemetry::undelivered_frame again = find_undelivered();
-        if (again.frame != owed.frame || again.sink != owed.sink) return std::nullopt;
-        return owed;
+        if (again.frame != undelivered.frame || again.sink != undelivered.sink) return std::nullopt;
+        return undelivered;
     }
     return std::nullopt;
 }

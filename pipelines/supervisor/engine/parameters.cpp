@@ -14,8 +14,8 @@ namespace carousel::supervisor {
 namespace {
 
 using nlohmann::json;
-constexpr std::size_t kept_changes = 500;
-constexpr u64 tell_every_ns = ns_per_s;
+constexpr std::size_t max_changes = 500;
+constexpr u64 log_every_ns = ns_per_s;
 constexpr u64 unknown_state = 1;  ///< damaged: no word of the block is mended by it
 
 /// No frame below it can be made any more.
@@ -50,15 +50,15 @@ std::optional<ring::parameter_state> live_parameters::state_in(const shm::contro
     if (!state.is_object() || !state.contains("sets")) return std::nullopt;
     const std::optional<u64> unbegun = ring::first_unbegun(c);
     if (!unbegun) return std::nullopt;
-    const u32 told = state.value("sets", 0U), next = (told + 1) & 0x7F'FFFFU;
+    const u32 saved = state.value("sets", 0U), next = (saved + 1) & 0x7F'FFFFU;
     const auto& set_of = [&](u32 sets) -> const shm::parameter_set& {
         return c.parameters.set[sets % shm::max_parameter_sets];
     };
-    const auto as_told = ring::repaired_state(raw, told, set_of(told).from, *unbegun);
-    if (set_of(next).number != set_of(told).number + 1) return as_told;
+    const auto as_saved = ring::repaired_state(raw, saved, set_of(saved).from, *unbegun);
+    if (set_of(next).number != set_of(saved).number + 1) return as_saved;
     const auto one_more = ring::repaired_state(raw, next, set_of(next).from, *unbegun);
-    if (as_told && one_more) return std::nullopt;
-    return as_told ? as_told : one_more;
+    if (as_saved && one_more) return std::nullopt;
+    return as_saved ? as_saved : one_more;
 }
 
 std::string live_parameters::adopt(const shm::control_block& c, shm::control_block& made, const json& state) {
@@ -81,7 +81,7 @@ std::string live_parameters::adopt(const shm::control_block& c, shm::control_blo
         }
         made.parameters.state.store(unknown_state, std::memory_order_relaxed);
     }
-    told_number_ = number_;
+    logged_number_ = number_;
     if (!plan_->schema) return "";
     const u64 last = changes_.empty() ? 0 : changes_.back().value("number", u64{0});
     if (last < number_) changes_.push_back({{"number", number_}, {"frame", from_}, {"values", nullptr}});
@@ -93,11 +93,11 @@ std::string live_parameters::adopt(const shm::control_block& c, shm::control_blo
 }
 
 // What the schema refuses stays as the pipeline file says.
-void live_parameters::adopt_values(const json& told) {
+void live_parameters::adopt_values(const json& saved) {
     try {
         std::vector<std::byte> values = plan_->values;
-        if (told.is_object())
-            for (const auto& [name, value] : told.items()) plan_->schema.set(values, name, value);
+        if (saved.is_object())
+            for (const auto& [name, value] : saved.items()) plan_->schema.set(values, name, value);
         plan_->schema.check_values(values);
         values_ = std::move(values);
     } catch (const error&) {
@@ -141,7 +141,7 @@ run::parameter_state live_parameters::set(const run::set_request& request, shm::
     ++number_;
     from_ = *from;
     changes_.push_back({{"number", number_}, {"frame", from_}, {"values", changed}});
-    if (changes_.size() > kept_changes) changes_.erase(changes_.begin());
+    if (changes_.size() > max_changes) changes_.erase(changes_.begin());
     reply = answer();
     reply.message = fmt::format("{} from frame {} on", listed(changed), from_);
     return reply;
@@ -163,11 +163,11 @@ json live_parameters::state(const shm::control_block& made) const {
             {"values", plan_->schema ? plan_->schema.values_json(values_) : json::object()}};
 }
 
-std::string live_parameters::news(u64 now) {
-    if (told_number_ == number_ || now - told_ns_ < tell_every_ns) return "";
-    const u64 since = number_ - told_number_;
-    told_number_ = number_;
-    told_ns_ = now;
+std::string live_parameters::log_text(u64 now) {
+    if (logged_number_ == number_ || now - logged_ns_ < log_every_ns) return "";
+    const u64 since = number_ - logged_number_;
+    logged_number_ = number_;
+    logged_ns_ = now;
     const json& last = changes_.back()["values"];
     return since == 1 ? fmt::format("parameters: {} from frame {} on", listed(last), from_)
                       : fmt::format("parameters: {} changes, the last from frame {} on: {}", since, from_,

@@ -42,16 +42,16 @@ public:
     [[nodiscard]] nlohmann::json state(const shm::control_block& made) const;
     [[nodiscard]] u64 number() const noexcept { return number_; }
     /// A sentence for the log on what was set since it was asked last; "": nothing, or it is not long ago.
-    [[nodiscard]] std::string news(u64 now_ns);
+    [[nodiscard]] std::string log_text(u64 now_ns);
 
 private:
     const parameter_plan* plan_;
     std::vector<std::byte> values_;
     u64 number_ = 0, from_ = 0;
     nlohmann::json changes_ = nlohmann::json::array();  ///< the newest
-    u64 told_number_ = 0, told_ns_ = 0;
+    u64 logged_number_ = 0, logged_ns_ = 0;
 
-    void adopt_values(const nlohmann::json& told);
+    void adopt_values(const nlohmann::json& saved);
     [[nodiscard]] std::optional<ring::parameter_state> state_in(const shm::control_block& c,
                                                                 const nlohmann::json& state) const;
 };

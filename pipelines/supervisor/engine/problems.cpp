@@ -15,7 +15,7 @@ namespace carousel::supervisor {
 namespace {
 
 using nlohmann::json;
-constexpr u64 look_every_ns = 250 * ns_per_ms, patience_ns = ns_per_s, fence_patience_ns = 2 * ns_per_s;
+constexpr u64 check_every_ns = 250 * ns_per_ms, patience_ns = ns_per_s, fence_patience_ns = 2 * ns_per_s;
 constexpr std::size_t most = 100;
 constexpr u64 shown_ns = 60 * ns_per_s;
 
@@ -45,14 +45,15 @@ slots slots_of(const shm::control_block& c, u32 stage, u32 seat) {
 void unfenced(std::vector<problem>& out, const shm::control_block& c, const seat& s, u64 now) {
     for (const auto& l : s.gone) {
         if (l->ended || l->pid <= 0 || l->how.through || now < l->seen_dead_ns + fence_patience_ns) continue;
-        const u32 held = slots_of(c, s.stage, s.index).quarantined;
+        const u32 quarantined = slots_of(c, s.stage, s.index).quarantined;
         out.push_back(
             {fmt::format("unfenced {}", l->pid),
              fmt::format("{}: pid {} has been replaced but has not ended ({}); {}", s.label, l->pid,
                          l->port ? "a port's program is not killed, and has the ring mapped"
                                  : "it may hang in the kernel",
-                         held > 0 ? fmt::format("{} of its buffers stay in quarantine until it does", held)
-                                  : "it holds no buffer"),
+                         quarantined > 0
+                             ? fmt::format("{} of its buffers stay in quarantine until it does", quarantined)
+                             : "it holds no buffer"),
              now});
     }
 }
@@ -62,7 +63,7 @@ std::string absence(const run_setup& setup, const seat_list& seats, u32 stage) {
     std::optional<seat_state> why;
     for (const auto& s : seats) {
         if (s->stage != stage) continue;
-        const seat_state state = s->machine.held() ? seat_state::stopped : s->machine.state();
+        const seat_state state = s->machine.paused() ? seat_state::stopped : s->machine.state();
         if (state != seat_state::down && state != seat_state::failed && state != seat_state::stopped &&
             state != seat_state::vacant)
             return "";
@@ -71,7 +72,7 @@ std::string absence(const run_setup& setup, const seat_list& seats, u32 stage) {
     }
     const stage_spec& spec = setup.stages[stage].spec;
     if (!why || spec.may_miss()) return "";
-    if (is_left_out(setup, seats, stage))
+    if (is_excluded(setup, seats, stage))
         return fmt::format(
             "{} has failed and is left out (optional = true): frames pass it by until `carousel up {}`",
             spec.name, spec.name);
@@ -86,8 +87,8 @@ std::string absence(const run_setup& setup, const seat_list& seats, u32 stage) {
         until);
 }
 
-std::vector<problem> look(const run_setup& setup, const shm::control_block& c, const seat_list& seats,
-                          u64 now) {
+std::vector<problem> find_problems(const run_setup& setup, const shm::control_block& c,
+                                   const seat_list& seats, u64 now) {
     std::vector<problem> out;
     for (const auto& s : seats) {
         unfenced(out, c, *s, now);
@@ -122,25 +123,25 @@ std::vector<problem> look(const run_setup& setup, const shm::control_block& c, c
 
 std::vector<std::string> problems::tick(const run_setup& s, const shm::control_block& c,
                                         const seat_list& seats, u64 now) {
-    if (now < looked_ns_ + look_every_ns) return {};
-    looked_ns_ = now;
+    if (now < checked_ns_ + check_every_ns) return {};
+    checked_ns_ = now;
     std::vector<std::string> fresh;
-    std::vector<problem> seen = look(s, c, seats, now);
+    std::vector<problem> seen = find_problems(s, c, seats, now);
     for (problem& p : seen) {
         const auto before =
             std::find_if(now_.begin(), now_.end(), [&](const problem& o) { return o.key == p.key; });
         if (before != now_.end()) {
             p.since_ns = before->since_ns;
-            p.said = before->said;
+            p.logged = before->logged;
         }
-        if (p.said || now - p.since_ns < patience_ns) continue;
-        p.said = true;
+        if (p.logged || now - p.since_ns < patience_ns) continue;
+        p.logged = true;
         fresh.push_back(p.text);
     }
     for (problem& p : now_) {
         const bool over =
             std::none_of(seen.begin(), seen.end(), [&](const problem& o) { return o.key == p.key; });
-        if (!over || !p.said || past_.size() >= most) continue;
+        if (!over || !p.logged || past_.size() >= most) continue;
         p.over_ns = now;
         past_.push_back(std::move(p));
     }
@@ -148,19 +149,19 @@ std::vector<std::string> problems::tick(const run_setup& s, const shm::control_b
     return fresh;
 }
 
-void problems::tell(const std::string& text, u64 now) {
-    problem p{"told", text, now, now, true};
+void problems::report(const std::string& text, u64 now) {
+    problem p{"reported", text, now, now, true};
     if (past_.size() < most) past_.push_back(p);
-    std::erase_if(told_, [&](const problem& o) { return now > o.since_ns + shown_ns; });
-    if (told_.size() < most) told_.push_back(std::move(p));
+    std::erase_if(reported_, [&](const problem& o) { return now > o.since_ns + shown_ns; });
+    if (reported_.size() < most) reported_.push_back(std::move(p));
 }
 
 json problems::present(u64 now) const {
     json out = json::array();
-    for (const problem& p : told_)
+    for (const problem& p : reported_)
         if (now < p.since_ns + shown_ns) out.push_back(p.text);
     for (const problem& p : now_)
-        if (p.said) out.push_back(p.text);
+        if (p.logged) out.push_back(p.text);
     return out;
 }
 
@@ -174,7 +175,7 @@ json problems::all(u64 begin_ns) const {
     };
     for (const problem& p : past_) add(p);
     for (const problem& p : now_)
-        if (p.said && out.size() < most) add(p);
+        if (p.logged && out.size() < most) add(p);
     return out;
 }
 

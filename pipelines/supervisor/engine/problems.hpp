@@ -17,7 +17,7 @@ struct problem {
     std::string key;  ///< the same as long as it is the same one
     std::string text;
     u64 since_ns = 0, over_ns = 0;  ///< over_ns 0: it lasts
-    bool said = false;
+    bool logged = false;
 };
 
 class problems {
@@ -27,7 +27,7 @@ public:
     [[nodiscard]] std::vector<std::string> tick(const run_setup& s, const shm::control_block& c,
                                                 const seat_list& seats, u64 now);
     /// Something that was over as soon as it was found; `present` shows it for a while.
-    void tell(const std::string& text, u64 now);
+    void report(const std::string& text, u64 now);
     /// Those that last, as texts.
     [[nodiscard]] nlohmann::json present(u64 now) const;
     /// All that were said, the first hundred: {"text", "at_s" (since `begin_ns`), "lasted_s" (null: to the
@@ -35,8 +35,8 @@ public:
     [[nodiscard]] nlohmann::json all(u64 begin_ns) const;
 
 private:
-    std::vector<problem> now_, past_, told_;
-    u64 looked_ns_ = 0;
+    std::vector<problem> now_, past_, reported_;
+    u64 checked_ns_ = 0;
 };
 
 }  // namespace carousel::supervisor

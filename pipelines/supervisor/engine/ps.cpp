@@ -32,20 +32,21 @@ void add_process(run::ps_stage& row, const process& p, const shm::control_block&
                  u64 now) {
     row.pid = p.pid;
     row.age_s = static_cast<f64>(now - p.spawned_ns) / 1e9;
-    row.commits = ring::load(c.entry[p.who.entry].commits);
+    row.commits = ring::load(c.entry[p.incarnation.entry].commits);
     if (!p.elsewhere) row.memory_bytes = shm::resident_bytes(p.pid);  // its pid is another's here
-    const u32 guard = c.entry[p.who.entry].guard;
-    const bool told = (guard & shm::memory_guard::mapped) != 0;
-    if (told && !of.spec.inputs.empty())
+    const u32 guard = c.entry[p.incarnation.entry].guard;
+    const bool is_mapped = (guard & shm::memory_guard::mapped) != 0;
+    if (is_mapped && !of.spec.inputs.empty())
         row.inputs_guarded = (guard & shm::memory_guard::inputs_writable) == 0;
-    if (told && of.has_output())
-        row.output_guarded = (guard & shm::memory_guard::output_gaps) != 0 ||
-                             has_canaries(c, c.seat[std::min(p.who.seat, shm::max_seats - 1)].stage, of);
-    if (told)
+    if (is_mapped && of.has_output())
+        row.output_guarded =
+            (guard & shm::memory_guard::output_gaps) != 0 ||
+            has_canaries(c, c.seat[std::min(p.incarnation.seat, shm::max_seats - 1)].stage, of);
+    if (is_mapped)
         row.block_guard = (guard & shm::memory_guard::block_keys) != 0    ? "keys"
                           : (guard & shm::memory_guard::block_pages) != 0 ? "pages"
                                                                           : "none";
-    const auto depth = telemetry::depth_view::of(ring::load(c.entry[p.who.entry].depth));
+    const auto depth = telemetry::depth_view::of(ring::load(c.entry[p.incarnation.entry].depth));
     if (depth.why == telemetry::depth_reason::unknown) return;
     row.in_flight = depth.lanes;
     row.depth_reason = depth.reason();
@@ -71,7 +72,7 @@ std::string engine::state_name() const {
     if (!missing_stages(*setup_, seats_->seats).empty()) return "waiting";
     bool starting = false;
     for (const auto& s : seats_->seats) {
-        if (s->machine.held()) return "paused";
+        if (s->machine.paused()) return "paused";
         starting = starting || s->machine.state() == seat_state::starting;
     }
     return starting ? "starting" : "running";
@@ -83,7 +84,7 @@ std::string engine::state_text() const {
     const char* between = ": ";
     if (text == "paused")
         for (const auto& s : seats_->seats)
-            if (s->machine.held()) text += std::exchange(between, ", ") + s->label;
+            if (s->machine.paused()) text += std::exchange(between, ", ") + s->label;
     if (text != "waiting") return text;
     for (const missing_stage& m : missing_stages(*setup_, seats_->seats))
         text += std::exchange(between, ", ") + m.name + " " + m.how;
@@ -135,16 +136,19 @@ run::ps_answer engine::carry_out(const run::ps_request&) const {
     p.run_id = run_id_;
     if (memory_.owner_pidfd() >= 0) p.owner_pid = memory_.owner_pid();
     if (domain_)
-        p.mps =
-            run::ps_mps{domain_->daemon_pid(),         domain_->generation(),           domain_->is_up(),
-                        seats_->account.domain_faults, seats_->account.domain_given_up, domain_->has_spare()};
+        p.mps = run::ps_mps{domain_->daemon_pid(),
+                            domain_->generation(),
+                            domain_->is_up(),
+                            seats_->account.domain_faults,
+                            seats_->account.domain_abandoned,
+                            domain_->has_spare()};
     p.file = setup_->file;
     p.device = setup_->device_name;
     p.uptime_s = static_cast<f64>(now - started_ns_) / 1e9;
     p.frames = delivered(*setup_, segment_->block());
     p.restarts = seats_->account.restarts;
-    p.stalls = mends_.stalls;
-    p.damaged = mends_.damaged;
+    p.stalls = repairs_.stalls;
+    p.damaged = repairs_.damaged;
     std::copy_n(seats_->account.kills_at, p.kills_at.size(), p.kills_at.begin());
     p.frames_per_second = progress_.frames_per_second();
     for (const auto& s : seats_->seats) a.stages.push_back(row_of(*s, shares, now));

@@ -40,14 +40,14 @@ void engine::watch_owner() {
 
 /// Where a run goes on whose block was damaged: what is in doubt is delivered once more, if it can be had
 /// again.
-u64 engine::first_to_believe() const {
-    return is_sent_its_frames(*setup_) ? first_to_deliver() : first_in_doubt();
+u64 engine::first_trusted() const {
+    return is_sent_its_frames(*setup_) ? first_to_deliver() : first_uncertain();
 }
 
 /// Frames that were under way since the last look at a block that was well may have been made from damaged
 /// words, and delivered; and a window's worth before them; as far as ledgers still have records of their own
 /// for them (ledger_fold.hpp).
-u64 engine::first_in_doubt() const {
+u64 engine::first_uncertain() const {
     const u64 lacking = first_to_deliver();
     u64 first = lacking, under_way = 0, folded = 0;
     for (u32 k = 0; k < made_->links; ++k) under_way += made_->link[k].window;
@@ -63,14 +63,14 @@ u64 engine::first_in_doubt() const {
 }
 
 /// Before the run goes on at `first`: what is in doubt and is not made again.
-void engine::tell_doubt(u64 first) {
-    const u64 doubtful = first_in_doubt();
-    if (doubtful >= first) return;
-    seats_->say(
+void engine::record_uncertain_frames(u64 first) {
+    const u64 uncertain_from = first_uncertain();
+    if (uncertain_from >= first) return;
+    seats_->log_line(
         fmt::format("frames {} to {} were delivered, may have been made from damaged words, and can't be had "
                     "again: the host that they came from need not have them any more",
-                    doubtful, first - 1));
-    if (mend_recorded_) mends_.last.back().doubt = {doubtful, first};
+                    uncertain_from, first - 1));
+    if (repair_recorded_) repairs_.last.back().uncertain = {uncertain_from, first};
 }
 
 /// The lowest frame that a sink has a claim on and no committed record of, whatever the block says.
@@ -103,7 +103,7 @@ void engine::begin_ledgers() const {
 
 // A sink that was ahead of the slowest gets those frames once more: its records of them are taken back. So
 // are those beyond the end.
-void engine::cut_ledgers(u64 first) {
+void engine::truncate_ledgers(u64 first) {
     for (u32 k = 0; k < setup_->stages.size(); ++k) {
         const stage_setup& st = setup_->stages[k];
         if (!counts_frames(st)) continue;
@@ -113,8 +113,8 @@ void engine::cut_ledgers(u64 first) {
         if (!ledger) continue;
         if (const u64 size = ledger->size();
             end_ != ring::end_unknown && end_ != ring::end_stopping && size > end_) {
-            mends_.beyond_end += size - end_;
-            seats_->say(fmt::format(
+            repairs_.beyond_end += size - end_;
+            seats_->log_line(fmt::format(
                 "{} has gone beyond the end of the run: its frames {} to {} are taken out of the account{}",
                 st.spec.name, end_, size - 1,
                 setup_->pictures.empty() ? "" : ", their pictures lie in " + setup_->pictures));
@@ -129,7 +129,7 @@ void engine::cut_ledgers(u64 first) {
 // around it. The frames that no sink has are lost, and the report counts them. How far a ring was written its
 // block says, and is believed within a window of what is known otherwise: the tail that this supervisor has
 // seen, or, where it has only just adopted the run and seen none, what the sinks' ledgers have.
-void engine::give_up_rings(const std::string& why, const stage_setup& port) {
+void engine::abandon_rings(const std::string& why, const stage_setup& port) {
     const u64 delivered = first_to_deliver();
     for (u32 k = 0; k < made_->links; ++k) {
         const u64 seen = std::max(delivered, k < seen_tails_.size() ? seen_tails_[k] : 0);
@@ -153,30 +153,30 @@ const stage_setup* engine::port_of(const run_setup& s) noexcept {
 
 void engine::rebuild(const std::string& why) {
     if (phase_ == phase::ending || phase_ == phase::rebuilding) return;
-    if (const stage_setup* port = port_of(*setup_)) return give_up_rings(why, *port);
+    if (const stage_setup* port = port_of(*setup_)) return abandon_rings(why, *port);
     if (memory_.owner_pidfd() >= 0) loop_.forget(memory_.owner_pidfd());
-    seats_->say(fmt::format("{}: the run begins again at frame {}", why,
-                            doubted_ ? first_to_believe() : first_to_deliver()));
+    seats_->log_line(fmt::format("{}: the run begins again at frame {}", why,
+                                 untrusted_ ? first_trusted() : first_to_deliver()));
     phase_ = phase::rebuilding;
     phase_since_ns_ = now_ns();
     finished_ns_ = 0;
-    ++begun_again_;
+    ++rebuilds_;
     supervisor::pause_all(*seats_);
 }
 
 void engine::finish_rebuild() {
     const u64 now = now_ns(), next_source = ring::load(segment_->block().next_source_ns);
     const u64 step = setup_->fps > 0 ? static_cast<u64>(1e9 / setup_->fps) : 0;
-    const bool end_is_fixed = asked_to_end_ && end_ != ring::end_stopping && end_ != ring::end_unknown;
+    const bool end_is_fixed = end_requested_ && end_ != ring::end_stopping && end_ != ring::end_unknown;
     try {
-        const u64 first = doubted_ ? first_to_believe() : first_to_deliver();
-        if (doubted_) tell_doubt(first);
-        cut_ledgers(first);
-        memory_.make_again(helpers_);
+        const u64 first = untrusted_ ? first_trusted() : first_to_deliver();
+        if (untrusted_) record_uncertain_frames(first);
+        truncate_ledgers(first);
+        memory_.remake(helpers_);
         shm::segment::remove(run_id_);
         make_block(first, end_ == ring::end_stopping ? setup_->end : end_);
     } catch (const error& e) {
-        seats_->say(fmt::format("beginning again failed: {}", e.what()));
+        seats_->log_line(fmt::format("beginning again failed: {}", e.what()));
         seats_->fail("carousel-alloc", e.what(), e.code());
         phase_ = phase::ending;
         phase_since_ns_ = now_ns();
@@ -186,19 +186,19 @@ void engine::finish_rebuild() {
     segment_->block().next_source_ns.store(next_source <= now + 2 * step ? next_source : now,
                                            std::memory_order_relaxed);
     set_end(end_ == ring::end_stopping ? setup_->end : end_);
-    stop_told_ = false;
+    stop_requested_ = false;
     deaths_then_ = seats_->account.deaths;
     seen_tails_.clear();
     stall_.restart(now);
     watch_owner();
     phase_ = phase::running;
     seats_->attach_to(segment_->block(), memory_, made_.get());
-    supervisor::resume_all(*seats_, doubted_);
-    doubted_ = false;
+    supervisor::resume_all(*seats_, untrusted_);
+    untrusted_ = false;
     if (end_is_fixed) {
         phase_ = phase::draining;
         phase_since_ns_ = moved_ns_ = now_ns();
-    } else if (asked_to_end_) {
+    } else if (end_requested_) {
         begin_drain("going on with the end of the run");
     }
 }

@@ -54,10 +54,10 @@ json turns_json(const shm::stage_counters& n) {
 
 /// What an end of a link has told of itself in this run (stages/hosts/link_figures.hpp); null: it is none.
 json link_json(const std::string& directory, const std::string& stage, const std::string& run_id) {
-    json told = read_json_file(directory + "/figures-" + stage);
-    if (!told.is_object() || told.value("run", "") != run_id) return nullptr;
-    told.erase("run");
-    return told;
+    json stored = read_json_file(directory + "/figures-" + stage);
+    if (!stored.is_object() || stored.value("run", "") != run_id) return nullptr;
+    stored.erase("run");
+    return stored;
 }
 
 json stage_json(const report_input& in, u32 stage) {
@@ -117,7 +117,7 @@ json stage_json(const report_input& in, u32 stage) {
     return j;
 }
 
-json letters_json(const dead_letters& d) {
+json dead_letters_json(const dead_letter_list& d) {
     json out = json::array();
     for (const dead_letter& l : d.newest)
         out.push_back({{"ring_sequence", l.ring_sequence},
@@ -169,9 +169,9 @@ bool run_outcome::ended_early() const noexcept {
 
 std::string run_outcome::early_text() const {
     if (!ended_early()) return "";
-    const std::string by = !ended_by.empty()   ? fmt::format("its source {} ended the stream", ended_by)
-                           : !asked_by.empty() ? asked_by
-                                               : ending;
+    const std::string by = !ended_by.empty() ? fmt::format("its source {} ended the stream", ended_by)
+                           : !end_requested_by.empty() ? end_requested_by
+                                                       : ending;
     return fmt::format("ended early, after {} of {} frames: {}", end - std::min(first, end),
                        planned_end - std::min(first, planned_end), by);
 }
@@ -224,41 +224,42 @@ damage damage_of(const std::vector<sink_account>& sinks, const shm::control_bloc
     return d;
 }
 
-dead_letters dead_letters_of(const std::vector<sink_account>& sinks, const death_account& deaths) {
-    dead_letters out;
-    std::map<u64, dead_letter> letters;  // one frame may be void in several sinks
+dead_letter_list dead_letters_of(const std::vector<sink_account>& sinks, const death_account& deaths) {
+    dead_letter_list out;
+    std::map<u64, dead_letter> dead_letters;  // one frame may be void in several sinks
     const bool counted =
         std::any_of(sinks.begin(), sinks.end(), [](const sink_account& s) { return s.counted(); });
     for (const sink_account& s : sinks) {
         if (!s.counted()) continue;
         out.count = std::max(out.count, s.sum.tombstones);
         for (const u64 ring_sequence : s.sum.tombstone_sequences)
-            letters.try_emplace(ring_sequence, dead_letter{ring_sequence, "", ""});
+            dead_letters.try_emplace(ring_sequence, dead_letter{ring_sequence, "", ""});
     }
-    for (const void_frame& v : deaths.given_up)
-        if (!counted || letters.contains(v.ring_sequence))
-            letters[v.ring_sequence] = {v.ring_sequence, v.stage, v.reason};
-    if (!counted) out.count = deaths.given_up_before + letters.size();
-    for (auto& [ring_sequence, letter] : letters) out.newest.push_back(std::move(letter));
+    for (const tombstone_frame& v : deaths.abandoned)
+        if (!counted || dead_letters.contains(v.ring_sequence))
+            dead_letters[v.ring_sequence] = {v.ring_sequence, v.stage, v.reason};
+    if (!counted) out.count = deaths.abandoned_before + dead_letters.size();
+    for (auto& [ring_sequence, entry] : dead_letters) out.newest.push_back(std::move(entry));
     return out;
 }
 
-std::string given_up_text(const dead_letters& d) {
-    constexpr std::size_t told = 3;
+std::string dead_letters_text(const dead_letter_list& d) {
+    constexpr std::size_t listed = 3;
     if (d.count == 0) return "";
     std::string names;
-    for (std::size_t k = 0; k < std::min(told, d.newest.size()); ++k) {
+    for (std::size_t k = 0; k < std::min(listed, d.newest.size()); ++k) {
         const dead_letter& l = d.newest[k];
         names += fmt::format("{}frame {}: {}", k == 0 ? "" : "; ", l.ring_sequence,
                              l.stage.empty() ? "by whom is not known" : l.stage + ", " + l.reason);
     }
-    return fmt::format("{} given up ({}{})", d.count, names, d.count > told ? "; ..." : "");
+    return fmt::format("{} given up ({}{})", d.count, names, d.count > listed ? "; ..." : "");
 }
 
-int exit_code_of(const run_outcome& o, const damage& d, const dead_letters& letters, u64 allowed) noexcept {
+int exit_code_of(const run_outcome& o, const damage& d, const dead_letter_list& dead_letters,
+                 u64 allowed) noexcept {
     if (o.exit_code != exit_code::ok) return o.exit_code;
     if (d.any()) return exit_code::stage_failed;
-    return letters.count > allowed ? exit_code::given_up : exit_code::ok;
+    return dead_letters.count > allowed ? exit_code::given_up : exit_code::ok;
 }
 
 std::string stream_end_text(const std::string& run, const std::string& source, u64 end) {
@@ -284,8 +285,8 @@ namespace {
 /// no image_hash.
 json hash_name(const sink_account& a) {
     const std::vector<std::string>& names = a.sum.hash_names;
-    const bool told = names.size() > 1 || (a.has_hash() && !names.empty());
-    return told ? json(fmt::format("{}", fmt::join(names, ", "))) : json();
+    const bool show_names = names.size() > 1 || (a.has_hash() && !names.empty());
+    return show_names ? json(fmt::format("{}", fmt::join(names, ", "))) : json();
 }
 
 json sink_json(const run_setup& s, const sink_account& a) {
@@ -295,7 +296,7 @@ json sink_json(const run_setup& s, const sink_account& a) {
                 {"lost", nullptr},      {"repeated", nullptr}};
     const telemetry::ledger_summary& sum = a.sum;
     const std::string kept =
-        s.report_path.empty() || sum.records == 0 ? "" : kept_ledger(s.report_path, a.stage);
+        s.report_path.empty() || sum.records == 0 ? "" : ledger_copy_path(s.report_path, a.stage);
     json j{{"stage", a.stage},
            {"counted", true},
            {"ledger", kept.empty() ? json() : json(kept)},
@@ -305,7 +306,7 @@ json sink_json(const run_setup& s, const sink_account& a) {
            {"repeated", sum.repeated},
            {"tombstones", sum.tombstones},
            {"unmarked", sum.unmarked},
-           {"marked_by_supervisor", sum.told},
+           {"marked_by_supervisor", sum.marked_by_supervisor},
            {"image_hash", a.has_hash() ? json(fmt::format("{:016x}", sum.image_hash)) : json()},
            {"image_hash_of", hash_name(a)}};
     if (sum.passed > 0) j["skipped"] = sum.passed;
@@ -327,7 +328,7 @@ json make_report(const report_input& in) {
     const damage d = damage_of(*in.sinks, *in.control);
     const auto first =
         std::find_if(in.sinks->begin(), in.sinks->end(), [](const sink_account& a) { return a.has_hash(); });
-    const dead_letters letters = dead_letters_of(*in.sinks, *in.deaths);
+    const dead_letter_list dead_letters = dead_letters_of(*in.sinks, *in.deaths);
     json r{{"pipeline", s.name},
            {"file", s.file},
            {"output_directory", outputs.empty() ? json() : json(outputs)},
@@ -343,20 +344,20 @@ json make_report(const report_input& in) {
            {"lost", d.counted ? json(d.lost) : json()},
            {"repeated", d.counted ? json(d.repeated) : json()},
            {"torn", d.torn},
-           {"dead_letters", letters_json(letters)},
-           {"dead_letter_count", letters.count},
+           {"dead_letters", dead_letters_json(dead_letters)},
+           {"dead_letter_count", dead_letters.count},
            {"allow_dead_letters", s.allow_dead_letters == ~u64{0} ? json(true) : json(s.allow_dead_letters)},
            {"restarts", in.deaths->restarts},
            {"deaths", in.deaths->deaths},
-           {"begun_again", in.outcome.begun_again},
+           {"begun_again", in.outcome.rebuilds},
            {"taken_over", in.outcome.taken_over},
-           {"stalls", in.outcome.mends.stalls},
-           {"damaged", in.outcome.mends.damaged},
-           {"words_mended", in.outcome.mends.words},
-           {"frames_beyond_end", in.outcome.mends.beyond_end},
+           {"stalls", in.outcome.repairs.stalls},
+           {"damaged", in.outcome.repairs.damaged},
+           {"words_mended", in.outcome.repairs.words},
+           {"frames_beyond_end", in.outcome.repairs.beyond_end},
            {"mps", !s.has_mps() ? json()
                                 : json{{"domain_faults", in.deaths->domain_faults},
-                                       {"given_up", in.deaths->domain_given_up},
+                                       {"given_up", in.deaths->domain_abandoned},
                                        {"blamed", blamed_json(s, in.deaths->domain_blamed)},
                                        {"back_ms", samples_json(domains_back_ms(*in.recoveries))}}},
            {"ended_early", in.outcome.ended_early() ? json(in.outcome.early_text()) : json()},
@@ -390,13 +391,14 @@ json make_report(const report_input& in) {
     r["problems"] = in.problems;
     r["parameters"] = in.parameters;
     r["mends"] = json::array();
-    for (const mend_record& m : in.outcome.mends.last)
+    for (const repair_record& m : in.outcome.repairs.last)
         r["mends"].push_back(
             {{"at_s", static_cast<f64>(m.at_ns) / 1e9},
              {"frame", m.frame},
              {"stalled", m.stalled},
              {"found", m.found},
-             {"in_doubt", m.doubt.first < m.doubt.end ? json{m.doubt.first, m.doubt.end - 1} : json()}});
+             {"in_doubt",
+              m.uncertain.first < m.uncertain.end ? json{m.uncertain.first, m.uncertain.end - 1} : json()}});
     r["recoveries"] = recoveries_json(*in.recoveries);
     r["recoveries_dropped"] = in.recoveries_dropped;
     r["sinks"] = json::array();

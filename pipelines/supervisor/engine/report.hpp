@@ -18,7 +18,7 @@
 namespace carousel::supervisor {
 
 /// Times that the control block was made anew because nothing moved, or because a word of it was impossible.
-struct mend_record {
+struct repair_record {
     u64 at_ns = 0, frame = 0;  ///< frame: where the run went on
     bool stalled = false;
     std::vector<std::string> found;  ///< empty: no word is wrong
@@ -26,13 +26,13 @@ struct mend_record {
         u64 first = 0, end = 0;
     };
     /// Delivered, perhaps made from damaged words, and not made again: another host has sent them.
-    frames doubt;
+    frames uncertain;
 };
 struct damage_account {
     u64 stalls = 0, damaged = 0;
     u64 words = 0;       ///< that were wrong by one bit and are mended, with nothing made anew
     u64 beyond_end = 0;  ///< frames that a sink had delivered beyond the end, taken out of the account
-    std::vector<mend_record> last;  ///< the first hundred
+    std::vector<repair_record> last;  ///< the first hundred
 };
 
 /// The receiving end of a link has reported that its sender keeps frames until the sinks here have them.
@@ -47,12 +47,12 @@ struct run_outcome {
     int exit_code = 0;
     std::string ending;    ///< "complete", "interrupted", "failed: ..."
     std::string ended_by;  ///< the source that has ended the stream before frame `end`; "": none
-    u64 begun_again = 0;   ///< times the run began again with memory and words made anew
-    damage_account mends;
+    u64 rebuilds = 0;      ///< times the run began again with memory and words made anew
+    damage_account repairs;
     u32 taken_over = 0;  ///< times that a second supervisor took the run over from a killed one
     std::vector<std::string> command_line;
     u64 planned_end = ~u64{0};  ///< the first frame that `frames` leaves out; above every number: no `frames`
-    std::string asked_by;       ///< what asked for the end: "SIGHUP", "--seconds", ...; "": none
+    std::string end_requested_by;  ///< what asked for the end: "SIGHUP", "--seconds", ...; "": none
     /// `frames` gives more frames than the run has delivered.
     [[nodiscard]] bool ended_early() const noexcept;
     /// "ended early, after 26 of 150 frames: SIGHUP"; "": it did not end early.
@@ -106,19 +106,19 @@ struct dead_letter {
     u64 ring_sequence = 0;
     std::string stage, reason;  ///< "": not known
 };
-struct dead_letters {
+struct dead_letter_list {
     u64 count = 0;                    ///< of the sink that got most
     std::vector<dead_letter> newest;  ///< by sequence, at most a thousand a sink
 };
 /// What the sinks' ledgers call void, with what the supervisor saw of it; where nothing is counted, what the
 /// supervisor saw.
-[[nodiscard]] dead_letters dead_letters_of(const std::vector<sink_account>& sinks,
-                                           const death_account& deaths);
+[[nodiscard]] dead_letter_list dead_letters_of(const std::vector<sink_account>& sinks,
+                                               const death_account& deaths);
 /// "2 given up (frame 7: fragment, signal 11; frame 9: fragment, signal 11)"; "" for none.
-[[nodiscard]] std::string given_up_text(const dead_letters& d);
+[[nodiscard]] std::string dead_letters_text(const dead_letter_list& d);
 /// The run's own code, unless that is 0 and something is wrong with its frames: damage goes before frames
 /// that were given up.
-[[nodiscard]] int exit_code_of(const run_outcome& o, const damage& d, const dead_letters& letters,
+[[nodiscard]] int exit_code_of(const run_outcome& o, const damage& d, const dead_letter_list& dead_letters,
                                u64 allowed) noexcept;
 /// "demo: the stream ended before frame 1000, says its source camera".
 [[nodiscard]] std::string stream_end_text(const std::string& run, const std::string& source, u64 end);
@@ -129,7 +129,7 @@ struct dead_letters {
 /// Throws output_error before anything is started, when the report could not be written later.
 void check_report_path(const std::string& path);
 /// Writes the report by the rule of core/output_file.hpp. Copies the ledgers into the folder of the file that
-/// is replaced (kept_ledger); a report that is written into a device or a FIFO keeps none. Throws
+/// is replaced (ledger_copy_path); a report that is written into a device or a FIFO keeps none. Throws
 /// output_error.
 void write_report(const std::string& path, const nlohmann::json& report, const run_setup& s,
                   const std::vector<sink_account>& sinks);
@@ -137,7 +137,7 @@ void write_report(const std::string& path, const nlohmann::json& report, const r
 [[nodiscard]] output_file open_report(const std::string& path);
 /// Path of the copy of a sink's ledger next to a report, after the report's symbolic links; "": the report is
 /// written into a device or a FIFO.
-[[nodiscard]] std::string kept_ledger(const std::string& report_path, const std::string& stage);
+[[nodiscard]] std::string ledger_copy_path(const std::string& report_path, const std::string& stage);
 /// The p-quantile of some samples, 0 without any.
 [[nodiscard]] f64 quantile(std::vector<f64> samples, f64 p);
 

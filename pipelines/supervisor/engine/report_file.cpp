@@ -12,7 +12,7 @@ namespace carousel::supervisor {
 
 using nlohmann::json;
 
-std::string kept_ledger(const std::string& report_path, const std::string& stage) {
+std::string ledger_copy_path(const std::string& report_path, const std::string& stage) {
     const std::optional<output_target> to = find_output(report_path);
     if (to && !to->is_file) return "";
     const std::filesystem::path p(to ? to->path : report_path);
@@ -31,7 +31,7 @@ void write_report(const std::string& path, const json& report, const run_setup& 
                   const std::vector<sink_account>& sinks) {
     std::string failed;  // a ledger that can't be copied costs no report
     for (const sink_account& a : sinks) {
-        const std::string to = a.counted() ? kept_ledger(path, a.stage) : "";
+        const std::string to = a.counted() ? ledger_copy_path(path, a.stage) : "";
         if (to.empty()) continue;
         try {
             telemetry::copy_ledger(telemetry::ledger_path(s.directory, a.stage), to);

@@ -50,7 +50,7 @@ private:
     log_sink* journal_;
 };
 
-void say_root_cause(closing& out, const root_cause& f) {
+void log_root_cause(closing& out, const root_cause& f) {
     out.line(fmt::format("error: stage {} has failed: {}", f.label, f.what));
     for (const std::string& line : f.last_lines) out.line("    " + line);
 }
@@ -61,7 +61,7 @@ std::string closing_line(const run_setup& s, const run_outcome& o, const std::st
                        o.complete ? "" : " (" + o.ending + ")");
 }
 
-void say_closing(closing& out, const run_setup& s, const run_outcome& o,
+void log_closing(closing& out, const run_setup& s, const run_outcome& o,
                  const std::vector<telemetry::stage_shares>& shares, bool reported) {
     if (!o.ended_by.empty()) out.line(stream_end_text(s.name, o.ended_by, o.end));
     if (const std::string early = o.early_text(); !early.empty())
@@ -97,20 +97,20 @@ std::string why_not_reported(const run_setup& s, const nlohmann::json& report,
     }
 }
 
-int finish(engine& e, const run_setup& s, run_outcome o, const run_options& asked, console& out) {
+int finish(engine& e, const run_setup& s, run_outcome o, const run_options& given_options, console& out) {
     closing last(out, *e.seats().journal);
-    if (e.seats().failure) say_root_cause(last, *e.seats().failure);  // before anything that can fail
+    if (e.seats().failure) log_root_cause(last, *e.seats().failure);  // before anything that can fail
     const std::vector<sink_account> sinks = read_ledgers(s, e.control(), o.end);
     const damage d = damage_of(sinks, e.control());
-    const dead_letters letters = dead_letters_of(sinks, e.seats().account);
-    other_hosts* const hosts = asked.hosts.get();
-    o.exit_code = exit_code_of(o, d, letters, s.allow_dead_letters);
+    const dead_letter_list dead_letters = dead_letters_of(sinks, e.seats().account);
+    other_hosts* const hosts = given_options.hosts.get();
+    o.exit_code = exit_code_of(o, d, dead_letters, s.allow_dead_letters);
     if (o.exit_code == exit_code::ok && hosts != nullptr) o.exit_code = hosts->code();
     std::vector<std::string> failed;  // an output that fails costs neither the account nor the other outputs
     for (const sink_account& a : sinks)
         if (!a.unreadable.empty()) failed.push_back(a.unreadable);
     if (o.exit_code == exit_code::ok && !failed.empty()) o.exit_code = exit_code::output;
-    o.command_line = asked.command_line;
+    o.command_line = given_options.command_line;
     nlohmann::json report;
     if (!s.report_path.empty() || hosts != nullptr) {
         report =
@@ -125,33 +125,33 @@ int finish(engine& e, const run_setup& s, run_outcome o, const run_options& aske
     std::string account = damage_text(d, sinks);
     if (const std::string why = s.why_not_comparable(); !why.empty())
         account += "; hashes can't be compared: " + why;
-    if (letters.count > 0) account += "; " + given_up_text(letters);
+    if (dead_letters.count > 0) account += "; " + dead_letters_text(dead_letters);
     const std::string line = closing_line(s, o, account, e.seats().account.restarts);
     last.line(line);
     if (hosts != nullptr) {
         for (const std::string& each : hosts->closing_lines()) last.line(each);
         hosts->report_outcome(o.exit_code, report, line);
     }
-    say_closing(last, s, o, e.shares_of_the_run(), !s.report_path.empty() && unreported.empty());
+    log_closing(last, s, o, e.shares_of_the_run(), !s.report_path.empty() && unreported.empty());
     for (const std::string& why : failed) last.line("error: " + why);
     e.note_end(o.exit_code);
     return o.exit_code;
 }
 
 /// The run of this name that a dead supervisor has left, if any of its stages lives.
-std::optional<run::record> left_alive(const run_lock& lock) {
+std::optional<run::record> surviving_run(const run_lock& lock) {
     auto record = run::read_record(lock.folder());
-    const auto is_left = [](const run::record& r) {
+    const auto is_recoverable = [](const run::record& r) {
         return run::is_of_here(r) && !run::is_alive(r, true) && living_processes(r.run_id) > 0;
     };
-    if (record && !is_left(*record)) record.reset();
+    if (record && !is_recoverable(*record)) record.reset();
     return record;
 }
 
 /// The stages stay as they are when this throws: they wait for a supervisor that fits, and end by themselves
 /// without one.
-void take_identity(const run_lock& lock, const run::record& left, const nlohmann::json& wanted,
-                   run_setup& s) {
+void restore_identity(const run_lock& lock, const run::record& existing, const nlohmann::json& wanted,
+                      run_setup& s) {
     const auto kept = read_identity(lock.folder());
     const std::string what =
         kept ? difference(kept->identity, wanted) : "what it runs can't be read any more";
@@ -162,9 +162,9 @@ void take_identity(const run_lock& lock, const run::record& left, const nlohmann
                         "same: {}. Start it with the same file and settings to take it over, or with --fresh "
                         "to end it and "
                         "begin anew; left alone it ends by itself",
-                        s.name, left.supervisor.pid, living_stages(left.run_id), what));
-    keep_outputs(*kept, s);
-    keep_depths(kept->depths, s);
+                        s.name, existing.supervisor.pid, living_stages(existing.run_id), what));
+    restore_outputs(*kept, s);
+    restore_depths(kept->depths, s);
 }
 
 /// isolation = "mps" where it says nothing.
@@ -180,19 +180,19 @@ std::string no_domain_text(const pipeline& p, const run_setup& s) {
 
 /// The run of that name that a killed supervisor has left, as its control block is still there. Asked before
 /// the lock is waited for.
-std::optional<run::record> left_behind(const std::string& name) {
+std::optional<run::record> unfinished_run(const std::string& name) {
     auto record = run::read_record(run::run_folder(name));
     if (record && (is_alive(*record) || !shm::segment::exists(record->run_id))) record.reset();
     return record;
 }
 
 /// A fresh start in place of an adoption is never silent.
-void say_fresh(const run::record& left, console& out) {
-    const bool there = shm::segment::exists(left.run_id);
+void log_fresh_start(const run::record& existing, console& out) {
+    const bool there = shm::segment::exists(existing.run_id);
     out.line(fmt::format(
         "the supervisor of the last run of {0} (pid {1}) was killed, and {2}: a fresh run begins. What is "
         "known of the last one is kept: `{3} logs --lost -p {0}`, `{3} ps --all`",
-        left.name, left.supervisor.pid,
+        existing.name, existing.supervisor.pid,
         there ? "none of its stages is alive: its ring memory is gone with them"
               : "its stages have just left, for nobody had taken it over within supervisor_grace_s",
         own_command()));
@@ -200,9 +200,9 @@ void say_fresh(const run::record& left, console& out) {
 
 }  // namespace
 
-int run_pipeline(const pipeline& p, const run_options& asked) {
-    run_options o = asked;
-    const signals_kept signals;
+int run_pipeline(const pipeline& p, const run_options& given_options) {
+    run_options o = given_options;
+    const run_signals_blocked signals;
     arm_crash_points("supervisor");
     // Nothing that we start is in any MPS domain but the run's own: not in the machine's default one, nor in
     // one that the user's environment names. With a folder in which nobody listens CUDA makes a context of
@@ -211,16 +211,16 @@ int run_pipeline(const pipeline& p, const run_options& asked) {
     ::unsetenv("CUDA_MPS_LOG_DIRECTORY");
     raise_file_limit();
     (void)open_null(O_RDONLY);  // every stage gets it as its stdin
-    const std::optional<run::record> before = left_behind(p.name);
+    const std::optional<run::record> before = unfinished_run(p.name);
     run_lock lock(p.name, o.wait_s);
     console out(STDERR_FILENO, o.color, understands_escapes(STDERR_FILENO));
     // From here on the stages of a run that is to be taken over wait for us, however long the rest takes.
-    const std::optional<run::record> left = o.fresh ? std::nullopt : left_alive(lock);
-    lock.leave_folder(left || before);
+    const std::optional<run::record> existing = o.fresh ? std::nullopt : surviving_run(lock);
+    lock.leave_folder(existing || before);
     if (o.stages.empty()) o.stages = describe_stages(p);
-    lock.leave_folder(left.has_value());
-    if (!left) {
-        if (before && !o.fresh) say_fresh(*before, out);
+    lock.leave_folder(existing.has_value());
+    if (!existing) {
+        if (before && !o.fresh) log_fresh_start(*before, out);
         lock.clear_leftovers();
     }
     std::unique_ptr<ipc::holder> space = space_of_run(p.name, p.space_mib, out);
@@ -228,18 +228,18 @@ int run_pipeline(const pipeline& p, const run_options& asked) {
     check_report_path(o.report_file);
     const machine_offer machine = probe_for(p);
     run_setup s = setup_from(p, o, machine);
-    if (!left) require_room(s, free_memory_of(machine));
+    if (!existing) require_room(s, free_memory_of(machine));
     s.directory = lock.folder();
     const nlohmann::json identity = identity_of(s);
-    if (left) {
-        take_identity(lock, *left, identity, s);
+    if (existing) {
+        restore_identity(lock, *existing, identity, s);
     } else {
         prepare_outputs(s, now_stamp());
     }
     make_log_folder(s.directory);
-    const std::string run_id = left ? left->run_id : new_run_id();
+    const std::string run_id = existing ? existing->run_id : new_run_id();
     // Nothing has been made yet, and no stage waits for frames: the hosts agree first.
-    if (o.hosts && !left) {
+    if (o.hosts && !existing) {
         try {
             o.hosts->gather(out, run_id);
         } catch (const interrupted_early& early) {
@@ -249,23 +249,23 @@ int run_pipeline(const pipeline& p, const run_options& asked) {
     }
     run::write_record(lock.folder(), {shm::this_process(), run_id, p.name, p.file, "", "", lock.folder()});
     s.quiet = o.background;
-    if (!left) write_identity(lock.folder(), identity, s);
-    if (!left && s.depth_lowered) out.line("depth: " + s.depth_reason);
-    if (const std::string idle = idle_turns(s); !left && !idle.empty()) out.line(idle);
-    if (const auto why = no_domain_text(p, s); !why.empty() && !left) out.line(why);
+    if (!existing) write_identity(lock.folder(), identity, s);
+    if (!existing && s.depth_lowered) out.line("depth: " + s.depth_reason);
+    if (const std::string idle = idle_turns(s); !existing && !idle.empty()) out.line(idle);
+    if (const auto why = no_domain_text(p, s); !why.empty() && !existing) out.line(why);
     engine e(s, run_id, executable_folder(), o.seconds, out,
-             left ? engine::beginning::adopt : engine::beginning::fresh,
+             existing ? engine::beginning::adopt : engine::beginning::fresh,
              o.hosts ? o.hosts->first(o.first) : o.first);
     lock.leave_folder(false);
     e.hold(std::move(space));
     e.work_with(o.hosts.get());
-    e.seats().journal->note(::getpid(),
-                            fmt::format("{}: {}, {} stages of {}", s.name, left ? "is taken over" : "begins",
-                                        s.stages.size(), s.file));
-    if (!left && !s.depth_reason.empty()) e.seats().journal->note(::getpid(), "depth: " + s.depth_reason);
+    e.seats().journal->note(
+        ::getpid(), fmt::format("{}: {}, {} stages of {}", s.name, existing ? "is taken over" : "begins",
+                                s.stages.size(), s.file));
+    if (!existing && !s.depth_reason.empty()) e.seats().journal->note(::getpid(), "depth: " + s.depth_reason);
     try {
         const run_outcome outcome = e.run();
-        e.give_up_reserve();
+        e.release_reserve();
         const int code = finish(e, s, outcome, o, out);
         out.flush();
         return code;

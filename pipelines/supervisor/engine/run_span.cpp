@@ -11,10 +11,10 @@ namespace {
 template <typename Of, typename F>
 void for_each_process(const shm::control_block& c, Of&& of, F&& fn) {
     for (const shm::incarnation& e : c.entry) {
-        const auto who = ring::entry_word::of(ring::load(e.identity));
-        if (who.state == ring::entry_state::damaged || who.seat >= std::min(c.seats, shm::max_seats))
+        const auto owner = ring::entry_word::of(ring::load(e.identity));
+        if (owner.state == ring::entry_state::damaged || owner.seat >= std::min(c.seats, shm::max_seats))
             continue;
-        const u32 stage = c.seat[who.seat].stage;
+        const u32 stage = c.seat[owner.seat].stage;
         if (stage < std::min(c.stages, shm::max_stages) && of(c.stage[stage])) fn(e);
     }
 }

@@ -61,33 +61,33 @@ std::string entrance(const run_setup& s, u32 stage) {
 
 }  // namespace
 
-bool is_left_out(const run_setup& setup, const seat_list& seats, u32 stage) {
+bool is_excluded(const run_setup& setup, const seat_list& seats, u32 stage) {
     return setup.stages[stage].spec.optional && std::all_of(seats.begin(), seats.end(), [&](const auto& s) {
                return s->stage != stage || s->machine.state() == seat_state::failed;
            });
 }
 
-stage_times::look stage_times::look_at(const shm::control_block& c, u64 now) const {
-    look l;
+stage_times::sample stage_times::take_sample(const shm::control_block& c, u64 now) const {
+    sample l;
     l.at_ns = now;
     for (u32 k = 0; k < setup_->stages.size(); ++k)
         l.stages.push_back(telemetry::read_time(c.stage[k].counters));
     return l;
 }
 
-void stage_times::begin(const shm::control_block& c, u64 now) { begun_ = look_at(c, now); }
+void stage_times::begin(const shm::control_block& c, u64 now) { begun_ = take_sample(c, now); }
 
 void stage_times::tick(const shm::control_block& c, u64 now) {
     if (begun_.at_ns == 0 || (!past_.empty() && now - past_.back().at_ns < add_every_ns)) return;
-    past_.push_back(look_at(c, now));
+    past_.push_back(take_sample(c, now));
     while (past_.size() > 2 && past_[1].at_ns + span_ns <= now) past_.pop_front();
 }
 
 void stage_times::finish(const shm::control_block& c, u64 now) {
-    if (finished_.at_ns == 0) finished_ = look_at(c, now);
+    if (finished_.at_ns == 0) finished_ = take_sample(c, now);
 }
 
-std::vector<telemetry::stage_shares> stage_times::between(const look& before, const look& after) const {
+std::vector<telemetry::stage_shares> stage_times::between(const sample& before, const sample& after) const {
     if (before.at_ns == 0 || after.at_ns <= before.at_ns) return {};
     std::vector<telemetry::stage_shares> out(setup_->stages.size());
     for (u32 k = 0; k < out.size(); ++k)
@@ -112,8 +112,8 @@ nlohmann::json bottleneck_of(const run_setup& s, const std::vector<telemetry::st
         loads[k].source = s.stages[k].spec.input_indices.empty();
         loads[k].waited_for = !s.stages[k].spec.latest();
         const seat* best = seats != nullptr ? best_of(*seats, k) : nullptr;
-        const bool left_out = seats != nullptr && is_left_out(s, *seats, k);
-        loads[k].required = !left_out && !s.stages[k].spec.skips();
+        const bool excluded = seats != nullptr && is_excluded(s, *seats, k);
+        loads[k].required = !excluded && !s.stages[k].spec.skips();
         if (best != nullptr) loads[k].condition = condition_of(best->machine.state());
     }
     const telemetry::bottleneck b = telemetry::find_bottleneck(loads, s.fps);
@@ -133,7 +133,7 @@ std::vector<missing_stage> missing_stages(const run_setup& s, const seat_list& s
     for (u32 k = 0; k < s.stages.size(); ++k) {
         const stage_spec& spec = s.stages[k].spec;
         const seat* best = spec.may_miss() ? nullptr : best_of(seats, k);
-        if (is_left_out(s, seats, k)) continue;
+        if (is_excluded(s, seats, k)) continue;
         if (best != nullptr && condition_of(best->machine.state()) == stage_condition::down)
             out.push_back({s.stages[k].spec.name,
                            how_missing(best->machine.state()) +

@@ -29,16 +29,17 @@ public:
     [[nodiscard]] std::vector<telemetry::stage_shares> whole() const;
 
 private:
-    struct look {
+    struct sample {
         u64 at_ns = 0;
         std::vector<telemetry::stage_time> stages;
     };
-    [[nodiscard]] look look_at(const shm::control_block& c, u64 now) const;
-    [[nodiscard]] std::vector<telemetry::stage_shares> between(const look& before, const look& after) const;
+    [[nodiscard]] sample take_sample(const shm::control_block& c, u64 now) const;
+    [[nodiscard]] std::vector<telemetry::stage_shares> between(const sample& before,
+                                                               const sample& after) const;
 
     const run_setup* setup_;
-    look begun_, finished_;
-    std::deque<look> past_;  ///< oldest first
+    sample begun_, finished_;
+    std::deque<sample> past_;  ///< oldest first
 };
 
 /// What limits, as bottleneck_json.hpp writes it, by these shares and what the supervisor knows of the seats;
@@ -49,7 +50,7 @@ private:
 
 /// Frames pass the optional stage by: all of its instances have failed. One that is down or in backoff is
 /// waited for as any other stage.
-[[nodiscard]] bool is_left_out(const run_setup& setup, const seat_list& seats, u32 stage);
+[[nodiscard]] bool is_excluded(const run_setup& setup, const seat_list& seats, u32 stage);
 
 /// A stage that the others wait for, and none of its instances has a process, nor will have one in a moment.
 struct missing_stage {

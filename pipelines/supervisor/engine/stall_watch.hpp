@@ -11,7 +11,7 @@ class stall_watch {
 public:
     /// `print` differs from the last one when something has moved. Whoever looks too seldom was stopped or
     /// starved itself, and has seen nothing in between: it begins anew.
-    void see(u64 print, u64 now) noexcept {
+    void add_sample(u64 print, u64 now) noexcept {
         const bool starved = now > seen_ns_ + ns_per_s;
         seen_ns_ = now;
         if (print == print_ && since_ns_ != 0 && !starved) return;
@@ -36,7 +36,7 @@ public:
         return since_ns_ != 0 && now > since_ns_ ? now - since_ns_ : 0;
     }
     /// Nothing has for so long, and nobody had a reason in the last second.
-    [[nodiscard]] bool stands_still(u64 patience_ns, u64 now) const noexcept {
+    [[nodiscard]] bool is_stalled(u64 patience_ns, u64 now) const noexcept {
         return quiet_ns(now) >= patience_ns && now >= excused_ns_ + std::min(patience_ns, u64{ns_per_s});
     }
 

@@ -25,7 +25,8 @@ void engine::end_stream_of(u32 stage, u64 at) {
     save_state();
     crash_here(crash_point::end_kept);
     (void)ring::lower_end(segment_->block(), end_);
-    seats_->say(fmt::format("the stream of {} ends before frame {}", setup_->stages[stage].spec.name, end_));
+    seats_->log_line(
+        fmt::format("the stream of {} ends before frame {}", setup_->stages[stage].spec.name, end_));
 }
 
 // In place of a claim (E2 of ring/PROTOCOL.md). Who sends to the stage is done and whole, so it has leased no
@@ -35,7 +36,7 @@ void engine::end_the_stream(const std::string& stage, u64 at, const std::string&
     for (u32 k = 0; k < setup_->stages.size(); ++k) {
         const stage_setup& s = setup_->stages[k];
         if (s.spec.name != stage || !s.receives()) continue;
-        seats_->say(why);
+        seats_->log_line(why);
         return end_stream_of(k, at);
     }
 }

@@ -20,7 +20,7 @@
 #include "shm/peer_process.hpp"
 #include "supervisor/engine/engine.hpp"
 #include "supervisor/processes/adoption.hpp"
-#include "supervisor/processes/let_in.hpp"
+#include "supervisor/processes/handshake.hpp"
 #include "supervisor/processes/seat_state.hpp"
 #include "supervisor/processes/start.hpp"
 
@@ -47,19 +47,19 @@ u32 next_tap(const shm::control_block& c) {
 
 /// A damaged END behind a stop: the number that the file tells, if it is one bit away. Else STOPPING, whether
 /// it was or not: the sources have acknowledged, and the same END is found once more.
-u64 end_of_stop(u64 damaged, u64 told) noexcept {
-    const bool fits = std::popcount(damaged ^ shm::end_word::pack(told)) == 1;
-    return fits && told != ring::end_unknown ? told : ring::end_stopping;
+u64 end_of_stop(u64 damaged, u64 recorded) noexcept {
+    const bool fits = std::popcount(damaged ^ shm::end_word::pack(recorded)) == 1;
+    return fits && recorded != ring::end_unknown ? recorded : ring::end_stopping;
 }
 
 }  // namespace
 
 void engine::save_state() {
     const u64 print = supervisor::fingerprint(*seats_) ^ static_cast<u64>(phase_) << 40U ^ begun_ns_ ^
-                      finished_ns_ << 1U ^ begun_again_ << 2U ^ static_cast<u64>(interrupts_) << 50U ^
-                      static_cast<u64>(taken_over_) << 56U ^ started_ns_ ^ end_ << 3U ^ mends_.words << 40U ^
-                      mends_.damaged << 44U ^ mends_.stalls << 36U ^ parameters_.number() << 20U ^
-                      static_cast<u64>(others_give_the_end_) << 60U;
+                      finished_ns_ << 1U ^ rebuilds_ << 2U ^ static_cast<u64>(interrupts_) << 50U ^
+                      static_cast<u64>(taken_over_) << 56U ^ started_ns_ ^ end_ << 3U ^
+                      repairs_.words << 40U ^ repairs_.damaged << 44U ^ repairs_.stalls << 36U ^
+                      parameters_.number() << 20U ^ static_cast<u64>(other_hosts_end_run_) << 60U;
     if (print == saved_print_) return;
     saved_print_ = print;
     json j = supervisor::state_json(*seats_);
@@ -68,27 +68,27 @@ void engine::save_state() {
                 {"started_ns", started_ns_},
                 {"begun_ns", begun_ns_},
                 {"finished_ns", finished_ns_},
-                {"begun_again", begun_again_},
-                {"asked_to_end", asked_to_end_},
-                {"others_give_the_end", others_give_the_end_},
+                {"rebuilds", rebuilds_},
+                {"end_requested", end_requested_},
+                {"other_hosts_end_run", other_hosts_end_run_},
                 {"ended_by", ended_by_},
-                {"asked_by", asked_by_},
-                {"asked_by_signal", asked_by_signal_},
+                {"end_requested_by", end_requested_by_},
+                {"end_request_signal", end_request_signal_},
                 {"interrupts", interrupts_},
                 {"taken_over", taken_over_},
-                {"stalls", mends_.stalls},
-                {"damaged", mends_.damaged},
-                {"words_mended", mends_.words},
+                {"stalls", repairs_.stalls},
+                {"damaged", repairs_.damaged},
+                {"words_repaired", repairs_.words},
                 {"end", end_},
                 {"stream_ended_by", stream_ended_by_},
-                {"beyond_end", mends_.beyond_end}};
+                {"beyond_end", repairs_.beyond_end}};
     try {
-        if (short_since_ns_ != 0) reserve_.give_up();
+        if (short_since_ns_ != 0) reserve_.release();
         run::write_whole_file(setup_->directory + "/state.json",
                               j.dump(-1, ' ', false, json::error_handler_t::replace) + "\n");
     } catch (const error& e) {
         if (!state_failed_)
-            seats_->say(fmt::format("warning: {}: a second supervisor would count from 0", e.what()));
+            seats_->log_line(fmt::format("warning: {}: a second supervisor would count from 0", e.what()));
         state_failed_ = true;
     }
     reserve_.fill();
@@ -106,33 +106,33 @@ void engine::takeover() {
         started_ns_ = run.value("started_ns", c.created_ns);
         begun_ns_ = run.value("begun_ns", u64{0});
         finished_ns_ = run.value("finished_ns", u64{0});
-        begun_again_ = run.value("begun_again", u64{0});
-        asked_to_end_ = run.value("asked_to_end", false);
-        others_give_the_end_ = run.value("others_give_the_end", false);
+        rebuilds_ = run.value("rebuilds", u64{0});
+        end_requested_ = run.value("end_requested", false);
+        other_hosts_end_run_ = run.value("other_hosts_end_run", false);
         ended_by_ = run.value("ended_by", 0);
-        asked_by_ = run.value("asked_by", "");
-        asked_by_signal_ = run.value("asked_by_signal", 0);
+        end_requested_by_ = run.value("end_requested_by", "");
+        end_request_signal_ = run.value("end_request_signal", 0);
         interrupts_ = run.value("interrupts", 0);
         taken_over_ = run.value("taken_over", 0U);
-        mends_.stalls = run.value("stalls", u64{0});
-        mends_.damaged = run.value("damaged", u64{0});
-        mends_.words = run.value("words_mended", u64{0});
-        mends_.beyond_end = run.value("beyond_end", u64{0});
+        repairs_.stalls = run.value("stalls", u64{0});
+        repairs_.damaged = run.value("damaged", u64{0});
+        repairs_.words = run.value("words_repaired", u64{0});
+        repairs_.beyond_end = run.value("beyond_end", u64{0});
         if (ring::load(c.stop_asked) == 0)
             set_end(run.value("end", end_));  // a stop may be younger than the file
         else if (ring::load(c.end) == shm::no_number)
             set_end(end_of_stop(ring::load(c.end.raw()), run.value("end", end_)));
         adopt_stream_end(run.value("stream_ended_by", shm::none));
     }
-    if (const std::string said =
+    if (const std::string message =
             parameters_.adopt(c, *made_, state.is_object() ? state.value("parameters", json()) : json());
-        !said.empty())
-        seats_->say(said);
+        !message.empty())
+        seats_->log_line(message);
     if (!state.is_object()) deaths_then_ = ~u64{0};  // nobody knows how many there were
     ++taken_over_;
     taps_ = next_tap(c);
     if (ring::load(c.stop_asked) != 0) {
-        asked_to_end_ = stop_told_ = true;
+        end_requested_ = stop_requested_ = true;
         phase_ = phase::draining;
         phase_since_ns_ = now;
     }
@@ -159,8 +159,8 @@ void engine::watch_takeover(u64 now) {
             found_.standbys == 0
                 ? ""
                 : fmt::format(", and {} {}", found_.standbys, found_.standbys == 1 ? "standby" : "standbys");
-        seats_->say(fmt::format("adopted {}: {} {} alive{}{}", setup_->name, found_.alive,
-                                found_.alive == 1 ? "stage" : "stages", standbys, dead));
+        seats_->log_line(fmt::format("adopted {}: {} {} alive{}{}", setup_->name, found_.alive,
+                                     found_.alive == 1 ? "stage" : "stages", standbys, dead));
         supervisor::memory_is_there(*seats_);
         return;
     }
@@ -177,32 +177,32 @@ void engine::watch_takeover(u64 now) {
 }
 
 // A stage that the dead supervisor had started: its fds first, whatever becomes of it.
-std::string engine::take_return(connection& c, const run::return_message& said, shm::message& m) {
-    if (said.run_id != run_id_) return "this is another run";
-    memory_.take_back(said.memory, m.fds);
-    std::string why = supervisor::let_stage_return(*seats_, c.fd.get(),
-                                                   shm::peer_process_of(c.fd.get(), said.start_time), said);
+std::string engine::handle_return(connection& c, const run::return_message& message, shm::message& m) {
+    if (message.run_id != run_id_) return "this is another run";
+    memory_.restore(message.memory, m.fds);
+    std::string why = supervisor::accept_stage_return(
+        *seats_, c.fd.get(), shm::peer_process_of(c.fd.get(), message.start_time), message);
     c.stage = why.empty();
     crash_here(crash_point::stage_returned);
     return why;
 }
 
 // The process that owns ipc memory has waited for us, too. Its connection is its life line from now on.
-void engine::take_owner(connection& c, const run::owner_message& said) {
+void engine::adopt_owner(connection& c, const run::owner_message& message) {
     const int number = c.fd.get();
     spawned owner;
-    shm::peer_process peer = shm::peer_process_of(number, said.start_time);
+    shm::peer_process peer = shm::peer_process_of(number, message.start_time);
     owner.pid = peer.id.pid;
     owner.start_time = peer.id.start_time;
     owner.pidfd = std::move(peer.pidfd);
-    const bool wanted = said.run_id == run_id_ && memory_.has_ipc() && memory_.owner_pidfd() < 0 &&
+    const bool wanted = message.run_id == run_id_ && memory_.has_ipc() && memory_.owner_pidfd() < 0 &&
                         owner.pidfd && owner.pid > 0;
     (void)shm::send_message(number, (wanted ? run::to_json(run::welcome_message{})
                                             : run::refusal("this run needs no owner of memory"))
                                         .dump());
     if (!wanted) return;
     loop_.forget(number);
-    memory_.take_owner(std::move(owner), std::move(c.fd));
+    memory_.adopt_owner(std::move(owner), std::move(c.fd));
     connections_.erase(number);
     watch_owner();
 }

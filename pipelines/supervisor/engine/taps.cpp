@@ -43,8 +43,8 @@ ring_place tapped_ring(const run_setup& s, const std::string& name) {
 
 }  // namespace
 
-void engine::lend(connection& c, const run::tap_request& wish) {
-    const ring_place at = tapped_ring(*setup_, wish.stage);
+void engine::lease_tap(connection& c, const run::tap_request& request) {
+    const ring_place at = tapped_ring(*setup_, request.stage);
     const stage_setup& st = setup_->stages[at.stage];
     const u32 link = made_->stage[at.stage].output_link[at.output];
     if (c.tap == shm::none) {

@@ -87,19 +87,19 @@ run::trace_file_answer trace_files::begin(const std::string& run_folder, const s
     }
     const rlimit most{longest_trace, longest_trace};  // it may be a machine's memory that it writes to
     (void)::prlimit(r.child.pid, RLIMIT_FSIZE, &most, nullptr);
-    r.asked_ns = now;
+    r.polled_ns = now;
     all_.emplace(last_, std::move(r));
     run::trace_file_answer a;
     a.id = last_;
     return a;
 }
 
-run::trace_file_answer trace_files::look(u64 id, bool stop, u64 at, u64 now) {
+run::trace_file_answer trace_files::poll(u64 id, bool stop, u64 at, u64 now) {
     const auto found = all_.find(id);
     if (found == all_.end())
         throw config_error(fmt::format("trace: there is no trace {} here (any more)", id));
     recording& r = found->second;
-    r.asked_ns = now;
+    r.polled_ns = now;
     // From when it has its file on it takes a signal as the end of its time.
     const bool records = ::access(part_path(r).c_str(), F_OK) == 0;
     if (stop && records && !r.stopped && !r.over) {
@@ -155,7 +155,7 @@ std::string trace_files::part_of(std::istream& file, u64 bytes, u64 at) {
 
 void trace_files::tick(u64 now) {
     for (auto at = all_.begin(); at != all_.end();) {
-        if (now < at->second.asked_ns + forgotten_ns) {
+        if (now < at->second.polled_ns + forgotten_ns) {
             ++at;
             continue;
         }

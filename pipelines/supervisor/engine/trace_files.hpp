@@ -33,7 +33,7 @@ public:
                                                u64 now);
     /// `stop`: it is to be written. `at`: of what is handed over; behind the end: it is removed. Throws
     /// config_error: no such trace, it has failed (why), it is longer than what is handed over.
-    [[nodiscard]] run::trace_file_answer look(u64 id, bool stop, u64 at, u64 now);
+    [[nodiscard]] run::trace_file_answer poll(u64 id, bool stop, u64 at, u64 now);
     void tick(u64 now);
     /// Of a file of so many bytes the part at `at`, a multiple of run::trace_part: see there.
     [[nodiscard]] static std::string part_of(std::istream& file, u64 bytes, u64 at);
@@ -44,7 +44,7 @@ private:
         std::string path;  ///< of the file; what the process has said is in path + ".log"
         bool stopped = false, over = false;
         exit_status how;
-        u64 asked_ns = 0;
+        u64 polled_ns = 0;
     };
     void discard(recording r) noexcept;
     static void remove(const recording& r) noexcept;

@@ -20,7 +20,7 @@ class word_audit {
 public:
     static constexpr u64 every_ns = ns_per_s;
     static constexpr u64 apart_ns = 15 * ns_per_ms;  ///< of the looks that must agree
-    static constexpr u32 looks = 6;
+    static constexpr u32 checks = 6;
 
     /// `at_deaths_alone`: for tests, none comes by the time that has passed.
     explicit word_audit(bool at_deaths_alone = false)
@@ -29,17 +29,17 @@ public:
     /// Is it time for a look?
     [[nodiscard]] bool due(u64 now) const noexcept { return now >= next_ns_; }
     /// Somebody has died: the next look is due now, or where some are under way behind these.
-    void ask(u64 now) noexcept {
-        asked_ = seen_ != 0;
-        if (!asked_) next_ns_ = now;
+    void request_audit(u64 now) noexcept {
+        audit_requested_ = seen_ != 0;
+        if (!audit_requested_) next_ns_ = now;
     }
     /// There is nothing to be watched: counted from here.
     void restart(u64 now) noexcept {
-        asked_ = false;
+        audit_requested_ = false;
         rest(now);
     }
     /// A look has found this. Returns what has stood through all of them; empty: nothing, or not yet.
-    [[nodiscard]] std::vector<ring::finding> see(std::vector<ring::finding> found, u64 now) {
+    [[nodiscard]] std::vector<ring::finding> add_sample(std::vector<ring::finding> found, u64 now) {
         if (seen_ == 0)
             standing_ = std::move(found);
         else
@@ -51,7 +51,7 @@ public:
             return {};
         }
         next_ns_ = now + apart_ns;
-        if (++seen_ < looks) return {};
+        if (++seen_ < checks) return {};
         std::vector<ring::finding> stood = std::move(standing_);
         rest(now);
         return stood;
@@ -61,10 +61,10 @@ private:
     void rest(u64 now) noexcept {
         standing_.clear();
         seen_ = 0;
-        next_ns_ = std::exchange(asked_, false) ? now : now + rest_ns_;
+        next_ns_ = std::exchange(audit_requested_, false) ? now : now + rest_ns_;
     }
     u64 rest_ns_;
-    bool asked_ = false;  ///< somebody has died while looks were under way
+    bool audit_requested_ = false;  ///< somebody has died while looks were under way
     std::vector<ring::finding> standing_;
     u32 seen_ = 0;
     u64 next_ns_ = 0;

@@ -145,7 +145,7 @@ void coordinator::handle_message(remote_host& h, const json& m) {
         const std::string why = fmt::format("interrupted on host {}", h.spec().name);
         if (at_once) return orders_->end_at_once(why);
         if (end_asked_) return;  // it says so to whoever it finds here
-        if (ask_for_end(false)) return orders_->end_the_run(why + ": what is begun is delivered");
+        if (request_end(false)) return orders_->end_the_run(why + ": what is begun is delivered");
         orders_->log_line(why + ": what is begun is delivered");
     }
 }

@@ -22,7 +22,7 @@ public:
     void tick(u64 now) override;
     void add_to(run::ps_answer& a) const override;
     [[nodiscard]] u64 ask(const std::string& host, const nlohmann::json& request, std::string& why) override;
-    [[nodiscard]] bool ask_for_end(bool at_once) override;
+    [[nodiscard]] bool request_end(bool at_once) override;
     [[nodiscard]] bool may_leave(std::optional<u64> end, u64 now) override;
     [[nodiscard]] int code() const override;
     [[nodiscard]] nlohmann::json reports() const override;
@@ -104,7 +104,7 @@ private:
     std::map<std::string, replacement> replacements_;
     std::map<u64, std::string> open_questions_;  ///< who is asked, by number
     std::map<std::string, u64> restarted_ns_;
-    u64 waiting_since_ns_ = 0, ps_ns_ = 0, last_ask_ = 0, last_question_ = 0;
+    u64 waiting_since_ns_ = 0, ps_ns_ = 0, last_ask_ = 0, last_query_ = 0;
     int lost_code_ = 0;
     std::string lost_;
 };

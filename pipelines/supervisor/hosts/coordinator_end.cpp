@@ -24,7 +24,7 @@ constexpr u64 help_patience_ns = 5 * ns_per_s;  ///< until a host that only help
 }  // namespace
 
 // From here on each host that begins its stream knows it, or is told when it comes; `at once`: each host.
-bool coordinator::ask_for_end(bool at_once) {
+bool coordinator::request_end(bool at_once) {
     end_asked_ = true;
     at_once_ = at_once_ || at_once;
     for (const auto& h : hosts_) send_end(*h);
@@ -124,7 +124,7 @@ bool coordinator::may_leave(std::optional<u64> end, u64 now) {
     if (waiting_since_ns_ == 0) waiting_since_ns_ = now;
     const bool whole = end.has_value();
     own_end_ = end;
-    if (!whole && !at_once_) (void)ask_for_end(true);
+    if (!whole && !at_once_) (void)request_end(true);
     bool all = true;
     for (const auto& h : hosts_) {
         if (h->awaits_bye() && now < waiting_since_ns_ + bye_patience_ns) all = false;

@@ -116,7 +116,7 @@ void coordinator::query_sender(remote_host& s, const std::string& to, replacemen
 std::optional<std::string> coordinator::restart_frame(const remote_host& h, u64 now, u64& first) {
     const std::string& name = h.spec().name;
     replacement& n = replacements_[name];
-    if (n.question == 0) n.question = ++last_question_, n.since_ns = now;
+    if (n.question == 0) n.question = ++last_query_, n.since_ns = now;
     sender_replies all;
     const auto here = first_kept(plan_, run::run_folder(plan_.name), "", name);
     if (here) all.from.emplace_back("from here");

@@ -62,7 +62,7 @@ public:
                                   std::string& why) = 0;
     /// The run is to end, as somebody here has asked. True: the engine drains; false: the end comes with the
     /// frames of other hosts, who have been told.
-    [[nodiscard]] virtual bool ask_for_end(bool at_once) = 0;
+    [[nodiscard]] virtual bool request_end(bool at_once) = 0;
     /// All stages of this host are gone. False: other hosts are still to end. `end`: where its stream ended,
     /// if this part is complete.
     [[nodiscard]] virtual bool may_leave(std::optional<u64> end, u64 now) = 0;

@@ -30,7 +30,7 @@ public:
     void tick(u64 now) override;
     void add_to(run::ps_answer& a) const override;
     [[nodiscard]] u64 ask(const std::string& host, const nlohmann::json& request, std::string& why) override;
-    [[nodiscard]] bool ask_for_end(bool at_once) override;
+    [[nodiscard]] bool request_end(bool at_once) override;
     [[nodiscard]] bool may_leave(std::optional<u64>, u64) override { return true; }
     [[nodiscard]] int code() const override { return 0; }
     [[nodiscard]] nlohmann::json reports() const override { return nlohmann::json::object(); }

@@ -49,7 +49,7 @@ json fitting(json report) {
 
 }  // namespace
 
-bool remote_partition::ask_for_end(bool at_once) {
+bool remote_partition::request_end(bool at_once) {
     if (coordinator_is_connected()) coordinator_->send({{"interrupted", at_once ? "at once" : "drain"}});
     if (at_once) return true;
     end_asked_ = true;
@@ -124,7 +124,7 @@ void remote_partition::send_outcome(const json& ended, u64 until) {
 std::optional<int> remote_partition::report_saved_outcome(const run_options& o) {
     const auto kept = [this] { return read_json_file(outcome_file()); };
     if (o.fresh || !kept().is_object()) return std::nullopt;
-    const signals_kept signals;
+    const run_signals_blocked signals;
     run_lock lock(part_name(), o.wait_s);
     lock.leave_folder(true);
     if (o.keep_logs) lock.keep_logs();

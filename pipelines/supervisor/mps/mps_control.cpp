@@ -68,8 +68,8 @@ void mps_control::start(u32 timeout_ms) const {
         ::mkdir((folder_ + "/log").c_str(), 0700) != 0)
         refuse(fmt::format("making the folder {}: {}", folder_, errno_text(errno)),
                "is there room, and may you write there?");
-    const std::string said = folder_ + "/log/start.log";
-    shm::unique_fd output(::open(said.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+    const std::string reply = folder_ + "/log/start.log";
+    shm::unique_fd output(::open(reply.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
     spawn_request r;
     // Server and clients would each apply CUDA_VISIBLE_DEVICES, the clients to what the server has left: they
     // alone shall.
@@ -84,8 +84,9 @@ void mps_control::start(u32 timeout_ms) const {
     if (!in_time) (void)events_of(p.pidfd.get(), POLLIN, now_ns() + ns_per_s);
     const exit_status s = reap(p.pidfd.get());
     const char* remedy = "try it by hand (`nvidia-cuda-mps-control -d`), or take isolation = \"process\"";
-    const std::string words = words_in(said);
-    if (in_time && s.known && s.signal == 0 && s.exit_code == 0 && daemon().pid != 0 && answers(timeout_ms))
+    const std::string words = words_in(reply);
+    if (in_time && s.known && s.signal == 0 && s.exit_code == 0 && daemon().pid != 0 &&
+        is_responding(timeout_ms))
         return;
     (void)end(0);
     if (!in_time)
@@ -98,7 +99,7 @@ void mps_control::start(u32 timeout_ms) const {
 }
 
 bool mps_control::end(u32 quit_ms) const noexcept try {
-    if (quit_ms > 0 && daemon().pid != 0) (void)ask("quit", quit_ms);
+    if (quit_ms > 0 && daemon().pid != 0) (void)query("quit", quit_ms);
     const bool gone = shm::end_marked_processes(shm::mps_part_mark(folder_), end_patience_ns);
     std::error_code ignored;
     if (gone) fs::remove_all(folder_, ignored);
@@ -117,7 +118,7 @@ shm::process_id mps_control::daemon() const {
     return oldest;
 }
 
-mps_control::answer mps_control::ask(const std::string& command, u32 timeout_ms) const {
+mps_control::reply mps_control::query(const std::string& command, u32 timeout_ms) const {
     std::vector<std::string> argv{"env"};
     for (std::string& e : client_environment()) argv.push_back(std::move(e));
     argv.emplace_back(program);
@@ -128,21 +129,21 @@ mps_control::answer mps_control::ask(const std::string& command, u32 timeout_ms)
 }
 
 std::string mps_control::start_server(u32 timeout_ms) const {
-    const answer said = ask(fmt::format("start_server -uid {}", ::getuid()), timeout_ms);
-    if (!said.ok) return said.text;
-    const answer servers = ask("get_server_list", timeout_ms);
+    const reply started = query(fmt::format("start_server -uid {}", ::getuid()), timeout_ms);
+    if (!started.ok) return started.text;
+    const reply servers = query("get_server_list", timeout_ms);
     if (!servers.ok || std::atoi(servers.text.c_str()) > 0) return servers.ok ? "" : servers.text;
-    return fmt::format("no server runs ({})", said.text.empty() ? servers.text : said.text);
+    return fmt::format("no server runs ({})", started.text.empty() ? servers.text : started.text);
 }
 
-bool mps_control::answers(u32 timeout_ms) const { return ask("get_server_list", timeout_ms).ok; }
+bool mps_control::is_responding(u32 timeout_ms) const { return query("get_server_list", timeout_ms).ok; }
 
 std::string mps_control::terminate_client(i32 pid, u32 timeout_ms) const {
-    const answer servers = ask("get_server_list", timeout_ms);
+    const reply servers = query("get_server_list", timeout_ms);
     if (!servers.ok) return servers.text;
     const int server = std::atoi(servers.text.c_str());
     if (server <= 0) return fmt::format("no server runs ({})", servers.text);
-    const answer done = ask(fmt::format("terminate_client {} {}", server, pid), timeout_ms);
+    const reply done = query(fmt::format("terminate_client {} {}", server, pid), timeout_ms);
     // The exit code is 0 whatever became of it; the last line is the server's answer, a CUresult: 0, or e.g.
     // "Invalid process 17!", "1".
     const std::string code =

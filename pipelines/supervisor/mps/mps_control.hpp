@@ -43,7 +43,7 @@ public:
     /// The daemon; pid 0: none lives.
     [[nodiscard]] shm::process_id daemon() const;
     /// The daemon answers, within `timeout_ms`.
-    [[nodiscard]] bool answers(u32 timeout_ms = 2000) const;
+    [[nodiscard]] bool is_responding(u32 timeout_ms = 2000) const;
     /// Ends all GPU work of a client and shuts it out; it is still to be killed. Empty: done, nothing of it
     /// runs or will run. Else why not. At most two times `timeout_ms`. An event that the client had recorded
     /// reads complete from then on, whatever became of its work: its words must have been aborted before.
@@ -54,11 +54,11 @@ public:
     [[nodiscard]] const std::string& folder() const noexcept { return folder_; }
 
 private:
-    struct answer {
+    struct reply {
         bool ok = false;
         std::string text;  ///< what it said, or what went wrong
     };
-    [[nodiscard]] answer ask(const std::string& command, u32 timeout_ms) const;
+    [[nodiscard]] reply query(const std::string& command, u32 timeout_ms) const;
 
     std::string domain_, folder_;
 };

@@ -21,8 +21,8 @@ mps_domain::mps_domain(const std::string& runtime_directory, event_loop& loop)
       loop_(&loop),
       done_event_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
     if (!done_event_) throw shm_error("making an eventfd: " + errno_text(errno));
-    loop_->watch(done_event_.get(), EPOLLIN, [this](u32) { hear(); });
-    thread_ = std::thread([this] { work_off(); });
+    loop_->watch(done_event_.get(), EPOLLIN, [this](u32) { read_completions(); });
+    thread_ = std::thread([this] { run_tasks(); });
 }
 
 mps_domain::~mps_domain() {
@@ -59,7 +59,7 @@ bool mps_domain::adopt() {
     // As long as a start may take: to renew the domain of a daemon that is only late would end all its
     // stages.
     constexpr u32 late_ms = 10'000;
-    up_ = daemon.pid != 0 && serving().answers(late_ms);
+    up_ = daemon.pid != 0 && serving().is_responding(late_ms);
     if (up_) watch_daemon(daemon);
     return up_;
 }
@@ -81,7 +81,7 @@ void mps_domain::watch_daemon(const shm::process_id& daemon) {
         loop_->forget(daemon_pidfd_.get());
         daemon_pidfd_.reset();
         up_ = false;
-        if (told_) told_();
+        if (on_exit_) on_exit_();
     });
 }
 
@@ -118,7 +118,7 @@ void mps_domain::make_spare() {
              {}});
 }
 
-bool mps_domain::spare_lives() const noexcept {
+bool mps_domain::spare_is_alive() const noexcept {
     return spare_ == spare_state::ready && spare_pidfd_ && events_of(spare_pidfd_.get(), POLLIN) == 0;
 }
 
@@ -131,7 +131,7 @@ void mps_domain::renew(renewal then) {
         const std::lock_guard lock(mutex_);
         todo_.clear();  // clients that were to be ended one by one go with their server
     }
-    const bool spare = spare_lives();
+    const bool spare = spare_is_alive();
     spare_ = spare_state::none;
     spare ? serve_from_spare(std::move(then)) : start_again(std::move(then));
 }
@@ -204,7 +204,7 @@ void mps_domain::enqueue(task t) {
     wake_.notify_one();
 }
 
-void mps_domain::work_off() {
+void mps_domain::run_tasks() {
     // The loop's thread takes the signals (signalfd); none may end up here.
     sigset_t all;
     sigfillset(&all);
@@ -226,7 +226,7 @@ void mps_domain::work_off() {
     }
 }
 
-void mps_domain::hear() {
+void mps_domain::read_completions() {
     u64 count = 0;
     [[maybe_unused]] const ssize_t got = ::read(done_event_.get(), &count, sizeof count);
     for (;;) {

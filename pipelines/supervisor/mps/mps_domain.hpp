@@ -60,7 +60,7 @@ public:
     /// end_client() has not begun is dropped, its `then` is not called: the caller kills its clients itself.
     void renew(renewal then);
     /// Called from the event loop when the daemon has died unasked. Set before start() or adopt().
-    void on_death(std::function<void()> told) { told_ = std::move(told); }
+    void on_death(std::function<void()> on_exit) { on_exit_ = std::move(on_exit); }
 
     [[nodiscard]] bool is_up() const noexcept { return up_; }
     [[nodiscard]] u32 generation() const noexcept {
@@ -87,21 +87,21 @@ private:
     };
     [[nodiscard]] const mps_control& serving() const noexcept { return parts_[serving_]; }
     [[nodiscard]] const mps_control& other() const noexcept { return parts_[1 - serving_]; }
-    [[nodiscard]] bool spare_lives() const noexcept;
+    [[nodiscard]] bool spare_is_alive() const noexcept;
     void serve_from_spare(renewal then);
     void start_again(renewal then);
     void name_serving() const;
     void post(task t);
     void enqueue(task t);
-    void work_off();
-    void hear();
+    void run_tasks();
+    void read_completions();
     void watch_daemon(const shm::process_id& daemon);
 
     std::string folder_;
     std::array<mps_control, 2> parts_;
     u32 serving_ = 0;
     event_loop* loop_;
-    std::function<void()> told_;
+    std::function<void()> on_exit_;
     bool up_ = false;
     u32 generation_ = 0, ended_ = 0;
     shm::process_id daemon_;

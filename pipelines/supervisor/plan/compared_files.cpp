@@ -68,7 +68,7 @@ names named_by_gltf(const std::string& text) {
 }
 
 /// What stands behind `word` in the lines of an OBJ or MTL file; behind options, its last word.
-names behind(const std::string& word, const std::string& text) {
+names words_after(const std::string& word, const std::string& text) {
     names out;
     std::istringstream lines(text);
     for (std::string line; std::getline(lines, line);) {
@@ -85,7 +85,7 @@ names behind(const std::string& word, const std::string& text) {
 
 /// The file's text, "" where there is none; what it is goes into `all`. Only what lies below the folder
 /// counts, as for the reader of meshes.
-std::string take_beside(const fs::path& folder, const std::string& name, json& all) {
+std::string read_sibling(const fs::path& folder, const std::string& name, json& all) {
     const fs::path below = fs::path(name).lexically_normal();
     if (name.empty() || name.find('\0') != std::string::npos || below.is_absolute() || *below.begin() == "..")
         return "";
@@ -109,11 +109,13 @@ json compared_files(const fs::path& path) {
     all[name] = size_and_hash(*text);
     const std::string kind = path.extension().string();
     if (kind == ".gltf" || kind == ".glb")
-        for (const std::string& each : named_by_gltf(*text)) (void)take_beside(path.parent_path(), each, all);
+        for (const std::string& each : named_by_gltf(*text))
+            (void)read_sibling(path.parent_path(), each, all);
     if (kind == ".obj")
-        for (const std::string& library : behind("mtllib", *text))
-            for (const std::string& each : behind("map_Kd", take_beside(path.parent_path(), library, all)))
-                (void)take_beside(path.parent_path(), each, all);
+        for (const std::string& library : words_after("mtllib", *text))
+            for (const std::string& each :
+                 words_after("map_Kd", read_sibling(path.parent_path(), library, all)))
+                (void)read_sibling(path.parent_path(), each, all);
     return all;
 }
 

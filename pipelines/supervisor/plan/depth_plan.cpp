@@ -45,8 +45,8 @@ u32 window_of(const run_setup& s, ring_place at, u32 most) {
     u32 window = both;
     if (governed && s.latency == latency_kind::balanced) window = std::max(own, readers) + ahead;
     if (!governed && most > lanes_on_cpu) window = std::max(8U, both);  // some of it is on a GPU
-    const u32 besides = own + from.lanes + 1;  // derived_slots(): what a ring holds beside its window
-    const u32 room = shm::max_slots > besides ? shm::max_slots - besides : 1;
+    const u32 extra_slots = own + from.lanes + 1;  // derived_slots(): what a ring holds beside its window
+    const u32 room = shm::max_slots > extra_slots ? shm::max_slots - extra_slots : 1;
     return governed ? std::clamp(window, 1U, std::min(room, shm::max_window)) : window;
 }
 
@@ -77,8 +77,8 @@ struct memory_place {
 std::map<std::string, memory_place> places_of(const run_setup& s, const free_memory& memory) {
     std::map<std::string, memory_place> out;
     std::vector<memory_item> all = plan_memory(s);
-    const std::vector<memory_item> beside = plan_memory_beside(s);
-    all.insert(all.end(), beside.begin(), beside.end());
+    const std::vector<memory_item> extra = plan_extra_memory(s);
+    all.insert(all.end(), extra.begin(), extra.end());
     for (const memory_item& m : all) {
         const bool host = m.choice.kind == device::memory_kind::memfd;
         memory_place& p = out[host ? "" : m.choice.device.uuid];
@@ -159,7 +159,7 @@ void require_room(const run_setup& s, const free_memory& memory) {
     const memory_item& m = full->largest;
     std::string largest = fmt::format("{} alone {}", m.name, human_bytes(m.bytes));
     std::string where = s.file;
-    if (!m.asset && !m.beside) {
+    if (!m.asset && !m.extra) {
         const auto [k, output] = s.rings().at(m.index);
         const ring::plan p = plan_of(s);
         const stage_setup& st = s.stages[k];
@@ -251,7 +251,7 @@ json depths_json(const run_setup& s) {
     return out;
 }
 
-void keep_depths(const json& depths, run_setup& s) {
+void restore_depths(const json& depths, run_setup& s) {
     for (stage_setup& st : s.stages) {
         const json d = depths.value(st.spec.name, json::object());
         st.lanes = d.value("lanes", st.lanes);

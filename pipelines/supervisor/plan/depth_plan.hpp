@@ -47,6 +47,6 @@ void require_room(const run_setup& s, const free_memory& memory);
 
 /// "in flight 16, 3 ..." of all stages by their names, for a second supervisor; and back again.
 [[nodiscard]] nlohmann::json depths_json(const run_setup& s);
-void keep_depths(const nlohmann::json& depths, run_setup& s);
+void restore_depths(const nlohmann::json& depths, run_setup& s);
 
 }  // namespace carousel::supervisor

@@ -54,9 +54,9 @@ machine_offer probe_machine(const std::string& folder) {
     return none;
 }
 
-device_choice choose_device(const std::string& wish, const machine_offer& machine, runs_on needed) {
-    if (wish == "cpu") return {{}, "cpu", true};
-    if (wish == "auto") {
+device_choice choose_device(const std::string& requested, const machine_offer& machine, runs_on needed) {
+    if (requested == "cpu") return {{}, "cpu", true};
+    if (requested == "auto") {
         if (needed == runs_on::cpu || (machine.gpus.empty() && needed == runs_on::any))
             return {{}, "cpu", true};
         if (machine.gpus.empty())
@@ -66,14 +66,14 @@ device_choice choose_device(const std::string& wish, const machine_offer& machin
         return {g.id, fmt::format("cuda:{}", g.id.ordinal), g.vmm, g.read_only_host, g.same_host_address};
     }
     for (const gpu_offer& g : machine.gpus)
-        if (wish == fmt::format("cuda:{}", g.id.ordinal))
-            return {g.id, wish, g.vmm, g.read_only_host, g.same_host_address};
+        if (requested == fmt::format("cuda:{}", g.id.ordinal))
+            return {g.id, requested, g.vmm, g.read_only_host, g.same_host_address};
     std::string known;
     for (const gpu_offer& g : machine.gpus)
         known += fmt::format("{}cuda:{} ({})", known.empty() ? "" : ", ", g.id.ordinal, g.name);
     throw device_error(
         fmt::format("device {}: there is no such device; {}; use --device cpu, or see `carousel doctor`",
-                    wish, known.empty() ? machine.why_none : "this machine has " + known));
+                    requested, known.empty() ? machine.why_none : "this machine has " + known));
 }
 
 }  // namespace carousel::supervisor

@@ -41,7 +41,7 @@ struct device_choice {
 };
 /// Throws device_error for a GPU that isn't there: what was asked, what there is. "auto" takes the first GPU,
 /// or the CPU, as far as the stage can run there.
-[[nodiscard]] device_choice choose_device(const std::string& wish, const machine_offer& machine,
+[[nodiscard]] device_choice choose_device(const std::string& requested, const machine_offer& machine,
                                           runs_on needed = runs_on::any);
 
 }  // namespace carousel::supervisor

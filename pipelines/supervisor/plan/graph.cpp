@@ -132,7 +132,7 @@ std::vector<run::ps_link> links_of(const run_setup& s) {
             if (r.reads(k, output))
                 l.readers.push_back({r.spec.name, word_of(group_words, r.spec.group), r.spec.is_port()});
         for (const stage_setup& r : s.stages)
-            if (r.looks_at(k, output))
+            if (r.samples(k, output))
                 l.readers.push_back({r.spec.name, word_of(group_words, group_kind::latest)});
         links.push_back(std::move(l));
     }

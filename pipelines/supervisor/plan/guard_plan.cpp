@@ -58,13 +58,13 @@ void require_guards(const run_setup& s) {
     for (const auto [k, output] : s.rings()) {
         const stage_setup& st = s.stages[k];
         const link_spec& link = st.ring(output).link;
-        const guard_wish wish = link.guard;
-        if (wish == guard_wish::automatic || wish == guard_wish::off) continue;
+        const guard_request requested = link.guard;
+        if (requested == guard_request::automatic || requested == guard_request::off) continue;
         for (const unguarded_output& u : open)
             if (u.memory == "ring " + st.ring_name(output))
                 refuse(link.key_at.count("guard") != 0 ? link.key_at.at("guard") : st.spec.at,
                        fmt::format("guard = \"{}\" can't be had for {}: {}; leave it to \"auto\"",
-                                   word_of(guard_words, wish), u.memory, u.why));
+                                   word_of(guard_words, requested), u.memory, u.why));
     }
 }
 

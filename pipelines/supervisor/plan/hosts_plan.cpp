@@ -53,7 +53,9 @@ json stage_json(const pipeline& p, const stage_spec& s, const stage_description&
 json links_json(const pipeline& whole) {
     json out = json::array();
     for (const crossing& c : crossings_of(whole)) {
-        const auto named = [&](const std::string& host) { return host.empty() ? near_name(whole) : host; };
+        const auto named = [&](const std::string& host) {
+            return host.empty() ? coordinator_name(whole) : host;
+        };
         const host_spec& to = *find_host(whole, c.to);
         out.push_back({{"stage", c.stage},
                        {"from", named(c.from)},
@@ -83,7 +85,7 @@ std::string keys_text(const json& link) {
 
 json works_json(const pipeline& whole) {
     json out = json::array();
-    for (const far_work& w : far_works_of(whole))
+    for (const remote_work& w : remote_works_of(whole))
         out.push_back({{"stage", w.stage},
                        {"host", w.host},
                        {"instances", w.instances},
@@ -133,8 +135,8 @@ hosts_plan plan_hosts(const pipeline& whole, const std::string& self,
                       const std::vector<stage_description>& all) {
     hosts_plan h;
     h.self = self;
-    h.near = near_name(whole);
-    for (const host_spec* each : far_hosts(whole)) {
+    h.coordinator = coordinator_name(whole);
+    for (const host_spec* each : remote_hosts(whole)) {
         h.others.push_back(*each);
         if (only_helps(whole, each->name)) h.helping.push_back(each->name);
     }
@@ -152,12 +154,12 @@ hosts_plan plan_hosts(const pipeline& whole, const std::string& self,
 
 json hosts_json(const pipeline& whole) {
     json out = json::array();
-    for (const host_spec* h : far_hosts(whole))
+    for (const host_spec* h : remote_hosts(whole))
         out.push_back({{"name", h->name},
                        {"address", h->address},
                        {"port", h->port},
                        {"launcher", word_of(launcher_words, h->launcher)}});
-    return {{"near", near_name(whole)},
+    return {{"near", coordinator_name(whole)},
             {"others", out},
             {"links", links_json(whole)},
             {"works", works_json(whole)}};
@@ -165,11 +167,11 @@ json hosts_json(const pipeline& whole) {
 
 std::string hosts_text(const pipeline& whole) {
     std::string text;
-    for (const host_spec* h : far_hosts(whole)) {
+    for (const host_spec* h : remote_hosts(whole)) {
         std::string stages;
         for (const stage_spec& s : whole.stages)
             if (s.host == h->name) stages += (stages.empty() ? "" : ", ") + s.name;
-        for (const far_work& w : far_works_of(whole))
+        for (const remote_work& w : remote_works_of(whole))
             if (w.host == h->name)
                 stages += fmt::format("{}{} of {}", stages.empty() ? "" : ", ", w.instances, w.stage);
         text += fmt::format("host {} ({} port {}, launcher {}): {}\n", h->name, h->address, h->port,
@@ -180,7 +182,7 @@ std::string hosts_text(const pipeline& whole) {
                             c["stage"].get<std::string>(), c["from"].get<std::string>(),
                             c["to"].get<std::string>(), c["address"].get<std::string>(), c["port"].get<u32>(),
                             c["send"].get<std::string>(), c["receive"].get<std::string>(), keys_text(c));
-    for (const far_work& w : far_works_of(whole))
+    for (const remote_work& w : remote_works_of(whole))
         text += fmt::format(
             "{} instances of {} are on {}: their work comes in at {} port {} ({}), their answers "
             "at {} port {} ({})\n",

@@ -14,7 +14,7 @@ namespace carousel::supervisor {
 
 struct hosts_plan {
     std::string self;               ///< this host; "": that of `carousel run`
-    std::string near;               ///< name of that one
+    std::string coordinator;        ///< name of that one
     std::vector<host_spec> others;  ///< on that one: all that stages run on
     std::vector<crossing> links;
     std::vector<std::string> leading;    ///< leading_hosts()
@@ -31,7 +31,9 @@ struct hosts_plan {
     /// A host ("": that of `carousel run`) that has been away for so long has no supervisor that finds its
     /// stages alive.
     [[nodiscard]] u64 patience_ns(const std::string& host) const;
-    [[nodiscard]] std::string name_of(const std::string& host) const { return host.empty() ? near : host; }
+    [[nodiscard]] std::string name_of(const std::string& host) const {
+        return host.empty() ? coordinator : host;
+    }
 };
 
 /// `all`: of the whole file. Throws config_error: a file that can't be read.

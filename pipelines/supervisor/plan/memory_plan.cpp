@@ -12,14 +12,14 @@ using device::device_id;
 using device::device_kind;
 using device::memory_kind;
 
-memory_choice choose_memory(const std::vector<device_id>& ends, memory_kind wish) {
+memory_choice choose_memory(const std::vector<device_id>& ends, memory_kind requested) {
     const bool any_cpu =
         std::any_of(ends.begin(), ends.end(), [](const device_id& d) { return d.kind == device_kind::cpu; });
     if (ends.empty() || any_cpu) return {memory_kind::memfd, {}};
     const bool one = std::all_of(ends.begin(), ends.end(),
                                  [&](const device_id& d) { return d.uuid == ends.front().uuid; });
     if (!one) return {memory_kind::vmm, ends.front()};
-    return {wish == memory_kind::ipc ? memory_kind::ipc : memory_kind::vmm, ends.front()};
+    return {requested == memory_kind::ipc ? memory_kind::ipc : memory_kind::vmm, ends.front()};
 }
 
 std::string why_unguarded(const stage_setup& reader, const memory_item& m) {
@@ -115,9 +115,10 @@ void add_if_elsewhere(const memory_item& of, u64 bytes, const char* what, const 
 }
 
 /// What stages on GPUs keep of a ring that they only look at: sampled_inputs.hpp of the runner.
-void add_side_copies(const memory_item& of, const run_setup& s, ring_place at, std::vector<memory_item>& to) {
+void add_sampled_copies(const memory_item& of, const run_setup& s, ring_place at,
+                        std::vector<memory_item>& to) {
     for (const stage_setup& st : s.stages)
-        for (u32 k = 0; st.looks_at(at.stage, at.output) && k < st.spec.instances; ++k)
+        for (u32 k = 0; st.samples(at.stage, at.output) && k < st.spec.instances; ++k)
             if (const device_id& own = st.device_of(k); own.kind == device_kind::cuda)
                 to.push_back({"copies of " + of.name,
                               false,
@@ -129,7 +130,7 @@ void add_side_copies(const memory_item& of, const run_setup& s, ring_place at, s
 
 }  // namespace
 
-std::vector<memory_item> plan_memory_beside(const run_setup& s) {
+std::vector<memory_item> plan_extra_memory(const run_setup& s) {
     std::vector<memory_item> items;
     const std::vector<ring_place> rings = s.rings();
     for (const memory_item& m : plan_memory(s)) {
@@ -143,7 +144,7 @@ std::vector<memory_item> plan_memory_beside(const run_setup& s) {
                 if (k == maker || s.stages[k].reads(maker, output))
                     add_if_elsewhere(m, bytes, "a slot of ", s.stages[k], items);
         }
-        if (!m.asset) add_side_copies(m, s, rings.at(m.index), items);
+        if (!m.asset) add_sampled_copies(m, s, rings.at(m.index), items);
     }
     std::vector<std::string> with_spare;
     for (const stage_setup& st : s.stages) {

@@ -1,6 +1,6 @@
 #pragma once
 // Where the memory of a ring or an asset lies, from the devices of those who map it. Decisions only;
-// memory_keeper.hpp makes it.
+// memory_store.hpp makes it.
 
 #include <string>
 #include <vector>
@@ -17,10 +17,10 @@ struct memory_choice {
 };
 
 /// `ends`: producer (or maker) first, each with all its instances. All on the CPU, or unlike ends: a memfd,
-/// which a GPU page-locks and maps. All on one GPU: its memory, as `wish` says (vmm or ipc). Several GPUs:
-/// the producer's memory, by vmm, with peer access.
+/// which a GPU page-locks and maps. All on one GPU: its memory, as `requested` says (vmm or ipc). Several
+/// GPUs: the producer's memory, by vmm, with peer access.
 [[nodiscard]] memory_choice choose_memory(const std::vector<device::device_id>& ends,
-                                          device::memory_kind wish);
+                                          device::memory_kind requested);
 
 struct memory_item {
     std::string name;  ///< "ring vertex", "asset mesh", for messages
@@ -28,7 +28,7 @@ struct memory_item {
     u32 index = 0;  ///< link or asset number in the control block
     u64 bytes = 0;
     memory_choice choice;
-    bool beside = false;    ///< of plan_memory_beside()
+    bool extra = false;     ///< of plan_extra_memory()
     slot_guard guard = {};  ///< of a ring
 };
 /// One item a link (slots x slot_bytes with their canaries, or slots x pieces) and an asset, in the order of
@@ -44,6 +44,6 @@ struct memory_item {
 /// What else lies on GPUs for these, made by the processes themselves: where a ring lies on another GPU than
 /// an instance that reads or writes it, one slot on its own (stages/runner/reach.hpp); where an asset does,
 /// or lies on the host, a copy of it; and the spare server of an MPS domain (mps/mps_domain.hpp).
-[[nodiscard]] std::vector<memory_item> plan_memory_beside(const run_setup& s);
+[[nodiscard]] std::vector<memory_item> plan_extra_memory(const run_setup& s);
 
 }  // namespace carousel::supervisor

@@ -39,15 +39,15 @@ std::string readers_of(const run_setup& s, ring_place at) {
                                              : "");
     }
     for (const stage_setup& r : s.stages)
-        if (r.looks_at(at.stage, at.output))
+        if (r.samples(at.stage, at.output))
             text += fmt::format("{}{} (latest)", text.empty() ? "" : ", ", r.spec.name);
     return text;
 }
 
 std::string reads_text(const stage_spec& s) {
     std::string text = fmt::format("{}", fmt::join(s.inputs, ", "));
-    for (const std::string& side : s.sampled_inputs)
-        text += fmt::format("{}{} (latest)", text.empty() ? "" : ", ", side);
+    for (const std::string& sampled : s.sampled_inputs)
+        text += fmt::format("{}{} (latest)", text.empty() ? "" : ", ", sampled);
     return text;
 }
 

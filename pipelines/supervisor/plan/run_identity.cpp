@@ -39,11 +39,11 @@ json stage_json(const stage_setup& s) {
               {"ends", s.ends},
               {"forwards_frames", s.forwards_frames},
               {"writable_inputs", s.writable_inputs}});
-    if (const auto& far = s.spec.far)
-        j["far"] = {{"host", far->host},
-                    {"instances", far->instances},
-                    {"run", s.far_program},
-                    {"settings", far->settings}};
+    if (const auto& remote = s.spec.remote)
+        j["remote"] = {{"host", remote->host},
+                       {"instances", remote->instances},
+                       {"run", s.remote_program},
+                       {"settings", remote->settings}};
     for (const stage_device& d : s.devices) j["uuids"].push_back(d.id.uuid);
     j.update(values_of(s.link));
     j["memory"] = device::name_of(s.memory);
@@ -137,15 +137,15 @@ void write_identity(const std::string& folder, const json& identity, const run_s
                           text.dump(2, ' ', false, json::error_handler_t::replace) + "\n");
 }
 
-std::optional<kept_identity> read_identity(const std::string& folder) {
+std::optional<stored_identity> read_identity(const std::string& folder) {
     const json j = read_json_file(folder + "/pipeline.json");
     if (!j.is_object() || !j.contains("pipeline") || j.value("digest", "") != digest_of(j["pipeline"]))
         return std::nullopt;
-    return kept_identity{j["pipeline"], j.value("outs", json::object()), j.value("output_directory", ""),
-                         j.value("pictures", ""), j.value("depths", json::object())};
+    return stored_identity{j["pipeline"], j.value("outs", json::object()), j.value("output_directory", ""),
+                           j.value("pictures", ""), j.value("depths", json::object())};
 }
 
-void keep_outputs(const kept_identity& k, run_setup& s) {
+void restore_outputs(const stored_identity& k, run_setup& s) {
     s.output_directory = k.output_directory;
     s.pictures = k.pictures;
     for (stage_setup& st : s.stages)

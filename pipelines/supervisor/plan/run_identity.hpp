@@ -19,7 +19,7 @@ namespace carousel::supervisor {
 /// none.
 [[nodiscard]] std::string difference(const nlohmann::json& there, const nlohmann::json& here);
 
-struct kept_identity {
+struct stored_identity {
     nlohmann::json identity;
     nlohmann::json outs;           ///< stage name -> the "out" it was started with
     std::string output_directory;  ///< run_setup::output_directory
@@ -29,8 +29,8 @@ struct kept_identity {
 /// Writes DIR/pipeline.json whole. Throws shm_error.
 void write_identity(const std::string& folder, const nlohmann::json& identity, const run_setup& prepared);
 /// Empty: there is none, or none that can be read.
-[[nodiscard]] std::optional<kept_identity> read_identity(const std::string& folder);
+[[nodiscard]] std::optional<stored_identity> read_identity(const std::string& folder);
 /// A run that is taken over keeps its output directory and the places of its pictures.
-void keep_outputs(const kept_identity& k, run_setup& s);
+void restore_outputs(const stored_identity& k, run_setup& s);
 
 }  // namespace carousel::supervisor

@@ -18,9 +18,9 @@ bool stage_setup::reads(u32 stage, u32 output) const noexcept {
     return false;
 }
 
-bool stage_setup::looks_at(u32 stage, u32 output) const noexcept {
-    for (std::size_t i = 0; i < spec.side_indices.size(); ++i)
-        if (spec.side_indices[i] == stage && output_of_side(i) == output) return true;
+bool stage_setup::samples(u32 stage, u32 output) const noexcept {
+    for (std::size_t i = 0; i < spec.sampled_indices.size(); ++i)
+        if (spec.sampled_indices[i] == stage && output_of_sampled(i) == output) return true;
     return false;
 }
 

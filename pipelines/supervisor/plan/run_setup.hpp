@@ -44,7 +44,7 @@ struct stage_setup : ring_setup {
     std::vector<u32> input_outputs;     ///< which output each input is, by index; missing: the first
     std::vector<u32> sampled_outputs;   ///< the same of its side inputs
     std::string program;                ///< path
-    std::string far_program;            ///< of spec.far
+    std::string remote_program;         ///< of spec.far
     device::device_id device;           ///< of a list: the first
     std::string device_name;            ///< "cpu", "cuda:0"; of a list: "cuda:0+cuda:1"
     std::vector<stage_device> devices;  ///< of a list, as it stands there; else empty
@@ -77,22 +77,22 @@ struct stage_setup : ring_setup {
     [[nodiscard]] bool reads(u32 stage) const noexcept;  ///< one of its outputs
     [[nodiscard]] bool reads(u32 stage, u32 output) const noexcept;
     /// As a side input.
-    [[nodiscard]] bool looks_at(u32 stage, u32 output) const noexcept;
+    [[nodiscard]] bool samples(u32 stage, u32 output) const noexcept;
     [[nodiscard]] bool maps(u32 stage, u32 output) const noexcept {
-        return reads(stage, output) || looks_at(stage, output);
+        return reads(stage, output) || samples(stage, output);
     }
-    [[nodiscard]] u32 output_of_side(std::size_t side) const noexcept {
-        return side < sampled_outputs.size() ? sampled_outputs[side] : 0;
+    [[nodiscard]] u32 output_of_sampled(std::size_t sampled) const noexcept {
+        return sampled < sampled_outputs.size() ? sampled_outputs[sampled] : 0;
     }
     [[nodiscard]] u32 output_of_input(std::size_t input) const noexcept {
         return input < input_outputs.size() ? input_outputs[input] : 0;
     }
     /// Of an instance, whose last may stand for others on another host.
     [[nodiscard]] const std::string& program_of(u32 instance) const noexcept {
-        return spec.is_far(instance) ? far_program : program;
+        return spec.is_remote(instance) ? remote_program : program;
     }
     [[nodiscard]] const nlohmann::json& settings_of(u32 instance) const noexcept {
-        return spec.is_far(instance) ? spec.far->settings : spec.settings;
+        return spec.is_remote(instance) ? spec.remote->settings : spec.settings;
     }
     /// Of an instance: those of a list go round.
     [[nodiscard]] const device::device_id& device_of(u32 instance) const noexcept {

@@ -37,10 +37,10 @@ stage_setup stage_from(const pipeline& p, const stage_spec& spec, const stage_de
         s.more.push_back(std::move(r));
     }
     s.owner_commits = d.commits_on_host;
-    if (spec.far) {
+    if (spec.remote) {
         stage_spec seat = spec;
-        seat.run = spec.far->run;
-        s.far_program = find_program(p, seat);
+        seat.run = spec.remote->run;
+        s.remote_program = find_program(p, seat);
         s.owner_commits = true;  // what comes from another host is there behind its own work alone
     }
     s.ends = d.ends;

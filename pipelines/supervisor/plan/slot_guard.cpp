@@ -11,9 +11,9 @@ namespace {
 u64 rounded(u64 bytes, u64 step) { return (bytes + step - 1) / step * step; }
 
 /// "": nothing stands in the way.
-std::string why_no_gaps(device::memory_kind kind, guard_wish wish, u32 slots, u64 descriptors_left,
+std::string why_no_gaps(device::memory_kind kind, guard_request requested, u32 slots, u64 descriptors_left,
                         bool same_host_address) {
-    if (wish == guard_wish::canary) return "guard = \"canary\"";
+    if (requested == guard_request::canary) return "guard = \"canary\"";
     if (kind == device::memory_kind::ipc) return "memory = \"ipc\" is one allocation";
     if (kind == device::memory_kind::memfd)
         return same_host_address ? "" : "its writer's GPU has other addresses for host memory than the CPU";
@@ -23,15 +23,15 @@ std::string why_no_gaps(device::memory_kind kind, guard_wish wish, u32 slots, u6
 
 }  // namespace
 
-slot_guard choose_guard(device::memory_kind kind, guard_wish wish, u32 slots, u64 slot_bytes,
+slot_guard choose_guard(device::memory_kind kind, guard_request requested, u32 slots, u64 slot_bytes,
                         u64 descriptors_left, slot_writer by) {
-    if (wish == guard_wish::off) return {0, 0, "guard = \"off\""};
-    const std::string why = why_no_gaps(kind, wish, slots, descriptors_left, by.same_host_address);
+    if (requested == guard_request::off) return {0, 0, "guard = \"off\""};
+    const std::string why = why_no_gaps(kind, requested, slots, descriptors_left, by.same_host_address);
     if (why.empty()) {
         const bool host = kind == device::memory_kind::memfd;
         return {slots, rounded(slot_bytes, host ? device::host_piece_step : device_piece_step), ""};
     }
-    if (wish == guard_wish::gap) return {0, 0, why};
+    if (requested == guard_request::gap) return {0, 0, why};
     if (!by.plants) return {0, 0, why + ", and a port plants no canary"};
     return {0, 0, why, device::canary_bytes};
 }

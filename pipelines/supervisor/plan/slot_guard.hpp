@@ -40,7 +40,7 @@ struct slot_writer {
 /// than 480 MiB; depths are chosen with it (depth_plan.hpp). A ring without gaps gets canaries, 64 KiB a slot
 /// and a little of the device's time a frame, if its writer `plants` them: a stage program does, a port
 /// doesn't.
-[[nodiscard]] slot_guard choose_guard(device::memory_kind kind, guard_wish wish, u32 slots, u64 slot_bytes,
-                                      u64 descriptors_left, slot_writer by = {});
+[[nodiscard]] slot_guard choose_guard(device::memory_kind kind, guard_request requested, u32 slots,
+                                      u64 slot_bytes, u64 descriptors_left, slot_writer by = {});
 
 }  // namespace carousel::supervisor

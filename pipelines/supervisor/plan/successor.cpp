@@ -24,9 +24,9 @@ using nlohmann::json;
 
 /// As long as it lives, this process has the environment of another one: the program is to be asked with what
 /// its supervisor would start it with, another interpreter (CAROUSEL_PYTHON) or PYTHONPATH, say.
-class borrowed_environment {
+class environment_override {
 public:
-    explicit borrowed_environment(const shm::process_id& of) : own_(environ) {
+    explicit environment_override(const shm::process_id& of) : own_(environ) {
         const bool same = of.pid > 0 && shm::start_time_of(of.pid) == of.start_time;
         text_ = same ? read_file(fmt::format("/proc/{}/environ", of.pid)).value_or("") : "";
         for (std::size_t at = 0; at < text_.size(); at += std::strlen(words_.back()) + 1)
@@ -34,9 +34,9 @@ public:
         words_.push_back(nullptr);
         if (!text_.empty()) environ = words_.data();
     }
-    ~borrowed_environment() { environ = own_; }
-    borrowed_environment(const borrowed_environment&) = delete;
-    borrowed_environment& operator=(const borrowed_environment&) = delete;
+    ~environment_override() { environ = own_; }
+    environment_override(const environment_override&) = delete;
+    environment_override& operator=(const environment_override&) = delete;
 
 private:
     char** own_;
@@ -111,8 +111,8 @@ void require_able_successor(const run::record& r, const std::string& stage) try 
     s.run = was->at("run");
     s.settings = was->at("settings");
     s.at.file = r.file;
-    const borrowed_environment environment(r.supervisor);
-    const json is = ask_program(s, s.run, question_of(known->identity, *was, folder_of_file(r)));
+    const environment_override environment(r.supervisor);
+    const json is = query_program(s, s.run, question_of(known->identity, *was, folder_of_file(r)));
     if (is.value("ends", false) && !was->value("ends", false))
         throw config_error(
             fmt::format("stage \"{}\": {} may end its stream now, and the run was made for a "

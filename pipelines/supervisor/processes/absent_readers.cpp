@@ -69,19 +69,19 @@ bool open_groups(const process_table& t, u32 stage) noexcept {
 
 // Without its claims on the disk the stage is waited for: a sender would keep frames, and the report count
 // losses, that are none.
-void let_frames_pass(process_table& t, u32 stage) {
+void skip_frames(process_table& t, u32 stage) {
     const stage_setup& st = t.setup->stages[stage];
     if (st.spec.optional && !t.ledgers.claim_suspended(stage)) {
         const std::optional<u64> first = lowest_tail(t, stage);
         if (!first) return;
-        if (const std::string why = t.ledgers.suspend_claim(stage, *first); !why.empty()) t.say(why);
+        if (const std::string why = t.ledgers.suspend_claim(stage, *first); !why.empty()) t.log_line(why);
         if (!t.ledgers.claim_suspended(stage)) return;
     }
     bool closed = false;
     for_each_blocking_group(t, stage,
                             [&](u32 link, u32 group) { closed |= ring::close_group(*t.c, link, group); });
     if (closed && st.spec.skips())
-        t.say(fmt::format("nobody is in port {}: frames pass it by", st.spec.name));
+        t.log_line(fmt::format("nobody is in port {}: frames pass it by", st.spec.name));
 }
 
 void await_again(process_table& t, u32 stage) {
@@ -90,9 +90,9 @@ void await_again(process_table& t, u32 stage) {
     if (!st.spec.optional || !counts_frames(st) || !t.ledgers.claim_suspended(stage)) return;
     const std::optional<u64> first = first_not_begun(t);
     if (!first) return;
-    if (const std::string why = t.ledgers.resume_claim(stage, *first); !why.empty()) t.say(why);
+    if (const std::string why = t.ledgers.resume_claim(stage, *first); !why.empty()) t.log_line(why);
     if (t.ledgers.claim_suspended(stage)) return;
-    t.say(
+    t.log_line(
         fmt::format("{} is waited for again: it gets every frame from {} on; of those before, the frames "
                     "that came while it was left out have passed it by",
                     st.spec.name, *first));
@@ -104,7 +104,7 @@ void settle_absent_readers(process_table& t) {
         const stage_spec& spec = t.setup->stages[k].spec;
         if (!spec.skips() && !spec.optional) continue;
         if (is_absent(t, k))
-            let_frames_pass(t, k);
+            skip_frames(t, k);
         else
             await_again(t, k);
     }

@@ -47,7 +47,7 @@ std::unique_ptr<process> process_from(process_table& t, seat& s, u32 entry, cons
     if (ring::seat_word::of(ring::load(t.c->seat[s.index].current)).entry == entry)
         ring::doom_again(*t.c, entry);
     const entry_word w = entry_word::of(ring::load(e.identity));
-    p->who = {s.index, entry, w.epoch};
+    p->incarnation = {s.index, entry, w.epoch};
     p->pid = static_cast<i32>(w.pid);
     p->step = w.state == entry_state::fenced   ? retirement_step::fenced_early
               : w.state == entry_state::doomed ? retirement_step::doomed
@@ -55,7 +55,7 @@ std::unique_ptr<process> process_from(process_table& t, seat& s, u32 entry, cons
     p->port = is_port(t, s);
     p->elsewhere = p->port;  // whose number it is, is not known any more
     if (!is_fenced(*p) && !p->port) p->pidfd = open_claimer(e, run_id);
-    p->ended = p->port ? is_fenced(*p) || p->pid == 0 || port_is_gone(t, *p) : !p->pidfd;
+    p->ended = p->port ? is_fenced(*p) || p->pid == 0 || port_has_ended(t, *p) : !p->pidfd;
     p->tool = !t.setup->stages[s.stage].spec.prefix.empty();
     p->how.was_ready = ring::load(e.live_since_ns) != 0;
     if (p->how.was_ready && p->pidfd) p->start_time = ring::load(e.start_time);  // it has been found by that
@@ -69,19 +69,19 @@ std::unique_ptr<process> process_from(process_table& t, seat& s, u32 entry, cons
         p->signalled_ns = r.value("signalled_ns", u64{0});
         p->seen_dead_ns = r.value("seen_dead_ns", u64{0});
         p->user_signal = r.value("user_signal", 0);
-        p->by_us = r.value("by_us", false);
+        p->by_supervisor = r.value("by_us", false);
         p->counted = r.value("counted", false);
         if (p->counted) p->signalled_ns = 0;  // so is the time that it took to see it
         p->judged = p->judged || r.value("judged", false);
         p->how.outside = r.value("outside", false);
-        p->how.asked = r.value("asked", false);
+        p->how.restart_requested = r.value("restart_requested", false);
         p->how.deadline = r.value("deadline", false);
     }
     // The generation that the dead supervisor had is the first one here. One that is fenced holds nothing any
     // more.
     const bool client = wants_domain(t, s) && p->pid != 0 && !p->by_hand;
     p->mps.generation = client ? t.domain->generation() : 0;
-    p->mps.let_go = is_fenced(*p);
+    p->mps.terminated = is_fenced(*p);
     // spawned since the state was written
     if (p->pid != 0 && std::find(s.pids.begin(), s.pids.end(), p->pid) == s.pids.end()) {
         if (!s.pids.empty()) {
@@ -103,7 +103,7 @@ void find_processes(process_table& t, seat& s, const std::string& run_id, const 
         if (w.seat != s.index || w.state == entry_state::damaged) continue;  // whose it is, nobody can tell
         const found_entry what =
             what_is(w, sits.entry == k && sits.epoch == w.epoch, ring::reusable(*t.c, k));
-        if (what == found_entry::nobodys) continue;
+        if (what == found_entry::unowned) continue;
         if (what == found_entry::standby) {
             adopt_standby(t, s, k, run_id);
             continue;
@@ -130,11 +130,11 @@ void resume_seat(process_table& t, seat& s) {
     const u64 now = now_ns();
     const seat_state before = s.machine.state();
     const bool paused = ring::load(t.c->seat[s.index].paused) != 0;
-    s.machine.keep_held(paused);  // of a dead process, too: its successor is paused
+    s.machine.restore_paused(paused);  // of a dead process, too: its successor is paused
     for (auto& p : s.gone) {
-        ring::doom(*t.c, p->who.entry);
+        ring::doom(*t.c, p->incarnation.entry);
         if (p->seen_dead_ns == 0) p->seen_dead_ns = now;
-        write_death_down(t, s, *p);
+        record_death(t, s, *p);
         if (!is_doomed(*p)) p->step = retirement_step::doomed;
         p->mps.breaks = death_breaks_domain(t, s, *p);
         p->judged = p->judged || (s.now && s.now->pid != 0);  // it has a successor: that was the judgement
@@ -149,7 +149,7 @@ void resume_seat(process_table& t, seat& s) {
                          s.machine.since_ns(), s.machine.fresh_deaths());
         s.start_wanted = false;
         watch_process(t, s, p);
-        if (is_doomed(p) || p.by_us) {  // it is about to leave, or its replacement had begun
+        if (is_doomed(p) || p.by_supervisor) {  // it is about to leave, or its replacement had begun
             p.step = retirement_step::working;
             retire(t, s);
         }
@@ -180,10 +180,10 @@ void resume_seat(process_table& t, seat& s) {
 }  // namespace
 
 found_entry what_is(const ring::entry_word& entry, bool named_by_seat, bool reusable) noexcept {
-    if (entry.state == entry_state::unused) return found_entry::nobodys;
+    if (entry.state == entry_state::unused) return found_entry::unowned;
     if (entry.state == entry_state::standby) return found_entry::standby;
     if (named_by_seat) return found_entry::current;
-    return entry.state == entry_state::fenced && reusable ? found_entry::nobodys : found_entry::retiring;
+    return entry.state == entry_state::fenced && reusable ? found_entry::unowned : found_entry::retiring;
 }
 
 bool rests(seat_state s) noexcept {
@@ -201,17 +201,17 @@ found_processes adopt_processes(process_table& t, const json& state, const std::
     try {
         if (state.is_object()) remembered = restore_state(t, state);
     } catch (const json::exception& e) {
-        t.say(fmt::format(
+        t.log_line(fmt::format(
             "what the dead supervisor has counted can't be read ({}): restarts and deaths count from here",
             e.what()));
     }
-    mend_adopted_entries(t, remembered, run_id);
+    repair_adopted_entries(t, remembered, run_id);
     repair_start_times(t, remembered);
     found_processes n;
     for (auto& s : t.seats)
         find_processes(t, *s, run_id, s->index < remembered.size() ? remembered[s->index] : json::array(), n);
     for (auto& s : t.seats) resume_seat(t, *s);
-    if (t.domain != nullptr && !t.account.domain_given_up && !t.domain->is_up())
+    if (t.domain != nullptr && !t.account.domain_abandoned && !t.domain->is_up())
         renew_domain(t, "its daemon has not outlived the supervisor");
     restart_clocks(t, now_ns());
     return n;

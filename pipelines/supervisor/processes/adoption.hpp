@@ -25,7 +25,7 @@ namespace carousel::supervisor {
 
 /// What an entry of the seat's is to a second supervisor.
 enum class found_entry : u8 {
-    nobodys,  ///< unused, or fenced and free to be used again
+    unowned,  ///< unused, or fenced and free to be used again
     standby,
     current,   ///< the one that the seat names
     retiring,  ///< another: its retirement had begun

@@ -48,15 +48,15 @@ void cgroup_watch::tick(u64 now) {
         const u64 percent = stopped_ns_ * 100 / (now - second_ns_);
         if (!reported_ && !quota_file_.empty() && percent > 50) {
             reported_ = true;
-            news_ = fmt::format(
+            log_text_ = fmt::format(
                 "the CPU quota {} stops this run for {} % of the time: deadlines count the rest alone",
                 quota_file_, percent);
         }
         second_ns_ = now;
         stopped_ns_ = 0;
     }
-    if (now < looked_ns_ + (gap > late_tick_ns ? groups_every_ns / 5 : groups_every_ns)) return;
-    looked_ns_ = now;
+    if (now < checked_ns_ + (gap > late_tick_ns ? groups_every_ns / 5 : groups_every_ns)) return;
+    checked_ns_ = now;
     groups_ = cgroups::of(0, root_);
     const auto quota = groups_.cpu();
     const std::string file = quota ? quota->file : "";
@@ -65,8 +65,8 @@ void cgroup_watch::tick(u64 now) {
     read_oom(now);
 }
 
-u64 cgroup_watch::take_uncounted_ns() noexcept { return std::exchange(untaken_ns_, 0); }
-std::string cgroup_watch::news() { return std::exchange(news_, ""); }
+u64 cgroup_watch::consume_uncounted_ns() noexcept { return std::exchange(untaken_ns_, 0); }
+std::string cgroup_watch::log_text() { return std::exchange(log_text_, ""); }
 
 void cgroup_watch::read_oom(u64 now) {
     const std::optional<u64> count = groups_.oom_kills();
@@ -79,7 +79,7 @@ void cgroup_watch::read_oom(u64 now) {
     oom_seen_ = count;
 }
 
-bool cgroup_watch::take_oom_kill(u64 now) {
+bool cgroup_watch::consume_oom_kill(u64 now) {
     read_oom(now);
     if (oom_unclaimed_ == 0) return false;
     --oom_unclaimed_;

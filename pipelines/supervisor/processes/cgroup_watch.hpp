@@ -9,7 +9,7 @@
 #include <string>
 
 #include "core/cgroup.hpp"
-#include "supervisor/rules/uncounted_time.hpp"
+#include "supervisor/policy/uncounted_time.hpp"
 
 namespace carousel::supervisor {
 
@@ -21,13 +21,13 @@ public:
     void tick(u64 now);
     [[nodiscard]] const uncounted_time& uncounted() const noexcept { return uncounted_; }
     /// How much of the time since the last call did not count.
-    [[nodiscard]] u64 take_uncounted_ns() noexcept;
+    [[nodiscard]] u64 consume_uncounted_ns() noexcept;
     /// Once, after the quota has stopped the run for more than half of a second: that, and the quota's file.
     /// Otherwise "".
-    [[nodiscard]] std::string news();
+    [[nodiscard]] std::string log_text();
     /// A process has died by SIGKILL from an unknown sender. True: the out-of-memory killer has ended a
     /// process of the group in the last seconds, and no other death has been attributed to that kill.
-    [[nodiscard]] bool take_oom_kill(u64 now);
+    [[nodiscard]] bool consume_oom_kill(u64 now);
     /// "memory.max of GROUP allows 512.0 MiB"; "": no group has a limit.
     [[nodiscard]] std::string memory_text() const;
 
@@ -37,13 +37,13 @@ private:
     std::string root_;
     cgroups groups_;
     std::string quota_file_;  ///< "": no quota
-    u64 looked_ns_ = 0;       ///< when the groups were last read from /proc
+    u64 checked_ns_ = 0;      ///< when the groups were last read from /proc
     u64 ticked_ns_ = 0, window_ns_ = 0, starved_ns_ = 0;
     u64 throttled_ns_ = 0;  ///< the counter at the window's begin
     uncounted_time uncounted_;
     u64 untaken_ns_ = 0, second_ns_ = 0, stopped_ns_ = 0;
     bool reported_ = false;
-    std::string news_;
+    std::string log_text_;
     std::optional<u64> oom_seen_;
     u64 oom_unclaimed_ = 0, oom_at_ns_ = 0;
 };

@@ -17,18 +17,18 @@ namespace {
 
 using nlohmann::json;
 
-std::vector<ring::known_process> told_by(const json& remembered) {
-    std::vector<ring::known_process> told;
+std::vector<ring::known_process> recorded_processes(const json& remembered) {
+    std::vector<ring::known_process> recorded;
     for (u32 seat = 0; seat < remembered.size(); ++seat)
         for (const json& p : remembered[seat])
-            told.push_back({seat, p.value("entry", shm::none), p.value("epoch", 0U),
-                            static_cast<u32>(p.value("pid", 0)), false, p.value("epoch", 0U) == 0,
-                            p.value("was_ready", false), p.value("start_time", u64{0})});
-    return told;
+            recorded.push_back({seat, p.value("entry", shm::none), p.value("epoch", 0U),
+                                static_cast<u32>(p.value("pid", 0)), false, p.value("epoch", 0U) == 0,
+                                p.value("was_ready", false), p.value("start_time", u64{0})});
+    return recorded;
 }
 
 /// Whoever it may have been: one bit from the pid that is found.
-void end_whoever_it_was(const shm::incarnation& e, const std::string& run_id) {
+void end_unknown_process(const shm::incarnation& e, const std::string& run_id) {
     constexpr unsigned pid_from = 40;
     const u64 raw = ring::load(e.identity);
     for (unsigned bit = pid_from - 1; bit < 64; ++bit) {
@@ -41,7 +41,7 @@ void end_whoever_it_was(const shm::incarnation& e, const std::string& run_id) {
 }  // namespace
 
 // One CAS an entry: a supervisor that dies here leaves some of them to the next one.
-void mend_adopted_entries(process_table& t, const json& remembered, const std::string& run_id) {
+void repair_adopted_entries(process_table& t, const json& remembered, const std::string& run_id) {
     for (u32 k = 0; k < shm::max_incarnations; ++k) {
         shm::incarnation& e = t.c->entry[k];
         const u64 raw = ring::load(e.identity);
@@ -49,18 +49,18 @@ void mend_adopted_entries(process_table& t, const json& remembered, const std::s
         const auto is_ours = [&](u32 pid) {
             return bool(shm::open_member({static_cast<i32>(pid), ring::load(e.start_time)}, run_id));
         };
-        const auto value = ring::adopted_entry(*t.c, k, {told_by(remembered), is_ours});
+        const auto value = ring::adopted_entry(*t.c, k, {recorded_processes(remembered), is_ours});
         if (!value) {
-            t.say(
+            t.log_line(
                 fmt::format("entry {} was damaged while nobody supervised ({:#x}), and nothing says whose it "
                             "is: its process is ended, and the run begins again",
                             k, raw));
-            end_whoever_it_was(e, run_id);
+            end_unknown_process(e, run_id);
             continue;
         }
         if (!ring::write_back(*t.c, *t.c, {{ring::word_kind::entry, k}, raw}, *value)) continue;
         const ring::entry_word w = ring::entry_word::of(*value);
-        t.say(
+        t.log_line(
             w.state == ring::entry_state::unused
                 ? fmt::format("entry {} was damaged while nobody supervised ({:#x}): it is nobody's", k, raw)
                 : fmt::format(
@@ -73,9 +73,9 @@ void mend_adopted_entries(process_table& t, const json& remembered, const std::s
 // The same value, however often: a supervisor that dies here leaves the others to the next one.
 void repair_start_times(process_table& t, const json& remembered) {
     ring::known_run known;
-    known.processes = told_by(remembered);
+    known.processes = recorded_processes(remembered);
     for (const std::string& word : ring::repair_start_times(*t.c, *t.made, known))
-        t.say(fmt::format("{} was damaged while nobody supervised: mended", word));
+        t.log_line(fmt::format("{} was damaged while nobody supervised: mended", word));
 }
 
 }  // namespace carousel::supervisor

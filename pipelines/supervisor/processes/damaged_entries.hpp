@@ -13,7 +13,7 @@ namespace carousel::supervisor {
 /// what the dead supervisor knew of the processes, by seat. Where nothing says whose an entry is, that is
 /// said, and whatever process of this run may be its is ended; the word stays as it is, so the block is made
 /// anew.
-void mend_adopted_entries(process_table& t, const nlohmann::json& remembered, const std::string& run_id);
+void repair_adopted_entries(process_table& t, const nlohmann::json& remembered, const std::string& run_id);
 
 /// Writes back start times that are not what the dead supervisor knew of the process with that entry, epoch
 /// and pid: a living process that isn't found by its own would be taken for a dead one.

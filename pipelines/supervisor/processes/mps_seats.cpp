@@ -9,9 +9,9 @@
 #include "core/errors.hpp"
 #include "shm/process_id.hpp"
 #include "supervisor/mps/mps_domain.hpp"
+#include "supervisor/policy/mps_policy.hpp"
 #include "supervisor/processes/retire.hpp"
 #include "supervisor/processes/standby.hpp"
-#include "supervisor/rules/mps_policy.hpp"
 
 namespace carousel::supervisor {
 namespace {
@@ -21,29 +21,29 @@ namespace {
 }
 
 /// Of a generation that is being ended, or has ended.
-[[nodiscard]] bool is_of_the_past(const process_table& t, const process& p) noexcept {
+[[nodiscard]] bool is_previous_generation(const process_table& t, const process& p) noexcept {
     return t.domain != nullptr && p.mps.generation != 0 && p.mps.generation != t.domain->generation();
 }
 
 [[nodiscard]] client_view view_of(const process_table& t, const process& p, bool through) noexcept {
-    return {is_client(t, p), p.mps.let_go, p.by_us, p.ended, through, t.ending || t.paused};
+    return {is_client(t, p), p.mps.terminated, p.by_supervisor, p.ended, through, t.ending || t.paused};
 }
 
 /// Has a client of that generation been injected with a fault? All get the same error, and the injected one
 /// need not be the first.
 bool fault_was_injected(const process_table& t, u32 domain) noexcept {
-    const auto asked = [&](const std::unique_ptr<process>& p) {
+    const auto restart_requested = [&](const std::unique_ptr<process>& p) {
         return p && p->mps.generation == domain && p->how.injected;
     };
     return std::any_of(t.seats.begin(), t.seats.end(), [&](const auto& s) {
-        return asked(s->now) || std::any_of(s->gone.begin(), s->gone.end(), asked);
+        return restart_requested(s->now) || std::any_of(s->gone.begin(), s->gone.end(), restart_requested);
     });
 }
 
-void give_domain_up(process_table& t, const std::string& why) {
-    if (t.account.domain_given_up) return;
-    t.account.domain_given_up = true;
-    t.say(
+void abandon_domain(process_table& t, const std::string& why) {
+    if (t.account.domain_abandoned) return;
+    t.account.domain_abandoned = true;
+    t.log_line(
         fmt::format("the MPS domain is given up ({}): its stages go on with a GPU context each, as with "
                     "isolation = \"process\"",
                     why));
@@ -55,7 +55,7 @@ bool has_work(const process_table& t, const seat& s, const process& p) noexcept 
     const shm::seat_block& sb = t.made->seat[s.index];
     for (u32 j = sb.first_job; j < std::min(sb.first_job + sb.jobs, shm::max_jobs); ++j) {
         const auto w = ring::job_word::of(ring::load(t.c->job[j]));
-        if (w.epoch == p.who.epoch && w.state != ring::job_state::idle) return true;
+        if (w.epoch == p.incarnation.epoch && w.state != ring::job_state::idle) return true;
     }
     return false;
 }
@@ -66,14 +66,16 @@ void move_stage(process_table& t, u32 stage) {
         if (s->stage != stage || !s->now || s->now->by_hand) continue;
         if ((s->now->mps.generation != 0) == wants_domain(t, *s)) continue;
         end_standby(*s);
-        s->now->how.asked = s->now->how.outside = s->now->by_us = s->now->mps.moved = true;
+        s->now->how.restart_requested = s->now->how.outside = s->now->by_supervisor = s->now->mps.moved =
+            true;
         in_order(t, [&] { retire(t, *s); });
     }
 }
 
-void say_trial(const process_table& t) {
-    if (!t.trial.goes_on()) return t.say("nobody has faulted alone: all stages share the MPS domain again");
-    t.say(fmt::format(
+void log_trial(const process_table& t) {
+    if (!t.trial.in_progress())
+        return t.log_line("nobody has faulted alone: all stages share the MPS domain again");
+    t.log_line(fmt::format(
         "{} works in a GPU context of its own, to see whether the MPS domain's faults are its own",
         t.setup->stages[t.trial.on_trial].spec.name));
 }
@@ -82,9 +84,9 @@ void say_trial(const process_table& t) {
 void move_on(process_table& t) {
     const u32 acquitted = t.trial.on_trial;
     t.trial.acquit();
-    say_trial(t);
+    log_trial(t);
     move_stage(t, acquitted);
-    if (t.trial.goes_on()) move_stage(t, t.trial.on_trial);
+    if (t.trial.in_progress()) move_stage(t, t.trial.on_trial);
 }
 
 /// Of the stages that had work in the domain which has faulted, one at a time works outside of it.
@@ -99,7 +101,7 @@ void begin_trial(process_table& t, u32 generation) {
             suspects.push_back(s->stage);
     }
     t.trial.begin(std::move(suspects));
-    if (t.trial.goes_on()) say_trial(t);
+    if (t.trial.in_progress()) log_trial(t);
 }
 
 /// It has committed what it had in flight, and one frame more, or has nothing left to do.
@@ -109,7 +111,7 @@ bool has_stood_trial(const process_table& t) noexcept {
         if (s->stage != stage) return true;
         if (t.through(stage)) return true;
         return s->now && s->now->mps.generation == 0 &&
-               ring::load(t.c->entry[s->now->who.entry].commits) > t.made->stage[stage].in_flight;
+               ring::load(t.c->entry[s->now->incarnation.entry].commits) > t.made->stage[stage].in_flight;
     });
 }
 
@@ -121,32 +123,32 @@ void count_fault(process_table& t, u32 generation) {
     u64 moved = 0;
     for (u32 k = 0; k < std::min(t.c->links, shm::max_links); ++k) moved += ring::load(t.c->link[k].tail);
     const bool over = t.faults.add(moved);
-    if (t.trial.goes_on()) {
-        t.say(fmt::format("{} was not in the MPS domain that has faulted: it goes back there",
-                          t.setup->stages[t.trial.on_trial].spec.name));
+    if (t.trial.in_progress()) {
+        t.log_line(fmt::format("{} was not in the MPS domain that has faulted: it goes back there",
+                               t.setup->stages[t.trial.on_trial].spec.name));
         move_on(t);
     } else if (t.faults.in_row == faults_before_trial) {
         begin_trial(t, generation);
     }
     // Those of a trial are bounded by its suspects.
-    if (over && !t.trial.goes_on())
-        give_domain_up(t,
+    if (over && !t.trial.in_progress())
+        abandon_domain(t,
                        fmt::format("{} faults in a row and no frame delivered in between", t.faults.in_row));
 }
 
 void client_ended(process_table& t, seat& s, process& p, const std::string& why) {
     if (p.pidfd && !p.ended) shm::signal_pidfd(p.pidfd.get(), SIGKILL);
     if (p.tool_pidfd) shm::signal_pidfd(p.tool_pidfd.get(), SIGKILL);
-    p.mps.let_go = why.empty();
-    if (!p.mps.let_go && is_client(t, p) && !is_of_the_past(t, p) && !p.how.through)
+    p.mps.terminated = why.empty();
+    if (!p.mps.terminated && is_client(t, p) && !is_previous_generation(t, p) && !p.how.through)
         renew_domain(t, fmt::format("{} (pid {}) can't be ended alone: {}", s.label, p.pid, why));
-    look_at(t, s, p, now_ns());
+    poll_retirement(t, s, p, now_ns());
 }
 
-void look_at_the_gone(process_table& t) {
+void poll_ended_processes(process_table& t) {
     const u64 now = now_ns();
     for (auto& s : t.seats)
-        for (auto& p : s->gone) look_at(t, *s, *p, now);
+        for (auto& p : s->gone) poll_retirement(t, *s, *p, now);
 }
 
 void domain_is_up(process_table& t, const std::string& why) {
@@ -155,7 +157,7 @@ void domain_is_up(process_table& t, const std::string& why) {
         if (!t.ending) renew_domain(t, why);  // in state D: its buffers stay in quarantine until it goes
         return;
     }
-    if (!why.empty()) give_domain_up(t, why);
+    if (!why.empty()) abandon_domain(t, why);
     const u64 now = now_ns();
     for (auto& s : t.seats) {
         s->clock_base_ns = std::max(s->clock_base_ns, now);
@@ -172,7 +174,7 @@ void use_domain(process_table& t, mps_domain* domain) {
 }
 
 bool wants_domain(const process_table& t, const seat& s) noexcept {
-    return t.domain != nullptr && t.setup->stages[s.stage].mps && !t.account.domain_given_up &&
+    return t.domain != nullptr && t.setup->stages[s.stage].mps && !t.account.domain_abandoned &&
            !t.trial.is_alone(s.stage);
 }
 
@@ -190,22 +192,22 @@ bool fence_is_known(const process_table& t, const process& p) noexcept {
 
 void excuse_process(const process_table& t, process& p) noexcept {
     if (!is_client(t, p)) return;
-    const excuse why = excuse_for(p.how, t.renewing || is_of_the_past(t, p), p.mps.breaks);
+    const excuse why = excuse_for(p.how, t.renewing || is_previous_generation(t, p), p.mps.breaks);
     if (why != excuse::none) p.how.outside = true;
     p.mps.excused = p.mps.excused || why == excuse::device;
 }
 
-bool can_be_let_go(const process_table& t, const process& p) noexcept {
+bool can_terminate_client(const process_table& t, const process& p) noexcept {
     return is_client(t, p) && p.mps.generation == t.domain->generation() && t.domain->is_up() &&
-           !p.mps.with_domain && !p.how.through && p.by_us;
+           !p.mps.with_domain && !p.how.through && p.by_supervisor;
 }
 
 void end_client(process_table& t, const process& p) {
     shm::signal_pidfd(p.pidfd.get(), SIGCONT);
-    t.domain->end_client(p.pid, [&t, who = p.who](const std::string& why) {
-        seat& s = *t.seats[who.seat];
+    t.domain->end_client(p.pid, [&t, incarnation = p.incarnation](const std::string& why) {
+        seat& s = *t.seats[incarnation.seat];
         const auto at = std::find_if(s.gone.begin(), s.gone.end(), [&](const auto& g) {
-            return g->who.entry == who.entry && g->who.epoch == who.epoch;
+            return g->incarnation.entry == incarnation.entry && g->incarnation.epoch == incarnation.epoch;
         });
         if (at != s.gone.end()) in_order(t, [&] { client_ended(t, s, **at, why); });
     });
@@ -214,18 +216,18 @@ void end_client(process_table& t, const process& p) {
 void domain_breaks(process_table& t, seat& s, process& p) {
     p.mps.broke = true;
     if (p.mps.excused && !fault_was_injected(t, p.mps.generation)) count_fault(t, p.mps.generation);
-    if (!is_of_the_past(t, p)) renew_domain(t, fmt::format("{} (pid {}) died in it", s.label, p.pid));
-    tell_end(t, s, p);
+    if (!is_previous_generation(t, p)) renew_domain(t, fmt::format("{} (pid {}) died in it", s.label, p.pid));
+    report_end(t, s, p);
 }
 
 void renew_domain(process_table& t, const std::string& why) {
     if (t.domain == nullptr || t.renewing || t.ending || t.paused) return;
     t.renewing = true;
     ++t.account.domain_faults;
-    t.account.domain_ends += t.account.domain_whole ? 1 : 0;
-    t.account.domain_whole = false;
+    t.account.domain_ends += t.account.domain_restored ? 1 : 0;
+    t.account.domain_restored = false;
     const u32 over = t.domain->generation();
-    t.say(fmt::format("the MPS domain is renewed with all its stages: {}", why));
+    t.log_line(fmt::format("the MPS domain is renewed with all its stages: {}", why));
     // Words first, all of them; only then the server, whose end decides about events that words may still
     // stand behind.
     in_order(t, [&] {
@@ -234,10 +236,11 @@ void renew_domain(process_table& t, const std::string& why) {
             if (!s->now || s->now->mps.generation != over || s->now->seen_dead_ns != 0) continue;
             if (!died_by_itself(
                     // else beside the one whose death was seen first
-                    ring::load(t.c->entry[s->now->who.entry].exit_note))) {
-                s->now->how.asked = s->now->how.outside = s->now->by_us = s->now->mps.with_domain = true;
-                tell_end(t, *s, *s->now);  // before it is killed: a supervisor that finds it dead has no
-                                           // other word of this
+                    ring::load(t.c->entry[s->now->incarnation.entry].exit_note))) {
+                s->now->how.restart_requested = s->now->how.outside = s->now->by_supervisor =
+                    s->now->mps.with_domain = true;
+                report_end(t, *s, *s->now);  // before it is killed: a supervisor that finds it dead has no
+                                             // other word of this
             }
             retire(t, *s);
         }
@@ -250,30 +253,30 @@ void renew_daemon(process_table& t) {
     for (auto& s : t.seats) {
         for (auto& p : s->gone) {
             if (p->mps.generation != over) continue;
-            if (!is_fenced(*p) && !p->mps.with_domain && !p->mps.breaks) tell_end(t, *s, *p);
+            if (!is_fenced(*p) && !p->mps.with_domain && !p->mps.breaks) report_end(t, *s, *p);
             // also those that wait for terminate_client
             if (!p->ended && p->pidfd) shm::signal_pidfd(p->pidfd.get(), SIGKILL);
         }
     }
     t.domain->renew({[&t](const std::string& failed) { in_order(t, [&] { domain_is_up(t, failed); }); },
-                     [&t] { in_order(t, [&] { look_at_the_gone(t); }); }});
+                     [&t] { in_order(t, [&] { poll_ended_processes(t); }); }});
 }
 
-void tell_end(process_table& t, const seat& s, const process& p) {
+void report_end(process_table& t, const seat& s, const process& p) {
     if (p.pid == 0 || t.through(s.stage)) return;
-    recovery r{s.label, p.pid, p.who.epoch, "", 0, 0, 0, 0, false};
+    recovery r{s.label, p.pid, p.incarnation.epoch, "", 0, 0, 0, 0, false};
     r.domain_end = t.account.domain_ends;
     r.shared = p.mps.with_domain || p.mps.excused;
-    t.recoveries.tell(r);
+    t.recoveries.report(r);
 }
 
-void see_trial(process_table& t, const seat& s, const process& p) {
+void update_trial(process_table& t, const seat& s, const process& p) {
     const bool fault = p.how.known && p.how.signal == 0 && p.how.exit_code == exit_code::gpu_fault;
     if (s.stage != t.trial.on_trial || p.mps.generation != 0 || !fault || !self_inflicted(p.how)) return;
     t.trial.blame();
     t.account.domain_blamed = t.trial.blamed;
     t.faults.in_row = 0;
-    t.say(
+    t.log_line(
         fmt::format("{} (pid {}) has faulted alone: the MPS domain's faults are its own; it keeps a GPU "
                     "context of its own",
                     s.label, p.pid));
@@ -282,16 +285,16 @@ void see_trial(process_table& t, const seat& s, const process& p) {
 // It may have gone while nothing could be started anyway (memory and words made anew): nobody would ever
 // start without this.
 void watch_domain(process_table& t) {
-    if (t.domain == nullptr || t.account.domain_given_up) return;
+    if (t.domain == nullptr || t.account.domain_abandoned) return;
     if (!t.domain->is_up()) return renew_domain(t, "its daemon is gone");
     const bool whole = std::none_of(t.seats.begin(), t.seats.end(), [&t](const auto& s) {
         return wants_domain(t, *s) &&
                (s->machine.state() == seat_state::starting || s->machine.state() == seat_state::backoff);
     });
-    t.account.domain_whole = t.account.domain_whole || whole;
-    if (t.trial.goes_on() && whole && !t.ending && !t.paused && !t.renewing && has_stood_trial(t)) {
-        t.say(fmt::format("{} has worked alone without a fault: it goes back into the MPS domain",
-                          t.setup->stages[t.trial.on_trial].spec.name));
+    t.account.domain_restored = t.account.domain_restored || whole;
+    if (t.trial.in_progress() && whole && !t.ending && !t.paused && !t.renewing && has_stood_trial(t)) {
+        t.log_line(fmt::format("{} has worked alone without a fault: it goes back into the MPS domain",
+                               t.setup->stages[t.trial.on_trial].spec.name));
         move_on(t);
     }
     if (whole && !t.ending && !t.paused) t.domain->make_spare();

@@ -16,7 +16,7 @@ void use_domain(process_table& t, mps_domain* domain);
 /// Of an innocent one nothing is held against it.
 void excuse_process(const process_table& t, process& p) noexcept;
 /// Is it to be ended by terminate_client rather than by a signal?
-[[nodiscard]] bool can_be_let_go(const process_table& t, const process& p) noexcept;
+[[nodiscard]] bool can_terminate_client(const process_table& t, const process& p) noexcept;
 /// Its words are aborted. A stopped process can't be ended by the server: it goes on, and finds itself
 /// revoked.
 void end_client(process_table& t, const process& p);
@@ -26,9 +26,9 @@ void domain_breaks(process_table& t, seat& s, process& p);
 void renew_domain(process_table& t, const std::string& why);
 void renew_daemon(process_table& t);
 /// The verdict on `p` is known: does it end a trial (mps_trial.hpp)?
-void see_trial(process_table& t, const seat& s, const process& p);
+void update_trial(process_table& t, const seat& s, const process& p);
 /// For whoever asks which deaths belong together, and which of them is nobody's own (`carousel chaos`).
-void tell_end(process_table& t, const seat& s, const process& p);
+void report_end(process_table& t, const seat& s, const process& p);
 /// Of each tick.
 void watch_domain(process_table& t);
 

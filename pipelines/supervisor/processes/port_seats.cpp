@@ -22,7 +22,7 @@ namespace carousel::supervisor {
 namespace {
 
 std::string lock_of(const process_table& t, const process& p) {
-    return run::port_lock(t.setup->directory, p.who.seat, p.who.epoch);
+    return run::port_lock(t.setup->directory, p.incarnation.seat, p.incarnation.epoch);
 }
 
 std::string no_such_port(const process_table& t, const std::string& name) {
@@ -101,7 +101,7 @@ std::string seat_port(process_table& t, shm::peer_process peer, const run::hello
     if (!s.successor) return "too many processes of this run have not ended yet: try again";
     ring::revoke(*t.c, s.index, 0);  // a fresh block's IDLE words bear epoch 0
     auto p = std::make_unique<process>();
-    p->who = s.successor;
+    p->incarnation = s.successor;
     p->port = true;
     p->spawned_ns = now_ns();
     if (std::string why = watch_program(*p, std::move(peer), hello, fds); !why.empty())
@@ -120,18 +120,18 @@ std::string seat_port(process_table& t, shm::peer_process peer, const run::hello
     return "";
 }
 
-void port_has_left(process_table& t, int connection) {
+void on_port_left(process_table& t, int connection) {
     for (auto& s : t.seats) {
         process* p = s->now && s->now->connection == connection ? s->now.get() : nullptr;
         for (auto& gone : s->gone)
             if (gone->connection == connection) p = gone.get();
         if (p == nullptr || !p->port || p->ended) continue;
-        p->left = p->how.outside = true;
+        p->has_detached = p->how.outside = true;
         return on_process_end(t, *s, *p);
     }
 }
 
-bool port_is_gone(const process_table& t, const process& p) {
+bool port_has_ended(const process_table& t, const process& p) {
     const shm::unique_fd lock(::open(lock_of(t, p).c_str(), O_RDWR | O_CLOEXEC));
     if (!lock) return errno == ENOENT;
     return ::flock(lock.get(), LOCK_EX | LOCK_NB) == 0;
@@ -143,7 +143,7 @@ void remove_port_lock(const process_table& t, const process& p) noexcept try {
 }
 
 std::string describe_port_end(const process& p) {
-    return p.left ? "left" : p.how.deadline || p.how.known ? describe(p.how) : "gone";
+    return p.has_detached ? "left" : p.how.deadline || p.how.known ? describe(p.how) : "gone";
 }
 
 void require_no_port(const process_table& t, const seat& s, const char* command) {

@@ -23,9 +23,9 @@ namespace carousel::supervisor {
 [[nodiscard]] std::string seat_port(process_table& t, shm::peer_process peer, const run::hello_message& hello,
                                     std::vector<shm::unique_fd>& fds, bool& again, seat*& in);
 /// {"left": true}: of the memory of the run it has nothing mapped any more.
-void port_has_left(process_table& t, int connection);
+void on_port_left(process_table& t, int connection);
 /// Of a process without a pidfd (adopted): has its lock been given up?
-[[nodiscard]] bool port_is_gone(const process_table& t, const process& p);
+[[nodiscard]] bool port_has_ended(const process_table& t, const process& p);
 void remove_port_lock(const process_table& t, const process& p) noexcept;
 /// What became of its place, for tables and messages.
 [[nodiscard]] std::string describe_port_end(const process& p);

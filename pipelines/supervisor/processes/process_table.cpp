@@ -48,7 +48,7 @@ process_table::~process_table() {
     }
 }
 
-void process_table::attach_to(shm::control_block& block, const memory_keeper& kept,
+void process_table::attach_to(shm::control_block& block, const memory_store& kept,
                               const shm::control_block* published) {
     CAROUSEL_ASSERT(all_gone());
     c = &block;
@@ -60,10 +60,10 @@ void process_table::attach_to(shm::control_block& block, const memory_keeper& ke
     }
 }
 
-void process_table::say(const std::string& text) const { journal->line(::getpid(), text); }
+void process_table::log_line(const std::string& text) const { journal->line(::getpid(), text); }
 
 void process_table::note(const char* kind, u64 time_ns, const seat& s, const process& p, std::string text) {
-    notes.add({0, time_ns, kind, s.index, p.who.epoch, p.pid, std::move(text)});
+    notes.add({0, time_ns, kind, s.index, p.incarnation.epoch, p.pid, std::move(text)});
 }
 
 std::vector<seat*> process_table::find(const std::string& name) const {
@@ -89,15 +89,16 @@ void process_table::fail(const std::string& label, const std::string& what, int 
 
 bool process_table::all_gone() const noexcept {
     // Nobody waits for the end of programs that are not the run's.
-    const auto goes_on = [this](const process& p) { return p.port && ending; };
+    const auto exits_by_itself = [this](const process& p) { return p.port && ending; };
     return std::all_of(seats.begin(), seats.end(), [&](const auto& s) {
-        return (!s->now || goes_on(*s->now)) && !s->standby &&
-               std::all_of(s->gone.begin(), s->gone.end(),
-                           [&](const auto& p) { return goes_on(*p) || (p->ended && !p->tool_pidfd); });
+        return (!s->now || exits_by_itself(*s->now)) && !s->standby &&
+               std::all_of(s->gone.begin(), s->gone.end(), [&](const auto& p) {
+                   return exits_by_itself(*p) || (p->ended && !p->tool_pidfd);
+               });
     });
 }
 
-std::vector<std::string> process_table::still_there() const {
+std::vector<std::string> process_table::unended_processes() const {
     std::vector<std::string> names;
     for (const auto& s : seats) {
         if (s->now) names.push_back(fmt::format("{} (pid {})", s->label, s->now->pid));

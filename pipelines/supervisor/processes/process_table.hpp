@@ -1,13 +1,13 @@
 #pragma once
 // The seats of a run and the processes on them, as plain data. What is to be done about them is said in
-// rules/, what is kept of them in keepers/. What is done stands beside this, one subject a file:
-//   start.hpp          starting a process, watching it    let_in.hpp          the sockets that stages come to
-//   retire.hpp         its end, as rules/retirement.hpp   restart.hpp         what follows from a death
+// policy/, what is kept of them in stores/. What is done stands beside this, one subject a file:
+//   start.hpp          starting a process, watching it    handshake.hpp          the sockets that stages come
+//   to retire.hpp         its end, as policy/retirement.hpp   restart.hpp         what follows from a death
 //                      says; one loop for all work
 //   standby.hpp        warm standbys                      watch.hpp           deadlines, ticks
 //   mps_seats.hpp      those that share an MPS domain     port_seats.hpp      programs of others on ports
 //   adoption.hpp       a second supervisor                seat_state.hpp      what it needs to know
-//   seat_commands.hpp  what users ask for                 stated_reasons.hpp  why a run stands still
+//   seat_commands.hpp  what users ask for                 stall_reasons.hpp  why a run stands still
 //
 // One thread; nothing in any of them waits.
 
@@ -22,16 +22,16 @@
 #include "os/log_pipe.hpp"
 #include "ring/block_check.hpp"
 #include "ring/recovery.hpp"
-#include "supervisor/keepers/ledger_keeper.hpp"
-#include "supervisor/keepers/memory_keeper.hpp"
-#include "supervisor/keepers/recovery_log.hpp"
-#include "supervisor/keepers/run_notes.hpp"
 #include "supervisor/plan/run_setup.hpp"
+#include "supervisor/policy/mps_policy.hpp"
+#include "supervisor/policy/mps_trial.hpp"
+#include "supervisor/policy/retirement.hpp"
+#include "supervisor/policy/state_table.hpp"
 #include "supervisor/processes/cgroup_watch.hpp"
-#include "supervisor/rules/mps_policy.hpp"
-#include "supervisor/rules/mps_trial.hpp"
-#include "supervisor/rules/retirement.hpp"
-#include "supervisor/rules/state_table.hpp"
+#include "supervisor/stores/ledger_store.hpp"
+#include "supervisor/stores/memory_store.hpp"
+#include "supervisor/stores/recovery_log.hpp"
+#include "supervisor/stores/run_notes.hpp"
 
 namespace carousel::supervisor {
 
@@ -40,7 +40,7 @@ class mps_domain;
 /// Its part in an MPS domain (mps_policy.hpp).
 struct domain_part {
     u32 generation = 0;        ///< of the domain whose client it is; 0: it has a GPU context of its own
-    bool let_go = false;       ///< terminate_client has ended all its work
+    bool terminated = false;   ///< terminate_client has ended all its work
     bool breaks = false;       ///< its death ends the domain
     bool broke = false;        ///< and has
     bool with_domain = false;  ///< it ends because its domain does
@@ -51,7 +51,7 @@ struct domain_part {
 /// One process. While it is well it is seat::now; from the doom of its entry until its end is complete, one
 /// of seat::gone.
 struct process {
-    ring::incarnation_id who;
+    ring::incarnation_id incarnation;
     i32 pid = 0;
     u64 start_time = 0;    ///< known from when it is ready; 0 of a port's program, which isn't found by it
     shm::unique_fd pidfd;  ///< of the process that works
@@ -59,10 +59,10 @@ struct process {
     i32 group = 0;              ///< process group that we made, 0: none
     int connection = -1;        ///< its liveness socket; owned by the engine
     bool by_hand = false, tool = false;
-    bool port = false;         ///< somebody else's program (port_seats.hpp): never signalled
-    bool elsewhere = false;    ///< its pid is of another namespace: a number to be shown, nothing else
-    bool left = false;         ///< it has unmapped all, and lives on
-    bool standing_by = false;  ///< a standby that has said that it is ready to take over
+    bool port = false;          ///< somebody else's program (port_seats.hpp): never signalled
+    bool elsewhere = false;     ///< its pid is of another namespace: a number to be shown, nothing else
+    bool has_detached = false;  ///< it has unmapped all, and lives on
+    bool standing_by = false;   ///< a standby that has said that it is ready to take over
     log_pipe log;
     u64 spawned_ns = 0, attached_ns = 0, ready_ns = 0, signalled_ns = 0, seen_dead_ns = 0, ended_ns = 0;
     domain_part mps;
@@ -72,8 +72,8 @@ struct process {
     death how;
     int user_signal = 0;   ///< sent by `carousel kill`: such a death is from outside, whatever the signal
     bool leaving = false;  ///< has closed its connection but is not dead yet: it ends by its own hand
-    bool by_us = false;    ///< alive when it was condemned: a deadline, `restart`, `down`
-    bool counted = false;  ///< its death is in the account
+    bool by_supervisor = false;  ///< alive when it was condemned: a deadline, `restart`, `down`
+    bool counted = false;        ///< its death is in the account
     bool kill_sent = false, ended = false;
     bool judged = false;    ///< the restart policy has been asked
     bool requeued = false;  ///< at least once: its frames are back in the queue
@@ -83,7 +83,7 @@ struct process {
     u32 unknown_frames = 0;
     std::vector<u64> committed;  ///< frames whose job words still said COMMITTED when they were taken from it
     u32 quarantined = 0;         ///< buffers that wait for its end
-    std::string wild_write;      ///< stray_text.hpp
+    std::string wild_write;      ///< wild_write_text.hpp
 };
 
 /// How many frames its death may have hit: none is blamed alone where a word of a job can't be read.
@@ -138,7 +138,7 @@ struct root_cause {
     std::vector<std::string> last_lines;
 };
 
-struct void_frame {
+struct tombstone_frame {
     u64 ring_sequence = 0;
     std::string stage, reason;
 };
@@ -160,24 +160,24 @@ struct death_account {
     u64 domain_faults = 0;   ///< times that the MPS domain was renewed
     u64 domain_ends = 0;  ///< of these the ones that ended a whole domain: what fails in the next one until
                           ///< then is the same end
-    bool domain_whole = true;          ///< all its stages are back since the last end
-    bool domain_given_up = false;      ///< its stages have GPU contexts of their own since
-    std::vector<u32> domain_blamed;    ///< stages whose faults those of the domain were (mps_trial.hpp)
-    std::vector<void_frame> given_up;  ///< the newest thousand
-    u64 given_up_before = 0;           ///< and how many before those
+    bool domain_restored = true;             ///< all its stages are back since the last end
+    bool domain_abandoned = false;           ///< its stages have GPU contexts of their own since
+    std::vector<u32> domain_blamed;          ///< stages whose faults those of the domain were (mps_trial.hpp)
+    std::vector<tombstone_frame> abandoned;  ///< the newest thousand
+    u64 abandoned_before = 0;                ///< and how many before those
 };
 
 /// Something that is to be done behind what is being done: done by settle(), in the order in which it was
 /// found.
 struct work {
     enum class kind : u8 {
-        retire,        ///< the process `who` of `seat`
+        retire,        ///< the process `incarnation` of `seat`
         start,         ///< a process for `seat`
         renew_domain,  ///< the MPS domain's server and daemon, whose clients are all condemned
     };
     kind what = kind::retire;
     u32 seat = 0;
-    ring::incarnation_id who;
+    ring::incarnation_id incarnation;
 };
 
 struct process_table {
@@ -189,18 +189,18 @@ struct process_table {
     /// Uses this control block and memory from now on; no process may be left. `published`: what the block
     /// was published as; its static parts are read there, since a broken process may write into the block
     /// itself (null: trust the block).
-    void attach_to(shm::control_block& block, const memory_keeper& kept,
+    void attach_to(shm::control_block& block, const memory_store& kept,
                    const shm::control_block* published = nullptr);
     /// Seats of "stage" or "stage.N". Throws config_error naming those there are.
     [[nodiscard]] std::vector<seat*> find(const std::string& name) const;
     [[nodiscard]] bool all_gone() const noexcept;
-    [[nodiscard]] std::vector<std::string> still_there() const;
+    [[nodiscard]] std::vector<std::string> unended_processes() const;
     /// Every frame of the run is through it.
     [[nodiscard]] bool through(u32 stage) const noexcept;
     /// Something beside the stages has failed for good.
     void fail(const std::string& label, const std::string& what, int code);
     /// What the supervisor itself says: the console, and DIR/logs.
-    void say(const std::string& text) const;
+    void log_line(const std::string& text) const;
     /// For those who watch the run: an event of a process.
     void note(const char* kind, u64 time_ns, const seat& s, const process& p, std::string text);
 
@@ -211,7 +211,7 @@ struct process_table {
     const shm::control_block* made = nullptr;  ///< static parts
     /// END as the engine has set it; what the block says about it is only what it should say
     std::optional<u64> end;
-    const memory_keeper* memory = nullptr;
+    const memory_store* memory = nullptr;
     seat_list seats;
     std::deque<work> todo;
     bool settling = false;
@@ -219,7 +219,7 @@ struct process_table {
     death_account account;
     run_notes notes;
     recovery_log recoveries;
-    ledger_keeper ledgers;
+    ledger_store ledgers;
     mps_domain* domain = nullptr;  ///< null: every stage has a GPU context of its own
     bool renewing = false;         ///< the domain's next generation is not up yet
     fault_row faults;              ///< of the domain

@@ -19,7 +19,7 @@
 namespace carousel::supervisor {
 namespace {
 
-constexpr std::size_t listed_given_up = 1000;
+constexpr std::size_t max_listed_abandoned = 1000;
 
 /// Would the pipeline have nobody left who reads every frame? A latest reader takes what it can get and ends
 /// no run.
@@ -30,20 +30,20 @@ bool is_last_sink(const process_table& t, const seat& s) noexcept {
     });
 }
 
-void give_seat_up(process_table& t, seat& s, const process* p) {
+void fail_seat(process_table& t, seat& s, const process* p) {
     const stage_setup& st = t.setup->stages[s.stage];
     const bool last = st.spec.optional && is_last_sink(t, s);
     if (last)
-        t.say(
+        t.log_line(
             fmt::format("{} is optional, but no other sink is left: there is nothing to go on for", s.label));
     if (st.spec.optional && !last) {
         const bool others = std::any_of(t.seats.begin(), t.seats.end(), [&](const auto& o) {
             return o->stage == s.stage && o.get() != &s && o->machine.state() != seat_state::failed;
         });
-        t.say(fmt::format("{} has failed ({}); it is optional: the rest goes on{}", s.label, s.last_exit,
-                          others ? "" : " without it"));
+        t.log_line(fmt::format("{} has failed ({}); it is optional: the rest goes on{}", s.label, s.last_exit,
+                               others ? "" : " without it"));
         if (others) return;
-        let_frames_pass(t, s.stage);
+        skip_frames(t, s.stage);
         return;
     }
     if (t.failure || t.ending) return;  // the first one counts, and nobody fails by being ended
@@ -84,15 +84,15 @@ void apply_restart_policy(process_table& t, seat& s, process& p) {
                   : p.port                                  ? describe_port_end(p)
                   : p.mps.with_domain                       ? with_domain_text
                   : p.mps.moved                             ? moved_text
-                  : p.how.asked                             ? "restarted"
+                  : p.how.restart_requested                 ? "restarted"
                   : p.how.known || p.how.deadline           ? describe(p.how)
                                                             : death_by_signal_text;
     const std::string how =
         p.wild_write.empty() ? s.last_exit : fmt::format("{}, {}", s.last_exit, p.wild_write);
     if (!p.how.through) {
-        recovery judged{s.label, p.pid, p.who.epoch, s.last_exit, 0, 0, 0, 0, false};
+        recovery judged{s.label, p.pid, p.incarnation.epoch, s.last_exit, 0, 0, 0, 0, false};
         judged.wild_write = p.wild_write;
-        t.recoveries.tell(judged);
+        t.recoveries.report(judged);
         t.note("died", p.seen_dead_ns, s, p,
                fmt::format("(pid {}) died: {}; {} frames in flight", p.pid, how, frames_in_flight(p)));
     }
@@ -102,16 +102,16 @@ void apply_restart_policy(process_table& t, seat& s, process& p) {
         s.machine.on(seat_event::died_outside, now_ns());
         return;
     }
-    see_trial(t, s, p);
+    update_trial(t, s, p);
     const seat_event e = p.port && !p.how.through
                              ? seat_event::died_outside  // the next one may come at once, whatever it was
                              : classify(p.how, t.setup->stages[s.stage].spec.restart);
     if (e != seat_event::finished && !t.ending && s.machine.state() != seat_state::stopping)
-        t.say(fmt::format("{} (pid {}){}: {}; {} frames in flight", s.label, p.pid,
-                          p.port ? " is off its port" : " died", how, frames_in_flight(p)));
+        t.log_line(fmt::format("{} (pid {}){}: {}; {} frames in flight", s.label, p.pid,
+                               p.port ? " is off its port" : " died", how, frames_in_flight(p)));
     const seat_action next = s.machine.on(e, now_ns());
     if (next == seat_action::start && !t.ending && lacked_resources(p.how))
-        return put_start_off(t, s, s.log->last().empty() ? s.last_exit : s.log->last().back());
+        return postpone_start(t, s, s.log->last().empty() ? s.last_exit : s.log->last().back());
     apply_seat_action(t, s, next, &p);
 }
 
@@ -127,11 +127,11 @@ void apply_seat_action(process_table& t, seat& s, seat_action a, const process* 
         case seat_action::delay:
             s.start_wanted = true;
             s.due_ns = now_ns() + s.machine.delay_ns();
-            t.say(fmt::format("{} died before it delivered anything ({}): starting again in {:.1f} s",
-                              s.label, s.last_exit, static_cast<f64>(s.machine.delay_ns()) / 1e9));
+            t.log_line(fmt::format("{} died before it delivered anything ({}): starting again in {:.1f} s",
+                                   s.label, s.last_exit, static_cast<f64>(s.machine.delay_ns()) / 1e9));
             break;
-        case seat_action::give_up:
-            give_seat_up(t, s, p);
+        case seat_action::fail:
+            fail_seat(t, s, p);
             break;
         case seat_action::suspend:
             if (s.now) shm::signal_pidfd(s.now->pidfd.get(), SIGSTOP);
@@ -159,10 +159,10 @@ void blame_late(process_table& t, seat& s, process& p) noexcept {
     p.why = ring::blame::own;
     const bool single = frames_in_flight(p) == 1;
     for (const u64 ring_sequence : p.sequences) ring::blame_waiting(*t.c, s.stage, ring_sequence, single);
-    note_given_up(t, s, p);
+    note_abandoned(t, s, p);
 }
 
-void note_given_up(process_table& t, const seat& s, const process& p) {
+void note_abandoned(process_table& t, const seat& s, const process& p) {
     if (p.sequences.empty() || frames_in_flight(p) != 1) return;
     const u32 cap = t.made->stage[s.stage].max_attempts;
     u32 failures = 0;
@@ -173,10 +173,10 @@ void note_given_up(process_table& t, const seat& s, const process& p) {
     if (cap == 0 || failures < cap) return;
     const std::string& stage = t.setup->stages[s.stage].spec.name;
     // Its tombstone has ended a process of a stage that asks for tombstones. The frame was given up once.
-    if (std::any_of(t.account.given_up.begin(), t.account.given_up.end(), [&](const auto& g) {
+    if (std::any_of(t.account.abandoned.begin(), t.account.abandoned.end(), [&](const auto& g) {
             return g.ring_sequence == p.sequences.front() && g.stage == stage;
         })) {
-        t.say(fmt::format(
+        t.log_line(fmt::format(
             "{}: finish() of the tombstone of frame {} has ended another process ({}): the stage must "
             "accept tombstones, or leave wants_tombstones out",
             s.label, p.sequences.front(), describe(p.how)));
@@ -185,12 +185,12 @@ void note_given_up(process_table& t, const seat& s, const process& p) {
     const std::string attempts = fmt::format("{} attempt{}", failures, failures == 1 ? "" : "s");
     t.note("given up", now_ns(), s, p,
            fmt::format("gives frame {} up after {}", p.sequences.front(), attempts));
-    if (t.account.given_up.size() >= listed_given_up) {
-        t.account.given_up.erase(t.account.given_up.begin());
-        ++t.account.given_up_before;
+    if (t.account.abandoned.size() >= max_listed_abandoned) {
+        t.account.abandoned.erase(t.account.abandoned.begin());
+        ++t.account.abandoned_before;
     }
-    t.account.given_up.push_back({p.sequences.front(), t.setup->stages[s.stage].spec.name, describe(p.how)});
-    t.say(
+    t.account.abandoned.push_back({p.sequences.front(), t.setup->stages[s.stage].spec.name, describe(p.how)});
+    t.log_line(
         fmt::format("{}: frame {} is given up after {} ({}): it continues as a tombstone, without a payload",
                     s.label, p.sequences.front(), attempts, describe(p.how)));
 }

@@ -18,6 +18,6 @@ void count_death(process_table& t, u32 seat_index);
 void blame_late(process_table& t, seat& s, process& p) noexcept;
 /// A frame that has had its attempts, by the death of `p`, goes on without a picture: into the account and
 /// the log.
-void note_given_up(process_table& t, const seat& s, const process& p);
+void note_abandoned(process_table& t, const seat& s, const process& p);
 
 }  // namespace carousel::supervisor

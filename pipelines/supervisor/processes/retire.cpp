@@ -20,7 +20,7 @@
 #include "supervisor/processes/restart.hpp"
 #include "supervisor/processes/standby.hpp"
 #include "supervisor/processes/start.hpp"
-#include "supervisor/processes/stray_text.hpp"
+#include "supervisor/processes/wild_write_text.hpp"
 
 namespace carousel::supervisor {
 namespace {
@@ -30,7 +30,7 @@ using ring::load;
 void kill_process(process_table& t, process& p) {
     p.kill_sent = true;
     if (p.ended || p.port) return;
-    if (p.pidfd && can_be_let_go(t, p)) return end_client(t, p);
+    if (p.pidfd && can_terminate_client(t, p)) return end_client(t, p);
     if (p.pidfd) shm::signal_pidfd(p.pidfd.get(), SIGKILL);
     if (p.tool_pidfd) shm::signal_pidfd(p.tool_pidfd.get(), SIGKILL);
 }
@@ -38,7 +38,7 @@ void kill_process(process_table& t, process& p) {
 // What the dying process could still say, before the kernel says it (with a GPU context that takes about 90
 // ms).
 void read_exit_note(const process_table& t, process& p) noexcept {
-    const ring::exit_note note = ring::exit_note::of(load(t.c->entry[p.who.entry].exit_note));
+    const ring::exit_note note = ring::exit_note::of(load(t.c->entry[p.incarnation.entry].exit_note));
     if (p.how.known || p.how.deadline || p.how.outside || !note.present) return;
     p.how.known = true;
     p.how.outside = note.outside;
@@ -53,12 +53,13 @@ void found_committed(process_table& t, const seat& s, process& p, u64 ring_seque
     if (std::find(p.committed.begin(), p.committed.end(), ring_sequence) == p.committed.end())
         p.committed.push_back(ring_sequence);
     if (t.setup->stages[s.stage].has_output()) return;
-    recovery seen{s.label, p.pid, p.who.epoch};
+    recovery seen{s.label, p.pid, p.incarnation.epoch};
     seen.committed = p.committed;
-    t.recoveries.tell(seen);
-    if (const std::string text = t.ledgers.found_committed(s.stage, s.index, p.who.epoch, ring_sequence);
+    t.recoveries.report(seen);
+    if (const std::string text =
+            t.ledgers.found_committed(s.stage, s.index, p.incarnation.epoch, ring_sequence);
         !text.empty())
-        t.say(text);
+        t.log_line(text);
 }
 
 // ---- the table's actions
@@ -74,22 +75,22 @@ bool name_successor(process_table& t, seat& s, process& p) {
 
 /// R1. The seat is its successor's: a standby that has been promoted bears an epoch, and sits.
 void doom(process_table& t, seat& s, process& p) {
-    write_death_down(t, s, p);
-    ring::doom(*t.c, p.who.entry);
+    record_death(t, s, p);
+    ring::doom(*t.c, p.incarnation.entry);
     crash_here(crash_point::entry_doomed);
-    ring::dismiss_latest(*t.c, p.who.entry);
+    ring::dismiss_latest(*t.c, p.incarnation.entry);
     if (s.vacant_since_ns == 0 && !p.how.through && !p.port) {
         s.vacant_since_ns = p.signalled_ns != 0 ? p.signalled_ns : p.seen_dead_ns;
         s.vacant_pid = p.pid;
-        s.vacant_epoch = p.who.epoch;
+        s.vacant_epoch = p.incarnation.epoch;
     }
     s.gone.push_back(std::move(s.now));
-    if (s.standby && s.standby->who.epoch != 0) s.now = std::move(s.standby);
+    if (s.standby && s.standby->incarnation.epoch != 0) s.now = std::move(s.standby);
 }
 
 /// R2. True: none of its words can be committed any more.
 bool revoke(process_table& t, seat& s, process& p) {
-    const bool taken = ring::revoke(*t.c, s.index, p.who.epoch,
+    const bool taken = ring::revoke(*t.c, s.index, p.incarnation.epoch,
                                     [&](u64 ring_sequence) { found_committed(t, s, p, ring_sequence); });
     crash_here(crash_point::words_revoked);
     return taken;
@@ -97,7 +98,7 @@ bool revoke(process_table& t, seat& s, process& p) {
 
 /// R3
 void end_process(process_table& t, const seat& s, process& p) {
-    if (p.by_us && !p.how.through) count_death(t, s.index);  // this kill falls behind the abort
+    if (p.by_supervisor && !p.how.through) count_death(t, s.index);  // this kill falls behind the abort
     if (p.leaving && !p.ended) p.how.deadline = true;
     kill_process(t, p);
 }
@@ -105,11 +106,11 @@ void end_process(process_table& t, const seat& s, process& p) {
 /// R4. Until the fence a process that is stopped between two of its own CASes may still tag words: it is done
 /// again at each look.
 void requeue(process_table& t, seat& s, process& p) {
-    ring::requeue(*t.c, s.index, p.who.epoch, p.why, frames_in_flight(p));
+    ring::requeue(*t.c, s.index, p.incarnation.epoch, p.why, frames_in_flight(p));
     crash_here(crash_point::words_requeued);
     if (p.requeued) return;
     p.requeued = true;
-    if (p.why == ring::blame::own) note_given_up(t, s, p);
+    if (p.why == ring::blame::own) note_abandoned(t, s, p);
     if (p.quarantined = count_quarantined(t, s); p.quarantined > 0)
         t.note("quarantined", now_ns(), s, p,
                fmt::format("left {} half-written buffers: in quarantine until pid {} is gone", p.quarantined,
@@ -119,12 +120,12 @@ void requeue(process_table& t, seat& s, process& p) {
 
 /// The process is gone and its device work with it: nothing of it writes any more.
 void fence(process_table& t, seat& s, process& p) {
-    if (!p.how.through && p.pidfd && p.who.epoch != 0)
-        t.recoveries.tell(
-            {s.label, p.pid, p.who.epoch, "", 0, 0, p.mps.generation != 0 ? now_ns() : p.ended_ns, 0, false});
-    ring::mark_fenced(*t.c, p.who.entry);
+    if (!p.how.through && p.pidfd && p.incarnation.epoch != 0)
+        t.recoveries.report({s.label, p.pid, p.incarnation.epoch, "", 0, 0,
+                             p.mps.generation != 0 ? now_ns() : p.ended_ns, 0, false});
+    ring::mark_fenced(*t.c, p.incarnation.entry);
     crash_here(crash_point::entry_fenced);
-    if (p.pid > 0 && !p.elsewhere && !p.left) remove_driver_leftovers(p.pid);
+    if (p.pid > 0 && !p.elsewhere && !p.has_detached) remove_driver_leftovers(p.pid);
     if (p.port) remove_port_lock(t, p);
     blame_late(t, s, p);
     if (p.log.fd() >= 0) {
@@ -132,33 +133,33 @@ void fence(process_table& t, seat& s, process& p) {
         p.log.close(*s.log, p.pid);
     }
     // once behind the fence
-    ring::requeue(*t.c, s.index, p.who.epoch, p.why, frames_in_flight(p));
+    ring::requeue(*t.c, s.index, p.incarnation.epoch, p.why, frames_in_flight(p));
 }
 
 /// R5. True: nothing bears its epoch any more.
 bool reclaim(process_table& t, seat& s, process& p) {
-    const bool freed = ring::reclaim(*t.c, s.index, p.who.epoch);
+    const bool freed = ring::reclaim(*t.c, s.index, p.incarnation.epoch);
     crash_here(crash_point::words_reclaimed);
     if (freed && p.quarantined > 0)
         t.note("freed", now_ns(), s, p, fmt::format("pid {} is gone: its buffers are free again", p.pid));
-    ring::reset_assets(*t.c, s.index, p.who.epoch);
+    ring::reset_assets(*t.c, s.index, p.incarnation.epoch);
     return freed;
 }
 
 /// Tells the table what has come about, and does what it answers; what comes of that is told at once.
-void tell(process_table& t, seat& s, process& p, retirement_event e) {
+void report(process_table& t, seat& s, process& p, retirement_event e) {
     const retirement_move m = on(p.step, e);
     CAROUSEL_ASSERT(m.action != retirement_action::refuse);
     p.step = m.next;
     switch (m.action) {
         case retirement_action::name_successor:
-            if (name_successor(t, s, p)) tell(t, s, p, retirement_event::succeeded);
+            if (name_successor(t, s, p)) report(t, s, p, retirement_event::succeeded);
             break;
         case retirement_action::doom:
             doom(t, s, p);
             break;
         case retirement_action::revoke:
-            if (revoke(t, s, p)) tell(t, s, p, retirement_event::words_taken);
+            if (revoke(t, s, p)) report(t, s, p, retirement_event::words_taken);
             break;
         case retirement_action::renew_domain:
             domain_breaks(t, s, p);
@@ -177,7 +178,7 @@ void tell(process_table& t, seat& s, process& p, retirement_event e) {
             fence(t, s, p);
             break;
         case retirement_action::reclaim:
-            if (reclaim(t, s, p)) tell(t, s, p, retirement_event::buffers_free);
+            if (reclaim(t, s, p)) report(t, s, p, retirement_event::buffers_free);
             break;
         case retirement_action::none:
         case retirement_action::wait:
@@ -193,15 +194,15 @@ bool kill_due(const process_table& t, const process& p, u64 now) noexcept {
 }
 
 bool verdict_due(const process_table& t, const seat& s, const process& p) noexcept {
-    const bool known = p.how.known || p.how.deadline || p.how.outside || p.how.asked;
+    const bool known = p.how.known || p.how.deadline || p.how.outside || p.how.restart_requested;
     const bool last = t.setup->stages[s.stage].spec.restart == restart_policy::no;
     return !p.judged &&
            verdict_is_due({known, p.ended, p.how.commits != 0, p.how.through, last, p.leaving, p.kill_sent});
 }
 
-process* find_process(seat& s, const ring::incarnation_id& who) noexcept {
+process* find_process(seat& s, const ring::incarnation_id& incarnation) noexcept {
     const auto is_it = [&](const std::unique_ptr<process>& p) {
-        return p && p->who.entry == who.entry && p->who.epoch == who.epoch;
+        return p && p->incarnation.entry == incarnation.entry && p->incarnation.epoch == incarnation.epoch;
     };
     if (is_it(s.now)) return s.now.get();
     const auto at = std::find_if(s.gone.begin(), s.gone.end(), is_it);
@@ -209,10 +210,11 @@ process* find_process(seat& s, const ring::incarnation_id& who) noexcept {
 }
 
 void note_out_of_memory(process_table& t, const seat& s, process& p) {
-    if (p.how.signal != SIGKILL || p.kill_sent || p.how.outside || !t.groups.take_oom_kill(now_ns())) return;
+    if (p.how.signal != SIGKILL || p.kill_sent || p.how.outside || !t.groups.consume_oom_kill(now_ns()))
+        return;
     p.how.out_of_memory = true;
     const std::string limit = t.groups.memory_text();
-    t.say(fmt::format(
+    t.log_line(fmt::format(
         "{} (pid {}): the kernel's out-of-memory killer has ended it: {}; give the run more memory, "
         "or let it need less (--size, window, instances)",
         s.label, p.pid, limit.empty() ? "the machine has no memory left" : limit));
@@ -228,20 +230,20 @@ void retire(process_table& t, seat& s) {
     if (!s.now) return;
     process& p = *s.now;
     if (p.seen_dead_ns == 0) p.seen_dead_ns = now_ns();
-    tell(t, s, p, retirement_event::condemn);
-    in_order(t, [&] { t.todo.push_back({work::kind::retire, s.index, p.who}); });
+    report(t, s, p, retirement_event::condemn);
+    in_order(t, [&] { t.todo.push_back({work::kind::retire, s.index, p.incarnation}); });
 }
 
-void look_at(process_table& t, seat& s, process& p, u64 now) {
-    tell(t, s, p, retirement_event::succession);
+void poll_retirement(process_table& t, seat& s, process& p, u64 now) {
+    report(t, s, p, retirement_event::succession);
     if (!is_doomed(p)) return;
-    tell(t, s, p, retirement_event::words);
-    if (p.mps.breaks && !p.mps.broke) tell(t, s, p, retirement_event::breaks);
-    if (kill_due(t, p, now)) tell(t, s, p, retirement_event::kill_due);
-    tell(t, s, p, retirement_event::frames);
-    if (verdict_due(t, s, p)) tell(t, s, p, retirement_event::verdict_due);
-    if (p.ended && fence_is_known(t, p)) tell(t, s, p, retirement_event::gone);
-    tell(t, s, p, retirement_event::buffers);
+    report(t, s, p, retirement_event::words);
+    if (p.mps.breaks && !p.mps.broke) report(t, s, p, retirement_event::breaks);
+    if (kill_due(t, p, now)) report(t, s, p, retirement_event::kill_due);
+    report(t, s, p, retirement_event::frames);
+    if (verdict_due(t, s, p)) report(t, s, p, retirement_event::verdict_due);
+    if (p.ended && fence_is_known(t, p)) report(t, s, p, retirement_event::gone);
+    report(t, s, p, retirement_event::buffers);
 }
 
 void settle(process_table& t) {
@@ -251,7 +253,8 @@ void settle(process_table& t) {
         seat& s = *t.seats[w.seat];
         switch (w.what) {
             case work::kind::retire:
-                if (process* p = find_process(s, w.who); p != nullptr) look_at(t, s, *p, now_ns());
+                if (process* p = find_process(s, w.incarnation); p != nullptr)
+                    poll_retirement(t, s, *p, now_ns());
                 break;
             case work::kind::start:
                 start_seat(t, s);
@@ -263,14 +266,14 @@ void settle(process_table& t) {
     }
 }
 
-void write_death_down(process_table& t, seat& s, process& p) {
+void record_death(process_table& t, seat& s, process& p) {
     // an entry that nobody has claimed; a standby, which owned no word
-    if (p.pid == 0 || p.who.epoch == 0) return;
+    if (p.pid == 0 || p.incarnation.epoch == 0) return;
     const shm::seat_block& sb = t.made->seat[s.index];
     for (u32 j = sb.first_job; j < std::min(sb.first_job + sb.jobs, shm::max_jobs); ++j) {
         const ring::job_word w = ring::job_word::of(load(t.c->job[j]));
         if (w.state == ring::job_state::damaged) ++p.unknown_frames;
-        if (w.epoch != p.who.epoch || w.state == ring::job_state::idle ||
+        if (w.epoch != p.incarnation.epoch || w.state == ring::job_state::idle ||
             w.state == ring::job_state::committed)
             continue;
         if (const u64 n = load(t.c->job_info[j].ring_sequence); n != shm::no_number)
@@ -279,20 +282,21 @@ void write_death_down(process_table& t, seat& s, process& p) {
             ++p.unknown_frames;
     }
     p.how.through = t.through(s.stage);
-    p.how.may_give_back = t.setup->stages[s.stage].spec.is_far(s.instance);
+    p.how.may_give_back = t.setup->stages[s.stage].spec.is_remote(s.instance);
     p.how.exposed = t.setup->stages[s.stage].receives();
-    p.how.commits = load(t.c->entry[p.who.entry].commits);
+    p.how.commits = load(t.c->entry[p.incarnation.entry].commits);
     if (p.how.commits > 0) s.machine.note_commit();
-    if (!p.how.through && !p.by_us && !p.counted) count_death(t, s.index);
+    if (!p.how.through && !p.by_supervisor && !p.counted) count_death(t, s.index);
     p.counted = true;
     read_alone(t, s, p.pid);  // it may not have come to say that it is back
     p.log.drain(*s.log, p.pid);
     read_exit_note(t, p);
     excuse_process(t, p);
     p.why = self_inflicted(p.how) ? ring::blame::own : ring::blame::none;
-    p.wild_write = stray_text(t, p);
+    p.wild_write = wild_write_text(t, p);
     if (!p.how.through || p.signalled_ns != 0)
-        t.recoveries.tell({s.label, p.pid, p.who.epoch, "", p.signalled_ns, p.seen_dead_ns, 0, 0, false});
+        t.recoveries.report(
+            {s.label, p.pid, p.incarnation.epoch, "", p.signalled_ns, p.seen_dead_ns, 0, 0, false});
 }
 
 void on_process_end(process_table& t, seat& s, process& p) {
@@ -303,9 +307,10 @@ void on_process_end(process_table& t, seat& s, process& p) {
     p.ended_ns = now_ns();
     const exit_status status = p.pidfd && !p.port ? reap(p.pidfd.get()) : exit_status{};
     if (p.seen_dead_ns == 0) p.seen_dead_ns = p.ended_ns;
-    if (status.known && is_doomed(p) && p.who.epoch != 0)
-        t.recoveries.tell({s.label, p.pid, p.who.epoch, "", 0, 0, 0, 0, false, describe_end(status)});
-    if (!p.how.deadline && !p.how.outside && !p.how.asked && status.known &&
+    if (status.known && is_doomed(p) && p.incarnation.epoch != 0)
+        t.recoveries.report(
+            {s.label, p.pid, p.incarnation.epoch, "", 0, 0, 0, 0, false, describe_end(status)});
+    if (!p.how.deadline && !p.how.outside && !p.how.restart_requested && status.known &&
         !(p.kill_sent && status.exit_code == exit_code::revoked)) {
         p.how.known = true;
         p.how.exit_code = status.exit_code;
@@ -313,14 +318,14 @@ void on_process_end(process_table& t, seat& s, process& p) {
         if (p.user_signal != 0 && p.how.signal == p.user_signal) p.how.outside = true;
         note_out_of_memory(t, s, p);
         excuse_process(t, p);
-        if (p.mps.excused && p.mps.broke) tell_end(t, s, p);  // it had left no note
+        if (p.mps.excused && p.mps.broke) report_end(t, s, p);  // it had left no note
     }
     if (p.judged && p.how.known && s.last_exit_pid == p.pid && s.last_exit == death_by_signal_text) {
         s.last_exit = describe(p.how);  // now the kernel has said it
-        t.recoveries.tell({s.label, p.pid, p.who.epoch, s.last_exit, 0, 0, 0, 0, false});
+        t.recoveries.report({s.label, p.pid, p.incarnation.epoch, s.last_exit, 0, 0, 0, 0, false});
     }
     if (!is_doomed(p)) return retire(t, s);
-    in_order(t, [&] { look_at(t, s, p, now_ns()); });
+    in_order(t, [&] { poll_retirement(t, s, p, now_ns()); });
 }
 
 u32 count_quarantined(const process_table& t, const seat& s) noexcept {

@@ -10,7 +10,7 @@ namespace carousel::supervisor {
 void retire(process_table& t, seat& s);
 /// One look at a process that is being retired: what is true of it now is told to the table, and what that
 /// asks for is done.
-void look_at(process_table& t, seat& s, process& p, u64 now);
+void poll_retirement(process_table& t, seat& s, process& p, u64 now);
 /// Does `first`, then the work that came up, in the order in which it was found; inside another one `first`
 /// alone.
 template <typename F>
@@ -19,7 +19,7 @@ void in_order(process_table& t, F&& first);
 void settle(process_table& t);
 void on_process_end(process_table& t, seat& s, process& p);
 /// Before anything is done to its words: what it had in hand, and what it could still say.
-void write_death_down(process_table& t, seat& s, process& p);
+void record_death(process_table& t, seat& s, process& p);
 /// Buffers of the seat that wait for the end of a process.
 [[nodiscard]] u32 count_quarantined(const process_table& t, const seat& s) noexcept;
 /// Complete: it can be forgotten.
@@ -41,12 +41,12 @@ void write_death_down(process_table& t, seat& s, process& p);
 template <typename F>
 void in_order(process_table& t, F&& first) {
     if (t.settling) return first();
-    struct until_left {
+    struct reset_on_exit {
         bool* flag;
-        ~until_left() { *flag = false; }
+        ~reset_on_exit() { *flag = false; }
     };
     t.settling = true;
-    const until_left guard{&t.settling};
+    const reset_on_exit guard{&t.settling};
     first();
     settle(t);
 }

@@ -40,7 +40,7 @@ void require_guarded_input(const process_table& t, const seat& s, const process&
     if (t.made->stage[s.stage].inputs == 0)
         throw config_error(
             fmt::format("{} has no input to write to: {} is for the stages behind it", s.label, row.name));
-    const bool guarded = (t.c->entry[p.who.entry].guard & shm::memory_guard::inputs_writable) == 0;
+    const bool guarded = (t.c->entry[p.incarnation.entry].guard & shm::memory_guard::inputs_writable) == 0;
     if (!guarded && !t.setup->scribbles_anywhere)
         throw config_error(fmt::format(
             "{}: its inputs are unguarded (`carousel run FILE --dry-run` says why): {} would harm the stage "
@@ -53,7 +53,7 @@ void require_guarded_output(const process_table& t, const seat& s, const process
     if (t.made->stage[s.stage].outputs == 0)
         throw config_error(fmt::format("{} has no output to write beyond: {} is for the stages before it",
                                        s.label, row.name));
-    const bool guarded = (t.c->entry[p.who.entry].guard & shm::memory_guard::output_gaps) != 0 ||
+    const bool guarded = (t.c->entry[p.incarnation.entry].guard & shm::memory_guard::output_gaps) != 0 ||
                          has_canaries(*t.made, s.stage, t.setup->stages[s.stage]);
     if (!guarded && !t.setup->overruns_anywhere)
         throw config_error(
@@ -64,14 +64,15 @@ void require_guarded_output(const process_table& t, const seat& s, const process
 
 void require_guarded_block(const process_table& t, const seat& s, const process& p,
                            const shm::injected_fault_row& row) {
-    if ((t.c->entry[p.who.entry].guard & shm::memory_guard::block_pages) == 0 && !t.setup->scribbles_anywhere)
+    if ((t.c->entry[p.incarnation.entry].guard & shm::memory_guard::block_pages) == 0 &&
+        !t.setup->scribbles_anywhere)
         throw config_error(fmt::format(
             "{}: it could write to all of the control block: {} would harm other stages", s.label, row.name));
 }
 
 // Views show the end as requested, not as a crash. Before the entry is doomed: they read the note then.
 void note_request(const process_table& t, const process& p, ring::requested_end why) noexcept {
-    t.c->entry[p.who.entry].exit_note.store(ring::note_requested_end(why), std::memory_order_relaxed);
+    t.c->entry[p.incarnation.entry].exit_note.store(ring::note_requested_end(why), std::memory_order_relaxed);
 }
 
 }  // namespace
@@ -79,7 +80,7 @@ void note_request(const process_table& t, const process& p, ring::requested_end 
 std::string stop_seat(process_table& t, seat& s) {
     require_no_port(t, s, "stop");
     const bool before = s.machine.paused();
-    const seat_action a = s.now ? s.machine.on(seat_event::hold, now_ns()) : seat_action::refuse;
+    const seat_action a = s.now ? s.machine.on(seat_event::pause, now_ns()) : seat_action::refuse;
     if (a == seat_action::refuse) refuse_command(s, "stop", "it has no process to pause");
     apply_seat_action(t, s, a, nullptr);
     return fmt::format("{} (pid {}) is paused {}until `carousel cont {}`", s.label, s.now->pid,
@@ -87,13 +88,13 @@ std::string stop_seat(process_table& t, seat& s) {
 }
 
 bool is_paused(const seat& s) noexcept {
-    const bool may_ask = s.now && !s.now->port && !s.now->elsewhere;
-    return s.machine.paused() || (may_ask && shm::is_stopped(s.now->pid));
+    const bool may_query = s.now && !s.now->port && !s.now->elsewhere;
+    return s.machine.paused() || (may_query && shm::is_stopped(s.now->pid));
 }
 
 std::string continue_seat(process_table& t, seat& s) {
     require_no_port(t, s, "cont");
-    const seat_action a = is_paused(s) ? s.machine.on(seat_event::release, now_ns()) : seat_action::refuse;
+    const seat_action a = is_paused(s) ? s.machine.on(seat_event::resume, now_ns()) : seat_action::refuse;
     if (a == seat_action::refuse) refuse_command(s, "cont", "it is not paused");
     // Others may have waited for it all the time: no deadline counts that.
     restart_clocks(t, now_ns());
@@ -133,7 +134,7 @@ std::string restart_seat(process_table& t, seat& s) {
         refuse_command(s, "restart", "it has no process");
     const i32 old = s.now->pid;
     end_standby(s);  // it is of the old program too
-    s.now->how.asked = s.now->how.outside = s.now->by_us = true;
+    s.now->how.restart_requested = s.now->how.outside = s.now->by_supervisor = true;
     note_request(t, *s.now, ring::requested_end::restart);
     retire(t, s);
     if (!s.now) return fmt::format("{} (pid {}) is being replaced{}", s.label, old, pause_text(s));
@@ -167,7 +168,7 @@ std::string inject_fault(process_table& t, seat& s, shm::injected_fault kind) {
                                            ? "has frame_timeout_ms = 0, no deadline"
                                            : "reads its input as `latest` and holds nobody up"));
     p.how.injected = true;
-    t.c->seat[s.index].fault.store(shm::fault_word(kind, p.who.epoch), std::memory_order_release);
+    t.c->seat[s.index].fault.store(shm::fault_word(kind, p.incarnation.epoch), std::memory_order_release);
     return fmt::format(
         "{} (pid {}) takes a fault ({}) with its next frame{}", s.label, p.pid, row->name,
         row->needs_deadline ? fmt::format(" and is replaced {} ms later", timeout_ns / ns_per_ms) : "");
@@ -181,7 +182,7 @@ std::string take_seat_down(process_table& t, seat& s) {
     const seat_action a = s.machine.on(seat_event::take_down, now_ns());
     if (a == seat_action::refuse) refuse_command(s, "down", "it has ended already");
     if (s.now) {
-        s.now->how.outside = s.now->by_us = true;
+        s.now->how.outside = s.now->by_supervisor = true;
         note_request(t, *s.now, ring::requested_end::down);
         apply_seat_action(t, s, a, nullptr);
     } else if (s.machine.state() == seat_state::stopping) {
@@ -200,8 +201,8 @@ std::string bring_seat_up(process_table& t, seat& s) {
         refuse_command(s, "up",
                        s.machine.state() == seat_state::stopped ? "`carousel cont` continues it"
                                                                 : "wait until it is down");
-    const bool left_out = t.setup->stages[s.stage].spec.optional && t.ledgers.claim_suspended(s.stage);
-    if (left_out && t.memory_there) await_again(t, s.stage);
+    const bool excluded = t.setup->stages[s.stage].spec.optional && t.ledgers.claim_suspended(s.stage);
+    if (excluded && t.memory_there) await_again(t, s.stage);
     apply_seat_action(t, s, a, nullptr);
     return s.now ? fmt::format("{} is {} (pid {})", s.label, name_of(s.machine.state()), s.now->pid)
                  : fmt::format("{} {}", s.label, is_port(t, s) ? "is vacant" : "starts");
@@ -211,13 +212,13 @@ void pause_all(process_table& t) {
     t.paused = true;
     std::vector<bool> paused;  // a pause lasts until the user ends it
     for (const auto& s : t.seats) paused.push_back(s->machine.paused());
-    release_held(t);
+    resume_paused(t);
     for (auto& s : t.seats) {
-        s->machine.keep_held(paused[s->index]);
+        s->machine.restore_paused(paused[s->index]);
         t.c->seat[s->index].paused.store(paused[s->index] ? 1 : 0, std::memory_order_release);
         end_standby(*s);
         if (!s->now) continue;
-        s->now->how.asked = s->now->how.outside = s->now->by_us = true;
+        s->now->how.restart_requested = s->now->how.outside = s->now->by_supervisor = true;
         retire(t, *s);
     }
 }
@@ -230,10 +231,10 @@ void resume_all(process_table& t, bool revive) {
         t.c->seat[s->index].paused.store(s->machine.paused() ? 1 : 0, std::memory_order_release);
         // An optional sink whose failure was the run's, since no other one was left, still has its claim: the
         // run would go on for no sink without it.
-        const bool left_out = t.setup->stages[s->stage].spec.optional && t.ledgers.claim_suspended(s->stage);
+        const bool excluded = t.setup->stages[s->stage].spec.optional && t.ledgers.claim_suspended(s->stage);
         // A source may be done long before the sinks are: there is nothing left of its frames now.
         if (was == seat_state::done ||
-            (revive && ((was == seat_state::failed && !left_out) || was == seat_state::backoff))) {
+            (revive && ((was == seat_state::failed && !excluded) || was == seat_state::backoff))) {
             s->machine.resume(seat_state::starting, now_ns(), 0);
             s->start_wanted = true;
         }
@@ -243,10 +244,10 @@ void resume_all(process_table& t, bool revive) {
         if (s->start_wanted) start_seat(t, *s);
 }
 
-void release_held(process_table& t) {
+void resume_paused(process_table& t) {
     for (auto& s : t.seats)
         if (s->machine.paused())
-            apply_seat_action(t, *s, s->machine.on(seat_event::release, now_ns()), nullptr);
+            apply_seat_action(t, *s, s->machine.on(seat_event::resume, now_ns()), nullptr);
 }
 
 void signal_all(process_table& t, int signal) {

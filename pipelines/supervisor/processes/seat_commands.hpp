@@ -25,7 +25,7 @@ std::string bring_seat_up(process_table& t, seat& s);
 void pause_all(process_table& t);
 /// `revive`: also the seats that have failed or are done, since a damaged block may have told them so.
 void resume_all(process_table& t, bool revive);
-void release_held(process_table& t);
+void resume_paused(process_table& t);
 void signal_all(process_table& t, int signal);
 
 }  // namespace carousel::supervisor

@@ -17,8 +17,8 @@ json last_of(const std::vector<T>& all, std::size_t most) {
 }
 
 json process_json(const process& p) {
-    return {{"entry", p.who.entry},
-            {"epoch", p.who.epoch},
+    return {{"entry", p.incarnation.entry},
+            {"epoch", p.incarnation.epoch},
             {"pid", p.pid},
             {"start_time", p.start_time},
             {"by_hand", p.by_hand},
@@ -27,11 +27,11 @@ json process_json(const process& p) {
             {"signalled_ns", p.signalled_ns},
             {"seen_dead_ns", p.seen_dead_ns},
             {"user_signal", p.user_signal},
-            {"by_us", p.by_us},
+            {"by_us", p.by_supervisor},
             {"counted", p.counted},
             {"judged", p.judged},
             {"outside", p.how.outside},
-            {"asked", p.how.asked},
+            {"restart_requested", p.how.restart_requested},
             {"deadline", p.how.deadline},
             {"was_ready", p.how.was_ready}};
 }
@@ -57,9 +57,9 @@ json seat_json(const seat& s) {
 void mix(u64& sum, u64 value) noexcept { sum = (sum ^ value) * 0x100'0000'01b3ULL; }
 
 void mix_process(u64& sum, const process& p) noexcept {
-    mix(sum, u64{p.who.entry} << 32U | p.who.epoch);
-    const bool flags[] = {p.by_us,        p.counted,       p.judged, p.how.outside, p.how.asked,
-                          p.how.deadline, p.how.was_ready, p.tool,   p.ended};
+    mix(sum, u64{p.incarnation.entry} << 32U | p.incarnation.epoch);
+    const bool flags[] = {p.by_supervisor, p.counted,       p.judged, p.how.outside, p.how.restart_requested,
+                          p.how.deadline,  p.how.was_ready, p.tool,   p.ended};
     for (const bool f : flags) mix(sum, f ? 1 : 2);
     mix(sum, static_cast<u64>(p.pid) << 32U | static_cast<u32>(p.user_signal));
     mix(sum, p.signalled_ns);
@@ -82,18 +82,18 @@ u64 fingerprint(const process_table& t) noexcept {
     mix(sum, t.account.restarts);
     mix(sum, t.account.promoted);
     for (const u64 n : t.account.no_standby) mix(sum, n);
-    mix(sum, t.account.domain_faults << 1U | (t.account.domain_given_up ? 1U : 0U));
-    mix(sum, t.account.domain_ends << 1U | (t.account.domain_whole ? 1U : 0U));
+    mix(sum, t.account.domain_faults << 1U | (t.account.domain_abandoned ? 1U : 0U));
+    mix(sum, t.account.domain_ends << 1U | (t.account.domain_restored ? 1U : 0U));
     mix(sum, u64{t.trial.on_trial} << 32U | t.trial.blamed.size());
-    mix(sum, (t.account.given_up_before + t.account.given_up.size()) << 1U | (t.failure ? 1U : 0U));
+    mix(sum, (t.account.abandoned_before + t.account.abandoned.size()) << 1U | (t.failure ? 1U : 0U));
     return sum;
 }
 
 json state_json(const process_table& t) {
-    json seats = json::array(), given_up = json::array(), failure;
+    json seats = json::array(), abandoned = json::array(), failure;
     for (const auto& s : t.seats) seats.push_back(seat_json(*s));
-    for (const void_frame& v : t.account.given_up)
-        given_up.push_back({{"ring_sequence", v.ring_sequence}, {"stage", v.stage}, {"reason", v.reason}});
+    for (const tombstone_frame& v : t.account.abandoned)
+        abandoned.push_back({{"ring_sequence", v.ring_sequence}, {"stage", v.stage}, {"reason", v.reason}});
     if (t.failure)
         failure = {{"label", t.failure->label},
                    {"what", t.failure->what},
@@ -108,13 +108,13 @@ json state_json(const process_table& t) {
               {"promoted", t.account.promoted},
               {"no_standby", t.account.no_standby},
               {"domain_faults", t.account.domain_faults},
-              {"domain_given_up", t.account.domain_given_up},
+              {"domain_abandoned", t.account.domain_abandoned},
               {"domain_ends", t.account.domain_ends},
-              {"domain_whole", t.account.domain_whole},
+              {"domain_restored", t.account.domain_restored},
               {"on_trial", t.trial.on_trial},
               {"blamed", t.trial.blamed},
-              {"given_up_before", t.account.given_up_before},
-              {"given_up", given_up}}}};
+              {"abandoned_before", t.account.abandoned_before},
+              {"abandoned", abandoned}}}};
 }
 
 // Throws json::exception on a file that is not ours; the caller goes on without it.
@@ -143,15 +143,15 @@ json restore_state(process_table& t, const json& state) {
     for (std::size_t k = 0; k < std::size(t.account.no_standby); ++k)
         t.account.no_standby[k] = a.value("no_standby", json::array({0, 0, 0})).at(k);
     t.account.domain_faults = a.value("domain_faults", u64{0});
-    t.account.domain_given_up = a.value("domain_given_up", false);
+    t.account.domain_abandoned = a.value("domain_abandoned", false);
     t.account.domain_ends = a.value("domain_ends", u64{0});
-    t.account.domain_whole = a.value("domain_whole", true);
+    t.account.domain_restored = a.value("domain_restored", true);
     t.trial.on_trial = a.value("on_trial", shm::none);
     t.account.domain_blamed = t.trial.blamed = a.value("blamed", std::vector<u32>());
-    if (t.trial.goes_on() && t.trial.on_trial >= t.setup->stages.size()) t.trial.on_trial = shm::none;
-    t.account.given_up_before = a.value("given_up_before", u64{0});
-    for (const json& v : a.at("given_up"))
-        t.account.given_up.push_back({v.at("ring_sequence"), v.at("stage"), v.at("reason")});
+    if (t.trial.in_progress() && t.trial.on_trial >= t.setup->stages.size()) t.trial.on_trial = shm::none;
+    t.account.abandoned_before = a.value("abandoned_before", u64{0});
+    for (const json& v : a.at("abandoned"))
+        t.account.abandoned.push_back({v.at("ring_sequence"), v.at("stage"), v.at("reason")});
     if (const json& f = state.at("failure"); f.is_object())
         t.failure = root_cause{f.at("label"), f.at("what"), f.at("exit_code"),
                                f.at("last_lines").get<std::vector<std::string>>()};

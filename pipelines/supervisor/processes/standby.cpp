@@ -23,8 +23,8 @@ constexpr u64 longest_standby_delay_ns = 30 * ns_per_s;
 
 void start_standby(process_table& t, seat& s, u64 now) {
     auto p = std::make_unique<process>();
-    p->who = ring::reserve_standby(*t.c, s.index);
-    if (!p->who) return;  // every entry belongs to an unfenced process: the next tick tries again
+    p->incarnation = ring::reserve_standby(*t.c, s.index);
+    if (!p->incarnation) return;  // every entry belongs to an unfenced process: the next tick tries again
     p->spawned_ns = now;
     // Whatever becomes of this one, the next is started later and later, until one of them has said that it
     // is ready.
@@ -33,8 +33,8 @@ void start_standby(process_table& t, seat& s, u64 now) {
     try {
         spawn_process(t, s, *p);
     } catch (const error& e) {
-        ring::mark_fenced(*t.c, p->who.entry);
-        t.say(fmt::format("{}: no standby: {}", s.label, e.what()));
+        ring::mark_fenced(*t.c, p->incarnation.entry);
+        t.log_line(fmt::format("{}: no standby: {}", s.label, e.what()));
         return;
     }
     s.standby = std::move(p);
@@ -70,8 +70,8 @@ standby_care care_for(const standby_view& v) noexcept {
     return v.configured && v.wanted_now && holder_works && v.due ? standby_care::start : standby_care::none;
 }
 
-succession who_follows(const succession_view& v) noexcept {
-    if (!v.asked_for) return succession::fresh;
+succession choose_succession(const succession_view& v) noexcept {
+    if (!v.configured) return succession::fresh;
     if (!v.there) return succession::none;
     if (!v.standing_by) return succession::starting;
     return v.holder_running && v.holder_delivered ? succession::standby : succession::untried;
@@ -84,16 +84,16 @@ void no_more_starts(process_table& t) noexcept {
 
 void keep_standby(process_table& t, seat& s, u64 now) {
     if (s.vacant_since_ns != 0 && s.now) {
-        const u64 first = ring::load(t.c->entry[s.now->who.entry].first_commit_ns);
+        const u64 first = ring::load(t.c->entry[s.now->incarnation.entry].first_commit_ns);
         if (first > s.vacant_since_ns) {
             recovery back{s.label, s.vacant_pid, s.vacant_epoch, "", 0, 0, 0, first, s.by_standby};
             back.started_ns = s.now->spawned_ns;
             back.attached_ns = s.now->attached_ns;
             back.ready_ns = ready_before(*s.now, first);
-            t.recoveries.tell(back);
-            t.say(fmt::format("{} is back as pid {} after {}{}", s.label, s.now->pid,
-                              telemetry::describe_span(first - s.vacant_since_ns),
-                              s.by_standby ? " (standby)" : ""));
+            t.recoveries.report(back);
+            t.log_line(fmt::format("{} is back as pid {} after {}{}", s.label, s.now->pid,
+                                   telemetry::describe_span(first - s.vacant_since_ns),
+                                   s.by_standby ? " (standby)" : ""));
             s.vacant_since_ns = 0;
         }
     }
@@ -115,8 +115,8 @@ void keep_standby(process_table& t, seat& s, u64 now) {
             start_standby(t, s, now);
             break;
         case standby_care::end_late:
-            t.say(fmt::format("{}'s standby (pid {}) does not become ready within {} s: it is ended", s.label,
-                              s.standby->pid, t.setup->start_timeout_ns / ns_per_s));
+            t.log_line(fmt::format("{}'s standby (pid {}) does not become ready within {} s: it is ended",
+                                   s.label, s.standby->pid, t.setup->start_timeout_ns / ns_per_s));
             s.standby->kill_sent = true;
             end_standby(s);
             break;
@@ -129,13 +129,13 @@ bool promote_standby(process_table& t, seat& s) {
     const bool in_work =
         s.machine.state() == seat_state::running || s.machine.state() == seat_state::starting;
     succession_view v;
-    v.asked_for = t.setup->stages[s.stage].spec.standby && !t.ending && !t.paused && !s.successor &&
-                  in_work && !s.now->how.asked && !s.now->by_hand && !t.through(s.stage);
+    v.configured = t.setup->stages[s.stage].spec.standby && !t.ending && !t.paused && !s.successor &&
+                   in_work && !s.now->how.restart_requested && !s.now->by_hand && !t.through(s.stage);
     v.holder_running = s.machine.state() == seat_state::running;
-    v.holder_delivered = ring::load(t.c->entry[s.now->who.entry].commits) != 0;
+    v.holder_delivered = ring::load(t.c->entry[s.now->incarnation.entry].commits) != 0;
     v.there = s.standby != nullptr;
     v.standing_by = s.standby && s.standby->standing_by;
-    switch (who_follows(v)) {
+    switch (choose_succession(v)) {
         case succession::fresh:
             return false;
         case succession::none:
@@ -150,9 +150,9 @@ bool promote_standby(process_table& t, seat& s) {
         case succession::standby:
             break;
     }
-    const ring::incarnation_id who = ring::promote(*t.c, s.index, s.standby->who.entry);
-    if (!who) return false;
-    s.standby->who = who;
+    const ring::incarnation_id incarnation = ring::promote(*t.c, s.index, s.standby->incarnation.entry);
+    if (!incarnation) return false;
+    s.standby->incarnation = incarnation;
     count_promotion(t, s, s.standby->pid);
     return true;
 }
@@ -164,7 +164,7 @@ void adopt_standby(process_table& t, seat& s, u32 entry, const std::string& run_
     shm::incarnation& e = t.c->entry[entry];
     if (ring::withdraw(*t.c, entry)) return;
     auto p = std::make_unique<process>();
-    p->who = {s.index, entry, 0};
+    p->incarnation = {s.index, entry, 0};
     p->pid = static_cast<i32>(ring::entry_word::of(ring::load(e.identity)).pid);
     p->pidfd = open_claimer(e, run_id);
     if (!p->pidfd) {
@@ -179,8 +179,8 @@ void adopt_standby(process_table& t, seat& s, u32 entry, const std::string& run_
     p->mps.generation = wants_domain(t, s) ? t.domain->generation() : 0;
     // The seat names it already: the dead supervisor had decided that it takes over.
     if (ring::seat_word::of(ring::load(t.c->seat[s.index].current)).entry == entry) {
-        if (const ring::incarnation_id who = ring::promote(*t.c, s.index, entry); who) {
-            p->who = who;
+        if (const ring::incarnation_id incarnation = ring::promote(*t.c, s.index, entry); incarnation) {
+            p->incarnation = incarnation;
             count_promotion(t, s, p->pid);
             s.now = std::move(p);
             return;
@@ -188,13 +188,13 @@ void adopt_standby(process_table& t, seat& s, u32 entry, const std::string& run_
     }
     const bool place = !s.standby && t.setup->stages[s.stage].spec.standby;
     if (!place) {
-        t.say(fmt::format(
+        t.log_line(fmt::format(
             "{}'s standby (pid {}) is ended: {}", s.label, p->pid,
             s.standby ? "the dead supervisor has left another one" : "the stage has none any more"));
         shm::signal_pidfd(p->pidfd.get(), SIGKILL);
         ring::doom(*t.c, entry);
         p->step = retirement_step::revoked;  // it owned no word
-        p->judged = p->counted = p->mps.let_go = p->kill_sent = true;
+        p->judged = p->counted = p->mps.terminated = p->kill_sent = true;
         s.gone.push_back(std::move(p));
         return;
     }
@@ -211,14 +211,15 @@ void standby_ended(process_table& t, seat& s, u64 now) {
     process& p = *s.standby;
     t.loop->forget(p.pidfd.get());
     const exit_status status = reap(p.pidfd.get());
-    ring::mark_fenced(*t.c, p.who.entry);
+    ring::mark_fenced(*t.c, p.incarnation.entry);
     remove_driver_leftovers(p.pid);
     if (p.log.fd() >= 0) {
         t.loop->forget(p.log.fd());
         p.log.close(*s.log, p.pid);
     }
     if (!t.ending && !t.paused && status.known && status.signal == 0)
-        t.say(fmt::format("{}'s standby (pid {}) has left (exit code {})", s.label, p.pid, status.exit_code));
+        t.log_line(
+            fmt::format("{}'s standby (pid {}) has left (exit code {})", s.label, p.pid, status.exit_code));
     s.standby_due_ns = std::max(s.standby_due_ns, now + first_delay_ns);
     s.standby.reset();
 }

@@ -27,7 +27,7 @@ enum class standby_care : u8 { none, start, end_late };
 [[nodiscard]] standby_care care_for(const standby_view& v) noexcept;
 
 struct succession_view {
-    bool asked_for = false;  ///< configured, and the death is one that a standby may follow
+    bool configured = false;  ///< configured, and the death is one that a standby may follow
     bool holder_running = false, holder_delivered = false;
     bool there = false, standing_by = false;
 };
@@ -35,7 +35,7 @@ enum class succession : u8 { fresh, standby, none, starting, untried };
 /// Who follows? Only behind a holder that has delivered a standby does: it must not hide that a stage can't
 /// work at all, nor outrun its delays. none, starting, untried: a fresh process, and why it is not the
 /// standby.
-[[nodiscard]] succession who_follows(const succession_view& v) noexcept;
+[[nodiscard]] succession choose_succession(const succession_view& v) noexcept;
 
 // ---- carrying them out
 

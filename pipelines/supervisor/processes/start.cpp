@@ -42,10 +42,10 @@ void spawn_process(const process_table& t, const seat& s, process& p) {
     spawn_request r;
     r.argv = st.spec.prefix;
     for (std::string& word : command_of(st.program_of(s.instance))) r.argv.push_back(std::move(word));
-    r.environment = {
-        "CAROUSEL_STAGE=" + t.setup->stages[s.stage].spec.name,
-        fmt::format("CAROUSEL_ATTACH={} {} {} {}", t.setup->directory, p.who.seat, p.who.entry, p.who.epoch),
-        "CUDA_MODULE_LOADING=EAGER"};
+    r.environment = {"CAROUSEL_STAGE=" + t.setup->stages[s.stage].spec.name,
+                     fmt::format("CAROUSEL_ATTACH={} {} {} {}", t.setup->directory, p.incarnation.seat,
+                                 p.incarnation.entry, p.incarnation.epoch),
+                     "CUDA_MODULE_LOADING=EAGER"};
     p.mps.generation = wants_domain(t, s) ? t.domain->generation() : 0;
     if (p.mps.generation != 0)
         for (std::string& word : t.domain->client_environment()) r.environment.push_back(std::move(word));
@@ -64,8 +64,8 @@ void spawn_process(const process_table& t, const seat& s, process& p) {
     p.pidfd = std::move(child.pidfd);
 }
 
-void put_start_off(process_table& t, seat& s, const std::string& why) {
-    if (s.shortage.empty()) t.say(fmt::format("{} can't be started yet: {}", s.label, why));
+void postpone_start(process_table& t, seat& s, const std::string& why) {
+    if (s.shortage.empty()) t.log_line(fmt::format("{} can't be started yet: {}", s.label, why));
     s.shortage = fmt::format("{}: {}", s.label, why);
     s.start_short = s.start_wanted = true;
     s.due_ns = now_ns() + short_delay_ns;
@@ -90,15 +90,15 @@ void start_seat(process_table& t, seat& s) {
     const stage_setup& st = t.setup->stages[s.stage];
     s.start_wanted = false;
     auto p = std::make_unique<process>();
-    p->who = s.successor;
+    p->incarnation = s.successor;
     p->spawned_ns = now_ns();
     try {
         spawn_process(t, s, *p);
         // ours, not the stage's: it is started again, and nothing is counted
     } catch (const out_of_resources& e) {
-        return put_start_off(t, s, e.what());
+        return postpone_start(t, s, e.what());
     } catch (const error& e) {
-        t.say(fmt::format("{}: {}", s.label, e.what()));
+        t.log_line(fmt::format("{}: {}", s.label, e.what()));
         s.last_exit = "not started";
         death d;
         d.known = true;
@@ -135,11 +135,11 @@ void watch_log(process_table& t, seat& s, process& p) {
     });
 }
 
-std::string adopt_process(process_table& t, seat& s, process& p, shm::peer_process who) {
-    if (who.id.pid == p.pid) return "";  // our child, not reaped: the number is its own
-    if (who.id.pid == 0 || !who.pidfd)
+std::string adopt_process(process_table& t, seat& s, process& p, shm::peer_process peer) {
+    if (peer.id.pid == p.pid) return "";  // our child, not reaped: the number is its own
+    if (peer.id.pid == 0 || !peer.pidfd)
         return fmt::format("process {} can't be watched: it has ended, or is of another pid namespace",
-                           who.id.pid);
+                           peer.id.pid);
     if (p.pidfd) {  // the tool in front of the stage: it ends behind the stage, and is reaped then
         t.loop->forget(p.pidfd.get());
         p.tool_pidfd = std::move(p.pidfd);
@@ -149,8 +149,8 @@ std::string adopt_process(process_table& t, seat& s, process& p, shm::peer_proce
             p.tool_pidfd.reset();
         });
     }
-    p.pidfd = std::move(who.pidfd);
-    p.pid = who.id.pid;
+    p.pidfd = std::move(peer.pidfd);
+    p.pid = peer.id.pid;
     s.remember(p.pid);
     t.loop->watch(p.pidfd.get(), EPOLLIN, [&t, &s, &p](u32) { on_process_end(t, s, p); });
     return "";

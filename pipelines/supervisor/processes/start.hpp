@@ -12,14 +12,14 @@ void start_all(process_table& t);
 void start_seat(process_table& t, seat& s);
 /// A start failed, or its process ended at once, since processes, threads, descriptors or memory are short:
 /// the next one follows later, and no attempt is counted.
-void put_start_off(process_table& t, seat& s, const std::string& why);
+void postpone_start(process_table& t, seat& s, const std::string& why);
 /// Starts the stage's program for the entry that p.who names. Throws carousel::error.
 void spawn_process(const process_table& t, const seat& s, process& p);
 void watch_process(process_table& t, seat& s, process& p);
 void watch_log(process_table& t, seat& s, process& p);
 /// The process `pid` is the one that works on the seat from now on, behind a tool perhaps. Empty, or why it
 /// can't be watched.
-[[nodiscard]] std::string adopt_process(process_table& t, seat& s, process& p, shm::peer_process who);
+[[nodiscard]] std::string adopt_process(process_table& t, seat& s, process& p, shm::peer_process peer);
 /// From now on processes may be started and let in.
 void memory_is_there(process_table& t);
 

@@ -82,7 +82,7 @@ namespace {
 
 u64 held_since_ns(const shm::control_block& c, const seat& s, shm::pause_reason why) noexcept {
     if (!s.now || s.now->seen_dead_ns != 0) return 0;
-    const shm::incarnation& e = c.entry[s.now->who.entry];
+    const shm::incarnation& e = c.entry[s.now->incarnation.entry];
     const u64 since = ring::load(e.paused_since_ns);
     return ring::load(e.pause) == static_cast<u64>(why) ? since : 0;
 }
@@ -124,19 +124,20 @@ bool waits_for_asset(const process_table& t, const seat& s) noexcept {
 
 void replace_late(process_table& t, seat& s, const std::string& what) {
     process& p = *s.now;
-    p.by_us = true;
+    p.by_supervisor = true;
     // A process that somebody has stopped is no offender: its frames are innocent.
     if (p.port) {
         p.how.deadline = true;
-        t.say(fmt::format("{} (pid {}): {}: its place is another's now", s.label, p.pid, what));
+        t.log_line(fmt::format("{} (pid {}): {}: its place is another's now", s.label, p.pid, what));
     } else if (shm::is_stopped(p.pid)) {
         p.how.outside = true;
         p.how.known = true;
         p.how.signal = 19;
-        t.say(fmt::format("{} (pid {}) was stopped from outside and {}: replacing it", s.label, p.pid, what));
+        t.log_line(
+            fmt::format("{} (pid {}) was stopped from outside and {}: replacing it", s.label, p.pid, what));
     } else {
         p.how.deadline = true;
-        t.say(fmt::format("{} (pid {}): {}: replacing it", s.label, p.pid, what));
+        t.log_line(fmt::format("{} (pid {}): {}: replacing it", s.label, p.pid, what));
     }
     retire(t, s);
 }
@@ -174,7 +175,7 @@ void reap_inherited(process_table& t, u64 now) {
 // Each process is judged by itself, in the same tick.
 void watch_deadlines(process_table& t, u64 now) {
     struct watched {
-        seat* who;
+        seat* holder;
         u32 epoch;
     };
     std::vector<watched> all;
@@ -184,16 +185,16 @@ void watch_deadlines(process_table& t, u64 now) {
         if (s->machine.state() == seat_state::starting && !s->now->tool) {
             watch_start(t, *s, now);
         } else {
-            all.push_back({s.get(), s->now->who.epoch});
+            all.push_back({s.get(), s->now->incarnation.epoch});
             views.push_back(view_of(t, *s, now));
         }
     }
     const std::vector<offence> verdicts = judge(views, now);  // not the judgement of a death
     for (std::size_t k = 0; k < all.size(); ++k) {
-        seat& s = *all[k].who;
+        seat& s = *all[k].holder;
         if (verdicts[k] == offence::none) continue;
         // Another's end in this tick may have been its end, too (they share an MPS domain).
-        if (!s.now || s.now->seen_dead_ns != 0 || s.now->who.epoch != all[k].epoch) continue;
+        if (!s.now || s.now->seen_dead_ns != 0 || s.now->incarnation.epoch != all[k].epoch) continue;
         if (verdicts[k] == offence::device && views[k].device != shm::none)
             restart_device_clocks(t, views[k].device, now);
         replace_late(t, s, describe(verdicts[k], views[k]) + uncounted_text(t, now));
@@ -201,10 +202,10 @@ void watch_deadlines(process_table& t, u64 now) {
 }
 
 void sample(process_table& t, seat& s, u64 now) noexcept {
-    if (const u64 depth = s.now ? ring::load(t.c->entry[s.now->who.entry].depth) : 0; depth != 0)
+    if (const u64 depth = s.now ? ring::load(t.c->entry[s.now->incarnation.entry].depth) : 0; depth != 0)
         s.depth = depth;
     if (now - s.sampled_at_ns < sample_every_ns) return;
-    const u64 cpu = s.now ? ring::load(t.c->entry[s.now->who.entry].cpu_ns) : 0;
+    const u64 cpu = s.now ? ring::load(t.c->entry[s.now->incarnation.entry].cpu_ns) : 0;
     s.cpu_percent =
         s.sampled_at_ns != 0 && cpu > s.sampled_cpu_ns
             ? 100.0 * static_cast<f64>(cpu - s.sampled_cpu_ns) / static_cast<f64>(now - s.sampled_at_ns)
@@ -215,28 +216,29 @@ void sample(process_table& t, seat& s, u64 now) noexcept {
 
 // Of an adopted one nothing tells the end but its lock.
 void end_silent_ports(process_table& t, seat& s) {
-    const auto look = [&](process& p) {
-        if (p.port && !p.pidfd && !p.ended && port_is_gone(t, p)) on_process_end(t, s, p);
+    const auto check = [&](process& p) {
+        if (p.port && !p.pidfd && !p.ended && port_has_ended(t, p)) on_process_end(t, s, p);
     };
-    for (auto& p : s.gone) look(*p);
-    if (s.now) look(*s.now);
+    for (auto& p : s.gone) check(*p);
+    if (s.now) check(*s.now);
 }
 
 }  // namespace
 
-void look_after_seats(process_table& t, u64 now) {
+void supervise_seats(process_table& t, u64 now) {
     // A supervisor that was stopped or starved itself has no right to call others late.
     if (t.last_tick_ns != 0 && now - t.last_tick_ns > longest_tick_ns(t)) restart_clocks(t, now);
     t.last_tick_ns = now;
     t.groups.tick(now);
-    if (const std::string text = t.groups.news(); !text.empty()) t.say(text);
+    if (const std::string text = t.groups.log_text(); !text.empty()) t.log_line(text);
     reap_inherited(t, now);
     watch_domain(t);
     in_order(t, [&] {
         for (auto& s : t.seats) {
             end_silent_ports(t, *s);
-            for (auto& p : s->gone) look_at(t, *s, *p, now);
-            if (s->now && is_condemned(*s->now)) look_at(t, *s, *s->now, now);  // no entry was free before
+            for (auto& p : s->gone) poll_retirement(t, *s, *p, now);
+            if (s->now && is_condemned(*s->now))
+                poll_retirement(t, *s, *s->now, now);  // no entry was free before
         }
     });
     for (auto& s : t.seats) {
@@ -264,7 +266,7 @@ void restart_clocks(process_table& t, u64 now) noexcept {
 // What the process says of itself. Its words may be damaged: a clock counts only while a job word of its
 // epoch says that it can.
 process_view view_of(const process_table& t, const seat& s, u64 now) noexcept {
-    const shm::incarnation& e = t.c->entry[s.now->who.entry];
+    const shm::incarnation& e = t.c->entry[s.now->incarnation.entry];
     process_view v;
     v.state = s.machine.state();
     v.tool = s.now->tool;
@@ -277,7 +279,7 @@ process_view view_of(const process_table& t, const seat& s, u64 now) noexcept {
     v.frame_timeout_ns = v.first_frame ? spec.first_frame_timeout_ns() : spec.frame_timeout_ns();
     v.heart_timeout_ns = heart_timeout(*t.setup, s.stage);
     v.device = shared_device(*t.setup, s.stage, s.instance);
-    v.hold_ns = ring::paused_since(e);  // before the clock that begins anew when it ends
+    v.pause_ns = ring::paused_since(e);  // before the clock that begins anew when it ends
     v.processing_ns = counted(ring::load(e.processing_since_ns));
     v.device_ns = counted(ring::load(e.device_since_ns));
     v.finishing_ns = counted(ring::load(e.finishing_since_ns));
@@ -285,14 +287,14 @@ process_view view_of(const process_table& t, const seat& s, u64 now) noexcept {
     const shm::seat_block& b = t.made->seat[s.index];
     for (u32 j = b.first_job; j < std::min(b.first_job + b.jobs, shm::max_jobs); ++j) {
         const ring::job_word w = ring::job_word::of(ring::load(t.c->job[j]));
-        if (w.epoch != s.now->who.epoch) continue;
+        if (w.epoch != s.now->incarnation.epoch) continue;
         v.open = v.open || w.state == ring::job_state::open;
         v.submitted =
             v.submitted || w.state == ring::job_state::submitted || w.state == ring::job_state::committed;
     }
-    v.in_hand = v.open || v.submitted;
+    v.has_frame = v.open || v.submitted;
     // Asked of /proc only where it would save somebody from a deadline.
-    v.stopped = v.state == seat_state::running && v.in_hand && !s.now->elsewhere &&
+    v.stopped = v.state == seat_state::running && v.has_frame && !s.now->elsewhere &&
                 age_ns(v.heartbeat_ns, 0, now) > suspect_after_ns && shm::is_stopped(s.now->pid);
     v.frames_wait = heart_is_late(v, now) && work_waits(t, s);
     return v;

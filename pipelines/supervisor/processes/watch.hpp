@@ -1,12 +1,12 @@
 #pragma once
 // What is looked at in each tick. Which clock runs when, and who is late by it: clocks.hpp.
 
+#include "supervisor/policy/clocks.hpp"
 #include "supervisor/processes/process_table.hpp"
-#include "supervisor/rules/clocks.hpp"
 
 namespace carousel::supervisor {
 
-void look_after_seats(process_table& t, u64 now);
+void supervise_seats(process_table& t, u64 now);
 /// No deadline counts time before now.
 void restart_clocks(process_table& t, u64 now) noexcept;
 /// What the process on the seat says of itself.

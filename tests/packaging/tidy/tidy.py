@@ -13,7 +13,7 @@ BASE = ["core", "shm"]
 RUN = BASE + ["ipc", "ring", "telemetry", "run"]   # what a process needs that loads no CUDA
 LIBRARY = RUN + ["device"]
 SUPERVISOR = ["os", "runs", "spec", *(f"supervisor/{part}" for part in (
-    "plan", "mps", "hosts", "rules", "keepers", "processes", "engine"))]
+    "plan", "mps", "hosts", "policy", "stores", "processes", "engine"))]
 RENDERER = LIBRARY + ["kernels", "stages/sdk", "stages/scene"]
 VIEWER = ["viewer/watch", "viewer/ui", "viewer/window", "viewer/session", "viewer/panels"]
 LAYERS = {

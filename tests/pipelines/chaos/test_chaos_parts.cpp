@@ -55,7 +55,7 @@ TEST_CASE("chaos: the same seed plans the same faults, another seed others") {
     for (u64 k = 0; k < 4000; ++k) {
         const step x = a.next(), y = b.next(), z = c.next();
         REQUIRE(x.number == k);
-        REQUIRE((x.kind == y.kind && x.who == y.who && x.wait_s == y.wait_s &&
+        REQUIRE((x.kind == y.kind && x.victim_index == y.victim_index && x.wait_s == y.wait_s &&
                  x.supervisor_gap_s == y.supervisor_gap_s));
         differs = differs || x.kind != z.kind;
         REQUIRE((x.wait_s >= 0 && x.supervisor_gap_s >= 0 && x.supervisor_gap_s < 0.4));

@@ -13,24 +13,24 @@ class Background(Live):
         child, terminal = pty.fork()
         if child == 0:
             os.execvpe(words[0], words, self.environment)
-        said = b""
+        output = b""
         try:
             while part := os.read(terminal, 4096):
-                said += part
+                output += part
         except OSError:  # the terminal is closed with its last process
             pass
         os.close(terminal)
-        self.assertEqual(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), 0, said)
-        said = said.decode()
-        self.assertIn("4 processes ready", said)
-        self.assertIn(f"carousel down -p {self.name}", said)
+        self.assertEqual(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), 0, output)
+        output = output.decode()
+        self.assertIn("4 processes ready", output)
+        self.assertIn(f"carousel down -p {self.name}", output)
         state = self.ps()
         self.assertEqual({s["state"] for s in state["stages"]}, {"running"})
         pid = state["pipeline"]["pid"]
         with open(f"/proc/{pid}/stat", encoding="ascii") as f:
             session, tty = f.read().rsplit(")", 1)[1].split()[3:5]
         self.assertEqual((int(session), int(tty)), (pid, 0))  # a session of its own, without a terminal
-        self.assertIn(os.path.join(self.folder, "carousel", self.name), said)
+        self.assertIn(os.path.join(self.folder, "carousel", self.name), output)
         self.assertEqual(self.carousel("down").returncode, 0)
         self.assertFalse(is_alive(pid))
 
@@ -59,8 +59,8 @@ class Background(Live):
     def test_a_stop_that_nobody_holds_is_a_hang_and_hits_this_run_alone(self):
         self.up("--set", "frame_timeout_ms=500")
         before = {s["name"]: s["pid"] for s in self.ps()["stages"]}
-        said = self.carousel("kill", "fragment", "-s", "STOP", "-p", self.name)
-        self.assertEqual(said.stdout, f"sent signal 19 (STOP) to fragment (pid {before['fragment']})\n", said.stderr)
+        output = self.carousel("kill", "fragment", "-s", "STOP", "-p", self.name)
+        self.assertEqual(output.stdout, f"sent signal 19 (STOP) to fragment (pid {before['fragment']})\n", output.stderr)
         wait_for("fragment replaced", lambda: self.stage("fragment")["restarts"] == 1 and self.stage("fragment")["state"] == "running", 20)
         self.assertEqual({s["name"] for s in self.ps()["stages"] if s["pid"] != before[s["name"]]}, {"fragment"})
         self.assertEqual(self.carousel("down", "-p", self.name).returncode, 0)

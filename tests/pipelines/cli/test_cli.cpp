@@ -31,7 +31,7 @@ std::string runnable(const world& w, const std::string& text = two_stages) {
 
 TEST_CASE("usage errors are sentences and end with 2") {
     const auto is_usage = [](const std::vector<std::string>& words, const std::string& text) {
-        const said s = carousel::test::carousel(words);
+        const command_result s = carousel::test::carousel(words);
         CHECK(s.code == 2);
         CHECK(s.out.empty());
         CHECK_THAT(s.err, Catch::Matchers::StartsWith("error: "));
@@ -71,19 +71,19 @@ TEST_CASE("usage errors are sentences and end with 2") {
 }
 
 TEST_CASE("help and version are no errors") {
-    const said help = carousel::test::carousel({"--help"});
+    const command_result help = carousel::test::carousel({"--help"});
     CHECK(help.code == 0);
     CHECK_THAT(help.out, contains("carousel run pipelines/demo.toml") && contains("doctor"));
-    const said run = carousel::test::carousel({"run", "--help"});
+    const command_result run = carousel::test::carousel({"run", "--help"});
     CHECK(run.code == 0);
     CHECK_THAT(run.out, contains("--set") && contains("--report") && contains("Examples:"));
     CHECK(run.out.find("->") == std::string::npos);  // once a slip of the pen stood in it
     CHECK(run.out.find("--in-background") == std::string::npos);
     for (const char* command : {"up", "logs", "top", "graph", "completion"}) {
-        const said text = carousel::test::carousel({command, "--help"});
+        const command_result text = carousel::test::carousel({command, "--help"});
         CHECK_THAT(text.out, contains("Exit code") || contains("Examples:"));
     }
-    const said version = carousel::test::carousel({"--version"});
+    const command_result version = carousel::test::carousel({"--version"});
     CHECK(version.code == 0);
     CHECK_THAT(version.out, Catch::Matchers::StartsWith("carousel "));
 }
@@ -95,7 +95,7 @@ TEST_CASE("every command that Tab offers has its line in the help and a help of 
     for (std::string name; std::getline(offered, name); ++commands) {
         INFO(name);
         CHECK_THAT(help, contains("\n  " + name + " "));
-        const said own = carousel::test::carousel({name, "--help"});
+        const command_result own = carousel::test::carousel({name, "--help"});
         CHECK(own.code == 0);
         CHECK_THAT(own.out, contains("Usage: " + name + " "));
     }
@@ -105,7 +105,7 @@ TEST_CASE("every command that Tab offers has its line in the help and a help of 
 TEST_CASE("Tab offers for an option's value what its command has registered, and nothing for those without") {
     const auto offered = [](std::vector<std::string> words) {
         words.insert(words.begin(), "__complete");
-        const said s = carousel::test::carousel(words);
+        const command_result s = carousel::test::carousel(words);
         CHECK(s.code == 0);
         CHECK(s.err.empty());
         return s.out;
@@ -138,36 +138,36 @@ TEST_CASE("run hands the checked pipeline and its options to the engine") {
     const std::string file = runnable(
         w, two_stages + "[[stage]]\nname = \"show\"\nrun = \"./carousel-display\"\ninputs = [\"a\"]\n");
     runs = 0;
-    const said s = carousel::test::carousel({"run",
-                                             file,
-                                             "--device",
-                                             "cpu",
-                                             "--frames",
-                                             "20",
-                                             "--fps",
-                                             "30",
-                                             "--size",
-                                             "64x48",
-                                             "--mesh",
-                                             "torus-knots",
-                                             "--out",
-                                             "",
-                                             "-p",
-                                             "mine",
-                                             "--report",
-                                             "r.json",
-                                             "--set",
-                                             "b.own=[1, 2]",
-                                             "--set",
-                                             "link.a.window=12",
-                                             "--set",
-                                             "latest_lease_ms=9",
-                                             "--allow-dead-letters",
-                                             "3",
-                                             "--seconds",
-                                             "1.5",
-                                             "--wait",
-                                             "2"});
+    const command_result s = carousel::test::carousel({"run",
+                                                       file,
+                                                       "--device",
+                                                       "cpu",
+                                                       "--frames",
+                                                       "20",
+                                                       "--fps",
+                                                       "30",
+                                                       "--size",
+                                                       "64x48",
+                                                       "--mesh",
+                                                       "torus-knots",
+                                                       "--out",
+                                                       "",
+                                                       "-p",
+                                                       "mine",
+                                                       "--report",
+                                                       "r.json",
+                                                       "--set",
+                                                       "b.own=[1, 2]",
+                                                       "--set",
+                                                       "link.a.window=12",
+                                                       "--set",
+                                                       "latest_lease_ms=9",
+                                                       "--allow-dead-letters",
+                                                       "3",
+                                                       "--seconds",
+                                                       "1.5",
+                                                       "--wait",
+                                                       "2"});
     INFO(s.err);
     CHECK(s.code == 0);
     REQUIRE(runs == 1);
@@ -199,7 +199,7 @@ TEST_CASE(
                "[[stage]]\nname = \"show\"\nrun = \"./carousel-display\"\ninputs = [\"a\"]\nkeep = 100\n");
     const auto kept = [&](std::vector<std::string> words) {
         words.insert(words.begin(), {"run", file});
-        const said s = carousel::test::carousel(words);
+        const command_result s = carousel::test::carousel(words);
         INFO(s.err);
         CHECK(s.code == 0);
         CHECK_FALSE(last_pipeline.find("b")->settings.contains("keep"));
@@ -221,7 +221,7 @@ TEST_CASE("wrong options are refused by name before anything runs") {
     const auto refused = [&](const std::vector<std::string>& more) {
         std::vector<std::string> words = {"run", file};
         words.insert(words.end(), more.begin(), more.end());
-        const said s = carousel::test::carousel(words);
+        const command_result s = carousel::test::carousel(words);
         CHECK(s.code == 2);
         return s.err;
     };
@@ -274,20 +274,21 @@ launcher = "none"
     for (std::vector<std::string> words : commands) {
         INFO(words.front());
         runs = 0;
-        const said without = carousel::test::carousel(words);
+        const command_result without = carousel::test::carousel(words);
         CHECK(without.code == 2);
         CHECK_THAT(without.err, contains("address = \"203.0.113.7\": expected a private address") &&
                                     contains("or say insecure = true (of all hosts: --insecure)"));
         CHECK(runs == 0);
         words.emplace_back("--insecure");
-        const said with = carousel::test::carousel(words);
+        const command_result with = carousel::test::carousel(words);
         CHECK_THAT(with.err, !contains("address"));
         if (words.front() != "run" && words.front() != "up") continue;  // they ask the programs of the link
         INFO(with.err);
         REQUIRE(runs == 1);
         CHECK(last_pipeline.find("a-to-x")->settings["insecure"] == true);
     }
-    const said refused = carousel::test::carousel({"run", w.write("here.toml", two_stages), "--insecure"});
+    const command_result refused =
+        carousel::test::carousel({"run", w.write("here.toml", two_stages), "--insecure"});
     CHECK(refused.code == 2);
     CHECK_THAT(refused.err, contains("--insecure: ") && contains("has no section [hosts.NAME]"));
 }
@@ -322,11 +323,11 @@ TEST_CASE("validate and a dry run check everything and start nothing") {
     const world w;
     const std::string file = runnable(w);
     runs = 0;
-    const said text = carousel::test::carousel({"validate", file});
+    const command_result text = carousel::test::carousel({"validate", file});
     CHECK(text.code == 0);
     CHECK_THAT(text.out, contains("2 stages") && contains("512 B") && contains(w.path("source")));
     for (const char* command : {"run", "up"}) {
-        const said plan =
+        const command_result plan =
             carousel::test::carousel({command, file, "--dry-run", "--device", "cpu", "--frames", "7", "-d"});
         INFO(plan.err);
         CHECK(plan.code == 0);
@@ -341,7 +342,7 @@ TEST_CASE("validate and a dry run check everything and start nothing") {
         std::istringstream lines(carousel::test::carousel(words).out);
         for (std::string line; std::getline(lines, line);) CHECK(supervisor::width_of(line) <= 110);
     }
-    const said as_json = carousel::test::carousel({"validate", file, "--json"});
+    const command_result as_json = carousel::test::carousel({"validate", file, "--json"});
     const json j = json::parse(as_json.out);
     CHECK(j.at("ok") == true);
     CHECK(j.at("pipeline").at("size") == json({1280, 720}));
@@ -350,7 +351,7 @@ TEST_CASE("validate and a dry run check everything and start nothing") {
     CHECK(j.at("stages").at(0).at("link").at("memory") == "vmm");
     CHECK(j.at("stages").at(0).at("link").at("window") == "auto");
     CHECK(j.at("stages").at(1).at("commits_on_host") == true);
-    const said bad = carousel::test::carousel({"validate", file, "--json", "--size", "0x0"});
+    const command_result bad = carousel::test::carousel({"validate", file, "--json", "--size", "0x0"});
     CHECK(bad.code == 2);
     CHECK(bad.err.empty());
     CHECK(json::parse(bad.out).at("code") == 2);

@@ -37,8 +37,8 @@ class Ends(Live):
     def test_a_run_under_nohup_outlives_a_hangup_and_delivers_all_its_frames(self):
         run = self.start(60, before=ignoring(signal.SIGHUP))
         run.send_signal(signal.SIGHUP)
-        said = run.communicate(timeout=60)[1]
-        self.assertEqual(run.returncode, 0, said)
+        output = run.communicate(timeout=60)[1]
+        self.assertEqual(run.returncode, 0, output)
         self.assertEqual((self.report()["frames"], self.report()["ended_early"]), (60, None))
 
     def test_a_background_job_of_a_script_ignores_ctrl_c_and_heeds_down(self):
@@ -49,18 +49,18 @@ class Ends(Live):
         self.assertEqual(self.ps()["pipeline"]["state"], "running")
         down = self.carousel("down", "-p", self.name)
         self.assertEqual(down.returncode, 0, down.stderr)
-        said = run.communicate(timeout=60)[1]
-        self.assertEqual(run.returncode, 0, said)
-        self.assertRegex(said, r"ended early, after \d+ of 3000 frames: SIGINT")
+        output = run.communicate(timeout=60)[1]
+        self.assertEqual(run.returncode, 0, output)
+        self.assertRegex(output, r"ended early, after \d+ of 3000 frames: SIGINT")
 
     def test_a_run_that_ends_before_its_last_frame_reports_it_and_fails_unless_a_user_asked(self):
         for how, code in ((signal.SIGHUP, 129), (signal.SIGTERM, 143), (signal.SIGINT, 0)):
             with self.subTest(how.name):
                 run = self.start(3000)
                 run.send_signal(how)
-                said = run.communicate(timeout=60)[1]
-                self.assertEqual(run.returncode, code, said)
-                self.assertRegex(said, rf"ended early, after \d+ of 3000 frames: {how.name}")
+                output = run.communicate(timeout=60)[1]
+                self.assertEqual(run.returncode, code, output)
+                self.assertRegex(output, rf"ended early, after \d+ of 3000 frames: {how.name}")
                 report = self.report()
                 self.assertRegex(report["ended_early"], how.name)
                 self.assertEqual((report["lost"], report["exit_code"]), (0, code))
@@ -68,9 +68,9 @@ class Ends(Live):
     def test_a_run_without_a_number_of_frames_ends_by_a_signal_as_it_should(self):
         run = self.start(0)
         run.send_signal(signal.SIGTERM)
-        said = run.communicate(timeout=60)[1]
-        self.assertEqual(run.returncode, 0, said)
-        self.assertNotIn("ended early", said)
+        output = run.communicate(timeout=60)[1]
+        self.assertEqual(run.returncode, 0, output)
+        self.assertNotIn("ended early", output)
 
     def test_a_stage_in_python_ignores_what_it_was_started_to_ignore(self):
         file = self.write("ignoring.py", "import signal\nraise SystemExit(signal.getsignal(signal.SIGINT).name)\n")

@@ -128,7 +128,7 @@ TEST_CASE("the sinks that the command writes put their files into the output dir
 TEST_CASE("the command writes a project and says what to do next") {
     const world w;
     const std::string folder = w.path("projects/blur");
-    const said s = carousel::test::carousel({"new", "stage", "blur", folder});
+    const command_result s = carousel::test::carousel({"new", "stage", "blur", folder});
     CHECK(s.err.empty());
     CHECK(s.code == 0);
     const auto project = project_from("negative", "blur");
@@ -154,7 +154,7 @@ TEST_CASE("what can't be a project is refused, and nothing is written") {
     const world w;
     const std::string folder = w.path("new");
     const auto refused = [&](const std::vector<std::string>& words, const std::string& text) {
-        const said s = carousel::test::carousel(words);
+        const command_result s = carousel::test::carousel(words);
         CHECK(s.code == 2);
         CHECK(s.out.empty());
         CHECK_THAT(s.err, Catch::Matchers::StartsWith("error: ") && contains(text));
@@ -186,15 +186,16 @@ TEST_CASE("what can't be a project is refused, and nothing is written") {
 TEST_CASE("a folder that holds something is left as it is") {
     const world w;
     w.write("blur/mine.txt", "mine");
-    const said s = carousel::test::carousel({"new", "stage", "blur", w.path("blur")});
+    const command_result s = carousel::test::carousel({"new", "stage", "blur", w.path("blur")});
     CHECK(s.code == 2);
     CHECK_THAT(s.err,
                contains(w.path("blur") + " is there already and not an empty folder; nothing was written"));
     CHECK(files_below(w.path("blur")) == std::set<std::string>{"mine.txt"});
-    const said file = carousel::test::carousel({"new", "stage", "blur", w.path("blur/mine.txt")});
+    const command_result file = carousel::test::carousel({"new", "stage", "blur", w.path("blur/mine.txt")});
     CHECK(file.code == 2);
     CHECK(text_of(w.path("blur/mine.txt")) == "mine");
-    const said below = carousel::test::carousel({"new", "stage", "blur", w.path("blur/mine.txt/deeper")});
+    const command_result below =
+        carousel::test::carousel({"new", "stage", "blur", w.path("blur/mine.txt/deeper")});
     CHECK(below.code == exit_code::output);
     CHECK_THAT(below.err, contains("mine.txt/deeper: "));
 }

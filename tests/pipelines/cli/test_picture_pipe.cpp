@@ -14,7 +14,7 @@ using namespace carousel::supervisor;
 namespace {
 
 // The trouble of a pipe to `script`, which is asked for a picture `before_ns` after its start.
-std::string trouble_with(const std::string& script, u64 before_ns) {
+std::string error_of(const std::string& script, u64 before_ns) {
     const world w;
     w.program("peek", script);
     run::record run;
@@ -23,17 +23,17 @@ std::string trouble_with(const std::string& script, u64 before_ns) {
     picture_pipe p(w.path("peek"), run, "");
     std::this_thread::sleep_for(std::chrono::nanoseconds(before_ns));
     const u64 until = now_ns() + 10'000'000'000;
-    while (p.trouble().empty() && now_ns() < until) p.ask(8, 8, 100'000'000);
-    return p.trouble();
+    while (p.error_text().empty() && now_ns() < until) p.ask(8, 8, 100'000'000);
+    return p.error_text();
 }
 
 }  // namespace
 
 TEST_CASE(
     "what a peek says before it ends is told, whether it was asked before that, after that or never heard") {
-    const std::string says = "printf 'error: there is nothing to see' >&3";
-    CHECK(trouble_with(says, 500'000'000) == "there is nothing to see");        // ended before it is asked
-    CHECK(trouble_with("sleep 0.5; " + says, 0) == "there is nothing to see");  // the question is left unread
-    CHECK(trouble_with("true", 500'000'000) == "carousel-peek has ended");
-    CHECK(trouble_with("sleep 0.5", 0) == "carousel-peek has ended");
+    const std::string script = "printf 'error: there is nothing to see' >&3";
+    CHECK(error_of(script, 500'000'000) == "there is nothing to see");        // ended before it is asked
+    CHECK(error_of("sleep 0.5; " + script, 0) == "there is nothing to see");  // the question is left unread
+    CHECK(error_of("true", 500'000'000) == "carousel-peek has ended");
+    CHECK(error_of("sleep 0.5", 0) == "carousel-peek has ended");
 }

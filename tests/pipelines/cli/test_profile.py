@@ -63,8 +63,8 @@ class Profile(Live):
                                    stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         until = time.monotonic() + 30
         while time.monotonic() < until:
-            said = self.carousel("ps", "-p", self.name, "--json")
-            if said.returncode == 0 and self.ps()["pipeline"]["frames"] > 3:
+            output = self.carousel("ps", "-p", self.name, "--json")
+            if output.returncode == 0 and self.ps()["pipeline"]["frames"] > 3:
                 break
             time.sleep(0.1)
         process.send_signal(signal.SIGINT)

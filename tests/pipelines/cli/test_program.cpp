@@ -71,7 +71,7 @@ int blocks_of(const std::string& name) {
     return count;
 }
 
-void check_nothing_left(const world& w, const std::string& name) {
+void check_clean(const world& w, const std::string& name) {
     CHECK(processes_of(w).empty());
     CHECK(blocks_of(name) == 0);
     for (const char* file : {"/control.sock", "/run.json"})
@@ -103,7 +103,7 @@ TEST_CASE("every shipped pipeline runs on the CPU, loses nothing, and equal scen
         CHECK(j.at("repeated") == 0);
         CHECK(j.at("torn") == 0);
         hashes[name] = j.at("image_hash").dump();
-        check_nothing_left(w, own);
+        check_clean(w, own);
     }
     CHECK(hashes.size() >= 8);
     CHECK(hashes["demo"] == hashes["fused"]);
@@ -171,7 +171,7 @@ TEST_CASE("a living pipeline is shown, held, killed, replaced and ended from the
     CHECK(j.at("lost") == 0);
     CHECK(j.at("repeated") == 0);
     CHECK(j.at("torn") == 0);
-    check_nothing_left(w, name);
+    check_clean(w, name);
 }
 
 TEST_CASE("bad input ends with one sentence and its exit code, and leaves nothing behind") {
@@ -211,7 +211,7 @@ TEST_CASE("bad input ends with one sentence and its exit code, and leaves nothin
         CHECK(got.exit_code == r.code);
         CHECK_THAT(got.messages, contains("error: ") && contains(r.text));
         CHECK(std::count(got.messages.begin(), got.messages.end(), '\n') == 1);
-        check_nothing_left(w, name);
+        check_clean(w, name);
     }
     CHECK_THAT(run_program({"run", w.write("x.toml", "[pipeline\n")}).messages,
                contains("x.toml:1:10: not TOML"));

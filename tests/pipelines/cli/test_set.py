@@ -51,11 +51,11 @@ class Set(Live):
                 if pid:
                     os.kill(pid, signal.SIGKILL)
                 time.sleep(chance.uniform(0.05, 0.3))
-        told = self.finished(report)
-        self.assertEqual((told["lost"], told["repeated"], told["torn"]), (0, 0, 0))
-        self.assertGreater(told["restarts"], 2)
-        self.assertEqual([c["frame"] for c in told["parameters"]["changes"]], [frame for frame, _ in changes])
-        self.assertEqual(told["parameters"]["changes"][1]["values"], {"exposure": 0.5, "shading": "normals"})
+        result = self.finished(report)
+        self.assertEqual((result["lost"], result["repeated"], result["torn"]), (0, 0, 0))
+        self.assertGreater(result["restarts"], 2)
+        self.assertEqual([c["frame"] for c in result["parameters"]["changes"]], [frame for frame, _ in changes])
+        self.assertEqual(result["parameters"]["changes"][1]["values"], {"exposure": 0.5, "shading": "normals"})
         got, settings, begin = self.hashes(report), {}, 0
         self.assertEqual(len(got), FRAMES)
         for k, (frame, values) in enumerate([*changes, (FRAMES, ())]):
@@ -85,13 +85,13 @@ class Set(Live):
 
     def test_bad_input_is_refused_by_its_name_and_changes_nothing(self):
         self.up()
-        for words, said in ((("exposre=2",), 'did you mean "exposure"?'), (("exposure=5000",), "expected a number from 0 to 1000"),
+        for words, expected in ((("exposre=2",), 'did you mean "exposure"?'), (("exposure=5000",), "expected a number from 0 to 1000"),
                             (("spin=1", "light=[0,0,0]"), "a direction other than [0, 0, 0]"), (("near=200",), "near must be below far"),
                             (("shading=lift",), 'did you mean "lit"?'), (("eye=[1,2]",), "a list of 3 numbers"), (("exposure",), "expected KEY=VALUE"),
                             (("--reset", "spin=1"), "--reset takes no KEY=VALUE")):
             done = self.carousel("set", *words, "-p", self.name)
             self.assertEqual(done.returncode, 2, words)
-            self.assertIn(said, done.stderr)
+            self.assertIn(expected, done.stderr)
         self.assertEqual(self.set_json()["number"], 0)
         self.assertEqual(self.carousel("__complete", "set", "shading=n").stdout.split(), ["shading=normals"])
         self.assertEqual(self.carousel("__complete", "set", "expo").stdout.split(), ["exposure="])

@@ -288,7 +288,7 @@ class Trace(unittest.TestCase):
         run.wait(20)
         self.assertEqual([n for n in os.listdir("/dev/shm") if t["otherData"]["run_id"] in n], [], "nothing is left behind")
 
-    def check_frames_behind(self, frame_number, err):
+    def check_frames_after(self, frame_number, err):
         """The trace went on: it has whole frames far behind that one, and says nothing of an end."""
         self.assertNotIn("the pipeline ended", err)
         self.assertGreater(self.load()["otherData"]["last_ring_sequence"], frame_number + 100)
@@ -307,7 +307,7 @@ class Trace(unittest.TestCase):
         out, err = trace.communicate(timeout=40)
         self.assertEqual(trace.returncode, 0, err)
         self.assertRegex(err, r"note: demo begins again with new memory after [0-9.]+ s")
-        self.check_frames_behind(then, err)
+        self.check_frames_after(then, err)
 
     def test_a_run_that_loses_its_supervisor_is_traced_on_with_the_next_one(self):
         run = self.start_run("--set", "supervisor_grace_s=60")
@@ -322,7 +322,7 @@ class Trace(unittest.TestCase):
         self.assertEqual(trace.returncode, 0, err)
         self.assertRegex(err, rf"note: supervisor gone, 4 stages go on \(pid {run.pid}\) after [0-9.]+ s")
         self.assertRegex(err, rf"note: a supervisor has taken demo over \(pid {next_one.pid}\) after [0-9.]+ s")
-        self.check_frames_behind(then, err)
+        self.check_frames_after(then, err)
 
     def test_ctrl_c_ends_the_trace_and_writes_it(self):
         self.start_run()

@@ -20,16 +20,16 @@ class Terminal:
     """A pseudo terminal with a program on it, and what that has written."""
 
     def __init__(self, words, environment, columns=120, rows=30):
-        ready, tell = os.pipe()
+        ready, ready_write = os.pipe()
         self.pid, self.fd = pty.fork()
         if self.pid == 0:
-            os.close(tell)
+            os.close(ready_write)
             os.read(ready, 1)  # until the size is set and the state of the terminal is known
             os.execvpe(words[0], words, environment)
         os.close(ready)
         self.resize(columns, rows)
         self.before = termios.tcgetattr(self.fd)
-        os.close(tell)
+        os.close(ready_write)
         self.out = b""
 
     def resize(self, columns, rows):
@@ -343,8 +343,8 @@ class Doctor(Live):
         os.mkdir(lonely)
         shutil.copy(os.path.join(PROGRAMS, "carousel"), lonely)
         for program, there in ((os.path.join(PROGRAMS, "carousel"), None), (os.path.join(lonely, "carousel"), False)):
-            said = subprocess.run([program, "doctor", "--json"], env=self.environment, capture_output=True, text=True, check=False)
-            checks = {c["name"]: c for c in json.loads(said.stdout)["checks"]}
+            output = subprocess.run([program, "doctor", "--json"], env=self.environment, capture_output=True, text=True, check=False)
+            checks = {c["name"]: c for c in json.loads(output.stdout)["checks"]}
             for name, file, package in (("films", "libcarousel-film.so", "libavcodec-dev"), ("page", "carousel-web", "libturbojpeg0-dev"),
                                         ("viewer", "carousel-viewer", "libimgui-dev")):
                 built = os.path.exists(os.path.join(PROGRAMS, file)) if there is None else there

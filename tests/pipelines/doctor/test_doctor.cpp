@@ -21,7 +21,7 @@ finding of_name(const std::vector<finding>& all, const std::string& name) {
 }  // namespace
 
 TEST_CASE("doctor's JSON has a status, a reading and a remedy for every check") {
-    const said s = carousel::test::carousel({"doctor", "--json"});
+    const command_result s = carousel::test::carousel({"doctor", "--json"});
     const json j = json::parse(s.out);
     REQUIRE(j.at("ok").is_boolean());
     CHECK((s.code == 0) == j.at("ok").get<bool>());
@@ -124,19 +124,19 @@ TEST_CASE("doctor says what UCX links are made by, and what of it they use") {
     CHECK_THAT(examine_links(w.path("nowhere"), 2000).remedy,
                contains("apt-get install libucx-dev libssl-dev"));
 
-    const auto says = [](const char* cuda) {
+    const auto ucx_reports = [](const char* cuda) {
         return R"([ "$1" = --ucx ] && echo '{"version":"1.2.3","set":{"UCX_A":"","UCX_B":null},"cuda":)" +
                std::string(cuda) + "}'";
     };
-    const finding without = links(says("false"));
+    const finding without = links(ucx_reports("false"));
     CHECK(without.name == "links to other hosts");
     CHECK(without.status == verdict::ok);
     CHECK_THAT(without.found, contains("by UCX 1.2.3; over tcp"));
     CHECK_THAT(without.found, contains("UCX_A empty, UCX_B by each link: set by these programs"));
     CHECK_THAT(without.found,
                contains("by memory = \"direct\" from where they lie: this UCX has no CUDA here"));
-    CHECK_THAT(links(says("true")).found, contains("this UCX has CUDA, which that takes"));
-    CHECK_THAT(links(says("null")).found, contains("can't be found out"));
+    CHECK_THAT(links(ucx_reports("true")).found, contains("this UCX has CUDA, which that takes"));
+    CHECK_THAT(links(ucx_reports("null")).found, contains("can't be found out"));
 
     for (const char* body : {"exit 1", "echo no json", "echo '{}'", "kill -SEGV $$"}) {
         INFO(body);

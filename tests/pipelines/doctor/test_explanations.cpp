@@ -11,7 +11,7 @@
 #include "core/resource_limit.hpp"
 #include "doctor/explanations.hpp"
 #include "shm/injected_fault.hpp"
-#include "supervisor/rules/state_table.hpp"
+#include "supervisor/policy/state_table.hpp"
 #include "telemetry/bottleneck.hpp"
 #include "telemetry/snapshot.hpp"
 #include "tests/support/catch.hpp"

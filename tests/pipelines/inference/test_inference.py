@@ -61,8 +61,8 @@ class Inference(Live):
 
     def finish(self, begun):
         p, out, report = begun
-        said = p.communicate(timeout=100)[1]
-        self.assertEqual(p.returncode, 0, said)
+        output = p.communicate(timeout=100)[1]
+        self.assertEqual(p.returncode, 0, output)
         with open(out, encoding="ascii") as f, open(report, encoding="utf-8") as r:
             return f.read(), json.load(r)
 
@@ -112,9 +112,9 @@ class Inference(Live):
     def test_weights_that_are_none_are_told_before_anything_starts(self):
         file = os.path.join(PIPELINES, "inference.toml")
         for weights, why in (("", 'weights = "FILE" is missing'), (file, "it is none of 1024 inputs"), ("no.net", "carousel-train-shapes FILE makes one")):
-            said = self.carousel("validate", file, "--set", f"infer.weights={weights}")
-            self.assertEqual((weights, said.returncode), (weights, 2))
-            self.assertIn(why, said.stderr)
+            output = self.carousel("validate", file, "--set", f"infer.weights={weights}")
+            self.assertEqual((weights, output.returncode), (weights, 2))
+            self.assertIn(why, output.stderr)
 
 
 if __name__ == "__main__":

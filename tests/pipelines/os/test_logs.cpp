@@ -33,7 +33,7 @@ struct pipe_pair {
     }
 };
 
-void say(int fd, const std::string& text) {
+void write_text(int fd, const std::string& text) {
     REQUIRE(::write(fd, text.data(), text.size()) == static_cast<ssize_t>(text.size()));
 }
 
@@ -103,10 +103,10 @@ TEST_CASE("a stage's lines reach the console and the file, and the last five are
     log_sink sink(c, "vertex", 8, 0, (folder.path / "vertex.jsonl").string());
     shm::unique_fd stage_end;
     log_pipe p = log_pipe::make(stage_end);
-    for (int k = 0; k < 7; ++k) say(stage_end.get(), fmt::format("line {}\n", k));
-    say(stage_end.get(), "not \xff text\n");
+    for (int k = 0; k < 7; ++k) write_text(stage_end.get(), fmt::format("line {}\n", k));
+    write_text(stage_end.get(), "not \xff text\n");
     CHECK(p.drain(sink, 42));
-    say(stage_end.get(), "the rest");
+    write_text(stage_end.get(), "the rest");
     p.close(sink, 42);
     const std::string shown = out.drain();
     CHECK_THAT(shown, test::contains("vertex   | line 0\n"));

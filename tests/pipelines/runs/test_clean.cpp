@@ -31,9 +31,9 @@ shm::process_id dead_process() {
     return id;
 }
 
-std::string make_run(const std::string& name, const shm::process_id& who) {
+std::string make_run(const std::string& name, const shm::process_id& process) {
     const std::string folder = run::make_run_folder(name);
-    run::write_record(folder, {who, "id-" + name, name, "", "", ""});
+    run::write_record(folder, {process, "id-" + name, name, "", "", ""});
     return folder;
 }
 

@@ -38,7 +38,7 @@ public:
     }
     fake_supervisor(const fake_supervisor&) = delete;
     fake_supervisor& operator=(const fake_supervisor&) = delete;
-    std::vector<json> asked;  ///< read it behind the client's return
+    std::vector<json> requests;  ///< read it behind the client's return
 
 private:
     void serve() {
@@ -49,8 +49,8 @@ private:
             shm::message m;
             if (!client || shm::receive_message(client.get(), m, 1'000'000'000) != shm::receive_status::ok)
                 continue;
-            asked.push_back(json::parse(m.text));
-            const std::string text = reply_(asked.back());
+            requests.push_back(json::parse(m.text));
+            const std::string text = reply_(requests.back());
             if (!text.empty()) shm::send_message(client.get(), text);
         }
     }
@@ -75,7 +75,7 @@ const std::string ps_reply = R"json({"ok":true,
 
 TEST_CASE("with nothing running the client says so and ends with 2") {
     const world w;
-    const said s = carousel::test::carousel({"ps"});
+    const command_result s = carousel::test::carousel({"ps"});
     CHECK(s.code == 2);
     CHECK_THAT(s.err, contains("no pipeline is running; start one with `carousel run FILE`"));
     CHECK_THAT(carousel::test::carousel({"kill", "x", "-p", "demo"}).err,
@@ -87,7 +87,7 @@ TEST_CASE("with nothing running the client says so and ends with 2") {
 TEST_CASE("ps prints the stages as a table or as JSON") {
     const world w;
     const fake_supervisor demo("demo", [](const json&) { return ps_reply; });
-    const said s = carousel::test::carousel({"ps"});
+    const command_result s = carousel::test::carousel({"ps"});
     CHECK(s.code == 0);
     CHECK(s.out ==
           "demo: waiting: x is down, pid 77, device cpu, up 1m 15s, 300 frames, 59.9 frames/s, "
@@ -111,28 +111,28 @@ TEST_CASE("commands reach the pipeline that is meant, one stage at a time") {
     fake_supervisor demo("demo", well);
     fake_supervisor other("other",
                           [](const json&) { return R"({"ok":false,"message":"no stage \"x\"","code":2})"; });
-    const said several = carousel::test::carousel({"stop", "fragment"});
+    const command_result several = carousel::test::carousel({"stop", "fragment"});
     CHECK(several.code == 2);
     CHECK_THAT(several.err,
                contains("choose one with -p NAME:\n  demo  (pid") && contains("\n  other  (pid"));
     CHECK_THAT(carousel::test::carousel({"ps", "-p", "dmeo"}).err,
                contains("no pipeline \"dmeo\" is running; did you mean \"demo\"?"));
-    const said killed =
+    const command_result killed =
         carousel::test::carousel({"kill", "fragment.1", "vertex", "-s", "SIGABRT", "-p", "demo"});
     CHECK(killed.code == 0);
     CHECK(killed.out == "done\ndone\n");
-    REQUIRE(demo.asked.size() == 2);
-    CHECK(demo.asked[0] ==
+    REQUIRE(demo.requests.size() == 2);
+    CHECK(demo.requests[0] ==
           json({{"command", "kill"}, {"stage", "fragment.1"}, {"signal", 6}, {"run_id", "run-demo"}}));
-    CHECK(demo.asked[1] ==
+    CHECK(demo.requests[1] ==
           json({{"command", "kill"}, {"stage", "vertex"}, {"signal", 6}, {"run_id", "run-demo"}}));
-    const said refused = carousel::test::carousel({"restart", "x", "-p", "other"});
+    const command_result refused = carousel::test::carousel({"restart", "x", "-p", "other"});
     CHECK(refused.code == 2);
     CHECK(refused.err == "error: no stage \"x\"\n");
     for (const char* command : {"stop", "cont", "restart", "down", "up"})
         CHECK(carousel::test::carousel({command, "vertex", "-p", "demo"}).code == 0);
-    REQUIRE(demo.asked.size() == 7);
-    CHECK(demo.asked[6] == json({{"command", "up"}, {"stage", "vertex"}, {"run_id", "run-demo"}}));
+    REQUIRE(demo.requests.size() == 7);
+    CHECK(demo.requests[6] == json({{"command", "up"}, {"stage", "vertex"}, {"run_id", "run-demo"}}));
 }
 
 TEST_CASE("a supervisor that talks nonsense, is silent or goes away is reported") {
@@ -154,14 +154,14 @@ TEST_CASE("a supervisor that talks nonsense, is silent or goes away is reported"
         CHECK_THAT(error_of(5), contains("ended before it answered"));
     }
     {
-        std::atomic<bool> given_up{false};
+        std::atomic<bool> timed_out{false};
         const fake_supervisor demo("demo", [&](const json&) {
-            for (int k = 0; k < 4000 && !given_up; ++k)
+            for (int k = 0; k < 4000 && !timed_out; ++k)
                 std::this_thread::sleep_for(std::chrono::milliseconds(5));
             return "{}";
         });
         CHECK_THAT(error_of(0.05), contains("has not answered within 0.05 s"));
-        given_up = true;
+        timed_out = true;
     }
     CHECK_THAT(error_of(5),
                contains("nobody listens at"));  // the record is still there, and this process lives
@@ -175,7 +175,7 @@ TEST_CASE("a client with --wait waits for the pipeline to come") {
         std::this_thread::sleep_for(std::chrono::milliseconds(150));
         late.emplace("demo", well);
     });
-    const said s = carousel::test::carousel({"up", "vertex", "--wait", "20"});
+    const command_result s = carousel::test::carousel({"up", "vertex", "--wait", "20"});
     starter.join();
     CHECK(s.code == 0);
 }
@@ -192,7 +192,7 @@ TEST_CASE("down without a stage ends the whole pipeline and waits for its end") 
                       {{child, shm::start_time_of(child)}, "r", "demo", "", "", ""});
     std::this_thread::sleep_for(std::chrono::milliseconds(100));  // until the child is `sleep`
     std::thread reaper([&] { ::waitpid(child, nullptr, 0); });
-    const said s = carousel::test::carousel({"down", "--timeout", "20"});
+    const command_result s = carousel::test::carousel({"down", "--timeout", "20"});
     reaper.join();
     CHECK(s.code == 0);
     CHECK(s.out == "pipeline \"demo\" has ended\n");

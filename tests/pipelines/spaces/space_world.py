@@ -58,7 +58,7 @@ class Spaces(Live):
         return {c["pid"]: c for c in self.spaces("-p", name).get(name, {}).get("clients", [])}
 
     @staticmethod
-    def answer_to(path, text):
+    def reply_to(path, text):
         """What the listener at `path` answers to one message; b"" if it closes the connection or ends."""
         with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as s:
             s.settimeout(10)

@@ -36,8 +36,8 @@ class RunSpace(Spaces):
         self.up()
         supervisor = self.supervisor()
         for text in (f'{{"command": "set", "values": {NESTED}}}', f'{{"return": {{"memory": {NESTED}}}}}', f'{{"hello": {NESTED}}}'):
-            self.answer_to(os.path.join(self.folder, "carousel", self.name, "control.sock"), text)
-        self.answer_to(os.path.join(self.folder, "carousel-spaces", self.name, "hold.sock"), f'{{"attach": {NESTED}}}')
+            self.reply_to(os.path.join(self.folder, "carousel", self.name, "control.sock"), text)
+        self.reply_to(os.path.join(self.folder, "carousel-spaces", self.name, "hold.sock"), f'{{"attach": {NESTED}}}')
         self.assertTrue(is_alive(supervisor))
         self.assertEqual(self.supervisor(), supervisor)
 

@@ -40,7 +40,7 @@ class SeenSpaces(Spaces):
     def test_a_deeply_nested_message_is_refused_and_the_holder_continues(self):
         holder = self.hold("lab")
         for key in ("attach", "return", "inspect", "make"):
-            self.answer_to(os.path.join(self.folder, "carousel-spaces", "lab", "hold.sock"), f'{{"{key}": {NESTED}}}')
+            self.reply_to(os.path.join(self.folder, "carousel-spaces", "lab", "hold.sock"), f'{{"{key}": {NESTED}}}')
         self.assertIsNone(holder.poll())
         self.client("lab")
         self.assertEqual(self.spaces()["lab"]["holder"], holder.pid)

@@ -73,9 +73,9 @@ TEST_CASE("the option --insecure is the key of every host, also beside --set, an
     const auto p = supervisor::parse_pipeline(text, "p.toml", overrides_from(o));
     CHECK(p.hosts.size() == 2);
     for (const supervisor::host_spec& h : p.hosts) CHECK(h.insecure);
-    const auto near = supervisor::part_of(p, "", described(p), "/t");
+    const auto coordinator = supervisor::part_of(p, "", described(p), "/t");
     const auto x = supervisor::part_of(p, "x", described(p), "/t");
-    for (const auto& [part, name] : {std::pair(&near, "a-to-x"), std::pair(&near, "b-from-x"),
+    for (const auto& [part, name] : {std::pair(&coordinator, "a-to-x"), std::pair(&coordinator, "b-from-x"),
                                      std::pair(&x, "a-from-me"), std::pair(&x, "b-to-me")})
         CHECK(part->find(name)->settings["insecure"] == true);
     CHECK(words_of(o) == std::vector<std::string>{"--set", "hosts.me.insecure=false", "--insecure"});
@@ -102,14 +102,14 @@ TEST_CASE("a ring that crosses hosts becomes a pair of stages, once for each hos
     CHECK(links[2].send == "b-to-y");
     CHECK(links[3].to.empty());
 
-    const auto near = supervisor::part_of(p, "", all, "/t");
-    CHECK(near.name == "p");
-    CHECK(names(near) == std::vector<std::string>{"a", "a-to-x", "a-to-y", "d-from-y", "e"});
-    CHECK(near.find("e")->inputs == std::vector<std::string>{"d-from-y"});
-    CHECK(near.find("a-to-x")->settings["address"] == "10.0.0.2");
-    CHECK(near.find("a-to-x")->settings["token"] == "/t");
-    CHECK_FALSE(near.find("a-to-x")->has_output);
-    CHECK(near.find("d-from-y")->returns);  // its END is that of our own source
+    const auto coordinator = supervisor::part_of(p, "", all, "/t");
+    CHECK(coordinator.name == "p");
+    CHECK(names(coordinator) == std::vector<std::string>{"a", "a-to-x", "a-to-y", "d-from-y", "e"});
+    CHECK(coordinator.find("e")->inputs == std::vector<std::string>{"d-from-y"});
+    CHECK(coordinator.find("a-to-x")->settings["address"] == "10.0.0.2");
+    CHECK(coordinator.find("a-to-x")->settings["token"] == "/t");
+    CHECK_FALSE(coordinator.find("a-to-x")->has_output);
+    CHECK(coordinator.find("d-from-y")->returns);  // its END is that of our own source
 
     const auto x = supervisor::part_of(p, "x", all, "/t");
     CHECK(x.name == "p.x");
@@ -118,20 +118,20 @@ TEST_CASE("a ring that crosses hosts becomes a pair of stages, once for each hos
     CHECK(x.find("a-from-me")->settings["port"] == 47101);
     CHECK_FALSE(x.find("a-from-me")->returns);
     CHECK(x.supervisor_grace_s == 20);  // its supervisor is started from here
-    CHECK(near.supervisor_grace_s == 5);
+    CHECK(coordinator.supervisor_grace_s == 5);
 
     const auto y = supervisor::part_of(p, "y", all, "/t");
     CHECK(y.find("d")->inputs == std::vector<std::string>{"a-from-me", "b-from-x"});
 }
 
 TEST_CASE("a host's section says how frames come to it: both ends of a link have it from there") {
-    const std::string wishes =
+    const std::string settings =
         "address = \"10.0.0.2\"\nrelease = \"durable\"\nsync = true\ncompress = \"lz4\"\n";
     const auto p = parsed(stage("a", "") + stage("b", "\"a\"", on("x")) + stage("c", "\"b\"") +
-                          host("x", wishes) + host("me", "address = \"10.0.0.1\"\nlauncher = \"here\"\n"));
-    const auto near = supervisor::part_of(p, "", described(p), "/t");
+                          host("x", settings) + host("me", "address = \"10.0.0.1\"\nlauncher = \"here\"\n"));
+    const auto coordinator = supervisor::part_of(p, "", described(p), "/t");
     const auto x = supervisor::part_of(p, "x", described(p), "/t");
-    const auto& there = *near.find("a-to-x");
+    const auto& there = *coordinator.find("a-to-x");
     CHECK(there.settings["release"] == "durable");
     CHECK(there.settings["compress"] == "lz4");
     CHECK(there.settings["memory"] == "staged");
@@ -145,8 +145,8 @@ TEST_CASE("a host's section says how frames come to it: both ends of a link have
     CHECK(back.settings["release"] == "committed");
     CHECK(back.settings["compress"] == "none");
     CHECK(back.in_flight == 4U);
-    CHECK(near.find("b-from-x")->settings["sync"] == false);
-    CHECK(near.find("b-from-x")->settings["successors"] == true);  // x may begin anew
+    CHECK(coordinator.find("b-from-x")->settings["sync"] == false);
+    CHECK(coordinator.find("b-from-x")->settings["successors"] == true);  // x may begin anew
     CHECK_FALSE(x.find("a-from-me")->settings.contains("successors"));
 }
 
@@ -160,13 +160,13 @@ TEST_CASE("what a host's section asks of links is in the plan that the hosts com
     CHECK(plain.first["release"] == "committed");
     CHECK_THAT(plain.second, !contains("released"));
     CHECK_THAT(plain.second, !contains("compressed"));
-    const auto asked = plan_with("release = \"durable\"\nsync = true\ncompress = \"zstd\"\n");
-    CHECK(asked.first["release"] == "durable");
-    CHECK(asked.first["sync"] == true);
-    CHECK(asked.first["compress"] == "zstd");
-    CHECK_THAT(asked.second, contains("released when its sinks have a frame, by sync, compressed by zstd"));
-    CHECK(asked.first["memory"] == "staged");
-    CHECK_THAT(asked.second, !contains("GPU"));
+    const auto query = plan_with("release = \"durable\"\nsync = true\ncompress = \"zstd\"\n");
+    CHECK(query.first["release"] == "durable");
+    CHECK(query.first["sync"] == true);
+    CHECK(query.first["compress"] == "zstd");
+    CHECK_THAT(query.second, contains("released when its sinks have a frame, by sync, compressed by zstd"));
+    CHECK(query.first["memory"] == "staged");
+    CHECK_THAT(query.second, !contains("GPU"));
     const auto direct = plan_with("memory = \"direct\"\n");
     CHECK(direct.first["memory"] == "direct");
     CHECK_THAT(direct.second, contains(", read by UCX on a GPU"));
@@ -223,18 +223,18 @@ TEST_CASE("an asset that would have to cross hosts is refused with both of its s
     auto all = described(p);
     all[0].makes = {{"mesh", 64}};
     all[1].uses = {"mesh"};
-    std::string said;
+    std::string error;
     try {
         (void)supervisor::part_of(p, "", all, "/t");
     } catch (const config_error& e) {
-        said = e.what();
+        error = e.what();
     }
-    CHECK_THAT(said, contains("stage \"b\" on host x uses the asset mesh, which \"a\" makes on host here"));
+    CHECK_THAT(error, contains("stage \"b\" on host x uses the asset mesh, which \"a\" makes on host here"));
 }
 
 TEST_CASE("a file without other hosts is one part, as ever") {
     const auto p = parsed(stage("a", "", on("here")) + stage("b", "\"a\"") + host("x"));
     CHECK_FALSE(p.is_spread());
-    CHECK(supervisor::far_hosts(p).empty());
+    CHECK(supervisor::remote_hosts(p).empty());
     CHECK(supervisor::crossings_of(p).empty());
 }

@@ -65,10 +65,10 @@ TEST_CASE("a stage's outputs are read by name, the first also by the stage's nam
     CHECK(all[0].ring(0).output == "number");
     CHECK(all[0].ring(1).slot_bytes == 1024);
     CHECK(all[1].input_outputs == std::vector<u32>{0, 1});
-    const nlohmann::json asked = nlohmann::json::parse(read_file(w.path("heard")).value_or(""));
-    CHECK(asked["inputs"][0]["stage"] == "fork");
-    CHECK(asked["inputs"][1]["stage"] == "fork.square");
-    CHECK(asked["inputs"][1]["format"]["type"] == "s");
+    const nlohmann::json query = nlohmann::json::parse(read_file(w.path("heard")).value_or(""));
+    CHECK(query["inputs"][0]["stage"] == "fork");
+    CHECK(query["inputs"][1]["stage"] == "fork.square");
+    CHECK(query["inputs"][1]["format"]["type"] == "s");
     CHECK(describe_stages(w.read(fork_text("\"fork.square\", \"fork.number\"")))[1].input_outputs ==
           std::vector<u32>{1, 0});
 }
@@ -112,8 +112,8 @@ TEST_CASE("the ring behind an output has a section of its own") {
         fork_text(both, "[link.fork]\nwindow = 9\n[link.fork.square]\nwindow = 5\nguard = \"off\"\n")));
     CHECK(s.stages[0].window == 9);
     CHECK(s.stages[0].ring(1).window == 5);
-    CHECK(s.stages[0].ring(1).link.guard == guard_wish::off);
-    CHECK(s.stages[0].link.guard == guard_wish::automatic);
+    CHECK(s.stages[0].ring(1).link.guard == guard_request::off);
+    CHECK(s.stages[0].link.guard == guard_request::automatic);
     const run_setup alone = setup_of(w.read(fork_text(both, "[link.fork.square]\nwindow = 5\n")));
     CHECK(alone.stages[0].ring(1).link.window == 5U);
     CHECK_FALSE(alone.stages[0].link.window);

@@ -52,7 +52,7 @@ TEST_CASE("a process becomes a program by path or by name, and says what it trie
     const pid_t child = ::fork();
     if (child == 0) {
         try {
-            become({"sh", "-c", "exit 42"}, std::cout);
+            exec_program({"sh", "-c", "exit 42"}, std::cout);
         } catch (const config_error&) {
             ::_exit(1);
         }
@@ -60,6 +60,6 @@ TEST_CASE("a process becomes a program by path or by name, and says what it trie
     int status = 0;
     REQUIRE(::waitpid(child, &status, 0) == child);
     CHECK(WEXITSTATUS(status) == 42);
-    CHECK_THROWS_WITH(become({"/nowhere/carousel-none"}, std::cout),
+    CHECK_THROWS_WITH(exec_program({"/nowhere/carousel-none"}, std::cout),
                       contains("starting /nowhere/carousel-none: No such file or directory"));
 }

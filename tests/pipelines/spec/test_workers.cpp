@@ -32,33 +32,33 @@ TEST_CASE("instances on another host are one seat here, and a run of their own t
     CHECK(p.is_spread());
     CHECK(supervisor::crossings_of(p).empty());
     CHECK(supervisor::only_helps(p, "x"));
-    const auto works = supervisor::far_works_of(p);
+    const auto works = supervisor::remote_works_of(p);
     REQUIRE(works.size() == 1);
     CHECK(works[0].instances == 2);
     CHECK(works[0].port == 47101);
     CHECK(works[0].back_port == 50001 + supervisor::ports_per_link);
 
-    const auto near = supervisor::part_of(p, "", all, "/t");
-    CHECK(names(near) == std::vector<std::string>{"a", "b", "c"});
-    const auto& here = *near.find("b");
+    const auto coordinator = supervisor::part_of(p, "", all, "/t");
+    CHECK(names(coordinator) == std::vector<std::string>{"a", "b", "c"});
+    const auto& here = *coordinator.find("b");
     CHECK(here.instances == 2);
-    REQUIRE(here.far);
-    CHECK_FALSE(here.is_far(0));
-    CHECK(here.is_far(1));
+    REQUIRE(here.remote);
+    CHECK_FALSE(here.is_remote(0));
+    CHECK(here.is_remote(1));
     CHECK(here.in_flight == 3U);
-    CHECK(here.far->run == "carousel-remote");
-    CHECK(here.far->settings["address"] == "10.0.0.2");
-    CHECK(here.far->settings["port"] == 47101);
-    CHECK(here.far->settings["back_address"] == "10.0.0.1");
-    CHECK(here.far->settings["back_port"] == works[0].back_port);
-    CHECK(here.far->settings["format"] == "{\"type\":\"of b\"}");
-    CHECK(here.far->settings["give_back_ms"] == 5000);
+    CHECK(here.remote->run == "carousel-remote");
+    CHECK(here.remote->settings["address"] == "10.0.0.2");
+    CHECK(here.remote->settings["port"] == 47101);
+    CHECK(here.remote->settings["back_address"] == "10.0.0.1");
+    CHECK(here.remote->settings["back_port"] == works[0].back_port);
+    CHECK(here.remote->settings["format"] == "{\"type\":\"of b\"}");
+    CHECK(here.remote->settings["give_back_ms"] == 5000);
 
     const auto there = supervisor::part_of(p, "x", all, "/t");
     CHECK(there.name == "p.x");
     CHECK(names(there) == std::vector<std::string>{"b-work", "b", "b-done"});
     CHECK(there.find("b")->instances == 2);
-    CHECK_FALSE(there.find("b")->far);
+    CHECK_FALSE(there.find("b")->remote);
     CHECK(there.find("b")->inputs == std::vector<std::string>{"b-work"});
     CHECK(there.find("b-work")->settings["format"] == "{\"type\":\"of a\"}");
     CHECK(there.find("b-work")->settings["work"] == true);
@@ -68,39 +68,42 @@ TEST_CASE("instances on another host are one seat here, and a run of their own t
 }
 
 TEST_CASE("a list of hosts goes round the instances, and one of a single host is that host") {
-    CHECK(
-        supervisor::far_works_of(parsed_workers(workers("[\"me\", \"x\"]", "instances = 5")))[0].instances ==
-        2);
+    CHECK(supervisor::remote_works_of(parsed_workers(workers("[\"me\", \"x\"]", "instances = 5")))[0]
+              .instances == 2);
     CHECK(parsed_workers(workers("[\"x\", \"x\"]")).find("b")->host == "x");
     CHECK_FALSE(parsed_workers(workers("[\"\", \"me\"]")).is_spread());
 }
 
 TEST_CASE("what can't be on two hosts is refused where it stands") {
     const std::string list = "[\"\", \"x\"]";
-    const auto said = [&](const std::string& text) { return refusal(text + two_hosts); };
-    CHECK(said(workers(list)).empty());
-    CHECK_THAT(said(workers("[\"\", \"y\"]")), contains("no host \"y\"; expected a section [hosts.y]"));
-    CHECK_THAT(said(workers("[]")), contains("a list of hosts"));
-    CHECK_THAT(said(workers(list, "instances = 1")), contains("2 hosts for 1 instances"));
-    CHECK_THAT(said(workers("[\"\", \"x\", \"z\"]") + "[hosts.z]\naddress = \"10.0.0.3\"\n"),
+    const auto refusal_with = [&](const std::string& text) { return refusal(text + two_hosts); };
+    CHECK(refusal_with(workers(list)).empty());
+    CHECK_THAT(refusal_with(workers("[\"\", \"y\"]")),
+               contains("no host \"y\"; expected a section [hosts.y]"));
+    CHECK_THAT(refusal_with(workers("[]")), contains("a list of hosts"));
+    CHECK_THAT(refusal_with(workers(list, "instances = 1")), contains("2 hosts for 1 instances"));
+    CHECK_THAT(refusal_with(workers("[\"\", \"x\", \"z\"]") + "[hosts.z]\naddress = \"10.0.0.3\"\n"),
                contains("instances on x and z: they are here (\"me\") and on one other host"));
-    CHECK_THAT(said(workers(list, "instances = 2\nstandby = true")), contains("say standby = false"));
-    CHECK_THAT(said(workers(list, "instances = 2\nrestart = \"no\"")), contains("is restarted always"));
-    CHECK_THAT(said(workers(list, "instances = 2\nprefix = \"gdb\"")), contains("has no prefix"));
-    CHECK_THAT(said(workers(list, "instances = 2\ndevice = [\"cuda:0\", \"cuda:1\"]")),
+    CHECK_THAT(refusal_with(workers(list, "instances = 2\nstandby = true")), contains("say standby = false"));
+    CHECK_THAT(refusal_with(workers(list, "instances = 2\nrestart = \"no\"")),
+               contains("is restarted always"));
+    CHECK_THAT(refusal_with(workers(list, "instances = 2\nprefix = \"gdb\"")), contains("has no prefix"));
+    CHECK_THAT(refusal_with(workers(list, "instances = 2\ndevice = [\"cuda:0\", \"cuda:1\"]")),
                contains("has one device on each"));
-    CHECK_THAT(said(workers(list, "instances = 2\nlatest = [\"a\"]")), contains("has no latest inputs"));
-    CHECK_THAT(said(stage("a", "") + stage("b", "\"a\"", "host = " + list + "\ninstances = 2")),
+    CHECK_THAT(refusal_with(workers(list, "instances = 2\nlatest = [\"a\"]")),
+               contains("has no latest inputs"));
+    CHECK_THAT(refusal_with(stage("a", "") + stage("b", "\"a\"", "host = " + list + "\ninstances = 2")),
                contains("answers come back"));
-    CHECK_THAT(said(stage("a", "") + stage("d", "") +
-                    stage("b", "\"a\", \"d\"", "host = " + list + "\ninstances = 2") + stage("c", "\"b\"")),
-               contains("reads the first output of one stage"));
-    CHECK_THAT(said(workers(list) + stage("d", "\"b\"", "host = \"x\"")),
+    CHECK_THAT(
+        refusal_with(stage("a", "") + stage("d", "") +
+                     stage("b", "\"a\", \"d\"", "host = " + list + "\ninstances = 2") + stage("c", "\"b\"")),
+        contains("reads the first output of one stage"));
+    CHECK_THAT(refusal_with(workers(list) + stage("d", "\"b\"", "host = \"x\"")),
                contains("\"d\" is there, too: a host that has instances of a stage has nothing else"));
-    CHECK_THAT(said(stage("a", "") + stage("b", "\"a\"", "host = " + list + "\ninstances = 2") +
-                    stage("c", "\"b\"", "host = " + list + "\ninstances = 2") + stage("d", "\"c\"")),
+    CHECK_THAT(refusal_with(stage("a", "") + stage("b", "\"a\"", "host = " + list + "\ninstances = 2") +
+                            stage("c", "\"b\"", "host = " + list + "\ninstances = 2") + stage("d", "\"c\"")),
                contains("and \"c\" is there, too"));
-    CHECK_THAT(said(workers(list) + stage("b-work", "\"a\"")), contains("would be called b-work"));
+    CHECK_THAT(refusal_with(workers(list) + stage("b-work", "\"a\"")), contains("would be called b-work"));
     CHECK_THAT(refusal(workers(list) + "[hosts.x]\naddress = \"10.0.0.2\"\n"),
                contains("expected [hosts.here] with launcher = \"here\" and address"));
 }

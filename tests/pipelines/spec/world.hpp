@@ -72,7 +72,7 @@ private:
     variable runtime_;
 };
 
-struct said {
+struct command_result {
     int code = 0;
     std::string out, err;
 };
@@ -88,7 +88,8 @@ inline int note_run(const supervisor::pipeline& p, const supervisor::run_options
 }
 
 /// `carousel WORDS`, with an engine that only takes note.
-inline said carousel(const std::vector<std::string>& words, const supervisor::clean_places& places = {}) {
+inline command_result carousel(const std::vector<std::string>& words,
+                               const supervisor::clean_places& places = {}) {
     std::ostringstream out, err;
     supervisor::cli_environment env{out, err};
     env.run = note_run;

@@ -31,12 +31,12 @@ TEST_CASE("a frame that is owed before and after the tails were read is lost, on
     const run_setup setup = source_and_sink();
     const auto block = std::make_unique<shm::control_block>();
     ring::initialise(*block, plan_of(setup));
-    const auto owed = [] { return undelivered_frame{17, "sink"}; };
-    CHECK_FALSE(find_lost_frame(setup, *block, *block, owed));
+    const auto undelivered = [] { return undelivered_frame{17, "sink"}; };
+    CHECK_FALSE(find_lost_frame(setup, *block, *block, undelivered));
     block->link[0].tail.store(17);
-    CHECK_FALSE(find_lost_frame(setup, *block, *block, owed));
+    CHECK_FALSE(find_lost_frame(setup, *block, *block, undelivered));
     block->link[0].tail.store(18);
-    const auto lost = find_lost_frame(setup, *block, *block, owed);
+    const auto lost = find_lost_frame(setup, *block, *block, undelivered);
     REQUIRE(lost);
     CHECK(lost->frame == 17);
     CHECK(lost->sink == "sink");
@@ -50,9 +50,9 @@ TEST_CASE("a frame that its sink delivers between the look at the ledgers and at
     block->link[0].tail.store(17);
     u64 marked = 17;
     CHECK_FALSE(find_lost_frame(setup, *block, *block, [&] {
-        const undelivered_frame owed{marked, "sink"};
+        const undelivered_frame undelivered{marked, "sink"};
         marked = 18;
         block->link[0].tail.store(18);
-        return owed;
+        return undelivered;
     }));
 }

@@ -169,31 +169,31 @@ TEST_CASE(
     for (u32 k = 0; k < 10; ++k)  // done
         r.c->source[0].sequence_lease[k].store(ring::lease_word{1, 0, 0, 0, ring::lease_state::wait}.pack());
     const json older = r.live->state(*r.made);
-    const bool behind_file = GENERATE(false, true), filled = GENERATE(false, true);
-    CAPTURE(behind_file, filled);
-    if (behind_file) (void)r.set({{"level", 2}});
+    const bool after_file = GENERATE(false, true), filled = GENERATE(false, true);
+    CAPTURE(after_file, filled);
+    if (after_file) (void)r.set({{"level", 2}});
     const u64 truth = ring::load(r.c->parameters.state);
     // A supervisor that died between filling a set and counting it.
-    if (filled && !behind_file) r.c->parameters.set[2].from = 10, r.c->parameters.set[2].number = 2;
-    u32 told = 0;
+    if (filled && !after_file) r.c->parameters.set[2].from = 10, r.c->parameters.set[2].number = 2;
+    u32 exact = 0;
     for (unsigned bit = 0; bit < 64; ++bit) {
         CAPTURE(bit);
         r.c->parameters.state.store(truth ^ u64{1} << bit);
         live_parameters second(r.plan);
-        const std::string said = second.adopt(*r.c, *r.made, older);
+        const std::string error = second.adopt(*r.c, *r.made, older);
         const ring::parameter_state is = ring::parameter_state::of(ring::load(r.made->parameters.state)),
                                     was = ring::parameter_state::of(truth);
-        if (said.empty()) {
-            ++told;
+        if (error.empty()) {
+            ++exact;
             CHECK(is.sets == was.sets);
             CHECK(is.horizon >= was.horizon);
-            CHECK(second.answer().values["level"] == (behind_file ? 2.0 : 1.0));
+            CHECK(second.answer().values["level"] == (after_file ? 2.0 : 1.0));
         } else {  // then the file's, and the block is made anew
             CHECK(second.answer().values["level"] == 1.0);
             CHECK_FALSE(ring::intact(ring::load(r.made->parameters.state)));
         }
     }
-    CHECK(told >= (behind_file || filled ? 60 : 64));
+    CHECK(exact >= (after_file || filled ? 60 : 64));
 }
 
 TEST_CASE("a block that is made anew has what was set last, for all its frames") {

@@ -46,7 +46,7 @@ struct made_run {
             block->link[0].slot[k].store(ring::slot_word{0, 0, 0, state}.pack());
     }
     /// What is said within the next second and a half.
-    std::vector<std::string> said() {
+    std::vector<std::string> lines() {
         std::vector<std::string> all;
         for (int k = 0; k < 6; ++k, now += 250 * ns_per_ms)
             for (std::string& each : found.tick(setup, *block, table.seats, now))
@@ -59,7 +59,7 @@ struct made_run {
 
 TEST_CASE("problems: a run that is well has none") {
     made_run r;
-    CHECK(r.said().empty());
+    CHECK(r.lines().empty());
     CHECK(r.found.present(r.now).empty());
     CHECK(r.found.all(0).empty());
 }
@@ -67,16 +67,16 @@ TEST_CASE("problems: a run that is well has none") {
 TEST_CASE("problems: a ring without a free buffer is one when quarantine is why, and only while it lasts") {
     made_run r;
     r.set_all(ring::slot_state::ready);
-    CHECK(r.said().empty());
+    CHECK(r.lines().empty());
     r.set_all(ring::slot_state::quarantined);
     const u64 since = r.now;
-    const std::vector<std::string> said = r.said();
-    REQUIRE(said.size() == 1);
-    CHECK_THAT(said[0], test::contains("source: no buffer of its ring is free"));
+    const std::vector<std::string> lines = r.lines();
+    REQUIRE(lines.size() == 1);
+    CHECK_THAT(lines[0], test::contains("source: no buffer of its ring is free"));
     CHECK(r.found.present(r.now).size() == 1);
-    CHECK(r.said().empty());  // once
+    CHECK(r.lines().empty());  // once
     r.set_all(ring::slot_state::free);
-    CHECK(r.said().empty());
+    CHECK(r.lines().empty());
     CHECK(r.found.present(r.now).empty());
     const nlohmann::json all = r.found.all(since - ns_per_s);
     REQUIRE(all.size() == 1);
@@ -92,7 +92,7 @@ TEST_CASE("problems: what passes within a second is none") {
     CHECK(r.found.tick(r.setup, *r.block, r.table.seats, r.now).empty());
     r.set_all(ring::slot_state::free);
     r.now += 500 * ns_per_ms;
-    CHECK(r.said().empty());
+    CHECK(r.lines().empty());
     CHECK(r.found.all(0).empty());
 }
 
@@ -102,26 +102,26 @@ TEST_CASE("problems: a stage that dies before it delivers is one while it rests"
     sink.last_exit = "exit code 3";
     sink.machine.on(seat_event::died_fresh, r.now);
     REQUIRE(sink.machine.state() == seat_state::backoff);
-    const std::vector<std::string> said = r.said();
-    REQUIRE(said.size() == 1);
-    CHECK_THAT(said[0], test::contains("sink dies before it delivers anything (exit code 3; 1 in a row)"));
+    const std::vector<std::string> lines = r.lines();
+    REQUIRE(lines.size() == 1);
+    CHECK_THAT(lines[0], test::contains("sink dies before it delivers anything (exit code 3; 1 in a row)"));
 }
 
 TEST_CASE("problems: a stage without a process, or a paused one, is one, a source as well as a sink") {
     for (const u32 k : {0U, 1U})
-        for (const seat_event what : {seat_event::take_down, seat_event::hold}) {
+        for (const seat_event what : {seat_event::take_down, seat_event::pause}) {
             made_run r;
             seat& s = *r.table.seats[k];
             s.machine.on(what, r.now);
             if (what == seat_event::take_down) s.machine.on(seat_event::died_outside, r.now);
-            const std::vector<std::string> said = r.said();
-            REQUIRE(said.size() == 1);
+            const std::vector<std::string> lines = r.lines();
+            REQUIRE(lines.size() == 1);
             const std::string name = k == 0 ? "source" : "sink";
-            const bool paused = what == seat_event::hold;
-            CHECK_THAT(said[0], test::contains(name + (paused ? " is paused: " : " is down: ")));
-            CHECK_THAT(said[0], test::contains("until `carousel " + std::string(paused ? "cont " : "up ") +
-                                               name + "`"));
-            CHECK_THAT(said[0],
+            const bool paused = what == seat_event::pause;
+            CHECK_THAT(lines[0], test::contains(name + (paused ? " is paused: " : " is down: ")));
+            CHECK_THAT(lines[0], test::contains("until `carousel " + std::string(paused ? "cont " : "up ") +
+                                                name + "`"));
+            CHECK_THAT(lines[0],
                        test::contains(k == 0 ? "no new frame is made" : "no process reads its inputs"));
         }
 }
@@ -138,7 +138,7 @@ TEST_CASE("problems: an optional stage is left out once all of its instances hav
     REQUIRE(table.seats.size() == 3);
     const u64 now = 100 * ns_per_s;
     const auto end = [&](u32 seat, seat_state state) { table.seats[seat]->machine.resume(state, now, 0); };
-    const auto said = [&] {
+    const auto lines = [&] {
         problems found;
         CHECK(found.tick(setup, *block, table.seats, now).empty());
         return found.tick(setup, *block, table.seats, now + 2 * ns_per_s);
@@ -147,17 +147,17 @@ TEST_CASE("problems: an optional stage is left out once all of its instances hav
     const bool first_is_down = GENERATE(true, false);
     end(1, first_is_down ? seat_state::down : seat_state::failed);
     end(2, first_is_down ? seat_state::failed : seat_state::down);
-    REQUIRE(said().size() == 1);
-    CHECK_THAT(said()[0], test::contains("sink is down"));
+    REQUIRE(lines().size() == 1);
+    CHECK_THAT(lines()[0], test::contains("sink is down"));
     end(1, seat_state::failed);
     end(2, seat_state::failed);
-    REQUIRE(said().size() == 1);
-    CHECK_THAT(said()[0], test::contains("sink has failed and is left out"));
+    REQUIRE(lines().size() == 1);
+    CHECK_THAT(lines()[0], test::contains("sink has failed and is left out"));
 }
 
 TEST_CASE("problems: what was over as soon as it was found is shown for a minute, and reported for good") {
     made_run r;
-    r.found.tell("the control block was damaged", r.now);
+    r.found.report("the control block was damaged", r.now);
     CHECK(r.found.present(r.now + ns_per_s).size() == 1);
     CHECK(r.found.present(r.now + 61 * ns_per_s).empty());
     CHECK(r.found.all(r.now - ns_per_s).size() == 1);

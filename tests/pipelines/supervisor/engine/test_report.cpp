@@ -48,11 +48,11 @@ struct synthetic {
             seats.back()->pids = {100 + static_cast<i32>(k)};
         }
     }
-    void record(u64 first, u64 end, u64 void_at = ~u64{0}) const {
+    void record(u64 first, u64 end, u64 tombstone_at = ~u64{0}) const {
         telemetry::ledger_writer w(telemetry::ledger_path(setup.directory, "sink"));
         for (u64 n = first; n < end; ++n) {
-            w.record(n, n == void_at ? 0 : n * 7 + 1, n == void_at, 1);
-            w.mark_committed(n, n == void_at ? 0 : n * 7 + 1, n == void_at, 1);
+            w.record(n, n == tombstone_at ? 0 : n * 7 + 1, n == tombstone_at, 1);
+            w.mark_committed(n, n == tombstone_at ? 0 : n * 7 + 1, n == tombstone_at, 1);
         }
     }
     json report(const std::string& ended_by = "") const {
@@ -94,7 +94,7 @@ TEST_CASE("a run that ended before its last frame reports the number of frames a
     o.planned_end = 150;
     o.ending = "failed: fragment: signal 9";
     CHECK(o.early_text() == "ended early, after 26 of 150 frames: failed: fragment: signal 9");
-    o.asked_by = "SIGHUP";
+    o.end_requested_by = "SIGHUP";
     CHECK(o.early_text() == "ended early, after 26 of 150 frames: SIGHUP");
     o.ended_by = "camera";
     CHECK(o.early_text() == "ended early, after 26 of 150 frames: its source camera ended the stream");
@@ -179,8 +179,8 @@ TEST_CASE("the hash depends on the pictures and their order alone") {
 TEST_CASE("void frames are dead letters with the stage and reason that the supervisor saw") {
     synthetic s;
     s.record(0, 10, 6);
-    s.deaths.given_up.push_back({6, "source", "signal 11 (SIGSEGV)"});
-    s.deaths.given_up.push_back({3, "source", "was delivered after all"});
+    s.deaths.abandoned.push_back({6, "source", "signal 11 (SIGSEGV)"});
+    s.deaths.abandoned.push_back({3, "source", "was delivered after all"});
     const json r = s.report();
     CHECK(r["lost"] == 0);
     CHECK(r["dead_letter_count"] == 1);
@@ -194,12 +194,12 @@ TEST_CASE(
     "all others") {
     synthetic s;
     s.record(0, 10, 6);
-    s.deaths.given_up.push_back({6, "source", "signal 11 (SIGSEGV)"});
+    s.deaths.abandoned.push_back({6, "source", "signal 11 (SIGSEGV)"});
     const auto sinks = read_ledgers(s.setup, *s.control, 10);
-    const dead_letters one = dead_letters_of(sinks, s.deaths);
-    CHECK(given_up_text(one) == "1 given up (frame 6: source, signal 11 (SIGSEGV))");
-    CHECK(given_up_text({}).empty());
-    CHECK(given_up_text({5, {{1, "a", "x"}, {2, "", ""}, {3, "b", "y"}, {4, "c", "z"}, {5, "c", "z"}}}) ==
+    const dead_letter_list one = dead_letters_of(sinks, s.deaths);
+    CHECK(dead_letters_text(one) == "1 given up (frame 6: source, signal 11 (SIGSEGV))");
+    CHECK(dead_letters_text({}).empty());
+    CHECK(dead_letters_text({5, {{1, "a", "x"}, {2, "", ""}, {3, "b", "y"}, {4, "c", "z"}, {5, "c", "z"}}}) ==
           "5 given up (frame 1: a, x; frame 2: by whom is not known; frame 3: b, y; ...)");
     run_outcome o;
     CHECK(exit_code_of(o, {}, one, 0) == exit_code::given_up);
@@ -221,7 +221,7 @@ TEST_CASE("a run that a source has ended names the source, any other one names n
 TEST_CASE("where no sink is counted, what was given up is what the supervisor saw") {
     synthetic s;
     s.setup.stages[1].spec.group = group_kind::latest;
-    s.deaths.given_up.push_back({6, "source", "exit code 3"});
+    s.deaths.abandoned.push_back({6, "source", "exit code 3"});
     CHECK(dead_letters_of(read_ledgers(s.setup, *s.control, 10), s.deaths).count == 1);
 }
 
@@ -336,18 +336,18 @@ TEST_CASE(
 TEST_CASE("frames that passed a sink are counted if it is left out, and if it has no ledger") {
     synthetic s;
     s.setup.stages[1].spec.optional = true;
-    const bool begun = GENERATE(true, false), left_out = GENERATE(true, false);
+    const bool begun = GENERATE(true, false), excluded = GENERATE(true, false);
     if (begun) s.record(0, 3);
     telemetry::frame_claims claims;
     claims.suspend(3);
-    if (!left_out) claims.resume(8);
+    if (!excluded) claims.resume(8);
     claims.save(telemetry::ledger_path(s.setup.directory, "sink"));
     const json sink = s.report()["sinks"][0];
-    CHECK(sink["counted"] == !left_out);
-    CHECK(sink["skipped"] == (left_out ? 7 : 5));
-    CHECK(sink["lost"] == (left_out ? json() : json(begun ? 2 : 5)));
+    CHECK(sink["counted"] == !excluded);
+    CHECK(sink["skipped"] == (excluded ? 7 : 5));
+    CHECK(sink["lost"] == (excluded ? json() : json(begun ? 2 : 5)));
     const auto sinks = read_ledgers(s.setup, *s.control, 10);
-    if (left_out)
+    if (excluded)
         CHECK_THAT(damage_text(damage_of(sinks, *s.control), sinks),
                    test::contains("left out (optional = true), frames pass it by: 7 of them"));
 }
@@ -394,7 +394,7 @@ TEST_CASE(
     write_report(s.setup.report_path, s.report(), s.setup, read_ledgers(s.setup, *s.control, 10));
     std::ifstream in(s.setup.report_path);
     CHECK(json::parse(in)["frames"] == 10);
-    const auto kept = telemetry::ledger_reader::open(kept_ledger(s.setup.report_path, "sink"));
+    const auto kept = telemetry::ledger_reader::open(ledger_copy_path(s.setup.report_path, "sink"));
     REQUIRE(kept);
     CHECK(kept->summarize(10).lost == 0);
     for (const std::string& name : s.folder.names()) CHECK(name.find(".tmp") == std::string::npos);
@@ -425,7 +425,7 @@ TEST_CASE("a ledger that can't be copied next to the report is reported after th
     synthetic s;
     s.record(0, 10);
     const std::string path = (s.folder.path / "r.json").string();
-    std::filesystem::create_directory(kept_ledger(path, "sink"));
+    std::filesystem::create_directory(ledger_copy_path(path, "sink"));
     CHECK_THROWS_WITH(write_report(path, s.report(), s.setup, read_ledgers(s.setup, *s.control, 10)),
                       test::contains("the ledger of sink can't be kept") && test::contains("--report FILE"));
     std::ifstream in(path);

@@ -15,53 +15,54 @@ ring::finding moving(u64 k) { return {"ring of numbers: frame " + std::to_string
 TEST_CASE("a finding that stands through all looks is told, those of frames that move are not") {
     word_audit a;
     u64 now = 1000 * ns_per_s;
-    for (u32 k = 0; k + 1 < word_audit::looks; ++k, now += word_audit::apart_ns) {
+    for (u32 k = 0; k + 1 < word_audit::checks; ++k, now += word_audit::apart_ns) {
         REQUIRE(a.due(now));
-        REQUIRE(a.see({moving(k), broken}, now).empty());
+        REQUIRE(a.add_sample({moving(k), broken}, now).empty());
         REQUIRE_FALSE(a.due(now));
     }
-    CHECK(a.see({broken, moving(99)}, now) == found{broken});
+    CHECK(a.add_sample({broken, moving(99)}, now) == found{broken});
 }
 
 TEST_CASE("looks that agree on nothing are followed by a rest of a second, unless somebody dies") {
     word_audit a;
     u64 now = 1000 * ns_per_s;
-    CHECK(a.see({moving(1)}, now).empty());
+    CHECK(a.add_sample({moving(1)}, now).empty());
     now += word_audit::apart_ns;
     REQUIRE(a.due(now));
-    CHECK(a.see({moving(2)}, now).empty());
+    CHECK(a.add_sample({moving(2)}, now).empty());
     CHECK_FALSE(a.due(now + word_audit::every_ns - 1));
     CHECK(a.due(now + word_audit::every_ns));
-    a.ask(now + 5);
+    a.request_audit(now + 5);
     CHECK(a.due(now + 5));
-    CHECK(a.see({}, now + 5).empty());
+    CHECK(a.add_sample({}, now + 5).empty());
     CHECK_FALSE(a.due(now + 6));
 }
 
 TEST_CASE("a finding that comes in the middle of a row of looks waits for the next row") {
     word_audit a;
     u64 now = 1000 * ns_per_s;
-    CHECK(a.see({moving(1)}, now).empty());
+    CHECK(a.add_sample({moving(1)}, now).empty());
     now += word_audit::apart_ns;
-    CHECK(a.see({broken}, now).empty());
+    CHECK(a.add_sample({broken}, now).empty());
     u32 more = 1;
-    for (now += word_audit::every_ns; a.see({broken}, now).empty(); now += word_audit::apart_ns) ++more;
-    CHECK(more == word_audit::looks);
+    for (now += word_audit::every_ns; a.add_sample({broken}, now).empty(); now += word_audit::apart_ns)
+        ++more;
+    CHECK(more == word_audit::checks);
 }
 
 TEST_CASE("who dies while looks are under way is followed by looks of its own, at once") {
     word_audit a;
     u64 now = 1000 * ns_per_s;
-    CHECK(a.see({moving(1)}, now).empty());
-    a.ask(now + 5);
+    CHECK(a.add_sample({moving(1)}, now).empty());
+    a.request_audit(now + 5);
     now += word_audit::apart_ns;
     CHECK_FALSE(a.due(now - 1));
-    CHECK(a.see({broken}, now).empty());  // it was not there at the first look
-    for (u32 k = 0; k + 1 < word_audit::looks; ++k, now += word_audit::apart_ns) {
+    CHECK(a.add_sample({broken}, now).empty());  // it was not there at the first look
+    for (u32 k = 0; k + 1 < word_audit::checks; ++k, now += word_audit::apart_ns) {
         REQUIRE(a.due(now));
-        REQUIRE(a.see({broken}, now).empty());
+        REQUIRE(a.add_sample({broken}, now).empty());
     }
     REQUIRE(a.due(now));
-    CHECK(a.see({broken}, now) == found{broken});
+    CHECK(a.add_sample({broken}, now) == found{broken});
     CHECK_FALSE(a.due(now + 1));
 }

@@ -45,7 +45,7 @@ TEST_CASE("a private MPS daemon is started, asked, and ended with its server and
     p.control.start();
     CHECK(p.control.daemon().pid != 0);
     CHECK(p.processes() == 2);
-    CHECK(p.control.answers());
+    CHECK(p.control.is_responding());
     CHECK(p.control.terminate_client(4711) == "");
     CHECK_THAT(fake.log(), contains(" 4711\n"));
     CHECK(p.control.end(5000));
@@ -184,11 +184,11 @@ TEST_CASE("whoever adopts a run with two daemons goes on with the one that serve
     const mps_control served(shm::mps_folder(p.w.folder()), "1");
     served.start();
     std::filesystem::create_symlink("1", shm::mps_folder(p.w.folder()) + "/serving");
-    const i32 left = served.daemon().pid;
+    const i32 pid_before = served.daemon().pid;
     {
         mps_domain domain(p.w.folder(), loop);
         CHECK(domain.adopt());
-        CHECK(domain.daemon_pid() == left);
+        CHECK(domain.daemon_pid() == pid_before);
         CHECK(turn_until(loop, [&] { return p.processes() == 2; }));
     }
     CHECK(p.is_empty());
@@ -199,11 +199,11 @@ TEST_CASE("a daemon that a dead supervisor has left is adopted, and a second sta
     const fake_mps fake("", p.w.path("asked"));
     event_loop loop;
     p.control.start();
-    const i32 left = p.control.daemon().pid;
+    const i32 pid_before = p.control.daemon().pid;
     {
         mps_domain domain(p.w.folder(), loop);
         CHECK(domain.adopt());
-        CHECK(domain.daemon_pid() == left);
+        CHECK(domain.daemon_pid() == pid_before);
         CHECK(domain.generation() == 1);
     }
     CHECK(p.is_empty());

@@ -188,15 +188,15 @@ TEST_CASE("pictures of a relative pattern go into the output directory, those of
 }
 
 TEST_CASE("canaries lie behind slots that have no gaps, if they are wished for or none can be had") {
-    const auto as_it_is = guard_wish::automatic;
-    const slot_guard wished = choose_guard(memory_kind::memfd, guard_wish::canary, 9, 4096, 0);
-    CHECK_FALSE(wished.gaps());
-    CHECK(wished.canary_bytes == device::canary_bytes);
+    const auto as_it_is = guard_request::automatic;
+    const slot_guard requested = choose_guard(memory_kind::memfd, guard_request::canary, 9, 4096, 0);
+    CHECK_FALSE(requested.gaps());
+    CHECK(requested.canary_bytes == device::canary_bytes);
     CHECK(choose_guard(memory_kind::ipc, as_it_is, 9, 4096, 0).canaries());
     CHECK(choose_guard(memory_kind::vmm, as_it_is, 64, 4096, 63).canaries());
     CHECK_FALSE(choose_guard(memory_kind::vmm, as_it_is, 64, 4096, 64).canaries());
-    CHECK_FALSE(choose_guard(memory_kind::ipc, guard_wish::gap, 9, 4096, 0).canaries());
-    CHECK_FALSE(choose_guard(memory_kind::ipc, guard_wish::off, 9, 4096, 0).canaries());
+    CHECK_FALSE(choose_guard(memory_kind::ipc, guard_request::gap, 9, 4096, 0).canaries());
+    CHECK_FALSE(choose_guard(memory_kind::ipc, guard_request::off, 9, 4096, 0).canaries());
     CHECK(std::string(choose_guard(memory_kind::ipc, as_it_is, 9, 4096, 0).name()) == "canary");
     CHECK_THAT(choose_guard(memory_kind::ipc, as_it_is, 9, 4096, 0, {.plants = false}).why,
                contains("and a port plants no canary"));
@@ -204,7 +204,7 @@ TEST_CASE("canaries lie behind slots that have no gaps, if they are wished for o
 
 TEST_CASE("a ring with canaries has them in its slots, and its writer commits alone") {
     run_setup s = chain({cpu, cpu, cpu});
-    s.stages[1].link.guard = guard_wish::canary;
+    s.stages[1].link.guard = guard_request::canary;
     const auto c = std::make_unique<shm::control_block>();
     ring::initialise(*c, guarded_plan_of(s));
     CHECK(c->link[0].slot_bytes == 1000);
@@ -222,14 +222,14 @@ TEST_CASE("a ring with canaries has them in its slots, and its writer commits al
 
 TEST_CASE("gaps lie behind slots wherever descriptors suffice, and are free but for padding") {
     constexpr u64 mib = 1 << 20;
-    const auto as_it_is = guard_wish::automatic;
+    const auto as_it_is = guard_request::automatic;
     CHECK(choose_guard(memory_kind::memfd, as_it_is, 9, 4097, 0).piece_bytes == 8192);
-    CHECK_FALSE(choose_guard(memory_kind::memfd, guard_wish::off, 9, 4096, most_descriptors).gaps());
+    CHECK_FALSE(choose_guard(memory_kind::memfd, guard_request::off, 9, 4096, most_descriptors).gaps());
     CHECK(choose_guard(memory_kind::vmm, as_it_is, 50, 33 * mib, 50).piece_bytes == 34 * mib);
     CHECK(choose_guard(memory_kind::vmm, as_it_is, 50, 1000, 50).pieces == 50);
-    CHECK_THAT(choose_guard(memory_kind::vmm, guard_wish::gap, 64, mib, 63).why,
+    CHECK_THAT(choose_guard(memory_kind::vmm, guard_request::gap, 64, mib, 63).why,
                contains("64 more descriptors than the 63"));
-    CHECK_FALSE(choose_guard(memory_kind::ipc, guard_wish::gap, 9, 33 * mib, most_descriptors).gaps());
+    CHECK_FALSE(choose_guard(memory_kind::ipc, guard_request::gap, 9, 33 * mib, most_descriptors).gaps());
 }
 
 TEST_CASE("rings in GPU memory get gaps in their order until a message carries no more descriptors") {
@@ -246,11 +246,11 @@ TEST_CASE("rings in GPU memory get gaps in their order until a message carries n
     CHECK(gapped == 4);
     CHECK_THAT(output_guard_text(s), contains("by canaries of 64 KiB") && contains("of ring s4 (") &&
                                          contains("more descriptors than the"));
-    s.stages[0].link.guard = guard_wish::off;
+    s.stages[0].link.guard = guard_request::off;
     CHECK_THAT(output_guard_text(s), contains("of ring s0 (guard = \"off\")"));
     require_guards(s);
-    s.stages[4].link.guard = guard_wish::gap;
+    s.stages[4].link.guard = guard_request::gap;
     require_guards(s);  // the first one has left it room
-    s.stages[0].link.guard = guard_wish::gap;
+    s.stages[0].link.guard = guard_request::gap;
     CHECK_THROWS_WITH(require_guards(s), contains("guard = \"gap\" can't be had for ring s4"));
 }

@@ -187,28 +187,28 @@ TEST_CASE("what the devices can't hold is refused with the place and the numbers
 
 TEST_CASE(
     "slots and copies on the GPU of who reads from another one, and a spare MPS server, are planned for") {
-    const auto said = [](const run_setup& s) {
+    const auto lines = [](const run_setup& s) {
         std::vector<std::string> all;
-        for (const memory_item& m : plan_memory_beside(s))
+        for (const memory_item& m : plan_extra_memory(s))
             all.push_back(m.name + " on " + m.choice.device.uuid + " " + std::to_string(m.bytes / mib));
         return all;
     };
-    CHECK(said(chain({gpu0, gpu0, cpu}, 8 * mib)).empty());
+    CHECK(lines(chain({gpu0, gpu0, cpu}, 8 * mib)).empty());
     run_setup s = chain({gpu0, gpu1}, 8 * mib);
-    CHECK(said(s) == std::vector<std::string>{"a slot of ring s0 on bb 8"});
+    CHECK(lines(s) == std::vector<std::string>{"a slot of ring s0 on bb 8"});
     s.assets.push_back({"mesh", 64 * mib, 0, {0, 1}});
     s.stages[1].mps = true;
-    CHECK(said(s) == std::vector<std::string>{"a slot of ring s0 on bb 8", "a copy of asset mesh on bb 64",
-                                              "the spare MPS server on bb 20"});
+    CHECK(lines(s) == std::vector<std::string>{"a slot of ring s0 on bb 8", "a copy of asset mesh on bb 64",
+                                               "the spare MPS server on bb 20"});
     s.stages[1].spec.instances = 2;
     s.stages[1].devices = {{gpu0, "cuda:0"}, {gpu1, "cuda:1"}};
-    CHECK(said(s).size() == 4);  // its first instance lies beside the ring; a server on each GPU
+    CHECK(lines(s).size() == 4);  // its first instance lies beside the ring; a server on each GPU
     CHECK_THROWS_WITH(
         require_room(s, {~u64{0}, {{"bb", 60 * mib}}}),
         test::contains("a copy of asset mesh alone 64.0 MiB") && test::contains("60.0 MiB are free there"));
     run_setup host = chain({gpu0, cpu, gpu0});
     host.assets.push_back({"mesh", 64 * mib, 0, {0, 1}});
-    CHECK(said(host) == std::vector<std::string>{"a copy of asset mesh on aa 64"});
+    CHECK(lines(host) == std::vector<std::string>{"a copy of asset mesh on aa 64"});
 }
 
 TEST_CASE("stages with a context each on one GPU get one token, and who asks for turns in vain is told why") {

@@ -105,13 +105,13 @@ TEST_CASE(
     REQUIRE(kept);
     CHECK(difference(kept->identity, identity_of(two_stages())) == "");
     run_setup again = two_stages();
-    keep_outputs(*kept, again);
+    restore_outputs(*kept, again);
     CHECK(again.stages[1].spec.settings["out"] == "/runs/demo-1/frame_%05d.png");
     CHECK(again.pictures == "/runs/demo-1");
     CHECK(again.output_directory == "/runs/demo-1");
     again.stages[0].lanes = again.stages[0].window =
         2;  // there is less room now: the run itself has taken it
-    keep_depths(kept->depths, again);
+    restore_depths(kept->depths, again);
     CHECK(plan_of(again).stages[0].in_flight == 11);
     CHECK(plan_of(again).stages[0].window == 13);
     CHECK(again.depth_reason == "as there was room");

@@ -22,7 +22,7 @@ struct run_with_optional_sinks {
     std::unique_ptr<shm::control_block> block = std::make_unique<shm::control_block>();
     event_loop loop;
     console out{-1, false, false};
-    memory_keeper memory;
+    memory_store memory;
     std::unique_ptr<process_table> table;
 
     run_with_optional_sinks() {

@@ -45,15 +45,15 @@ run_setup two_stages() {
 }
 
 /// A block, and as many supervisors in a row as a test wants.
-struct left_block {
+struct restored_block {
     run_setup setup = two_stages();
     std::unique_ptr<shm::control_block> block = std::make_unique<shm::control_block>();
     event_loop loop;
     console out{-1, false, false};
-    memory_keeper memory;
+    memory_store memory;
     std::unique_ptr<process_table> table;
 
-    left_block() { ring::initialise(*block, plan_of(setup)); }
+    restored_block() { ring::initialise(*block, plan_of(setup)); }
     shm::control_block& c() const { return *block; }
     found_processes adopt(const nlohmann::json& state = nullptr, const std::string& run_id = "no-such-run") {
         table = std::make_unique<process_table>(setup, loop, out);
@@ -98,13 +98,13 @@ struct sleeper {
         ::poll(&ready, 1, 10'000);
         (void)reap(process.pidfd.get());
     }
-    bool lives() const { return !has_ended(process.pidfd.get()); }
+    bool is_alive() const { return !has_ended(process.pidfd.get()); }
 };
 
 }  // namespace
 
 TEST_CASE("a supervisor that died before its first appointment leaves seats that are started from scratch") {
-    left_block b;
+    restored_block b;
     const auto n = b.adopt();
     CHECK(n.alive == 0);
     CHECK(n.dead == 0);
@@ -112,7 +112,7 @@ TEST_CASE("a supervisor that died before its first appointment leaves seats that
 }
 
 TEST_CASE("an entry that was prepared but never became the seat's is taken back whole") {
-    left_block b;
+    restored_block b;
     b.enter(7, {0, 1, 0, entry_state::starting}, 0);
     b.adopt();
     CHECK(b.entry(7).state == entry_state::unused);
@@ -120,13 +120,13 @@ TEST_CASE("an entry that was prepared but never became the seat's is taken back 
 }
 
 TEST_CASE("an appointed entry that nobody has claimed is withdrawn: who was spawned for it finds no place") {
-    left_block b;
-    const ring::incarnation_id told = ring::appoint(b.c(), 0);
+    restored_block b;
+    const ring::incarnation_id appointed = ring::appoint(b.c(), 0);
     const bool handed_over = GENERATE(false, true);
     if (handed_over) ring::revoke(b.c(), 0, 0);
     b.adopt();
-    CHECK(ring::claim(b.c(), told) == ring::claim_result::withdrawn);
-    CHECK(b.current().epoch == told.epoch + 1);
+    CHECK(ring::claim(b.c(), appointed) == ring::claim_result::withdrawn);
+    CHECK(b.current().epoch == appointed.epoch + 1);
     CHECK(b.first().start_wanted);
     CHECK(b.table->account.deaths == 0);
     b.check_words_free();
@@ -134,7 +134,7 @@ TEST_CASE("an appointed entry that nobody has claimed is withdrawn: who was spaw
 
 TEST_CASE(
     "a dead process whose retirement had not begun is retired: its frames go back, its words are free") {
-    left_block b;
+    restored_block b;
     b.enter(3, {static_cast<u32>(dead_pid()), 1, 0, entry_state::live}, 1);
     b.c().seat[0].current.store(ring::seat_word{1, 3}.pack());
     b.set_job(0, 5, 1, job_state::open);
@@ -162,7 +162,7 @@ TEST_CASE(
 }
 
 TEST_CASE("half a retirement is gone through again, at whatever step it stopped, beside a living successor") {
-    left_block b;
+    restored_block b;
     const sleeper successor;
     const auto old = static_cast<u32>(dead_pid());
     const auto state = GENERATE(entry_state::live, entry_state::doomed, entry_state::fenced);
@@ -174,10 +174,10 @@ TEST_CASE("half a retirement is gone through again, at whatever step it stopped,
     b.c().seat[0].current.store(ring::seat_word{2, 4}.pack());
     for (u32 k = 0; k < 4; ++k) b.set_job(k, 5, k < 2 ? 1 : 2, k < 2 ? words : job_state::idle);
     const auto n = b.adopt();
-    look_after_seats(*b.table, 1);
+    supervise_seats(*b.table, 1);
     CHECK(n.alive == 1);
     CHECK(n.dead == 0);
-    CHECK(successor.lives());
+    CHECK(successor.is_alive());
     CHECK(b.entry(3).state == entry_state::fenced);
     CHECK(b.first().now->pid == successor.process.pid);
     CHECK(b.first().machine.state() == seat_state::running);
@@ -185,14 +185,14 @@ TEST_CASE("half a retirement is gone through again, at whatever step it stopped,
 }
 
 TEST_CASE("a pid that is another process by now is never taken for a stage") {
-    left_block b;
-    const sleeper stranger;
-    b.enter(3, {static_cast<u32>(stranger.process.pid), 1, 0, entry_state::live},
-            stranger.process.start_time - 1);
+    restored_block b;
+    const sleeper unrelated;
+    b.enter(3, {static_cast<u32>(unrelated.process.pid), 1, 0, entry_state::live},
+            unrelated.process.start_time - 1);
     b.c().seat[0].current.store(ring::seat_word{1, 3}.pack());
     CHECK(b.adopt().alive == 0);
-    look_after_seats(*b.table, 1);
-    CHECK(stranger.lives());
+    supervise_seats(*b.table, 1);
+    CHECK(unrelated.is_alive());
 }
 
 TEST_CASE("a process of the run that has a dead stage's pid is not taken for it: its start time differs") {
@@ -203,13 +203,13 @@ TEST_CASE("a process of the run that has a dead stage's pid is not taken for it:
         for (;;) ::pause();
     const u64 start_time = shm::start_time_of(child);
     const u64 recorded = GENERATE_COPY(start_time, start_time - 1);
-    left_block b;
+    restored_block b;
     b.enter(3, {static_cast<u32>(child), 1, 0, entry_state::live}, recorded);
     b.c().seat[0].current.store(ring::seat_word{1, 3}.pack());
     const found_processes n = b.adopt(nullptr, run_id);
     CHECK(n.alive == (recorded == start_time ? 1 : 0));
     CHECK(n.dead == (recorded == start_time ? 0 : 1));
-    look_after_seats(*b.table, 1);
+    supervise_seats(*b.table, 1);
     CHECK(shm::is_alive({child, start_time}));
     ::kill(child, SIGKILL);
     ::waitpid(child, nullptr, 0);
@@ -217,20 +217,20 @@ TEST_CASE("a process of the run that has a dead stage's pid is not taken for it:
 }
 
 TEST_CASE("a life that was being replaced is ended by the next supervisor") {
-    left_block b;
+    restored_block b;
     const sleeper old;
     b.enter(3, {static_cast<u32>(old.process.pid), 1, 0, entry_state::live}, old.process.start_time);
     b.c().seat[0].current.store(ring::seat_word{1, 3}.pack());
     const ring::incarnation_id successor = ring::appoint(b.c(), 0);  // and there the first supervisor died
     b.adopt();
-    look_after_seats(*b.table, 1);
+    supervise_seats(*b.table, 1);
     pollfd ready{old.process.pidfd.get(), POLLIN, 0};
     CHECK(::poll(&ready, 1, 5000) == 1);
     CHECK(ring::claim(b.c(), successor) == ring::claim_result::withdrawn);
 }
 
 TEST_CASE("a living standby stays as its seat's standby, and a second, a dead and an unclaimed one don't") {
-    left_block b;
+    restored_block b;
     b.setup.stages[0].spec.standby = true;
     const sleeper holder, standby, second;
     b.enter(3, {static_cast<u32>(holder.process.pid), 1, 0, entry_state::live}, holder.process.start_time);
@@ -252,12 +252,12 @@ TEST_CASE("a living standby stays as its seat's standby, and a second, a dead an
     CHECK(ring::claim_standby(b.c(), {0, 8, 0}) == ring::claim_result::withdrawn);
     for (int k = 0; k < 500 && b.entry(6).state != entry_state::fenced; ++k) {
         b.loop.run_once(10);
-        look_after_seats(*b.table, now_ns());
+        supervise_seats(*b.table, now_ns());
     }
     CHECK(b.entry(6).state == entry_state::fenced);
-    CHECK_FALSE(second.lives());
-    CHECK(standby.lives());
-    CHECK(holder.lives());
+    CHECK_FALSE(second.is_alive());
+    CHECK(standby.is_alive());
+    CHECK(holder.is_alive());
     CHECK(b.table->account.deaths == 0);
     CHECK(b.table->recoveries.all().empty());
 }
@@ -265,7 +265,7 @@ TEST_CASE("a living standby stays as its seat's standby, and a second, a dead an
 TEST_CASE(
     "a holder that died while there was no supervisor is followed by its standby at once, if that was "
     "ready") {
-    left_block b;
+    restored_block b;
     b.setup.stages[0].spec.standby = true;
     const sleeper standby;
     const bool ready = GENERATE(true, false);
@@ -278,7 +278,7 @@ TEST_CASE(
     b.c().entry[5].live_since_ns.store(ready ? 1 : 0);
     b.set_job(0, 5, 1, job_state::open);
     nlohmann::json state = [] {
-        left_block other;
+        restored_block other;
         other.adopt();
         return state_json(*other.table);
     }();
@@ -294,7 +294,7 @@ TEST_CASE(
 TEST_CASE(
     "a promotion that was cut between its two steps is completed, and the dead holder's words are the "
     "standby's") {
-    left_block b;
+    restored_block b;
     b.setup.stages[0].spec.standby = true;
     const sleeper standby;
     b.enter(3, {static_cast<u32>(dead_pid()), 1, 0, entry_state::live}, 1);
@@ -306,7 +306,7 @@ TEST_CASE(
     b.set_job(2, 7, 1, job_state::submitted);
     b.set_job(3, 8, 1, job_state::committed);
     const auto n = b.adopt();
-    look_after_seats(*b.table, 1);
+    supervise_seats(*b.table, 1);
     CHECK(n.alive == 1);
     REQUIRE(b.first().now);
     CHECK(b.first().now->pid == standby.process.pid);
@@ -320,7 +320,7 @@ TEST_CASE(
 }
 
 TEST_CASE("counts, rests and what was given up outlive their supervisor") {
-    left_block b;
+    restored_block b;
     b.adopt();
     nlohmann::json state = state_json(*b.table);
     state["seats"][0]["state"] = static_cast<int>(seat_state::down);
@@ -330,8 +330,8 @@ TEST_CASE("counts, rests and what was given up outlive their supervisor") {
     state["account"]["deaths"] = 9;
     state["account"]["kills_at"] = {1, 2, 3, 4, 5};
     state["account"]["domain_ends"] = 4;
-    state["account"]["domain_whole"] = false;
-    state["account"]["given_up"] = {{{"ring_sequence", 70}, {"stage", "source"}, {"reason", "exit code 3"}}};
+    state["account"]["domain_restored"] = false;
+    state["account"]["abandoned"] = {{{"ring_sequence", 70}, {"stage", "source"}, {"reason", "exit code 3"}}};
     b.adopt(state);
     CHECK(b.first().machine.state() == seat_state::down);
     CHECK_FALSE(b.first().start_wanted);
@@ -340,9 +340,9 @@ TEST_CASE("counts, rests and what was given up outlive their supervisor") {
     CHECK(b.table->account.deaths == 9);
     CHECK(b.table->account.kills_at[4] == 5);
     CHECK(b.table->account.domain_ends == 4);
-    CHECK_FALSE(b.table->account.domain_whole);
-    REQUIRE(b.table->account.given_up.size() == 1);
-    CHECK(b.table->account.given_up[0].ring_sequence == 70);
+    CHECK_FALSE(b.table->account.domain_restored);
+    REQUIRE(b.table->account.abandoned.size() == 1);
+    CHECK(b.table->account.abandoned[0].ring_sequence == 70);
     b.adopt(nlohmann::json{{"seats", 3}});  // a damaged file: said, and counted from 0
     CHECK(b.table->account.deaths == 0);
     CHECK(b.first().start_wanted);

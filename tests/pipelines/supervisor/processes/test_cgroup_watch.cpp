@@ -45,7 +45,7 @@ TEST_CASE("time for which a CPU quota stops the run does not count, but for one 
     u64 now = begin, us = 0;
     for (; now < begin + 2 * ns_per_s; now += tick) w.tick(now);  // the quota is found, and stops nothing
     CHECK(w.uncounted().between(0, now) == 0);
-    CHECK(w.news().empty());
+    CHECK(w.log_text().empty());
     const u64 from = now;
     for (; now < from + 3 * ns_per_s; now += tick) {
         m.throttled(us += 40'000);  // of two processors: more than the time that passes
@@ -54,10 +54,10 @@ TEST_CASE("time for which a CPU quota stops the run does not count, but for one 
     const u64 lost = w.uncounted().between(from, now);
     CHECK(lost > 28 * ns_per_s / 10);
     CHECK(lost <= 3 * ns_per_s - 3 * ns_per_s / 100 + tick);
-    CHECK_THAT(w.news(), test::contains("/g/job/cpu.max") && test::contains(" % of the time"));
-    CHECK(w.news().empty());  // once
-    CHECK(w.take_uncounted_ns() >= lost);
-    CHECK(w.take_uncounted_ns() == 0);
+    CHECK_THAT(w.log_text(), test::contains("/g/job/cpu.max") && test::contains(" % of the time"));
+    CHECK(w.log_text().empty());  // once
+    CHECK(w.consume_uncounted_ns() >= lost);
+    CHECK(w.consume_uncounted_ns() == 0);
 }
 
 TEST_CASE("time for which the supervisor itself did not run does not count") {
@@ -71,20 +71,20 @@ TEST_CASE("time for which the supervisor itself did not run does not count") {
     const u64 lost = w.uncounted().between(begin, now);
     CHECK(lost >= frozen - frozen / 50);
     CHECK(lost <= frozen);
-    CHECK(w.news().empty());  // no quota has done it
+    CHECK(w.log_text().empty());  // no quota has done it
 }
 
 TEST_CASE("each out-of-memory kill is attributed to one death, and an old one to none") {
     const machine m;
     m.kills(5);
     cgroup_watch w(m.root());
-    CHECK_FALSE(w.take_oom_kill(begin));  // those before the run
+    CHECK_FALSE(w.consume_oom_kill(begin));  // those before the run
     m.kills(7);
-    CHECK(w.take_oom_kill(begin + tick));
-    CHECK(w.take_oom_kill(begin + tick));
-    CHECK_FALSE(w.take_oom_kill(begin + tick));
+    CHECK(w.consume_oom_kill(begin + tick));
+    CHECK(w.consume_oom_kill(begin + tick));
+    CHECK_FALSE(w.consume_oom_kill(begin + tick));
     m.kills(8);  // of a process that is no stage
     u64 now = begin + ns_per_s;
     for (; now < begin + 20 * ns_per_s; now += tick) w.tick(now);
-    CHECK_FALSE(w.take_oom_kill(now));
+    CHECK_FALSE(w.consume_oom_kill(now));
 }

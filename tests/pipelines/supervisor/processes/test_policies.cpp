@@ -5,9 +5,9 @@
 #include "core/clock.hpp"
 #include "core/errors.hpp"
 #include "ring/participants.hpp"
+#include "supervisor/policy/mps_policy.hpp"
 #include "supervisor/processes/adoption.hpp"
 #include "supervisor/processes/standby.hpp"
-#include "supervisor/rules/mps_policy.hpp"
 #include "tests/support/catch.hpp"
 
 namespace {
@@ -76,19 +76,19 @@ TEST_CASE("a standby that does not become ready is ended, once") {
 
 TEST_CASE("a standby follows only a holder that has delivered, and the reason why it does not is known") {
     succession_view v;
-    v.asked_for = v.holder_running = v.holder_delivered = v.there = v.standing_by = true;
-    CHECK(who_follows(v) == succession::standby);
+    v.configured = v.holder_running = v.holder_delivered = v.there = v.standing_by = true;
+    CHECK(choose_succession(v) == succession::standby);
     v.holder_delivered = false;
-    CHECK(who_follows(v) == succession::untried);
+    CHECK(choose_succession(v) == succession::untried);
     v.holder_delivered = true;
     v.holder_running = false;
-    CHECK(who_follows(v) == succession::untried);
+    CHECK(choose_succession(v) == succession::untried);
     v.standing_by = false;
-    CHECK(who_follows(v) == succession::starting);
+    CHECK(choose_succession(v) == succession::starting);
     v.there = false;
-    CHECK(who_follows(v) == succession::none);
-    v.asked_for = false;
-    CHECK(who_follows(v) == succession::fresh);
+    CHECK(choose_succession(v) == succession::none);
+    v.configured = false;
+    CHECK(choose_succession(v) == succession::fresh);
 }
 
 TEST_CASE(
@@ -97,13 +97,13 @@ TEST_CASE(
     CHECK(breaks_domain(client()));
     client_view v = client();
     SECTION("no client") { v.client = false; }
-    SECTION("terminate_client has ended its work") { v.let_go = true; }
-    SECTION("we mean to end it") { v.by_us = true; }
+    SECTION("terminate_client has ended its work") { v.terminated = true; }
+    SECTION("we mean to end it") { v.by_supervisor = true; }
     SECTION("every frame is through its stage") { v.through = true; }
     SECTION("the run ends") { v.run_ends = true; }
-    CHECK(breaks_domain(v) == (v.client && !v.let_go && !v.by_us && !v.through && !v.run_ends));
+    CHECK(breaks_domain(v) == (v.client && !v.terminated && !v.by_supervisor && !v.through && !v.run_ends));
     SECTION("it was quicker than the one who meant to end it") {
-        v.by_us = v.ended = true;
+        v.by_supervisor = v.ended = true;
         CHECK(breaks_domain(v));
     }
 }
@@ -114,10 +114,10 @@ TEST_CASE(
     CHECK_FALSE(device_is_quiet(client()));
     client_view v = client();
     SECTION("its domain is over") { v.client = false; }
-    SECTION("its work was ended") { v.let_go = true; }
+    SECTION("its work was ended") { v.terminated = true; }
     SECTION("every frame is through its stage") { v.through = true; }
     SECTION("the run ends") { v.run_ends = true; }
-    if (!v.client || v.let_go || v.through || v.run_ends) CHECK(device_is_quiet(v));
+    if (!v.client || v.terminated || v.through || v.run_ends) CHECK(device_is_quiet(v));
 }
 
 TEST_CASE(
@@ -159,7 +159,7 @@ TEST_CASE("a second supervisor tells entries apart by their word and by whether 
         return what_is(ring::entry_word{7, 1, 0, s}, named, reusable);
     };
     for (const bool named : {false, true}) {
-        CHECK(is(entry_state::unused, named, false) == found_entry::nobodys);
+        CHECK(is(entry_state::unused, named, false) == found_entry::unowned);
         CHECK(is(entry_state::standby, named, false) == found_entry::standby);
     }
     for (const auto s :
@@ -167,7 +167,7 @@ TEST_CASE("a second supervisor tells entries apart by their word and by whether 
         CHECK(is(s, true, true) == found_entry::current);
         CHECK(is(s, false, false) == found_entry::retiring);
     }
-    CHECK(is(entry_state::fenced, false, true) == found_entry::nobodys);
+    CHECK(is(entry_state::fenced, false, true) == found_entry::unowned);
     CHECK(is(entry_state::doomed, false, true) == found_entry::retiring);
 }
 
@@ -187,7 +187,7 @@ TEST_CASE("a seat without a process gets a successor unless it rests or a death 
 TEST_CASE("suspects of an MPS domain's faults are tried one by one, until one dies alone or all have been") {
     mps_trial t;
     t.begin({});
-    CHECK_FALSE(t.goes_on());
+    CHECK_FALSE(t.in_progress());
     t.begin({3, 0, 2});
     CHECK(t.is_alone(3));
     CHECK_FALSE(t.is_alone(0));
@@ -196,7 +196,7 @@ TEST_CASE("suspects of an MPS domain's faults are tried one by one, until one di
     CHECK_FALSE(t.is_alone(3));
     SECTION("the second dies alone") {
         t.blame();
-        CHECK_FALSE(t.goes_on());
+        CHECK_FALSE(t.in_progress());
         CHECK(t.is_blamed(0));
         CHECK(t.is_alone(0));
         CHECK_FALSE(t.is_alone(2));
@@ -207,7 +207,7 @@ TEST_CASE("suspects of an MPS domain's faults are tried one by one, until one di
     SECTION("nobody does") {
         t.acquit();
         t.acquit();
-        CHECK_FALSE(t.goes_on());
+        CHECK_FALSE(t.in_progress());
         CHECK(t.blamed.empty());
         for (const u32 stage : {0U, 2U, 3U}) CHECK_FALSE(t.is_alone(stage));
     }

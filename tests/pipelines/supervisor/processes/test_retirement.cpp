@@ -19,8 +19,8 @@
 #include "supervisor/processes/retire.hpp"
 #include "supervisor/processes/seat_commands.hpp"
 #include "supervisor/processes/seat_state.hpp"
+#include "supervisor/processes/stall_reasons.hpp"
 #include "supervisor/processes/standby.hpp"
-#include "supervisor/processes/stated_reasons.hpp"
 #include "supervisor/processes/watch.hpp"
 #include "tests/support/catch.hpp"
 
@@ -61,14 +61,14 @@ public:
 
     [[nodiscard]] u32 pid() const { return static_cast<u32>(pid_); }
     [[nodiscard]] u64 start_time() const { return start_; }
-    [[nodiscard]] bool lives() const {
+    [[nodiscard]] bool is_alive() const {
         siginfo_t info{};
         return ::waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOHANG | WNOWAIT) == 0 &&
                info.si_pid == 0;
     }
     [[nodiscard]] bool ends_within(u64 ms) const {
         for (const u64 until = now_ns() + ms * ns_per_ms; now_ns() < until; ::usleep(1000))
-            if (!lives()) return true;
+            if (!is_alive()) return true;
         return false;
     }
     std::atomic<u64>& content(u32 slot) { return at_->content[slot]; }
@@ -114,7 +114,7 @@ struct retired_run {
     std::unique_ptr<shm::control_block> block = std::make_unique<shm::control_block>();
     event_loop loop;
     console out{-1, false, false};
-    memory_keeper memory;
+    memory_store memory;
     std::unique_ptr<child> holder = std::make_unique<child>();
     std::unique_ptr<process_table> table;
 
@@ -132,9 +132,9 @@ struct retired_run {
     }
     shm::control_block& c() const { return *block; }
     seat& source() const { return *table->seats[0]; }
-    void enter(u32 entry, const child& who, entry_word w) const {
+    void enter(u32 entry, const child& owner, entry_word w) const {
         c().entry[entry].identity.store(w.pack());
-        c().entry[entry].start_time.store(who.start_time());
+        c().entry[entry].start_time.store(owner.start_time());
     }
     void set_job(u32 job, u64 version, job_state state) const {
         c().job[job].store(job_word{version, 1, state}.pack());
@@ -142,16 +142,16 @@ struct retired_run {
     entry_word entry(u32 k) const { return entry_word::of(ring::load(c().entry[k].identity)); }
     ring::slot_word slot(u32 k) const { return ring::slot_word::of(ring::load(c().link[0].slot[k])); }
     ring::seat_word current() const { return ring::seat_word::of(ring::load(c().seat[0].current)); }
-    /// `who` becomes the source's standby.
-    ring::incarnation_id standby(const child& who, bool ready) const {
+    /// `incarnation` becomes the source's standby.
+    ring::incarnation_id standby(const child& owner, bool ready) const {
         auto l = std::make_unique<process>();
-        l->who = ring::reserve_standby(c(), 0);
-        enter(l->who.entry, who, {who.pid(), 0, 0, entry_state::standby});
-        l->pid = static_cast<i32>(who.pid());
-        l->pidfd.reset(shm::open_pidfd({l->pid, who.start_time()}));
+        l->incarnation = ring::reserve_standby(c(), 0);
+        enter(l->incarnation.entry, owner, {owner.pid(), 0, 0, entry_state::standby});
+        l->pid = static_cast<i32>(owner.pid());
+        l->pidfd.reset(shm::open_pidfd({l->pid, owner.start_time()}));
         l->spawned_ns = now_ns();
         l->standing_by = ready;
-        const ring::incarnation_id made = l->who;
+        const ring::incarnation_id made = l->incarnation;
         source().standby = std::move(l);
         return made;
     }
@@ -160,7 +160,7 @@ struct retired_run {
     bool until(F&& holds, u64 ms = 3000) {
         for (const u64 end = now_ns() + ms * ns_per_ms; now_ns() < end && !holds();) {
             loop.run_once(5);
-            look_after_seats(*table, now_ns());
+            supervise_seats(*table, now_ns());
         }
         return holds();
     }
@@ -174,7 +174,7 @@ TEST_CASE("nobody is killed while a word of its could still be committed, unless
     b.c().job[0].store(job_word{5, 1, static_cast<job_state>(7)}.pack());
     restart_seat(*b.table, b.source());
     CHECK_FALSE(b.holder->ends_within(40));
-    CHECK(b.until([&] { return !b.holder->lives(); }));  // patience is over
+    CHECK(b.until([&] { return !b.holder->is_alive(); }));  // patience is over
 }
 
 TEST_CASE("a process whose words are revoked is killed at once, and gone before its buffers are anybody's") {
@@ -192,16 +192,16 @@ TEST_CASE("what a process that is not gone yet writes late falls into no other f
     b.set_job(0, 5, job_state::open);
     b.c().link[0].slot[0].store(ring::slot_word{1, 0, 5, ring::slot_state::fill}.pack());
     restart_seat(*b.table, b.source());
-    for (int k = 0; k < 5; ++k) look_after_seats(*b.table, now_ns());
-    const ring::incarnation_id who = b.source().successor;
-    REQUIRE(who);
-    REQUIRE(ring::claim(b.c(), who) == ring::claim_result::ok);
-    REQUIRE(ring::go_live(b.c(), who));
-    ring::worker successor(b.c(), who.seat, who.entry, who.epoch);
+    for (int k = 0; k < 5; ++k) supervise_seats(*b.table, now_ns());
+    const ring::incarnation_id incarnation = b.source().successor;
+    REQUIRE(incarnation);
+    REQUIRE(ring::claim(b.c(), incarnation) == ring::claim_result::ok);
+    REQUIRE(ring::go_live(b.c(), incarnation));
+    ring::worker successor(b.c(), incarnation.seat, incarnation.entry, incarnation.epoch);
     ring::job j;
     REQUIRE(successor.begin(j, 0) == ring::outcome::ok);
     b.holder->content(j.output[0].index).store(1111);  // its frame
-    REQUIRE(b.holder->lives());
+    REQUIRE(b.holder->is_alive());
     REQUIRE(b.holder->writes_late(0));
     CHECK(b.holder->content(j.output[0].index).load() == 1111);
     CHECK(b.slot(0).state == ring::slot_state::quarantined);
@@ -230,8 +230,8 @@ TEST_CASE("an asset is nobody's again only when its loader is gone") {
     const u64 loading = static_cast<u64>(shm::asset_state::loading) | u64{1} << 4U;
     b.c().asset[0].state.store(loading);
     restart_seat(*b.table, b.source());
-    for (int k = 0; k < 5; ++k) look_after_seats(*b.table, now_ns());
-    REQUIRE(b.holder->lives());
+    for (int k = 0; k < 5; ++k) supervise_seats(*b.table, now_ns());
+    REQUIRE(b.holder->is_alive());
     CHECK(ring::load(b.c().asset[0].state) == loading);
 }
 
@@ -259,7 +259,7 @@ TEST_CASE("a viewer's lease that has become stale is revoked by the supervisor, 
         ring::group_word{shm::max_incarnations, 1, ring::group_state::latest}.pack());
     l.group[2][shm::max_blocking].store(ring::lease_word{1, 0, 0, 0, ring::lease_state::leased}.pack());
     l.lease_since_ns[shm::max_blocking].store(now_ns());
-    look_after_seats(*b.table, now_ns());
+    supervise_seats(*b.table, now_ns());
     CHECK(ring::lease_word::of(ring::load(l.group[2][shm::max_blocking])).state == ring::lease_state::leased);
     CHECK(b.until(
         [&] {
@@ -274,11 +274,11 @@ TEST_CASE("a standby takes over when it has said that it is ready, and is passed
     const child waiting;
     const bool ready = GENERATE(true, false);
     CAPTURE(ready);
-    const ring::incarnation_id who = b.standby(waiting, ready);
+    const ring::incarnation_id incarnation = b.standby(waiting, ready);
     ::kill(static_cast<pid_t>(b.holder->pid()), SIGKILL);
     CHECK(b.until([&] { return b.current().epoch == 2; }));
-    CHECK((b.current().entry == who.entry) == ready);
-    CHECK(b.entry(who.entry).state == (ready ? entry_state::live : entry_state::standby));
+    CHECK((b.current().entry == incarnation.entry) == ready);
+    CHECK(b.entry(incarnation.entry).state == (ready ? entry_state::live : entry_state::standby));
     CHECK(b.table->account.promoted == (ready ? 1U : 0U));
     CHECK(b.until([&] { return b.source().start_wanted == !ready; }));
     CHECK(job_word::of(ring::load(b.c().job[0])).epoch == 2);
@@ -290,21 +290,22 @@ TEST_CASE("a takeover is told with all its parts, however late a successor's wor
     REQUIRE(b.until([&] { return b.current().epoch == 2 && b.source().start_wanted; }));
     const child next;
     auto p = std::make_unique<process>();
-    p->who = b.source().successor;
+    p->incarnation = b.source().successor;
     p->pid = static_cast<i32>(next.pid());
     p->spawned_ns = now_ns();
     p->attached_ns = p->spawned_ns + 1;
     const u64 first = p->spawned_ns + 3;
-    const u64 said = GENERATE(u64{0}, u64{2}, u64{9});  // not read yet; before its first frame; behind it
-    CAPTURE(said);
-    if (said != 0) p->ready_ns = p->spawned_ns + said;
-    b.c().entry[p->who.entry].first_commit_ns.store(first);
+    const u64 ready_after_ns =
+        GENERATE(u64{0}, u64{2}, u64{9});  // not read yet; before its first frame; behind it
+    CAPTURE(ready_after_ns);
+    if (ready_after_ns != 0) p->ready_ns = p->spawned_ns + ready_after_ns;
+    b.c().entry[p->incarnation.entry].first_commit_ns.store(first);
     b.source().now = std::move(p);
     keep_standby(*b.table, b.source(), now_ns());
     const std::vector<recovery> all = b.table->recoveries.all();
     REQUIRE(all.size() == 1);
     CHECK(all[0].followed_ns == first);
-    CHECK(all[0].ready_ns == (said == 2 ? first - 1 : first));
+    CHECK(all[0].ready_ns == (ready_after_ns == 2 ? first - 1 : first));
     CHECK(parts_of_takeovers_ms(all).to_ready.size() == 1);
     CHECK(parts_of_takeovers_ms(all).to_frame.size() == 1);
 }
@@ -325,7 +326,7 @@ TEST_CASE("the successor of an entry that its adopter has withdrawn is another e
     ring::initialise(*block, plan_of(setup));
     event_loop loop;
     console out{-1, false, false};
-    memory_keeper memory;
+    memory_store memory;
     // No word bears the withdrawn entry's epoch: they are all an older life's, which is not gone yet. So the
     // entry looks free for use.
     const child older;
@@ -334,15 +335,15 @@ TEST_CASE("the successor of an entry that its adopter has withdrawn is another e
     block->entry[old.entry].start_time.store(older.start_time());
     for (u32 k = 0; k < block->seat[0].jobs; ++k)
         block->job[k].store(job_word{5, old.epoch, job_state::aborted}.pack());
-    const ring::incarnation_id told = ring::appoint(*block, 0);
+    const ring::incarnation_id appointed = ring::appoint(*block, 0);
     const bool withdrawn_already = GENERATE(false, true);  // by an adopter that died behind it
-    if (withdrawn_already) REQUIRE(ring::withdraw(*block, told.entry));
+    if (withdrawn_already) REQUIRE(ring::withdraw(*block, appointed.entry));
     process_table table(setup, loop, out);
     table.attach_to(*block, memory);
     adopt_processes(table, nullptr, "no-such-run");
     const ring::seat_word sits = ring::seat_word::of(ring::load(block->seat[0].current));
-    CHECK(sits.epoch == told.epoch + 1);
-    CHECK(sits.entry != told.entry);
+    CHECK(sits.epoch == appointed.epoch + 1);
+    CHECK(sits.entry != appointed.entry);
     CHECK(entry_word::of(ring::load(block->entry[sits.entry].identity)).state == entry_state::starting);
     CHECK(ring::claim(*block, {0, sits.entry, sits.epoch}) == ring::claim_result::ok);
 }
@@ -353,8 +354,8 @@ TEST_CASE("a clock of a link that cannot be hides no other reason of a process")
     b.set_job(0, 5, job_state::open);
     b.c().entry[3].heartbeat_ns.store(now);
     b.c().entry[3].processing_since_ns.store(now);
-    REQUIRE(stated_reason(*b.table, now) == "source is at work on a frame");
+    REQUIRE(stall_reason(*b.table, now) == "source is at work on a frame");
     b.c().entry[3].pause.store(static_cast<u64>(shm::pause_reason::link));
     b.c().entry[3].paused_since_ns.store(now + 3600 * ns_per_s);
-    CHECK(stated_reason(*b.table, now) == "source is at work on a frame");
+    CHECK(stall_reason(*b.table, now) == "source is at work on a frame");
 }

@@ -1,0 +1,61 @@
+#pragma once
+// The web UI of `carousel run --http`: the program carousel-web as a process of its own. It is not a part of
+// the run: it may die, hang or never start, and the pipeline continues; the log reports it. It outlives a
+// supervisor that is killed, for as long as the stages run, and the next supervisor keeps it
+// (run/dashboard_record.hpp). One thread; the destructor and start() wait, for two seconds at most.
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "os/event_loop.hpp"
+#include "os/log_pipe.hpp"
+#include "os/spawn.hpp"
+#include "run/dashboard_record.hpp"
+
+namespace carousel::supervisor {
+
+/// Path of carousel-web, in the folder of this program. Throws config_error, which names the missing package,
+/// if it was not built.
+[[nodiscard]] std::string dashboard_program();
+
+struct dashboard_plan {
+    std::string address;               ///< as given to --http; "": that of the page which is there already
+    std::vector<std::string> hosts;    ///< as given to --http-host
+    std::string name, run_id, folder;  ///< of the run
+};
+
+class dashboard {
+public:
+    /// `width`: of the labels before log lines.
+    dashboard(event_loop& loop, console& out, dashboard_plan plan, std::size_t width);
+    /// Ends it.
+    ~dashboard();
+    dashboard(const dashboard&) = delete;
+    dashboard& operator=(const dashboard&) = delete;
+
+    /// Keeps the page that an earlier supervisor of this run has left, if it is served as planned; otherwise
+    /// starts one. Never throws: a page that can't be started is a line in the log.
+    void start() noexcept;
+    /// Restarts a page that has died, a second after its death and at most three times per supervisor.
+    void tick(u64 now) noexcept;
+
+private:
+    [[nodiscard]] bool keep_running(const run::dashboard_record& found);
+    void spawn_dashboard();
+    void watch();
+    void ended();
+
+    event_loop& loop_;
+    dashboard_plan plan_;
+    std::string token_;
+    std::string last_address_;  ///< where it was served: the first choice if any port will do
+    log_sink log_;
+    log_pipe pipe_;
+    spawned process_;
+    bool tried_last_ = false;  ///< the present process was started at last_address_
+    u64 due_ns_ = 0;           ///< 0: nothing to start
+    u32 starts_ = 0;
+};
+
+}  // namespace carousel::supervisor

@@ -1,0 +1,58 @@
+// engine: single words that are damaged by one bit, looked for in each tick. What follows from the other
+// words and from what this process knows is written back, behind a second look; the run goes on, and nobody
+// but the log has noticed. A supervisor that dies in between leaves the word as it was found. Parts that are
+// written once are held against the copy.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "ring/static_repair.hpp"
+#include "supervisor/engine/engine.hpp"
+
+namespace carousel::supervisor {
+
+// True: some word is damaged still, or the block is about to be made anew.
+bool engine::repair_words() {
+    shm::control_block& c = segment_->block();
+    const std::vector<ring::damaged_word> damaged = ring::damaged_words(c, *made_);
+    std::vector<pending_repair> waits;
+    const ring::known_run known = damaged.empty() ? ring::known_run{} : what_is_known();
+    u32 checks = 0;
+    for (const ring::damaged_word& w : damaged) {
+        pending_repair m{w, ring::repaired_value(c, *made_, known, w), 1};
+        const auto before = std::find_if(pending_repairs_.begin(), pending_repairs_.end(),
+                                         [&](const pending_repair& other) { return other.word.at == w.at; });
+        if (before != pending_repairs_.end()) {
+            m.checks = before->checks + 1;
+            if (m.value && m.value == before->value && ring::write_back(c, *made_, w, *m.value)) {
+                ++repairs_.words;
+                seats_->log_line(fmt::format("{} was wrong by one bit ({:#x}): mended, it is {:#x}",
+                                             ring::name_of(*made_, w.at), w.raw, *m.value));
+                continue;
+            }
+        }
+        checks = std::max(checks, m.checks);
+        waits.push_back(m);
+    }
+    pending_repairs_ = std::move(waits);
+    if (checks < pending_repair::max_checks) return !pending_repairs_.empty();
+    const std::vector<ring::finding> found = ring::check_parity(c, *made_);
+    pending_repairs_.clear();
+    ++repairs_.damaged;
+    repair(fmt::format("the control block is damaged ({}), and nothing says what was there",
+                       found.empty() ? "" : found.front().text()),
+           found);
+    return true;
+}
+
+// Parts that nobody acts on. One look is enough: the copy is certain, and nobody else writes there.
+void engine::repair_static_parts() {
+    const std::vector<std::string> repaired = ring::repair_static(segment_->block(), *made_, what_is_known());
+    if (repaired.empty()) return;
+    repairs_.words += repaired.size();
+    seats_->log_line(
+        fmt::format("{}{} not as it was made, and nobody has acted on it: mended", repaired.front(),
+                    repaired.size() == 1 ? " was" : fmt::format(" and {} more were", repaired.size() - 1)));
+}
+
+}  // namespace carousel::supervisor

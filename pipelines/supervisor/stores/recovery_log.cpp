@@ -1,0 +1,197 @@
+#include "supervisor/stores/recovery_log.hpp"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <fstream>
+#include <map>
+
+#include "core/json.hpp"
+#include "core/json_text.hpp"
+#include "core/whole_io.hpp"
+
+namespace carousel::supervisor {
+namespace {
+
+using nlohmann::json;
+constexpr u64 lines_a_death = 8;  ///< more than a death has steps: the file is no longer than that
+
+template <typename T>
+void keep(T& old, const T& fresh) {
+    if (fresh != T{}) old = fresh;
+}
+
+json line_of(const recovery& r) {
+    json j{{"seat", r.seat}, {"pid", r.pid}, {"epoch", r.epoch}};
+    if (!r.how.empty()) j["how"] = r.how;
+    if (r.signalled_ns != 0) j["signalled_ns"] = r.signalled_ns;
+    if (r.seen_ns != 0) j["seen_ns"] = r.seen_ns;
+    if (r.fenced_ns != 0) j["fenced_ns"] = r.fenced_ns;
+    if (r.followed_ns != 0) j["followed_ns"] = r.followed_ns;
+    if (r.standby) j["standby"] = true;
+    if (!r.ended.empty()) j["ended"] = r.ended;
+    if (r.domain_end != 0) j["domain_end"] = r.domain_end;
+    if (r.shared) j["shared"] = true;
+    if (!r.committed.empty()) j["committed"] = r.committed;
+    if (r.started_ns != 0) j["started_ns"] = r.started_ns;
+    if (r.attached_ns != 0) j["attached_ns"] = r.attached_ns;
+    if (r.ready_ns != 0) j["ready_ns"] = r.ready_ns;
+    if (!r.wild_write.empty()) j["wild_write"] = r.wild_write;
+    return j;
+}
+
+template <typename From, typename To>
+std::vector<f64> spans(const std::vector<recovery>& all, From from, To to) {
+    std::vector<f64> out;
+    for (const recovery& r : all)
+        if (from(r) != 0 && to(r) >= from(r)) out.push_back(static_cast<f64>(to(r) - from(r)) / 1e6);
+    return out;
+}
+
+}  // namespace
+
+recovery_log::recovery_log(const std::string& path, std::size_t keep) : path_(path), keep_(keep) {
+    std::ifstream before(path);
+    for (std::string line; std::getline(before, line); ++lines_) {
+        const json j = parse_json_or_discard(line, json_channel::document);
+        if (!j.is_object()) continue;
+        try {
+            if (j.contains("dropped"))
+                dropped_ = j["dropped"].get<u64>();
+            else
+                merge(recovery_from(j));
+        } catch (const json::exception&) {  // another version's
+        }
+        drop_old();
+    }
+    file_.reset(::open(path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600));
+}
+
+void recovery_log::drop_old() {
+    if (all_.size() <= keep_ + keep_ / 4) return;
+    const std::size_t old = all_.size() - keep_;
+    all_.erase(all_.begin(), all_.begin() + static_cast<std::ptrdiff_t>(old));
+    dropped_ += old;
+}
+
+void recovery_log::append(const std::string& line) {
+    if (file_ && !write_whole(file_.get(), line.data(), line.size())) file_.reset();
+    ++lines_;
+}
+
+void recovery_log::rewrite() {
+    const std::string aside = path_ + ".tmp";
+    file_.reset(::open(aside.c_str(), O_WRONLY | O_TRUNC | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
+    lines_ = 0;
+    append(json{{"dropped", dropped_}}.dump() + "\n");
+    for (const recovery& r : all_)
+        append(line_of(r).dump(-1, ' ', false, json::error_handler_t::replace) + "\n");
+    if (file_ && std::rename(aside.c_str(), path_.c_str()) == 0) return;
+    ::unlink(aside.c_str());  // no room, say: the old one goes on
+    file_.reset(::open(path_.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600));
+}
+
+void recovery_log::merge(const recovery& r) {
+    const auto is_it = [&](const recovery& o) {
+        return o.pid == r.pid && o.epoch == r.epoch && o.seat == r.seat;
+    };
+    const auto at = std::find_if(all_.rbegin(), all_.rend(), is_it);  // the newest are asked for
+    if (at == all_.rend()) {
+        all_.push_back(r);
+        return;
+    }
+    keep(at->how, r.how);
+    keep(at->signalled_ns, r.signalled_ns);
+    if (at->seen_ns == 0) at->seen_ns = r.seen_ns;  // the first supervisor to see it was the first to see it
+    keep(at->fenced_ns, r.fenced_ns);
+    keep(at->followed_ns, r.followed_ns);
+    at->standby = at->standby || r.standby;
+    keep(at->ended, r.ended);
+    keep(at->domain_end, r.domain_end);
+    at->shared = at->shared || r.shared;
+    keep(at->committed, r.committed);
+    keep(at->started_ns, r.started_ns);
+    keep(at->attached_ns, r.attached_ns);
+    keep(at->ready_ns, r.ready_ns);
+    keep(at->wild_write, r.wild_write);
+}
+
+void recovery_log::report(const recovery& r) {
+    merge(r);
+    drop_old();
+    append(line_of(r).dump(-1, ' ', false, json::error_handler_t::replace) + "\n");
+    if (file_ && lines_ > lines_a_death * keep_) rewrite();
+}
+
+recovery recovery_from(const json& j) {
+    const auto ns = [&](const char* key) { return j.value(key, u64{0}); };
+    return {j.value("seat", ""),
+            j.value("pid", 0),
+            j.value("epoch", 0U),
+            j.value("how", ""),
+            ns("signalled_ns"),
+            ns("seen_ns"),
+            ns("fenced_ns"),
+            ns("followed_ns"),
+            j.value("standby", false),
+            j.value("ended", ""),
+            ns("domain_end"),
+            j.value("shared", false),
+            j.value("committed", std::vector<u64>()),
+            ns("started_ns"),
+            ns("attached_ns"),
+            ns("ready_ns"),
+            j.value("wild_write", "")};
+}
+
+json recoveries_json(const std::vector<recovery>& all) {
+    json out = json::array();
+    for (const recovery& r : all) out.push_back(line_of(r));
+    return out;
+}
+
+std::vector<f64> detections_ms(const std::vector<recovery>& all) {
+    return spans(
+        all, [](const recovery& r) { return r.signalled_ns; }, [](const recovery& r) { return r.seen_ns; });
+}
+std::vector<f64> fences_ms(const std::vector<recovery>& all) {
+    return spans(
+        all, [](const recovery& r) { return r.seen_ns; }, [](const recovery& r) { return r.fenced_ns; });
+}
+std::vector<f64> takeovers_ms(const std::vector<recovery>& all, bool standbys_only) {
+    return spans(
+        all, [](const recovery& r) { return r.signalled_ns != 0 ? r.signalled_ns : r.seen_ns; },
+        [&](const recovery& r) { return standbys_only && !r.standby ? 0 : r.followed_ns; });
+}
+
+takeover_parts parts_of_takeovers_ms(const std::vector<recovery>& all) {
+    const auto by_itself = [](u64 recovery::*when) {
+        return [when](const recovery& r) { return r.standby || r.ready_ns == 0 ? 0 : r.*when; };
+    };
+    const auto died = [](const recovery& r) { return r.signalled_ns != 0 ? r.signalled_ns : r.seen_ns; };
+    return {spans(all, died, by_itself(&recovery::started_ns)),
+            spans(all, by_itself(&recovery::started_ns), by_itself(&recovery::attached_ns)),
+            spans(all, by_itself(&recovery::attached_ns), by_itself(&recovery::ready_ns)),
+            spans(all, by_itself(&recovery::ready_ns), by_itself(&recovery::followed_ns))};
+}
+
+std::vector<f64> domains_back_ms(const std::vector<recovery>& all) {
+    struct span {
+        u64 first = ~u64{0}, last = 0;
+    };
+    std::map<u64, span> ends;
+    for (const recovery& r : all) {
+        if (r.domain_end == 0 || r.seen_ns == 0 || r.followed_ns == 0) continue;
+        span& s = ends[r.domain_end];
+        s.first = std::min(s.first, r.seen_ns);
+        s.last = std::max(s.last, r.followed_ns);
+    }
+    std::vector<f64> out;
+    out.reserve(ends.size());
+    for (const auto& [end, s] : ends) out.push_back(static_cast<f64>(s.last - s.first) / 1e6);
+    return out;
+}
+
+}  // namespace carousel::supervisor
