@@ -162,7 +162,7 @@ std::vector<std::string> failures_of(const outcome& o, const joined& j) {
                         n));
     if (!o.calm.is_null()) compare(o, out);
     const json mps = r.value("mps", json());
-    if (mps.is_object() && mps.value("given_up", false))
+    if (mps.is_object() && mps.value("abandoned", false))
         out.push_back(
             fmt::format("the MPS domain was given up after {} ends: what came then was not tried in it",
                         mps.value("domain_faults", u64{0})));

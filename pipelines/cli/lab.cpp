@@ -74,7 +74,7 @@ int run_lab(const lab_arguments& a, const cli_environment& env) {
         throw output_error(fmt::format("writing figures to {}: not a folder", a.figures));
     const bool interactive = !a.no_prediction && ::isatty(STDIN_FILENO) == 1 && ::isatty(STDOUT_FILENO) == 1;
     if (!a.no_prediction && !interactive)
-        env.err << "no terminal: no prediction is asked for (as with --no-ask)\n";
+        env.err << "no terminal: no prediction is asked for (as with --no-prediction)\n";
     std::vector<lab::lesson_result> results;
     results.reserve(chosen.size());
     for (const lab::lesson* l : chosen) {
@@ -93,7 +93,7 @@ command_action add_lab_command(const command_parts& p) {
     for (const lab::lesson* l : lab::all_lessons()) names.emplace_back(l->name);
     p.offers[lesson] = offer(std::move(names));
     p.app.add_flag("--all", a->all, "Every lesson");
-    p.app.add_flag("--no-ask", a->no_prediction, "Ask for no prediction");
+    p.app.add_flag("--no-prediction", a->no_prediction, "Ask for no prediction");
     p.offers[p.app.add_option("--report", a->report, "Write one HTML page of what was run")
                  ->type_name("FILE")] = offer_files({".html"});
     p.offers[p.app
@@ -107,7 +107,8 @@ command_action add_lab_command(const command_parts& p) {
         "there is "
         "none.\n"
         "Exit code 1: a lesson measured what none of its explanations fits.\n\n"
-        "Examples:\n  carousel lab\n  carousel lab 5\n  carousel lab --all --no-ask --report lab.html");
+        "Examples:\n  carousel lab\n  carousel lab 5\n  carousel lab --all --no-prediction --report "
+        "lab.html");
     return [a](const common_words&, const cli_environment& env) { return run_lab(*a, env); };
 }
 

@@ -174,7 +174,7 @@ void tracer::scan_headers() {
             const ring::frame_format* format = f->used.planes != 0 ? format_of(l) : nullptr;
             if (format != nullptr) all["in use"] = telemetry::used_json(*format, f->used);
             for (const u64 n : f->sampled_frames)
-                all["latest"].push_back(n == shm::no_sampled_frame ? json() : json(n));
+                all["sampled"].push_back(n == shm::no_sampled_frame ? json() : json(n));
             text = all.dump(-1, ' ', false, json::error_handler_t::replace);
         }
 }
@@ -279,7 +279,7 @@ std::string trace_text(const std::string& path) {
 
 int join_files(const trace_arguments& a, const cli_environment& env) {
     if (a.coordinator_trace.empty() || a.joined.empty())
-        throw config_error("--near FILE and --join HOST=FILE belong together");
+        throw config_error("--coordinator FILE and --join HOST=FILE belong together");
     std::vector<telemetry::named_trace> others;
     for (const std::string& each : a.joined) {
         const std::size_t equals = each.find('=');
@@ -348,7 +348,7 @@ command_action add_trace_command(const command_parts& p) {
     p.app.add_flag("--with-parent", a->with_parent)->group("");  // by a supervisor: see trace_files
     p.app.add_flag("--here", a->here, "Of a pipeline on several hosts: this host's stages alone");
     p.offers[p.app
-                 .add_option("--near", a->coordinator_trace,
+                 .add_option("--coordinator", a->coordinator_trace,
                              "Record nothing: FILE is the trace of the host of `carousel run`, to be joined")
                  ->type_name("FILE")] = offer_files({".json"});
     p.app
@@ -361,7 +361,7 @@ command_action add_trace_command(const command_parts& p) {
     p.app.footer(R"(
 Examples:
   carousel trace demo.json --seconds 3
-  carousel trace all.json --near demo.json --join b=b.json
+  carousel trace all.json --coordinator demo.json --join b=b.json
 
 A pipeline on several hosts is traced on all of them. Their stages are called HOST/STAGE, and all times are those of this
 host's clock. The second example makes one file of traces that were made with --here on each host in the same seconds.)");

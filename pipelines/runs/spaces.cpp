@@ -133,7 +133,7 @@ json spaces_json(const std::vector<seen_space>& all) {
     for (const seen_space& s : all) {
         json one = s.view ? ipc::to_json(*s.view) : json{{"name", s.found.name}, {"holder", s.found.holder}};
         one["state"] = s.found.state == space_state::held ? "held" : "orphaned";
-        if (!s.error_text.empty()) one["trouble"] = s.error_text;
+        if (!s.error_text.empty()) one["error"] = s.error_text;
         if (s.found.state == space_state::orphaned) one["processes"] = s.found.clients;
         out.push_back(std::move(one));
     }

@@ -105,7 +105,7 @@ json question(const pipeline& p, const stage_spec& s, const std::vector<u32>& re
     for (std::size_t i = 0; i < s.sampled_inputs.size(); ++i) {
         const u32 from = s.sampled_indices[i];
         const bool has_format = from < known.size();
-        query["latest"].push_back(
+        query["sampled"].push_back(
             {{"stage", s.sampled_inputs[i]},
              {"format", has_format ? known[from].ring(sampled_output(s, i, known[from])).format : json()}});
     }

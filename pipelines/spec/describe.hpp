@@ -36,14 +36,14 @@ struct stage_description : output_spec {
     std::string program;                  ///< path that will be started
     std::vector<output_spec> more;        ///< outputs behind the first
     std::vector<u32> input_outputs;       ///< which output each of its inputs is, by index
-    std::vector<u32> sampled_outputs;     ///< the same of its side inputs
+    std::vector<u32> sampled_outputs;     ///< the same of its sampled inputs
     std::vector<asset_spec> makes;        ///< assets that it fills
     std::vector<std::string> uses;        ///< assets that it maps
     ring::parameter_schema parameters;    ///< that it reads; none: it reads none
     runs_on device = runs_on::any;        ///< where it can run
     bool commits_on_host = false;         ///< does host work behind the frame's completion
     bool ends = false;                    ///< a source that may end its stream
-    bool accepts_sampled_inputs = false;  ///< it can have side inputs
+    bool accepts_sampled_inputs = false;  ///< it can have sampled inputs
     bool forwards_frames = false;         ///< none of its deaths is held against a frame
     bool writable_inputs = false;         ///< can't be content with inputs that are mapped for reading
     [[nodiscard]] u32 outputs() const noexcept {

@@ -208,7 +208,7 @@ void check_hosts(const pipeline& p) {
     for (const stage_spec& s : p.stages)
         for (std::size_t i = 0; i < s.sampled_inputs.size(); ++i)
             if (p.stages[s.sampled_indices[i]].host != s.host)
-                refuse(s.position_of("latest"),
+                refuse(s.position_of("sampled"),
                        fmt::format("stage \"{}\" looks at \"{}\" on another host: links carry inputs alone; "
                                    "put both on one host",
                                    s.name, s.sampled_inputs[i]));

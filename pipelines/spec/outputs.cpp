@@ -54,7 +54,7 @@ void check_readers_of(const pipeline& p, u32 stage, u32 output, const std::vecto
     latest += sampled_members(p, all, stage, output);
     if (blocking > shm::max_blocking || latest > shm::max_latest)
         refuse(s.at, fmt::format("\"{}\" is read by {} blocking and {} latest stages (each instance with a "
-                                 "latest input is one); at most {} and {}",
+                                 "sampled input is one); at most {} and {}",
                                  ring, blocking, latest, shm::max_blocking, shm::max_latest));
     if (ring.size() > max_name)
         refuse(s.position_of("name"),

@@ -182,10 +182,11 @@ void check_groups(pipeline& p) {
     };
     const auto reader = std::find_if(p.stages.begin(), p.stages.end(), samples);
     const std::string& name = p.stages[stage].name;
-    refuse((reader != p.stages.end() ? *reader : p.stages[stage]).position_of("latest"),
-           fmt::format("\"{}\" is named in latest alone; a stage must read it, too, as one of its inputs, or "
-                       "every frame could be skipped",
-                       name));
+    refuse(
+        (reader != p.stages.end() ? *reader : p.stages[stage]).position_of("sampled"),
+        fmt::format("\"{}\" is named in sampled alone; a stage must read it, too, as one of its inputs, or "
+                    "every frame could be skipped",
+                    name));
 }
 
 void check_readers(const pipeline& p) {

@@ -98,8 +98,8 @@ struct stage_spec {
     std::vector<u32> input_indices;          ///< the same as indices into pipeline::stages
     std::vector<std::string> input_outputs;  ///< which output of each, by name; "": the first (outputs.hpp)
     std::vector<std::string>
-        sampled_inputs;                ///< the key `latest`: whose newest frame it takes (sampled_inputs.hpp)
-    std::vector<u32> sampled_indices;  ///< as input_indices
+        sampled_inputs;  ///< the key `sampled`: whose newest frame it takes (sampled_inputs.hpp)
+    std::vector<u32> sampled_indices;          ///< as input_indices
     std::vector<std::string> sampled_outputs;  ///< as input_outputs
     bool has_output = false;                   ///< some other stage reads it
     std::string device = "auto";       ///< auto | cpu | cuda:N; the pipeline's unless the stage has its own

@@ -277,7 +277,7 @@ const key_row<stage_spec> stage_rows[] = {
          s.inputs = r.texts(key, "a list of stages' names, e.g. [\"vertex\"]");
      },
      [](auto& s) { return json(s.inputs); }},
-    {"latest",
+    {"sampled",
      [](auto& r, auto key, auto& s) {
          s.sampled_inputs =
              r.texts(key, "a list of stages' names whose newest frame it takes, e.g. [\"pose\"]");

@@ -12,20 +12,20 @@
 namespace carousel::supervisor {
 namespace {
 
-const std::string sampled_key = "latest";
+const std::string sampled_key = "sampled";
 
 void require_taker(const stage_spec& s) {
     if (s.sampled_inputs.empty()) return;
     const source_position& at = s.position_of(sampled_key);
     if (s.sampled_inputs.size() > shm::max_sampled_inputs)
-        refuse(at, fmt::format("stage \"{}\" has {} latest inputs; at most {}", s.name,
+        refuse(at, fmt::format("stage \"{}\" has {} sampled inputs; at most {}", s.name,
                                s.sampled_inputs.size(), shm::max_sampled_inputs));
     if (s.latest())
-        refuse(at, fmt::format("stage \"{}\" reads with group = \"latest\" and has latest inputs; they are "
+        refuse(at, fmt::format("stage \"{}\" reads with group = \"latest\" and has sampled inputs; they are "
                                "for stages that get every frame of their inputs",
                                s.name));
     if (s.is_port())
-        refuse(at, fmt::format("port \"{}\": latest is for stages whose programs the run starts; a program "
+        refuse(at, fmt::format("port \"{}\": sampled is for stages whose programs the run starts; a program "
                                "looks at the newest frames by run.latest(...)",
                                s.name));
 }
@@ -37,7 +37,7 @@ u32 sampled_stage(const pipeline& p, const stage_spec& s, const std::string& wri
         refuse(at,
                fmt::format("stage \"{}\" looks at \"{}\"; expected STAGE or STAGE.OUTPUT", s.name, written));
     if (ring.stage == s.name)
-        refuse(at, fmt::format("stage \"{}\" names itself as its latest input", s.name));
+        refuse(at, fmt::format("stage \"{}\" names itself as its sampled input", s.name));
     if (const stage_spec* from = p.find(ring.stage)) return static_cast<u32>(from - p.stages.data());
     std::vector<std::string> names;
     for (const stage_spec& each : p.stages) names.push_back(each.name);
@@ -91,7 +91,7 @@ void check_sampled_inputs(const pipeline& p, std::vector<stage_description>& all
         if (s.sampled_inputs.empty()) continue;
         const source_position& at = s.position_of(sampled_key);
         if (!all[k].accepts_sampled_inputs)
-            refuse(at, fmt::format("stage \"{}\" takes no latest inputs: its program does not say so in "
+            refuse(at, fmt::format("stage \"{}\" takes no sampled inputs: its program does not say so in "
                                    "configure() (description::accepts_sampled_inputs; in Python: it takes "
                                    "the argument frame). Leave "
                                    "latest out",
@@ -101,7 +101,7 @@ void check_sampled_inputs(const pipeline& p, std::vector<stage_description>& all
             const u32 output = sampled_output(s, i, all[s.sampled_indices[i]]);
             all[k].sampled_outputs.push_back(output);
             if (!seen.insert({s.sampled_indices[i], output}).second)
-                refuse(at, fmt::format("stage \"{}\" names \"{}\" as its latest input twice", s.name,
+                refuse(at, fmt::format("stage \"{}\" names \"{}\" as its sampled input twice", s.name,
                                        s.sampled_inputs[i]));
         }
     }

@@ -128,7 +128,7 @@ void refuse_keys(const stage_spec& s) {
     need(s.inputs.size() == 1 && s.has_output && s.input_outputs.front().empty(), "inputs",
          "reads the first output of one stage, and is read: a link carries one ring, and answers come "
          "back");
-    need(s.sampled_inputs.empty(), "latest", "has no latest inputs: links carry inputs alone");
+    need(s.sampled_inputs.empty(), "sampled", "has no sampled inputs: links carry inputs alone");
     need(!s.standby, "standby", "has no standbys: say standby = false");
     need(s.restart == restart_policy::always, "restart",
          "is restarted always: a seat that gives frames back ends for that");

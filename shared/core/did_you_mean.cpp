@@ -9,6 +9,10 @@ namespace {
 
 constexpr std::size_t longest_word = 256;  // longer ones are no typing mistakes
 
+/// Words that users wrote before version 0.2.0: keys of pipeline files and options (CHANGELOG.md).
+constexpr std::pair<std::string_view, std::string_view> renamed[] = {
+    {"latest", "sampled"}, {"--near", "--coordinator"}, {"--no-ask", "--no-prediction"}};
+
 std::string lower(std::string_view text) {
     std::string out(text);
     std::transform(out.begin(), out.end(), out.begin(),
@@ -35,6 +39,9 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
 
 std::string did_you_mean(std::string_view word, const std::vector<std::string>& candidates) {
     if (word.empty() || word.size() > longest_word) return "";
+    for (const auto& [before, now] : renamed)
+        if (word == before && std::find(candidates.begin(), candidates.end(), now) != candidates.end())
+            return std::string(now);
     const std::string wanted = lower(word);
     std::string best;
     std::size_t nearest = std::max<std::size_t>(1, word.size() / 3) + 1;

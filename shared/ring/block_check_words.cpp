@@ -196,13 +196,13 @@ private:
                 fmt::format("is ready, but its job {} has not committed version {}", w.job, w.version));
         if (ring_sequence < made_.first_ring_sequence ||
             (ring_sequence >= t && ring_sequence - t >= m.window))
-            add(object + ": header.sequence",
+            add(object + ": header.ring_sequence",
                 fmt::format("is {}, the ring is at {} with a window of {}", ring_sequence, t, m.window));
         else if (beyond_end(ring_sequence))
-            add(object + ": header.sequence",
+            add(object + ": header.ring_sequence",
                 fmt::format("is {}, beyond the end of the run ({})", ring_sequence, known_.end));
         if (const auto [other, fresh] = seen.try_emplace(ring_sequence, n); !fresh)
-            add(object + ": header.sequence",
+            add(object + ": header.ring_sequence",
                 fmt::format("is {}, as in slot {}: one frame can't be in two", ring_sequence, other->second));
         if (!is_sealed(h, made_.parameters.bytes))
             add(fmt::format("{}: header of frame {}", object, ring_sequence),

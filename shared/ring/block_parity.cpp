@@ -37,7 +37,7 @@ std::string name_of(const shm::control_block& made, const word_place& at) {
         case word_kind::lease:
             return fmt::format("{}: slot {}, group {}", ring_name(made, at.first), at.second, at.third);
         case word_kind::header:
-            return fmt::format("{}: slot {}: header.sequence", ring_name(made, at.first), at.second);
+            return fmt::format("{}: slot {}: header.ring_sequence", ring_name(made, at.first), at.second);
         case word_kind::sequence:
             return fmt::format("{}: number word {}", source_name(made, at.first), at.second);
         case word_kind::claim:

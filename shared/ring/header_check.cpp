@@ -55,7 +55,7 @@ CAROUSEL_UNSYNCHRONIZED u64 header_sum(const shm::frame_header& h, u32 parameter
     s.add(h.frame_number);
     s.add(h.capture_ns);
     s.add(static_cast<u32>(h.clock), metadata_bytes);
-    s.add(h.metadata_left_out, h.used.planes);
+    s.add(h.metadata_omitted, h.used.planes);
     for (u32 p = 0; p < shm::max_used_planes; ++p)
         if ((h.used.planes >> p & 1U) != 0)
             for (const u64 extent : h.used.of[p]) s.add(extent);

@@ -6,7 +6,7 @@
 //   S2, S6, S7     the words of its input rings, or a source's numbers
 //   S3, S6, S7     the words of its output rings; the headers of those rings
 //   S5, helpers    the job words; the words of its input rings
-//   side inputs    the words of their rings, as a latest member
+//   sampled inputs    the words of their rings, as a latest member
 //   S8             doorbells of the stages at its rings; with turns those of every stage
 //   P1, E1         a source: which set counts, its claim, when its next frame is due
 //   beside them    its entry and event handles, its stage's counters, what its seat is asked for,

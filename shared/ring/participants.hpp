@@ -74,8 +74,8 @@ bool begin_loading(shm::control_block& c, u32 asset, const incarnation_id& id) n
 /// low half is {complement, signal, exit code}. So one flipped bit makes no note of a living process's 0, and
 /// of a note one that says nothing.
 inline constexpr u32 note_by_itself = 0x5A0F'C396U, note_from_outside = ~note_by_itself;
-[[nodiscard]] constexpr u64 note_of(u32 id, u32 text) {
-    return u64{id} << 32U | u64{~text & 0xFFFFU} << 16U | (text & 0xFFFFU);
+[[nodiscard]] constexpr u64 note_of(u32 mark, u32 text) {
+    return u64{mark} << 32U | u64{~text & 0xFFFFU} << 16U | (text & 0xFFFFU);
 }
 [[nodiscard]] constexpr u64 note_exit(int code) {
     return note_of(note_by_itself, static_cast<u32>(code) & 0xFFU);
@@ -90,9 +90,10 @@ struct exit_note {
     bool present = false, outside = false;
     int exit_code = 0, signal = 0;  ///< signal 0: it has exited
     [[nodiscard]] static constexpr exit_note of(u64 raw) {
-        const u32 id = static_cast<u32>(raw >> 32U), text = static_cast<u32>(raw) & 0xFFFFU;
-        if ((id != note_by_itself && id != note_from_outside) || raw != note_of(id, text)) return {};
-        return {true, id == note_from_outside, static_cast<int>(text & 0xFFU), static_cast<int>(text >> 8U)};
+        const u32 mark = static_cast<u32>(raw >> 32U), text = static_cast<u32>(raw) & 0xFFFFU;
+        if ((mark != note_by_itself && mark != note_from_outside) || raw != note_of(mark, text)) return {};
+        return {true, mark == note_from_outside, static_cast<int>(text & 0xFFU),
+                static_cast<int>(text >> 8U)};
     }
 };
 

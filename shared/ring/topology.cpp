@@ -127,7 +127,7 @@ void write_sampled_inputs(shm::control_block& c, const plan& p, u32 stage) {
     const stage_plan& s = p.stages[stage];
     shm::stage_block& b = c.stage[stage];
     require(s.sampled_inputs.size() <= shm::max_sampled_inputs,
-            fmt::format("stage {}: more than {} latest inputs", s.name, shm::max_sampled_inputs));
+            fmt::format("stage {}: more than {} sampled inputs", s.name, shm::max_sampled_inputs));
     b.sampled_inputs = static_cast<u32>(s.sampled_inputs.size());
     for (u32 i = 0; i < b.sampled_inputs; ++i) {
         const shm::stage_block& from = c.stage[s.sampled_inputs[i]];

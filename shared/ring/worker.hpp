@@ -69,7 +69,7 @@ class worker {
 public:
     worker(shm::control_block& c, u32 seat, u32 entry, u32 epoch) noexcept;
 
-    /// The newest frame of a side input, for the headers of the frames that are begun from now on; which
+    /// The newest frame of a sampled input, for the headers of the frames that are begun from now on; which
     /// frame it is decides nothing. The thread that calls begin().
     void note_sampled_frame(u32 index, u64 ring_sequence) noexcept {
         if (index < shm::max_sampled_inputs) sampled_frame_[index] = ring_sequence;

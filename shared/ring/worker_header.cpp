@@ -12,7 +12,7 @@ namespace {
 
 void share_metadata(const shm::frame_header& from, shm::frame_header& to) noexcept {
     to.metadata_bytes = std::min(from.metadata_bytes, shm::max_metadata_bytes);
-    to.metadata_left_out = from.metadata_left_out;
+    to.metadata_omitted = from.metadata_omitted;
     std::memcpy(to.metadata, from.metadata, to.metadata_bytes);
 }
 
@@ -108,12 +108,12 @@ void worker::seal_headers(const job& j) noexcept {
 
 // What the stage finds, and may add to until SUBMITTED: its inputs' entries, the first input's first.
 void worker::forward_metadata(const job& j, shm::frame_header& to) noexcept {
-    to.metadata_bytes = to.metadata_left_out = 0;
+    to.metadata_bytes = to.metadata_omitted = 0;
     for (u32 i = 0; i < j.inputs; ++i) {
         const shm::frame_header& from = input_header(j, i);
-        to.metadata_left_out += from.metadata_left_out;
+        to.metadata_omitted += from.metadata_omitted;
         if (from.metadata_bytes != 0)
-            to.metadata_left_out += merge_metadata(to.metadata, to.metadata_bytes, metadata_of(from));
+            to.metadata_omitted += merge_metadata(to.metadata, to.metadata_bytes, metadata_of(from));
     }
 }
 

@@ -11,7 +11,7 @@ json to_json(const attach_message& m) {
     for (const attach_message::input& i : m.inputs)
         inputs.push_back({{"stage", i.stage}, {"format", i.format}});
     json sampled = json::array();
-    for (const attach_message::sampled_input& i : m.latest)
+    for (const attach_message::sampled_input& i : m.sampled)
         sampled.push_back({{"stage", i.stage}, {"format", i.format}, {"described", i.described}});
     json outputs = json::array();
     for (const attach_message::output& o : m.outputs)
@@ -32,7 +32,7 @@ json to_json(const attach_message& m) {
            {"asked_device", m.asked_device},
            {"folder", m.folder},
            {"inputs", std::move(inputs)},
-           {"latest", std::move(sampled)},
+           {"sampled", std::move(sampled)},
            {"outputs", std::move(outputs)},
            {"parameters", m.parameters},
            {"depth", m.depth},
@@ -70,13 +70,13 @@ attach_message read_attach(const json& answer) {
     m.device.uuid = d.value("uuid", "");
     m.device.ordinal = d.value("ordinal", 0);
     for (const json& i : j.at("inputs")) m.inputs.push_back({i.at("stage"), i.at("format")});
-    for (const json& i : j.value("latest", json::array()))
-        m.latest.push_back({i.at("stage"), i.at("format"), i.value("described", true)});
+    for (const json& i : j.value("sampled", json::array()))
+        m.sampled.push_back({i.at("stage"), i.at("format"), i.value("described", true)});
     for (const json& o : j.at("outputs")) m.outputs.push_back({o.at("name"), o.at("format")});
     if (m.outputs.size() > shm::max_outputs)
         throw shm_error("the supervisor's answer names more outputs than a stage can have");
-    if (m.latest.size() > shm::max_sampled_inputs)
-        throw shm_error("the supervisor's answer names more latest inputs than a stage can have");
+    if (m.sampled.size() > shm::max_sampled_inputs)
+        throw shm_error("the supervisor's answer names more sampled inputs than a stage can have");
     m.parameters = j.value("parameters", json());
     m.depth = j.value("depth", json());
     m.control = j.value("control", -1);

@@ -45,7 +45,7 @@ struct attach_message {
     std::string asked_device = "auto", folder;  ///< as configure() gets them
     device::device_id device;
     std::vector<input> inputs;
-    std::vector<sampled_input> latest;
+    std::vector<sampled_input> sampled;
     std::vector<output> outputs;  ///< in the order of the rings behind it
     nlohmann::json parameters;    ///< ring/parameter_schema.hpp; null: none
     nlohmann::json depth;         ///< how many frames it keeps under way; null: as the control block has it

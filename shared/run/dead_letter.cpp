@@ -51,13 +51,13 @@ json used_json(const dead_letter::input& of) {
 }
 
 json input_json(const dead_letter::input& i) {
-    json latest = json::array();
-    for (const u64 n : i.latest) latest.push_back(n == shm::no_sampled_frame ? json() : json(n));
+    json sampled = json::array();
+    for (const u64 n : i.sampled) sampled.push_back(n == shm::no_sampled_frame ? json() : json(n));
     return {{"stage", i.stage},
             {"format", format_json(i.format)},
             {"used", used_json(i)},
             {"metadata", hex_of(i.metadata)},
-            {"latest", std::move(latest)}};
+            {"sampled", std::move(sampled)}};
 }
 
 dead_letter::input input_from(const json& j) {
@@ -66,8 +66,8 @@ dead_letter::input input_from(const json& j) {
     const json used = j.value("used", json::object());  // stays while its items are gone through
     for (const auto& [plane, extents] : used.items())
         ring::set_used(i.used, i.format, plane, extents.get<std::vector<u64>>());
-    const json latest = j.value("latest", json::array());
-    for (const json& n : latest) i.latest.push_back(n.is_null() ? shm::no_sampled_frame : n.get<u64>());
+    const json sampled = j.value("sampled", json::array());
+    for (const json& n : sampled) i.sampled.push_back(n.is_null() ? shm::no_sampled_frame : n.get<u64>());
     return i;
 }
 
@@ -124,8 +124,8 @@ dead_letter dead_letter_from(const json& j) {
     l.device.uuid = device.at("uuid");
     l.device.ordinal = device.at("ordinal");
     for (const json& i : j.at("inputs")) l.inputs.push_back(input_from(i));
-    const json latest = j.value("latest", json::array());
-    for (const json& s : latest) l.latest.push_back(sampled_from(s));
+    const json sampled = j.value("sampled", json::array());
+    for (const json& s : sampled) l.sampled.push_back(sampled_from(s));
     for (const json& o : j.at("outputs")) l.outputs.push_back({o.at("name"), format_from(o.at("format"))});
     for (const json& a : j.at("assets")) l.assets.push_back({a.at("name"), a.at("bytes")});
     l.parameter_number = j.at("parameter_number");
@@ -146,17 +146,17 @@ std::string dead_letter_name(std::string_view stage, u64 ring_sequence) {
     return fmt::format("{}-{}", stage, ring_sequence);
 }
 std::string input_file(std::size_t index) { return fmt::format("input-{}.bin", index); }
-std::string latest_file(std::size_t index) { return fmt::format("latest-{}.bin", index); }
+std::string sampled_file(std::size_t index) { return fmt::format("sampled-{}.bin", index); }
 std::string asset_file(std::string_view name) { return fmt::format("asset-{}.bin", name); }
 
 std::string to_json(const dead_letter& l) {
-    json inputs = json::array(), latest = json::array(), outputs = json::array(), assets = json::array();
+    json inputs = json::array(), sampled = json::array(), outputs = json::array(), assets = json::array();
     for (std::size_t k = 0; k < l.inputs.size(); ++k) {
         inputs.push_back(input_json(l.inputs[k]));
         inputs.back()["file"] = input_file(k);
     }
-    for (std::size_t k = 0; k < l.latest.size(); ++k)
-        latest.push_back(sampled_json(l.latest[k], latest_file(k)));
+    for (std::size_t k = 0; k < l.sampled.size(); ++k)
+        sampled.push_back(sampled_json(l.sampled[k], sampled_file(k)));
     for (const dead_letter::output& o : l.outputs)
         outputs.push_back({{"name", o.name}, {"format", format_json(o.format)}});
     for (const dead_letter::asset& a : l.assets) assets.push_back({{"name", a.name}, {"bytes", a.bytes}});
@@ -178,7 +178,7 @@ std::string to_json(const dead_letter& l) {
         {"folder", l.folder},
         {"device", {{"kind", cuda ? "cuda" : "cpu"}, {"uuid", l.device.uuid}, {"ordinal", l.device.ordinal}}},
         {"inputs", std::move(inputs)},
-        {"latest", std::move(latest)},
+        {"sampled", std::move(sampled)},
         {"outputs", std::move(outputs)},
         {"assets", std::move(assets)},
         {"parameter_number", l.parameter_number},

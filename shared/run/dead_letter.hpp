@@ -4,7 +4,7 @@
 //   RUN/dead-letters/STAGE-SEQUENCE/letter.json    who, what with, which frame
 //                                  /input-N.bin    the slot of input N as it lay in the ring, status word and
 //                                  all
-//                                  /latest-N.bin  the copy that the frame had of latest input N, if it had
+//                                  /sampled-N.bin  the copy that the frame had of sampled input N, if it had
 //                                  one
 //   RUN/dead-letters/asset-NAME.bin                an asset that another stage has made, once for all letters
 //
@@ -30,9 +30,9 @@ struct dead_letter {
         ring::frame_format format;
         shm::used_extents used{};
         std::vector<std::byte> metadata;
-        std::vector<u64> latest;  ///< which side frames it was made with, or shm::no_sampled_frame
+        std::vector<u64> sampled;  ///< which side frames it was made with, or shm::no_sampled_frame
     };
-    /// A side input (the key `latest`), and the copy that the frame had of it. Of a frame that has ended
+    /// A sampled input (the key `sampled`), and the copy that the frame had of it. Of a frame that has ended
     /// several processes it is the last one's, whose the file is: what the others had ended with them.
     struct sampled_input : input {
         bool described = true;  ///< configure() gets its format
@@ -62,7 +62,7 @@ struct dead_letter {
     std::string asked_device, folder;  ///< as configure() gets them
     device::device_id device;
     std::vector<input> inputs;
-    std::vector<sampled_input> latest;
+    std::vector<sampled_input> sampled;
     std::vector<output> outputs;  ///< that others read
     std::vector<asset> assets;    ///< of other stages
     u64 parameter_number = 0;
@@ -78,7 +78,7 @@ struct dead_letter {
 /// "fragment-17"
 [[nodiscard]] std::string dead_letter_name(std::string_view stage, u64 ring_sequence);
 [[nodiscard]] std::string input_file(std::size_t index);
-[[nodiscard]] std::string latest_file(std::size_t index);
+[[nodiscard]] std::string sampled_file(std::size_t index);
 [[nodiscard]] std::string asset_file(std::string_view name);
 
 [[nodiscard]] std::string to_json(const dead_letter& letter);

@@ -46,7 +46,7 @@ public:
         std::vector<std::byte> parameters = {};
         u64 parameter_number = 0;  ///< of that set: changes before it
         shm::used_extents used = {};
-        /// of its maker's latest inputs, or shm::no_sampled_frame
+        /// of its maker's sampled inputs, or shm::no_sampled_frame
         std::vector<u64> sampled_frames = {};
     };
     /// Copies `bytes` from `offset` of the newest frame's slot, by `q`, and waits for the copy. True: `to`

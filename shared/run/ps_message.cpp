@@ -187,7 +187,7 @@ std::optional<std::vector<ps_link>> links_from(const json& list) {
 json mps_json(const std::optional<ps_mps>& m) {
     if (!m) return json();
     return {{"daemon_pid", m->daemon_pid},       {"generation", m->generation}, {"up", m->up},
-            {"domain_faults", m->domain_faults}, {"given_up", m->given_up},     {"spare", m->spare}};
+            {"domain_faults", m->domain_faults}, {"abandoned", m->given_up},    {"spare", m->spare}};
 }
 
 std::optional<ps_mps> mps_from(const json& j) {
@@ -196,7 +196,7 @@ std::optional<ps_mps> mps_from(const json& j) {
                   count_in<u32>(j, "generation").value_or(0),
                   flag_in(j, "up"),
                   count_in<u64>(j, "domain_faults").value_or(0),
-                  flag_in(j, "given_up"),
+                  flag_in(j, "abandoned"),
                   flag_in(j, "spare")};
 }
 

@@ -67,13 +67,13 @@ struct alignas(64) frame_header {
     /// What its stages call it: the same as `ring_sequence`, but where these rings hold only some of another
     /// host's frames, which are called there as they are on that host.
     u64 frame_number;
-    u64 seal;               ///< over what the frame carries: ring/header_check.hpp
-    u64 capture_ns;         ///< when what the frame shows happened, as its source says
-    capture_clock clock;    ///< of capture_ns
-    u32 metadata_bytes;     ///< of `metadata` that are in use
-    u32 metadata_left_out;  ///< entries that found no room at a join, here or before
-    used_extents used;      ///< of this ring's payload alone: it doesn't travel
-    /// Which frame of each of its maker's side inputs was the newest one when this frame was begun, or
+    u64 seal;              ///< over what the frame carries: ring/header_check.hpp
+    u64 capture_ns;        ///< when what the frame shows happened, as its source says
+    capture_clock clock;   ///< of capture_ns
+    u32 metadata_bytes;    ///< of `metadata` that are in use
+    u32 metadata_omitted;  ///< entries that found no room at a join, here or before
+    used_extents used;     ///< of this ring's payload alone: it doesn't travel
+    /// Which frame of each of its maker's sampled inputs was the newest one when this frame was begun, or
     /// no_sampled_frame. It doesn't travel either: a frame that is made again may have another one.
     u32 sampled_inputs;
     u32 reserved;

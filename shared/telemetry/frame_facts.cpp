@@ -16,7 +16,7 @@ frame_facts facts_of(const shm::frame_header& h) {
                     h.capture_ns,
                     h.clock,
                     h.void_stage != shm::none,
-                    h.metadata_left_out,
+                    h.metadata_omitted,
                     {metadata.begin(), metadata.end()}};
     if (h.used.planes != 0) out.used = h.used;
     const u64* const sampled = h.sampled_sequence;

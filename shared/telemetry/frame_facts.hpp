@@ -19,12 +19,12 @@ struct frame_facts {
     u64 capture_ns = 0;
     shm::capture_clock clock = shm::capture_clock::none;
     bool is_tombstone = false;
-    u32 metadata_left_out = 0;
+    u32 metadata_omitted = 0;
     std::vector<std::byte> metadata = {};  ///< ring/metadata.hpp
     shm::used_extents used = {};
-    std::vector<u64> sampled_frames = {};  ///< of its maker's side inputs, or shm::no_sampled_frame
+    std::vector<u64> sampled_frames = {};  ///< of its maker's sampled inputs, or shm::no_sampled_frame
     [[nodiscard]] bool empty() const noexcept {
-        return capture_ns == 0 && metadata.empty() && metadata_left_out == 0 && used.planes == 0 &&
+        return capture_ns == 0 && metadata.empty() && metadata_omitted == 0 && used.planes == 0 &&
                sampled_frames.empty();
     }
 };

@@ -232,7 +232,7 @@ void writer::bars() {
                     ? R"(,"note":"its process died behind the commit; the end is when the frame was seen again")"
                 : b.f == fate::open ? R"(,"note":"still under way at the end of the trace")"
                                     : "";
-            put(R"({{"ph":"X","cat":"{}","name":"frame {}{}","pid":{},"tid":{},"ts":{:.3f},"dur":{:.3f},"args":{{"ring_sequence":{},"epoch":{},"void":{}{}{}{}}}}})",
+            put(R"({{"ph":"X","cat":"{}","name":"frame {}{}","pid":{},"tid":{},"ts":{:.3f},"dur":{:.3f},"args":{{"ring_sequence":{},"epoch":{},"tombstone":{}{}{}{}}}}})",
                 category, ring_sequence, b.f == fate::thrown_away ? " (thrown away)" : "",
                 process_of(b.stage), thread_of(b.stage, a.seat, std::min<u32>(a.lane, lanes_a_seat - 1)),
                 us(a.claimed_ns), static_cast<f64>(b.end_ns - a.claimed_ns) / 1e3, ring_sequence, a.epoch,

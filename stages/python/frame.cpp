@@ -68,9 +68,9 @@ frame_object::frame_object(const sampled_frame& of, std::shared_ptr<lease> frame
     add_input(of.payload(), name);
 }
 
-std::shared_ptr<frame_object> frame_object::latest(const std::string& name) {
+std::shared_ptr<frame_object> frame_object::sampled(const std::string& name) {
     if (const auto known = sampled_frames_.find(name); known != sampled_frames_.end()) return known->second;
-    const sampled_frame sampled = in_stage("latest()").latest(name);
+    const sampled_frame sampled = in_stage("sampled()").sampled(name);
     return sampled_frames_[name] =
                sampled ? std::make_shared<frame_object>(sampled, lease_, name, *schema_) : nullptr;
 }
@@ -307,8 +307,9 @@ void bind_frame(py::module_& m) {
                 return f.plane(checked_cast<std::string>(name, "a plane's name", text_value));
             },
             py::arg("name"))
-        .def("latest", &frame_object::latest, py::arg("name"),
-             "The newest frame of a side input (latest = [\"pose\"] in the pipeline file), whole and at hand "
+        .def("sampled", &frame_object::sampled, py::arg("name"),
+             "The newest frame of a sampled input (sampled = [\"pose\"] in the pipeline file), whole and at "
+             "hand "
              "for as "
              "long as this frame; None while there was none.")
         .def("copy", &frame_object::copy, "The same frame in host memory, which stays.")

@@ -1,6 +1,6 @@
 #pragma once
 // A frame as Python sees it: of a stage while process() or finish() runs, of a reader or a writer until its
-// commit, of `latest` for as long as somebody holds it, or a copy, which stays. Used under the GIL alone.
+// commit, of `sampled` for as long as somebody holds it, or a copy, which stays. Used under the GIL alone.
 
 #include <pybind11/pybind11.h>
 
@@ -44,10 +44,10 @@ public:
     frame_object(frame& of, std::shared_ptr<lease> frame_lease, const std::vector<std::string>& inputs,
                  const std::vector<std::string>& outputs, const parameter_schema& schema,
                  bool writable = false);
-    /// The newest frame of a side input, which ends with the frame that has it.
+    /// The newest frame of a sampled input, which ends with the frame that has it.
     frame_object(const sampled_frame& of, std::shared_ptr<lease> frame_lease, const std::string& name,
                  const parameter_schema& schema);
-    /// Of `latest`.
+    /// Of `sampled`.
     frame_object(const latest_frame& of, std::shared_ptr<lease> frame_lease, const std::string& stage,
                  std::shared_ptr<run_parameters> run);
     virtual ~frame_object() = default;
@@ -74,8 +74,8 @@ public:
     /// The plane of that name among the inputs; "out", "out_PLANE", "out_OUTPUT" and "out_OUTPUT_PLANE" among
     /// the outputs, as arguments are named (package/carousel/_outputs.py). Throws key_error.
     [[nodiscard]] std::shared_ptr<plane_object> plane(const std::string& name) const;
-    /// The newest frame of that side input; null: there was none.
-    [[nodiscard]] std::shared_ptr<frame_object> latest(const std::string& name);
+    /// The newest frame of that sampled input; null: there was none.
+    [[nodiscard]] std::shared_ptr<frame_object> sampled(const std::string& name);
     [[nodiscard]] std::shared_ptr<frame_object> copy() const;
     void end_stream();
     virtual void set_hash(u64 hash, const std::string& name);
@@ -108,7 +108,7 @@ protected:
     frame_values values_;
     std::string parameters_;                              ///< JSON; "": not known
     const parameter_schema* schema_ = nullptr;            ///< null: of a port, or a copy
-    std::span<const std::byte> sampled_parameters_ = {};  ///< of a side input, as long as its frame lasts
+    std::span<const std::byte> sampled_parameters_ = {};  ///< of a sampled input, as long as its frame lasts
     std::shared_ptr<run_parameters> run_;                 ///< of a port or a copy of that; null: of a stage
     std::vector<std::byte> port_parameters_;
     std::vector<payload_object> inputs_, outputs_;

@@ -91,8 +91,8 @@ void take(run::attach_message&& m, attachment& a) {
     a.device = std::move(m.device);
     for (const run::attach_message::input& i : m.inputs)
         a.inputs.push_back({i.stage, ring::frame_format::from_json(i.format.dump())});
-    for (const run::attach_message::sampled_input& i : m.latest)
-        a.latest.push_back({{i.stage, ring::frame_format::from_json(i.format.dump())}, i.described});
+    for (const run::attach_message::sampled_input& i : m.sampled)
+        a.sampled.push_back({{i.stage, ring::frame_format::from_json(i.format.dump())}, i.described});
     for (const run::attach_message::output& o : m.outputs)
         a.outputs.emplace_back(o.name, ring::frame_format::from_json(o.format.dump()));
     if (!m.parameters.is_null()) a.parameters = ring::parameter_schema::from_json(m.parameters);

@@ -32,7 +32,7 @@ struct attached_block {
     bool readers_write = false;  ///< a reader is among them
 };
 
-/// A side input.
+/// A sampled input.
 struct sampled_input_description : input_description {
     bool described = true;  ///< configure() gets its format
 };
@@ -45,10 +45,10 @@ struct attachment {
     std::string settings_json;
     device::device_id device;
     std::vector<input_description> inputs;
-    std::vector<sampled_input_description> latest;  ///< side inputs, as the file names them
-    std::vector<output_description> outputs;        ///< laid out; empty: a sink
-    std::string asked_device = "auto", folder;      ///< as configure() gets them
-    ring::parameter_schema parameters;              ///< of the pipeline; none: it has none
+    std::vector<sampled_input_description> sampled;  ///< sampled inputs, as the file names them
+    std::vector<output_description> outputs;         ///< laid out; empty: a sink
+    std::string asked_device = "auto", folder;       ///< as configure() gets them
+    ring::parameter_schema parameters;               ///< of the pipeline; none: it has none
     depth_rule depth;
     bool graphs = false;  ///< work that is alike for every frame is played as graphs
     std::vector<attached_block> links, assets;

@@ -24,10 +24,10 @@ json describe_to_json(stage& s, const json& asked) {
                     .folder = asked.value("folder", "")};
     for (const json& i : asked.at("inputs"))
         c.inputs.push_back({i.at("stage"), ring::frame_format::from_json(i.at("format").dump())});
-    for (const json& i : asked.value("latest", json::array()))
-        c.latest.push_back({i.at("stage"), i.at("format").is_null()
-                                               ? frame_format{}
-                                               : ring::frame_format::from_json(i.at("format").dump())});
+    for (const json& i : asked.value("sampled", json::array()))
+        c.sampled.push_back({i.at("stage"), i.at("format").is_null()
+                                                ? frame_format{}
+                                                : ring::frame_format::from_json(i.at("format").dump())});
     description d = s.configure(c);
     own.refuse_unread();
     check_reads(d, c);

@@ -42,7 +42,7 @@ public:
     u32* torn = nullptr;  ///< status words of its inputs that didn't fit, counted by the device
     u32 torn_seen = 0;    ///< of these
     bool ended = false;   ///< it has said that the stream ends before this frame
-    /// What it has of each side input; null: nothing yet. The main thread's, when the lane is taken.
+    /// What it has of each sampled input; null: nothing yet. The main thread's, when the lane is taken.
     std::array<const sampled_copy*, shm::max_sampled_inputs> sampled_input{};
     bool by_copy = false;  ///< rings on another GPU are reached through a slot on this one
     std::unique_ptr<device::same_work> alike;  ///< null: its launches go into the queue one by one
@@ -74,10 +74,10 @@ public:
         std::byte* const at = by_copy && in.staging ? in.staging->data() : in.slot(job.input[i].index);
         return {at, &runtime_->input_format(i), used_of_input(i)};
     }
-    using frame::latest;
-    [[nodiscard]] sampled_frame latest(std::size_t i) const override;              ///< sampled_inputs.cpp
-    [[nodiscard]] std::size_t latest_index(std::string_view name) const override;  ///< the same
-    [[nodiscard]] std::span<const u64> input_latest(std::size_t i) const noexcept override {
+    using frame::sampled;
+    [[nodiscard]] sampled_frame sampled(std::size_t i) const override;              ///< sampled_inputs.cpp
+    [[nodiscard]] std::size_t sampled_index(std::string_view name) const override;  ///< the same
+    [[nodiscard]] std::span<const u64> input_sampled(std::size_t i) const noexcept override {
         const carried_input& c = carried_.at(i);
         return std::span(c.sampled_input).first(c.sampled_inputs);
     }

@@ -126,14 +126,14 @@ public:
             std::copy(l.metadata.begin(), l.metadata.end(), metadata_.begin());
             metadata_bytes_ = static_cast<u32>(l.metadata.size());
         }
-        for (std::size_t k = 0; k < l.latest.size(); ++k) {
-            const run::dead_letter::sampled_input& s = l.latest[k];
+        for (std::size_t k = 0; k < l.sampled.size(); ++k) {
+            const run::dead_letter::sampled_input& s = l.sampled[k];
             sampled_inputs_.push_back(nullptr);
             about_.push_back({s.ring_sequence, s.frame_number, s.time_s, s.born_ns, s.capture_ns, s.clock,
                               s.parameter_number, s.parameters, s.metadata});
             if (!s.there) continue;
             sampled_inputs_.back() = std::make_unique<exact_memory>(env.context(), used_bytes(s.format));
-            env.load(l.path + "/" + run::latest_file(k), sampled_inputs_.back()->data(),
+            env.load(l.path + "/" + run::sampled_file(k), sampled_inputs_.back()->data(),
                      sampled_inputs_.back()->bytes());
         }
         for (const run::dead_letter::output& o : l.outputs) {
@@ -167,24 +167,24 @@ public:
     [[nodiscard]] frame_metadata input_metadata(std::size_t i) noexcept override {
         return frame_metadata(dead_letter_->inputs[i].metadata);
     }
-    [[nodiscard]] std::span<const u64> input_latest(std::size_t i) const noexcept override {
-        return dead_letter_->inputs[i].latest;
+    [[nodiscard]] std::span<const u64> input_sampled(std::size_t i) const noexcept override {
+        return dead_letter_->inputs[i].sampled;
     }
-    using frame::latest;
-    [[nodiscard]] sampled_frame latest(std::size_t i) const override {
+    using frame::sampled;
+    [[nodiscard]] sampled_frame sampled(std::size_t i) const override {
         if (i >= sampled_inputs_.size())
-            throw config_error(fmt::format("stage {} asks for latest input {}; the letter holds {}",
+            throw config_error(fmt::format("stage {} asks for sampled input {}; the letter holds {}",
                                            dead_letter_->stage, i, sampled_inputs_.size()));
         if (!sampled_inputs_[i]) return {};
-        const run::dead_letter::sampled_input& s = dead_letter_->latest[i];
+        const run::dead_letter::sampled_input& s = dead_letter_->sampled[i];
         return {{sampled_inputs_[i]->data(), &s.format, s.used.planes != 0 ? &s.used : nullptr}, about_[i]};
     }
-    [[nodiscard]] std::size_t latest_index(std::string_view name) const override {
-        const auto& all = dead_letter_->latest;
+    [[nodiscard]] std::size_t sampled_index(std::string_view name) const override {
+        const auto& all = dead_letter_->sampled;
         const auto at = std::find_if(all.begin(), all.end(), [&](const auto& s) { return s.stage == name; });
         if (at == all.end())
             throw config_error(
-                fmt::format("stage {} asks for the latest input \"{}\", of which the letter "
+                fmt::format("stage {} asks for the sampled input \"{}\", of which the letter "
                             "holds none",
                             dead_letter_->stage, name));
         return static_cast<std::size_t>(at - all.begin());
@@ -241,8 +241,8 @@ description configure(stage& s, const run::dead_letter& l) {
                     .device = l.asked_device,
                     .folder = l.folder};
     for (const run::dead_letter::input& i : l.inputs) c.inputs.push_back({i.stage, i.format});
-    for (const run::dead_letter::sampled_input& i : l.latest)
-        c.latest.push_back({i.stage, i.described ? i.format : frame_format{}});
+    for (const run::dead_letter::sampled_input& i : l.sampled)
+        c.sampled.push_back({i.stage, i.described ? i.format : frame_format{}});
     description d = s.configure(c);
     own.refuse_unread();
     require_same_outputs(l, d);

@@ -59,8 +59,8 @@ void runtime::set_up(stage& s, const runtime_sources& from) {
     const settings own = settings::from_json(attachment_.settings_json);
     configuration with{attachment_.stage,  attachment_.width, attachment_.height,       &own,
                        attachment_.inputs, control().fps,     attachment_.asked_device, attachment_.folder};
-    for (const sampled_input_description& i : attachment_.latest)
-        with.latest.push_back({i.stage, i.described ? i.format : frame_format{}});
+    for (const sampled_input_description& i : attachment_.sampled)
+        with.sampled.push_back({i.stage, i.described ? i.format : frame_format{}});
     const description d = s.configure(with);
     own.refuse_unread();
     check_reads(d, with);
@@ -187,12 +187,12 @@ void runtime::map_links() {
                         attachment_.stage, s.outputs, attachment_.outputs.size()));
     for (std::size_t k = 0; k < attachment_.outputs.size(); ++k)
         outputs_.push_back(map_link(s.output_link[k], device::access::write));
-    if (std::min(s.sampled_inputs, shm::max_sampled_inputs) != attachment_.latest.size())
+    if (std::min(s.sampled_inputs, shm::max_sampled_inputs) != attachment_.sampled.size())
         throw shm_error(
-            fmt::format("stage {} has {} latest inputs and was told of {}: the control block is damaged, "
+            fmt::format("stage {} has {} sampled inputs and was told of {}: the control block is damaged, "
                         "restart the run",
-                        attachment_.stage, s.sampled_inputs, attachment_.latest.size()));
-    for (std::size_t i = 0; i < attachment_.latest.size(); ++i) {
+                        attachment_.stage, s.sampled_inputs, attachment_.sampled.size()));
+    for (std::size_t i = 0; i < attachment_.sampled.size(); ++i) {
         sampled_inputs_.push_back(map_link(s.sampled_link[i], device::access::read));
         sampled_inputs_.back().staging.reset();  // it is copied as a whole
     }

@@ -96,7 +96,7 @@ public:
     [[nodiscard]] u32 sampled_inputs() const noexcept { return static_cast<u32>(sampled_inputs_.size()); }
     [[nodiscard]] mapped_link& sampled_input(std::size_t i) { return sampled_inputs_[i]; }
     [[nodiscard]] const ring::frame_format& sampled_input_format(std::size_t i) const {
-        return attachment_.latest[i].format;
+        return attachment_.sampled[i].format;
     }
     [[nodiscard]] std::size_t outputs() const noexcept { return outputs_.size(); }
     /// Null: there are not so many.

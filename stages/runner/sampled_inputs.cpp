@@ -52,7 +52,7 @@ bool sampled_input::join() {
     if (!reader_->joined() && !full_logged_)
         log::warning(
             "all {} places for latest readers at the ring {} are taken: it has no newest frame of it",
-            shm::max_latest, runtime_->attached().latest[index_].stage);
+            shm::max_latest, runtime_->attached().sampled[index_].stage);
     full_logged_ = !reader_->joined();
     return reader_->joined();
 }
@@ -97,8 +97,8 @@ void sampled_input::take(std::span<const std::unique_ptr<frame_in_work>> frames)
         current_ = to;
         return;
     }
-    log::error("frame {} of the latest input {} is torn: its status word changed under a lease",
-               slot.ring_sequence, runtime_->attached().latest[index_].stage);
+    log::error("frame {} of the sampled input {} is torn: its status word changed under a lease",
+               slot.ring_sequence, runtime_->attached().sampled[index_].stage);
     const shm::block_open open;
     runtime_->stage_block().counters.torn.fetch_add(1, std::memory_order_relaxed);
 }
@@ -168,9 +168,9 @@ void sampled_inputs::wait_for_copies(frame_in_work& f, std::span<const std::uniq
     }
 }
 
-sampled_frame frame_in_work::latest(std::size_t i) const {
+sampled_frame frame_in_work::sampled(std::size_t i) const {
     if (i >= runtime_->sampled_inputs())
-        throw config_error(fmt::format("stage {} asks for latest input {}; its pipeline file names {}",
+        throw config_error(fmt::format("stage {} asks for sampled input {}; its pipeline file names {}",
                                        runtime_->attached().stage, i, runtime_->sampled_inputs()));
     const sampled_copy* const copy = sampled_input[i];
     if (copy == nullptr) return {};
@@ -178,13 +178,13 @@ sampled_frame frame_in_work::latest(std::size_t i) const {
     return {{copy->memory->data(), &runtime_->sampled_input_format(i), used}, copy->about};
 }
 
-std::size_t frame_in_work::latest_index(std::string_view name) const {
+std::size_t frame_in_work::sampled_index(std::string_view name) const {
     std::vector<std::string> names;
-    for (const sampled_input_description& s : runtime_->attached().latest) {
+    for (const sampled_input_description& s : runtime_->attached().sampled) {
         if (s.stage == name) return names.size();
         names.push_back(s.stage);
     }
-    throw config_error(fmt::format("stage {} asks for the latest input \"{}\"; its pipeline file names {}{}",
+    throw config_error(fmt::format("stage {} asks for the sampled input \"{}\"; its pipeline file names {}{}",
                                    runtime_->attached().stage, name,
                                    names.empty() ? "none" : fmt::format("{}", fmt::join(names, ", ")),
                                    did_you_mean_clause(std::string(name), names)));

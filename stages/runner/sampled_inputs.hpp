@@ -1,8 +1,8 @@
 #pragma once
-// The side inputs of a stage (the key `latest` of its table): of each the newest frame, copied into memory of
-// this process's own under a lease of a latest member, before the job of the stage's own frame is OPEN. The
-// lease ends with the copy, so nobody waits for this stage; the stage's frames read the copy for as long as
-// they are in work.
+// The sampled inputs of a stage (the key `sampled` of its table): of each the newest frame, copied into
+// memory of this process's own under a lease of a latest member, before the job of the stage's own frame is
+// OPEN. The lease ends with the copy, so nobody waits for this stage; the stage's frames read the copy for as
+// long as they are in work.
 //
 // Which frame that is is a matter of the moment: a frame that is made again after a death may find another
 // one beside it. It is noted in the frame's header, and what is made of it can't be compared with another

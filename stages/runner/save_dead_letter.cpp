@@ -72,7 +72,7 @@ std::vector<run::dead_letter::asset> assets_of_other_stages(const runtime& r) {
 
 /// What `carousel replay` starts: of a stage in Python its file, which carousel_stage.py names.
 std::string program_of_process() {
-    if (const char* described = std::getenv("CAROUSEL_PROGRAM"); described != nullptr) return described;
+    if (const char* program = std::getenv("CAROUSEL_PROGRAM"); program != nullptr) return program;
     std::error_code failed;
     return fs::read_symlink("/proc/self/exe", failed).string();
 }
@@ -80,7 +80,7 @@ std::string program_of_process() {
 std::vector<std::byte> copy_of(std::span<const std::byte> bytes) { return {bytes.begin(), bytes.end()}; }
 
 run::dead_letter::sampled_input sampled_input_of(const runtime& r, const frame_in_work& f, std::size_t k) {
-    const sampled_input_description& named = r.attached().latest[k];
+    const sampled_input_description& named = r.attached().sampled[k];
     run::dead_letter::sampled_input s;
     s.stage = named.stage;
     s.format = named.format;
@@ -121,15 +121,15 @@ run::dead_letter dead_letter_of(const runtime& r, frame_in_work& f) {
     l.device = a.device;
     for (const input_description& i : a.inputs) {
         const std::size_t k = l.inputs.size();
-        const std::span<const u64> latest = f.input_latest(k);
+        const std::span<const u64> sampled = f.input_sampled(k);
         const shm::used_extents* used = f.input(k).used();
         l.inputs.push_back({i.stage,
                             i.format,
                             used != nullptr ? *used : shm::used_extents{},
                             copy_of(f.input_metadata(k).bytes()),
-                            {latest.begin(), latest.end()}});
+                            {sampled.begin(), sampled.end()}});
     }
-    for (std::size_t k = 0; k < r.sampled_inputs(); ++k) l.latest.push_back(sampled_input_of(r, f, k));
+    for (std::size_t k = 0; k < r.sampled_inputs(); ++k) l.sampled.push_back(sampled_input_of(r, f, k));
     for (const output_description& o : a.outputs) l.outputs.push_back({o.name, o});
     l.assets = assets_of_other_stages(r);
     l.parameter_number = f.job.parameter_number;
@@ -144,8 +144,8 @@ run::dead_letter dead_letter_of(const runtime& r, frame_in_work& f) {
 u64 bytes_of(runtime& r, const run::dead_letter& l) {
     u64 sum = 0;
     for (std::size_t k = 0; k < l.inputs.size(); ++k) sum += r.input(k).slot_bytes;
-    for (std::size_t k = 0; k < l.latest.size(); ++k)
-        sum += l.latest[k].there ? r.sampled_input(k).slot_bytes : 0;
+    for (std::size_t k = 0; k < l.sampled.size(); ++k)
+        sum += l.sampled[k].there ? r.sampled_input(k).slot_bytes : 0;
     for (const run::dead_letter::asset& a : l.assets) sum += a.bytes;
     return sum;
 }
@@ -186,10 +186,10 @@ void write_dead_letter(runtime& r, const frame_in_work& f, const run::dead_lette
     for (std::size_t k = 0; k < l.inputs.size(); ++k)
         to_file.copy(r.input(k).slot(f.job.input[k].index), r.input(k).slot_bytes,
                      part + "/" + run::input_file(k));
-    for (std::size_t k = 0; k < l.latest.size(); ++k)
-        if (l.latest[k].there)
+    for (std::size_t k = 0; k < l.sampled.size(); ++k)
+        if (l.sampled[k].there)
             to_file.copy(f.sampled_input[k]->memory->data(), r.sampled_input(k).slot_bytes,
-                         part + "/" + run::latest_file(k));
+                         part + "/" + run::sampled_file(k));
     run::move_traceback(r.runtime_directory(), l.stage, l.ring_sequence, part);
     run::write_whole_file(part + "/letter.json", run::to_json(l));
 }

@@ -169,8 +169,8 @@ void stage_runner::run() {
     crash_here(crash_point::work_ended);
 }
 
-// From the lease to the stage's own code in one scope: each one costs. The newest frames of side inputs come
-// before it: nothing is leased while they are copied.
+// From the lease to the stage's own code in one scope: each one costs. The newest frames of sampled inputs
+// come before it: nothing is leased while they are copied.
 ring::outcome stage_runner::begin(frame_in_work& f, u32 in_flight) {
     if (sampled_inputs_) {
         sampled_inputs_->take(frames_);

@@ -59,9 +59,9 @@ struct configuration {
     f64 fps = 0;                                 ///< frames per second of the pipeline; 0: as fast as it goes
     std::string device = "auto";                 ///< as the file asks for this stage: auto, cpu, cuda:N
     std::string folder = {};  ///< of the pipeline file, absolute: relative paths start here
-    /// Of the key `latest`, in the file's order. Those of stages behind this one have a format without
+    /// Of the key `sampled`, in the file's order. Those of stages behind this one have a format without
     /// planes: theirs may hang on this stage's.
-    std::vector<input_description> latest = {};
+    std::vector<input_description> sampled = {};
 
     /// A path among the settings, as an absolute one: relative paths are taken from the pipeline file's
     /// folder.
@@ -97,8 +97,8 @@ struct description {
     /// payload (frame::tombstone_reason()). Without it the runner records and commits a tombstone itself, and
     /// neither process() nor finish() is called for it; committed() is.
     bool wants_tombstones = false;
-    /// It can have side inputs (the key `latest`), which it reads by frame::latest(); of any other stage they
-    /// are refused.
+    /// It can have sampled inputs (the key `sampled`), which it reads by frame::sampled(); of any other stage
+    /// they are refused.
     bool accepts_sampled_inputs = false;
     /// Its inputs and the assets of others are to be mapped for writing, too: what it reads them with can't
     /// be content with less. A stray write of it can harm other stages then; the plan and the log say so.

@@ -1,6 +1,6 @@
 #pragma once
-// The newest frame of a side input (the key `latest` of a pipeline file), as a stage's own code sees it: a
-// copy that the runner has made before the stage's frame was begun. Empty as long as there was none.
+// The newest frame of a sampled input (the key `sampled` of a pipeline file), as a stage's own code sees it:
+// a copy that the runner has made before the stage's frame was begun. Empty as long as there was none.
 
 #include <span>
 #include <string_view>
@@ -56,8 +56,8 @@ private:
     [[nodiscard]] const about& there() const {
         if (what_ != nullptr) return *what_;
         throw config_error(
-            "a latest input has no frame yet, and its planes are asked for: `if (const auto side = "
-            "f.latest(...))` comes first");
+            "a sampled input has no frame yet, and its planes are asked for: `if (const auto side = "
+            "f.sampled(...))` comes first");
     }
 
     input_payload payload_;

@@ -47,13 +47,13 @@ struct chain::seat {
     std::unique_ptr<stage> object;
     carousel::settings settings;
     carousel::description description;
-    std::vector<std::string> inputs, latest;
+    std::vector<std::string> inputs, sampled;
     std::optional<u64> newest;                         // its last frame; none: there was none
     std::unique_ptr<telemetry::ledger_writer> ledger;  // of a sink, as the runner keeps it
     std::map<u64, u64> hashes;                         // of a sink's frames
     /// What it has made of one of the frames in flight.
     struct made_frame {
-        std::vector<u64> sampled_from;                        // of each side input the frame that it had
+        std::vector<u64> sampled_from;                        // of each sampled input the frame that it had
         std::vector<std::unique_ptr<device::mapping>> slots;  // one for each output
         std::array<shm::used_extents, max_stage_outputs> used{};
         std::array<std::byte, shm::max_metadata_bytes> metadata{};
@@ -86,7 +86,7 @@ public:
           frame_number_(frame_number),
           parameters_(parameters),
           reason_(std::move(reason)) {
-        for (const std::string& name : seat_.latest) {
+        for (const std::string& name : seat_.sampled) {
             const seat& from = *chain_.find_ring(name).of;
             const seat::made_frame& of = from.frames.at(chain_.place_);
             const u64 newest = from.newest.value_or(shm::no_sampled_frame);
@@ -149,23 +149,23 @@ public:
     [[nodiscard]] input_payload input(std::size_t i) const noexcept override {
         return chain_.find_ring(seat_.inputs[i]).payload();
     }
-    using frame::latest;
-    [[nodiscard]] sampled_frame latest(std::size_t i) const override {
+    using frame::sampled;
+    [[nodiscard]] sampled_frame sampled(std::size_t i) const override {
         if (i >= sampled_frames_.size())
-            throw config_error(fmt::format("stage {} asks for latest input {}; it was added with {}",
+            throw config_error(fmt::format("stage {} asks for sampled input {}; it was added with {}",
                                            seat_.name, i, sampled_frames_.size()));
         if (sampled_frames_[i].frame_number == shm::no_sampled_frame) return {};
-        return {chain_.find_ring(seat_.latest[i]).payload(), sampled_frames_[i]};
+        return {chain_.find_ring(seat_.sampled[i]).payload(), sampled_frames_[i]};
     }
-    [[nodiscard]] std::size_t latest_index(std::string_view name) const override {
-        const auto at = std::find(seat_.latest.begin(), seat_.latest.end(), name);
-        if (at == seat_.latest.end())
+    [[nodiscard]] std::size_t sampled_index(std::string_view name) const override {
+        const auto at = std::find(seat_.sampled.begin(), seat_.sampled.end(), name);
+        if (at == seat_.sampled.end())
             throw config_error(fmt::format(
-                "stage {} asks for the latest input \"{}\"; it was added with {}", seat_.name, name,
-                seat_.latest.empty() ? "none" : fmt::format("{}", fmt::join(seat_.latest, ", "))));
-        return static_cast<std::size_t>(at - seat_.latest.begin());
+                "stage {} asks for the sampled input \"{}\"; it was added with {}", seat_.name, name,
+                seat_.sampled.empty() ? "none" : fmt::format("{}", fmt::join(seat_.sampled, ", "))));
+        return static_cast<std::size_t>(at - seat_.sampled.begin());
     }
-    [[nodiscard]] std::span<const u64> input_latest(std::size_t i) const noexcept override {
+    [[nodiscard]] std::span<const u64> input_sampled(std::size_t i) const noexcept override {
         return chain_.find_ring(seat_.inputs[i]).made().sampled_from;
     }
     [[nodiscard]] output_payload output(std::size_t k) const noexcept override {
@@ -255,14 +255,14 @@ void chain::make_room(std::size_t frames) {
 
 description& chain::add(const std::string& name, std::unique_ptr<stage> object,
                         const std::string& settings_json, const std::vector<std::string>& inputs,
-                        const std::vector<std::string>& latest) {
+                        const std::vector<std::string>& sampled) {
     require(false, "add()");
     auto s = std::make_unique<seat>();
     s->name = name;
     s->object = std::move(object);
     s->settings = settings::from_json(settings_json);
     s->inputs = inputs;
-    s->latest = latest;
+    s->sampled = sampled;
     const bool cuda = options_.device.kind == device_kind::cuda;
     configuration with{.stage = name,
                        .width = options_.width,
@@ -277,12 +277,12 @@ description& chain::add(const std::string& name, std::unique_ptr<stage> object,
             throw config_error(fmt::format("stage {} reads \"{}\", which has no output", name, input));
         with.inputs.push_back({input, find_ring(input).format()});
     }
-    for (const std::string& sampled : latest) with.latest.push_back({sampled, find_ring(sampled).format()});
+    for (const std::string& one : sampled) with.sampled.push_back({one, find_ring(one).format()});
     s->description = s->object->configure(with);
-    if (!latest.empty() && !s->description.accepts_sampled_inputs)
+    if (!sampled.empty() && !s->description.accepts_sampled_inputs)
         throw config_error(
-            fmt::format("stage {} is added with latest inputs and takes none: configure() "
-                        "says accepts_sampled_inputs = true where frame::latest() is read",
+            fmt::format("stage {} is added with sampled inputs and takes none: configure() "
+                        "says accepts_sampled_inputs = true where frame::sampled() is read",
                         name));
     s->settings.refuse_unread();
     check_reads(s->description, with);

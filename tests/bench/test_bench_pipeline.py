@@ -150,12 +150,12 @@ class BenchPipeline(unittest.TestCase):
             f.write(text)
         threads = os.path.join(PROGRAMS, "carousel-bench-threads")
         named, beside = (os.path.join(self.folder, name) for name in ("named.toml", "beside.toml"))
-        for file, more in ((named, 'inputs = ["fragment.color"]'), (beside, 'inputs = ["fragment"]\nlatest = ["geometry"]')):
+        for file, more in ((named, 'inputs = ["fragment.color"]'), (beside, 'inputs = ["fragment"]\nsampled = ["geometry"]')):
             with open(DEMO, encoding="utf-8") as f, open(file, "w", encoding="utf-8") as to:
                 to.write(f.read().replace('inputs = ["fragment"]', more))
         for words, code, expected in (((path,), 2, "carousel-test-number"),
                                       ((named,), 2, 'stage "fragment" has no output "color"'),
-                                      ((beside,), 2, 'stage "display" takes no latest inputs'),
+                                      ((beside,), 2, 'stage "display" takes no sampled inputs'),
                                       ((DEMO, "--set", "geometry.mesh=none.obj"), 2, "none.obj"),
                                       ((DEMO, *SMALL[:2], "--out", "", "--set", "display.delay_ms=600000", "--patience", "3"), 1,
                                        'no frame came through for 3 s: stage "display" has finished 0'),

@@ -12,7 +12,8 @@ using namespace carousel;
 using nlohmann::json;
 
 TEST_CASE("a JSON number that its type cannot represent is an error") {
-    const json j = json::parse(R"({"beyond": 18446744073709551616, "minus": -1, "wide": 4294967296, "half": 2.5,
+    const json j =
+        json::parse(R"({"beyond": 18446744073709551616, "minus": -1, "wide": 4294967296, "half": 2.5,
                                    "huge": -1e30, "list": [1, 70000], "map": {"a": 300}})");
     CHECK_THROWS_AS(j["beyond"].get<u64>(), json_number_error);
     CHECK_THROWS_AS(j["huge"].get<i64>(), json_number_error);

@@ -71,8 +71,8 @@ inline void check_block_scribbles(const std::string& name, u32 times, u64 frames
     CHECK(r["frames"] == frames);
     CHECK(r["image_hash"] == hash);
     CHECK(r["dead_letters"].empty());
-    CHECK(r["mends"].empty());
-    CHECK(r["words_mended"] == 0);
+    CHECK(r["repairs"].empty());
+    CHECK(r["words_repaired"] == 0);
     check_block_blame(r, guilty);
     CHECK(run.leftovers() == "");
 }

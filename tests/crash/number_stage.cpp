@@ -102,7 +102,7 @@ public:
         d.ends = ends_at_ >= 0 && !unsaid;
         d.forwards_frames = s.flag("forwards_frames", false);
         d.finish_threads = finish_threads_;
-        d.accepts_sampled_inputs = !with.latest.empty();  // which it does nothing with
+        d.accepts_sampled_inputs = !with.sampled.empty();  // which it does nothing with
         carries_ = s.flag("carries", false);
         if (!sink_) d.outputs = {{"test.number", {{"value", element::u64_, {1}}}, {}}};
         picture_ = carries_ && s.flag("picture", false);

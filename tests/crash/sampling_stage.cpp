@@ -1,8 +1,8 @@
-// Stages with a side input for tests with real processes, on the CPU and on a GPU: all that they do to a
+// Stages with a sampled input for tests with real processes, on the CPU and on a GPU: all that they do to a
 // frame is to copy it. By inputs and settings it is one of
 //   a source  no inputs: each word of its frames tells the frame's number
-//   a looker  passes its input's words on and beside them those of its latest input, whose number it notes in
-//   the
+//   a looker  passes its input's words on and beside them those of its sampled input, whose number it notes
+//   in the
 //             metadata; a frame older than one that this life has seen before ends it
 //   a sink    `sink = true`: throws at a frame of a source that isn't whole, and at one of a looker's whose
 //   words
@@ -45,10 +45,10 @@ public:
         if (std::getenv("SIDE_MENDED") != nullptr) die_at_ = -1;
         source_ = with.inputs.empty();
         reads_sampler_ = sink_ && with.inputs.at(0).format.type == "test.looked";
-        samples_ = !with.latest.empty();
+        samples_ = !with.sampled.empty();
         frame_format of_source{"test.words", {{"words", element::u64_, {words}}}, {}};
         (void)of_source.lay_out();
-        if (samples_) require_format(with.latest[0].format, of_source, with.stage, with.latest[0].stage);
+        if (samples_) require_format(with.sampled[0].format, of_source, with.stage, with.sampled[0].stage);
         carousel::description d;
         d.accepts_sampled_inputs = true;
         if (source_) d.outputs = {of_source};
@@ -86,7 +86,7 @@ public:
         if (!trusts_ && !is_whole(seen, n)) throw std::runtime_error(fmt::format("frame {} is not whole", n));
         f.set_hash(telemetry::hash_bytes(std::as_bytes(std::span(&n, 1))));
         if (!reads_sampler_) return;
-        const auto carried = f.input_latest();
+        const auto carried = f.input_sampled();
         const u64 noted = f.metadata().get<u64>("latest").value_or(shm::no_sampled_frame);
         if (carried.size() != 1 || carried[0] != noted)
             throw std::runtime_error(fmt::format("frame {}: its header names another latest frame", n));
@@ -112,7 +112,7 @@ private:
     void check_sampled(carousel::frame& f) {
         f.queue().copy(f.output().plane<u64>("words").data(), f.input().plane<const u64>("words").data(),
                        bytes);
-        const sampled_frame sampled = samples_ ? f.latest(0) : sampled_frame();
+        const sampled_frame sampled = samples_ ? f.sampled(0) : sampled_frame();
         if (!sampled) return;
         const u64 n = sampled.frame_number();
         if (n < last_)

@@ -78,7 +78,7 @@ TEST_CASE("control: where the control block is open, stray writes into it do har
     const json r = run.report();
     REQUIRE(r.contains("frames"));
     u64 harm = 0;
-    for (const char* key : {"damaged", "words_mended", "stalls", "begun_again", "lost", "repeated", "torn"})
+    for (const char* key : {"damaged", "words_repaired", "stalls", "rebuilds", "lost", "repeated", "torn"})
         harm += r[key].get<u64>();
     for (const json& death : r["recoveries"])
         harm += death.contains("how") && !guilty.contains(death["pid"].get<i32>()) ? 1 : 0;

@@ -81,7 +81,7 @@ def a_fault_ends_every_stage_of_its_mps_domain():
         check_passed(code, report, output, count)
         faults = sum(k["count"] for name, k in report["kinds"].items() if name != "supervisor")
         assert report["restarts"] >= 4 * faults, output  # all four stages share each end
-        assert report["mps"]["blamed"] == [] and not report["mps"]["given_up"] and report["damaged"] == 0, output
+        assert report["mps"]["blamed"] == [] and not report["mps"]["abandoned"] and report["damaged"] == 0, output
         return report, output
 
     in_a_domain(10, "kill", "term", "abort", "exit", "supervisor")

@@ -198,7 +198,7 @@ TEST_CASE("a run that begins again with fresh memory and words loses and repeats
     CHECK(r["frames"] == frames);
     CHECK(r["lost"] == 0);
     CHECK(r["repeated"] == 0);
-    CHECK(r["begun_again"] == 5);
+    CHECK(r["rebuilds"] == 5);
     CHECK(r["image_hash"] == quiet.report()["image_hash"]);
     CHECK(run.leftovers() == "");
 }

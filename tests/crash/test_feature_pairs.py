@@ -64,7 +64,7 @@ class Run:
                      + ("die_at = 40\nmax_attempts = 1\n" if on("tombstones") else ""))
         last = ["work"]
         if on("sampled"):
-            text += stage("over", "carousel-test-number", last, 'latest = ["numbers"]\n')
+            text += stage("over", "carousel-test-number", last, 'sampled = ["numbers"]\n')
             last = ["over"]
         if on("outputs"):
             text += stage("fork", "carousel-test-fork", last)

@@ -48,7 +48,7 @@ void check_whole(run_fixture& run, u64 domain_faults, bool given_up = false) {
     CHECK(r["image_hash"] == undisturbed_hash());
     CHECK(r["dead_letters"].empty());
     CHECK(r["mps"]["domain_faults"] == domain_faults);
-    CHECK(r["mps"]["given_up"] == given_up);
+    CHECK(r["mps"]["abandoned"] == given_up);
     CHECK(run.leftovers() == "");
 }
 
@@ -267,7 +267,7 @@ TEST_CASE(
     CHECK(run.wait() == 0);
     const json r = run.report();
     INFO(run.log());
-    CHECK(r["mps"]["given_up"] == false);
+    CHECK(r["mps"]["abandoned"] == false);
     CHECK(r["mps"]["domain_faults"] == (asked ? 4 : 2));
     CHECK(r["mps"]["blamed"] == (asked ? json::array() : json{"middle"}));
     CHECK(r["dead_letters"].empty());
@@ -291,7 +291,7 @@ TEST_CASE(
     INFO(run.log());
     check_undamaged(r);
     CHECK(r["frames"] == 60);
-    CHECK(r["mps"]["given_up"] == false);
+    CHECK(r["mps"]["abandoned"] == false);
     CHECK(r["mps"]["blamed"] == json{"middle"});
     REQUIRE(r["dead_letters"].size() == 1);
     CHECK(r["dead_letters"][0]["ring_sequence"] == 40);

@@ -34,7 +34,7 @@ run = "{1}/carousel-test-side"
 name = "looker"
 run = "{1}/carousel-test-side"
 inputs = ["numbers"]
-latest = ["poses"]
+sampled = ["poses"]
 {3}
 [[stage]]
 name = "sink"
@@ -177,7 +177,7 @@ TEST_CASE("control: a newest frame that isn't whole is noticed") {
     CHECK_FALSE(run.report()["dead_letters"].empty());
 }
 
-TEST_CASE("a latest input is shown as one, dashed, and the report says which frame was used last") {
+TEST_CASE("a sampled input is shown as one, dashed, and the report says which frame was used last") {
     run_fixture run;
     const std::string file = run.pipeline("shown", sampled_pipeline("shown", "fps = 200\n"));
     std::string out;
@@ -193,7 +193,7 @@ TEST_CASE("a latest input is shown as one, dashed, and the report says which fra
     INFO(run.log());
     check_sampled(run, 0);
     for (const json& s : run.report()["stages"])
-        if (s["name"] == "looker") CHECK(s["last_frame_carried"]["latest"]["poses"].get<u64>() > 20);
+        if (s["name"] == "looker") CHECK(s["last_frame_carried"]["sampled"]["poses"].get<u64>() > 20);
 }
 
 TEST_CASE("a frame that was given up keeps the newest frame beside it, and is replayed with that one") {
@@ -206,21 +206,21 @@ TEST_CASE("a frame that was given up keeps the newest frame beside it, and is re
     check_undamaged(run.report());
     const std::string folder = run.path("runtime") + "/carousel/letters/dead-letters/looker-40";
     const json dead_letter = json::parse(std::ifstream(folder + "/letter.json"));
-    REQUIRE(dead_letter["latest"].size() == 1);
-    CHECK(dead_letter["latest"][0]["stage"] == "poses");
-    REQUIRE(dead_letter["latest"][0]["file"] == "latest-0.bin");
-    const u64 sampled_number = dead_letter["latest"][0]["ring_sequence"];
+    REQUIRE(dead_letter["sampled"].size() == 1);
+    CHECK(dead_letter["sampled"][0]["stage"] == "poses");
+    REQUIRE(dead_letter["sampled"][0]["file"] == "sampled-0.bin");
+    const u64 sampled_number = dead_letter["sampled"][0]["ring_sequence"];
     std::string out;
     CHECK(run.command({"replay", "--dead-letter", "40"}, out) == exit_code::stage_exception);
     CHECK_THAT(out, contains(fmt::format("dying as told, beside frame {}, which is whole", sampled_number)));
     CHECK(run.command({"replay", "--dead-letter", "40", "--prefix", "env SIDE_MENDED=1"}, out) == 0);
     // A letter whose copy is cut short is no letter that a stage may run on.
-    std::filesystem::resize_file(folder + "/latest-0.bin", 1000);
+    std::filesystem::resize_file(folder + "/sampled-0.bin", 1000);
     CHECK(run.command({"replay", "--dead-letter", "40"}, out) == exit_code::usage);
-    CHECK_THAT(out, contains("latest-0.bin ends at 1000 of") && contains("the letter is not whole"));
+    CHECK_THAT(out, contains("sampled-0.bin ends at 1000 of") && contains("the letter is not whole"));
 }
 
-TEST_CASE("a frame behind a stage with side inputs is kept with the numbers that it was made with") {
+TEST_CASE("a frame behind a stage with sampled inputs is kept with the numbers that it was made with") {
     run_fixture run;
     run.start(
         run.pipeline("behind", sampled_pipeline("behind", "fps = 250\n", "", "", dying) + "slow_ms = 8\n"),

@@ -72,9 +72,9 @@ TEST_CASE("a run whose END somebody has written over ends where it was meant to,
     d.write([](shm::control_block& c) { c.end.store(ring::end_unknown); });
     const json r = d.ends_intact();
     CHECK(r["damaged"] == 1);
-    REQUIRE(r["mends"].size() == 1);
-    CHECK(r["mends"][0]["in_doubt"].is_null());  // they were made once more
-    CHECK_THAT(r["mends"][0]["found"][0].get<std::string>(),
+    REQUIRE(r["repairs"].size() == 1);
+    CHECK(r["repairs"][0]["uncertain"].is_null());  // they were made once more
+    CHECK_THAT(r["repairs"][0]["found"][0].get<std::string>(),
                contains("the run: end is unknown, the supervisor has set 500"));
     CHECK_THAT(d.run.log(), contains("the control block is damaged (the run: end"));
 }
@@ -93,8 +93,8 @@ TEST_CASE("a frame that somebody has wiped out of its ring stops nothing for lon
     });
     const json r = d.ends_intact();
     CHECK(r["stalls"].get<u64>() + r["damaged"].get<u64>() == 1);
-    REQUIRE(!r["mends"].empty());
-    CHECK(!r["mends"][0]["found"].empty());
+    REQUIRE(!r["repairs"].empty());
+    CHECK(!r["repairs"][0]["found"].empty());
     CHECK(!r["problems"].empty());
 }
 
@@ -104,12 +104,12 @@ TEST_CASE(
     damaged_run d("sent", keys, "", frames, fmt::format("ends_at = {}\nforwards_frames = true", frames));
     d.write([](shm::control_block& c) { c.end.store(ring::end_unknown); });
     const json r = d.ends_intact();
-    REQUIRE(r["mends"].size() == 1);
-    REQUIRE(r["mends"][0]["in_doubt"].is_array());
-    const u64 first = r["mends"][0]["in_doubt"][0], last = r["mends"][0]["in_doubt"][1];
+    REQUIRE(r["repairs"].size() == 1);
+    REQUIRE(r["repairs"][0]["uncertain"].is_array());
+    const u64 first = r["repairs"][0]["uncertain"][0], last = r["repairs"][0]["uncertain"][1];
     CHECK(last >= 30);
     CHECK(first <= last);
-    CHECK(r["mends"][0]["frame"].get<u64>() <= last + 1);  // some may have come through since it was found
+    CHECK(r["repairs"][0]["frame"].get<u64>() <= last + 1);  // some may have come through since it was found
     CHECK_THAT(d.run.log(), contains(fmt::format("frames {} to {} were delivered, may have been made from "
                                                  "damaged words, and can't be had again",
                                                  first, last)));
@@ -130,8 +130,8 @@ TEST_CASE(
     d.write([](shm::control_block& c) { c.seat[2].current.store(~u64{0}); });
     const json r = d.ends_intact();
     CHECK(r["damaged"] == 2);
-    CHECK(r["begun_again"] == 2);
-    CHECK(r["words_mended"] == 1);
+    CHECK(r["rebuilds"] == 2);
+    CHECK(r["words_repaired"] == 1);
     CHECK_THAT(d.run.log(), contains("seat of sink: current"));
 }
 
@@ -146,9 +146,9 @@ TEST_CASE("names and sets of parameters that no frame needs are written back, an
     });
     CHECK(d.run.wait_until([&] { return d.run.log().find("not as it was made") != std::string::npos; }, 5));
     const json r = d.ends_intact();
-    CHECK(r["begun_again"] == 0);
+    CHECK(r["rebuilds"] == 0);
     CHECK(r["damaged"] == 0);
-    CHECK(r["words_mended"].get<u64>() >= shm::max_parameter_sets - 1 + 3);
+    CHECK(r["words_repaired"].get<u64>() >= shm::max_parameter_sets - 1 + 3);
 }
 
 TEST_CASE("a word that can't be is found within about a second, though frames move on, and is named") {
@@ -195,7 +195,7 @@ TEST_CASE(
     sleep_s(3);
     REQUIRE(paused.run.command({"cont", "middle", "-p", "held"}, out) == 0);
     json r = paused.ends_intact();
-    CHECK(r["begun_again"] == 0);
+    CHECK(r["rebuilds"] == 0);
 
     run_fixture slow;
     slow.start(
@@ -203,14 +203,14 @@ TEST_CASE(
                                               "work_ms = 1500\nin_flight = 1\n")),
         {"--frames", "3"});
     CHECK(slow.wait(40) == 0);
-    CHECK(slow.report()["begun_again"] == 0);
+    CHECK(slow.report()["rebuilds"] == 0);
     CHECK_THAT(slow.log(), contains("middle is at work on a frame"));
 
     run_fixture paced;
     paced.start(paced.pipeline("paced", number_pipeline("paced", "stall_timeout_ms = 200\nfps = 0.7\n")),
                 {"--frames", "4"});
     CHECK(paced.wait(40) == 0);
-    CHECK(paced.report()["begun_again"] == 0);
+    CHECK(paced.report()["rebuilds"] == 0);
     CHECK(paced.log().find("no frame has moved") == std::string::npos);
 }
 

@@ -24,7 +24,7 @@ void check_ended(run_fixture& run, u64 frames) {
     CHECK(r["frames"] == frames);
     CHECK(r["ended_by"] == "numbers");
     CHECK(r["ending"] == "complete");
-    CHECK(r["begun_again"] == 0);
+    CHECK(r["rebuilds"] == 0);
     CHECK(r["dead_letters"].empty());
     check_undamaged(r);
     CHECK_THAT(run.log(),

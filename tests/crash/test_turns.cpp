@@ -26,7 +26,7 @@ void check_whole(run_fixture& run, u64 frames) {
     REQUIRE(r.contains("frames"));
     CHECK(r["frames"] == frames);
     CHECK(r["image_hash"] == undisturbed_hash(frames));
-    CHECK(r["begun_again"] == 0);
+    CHECK(r["rebuilds"] == 0);
     check_undamaged(r);
     CHECK(run.leftovers() == "");
 }

@@ -241,7 +241,7 @@ def main():
             verdict = judged(r, calm.result())
             report = r["report"] or {}
             print(f"{r['where']}: {verdict}, exit code {r['exit']}, longest silence {r['silence_s']} s, " +
-                  ", ".join(f"{k} {report.get(k)}" for k in ("frames", "lost", "repeated", "torn", "damaged", "stalls", "words_mended")), flush=True)
+                  ", ".join(f"{k} {report.get(k)}" for k in ("frames", "lost", "repeated", "torn", "damaged", "stalls", "words_repaired")), flush=True)
             bad += verdict in BAD
             if verdict != "whole":
                 print("\n".join(r["written"] + r["log"]), flush=True)

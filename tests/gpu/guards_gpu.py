@@ -171,11 +171,11 @@ def complaints(a, code, r, injected, called, mps, mps_names):
     if r is None:
         return [f"no report, exit code {code}"]
     bad = [f"exit code {code}"] if code != 0 else []
-    for key in ("lost", "repeated", "torn", "stalls", "damaged", "words_mended", "begun_again"):
+    for key in ("lost", "repeated", "torn", "stalls", "damaged", "words_repaired", "rebuilds"):
         if r.get(key):
             bad.append(f"{key} {r[key]}")
     bad += ["frames were given up"] if r["dead_letters"] else []
-    bad += [f"MPS: {key} {r['mps'][key]}" for key in ("blamed", "given_up") if mps and r["mps"][key]]
+    bad += [f"MPS: {key} {r['mps'][key]}" for key in ("blamed", "abandoned") if mps and r["mps"][key]]
     died, innocent, unnamed = set(), set(), 0
     for death in r["recoveries"]:
         if "how" not in death:
@@ -215,7 +215,7 @@ def harm_seen(a, name, code, r, injected, called):
     if r.get("torn"):
         harm.append(f"{r['torn']} torn")
     if name == "scribble-control":
-        harm += [f"{key} {r[key]}" for key in ("lost", "repeated", "stalls", "damaged", "words_mended", "begun_again") if r.get(key)]
+        harm += [f"{key} {r[key]}" for key in ("lost", "repeated", "stalls", "damaged", "words_repaired", "rebuilds") if r.get(key)]
         others = innocents(r, injected)
         harm += [f"died of it: {', '.join(sorted(others)[:3])}"] if others else []
     if r["frames"] and not (name == "scribble-control" and harm) and undisturbed(a, r["frames"]) != (r.get("image_hash_of"), r.get("image_hash")):

@@ -102,16 +102,16 @@ TEST_CASE(
     run.start(run.pipeline(
         "looked",
         on_device("looked") + stage_of("numbers", program) + stage_of("poses", program) +
-            stage_of("looker", program, "inputs = [\"numbers\"]\nlatest = [\"poses\"]\n") +
+            stage_of("looker", program, "inputs = [\"numbers\"]\nsampled = [\"poses\"]\n") +
             stage_of("sink", program,
                      fmt::format("inputs = [\"looker\"]\nsink = true\ntell = \"{}\"\n", run.path("told"))) +
             stage_of("watcher", program, "inputs = [\"poses\"]\nsink = true\n")));
     REQUIRE(run.wait_running());
     kill_at_random(run, 30, {"looker", "looker", "poses", "numbers", "sink"});
     REQUIRE(run.wait_running());
-    std::ifstream latest_file(run.path("told"));
+    std::ifstream sampled_file(run.path("told"));
     u64 latest = 0;
-    CHECK((latest_file >> latest && latest > 0));
+    CHECK((sampled_file >> latest && latest > 0));
     const json r = ended(run);
     CHECK(r["restarts"].get<u32>() >= 15);
     CHECK_THAT(run.log(), !contains("is not whole") && !contains("went back"));

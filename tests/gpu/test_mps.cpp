@@ -90,7 +90,7 @@ TEST_CASE("a fault that takes a whole MPS domain down loses nothing, and is held
         check_whole(run, hash);
         CHECK(run.report()["restarts"] == 3);
         CHECK(run.report()["mps"]["domain_faults"] == 1);
-        CHECK(run.report()["mps"]["given_up"] == false);
+        CHECK(run.report()["mps"]["abandoned"] == false);
     }
 }
 
@@ -138,7 +138,7 @@ TEST_CASE(
     const json r = run.report();
     REQUIRE(r.contains("dead_letters"));
     check_undamaged(r);
-    CHECK(r["mps"]["given_up"] == false);
+    CHECK(r["mps"]["abandoned"] == false);
     CHECK(r["mps"]["blamed"] == json{"middle"});
     REQUIRE(r["dead_letters"].size() == 1);
     CHECK(r["dead_letters"][0]["ring_sequence"] == 100);

@@ -83,7 +83,7 @@ import sys, carousel, numpy
 run = carousel.Pipeline(sys.argv[1]).start(device="cpu", fps=60, options=["--out", "", "--size", "96x64"])
 with run.open() as view:
     f = view.latest("fragment").next()
-    print(numpy.asarray(f["color"].cpu()).shape, f.sequence >= 0, f.capture_ns >= 0)
+    print(numpy.asarray(f["color"].cpu()).shape, f.frame_number >= 0, f.capture_ns >= 0)
 run.kill("tint")
 while run.ps() and not any(s["name"] == "tint" and s["restarts"] for s in run.ps()["stages"]): pass
 run.stop()

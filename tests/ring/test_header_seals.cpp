@@ -50,7 +50,7 @@ TEST_CASE("a header that is not as it was sealed is leased by nobody, whichever 
         {"capture_ns", [&] { h.capture_ns ^= 8U; }},
         {"clock", [&] { h.clock = shm::capture_clock{static_cast<u32>(h.clock) ^ 1U}; }},
         {"metadata_bytes", [&] { h.metadata_bytes ^= 2U; }},  // two more, which are 0
-        {"metadata_left_out", [&] { h.metadata_left_out ^= 1U; }},
+        {"metadata_omitted", [&] { h.metadata_omitted ^= 1U; }},
         {"used.planes", [&] { h.used.planes ^= 1U; }},
         {"used.of, the first", [&] { h.used.of[0][0] ^= 1U; }},
         {"used.of, the last", [&] { h.used.of[shm::max_used_planes - 1][shm::max_plane_rank - 1] ^= 1U; }},

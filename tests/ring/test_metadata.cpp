@@ -182,10 +182,10 @@ TEST_CASE("a slot used again bears nothing of the frame that was in it before") 
         REQUIRE(source.w->begin(j, 0) == outcome::ok);
         shm::frame_header& made = b.c->frames[0].header[j.output[0].index];
         CHECK(made.metadata_bytes == 0);
-        CHECK(made.metadata_left_out == 0);
+        CHECK(made.metadata_omitted == 0);
         CHECK(made.used.planes == 0);
         CHECK(made.clock == shm::capture_clock::none);
-        made.metadata_bytes = made.metadata_left_out = 5;
+        made.metadata_bytes = made.metadata_omitted = 5;
         made.used.planes = 1;
         made.clock = shm::capture_clock::live;
         REQUIRE(source.w->submit(j));

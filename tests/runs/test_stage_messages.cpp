@@ -85,7 +85,7 @@ run::attach_message whole() {
     m.folder = "/pipelines";
     m.device = {device::device_kind::cuda, "00ff", 1};
     m.inputs = {{"fragment", {{"type", "t"}}}};
-    m.latest = {{"pose.cloud", {{"type", "c"}}, false}};
+    m.sampled = {{"pose.cloud", {{"type", "c"}}, false}};
     m.parameters = {{"type", "p"}};
     m.links = {{{"link", 1}}};
     m.assets = {{{"index", 0}}};
@@ -105,8 +105,8 @@ TEST_CASE("what a stage is given to begin with is read as it was told") {
     CHECK(read.device.ordinal == 1);
     CHECK(read.outputs.empty());
     CHECK(read.inputs.at(0).stage == "fragment");
-    CHECK(read.latest.at(0).stage == "pose.cloud");
-    CHECK_FALSE(read.latest.at(0).described);
+    CHECK(read.sampled.at(0).stage == "pose.cloud");
+    CHECK_FALSE(read.sampled.at(0).described);
 }
 
 TEST_CASE("an answer to a hello that refuses, lacks a key or names a seat that can't be, is no attachment") {
@@ -125,7 +125,7 @@ TEST_CASE("an answer to a hello that refuses, lacks a key or names a seat that c
     many["attach"]["outputs"].erase(0);
     CHECK(run::read_attach(many).outputs.at(3).name == "o4");
     for (u32 k = 0; k < shm::max_sampled_inputs; ++k)
-        many["attach"]["latest"].push_back({{"stage", "s"}, {"format", {{"type", "t"}}}});
+        many["attach"]["sampled"].push_back({{"stage", "s"}, {"format", {{"type", "t"}}}});
     CHECK_THROWS_AS(run::read_attach(many), shm_error);
     j["attach"]["seat"] = shm::max_seats;
     CHECK_THROWS_AS(run::read_attach(j), shm_error);

@@ -302,7 +302,7 @@ stages::attachment threads_of_a_run::attachment_for(u32 stage) {
     }
     for (const auto& [sampler, at] : options_.sampled_links) {
         if (sampler != stage) continue;
-        a.latest.push_back({{block_->stage[at].name, format_}, at < stage});
+        a.sampled.push_back({{block_->stage[at].name, format_}, at < stage});
         if (at != stage && at + 1 != stage) a.links.push_back({at, "", rings_[at], canary_of(options_)});
     }
     if (options_.asset) a.assets.push_back({0, "table", table_});

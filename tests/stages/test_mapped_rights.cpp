@@ -47,7 +47,7 @@ rights of_a_run(bool own_mappings) {
 
 }  // namespace
 
-TEST_CASE("inputs, latest inputs and the assets of others are mapped for reading, a stage's output is not") {
+TEST_CASE("inputs, sampled inputs and the assets of others are mapped for reading, a stage's output is not") {
     const rights seen = of_a_run(true);
     CHECK(seen.input == "r--s");
     CHECK(seen.sampled_input == "r--s");

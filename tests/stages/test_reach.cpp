@@ -15,12 +15,12 @@ constexpr u32 all_frames = reach_choice::rounds * (reach_choice::frames_a_round 
 
 /// Frames one after the other, as the choice sends them. True: it has chosen in the end, once.
 bool chooses(reach_choice& c, u64 mapping_ns, u64 copy_ns) {
-    u32 report = 0;
+    u32 changes = 0;
     for (u32 k = 0; k < 2 * all_frames; ++k) {
         const bool copy = c.next() == way::copy;
-        report += c.add(copy, copy ? copy_ns : mapping_ns) ? 1 : 0;
+        changes += c.add(copy, copy ? copy_ns : mapping_ns) ? 1 : 0;
     }
-    return report == 1;
+    return changes == 1;
 }
 
 }  // namespace

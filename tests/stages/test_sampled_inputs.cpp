@@ -1,4 +1,5 @@
-// Side inputs of runners, as threads of one process: which frame a stage's code sees, and what it never sees.
+// Sampled inputs of runners, as threads of one process: which frame a stage's code sees, and what it never
+// sees.
 #include <algorithm>
 #include <array>
 #include <map>
@@ -14,7 +15,7 @@ using namespace carousel::test;
 
 namespace {
 
-/// What a stage has seen of a side input, in its process() and in the work that it enqueued.
+/// What a stage has seen of a sampled input, in its process() and in the work that it enqueued.
 struct sight {
     std::string name;
     u32 hops = 0;  ///< of the ring's stage: value_of()
@@ -25,7 +26,7 @@ struct sight {
 
     void check_sampled(carousel::frame& f) {
         ++frames;
-        const sampled_frame sampled = f.latest(name);
+        const sampled_frame sampled = f.sampled(name);
         used[f.frame_number()] = sampled ? sampled.frame_number() : shm::no_sampled_frame;
         if (!sampled) {
             ++empty;
@@ -72,10 +73,10 @@ TEST_CASE("stages see newest frames of rings before and behind them, whole, and 
     run.stage(0).at_frame = [&](carousel::frame& f) { back.check_sampled(f); };
     std::map<u64, std::array<u64, 2>> recorded;
     run.sink().at_frame = [&](carousel::frame& f) {
-        const auto in = f.input_latest();
+        const auto in = f.input_sampled();
         REQUIRE(in.size() == 2);
         recorded[f.frame_number()] = {in[0], in[1]};
-        CHECK(f.input_latest().size() == 2);
+        CHECK(f.input_sampled().size() == 2);
     };
     run.run();
     CHECK(run.sink().frames == frames);
@@ -84,9 +85,9 @@ TEST_CASE("stages see newest frames of rings before and behind them, whole, and 
     check_seen(back, frames);
     check_seen(own, frames);
     REQUIRE(recorded.size() == frames);
-    for (const auto& [frame, latest] : recorded) {
-        CHECK(latest[0] == ahead.used[frame]);
-        CHECK(latest[1] == own.used[frame]);
+    for (const auto& [frame, sampled] : recorded) {
+        CHECK(sampled[0] == ahead.used[frame]);
+        CHECK(sampled[1] == own.used[frame]);
     }
     for (u32 k = 0; k < run.control().links; ++k)  // each place is free again
         for (u32 g = shm::max_blocking; g < shm::max_groups; ++g)
@@ -124,7 +125,7 @@ TEST_CASE(
     CHECK(s.last <= last_kept);
 }
 
-TEST_CASE("a stage whose side input has no place goes on without, and whoever asks for another is told") {
+TEST_CASE("a stage whose sampled input has no place goes on without, and whoever asks for another is told") {
     constexpr u64 frames = 100;
     threads_of_a_run run(with_sampled_inputs({{2, 0}}, frames));
     std::vector<std::unique_ptr<ring::latest_reader>> others;
@@ -133,21 +134,21 @@ TEST_CASE("a stage whose side input has no place goes on without, and whoever as
     u64 empty = 0;
     std::string message;
     run.stage(2).at_frame = [&](carousel::frame& f) {
-        empty += f.latest("stage0") ? 0 : 1;
+        empty += f.sampled("stage0") ? 0 : 1;
         try {
-            (void)f.latest("stage7");
+            (void)f.sampled("stage7");
         } catch (const config_error& e) {
             message = e.what();
         }
-        CHECK_THROWS_AS(f.latest(1), config_error);
-        CHECK_THROWS_AS(f.latest().frame_number(), config_error);
+        CHECK_THROWS_AS(f.sampled(1), config_error);
+        CHECK_THROWS_AS(f.sampled().frame_number(), config_error);
     };
     run.run();
     CHECK(run.sink().frames == frames);
     CHECK(empty == frames);
     CHECK_THAT(
         message,
-        contains("asks for the latest input \"stage7\"; its pipeline file names stage0; did you mean"));
+        contains("asks for the sampled input \"stage7\"; its pipeline file names stage0; did you mean"));
 }
 
 TEST_CASE("a process that looks at other rings has the pages that it needs open") {

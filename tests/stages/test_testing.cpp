@@ -218,15 +218,15 @@ public:
 
 private:
     description configure(const configuration& with) override {
-        CHECK(with.latest.size() == 1);
+        CHECK(with.sampled.size() == 1);
         description d{.outputs = {{"sum", wave}, {"difference", wave}}};
         d.accepts_sampled_inputs = true;
         return d;
     }
     void process(frame& f) override {
-        CHECK_THROWS_WITH(f.latest("beside you"), contains("it was added with beside"));
-        CHECK_THROWS_WITH(f.latest(1), contains("asks for latest input 1; it was added with 1"));
-        const sampled_frame sampled = f.latest("beside");
+        CHECK_THROWS_WITH(f.sampled("beside you"), contains("it was added with beside"));
+        CHECK_THROWS_WITH(f.sampled(1), contains("asks for sampled input 1; it was added with 1"));
+        const sampled_frame sampled = f.sampled("beside");
         const f32* b = sampled ? sampled.plane<const f32>("wave").data() : nullptr;
         sampled_numbers.push_back(sampled ? sampled.frame_number() : shm::no_sampled_frame);
         if (sampled) f.metadata().set("side_capture_ns", sampled.capture_ns());
@@ -252,12 +252,12 @@ private:
         CHECK(with.inputs.at(0).stage == "mixer.difference");
         return {.outputs = {with.inputs[0].format}};
     }
-    void process(frame& f) override { received = {f.input_latest().begin(), f.input_latest().end()}; }
+    void process(frame& f) override { received = {f.input_sampled().begin(), f.input_sampled().end()}; }
 };
 
 }  // namespace
 
-TEST_CASE("a stage has side inputs, none before the first, and each of its outputs is read by its name") {
+TEST_CASE("a stage has sampled inputs, none before the first, and each of its outputs is read by its name") {
     testing::chain c({.fps = 10});
     c.provide("source", wave);
     c.provide("beside", wave);
@@ -287,25 +287,25 @@ TEST_CASE("a stage has side inputs, none before the first, and each of its outpu
     CHECK_THROWS_WITH(c.newest("mixer", 1), contains("\"mixer\" is a stage, which has its own frames"));
 }
 
-TEST_CASE("a stage before is the newest frame of a side input, and what can't be one is refused") {
+TEST_CASE("a stage before is the newest frame of a sampled input, and what can't be one is refused") {
     testing::chain c({});
     c.provide("fork", {{"number", wave}, {"square", wave}});
     c.provide("source", wave);
     c.add("early", std::make_unique<amplifier>(), "{}", {"fork.square"});
     CHECK_THROWS_WITH(c.add("deaf", std::make_unique<amplifier>(), "{}", {"source"}, {"source"}),
-                      contains("stage deaf is added with latest inputs and takes none"));
+                      contains("stage deaf is added with sampled inputs and takes none"));
     CHECK_THROWS_WITH(c.add("vain", std::make_unique<mixer>(), "{}", {"source"}, {"late"}),
                       contains("no stage \"late\" was added to this chain"));
     CHECK_THROWS_WITH(c.provide("double", {{"number", wave}, {"number", wave}}),
                       contains("two outputs are called \"number\""));
     class looker : public carousel::stage {
         description configure(const configuration& with) override {
-            return {.outputs = {with.latest.at(0).format}, .accepts_sampled_inputs = true};
+            return {.outputs = {with.sampled.at(0).format}, .accepts_sampled_inputs = true};
         }
         void process(frame& f) override {
-            CHECK(f.latest().frame_number() == f.frame_number());
+            CHECK(f.sampled().frame_number() == f.frame_number());
             const std::span<std::byte> out = f.output().bytes("wave");
-            f.queue().copy(out.data(), f.latest("early").bytes("wave").data(), out.size());
+            f.queue().copy(out.data(), f.sampled("early").bytes("wave").data(), out.size());
         }
     };
     c.add("looker", std::make_unique<looker>(), "{}", {"source"}, {"early"});

@@ -39,7 +39,7 @@ TEST_CASE(
                                                                 {"in use", "boxes 7 x 4 of 50 x 4"}});
 }
 
-TEST_CASE("a frame's table says with which frames of its maker's latest inputs it was made") {
+TEST_CASE("a frame's table says with which frames of its maker's sampled inputs it was made") {
     ring::frame_format format{"t", {{"boxes", ring::element::f32_, {50, 4}, {}, 0}}, {}};
     (void)format.lay_out();
     run::newest_frame::about frame;

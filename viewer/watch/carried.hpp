@@ -1,6 +1,6 @@
 #pragma once
 // What a frame carries beside its picture, as people read it: its metadata, what of its planes is in use,
-// with which frames of its maker's latest inputs it was made, how long ago it was captured.
+// with which frames of its maker's sampled inputs it was made, how long ago it was captured.
 
 #include <string>
 #include <utility>

@@ -23,7 +23,7 @@ json used_of(const ring_setup& r, const shm::used_extents& used) {
     }
 }
 
-/// Of each side input the frame that was used, by its name; null where there was none yet.
+/// Of each sampled input the frame that was used, by its name; null where there was none yet.
 json sampled_frames_of(const stage_setup& st, const std::vector<u64>& frames) {
     json out = json::object();
     for (std::size_t k = 0; k < std::min(frames.size(), st.spec.sampled_inputs.size()); ++k)
@@ -39,13 +39,13 @@ json carried_json(const stage_setup& st, const shm::control_block& c, u32 stage,
     const auto f = telemetry::last_facts(c, c.stage[stage].output_link[output]);
     if (!f || f->empty()) return {};
     json j{{"frame", f->ring_sequence},
-           {"void", f->is_tombstone},
+           {"tombstone", f->is_tombstone},
            {"capture_clock", clock_json(f->clock)},
            {"capture_ns", f->capture_ns != 0 ? json(f->capture_ns) : json()},
            {"metadata", telemetry::metadata_json(f->metadata)},
-           {"metadata_left_out", f->metadata_left_out},
+           {"metadata_omitted", f->metadata_omitted},
            {"used", used_of(st.ring(output), f->used)}};
-    if (!st.spec.sampled_inputs.empty()) j["latest"] = sampled_frames_of(st, f->sampled_frames);
+    if (!st.spec.sampled_inputs.empty()) j["sampled"] = sampled_frames_of(st, f->sampled_frames);
     return j;
 }
 

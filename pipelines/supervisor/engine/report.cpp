@@ -349,15 +349,15 @@ json make_report(const report_input& in) {
            {"allow_dead_letters", s.allow_dead_letters == ~u64{0} ? json(true) : json(s.allow_dead_letters)},
            {"restarts", in.deaths->restarts},
            {"deaths", in.deaths->deaths},
-           {"begun_again", in.outcome.rebuilds},
+           {"rebuilds", in.outcome.rebuilds},
            {"taken_over", in.outcome.taken_over},
            {"stalls", in.outcome.repairs.stalls},
            {"damaged", in.outcome.repairs.damaged},
-           {"words_mended", in.outcome.repairs.words},
+           {"words_repaired", in.outcome.repairs.words},
            {"frames_beyond_end", in.outcome.repairs.beyond_end},
            {"mps", !s.has_mps() ? json()
                                 : json{{"domain_faults", in.deaths->domain_faults},
-                                       {"given_up", in.deaths->domain_abandoned},
+                                       {"abandoned", in.deaths->domain_abandoned},
                                        {"blamed", blamed_json(s, in.deaths->domain_blamed)},
                                        {"back_ms", samples_json(domains_back_ms(*in.recoveries))}}},
            {"ended_early", in.outcome.ended_early() ? json(in.outcome.early_text()) : json()},
@@ -390,14 +390,14 @@ json make_report(const report_input& in) {
     r["bottleneck"] = bottleneck_of(s, in.shares, nullptr);
     r["problems"] = in.problems;
     r["parameters"] = in.parameters;
-    r["mends"] = json::array();
+    r["repairs"] = json::array();
     for (const repair_record& m : in.outcome.repairs.last)
-        r["mends"].push_back(
+        r["repairs"].push_back(
             {{"at_s", static_cast<f64>(m.at_ns) / 1e9},
              {"frame", m.frame},
              {"stalled", m.stalled},
              {"found", m.found},
-             {"in_doubt",
+             {"uncertain",
               m.uncertain.first < m.uncertain.end ? json{m.uncertain.first, m.uncertain.end - 1} : json()}});
     r["recoveries"] = recoveries_json(*in.recoveries);
     r["recoveries_dropped"] = in.recoveries_dropped;

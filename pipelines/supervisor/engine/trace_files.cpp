@@ -119,7 +119,7 @@ run::trace_file_answer trace_files::poll(u64 id, bool stop, u64 at, u64 now) {
             r.how.signal == SIGXFSZ
                 ? fmt::format(
                       "it is longer than the {} MiB that are handed over at most: trace fewer seconds, "
-                      "or each host by itself (`carousel trace --here` there, then --near and --join)",
+                      "or each host by itself (`carousel trace --here` there, then --coordinator and --join)",
                       longest_trace >> 20U)
                 : "it could not be recorded: " + last_line_of(r.path + ".log");
         discard(std::move(r));

@@ -159,7 +159,7 @@ json hosts_json(const pipeline& whole) {
                        {"address", h->address},
                        {"port", h->port},
                        {"launcher", word_of(launcher_words, h->launcher)}});
-    return {{"near", coordinator_name(whole)},
+    return {{"coordinator", coordinator_name(whole)},
             {"others", out},
             {"links", links_json(whole)},
             {"works", works_json(whole)}};

@@ -42,7 +42,7 @@ struct stage_setup : ring_setup {
     stage_spec spec;                    ///< what the file says
     std::vector<ring_setup> more;       ///< outputs behind the first
     std::vector<u32> input_outputs;     ///< which output each input is, by index; missing: the first
-    std::vector<u32> sampled_outputs;   ///< the same of its side inputs
+    std::vector<u32> sampled_outputs;   ///< the same of its sampled inputs
     std::string program;                ///< path
     std::string remote_program;         ///< of spec.far
     device::device_id device;           ///< of a list: the first
@@ -76,7 +76,7 @@ struct stage_setup : ring_setup {
     }
     [[nodiscard]] bool reads(u32 stage) const noexcept;  ///< one of its outputs
     [[nodiscard]] bool reads(u32 stage, u32 output) const noexcept;
-    /// As a side input.
+    /// As a sampled input.
     [[nodiscard]] bool samples(u32 stage, u32 output) const noexcept;
     [[nodiscard]] bool maps(u32 stage, u32 output) const noexcept {
         return reads(stage, output) || samples(stage, output);

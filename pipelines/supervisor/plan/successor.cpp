@@ -86,7 +86,7 @@ json ring_named(const json& run, const std::string& name) {
 json question_of(const json& run, const json& stage, const std::string& folder) {
     json inputs = json::array(), latest = json::array();
     for (const json& i : stage.at("inputs")) inputs.push_back(ring_named(run, i));
-    for (const json& i : stage.at("latest")) latest.push_back(ring_named(run, i));
+    for (const json& i : stage.at("sampled")) latest.push_back(ring_named(run, i));
     const json& size = run.at("size");
     return {{"stage", stage.at("name")},
             {"width", size.at(0)},
@@ -94,7 +94,7 @@ json question_of(const json& run, const json& stage, const std::string& folder) 
             {"inputs", inputs},
             {"settings", stage.at("settings")},
             {"fps", run.at("fps")},
-            {"latest", latest},
+            {"sampled", latest},
             {"device", stage.at("device")},
             {"folder", folder}};
 }

@@ -74,8 +74,8 @@ std::string attach_answer(const process_table& t, const seat& s, const process& 
     }
     for (std::size_t i = 0; i < st.spec.sampled_indices.size(); ++i) {
         const u32 from = st.spec.sampled_indices[i];
-        a.latest.push_back({st.spec.sampled_inputs[i],
-                            t.setup->stages[from].ring(st.output_of_sampled(i)).format, from < s.stage});
+        a.sampled.push_back({st.spec.sampled_inputs[i],
+                             t.setup->stages[from].ring(st.output_of_sampled(i)).format, from < s.stage});
     }
     const auto block = [&](bool asset, u32 index) -> json {
         for (const json& j : a.kept)

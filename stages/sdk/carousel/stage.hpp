@@ -158,21 +158,21 @@ public:
     }
     [[nodiscard]] virtual device::queue& queue() noexcept = 0;
     [[nodiscard]] virtual input_payload input(std::size_t index = 0) const noexcept = 0;
-    /// The newest frame of a side input (`latest = ["pose"]` in the file) when this frame was begun, which
-    /// waits for none: by its index there. Empty while there was none. It is another one when this frame is
-    /// made again after a death, so what is made of it can't be compared between runs.
-    [[nodiscard]] virtual sampled_frame latest(std::size_t index = 0) const {
+    /// The newest frame of a sampled input (`sampled = ["pose"]` in the file) when this frame was begun,
+    /// which waits for none: by its index there. Empty while there was none. It is another one when this
+    /// frame is made again after a death, so what is made of it can't be compared between runs.
+    [[nodiscard]] virtual sampled_frame sampled(std::size_t index = 0) const {
         (void)index;
         return {};
     }
     /// By its name, as the file writes it. Throws config_error where the file names no such one.
-    [[nodiscard]] sampled_frame latest(std::string_view name) const { return latest(latest_index(name)); }
-    [[nodiscard]] virtual std::size_t latest_index(std::string_view name) const {
+    [[nodiscard]] sampled_frame sampled(std::string_view name) const { return sampled(sampled_index(name)); }
+    [[nodiscard]] virtual std::size_t sampled_index(std::string_view name) const {
         (void)name;
         return 0;
     }
-    /// Which frames of its own side inputs an input was made with, or shm::no_sampled_frame.
-    [[nodiscard]] virtual std::span<const u64> input_latest(std::size_t index = 0) const noexcept {
+    /// Which frames of its own sampled inputs an input was made with, or shm::no_sampled_frame.
+    [[nodiscard]] virtual std::span<const u64> input_sampled(std::size_t index = 0) const noexcept {
         (void)index;
         return {};
     }

@@ -11,8 +11,8 @@
 //   c.read<u8>("negative", "color");
 //
 // Of several outputs "fork" is the first, "fork.square" the one of that name, wherever a ring is named. A
-// side input (the key `latest`) is the newest frame of a stage before, or of a stand-in, once newest() has
-// told it.
+// sampled input (the key `sampled`) is the newest frame of a stage before, or of a stand-in, once newest()
+// has told it.
 //
 // Throws what the stages throw; carousel::error for a wrong name, type or size.
 
@@ -47,12 +47,12 @@ public:
     chain(const chain&) = delete;
     chain& operator=(const chain&) = delete;
 
-    /// Configures a stage on what the named ones write, `latest` being its side inputs; refuses settings
-    /// that it didn't read, parameters that make no sense, and side inputs of a stage that takes none. Throws
-    /// what configure() throws.
+    /// Configures a stage on what the named ones write, `sampled` being its sampled inputs; refuses settings
+    /// that it didn't read, parameters that make no sense, and sampled inputs of a stage that takes none.
+    /// Throws what configure() throws.
     description& add(const std::string& name, std::unique_ptr<stage> object,
                      const std::string& settings_json = "{}", const std::vector<std::string>& inputs = {},
-                     const std::vector<std::string>& latest = {});
+                     const std::vector<std::string>& sampled = {});
     /// A stand-in for a stage that writes `format`: the test itself fills its planes.
     void provide(const std::string& name, frame_format format) {
         provide(name, std::vector<output_description>{std::move(format)});
@@ -76,7 +76,7 @@ public:
     }
 
     /// From now on frame `frame_number` of a stand-in is the newest one, with all that was put into it: for
-    /// the stages that have it as a side input. Until the first call they have none of it.
+    /// the stages that have it as a sampled input. Until the first call they have none of it.
     void newest(const std::string& name, u64 frame_number);
 
     /// One frame through all stages, finished and committed. Without values the parameters are those of the

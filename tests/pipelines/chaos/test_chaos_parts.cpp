@@ -156,7 +156,7 @@ TEST_CASE(
                     {"how", how},   {"domain_end", end}, {"shared", shared}};
     };
     outcome o = made();
-    o.report["mps"] = {{"domain_faults", 2}, {"given_up", false}};
+    o.report["mps"] = {{"domain_faults", 2}, {"abandoned", false}};
     json& all = o.report["recoveries"];
     all[0]["domain_end"] = 1;  // fragment, which was killed
     SECTION("killed with it, or without a device because of it") {
@@ -243,7 +243,7 @@ TEST_CASE("chaos: whatever went wrong is a failure, each by its name") {
     fails_with([](outcome& o) { o.report["taken_over"] = 0; }, "taken over");
     fails_with(
         [](outcome& o) {
-            o.report["mps"] = {{"domain_faults", 4}, {"given_up", true}};
+            o.report["mps"] = {{"domain_faults", 4}, {"abandoned", true}};
         },
         "given up after 4 ends");
     fails_with([](outcome& o) { o.exit_code = 1; }, "exit code 1");

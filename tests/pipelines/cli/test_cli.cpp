@@ -44,6 +44,8 @@ TEST_CASE("usage errors are sentences and end with 2") {
     is_usage({"run"}, "FILE is required (see `carousel run --help`)");
     is_usage({"run", "x.toml", "--framse", "3"},
              "carousel run: unknown option \"--framse\"; did you mean \"--frames\"?");
+    is_usage({"trace", "x.json", "--near", "y.json"}, "did you mean \"--coordinator\"?");
+    is_usage({"lab", "5", "--no-ask"}, "did you mean \"--no-prediction\"?");
     is_usage({"run", "x.toml", "y.toml"}, "\"y.toml\" is one argument too many");
     is_usage({"run", "x.toml", "--frames"}, "--frames");
     is_usage({"run", "x.toml", "--wait", "soon"}, "--wait soon: expected seconds, 0 or more");

@@ -36,7 +36,7 @@ run = "{PROGRAMS}/carousel-test-{program}"
 {more}
 """ for name, program, more in (("numbers", "number", "carries = true"), ("middle", "number", 'carries = true\ninputs = ["numbers"]'),
                                 ("sink", "number", 'carries = true\ninputs = ["middle"]\nsink = true\nfinish_ms = 10'), ("camera", "side", ""), ("pose", "side", ""),
-                                ("looker", "side", 'inputs = ["camera"]\nlatest = ["pose"]'), ("screen", "side", 'inputs = ["looker"]\nsink = true\nslow_ms = 10'),
+                                ("looker", "side", 'inputs = ["camera"]\nsampled = ["pose"]'), ("screen", "side", 'inputs = ["looker"]\nsink = true\nslow_ms = 10'),
                                 ("poses", "side", 'inputs = ["pose"]\nsink = true')))
 
 
@@ -220,9 +220,9 @@ class Trace(unittest.TestCase):
             for n, all_of_it in carried[stage].items():
                 self.assertEqual(all_of_it, {"metadata": {**own(n), "by": stage}, "in use": {"list": [n * 7 % 101, 2]}})
         self.assertEqual(carried["camera"], {})
-        self.assertGreater(len([c for c in carried["looker"].values() if c["latest"] != [None]]), 2)
+        self.assertGreater(len([c for c in carried["looker"].values() if c["sampled"] != [None]]), 2)
         for all_of_it in carried["looker"].values():   # it has noted the frame of the other ring that it was given
-            self.assertEqual([all_of_it.get("metadata", {}).get("latest")], all_of_it["latest"])
+            self.assertEqual([all_of_it.get("metadata", {}).get("latest")], all_of_it["sampled"])
 
     def test_killed_stages_are_shown_and_nothing_is_missing(self):
         self.start_run()

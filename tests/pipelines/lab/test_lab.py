@@ -29,7 +29,7 @@ class Lab(unittest.TestCase):
     def test_every_lesson_runs_on_the_cpu_within_five_minutes_and_its_page_is_whole(self):
         page = os.path.join(self.folder, "lab.html")
         begin = time.monotonic()
-        done = self.lab("--all", "--no-ask", "--report", page)
+        done = self.lab("--all", "--no-prediction", "--report", page)
         self.assertEqual((done.returncode, done.stderr), (0, ""), done.stdout)
         self.assertLess(time.monotonic() - begin, 300)
         names = re.findall(r"^ *(\d+)  (\w+)", self.lab().stdout, re.M)
@@ -51,7 +51,7 @@ class Lab(unittest.TestCase):
         self.assertEqual(os.listdir(os.path.join(self.runtime, "carousel-spaces")), [], "a lesson's space is left")
 
     def test_ranks_are_forked_where_there_is_no_mpirun(self):
-        done = self.lab("ranks", "--no-ask", PATH="/nonexistent")
+        done = self.lab("ranks", "--no-prediction", PATH="/nonexistent")
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         self.assertIn("Open MPI isn't installed here", done.stdout)
         self.assertIn("They are 4 forked processes", done.stdout)
@@ -63,7 +63,7 @@ class Lab(unittest.TestCase):
             os.chown(self.runtime, 65534, 65534)
         if subprocess.run([*user, os.path.join(PROGRAMS, "carousel"), "--version"], capture_output=True, check=False).returncode != 0:
             self.skipTest("nobody else can run what is built here")
-        done = self.lab("tenants", "--no-ask", before=user)
+        done = self.lab("tenants", "--no-prediction", before=user)
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         self.assertIn("not here: this process may not become another user", done.stdout)
         self.assertIn("Not of one user", done.stdout)
@@ -84,7 +84,7 @@ class Lab(unittest.TestCase):
             self.assertIn(text, done.stderr)
 
     def test_a_report_that_cannot_be_written_is_known_before_anything_runs(self):
-        done = self.lab("--all", "--no-ask", "--report", os.path.join(self.folder, "none", "lab.html"))
+        done = self.lab("--all", "--no-prediction", "--report", os.path.join(self.folder, "none", "lab.html"))
         self.assertEqual(done.returncode, 75)
         self.assertIn("lab.html", done.stderr)
         self.assertEqual(done.stdout, "")
@@ -94,10 +94,10 @@ class Lab(unittest.TestCase):
         os.mkdir(lonely)
         for name in ("carousel", "carousel-lab-events"):
             shutil.copy(os.path.join(PROGRAMS, name), lonely)
-        done = self.lab("events", "--no-ask", programs=lonely)
+        done = self.lab("events", "--no-prediction", programs=lonely)
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         os.remove(os.path.join(lonely, "carousel-lab-events"))
-        done = self.lab("events", "--no-ask", programs=lonely)
+        done = self.lab("events", "--no-prediction", programs=lonely)
         self.assertEqual(done.returncode, 1)
         self.assertIn("carousel-lab-events", done.stdout)
         self.assertIn("1 of 1 lessons failed: 2 (events)", done.stderr)
@@ -108,7 +108,7 @@ class Lab(unittest.TestCase):
                           check=False).returncode != 0:
             self.skipTest("no right to hide /dev/shm here")
         for name in ("handles", "descriptors", "tenants", "order"):
-            done = self.lab(name, "--no-ask", before=hidden)
+            done = self.lab(name, "--no-prediction", before=hidden)
             self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
             self.assertIn("not here: no POSIX shared memory here: ", done.stdout)
         self.assertIn("can't be checked here", done.stdout)

@@ -86,6 +86,11 @@ TEST_CASE("a stage's complaint is said at the key it complains about") {
         R"(cat > /dev/null; echo '{"error":{"message":"unknown key \"in_fligth\"","key":"in_fligth"}}'; exit 2)");
     CHECK_THAT(describe_refusal(w, two_stages + "in_fligth = 2\n"),
                contains(":9:1: ") && contains("did you mean \"in_flight\"?"));
+    w.program(
+        "sink",
+        R"(cat > /dev/null; echo '{"error":{"message":"unknown key \"latest\"","key":"latest"}}'; exit 2)");
+    CHECK_THAT(describe_refusal(w, two_stages + "latest = [\"a\"]\n"),
+               contains(":9:1: ") && contains("did you mean \"sampled\"?"));
 }
 
 TEST_CASE("a program that is missing, dies, hangs or talks nonsense is named") {
@@ -143,7 +148,7 @@ TEST_CASE("outputs and assets must have two ends") {
 TEST_CASE("sizes that a stage reports are bounded before the plan multiplies them") {
     const world w;
     w.program("sink", R"(cat > /dev/null; echo '{"format":null}')");
-    for (const char* size : {"9223372036854775808", "1099511627777", "-1"}) {
+    for (const char* size : {"9223372036854775808", "1099511627777", "18446744073709551615"}) {
         w.program(
             "source",
             fmt::format("cat > /dev/null; echo '{{\"format\":{{\"type\":\"t\"}},\"slot_bytes\":{}}}'", size));
@@ -151,8 +156,14 @@ TEST_CASE("sizes that a stage reports are bounded before the plan multiplies the
     }
     w.program(
         "source",
-        R"(cat > /dev/null; echo '{"format":{"type":"t"},"slot_bytes":256,"makes":[{"name":"m","bytes":-4096}]}')");
+        R"(cat > /dev/null; echo '{"format":{"type":"t"},"slot_bytes":256,"makes":[{"name":"m","bytes":18446744073709547520}]}')");
     CHECK_THAT(describe_refusal(w), contains("bytes for asset m; at most 70368744177664 are possible"));
+    for (const char* size : {"-1", "18446744073709551616", "2.5"}) {
+        w.program(
+            "source",
+            fmt::format("cat > /dev/null; echo '{{\"format\":{{\"type\":\"t\"}},\"slot_bytes\":{}}}'", size));
+        CHECK_THAT(describe_refusal(w), contains("is not an integer from 0 to 18446744073709551615"));
+    }
 }
 
 TEST_CASE("a helper program is fed, read and bounded") {

@@ -24,3 +24,10 @@ TEST_CASE("a mistyped word finds its candidate, a foreign one finds none") {
     CHECK(did_you_mean_clause("imputs", words) == "; did you mean \"inputs\"?");
     CHECK(did_you_mean_clause("triangles", words).empty());
 }
+
+TEST_CASE("a key or option of version 0.1.0 is answered with its new name, where that is possible") {
+    CHECK(did_you_mean("latest", {"inputs", "sampled"}) == "sampled");
+    CHECK(did_you_mean("--near", {"--join", "--coordinator"}) == "--coordinator");
+    CHECK(did_you_mean("--no-ask", {"--no-prediction", "--all"}) == "--no-prediction");
+    CHECK(did_you_mean("latest", {"inputs", "latency"}).empty());
+}

@@ -1,5 +1,5 @@
-// Side inputs, the key `latest`, in a pipeline file. Stage programs are shell scripts that answer what they
-// are told to.
+// Sampled inputs, the key `sampled`, in a pipeline file. Stage programs are shell scripts that answer what
+// they are told to.
 #include <fmt/format.h>
 
 #include "core/json.hpp"
@@ -74,24 +74,24 @@ struct sampled_world : world {
 
 }  // namespace
 
-TEST_CASE("a stage's latest inputs come before it, and it is told their formats by the names in the file") {
+TEST_CASE("a stage's sampled inputs come before it, and it is told their formats by the names in the file") {
     const sampled_world w;
-    const pipeline p = w.read(sampled_text("latest = [\"pose.cloud\", \"pose\"]\n"));
+    const pipeline p = w.read(sampled_text("sampled = [\"pose.cloud\", \"pose\"]\n"));
     std::vector<std::string> order;
     for (const stage_spec& s : p.stages) order.push_back(s.name);
     CHECK(order == std::vector<std::string>{"source", "pose", "middle", "sink", "poses"});
     const auto all = describe_stages(p);
     CHECK(all[2].sampled_outputs == std::vector<u32>{1, 0});
     const nlohmann::json query = w.last_query();
-    REQUIRE(query["latest"].size() == 2);
-    CHECK(query["latest"][0]["stage"] == "pose.cloud");
-    CHECK(query["latest"][0]["format"]["type"] == "c");
-    CHECK(query["latest"][1]["format"]["type"] == "p");
+    REQUIRE(query["sampled"].size() == 2);
+    CHECK(query["sampled"][0]["stage"] == "pose.cloud");
+    CHECK(query["sampled"][0]["format"]["type"] == "c");
+    CHECK(query["sampled"][1]["format"]["type"] == "p");
 }
 
 TEST_CASE("a source may look at what is made of its own frames, whose format it isn't told") {
     const sampled_world w;
-    const pipeline p = w.read(sampled_text("", "latest = [\"middle\"]\n"));
+    const pipeline p = w.read(sampled_text("", "sampled = [\"middle\"]\n"));
     const auto source = static_cast<std::size_t>(p.find("source") - p.stages.data());
     CHECK(p.stages[p.stages[source].sampled_indices.at(0)].name == "middle");
     CHECK(source < p.stages[source].sampled_indices[0]);
@@ -99,56 +99,57 @@ TEST_CASE("a source may look at what is made of its own frames, whose format it 
     CHECK(all[source].sampled_outputs == std::vector<u32>{0});
     const std::string first = read_file(w.path("heard")).value_or("");
     const nlohmann::json query = nlohmann::json::parse(first.substr(0, first.find('\n')));
-    CHECK(query["latest"][0]["format"].is_null());
+    CHECK(query["sampled"][0]["format"].is_null());
 }
 
-TEST_CASE("latest inputs that can't be are refused with a place and a guess") {
+TEST_CASE("sampled inputs that can't be are refused with a place and a guess") {
     const sampled_world w;
-    CHECK_THAT(w.refusal_of(sampled_text("latest = [\"poze\"]\n")),
+    CHECK_THAT(w.refusal_of(sampled_text("sampled = [\"poze\"]\n")),
                contains(":8:1: stage \"middle\" looks at \"poze\", which is no stage; the stages are") &&
                    contains("did you mean \"pose\"?"));
     CHECK_THAT(
-        w.refusal_of(sampled_text("latest = [\"pose.clout\"]\n")),
+        w.refusal_of(sampled_text("sampled = [\"pose.clout\"]\n")),
         contains("stage \"middle\" looks at \"pose.clout\", but stage \"pose\" has no output \"clout\"; its "
                  "outputs: pose, cloud; did you mean \"cloud\"?"));
-    CHECK_THAT(w.refusal_of(sampled_text("latest = [\"pose.\"]\n")),
+    CHECK_THAT(w.refusal_of(sampled_text("sampled = [\"pose.\"]\n")),
                contains("expected STAGE or STAGE.OUTPUT"));
-    CHECK_THAT(w.refusal_of(sampled_text("latest = [\"middle\"]\n")),
-               contains("stage \"middle\" names itself as its latest input"));
-    CHECK_THAT(w.refusal_of(sampled_text("latest = [\"pose\", \"pose.pose\"]\n")),
-               contains("stage \"middle\" names \"pose.pose\" as its latest input twice"));
-    CHECK_THAT(w.refusal_of(sampled_text("latest = [\"sink\"]\n")),
-               contains(":8:1: \"sink\" is named in latest alone; a stage must read it, too"));
-    CHECK_THAT(w.refusal_of(sampled_text("latest = \"pose\"\n")), contains("latest") && contains("expected"));
-    CHECK_THAT(w.refusal_of(sampled_text("latest = [\"a\", \"b\", \"c\", \"d\", \"e\"]\n")),
-               contains("stage \"middle\" has 5 latest inputs; at most 4"));
+    CHECK_THAT(w.refusal_of(sampled_text("sampled = [\"middle\"]\n")),
+               contains("stage \"middle\" names itself as its sampled input"));
+    CHECK_THAT(w.refusal_of(sampled_text("sampled = [\"pose\", \"pose.pose\"]\n")),
+               contains("stage \"middle\" names \"pose.pose\" as its sampled input twice"));
+    CHECK_THAT(w.refusal_of(sampled_text("sampled = [\"sink\"]\n")),
+               contains(":8:1: \"sink\" is named in sampled alone; a stage must read it, too"));
+    CHECK_THAT(w.refusal_of(sampled_text("sampled = \"pose\"\n")),
+               contains("sampled") && contains("expected"));
+    CHECK_THAT(w.refusal_of(sampled_text("sampled = [\"a\", \"b\", \"c\", \"d\", \"e\"]\n")),
+               contains("stage \"middle\" has 5 sampled inputs; at most 4"));
     w.program("maker", R"(cat > /dev/null; echo '{"format":{"type":"n","planes":[]},"slot_bytes":512}')");
-    CHECK_THAT(w.refusal_of(sampled_text("latest = [\"pose\"]\n")),
-               contains(":8:1: stage \"middle\" takes no latest inputs: its program does not say so"));
+    CHECK_THAT(w.refusal_of(sampled_text("sampled = [\"pose\"]\n")),
+               contains(":8:1: stage \"middle\" takes no sampled inputs: its program does not say so"));
 }
 
 TEST_CASE("who only looks is no reader that a ring could wait for, and there are eight places") {
     const sampled_world w;
     const std::string alone = stage_text("source", "maker", "") +
-                              stage_text("middle", "maker", "\"source\"", "latest = [\"lamp\"]\n") +
+                              stage_text("middle", "maker", "\"source\"", "sampled = [\"lamp\"]\n") +
                               stage_text("sink", "sink", "\"middle\"") + stage_text("lamp", "maker", "");
     CHECK_THAT(w.refusal_of(alone),
-               contains(":8:1: \"lamp\" is named in latest alone; a stage must read it, too"));
-    CHECK(w.refusal_of(sampled_text("latest = [\"pose\"]\ninstances = 8\n")).empty());
-    CHECK_THAT(w.refusal_of(sampled_text("latest = [\"pose\"]\ninstances = 9\n")),
+               contains(":8:1: \"lamp\" is named in sampled alone; a stage must read it, too"));
+    CHECK(w.refusal_of(sampled_text("sampled = [\"pose\"]\ninstances = 8\n")).empty());
+    CHECK_THAT(w.refusal_of(sampled_text("sampled = [\"pose\"]\ninstances = 9\n")),
                contains("\"pose\" is read by 1 blocking and 9 latest stages"));
-    CHECK_THAT(w.refusal_of(sampled_text("latest = [\"pose\"]\ninstances = 8\n", "",
+    CHECK_THAT(w.refusal_of(sampled_text("sampled = [\"pose\"]\ninstances = 8\n", "",
                                          stage_text("view", "sink", "\"pose\"", "group = \"latest\"\n"))),
                contains("1 blocking and 9 latest stages"));
     CHECK_THAT(
         w.refusal_of(sampled_text(
-            "", "", stage_text("view", "sink", "\"pose\"", "group = \"latest\"\nlatest = [\"middle\"]\n"))),
-        contains("stage \"view\" reads with group = \"latest\" and has latest inputs"));
+            "", "", stage_text("view", "sink", "\"pose\"", "group = \"latest\"\nsampled = [\"middle\"]\n"))),
+        contains("stage \"view\" reads with group = \"latest\" and has sampled inputs"));
     CHECK_THAT(w.refusal_of(sampled_text("", "",
                                          "[[stage]]\nname = \"way\"\nrun = \"port\"\ninputs = [\"pose\"]\n"
-                                         "latest = [\"middle\"]\n")),
-               contains("port \"way\": latest is for stages whose programs the run starts"));
-    CHECK_THAT(w.refusal_of(sampled_text("latest = [\"pose\"]\nhost = \"b\"\n", "",
+                                         "sampled = [\"middle\"]\n")),
+               contains("port \"way\": sampled is for stages whose programs the run starts"));
+    CHECK_THAT(w.refusal_of(sampled_text("sampled = [\"pose\"]\nhost = \"b\"\n", "",
                                          "[hosts.here]\nlauncher = \"here\"\naddress = \"10.0.0.1\"\n"
                                          "[hosts.b]\naddress = \"10.0.0.2\"\n")),
                contains("stage \"middle\" looks at \"pose\" on another host"));
@@ -156,7 +157,7 @@ TEST_CASE("who only looks is no reader that a ring could wait for, and there are
 
 TEST_CASE("a plan shows who looks at a ring, and says that hashes of such a run say nothing") {
     const sampled_world w;
-    const run_setup s = w.setup_of(sampled_text("latest = [\"pose.cloud\"]\n"));
+    const run_setup s = w.setup_of(sampled_text("sampled = [\"pose.cloud\"]\n"));
     CHECK_FALSE(s.stages[2].reads(1, 1));
     CHECK(s.stages[2].samples(1, 1));
     CHECK_FALSE(s.stages[2].samples(1, 0));
@@ -173,9 +174,9 @@ TEST_CASE("a plan shows who looks at a ring, and says that hashes of such a run 
         }
     CHECK(dashed == 1);
     CHECK_THAT(placement_text(s, 200), contains("poses (blocking), middle (latest)"));
-    const pipeline p = w.read(sampled_text("latest = [\"pose.cloud\"]\n"));
+    const pipeline p = w.read(sampled_text("sampled = [\"pose.cloud\"]\n"));
     CHECK_THAT(plan_text(p, describe_stages(p), 200), contains("source, pose.cloud (latest)"));
     const auto of = [&](const std::string& middle) { return identity_of(w.setup_of(sampled_text(middle))); };
-    CHECK_THAT(difference(of("latest = [\"pose.cloud\"]\n"), of("latest = [\"pose\"]\n")),
-               contains("latest"));
+    CHECK_THAT(difference(of("sampled = [\"pose.cloud\"]\n"), of("sampled = [\"pose\"]\n")),
+               contains("sampled"));
 }

@@ -90,8 +90,8 @@ TEST_CASE("what can't be on two hosts is refused where it stands") {
     CHECK_THAT(refusal_with(workers(list, "instances = 2\nprefix = \"gdb\"")), contains("has no prefix"));
     CHECK_THAT(refusal_with(workers(list, "instances = 2\ndevice = [\"cuda:0\", \"cuda:1\"]")),
                contains("has one device on each"));
-    CHECK_THAT(refusal_with(workers(list, "instances = 2\nlatest = [\"a\"]")),
-               contains("has no latest inputs"));
+    CHECK_THAT(refusal_with(workers(list, "instances = 2\nsampled = [\"a\"]")),
+               contains("has no sampled inputs"));
     CHECK_THAT(refusal_with(stage("a", "") + stage("b", "\"a\"", "host = " + list + "\ninstances = 2")),
                contains("answers come back"));
     CHECK_THAT(

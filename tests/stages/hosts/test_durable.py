@@ -56,7 +56,7 @@ class Links(Case):
         self.expect_log(pair.b, r"the control block is damaged .*: the run begins again at frame \d+")
         self.whole(pair, 240)
         self.assertNotIn("has lost its ring", pair.a.text())
-        first, last = pair.b.report()["mends"][-1]["in_doubt"]
+        first, last = pair.b.report()["repairs"][-1]["uncertain"]
         self.assertLess(first, last)
         self.assertIn(f"frames {first} to {last} were delivered, may have been made from damaged words, and can't be had again", pair.b.text())
 

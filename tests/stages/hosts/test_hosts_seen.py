@@ -146,10 +146,10 @@ class Traces(Hosts):
         recording = [subprocess.Popen([self.world.carousel, "trace", files[s.name], "--here", "--seconds", "2", "-p", s.run_name],
                                       env=s.environment, stdout=subprocess.DEVNULL) for s in (coordinator, remote)]
         self.assertEqual([p.wait(60) for p in recording], [0, 0])
-        done = coordinator.command("trace", files["all"], "--near", files["near"], "--join", "b=" + files["b"])
+        done = coordinator.command("trace", files["all"], "--coordinator", files["near"], "--join", "b=" + files["b"])
         self.assertEqual(done.returncode, 0, done.stderr)
         self.check_joined(files["all"], 41)
-        self.assertEqual(coordinator.command("trace", files["all"], "--near", files["b"], "--join", "c=" + files["near"]).returncode, 2)
+        self.assertEqual(coordinator.command("trace", files["all"], "--coordinator", files["b"], "--join", "c=" + files["near"]).returncode, 2)
         coordinator.interrupt()
         self.assertEqual([coordinator.wait(), remote.wait()], [0, 0], coordinator.text() + remote.text())
 

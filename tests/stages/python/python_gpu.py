@@ -111,7 +111,7 @@ class Rig:
         """The stage does it at frame 30: that frame is given up, nobody else has a restart."""
         run = self.start(self.acts(act, "at = 30\nmax_attempts = 1\nstandby = false"), 60, "allow_dead_letters = true\nframe_timeout_ms = 5000")
         report, log = self.end(run, None), run.log_text(200)
-        dead_letters = [dead_letter["frame_number"] for dead_letter in report["dead_letters"]]
+        dead_letters = [dead_letter["ring_sequence"] for dead_letter in report["dead_letters"]]
         require(dead_letters == [30], f"dead letters {dead_letters}, expected of frame 30 alone\n{log}")
         restarts = {s["name"]: s["restarts"] for s in report["stages"]}
         require(restarts["source"] == restarts["sink"] == 0, f"others were hit: {restarts}\n{log}")
@@ -192,7 +192,7 @@ class Rig:
 
     def sampling_pipeline(self):
         sampled_stage = self.stage("beside", "carousel-test-copy") + self.sink("beside", "other")
-        return (self.stage("source", "carousel-test-copy") + sampled_stage + self.stage("middle", "sampling.py", ["source"], 'latest = ["beside"]')
+        return (self.stage("source", "carousel-test-copy") + sampled_stage + self.stage("middle", "sampling.py", ["source"], 'sampled = ["beside"]')
                 + self.sink("middle"))
 
     def watch(self, run, ring, turned, count=20):

@@ -9,8 +9,8 @@ class sampling:
         self.last = -1
 
     def process(self, frame, color, out):
-        sampled = frame.latest("beside")
-        assert sampled is frame.latest("beside")
+        sampled = frame.sampled("beside")
+        assert sampled is frame.sampled("beside")
         if sampled is not None:
             picture = numpy.asarray(sampled["color"])
             assert (picture == (sampled.frame_number * 7 + 1) % 256).all() and not picture.flags.writeable

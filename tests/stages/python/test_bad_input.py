@@ -104,7 +104,7 @@ class BadInput(unittest.TestCase):
         self.assertEqual(done.returncode, 0, log[-3000:])
         got = json.load(open(report, encoding="utf-8"))
         self.assertEqual([got[k] for k in ("frames", "lost", "repeated", "torn")], [250, 0, 0, 0], log[-3000:])
-        self.assertEqual(sorted(dead_letter["frame_number"] for dead_letter in got["dead_letters"]), sorted(frames_of_failures().values()), log[-3000:])
+        self.assertEqual(sorted(dead_letter["ring_sequence"] for dead_letter in got["dead_letters"]), sorted(frames_of_failures().values()), log[-3000:])
         for how, words in MESSAGES.items():
             self.assertIn(words, log, how)
         self.assertLess(len(log), 100000)
@@ -127,7 +127,7 @@ class BadInput(unittest.TestCase):
     def test_a_frame_of_more_than_1_gib_is_not_kept_and_goes_on(self):
         # what nobody writes takes no memory
         for name, text in (("makes", "@carousel.stage(output={'big': 'u8[1025, 1024, 1024]'})\ndef makes(frame, out): pass\n"),
-                           ("dies", "@carousel.stage\ndef dies(frame, big):\n    if frame.sequence == 2: raise ValueError('as told')\n")):
+                           ("dies", "@carousel.stage\ndef dies(frame, big):\n    if frame.frame_number == 2: raise ValueError('as told')\n")):
             with open(os.path.join(self.folder.name, name + ".py"), "w", encoding="utf-8") as out:
                 out.write("import carousel\n" + text)
         path = os.path.join(self.folder.name, "big.toml")

@@ -25,7 +25,7 @@ for frame in run.writer("camera", patience_s=60):
     frame.commit()
     time.sleep(0.002)
 """
-FILL = "import numpy\n" + FEED.replace("frame.commit()", 'frame["out_value"].copy_from(numpy.full(512, frame.sequence, "u8")); frame.commit()')
+FILL = "import numpy\n" + FEED.replace("frame.commit()", 'frame["out_value"].copy_from(numpy.full(512, frame.frame_number, "u8")); frame.commit()')
 DRAIN = 'for frame in run.reader("analysis", patience_s=60): frame.commit()'
 
 
@@ -131,7 +131,7 @@ other.start()
 print(said(frame.commit))
 other.join()
 refused = [each for each in late if each and "in use by a call that has not returned" in each]
-print(frame.sequence, len(refused), len(late))
+print(frame.frame_number, len(refused), len(late))
 """)
         self.assertEqual(words, "None\n" * 4 + "3 4 5\n")
         self.end()

@@ -19,7 +19,7 @@ SOURCE = """import carousel, numpy
 @carousel.stage(output={"color": "u8[20, 48, 4]", "depth": "f32[20, 48]"})
 def camera(frame, out_color, out_depth):
     numpy.asarray(out_color)[:] = numpy.arange(48).reshape(1, 48, 1)
-    numpy.asarray(out_depth)[:] = frame.sequence
+    numpy.asarray(out_depth)[:] = frame.frame_number
 """
 LOOKS = """import carousel, numpy
 @carousel.stage

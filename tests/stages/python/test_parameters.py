@@ -1,4 +1,4 @@
-"""Parameters as Python reads them of a side input and of a port's frame: those that the frame itself was made with.
+"""Parameters as Python reads them of a sampled input and of a port's frame: those that the frame itself was made with.
 
 Usage: test_parameters.py BUILD
 """
@@ -19,7 +19,7 @@ class reads:
     def __init__(self):
         self.seen, self.kept = [], None
     def process(self, frame, color):
-        side = frame.latest("fragment")
+        side = frame.sampled("fragment")
         if side is None:
             return
         exposure = side.parameters["exposure"]
@@ -34,7 +34,7 @@ class reads:
                 pass
         self.kept = side
         if len(self.seen) == 2:
-            raise ValueError(f"{self.seen} beside {side.sequence}")
+            raise ValueError(f"{self.seen} beside {side.frame_number}")
 """
 STAGES = f"""
 [[stage]]
@@ -61,7 +61,7 @@ pause_s = 0.01
 name = "reads"
 run = "reads.py"
 inputs = ["source"]
-latest = ["fragment"]
+sampled = ["fragment"]
 max_attempts = 1
 """
 PORTS = """

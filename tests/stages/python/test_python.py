@@ -74,7 +74,7 @@ class Python(unittest.TestCase):
         run = self.pipeline(stage("source", "carousel-test-copy"), stage("bad", "bad.py", ["source"], "max_attempts = 1"),
                             stage("summed", "summed.py", ["bad"])).start(frames=20)
         report = self.end(run, code=4)
-        self.assertEqual([(d["frame_number"], d["stage"]) for d in report["dead_letters"]], [(10, "bad")])
+        self.assertEqual([(d["ring_sequence"], d["stage"]) for d in report["dead_letters"]], [(10, "bad")])
         summed = next(s for s in report["sinks"] if s["stage"] == "summed")
         self.assertEqual([summed["records"], summed["tombstones"]], [20, 1], summed)
         self.assertEqual(next(s for s in report["stages"] if s["name"] == "summed")["restarts"], 0)
@@ -124,7 +124,7 @@ class Python(unittest.TestCase):
                           "def in_place(frame, color, out):\n"
                           f"    assert color.readonly != {asks} and numpy.asarray(color).flags.writeable == {asks}\n"
                           f"    if {asks}: numpy.asarray(color)[:] += 1\n"
-                          f"    assert (numpy.asarray(color) == (frame.sequence * 7 + 1 + {int(asks)}) % 256).all()\n"
+                          f"    assert (numpy.asarray(color) == (frame.frame_number * 7 + 1 + {int(asks)}) % 256).all()\n"
                           "    out.copy_from(color)\n")
             pipeline = self.pipeline(stage("source", "carousel-test-copy"), stage("in_place", file, ["source"]),
                                      stage("eater", "eater.py", ["in_place"]))
@@ -137,13 +137,13 @@ class Python(unittest.TestCase):
 
     def test_a_stage_looks_aside(self):
         run = self.pipeline(stage("source", "carousel-test-copy"), stage("beside", "carousel-test-copy"),
-                            stage("aside", "sampling.py", ["source"], 'latest = ["beside"]'), stage("eater", "eater.py", ["aside"]),
+                            stage("aside", "sampling.py", ["source"], 'sampled = ["beside"]'), stage("eater", "eater.py", ["aside"]),
                             stage("slow", "eater.py", ["beside"], "pause_s = 0.004")).start(frames=100, fps=50)   # beside may begin a second later
         report = self.end(run)
         self.assertEqual([report["frames"], report["restarts"]], [100, 0], run.log_text(40))
         self.assertEqual(report["not_comparable"], "stage aside takes the newest frame of beside")
         carried = {s["name"]: s.get("last_frame_carried") for s in report["stages"]}["aside"]
-        self.assertGreater(carried["latest"]["beside"], 0)
+        self.assertGreater(carried["sampled"]["beside"], 0)
 
     def test_a_stage_writes_two_outputs(self):
         hashes = []
@@ -159,8 +159,8 @@ class Python(unittest.TestCase):
         reader = os.path.join(self.folder.name, "reader.py")
         with open(reader, "w", encoding="utf-8") as out:
             out.write("import carousel, numpy\n@carousel.stage\ndef reader(frame, value, list):\n"
-                      "    assert int(numpy.asarray(value)[0]) == (frame.sequence * 1000) ** 2, value\n"
-                      "    assert list.shape == (frame.sequence % 200 + 1,) and frame.metadata['fork'] == frame.sequence\n")
+                      "    assert int(numpy.asarray(value)[0]) == (frame.frame_number * 1000) ** 2, value\n"
+                      "    assert list.shape == (frame.frame_number % 200 + 1,) and frame.metadata['fork'] == frame.frame_number\n")
         run = self.pipeline(stage("numbers", "carousel-test-number"), stage("fork", "fork.py", ["numbers"]),
                             stage("reader", reader, ["fork.square"]), stage("eater", "eater.py", ["fork.number"])).start(frames=300)
         report = self.end(run)
@@ -172,19 +172,19 @@ class Python(unittest.TestCase):
             # a frame waits for nothing that lies beside it: those before frame 40 give `beside` time to come
             out.write("import carousel, numpy, time\n@carousel.stage(outputs={'color': carousel.like(0), 'half': carousel.image(8, 4)})\n"
                       "def dies(frame, color, out_color, out_half):\n"
-                      "    side = frame.latest('beside')\n"
-                      "    if side is None and frame.sequence < 40: time.sleep(0.1)\n"
-                      "    if frame.sequence == 40:\n"
-                      "        raise ValueError(f'beside {side.sequence}: {numpy.asarray(side[\"color\"])[5, 5, 1]}, half is {out_half.shape}')\n"
+                      "    side = frame.sampled('beside')\n"
+                      "    if side is None and frame.frame_number < 40: time.sleep(0.1)\n"
+                      "    if frame.frame_number == 40:\n"
+                      "        raise ValueError(f'beside {side.frame_number}: {numpy.asarray(side[\"color\"])[5, 5, 1]}, half is {out_half.shape}')\n"
                       "    out_color.copy_from(color)\n    numpy.asarray(out_half)[:] = 1\n")
         run = self.pipeline(stage("source", "carousel-test-copy"), stage("beside", "carousel-test-copy"),
-                            stage("dies", file, ["source"], 'latest = ["beside"]\nmax_attempts = 1'), stage("eater", "eater.py", ["dies"]),
+                            stage("dies", file, ["source"], 'sampled = ["beside"]\nmax_attempts = 1'), stage("eater", "eater.py", ["dies"]),
                             stage("half", "eater.py", ["dies.half"]), stage("slow", "eater.py", ["beside"], "pause_s = 0.1"),
                             more="allow_dead_letters = true\nfps = 100").start(frames=60)
         self.end(run)
         folder = os.path.join(os.environ["XDG_RUNTIME_DIR"], "carousel", run.name, "dead-letters", "dies-40")
         with open(os.path.join(folder, "letter.json"), encoding="utf-8") as text:
-            sampled_number = json.load(text)["latest"][0]["frame_number"]
+            sampled_number = json.load(text)["sampled"][0]["frame_number"]
         again = subprocess.run([os.path.join(BUILD, "carousel"), "replay", "--dead-letter", "40", "-p", run.name], capture_output=True, text=True)
         self.assertEqual(again.returncode, 73, again.stderr)
         self.assertIn(f"ValueError: beside {sampled_number}: {(sampled_number * 7 + 1) % 256}, half is (4, 8, 4)", again.stderr)
@@ -193,7 +193,7 @@ class Python(unittest.TestCase):
         file = os.path.join(self.folder.name, "reads.py")
         with open(file, "w", encoding="utf-8") as out:
             out.write("import carousel\n@carousel.stage\ndef reads(frame, color):\n"
-                      "    if frame.sequence == 6: raise ValueError(f'exposure is {frame.parameters[\"exposure\"]}')\n")
+                      "    if frame.frame_number == 6: raise ValueError(f'exposure is {frame.parameters[\"exposure\"]}')\n")
         with self.pipeline(stage("geometry", "carousel-geometry", more="triangles = 200"), stage("vertex", "carousel-vertex", ["geometry"]),
                            stage("fragment", "carousel-fragment", ["vertex"]), stage("reads", file, ["fragment"], "max_attempts = 1"),
                            more="allow_dead_letters = true\nfps = 100\n[parameters]\nexposure = 1.75").start() as run:
@@ -224,7 +224,7 @@ class Python(unittest.TestCase):
                    "        try: newest.next()\n"
                    "        except RuntimeError as refused: sys.exit(0 if 'a forked child can\\'t use it' in str(refused) else 1)\n"
                    "        sys.exit(2)\n"
-                   "    print(os.waitpid(child, 0)[1], os.path.exists(run.log), newest.next().sequence > frame.sequence, run.stop())\n")
+                   "    print(os.waitpid(child, 0)[1], os.path.exists(run.log), newest.next().frame_number > frame.frame_number, run.stop())\n")
         forks = subprocess.Popen([sys.executable, "-B", "-c", program], stdout=subprocess.PIPE, text=True, start_new_session=True)
         try:
             self.assertEqual(forks.communicate(timeout=60)[0], "0 True True 0\n")

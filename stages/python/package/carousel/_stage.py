@@ -205,7 +205,7 @@ class Adapter:
         return {"outputs": outputs, "device": self.stage.device, "ends": self.stage.ends, "picks": picks,
                 "writable_inputs": self.stage.writable_inputs, "wants_tombstones": self.stage.wants_tombstones,
                 "reads": [(name, self.input_with(name, inputs)) for name in self.stage.reads],
-                "accepts_sampled_inputs": "frame" in self.stage.arguments or self.finishes}   # by frame.latest() alone
+                "accepts_sampled_inputs": "frame" in self.stage.arguments or self.finishes}   # by frame.sampled() alone
 
     @staticmethod
     def input_with(name, inputs):

@@ -21,7 +21,7 @@ class TestFrame:
     def __getitem__(self, name):
         return self.planes[name]
 
-    def latest(self, name):
+    def sampled(self, name):
         return None
 
     def set_hash(self, hash, name="own"):

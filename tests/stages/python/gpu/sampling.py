@@ -8,7 +8,7 @@ class sampling:
         self.last = -1
 
     def process(self, frame, color, out):
-        sampled = frame.latest("beside")
+        sampled = frame.sampled("beside")
         if sampled is not None:
             values = bytes(memoryview(sampled["color"].cpu()))   # carousel-test-copy fills a frame with one byte
             assert values == bytes([(sampled.frame_number * 7 + 1) % 256]) * len(values), sampled
