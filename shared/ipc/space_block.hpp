@@ -23,7 +23,7 @@
 namespace carousel::ipc {
 
 inline constexpr u64 space_magic = 0x4341'524F'5350'4143;  ///< "CAROSPAC"
-inline constexpr u32 space_version = 2;                    ///< of everything that lies in the memory
+inline constexpr u32 space_version = 3;                    ///< of everything that lies in the memory
 inline constexpr u32 max_primitives = 64;
 inline constexpr std::size_t longest_name = 40;
 

@@ -19,7 +19,7 @@ using hosts::seal, hosts::view_of;
 using supervisor::sealed_stream;
 
 const std::string token(32, 't');
-constexpr std::string_view magic = "CRSLHST2";
+constexpr std::string_view magic = "CRSLHST3";
 
 /// A near host's side: the handshake, then messages under the session's key.
 class coordinator_peer {

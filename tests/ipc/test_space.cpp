@@ -314,12 +314,12 @@ TEST_CASE("a holder refuses strangers and other versions, each with a sentence")
     CHECK_THAT(reply_to("hello"), contains("says who it is first"));
     CHECK_THAT(reply_to("\xff\xfe{"), contains("says who it is first"));
     CHECK_THAT(reply_to(R"({"attach": {"version": 99, "start_time": 1}})"), contains("rebuild the older"));
-    CHECK_THAT(reply_to(R"({"attach": {"version": 2, "start_time": 1}})"), contains("can't be watched"));
-    CHECK_THAT(reply_to(R"({"attach": {"version": 2}})"), contains("can't be watched"));
+    CHECK_THAT(reply_to(R"({"attach": {"version": 3, "start_time": 1}})"), contains("can't be watched"));
+    CHECK_THAT(reply_to(R"({"attach": {"version": 3}})"), contains("can't be watched"));
     const std::string me = std::to_string(shm::this_process().start_time);
-    CHECK_THAT(reply_to(R"({"return": {"version": 2, "epoch": 77, "start_time": )" + me + "}}"),
+    CHECK_THAT(reply_to(R"({"return": {"version": 3, "epoch": 77, "start_time": )" + me + "}}"),
                contains("open the space again"));
-    CHECK_THAT(reply_to(R"({"attach": {"version": 2, "start_time": )" + me + "}}"), contains("welcome"));
+    CHECK_THAT(reply_to(R"({"attach": {"version": 3, "start_time": )" + me + "}}"), contains("welcome"));
 
     // Who is in may ask for anything.
     const shm::unique_fd in = shm::connect_to(place_of("lab").socket());
@@ -329,7 +329,7 @@ TEST_CASE("a holder refuses strangers and other versions, each with a sentence")
         REQUIRE(shm::receive_message(in.get(), m, 20 * ns_per_s) == shm::receive_status::ok);
         return m.text;
     };
-    CHECK_THAT(reply_of(R"({"attach": {"version": 2, "start_time": )" + me + "}}"), contains("welcome"));
+    CHECK_THAT(reply_of(R"({"attach": {"version": 3, "start_time": )" + me + "}}"), contains("welcome"));
     CHECK_THAT(reply_of("\xff\xfe"), contains("no request that a holder knows"));
     CHECK_THAT(reply_of(std::string(79, 'x') + "\xc3\xa4"), contains("no request that a holder knows"));
     CHECK_THAT(reply_of(R"({"make": 5})"), contains("no request that a holder knows"));

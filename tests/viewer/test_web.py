@@ -92,7 +92,7 @@ class Served(Rig):
         # The supervisor's word is asked for twice a second: it may still be that of the start.
         wait_for("stages that run", lambda: all(p["state"] == "running" for x in dashboard.json()["stages"] for p in x["processes"]))
         s = dashboard.json()
-        self.assertEqual((s["version"], s["phase"], s["notice"], s["may_act"], s["crash"]), (1, "running", "", False, None))
+        self.assertEqual((s["version"], s["phase"], s["notice"], s["may_act"], s["crash"]), (2, "running", "", False, None))
         self.assertEqual((s["pipeline"]["name"], s["pipeline"]["width"], s["pipeline"]["height"]), ("demo", 320, 180))
         self.assertEqual(s["pipeline"]["supervisor_pid"], run.pid)
         self.assertEqual([x["name"] for x in s["stages"]], STAGES)

@@ -290,7 +290,7 @@ std::string hindrance(const view& v) {
 
 std::string status_json(const view& v, const picture_status& p, const stream_status& stream, bool may_act,
                         u64 now) {
-    json out{{"version", 1},
+    json out{{"version", 2},
              {"phase", name_of(v.phase)},
              {"notice", v.notice},
              {"may_act", may_act},

@@ -21,7 +21,7 @@ namespace {
 
 using hosts::fresh_bytes, hosts::same_seal, hosts::seal, hosts::seal_bytes, hosts::view_of;
 using nlohmann::json;
-constexpr std::string_view magic = "CRSLHST2";
+constexpr std::string_view magic = "CRSLHST3";
 constexpr std::size_t longest_message = json_channel::host_message.bytes, most_kept = 64U << 20U;
 constexpr u64 shake_patience_ns = 3 * ns_per_s;
 

@@ -47,7 +47,7 @@ GLTF = {"asset": {"version": "2.0"}, "scene": 0, "scenes": [{"nodes": [0]}], "no
 
 class NearPeer:
     """A near host's side of the connection between supervisors, up to the session key, by the token."""
-    MAGIC = b"CRSLHST2"
+    MAGIC = b"CRSLHST3"
 
     def __init__(self, token):
         self.socket = socket.create_connection(("127.0.0.1", PORT), 10)

@@ -132,7 +132,7 @@ TEST_CASE("a message that comes back to the side that sent it ends the connectio
 TEST_CASE("the far side's proof, sent back to it, is not accepted as the near side's") {
     if (!hosts::can_seal()) CAROUSEL_SKIP("built without libcrypto");
     man_in_the_middle b;
-    man_in_the_middle::write_to(b.to_partition, "CRSLHST2" + std::string(32, 'x'));
+    man_in_the_middle::write_to(b.to_partition, "CRSLHST3" + std::string(32, 'x'));
     (void)b.partition->advance(now_ns());
     const std::string answer = man_in_the_middle::read_all(b.to_partition);
     REQUIRE(answer.size() == 8 + 32 + 32);
@@ -174,7 +174,7 @@ TEST_CASE("another program that has the port is not taken for a host that has an
         man_in_the_middle::write_to(b.to_partition, "CRSLHST1" + std::string(32, 'x'));
         (void)b.partition->advance(now_ns());
         CHECK(b.partition->closed());
-        CHECK(man_in_the_middle::read_all(b.to_partition) == "CRSLHST2");
+        CHECK(man_in_the_middle::read_all(b.to_partition) == "CRSLHST3");
     }
     man_in_the_middle b;  // what came may be the beginning of more
     (void)b.coordinator->advance(now_ns());
@@ -215,7 +215,7 @@ TEST_CASE("bytes of a stranger end that connection alone") {
         man_in_the_middle b;
         std::string noise(generator() % 300, '\0');
         for (char& c : noise) c = static_cast<char>(generator());
-        if (generator() % 2 == 0) noise = "CRSLHST2" + noise;
+        if (generator() % 2 == 0) noise = "CRSLHST3" + noise;
         b.write_to_partition(noise);
         CHECK(b.partition->advance(now_ns()).empty());
         CHECK_FALSE(b.partition->open());
