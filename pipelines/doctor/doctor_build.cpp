@@ -78,7 +78,7 @@ void examine_build(std::vector<finding>& all, const doctor_places& places) {
     const auto there = [&](const char* file) { return ::access((folder + "/" + file).c_str(), R_OK) == 0; };
     all.push_back(part("films", there("libcarousel-film.so"), "--out film.mp4",
                        "libavcodec-dev libavformat-dev libavutil-dev libswscale-dev"));
-    all.push_back(part("page", there("carousel-web"), "--http, `carousel view`", "libturbojpeg0-dev"));
+    all.push_back(part("dashboard", there("carousel-web"), "--http, `carousel view`", "libturbojpeg0-dev"));
     all.push_back(part("viewer", there("carousel-viewer"), "a window on a run",
                        "libimgui-dev libglfw3-dev libepoxy-dev libegl-dev"));
     all.push_back(part("JPEG textures", with_jpeg, "textures of glTF files and texture = \"x.jpg\"",

@@ -19,7 +19,7 @@ namespace {
 using nlohmann::json;
 constexpr u64 end_patience_ns = ns_per_s;
 
-std::string path_in(const std::string& folder) { return folder + "/page.json"; }
+std::string path_in(const std::string& folder) { return folder + "/dashboard.json"; }
 
 }  // namespace
 

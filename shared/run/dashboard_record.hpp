@@ -21,7 +21,7 @@ struct dashboard_record {
     std::string token;               ///< that actions need
 };
 
-/// Writes FOLDER/page.json, mode 0600. Throws shm_error.
+/// Writes FOLDER/dashboard.json, mode 0600. Throws shm_error.
 void write_dashboard_record(const std::string& folder, const dashboard_record& r);
 /// Nothing: there is none, or none that can be read.
 [[nodiscard]] std::optional<dashboard_record> read_dashboard_record(const std::string& folder);

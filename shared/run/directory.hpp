@@ -8,7 +8,7 @@
 //     pipeline.json  what runs here (run_identity.hpp), state.json what its supervisor has counted
 //                    (seat_state.hpp): for a second supervisor, when the first one dies
 //     recoveries.jsonl  what each death cost (supervisor/stores/recovery_log.hpp)
-//     page.json      the process that serves the web UI, with its token (dashboard_record.hpp)
+//     dashboard.json the process that serves the web UI, with its token (dashboard_record.hpp)
 //     port-SEAT-EPOCH.lock  held by a port's program as long as it has memory of the run
 //     lock           held by the supervisor for life, and by the stages (folder_lock.hpp); ledger-*.bin,
 //                    logs/, pictures/, dead-letters/ (dead_letter.hpp)

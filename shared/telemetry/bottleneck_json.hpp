@@ -1,6 +1,6 @@
 #pragma once
 // A bottleneck as reports, `ps --json` and /status.json have it: {"kind": "stage" | "gpu" | "pace" | "none" |
-// "held" | "down" | "unknown", "stage": name | null, "busy": 0..1 | null, "text": the sentence that people
+// "paused" | "down" | "unknown", "stage": name | null, "busy": 0..1 | null, "text": the sentence that people
 // are shown}.
 
 #include "core/json.hpp"

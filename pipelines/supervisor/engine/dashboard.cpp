@@ -44,7 +44,7 @@ dashboard::dashboard(event_loop& loop, console& out, dashboard_plan plan, std::s
     : loop_(loop),
       plan_(std::move(plan)),
       token_(new_token()),
-      log_(out, "page", width, dashboard_color, plan_.folder + "/logs/page.jsonl") {}
+      log_(out, "web", width, dashboard_color, plan_.folder + "/logs/web.jsonl") {}
 
 dashboard::~dashboard() {
     if (!process_.pidfd) return;

@@ -135,11 +135,11 @@ void apply_seat_action(process_table& t, seat& s, seat_action a, const process* 
             break;
         case seat_action::suspend:
             if (s.now) shm::signal_pidfd(s.now->pidfd.get(), SIGSTOP);
-            if (s.now) t.note("held", now_ns(), s, *s.now, "is paused: the pipeline waits for it");
+            if (s.now) t.note("paused", now_ns(), s, *s.now, "is paused: the pipeline waits for it");
             break;
         case seat_action::resume:
             if (s.now) shm::signal_pidfd(s.now->pidfd.get(), SIGCONT);
-            if (s.now) t.note("goes on", now_ns(), s, *s.now, "continues");
+            if (s.now) t.note("continues", now_ns(), s, *s.now, "continues");
             s.clock_base_ns = now_ns();
             t.c->seat[s.index].paused.store(0, std::memory_order_release);
             break;
@@ -183,7 +183,7 @@ void note_abandoned(process_table& t, const seat& s, const process& p) {
         return;
     }
     const std::string attempts = fmt::format("{} attempt{}", failures, failures == 1 ? "" : "s");
-    t.note("given up", now_ns(), s, p,
+    t.note("abandoned", now_ns(), s, p,
            fmt::format("gives frame {} up after {}", p.sequences.front(), attempts));
     if (t.account.abandoned.size() >= max_listed_abandoned) {
         t.account.abandoned.erase(t.account.abandoned.begin());

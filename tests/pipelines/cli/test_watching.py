@@ -345,7 +345,7 @@ class Doctor(Live):
         for program, there in ((os.path.join(PROGRAMS, "carousel"), None), (os.path.join(lonely, "carousel"), False)):
             output = subprocess.run([program, "doctor", "--json"], env=self.environment, capture_output=True, text=True, check=False)
             checks = {c["name"]: c for c in json.loads(output.stdout)["checks"]}
-            for name, file, package in (("films", "libcarousel-film.so", "libavcodec-dev"), ("page", "carousel-web", "libturbojpeg0-dev"),
+            for name, file, package in (("films", "libcarousel-film.so", "libavcodec-dev"), ("dashboard", "carousel-web", "libturbojpeg0-dev"),
                                         ("viewer", "carousel-viewer", "libimgui-dev")):
                 built = os.path.exists(os.path.join(PROGRAMS, file)) if there is None else there
                 self.assertEqual(checks[name]["found"].split(":")[0], "built" if built else "not built", name)
