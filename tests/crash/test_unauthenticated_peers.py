@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What a process can do to a run that it is no part of: the table "Strangers" of pipelines/README.md, cell by cell. As root the
+"""What a process can do to a run that it is no part of: the table "Other processes" of pipelines/docs/security.md, cell by cell. As root the
 pipeline and "this user" are one unprivileged user, "another user" is a second one. Whoever isn't root can't become another: that
 column is left out, and said. Usage: test_unauthenticated_peers.py PROGRAMS PIPELINES"""
 import collections, http.client, json, os, re, shutil, signal, socket, subprocess, sys, tempfile
@@ -235,7 +235,7 @@ def attempts(run, dashboard):
 
 def table():
     """{row: (cell of another user, cell of this user)}"""
-    with open(PIPELINES + "/README.md") as f: text = f.read().split("\n## Strangers\n")[1].split("\n## ")[0]
+    with open(PIPELINES + "/docs/security.md") as f: text = f.read().split("\n## Other processes\n")[1].split("\n## ")[0]
     rows = [[c.strip() for c in line.strip("|").split(" | ")] for line in text.splitlines() if line.startswith("| ")]
     return {r[0]: (r[1], r[2].rstrip(" |")) for r in rows[1:]}
 

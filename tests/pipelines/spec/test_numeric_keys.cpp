@@ -80,7 +80,7 @@ TEST_CASE("both ends of each range are taken, and what is beyond them is refused
 }
 
 TEST_CASE("the table of numbers in the README has the range and the unit of each key") {
-    const std::string readme = read_file(CAROUSEL_PIPELINES_README).value_or("");
+    const std::string readme = read_file(CAROUSEL_KEY_REFERENCE).value_or("");
     for (const numeric_key& k : numeric_keys()) {
         const std::string low =
             k.range.whole ? fmt::format("{:.0f}", k.range.low) : fmt::format("{}", k.range.low);
