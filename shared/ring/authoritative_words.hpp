@@ -1,8 +1,8 @@
 #pragma once
-// All words of a block that decide something, one after the other, each with its place: for whoever checks or
-// mends them. Which there are is taken from `made` (the supervisor's copy), never from the block itself.
+// All authoritative words of a block, one after the other, each with its place: for code that checks or
+// repairs them. The set of words is taken from `made` (the supervisor's copy), never from the block itself.
 //
-// Who may call: anybody who maps the block; nothing is changed here. A few thousand reads at most.
+// Any process that maps the block may call this; it changes nothing. A few thousand reads at most.
 
 #include <algorithm>
 #include <string>
@@ -24,7 +24,7 @@ enum class word_kind : u8 {
     seat,           ///< (seat)
     entry,          ///< (entry)
     job,            ///< (job)
-    ring_sequence,  ///< (job): of the frame that it works on
+    ring_sequence,  ///< (job): of the frame that the job works on
     asset,          ///< (asset)
 };
 inline constexpr u32 word_kinds = 14;
@@ -35,10 +35,10 @@ struct word_place {
     bool operator==(const word_place&) const = default;
 };
 
-/// "ring of vertex: slot 3, group 1"
+/// The name of the word, for messages: "ring of vertex: slot 3, group 1"
 [[nodiscard]] std::string name_of(const shm::control_block& made, const word_place& at);
 
-/// Calls fn(word, place) for each. `Block`: a control_block, const or not.
+/// Calls fn(word, place) for each word. `Block`: a control_block, const or not.
 template <typename Block, typename F>
 void for_each_word(Block& c, const shm::control_block& made, F&& fn) {
     using enum word_kind;

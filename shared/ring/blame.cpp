@@ -2,8 +2,8 @@
 
 namespace carousel::ring {
 
-// A crash between two of these words leaves a join's inputs with different counts, of which the higher one
-// decides (take_attempts).
+// A crash between two of these words leaves a join's inputs with different counts; the higher one is
+// authoritative (take_attempts).
 void blame_waiting(shm::control_block& c, u32 stage, u64 ring_sequence, bool single,
                    const std::function<void()>& between) {
     for_each_lease_of(c, stage, ring_sequence, [&](shm::word& at, u64 raw, u32 generation) {

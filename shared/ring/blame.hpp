@@ -1,6 +1,6 @@
 #pragma once
-// The words that lease a frame to one stage, found by the frame's number, and the attempt that is added to
-// them when a process is known late to have died by its own hand.
+// The words that lease a frame to one stage, found by the frame's ring sequence, and the attempt that is
+// added to them when it becomes known late that a process died by its own fault.
 
 #include <algorithm>
 #include <functional>
@@ -9,10 +9,10 @@
 
 namespace carousel::ring {
 
-/// Calls fn(word, raw) for each word of the frame `ring_sequence` on the input side of a stage. `raw` is what
-/// was found there, once: whoever changes the word changes that very value, or what a successor has made of
-/// it meanwhile is written over. A word of an earlier generation means WAIT: see lease_word::seen_at, for
-/// `generation` of the frame.
+/// Calls fn(word, raw, generation) for each word of the frame `ring_sequence` on the input side of a stage.
+/// `raw` is the value as read, once: a caller that changes the word must CAS from exactly that value, else it
+/// overwrites what a successor has made of the word meanwhile. A word of an earlier generation than the
+/// frame's `generation` means WAIT: see lease_word::seen_at.
 template <typename F>
 void for_each_lease_of(shm::control_block& c, u32 stage, u64 ring_sequence, F&& fn) {
     const shm::stage_block& b = c.stage[std::min(stage, shm::max_stages - 1)];
@@ -38,9 +38,9 @@ void for_each_lease_of(shm::control_block& c, u32 stage, u64 ring_sequence, F&& 
     }
 }
 
-/// Adds an attempt to a frame that nobody has taken up since (`single`: it was the only one in flight), or
-/// marks it to be leased alone. One that a successor has taken is left as it is. `between`: for tests, called
-/// between the look and the change.
+/// Adds an attempt to a frame that no process has leased since (`single`: it was the only one in flight), or
+/// marks the frame to be leased alone. A frame that a successor has leased is left as it is. `between`: for
+/// tests, called between the read and the change.
 void blame_waiting(shm::control_block& c, u32 stage, u64 ring_sequence, bool single,
                    const std::function<void()>& between = {});
 

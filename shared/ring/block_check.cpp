@@ -13,7 +13,7 @@
 namespace carousel::ring {
 namespace {
 
-/// Collects; a block that is damaged all over needs no thousand lines.
+/// Collects findings, up to a limit: a block that is damaged all over must not produce thousands of lines.
 class findings {
 public:
     void add(std::string word, std::string what) {
@@ -115,7 +115,7 @@ void check_sets(findings& f, const shm::parameter_box& now, const shm::parameter
     }
 }
 
-// A source moves the horizon behind a number that it has leased, and leases none beyond its window.
+// A source moves the horizon only past a number that it has leased, and leases no number beyond its window.
 void check_parameters(findings& f, const shm::control_block& c, const shm::control_block& made) {
     const u64 raw = load(c.parameters.state);
     if (!intact(raw)) return;  // check_parity
@@ -130,8 +130,8 @@ void check_parameters(findings& f, const shm::control_block& c, const shm::contr
     u64 reach = 0;
     for (u32 k = 0; k < std::min(made.sources, shm::max_sources); ++k) {
         const u32 link = std::min(made.source[k].link, shm::max_links - 1);
-        const u64 tail = load(c.link[link].tail.raw());  // the state first: tails follow
-        if (!intact(tail)) return;                       // it bounds nothing: check_parity
+        const u64 tail = load(c.link[link].tail.raw());  // after the state, since tails only grow
+        if (!intact(tail)) return;                       // a damaged tail gives no bound: check_parity
         reach = std::max(reach, shm::tail_word::unpack(tail) + made.link[link].window);
     }
     if (made.sources > 0 && is.horizon > reach)
@@ -139,11 +139,11 @@ void check_parameters(findings& f, const shm::control_block& c, const shm::contr
               fmt::format("is {}, no source can have leased a number from {} on", is.horizon, reach));
 }
 
-// A claim was made for a number that was leased to a job of that source, which may end its stream. It may
-// stand no more.
+// A claim was made for a number that was leased to a job of a source that may end its stream. The claim need
+// not stand any more.
 void check_claims(findings& f, const shm::control_block& c, const shm::control_block& made) {
     for (u32 k = 0; k < std::min(made.sources, shm::max_sources); ++k) {
-        const u64 raw = load(c.source[k].ended);  // first: the tail follows
+        const u64 raw = load(c.source[k].ended);  // before the tail, which only grows
         if (raw == no_claim || !intact(raw)) continue;
         const u32 stage = std::min(made.source[k].stage, shm::max_stages - 1),
                   link = std::min(made.source[k].link, shm::max_links - 1);
@@ -250,7 +250,7 @@ std::vector<finding> check_known(const shm::control_block& c, const shm::control
         if (known.end != end_unknown && known.end != end_stopping &&
             tail > std::max(known.end + known.surplus, before))
             f.add(object, fmt::format("is {}, beyond the end of the run ({})", tail, known.end));
-        // the tail first: it follows
+        // the tail is read first: it follows `committed`
         const u64 begun = made.first_ring_sequence, committed = load(c.link[k].committed);
         if (known.miscounted < ~u64{0} && tail > begun && tail - begun > known.miscounted &&
             tail - begun - known.miscounted > committed)

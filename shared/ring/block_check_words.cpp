@@ -1,5 +1,5 @@
-// check_words(): the protocol's rules, word by word, over a block in which nothing moves. Each rule names in
-// its comment who would have had to break the protocol for it to fail.
+// check_words(): the protocol's rules, word by word, over a block in which nothing moves. The comment
+// of each rule states the invariant that it checks.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -52,7 +52,8 @@ private:
         return end_is_number() && ring_sequence >= known_.end + known_.surplus;
     }
 
-    // A tag is only ever written by a job that is OPEN, and the job word leaves that version behind its tags.
+    // A tag is only ever written by a job that is OPEN, and the job word leaves that version only after its
+    // tags are gone.
     void tag(const std::string& object, const char* tagged, u32 j, u32 version, u32 stage) {
         if (stage_of_job(j) != stage) {
             add(object,
@@ -67,13 +68,13 @@ private:
                                     w.version & version_mask));
     }
 
-    // A job word bears the epoch of an incarnation that there was: the present one, or one that is not
-    // reclaimed yet.
+    // A job word carries the epoch of an incarnation that exists or existed: the present one, or one that is
+    // not reclaimed yet.
     void jobs_of(u32 seat) {
         const shm::seat_block& s = made_.seat[seat];
         for (u32 j = s.first_job; j < std::min(s.first_job + s.jobs, shm::max_jobs); ++j) {
             const job_word w = job(j);
-            if (w.state == job_state::damaged) continue;  // check_parity names what is damaged by a bit
+            if (w.state == job_state::damaged) continue;  // check_parity reports words damaged by one bit
             const std::string object = fmt::format("job {} ({})", j, name_of_stage(s.stage));
             if (static_cast<u8>(w.state) > static_cast<u8>(job_state::aborted)) {
                 add(object, fmt::format("is in state {}: there is no such state", static_cast<u32>(w.state)));
@@ -87,8 +88,8 @@ private:
         }
     }
 
-    // SUBMITTED is behind all leases and the slots of all outputs, and both stay until COMMITTED (or
-    // ABORTED): a slot is READY, or in quarantine, behind that alone.
+    // SUBMITTED comes after all leases and after FILL at all outputs, and both stay until COMMITTED (or
+    // ABORTED): a slot becomes READY, or is quarantined, only after that.
     void submitted(u32 j, const job_word& w, u32 stage, const std::string& object) {
         const shm::stage_block& b = made_.stage[stage];
         const u64 version = w.version & version_mask;
@@ -178,8 +179,8 @@ private:
         }
     }
 
-    // A READY slot lies in the window (or below the tail, where it waits to be freed), and each frame has
-    // one.
+    // A READY slot lies in the window (or below the tail, where it waits to be freed), and each frame is in
+    // only one slot.
     void ready(u32 k, u32 n, const slot_word& w, const std::string& object, std::map<u64, u32>& seen) {
         const shm::link_block& m = made_.link[k];
         const shm::frame_header& h = c_.frames[k].header[n];
@@ -187,7 +188,7 @@ private:
         if (ring_sequence == shm::no_number) return;  // check_parity
         if (stage_of_job(w.job) != m.stage)
             add(object, fmt::format("was made by job {}, which is no job of {}", w.job, m.name));
-        // READY comes behind COMMITTED, at each output by itself.
+        // READY comes after COMMITTED, at each output separately.
         if (const job_word maker = job(w.job);
             (maker.version & version_mask) == w.version &&
             (maker.state == job_state::open || maker.state == job_state::submitted ||
@@ -225,9 +226,9 @@ private:
                 fmt::format("is {}: there is no such clock", static_cast<u32>(h.clock)));
     }
 
-    // Number n in [T, T+N) waits or is leased at its own lap, or is done: then it waits at the next one. It
-    // is still leased at the lap before when a helper has committed that frame and its owner has not come to
-    // say so.
+    // Number n in [T, T+N) is WAIT or LEASED at its own lap, or it is done: then it is WAIT at the next lap.
+    // The word is still LEASED at the previous lap if a helper has committed that frame and its owner has not
+    // completed it yet.
     void source(u32 k) {
         const shm::source_block& q = made_.source[k];
         if (q.link >= shm::max_links) return;
@@ -263,8 +264,8 @@ private:
         return shm::none;
     }
 
-    // The frame that a ring waits for is in it, or in work, or still to come. A frame that its producer has
-    // done with is in the ring.
+    // The frame at a ring's tail is in the ring, in work, or still to come. A frame that its producer has
+    // completed is in the ring.
     void frame_at_tail(u32 k) {
         const shm::link_block& m = made_.link[k];
         const u64 t = tail(k);
@@ -276,7 +277,7 @@ private:
                 if (job(j).state != job_state::idle && load(c_.job_info[j].ring_sequence) == t) return;
         const std::string object = fmt::format("ring of {}: frame {}", m.name, t);
         if (maker.source < shm::max_sources) {
-            // the numbers come round with the window of the first output
+            // the numbers wrap with the window of the first output
             const u64 n = std::clamp(made_.link[std::min(maker.output_link[0], shm::max_links - 1)].window,
                                      1U, shm::max_window);
             const lease_word w = lease_word::of(load(c_.source[maker.source].sequence_lease[t % n]));

@@ -1,4 +1,4 @@
-// check_parity(): which words are damaged by one bit, and what each is called.
+// check_parity(): which words are damaged by one bit, and the name of each.
 #include <fmt/format.h>
 
 #include "ring/block_check.hpp"

@@ -5,13 +5,13 @@
 namespace carousel::ring {
 namespace {
 
-/// An entry's word as it may have been: who, and what its bits say of the state.
+/// A value that an entry's word may have had: its identity, and the state that its bits show.
 struct possible_entry {
     entry_word w;
-    bool state_is_known = false;  ///< the bit that is wrong is one of the identity
+    bool state_is_known = false;  ///< the wrong bit belongs to the identity
     bool named = false, alive = false, recorded = false;
-    /// What speaks for it. A seat's word is the supervisor's own; a process could be another one of the
-    /// run's; the file may be older than the block.
+    /// The evidence for this value. A seat's word is the supervisor's own; a live process could be another
+    /// one of the run; the file may be older than the block.
     [[nodiscard]] u32 weight() const noexcept {
         return (named ? 4U : 0U) + (alive ? 2U : 0U) + (recorded ? 1U : 0U);
     }
@@ -30,18 +30,18 @@ public:
 
     [[nodiscard]] std::optional<u64> value() {
         for (u32 k = 0; k < std::min(c_.seats, shm::max_seats); ++k)
-            if (!intact(load(c_.seat[k].current))) return std::nullopt;  // it may be this entry's
+            if (!intact(load(c_.seat[k].current))) return std::nullopt;  // it may name this entry
         collect();
         if (all_.empty()) return std::nullopt;
         u32 most = 0;
         for (const possible_entry& p : all_) most = std::max(most, p.weight());
         std::erase_if(all_, [&](const possible_entry& p) { return p.weight() < most; });
         if (most == 0) return unowned();
-        // Where only pids differ and none of them lives, the process is gone, whichever it was.
+        // If only pids differ and none of them lives, the process is gone, whichever it was.
         const bool gone = std::none_of(all_.begin(), all_.end(), [](const auto& p) { return p.alive; });
         for (const possible_entry& p : all_)
             if (!p.same_place(all_.front()) || (!gone && p.w.pid != all_.front().w.pid)) return std::nullopt;
-        // Whoever claims an entry says next when it began.
+        // A process that claims an entry stores its start time next.
         if (gone && load(c_.entry[entry_].start_time) == 0)
             for (const possible_entry& p : all_)
                 if (p.w.pid == 0) return with_state(p).pack();
@@ -49,7 +49,7 @@ public:
     }
 
 private:
-    // The first one is as it is found but for its state: `nobody lives` falls back on that pid.
+    // The first candidate is the word as found, except for its state: if no process lives, its pid is used.
     void collect() {
         constexpr unsigned first_of_identity = 4;
         add(unchecked(raw_), false);
@@ -71,7 +71,7 @@ private:
         all_.push_back(p);
     }
 
-    // A standby has no epoch, everybody else that there is has one.
+    // A standby has no epoch; every other incarnation has one.
     [[nodiscard]] static bool fits(const possible_entry& p) noexcept {
         const entry_word& w = p.w;
         if (!p.state_is_known) return true;
@@ -91,7 +91,7 @@ private:
         }
     }
 
-    /// An epoch of a seat is one entry's.
+    /// Each epoch of a seat belongs to only one entry.
     [[nodiscard]] bool belongs_to_another(const entry_word& w) const {
         for (u32 k = 0; k < shm::max_incarnations; ++k) {
             const entry_word o = entry_word::of(load(c_.entry[k].identity));
@@ -102,7 +102,7 @@ private:
         return false;
     }
 
-    /// A job word of that seat bears the epoch, or may bear it.
+    /// Returns true if a job word of that seat carries the epoch, or is damaged and may carry it.
     [[nodiscard]] bool is_referenced(const entry_word& w) const {
         const shm::seat_block& s = c_.seat[w.seat];
         for (u32 j = s.first_job; j < std::min(s.first_job + s.jobs, shm::max_jobs); ++j)
@@ -111,7 +111,7 @@ private:
         return false;
     }
 
-    // Nobody sits there or lives: what is left may be words that bear its epoch.
+    // No seat and no process matches: only job words that carry the entry's epoch may be left.
     [[nodiscard]] std::optional<u64> unowned() {
         std::erase_if(all_, [&](const possible_entry& p) { return p.w.epoch == 0 || !is_referenced(p.w); });
         if (all_.empty()) return entry_word{}.pack();

@@ -1,12 +1,12 @@
 #pragma once
-// A plane as people write it: "u8[720,1280,4]", an element type and its extents, the slowest first. Pipeline
-// files say so what a port writes, and programs what they count on.
+// The text form of a plane: "u8[720,1280,4]", an element type and its extents, the slowest first. Pipeline
+// files use it to declare what a port writes, and programs to declare what they expect.
 
 #include "ring/frame_format.hpp"
 
 namespace carousel::ring {
 
-/// Throws config_error: what was written, and what is expected.
+/// Throws config_error, which quotes `text` and states what is expected.
 [[nodiscard]] plane plane_from_text(const std::string& name, std::string_view text);
 
 }  // namespace carousel::ring

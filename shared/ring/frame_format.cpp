@@ -32,7 +32,7 @@ const element_row* row_of(element type) noexcept {
     return row == std::end(element_table) ? nullptr : row;
 }
 
-/// a * b + c, or nothing when it exceeds the largest slot.
+/// a * b + c, or empty if the result exceeds the largest slot.
 std::optional<u64> bounded(u64 a, u64 b, u64 c) noexcept {
     u64 product = 0;
     u64 sum = 0;
@@ -43,8 +43,8 @@ std::optional<u64> bounded(u64 a, u64 b, u64 c) noexcept {
     return sum;
 }
 
-/// Bytes from the first to behind the last element; nothing when it exceeds the largest slot. An extent of 0
-/// counts as 0 bytes.
+/// Bytes from the first element to the end of the last; empty if that exceeds the largest slot. An extent of
+/// 0 counts as 0 bytes.
 std::optional<u64> extent_of(const plane& p) {
     const u64 size = element_bytes(p.type);
     if (std::find(p.shape.begin(), p.shape.end(), u64{0}) != p.shape.end()) {
@@ -106,7 +106,7 @@ void check_plane(const frame_format& format, const plane& p) {
     }
 }
 
-/// Why `offered` can't stand for `expected`; "" when it can.
+/// Why `offered` does not satisfy `expected`; "" if it does.
 std::string difference(const plane& offered, const plane& expected) {
     if (offered.type != expected.type) {
         return fmt::format("plane \"{}\" has elements of {}, expected {}", expected.name,
@@ -119,7 +119,7 @@ std::string difference(const plane& offered, const plane& expected) {
         return fmt::format("plane \"{}\" has another shape", expected.name);
     }
     plane wanted = expected;
-    wanted.shape = offered.shape;  // extents that may be anything take the offered ones
+    wanted.shape = offered.shape;  // an expected extent of 0 takes the offered one
     if (effective_strides(offered) != effective_strides(wanted)) {
         return fmt::format("plane \"{}\" has other strides", expected.name);
     }
@@ -176,7 +176,7 @@ u64 plane::bytes() const {
 }
 
 u64 frame_format::lay_out() {
-    u64 end = plane_alignment;  // the status word lies in front of the first plane
+    u64 end = plane_alignment;  // the status word precedes the first plane
     for (plane& p : planes) {
         check_plane(*this, p);
         p.offset = end;
@@ -229,8 +229,8 @@ frame_format frame_format::from_json(std::string_view text) {
     } catch (const nlohmann::json::exception& e) {
         throw config_error(fmt::format("frame format: not a description of a payload: {}", e.what()));
     }
-    // Offsets come from another process: they must be the ones that this build would choose, or a plane could
-    // lie anywhere.
+    // Offsets come from another process: they must equal those that this build would choose, else a plane
+    // could lie anywhere.
     frame_format own = format;
     (void)own.lay_out();
     for (std::size_t i = 0; i < own.planes.size(); ++i) {

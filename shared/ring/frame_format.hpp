@@ -1,8 +1,9 @@
 #pragma once
-// What a slot's payload is: named planes with element type, shape and strides, and named numbers that all
-// frames of the link share (vertex counts and the like). A stage describes its output before anything starts;
-// a consumer checks what it gets and refuses what it can't read with both descriptions in the message. Layout
-// of a slot: status word at offset 0; planes behind it at their offsets, each 256-byte aligned.
+// The description of a slot's payload: named planes with element type, shape and strides, and named constants
+// that are the same for all frames of the link (vertex counts and the like). A stage describes its output
+// before anything starts; a consumer checks the description and rejects what it cannot read with both
+// descriptions in the message. Layout of a slot: status word at offset 0, then the planes at their offsets,
+// each 256-byte aligned.
 
 #include <array>
 #include <map>
@@ -14,7 +15,7 @@
 
 namespace carousel::ring {
 
-/// 1 TiB: far beyond any device, far below an overflow.
+/// 1 TiB: far larger than the memory of any device, and far below an overflow.
 inline constexpr u64 largest_slot_bytes = u64{1} << 40U;
 
 /// bf16_: the upper half of an f32. f8_e4m3_ and f8_e5m2_: the two 8-bit floats of machine learning (OCP), no
@@ -42,25 +43,27 @@ enum class element : u8 {
 inline constexpr u64 plane_alignment = 256;
 inline constexpr u32 max_rank = 4;
 
-/// One array of a payload. shape[0] is the slowest dimension. Strides are in bytes; 0 means dense.
+/// One array of a payload. shape[0] is the slowest dimension.
 struct plane {
     std::string name;
     element type = element::u8_;
     std::vector<u64> shape;         ///< up to max_rank entries, each > 0
     std::vector<u64> strides = {};  ///< bytes; empty = dense row-major
     u64 offset = 0;                 ///< bytes from the slot's start; set by frame_format::lay_out
+    /// Bytes from the first element to the end of the last. Throws config_error if that exceeds 1 TiB.
     [[nodiscard]] u64 bytes() const;
     bool operator==(const plane&) const = default;
 };
 
 struct frame_format {
-    std::string type;  ///< what it is, e.g. "carousel.image.rgba8"
+    std::string type;  ///< the payload's type, e.g. "carousel.image.rgba8"
     std::vector<plane> planes;
     std::map<std::string, double> constants;  ///< same for every frame
     bool operator==(const frame_format&) const = default;
 
     /// Sets the planes' offsets; returns the slot's size in bytes (a multiple of plane_alignment). Throws
-    /// config_error on an empty shape, a rank above max_rank, or more than 1 TiB.
+    /// config_error on a plane whose name is empty or occurs twice, an empty shape, a rank above max_rank, an
+    /// extent of 0, a number of strides that differs from the rank, or more than 1 TiB.
     u64 lay_out();
     [[nodiscard]] const plane* find(std::string_view name) const noexcept;
     [[nodiscard]] std::string describe() const;  ///< "carousel.image.rgba8 {color: u8[720][1280][4]}"
@@ -69,7 +72,7 @@ struct frame_format {
 };
 
 /// Throws config_error with both descriptions unless `offered` has the type and every plane of `expected`
-/// with equal element types and equal shapes (an expected extent of 0 takes any).
+/// with equal element types, shapes and strides (an expected extent of 0 matches any extent).
 void require_format(const frame_format& offered, const frame_format& expected, std::string_view consumer,
                     std::string_view producer);
 

@@ -4,10 +4,11 @@
 #include <bit>
 #include <cstring>
 
-// A look at a header races with its producer by design: two seats of a stage may look at one frame, and who
-// comes second may find it leased, freed and refilled. It reads nonsense then, and nobody goes by it: the
-// look's loads are before the CAS of the lease (acq_rel), which fails, since the slot's generation has moved.
-// ThreadSanitizer can't see that argument, so it is kept from the look; the reads behind a lease it checks.
+// A check of a header races with its producer by design: two seats of a stage may check one frame, and by
+// then the slower one may find it leased, freed and refilled. It then reads inconsistent data, without
+// effect: the loads of the check come before the CAS of the lease (acq_rel), which fails because the slot's
+// generation has moved. ThreadSanitizer cannot see that argument, so the check is not instrumented; reads
+// after a lease are.
 #define CAROUSEL_UNSYNCHRONIZED [[gnu::no_sanitize("thread")]]
 
 namespace carousel::ring {
@@ -15,7 +16,7 @@ namespace {
 
 class sum {
 public:
-    // One to one in `value` for any state, and in the state for any value.
+    // A bijection of `value` for any state, and of the state for any value.
     CAROUSEL_UNSYNCHRONIZED void add(u64 value) noexcept {
         state_ = std::rotl((state_ ^ value) * 0x9E37'79B9'7F4A'7C15ULL, 29);
     }
@@ -26,7 +27,8 @@ public:
             std::memcpy(&value, from, 8);
             add(value);
         }
-        // Byte by byte: a copy of a length that isn't known here is a call, which ThreadSanitizer looks into.
+        // Byte by byte: a copy of a length that is unknown at compile time is a call, which ThreadSanitizer
+        // intercepts.
         u64 value = 0;
         for (std::size_t k = 0; k < bytes; ++k) value |= std::to_integer<u64>(from[k]) << 8 * k;
         if (bytes > 0) add(value);
@@ -40,7 +42,8 @@ private:
 }  // namespace
 
 CAROUSEL_UNSYNCHRONIZED u64 header_sum(const shm::frame_header& h, u32 parameter_bytes) noexcept {
-    // Copies: what takes a reference would read the header where ThreadSanitizer looks on.
+    // Copies: a function that takes a reference would read the header in code that ThreadSanitizer
+    // instruments.
     const f64 time_s = h.time_s;
     const u32 metadata_bytes = h.metadata_bytes, sampled_inputs = h.sampled_inputs;
     sum s;

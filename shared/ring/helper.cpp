@@ -39,10 +39,10 @@ device::imported_event* helper::event_of(u32 link, u32 seat, u32 epoch, u32 slot
     return nullptr;
 }
 
-// A job has one event, that of the slot which it has filled at its stage's first output. Whoever looks at
-// another output finds that slot by the tag. It holds for (job, version) as long as J does: the owner has
-// filled it before SUBMITTED, and it goes back behind COMMITTED or ABORTED alone; so the CAS of that very J
-// proves it.
+// A job has one event, that of the slot which it has filled at its stage's first output. A helper at another
+// output finds that slot by its tag. The tag holds for (job, version) as long as J does: the owner has filled
+// the slot before SUBMITTED, and the slot is returned only after COMMITTED or ABORTED; so the CAS of that
+// very J value proves it.
 u32 helper::event_slot(const shm::stage_block& owner, const link_ref& link, u32 slot,
                        const slot_word& s) noexcept {
     const u32 first = owner.output_link[0];
@@ -63,7 +63,7 @@ u32 helper::help(link_ref& link) noexcept {
         const u64 raw = load(control_->job[s.job]);
         const job_word j = job_word::of(raw);
         if ((j.version & version_mask) != s.version) continue;
-        // its owner, or another helper, died or rests between commit and READY
+        // its owner, or another helper, died or is delayed between commit and READY
         if (j.state == job_state::committed) {
             const shm::block_open open;
             if (link.mark_ready(k, s.job, j.version)) {
@@ -91,7 +91,7 @@ u32 helper::help(link_ref& link) noexcept {
 #else
         if (event == nullptr) continue;
 #endif
-        const shm::block_open open;  // behind the look at the event, which calls the driver
+        const shm::block_open open;  // after the query of the event, which calls the driver
         if (!cas(control_->job[s.job], raw, j.with(job_state::committed).pack())) continue;
         crash_here(crash_point::help_committed);
         link.block().committed_ns[k].store(now_ns(), std::memory_order_relaxed);

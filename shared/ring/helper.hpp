@@ -1,14 +1,14 @@
 #pragma once
-// Commits by an observing consumer: a live member of a blocking group that would idle looks at the events of
-// the frames it waits for and commits them itself. So a frame whose owner is busy, descheduled or dying right
-// behind its submission is not held up.
+// Commits by an observing consumer: a live member of a blocking group that would idle polls the events of the
+// frames it waits for, and commits those frames itself. So a frame whose owner is busy, descheduled or dies
+// right after submitting it is not delayed.
 //
-// The order is the proof (leave one out and frames tear): read S = FILL(job, v); read J = SUBMITTED(v, e);
-// ask the event imported from the incarnation whose epoch is e; CAS that very J value. Never from OPEN: an
-// event that was never recorded, or was for the slot's earlier frame, reads as complete. A helper marks the
-// slot READY and does nothing else: inputs and the job word belong to the owner, or to the supervisor once
-// the owner is dead. Called by one thread. Importing may take 0.1 ms an event, hence it happens here, where
-// the stage idles anyway.
+// The order is the proof (if a step is left out, frames tear): read S = FILL(job, v); read J = SUBMITTED(v,
+// e); query the event imported from the incarnation whose epoch is e; CAS that very J value. Never from OPEN:
+// an event that was never recorded, or was recorded for the slot's earlier frame, reads as complete. A helper
+// marks the slot READY and does nothing else: inputs and the job word belong to the owner, or to the
+// supervisor once the owner is dead. Called by one thread. An import may take 0.1 ms per event, so it happens
+// here, where the stage idles anyway.
 
 #include <map>
 #include <memory>
@@ -22,19 +22,20 @@ namespace carousel::ring {
 class helper {
 public:
     helper(shm::control_block& c, device::context& context) : control_(&c), context_(&context) {}
-    /// Looks once at all frames under way in `link`; returns the number of commits made.
+    /// Checks all frames in progress in `link` once; returns how many it committed or made READY.
     u32 help(link_ref& link) noexcept;
     [[nodiscard]] u64 commits() const noexcept { return commits_; }
 
 private:
     struct import {
-        u64 identity = 0;  ///< the entry word's epoch and seat when it was imported
+        u64 identity = 0;  ///< the epoch and seat of the entry's word when its events were imported
         std::vector<std::unique_ptr<device::imported_event>> events;
         std::vector<bool> tried;
     };
     /// The event of that slot of `link`, the first output of the seat's stage.
     [[nodiscard]] device::imported_event* event_of(u32 link, u32 seat, u32 epoch, u32 slot) noexcept;
-    /// Whose event covers the job that has filled `slot` of `link` as `s` says: a slot of its first output.
+    /// The slot, in the first output of the owner's stage, whose event covers the job that has filled `slot`
+    /// of `link` with the word `s`.
     [[nodiscard]] u32 event_slot(const shm::stage_block& owner, const link_ref& link, u32 slot,
                                  const slot_word& s) noexcept;
 

@@ -9,8 +9,8 @@ latest_reader::latest_reader(shm::control_block& c, u32 link, u32 entry, u64 fro
     : control_(&c), link_(c, link), next_(from) {
     const shm::block_open open;
     for (;;) {
-        // The place that was taken least often: in one that somebody has just left the newest frame may be
-        // DONE, and a member that comes again would have to wait for another one.
+        // The place that was taken least often: in a place that a member has just left, the newest frame may
+        // be DONE, and a member that joins again would have to wait for the next frame.
         u32 place = shm::none, fewest = 0;
         u64 raw = 0;
         for (u32 g = shm::max_blocking; g < shm::max_groups; ++g) {
@@ -21,7 +21,7 @@ latest_reader::latest_reader(shm::control_block& c, u32 link, u32 entry, u64 fro
         }
         if (place == shm::none) return;
         const u64 joined = group_word{entry & 0xFFFFU, fewest + 1, group_state::latest}.pack();
-        if (!cas(link_.block().group_state[place], raw, joined)) continue;  // somebody else was faster
+        if (!cas(link_.block().group_state[place], raw, joined)) continue;  // another member was faster
         group_ = place;
         mine_ = joined;
         link_.block().skipped[place].store(0, std::memory_order_relaxed);
@@ -56,8 +56,8 @@ slot_ref latest_reader::acquire(u64 only) noexcept {
         u64 raw = 0;
         const lease_word w = link_.lease(best, group_, raw);
         if (w.state != lease_state::wait) continue;
-        // Before the CAS: whoever sees the lease sees when it began, or an earlier time of ours (which can
-        // only revoke too early).
+        // Before the CAS: a process that sees the lease sees its start time, or an earlier time of this
+        // member (which can only cause a revocation too early).
         link_.block().lease_since_ns[group_].store(now_ns(), std::memory_order_release);
         lease_ = lease_word{best.word.generation, 0, static_cast<u32>(best.ring_sequence & version_mask), 0,
                             lease_state::leased}
@@ -68,7 +68,7 @@ slot_ref latest_reader::acquire(u64 only) noexcept {
             next_ = best.ring_sequence + 1;
             return best;
         }
-        (void)release();  // no frame, and no number either: the supervisor's audit names it
+        (void)release();  // nothing delivered, next_ unchanged; the supervisor's audit names it
     }
 }
 
@@ -76,7 +76,7 @@ bool latest_reader::release() noexcept {
     if (!held_) return false;
     const shm::block_open open;
     const lease_word w = lease_word::of(lease_);
-    // Before the CAS, behind which the slot may be another frame's. What was read came before this look.
+    // Before the CAS, after which the slot may hold another frame. Everything was read before this check.
     const bool sealed = is_sealed(link_.header(held_.index), control_->parameters.bytes);
     const bool whole = cas(link_.block().group[held_.index][group_], lease_,
                            lease_word{w.generation, w.job, w.version, 0, lease_state::done}.pack());

@@ -1,5 +1,5 @@
 #pragma once
-// One ring, as any process of the run sees it: looking for frames, and the changes that anyone may make
+// One ring, as any process of the run sees it: scanning for frames, and the changes that any process may make
 // (marking a committed frame READY, moving the tail, freeing slots). A view: owns nothing.
 //
 // Sync points (words.hpp gives the orders):
@@ -9,17 +9,17 @@
 //                       by one, by CAS.
 //   READY -> FREE(g+1)  for slots below T, after every latest column was closed (WAIT -> SKIPPED): a latest
 //                       member leases by CAS on that very word, so it either got the lease before the close
-//                       (the slot stays) or fails. The newest frame stays for latest members as long
-//                       as another slot is FREE: who wakes late still finds a frame. Where none is FREE
-//                       whoever sweeps frees it, so nobody ever waits for a slot that is kept.
-// Crash: each step is one CAS on a stable condition, so a process that dies between two of them leaves work
-// that the next one who looks completes.
+//                       (the slot stays) or fails. The newest frame stays for latest members as long as
+//                       another slot is FREE: a member that wakes late still finds a frame. If none is FREE,
+//                       the process that sweeps frees it, so no process ever waits for a slot that is kept.
+// Crash: each step is one CAS on a stable condition, so a process that dies between two steps leaves work
+// that the next process that sweeps completes.
 
 #include "ring/words.hpp"
 
 namespace carousel::ring {
 
-/// A slot as it was read: the word and what it held.
+/// A slot as it was read: the word, and the sequence of the frame in it.
 struct slot_ref {
     u32 index = shm::none;
     slot_word word{};
@@ -27,7 +27,7 @@ struct slot_ref {
     [[nodiscard]] explicit operator bool() const noexcept { return index != shm::none; }
 };
 
-/// The frames of one link that are READY, by distance from the tail. Filled in one pass over the slots.
+/// The READY frames of one link, by distance from the tail. Filled in one pass over the slots.
 struct ready_map {
     u64 tail = 0;
     u32 window = 0;
@@ -44,8 +44,8 @@ public:
     [[nodiscard]] u32 window() const noexcept { return window_; }
     [[nodiscard]] u32 slots() const noexcept { return slots_; }
 
-    /// What a slot's frame carries: final for whoever has found the slot READY and leased it. `slot` is below
-    /// slots().
+    /// The header of a slot's frame: final for a reader that has found the slot READY and leased it. `slot`
+    /// is below slots().
     [[nodiscard]] const shm::frame_header& header(u32 slot) const noexcept { return headers_[slot]; }
     /// For the owner of the slot's FILL word, between FILL and SUBMITTED, in a process that has opened the
     /// ring's frame segment (shm::segment::open_frames).
@@ -53,21 +53,22 @@ public:
 
     /// READY frames in [tail, tail + window).
     void read_ready(ready_map& out) const noexcept;
-    /// The group's word for a slot, as it means for the slot's generation; `raw` gets the exact word for a
+    /// The group's word for a slot, interpreted at the slot's generation; `raw` receives the exact word for a
     /// CAS.
     [[nodiscard]] lease_word lease(const slot_ref& slot, u32 group, u64& raw) const noexcept;
     [[nodiscard]] bool has_free_slot() const noexcept;
-    /// Does a slot hold the frame of that sequence, READY?
+    /// Returns true if a slot holds the frame of that sequence, READY.
     [[nodiscard]] bool is_ready(u64 ring_sequence) const noexcept;
-    /// FREE -> FILL for the job. Empty when none is free.
+    /// FREE -> FILL for the job. Empty if no slot is free.
     [[nodiscard]] slot_ref claim(u32 job, u64 version) noexcept;
 
-    /// FILL -> READY of the job's slot; true when this call did it. Only after J read COMMITTED(version).
+    /// FILL -> READY of the job's slot; returns true if this call did it. Only after J was read as
+    /// COMMITTED(version).
     bool mark_ready(u32 slot, u32 job, u64 version) noexcept;
-    /// S7: moves the tail, then frees what lies below, but for the newest frame while a latest member has
-    /// WAIT for it and another slot is FREE. True when anything changed (and rings then).
+    /// S7: moves the tail, then frees what lies below it, except the newest frame while a latest member has
+    /// WAIT for it and another slot is FREE. Returns true, and rings, if anything changed.
     bool sweep() noexcept;
-    /// Rings every stage at this link.
+    /// Rings the doorbell of every stage at this link.
     void ring() noexcept;
 
 private:

@@ -13,7 +13,7 @@ namespace {
 constexpr std::size_t head = 4;
 constexpr std::size_t most_value = 0xFFFF;
 
-// Of the alternatives of metadata_value; 0: as long as it is.
+// The sizes of the alternatives of metadata_value; 0: variable length.
 constexpr std::size_t fixed_bytes[] = {1, 8, 8, 8, 0, 0};
 
 bool is_key(std::string_view key) noexcept {
@@ -23,7 +23,7 @@ bool is_key(std::string_view key) noexcept {
     });
 }
 
-/// Bytes of the UTF-8 sequence that a text begins with; 0: none, or a control letter.
+/// Bytes of the UTF-8 sequence at the beginning of a text; 0: not valid, or a control character.
 std::size_t utf8_char_bytes(std::string_view text) noexcept {
     const auto at = [&](std::size_t k) { return static_cast<u8>(text[k]); };
     const u8 first = at(0);
@@ -35,7 +35,7 @@ std::size_t utf8_char_bytes(std::string_view text) noexcept {
     if (bytes == 0 || text.size() < bytes) return 0;
     for (std::size_t k = 1; k < bytes; ++k)
         if ((at(k) & 0xC0U) != 0x80U) return 0;
-    // Longer than need be, a half of a pair, beyond the last letter; and C1 control letters.
+    // Overlong forms, surrogates, code points above U+10FFFF, and C1 control characters.
     if ((first == 0xE0 && at(1) < 0xA0) || (first == 0xED && at(1) >= 0xA0) ||
         (first == 0xF0 && at(1) < 0x90) || (first == 0xF4 && at(1) >= 0x90) ||
         (first == 0xC2 && at(1) < 0xA0))
@@ -63,7 +63,7 @@ std::string_view as_text(std::span<const std::byte> bytes) noexcept {
     return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-/// A value of that kind and length, or nothing when the bytes can't be one.
+/// A value of that kind and length; empty if the bytes are not valid for it.
 std::optional<metadata_value> value_of(u8 kind, std::span<const std::byte> bytes) noexcept {
     switch (kind) {
         case 1:
@@ -83,7 +83,7 @@ std::optional<metadata_value> value_of(u8 kind, std::span<const std::byte> bytes
     }
 }
 
-/// The bytes of a value; `number` holds those that it has no memory of its own for.
+/// The bytes of a value; `number` is the storage for those of a number or a flag.
 std::span<const std::byte> bytes_of(const metadata_value& value, std::byte (&number)[8]) noexcept {
     return std::visit(
         [&](const auto& v) -> std::span<const std::byte> {
@@ -104,7 +104,7 @@ std::span<const std::byte> bytes_of(const metadata_value& value, std::byte (&num
         value);
 }
 
-/// Bytes of the entry that these begin with, by its lengths alone; 0: it can't be one.
+/// Bytes of the entry at the beginning of these bytes, by its lengths alone; 0: not a valid entry.
 std::size_t entry_bytes(std::span<const std::byte> left) noexcept {
     if (left.size() < head) return 0;
     const std::size_t kind = static_cast<u8>(left[0]), key = static_cast<u8>(left[1]),
@@ -116,9 +116,9 @@ std::size_t entry_bytes(std::span<const std::byte> left) noexcept {
 }
 
 struct entry_place {
-    u32 at = 0, bytes = 0;  ///< bytes 0: there is none, and the entries end at `at`
+    u32 at = 0, bytes = 0;  ///< bytes 0: there is no such entry, and the entries end at `at`
 };
-// Of bytes that this process has put together itself: what is not looked at here was when it came in.
+// For bytes that this process has assembled itself: what is not checked here was checked when it came in.
 entry_place find(std::span<const std::byte> in, std::string_view key) noexcept {
     u32 at = 0;
     while (at < in.size()) {
@@ -132,7 +132,7 @@ entry_place find(std::span<const std::byte> in, std::string_view key) noexcept {
     return {at, 0};
 }
 
-/// How many of the bytes hold entries that can be: what lies behind one that can't is given up.
+/// How many of the bytes hold valid entries: everything after an invalid entry is dropped.
 u32 whole_bytes(std::span<const std::byte> in) noexcept {
     metadata_reader all(in);
     metadata_entry e;

@@ -1,14 +1,14 @@
 #pragma once
 // A frame's metadata: small named values that travel with it from ring to ring, in its header. The bytes:
 //
-//   entry = {kind u8, key bytes u8, value bytes u16, key, value}      one behind the other, not aligned
+//   entry = {kind u8, key bytes u8, value bytes u16, key, value}      one after the other, not aligned
 //
-// Who writes: the producer's worker copies what the inputs bear (S3), the stage adds to it in process();
-// final at SUBMITTED. Who reads: whoever holds a lease. They are the bytes of another process: a reader goes
-// through them entry by entry, stops at the first that can't be, and never looks beyond them.
+// Writers: the producer's worker copies the entries of the inputs (S3), the stage adds to them in process();
+// final at SUBMITTED. Readers: any process that holds a lease. The bytes come from another process: a reader
+// parses them entry by entry, stops at the first invalid entry, and never reads past the bytes in use.
 //
 // At a join: the first input's entries, then of each further input, in their order, those whose key is not
-// there yet. Entries for which there is no room are left out and counted in the header; the count travels on.
+// there yet. Entries for which there is no room are omitted and counted in the header; the count travels on.
 
 #include <optional>
 #include <span>
@@ -33,13 +33,13 @@ struct metadata_entry {
     metadata_value value;
 };
 
-/// Goes through the entries; views into the bytes.
+/// Iterates over the entries; returns views into the bytes.
 class metadata_reader {
 public:
     explicit metadata_reader(std::span<const std::byte> bytes) noexcept : left_(bytes) {}
-    /// False: there are no more, or what follows can't be an entry.
+    /// False: there are no more entries, or the next bytes are not a valid entry.
     [[nodiscard]] bool next(metadata_entry& out) noexcept;
-    /// What follows can't be an entry: these bytes are not as a stage writes them.
+    /// True: the next bytes are not a valid entry, so they are not as a stage writes them.
     [[nodiscard]] bool damaged() const noexcept { return damaged_; }
 
 private:
@@ -47,30 +47,30 @@ private:
     bool damaged_ = false;
 };
 
-/// The bytes of a header that are in use, whatever it says.
+/// The metadata bytes of a header that are in use, clamped to the size of the field.
 [[nodiscard]] std::span<const std::byte> metadata_of(const shm::frame_header& h) noexcept;
 [[nodiscard]] std::optional<metadata_value> find_metadata(std::span<const std::byte> bytes,
                                                           std::string_view key) noexcept;
 
 enum class metadata_change : u8 {
     done,
-    bad_key,    ///< empty, longer than max_metadata_key, or other letters than A-Z a-z 0-9 _ . : / -
-    bad_value,  ///< a text with control letters, or that is no UTF-8
+    bad_key,    ///< empty, longer than max_metadata_key, or with characters other than A-Z a-z 0-9 _ . : / -
+    bad_value,  ///< a text with control characters, or not valid UTF-8
     no_room,
 };
-/// Sets the entry of that key, which may be there already. Changes nothing unless `done`. `bytes` of `room`
-/// are in use.
+/// Adds the entry of that key, or replaces it. Changes nothing unless the result is `done`. The first `bytes`
+/// bytes of `room` are in use.
 [[nodiscard]] metadata_change set_metadata(std::span<std::byte> room, u32& bytes, std::string_view key,
                                            const metadata_value& value) noexcept;
-/// False: there is no such entry.
+/// Removes the entry of that key. False: there is no such entry.
 bool erase_metadata(std::span<std::byte> room, u32& bytes, std::string_view key) noexcept;
-/// Adds the entries of `more` whose keys are not there yet; how many found no room. What follows a damaged
-/// one counts as one.
+/// Adds the entries of `more` whose keys are not there yet; returns how many found no room. A damaged entry
+/// and everything after it count as one.
 u32 merge_metadata(std::span<std::byte> room, u32& bytes, std::span<const std::byte> more) noexcept;
 
-/// "exposure_ms 3.5, camera "left"": all entries on one line; "": there are none.
+/// All entries on one line: "exposure_ms 3.5, camera "left""; "" if there are none.
 [[nodiscard]] std::string line_of(std::span<const std::byte> bytes);
-/// One value as people read it: 3.5, true, "left camera", 12 bytes.
+/// One value for display: 3.5, true, "left camera", 12 bytes.
 [[nodiscard]] std::string text_of(const metadata_value& value);
 
 }  // namespace carousel::ring

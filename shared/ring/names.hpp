@@ -1,5 +1,5 @@
 #pragma once
-// What stages and seats are called where a word of theirs is named.
+// The names of stages and seats in messages about their words.
 
 #include <fmt/format.h>
 
@@ -10,13 +10,13 @@
 
 namespace carousel::ring {
 
-/// `made`: the supervisor's own copy of what it made; the index may be any number.
+/// `made`: the supervisor's own copy of the block as made; the index may be any number.
 [[nodiscard]] inline std::string stage_name(const shm::control_block& made, u32 stage) {
     return stage < std::min(made.stages, shm::max_stages) ? std::string(made.stage[stage].name)
                                                           : fmt::format("stage {}", stage);
 }
 
-/// "vertex", or "vertex.1" where the stage has several.
+/// "vertex", or "vertex.1" if the stage has several seats.
 [[nodiscard]] inline std::string seat_name(const shm::control_block& made, u32 seat) {
     const shm::seat_block& s = made.seat[std::min(seat, shm::max_seats - 1)];
     const bool several = s.stage < shm::max_stages && made.stage[s.stage].seats > 1;

@@ -1,6 +1,6 @@
 #pragma once
-// Which pages of the control block the protocol's steps of one seat write: what its process opens, while all
-// else is for reading (shm/block_guard.hpp).
+// Which pages of the control block the protocol's steps of one seat write: the pages that its process opens
+// for writing; all others are mapped read-only (shm/block_guard.hpp).
 //
 //   S1, S4 to S6   the job words, which all seats share; the records of its own jobs
 //   S2, S6, S7     the words of its input rings, or a source's numbers
@@ -8,11 +8,11 @@
 //   S5, helpers    the job words; the words of its input rings
 //   sampled inputs    the words of their rings, as a latest member
 //   S8             doorbells of the stages at its rings; with turns those of every stage
-//   P1, E1         a source: which set counts, its claim, when its next frame is due
-//   beside them    its entry and event handles, its stage's counters, what its seat is asked for,
-//                  the state of assets that it loads, the token of the GPU on which it takes turns
+//   P1, E1         a source: the parameters' state word, its claim, when its next frame is due
+//   in addition    its entry and event handles, its stage's counters, requests to its seat, the state of
+//                  assets that it loads, the token of the GPU on which it takes turns
 //
-// Read from the block's static parts, which are checked before use: nonsense there opens pages of nobody.
+// Derived from the block's static parts, which are checked before use: an invalid index there opens no page.
 
 #include <array>
 #include <span>
@@ -24,7 +24,7 @@ namespace carousel::ring {
 
 class page_list {
 public:
-    /// The pages on which that object begins and ends.
+    /// Adds the pages that contain the `bytes` bytes at `from`.
     void add(const shm::control_block& c, const void* from, u64 bytes) noexcept;
     [[nodiscard]] std::span<const shm::page_range> pages() const noexcept {
         return std::span(ranges_).first(count_);
@@ -35,9 +35,10 @@ private:
     u32 count_ = 0;
 };
 
-/// Of a stage's process, a standby, a port's program. `token`: the GPU's on which it takes turns, or none.
+/// The pages of a stage's process, a standby or a port's program. `token`: that of the GPU on which it takes
+/// turns, or none.
 [[nodiscard]] page_list pages_of(const shm::control_block& c, const incarnation_id& id, u32 token) noexcept;
-/// Of one that reads a ring as `latest` from outside (a viewer).
+/// The pages of a process outside the pipeline that reads a ring as a `latest` member (a viewer).
 [[nodiscard]] page_list pages_of_reader(const shm::control_block& c, u32 link) noexcept;
 
 }  // namespace carousel::ring

@@ -1,4 +1,4 @@
-// The description itself: what makes sense, and its JSON form. Values are parameter_schema.cpp's.
+// The description itself: its validation and its JSON form. parameter_schema.cpp handles the values.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -27,7 +27,7 @@ std::vector<std::string> texts(const std::array<const char*, N>& all) {
     return {all.begin(), all.end()};
 }
 
-/// Letters, digits and what `also` has: 1 to longest_name of them.
+/// Letters, digits and the characters in `also`: 1 to longest_name of them.
 bool is_word(std::string_view text, std::string_view also) {
     return !text.empty() && text.size() <= longest_name && std::all_of(text.begin(), text.end(), [&](char c) {
         return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
@@ -40,7 +40,7 @@ bool is_text(std::string_view text) {
            std::none_of(text.begin(), text.end(), [](unsigned char c) { return c < 0x20 || c == 0x7F; });
 }
 
-/// Why the field makes no sense by itself; "" if it does.
+/// Why the field by itself is invalid; "" if it is valid.
 std::string fault_of(const parameter_schema& s, const parameter& p) {
     if (!is_word(p.name, "_"))
         return fmt::format("has no name of 1 to {} letters, digits and _", longest_name);
@@ -78,7 +78,7 @@ std::string fault_of(const parameter_schema& s, const parameter& p) {
     return {};
 }
 
-/// The same for what the field says of others, and of itself as a control.
+/// The same for the field's relations to other fields and its use as a control.
 std::string fault_of_use(const parameter_schema& s, const parameter& p) {
     if (!p.role.empty() && std::find(roles.begin(), roles.end(), p.role) == roles.end())
         return fmt::format("has the role \"{}\", which there isn't{}", p.role.substr(0, longest_shown),

@@ -20,8 +20,8 @@ namespace {
 using namespace detail;
 using nlohmann::json;
 
-/// What rounding to f32 leaves of a unit vector's length is 1 to 2^-24. Such a one is a direction already and
-/// is kept bit for bit.
+/// The length of a unit vector differs from 1 by at most about 2^-24 after rounding to f32. Such a vector is
+/// a direction already and is kept bit for bit.
 constexpr f64 unit_as_stored = 1e-7;
 constexpr f64 unit_as_believed = 1e-3;
 
@@ -42,8 +42,8 @@ void write_element(const parameter& p, std::span<std::byte> values, u32 index, f
 
 f64 length_of(const f64* v) { return std::sqrt(v[0] * v[0] + v[1] * v[1] + v[2] * v[2]); }
 
-/// In double precision, of what an f32 holds: [1, 1, 1] gives the very bits of 0.577350269F, or one image
-/// would have two hashes. False for [0, 0, 0], also when it is that only as f32.
+/// In double precision, from the values as f32: [1, 1, 1] gives exactly the bits of 0.577350269F; otherwise
+/// one image would have two hashes. False for [0, 0, 0], also if the value becomes that only as f32.
 bool normalise(f64* v) {
     for (int k = 0; k < 3; ++k) {
         volatile f32 rounded = static_cast<f32>(
@@ -80,7 +80,7 @@ std::string expected_of(const parameter& p) {
     throw config_error(fmt::format("{} = {}: expected {}", p.name, shown(value), expected));
 }
 
-/// One element of what is set as a number, in its range.
+/// One element of the value that is set, as a number in its range.
 f64 element_from(const parameter& p, const json& whole, const json& one) {
     f64 v = std::numeric_limits<f64>::quiet_NaN();
     if (p.kind == parameter_kind::choice && one.is_string()) {
@@ -122,7 +122,7 @@ json element_to(const parameter& p, std::span<const std::byte> values, u32 index
     return {};
 }
 
-/// The field that must be larger, where this one is not below it.
+/// The field that must be larger, if this field is not below it; else null.
 const parameter* not_below(const parameter_schema& s, const parameter& p,
                            std::span<const std::byte> values) noexcept {
     const parameter* other = p.below.empty() ? nullptr : s.find(p.below);

@@ -14,9 +14,9 @@ bool is_skipped(const link_ref& input, const slot_ref& slot, u32 group) noexcept
     return load(input.block().slot[slot.index]) == slot.word.pack();
 }
 
-/// One of the stage's inputs has let the frame pass: its tail is after the frame, or the word is SKIPPED. A
-/// frame that the stage has had is not taken for one: its inputs are DONE before any of their tails is after
-/// it.
+/// Returns true if one of the stage's inputs has passed the frame by: its tail is after the frame, or the
+/// word is SKIPPED. A frame that the stage has processed does not match: its inputs are DONE before any of
+/// their tails is after it.
 bool has_passed(const shm::stage_block& stage, const std::optional<link_ref> (&input)[shm::max_inputs],
                 const ready_map (&ready)[shm::max_inputs], u64 n) noexcept {
     for (u32 i = 0; i < stage.inputs; ++i) {

@@ -21,12 +21,12 @@ bool reusable(const shm::control_block& c, u32 entry) noexcept {
     for (u32 j = seat.first_job; j < std::min(seat.first_job + seat.jobs, shm::max_jobs); ++j)
         if (job_word::of(load(c.job[j])).epoch == w.epoch) return false;
     for (u32 j = seat.first_job; j < std::min(seat.first_job + seat.jobs, shm::max_jobs); ++j)
-        if (!intact(load(c.job[j]))) return false;  // it may bear it
+        if (!intact(load(c.job[j]))) return false;  // it may carry the epoch
     return true;
 }
 
 namespace {
-// Nobody looks at an entry until its word names it, so its other fields may be written before.
+// No process reads an entry before its word names it, so its other fields may be written first.
 void clean(shm::control_block& c, u32 entry) noexcept {
     shm::incarnation& e = c.entry[entry];
     e.start_time.store(0, std::memory_order_relaxed);
@@ -57,12 +57,12 @@ incarnation_id appoint(shm::control_block& c, u32 seat) noexcept {
         const u64 before = load(e.identity);
         if (!reusable(c, k)) continue;
         const u64 raw = load(c.seat[seat].current);
-        if (!intact(raw)) return {};  // whose epoch is not known can't have a next one
+        if (!intact(raw)) return {};  // an unknown epoch has no next one
         const u32 epoch = next_epoch(seat_word::of(raw).epoch);
         clean(c, k);
         if (!cas(e.identity, before, entry_word{0, epoch, seat, entry_state::starting}.pack())) continue;
         crash_here(crash_point::entry_prepared);
-        // two supervisors can't be; a lock forbids it
+        // a lock forbids a second supervisor
         if (!cas(c.seat[seat].current, raw, seat_word{epoch, k}.pack())) {
             mark_fenced(c, k);
             return {};
@@ -85,10 +85,10 @@ incarnation_id reserve_standby(shm::control_block& c, u32 seat) noexcept {
     return {};
 }
 
-// Two CASes, the seat's first: else a supervisor that dies between them leaves an entry with an epoch that
-// its successor will give to somebody else, and two entries of one epoch would mix up their events. This way
-// round the seat bears an epoch that no process does: the standby goes on waiting, owns no word, and whoever
-// takes the run over raises the epoch once more and ends it.
+// Two CASes, the seat's first. In the other order a supervisor that dies between them leaves an entry with an
+// epoch that the next supervisor gives to another entry, and two entries of one epoch would mix up their
+// events. In this order the seat has an epoch that no process has: the standby keeps waiting and owns no
+// word, and the supervisor that takes the run over raises the epoch once more and ends the standby.
 incarnation_id promote(shm::control_block& c, u32 seat, u32 entry) noexcept {
     CAROUSEL_ASSERT(seat < shm::max_seats && entry < shm::max_incarnations);
     shm::incarnation& e = c.entry[entry];
@@ -174,7 +174,7 @@ claim_result claim_standby(shm::control_block& c, const incarnation_id& id) noex
 
 u32 promoted_epoch(const shm::control_block& c, const incarnation_id& id) noexcept {
     const seat_word holder = seat_word::of(load(c.seat[id.seat].current));
-    // maybe an earlier use of this entry: its own word must say so too
+    // It may be an earlier use of this entry: the entry's own word must agree.
     if (holder.entry != id.entry) return 0;
     const entry_word w = entry_word::of(load(c.entry[id.entry].identity));
     const bool mine =

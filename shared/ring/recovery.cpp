@@ -8,7 +8,7 @@
 namespace carousel::ring {
 namespace {
 
-/// an owner moves a word a few times at most; one that goes on for ever is broken
+/// Owners move a word only a few times; an owner that never stops moving it is faulty.
 constexpr u32 most_moves = 1000;
 
 struct job_range {
@@ -63,12 +63,13 @@ void for_each_slot(shm::control_block& c, u32 seat, u32 job, u64 version, F&& fn
     }
 }
 
-/// Is a word damaged that a job of the seat may have tagged? Then nobody knows yet what its jobs hold.
+/// Returns true if a word that a job of the seat may have tagged is damaged: then it is not known yet what
+/// the jobs hold.
 bool any_damaged(const shm::control_block& c, u32 seat) noexcept {
     const shm::stage_block& s = stage_of(c, seat);
     if (s.source != shm::none) {
         const shm::source_block& q = c.source[std::min(s.source, shm::max_sources - 1)];
-        // Behind the window no number is in use, and nobody would ever mend one.
+        // Words beyond the window hold no number in use, and no process would ever repair them.
         const u32 window = c.link[std::min(q.link, shm::max_links - 1)].window;
         for (u32 k = 0; k < std::min(window, shm::max_window); ++k)
             if (!intact(load(q.sequence_lease[k]))) return true;
@@ -114,7 +115,7 @@ job_census census(const shm::control_block& c, u32 seat, u32 epoch) noexcept {
     const job_range r = jobs_of(c, seat);
     for (u32 j = r.first; j < r.last; ++j) {
         const job_word w = job_word::of(load(c.job[j]));
-        if (w.state == job_state::damaged) ++out.in_flight;  // maybe: no frame is blamed alone then
+        if (w.state == job_state::damaged) ++out.in_flight;  // possibly: then no frame is blamed alone
         if (w.epoch != epoch || static_cast<u8>(w.state) > 4) continue;
         ++out.by_state[static_cast<u8>(w.state)];
         if (w.state == job_state::open || w.state == job_state::submitted || w.state == job_state::aborted)
@@ -129,10 +130,10 @@ bool revoke(shm::control_block& c, u32 seat, u32 dead_epoch,
     const u32 successor = seat_word::of(sits).epoch;
     const job_range r = jobs_of(c, seat);
     bool clean = true;
-    // somebody has written over the seat: nothing could ever come to an end
+    // The seat was overwritten: the revocation could never finish.
     if (successor == dead_epoch || !intact(sits)) return false;
     for (u32 j = r.first; j < r.last; ++j) {
-        // until the word bears another epoch or is ABORTED: its owner may still be moving it
+        // Until the word has another epoch or is ABORTED: its owner may still be moving it.
         for (u32 tries = 0; tries < most_moves; ++tries) {
             const u64 raw = load(c.job[j]);
             const job_word w = job_word::of(raw);
@@ -140,9 +141,10 @@ bool revoke(shm::control_block& c, u32 seat, u32 dead_epoch,
             if (w.state == job_state::idle) {
                 cas(c.job[j], raw, job_word{w.version, successor, job_state::idle}.pack());
             } else if (w.state == job_state::committed) {
-                // The sequence is the word's own if the word stands behind it, too: its owner writes another
-                // one only behind an IDLE. An owner that has moved on by itself has made its entry before.
-                // A damaged one is waited for, as everything is that may be this job's.
+                // The sequence belongs to this word if the word is unchanged after the sequence was read: the
+                // owner writes another sequence only after IDLE. An owner that has moved the word on by
+                // itself has made its ledger entry before. A damaged sequence is waited for, as is every
+                // damaged word that this job may have tagged.
                 const u64 ring_sequence = load(c.job_info[j].ring_sequence);
                 if (ring_sequence == shm::no_number || any_damaged(c, seat)) {
                     clean = false;
@@ -154,13 +156,13 @@ bool revoke(shm::control_block& c, u32 seat, u32 dead_epoch,
 #else
                 cas(c.job[j], raw,
                     job_word{w.version, w.epoch, job_state::aborted}
-                        .pack());  // seeded bug: throws back what has happened
+                        .pack());  // seeded bug: aborts a frame that has happened
 #endif
             } else if (w.state == job_state::open || w.state == job_state::submitted) {
 #ifndef CAROUSEL_BUG_NO_ABORT
                 cas(c.job[j], raw, w.with(job_state::aborted).pack());
 #else
-                // Seeded bug: throws the frame back without taking the dead one's right to commit it.
+                // Seeded bug: requeues the frame without revoking the dead incarnation's right to commit it.
                 for_each_lease(c, seat, j, w.version, [](shm::word& at, u64 exact, bool) {
                     const lease_word l = lease_word::of(exact);
                     cas(at, exact, lease_word{l.generation, 0, 0, 0, lease_state::wait}.pack());
@@ -169,12 +171,12 @@ bool revoke(shm::control_block& c, u32 seat, u32 dead_epoch,
                 break;
 #endif
             } else {
-                clean = false;  // damaged, or a state that doesn't exist
+                clean = false;  // damaged, or a state that does not exist
                 break;
             }
         }
     }
-    // A dead incarnation's own S6 may have made a new IDLE word behind us: look again.
+    // The dead incarnation's own S6 may have made an IDLE word after the loop had passed it: check again.
     for (u32 j = r.first; j < r.last; ++j) {
         const job_word w = job_word::of(load(c.job[j]));
         if (w.epoch == dead_epoch && w.state != job_state::aborted) clean = false;
@@ -269,7 +271,8 @@ bool close_group(shm::control_block& c, u32 link, u32 group) noexcept {
     return true;
 }
 
-// Whoever has read CLOSED may still pass one frame by, as if the reader had come behind it.
+// A process that has already read CLOSED may still pass one frame by, as if the reader had joined after that
+// frame.
 bool open_group(shm::control_block& c, u32 link, u32 group) noexcept {
     shm::word& at = c.link[link].group_state[group];
     const u64 raw = load(at);
@@ -300,10 +303,11 @@ void dismiss_latest(shm::control_block& c, u32 entry) noexcept {
 }
 
 void begin_stop(shm::control_block& c) noexcept {
-    // Once a run: the sources' acknowledgements count for one STOPPING only. An END that was given (--frames)
-    // is taken back the same way; no source leases beyond it, so the END that is found is not above it.
+    // Once per run: the sources' acknowledgements count for one STOPPING only. An END that was given
+    // (--frames) is replaced by STOPPING the same way; no source leases beyond it, so the END that is then
+    // found is not above it.
     if (!cas(c.stop_asked, 0, 1)) return;
-    // A damaged END, too: it has one writer.
+    // A damaged END is replaced, too: it has one writer.
     for (u64 raw = load(c.end.raw()); raw != shm::end_word::pack(end_stopping); raw = load(c.end.raw()))
         if (cas(c.end.raw(), raw, shm::end_word::pack(end_stopping))) break;
     for (u32 k = 0; k < std::min(c.stages, shm::max_stages); ++k) shm::ring(c.stage[k].doorbell);
@@ -338,8 +342,8 @@ bool try_finish_stop(shm::control_block& c) noexcept {
         for (u32 i = s.first_seat; i < std::min(s.first_seat + s.seats, shm::max_seats); ++i) {
             if (!intact(load(c.seat[i].current))) return false;
             const seat_word seat = seat_word::of(load(c.seat[i].current));
-            // A predecessor that is doomed but not revoked yet has not been asked, and may still lease: its
-            // words must go first.
+            // A predecessor that is doomed but not revoked yet has not been asked, and may still lease: it
+            // must be revoked first.
             const job_range r = jobs_of(c, i);
             for (u32 j = r.first; j < r.last; ++j) {
                 const job_word w = job_word::of(load(c.job[j]));

@@ -1,10 +1,10 @@
 #pragma once
-// Exit notes that the supervisor writes for a process before it ends it at a user's request. Views read them
-// with the exit notes of processes (participants.hpp), so a requested end is not shown as a crash. The
-// protocol does not read them: exit_note::of() finds no note in such a word.
+// Exit notes that the supervisor writes for a process before it ends the process at a user's request. Views
+// read them together with the exit notes of processes (participants.hpp), so a requested end is not shown as
+// a crash. The protocol does not read them: exit_note::of() finds no note in such a word.
 //
-// A supervisor that dies after the note and before the retirement leaves a note of a process that works. An
-// own note of that process replaces it; if the process is killed without one, views show the wrong reason.
+// A supervisor that dies after the note and before the retirement leaves the note of a process that works. A
+// note of that process itself replaces it; if the process is killed without one, views show the wrong reason.
 
 #include "ring/participants.hpp"
 
@@ -22,7 +22,7 @@ inline constexpr u32 note_by_supervisor = 0x33CC'55AAU;
 [[nodiscard]] constexpr u64 note_requested_end(requested_end why) {
     return note_of(note_by_supervisor, static_cast<u32>(why));
 }
-/// `raw`: incarnation::exit_note. requested_end::none for every other note, and for a damaged one.
+/// `raw`: incarnation::exit_note. Returns requested_end::none for every other note, and for a damaged one.
 [[nodiscard]] constexpr requested_end requested_end_of(u64 raw) {
     for (const requested_end why : {requested_end::down, requested_end::restart})
         if (raw == note_requested_end(why)) return why;

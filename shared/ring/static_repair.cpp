@@ -31,8 +31,9 @@ private:
     std::vector<std::string> repaired_;
 };
 
-// What a process reads when it attaches (version, bytes, uid) refuses it while it is wrong: nothing is acted
-// on. The magic is stored last, by its maker, and read by who attaches.
+// A process that attaches checks version, bytes and uid and refuses the block while they are wrong, so no
+// process acts on a wrong value. The magic is stored last, by the block's maker, and read by a process that
+// attaches.
 void repair_head(static_repairer& m, shm::control_block& c, const shm::control_block& made) {
     const std::string object = "the block's head";
     if (load(c.magic) != shm::control_magic) {
@@ -61,7 +62,7 @@ u64 oldest_frame(const shm::control_block& made, const known_run& known) noexcep
 
 void repair_sets(static_repairer& m, shm::parameter_box& now, const shm::parameter_box& then, u64 oldest) {
     const u64 raw = load(then.state);
-    if (!intact(raw)) return;  // the supervisor doesn't know itself which of them count
+    if (!intact(raw)) return;  // the supervisor does not know itself which of them count
     const u32 newest = parameter_state::of(raw).sets, used = sets_in_use(then, oldest);
     for (u32 back = used; back < shm::max_parameter_sets; ++back) {
         const u32 k = (newest - back) % shm::max_parameter_sets;

@@ -8,13 +8,13 @@
 namespace carousel::ring {
 namespace {
 
-/// The job of the claim is still at that frame, and nobody has taken it from its process.
+/// Returns true if the job of the claim is still OPEN at that frame: it has not been revoked.
 bool is_open(const shm::control_block& c, const end_claim& claim) noexcept {
     const job_word j = job_word::of(load(c.job[std::min(claim.job, shm::max_jobs - 1)]));
     return j.state == job_state::open && (j.version & claim_version_mask) == claim.version;
 }
 
-/// ... and holds the number which it names.
+/// Returns true if, in addition, the job holds the number that the claim names.
 bool stands(const shm::control_block& c, const shm::source_block& q, const end_claim& claim) noexcept {
     if (!is_open(c, claim)) return false;
     const u64 n = std::clamp(c.link[std::min(q.link, shm::max_links - 1)].window, 1U, shm::max_window);
@@ -56,7 +56,7 @@ std::optional<stream_end> claimed_end(const shm::control_block& c) noexcept {
 bool lower_end(shm::control_block& c, u64 ring_sequence) noexcept {
     // both are above every number
     static_assert(end_stopping > (u64{1} << 40U) && end_unknown > end_stopping);
-    // A damaged END reads as a number above all others; its only writer knows better.
+    // A damaged END reads as a number above all others, so it is overwritten: this is its only writer.
     for (u64 raw = load(c.end.raw()); shm::end_word::unpack(raw) > ring_sequence; raw = load(c.end.raw())) {
         if (!cas(c.end.raw(), raw, shm::end_word::pack(ring_sequence))) continue;
         for (u32 k = 0; k < std::min(c.stages, shm::max_stages); ++k) shm::ring(c.stage[k].doorbell);

@@ -1,18 +1,18 @@
 #pragma once
-// The end of a stream that its source alone knows: frame n does not exist, and no later one does. The source
-// says so by a claim in its own block; END is the supervisor's, who lowers it to the lowest claim that
-// stands.
+// The end of a stream that only its source knows: frame n does not exist, and neither does any later frame.
+// The source reports it by a claim in its own block; END belongs to the supervisor, which lowers it to the
+// lowest claim that stands.
 //
 //   E[source]   {sequence + 1:40, job:9, parity:1, version:14}   0: none
-// A claim stands as long as its job is OPEN in that version, and the number's word is LEASED to it. Its
-// source keeps both until END is at most n (worker::end_stream), so that a claim that stands is seen. A
-// revoked one's job is ABORTED: nobody believes it any more, the number waits again, and whoever leases it
-// next says the same, for the end is a function of the sequence. No word that a process writes where it must
-// not ends a run: it would have to name a job that holds that very number.
+// A claim stands as long as its job is OPEN in that version and the number's word is LEASED to it. Its source
+// keeps both until END is at most n (worker::end_stream), so that a claim that stands is seen. A revoked
+// source's job is ABORTED: its claim no longer counts, the number is WAIT again, and the incarnation that
+// leases it next makes the same claim, since the end is a function of the sequence. A wild write cannot end a
+// run: the word would have to name a job that holds that very number.
 //
-// Who may call: claim_end a source with its number leased; the rest the supervisor alone.
-// Memory order: as all words (ring/words.hpp). Claims and END only tell numbers; nothing is published behind
-// them.
+// Callers: claim_end() is for a source with its number leased; all other functions are for the supervisor
+// only. Memory order: as for all words (ring/words.hpp). Claims and END carry only numbers; they publish no
+// other data.
 
 #include <optional>
 
@@ -20,14 +20,14 @@
 
 namespace carousel::ring {
 
-/// What a word says that is no claim: it is above every number, so nobody believes it.
+/// The sequence that a word without a valid claim reads as: it is above every number, so it never lowers END.
 inline constexpr u64 no_claim_ring_sequence = ~u64{0};
 
-/// A damaged one is no claim: its source says it again.
+/// A damaged word is not a claim: its source writes the claim again.
 struct end_claim {
     u64 ring_sequence = 0;  ///< the first number that does not exist
-    u32 job = 0;            ///< that holds the number
-    u32 version = 0;        ///< the low 14 bits of the job's
+    u32 job = 0;            ///< the job that holds the number
+    u32 version = 0;        ///< the low 14 bits of the job's version
     [[nodiscard]] static constexpr end_claim of(u64 w) {
         if (!intact(w)) return {no_claim_ring_sequence, 0, 0};
         return {field(w, 24, 40) - 1, static_cast<u32>(field(w, 15, 9)), static_cast<u32>(field(w, 0, 14))};
@@ -40,8 +40,8 @@ struct end_claim {
 inline constexpr u64 no_claim = 0;
 inline constexpr u64 claim_version_mask = (u64{1} << 14U) - 1;
 
-/// The source says that its stream ends before `ring_sequence`, which (job, version) holds. A lower claim
-/// that stands is left as it is; one that stands no more is written over. To be repeated until END is at most
+/// The source reports that its stream ends before `ring_sequence`, which (job, version) holds. A lower claim
+/// that stands is kept; a claim that no longer stands is overwritten. To be repeated until END is at most
 /// `ring_sequence`.
 void claim_end(shm::control_block& c, u32 source, u64 ring_sequence, u32 job, u64 version) noexcept;
 
@@ -49,10 +49,10 @@ struct stream_end {
     u32 source = shm::none;
     u64 ring_sequence = 0;
 };
-/// The lowest claim that stands, of sources that may end their stream.
+/// The lowest claim that stands, among sources that may end their stream (stage_flag::ends).
 [[nodiscard]] std::optional<stream_end> claimed_end(const shm::control_block& c) noexcept;
-/// END -> `ring_sequence`, from unknown, from STOPPING or from a higher number, and everybody is woken.
-/// False: it is as low already.
+/// END -> `ring_sequence`, from unknown, from STOPPING or from a higher number; then wakes all stages.
+/// Returns false if END is already at most `ring_sequence`.
 bool lower_end(shm::control_block& c, u64 ring_sequence) noexcept;
 
 }  // namespace carousel::ring

@@ -23,7 +23,7 @@ void require(bool holds, const std::string& message) {
 
 u32 frames_under_way(const stage_plan& s) { return s.in_flight * s.instances; }
 
-/// Which output of the stage that it reads from.
+/// Which output of the input's stage it reads.
 u32 output_read(const stage_plan& s, std::size_t input) {
     return input < s.input_outputs.size() ? s.input_outputs[input] : 0;
 }
@@ -54,7 +54,7 @@ void write_link(shm::control_block& c, const plan& p, u32 stage, u32 output) {
 }
 
 // A source's numbers: the word of index i begins at the lap of the first number >= first_ring_sequence that
-// falls on it. They come round with the window of its first output.
+// maps to it. They wrap with the window of the source's first output.
 void write_source(shm::control_block& c, const plan& p, u32 stage) {
     const u32 index = c.sources++;
     c.stage[stage].source = index;
@@ -122,7 +122,7 @@ void write_inputs(shm::control_block& c, const plan& p, u32 stage) {
     }
 }
 
-// Behind all rings: the one that is looked at may lie downstream. A member joins when its process starts.
+// After all rings are written: the sampled ring may lie downstream. A member joins when its process starts.
 void write_sampled_inputs(shm::control_block& c, const plan& p, u32 stage) {
     const stage_plan& s = p.stages[stage];
     shm::stage_block& b = c.stage[stage];
@@ -168,7 +168,7 @@ void initialise(shm::control_block& c, const plan& p) {
     c.first_ring_sequence = p.first_ring_sequence;
     c.stages = static_cast<u32>(p.stages.size());
     c.end.store(p.end, std::memory_order_relaxed);
-    initialise_parameters(c.parameters, {}, p.first_ring_sequence);  // whoever has some does so again
+    initialise_parameters(c.parameters, {}, p.first_ring_sequence);  // a run with parameters does so again
     for (u32 k = 0; k < c.stages; ++k) {
         const stage_plan& s = p.stages[k];
         shm::stage_block& b = c.stage[k];

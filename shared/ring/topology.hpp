@@ -1,6 +1,6 @@
 #pragma once
-// Writes the static parts and first words of a fresh control block from a list of stages. Supervisor only,
-// before publish().
+// Writes the static parts and the first words of a fresh control block from a list of stages. Supervisor
+// only, before publish().
 
 #include <string>
 #include <vector>
@@ -10,7 +10,7 @@
 
 namespace carousel::ring {
 
-/// A ring beside a stage's first.
+/// A further output ring of a stage, after its first.
 struct ring_plan {
     std::string name;
     u32 window = 0;  ///< 0: derived
@@ -29,20 +29,20 @@ struct stage_plan {
     u32 window = 0;  ///< of its first output's link; 0: derived
     u64 slot_bytes = 0;
     std::vector<u32> input_outputs = {};  ///< which output of each input's stage; missing: the first
-    std::vector<ring_plan> more = {};     ///< outputs behind the first
-    /// stages whose newest frame it takes, anywhere in the plan
+    std::vector<ring_plan> more = {};     ///< outputs after the first
+    /// stages whose newest frame it samples, anywhere in the plan
     std::vector<u32> sampled_inputs = {};
     std::vector<u32> sampled_outputs = {};  ///< which output of each; missing: the first
 };
 
-/// Where the counters of a fresh control block's words begin. Anywhere will do: all of them come round.
+/// The initial values of the counters in a fresh control block. Any value is valid: all of them wrap.
 struct first_counters {
     u32 generation = 1;  ///< of slots
     u32 lap = 0;         ///< of sources' numbers
     u64 version = 1;     ///< of jobs
     u32 epoch = 0;       ///< of seats, before their first holder
 };
-/// Each just below its end, so that a short run sees all of them come round.
+/// Each counter starts just below its wrap, so that a short run covers all wraps.
 inline constexpr first_counters counters_near_overflow{generation_mask - 2, generation_mask - 2,
                                                        (u64{1} << 36U) - 4, epoch_mask - 2};
 
@@ -51,19 +51,19 @@ struct plan {
     u32 width = 0, height = 0;
     f64 fps = 0;
     u64 frame_timeout_ns = 2'000'000'000, latest_lease_ns = 250'000'000;
-    u64 first_ring_sequence = 0;  ///< words begin here
+    u64 first_ring_sequence = 0;  ///< the first sequence of the run
     first_counters first;
     u64 end = end_unknown;
     std::vector<stage_plan> stages;  ///< producers before consumers
 };
 
-/// The window of a link: as the plan says; where it says nothing the producer's frames in flight plus the
-/// largest group's, at least 8, so that a hiccup of one end is not felt at the other at once.
+/// The window of a link, in frames: the plan's value. If the plan has none: the producer's frames in flight
+/// plus the largest group's, at least 8, so that a hiccup at one end does not immediately stall the other.
 [[nodiscard]] u32 derived_window(const plan& p, u32 stage, u32 output = 0);
-/// Buffers of a link: the window, one unfenced producer incarnation's frames, one more for a second, and one
-/// spare.
+/// Buffers of a link: the window, the frames in flight of all instances of the producer, those of one
+/// unfenced incarnation, and one spare.
 [[nodiscard]] u32 derived_slots(const plan& p, u32 stage, u32 output = 0);
-/// Throws config_error when a limit of the control block is passed (named, with the limit).
+/// Throws config_error if a limit of the control block is exceeded (the message names it and its value).
 void initialise(shm::control_block& c, const plan& p);
 
 }  // namespace carousel::ring

@@ -28,16 +28,17 @@ turn::taking turn::take(u64 now_ns, u32 limit_us) noexcept {
         const turn_word w = turn_word::of(raw);
         const bool own = w.seat == seat_;
         const bool late = w.kind != turn_kind::free && !own && w.left_us(us(now_ns)) == 0;
-        // A token that this seat holds already is a predecessor's on the seat.
+        // A token that this seat already holds was taken by a predecessor on the seat.
         if (w.kind == turn_kind::free || own || late) {
             if (!block_->token.compare_exchange_strong(raw, mine, std::memory_order_seq_cst)) continue;
-            // The silent one's bit goes, too, so that it is offered nothing until it wants anew.
+            // The bit of the late seat is cleared too, so that it is offered nothing until it requests the
+            // token again.
             block_->wanted.fetch_and(late ? ~(bit(seat_) | bit(w.seat)) : ~bit(seat_),
                                      std::memory_order_seq_cst);
             return late ? taking::from_late : taking::yes;
         }
         if ((block_->wanted.load(std::memory_order_seq_cst) & bit(seat_)) != 0) return taking::no;
-        block_->wanted.fetch_or(bit(seat_), std::memory_order_seq_cst);  // and look again
+        block_->wanted.fetch_or(bit(seat_), std::memory_order_seq_cst);  // and check again
     }
 }
 
@@ -57,7 +58,7 @@ u32 turn::next_of(u64 wanted) const noexcept {
     return static_cast<u32>(std::countr_zero(following != 0 ? following : others));
 }
 
-// `from` -> OFFERED to whoever is next. False: nobody wants it.
+// `from` -> OFFERED to the next seat. False: no other seat wants it.
 bool turn::offer(u64 from, u64 now_ns) noexcept {
     const u32 next = next_of(block_->wanted.load(std::memory_order_seq_cst));
     if (next == shm::none) return false;
@@ -76,7 +77,7 @@ void turn::pass_on(u64 now_ns) noexcept {
     if (offer(held, now_ns)) return;
     u64 expected = held;
     if (!block_->token.compare_exchange_strong(expected, 0, std::memory_order_seq_cst)) return;
-    // Who has set its bit since the look has seen the token held, maybe: it is offered now.
+    // A seat that has set its bit since the check may have seen the token held: it is offered now.
     (void)offer(0, now_ns);
 }
 

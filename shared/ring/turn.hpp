@@ -3,27 +3,27 @@
 // them in the middle of their frames. A stage that holds the turn begins several frames in a row, and the
 // others begin theirs when it is their turn.
 //
-//   token    {kind:2, seat:6, limit_us:16, since_us:40}   0: nobody's
+//   token    {kind:2, seat:6, limit_us:16, since_us:40}   0: free
 //            HELD     the seat begins frames
-//            OFFERED  it is the seat's to take, because it wants it
-//            A token that is older than its limit is late: anybody who wants it takes it over, whatever its
-//            kind.
-//   wanted   a bit a seat: it has a frame to begin, and waits
+//            OFFERED  the seat may take it, because it wants it
+//            A token that is older than its limit is late: any process that wants it takes it over, whatever
+//            its kind.
+//   wanted   one bit per seat: it has a frame to begin, and waits
 //
 // The token is a hint. No word of the ring depends on it: a stage may begin a frame at any time, with or
-// without it, and the model (tests/model) lets every stage do so. So no safety rests on the token, and a wild
-// value in it costs at most one limit.
+// without it, and the model (tests/model) lets every stage do so. So no safety property depends on the token,
+// and a wild value in it costs at most one limit.
 //
-// What a death leaves: a token HELD or OFFERED, which is late after its limit (20 ms at most); a bit in
-// wanted, which the one who takes over a late token clears for the seat that has let it grow late. A process
-// that is stopped is treated as a dead one, and wants anew when it wakes.
+// What a crash leaves: a token HELD or OFFERED, which is late after its limit (20 ms at most); a bit in
+// `wanted` of a seat, which the process that takes over the late token of that seat clears. A process that is
+// stopped is treated like a dead one, and requests the token again when it resumes.
 //
-// Memory order: nothing is published behind the token. A stage that wants it sets its bit and then looks at
-// the token; a stage that lays it down frees it and then looks at the bits. Both do it in sequentially
-// consistent order, so one of them sees the other. Where a ring of the doorbell is lost all the same (its
-// ringer has died), a wait is bounded by the token's limit.
+// Memory order: no data is published through the token. A stage that wants it sets its bit and then reads the
+// token; a stage that releases it frees it and then reads the bits. Both do so in sequentially consistent
+// order, so one of them sees the other. If a ring of the doorbell is lost all the same (its ringer has died),
+// a wait is bounded by the token's limit.
 //
-// Who may call: the process that sits on the seat.
+// Caller: the process that holds the seat.
 
 #include "ring/words.hpp"
 
@@ -34,7 +34,7 @@ enum class turn_kind : u8 { free, offered, held };
 struct turn_word {
     turn_kind kind = turn_kind::free;
     u32 seat = 0;
-    u32 limit_us = 0;  ///< how old it may grow
+    u32 limit_us = 0;  ///< its maximum age
     u64 since_us = 0;  ///< CLOCK_MONOTONIC, its low 40 bits
 
     static constexpr unsigned clock_bits = 40;
@@ -46,38 +46,38 @@ struct turn_word {
         return place(static_cast<u64>(kind), 62, 2) | place(seat, 56, 6) | place(limit_us, 40, 16) |
                place(since_us, 0, clock_bits);
     }
-    /// How long until anybody may take it over, in us; 0: now.
+    /// Time in us until any process may take it over; 0: now.
     [[nodiscard]] constexpr u64 left_us(u64 now_us) const {
         constexpr u64 mask = (u64{1} << clock_bits) - 1;
         const u64 age = (now_us - since_us) & mask, ahead = (since_us - now_us) & mask;
-        if (age != 0 && ahead <= limit_us) return limit_us;  // written by a clock that was read after ours
+        if (age != 0 && ahead <= limit_us) return limit_us;  // written by a clock read after ours
         return age >= limit_us ? 0 : limit_us - age;
     }
     bool operator==(const turn_word&) const = default;
 };
 
 inline constexpr u32 least_turn_us = 2'000, longest_turn_us = 20'000;
-/// An offer that nobody takes is late after that.
+/// An offer that is not taken is late after this time.
 inline constexpr u32 offer_us = 2'000;
 
 class turn {
 public:
-    /// `token`: an index below shm::max_turns. Throws nothing; an index out of range ends the process.
+    /// `token`: an index below shm::max_turns. Does not throw; an index out of range ends the process.
     turn(shm::control_block& c, u32 token, u32 seat) noexcept;
 
     enum class taking : u8 { no, yes, from_late };
     /// Takes a token that is free, offered to this seat, or late. `no`: the seat's bit is set, and the
     /// doorbell of its stage rings when the token is offered to it.
     [[nodiscard]] taking take(u64 now_ns, u32 limit_us) noexcept;
-    /// Holds it from now on for another limit. False: it isn't this seat's any more.
+    /// Holds the token from now on for another limit. False: it is not this seat's any more.
     [[nodiscard]] bool renew(u64 now_ns, u32 limit_us) noexcept;
-    /// Offers it to the next seat that wants it, in the order of seats from this one on, else frees it.
-    /// Nothing where the token isn't this seat's any more.
+    /// Offers the token to the next seat that wants it, in the order of seats from this one on, else frees
+    /// it. No effect if the token is not this seat's any more.
     void pass_on(u64 now_ns) noexcept;
     /// This seat has nothing to begin any more.
     void cancel_wait() noexcept;
     [[nodiscard]] bool has_waiters() const noexcept;
-    /// How long the wait for the token may last: until it is late. 1 us at least.
+    /// How long the wait for the token may last, in ns: until it is late. At least 1 us.
     [[nodiscard]] u64 patience_ns(u64 now_ns) const noexcept;
 
 private:

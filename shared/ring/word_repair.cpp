@@ -13,7 +13,7 @@
 namespace carousel::ring {
 namespace {
 
-/// The word of a place; null: this place is no supervisor's to write.
+/// The word of a place; null: the supervisor must not write this place.
 template <typename Block>
 auto* word_at(Block& c, const shm::control_block& made, const word_place& place) {
     using at_word = std::conditional_t<std::is_const_v<Block>, const word, word>;
@@ -29,7 +29,7 @@ bool is_ready(const shm::control_block& c, u32 link, u32 slot) {
     return slot_word::of(load(c.link[link].slot[slot])).state == slot_state::ready;
 }
 
-/// A copy to try values in, with the headers that rules look at.
+/// A copy in which to try values, with the headers that the rules read.
 shm::private_block copy_of(const shm::control_block& c, const shm::control_block& made) {
     shm::private_block copy = shm::make_private_block();
     shm::copy_words(*copy, c);
@@ -78,7 +78,7 @@ private:
                check_words(*copy_, made_, known_).empty();
     }
 
-    /// Frame n has been committed into that ring, or below.
+    /// Returns true if frame n has been committed into that ring, or is below its tail.
     [[nodiscard]] bool is_in(u32 link, u64 n) const {
         if (n < load(copy_->link[link].tail)) return true;
         for (u32 k = 0; k < std::min(made_.link[link].slots, shm::max_slots); ++k)
@@ -87,10 +87,10 @@ private:
         return false;
     }
 
-    // READY is set at one output after the other, all of it behind COMMITTED, and DONE behind the last of
-    // them (S6, C20). So a frame that is at some outputs alone is LEASED still, one that WAITs is at none,
-    // and one that is DONE is at all. A death between two READYs leaves the same words: COMMITTED holds them
-    // until R2.
+    // READY is set at one output after the other, always after COMMITTED, and DONE after the last READY (S6,
+    // C20). So a frame that is READY only at some outputs is still LEASED, a frame that is WAIT is READY at
+    // none, and a frame that is DONE is READY at all. A crash between two READYs leaves the same words:
+    // COMMITTED keeps them until R2.
     [[nodiscard]] bool agrees_with_outputs(const shm::stage_block& stage, u64 n, lease_state now) const {
         u32 outputs = 0, in = 0;
         for (u32 k = 0; k < std::min(stage.outputs, shm::max_outputs); ++k) {
@@ -102,7 +102,7 @@ private:
         return in == (now == lease_state::wait ? 0 : outputs);
     }
 
-    // One that WAITs names no job.
+    // A word that is WAIT names no job.
     [[nodiscard]] bool lease_is_possible(const lease_word& w) const {
         const u32 link = w_.at.first, g = w_.at.third;
         const slot_word slot = slot_of(link, w_.at.second);
@@ -117,7 +117,7 @@ private:
         const shm::stage_block& stage =
             made_.stage[std::min(made_.link[link].group_stage[g], shm::max_stages - 1)];
         const bool may_skip =
-            // its group may have been closed a while ago
+            // its group may have been closed earlier
             (stage.flags & (shm::stage_flag::skips | shm::stage_flag::optional)) != 0 ||
             group_word::of(load(copy_->link[link].group_state[g])).state == group_state::closed;
         if (now == lease_state::skipped && !may_skip) return false;
@@ -138,7 +138,8 @@ private:
         return w_.at.second >= shm::max_blocking || (w.entry == 0 && w.joins == 0);
     }
 
-    // EMPTY is nobody's. Who loads one is there, or not reclaimed yet; who has loaded one was there once.
+    // EMPTY has no owner. A process that is loading an asset exists, or is not reclaimed yet; a process that
+    // has loaded one existed once.
     [[nodiscard]] bool asset_is_possible(const asset_word& w) const {
         if (w.state == shm::asset_state::empty) return w.epoch == 0 && w.seat == 0;
         if (w.seat >= known_.epochs.size() || w.epoch == 0 || w.epoch > known_.epochs[w.seat]) return false;
@@ -147,7 +148,7 @@ private:
                            [&](const known_process& p) { return p.seat == w.seat && p.epoch == w.epoch; });
     }
 
-    /// Two values with the same one may stand for each other.
+    /// Two values with the same meaning are interchangeable.
     [[nodiscard]] u64 meaning(u64 value) const {
         switch (w_.at.kind) {
             case word_kind::lease: {
@@ -176,15 +177,15 @@ private:
         }
     }
 
-    /// Of two that mean the same: the one that holds less against a frame.
+    /// Of two values with the same meaning: the one with fewer attempts or joins recorded.
     [[nodiscard]] bool is_plainer(u64 value, u64 than) const {
         if (w_.at.kind == word_kind::group) return group_word::of(value).joins < group_word::of(than).joins;
         if (w_.at.kind != word_kind::lease && w_.at.kind != word_kind::sequence) return false;
         return lease_word::of(value).attempts < lease_word::of(than).attempts;
     }
 
-    // An idle word's version could be any that the job has not had of late: far from all that it can have
-    // been.
+    // An idle word's version may be any that the job has not had recently: far from all versions that it can
+    // have had.
     [[nodiscard]] static u64 fresh(u64 value) {
         job_word w = job_word::of(value);
         if (w.state == job_state::idle) w.version += (u64{1} << 34U) + (u64{1} << 22U);
@@ -198,15 +199,15 @@ private:
     word* at_ = nullptr;
 };
 
-/// What of a place the supervisor knows by itself.
+/// The incarnation that holds the seat, as the supervisor knows by itself; null if there is none.
 const known_process* current_of(const known_run& known, u32 seat) {
     for (const known_process& p : known.processes)
         if (p.seat == seat && p.current) return &p;
     return nullptr;
 }
 
-// The supervisor knows how many sets it has published, and a number that has its set is begun. Sources stand
-// still while the word is damaged, so the value is soon the same at each look, however fast the rings are.
+// The supervisor knows how many sets it has published, and a number that has its set is begun. Sources wait
+// while the word is damaged, so the value is soon the same at each check, however fast the rings are.
 std::optional<u64> parameters_value(const shm::control_block& c, const shm::control_block& made, u64 raw) {
     const u64 known = load(made.parameters.state);
     const std::optional<u64> unbegun = first_unbegun(c);
@@ -216,9 +217,9 @@ std::optional<u64> parameters_value(const shm::control_block& c, const shm::cont
     return is ? std::optional(is->pack()) : std::nullopt;
 }
 
-// Only identities that name what the supervisor knows to be there are told. An entry that it has given to
-// nobody is nobody's: an epoch that words may bear still is known by them, and its event handles are no more
-// asked for.
+// Only identities that name what the supervisor knows to exist are restored. An entry that it has given to no
+// process is UNUSED: an epoch that words may still carry is known from them, and its event handles are no
+// longer queried.
 std::optional<u64> entry_value(const known_run& known, const damaged_word& w) {
     std::optional<u64> only;
     bool given = known.processes.empty();
@@ -282,7 +283,7 @@ std::optional<u64> repaired_value(const shm::control_block& c, const shm::contro
     switch (w.at.kind) {
         case word_kind::end:
             return shm::end_word::pack(known.end);
-        case word_kind::claim:  // its source says it again
+        case word_kind::claim:  // its source writes it again
             return no_claim;
         case word_kind::seat: {
             const known_process* p = current_of(known, w.at.first);
@@ -297,7 +298,7 @@ std::optional<u64> repaired_value(const shm::control_block& c, const shm::contro
         default:
             break;
     }
-    // The rules need every other word.
+    // The rules need every other word to be intact.
     if (damaged_words(c, made).size() != 1) return std::nullopt;
     if (w.at.kind == word_kind::ring_sequence) return sequence_value(c, made, w.at.first);
     return candidates(c, made, known, w).only_meaning();

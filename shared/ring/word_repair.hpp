@@ -1,14 +1,14 @@
 #pragma once
 // Words that are damaged by one bit, and what they must have been. Evidence is what the supervisor knows by
 // itself (END, seats, processes, sets) and the protocol's rules over all other words: of the 64 values that
-// are one bit from what is found, those are left which no rule speaks against. If all that are left mean the
-// same, that is written back; else nobody can tell, and the block is made anew.
+// are one bit away from the value found, those that violate no rule are left. If all that are left have the
+// same meaning, one of them is written back; else the value cannot be determined, and the block is rebuilt.
 //
-// Who may call: the supervisor's thread alone, at two looks at least: a value that follows from both, word
-// for word, is no sight of a frame that moved between two reads. write_back is one CAS of the damaged value:
-// cut off before, the next look or the next supervisor finds the same.
+// Caller: the supervisor's thread only, after at least two checks: a value that is the same at both, word for
+// word, is not the effect of a frame that moved between two reads. write_back() is one CAS of the damaged
+// value: if the supervisor dies before it, the next check or the next supervisor finds the same.
 //
-// Not told: which of several words is wrong when several are; a change of an even number of bits (parity does
+// Not handled: which word is wrong when several are damaged; a change of an even number of bits (parity does
 // not show it, the audit's rules may); headers, which only their producer can write.
 
 #include <optional>
@@ -25,13 +25,13 @@ struct damaged_word {
     bool operator==(const damaged_word&) const = default;
 };
 
-/// At most most_findings of them. Sequences in headers count where a frame is READY.
+/// The damaged words, at most most_findings. A sequence in a header counts only if the frame is READY.
 [[nodiscard]] std::vector<damaged_word> damaged_words(const shm::control_block& c,
                                                       const shm::control_block& made);
-/// What the word was, or the same in another spelling. Empty: nobody can tell, at this look.
+/// The value that the word had, or one with the same meaning. Empty: it cannot be determined at this check.
 [[nodiscard]] std::optional<u64> repaired_value(const shm::control_block& c, const shm::control_block& made,
                                                 const known_run& known, const damaged_word& w);
-/// Writes it back and wakes whoever waits. False: the word has changed since.
+/// Writes the value back and wakes all stages. False: the word has changed since.
 bool write_back(shm::control_block& c, const shm::control_block& made, const damaged_word& w,
                 u64 value) noexcept;
 

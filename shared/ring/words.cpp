@@ -6,7 +6,7 @@
 
 namespace carousel::ring {
 
-// Nobody rings for a mended word that only its owner waits for: short sleeps, in a case that is rare.
+// No doorbell rings for a repaired word that only its owner waits for: short sleeps, in a rare case.
 bool await_repair(const word& at) noexcept {
     if (intact(load(at))) return true;
     const u64 until = now_ns() + repair_timeout_ns;

@@ -1,33 +1,35 @@
 #pragma once
-// The words that decide, as fields of 64 bits, and the only changes that are legal. All changes are one CAS
-// that expects the exact word that was read; nobody stores plainly into a word of a running pipeline.
+// The authoritative words: their fields within 64 bits, and the only legal changes. Every change is one CAS
+// that expects the exact word that was read; no process uses a plain store on a word of a running pipeline.
 //
 //   J[job]            {version:36, epoch:24, parity:1, state:3}
 //                     IDLE -> OPEN -> SUBMITTED -> COMMITTED -> IDLE(version+1)
 //                     OPEN, SUBMITTED -> ABORTED (supervisor) -> IDLE(version+1, new epoch)
-//                     This word alone decides whether a stage's work on a frame happened.
+//                     This word alone is authoritative on whether a stage's work on a frame happened.
 //   S[slot]           {generation:24, job:12, version:24, parity:1, state:3}
 //                     FREE -> FILL -> READY -> FREE(generation+1)
 //                     FILL -> QUARANTINED -> FREE(generation+1)
+//                     FILL -> FREE(generation+1) (E3: a frame beyond the end of stream)
 //   C[slot][group]    {generation:24, job:9, version:24, attempts:4, parity:1, state:2}
 //                     WAIT -> LEASED -> DONE | WAIT -> SKIPPED
 //                     A generation older than the slot's reads as WAIT with no attempts; a newer one means
-//                     that the reader is outdated.
+//                     that the reader's slot word is outdated.
 //   Q[source][n % N]  the same layout, generation = lap of the number:
 //                     WAIT(lap) -> LEASED(lap) -> WAIT(lap+1)
 //
-// Each word has even parity over all of its bits (shm/number_word.hpp), set by pack() and checked by of():
-// one that is odd is *damaged*, a state of its own that equals no other and bears no tag. Nobody acts on it:
-// stages wait a while (await_repair), the supervisor mends it. No CAS has a damaged word as its outcome.
+// Each word has even parity over all of its bits (shm/number_word.hpp), set by pack() and checked by of(). A
+// word with odd parity is *damaged*: a state of its own that equals no other state and carries no tag. No
+// process acts on it: stages wait for a bounded time (await_repair), and the supervisor repairs it. No CAS
+// produces a damaged word.
 //
-// Counters come round (24 bits within hours, a version's 36 within years), so nothing is ever said to be
-// larger than another: words are compared for equality, generations by their distance (seen_at), and 0 means
-// "none" for an epoch alone (next_epoch). What is told apart is never a whole round apart: a tag goes before
-// its job's next version, a column is closed at every free.
+// Counters wrap (24 bits within hours, a version's 36 within years), so no counter is ever treated as larger
+// than another: words are compared for equality, generations by their distance (seen_at), and 0 means "none"
+// only for an epoch (next_epoch). Two values that must be distinguished are never a whole wrap apart: a tag
+// is removed before its job gets its next version, and every column is closed when a READY slot is freed.
 //
-// Memory order: every CAS is acq_rel and every read of a word acquire, so whoever sees a word also sees all
-// that its writer had written before (headers before SUBMITTED, event record before SUBMITTED, payload before
-// COMMITTED on the CPU backend).
+// Memory order: every CAS is acq_rel and every read of a word is acquire, so a process that sees a word also
+// sees everything that its writer wrote before (header before SUBMITTED, event record before SUBMITTED,
+// payload before COMMITTED on the CPU backend).
 
 #include <atomic>
 
@@ -53,18 +55,19 @@ constexpr u64 code(State s) {
     return static_cast<u64>(s);
 }
 
-/// what slot and group words keep of a job's version
+/// The bits of a job's version that slot and group words store.
 inline constexpr u64 version_mask = (u64{1} << 24) - 1;
 inline constexpr u64 generation_mask = (u64{1} << 24) - 1;
 inline constexpr u64 epoch_mask = (u64{1} << 24) - 1;
 
-/// Epoch 0 belongs to nobody, also when the epochs come round.
+/// Epoch 0 belongs to no incarnation, also after the epochs wrap.
 constexpr u32 next_epoch(u32 epoch) { return epoch + 1 > epoch_mask ? 1 : epoch + 1; }
-/// How often next_epoch() leads from `first` to `epoch`. They come round behind the mask, and leave 0 out.
+/// Number of next_epoch() steps from `first` to `epoch`. Epochs wrap after the mask and skip 0.
 constexpr u32 epochs_between(u32 first, u32 epoch) {
     return epoch >= first ? epoch - first : static_cast<u32>(epoch + epoch_mask - first);
 }
-/// The lap of number n of a source whose link has so wide a window: the generation of its word in that lap.
+/// The lap of number n of a source whose link has this window: the generation of the number's word in that
+/// lap.
 constexpr u32 lap_of(const shm::source_block& q, u64 n, u64 window) {
     return static_cast<u32>((n / window + q.first_lap) & generation_mask);
 }
@@ -89,7 +92,7 @@ enum class slot_state : u8 { free, fill, ready, quarantined, damaged = 15 };
 struct slot_word {
     u32 generation = 0;
     u32 job = 0;
-    u32 version = 0;  ///< low 24 bits of the job's
+    u32 version = 0;  ///< the low 24 bits of the job's version
     slot_state state = slot_state::free;
     [[nodiscard]] static constexpr slot_word of(u64 w) {
         if (!intact(w)) return {0, 0, 0, slot_state::damaged};
@@ -112,10 +115,10 @@ struct slot_word {
 };
 
 enum class lease_state : u8 { wait, leased, done, skipped, damaged = 15 };
-/// `attempts` holds a count in its low 3 bits and, in bit 3, "lease alone": a death with several frames in
-/// flight made the frame a suspect, and the next lease of it shares its life with no other frame.
+/// `attempts` holds a failure count in its low 3 bits and "lease alone" in bit 3: a death with several frames
+/// in flight made the frame a suspect, and the incarnation that leases it next has no other frame in flight.
 struct lease_word {
-    u32 generation = 0;  ///< the slot's, or a source number's lap
+    u32 generation = 0;  ///< the slot's generation, or the lap of a source's number
     u32 job = 0;
     u32 version = 0;
     u32 attempts = 0;
@@ -137,10 +140,10 @@ struct lease_word {
         return state == lease_state::leased && job == j && version == (v & version_mask);
     }
     /// What the word means for a slot that was read at `slot_generation`. An older word is stale and reads as
-    /// WAIT. A newer one says that the reader's slot word is outdated (the slot was freed and filled again
-    /// behind its back): SKIPPED, for if it read as WAIT, a CAS from it would lease a slot that has moved on.
-    /// (Counted modulo 2^24; a word is never further behind than one generation, since every column is closed
-    /// at every free.)
+    /// WAIT. A newer word means that the reader's slot word is outdated (the slot was freed and filled again
+    /// in the meantime). It reads as SKIPPED: if it read as WAIT, a CAS from it would lease a slot that has
+    /// moved on. (Distances are modulo 2^24. Freeing a READY slot closes every column; only R5 and E3 free a
+    /// slot without that, and leave its columns one generation older each time.)
     [[nodiscard]] constexpr lease_word seen_at(u32 slot_generation) const {
         if (generation == slot_generation || state == lease_state::damaged) return *this;
 #ifndef CAROUSEL_BUG_NEWER_IS_STALE
@@ -154,10 +157,10 @@ struct lease_word {
 };
 inline constexpr u32 max_failures = 7;
 
-/// A damaged one reads as epoch 0 of nobody: ask intact() wherever something follows from that.
+/// A damaged word reads as epoch 0 and no entry: check intact() wherever the result depends on the value.
 struct seat_word {
     u32 epoch = 0;
-    u32 entry = shm::none;  ///< index of the incarnation that sits, or none
+    u32 entry = shm::none;  ///< index of the incarnation that holds the seat, or none
     [[nodiscard]] static constexpr seat_word of(u64 w) {
         if (!intact(w)) return {};
         const u32 e = static_cast<u32>(field(w, 0, 16));
@@ -172,7 +175,7 @@ struct seat_word {
 /// An asset: EMPTY -> LOADING by one process -> READY; back to EMPTY when the loader is fenced.
 struct asset_word {
     shm::asset_state state = shm::asset_state::empty;
-    u32 epoch = 0, seat = 0;  ///< of the process that loads it, or has
+    u32 epoch = 0, seat = 0;  ///< of the process that loads the asset or has loaded it
     [[nodiscard]] static constexpr asset_word of(u64 w) {
         if (!intact(w)) return {shm::asset_state::damaged, 0, 0};
         return {static_cast<shm::asset_state>(field(w, 0, 3)), static_cast<u32>(field(w, 4, 24)),
@@ -204,8 +207,8 @@ struct entry_word {
 
 enum class group_state : u8 { absent, blocking, closed, latest, damaged = 15 };
 struct group_word {
-    u32 entry = 0;  ///< latest: who joined
-    u32 joins = 0;  ///< counts joins, so that a dead member's word is never taken for a new one's
+    u32 entry = 0;  ///< latest group: the entry of the member
+    u32 joins = 0;  ///< counts joins, so that a dead member's word is never mistaken for a new member's
     group_state state = group_state::absent;
     [[nodiscard]] static constexpr group_word of(u64 w) {
         if (!intact(w)) return {0, 0, group_state::damaged};
@@ -221,8 +224,8 @@ struct group_word {
 inline constexpr u64 end_unknown = ~u64{0};
 inline constexpr u64 end_stopping = ~u64{0} - 1;
 
-/// What the CPU backend stores in a slot's event word, and the name of a job's completion everywhere:
-/// {parity:1, job:11, version:28, epoch:24}. Compared as a whole: no tag is one bit from another.
+/// What the CPU backend stores in a slot's event word, and the identifier of a job's completion everywhere:
+/// {parity:1, job:11, version:28, epoch:24}. Compared as a whole: no two tags differ in only one bit.
 [[nodiscard]] constexpr u64 event_tag(u32 job, u64 version, u32 epoch) {
     return with_parity(place(job, 52, 11) | place(version, 24, 28) | place(epoch, 0, 24), 63);
 }
@@ -235,13 +238,13 @@ inline u64 load(const word& at) noexcept { return at.load(std::memory_order_acqu
 using shm::cas;   // the same for words that
 using shm::load;  // hold a plain number
 
-/// How long a process waits for a word of its own that is damaged, at most; the supervisor looks about fifty
-/// times a second. Behind that it goes on as if the word were another's, and the supervisor's audit finds
-/// what is left.
+/// The longest time that a process waits for a damaged word of its own; the supervisor checks about fifty
+/// times per second. After that the process treats the word as owned by another process, and the supervisor's
+/// audit finds what is left.
 inline constexpr u64 repair_timeout_ns = 500'000'000;
-/// True: the word is intact, at once or within the patience. False: it is damaged still.
+/// Returns true if the word is intact, at once or within repair_timeout_ns; false if it is still damaged.
 bool await_repair(const word& at) noexcept;
-/// A CAS by a word's owner: a damaged word is waited for, and tried once more.
+/// A CAS by the word's owner: if the word is damaged, waits for its repair and tries once more.
 bool cas_after_repair(word& at, u64 expected, u64 desired) noexcept;
 
 }  // namespace carousel::ring

@@ -53,8 +53,8 @@ outcome worker::begin(job& out, u32 in_flight) noexcept {
         job j;
         if (const outcome o = choose(j, in_flight); o != outcome::ok) return o;
         if (!inputs_are_whole(j)) return outcome::empty;
-        // An idle job word of our own epoch; IDLE names the only epoch that may open it, so a successor's CAS
-        // can't mix with ours.
+        // An idle job word of our own epoch. IDLE names the only epoch that may open it, so a successor's CAS
+        // cannot interfere with ours.
         u64 raw = 0;
         job_word jw;
         for (u32 k = first_job_; k < first_job_ + jobs_; ++k) {
@@ -70,14 +70,14 @@ outcome worker::begin(job& out, u32 in_flight) noexcept {
         j.claimed_ns = now_ns();
         control_->job_info[j.index].process_since_ns.store(0, std::memory_order_relaxed);
         control_->job_info[j.index].submitted_since_ns.store(0, std::memory_order_relaxed);
-        // Release: whoever reads it sees that the word has left the COMMITTED of its frame before (revoke()
-        // asks).
+        // Release: a process that reads this sequence also sees that the word has left the COMMITTED of its
+        // previous frame (revoke() relies on it).
         control_->job_info[j.index].ring_sequence.store(j.ring_sequence, std::memory_order_release);
         crash_here(crash_point::job_chosen);
         if (!cas(control_->job[j.index], raw, jw.with(job_state::open).pack())) {
             const job_word now = job_word::of(load(control_->job[j.index]));
             if (now.state == job_state::idle && now.epoch == epoch_)
-                continue;  // mended meanwhile: choose again
+                continue;  // repaired meanwhile: choose again
             return now.state == job_state::damaged ? outcome::empty : outcome::revoked;
         }
         crash_here(crash_point::job_opened);
@@ -103,7 +103,7 @@ outcome worker::peek(u32 in_flight, u64& ring_sequence) noexcept {
     return o;
 }
 
-// A number that is done waits at its next lap (S6). A word that is read late says less, never more.
+// A number that is done is WAIT at its next lap (S6). A late read can only lower the result, never raise it.
 u64 worker::done_below() const noexcept {
     const shm::source_block& q = control_->source[std::min(stage_->source, shm::max_sources - 1)];
     const u64 n = output_[0]->window(), tail = output_[0]->tail();
@@ -118,9 +118,9 @@ u64 worker::done_below() const noexcept {
 outcome worker::await_due() noexcept { return check_end(load(control_->end)); }
 
 outcome worker::check_end(u64 end) noexcept {
-    if (end == shm::no_number) return outcome::empty;  // damaged: nothing begins until it is mended
+    if (end == shm::no_number) return outcome::empty;  // damaged: nothing begins until it is repaired
     if (end == end_stopping) {
-        // No lease is under way in this thread: END may be computed from the words.
+        // This thread is not in the middle of a lease: END may be computed from the words.
         const shm::block_open open;
         control_->entry[entry_].end_acknowledged.store(shm::acknowledged_mark, std::memory_order_release);
         return outcome::stopping;
@@ -130,11 +130,11 @@ outcome worker::check_end(u64 end) noexcept {
     return through ? outcome::closed : outcome::ok;
 }
 
-// How far beyond an output's tail: the ring's window, or less by this process's own choice.
+// How far beyond an output's tail a frame may begin: the ring's window, or less by this process's own choice.
 u64 worker::within(const link_ref& output) const noexcept { return std::min(output.window(), reach_); }
 
-// The first output that has no room for that frame. Of every output, or a fork fills the one ring with frames
-// for which the other has no slot, and the join behind it waits for a frame that nobody can make.
+// The first output that has no room for that frame. Every output is checked: else a fork fills one ring with
+// frames for which the other has no slot, and the join downstream waits for a frame that no process can make.
 const link_ref* worker::without_room(u64 ring_sequence) const noexcept {
     for (u32 k = 0; k < outputs_; ++k)
         if (ring_sequence >= output_[k]->tail() + within(*output_[k]) || !output_[k]->has_free_slot())
@@ -146,8 +146,8 @@ outcome worker::choose(job& j, u32 in_flight) noexcept {
     return stage_->source != shm::none ? choose_ring_sequence(j, in_flight) : choose_inputs(j, in_flight);
 }
 
-// A source's number n is the one in [T, T+N) of its first output that falls on its word; it is free when the
-// word waits at that very lap.
+// A source's number n is the one in [T, T+N) of its first output that maps to its word; it is available when
+// the word is WAIT at exactly that lap.
 outcome worker::choose_ring_sequence(job& j, u32 in_flight) noexcept {
     shm::source_block& q = control_->source[std::min(stage_->source, shm::max_sources - 1)];
     const u64 end = load(control_->end);
@@ -167,7 +167,7 @@ outcome worker::choose_ring_sequence(job& j, u32 in_flight) noexcept {
         take_attempts(j, w);
         return outcome::ok;
     }
-    // No number is left below END: the ring that is not through yet is waited for.
+    // No number below END is left: wait for the ring whose tail has not reached END.
     for (u32 k = 1; k < outputs_ && t >= end; ++k)
         if (output_[k]->tail() < end) return no_room(*output_[k], last);
     return no_room(*output_[0], last);
@@ -185,11 +185,11 @@ outcome worker::choose_inputs(job& j, u32 in_flight) noexcept {
         for (u32 i = 0; i < stage_->inputs; ++i) through = through && ready[i].tail >= end;
         if (through) return outcome::closed;
     }
-    outcome none = outcome::empty;  // all that the ring can hold is taken already: is the oldest of it still
-                                    // in this stage's hands?
+    outcome none = outcome::empty;  // the result if every frame that the ring can hold is taken; own_work if
+                                    // this stage still holds the oldest
     for (u32 k = 0; k < ready[0].window; ++k) {
         const slot_ref& first = ready[0].at[k];
-        if (t + k >= end) return outcome::empty;  // another source's frame may be there: nobody's
+        if (t + k >= end) return outcome::empty;  // another source's frame: no stage begins it
         if (!first) return outcome::empty;        // in order: the next frame is not there yet
         u64 raw = 0;
         const lease_word w = input_[0]->lease(first, stage_->input_group[0], raw);
@@ -219,8 +219,8 @@ outcome worker::choose_inputs(job& j, u32 in_flight) noexcept {
     return none;
 }
 
-// Who is in the way of `ring_sequence`: the oldest frame of the ring is either made, and waits for its
-// readers, or it is this stage's own work still. For the books only: the tail may have moved on meanwhile.
+// What blocks `ring_sequence`: the oldest frame of the ring either is READY and waits for its readers, or is
+// still this stage's own work. Only for accounting: the tail may have moved in the meantime.
 outcome worker::no_room(const link_ref& output, u64 ring_sequence) noexcept {
     const u64 oldest = output.tail();
     return oldest < ring_sequence && !output.is_ready(oldest) ? outcome::own_work : outcome::full;
@@ -249,7 +249,7 @@ bool worker::lease_all(job& j) noexcept {
     return true;
 }
 
-// Gives back what was leased and the job word; always false, for lease_all to return.
+// Gives back what was leased, and the job word. Always returns false, for lease_all() to return.
 bool worker::abandon(job& j, u32 leased) noexcept {
     for (u32 i = 0; i < leased; ++i) {
         const lease_word w = lease_word::of(j.input_lease[i]);
@@ -263,9 +263,9 @@ bool worker::abandon(job& j, u32 leased) noexcept {
     return false;
 }
 
-// The windows at the lease guarantee that a slot comes free at each output; until then the job stays OPEN,
-// which has no deadline. One output after the other: a death between them leaves FILL at some, which R4 finds
-// at all.
+// The window checks at the lease guarantee that a slot becomes free at each output; until then the job stays
+// OPEN, which has no deadline. Outputs are filled one after the other: a crash between them leaves FILL at
+// some, and R4 checks all of them.
 outcome worker::fill(job& j) noexcept {
     for (u32 k = 0; k < outputs_; ++k) {
         link_ref& out = *output_[k];
@@ -281,8 +281,8 @@ outcome worker::fill(job& j) noexcept {
             stage_->counters.wait_output_ns.fetch_add(now_ns() - began, std::memory_order_relaxed);
         }
         crash_here(crash_point::slot_filled);
-        // Tags come round after 2^28 versions, and a slot may have rested for as long: nobody finds this
-        // job's in there before its time.
+        // Event tags wrap after 2^28 versions, and a slot may have been unused for that long: cleared so that
+        // no process finds this job's tag here before the job is complete.
         out.block().event_tag[j.output[k].index].store(0, std::memory_order_relaxed);
     }
     if (!write_header(j)) return outcome::revoked;
@@ -322,8 +322,8 @@ bool worker::commit(job& j) noexcept {
         crash_here(crash_point::job_committed);
         return true;
     }
-    // A failed CAS is read again: COMMITTED of our own epoch and version = a consumer helped; anything else =
-    // revoked.
+    // A failed CAS is read again: COMMITTED of our own epoch and version means that a consumer helped;
+    // anything else means revoked.
     if (job_word::of(load(control_->job[j.index])) == submitted.with(job_state::committed)) {
         stage_->counters.helped.fetch_add(1, std::memory_order_relaxed);
         return true;
@@ -367,7 +367,7 @@ bool worker::complete(job& j) noexcept {
     return ours;
 }
 
-// The job stays OPEN until END is known: as long as it is, the claim stands.
+// The job stays OPEN until END is known: as long as it is OPEN, the claim stands.
 outcome worker::end_stream(const job& j) noexcept {
     if (!intact(load(control_->job[j.index]))) return outcome::empty;
     if (job_word::of(load(control_->job[j.index])) != job_word{j.version, epoch_, job_state::open})
@@ -378,7 +378,7 @@ outcome worker::end_stream(const job& j) noexcept {
     return outcome::empty;
 }
 
-// The job word last, as in complete(): behind an IDLE nothing is tagged with the old version.
+// The job word comes last, as in complete(): after IDLE no word is tagged with the old version.
 bool worker::give_back(const job& j) noexcept {
     const shm::block_open words;
     for (u32 k = 0; k < outputs_; ++k)

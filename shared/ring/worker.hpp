@@ -1,22 +1,24 @@
 #pragma once
-// One incarnation's side of the protocol: from choosing a frame to recycling the job word. One object a
-// process; begin() and submit() from its main thread, commit() and complete() from its completion thread
-// (they touch disjoint jobs).
+// One incarnation's side of the protocol: from choosing a frame to recycling the job word. One object per
+// process; begin() and submit() are called by its main thread, commit() and complete() by its completion
+// thread (the two threads use disjoint jobs).
 //
-// A job's life and what a crash leaves at each step (the supervisor's recovery.hpp mends all of them):
+// The steps of a job, and what a crash leaves after each (recovery.hpp, in the supervisor, repairs all of
+// them):
 //   begin     J IDLE -> OPEN          nothing else: the word is aborted and recycled
 //             C or Q WAIT -> LEASED   the frame is tagged with (job, version): requeued
 //             S FREE -> FILL          the slot is tagged: quarantined until the fence, then freed. At each
-//                                     output, in their order; so are the headers, READY and FREE below
+//                                     output, in their order; the same holds for headers, READY and FREE
+//                                     below
 //   submit    J OPEN -> SUBMITTED     all work is enqueued and the event recorded. The GPU may still write:
-//                                     quarantine covers it. Consumers may commit from here on, when they have
+//                                     quarantine covers it. From here on consumers may commit, once they have
 //                                     seen the event complete.
-//   commit    J SUBMITTED -> COMMITTED  the frame has happened. A dead owner's remaining steps are finished
-//                                       by the supervisor.
-//   complete  S FILL -> READY, C LEASED -> DONE, J -> IDLE(version+1): in this order, so that whoever finds
-//             the job word recycled knows that nothing is tagged with the old version any more.
-// Sync points: SUBMITTED (release) publishes header, metadata with it, and event record to helpers (acquire);
-// COMMITTED publishes the payload of the CPU backend, whose event word was read with acquire.
+//   commit    J SUBMITTED -> COMMITTED  the frame has happened. The supervisor finishes a dead owner's
+//                                       remaining steps.
+//   complete  S FILL -> READY, C LEASED -> DONE, J -> IDLE(version+1): in this order, so that a process that
+//             finds the job word recycled knows that no word is tagged with the old version any more.
+// Sync points: SUBMITTED (release) publishes the header, including metadata, and the event record to helpers
+// (acquire); COMMITTED publishes the payload of the CPU backend, whose event word was read with acquire.
 
 #include <array>
 #include <optional>
@@ -28,89 +30,93 @@ namespace carousel::ring {
 enum class outcome : u8 {
     ok,
     empty,     ///< no frame to work on yet
-    full,      ///< the window or the buffers of the output are used up, by frames that wait for their readers
-    own_work,  ///< frames of this stage must come through first: a suspect one is alone, or the output waits
-               ///< for one of them
-    closed,    ///< every frame of the run is through here: exit 0
+    full,      ///< the window or the buffers of an output are used up by frames that wait for their readers
+    own_work,  ///< earlier frames of this stage must complete first: a suspect frame must run alone, the
+               ///< output waits for one of them, or all input frames or job words are in use
+    closed,    ///< every frame of the run has passed this stage: exit 0
     stopping,  ///< a source: no more leases until END is known
     revoked,   ///< the seat has a successor: _exit(exit_code::revoked), touch nothing
 };
 
-/// A frame in work. Plain data; owned by the runner.
+/// A frame in work. Plain data, owned by the runner.
 struct job {
     u32 index = shm::none;
     u64 version = 0;
     u64 ring_sequence = 0;
     slot_ref input[shm::max_inputs];
-    u64 input_lease[shm::max_inputs] = {};  ///< exact LEASED words
+    u64 input_lease[shm::max_inputs] = {};  ///< the exact LEASED words
     u32 inputs = 0;
     u32 sequence_index = shm::none;  ///< source: index of the number's word
     u64 sequence_lease = 0;
     slot_ref output[shm::max_outputs];
-    u32 void_stage = shm::none;  ///< set: pass a void frame on, don't call process
+    u32 void_stage = shm::none;  ///< if set: pass on a tombstone frame, do not call process()
     u32 tombstone_reason = 0;
-    bool alone = false;  ///< suspect: no other frame may be in flight beside it
+    bool alone = false;  ///< suspect frame: no other frame may be in flight at the same time
     u64 claimed_ns = 0, submitted_ns = 0;
     u64 frame_number = 0;  ///< shm::frame_header::frame_number
     u64 parameter_number = 0;
-    alignas(8) std::byte parameters[shm::max_parameter_bytes] = {};  ///< parameter_box::bytes of them
+    alignas(8) std::byte parameters[shm::max_parameter_bytes] = {};  ///< the first parameter_box::bytes
     f64 time_s = 0;
     u64 born_ns = 0;
     shm::capture_clock clock = shm::capture_clock::none;
     u64 capture_ns = 0;
 };
 
-/// What a frame's maker knows of it by itself, into its header. It is entered once more in front of each
-/// seal: what somebody has written there meanwhile is gone. The owner of the FILL word, or of a job that
-/// nobody helps.
+/// Writes into the header what the frame's producer knows by itself. Called again before each seal, so that a
+/// value that another process has written there in the meantime is overwritten. For the owner of the FILL
+/// word, or of a job that no helper can commit.
 void enter(const job& j, u32 seat, u32 epoch, u32 parameter_bytes, shm::frame_header& h) noexcept;
 
 class worker {
 public:
     worker(shm::control_block& c, u32 seat, u32 entry, u32 epoch) noexcept;
 
-    /// The newest frame of a sampled input, for the headers of the frames that are begun from now on; which
-    /// frame it is decides nothing. The thread that calls begin().
+    /// Records the newest frame of a sampled input, for the headers of the frames that begin from now on; no
+    /// protocol step depends on it. Called by the thread that calls begin().
     void note_sampled_frame(u32 index, u64 ring_sequence) noexcept {
         if (index < shm::max_sampled_inputs) sampled_frame_[index] = ring_sequence;
     }
     /// Chooses a frame and takes it (S1 to S3). `in_flight`: jobs of this process not yet completed. On `ok`
     /// the caller must bring the job to submit() or end the process.
     [[nodiscard]] outcome begin(job& out, u32 in_flight) noexcept;
-    /// What begin() would find now, with nothing taken: `ok` where there is a frame. An answer of the moment.
+    /// What begin() would find now, without taking anything: `ok` if there is a frame. Valid only at the
+    /// moment of the call.
     [[nodiscard]] outcome peek(u32 in_flight) noexcept;
-    /// The same, and which frame that is.
+    /// The same, and returns which frame that is.
     [[nodiscard]] outcome peek(u32 in_flight, u64& ring_sequence) noexcept;
-    /// A source: the first number that is not committed; all below it are.
+    /// A source: the first number that is not committed; all numbers below it are.
     [[nodiscard]] u64 done_below() const noexcept;
-    /// Instead of begin(), for a source whose next frame is not due yet: `stopping`, acknowledged, or
-    /// `closed` as begin() would say it, else `ok`, with nothing taken.
+    /// Replaces begin() for a source whose next frame is not due yet. Returns `stopping` (acknowledged) or
+    /// `closed` as begin() would, `empty` while END is damaged, else `ok`, without taking anything.
     [[nodiscard]] outcome await_due() noexcept;
-    /// Marks the start of process() in the job's own record, for whoever draws it. Deadlines run by
-    /// shm::incarnation's words.
+    /// Records the start of process() in the job's own record, for display. Deadlines use the words of
+    /// shm::incarnation.
     void start_clock(const job& j) noexcept;
-    /// S4's CAS, behind the event record. False: revoked, or an input's header is no longer as it was sealed,
-    /// so that what was made of it may be wrong: the process ends, and the frame is made again.
+    /// The CAS of S4, after the event is recorded. Returns false if revoked, or if an input's header is no
+    /// longer as it was sealed, so that the output made from it may be wrong: the process ends, and the frame
+    /// is made again.
     [[nodiscard]] bool submit(job& j) noexcept;
-    /// Its inputs' headers are those of its frame, as they were sealed.
+    /// Returns true if the headers of the job's inputs are those of its frame, as they were sealed.
     [[nodiscard]] bool inputs_are_whole(const job& j) const noexcept;
-    /// S5 by the owner, behind the event. True: committed, by this call or by a helper. False: revoked.
+    /// S5 by the owner, after the event has completed. Returns true if the job is committed, by this call or
+    /// by a helper; false if revoked.
     [[nodiscard]] bool commit(job& j) noexcept;
-    /// S6. False: revoked (nothing lost: the supervisor finishes it).
+    /// S6. Returns false if revoked (nothing is lost: the supervisor finishes it).
     bool complete(job& j) noexcept;
-    /// E1, in place of submit(): a source says that its stream ends before the job's frame. `ok`: END is as
-    /// low by now, and the job goes back. `empty`: not yet, to be said again at the next ring of the stage's
-    /// doorbell. `revoked`: as ever.
+    /// E1, instead of submit(): a source reports that its stream ends before the job's frame. `ok`: END is at
+    /// most the job's number; give the job back. `empty`: not yet; call again when the stage's doorbell next
+    /// rings. `revoked`: see `outcome`.
     [[nodiscard]] outcome end_stream(const job& j) noexcept;
-    /// E3: slot and number of a frame that doesn't exist, once END says so and nothing writes into the slot.
-    /// False: revoked.
+    /// E3: gives back slots and number of a frame that does not exist, once END excludes it and no process
+    /// writes into the slots. Returns false if revoked.
     [[nodiscard]] bool give_back(const job& j) noexcept;
 
     [[nodiscard]] u64 tag(const job& j) const noexcept { return event_tag(j.index, j.version, epoch_); }
     [[nodiscard]] shm::stage_block& stage() const noexcept { return *stage_; }
     [[nodiscard]] u32 stage_index() const noexcept { return stage_index_; }
     [[nodiscard]] u32 epoch() const noexcept { return epoch_; }
-    /// A standby takes its seat: this is the epoch whose words it may move. Before the first begin() only.
+    /// A standby takes over its seat: sets the epoch whose words it may change. Only before the first
+    /// begin().
     void set_epoch(u32 epoch) noexcept { epoch_ = epoch; }
     /// 0: a sink.
     [[nodiscard]] u32 outputs() const noexcept { return outputs_; }
@@ -118,8 +124,8 @@ public:
     [[nodiscard]] link_ref& input(u32 i) noexcept { return *input_[i]; }
     [[nodiscard]] bool revoked() const noexcept;
     /// Begins no frame that lies `frames` or more beyond an output's tail: a soft bound within the ring's
-    /// window, this process's own and no word of the ring, which it may move at any time. 1 at least, so
-    /// that the oldest frame can always be begun. The thread that calls begin().
+    /// window. It is local to this process, not a word of the ring, and may change at any time. At least 1,
+    /// so that the oldest frame can always begin. Called by the thread that calls begin().
     void reach(u32 frames) noexcept { reach_ = frames > 0 ? frames : 1; }
 
 private:
@@ -149,7 +155,8 @@ private:
     u32 first_job_, jobs_;
     u32 reach_ = shm::max_window;
     std::array<u64, shm::max_sampled_inputs> sampled_frame_;
-    bool in_order_;  ///< a sink with one instance: a frame of a predecessor's comes before its followers
+    bool in_order_;  ///< a sink with one instance: commits a predecessor's frame before the frames that
+                     ///< follow it
     std::optional<link_ref> input_[shm::max_inputs];
     std::optional<link_ref> output_[shm::max_outputs];
     u32 outputs_;

@@ -1,4 +1,5 @@
-// What a worker writes into its frame's header: between FILL and SUBMITTED it is this process's own.
+// What a worker writes into its frame's header: between FILL and SUBMITTED the header belongs to this
+// process.
 #include <algorithm>
 #include <cstring>
 
@@ -18,9 +19,10 @@ void share_metadata(const shm::frame_header& from, shm::frame_header& to) noexce
 
 }  // namespace
 
-// Asked twice. Before the lease: headers of the slots' generations, if the leases that follow succeed, for a
-// free in between changes the words which those expect. And before SUBMITTED: what was taken from them since
-// was what had been sealed, of this very frame. One that is not as it was sealed is left to the supervisor.
+// Called twice. Before the lease: the headers are those of the slots' generations if the leases that follow
+// succeed, because a free in between changes the words that those leases expect. And before SUBMITTED: it
+// proves that everything read from the headers since the lease was as sealed, and of this frame. A header
+// that is not as it was sealed is left to the supervisor.
 bool worker::inputs_are_whole(const job& j) const noexcept {
     for (u32 i = 0; i < j.inputs; ++i) {
         const shm::frame_header& h = input_header(j, i);
@@ -31,12 +33,13 @@ bool worker::inputs_are_whole(const job& j) const noexcept {
     return true;
 }
 
-// False: nobody knows which parameters the frame has, since the word that says it is damaged still.
+// Returns false if the frame's parameters are unknown, because the word that determines them is still
+// damaged.
 bool worker::write_header(job& j) noexcept {
     const std::size_t bytes = std::min(control_->parameters.bytes, shm::max_parameter_bytes);
     if (j.inputs > 0) {
         const shm::frame_header& from = input_header(j, 0);
-        // at a join the first input's; its number has the same in every ring
+        // at a join the first input's; a frame has the same number in every ring
         j.frame_number = from.frame_number;
         j.parameter_number = from.parameter_number;
         std::memcpy(j.parameters, from.parameters, bytes);
@@ -44,7 +47,7 @@ bool worker::write_header(job& j) noexcept {
         j.born_ns = from.born_ns;
         for (u32 i = 0; i < j.inputs; ++i) {
             const shm::frame_header& h = input_header(j, i);
-            if (h.void_stage != shm::none) {  // given up upstream: it keeps its position through all rings
+            if (h.void_stage != shm::none) {  // abandoned upstream: it keeps its position through all rings
                 j.void_stage = h.void_stage;
                 j.tombstone_reason = h.tombstone_reason;
             }
@@ -95,8 +98,8 @@ void enter(const job& j, u32 seat, u32 epoch, u32 parameter_bytes, shm::frame_he
     std::memcpy(h.parameters, j.parameters, std::min(parameter_bytes, shm::max_parameter_bytes));
 }
 
-// What is in use of the planes is of one ring's payload alone. The entries every ring has as they are at the
-// first output.
+// The used extents of the planes belong to one ring's payload only. The metadata entries of every ring are
+// those of the first output.
 void worker::seal_headers(const job& j) noexcept {
     for (u32 k = 0; k < outputs_; ++k) {
         shm::frame_header& to = output_[k]->header_to_write(j.output[k].index);
@@ -106,7 +109,8 @@ void worker::seal_headers(const job& j) noexcept {
     }
 }
 
-// What the stage finds, and may add to until SUBMITTED: its inputs' entries, the first input's first.
+// The entries that the stage finds and may add to until SUBMITTED: its inputs' entries, the first input's
+// first.
 void worker::forward_metadata(const job& j, shm::frame_header& to) noexcept {
     to.metadata_bytes = to.metadata_omitted = 0;
     for (u32 i = 0; i < j.inputs; ++i) {
