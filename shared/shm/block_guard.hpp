@@ -1,26 +1,26 @@
 #pragma once
 // Which pages of the control block this process can write to, and when.
 //
-// A stage's process guards the block once, at set-up: all of it is for reading, but the pages that the
-// protocol's steps of its own seat write (ring/own_pages.hpp). Where the CPU has memory protection keys,
-// those bear a key and are closed to writes, too; a thread opens them for as long as it is in a function that
-// writes, by a block_open on its stack. So a stray write of the stage's own code faults its writer wherever
-// in the block it goes, while the ring's functions write as ever. This stops strays, not malice: any code may
-// open what it likes.
+// A stage's process guards the block once, at set-up: the block becomes read-only, except for the pages that
+// the protocol's steps of its own seat write (ring/own_pages.hpp). If the CPU has memory protection keys,
+// those pages get a key and are closed to writes as well; a thread opens them with a block_open on its stack
+// while it is in a function that writes. A wild write of the stage's own code to any address in the block
+// then faults, while the ring's functions write without restriction. This stops accidental writes, not
+// malicious ones: any code may open the pages.
 //
-// Who may call: guard_block() the main thread, before other threads are made that write into the block
-// (rights of a key are a thread's own, a new thread has its maker's, and one that was there before can't even
-// read what bears a key). block_open any thread, nested as often as it likes; it must not span a stage's own
-// code, a call of the GPU's driver or the making of a thread. A signal handler begins with the kernel's own
-// rights, in which every key is closed to reads, too: it calls open_block_for_good(). The kernel keeps to the
-// key of the thread that calls it: a futex on a closed page can be waited on (that reads), and set only when
-// open.
+// Who may call: guard_block() is called by the main thread before it creates threads that write into the
+// block (PKRU is per thread and inherited at creation; a thread that existed before can't even read pages
+// with the key). block_open may be used by any thread and nested to any depth; it must not span a stage's own
+// code, a call of the GPU driver or the creation of a thread. A signal handler starts with the kernel's
+// default rights, in which every key is closed to reads, too: it calls open_block_for_good(). The kernel
+// applies the key of the calling thread: a futex on a closed page can be waited on (a read), and changed only
+// while the page is open.
 //
-// Each outermost scope costs two writes of the thread's rights, so the runner holds one over several
-// functions of the ring in a row; tests/stages/test_closed_run.cpp counts how many a frame takes.
+// Each outermost scope costs two writes of the thread's rights, so the runner keeps one scope over several
+// consecutive functions of the ring; tests/stages/test_closed_run.cpp counts the scopes per frame.
 //
-// Processes that guard nothing (supervisor, observers, ports' programs, tests) pay one untaken branch.
-// Crash: rights are this process's own and go with it.
+// In processes that guard nothing (supervisor, observers, programs with ports, tests) a scope costs one
+// branch that is not taken. Crash: the rights are per process and end with it.
 
 #include <atomic>
 #include <optional>
@@ -31,36 +31,37 @@
 namespace carousel::shm {
 
 enum class block_guard : u8 {
-    off = 0,       ///< all words can be written to
-    pages = 1,     ///< own pages alone
-    keys = 2,      ///< and those in a block_open alone, by a protection key
-    emulated = 3,  ///< the same by mprotect, for all threads at once: for tests where a CPU has no keys
+    off = 0,       ///< all words are writable
+    pages = 1,     ///< only own pages are writable
+    keys = 2,      ///< and those only inside a block_open, by a protection key
+    emulated = 3,  ///< the same by mprotect, for all threads at once: for tests on CPUs without keys
 };
 
-/// Whole pages of the block, from its begin.
+/// Whole pages of the block; `from` is the offset from the block's start.
 struct page_range {
     u64 from = 0, bytes = 0;
     bool operator==(const page_range&) const noexcept = default;
 };
 
-/// Closes the block but for `own`. `wanted` keys: as pages where there are none. Returns what it has done.
-/// Once a process. Throws shm_error.
+/// Makes the block read-only except for `own`. `wanted` == keys falls back to pages where there are no keys.
+/// Returns the guard that is in effect. Called once per process. Throws shm_error.
 block_guard guard_block(control_block& c, std::span<const page_range> own, block_guard wanted);
-/// The same of another mapping, pages alone: for those who write a few words and aren't stages.
+/// The same for another mapping, with pages only: for processes that write a few words and aren't stages.
+/// Throws shm_error.
 void guard_pages(control_block& c, std::span<const page_range> own);
-/// More pages of a mapping that was given to guard_pages().
+/// Makes more pages of a mapping that was given to guard_pages() writable. Throws shm_error.
 void open_pages(control_block& c, std::span<const page_range> own);
 
-/// Whether this CPU and kernel have protection keys: tried once.
+/// Whether this CPU and kernel have protection keys; checked once.
 [[nodiscard]] bool has_protection_keys() noexcept;
-/// Why not, for a sentence; "" where it has.
+/// The reason why there are none, to be used in a sentence; "" if there are.
 [[nodiscard]] const char* why_no_keys() noexcept;
 
-/// Whether a write to that place of the guarded block faults now, outside of any block_open.
+/// Whether a write at `offset` of the guarded block faults now, outside of any block_open.
 [[nodiscard]] bool is_closed(u64 offset) noexcept;
-/// Of the guarded block; null: none is.
+/// The guarded block; null if none is.
 [[nodiscard]] const control_block* guarded_block() noexcept;
-/// For this thread, from here on; what a signal handler may call.
+/// Opens the block for this thread permanently; may be called in a signal handler.
 void open_block_for_good() noexcept;
 
 namespace guard_state {
@@ -69,12 +70,13 @@ void enter() noexcept;
 void leave() noexcept;
 }  // namespace guard_state
 
-/// How many outermost scopes this thread has begun behind a guard: each costs two writes of its rights.
+/// Number of outermost scopes that this thread has begun since the block was guarded: each costs two writes
+/// of its rights.
 [[nodiscard]] u64 scopes_of_this_thread() noexcept;
-/// Whether this thread is in one.
+/// Whether this thread is inside a scope.
 [[nodiscard]] bool is_open_here() noexcept;
 
-/// The guarded pages are open to this thread as long as this lives.
+/// Opens the guarded pages to this thread during its lifetime.
 class block_open {
 public:
     block_open() noexcept : counted_(guard_state::closes.load(std::memory_order_relaxed)) {
@@ -89,10 +91,10 @@ public:
     block_open& operator=(const block_open&) = delete;
 
 private:
-    bool counted_;  ///< a scope that began before the guard ends as it began
+    bool counted_;  ///< a scope that began before the guard was set must not close the pages at its end
 };
 
-/// A scope that begins at the first write, if there is one: for a function that mostly looks.
+/// A scope that begins at the first write, if there is one: for a function that mostly reads.
 class block_open_late {
 public:
     void now() noexcept {
@@ -103,7 +105,7 @@ private:
     std::optional<block_open> open_;
 };
 
-/// A scope over several functions in a row, which is left for what lies between them and isn't the ring's.
+/// A scope over several consecutive functions of the ring, interrupted for the code between them.
 class block_open_between {
 public:
     /// Runs `work`, a stage's own code or a wait, outside of this scope.

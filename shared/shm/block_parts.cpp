@@ -5,7 +5,7 @@
 namespace carousel::shm {
 namespace {
 
-/// Rows of one size, of which each has a second and maybe a third part.
+/// A table with rows of one size; each row has up to three parts.
 struct rows {
     u64 from, row_bytes, count;
     block_part first, second, third;
@@ -55,7 +55,7 @@ block_place place_in_block(u64 offset) noexcept {
         return {block_part::pace, 0, offset - offsetof(control_block, next_source_ns)};
     if (offset < offsetof(control_block, stage))
         return {block_part::parameters, 0, offset - offsetof(control_block, parameters)};
-    return {block_part::head, 0, offset};  // what a page leaves free behind the last row of a table
+    return {block_part::head, 0, offset};  // unused rest of a page after the last row of a table
 }
 
 }  // namespace carousel::shm

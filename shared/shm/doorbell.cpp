@@ -26,7 +26,7 @@ u32 ticket(const doorbell_word& bell) noexcept {
 
 namespace {
 
-/// False: `now` is what it has changed to meanwhile.
+/// Returns false if the word has changed; `now` is then its new value.
 bool set_sleeping(doorbell_word& bell, u32& now) noexcept {
     const block_open open;
     return bell.value.compare_exchange_weak(now, now | sleeping, std::memory_order_acq_rel,

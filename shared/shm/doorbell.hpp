@@ -1,13 +1,14 @@
 #pragma once
-// A doorbell in shared memory: "something that you may wait for has changed". A raw, non-private futex, since
-// std::atomic::wait does not wake another process.
+// A doorbell in shared memory: signals that a word that a process waits for may have changed. A raw,
+// non-private futex, since std::atomic::wait does not wake another process.
 //
-// Protocol: the waiter reads ticket(), looks at the words it waits for, then sleeps if the ticket is still
-// good. ring() counts up and wakes only when the sleep bit is set, so a ring that nobody waits for costs one
-// atomic add. Ordering: both sides do a read-modify-write on the same word (acq_rel). Whichever comes second
-// sees what the other did before: a ring after the sleep bit wakes; a sleep bit after the ring fails on the
-// ticket. Crash: a ringer that dies between its change and ring() is why every sleep is bounded (max_sleep);
-// a waiter that dies leaves the sleep bit set, which costs the next ringer one system call.
+// Protocol: the waiter reads ticket(), checks the words it waits for, then sleeps if the ticket is still
+// valid. ring() increments the count and wakes only if the sleep bit is set, so a ring without a waiter costs
+// one atomic add. Ordering: both sides do a read-modify-write on the same word (acq_rel). The later one sees
+// the effect of the earlier one: a ring after the sleep bit wakes the waiter; setting the sleep bit after a
+// ring fails on the ticket. Crash: every sleep is bounded (max_sleep_ns) because a process may die between
+// its change and ring(); a waiter that dies leaves the sleep bit set, which costs the next ring() one system
+// call.
 
 #include "shm/control_block.hpp"
 
@@ -15,10 +16,12 @@ namespace carousel::shm {
 
 inline constexpr u64 max_sleep_ns = 100'000'000;
 
+/// Returns the count of rings, to be passed to wait() later. Any process, any thread, as wait() and ring().
 [[nodiscard]] u32 ticket(const doorbell_word& bell) noexcept;
-/// Sleeps until a ring after `seen` was taken, at most `timeout_ns` (bounded by max_sleep_ns). True when
-/// rung. A signal may end the sleep early: a caller holds its own deadline.
+/// Sleeps until a ring after the ticket `seen`, at most `timeout_ns` (bounded by max_sleep_ns). Returns true
+/// if rung. A signal may end the sleep early: the caller checks its own deadline.
 bool wait(doorbell_word& bell, u32 seen, u64 timeout_ns) noexcept;
+/// Wakes all sleepers. Call it after the change.
 void ring(doorbell_word& bell) noexcept;
 
 }  // namespace carousel::shm

@@ -29,7 +29,8 @@ namespace {
 
 bool would_block(int error_number) noexcept { return error_number == EAGAIN || error_number == EWOULDBLOCK; }
 
-/// After a call that has failed: restart it? Waits for `event` until the deadline if it would have blocked.
+/// Returns true if a failed call is to be repeated: after EINTR, or once `event` occurs before the deadline
+/// if the call would have blocked.
 bool restart(int socket, short event, u64 deadline_ns) noexcept {
     const int why = errno;
     if (why == EINTR) return true;
@@ -158,8 +159,8 @@ unique_fd connect_to(const std::string& path, u64 timeout_ns) {
         s.reset();
         errno = why;
     }
-    // Folders under /tmp can be made by anyone before we do: what another user has put there is no supervisor
-    // of ours.
+    // Any user can create folders under /tmp first, so a listener of another user is not a supervisor of this
+    // user.
     if (s && peer_of(s.get()).uid != ::getuid()) {
         s.reset();
         errno = EPERM;

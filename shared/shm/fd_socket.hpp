@@ -1,7 +1,7 @@
 #pragma once
-// Datagrams with file descriptors over a unix SOCK_SEQPACKET socket: how ring memory reaches a stage, and how
-// death is seen (EOF). All fds are CLOEXEC. A message is at most max_message bytes of text and max_fds fds; a
-// longer one is an error, not a cut.
+// Datagrams with file descriptors over a unix SOCK_SEQPACKET socket: passes ring memory to stages and detects
+// the death of a peer (EOF). All fds are CLOEXEC. A message is at most max_message bytes of text and max_fds
+// fds; a longer one is an error and is not truncated.
 
 #include <string>
 #include <utility>
@@ -35,7 +35,7 @@ private:
 };
 
 inline constexpr std::size_t max_message = 200 * 1024;
-inline constexpr std::size_t max_fds = 250;  ///< the kernel takes 253
+inline constexpr std::size_t max_fds = 250;  ///< the kernel's limit is 253
 
 struct message {
     std::string text;
@@ -44,26 +44,29 @@ struct message {
 
 enum class receive_status { ok, would_block, closed, failed };
 
-/// Sends one message; returns false with errno when the peer is gone (never raises SIGPIPE) or the socket is
-/// full (EAGAIN). With timeout_ns > 0 it waits up to that long for room, else it only tries.
+/// Sends one message. Returns false with errno if the peer is gone (never raises SIGPIPE), the socket is full
+/// (EAGAIN) or the message is too large (EMSGSIZE). With timeout_ns > 0 waits up to that long for room, else
+/// does not wait.
 bool send_message(int socket, const std::string& text, const std::vector<int>& fds = {},
                   u64 timeout_ns = 0) noexcept;
-/// Receives one message; with timeout_ns > 0 waits up to that long, else only tries. `failed` leaves errno.
-/// Signals shorten neither wait.
+/// Receives one message; with timeout_ns > 0 waits up to that long, else does not wait. `failed` leaves
+/// errno. Signals shorten neither wait.
 receive_status receive_message(int socket, message& out, u64 timeout_ns = 0);
 
 /// A listening socket at `path` (mode 0600), nonblocking. Throws shm_error.
 [[nodiscard]] unique_fd listen_at(const std::string& path);
-/// Connects; -1 inside with errno: no process listens, another user does (EPERM), or the listener has not
-/// accepted within `timeout_ns` (EAGAIN). Throws shm_error on a path that is too long.
+/// Connects. Returns an empty descriptor with errno if no process listens, another user's process listens
+/// (EPERM), or the listener has not accepted within `timeout_ns` (EAGAIN). Throws shm_error if the path is
+/// too long.
 [[nodiscard]] unique_fd connect_to(const std::string& path, u64 timeout_ns = 10 * ns_per_s);
-/// A connected pair.
+/// A connected pair. Throws shm_error.
 [[nodiscard]] std::pair<unique_fd, unique_fd> socket_pair();
 
 struct peer {
     i32 pid = 0;
     u32 uid = 0;
 };
+/// Returns pid and uid of the peer when it connected (SO_PEERCRED); zeros on failure.
 [[nodiscard]] peer peer_of(int socket) noexcept;
 
 }  // namespace carousel::shm

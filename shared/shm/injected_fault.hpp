@@ -1,11 +1,11 @@
 #pragma once
-// A fault that a user asks one process for (`carousel inject`, the viewer's buttons), to see what its death
-// does to the others.
+// A fault that a user injects into one process (`carousel inject`, the viewer's buttons) to see what its
+// death does to the others.
 //
 // The word lies in the stage's seat (control_block.hpp): {epoch:56, kind:8}. The supervisor stores it; the
-// process whose epoch it bears takes it by one CAS to 0 between two frames, and only then does itself the
-// harm. Who dies before the CAS leaves a word that no other life obeys, since its epoch is another; who dies
-// behind it leaves none.
+// process whose epoch it has takes it by one CAS to 0 between two frames, and only then performs the fault. A
+// process that dies before the CAS leaves a word that its successor ignores, since the epoch differs; a
+// process that dies after the CAS leaves 0.
 
 #include <array>
 #include <string>
@@ -17,26 +17,25 @@ namespace carousel::shm {
 
 enum class injected_fault : u8 {
     nothing = 0,
-    hang,              ///< never returns from process(): found at frame_timeout_ms
+    hang,              ///< never returns from process(): detected at frame_timeout_ms
     gpu_fault,         ///< a kernel that writes to an illegal address; stages on a GPU only
     exit,              ///< exit code 3 in the middle of a frame, at once and without destructors
     abort,             ///< std::abort() in the middle of a frame
     scribble_input,    ///< writes into its input, which belongs to its producer
-    overrun_output,    ///< writes beyond the slot that it fills, where another frame might lie
-    scribble_control,  ///< writes into the control block, with its own code
+    overrun_output,    ///< writes past the slot that it fills, where another frame might lie
+    scribble_control,  ///< writes into the control block directly, without the ring's functions
 };
 
-/// All that is said about a fault, in one place: options, completion, checks, buttons and messages come from
-/// here.
+/// Everything about a fault in one place: options, completion, checks, buttons and messages use this table.
 struct injected_fault_row {
     injected_fault kind;
-    const char* name;     ///< as it is asked for
-    bool needs_gpu;       ///< stages on the CPU can't have it
-    bool needs_deadline;  ///< nothing but frame_timeout_ms ends it
-    bool needs_input;     ///< sources can't have it, nor who could do harm by it
-    bool needs_output;    ///< sinks can't have it, nor who could do harm by it
-    const char* remark;   ///< behind the name where options are listed; ""
-    char letter;          ///< of its button in the viewer, Ctrl with it is its key
+    const char* name;     ///< as given by the user
+    bool needs_gpu;       ///< not available in stages on the CPU
+    bool needs_deadline;  ///< only frame_timeout_ms ends it
+    bool needs_input;     ///< refused for sources, and where it would harm other stages (writable inputs)
+    bool needs_output;    ///< refused for sinks, and where it would harm other stages (no gap after a slot)
+    const char* remark;   ///< follows the name in the list of options; ""
+    char letter;          ///< of its button in the viewer; its key is Ctrl with this character
     const char* title;    ///< of that button
     const char* help;
 };
@@ -60,7 +59,7 @@ inline constexpr std::array<injected_fault_row, 7> injected_faults{{
      "the chosen stage writes into the control block, past the ring's functions"},
 }};
 
-/// Null: `nothing`.
+/// Returns null for `nothing`.
 [[nodiscard]] constexpr const injected_fault_row* row_of(injected_fault kind) noexcept {
     for (const injected_fault_row& row : injected_faults)
         if (row.kind == kind) return &row;
@@ -70,13 +69,13 @@ inline constexpr std::array<injected_fault_row, 7> injected_faults{{
     const injected_fault_row* row = row_of(kind);
     return row == nullptr ? "nothing" : row->name;
 }
-/// nothing: no such name.
+/// Returns `nothing` if there is no fault of that name.
 [[nodiscard]] constexpr injected_fault fault_named(std::string_view name) noexcept {
     for (const injected_fault_row& row : injected_faults)
         if (row.name == name) return row.kind;
     return injected_fault::nothing;
 }
-/// Their names, "hang, gpu-fault, exit, ... or overrun-output": `last` stands before the last one.
+/// The names, "hang, gpu-fault, exit, ... or overrun-output"; `last` is the separator before the last name.
 [[nodiscard]] inline std::string fault_names(std::string_view last) {
     std::string out;
     for (const injected_fault_row& row : injected_faults)
@@ -90,7 +89,7 @@ inline constexpr std::array<injected_fault_row, 7> injected_faults{{
 [[nodiscard]] constexpr u64 fault_word(injected_fault kind, u32 epoch) noexcept {
     return u64{epoch} << 8U | static_cast<u64>(kind);
 }
-/// What the word asks the life `epoch` for.
+/// The fault that the word requests of the incarnation `epoch`.
 [[nodiscard]] constexpr injected_fault fault_for(u64 raw, u32 epoch) noexcept {
     const injected_fault_row* row = row_of(static_cast<injected_fault>(raw & 0xFFU));
     return raw >> 8U == epoch && row != nullptr ? row->kind : injected_fault::nothing;

@@ -18,10 +18,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Empty for a process that ended meanwhile.
+/// Returns an empty string for a process that has ended.
 std::string read_all(const fs::path& path) { return read_file(path.string()).value_or(""); }
 
-/// The environment is a row of strings, each with a 0 behind it.
+/// The environment is a sequence of strings, each terminated by a 0.
 bool has_word(const std::string& environment, const std::string& word) {
     for (std::size_t at = 0; at < environment.size();) {
         const std::size_t end = std::min(environment.find('\0', at), environment.size());
@@ -31,7 +31,7 @@ bool has_word(const std::string& environment, const std::string& word) {
     return false;
 }
 
-/// Field 4 of /proc/PID/stat, behind the command in parentheses.
+/// Field 4 of /proc/PID/stat, which follows the command in parentheses.
 i32 parent_of(const std::string& stat) {
     const std::size_t at = stat.rfind(')');
     return at == std::string::npos || at + 4 >= stat.size()
@@ -56,7 +56,8 @@ std::vector<process_id> marked_processes(const std::string& assignment) {
     for (fs::directory_iterator at("/proc", failed), end; !failed && at != end; at.increment(failed)) {
         const i32 pid = std::atoi(at->path().filename().c_str());
         if (pid <= 0 || pid == ::getpid()) continue;
-        // What is read of a pid is of one process if that has had it before and after.
+        // The fields belong to one process if the pid's start time is the same before and after they are
+        // read.
         const u64 start_time = start_time_of(pid);
         const i32 parent = parent_of(read_all(at->path() / "stat"));
         const bool has_mark = has_word(read_all(at->path() / "environ"), assignment);
@@ -67,7 +68,7 @@ std::vector<process_id> marked_processes(const std::string& assignment) {
     for (bool grown = !marked.empty(); grown;) {
         grown = false;
         for (const auto& [pid, p] : all) {
-            // A parent that lives now has had its pid when the child named it.
+            // If the parent is alive now, it already had its pid when the child's stat was read.
             if (marked.count(p.parent) == 0 || !is_alive({p.parent, all[p.parent].start_time})) continue;
             grown = marked.insert(pid).second || grown;
         }
@@ -82,7 +83,7 @@ std::vector<process_id> marked_processes(const std::string& assignment) {
 
 bool end_marked_processes(const std::string& assignment, u64 timeout_ns) noexcept try {
     const u64 until = now_ns() + timeout_ns;
-    for (;;) {  // one that was being started while we looked is found the next time
+    for (;;) {  // a process that was being started during the scan is found in the next pass
         std::vector<process_id> all = marked_processes(assignment);
         if (all.empty()) return true;
         for (const process_id& id : all) {

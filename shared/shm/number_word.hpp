@@ -1,14 +1,14 @@
 #pragma once
-// Parity: each word that decides bears an even number of set bits. One flipped bit makes it odd, and an odd
-// word says nothing at all: whoever reads it acts on nothing and leaves it to the supervisor
-// (ring/words.hpp).
+// Parity: each word that protocol decisions depend on has an even number of set bits. One flipped bit makes
+// that number odd, and an odd word has no valid value: its reader takes no action and leaves the word to the
+// supervisor (ring/words.hpp).
 //
-// number_word holds a plain number with that bit: the tail of a ring, END, the sequence of a job. 63 bits,
-// and the highest of the word for parity. The eight largest numbers of 64 bits, which stand for "not known"
-// and the like, are kept as the eight largest of 63. `Damaged` is what an odd word reads as: a number from
-// which nothing follows.
+// number_word holds a plain number with that bit: the tail of a ring, END, the sequence of a job. The number
+// has 63 bits; the highest bit of the word is the parity. The eight largest 64-bit numbers, which stand for
+// "not known" and similar values, are stored as the eight largest 63-bit numbers. An odd word is read as
+// `Damaged`, a number that triggers no action.
 //
-// Who may call: as for any word. Memory order: as of the word beneath, load acquire, store and CAS as asked.
+// Who may call: as for any word. Memory order: that of the underlying word: load, store and CAS as requested.
 
 #include <atomic>
 #include <bit>
@@ -17,9 +17,9 @@
 
 namespace carousel::shm {
 
-/// Even parity: a word that nobody has damaged by one bit.
+/// Even parity: no single bit of the word has been flipped.
 [[nodiscard]] constexpr bool intact(u64 raw) noexcept { return (std::popcount(raw) & 1) == 0; }
-/// `bits` with its parity in bit `at`, which must be 0 in it.
+/// `bits` with its parity stored in bit `at`, which must be 0 in `bits`.
 [[nodiscard]] constexpr u64 with_parity(u64 bits, unsigned at) noexcept {
     return bits | static_cast<u64>(std::popcount(bits) & 1) << at;
 }
@@ -42,13 +42,13 @@ public:
     void store(u64 number, std::memory_order order = std::memory_order_release) noexcept {
         raw_.store(pack(number), order);
     }
-    /// The CAS of this very number; one that is damaged is nobody's to change.
+    /// CAS from exactly this number; always fails on a damaged word.
     bool cas(u64 expected, u64 desired) noexcept {
         u64 raw = pack(expected);
         return raw_.compare_exchange_strong(raw, pack(desired), std::memory_order_acq_rel,
                                             std::memory_order_acquire);
     }
-    /// The word itself, for whoever checks or mends it.
+    /// The underlying word, for code that checks or repairs it.
     [[nodiscard]] std::atomic<u64>& raw() noexcept { return raw_; }
     [[nodiscard]] const std::atomic<u64>& raw() const noexcept { return raw_; }
 
@@ -65,10 +65,10 @@ u64 load(const number_word<Damaged>& at) noexcept {
     return at.load();
 }
 
-/// T: a damaged one reads as 0, of which nothing follows: nothing lies below it, and no frame is in the
-/// window behind it that a lease's own word would not refuse.
+/// T: a damaged tail reads as 0, which triggers no action: no position lies below it, and every frame in the
+/// window after it is still checked by the word of its lease.
 using tail_word = number_word<0>;
-/// END, or a job's sequence: a number that is none.
+/// END, or a job's sequence: "no number".
 inline constexpr u64 no_number = ~u64{0} - 2;
 using end_word = number_word<no_number>;
 using sequence_word = number_word<no_number>;

@@ -1,6 +1,6 @@
 #pragma once
-// How large a set of parameters may be. A header of its own: what users include of parameters needs this
-// number and nothing else of the control block.
+// Maximum size of a set of parameters. A separate header, so that the headers that users include for
+// parameters need not include the control block.
 
 #include "core/types.hpp"
 

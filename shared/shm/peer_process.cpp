@@ -11,9 +11,9 @@
 namespace carousel::shm {
 namespace {
 
-constexpr int so_peerpidfd = 77;  // SO_PEERPIDFD: not in the headers of 2023
+constexpr int so_peerpidfd = 77;  // SO_PEERPIDFD: not in the system headers of 2023
 
-/// -1 with errno: ENOPROTOOPT before Linux 6.5.
+/// Returns -1 with errno: ENOPROTOOPT before Linux 6.5.
 unique_fd kernel_pidfd(int socket) noexcept {
     int fd = -1;
     socklen_t size = sizeof fd;

@@ -7,8 +7,8 @@
 
 namespace carousel::shm {
 
-// All of them, under a mutex that fork() holds: so no descriptor is being replaced while the child is made.
-// Never destroyed: a thread of the program may fork while the process ends.
+// All objects, under a mutex that fork() holds, so that no descriptor is replaced while the child is created.
+// Never destroyed: a thread of the program may fork while the process exits.
 struct process_fd_list {
     std::mutex mutex;
     process_fd* first = nullptr;

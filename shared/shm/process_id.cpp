@@ -22,8 +22,8 @@ struct stat_line {
     u64 start_time = 0;
 };
 
-// The second field is the command in parentheses and may hold anything, so fields are counted from the last
-// ')'.
+// The second field is the command in parentheses and may contain any character, so fields are counted from
+// the last ')'.
 bool read_stat(i32 pid, stat_line& out) noexcept {
     char path[64];
     std::snprintf(path, sizeof path, "/proc/%d/stat", pid);
@@ -53,7 +53,7 @@ u64 start_time_of(i32 pid) noexcept {
     return read_stat(pid, s) ? s.start_time : 0;
 }
 
-// Signal 0 is refused with ESRCH once the process has been reaped: until then its pid is no other's.
+// Signal 0 fails with ESRCH once the process has been reaped; until then its pid is not reused.
 u64 start_time_of(int pidfd, i32 pid) noexcept {
     const u64 found = start_time_of(pid);
     return signal_pidfd(pidfd, 0) == ESRCH ? 0 : found;
@@ -70,7 +70,8 @@ bool is_alive(const process_id& id) noexcept {
 int open_pidfd(const process_id& id) noexcept {
     const int fd = static_cast<int>(syscall(SYS_pidfd_open, id.pid, 0));
     if (fd < 0) return -1;
-    // The pid may have been used again between our knowledge and the open: the pidfd pins it, so check now.
+    // The pid may have been reused since its start time was recorded. The pidfd pins the process, so the
+    // start time is checked after the open.
     if (const u64 found = start_time_of(fd, id.pid); found == 0 || found != id.start_time) {
         ::close(fd);
         errno = ESRCH;

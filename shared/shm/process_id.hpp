@@ -1,6 +1,6 @@
 #pragma once
-// A process named for good: pids are used again, (pid, start time) is not. No process is ever signalled by
-// bare pid.
+// A unique process identity: pids are reused, (pid, start time) is not. No process is ever signalled by its
+// pid alone.
 
 #include <string>
 
@@ -14,23 +14,23 @@ struct process_id {
     bool operator==(const process_id&) const = default;
 };
 
-/// Start time of a process, 0 when there is none.
+/// Start time of a process; 0 if there is none.
 [[nodiscard]] u64 start_time_of(i32 pid) noexcept;
-/// Start time of the process that `pidfd` pins and whose pid this is; 0 once it has been reaped, since the
-/// number may be another process's then.
+/// Start time of the process that `pidfd` refers to and that has this pid; 0 once it has been reaped, since
+/// the pid may then belong to another process.
 [[nodiscard]] u64 start_time_of(int pidfd, i32 pid) noexcept;
 [[nodiscard]] process_id this_process() noexcept;
-/// False when the pid is gone, belongs to a later process, or is a zombie.
+/// Returns false if the pid does not exist, belongs to a later process, or is a zombie.
 [[nodiscard]] bool is_alive(const process_id& id) noexcept;
-/// Opens a pidfd for exactly this process; -1 when it is gone (errno ESRCH) or refused. CLOEXEC.
+/// Opens a pidfd for exactly this process; -1 if it has ended (errno ESRCH) or the call is refused. CLOEXEC.
 [[nodiscard]] int open_pidfd(const process_id& id) noexcept;
-/// True when the process that the pidfd pins has ended.
+/// Returns true if the process that the pidfd refers to has ended.
 [[nodiscard]] bool has_ended(int pidfd) noexcept;
-/// Sends a signal through a pidfd. 0 or errno.
+/// Sends a signal through a pidfd. Returns 0 or errno.
 int signal_pidfd(int pidfd, int signal) noexcept;
-/// Resident memory in bytes, 0 when unknown.
+/// Resident memory in bytes; 0 if unknown.
 [[nodiscard]] u64 resident_bytes(i32 pid) noexcept;
-/// True when the process is stopped by a signal (state T), or its control group is frozen.
+/// Returns true if the process is stopped by a signal (state T) or its control group is frozen.
 [[nodiscard]] bool is_stopped(i32 pid) noexcept;
 
 }  // namespace carousel::shm

@@ -1,7 +1,7 @@
 #pragma once
-// Which processes belong to a run, when its control block alone can't say: an entry is claimed by one CAS,
-// and the claimer's start time is stored behind it. A process that rests or dies in between is known by what
-// it maps.
+// Whether a process belongs to a run when the control block alone does not show it: an entry is claimed by
+// one CAS, and the claimer's start time is stored after it. A process that pauses or dies between the two is
+// identified by its memory mappings.
 
 #include <string>
 
@@ -10,10 +10,10 @@
 
 namespace carousel::shm {
 
-/// Does the process map the control block of that run?
+/// Returns whether the process maps the control block of that run.
 [[nodiscard]] bool maps_run(i32 pid, const std::string& run_id);
-/// A pidfd of the process that an entry names, start time 0: not stored yet. Empty when it has ended, or the
-/// pid is somebody else's.
+/// Returns a pidfd of the process that an entry names; start time 0: not stored yet. Empty if the process has
+/// ended or the pid belongs to a process outside the run.
 [[nodiscard]] unique_fd open_member(process_id id, const std::string& run_id);
 
 }  // namespace carousel::shm

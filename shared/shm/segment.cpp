@@ -28,7 +28,7 @@ struct segment::mapping {
 
 namespace {
 
-/// What boost maps: anything with these two.
+/// Boost maps any object with these two functions.
 struct mapped_descriptor {
     int fd;
     [[nodiscard]] bi::mapping_handle_t get_mapping_handle() const noexcept {
@@ -102,8 +102,8 @@ bool is_linked(int fd) {
     return ::fstat(fd, &info) == 0 && info.st_nlink > 0;
 }
 
-// Takes the shared lock. False if the object has been removed, or is being removed by the process that has
-// the exclusive lock. With the lock held only this run removes the object.
+// Takes the shared lock. Returns false if the object has been removed, or is being removed by the process
+// that holds the exclusive lock. While the lock is held only this run removes the object.
 bool lock_object(int fd, const std::string& name) {
     const int failed = lock_shared(fd);
     if (failed != 0 && failed != EAGAIN)
@@ -114,8 +114,8 @@ bool lock_object(int fd, const std::string& name) {
     return failed == 0 && is_linked(fd);
 }
 
-// A new object has no lock yet, and `carousel clean` may take it for a dead run's if this process is stopped
-// here: the object is made again then.
+// A new object has no lock yet. If this process is stopped here, `carousel clean` may treat the object as
+// that of a dead run and remove it; the object is then created again.
 bi::shared_memory_object make_locked_object(const std::string& name) {
     bi::permissions mode;
     mode.set_permissions(0600);
@@ -151,7 +151,7 @@ segment segment::create(const std::string& run_id) {
         }
         m->region = bi::mapped_region(m->object, bi::read_write, 0, sizeof(control_block));
         segment made(std::move(m));
-        control_block& c = made.block();  // a fresh object is zero: every word begins as 0
+        control_block& c = made.block();  // a new object is zero: every word starts as 0
         c.version = control_version;
         c.uid = getuid();
         c.bytes = sizeof(control_block);
@@ -197,7 +197,7 @@ segment segment::open(const std::string& run_id, bool writable) {
     }
 }
 
-// Headers that no slot of the run has are never touched, so they need no memory.
+// Headers of slots that the run does not have are never accessed, so they need no memory.
 void segment::publish() {
     const int fd = mapping_->object.get_mapping_handle().handle;
     for (u32 k = 0; k < std::min(block_->links, max_links); ++k)

@@ -1,16 +1,16 @@
 #pragma once
-// Makes, attaches to and removes the control block: a Boost.Interprocess shared_memory_object and a
-// mapped_region over it, mode 0600. Attaching refuses a wrong magic, version, size or user, each with what
-// was found.
+// Creates, attaches to and removes the control block: a Boost.Interprocess shared_memory_object and a
+// mapped_region over it, mode 0600. Attaching refuses a wrong magic, version, size or user; the error states
+// the value found.
 //
-// The frame segments are part of the same object, so whoever finds a run finds them: observers, the next
-// supervisor, `carousel clean`. Their pages have rights of their own in each process: who attaches can read
-// them all and writes to none until it opens the one of its own output ring.
+// The frame segments are part of the same object, so observers, the next supervisor and `carousel clean` find
+// them with the run. Their pages have separate access rights in each process: a process that attaches can
+// read all of them and write to none until it opens that of its own output ring.
 //
-// Who maps a block and takes part in its run, the supervisor and the stages, holds a shared lock on it
-// (shm/file_lock.hpp) as long as the segment, or a child that was forked meanwhile, lives. Observers hold
-// none. A block without a lock is dead; only its remover takes the exclusive lock, for the time of the
-// removal.
+// A process that maps a block and takes part in its run (the supervisor, a stage) holds a shared lock on it
+// (shm/file_lock.hpp) as long as the segment, or a child that was forked meanwhile, exists. Observers hold
+// none. A block without a lock is dead; only the process that removes it takes the exclusive lock, for the
+// duration of the removal.
 
 #include <memory>
 #include <string>
@@ -21,37 +21,40 @@ namespace carousel::shm {
 
 class segment {
 public:
-    /// Makes a zeroed block named carousel-RUN_ID, all of it writable until guard_frames(). Throws shm_error:
-    /// exists, no /dev/shm, no space (memory is reserved here and in publish(), so that a full /dev/shm is a
-    /// sentence now and not a SIGBUS later). Holds the shared lock.
+    /// Creates a zeroed block named carousel-RUN_ID, entirely writable until guard_frames(). Holds the shared
+    /// lock. Throws shm_error: the block exists, no /dev/shm, no space. Memory is reserved here and in
+    /// publish(), so that a full /dev/shm is reported now instead of raising SIGBUS later.
     [[nodiscard]] static segment create(const std::string& run_id);
-    /// Maps an existing block for reading and writing, its frame segments for reading. Throws shm_error.
+    /// Maps an existing block for reading and writing, its frame segments read-only. Throws shm_error.
     [[nodiscard]] static segment attach(const std::string& run_id);
-    /// The same, and holds the shared lock. Throws shm_error also if the block has been removed meanwhile.
+    /// The same, and takes the shared lock. Throws shm_error also if the block has been removed meanwhile.
     [[nodiscard]] static segment join(const std::string& run_id);
-    /// As attach(), read-only: an observer can't disturb a run.
+    /// As attach(), but read-only: an observer can't disturb a run.
     [[nodiscard]] static segment observe(const std::string& run_id);
-    /// A block whose descriptor came over a socket: for processes that don't see its name. The descriptor
-    /// stays the caller's. Throws shm_error.
+    /// Maps a block whose descriptor came over a socket: for processes that don't see its name. The caller
+    /// keeps ownership of the descriptor. Throws shm_error.
     [[nodiscard]] static segment attach_by(int descriptor);
+    /// Returns true if a block of that run exists.
     [[nodiscard]] static bool exists(const std::string& run_id) noexcept;
-    /// True if a process holds the shared lock on the block of that name, in whatever namespace it is, or if
-    /// that can't be determined. False also if there is no such block.
+    /// Returns true if a process holds the shared lock on the block of that run, in any namespace, or if that
+    /// can't be determined. Returns false also if there is no such block.
     [[nodiscard]] static bool is_held(const std::string& run_id) noexcept;
+    /// Removes the name; existing mappings stay valid. Returns false if there is none.
     static bool remove(const std::string& run_id) noexcept;
     [[nodiscard]] static std::string object_name(const std::string& run_id) { return "carousel-" + run_id; }
 
-    /// Reserves the frame segments of the rings that the block names, then stores magic (release): openers
-    /// may come in. Called once, when all static parts are written and no header is. Throws shm_error.
+    /// Reserves the frame segments of the rings that the block describes, then stores magic (release):
+    /// processes may attach from then on. Called once, after all static parts and before any header are
+    /// written. Throws shm_error.
     void publish();
 
     segment(segment&&) noexcept;
     segment& operator=(segment&&) noexcept;
     ~segment();
     [[nodiscard]] control_block& block() const noexcept { return *block_; }
-    /// To be handed on; it stays this object's.
+    /// For passing to another process; this object keeps ownership.
     [[nodiscard]] int descriptor() const noexcept;
-    /// Releases the shared lock before the mapping ends: this process takes part in the run no longer.
+    /// Releases the shared lock before the mapping ends: this process no longer takes part in the run.
     void release() const noexcept;
 
 private:
@@ -62,16 +65,16 @@ private:
     control_block* block_ = nullptr;
 };
 
-/// This process writes no header: all frame segments of a mapped block are for reading. Throws shm_error.
+/// Makes all frame segments of a mapped block read-only in this process. Throws shm_error.
 void guard_frames(control_block& c);
-/// This process, a producer of that ring, writes its headers. Throws shm_error.
+/// Makes the headers of ring `link` writable in this process, its producer. Throws shm_error.
 void open_frames(control_block& c, u32 link);
 
 struct block_unmapper {
     void operator()(control_block* c) const noexcept;
 };
-/// A zeroed block that nobody else sees, whose pages come when they are touched: a copy of the words needs no
-/// memory for headers.
+/// A zeroed block private to this process. Its pages are allocated on first access, so a copy of the words
+/// needs no memory for headers.
 using private_block = std::unique_ptr<control_block, block_unmapper>;
 [[nodiscard]] private_block make_private_block();  ///< throws std::bad_alloc
 

@@ -37,8 +37,9 @@ bool trace_segment::remove(const std::string& run_id) noexcept {
     return bi::shared_memory_object::remove(object_name(run_id).c_str());
 }
 
-// While the run begins again there is no control block, whose lock covers the trace otherwise. An object that
-// has been removed meanwhile is of no use to others, and traces this supervisor's life all the same.
+// While the run restarts there is no control block, whose lock otherwise covers the trace. If the object has
+// been removed meanwhile, other processes cannot find it, but it still records the traces of this
+// supervisor's run.
 void trace_segment::lock() const noexcept { (void)lock_shared(mapping_->object.get_mapping_handle().handle); }
 
 trace_ring* trace_segment::ring(u32 seat) const noexcept {
@@ -53,14 +54,14 @@ trace_segment trace_segment::create(const std::string& run_id, u32 seats) {
             trace_segment found = attach(run_id, true);
             found.lock();
             return found;
-        } catch (const shm_error&) {  // there is none, or one that a dying supervisor has left half made
+        } catch (const shm_error&) {  // there is none, or a dead supervisor has left an incomplete one
             bi::shared_memory_object::remove(name.c_str());
         }
         bi::permissions mode;
         mode.set_permissions(0600);
         auto m = std::make_unique<mapping>();
         m->object = bi::shared_memory_object(bi::create_only, name.c_str(), bi::read_write, mode);
-        // Reserved now: a stage must never meet a full /dev/shm as a SIGBUS.
+        // Reserved now, so that a full /dev/shm is an error here and not a SIGBUS in a stage.
         const int failed = reserve_whole(m->object.get_mapping_handle().handle, 0, bytes);
         if (failed != 0) {
             bi::shared_memory_object::remove(name.c_str());

@@ -1,6 +1,6 @@
 #pragma once
-// Makes and maps the trace block of a run: a Boost.Interprocess shared_memory_object, mode 0600, named like
-// the control block with ".trace" behind it. Attaching refuses a wrong magic, version, size or user.
+// Creates and maps the trace block of a run: a Boost.Interprocess shared_memory_object, mode 0600, with the
+// name of the control block followed by ".trace". Attaching refuses a wrong magic, version, size or user.
 
 #include <memory>
 #include <string>
@@ -13,11 +13,11 @@ inline constexpr const char* trace_suffix = ".trace";
 
 class trace_segment {
 public:
-    /// Makes it for so many seats, memory reserved, or opens the one that an earlier supervisor of this run
-    /// has made. Holds a shared lock on it (shm/file_lock.hpp), as long as it lives. Throws shm_error: no
-    /// /dev/shm, no room.
+    /// Creates the block for `seats` seats with its memory reserved, or opens the one that an earlier
+    /// supervisor of this run has created. Holds a shared lock on it (shm/file_lock.hpp) while the object
+    /// exists. Throws shm_error: no /dev/shm, no room.
     [[nodiscard]] static trace_segment create(const std::string& run_id, u32 seats);
-    /// For a stage (writable) or a reader. Throws shm_error.
+    /// Maps an existing block, for a stage (writable) or a reader. Throws shm_error.
     [[nodiscard]] static trace_segment attach(const std::string& run_id, bool writable);
     static bool remove(const std::string& run_id) noexcept;
     [[nodiscard]] static std::string object_name(const std::string& run_id);
@@ -26,7 +26,7 @@ public:
     trace_segment& operator=(trace_segment&&) noexcept;
     ~trace_segment();
     [[nodiscard]] trace_block& block() const noexcept { return *block_; }
-    /// Rings that the mapping really holds; what the block says is never more.
+    /// Rings that the mapping contains; the block's own count never exceeds it.
     [[nodiscard]] u32 seats() const noexcept { return seats_; }
     /// The ring of a seat, or nullptr.
     [[nodiscard]] trace_ring* ring(u32 seat) const noexcept;
