@@ -66,7 +66,7 @@ std::vector<mount> mounts_of(const std::string& text) {
     return out;
 }
 
-/// The part of a group's path below what a mount shows; nothing: the group is not below it.
+/// Returns the part of a group's path below the root of a mount; nothing if the group is not below it.
 std::optional<string_view> path_below(string_view path, string_view mounted) {
     if (mounted == "/") mounted = "";
     if (!path.starts_with(mounted)) return std::nullopt;
@@ -82,7 +82,7 @@ std::vector<std::string> folders_of(const std::vector<mount>& mounts, bool v2, s
     for (const mount& m : mounts) {
         if (m.v2 != v2 || (!v2 && !lists(m.options, controller))) continue;
         const auto part = path_below(path, m.root);
-        // The mount that shows most ancestors; a later one covers an earlier one at the same place.
+        // The mount that shows most ancestors; a later mount hides an earlier one at the same place.
         if (!part || (best != nullptr && part->size() < below.size())) continue;
         best = &m;
         below = *part;
@@ -108,7 +108,7 @@ std::optional<u64> number_in(const std::string& path) {
     return text ? number_of(*text) : std::nullopt;
 }
 
-/// The number after `key` and a blank, at the begin of a line.
+/// The number that follows `key` and a blank at the beginning of a line.
 std::optional<u64> number_in(const std::string& path, string_view key) {
     const std::optional<std::string> text = read_file(path);
     if (!text) return std::nullopt;
@@ -122,7 +122,7 @@ void keep_tighter(std::optional<cgroup_limit>& best, cgroup_limit other) {
     if (!best || other.left() < best->left()) best = std::move(other);
 }
 
-/// CPUs that the quota of one group allows; nothing: it has none.
+/// CPUs that the quota of one group allows; nothing: it has no quota.
 std::optional<cgroup_cpu_limit> quota_of(const std::string& folder, bool v2) {
     const std::string file = folder + (v2 ? "/cpu.max" : "/cpu.cfs_quota_us");
     const std::optional<std::string> text = read_file(file);  // "max 100000", "50000 100000"; "-1", "50000"
@@ -203,7 +203,7 @@ std::optional<cgroup_cpu_limit> cgroups::cpu() const {
 u64 cgroups::throttled_ns() const {
     const cgroup_chain& c = chain(cgroup_controller::cpu);
     u64 sum = 0;
-    for (const std::string& folder : c.folders) {  // each group counts what its own quota has stopped
+    for (const std::string& folder : c.folders) {  // each group counts only the throttling by its own quota
         const u64 own =
             number_in(folder + "/cpu.stat", c.v2 ? "throttled_usec" : "throttled_time").value_or(0);
         sum += c.v2 ? own * 1000 : own;

@@ -1,7 +1,7 @@
 #pragma once
-// Arithmetic on sizes that come from outside: from a client, a file or a message. A result that does not fit
-// 64 bits becomes the largest number (saturation, as std::add_sat of C++26), which every limit refuses. Plain
-// arithmetic would wrap to a small number that passes.
+// Arithmetic on sizes from untrusted sources: a client, a file or a message. A result that does not fit 64
+// bits becomes the largest number (saturation, as std::add_sat of C++26), which every limit check refuses.
+// Plain arithmetic would wrap to a small number that passes the check.
 
 #include <limits>
 
@@ -19,7 +19,7 @@ namespace carousel {
     return __builtin_mul_overflow(a, b, &product) ? std::numeric_limits<u64>::max() : product;
 }
 
-/// The number of parts of `step` bytes (not 0) that hold `n` bytes.
+/// The number of parts of `step` bytes (not 0) needed for `n` bytes.
 [[nodiscard]] constexpr u64 div_ceil(u64 n, u64 step) noexcept { return n / step + (n % step == 0 ? 0 : 1); }
 
 /// The smallest multiple of `step` (not 0) that is not smaller than `n`.

@@ -13,7 +13,7 @@ namespace carousel {
 namespace {
 
 namespace fs = std::filesystem;
-constexpr i64 tolerance_ns = 10 * static_cast<i64>(ns_per_ms);  // of two readings of realtime_ns
+constexpr i64 tolerance_ns = 10 * static_cast<i64>(ns_per_ms);  // between two readings of realtime_ns
 constexpr u64 close_enough_ns = 100 * ns_per_us;
 constexpr int most_readings = 20;
 
@@ -22,8 +22,8 @@ std::string namespace_of(const char* link) {
     return fs::read_symlink(link, failed).string();
 }
 
-// The file shows the namespace that this process's children get. It is another one between unshare() and
-// fork().
+// The file shows the namespace of this process's future children, which differs from its own between
+// unshare() and fork().
 std::optional<i64> offset_of(const std::string& own) {
     if (own.empty() || namespace_of("/proc/self/ns/time_for_children") != own) return std::nullopt;
     std::ifstream in("/proc/self/timens_offsets");
@@ -34,7 +34,8 @@ std::optional<i64> offset_of(const std::string& own) {
     return std::nullopt;
 }
 
-// Between two readings of one clock that lie close together, so that an interruption doesn't count.
+// Uses the pair of monotonic readings that are closest together, so that a preemption between them does not
+// distort the result.
 i64 realtime_less_monotonic() noexcept {
     i64 best = 0;
     u64 closest = ~u64{0};

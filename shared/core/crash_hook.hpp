@@ -1,6 +1,6 @@
 #pragma once
-// The named steps of crash_point.hpp for tests that run participants as objects or threads of one process:
-// what shall happen between two steps is done by a function.
+// The crash points of crash_point.hpp for tests that run participants as objects or threads of one process: a
+// function of the test is called between two steps.
 
 #include <functional>
 
@@ -8,8 +8,8 @@
 
 namespace carousel {
 
-/// `at_each` is called at every crash point, on the thread that passes it; empty: none any more. Set it while
-/// no other thread runs.
+/// Sets the function that is called at every crash point, on the thread that passes it; an empty function
+/// removes it. Call it while no other thread runs.
 void set_crash_hook(std::function<void(crash_point)> at_each);
 
 }  // namespace carousel

@@ -63,12 +63,12 @@ struct planned {
     std::string how;
     u64 nth = 1;
     std::string marker;            ///< exists when the line has fired
-    std::atomic<u64> passages{0};  ///< of this process, since the line's turn
+    std::atomic<u64> passages{0};  ///< by this process, since the line became active
 };
 
 std::vector<std::unique_ptr<planned>> plan;  // in the file's order, this role's lines only
 std::atomic<std::size_t> turn{0};
-std::function<void(crash_point)> hook;  // of a test
+std::function<void(crash_point)> hook;  // set by a test
 
 crash_point point_named(const std::string& name, const std::string& where) {
     for (std::size_t k = 0; k < names.size(); ++k)
@@ -76,12 +76,12 @@ crash_point point_named(const std::string& name, const std::string& where) {
     throw config_error(fmt::format("{}: no crash point is called \"{}\"", where, name));
 }
 
-// Nothing here may return for `kill`: the process is between two steps, and the next one must not happen.
+// For `kill` this must not return: the process is between two steps, and the next one must not run.
 void die_as(const std::string& how, crash_point point) {
     const std::string text = fmt::format("crash point {}: {}\n", name_of(point), how);
     [[maybe_unused]] const auto ignored = ::write(STDERR_FILENO, text.data(), text.size());
     if (how == "stop") {
-        ::raise(SIGSTOP);  // and on, when somebody continues it
+        ::raise(SIGSTOP);  // returns when the process is continued
         return;
     }
     if (how == "abort") std::abort();
@@ -106,13 +106,13 @@ void reach(crash_point point) {
     if (hook) hook(point);
     for (std::size_t k = turn.load(); k < plan.size(); k = turn.load()) {
         planned& p = *plan[k];
-        if (::access(p.marker.c_str(), F_OK) == 0) {  // fired in another life, or by another instance
+        if (::access(p.marker.c_str(), F_OK) == 0) {  // fired in another incarnation, or in another instance
             turn.compare_exchange_strong(k, k + 1);
             continue;
         }
         if (p.point != point || p.passages.fetch_add(1) + 1 != p.nth) return;
         const int fd = ::open(p.marker.c_str(), O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0600);
-        if (fd < 0) return;  // another instance was faster
+        if (fd < 0) return;  // another instance created the marker first
         ::close(fd);
         turn.compare_exchange_strong(k, k + 1);
         die_as(p.how, point);

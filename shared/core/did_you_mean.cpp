@@ -7,7 +7,7 @@
 namespace carousel {
 namespace {
 
-constexpr std::size_t longest_word = 256;  // longer ones are no typing mistakes
+constexpr std::size_t longest_word = 256;  // longer words are not typing errors
 
 /// Words that users wrote before version 0.2.0: keys of pipeline files and options (CHANGELOG.md).
 constexpr std::pair<std::string_view, std::string_view> renamed[] = {

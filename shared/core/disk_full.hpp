@@ -1,6 +1,6 @@
 #pragma once
-// A full disk is no fault of the frame that is to be written: whoever meets one throws disk_full_error, and
-// the runner of a stage waits until there is room (stages/runner/disk_full_pause.hpp).
+// A full disk is not a fault of the frame being written: code that meets one throws disk_full_error, and the
+// runner of a stage waits until there is room (stages/runner/disk_full_pause.hpp).
 
 #include <cerrno>
 #include <string>
@@ -11,11 +11,11 @@
 
 namespace carousel {
 
-/// A run that was asked to end waits so long for room. A stage tries to write no longer than that; its
-/// supervisor ends it a second later, so that no signal falls into a write.
+/// How long a run waits for room once it has been requested to end. A stage stops trying to write after that
+/// time; its supervisor ends it one second later, so that no signal interrupts a write.
 inline constexpr u64 full_disk_patience_ns = 3 * ns_per_s;
 
-/// No room on the disk, or the user's quota is used up.
+/// No space on the disk, or the user's quota is exhausted.
 class disk_full_error : public output_error {
 public:
     disk_full_error(std::string path, const std::string& message)
@@ -30,7 +30,7 @@ private:
     return error_number == ENOSPC || error_number == EDQUOT;
 }
 
-/// Throws disk_full_error or output_error, by the error number.
+/// Throws disk_full_error or output_error, depending on the error number.
 [[noreturn]] inline void throw_output_error(const std::string& path, int error_number,
                                             const std::string& message) {
     if (is_disk_full(error_number)) throw disk_full_error(path, message);

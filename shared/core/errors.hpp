@@ -1,29 +1,29 @@
 #pragma once
-// Errors, by the house rules: setup throws one of the classes below, caught once at the top of a process and
-// mapped to a documented exit code; the hot path is noexcept and returns enums; a programmer's mistake aborts
-// (CAROUSEL_ASSERT). A message says what was tried, on what, what came back, and what to do about it.
+// Errors. Set-up throws one of the classes below, which is caught once at the top of a process and mapped to
+// a documented exit code; the hot path is noexcept and returns enums; a programming error aborts
+// (CAROUSEL_ASSERT). A message states what failed, on which object, the cause, and what to do.
 
 #include <stdexcept>
 #include <string>
 
 namespace carousel {
 
-/// Exit codes of every Carousel program. 128 + n means "ended by signal n". The codes from 70 on are a
-/// stage's own.
+/// Exit codes of every Carousel program. 128 + n means "ended by signal n". Codes from 70 on are used by
+/// stages.
 namespace exit_code {
 inline constexpr int ok = 0;
-inline constexpr int stage_failed = 1;  ///< a required stage failed for good
+inline constexpr int stage_failed = 1;  ///< a required stage failed permanently
 inline constexpr int usage = 2;         ///< command line, pipeline file or configuration
 inline constexpr int no_device = 3;     ///< no such device or display, or it is unusable
-/// every frame arrived, but some were given up: they came without a picture
+/// every frame arrived, but some as tombstones: they were abandoned and have no picture
 inline constexpr int given_up = 4;
 inline constexpr int gpu_fault = 70;        ///< a stage's GPU work failed (illegal address, trap, ...)
-inline constexpr int revoked = 71;          ///< a stage found its epoch raised: a successor has its seat
-inline constexpr int supervisor_gone = 72;  ///< the supervisor died and nobody adopted the run in time
+inline constexpr int revoked = 71;          ///< a stage found its epoch raised: a successor occupies its seat
+inline constexpr int supervisor_gone = 72;  ///< the supervisor died and no other one adopted the run in time
 inline constexpr int stage_exception = 73;  ///< an exception escaped a stage's own code
 inline constexpr int shared_memory = 74;    ///< the control block or ring memory can't be used
 inline constexpr int output = 75;  ///< pictures or the ledger can't be written (disk full, no permission)
-/// a stage gives its frames back, for others of its kind: held against nobody
+/// a stage returns its frames for another instance; not counted as a failure
 inline constexpr int gave_back = 76;
 }  // namespace exit_code
 
@@ -37,19 +37,20 @@ private:
     int code_;
 };
 
-/// Configuration or usage: the user can mend it. The process ends with exit_code::usage and is not restarted.
+/// Invalid configuration or usage, which the user can correct. The process ends with exit_code::usage and is
+/// not restarted.
 class config_error : public error {
 public:
     explicit config_error(const std::string& message) : error(exit_code::usage, message) {}
 };
 
-/// Shared memory, sockets and file descriptors between processes.
+/// Shared memory, sockets and file descriptors between processes can't be used.
 class shm_error : public error {
 public:
     explicit shm_error(const std::string& message) : error(exit_code::shared_memory, message) {}
 };
 
-/// A device is missing or refuses to be set up.
+/// A device is missing or its set-up fails.
 class device_error : public error {
 public:
     explicit device_error(const std::string& message) : error(exit_code::no_device, message) {}
@@ -66,21 +67,21 @@ private:
     int status_;
 };
 
-/// Pictures, ledgers and reports that can't be written.
+/// Pictures, ledgers or reports can't be written.
 class output_error : public error {
 public:
     explicit output_error(const std::string& message) : error(exit_code::output, message) {}
 };
 
-/// "what: strerror(errno)" for the error number given.
+/// The text of an error number, as strerror() returns it.
 [[nodiscard]] std::string errno_text(int error_number);
 
-/// Prints the broken assertion and aborts. Never returns.
+/// Prints the failed assertion and aborts. Never returns.
 [[noreturn]] void assertion_failed(const char* expression, const char* file, int line) noexcept;
 
 }  // namespace carousel
 
-/// A programmer's error: checked in every build.
+/// Aborts on a programming error; checked in every build.
 #define CAROUSEL_ASSERT(condition)                       \
     (static_cast<bool>(condition) ? static_cast<void>(0) \
                                   : ::carousel::assertion_failed(#condition, __FILE__, __LINE__))

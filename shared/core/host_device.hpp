@@ -1,6 +1,7 @@
 #pragma once
-// Marks functions that are compiled for the CPU and, in .cu files, for the GPU as well. A body of maths is
-// written once with these marks; everything device-specific lives in folders named cpu/ or cuda/.
+// Marks functions that are compiled for the CPU and, in .cu files, for the GPU as well. Mathematical
+// functions are written once with these marks; all other device-specific code is in folders named cpu/ or
+// cuda/.
 
 #if defined(__CUDACC__)
 #define CAROUSEL_HD __host__ __device__

@@ -46,7 +46,8 @@ http_address parse_http_address(const std::string& text) {
         a.host = text.substr(0, colon);
         const bool brackets = a.host.size() > 2 && a.host.front() == '[' && a.host.back() == ']';
         if (brackets) a.host = a.host.substr(1, a.host.size() - 2);
-        // No names: what they stand for may change, and a page for this machine must stay on it.
+        // No host names: their address may change, and a local dashboard must not become reachable from other
+        // machines.
         if (a.host != "localhost" && (brackets ? !is_ipv6(a.host) : !is_ipv4(a.host)))
             refuse(fmt::format("\"{}\" is no IP address{}", a.host,
                                is_ipv6(a.host) ? " without brackets: write [" + a.host + "]" : ""));

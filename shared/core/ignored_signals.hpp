@@ -1,22 +1,23 @@
 #pragma once
 // Signals that a program was started to ignore: by `nohup` (SIGHUP), by `trap ''` in a shell, or as a
-// background job of a shell without job control (SIGINT, SIGQUIT). Such a signal stays ignored: a program
-// neither handles nor blocks it. (A blocked signal is queued even if it is ignored, so a signalfd reads it.)
+// background job of a shell without job control (SIGINT, SIGQUIT). Such a signal stays ignored: the program
+// neither handles nor blocks it. (A blocked signal is queued even if it is ignored, so a signalfd would read
+// it.)
 //
-// Any thread. No function here changes a disposition that the program was started with.
+// Any thread. No function here changes an inherited disposition of SIG_IGN.
 
 #include <csignal>
 #include <initializer_list>
 
 namespace carousel {
 
-/// The signal's disposition is SIG_IGN. Call it before the program itself ignores the signal.
+/// Returns true if the signal's disposition is SIG_IGN. Call it before the program itself ignores the signal.
 [[nodiscard]] inline bool is_ignored(int signal) noexcept {
     struct sigaction now {};
     return ::sigaction(signal, nullptr, &now) == 0 && now.sa_handler == SIG_IGN;
 }
 
-/// Those of `wanted` that are not ignored: what a program may block and read.
+/// The subset of `wanted` that is not ignored: the signals that a program may block and read.
 [[nodiscard]] inline sigset_t not_ignored(std::initializer_list<int> wanted) noexcept {
     sigset_t set;
     sigemptyset(&set);

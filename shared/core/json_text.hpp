@@ -1,8 +1,8 @@
 #pragma once
-// JSON text that comes from a socket, a file or another program. The library parses any nesting without
-// recursion, but it copies, compares and prints a value recursively: a text of 120 KB that nests 60,000
+// Parses JSON text from a socket, a file or another program. The library parses any nesting without
+// recursion, but it copies, compares and prints a value recursively: a text of 120 KB with 60,000 nested
 // arrays overflows the stack of the process that handles its value. These functions are therefore the only
-// place that parses JSON; they bound the size and the nesting of the text before the library reads it.
+// place that parses JSON; they limit the size and the nesting of the text before the library reads it.
 
 #include <cstddef>
 #include <string>
@@ -13,23 +13,24 @@
 
 namespace carousel {
 
-/// The bounds of one channel.
+/// The limits of one channel.
 struct json_limits {
     std::size_t bytes;  ///< of the text
     u32 depth;          ///< arrays and objects inside each other
 };
 
-/// No text is nested deeper.
+/// Largest nesting depth of any text.
 inline constexpr u32 max_json_depth = 64;
-/// Settings and parameters of a pipeline file. Every message and document that contains them may nest deeper.
+/// Settings and parameters of a pipeline file. The messages and documents that contain them may have a
+/// greater depth.
 inline constexpr u32 max_settings_depth = 16;
 
-/// The bounds, by the kind of channel. A request may be forwarded to the supervisor of another host and be
-/// saved in a document of the run, so each of these accepts what contains a value of the one before it.
+/// The limits per kind of channel. A request may be forwarded to the supervisor of another host and be saved
+/// in a document of the run, so each channel accepts any text that contains a value of the previous channel.
 namespace json_channel {
 inline constexpr json_limits message{200 * 1024, 32};  ///< one datagram of a local socket, one HTTP body
 inline constexpr json_limits host_message{std::size_t{16} << 20U, 48};  ///< between supervisors of two hosts
-/// A file that a program of Carousel has written, or the output of a program that it has started.
+/// A file that a Carousel program has written, or the output of a program that it has started.
 inline constexpr json_limits document{std::size_t{64} << 20U, max_json_depth};
 /// A file of the user that may be large: a model, a trace.
 inline constexpr json_limits asset{std::size_t{1} << 30U, max_json_depth};
@@ -43,12 +44,12 @@ public:
 
 /// Returns the value of `text`. Throws nlohmann::json::exception: the text is not JSON or exceeds the limits.
 [[nodiscard]] nlohmann::json parse_json(std::string_view text, const json_limits& limits);
-/// Returns the value of `text`, or a discarded value (neither an object nor an array) where parse_json
-/// throws.
+/// Returns the value of `text`, or a discarded value (neither an object nor an array) if parse_json would
+/// throw.
 [[nodiscard]] nlohmann::json parse_json_or_discard(std::string_view text, const json_limits& limits);
 /// Returns the value of a document, or a discarded value if the file can't be read or parsed.
 [[nodiscard]] nlohmann::json read_json_file(const std::string& path);
-/// Returns the number of arrays and objects that are inside each other, 0 for a number or a text.
+/// Returns the number of nested arrays and objects; 0 for a number or a string.
 [[nodiscard]] u32 json_depth(const nlohmann::json& value);
 
 }  // namespace carousel

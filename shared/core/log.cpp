@@ -30,7 +30,7 @@ void write_line(level at, std::string_view text) noexcept {
         line += text;
         line += '\n';
         (void)write_whole(STDERR_FILENO, line.data(), line.size());
-    } catch (...) {  // out of memory: a log line is not worth a stage
+    } catch (...) {  // out of memory: losing a log line is better than ending the stage
     }
 }
 

@@ -1,7 +1,7 @@
 #pragma once
-// One line to stderr per message, in one write(2), so that lines of several threads and processes never mix.
-// A stage's lines get their "stage | " prefix from the supervisor, which owns the pipe. A reader that is gone
-// must not take a stage with it: write errors (EPIPE, EAGAIN) are dropped; stage_main ignores SIGPIPE.
+// Writes one line per message to stderr, in one write(2), so that lines of several threads and processes are
+// not interleaved. The supervisor, which owns the pipe, adds the prefix "stage | " to a stage's lines. A
+// closed pipe must not end a stage: write errors (EPIPE, EAGAIN) are ignored; stage_main ignores SIGPIPE.
 
 #include <fmt/format.h>
 
@@ -11,8 +11,10 @@ namespace carousel::log {
 
 enum class level { debug, info, warning, error };
 
-/// Messages below this level are dropped. CAROUSEL_LOG=debug|info|warning|error sets it at start [info].
+/// Messages below this level are dropped. CAROUSEL_LOG=debug|info|warning|error sets it at the start; the
+/// default is info.
 [[nodiscard]] level threshold() noexcept;
+/// Writes one line at level `at`, regardless of the threshold. Any thread.
 void write_line(level at, std::string_view text) noexcept;
 
 template <typename... Args>

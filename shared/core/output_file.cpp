@@ -26,7 +26,7 @@ namespace {
 
 constexpr u64 reader_patience_ns = 10 * ns_per_s;
 constexpr u32 reader_poll_us = 5'000;
-constexpr int most_links = 40;  // as the kernel
+constexpr int most_links = 40;  // the kernel's limit
 constexpr std::string_view temporary_mark = ".carousel-tmp.";
 
 std::string folder_of(const std::string& path) {
@@ -34,7 +34,7 @@ std::string folder_of(const std::string& path) {
     return slash == std::string::npos ? "" : path.substr(0, slash + 1);
 }
 
-/// A link of /proc/PID/fd leads to an open file, not to a name: what it prints can't be opened or replaced.
+/// A link of /proc/PID/fd refers to an open file, not to a name: its text can't be opened or replaced.
 struct process_link {
     bool is = false;
     int own = -1;  ///< the descriptor, if it is this process's
@@ -55,8 +55,8 @@ process_link process_link_of(const std::string& path) {
     return {true, where.starts_with(own) ? fd : -1};
 }
 
-/// As the kernel's fs.protected_symlinks, which a link that is read and not opened bypasses: in a folder like
-/// /tmp another user may have placed the link.
+/// The same check as the kernel's fs.protected_symlinks, which does not apply to a link that is read and not
+/// opened: in a folder like /tmp another user may have placed the link.
 bool is_planted(const std::string& link, const struct stat& s) noexcept {
     struct stat folder {};
     const std::string path = folder_of(link);
@@ -64,7 +64,7 @@ bool is_planted(const std::string& link, const struct stat& s) noexcept {
            (folder.st_mode & S_IWOTH) != 0 && s.st_uid != ::geteuid() && s.st_uid != folder.st_uid;
 }
 
-/// A file that is mounted on its name (a container's volume) can't be renamed over.
+/// A mount point that is a file (a container's volume) can't be the target of a rename.
 bool is_mount_root(const std::string& path) noexcept {
     struct statx s {};
     return ::statx(AT_FDCWD, path.c_str(), AT_SYMLINK_NOFOLLOW, 0, &s) == 0 &&
@@ -82,11 +82,12 @@ int write_parts(int fd, std::initializer_list<std::span<const std::byte>> parts)
     return 0;
 }
 
-/// Some file systems report a full disk only here. Returns 0 or `failed` or the error number.
+/// Some file systems report a full disk only at close(). Returns `failed` if it is not 0, else 0 or the error
+/// number.
 int close_output(int fd, int failed) noexcept { return ::close(fd) != 0 && failed == 0 ? errno : failed; }
 
 int open_temporary(const std::string& path) noexcept {
-    ::unlink(path.c_str());  // of a process that had this pid and was killed
+    ::unlink(path.c_str());  // left by a killed process that had the same pid
     return ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
 }
 
@@ -169,8 +170,8 @@ int open_output(const output_target& to) noexcept {
     }
 }
 
-// A descriptor of the user's may block, and its flags are shared with other processes. A pipe that poll()
-// calls writable takes PIPE_BUF bytes at once, so that no write blocks.
+// The user's descriptor may be blocking, and its flags are shared with other processes. A pipe for which
+// poll() reports POLLOUT accepts PIPE_BUF bytes at once, so no write blocks.
 int write_output(int fd, std::span<const std::byte> bytes) noexcept {
     if (!waits_for_a_reader(fd)) return write_whole(fd, bytes.data(), bytes.size()) ? 0 : errno;
     while (!bytes.empty()) {

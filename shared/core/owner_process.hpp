@@ -1,7 +1,8 @@
 #pragma once
 // Objects that belong to one process. fork() copies such an object into the child, but not its threads, its
-// place in a run or its device context: the child must neither use nor destroy its copy, since a destructor
-// would act on descriptors and memory that parent and child share, or join a thread that does not exist.
+// membership in a run or its device context: the child must neither use nor destroy its copy, since a
+// destructor would act on descriptors and memory that parent and child share, or join a thread that does not
+// exist.
 
 #include <sys/types.h>
 #include <unistd.h>
@@ -10,7 +11,7 @@
 
 namespace carousel {
 
-/// The process that made an object. Any thread.
+/// Identifies the process that created an object. Any thread.
 class owner_process {
 public:
     [[nodiscard]] bool is_this() const noexcept { return ::getpid() == pid_; }
@@ -20,7 +21,7 @@ private:
     pid_t pid_ = ::getpid();
 };
 
-/// Deletes an object in the process that made it; in a forked child the copy is left as it is.
+/// Deletes an object in the process that created it; in a forked child the copy is left untouched.
 template <typename T>
 struct delete_by_owner {
     owner_process owner;

@@ -7,7 +7,7 @@
 namespace carousel {
 namespace {
 
-/// 0: none.
+/// Returns 0 if the text is not an address.
 u32 number_of(const std::string& text) noexcept {
     in_addr out{};
     return ::inet_pton(AF_INET, text.c_str(), &out) == 1 ? ntohl(out.s_addr) : 0;

@@ -13,8 +13,8 @@
 namespace carousel {
 namespace {
 
-/// The kernel reads the limit of the main thread's stack whenever that stack grows, so a raised one is valid
-/// at once. glibc has read it before main() for the stacks of other threads.
+/// The kernel reads the limit of the main thread's stack whenever that stack grows, so a raised limit takes
+/// effect immediately. glibc has read it before main() for the stacks of other threads.
 void raise_stack_limit() {
     rlimit stack{};
     if (::getrlimit(RLIMIT_STACK, &stack) != 0 || stack.rlim_cur >= wanted_stack) return;

@@ -1,17 +1,17 @@
 #pragma once
-// What a program of Carousel sets at its begin so that a limit of its environment is an error with a reason,
-// and not a signal.
+// Set-up of a Carousel program that turns violations of the environment's limits into errors with a message
+// instead of signals.
 
 namespace carousel {
 
-/// Bytes of stack that each thread gets, whatever the limit is.
+/// Bytes of stack for each thread, independent of the limit.
 inline constexpr unsigned long wanted_stack = 2UL << 20U;
-/// Fewer bytes of stack end the main thread of a program with SIGSEGV.
+/// With fewer bytes of stack the main thread of a program ends with SIGSEGV.
 inline constexpr unsigned long least_stack = 512UL << 10U;
 
-/// Ignores SIGXFSZ, so that a write beyond `ulimit -f` fails with EFBIG, and raises the limit of the stack
-/// (`ulimit -s`) to wanted_stack, or to the hard limit, for this process and those that it starts. Called
-/// once, before any thread starts. Throws out_of_resources where that leaves less than least_stack.
+/// Ignores SIGXFSZ, so that a write beyond `ulimit -f` fails with EFBIG, and raises the stack limit (`ulimit
+/// -s`) to wanted_stack, or to the hard limit, for this process and its children. Called once, before any
+/// thread starts. Throws out_of_resources if less than least_stack remains.
 void prepare_process_limits();
 
 }  // namespace carousel

@@ -43,7 +43,7 @@ u64 bytes_in(const fs::path& folder) {
         std::error_code gone;
         const bool counts = fs::is_regular_file(fs::symlink_status(at->path(), gone));
         const std::uintmax_t bytes = counts ? fs::file_size(at->path(), gone) : 0;
-        if (!gone) sum += static_cast<u64>(bytes);  // a file that has just gone has the size -1
+        if (!gone) sum += static_cast<u64>(bytes);  // the size of a file that has just been removed is -1
     }
     return sum;
 }

@@ -11,7 +11,7 @@
 namespace carousel {
 namespace {
 
-constexpr u64 nearly_reached = 2;  ///< a refused process may have been one of several that were made at once
+constexpr u64 nearly_reached = 2;  ///< the refused process may be one of several created at once
 
 std::optional<rlim_t> soft_limit(int of) noexcept {
     rlimit found{};

@@ -1,6 +1,7 @@
 #pragma once
-// Refusals by a limit: the error that occurred, the limit that may have caused it with its value, and what
-// raises that limit. The limit is read when the text is made; the error number always precedes it.
+// Texts for calls that were refused because of a resource limit: the error, the limit that may have caused it
+// with its value, and how to raise that limit. The limit is read when the text is made; the text always
+// begins with that of the error number.
 
 #include <string>
 
@@ -9,29 +10,30 @@
 namespace carousel {
 
 namespace exit_code {
-/// a stage could not start: it got no thread, process, descriptor or memory. It is started again, and no
-/// attempt is counted
+/// a stage could not start: it got no thread, process, descriptor or memory. It is restarted, and the attempt
+/// is not counted
 inline constexpr int no_resources = 77;
 }  // namespace exit_code
 
-/// A process, a thread, a descriptor or memory was refused for now; a later attempt may succeed.
+/// A process, a thread, a descriptor or memory was refused temporarily; a later attempt may succeed.
 class out_of_resources : public shm_error {
 public:
     using shm_error::shm_error;
 };
 
-/// Does the error number mean that this process, its control group or the machine has none left for now?
+/// Returns true if the error number means that this process, its control group or the machine has temporarily
+/// run out of a resource.
 [[nodiscard]] bool is_shortage(int error_number) noexcept;
 
-/// Why memory was refused: also the limit of address space (`ulimit -v`), if there is one.
+/// Why memory was refused; names the limit of address space (`ulimit -v`), if there is one.
 [[nodiscard]] std::string no_memory_text(int error_number);
-/// Why a process or a thread was refused: also the limit of processes that is reached (pids.max of a control
-/// group, `ulimit -u`), or the limit of address space, which a thread's stack needs.
+/// Why a process or a thread was refused; names the limit of processes that has been reached (pids.max of a
+/// control group, `ulimit -u`), or the limit of address space, which a thread's stack needs.
 [[nodiscard]] std::string no_thread_text(int error_number);
-/// Why a descriptor was not opened: also the limit of descriptors (`ulimit -n`).
+/// Why a descriptor was not opened; names the limit of descriptors (`ulimit -n`).
 [[nodiscard]] std::string no_file_text(int error_number);
-/// Why a file did not take bytes, or a size: also what to do (make room, raise the quota or `ulimit -f`);
-/// `otherwise` is what to do for any other error.
+/// Why a file could not be written or resized, and what to do (make room, raise the quota or `ulimit -f`);
+/// `otherwise` is the remedy for any other error.
 [[nodiscard]] std::string no_room_text(int error_number, const std::string& otherwise);
 /// The same for a file below /dev/shm.
 [[nodiscard]] std::string no_shared_room_text(int error_number);

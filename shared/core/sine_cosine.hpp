@@ -1,6 +1,6 @@
 #pragma once
-// Sine and cosine with the same bits on every machine and device: those of the C library differ with the
-// processor.
+// Sine and cosine with bit-identical results on every machine and device: those of the C library depend on
+// the processor.
 
 #include "core/host_device.hpp"
 #include "core/types.hpp"
@@ -11,8 +11,8 @@ struct sine_cosine {
     f64 sine, cosine;
 };
 
-/// Sine and cosine of |x| < 2^40, to about 1e-11: reduction by quarter turns, then the Taylor polynomials in
-/// double.
+/// Sine and cosine of |x| < 2^40, error about 1e-11: reduction by multiples of pi/2, then the Taylor
+/// polynomials in double.
 [[nodiscard]] CAROUSEL_HD_INLINE sine_cosine sincos_(f64 x) {
     const f64 quarters = x * 0.63661977236758134308;  // 2 / pi
     const i64 k = static_cast<i64>(quarters + (quarters < 0.0 ? -0.5 : 0.5));

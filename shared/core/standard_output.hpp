@@ -2,9 +2,9 @@
 
 namespace carousel {
 
-/// At the end of a program: `code`, unless that is 0 and something of what was written to stdout did not get
-/// there (a full disk, a closed file); then it says so on stderr and returns exit_code::output. A pipe whose
-/// reader has gone is no failure.
+/// Call at the end of a program. Returns `code`, unless that is 0 and some output to stdout was lost (a full
+/// disk, a closed file); then reports the error on stderr and returns exit_code::output. A pipe without a
+/// reader is not a failure.
 [[nodiscard]] int after_output(int code) noexcept;
 
 }  // namespace carousel

@@ -1,5 +1,5 @@
 #pragma once
-// A secret that lets its bearer act: made at a start, printed once, compared in constant time.
+// A secret that authorises its holder: created at a start, printed once, compared in constant time.
 
 #include <string>
 #include <string_view>
@@ -8,7 +8,7 @@ namespace carousel {
 
 /// 32 hexadecimal digits from the kernel's random numbers. Throws shm_error.
 [[nodiscard]] std::string new_token();
-/// Compares in a time that depends on the lengths alone. An empty token fits nothing.
+/// Compares in a time that depends only on the lengths. An empty token matches nothing.
 [[nodiscard]] bool same_token(std::string_view given, std::string_view token) noexcept;
 
 }  // namespace carousel

@@ -1,6 +1,6 @@
 #pragma once
-// The integer names used throughout. Sizes matter here: most of these values are fields of words in shared
-// memory.
+// The integer and floating-point names used throughout. The sizes are part of the layout: most of these
+// values are fields of words in shared memory.
 
 #include <cstddef>
 #include <cstdint>

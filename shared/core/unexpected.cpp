@@ -6,7 +6,7 @@
 namespace carousel {
 
 std::string unexpected_text(const std::exception& e) {
-    if (dynamic_cast<const std::system_error*>(&e) != nullptr)  // std::filesystem::filesystem_error is one
+    if (dynamic_cast<const std::system_error*>(&e) != nullptr)  // includes std::filesystem::filesystem_error
         return std::string(e.what()) + ": refused by the operating system";
     if (dynamic_cast<const std::bad_alloc*>(&e) != nullptr)
         return "out of memory: end other programs, or raise this process's limit (ulimit -v, its cgroup)";

@@ -22,7 +22,7 @@ unsigned usable_cores() noexcept {
     try {
         const auto quota = cgroups::of().cpu();
         if (quota && quota->cpus < affine) return std::max(1U, static_cast<unsigned>(std::ceil(quota->cpus)));
-    } catch (const std::exception&) {  // no memory for the text: the mask alone is a valid answer
+    } catch (const std::exception&) {  // no memory for the text: the affinity mask alone is a valid result
     }
     return affine;
 }

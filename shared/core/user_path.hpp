@@ -1,5 +1,5 @@
 #pragma once
-// Paths as a user writes them: relative to the working directory, or as a pattern of names.
+// Paths as given by a user: relative to the working directory, or as a pattern of file names.
 
 #include <filesystem>
 #include <optional>
@@ -10,15 +10,17 @@ namespace carousel {
 
 /// Throws config_error: the working directory was deleted, or can't be read.
 [[nodiscard]] std::filesystem::path working_directory();
-/// `path` from the root. Throws as working_directory() does, for a relative path only.
+/// Returns `path` as an absolute path. For a relative path throws as working_directory() does.
 [[nodiscard]] std::filesystem::path absolute_path(const std::filesystem::path& path);
 
-/// In a pattern of names ("frame_%05d.png") "%%" is a percent sign. Only what the user wrote is a pattern: a
-/// folder that a program puts in front of it must pass through here.
+/// Returns `text` with its percent signs escaped for a pattern of names ("frame_%05d.png"), in which "%%" is
+/// a percent sign. Only the part that the user wrote is a pattern: a folder that a program prepends to it
+/// must be converted by this function.
 [[nodiscard]] std::string as_pattern(std::string_view text);
-/// The text of a pattern that has no number's place; nothing: it has one.
+/// The text of a pattern without a number placeholder; nothing if the pattern has one.
 [[nodiscard]] std::optional<std::string> literal_text(std::string_view pattern);
-/// A pattern from the root, without "." and "..": the working directory's percent signs stand for themselves.
+/// Returns the pattern as an absolute path without "." and ".."; percent signs of the working directory are
+/// escaped.
 [[nodiscard]] std::string absolute_pattern(const std::string& pattern);
 
 }  // namespace carousel

@@ -9,7 +9,8 @@
 namespace carousel {
 namespace {
 
-/// Calls `part` with the bytes that are done until all are, or it returns 0. Returns how many; -1 with errno.
+/// Calls `part` with the number of bytes done until all are done or `part` returns 0. Returns the number of
+/// bytes; -1 with errno.
 template <typename Part>
 ssize_t whole(std::size_t count, Part part) noexcept {
     std::size_t done = 0;
