@@ -1,10 +1,10 @@
 #pragma once
-// What one host knows of the other one's clock, by PING and PONG.
+// Estimates the clock of another host relative to the clock of this host, by PING and PONG.
 //
-// An answer says what the other clock showed at some moment between question and answer: the offset is off by
-// half that time at most, however unequal the two ways are. From then on the two clocks may drift apart. So
-// the error of what is known grows with time, and an answer counts when its own error is the smaller one: of
-// many answers the quickest, until it is too old.
+// A reply contains the other clock's value at some moment between request and reply: the offset is wrong by
+// at most half the round-trip time, however asymmetric the two directions are. After the reply the two clocks
+// may drift apart, so the error of the estimate grows with time. A new reply replaces the estimate if its own
+// error is not larger: of many replies the fastest one is kept until it is too old.
 
 #include <optional>
 
@@ -12,7 +12,7 @@
 
 namespace carousel::hosts {
 
-/// there = here + offset_ns, give or take error_ns.
+/// there = here + offset_ns, with an error of at most error_ns.
 struct clock_relation {
     i64 offset_ns = 0;
     u64 error_ns = 0;
@@ -23,7 +23,8 @@ struct clock_relation {
 
 class clock_filter {
 public:
-    /// Two clocks drift apart by no more: quartz by 50 in a million each, more is a clock that is being set.
+    /// Upper bound of the drift between two clocks: quartz oscillators drift by 50 ppm each; more means that
+    /// a clock is being adjusted.
     static constexpr u64 drift_per_million = 100;
 
     void answered(u64 asked_ns, u64 there_ns, u64 now) noexcept {
@@ -31,7 +32,8 @@ public:
         ++answers_;
         const u64 half = (now - asked_ns) / 2 + 1;
         if (best_ && half > error_at(now)) return;
-        // Both are numbers of a message, of any size: the difference is taken where it can't overflow.
+        // `there_ns` comes from a message and may have any value: the difference is computed in unsigned
+        // arithmetic, which can't overflow.
         best_ = clock_relation{static_cast<i64>(there_ns - (asked_ns + half)), half};
         at_ns_ = now;
     }
@@ -40,7 +42,7 @@ public:
         return clock_relation{best_->offset_ns, error_at(now)};
     }
     [[nodiscard]] u64 answers() const noexcept { return answers_; }
-    /// Another host may answer from now on.
+    /// Discards the estimate: another host may reply from now on.
     void forget() noexcept { *this = {}; }
 
 private:
