@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::size_t stripe_bytes = 256 * 1024;
 constexpr u32 adler_base = 65521;
-constexpr u8 filter_up = 2;  ///< each byte less the one above it
+constexpr u8 filter_up = 2;  ///< each byte minus the byte above it
 
 using bytes = std::vector<std::byte>;
 
@@ -48,23 +48,25 @@ void chunk(bytes& to, std::string_view type, F&& fill) {
     end_chunk(to, begun);
 }
 
-/// Of two byte strings one behind the other, the second of `length` bytes: as zlib's adler32_combine().
+/// Adler-32 of two concatenated byte strings, of which the second has `length` bytes; as zlib's
+/// adler32_combine().
 u32 join_adler(u32 first, u32 second, u64 length) {
     const u64 a1 = first & 0xFFFFU, b1 = first >> 16U, a2 = second & 0xFFFFU, b2 = second >> 16U;
-    const u64 a = (a1 + a2 + adler_base - 1) % adler_base;  // each counts from 1
+    const u64 a = (a1 + a2 + adler_base - 1) % adler_base;  // both checksums start from 1
     const u64 b = (b1 + b2 + (length % adler_base) * (a1 + adler_base - 1)) % adler_base;
     return static_cast<u32>(b << 16U | a);
 }
 
-/// What packing takes beside the pixels. A thread's own, kept: it would be mapped anew for each stripe.
+/// Work memory for compression in addition to the pixels. Per thread and kept, since it would otherwise be
+/// mapped again for each stripe.
 struct packer {
     isal_zstream stream;
     std::array<u8, ISAL_DEF_LVL1_DEFAULT> tables;
     std::vector<u8> rows;
     std::vector<u8> packed;
 
-    /// `rows` as one or more deflate blocks that end on a byte, into `packed`. Nothing in them refers to
-    /// bytes of another stripe.
+    /// Compresses `rows` into `packed`, as one or more deflate blocks that end on a byte boundary and do not
+    /// refer to bytes of another stripe.
     void pack(bool last) {
         isal_deflate_init(&stream);
         stream.level = 1;
@@ -76,7 +78,7 @@ struct packer {
         stream.avail_in = static_cast<u32>(rows.size());
         packed.resize(std::max(packed.size(), rows.size() + rows.size() / 8 + 1024));
         std::size_t written = 0;
-        do {  // once, but for pixels that can't be packed
+        do {  // one iteration, except for incompressible pixels
             if (written == packed.size()) packed.resize(packed.size() * 2);
             stream.next_out = packed.data() + written;
             stream.avail_out = static_cast<u32>(packed.size() - written);
@@ -107,7 +109,7 @@ struct stripe {
     u64 filtered = 0;  ///< bytes before packing
 };
 
-// Apart from its caller, so that the compiler knows that nothing overlaps.
+// A separate function, so that __restrict lets the compiler assume that the rows do not overlap.
 void subtract(const u8* __restrict row, const u8* __restrict above, u64 count, u8* __restrict out) {
     for (u64 x = 0; x < count; ++x) out[x] = static_cast<u8>(row[x] - above[x]);
 }
@@ -120,14 +122,14 @@ void filter(const picture& p, u32 first, u32 end, std::vector<u8>& to) {
         const u8* row = p.rgba + y * count;
         out[0] = filter_up;
         if (y == 0) {
-            std::memcpy(out + 1, row, count);  // above the first row lie zeros
+            std::memcpy(out + 1, row, count);  // the row above the first one counts as zeros
         } else {
             subtract(row, row - count, count, out + 1);
         }
     }
 }
 
-// A chunk of its own for each stripe, so that its CRC is made where it is packed.
+// One IDAT chunk per stripe, so that its CRC is computed where the stripe is compressed.
 void pack_stripe(const picture& p, u32 k, stripe& s) {
     packer& own = own_packer();
     filter(p, k * p.stripe_rows, std::min(p.height, (k + 1) * p.stripe_rows), own.rows);
@@ -136,7 +138,7 @@ void pack_stripe(const picture& p, u32 k, stripe& s) {
     s.filtered = own.rows.size();
     s.chunk.reserve(own.packed_bytes + 16);
     chunk(s.chunk, "IDAT", [&] {
-        if (k == 0) s.chunk.insert(s.chunk.end(), {std::byte{0x78}, std::byte{0x01}});  // of zlib's format
+        if (k == 0) s.chunk.insert(s.chunk.end(), {std::byte{0x78}, std::byte{0x01}});  // zlib header
         const auto* packed = reinterpret_cast<const std::byte*>(own.packed.data());
         s.chunk.insert(s.chunk.end(), packed, packed + own.packed_bytes);
     });
