@@ -1,5 +1,5 @@
 #pragma once
-// Compression of bytes, by the libraries of zstd and lz4 where this was built with them.
+// Compression of bytes with zstd and lz4, as far as this build has the libraries.
 
 #include <span>
 #include <string>
@@ -11,22 +11,24 @@
 
 namespace carousel::stages {
 
-/// What is compressed can't be undone, or comes to another size.
+/// The data can't be decompressed, or decompresses to another size.
 class compression_error : public error {
 public:
     explicit compression_error(const std::string& what) : error(exit_code::usage, what) {}
 };
 
-/// "none", and of "lz4", "zstd" those that were built in.
+/// "none", and those of "lz4" and "zstd" that this build has.
 [[nodiscard]] const std::vector<std::string>& compressions();
 
-/// Fills `to`, whose size is what came of it. `how`: one of compressions(). Throws error.
+/// Compresses `from` into `to`, which is resized to the result. `how`: one of compressions(). Throws
+/// output_error.
 void compress(std::string_view how, std::span<const std::byte> from, std::vector<std::byte>& to);
-/// The most bytes that `compressed` bytes can come to, by the format of `how`; `compressed` itself for an
-/// unknown name and for none.
+/// Upper bound of the decompressed size of `compressed` bytes in the format `how`; `compressed` itself for an
+/// unknown name and for "none".
 [[nodiscard]] u64 most_uncompressed(std::string_view how, u64 compressed) noexcept;
-/// `how` as it was named ("" is none); `to` has the size that is expected: no byte is written beyond it,
-/// whatever the bytes are. Throws compression_error; config_error: it was not built in.
+/// Decompresses `from` into `to`, whose size must be the decompressed size; never writes beyond `to`. `how`:
+/// the name of the format, or "" if the bytes are not compressed. Throws compression_error; config_error if
+/// this build does not have the format.
 void decompress(std::string_view how, std::span<const std::byte> from, std::span<std::byte> to);
 
 }  // namespace carousel::stages
