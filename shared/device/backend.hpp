@@ -1,14 +1,14 @@
 #pragma once
-// What a device must offer so that stages can pass frames through memory on it. Two implementations: cpu/
-// (sealed memfds, an asynchronous queue with a thread pool) and cuda/ (VMM or legacy IPC memory, a stream,
-// IPC events). Everything above this header is the same on both; the conformance suite (tests/device) runs on
-// each.
+// The device interface: what a backend provides so that stages can pass frames through its memory. Two
+// implementations: cpu/ (sealed memfds, an asynchronous queue with a thread pool) and cuda/ (VMM or legacy
+// IPC memory, a stream, IPC events). All code above this header is the same for both; the conformance suite
+// (tests/device) runs on each.
 //
-// Who may call: one process, any thread, unless a function says otherwise. A context must outlive all that it
-// made. Crash: objects of this header own only this process's mappings; memory itself lives as long as
-// somebody holds its fd (the supervisor does), so a process that dies anywhere in here takes nothing from the
-// others. An event that a dead process had recorded never fires on CUDA: nothing may wait for an imported
-// event, it may only be queried.
+// Threading: one process, any thread, unless a function states otherwise. A context must outlive every object
+// that it made. Crash: objects of this header own only this process's mappings; the memory itself exists as
+// long as a process holds its fd (the supervisor does), so a process that dies at any point in here takes
+// nothing from the others. An event that a dead process had recorded never fires on CUDA: no process may wait
+// for an imported event, only query it.
 
 #include <array>
 #include <atomic>
@@ -26,8 +26,8 @@ namespace carousel::device {
 
 enum class device_kind : u8 { cpu, cuda };
 
-/// A device as the supervisor names it to a stage. Ordinals differ between processes (CUDA_VISIBLE_DEVICES);
-/// the uuid doesn't.
+/// A device as the supervisor identifies it to a stage. Ordinals differ between processes
+/// (CUDA_VISIBLE_DEVICES); the uuid does not.
 struct device_id {
     device_kind kind = device_kind::cpu;
     std::string uuid;  ///< "" for the CPU, else 32 lower-case hex digits
@@ -42,33 +42,33 @@ enum class memory_kind : u8 {
 };
 [[nodiscard]] const char* name_of(memory_kind kind) noexcept;
 
-/// A block of shareable memory. Owns nothing: the fds belong to whoever holds them.
+/// A block of shareable memory. Owns nothing: each fd belongs to the process or object that holds it.
 ///
-/// A ring may be cut in pieces of one size, a slot in each, so that every process can map them with addresses
-/// behind each that nothing is mapped at: the gap. A slot lies at its piece's end, so that the first byte
-/// behind it is the gap's.
+/// A ring may be split into pieces of equal size, one slot per piece. Every process can then map them with a
+/// gap after each piece: addresses at which nothing is mapped. A slot lies at the end of its piece, so the
+/// first byte after the slot is in the gap.
 struct memory_handle {
     memory_kind kind = memory_kind::memfd;
-    u64 bytes = 0;                    ///< size as allocated (a multiple of the granularity), of all pieces
-    int fd = -1;                      ///< memfd, vmm that is not in pieces
+    u64 bytes = 0;                    ///< allocated size of all pieces (a multiple of the granularity)
+    int fd = -1;                      ///< memfd, or vmm that is not in pieces
     std::array<std::byte, 64> ipc{};  ///< ipc
     std::string uuid;                 ///< vmm, ipc: the GPU that holds the memory
-    u32 pieces = 0;                   ///< 0: one block, in which slots lie side by side
-    std::vector<int> piece_fds;       ///< vmm in pieces: of each its own
+    u32 pieces = 0;                   ///< 0: one block, with adjacent slots
+    std::vector<int> piece_fds;       ///< vmm in pieces: one fd per piece
     [[nodiscard]] u64 piece_bytes() const noexcept { return pieces == 0 ? 0 : bytes / pieces; }
-    /// Do so many slots of that size lie in it?
+    /// True if `slots` slots of `slot_bytes` each fit.
     [[nodiscard]] bool holds(u32 slots, u64 slot_bytes) const noexcept {
         if (slots == 0 || slot_bytes == 0) return false;
         return pieces == 0 ? slot_bytes <= bytes / slots : slots <= pieces && slot_bytes <= piece_bytes();
     }
 };
 
-/// Where a slot begins, and its planes in it, is a multiple of this.
+/// Alignment, in bytes, of a slot and of the planes in it.
 inline constexpr u64 slot_alignment = 256;
 
-/// The status word in front of each payload, in ring memory: written in queue order by the producer, compared
-/// on the device by the consumer. It detects a torn frame, it decides nothing. 16 bytes, 16-byte aligned, one
-/// store.
+/// The status word before each payload, in ring memory: written in queue order by the producer, compared on
+/// the device by the consumer. It detects a torn frame; it is not authoritative. 16 bytes, 16-byte aligned,
+/// one store.
 struct alignas(16) status_word {
     u64 ring_sequence;
     u32 epoch;
@@ -92,23 +92,24 @@ public:
         return host_;
     }  ///< CPU-readable pointer, or null (GPU memory)
     [[nodiscard]] u64 bytes() const noexcept { return bytes_; }
-    /// The slots of a ring, of slot_bytes each; what memory_handle::holds() has agreed to.
+    /// The address of slot k, for slots of slot_bytes each; requires that memory_handle::holds() returned
+    /// true for them.
     [[nodiscard]] std::byte* slot(u32 k, u64 slot_bytes) const noexcept {
         return data_ + (stride_ == 0 ? k * slot_bytes : k * stride_ + before_slot(slot_bytes));
     }
-    /// From one slot to the next one, in addresses.
+    /// Distance between the addresses of two successive slots, in bytes.
     [[nodiscard]] u64 stride(u64 slot_bytes) const noexcept { return stride_ == 0 ? slot_bytes : stride_; }
-    /// What lies behind a slot is a gap: to touch it is a fault of this process.
+    /// True if a gap follows each slot: an access to it faults this process.
     [[nodiscard]] bool has_gaps() const noexcept { return stride_ > piece_bytes_; }
-    /// A write to it, by this process's CPU threads or its kernels, is a fault of this process. Not every
-    /// mapping that was asked for reading can be: see context::map().
+    /// True if a write to it, by this process's CPU threads or its kernels, faults this process. Not every
+    /// mapping that was requested for reading is read-only: see context::map().
     [[nodiscard]] bool read_only() const noexcept { return read_only_; }
 
 protected:
     std::byte* data_ = nullptr;
     std::byte* host_ = nullptr;
     u64 bytes_ = 0;
-    u64 stride_ = 0, piece_bytes_ = 0;  ///< of pieces, in addresses and as mapped; 0: it is one block
+    u64 stride_ = 0, piece_bytes_ = 0;  ///< of pieces: distance and size; 0: one block
     bool read_only_ = false;
 
 private:
@@ -119,29 +120,30 @@ private:
 
 class queue;
 
-/// A point in one queue that this process can wait for, and that other processes can query by its handle.
+/// A point in one queue that this process can wait for, and that other processes can query through its
+/// handle.
 class event {
 public:
     using handle = std::array<std::byte, 64>;
     virtual ~event() = default;
-    /// Records behind all work of `on` so far. `tag` names the job; the CPU backend stores it (release) in
-    /// the shared word.
+    /// Records after all work of `on` so far. `tag` names the job; the CPU backend stores it (release) in the
+    /// shared word.
     virtual void record(queue& on, u64 tag) = 0;
-    /// True when the last record's work is done, or nothing was recorded. Throws cuda_error (device), error
-    /// (CPU task), for good.
+    /// True when the work of the last record is complete, or nothing was recorded. Throws cuda_error (device)
+    /// or error (CPU task); such a failure is permanent.
     [[nodiscard]] virtual bool done() = 0;
-    /// Blocks without spinning until done(), and throws as it does. Only for own events.
+    /// Blocks without spinning until done() is true; throws as done() does. Only for own events.
     virtual void wait() = 0;
-    /// What another process needs to import it (CUDA: cudaIpcEventHandle_t; CPU: unused, all zero).
+    /// The handle with which another process imports it (CUDA: cudaIpcEventHandle_t; CPU: unused, all zero).
     [[nodiscard]] virtual handle export_handle() const = 0;
 };
 
-/// Another process's event: may be queried, never waited for.
+/// Another process's event: may be queried, but never waited for.
 class imported_event {
 public:
     virtual ~imported_event() = default;
-    /// True when the event's last record is complete and, on the CPU, bears `tag`. "Not recorded yet" reads
-    /// as complete on CUDA: only ask after the job word has said SUBMITTED. Any error reads as false.
+    /// True when the event's last record is complete and, on the CPU, has `tag`. "Not recorded yet" reads as
+    /// complete on CUDA: query it only after the job word is SUBMITTED. Any error reads as false.
     [[nodiscard]] virtual bool done(u64 tag) noexcept = 0;
 };
 
@@ -149,7 +151,7 @@ namespace cpu {
 class pool;
 }
 
-/// What is done to status words in one piece of work: checks, then stores of one value.
+/// The work on status words in one queue entry: checks, then stores of one value.
 struct status_step {
     static constexpr std::size_t most = 4;
     struct check {
@@ -157,11 +159,11 @@ struct status_step {
         status_word expected{};
     };
     std::array<check, most> checks{};
-    u32 count = 0;        ///< of checks, at most `most`
+    u32 count = 0;        ///< number of checks, at most `most`
     u32* torn = nullptr;  ///< host-visible memory (allocate_host): each mismatch adds 1
     std::array<status_word*, most> write{};
-    u32 writes = 0;       ///< of stores, at most `most`
-    status_word value{};  ///< what is stored at each
+    u32 writes = 0;       ///< number of stores, at most `most`
+    status_word value{};  ///< the value of every store
 
     void expect(const status_word* at, status_word expected) noexcept {
         if (count < most) checks[count++] = {at, expected};
@@ -172,8 +174,8 @@ struct status_step {
 };
 
 /// An in-order asynchronous queue (a CUDA stream, or a worker thread with a pool). Calls enqueue and return.
-/// One thread at a time may enqueue. Failures are sticky. Destruction: the CPU's runs what it has, CUDA's
-/// returns at once.
+/// One thread at a time may enqueue. Failures are sticky. Destructor: a CPU queue runs the entries it has; a
+/// CUDA queue returns at once.
 class queue {
 public:
     virtual ~queue() = default;
@@ -181,8 +183,8 @@ public:
     /// Copies between any two pointers this context can reach (device, pinned host, mapped).
     virtual void copy(void* to, const void* from, u64 bytes) = 0;
     virtual void fill(void* to, u8 value, u64 bytes) = 0;
-    /// One step in queue order: what it stores is visible system-wide before anything enqueued later, and
-    /// behind everything enqueued before. A GPU does it in one launch.
+    /// One step in queue order: its stores are visible system-wide before anything enqueued later, and after
+    /// everything enqueued before. A GPU does it in one launch.
     virtual void status(const status_step& step) = 0;
     /// Stores a status word.
     void write_status(status_word* at, status_word value) {
@@ -192,10 +194,10 @@ public:
     void check_status(const status_word* at, status_word expected, u32* torn) {
         status({.checks = {{{at, expected}}}, .count = 1, .torn = torn});
     }
-    /// Blocks until everything enqueued so far is complete. Set-up and tests only.
+    /// Blocks until everything enqueued so far is complete. For set-up and tests only.
     virtual void drain() = 0;
-    /// CUDA queues only, for tests of crashes: enqueues a kernel that writes to an illegal address. All later
-    /// work of this process fails.
+    /// CUDA queues only, for crash tests: enqueues a kernel that writes to an illegal address. All later work
+    /// of this process fails.
     virtual void fault() = 0;
     /// CPU queues only: runs `task` in order on the queue's worker, with the pool for parallel loops.
     virtual void submit(std::function<void(cpu::pool&)> task) = 0;
@@ -203,40 +205,40 @@ public:
     [[nodiscard]] virtual void* native_stream() const noexcept = 0;
 };
 
-/// One process's use of one device. Made once at set-up (a CUDA context costs about 200 ms and 530 MB).
+/// One process's use of one device. Created once at set-up (a CUDA context costs about 200 ms and 530 MB).
 class context {
 public:
     virtual ~context() = default;
     [[nodiscard]] virtual device_kind kind() const noexcept = 0;
     [[nodiscard]] virtual std::string description() const = 0;  ///< "NVIDIA H200 (cuda:0)", "CPU, 2 threads"
     [[nodiscard]] virtual std::unique_ptr<queue> make_queue() = 0;
-    /// An event that others can import. On the CPU `shared` is the word of shared memory that carries its
-    /// tag; unused on CUDA.
+    /// An event that other processes can import. On the CPU `shared` is the word in shared memory that
+    /// carries its tag; unused on CUDA.
     [[nodiscard]] virtual std::unique_ptr<event> make_event(std::atomic<u64>* shared) = 0;
-    /// Null when it can't be (a CPU asks no GPU event; its maker died): then nobody helps. CUDA imports the
-    /// CPU's words too.
+    /// Null if the event cannot be imported (a CPU stage cannot query a GPU event; its maker died): then only
+    /// the owner can commit its frames. CUDA also imports the words of CPU queues.
     [[nodiscard]] virtual std::unique_ptr<imported_event> import_event(device_kind from,
                                                                        const event::handle& handle,
                                                                        const std::atomic<u64>* shared) = 0;
-    /// Maps shared memory. For reading: so that a write to it faults its writer, and nobody else; where that
-    /// can't be had (`ipc` memory; host memory on a GPU without cudaHostRegisterReadOnly) it is mapped for
-    /// writing and says so by read_only(). Pieces get their gaps, except host memory on a GPU that has other
-    /// addresses for it than the CPU (has_gaps()). Throws device_error with the reason (no peer access, wrong
-    /// device, owner gone).
+    /// Maps shared memory. A mapping for reading makes a write to it fault the writing process, and no other;
+    /// where that is unavailable (`ipc` memory; host memory on a GPU without cudaHostRegisterReadOnly) the
+    /// memory is mapped for writing and read_only() is false. Pieces get their gaps, except host memory on a
+    /// GPU whose addresses for it differ from the CPU's (has_gaps()). Throws device_error with the reason (no
+    /// peer access, wrong device, owner gone).
     [[nodiscard]] virtual std::unique_ptr<mapping> map(const memory_handle& handle, access wanted) = 0;
-    /// Zeroed memory of this process alone, on the device. Set-up only: an allocation may synchronise the
+    /// Zeroed memory private to this process, on the device. Set-up only: an allocation may synchronise the
     /// device.
     [[nodiscard]] virtual std::unique_ptr<mapping> allocate(u64 bytes) = 0;
-    /// Zeroed memory of this process alone that both the CPU and the device can read and write (data() ==
+    /// Zeroed memory private to this process that both the CPU and the device can read and write (data() ==
     /// host_data()).
     [[nodiscard]] virtual std::unique_ptr<mapping> allocate_host(u64 bytes) = 0;
 };
 
-/// Opens a device. `cpu_threads` is the pool's size on the CPU (0: all cores). Throws device_error: not built
-/// in, no driver, no such GPU, each with what to do.
+/// Opens a device. `cpu_threads` is the pool's size on the CPU (0: all cores). Throws device_error (not built
+/// in, no driver, no such GPU), with what to do.
 [[nodiscard]] std::unique_ptr<context> open(const device_id& id, unsigned cpu_threads = 0);
 
-/// Was the CUDA backend compiled in?
+/// True if the CUDA backend was compiled in.
 [[nodiscard]] bool built_with_cuda() noexcept;
 
 }  // namespace carousel::device

@@ -1,15 +1,16 @@
 #pragma once
-// The canary behind a slot that has no gap behind it: 64 KiB that the slot's maker fills with a pattern
-// before anything of the stage's own first runs on that slot, and looks at behind each frame. A byte that has
-// changed was written beyond the slot. One body for both backends; a queue does it (guarded_status.hpp).
+// The canary after a slot that no gap follows: 64 KiB that the slot's producer fills with a pattern before
+// any code of the stage first runs on that slot, and checks after each frame. A changed byte was written out
+// of the slot's bounds. One implementation for both backends; a queue runs it (guarded_status.hpp).
 //
-// The pattern is that of a slot and of its maker's incarnation, so that one which was copied from another
-// slot, or left by somebody who has died, is no whole canary. It stays from frame to frame: a byte that
-// changes while the slot is free is found, too, with its next frame. It is no secret: it finds mistakes, not
-// malice. A stray byte that happens to be the pattern's own changes nothing and is not found.
+// The pattern depends on the slot and on its producer's incarnation, so a pattern that was copied from
+// another slot, or left by a dead incarnation, does not pass as intact. It stays from frame to frame: a byte
+// that changes while the slot is free is detected with the slot's next frame. It is not a secret: it detects
+// mistakes, not malice. A wild write of the value that the pattern has there changes nothing and is not
+// detected.
 //
-// Not found either: a write that jumps over all 64 KiB. One that goes through them and further has harmed the
-// next slot when it is found; that slot's status word tells its readers.
+// Not detected either: a write that skips all 64 KiB. A write that covers them and continues has damaged the
+// next slot by the time it is detected; that slot's status word reports it to its readers.
 
 #include <bit>
 
@@ -21,20 +22,20 @@ namespace carousel::device {
 inline constexpr u64 canary_bytes = u64{64} * 1024;
 inline constexpr u32 canary_words = canary_bytes / sizeof(u64);
 
-/// What a look says: `canary_damaged` plus the offset of the first byte that has changed.
+/// The result of a check: canary_whole, or `canary_damaged` plus the offset of the first changed byte.
 inline constexpr u32 canary_whole = 0, canary_damaged = 1;
 
-/// A look is done in parts, side by side on a GPU, each with a word of its own. Only damage is written: a
-/// store to host memory from each launch costs a frame more than the look. That it was done is known by the
-/// event behind it.
+/// A check is divided into parts, concurrent on a GPU, each with a word of its own. Only damage is written: a
+/// store to host memory from each launch costs more per frame than the check. The event after the check shows
+/// that it has run.
 inline constexpr u32 canary_parts = 32, canary_part_words = canary_words / canary_parts;
 struct canary_check {
     u32 part[canary_parts];
-    /// Before the look is enqueued.
+    /// Call before the check is enqueued.
     void clear() noexcept {
         for (u32& p : part) p = canary_whole;
     }
-    /// Behind the event: the word of the first part that is damaged, else canary_whole.
+    /// Call after the event: the word of the first damaged part, else canary_whole.
     [[nodiscard]] u32 result() const noexcept {
         for (const u32& p : part)
             if (const u32 word = static_cast<const volatile u32&>(p); word != canary_whole) return word;
@@ -42,7 +43,7 @@ struct canary_check {
     }
 };
 
-/// Of a slot whose frames that incarnation makes.
+/// The key of a slot whose producer is the incarnation `epoch`.
 [[nodiscard]] CAROUSEL_HD_INLINE constexpr u64 canary_key(u32 link, u32 slot, u32 epoch) {
     u64 z = 0x9E37'79B9'7F4A'7C15 + (u64{link} << 56U | u64{slot} << 48U | epoch);
     z = (z ^ z >> 30U) * 0xBF58'476D'1CE4'E5B9;  // splitmix64's finaliser (S. Vigna)
@@ -50,14 +51,14 @@ struct canary_check {
     return z ^ z >> 31U;
 }
 
-/// Word i of the pattern. Another key makes another word everywhere.
+/// Word i of the pattern. Another key gives another word at every i.
 [[nodiscard]] CAROUSEL_HD_INLINE constexpr u64 canary_word(u64 key, u32 i) {
     return key + i * 0x9E37'79B9'7F4A'7C15;
 }
 
-/// Which byte of a word that differs is the first to: memory order is little-endian on both backends.
+/// The index of the first byte that differs: memory order is little-endian on both backends.
 [[nodiscard]] CAROUSEL_HD_INLINE constexpr u32 first_changed_byte(u64 found, u64 expected) {
-#if defined(__CUDA_ARCH__)  // where std::countr_zero compiles, and says 64 of everything (nvcc 13.0)
+#if defined(__CUDA_ARCH__)  // std::countr_zero compiles there, but returns 64 for every value (nvcc 13.0)
     return static_cast<u32>(__ffsll(static_cast<long long>(found ^ expected)) - 1) / 8;
 #else
     return static_cast<u32>(std::countr_zero(found ^ expected)) / 8;

@@ -7,7 +7,7 @@
 
 namespace carousel::device {
 
-// Null where no tool is attached: then nothing else of NVTX is ever called.
+// Null if no tool is attached; then no other NVTX function is called.
 profiler::profiler(const std::string& domain) noexcept
     : domain_(nvtxDomainCreateA(("carousel " + domain).c_str())) {}
 

@@ -1,9 +1,9 @@
 #pragma once
-// Named ranges for a profiler (NVTX: Nsight Systems and others show them), a domain a stage. The headers come
-// with the CUDA toolkit and are all there is: nothing is linked, and where no tool is attached a range costs
-// one comparison. In a build without CUDA all of it is nothing.
+// Named ranges for a profiler (NVTX: shown by Nsight Systems and other tools), one domain per stage. NVTX is
+// header-only, part of the CUDA toolkit: nothing is linked, and a range costs one comparison while no tool is
+// attached. A build without CUDA compiles all of it to nothing.
 //
-// Any thread; a range begins and ends in one thread.
+// Any thread; a range begins and ends on the same thread.
 
 #include <string>
 
@@ -17,7 +17,7 @@ public:
     ~profiler();
     profiler(const profiler&) = delete;
     profiler& operator=(const profiler&) = delete;
-    /// A tool listens.
+    /// True if a tool is attached.
     [[nodiscard]] bool attached() const noexcept { return domain_ != nullptr; }
 
 private:
@@ -27,7 +27,7 @@ private:
     void* domain_ = nullptr;
 };
 
-/// "WHAT SEQUENCE", for as long as the object lives.
+/// A range named "WHAT SEQUENCE" that lasts as long as the object.
 class profiler_range {
 public:
     static constexpr u64 no_sequence = ~u64{0};

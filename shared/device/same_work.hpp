@@ -1,27 +1,27 @@
 #pragma once
-// A frame's work that is alike for every frame: the same kernels in the same order, with the same sizes of
-// launch; only their arguments differ (slots, parameters). On a GPU it is made into a graph once, and a later
-// frame costs one launch in place of one a kernel.
+// A frame's work that is the same for every frame: the same kernels in the same order, with the same launch
+// sizes; only their arguments differ (slots, parameters). On a GPU it is captured into a graph once; a later
+// frame costs one launch instead of one per kernel.
 //
-//   work->begin();   from here to end() kernels are noted, not launched
-//   ...              the launches of one frame, by launch() of device/cuda/launch.hpp alone
-//   work->end();     the frame's work is in the queue
+//   work->begin();   from here to end() kernels are recorded, not launched
+//   ...              the launches of one frame, only through launch() of device/cuda/launch.hpp
+//   work->end();     the frame's work is enqueued
 //
-// Arguments. A kernel finds them where the compiler puts them, in constant memory, as in any other launch:
-// nothing about a kernel has to change, and a stage that isn't played as a graph pays nothing. Those that
-// differ from the last frame's are set in the graph's nodes. The other way is a descriptor that the first
-// node brings to GPU memory, where kernels read it: less work for the host and more for the GPU, which is
-// what limits (nine launches, all arguments new, on an H100: 18.8 us of host and 14.0 of GPU time by nodes,
-// 10.3 and 17.6 by a descriptor; tests/device/cuda/graph_cost.cu). Also thought of: a graph for each
-// combination of slots, which parameters of a frame (a camera, say) spoil; capturing each frame anew, which
-// costs what launches do.
+// Arguments. A kernel reads them from constant memory, as in any other launch: no kernel has to change, and a
+// stage that does not run as a graph has no extra cost. Arguments that differ from the last frame's are set
+// in the graph's nodes. The alternative is a descriptor that the first node copies to GPU memory, where
+// kernels read it: less host time but more GPU time, which is the bottleneck (nine launches, all arguments
+// new, on an H100: 18.8 us of host and 14.0 us of GPU time with nodes, 10.3 and 17.6 with a descriptor;
+// tests/device/cuda/graph_cost.cu). Also rejected: a graph for each combination of slots, because a frame's
+// parameters (a camera, for example) change as well; capturing each frame again, which costs as much as the
+// launches.
 //
-// Alike or not. Every frame's launches are compared with those of the first: kernel, number, sizes. A launch
-// that doesn't come by launch(), a copy or a fill is found when the work is captured: at the first frame, the
-// second, and every 256th from then on. What differs throws error (exit_code::stage_exception) with both in
-// words; the runner adds the frame's number.
+// Check. Every frame's launches are compared with those of the first: kernel, number, sizes. A launch that
+// bypasses launch(), a copy or a fill is detected when the work is captured: at the first frame, the second,
+// and every 256th frame. A difference throws error (exit_code::stage_exception) that describes both; the
+// runner adds the frame's number.
 //
-// Who may call: the thread that enqueues on the queue. One object a lane: its arguments belong to its last
+// Threading: the thread that enqueues on the queue. One object per lane: its arguments belong to its last
 // frame, which must be complete before the next begin(). Crash: nothing here outlives the process.
 
 #include <cstddef>
@@ -39,33 +39,33 @@ public:
     virtual ~same_work() = default;
     virtual void begin() = 0;
     virtual void end() = 0;
-    /// In place of end(): nothing of it is enqueued.
+    /// Instead of end(): none of the frame's work is enqueued.
     virtual void drop() = 0;
 };
 
-/// Null where the queue's device has no graphs (a CPU).
+/// Null if the queue's device has no graphs (a CPU).
 [[nodiscard]] std::unique_ptr<same_work> make_same_work(queue& on);
 
-/// What a frame has launched, beside what the first one has. No device.
+/// A frame's launches, compared with those of the first frame. Needs no device.
 class launch_list {
 public:
     struct note {
         std::string name;
-        kernel_launch launch;          ///< but for its arguments' addresses
+        kernel_launch launch;          ///< except for the addresses of its arguments
         std::vector<std::byte> bytes;  ///< the arguments' values
         std::vector<void*> arguments;  ///< into `bytes`
-        bool changed = false;          ///< since whoever plays it has cleared this
+        bool changed = false;          ///< set by add(); the code that plays the launch clears it
     };
-    /// A frame begins.
+    /// Begins a frame.
     void begin();
-    /// The next launch of it. Throws error when it is another one than the first frame's.
+    /// Adds the frame's next launch. Throws error if it differs from the first frame's.
     void add(const kernel_launch& k);
-    /// Throws error when there were fewer of them.
+    /// Throws error if the frame had fewer launches than the first one.
     void end();
     [[nodiscard]] bool first() const noexcept { return frames_ <= 1; }
     [[nodiscard]] u64 frames() const noexcept { return frames_; }
     [[nodiscard]] std::vector<note>& all() noexcept { return notes_; }
-    /// Only the first frame of a list may be taken back.
+    /// Undoes begin(): clears the launches if this is the first frame.
     void forget();
 
 private:

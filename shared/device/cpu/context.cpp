@@ -15,14 +15,14 @@
 namespace carousel::device::cpu {
 namespace {
 
-/// Zero-filled memory of this process alone, page-aligned.
+/// Zero-filled, page-aligned memory private to this process.
 class private_memory final : public mapping {
 public:
     explicit private_memory(u64 bytes) {
         bytes_ = bytes == 0 ? 1 : bytes;
         void* at = ::mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
         if (at == MAP_FAILED) {
-            const int why = errno;  // what is free is read from files, which sets it
+            const int why = errno;  // available_host_bytes() reads files and overwrites errno
             throw device_error(fmt::format(
                 "CPU backend: no {} bytes of memory: {}; {:.1f} MiB are free; use a smaller size", bytes_,
                 no_memory_text(why), static_cast<double>(available_host_bytes()) / 1048576.0));
@@ -51,7 +51,7 @@ std::unique_ptr<device::event> context::make_event(std::atomic<u64>* shared) {
 
 std::unique_ptr<device::imported_event> context::import_event(device_kind from, const device::event::handle&,
                                                               const std::atomic<u64>* shared) {
-    if (from != device_kind::cpu || shared == nullptr) return nullptr;  // only CUDA can ask a CUDA event
+    if (from != device_kind::cpu || shared == nullptr) return nullptr;  // only CUDA can query a CUDA event
     return std::make_unique<imported_event>(shared);
 }
 

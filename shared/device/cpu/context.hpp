@@ -1,5 +1,5 @@
 #pragma once
-// The CPU as a device: memfd memory, queues with a worker each and one pool between them.
+// The CPU as a device: memfd memory, and queues with one worker each that share one pool.
 
 #include <memory>
 
@@ -10,7 +10,7 @@ namespace carousel::device::cpu {
 
 class context final : public device::context {
 public:
-    /// `threads`: the pool's size; 0: one a core. Throws device_error.
+    /// `threads`: the pool's size; 0: one per core. Throws device_error.
     explicit context(unsigned threads) : pool_(std::make_shared<pool>(threads)) {}
 
     [[nodiscard]] device_kind kind() const noexcept override { return device_kind::cpu; }

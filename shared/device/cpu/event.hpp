@@ -1,8 +1,8 @@
 #pragma once
-// Events of the CPU backend. An event has two faces: a fence inside this process, on which wait() sleeps, and
-// a word of shared memory beside the slot, which other processes compare with the tag that they expect.
+// Events of the CPU backend. An event has two parts: a fence inside this process, on which wait() sleeps, and
+// a word in shared memory next to the slot, which other processes compare with the tag that they expect.
 //
-// Sync point: the queue's worker stores the word with release behind the last task's last write (parallel
+// Sync point: the queue's worker stores the word with release after the last task's last write (parallel
 // loops have joined by then), so a process that reads the tag with acquire reads the whole payload. Crash: a
 // recorder that dies first never stores the tag, so its frame never reads as complete.
 
@@ -15,14 +15,14 @@
 
 namespace carousel::device::cpu {
 
-/// Why a queue stopped working: made into a carousel::error by whoever asks next.
+/// Why a queue stopped working; the next call that queries it throws it as a carousel::error.
 struct failure {
     int code = 0;
     std::string message;
 };
 
 /// Counts the records of one event. Shared by the event and the records that are still queued, so either may
-/// go first.
+/// be destroyed first.
 class fence {
 public:
     u64 begin() noexcept;  ///< number of the new record
@@ -41,7 +41,7 @@ private:
 
 class event final : public device::event {
 public:
-    /// `shared` may be null: then only this process can ask.
+    /// `shared` may be null: then only this process can query the event.
     explicit event(std::atomic<u64>* shared) : fence_(std::make_shared<fence>()), shared_(shared) {}
     void record(device::queue& on, u64 tag) override;
     [[nodiscard]] bool done() override { return fence_->done(); }
@@ -53,7 +53,8 @@ private:
     std::atomic<u64>* shared_;
 };
 
-/// Compares the shared word with the tag. Any device may use it: a GPU stage behind a CPU stage polls it too.
+/// Compares the shared word with the tag. Usable on any device: a GPU stage downstream of a CPU stage polls
+/// it as well.
 class imported_event final : public device::imported_event {
 public:
     explicit imported_event(const std::atomic<u64>* shared) : shared_(shared) {}

@@ -74,8 +74,8 @@ memfd_mapping::memfd_mapping(const memory_handle& handle, access wanted, gaps re
         map_pieces(handle, may);
     else
         map_whole(handle, may);
-    ::madvise(host_, reserved_, MADV_HUGEPAGE);  // a wish: only where shmem_enabled allows it
-    // stages never fork; a tool that does must not hold the memory
+    ::madvise(host_, reserved_, MADV_HUGEPAGE);  // a hint: effective only where shmem_enabled allows it
+    // Stages never fork; a tool that does must not keep the memory in its child.
     ::madvise(host_, reserved_, MADV_DONTFORK);
 }
 

@@ -1,6 +1,6 @@
 #pragma once
-// A fixed set of threads for parallel loops of one CPU queue. Idle threads sleep. The caller takes part in
-// the loop. One loop at a time (the queue's worker is the only caller).
+// A fixed set of threads for the parallel loops of a context's CPU queues. Idle threads sleep. The caller
+// takes part in the loop. One loop at a time; the loops of several queues take turns.
 
 #include <functional>
 #include <memory>
@@ -11,17 +11,17 @@ namespace carousel::device::cpu {
 
 class pool {
 public:
-    /// `threads` in all, the calling one included; 0: one a core.
+    /// `threads` in all, including the calling one; 0: one per core.
     explicit pool(unsigned threads);
     ~pool();
     pool(const pool&) = delete;
     pool& operator=(const pool&) = delete;
 
-    [[nodiscard]] unsigned size() const noexcept;  ///< threads that take part, the caller included
+    [[nodiscard]] unsigned size() const noexcept;  ///< threads that take part, including the caller
 
     /// Calls body(begin, end, worker) for disjoint ranges that cover [0, count), each of at most `grain`
-    /// items, handed out by an atomic counter. worker < size() is the index of the thread that runs it.
-    /// Returns when all are done. The first exception thrown by a body is rethrown here.
+    /// items, assigned by an atomic counter. worker < size() is the index of the thread that runs it. Returns
+    /// when all ranges are done. Rethrows the first exception that a body throws.
     void parallel_for(u64 count, u64 grain,
                       const std::function<void(u64 begin, u64 end, unsigned worker)>& body);
 

@@ -14,7 +14,7 @@
 namespace carousel::device::cpu {
 namespace {
 
-constexpr u64 copy_grain = 512 * 1024;  // bytes; below this a second core costs more than it brings
+constexpr u64 copy_grain = 512 * 1024;  // bytes; below this a second core costs more than it gains
 
 std::shared_ptr<const failure> current_failure() {
     auto why = std::make_shared<failure>();
@@ -91,7 +91,7 @@ void queue::run(entry& e) {
         e.task(*pool_);
     } catch (...) {
         auto why = current_failure();
-        // only this thread writes failure_; enqueuers read it under the mutex
+        // Only this thread writes failure_; enqueuing threads read it under the mutex.
         const std::lock_guard lock(mutex_);
         failure_ = std::move(why);
     }
@@ -106,12 +106,12 @@ void queue::work_loop() {
             sleeping_ = true;
             work_.wait(lock, [&] { return stop_ || !waiting_.empty(); });
             sleeping_ = false;
-            if (waiting_.empty()) return;  // stopped, and all is done
+            if (waiting_.empty()) return;  // stopped, and every entry has run
             mine.swap(waiting_);
         }
         for (entry& e : mine) {
             run(e);
-            e = {};  // a task's captures go as soon as it is done
+            e = {};  // destroys a task's captures as soon as it is done
         }
         mine.clear();
     }

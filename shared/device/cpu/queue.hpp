@@ -1,11 +1,11 @@
 #pragma once
-// The CPU backend's queue: one worker thread that runs tasks in the order of their submission, with the
+// The CPU backend's queue: one worker thread that runs tasks in the order of their submission, using the
 // context's pool for parallel loops. An idle worker sleeps. Enqueueing is a push under a mutex.
 //
-// Failure is sticky, as a CUDA context's is: the first task that throws stops the queue, later tasks are
-// dropped, and every record behind it (and every later call) reports the failure as carousel::error. Nothing
-// of it reads as complete. Lifetime: the destructor runs what was enqueued; pointers and shared words handed
-// to the queue must live until then.
+// Failure is sticky, as for a CUDA context: the first task that throws stops the queue, later tasks are
+// dropped, and every record after it (and every later call) reports the failure as carousel::error. None of
+// these records reads as complete. Lifetime: the destructor runs the enqueued entries; pointers and shared
+// words passed to the queue must stay valid until then.
 
 #include <condition_variable>
 #include <functional>
@@ -34,7 +34,8 @@ public:
     void submit(std::function<void(pool&)> task) override;
     [[nodiscard]] void* native_stream() const noexcept override { return nullptr; }
 
-    /// Behind everything so far: stores `tag` in `word` (unless null), then completes a new record of `on`.
+    /// After everything enqueued so far: stores `tag` in `word` (unless null), then completes a new record of
+    /// `on`.
     void record(const std::shared_ptr<fence>& on, std::atomic<u64>* word, u64 tag);
 
 private:

@@ -1,6 +1,6 @@
 #pragma once
-// The status word's one store and one load of 16 bytes on the CPU. Both detect a torn frame and decide
-// nothing, so where an architecture has no such store, two of 8 bytes do: a mixture of two words matches
+// The status word's store and load of 16 bytes each on the CPU. Both only detect a torn frame and are not
+// authoritative, so an architecture without such a store uses smaller ones: a mixture of two words matches
 // neither.
 
 #include <bit>
@@ -21,7 +21,7 @@ inline void store_status(status_word* at, status_word value) noexcept {
     _mm_store_si128(reinterpret_cast<__m128i*>(at), std::bit_cast<__m128i>(value));
     _mm_mfence();  // before the payload's stores that follow WRITING
 #elif defined(__ARM_NEON)
-    asm volatile("dmb ish" ::: "memory");  // READY behind the payload's stores
+    asm volatile("dmb ish" ::: "memory");  // READY after the payload's stores
     vst1q_u8(reinterpret_cast<u8*>(at), std::bit_cast<uint8x16_t>(value));
     asm volatile("dmb ish" ::: "memory");
 #else
@@ -37,7 +37,7 @@ inline void store_status(status_word* at, status_word value) noexcept {
     found = std::bit_cast<status_word>(_mm_load_si128(reinterpret_cast<const __m128i*>(at)));
     asm volatile("" ::: "memory");
 #elif defined(__ARM_NEON)
-    asm volatile("dmb ish" ::: "memory");  // the check at the end comes behind the payload's loads
+    asm volatile("dmb ish" ::: "memory");  // the final check after the payload's loads
     found = std::bit_cast<status_word>(vld1q_u8(reinterpret_cast<const u8*>(at)));
     asm volatile("dmb ish" ::: "memory");
 #else

@@ -1,5 +1,5 @@
 #pragma once
-// Small things that every thread of the CPU backend needs.
+// Helpers for the threads of the CPU backend.
 
 #include <pthread.h>
 #include <signal.h>
@@ -13,8 +13,8 @@ using carousel::usable_cores;
 
 inline void name_this_thread(const char* name) noexcept { pthread_setname_np(pthread_self(), name); }
 
-/// Threads started while one of these lives get no signals that a process handles (SIGINT, SIGTERM, ...):
-/// those go to the program's own threads. Faults (SIGSEGV and its kin) stay as they are.
+/// Threads started while an instance exists receive no signals that a process handles (SIGINT, SIGTERM, ...):
+/// those go to the program's own threads. Fault signals (SIGSEGV, SIGBUS, ...) stay unblocked.
 class signals_blocked {
 public:
     signals_blocked() noexcept {

@@ -54,7 +54,7 @@ const char* advice(cudaError_t status) noexcept {
 }
 
 std::string message(cudaError_t status, const char* call, std::string_view device) {
-    (void)cudaGetLastError();  // a later check must not find this one again
+    (void)cudaGetLastError();  // a later check must not return this error again
     return fmt::format("{}: {} failed: {} ({}): {}; {}", device, call, cudaGetErrorName(status),
                        static_cast<int>(status), cudaGetErrorString(status), advice(status));
 }
@@ -93,7 +93,7 @@ void log_failure(cudaError_t status, const char* call) noexcept {
     if (status == cudaErrorCudartUnloading || is_fault(status)) return;
     try {
         log::error("{} failed while cleaning up: {}", call, cudaGetErrorName(status));
-    } catch (...) {  // out of memory while formatting: nothing more can be said
+    } catch (...) {  // out of memory while formatting: nothing can be logged
     }
 }
 

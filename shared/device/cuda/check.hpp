@@ -1,5 +1,5 @@
 #pragma once
-// CUDA's answers as Carousel's errors. Each message has the call, the device, the error's name and what to
+// CUDA status codes as Carousel's errors. Each message has the call, the device, the error's name and what to
 // do.
 
 #include <cuda_runtime_api.h>
@@ -8,28 +8,27 @@
 
 namespace carousel::device::cuda {
 
-/// True for errors after which the process's CUDA context can't be used any more (illegal address, trap, ECC,
-/// ...).
+/// True for errors after which the process's CUDA context is unusable (illegal address, trap, ECC, ...).
 [[nodiscard]] bool is_fault(cudaError_t status) noexcept;
 
 /// Throws device_error, or cuda_error when the status is a fault. Clears the thread's last error.
 [[noreturn]] void fail_setup(cudaError_t status, const char* call, std::string_view device);
 /// Throws cuda_error. Clears the thread's last error.
 [[noreturn]] void fail_run(cudaError_t status, const char* call, std::string_view device);
-/// For destructors: logs, unless the failure only repeats a fault that was thrown already or the process is
-/// going down.
+/// For destructors: logs, unless the failure only repeats a fault that was already thrown or the process is
+/// exiting.
 void log_failure(cudaError_t status, const char* call) noexcept;
 
 }  // namespace carousel::device::cuda
 
-/// While setting up: anything but success throws device_error. `on_what` names the GPU in the message.
+/// During set-up: any status except success throws device_error. `on_what` names the GPU in the message.
 #define CAROUSEL_CUDA_SETUP(on_what, call)                                 \
     do {                                                                   \
         if (const cudaError_t status_ = (call); status_ != cudaSuccess)    \
             ::carousel::device::cuda::fail_setup(status_, #call, on_what); \
     } while (false)
 
-/// While frames flow: anything but success throws cuda_error.
+/// During frames: any status except success throws cuda_error.
 #define CAROUSEL_CUDA_RUN(on_what, call)                                 \
     do {                                                                 \
         if (const cudaError_t status_ = (call); status_ != cudaSuccess)  \

@@ -32,7 +32,7 @@ public:
         device_kind from, const device::event::handle& handle, const std::atomic<u64>* shared) override {
         if (from == device_kind::cuda) return imported_event::open(on_, handle);
         if (shared == nullptr) return nullptr;
-        // a CPU queue's event is a word in shared memory
+        // A CPU queue's event is a word in shared memory.
         return std::make_unique<cpu::imported_event>(shared);
     }
 
@@ -47,7 +47,7 @@ public:
     }
 
 private:
-    /// Finds out now, with a clear message, whether this build's kernels run on this GPU.
+    /// Checks at set-up, with a clear message, whether this build's kernels run on this GPU.
     void warm_up() {
         const auto memory = allocate_pinned(on_, 2 * sizeof(status_word));
         auto* word = reinterpret_cast<status_word*>(memory->data());

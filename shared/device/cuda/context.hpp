@@ -7,11 +7,11 @@
 
 namespace carousel::device::cuda {
 
-/// Opens the GPU that `id` names, in the order that CUDA wants (module loading, blocking sync, context), and
-/// runs the kernel of status words once. Throws device_error.
+/// Opens the GPU that `id` names, in the order that CUDA requires (module loading, blocking sync, context),
+/// and runs the status-word kernel once. Throws device_error.
 [[nodiscard]] std::unique_ptr<device::context> open_context(const device_id& id);
 
-/// `to` is of open_context(). Throws cuda_error.
+/// `to` was returned by open_context(). Throws cuda_error.
 void bind_thread(const device::context& to);
 
 }  // namespace carousel::device::cuda

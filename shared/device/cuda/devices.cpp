@@ -13,19 +13,19 @@
 namespace carousel::device::cuda {
 namespace {
 
-/// The driver loads all kernels when a context is made, unless the user's environment says otherwise: a lazy
-/// load at the first launch synchronises the context. It is set when the program (or the module that contains
-/// this) is loaded: later other threads may be reading the environment.
+/// The driver loads all kernels when a context is created, unless the user's environment specifies otherwise:
+/// a lazy load at the first launch synchronises the context. It is set when the program (or the module that
+/// contains this file) is loaded: later, other threads may be reading the environment.
 [[maybe_unused]] const bool modules_load_eagerly = ::setenv("CUDA_MODULE_LOADING", "EAGER", 0) == 0;
 
-/// What this thread has made current.
+/// The context that this thread has made current.
 struct binding {
     int ordinal = -1;
     CUcontext context = nullptr;
 };
 thread_local binding bound;
 
-// A library in this process may have made another one current since, of this GPU as well.
+// A library in this process may have made another context current since, even one of this GPU.
 bool is_current(int ordinal) noexcept {
     return bound.ordinal == ordinal && bound.context != nullptr && bound.context == current_context();
 }
@@ -145,7 +145,7 @@ void open_gpu(const gpu& on) {
     bound = {on.ordinal, current_context()};
     unsigned flags = 0;
     CAROUSEL_CUDA_SETUP(on.label(), cudaGetDeviceFlags(&flags));
-    // somebody in this process was first
+    // Other code in this process created the context first.
     if ((flags & cudaDeviceScheduleMask) != cudaDeviceScheduleBlockingSync) {
         CAROUSEL_CUDA_SETUP(on.label(), cudaSetDeviceFlags(cudaDeviceScheduleBlockingSync));
     }

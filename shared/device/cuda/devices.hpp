@@ -1,5 +1,6 @@
 #pragma once
-// Which GPUs this process sees, and by which name others know them. Asking makes no context.
+// The GPUs that this process sees, and the names by which other processes identify them. Listing creates no
+// context.
 
 #include <cuda_runtime_api.h>
 
@@ -20,11 +21,11 @@ struct gpu {
     bool unified_addressing = false, integrated = false;
 
     [[nodiscard]] std::string label() const;  ///< "NVIDIA H200 (cuda:0)"
-    /// Makes this GPU the calling thread's current one; CUDA calls of a thread that never did so would open a
+    /// Makes this GPU the calling thread's current one; otherwise CUDA calls of a new thread would open a
     /// context on GPU 0. Throws cuda_error.
     void bind() const;
     [[nodiscard]] bool try_bind() const noexcept;
-    /// A driver attribute's value, 0 when it isn't known.
+    /// A driver attribute's value; 0 if it is unknown.
     [[nodiscard]] int attribute(int number) const;
 };
 
@@ -32,15 +33,15 @@ struct gpu {
 /// old, no GPU.
 [[nodiscard]] std::vector<gpu> list_gpus();
 
-/// The GPU with id.uuid ("GPU-..." and dashes are taken too; "": the one with id.ordinal). Throws
-/// device_error naming those there.
+/// The GPU with id.uuid ("GPU-..." and dashes are accepted; "": the one with id.ordinal). Throws device_error
+/// that lists the GPUs present.
 [[nodiscard]] gpu find_gpu(const device_id& id);
 
-/// Makes the GPU's primary context (waits sleep instead of spinning) and binds the calling thread. Throws
+/// Creates the GPU's primary context (waits sleep instead of spinning) and binds the calling thread. Throws
 /// device_error.
 void open_gpu(const gpu& on);
 
-/// Whether `from` can read and write memory of `to`; if not, `why` says so for an error message.
+/// True if `from` can read and write memory of `to`; if not, sets `why` to the reason for an error message.
 [[nodiscard]] bool has_peer_access(const gpu& from, const gpu& to, std::string& why);
 
 /// "13.0" from 13000.

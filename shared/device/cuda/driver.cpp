@@ -47,7 +47,7 @@ driver_api look_up() {
 }  // namespace
 
 const driver_api& driver() {
-    static const driver_api api = look_up();  // a throw leaves it to be tried again
+    static const driver_api api = look_up();  // if it throws, the next call tries again
     return api;
 }
 

@@ -1,7 +1,7 @@
 #pragma once
-// The few driver API functions that the runtime API has no equal for (virtual memory management, streams that
-// wait for a word). They are looked up through the static runtime: a program that links libcuda itself
-// wouldn't start on a machine without a driver.
+// The few driver API functions without an equivalent in the runtime API (virtual memory management, streams
+// that wait for a word). They are resolved through the static runtime: a program that links libcuda itself
+// would not start on a machine without a driver.
 
 #include <cuda.h>
 #include <cuda_runtime_api.h>
@@ -25,7 +25,8 @@ struct driver_api {
     decltype(&::cuStreamWaitValue32) stream_wait_value = nullptr;
 };
 
-/// Looks the functions up at the first call. Throws device_error (no driver, or one that lacks a function).
+/// Resolves the functions at the first call. Throws device_error (no driver, or a driver that lacks a
+/// function).
 [[nodiscard]] const driver_api& driver();
 
 /// The two enumerations share their numbers.

@@ -36,7 +36,7 @@ bool event::done() {
     const cudaError_t status = cudaEventQuery(private_);
     if (status == cudaSuccess) return true;
     if (status != cudaErrorNotReady) fail_run(status, "cudaEventQuery", label_);
-    (void)cudaGetLastError();  // "not ready" is an answer; the next check of a launch must not find it
+    (void)cudaGetLastError();  // "not ready" is not an error; the next launch check must not return it
     return false;
 }
 

@@ -1,14 +1,15 @@
 #pragma once
-// IPC events. The owner waits for its own and records them; others only query what they imported: an event
-// that a killed process had recorded never fires, and a stream that waits for it hangs for ever.
+// IPC events. The owner records its own events and waits for them; other processes only query what they
+// imported: an event that a killed process had recorded never fires, and a stream that waits for it hangs
+// forever.
 //
-// An event that was never recorded, or whose record for this frame isn't made yet, reads as complete. So
-// nobody asks before the job word says SUBMITTED (ring/words.hpp).
+// An event that was never recorded, or not yet recorded for this frame, reads as complete. It is therefore
+// queried only after the job word is SUBMITTED (ring/words.hpp).
 //
-// The owner doesn't wait for the shared event itself: cudaEventSynchronize on an interprocess event spins on
-// a whole core whatever its flags say, and never returns once the context has faulted (seen on an H200,
-// driver 580). So a second, private event with blocking sync is recorded right behind the shared one: when it
-// is complete, so is the shared one.
+// The owner does not wait for the shared event itself: cudaEventSynchronize on an interprocess event spins on
+// a whole core whatever its flags are, and never returns once the context has faulted (seen on an H200,
+// driver 580). So a second, private event with blocking sync is recorded immediately after the shared one:
+// when it is complete, so is the shared one.
 
 #include <cuda_runtime_api.h>
 
@@ -35,11 +36,11 @@ private:
 
 class imported_event final : public device::imported_event {
 public:
-    /// Takes over an opened event.
+    /// Takes ownership of an opened event.
     imported_event(const gpu& on, cudaEvent_t opened) noexcept : on_(on), event_(opened) {}
     ~imported_event() override;
     [[nodiscard]] bool done(u64 tag) noexcept override;
-    /// Null (and a warning) when CUDA refuses: its maker has died meanwhile, or it is of another GPU.
+    /// Null (and a warning) if CUDA refuses: its maker has died, or it belongs to another GPU.
     [[nodiscard]] static std::unique_ptr<imported_event> open(const gpu& on,
                                                               const device::event::handle& from);
 

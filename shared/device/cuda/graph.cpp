@@ -12,7 +12,7 @@ namespace {
 
 constexpr u64 compared_every = 256;
 
-/// Whether the stream's overlapping launches can be captured: by both the runtime and the driver.
+/// True if both the runtime and the driver can capture the stream's overlapping launches.
 bool captures_overlap() noexcept {
 #if CUDART_VERSION >= 12030
     static const bool can = [] {
@@ -41,7 +41,7 @@ cudaError_t enqueue(cudaStream_t stream, const kernel_launch& k, bool overlaps) 
     return cudaLaunchKernelExC(&config, k.kernel, arguments.data());
 }
 
-/// The node behind `of` in a chain.
+/// The node after `of` in a chain.
 cudaError_t next_of(cudaGraphNode_t of, cudaGraphNode_t& next) noexcept {
     std::size_t count = 1;
 #if CUDART_VERSION >= 13000
@@ -131,7 +131,7 @@ void graph::end() {
     CAROUSEL_CUDA_RUN(queue_->label(), cudaGraphLaunch(exec_, queue_->stream()));
 }
 
-// The first frame's: a node a launch, each behind the last.
+// From the first frame's capture: one node per launch, each after the previous one.
 void graph::build(cudaGraph_t captured) {
     std::size_t count = 0;
     CAROUSEL_CUDA_RUN(queue_->label(), cudaGraphGetNodes(captured, nullptr, &count));

@@ -1,11 +1,11 @@
 #pragma once
-// A frame's work as a CUDA graph (device/same_work.hpp says what, and who may call). The graph is captured
-// from the stream at the first frame, so that it is what the stream would have run, overlapping launches
-// included where CUDA can capture them (12.3 and later; else they begin behind each other in the graph). It
-// has one node a launch, in a chain.
+// A frame's work as a CUDA graph (device/same_work.hpp: purpose and threading). The graph is captured from
+// the stream at the first frame, so that it equals what the stream would have run, including overlapping
+// launches where CUDA can capture them (12.3 and later; otherwise the graph runs them one after another). It
+// has one node per launch, in a chain.
 //
-// At frames that are captured to be compared, the launches are not enqueued: what the capture finds then came
-// by another way.
+// At frames that are captured for comparison, the launches are not enqueued: any node in the capture bypassed
+// launch().
 
 #include <cuda_runtime_api.h>
 
@@ -39,7 +39,7 @@ private:
     bool capturing_ = false;
     cudaGraph_t graph_ = nullptr;
     cudaGraphExec_t exec_ = nullptr;
-    std::vector<cudaGraphNode_t> nodes_;  ///< one a launch
+    std::vector<cudaGraphNode_t> nodes_;  ///< one per launch
 };
 
 }  // namespace carousel::device::cuda

@@ -1,6 +1,6 @@
 #pragma once
-// How a kernel is launched on a queue, by its name: for a frame's own work, which a runner may play as a
-// graph (device/same_work.hpp).
+// Named kernel launches on a queue: for a frame's own work, which a runner may run as a graph
+// (device/same_work.hpp).
 
 #include <cuda_runtime_api.h>
 
@@ -11,10 +11,10 @@
 
 namespace carousel::device::cuda {
 
-/// Launches on a CUDA queue, or notes it where a same_work is open on it. The launch's error.
+/// Launches on a CUDA queue, or records the launch if a same_work is open on it. Returns the launch's error.
 [[nodiscard]] cudaError_t launch(queue& q, const kernel_launch& k) noexcept(false);
 
-/// A kernel with its arguments by value, as <<<>>> takes them.
+/// A kernel with its arguments by value, as for <<<>>>.
 template <typename... P>
 [[nodiscard]] cudaError_t launch(queue& q, const char* name, void (*kernel)(P...), dim3 blocks, dim3 threads,
                                  u32 shared_bytes, bool overlaps,

@@ -16,7 +16,7 @@
 namespace carousel::device::cuda {
 namespace {
 
-// of cudaMalloc's own pools: whole blocks, so no two handles share one
+// Whole blocks of cudaMalloc's own pools, so that no two handles share one.
 constexpr u64 ipc_granularity = 2 * 1024 * 1024;
 
 u64 round_up(u64 bytes, u64 step) noexcept { return (bytes + step - 1) / step * step; }
@@ -55,7 +55,7 @@ memory_handle memory_maker::make_vmm(u64 bytes) {
     properties.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
     properties.location.id = on_.ordinal;
     properties.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
-    // So that a network device may read a ring (a link's memory = "direct").
+    // Lets a network device read a ring (a link's memory = "direct").
     properties.allocFlags.gpuDirectRDMACapable =
         on_.attribute(CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED) != 0 ? 1 : 0;
     std::size_t step = 0;

@@ -1,6 +1,6 @@
 #pragma once
-// Makes shareable GPU memory: what carousel-alloc does for the supervisor. Not for stages, which only map
-// what they are handed.
+// Creates shareable GPU memory: used by carousel-alloc for the supervisor. Not for stages, which only map the
+// memory that they receive.
 
 #include <memory>
 #include <vector>
@@ -18,11 +18,11 @@ public:
     memory_maker(const memory_maker&) = delete;
     memory_maker& operator=(const memory_maker&) = delete;
 
-    /// Zero-filled memory behind a POSIX fd, which belongs to the caller: it is the only thing that keeps the
-    /// memory. Throws device_error: no such fds on this GPU or driver, too little memory (with what was asked
-    /// and what is free).
+    /// Zero-filled memory with a POSIX fd that belongs to the caller and is the only reference to the memory.
+    /// Throws device_error: no such fds on this GPU or driver, too little memory (with the requested and the
+    /// free size).
     [[nodiscard]] memory_handle make_vmm(u64 bytes);
-    /// Zero-filled memory behind a cudaIpcMemHandle_t. It lives as long as this object, or longer where it is
+    /// Zero-filled memory with a cudaIpcMemHandle_t. It exists as long as this object, or longer where it is
     /// mapped.
     [[nodiscard]] memory_handle make_ipc(u64 bytes);
 

@@ -16,7 +16,8 @@ namespace {
 
 static_assert(sizeof(cudaIpcMemHandle_t) == sizeof(memory_handle::ipc));
 
-/// Refuses memory of a GPU that `on` can't reach; what this process doesn't see it can't ask about.
+/// Refuses memory of a GPU that `on` can't reach. Throws device_error, also if this process does not see that
+/// GPU.
 void require_reach(const gpu& on, const memory_handle& handle) {
     if (handle.uuid.empty() || handle.uuid == on.uuid) return;
     const gpu owner = find_gpu({device_kind::cuda, handle.uuid, -1});
@@ -51,7 +52,7 @@ public:
     }
 
 private:
-    // a step of what addresses can be mapped at, on every GPU so far
+    // a multiple of the mapping granularity on every GPU so far
     static constexpr u64 gap_bytes = 2 * 1024 * 1024;
 
     void import(const gpu& on, int fd, u64 offset, u64 bytes, access wanted) {
@@ -68,7 +69,7 @@ private:
     std::optional<vmm_range> range_;
 };
 
-/// cudaIpcOpenMemHandle has no mapping for reading alone: never guarded.
+/// cudaIpcOpenMemHandle has no read-only mapping: never guarded.
 class ipc_mapping final : public mapping {
 public:
     ipc_mapping(const gpu& on, const memory_handle& handle) : on_(on) {
@@ -88,13 +89,14 @@ private:
     const gpu& on_;
 };
 
-/// Pages that are mapped for reading can be page-locked for reading alone, where the GPU knows that.
+/// Pages that are mapped for reading can be page-locked read-only where the GPU supports it.
 access lockable(const gpu& on, access wanted) {
     const bool can = on.attribute(cudaDevAttrHostRegisterReadOnlySupported) != 0;
     return wanted == access::read && can ? access::read : access::write;
 }
 
-/// Page-locked pieces lie where their pages do, gaps and all, on a GPU that has the CPU's addresses for them.
+/// Page-locked pieces keep their addresses, including the gaps, on a GPU that uses the CPU's addresses for
+/// them.
 gaps lockable_gaps(const gpu& on) {
     return on.attribute(cudaDevAttrCanUseHostPointerForRegisteredMem) != 0 ? gaps::yes : gaps::no;
 }
@@ -149,8 +151,8 @@ private:
     }
 
     const gpu& on_;
-    u32 locked_ = 0;        ///< pieces, or the one block
-    memfd_mapping memory_;  // unmapped after it is unlocked
+    u32 locked_ = 0;        ///< locked pieces, or 1 for the one block
+    memfd_mapping memory_;  // declared last: unmapped after it is unlocked
 };
 
 class device_memory final : public mapping {
@@ -164,7 +166,7 @@ public:
                        on.label());
         }
         data_ = static_cast<std::byte*>(at);
-        // The queues are non-blocking streams: nothing orders them behind this fill, so it is waited for.
+        // The queues are non-blocking streams, which are not ordered after this fill; so wait for it.
         CAROUSEL_CUDA_SETUP(on.label(), cudaMemsetAsync(at, 0, bytes_, cudaStreamLegacy));
         CAROUSEL_CUDA_SETUP(on.label(), cudaStreamSynchronize(cudaStreamLegacy));
     }

@@ -1,6 +1,6 @@
 #pragma once
 // Memory as a GPU sees it: imported VMM allocations, legacy IPC memory, page-locked memfds, and this
-// process's own. Everything is mapped at set-up and unmapped at the end; nothing here runs while frames flow.
+// process's own memory. All of it is mapped at set-up and unmapped at exit; nothing here runs during frames.
 
 #include <memory>
 
@@ -13,13 +13,13 @@ namespace carousel::device::cuda {
 /// damaged handle.
 [[nodiscard]] std::unique_ptr<mapping> map_memory(const gpu& on, const memory_handle& handle, access wanted);
 
-/// Zero-filled memory of this process alone, on the GPU.
+/// Zero-filled memory private to this process, on the GPU.
 [[nodiscard]] std::unique_ptr<mapping> allocate_device(const gpu& on, u64 bytes);
 
-/// Zero-filled page-locked memory that CPU and GPU address by the same pointer.
+/// Zero-filled page-locked memory with the same address on the CPU and the GPU.
 [[nodiscard]] std::unique_ptr<mapping> allocate_pinned(const gpu& on, u64 bytes);
 
-/// "1.5 GiB free of 139.8 GiB", or "" when the GPU doesn't say.
+/// "1.5 GiB free of 139.8 GiB", or "" if the GPU's free memory is unknown.
 [[nodiscard]] std::string free_text(const gpu& on) noexcept;
 
 }  // namespace carousel::device::cuda

@@ -35,7 +35,7 @@ void queue::status(const status_step& step) {
 
 void guarded_status(device::queue& q, const status_step& step, std::span<const canary_step> canaries) {
     auto& own = static_cast<queue&>(q);
-    own.bind();  // before it asks what this device can
+    own.bind();  // before the capability query, which is for the current device
     CAROUSEL_CUDA_RUN(own.label(), launch_guarded(q, step, canaries));
 }
 

@@ -1,6 +1,6 @@
 #pragma once
-// A CUDA stream as a queue. Nothing here ever makes the stream wait for another process.
-// The destructor returns at once; what was enqueued runs to its end.
+// A CUDA stream as a queue. Nothing here ever makes the stream wait for another process. The destructor
+// returns at once; enqueued work still runs to its end.
 
 #include <cuda_runtime_api.h>
 
@@ -28,7 +28,7 @@ public:
     [[nodiscard]] cudaStream_t stream() const noexcept { return stream_; }
     [[nodiscard]] const std::string& label() const noexcept { return label_; }
     void bind() const { on_.bind(); }
-    /// Launches are noted in it until another one, or none, is open.
+    /// Records launches in `work` until another graph, or none, is open.
     void open(graph* work) noexcept { open_ = work; }
     [[nodiscard]] graph* open_graph() const noexcept { return open_; }
 

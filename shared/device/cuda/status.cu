@@ -29,19 +29,19 @@ struct guarded_args {
     status_args status;
     canary_args canary[most_canaries];
 };
-// A warp a part, a thread several pairs of words, all on their way at once: one way to memory and back,
-// beside that of the status words.
+// One warp per part; each thread handles several pairs of words, all in flight at once: one memory round
+// trip, concurrent with that of the status words.
 constexpr u32 lanes = 32, pairs_a_lane = canary_part_words / 2 / lanes, parts_a_block = 4;
 constexpr u32 canary_threads = lanes * parts_a_block, canary_blocks = canary_parts / parts_a_block;
 static_assert(pairs_a_lane * 2 * lanes == canary_part_words && canary_parts % parts_a_block == 0);
 
-// Comparisons come behind all that the stream has done before, as every kernel does. Each store is one of 16
-// bytes. The fence before it orders READY behind whatever the stream wrote, for readers outside the GPU as
-// well, and behind the comparisons; the one behind it makes the word visible to them before anything that is
-// enqueued later. It may be launched while the kernel before it ends, which spares a frame two waits for a
-// launch, and waits for its end before it looks or writes.
+// Comparisons come after all previous work of the stream, as for every kernel. Each store is one of 16 bytes.
+// The fence before it orders READY after all that the stream wrote, for readers outside the GPU as well, and
+// after the comparisons; the fence after it makes the word visible to them before anything that is enqueued
+// later. The kernel may be launched while its predecessor ends, which saves two launch latencies per frame;
+// it waits for the predecessor's end before it reads or writes.
 //
-// What it is to do is in registers before it waits: arguments come from memory the first time, like all else.
+// Its arguments are in registers before it waits: like all other data they come from memory the first time.
 __device__ void status_words(const status_args& a) {
     constexpr u32 most = status_step::most;
     const uint4* at[most];
@@ -62,7 +62,7 @@ __device__ void status_words(const status_args& a) {
         const uint4 found = __ldcv(at[k]);
         const bool same = found.x == expected[k].x && found.y == expected[k].y && found.z == expected[k].z &&
                           found.w == expected[k].w;
-        if (!same) atomicAdd_system(torn, 1U);  // host memory: touched only when something is wrong
+        if (!same) atomicAdd_system(torn, 1U);  // host memory: accessed only on a mismatch
     }
     __threadfence_system();
     if (writes == 0) return;
@@ -78,7 +78,7 @@ __device__ ulonglong2 canary_pair(u64 key, u32 k) {
     return make_ulonglong2(canary_word(key, 2 * k), canary_word(key, 2 * k + 1));
 }
 
-// What a thread does of a canary; `block` counts those of all canaries.
+// One thread's share of a canary; `block` counts the blocks of all canaries.
 struct canary_share {
     const canary_args& canary;
     u32 part, first;  ///< pairs first, first + lanes, ...
@@ -93,9 +93,9 @@ struct canary_share {
     }
 };
 
-// The first block does the words, each of the others some parts of a canary: in no order to each other, for
-// nobody takes READY as more than that the payload is written. What a look says is host memory, which the
-// host reads behind the event.
+// The first block does the words, each of the others some parts of a canary. They need no order, because
+// READY only means that the payload is written. The result of a check is in host memory, which the host reads
+// after the event.
 __global__ void __launch_bounds__(canary_threads)
     guarded_status_kernel(const __grid_constant__ guarded_args a) {
     if (blockIdx.x == 0) {
@@ -134,7 +134,7 @@ __global__ void __launch_bounds__(canary_threads) plant_kernel(const __grid_cons
     for (u32 j = 0; j < pairs_a_lane; ++j) __stcg(mine.canary.at + mine.first + j * lanes, pattern[j]);
 }
 
-// The address is an argument: a constant one the compiler may take for unreachable.
+// The address is an argument: the compiler may treat code with a constant one as unreachable.
 __global__ void fault_kernel(u64 address) { *reinterpret_cast<volatile u32*>(address) = 1U; }
 
 uint4 as_vector(status_word word) noexcept {

@@ -7,7 +7,8 @@
 namespace carousel::device::cuda {
 namespace {
 
-/// Null: nobody has loaded the driver. The handle that finds it is kept, so it stays.
+/// Null if the driver is not loaded in this process. The handle from dlopen is kept open, so the driver stays
+/// loaded.
 template <typename Function>
 Function in_driver(std::atomic<Function>& known, const char* name) noexcept {
     if (const Function found = known.load(std::memory_order_relaxed)) return found;

@@ -1,14 +1,14 @@
 #pragma once
-// The calling thread's current context. The driver is asked as it is: where nobody in this process has loaded
-// it nothing is loaded, and nothing is initialised, so that a program that forks later still can.
+// The calling thread's current context. Queries the driver only if it is already loaded in this process;
+// never loads or initialises it, so that a program can still fork later.
 
 #include <cuda.h>
 
 namespace carousel::device::cuda {
 
-/// Null: the thread has none, or nobody has loaded the driver.
+/// Null if the thread has no context, or the driver is not loaded in this process.
 [[nodiscard]] CUcontext current_context() noexcept;
-/// `context` is one of current_context(). One that is gone meanwhile is left.
+/// `context` was returned by current_context(). No effect if it has been destroyed meanwhile.
 void make_current(CUcontext context) noexcept;
 
 }  // namespace carousel::device::cuda

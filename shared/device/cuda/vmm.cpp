@@ -12,7 +12,7 @@ vmm_range::vmm_range(const gpu& on, u64 bytes) : on_(on), bytes_(bytes) {
 void vmm_range::map(CUmemGenericAllocationHandle memory, u64 offset, u64 bytes, device::access wanted) {
     const driver_api& api = driver();
     const CUdeviceptr at = at_ + offset;
-    parts_.reserve(parts_.size() + 1);  // what is mapped is noted, whatever comes
+    parts_.reserve(parts_.size() + 1);  // so that push_back after a successful map cannot throw
     CAROUSEL_CUDA_SETUP(on_.label(), as_runtime(api.map(at, bytes, 0, memory, 0)));
     parts_.push_back({at, bytes});
     CUmemAccessDesc access{};
@@ -25,7 +25,7 @@ void vmm_range::map(CUmemGenericAllocationHandle memory, u64 offset, u64 bytes, 
 
 vmm_range::~vmm_range() {
     if (!on_.try_bind()) return;
-    const driver_api& api = driver();  // looked up already: this object exists
+    const driver_api& api = driver();  // cannot throw: resolved before this object was made
     for (const part& p : parts_) CAROUSEL_CUDA_LOG(as_runtime(api.unmap(p.at, p.bytes)));
     CAROUSEL_CUDA_LOG(as_runtime(api.free_address(at_, bytes_)));
 }
