@@ -12,7 +12,8 @@
 namespace carousel::telemetry {
 namespace {
 
-/// The source waits for its clock, and not (or less) for room: then it is the rate that it was given.
+/// True if the source waits for its clock, and not more for room in its output: then the bottleneck is the
+/// rate in the pipeline file.
 bool pace_limits(const std::vector<stage_load>& stages) {
     bool any = false;
     for (const stage_load& s : stages) {
@@ -36,7 +37,8 @@ stage_condition condition_of(const seat_view& s) noexcept {
     }
 }
 
-/// The supervisor has closed the groups of an optional stage. One that is only down is waited for.
+/// True if the supervisor has closed the groups of an optional stage. A stage that is only down is still
+/// waited for.
 bool frames_pass_by(const snapshot& s, u32 stage) noexcept {
     const stage_view& v = s.stages[stage];
     if ((v.flags & shm::stage_flag::skips) != 0) return true;

@@ -1,7 +1,6 @@
 #pragma once
-// A bottleneck as reports, `ps --json` and /status.json have it: {"kind": "stage" | "gpu" | "pace" | "none" |
-// "paused" | "down" | "unknown", "stage": name | null, "busy": 0..1 | null, "text": the sentence that people
-// are shown}.
+// A bottleneck in reports, `ps --json` and /status.json: {"kind": "stage" | "gpu" | "pace" | "none" |
+// "paused" | "down" | "unknown", "stage": name | null, "busy": 0..1 | null, "text": the sentence for users}.
 
 #include "core/json.hpp"
 #include "telemetry/bottleneck.hpp"

@@ -1,39 +1,39 @@
 #pragma once
-// What a stage does with its time, as its processes count it (shm::stage_counters). All of them are sums over
+// How a stage spends its time, as counted by its processes (shm::stage_counters). Each value is a sum over
 // the stage's seats:
 //
 //   busy_ns         at least one frame is in flight: claimed and not yet committed by its owner
-//   wait_input_ns   the thread that takes frames has a free lane and no frame to take: it isn't made yet, or,
-//                   at a source with a rate, not due yet
-//   wait_output_ns  it could take a frame, and the ring behind has no room, since its oldest frame waits for
-//                   a reader
-//   wait_own_ns     this stage's own frames must come through first: every lane is in work, a suspect frame
-//                   is alone, or the frame that the ring behind waits for is this stage's own
+//   wait_input_ns   the thread that claims frames has a free lane and no frame to claim: none is ready or, at
+//                   a source with a rate, none is due yet
+//   wait_output_ns  it could claim a frame, but the output ring has no room, since its oldest frame waits
+//                   for a reader
+//   wait_own_ns     this stage's own frames must complete first: every lane is in use, a suspect frame runs
+//                   alone, or the frame that the output ring waits for is this stage's own
 //   wait_turn_ns    it has a frame to begin, and another stage has its turn on the GPU (ring/turn.hpp)
 //
-// A thread waits for one of them at a time, so the waits of a seat never add up to more than the time
-// that has passed. Busy lies across them: a stage with several lanes waits for its input, say, while frames
-// are in flight.
+// A thread waits for one of them at a time, so the sum of a seat's waits never exceeds the elapsed time. Busy
+// time overlaps them: for example, a stage with several lanes waits for its input while frames are in flight.
 //
-// `busy_ns` is added to while a frame is in work, at each commit and each heartbeat (50 ms), and never by a
-// reader, so that every reader sees one figure that only grows. `busy_since_ns` of the process's entry says
-// up to where it has been counted: whoever moves that word owns the span that it has passed, so several
-// threads may count at once and no span is counted twice. A death between the move and the sum, or between
-// two beats, loses that span (tens of milliseconds) and leaves a word of a dead entry, which nobody looks at
-// and the next holder of the entry begins at 0.
+// `busy_ns` is increased while a frame is in work, at each commit and each heartbeat (50 ms), and never by a
+// reader, so every reader sees one value that only grows. `busy_since_ns` of the process's entry is the time
+// up to which it has been counted: the thread that advances this word counts the span by which it advanced
+// it, so several threads may count concurrently and no span is counted twice. A death between the advance and
+// the addition, or between two heartbeats, loses that span (tens of milliseconds) and leaves a word in a dead
+// entry, which no process reads and which the next owner of the entry starts at 0.
 
 #include "shm/block_guard.hpp"
 #include "shm/control_block.hpp"
 
 namespace carousel::telemetry {
 
-/// The first frame is taken. One thread begins and ends at a time (the runner's lock).
+/// Call when the first frame is claimed. One thread at a time begins or ends busy time (under the runner's
+/// lock).
 inline void begin_busy(shm::incarnation& e, u64 now) noexcept {
     const shm::block_open open;
     e.busy_since_ns.store(now, std::memory_order_relaxed);
 }
 
-/// Counts what has passed; `idle`: nothing is in flight any more. Any thread of the process.
+/// Counts the time since the last call; `idle`: nothing is in flight any more. Any thread of the process.
 inline void count_busy(shm::incarnation& e, shm::stage_counters& n, u64 now, bool idle) noexcept {
     const shm::block_open open;
     u64 since = e.busy_since_ns.load(std::memory_order_relaxed);

@@ -1,12 +1,12 @@
 #pragma once
-// Which frames a sink counts for: the one place where "which readers count" is kept. A sink has a claim on
-// every frame, except on ranges in which frames pass it by according to its own rule:
+// Which frames a sink counts for: the only record of "which readers count". A sink has a claim on every
+// frame, except on ranges in which frames pass it by according to its own rule:
 //   - a sink that may miss frames (group = "latest", or a port with vacant = "skip"): never a claim;
 //   - an optional sink that has failed: no claim until it is started again.
-// A frame without a claim is neither awaited nor lost. The supervisor decides (stores/ledger_store.hpp) and
-// is the only writer. The supervisor, its successor, the report, and the stage that acknowledges frames to
-// another host (runner/delivered.hpp) read the same file, so that they cannot disagree. A control block that
-// is damaged or made again changes nothing here.
+// A frame without a claim is neither awaited nor lost. The supervisor (stores/ledger_store.hpp) sets the
+// claims and is the only writer. The supervisor, its successor, the report, and the stage that acknowledges
+// frames to another host (runner/delivered.hpp) read the same file, so that they cannot disagree. A control
+// block that is damaged or rebuilt changes nothing here.
 //
 // `<ledger>.unclaimed` is text: a range of frames per line, "FIRST END", in ascending order. "FIRST -" is the
 // last line while the claim is suspended. The file is replaced as a whole (temporary file, rename), so a
@@ -20,7 +20,7 @@
 
 namespace carousel::telemetry {
 
-/// In place of a frame: the sink has no claim on any frame.
+/// Instead of a frame: the sink has no claim on any frame.
 inline constexpr u64 no_frame = ~u64{0};
 
 class frame_claims {
@@ -28,11 +28,11 @@ public:
     /// Claims of the sink with this ledger. Without a file the sink has a claim on every frame. Throws
     /// output_error if the file cannot be read or is not valid.
     [[nodiscard]] static frame_claims load(const std::string& ledger);
-    /// Throws output_error; the previous claims are valid then.
+    /// Throws output_error; the previous claims then stay valid.
     void save(const std::string& ledger) const;
 
     [[nodiscard]] bool includes(u64 frame) const noexcept { return first_from(frame) == frame; }
-    /// The lowest claimed frame that is not below `frame`; no_frame: none.
+    /// The lowest claimed frame that is not below `frame`; no_frame if there is none.
     [[nodiscard]] u64 first_from(u64 frame) const noexcept;
     [[nodiscard]] bool suspended() const noexcept;
     /// The number of frames below `end` without a claim.
@@ -66,8 +66,8 @@ struct undelivered_frame {
     std::string sink;
 };
 /// The lowest frame, not below `from`, that any of the sinks has a claim on and has not delivered: every
-/// frame below it is in the files of all sinks that count. Valid for claims that are resumed concurrently.
-/// Reads files alone. Throws output_error.
+/// frame below it is in the files of all sinks that count. Correct even if claims are resumed concurrently.
+/// Reads only files. Throws output_error.
 [[nodiscard]] undelivered_frame find_undelivered(const std::string& runtime_directory,
                                                  const std::vector<counted_sink>& sinks, u64 from);
 

@@ -30,8 +30,9 @@ u32 slots_of(const shm::control_block& c, u32 link) {
 
 }  // namespace
 
-// The word is READY before and behind with the same generation: between the two nobody has written the
-// header (READY is acquired first; the fence keeps the reads of the header before the second look).
+// The slot word is READY with the same generation before and after the read, so no process has written the
+// header in between (READY is acquired first; the fence keeps the reads of the header before the second
+// load).
 std::optional<frame_facts> facts_in_passing(const shm::control_block& c, u32 link, u32 slot) {
     if (slot >= slots_of(c, link)) return std::nullopt;
     const u64 before = ring::load(c.link[link].slot[slot]);
@@ -43,7 +44,7 @@ std::optional<frame_facts> facts_in_passing(const shm::control_block& c, u32 lin
 
 std::optional<frame_facts> last_facts(const shm::control_block& c, u32 link) {
     if (slots_of(c, link) == 0) return std::nullopt;
-    const u64 tail = ring::load(c.link[link].tail);  // what lies behind it was begun, and not delivered
+    const u64 tail = ring::load(c.link[link].tail);  // frames from the tail on were begun, but not delivered
     const shm::frame_header* last = nullptr;
     for (u32 k = 0; k < slots_of(c, link); ++k) {
         const shm::frame_header& h = c.frames[link].header[k];

@@ -1,9 +1,10 @@
 #pragma once
-// What a frame carries beside its payload, for reports and traces: its header, read in passing, and as JSON.
+// The metadata that a frame carries in addition to its payload, for reports and traces: its header, read
+// without a lease, and as JSON.
 //
-// Who may call: any process with a mapping of the block, and no lease. A header that is being written, or was
-// while it was read, is passed by: its slot's word tells (ring/link.hpp). A damaged one yields wrong facts,
-// never an access out of range.
+// Threading: any process with a mapping of the block. A header that is being written, or was written during
+// the read, is skipped, as its slot word shows (ring/link.hpp). A damaged header yields wrong facts, never an
+// out-of-bounds access.
 
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
@@ -22,22 +23,23 @@ struct frame_facts {
     u32 metadata_omitted = 0;
     std::vector<std::byte> metadata = {};  ///< ring/metadata.hpp
     shm::used_extents used = {};
-    std::vector<u64> sampled_frames = {};  ///< of its maker's sampled inputs, or shm::no_sampled_frame
+    std::vector<u64> sampled_frames = {};  ///< of its producer's sampled inputs, or shm::no_sampled_frame
     [[nodiscard]] bool empty() const noexcept {
         return capture_ns == 0 && metadata.empty() && metadata_omitted == 0 && used.planes == 0 &&
                sampled_frames.empty();
     }
 };
 
-/// Of the frame in a slot that is READY. Nothing: it is not, or was not all the time.
+/// The facts of the frame in a READY slot, read without a lease. Empty if the slot is not READY, or was not
+/// READY throughout the read.
 [[nodiscard]] std::optional<frame_facts> facts_in_passing(const shm::control_block& c, u32 link, u32 slot);
-/// Of the last frame that a ring has delivered, once nobody writes any more: what a run leaves at its end.
-/// Nothing: it delivered none.
+/// The facts of the last frame that a ring has delivered, once no process writes any more: the state at the
+/// end of a run. Empty if the ring delivered none.
 [[nodiscard]] std::optional<frame_facts> last_facts(const shm::control_block& c, u32 link);
 
 /// {"exposure_ms": 3.5, "camera": "left"}; bytes as {"bytes": 12}.
 [[nodiscard]] nlohmann::json metadata_json(std::span<const std::byte> metadata);
-/// {"points": [120, 3]}: of the planes that are used in part.
+/// {"points": [120, 3]}: the used extents of the planes that are partly used.
 [[nodiscard]] nlohmann::json used_json(const ring::frame_format& f, const shm::used_extents& used);
 
 }  // namespace carousel::telemetry

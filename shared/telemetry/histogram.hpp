@@ -1,6 +1,6 @@
 #pragma once
-// Latency histograms in shared memory: log-linear, 8 buckets an octave from 1 us to over an hour, so a
-// percentile is right within 1/8. A bucket is one relaxed add; anyone may read at any time.
+// Latency histograms in shared memory: log-linear, 8 buckets per octave from 1 us to over an hour, so the
+// error of a percentile is at most 1/8. A sample is one relaxed add; any process may read at any time.
 
 #include <bit>
 
@@ -17,7 +17,7 @@ namespace carousel::telemetry {
     return bucket < shm::latency_buckets ? bucket : shm::latency_buckets - 1U;
 }
 
-/// Smallest duration that lies above the bucket.
+/// The smallest duration above the bucket.
 [[nodiscard]] inline u64 upper_ns(u32 bucket) noexcept {
     if (bucket == 0) return 1024;
     const u32 octave = (bucket - 1U) / 8U + 10U, part = (bucket - 1U) % 8U;
@@ -28,7 +28,7 @@ inline void add_sample(shm::word* buckets, u64 ns) noexcept {
     buckets[bucket_of(ns)].fetch_add(1, std::memory_order_relaxed);
 }
 
-/// The p-quantile (0..1) in milliseconds: the upper end of the bucket that holds it; 0 when there are no
+/// The p-quantile (0..1) in milliseconds: the upper end of the bucket that contains it; 0 if there are no
 /// samples.
 [[nodiscard]] inline f64 percentile_ms(const shm::word* buckets, f64 p) noexcept {
     u64 total = 0;
@@ -49,7 +49,7 @@ inline void raise_to(shm::word& at, u64 value) noexcept {
     }
 }
 
-/// A sink's frame, from its capture on this machine's clock; one that was recorded tells no latency.
+/// A sink's frame: its latency from its capture on this machine's clock; a recorded frame has no latency.
 inline void count_from_capture(shm::stage_counters& n, shm::capture_clock clock, u64 capture_ns,
                                u64 committed_ns) noexcept {
     if (clock != shm::capture_clock::live || capture_ns >= committed_ns) return;

@@ -31,7 +31,7 @@ static_assert(std::endian::native == std::endian::little,
               "ledgers are little-endian files, written as they lie in memory");
 
 constexpr u64 records_at_once = 4096;
-constexpr u64 recorded_bytes = offsetof(ledger_record, committer);  ///< by record(); the mark is behind them
+constexpr u64 recorded_bytes = offsetof(ledger_record, committer);  ///< by record(); the mark follows
 
 [[noreturn]] void fail(std::string_view what, const std::string& path, int error_number) {
     throw_output_error(
@@ -42,7 +42,7 @@ constexpr u64 recorded_bytes = offsetof(ledger_record, committer);  ///< by reco
                          "check that the runtime directory exists and that this user can write to it")));
 }
 
-/// Reads until `bytes` are there or the file ends; returns the bytes read.
+/// Reads until `bytes` have been read or the file ends; returns the number of bytes read.
 std::size_t read_at(int fd, void* to, std::size_t bytes, u64 offset, const std::string& path) {
     const ssize_t n = read_whole_at(fd, to, bytes, offset);
     if (n < 0) {
@@ -63,7 +63,7 @@ bool stands_in(const std::string& lines, std::string_view name) {
     return ("\n" + lines).find(fmt::format("\n{}\n", name)) != std::string::npos;
 }
 
-/// What the tags of a ledger's hashes stand for; a tag whose line is gone is told as a number.
+/// The names of a ledger's hash tags; a tag without a line in the file of names is shown as a number.
 std::vector<std::string> names_of(const std::vector<u32>& tags, const std::string& ledger) {
     std::vector<std::string> out;
     for (const u32 tag : tags) out.push_back(fmt::format("unknown ({:08x})", tag));
@@ -150,7 +150,7 @@ void ledger_writer::mark_committed(u64 ring_sequence, const frame_hash& hash, bo
             "the ledger {} has no record of frame {}, which is being committed; was the file replaced?",
             path_, ring_sequence));
     }
-    // of this very commit
+    // the supervisor has already marked this same commit
     const bool already_marked = r.committer == committer && (r.commits & ledger_marked_by_supervisor) != 0;
     r.commits = commits_of(r) + (already_marked ? 0 : 1);
     r.committer = committer;
@@ -164,7 +164,7 @@ bool ledger_writer::mark_committed_by_supervisor(u64 ring_sequence, u32 committe
     if (r.sequence_plus_1 == 0) {
         return false;
     }
-    if (r.committer != committer) {  // else it has marked its commit itself, or a supervisor before us has
+    if (r.committer != committer) {  // else it, or an earlier supervisor, has marked this commit
         const bool its_own = r.writer == committer;
         r.commits = (commits_of(r) + 1) | ledger_marked_by_supervisor;
         r.committer = committer;
@@ -199,7 +199,7 @@ std::vector<ledger_record> ledger_reader::read(u64 first, u64 count) const {
     std::vector<ledger_record> records(count);
     const std::size_t bytes =
         read_at(fd_, records.data(), count * sizeof(ledger_record), first * sizeof(ledger_record), path_);
-    // the last one may lack its mark
+    // the last record may lack its mark
     const u64 whole = (bytes + sizeof(ledger_record) - recorded_bytes) / sizeof(ledger_record);
     for (u64 i = 0; i < count; ++i) {
         if (i >= whole || !present(records[i], first + i)) {
@@ -225,7 +225,7 @@ u64 ledger_reader::first_undelivered(u64 from) const {
         at += static_cast<u64>(unmarked - records.begin());
         if (unmarked == records.end()) continue;
         if (claims.includes(at)) return at;
-        // Frames that passed the sink by are not read one by one: there may be millions of them.
+        // Frames that bypassed the sink are not read one by one: there may be millions of them.
         at = claims.first_from(at);
         if (at == no_frame) return no_frame;
     }
@@ -241,7 +241,7 @@ ledger_summary ledger_reader::summarize(u64 end) const {
                 account.add(r, claims.includes(account.end()));
             }
         }
-        if (folded_end(path_) == first) {  // nobody has folded what we read
+        if (folded_end(path_) == first) {  // no fold has happened since the account was read
             ledger_summary sum = account.summary();
             sum.folded = first;
             refuse_nameless(sum, path_);

@@ -28,10 +28,10 @@ namespace {
 
 constexpr u64 magic = 0x3544'4c4f'4657'4c43;  // "CLWFOLD5", as bytes
 constexpr u64 listed_tombstones = 1000, listed_tags = 4;
-constexpr u64 most_steps = 64;  ///< of one call
+constexpr u64 most_steps = 64;  ///< per call
 
-// Where g++ 12 sees that the input has 8 bytes, it warns of the library's branches for longer ones: on the
-// first screen of whoever builds this.
+// Where g++ 12 sees that the input has 8 bytes, it warns about the library's branches for longer inputs, at
+// the top of every build's output.
 #if defined(__GNUC__) && !defined(__clang__)
 [[gnu::noipa]]
 #endif
@@ -43,7 +43,7 @@ void add_bytes(XXH3_state_t& state, const void* bytes, std::size_t count) {
     throw output_error(fmt::format("can't {} {}: {}", what, path, no_room_text(error_number, "")));
 }
 
-/// Closes itself.
+/// Closes the file in the destructor.
 struct descriptor {
     descriptor(const std::string& path, int flags) : fd(::open(path.c_str(), flags | O_CLOEXEC, 0600)) {}
     ~descriptor() {
@@ -62,8 +62,8 @@ void write_all(int fd, const void* bytes, u64 count, u64 offset, const std::stri
     }
 }
 
-/// `<ledger>.folded`, as it lies in memory. Read by the build that wrote it alone: the state of the hash is
-/// its library's.
+/// `<ledger>.folded`, in its memory layout. Only the build that wrote it reads it: the hash state belongs to
+/// that build's version of the library.
 struct file_layout {
     u64 what = magic;
     u32 library = XXH_VERSION_NUMBER, state_bytes = sizeof(XXH3_state_t);
@@ -72,10 +72,11 @@ struct file_layout {
     u64 tombstone_sequences[listed_tombstones] = {};
     u32 tags = 0, hash_tags[listed_tags] = {}, unused = 0;
     alignas(64) unsigned char state[sizeof(XXH3_state_t)] = {};
-    u64 check = 0;  ///< XXH3_64bits of all that is before it
+    u64 check = 0;  ///< XXH3_64bits of all preceding bytes
 };
 static_assert(std::is_trivially_copyable_v<file_layout>);
-/// Two are enough to know that they are not of one kind; a few more are told by name.
+/// Two tags are enough to detect different kinds of hashes; a few more are kept so that their names can be
+/// reported.
 void note_tag(std::vector<u32>& tags, u32 tag) {
     if (!tags.empty() && tags.back() == tag) return;
     if (tags.size() < listed_tags && std::find(tags.begin(), tags.end(), tag) == tags.end())
@@ -88,7 +89,7 @@ u64 check_of(const file_layout& f) { return XXH3_64bits(&f, offsetof(file_layout
 struct ledger_account::hash_state {
     XXH3_state_t of;
     hash_state() {
-        std::memset(&of, 0, sizeof of);  // it is written out whole
+        std::memset(&of, 0, sizeof of);  // it is written to the file in full
         XXH3_64bits_reset(&of);
     }
 };
@@ -99,7 +100,7 @@ ledger_account::ledger_account(ledger_account&&) noexcept = default;
 ledger_account& ledger_account::operator=(ledger_account&&) noexcept = default;
 
 void ledger_account::add(const ledger_record& r, bool claimed) {
-    // A record without a mark is of no delivery. Without a claim the frame has passed the sink by.
+    // A record without a mark is not a delivery. A frame without a mark or a claim has bypassed the sink.
     const bool marked = is_marked(r), there = r.sequence_plus_1 != 0 && (marked || claimed),
                is_tombstone = there && ((marked ? r.flags : r.recorded_flags) & ledger_void) != 0;
     sum_.records += there ? 1 : 0;
@@ -161,7 +162,7 @@ ledger_account ledger_account::load(const std::string& path) {
     a.sum_.without_hash = f.without_hash;
     a.sum_.tombstone_sequences.assign(f.tombstone_sequences, f.tombstone_sequences + f.listed);
     a.sum_.hash_tags.assign(f.hash_tags, f.hash_tags + f.tags);
-    const unsigned char* const secret = a.hash_->of.extSecret;  // an address: of this process
+    const unsigned char* const secret = a.hash_->of.extSecret;  // an address in this process
     std::memcpy(&a.hash_->of, f.state, sizeof f.state);
     a.hash_->of.extSecret = secret;
     return a;
@@ -242,7 +243,7 @@ u64 fold_ledger(const std::string& ledger, u64 below) {
     account.save(folded_path(ledger));
     crash_here(crash_point::account_saved);
     const descriptor file(ledger, O_RDWR);
-    // Not every file system can: there the file keeps its size.
+    // Not every file system supports holes; without them the file keeps its size.
     [[maybe_unused]] const int ignored =
         file.fd < 0 ? -1
                     : ::fallocate(file.fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0,
@@ -252,8 +253,8 @@ u64 fold_ledger(const std::string& ledger, u64 below) {
 
 namespace {
 
-/// The records from `first` on. False: there is no ledger. Two descriptors are open in it, and none of the
-/// other files of a ledger: a process at the limit of its descriptors can still keep its ledgers.
+/// Copies the records from `first` on. Returns false if there is no ledger. Only the two ledgers are open
+/// meanwhile, and none of their other files: a process at its descriptor limit can still copy its ledgers.
 bool copy_records(const std::string& from, const std::string& to, u64 first) {
     const auto reader = ledger_reader::open(from);
     if (!reader) {

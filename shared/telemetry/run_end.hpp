@@ -1,9 +1,9 @@
 #pragma once
-// How a run lives, for those who watch it: does it go on without its supervisor, and if it has ended, how?
-// The supervisor's last word lies in the control block, because watchers keep their mapping when its name and
-// the run's runtime directory are gone: the high half of control_block::supervisor, whose low half is the
-// supervisor's pid. 0: not ended; else a mark, the complement of the exit code, and the exit code: a flipped
-// bit of a run that continues is not an end.
+// Whether a run continues without its supervisor and, if it has ended, its exit code; for observers. The
+// supervisor's last word is in the control block, because observers keep their mapping when the block's name
+// and the run's runtime directory are gone: the high half of control_block::supervisor, whose low half is the
+// supervisor's pid. 0: not ended; else a mark, the complement of the exit code, and the exit code, so that a
+// flipped bit in a run that continues does not read as an end.
 
 #include <optional>
 
@@ -11,13 +11,14 @@
 
 namespace carousel::telemetry {
 
-/// By the supervisor alone, when the run's exit code is known.
+/// Called only by the supervisor, when the run's exit code is known.
 void note_end(shm::control_block& c, int exit_code) noexcept;
-/// The run's exit code; nothing: it has not ended, or nobody was left to say so.
+/// The run's exit code; empty: it has not ended, or no supervisor was left to record it.
 [[nodiscard]] std::optional<int> end_of(const shm::control_block& c) noexcept;
-/// Processes that sit in the run and live, by (pid, start time).
+/// Number of live processes on the run's seats, identified by (pid, start time).
 [[nodiscard]] u32 living_stages(const shm::control_block& c) noexcept;
-/// Between two blocks of one run id: the run has begun again with memory made anew.
+/// True if, of two blocks with one run id, `present` is another one: the run has been restarted with new
+/// memory.
 [[nodiscard]] inline bool is_recreated(const shm::control_block& watched,
                                        const shm::control_block& present) noexcept {
     return watched.created_ns != present.created_ns;

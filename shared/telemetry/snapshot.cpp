@@ -24,7 +24,7 @@ u64 relaxed(const shm::number_word<Damaged>& w) noexcept {
 template <std::size_t N>
 void copy_name(const char (&from)[N], std::string& to) {
     to.assign(from, strnlen(from, N));
-    // Whatever a broken process may have left there, tables stay tables.
+    // Replaces control characters that a faulty process may have left, so that tables keep their layout.
     for (char& c : to)
         if (static_cast<unsigned char>(c) < 0x20 || static_cast<unsigned char>(c) == 0x7F) c = '?';
 }
@@ -70,14 +70,14 @@ void read_seat(const shm::control_block& c, u32 index, seat_view& out, std::vect
     out.stage = index_below(b.stage, std::min(c.stages, shm::max_stages));
     out.instance = b.instance;
     out.paused = load(b.paused) != 0;
-    const ring::seat_word w = ring::seat_word::of(load(b.current));  // a damaged one names nobody
+    const ring::seat_word w = ring::seat_word::of(load(b.current));  // a damaged word names no process
     out.epoch = w.epoch;
     out.turn = ring::epochs_between(b.first_epoch, w.epoch);
     out.entry = index_below(w.entry, shm::max_incarnations);
     if (out.entry != shm::none) {
         const shm::incarnation& e = c.entry[out.entry];
         const ring::entry_word id = ring::entry_word::of(load(e.identity));
-        if (id.epoch == w.epoch) {  // else the entry is being written for a successor
+        if (id.epoch == w.epoch) {  // otherwise the entry is being written for a successor
             out.pid = id.pid;
             out.state = id.state;
             out.heartbeat_ns = relaxed(e.heartbeat_ns);
@@ -99,16 +99,16 @@ void read_seat(const shm::control_block& c, u32 index, seat_view& out, std::vect
     }
 }
 
-// Predecessors: what the last one said before it died, and how many are not proved gone.
+// Predecessors: the exit note of the last one, and the number not proved to have ended.
 void read_predecessors(const shm::control_block& c, std::vector<seat_view>& seats) {
-    // epochs come round: the predecessor is the one that is the fewest epochs behind
+    // Epochs wrap: the predecessor is the entry with the smallest distance back.
     std::array<u32, shm::max_seats> nearest;
     nearest.fill(~0U);
     for (const shm::incarnation& e : c.entry) {
         const ring::entry_word id = ring::entry_word::of(load(e.identity));
         if (id.state == ring::entry_state::unused || id.seat >= seats.size()) continue;
         seat_view& s = seats[id.seat];
-        if (id.epoch == s.epoch || id.epoch == 0) continue;  // it sits; or is a standby, which has never sat
+        if (id.epoch == s.epoch || id.epoch == 0) continue;  // current, or a standby without a seat so far
         if (id.state != ring::entry_state::fenced) ++s.unfenced;
         const u64 note = relaxed(e.exit_note);
         const u32 epochs_back = static_cast<u32>((s.epoch - id.epoch) & ring::epoch_mask);
@@ -133,7 +133,8 @@ void read_slot(const shm::control_block& c, const shm::link_block& l, u32 k, u32
                 : state == ring::slot_state::ready ? slot_phase::ready
                 : state == ring::slot_state::fill  ? slot_phase::fill
                                                    : slot_phase::quarantined;
-    // A FREE slot's header is that of the frame it held last; one that is being filled belongs to its owner.
+    // A FREE slot's header is that of the frame it held last; the header of a slot that is being filled
+    // belongs to its owner.
     if (state != ring::slot_state::ready && state != ring::slot_state::free) return;
     const shm::frame_header& h = c.frames[&l - c.link].header[k];
     out.ring_sequence = relaxed(h.ring_sequence);
@@ -156,7 +157,7 @@ void read_slot(const shm::control_block& c, const shm::link_block& l, u32 k, u32
         out.phase = slot_phase::leased;
     else if (done && state == ring::slot_state::ready)
         out.phase = slot_phase::done;
-    // it moved on while its header was read: what was read may be of two frames
+    // The slot changed while its header was read: the values may belong to two frames.
     if (load(l.slot[k]) != raw) {
         out.ring_sequence = out.born_ns = out.claimed_ns = out.submitted_ns = out.committed_ns = 0;
         if (state == ring::slot_state::ready) out.phase = slot_phase::free;

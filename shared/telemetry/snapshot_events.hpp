@@ -1,7 +1,7 @@
 #pragma once
-// What happened between two snapshots, in sentences: deaths and returns of stages, holds, torn and void
-// frames, quarantine, the end of the run. For logs below tables and for the banner over a picture that stands
-// still. One thread an object.
+// The changes between two snapshots as sentences: deaths and returns of stages, pauses, torn and tombstone
+// frames, the end of the run. For logs below tables and for the banner over a stalled picture. One thread per
+// object.
 
 #include <deque>
 #include <optional>
@@ -21,39 +21,40 @@ struct run_event {
     std::string text;
 };
 
-/// The last end of a process that was seen, and its successor.
+/// The last observed end of a process, and its successor.
 struct crash {
     u64 died_ns = 0;
     u64 back_ns = 0;  ///< 0: no successor is running yet
     u32 stage = shm::none, seat = shm::none;
     u32 old_pid = 0, new_pid = 0;
-    u32 turn = 0;       ///< seat_view::turn of its successor to be
+    u32 turn = 0;       ///< seat_view::turn of its future successor
     std::string label;  ///< "fragment.1"
     std::string how;    ///< "signal 9 (SIGKILL)"; "" unknown, or requested
     ring::requested_end asked = ring::requested_end::none;  ///< the command that requested it
 };
 /// "fragment (pid 12) died: signal 9 (SIGKILL)", "fragment (pid 12) was ended by `carousel down`".
 [[nodiscard]] std::string describe(const crash& c);
-/// What follows while the seat has no successor: "its successor is being started". `state`: of the seat, as
-/// the supervisor names it ("backoff", "failed", "down"); "" unknown.
+/// What happens while the seat has no successor: "its successor is being started". `state`: the supervisor's
+/// name of the seat's state ("backoff", "failed", "down"); "": unknown.
 [[nodiscard]] std::string describe_vacancy(const crash& c, const std::string& state);
 
 class event_tracker {
 public:
-    /// Compares with the snapshot before; the first one of a run only says that it was found. Deaths are
-    /// appended to `deaths`.
+    /// Compares with the previous snapshot; the first snapshot of a run only adds the event that the run was
+    /// found. Deaths are also kept for take_deaths().
     void feed(const snapshot& s);
     void add(run_event e);
-    /// What the supervisor says about the last end of a seat's process ("signal 9 (SIGKILL)"): completes the
-    /// last crash.
+    /// Completes the last crash with the supervisor's description of how the seat's process ended ("signal 9
+    /// (SIGKILL)").
     void explain(u32 seat, const std::string& how);
     void clear();
-    /// Takes over what `from` has told since the last merge; `from` goes on watching.
+    /// Moves the events and deaths of `from` since the last merge to this object; `from` continues to
+    /// observe.
     void merge(event_tracker& from);
 
     [[nodiscard]] const std::deque<run_event>& events() const noexcept { return events_; }
     [[nodiscard]] const std::optional<crash>& last_crash() const noexcept { return crash_; }
-    /// Stages that lost a process since the last call.
+    /// Deaths of processes since the last call.
     [[nodiscard]] std::vector<crash> take_deaths();
 
 private:

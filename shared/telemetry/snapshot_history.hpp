@@ -1,6 +1,6 @@
 #pragma once
-// The last minutes of a run as series for plots, and its restarts as marks on their time axis. Fixed memory:
-// the oldest samples go. One thread an object.
+// The last minutes of a run as series for plots, with its restarts as marks on their time axis. Fixed memory:
+// the oldest samples are dropped. One thread per object.
 
 #include <deque>
 #include <string>
@@ -10,7 +10,7 @@
 
 namespace carousel::telemetry {
 
-/// One moment. Vectors are as snapshot::stages and snapshot::links.
+/// One sample. Vectors are indexed as snapshot::stages and snapshot::links.
 struct history_sample {
     u64 time_ns = 0;
     std::vector<f32> stage_fps, stage_p50_ms, stage_p99_ms;

@@ -1,9 +1,9 @@
 #pragma once
-// Rates from successive snapshots: frames and bytes a second, shares of time, latencies of the last seconds.
-// Kept apart from the snapshot, since a rate needs two of them.
+// Rates from successive snapshots: frames and bytes per second, shares of time, latencies of the last
+// seconds. Separate from the snapshot, since a rate needs two of them.
 //
-// Who may call: one thread an object. feed() takes snapshots of one run in order; one of another run begins
-// anew.
+// Threading: one thread per object. feed() takes snapshots of one run in order; a snapshot of another run
+// restarts it.
 
 #include <deque>
 #include <string>
@@ -13,35 +13,35 @@
 
 namespace carousel::telemetry {
 
-/// Of one stage over the tracker's span.
+/// The rates of one stage over the tracker's span.
 struct stage_rates {
     f64 frames_per_second = 0;
-    stage_shares time;                                 ///< what a seat's time went to
+    stage_shares time;                                 ///< shares of a seat's time
     f64 latency_p50_ms = 0, latency_p99_ms = 0;        ///< claim to commit
     f64 handover_p50_ms = 0, handover_p99_ms = 0;      ///< producer's commit to this stage's lease
     f64 end_to_end_p50_ms = 0, end_to_end_p99_ms = 0;  ///< sinks: source's claim to commit
-    /// sinks: from what the frame shows to its commit; 0: its source gives no capture time
+    /// sinks: from a frame's capture to its commit; 0: its source provides no capture time
     f64 from_capture_p50_ms = 0, from_capture_p99_ms = 0;
     f64 helped_per_second = 0;
     bucket_counts latency{};  ///< samples of the span
     bucket_counts end_to_end{}, from_capture{};
 };
-/// Of the slowest sink; 0: not known.
+/// The latencies of the slowest sink; 0: unknown.
 struct whole_latency {
     f64 end_to_end_p50_ms = 0, end_to_end_p99_ms = 0;
     f64 from_capture_p50_ms = 0, from_capture_p99_ms = 0;
 };
 struct link_rates {
     f64 sent_per_second = 0;                  ///< commits into the link
-    f64 received_per_second = 0;              ///< frames that all blocking groups have done
-    f64 bytes_per_second = 0;                 ///< sent, payload with its status word
-    std::vector<f64> group_skips_per_second;  ///< as link_view::groups
+    f64 received_per_second = 0;              ///< frames that are DONE in all blocking groups
+    f64 bytes_per_second = 0;                 ///< sent: payload and its status word
+    std::vector<f64> group_skips_per_second;  ///< indexed as link_view::groups
 };
 struct rates {
-    f64 span_s = 0;                   ///< 0: nothing is known yet
-    std::vector<stage_rates> stages;  ///< as snapshot::stages
-    std::vector<link_rates> links;    ///< as snapshot::links
-    std::vector<f64> cpu;             ///< as snapshot::seats: cores used
+    f64 span_s = 0;                   ///< in seconds; 0: no rates yet
+    std::vector<stage_rates> stages;  ///< indexed as snapshot::stages
+    std::vector<link_rates> links;    ///< indexed as snapshot::links
+    std::vector<f64> cpu;             ///< cores used, indexed as snapshot::seats
 };
 
 [[nodiscard]] whole_latency whole_latency_of(const rates& r) noexcept;
@@ -58,7 +58,7 @@ private:
     rates rates_;
 };
 
-/// Samples that `now` has more than `before`.
+/// The samples of `now` that are not in `before`.
 [[nodiscard]] bucket_counts difference(const bucket_counts& now, const bucket_counts& before) noexcept;
 
 }  // namespace carousel::telemetry

@@ -1,7 +1,8 @@
 #pragma once
-// The last frames as bars a stage: when it claimed a frame, had submitted it, and saw it complete. Collected
-// from the slots' headers and from the jobs in work over successive snapshots; a frame that came and went
-// between two of them is missing, which a drawing of the last frames can bear. One thread an object.
+// The last frames as bars per stage: when a stage claimed a frame, had submitted it, and saw it complete.
+// Collected from the slots' headers and from the jobs in work over successive snapshots; a frame that came
+// and went between two snapshots is missing, which is acceptable for a drawing of the last frames. One thread
+// per object.
 
 #include <vector>
 
@@ -11,8 +12,8 @@ namespace carousel::telemetry {
 
 struct frame_bar {
     u64 ring_sequence = 0;
-    u64 born_ns = 0, claimed_ns = 0, submitted_ns = 0;  ///< 0: not known
-    u64 committed_ns = 0;  ///< 0: in work. Of a sink: when it was seen to be gone
+    u64 born_ns = 0, claimed_ns = 0, submitted_ns = 0;  ///< 0: unknown
+    u64 committed_ns = 0;  ///< 0: in work. For a sink: when a snapshot first no longer saw it in work
     u64 done_ns = 0;       ///< when a snapshot first saw it done by all blocking readers; 0: not seen
     bool is_tombstone = false;
 };
@@ -22,7 +23,7 @@ public:
     explicit timeline(std::size_t frames = 512) : capacity_(frames) {}
     void feed(const snapshot& s);
     void clear() { bars_.clear(); }
-    /// As snapshot::stages; frames in order of their sequence.
+    /// Indexed as snapshot::stages; frames in order of their sequence.
     [[nodiscard]] const std::vector<std::vector<frame_bar>>& bars() const noexcept { return bars_; }
 
 private:

@@ -13,14 +13,14 @@
 namespace carousel::telemetry {
 namespace {
 
-constexpr u32 lanes_a_seat = 64;         ///< thread numbers of an instance
-constexpr u64 bin_ns = 100 * ns_per_ms;  ///< of the frames/s counters
+constexpr u32 lanes_a_seat = 64;         ///< thread numbers per instance
+constexpr u64 bin_ns = 100 * ns_per_ms;  ///< width of a bin of the frames/s counters
 
 std::string quoted(const std::string& s) {
     return nlohmann::json(s).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
-/// What became of an attempt.
+/// The result of an attempt.
 enum class fate : u8 { done, inferred, thrown_away, open };
 
 class writer {
@@ -71,7 +71,7 @@ private:
     [[nodiscard]] bool skips(u32 stage) const {
         return (shape_.stages[stage].flags & shm::stage_flag::latest) != 0;
     }
-    /// The link whose tail says how far a stage's frames have come.
+    /// The link whose tail shows how far a stage's frames have come.
     [[nodiscard]] u32 link_of(u32 stage) const {
         const stage_view& s = shape_.stages[stage];
         const std::vector<u32>& links = s.outputs.empty() ? s.inputs : s.outputs;
@@ -87,8 +87,8 @@ private:
     const snapshot& shape_;
     trace_summary& out_;
     std::map<u64, std::vector<bar>> frames_;     ///< by sequence; bars in order of stage and time
-    std::map<std::pair<u32, u32>, u64> deaths_;  ///< {seat, epoch} -> when
-    std::set<std::pair<u32, u32>> lanes_;        ///< {seat, lane} that were seen
+    std::map<std::pair<u32, u32>, u64> deaths_;  ///< {seat, epoch} -> time of death
+    std::set<std::pair<u32, u32>> lanes_;        ///< {seat, lane} pairs that occur
     std::string text_;
     bool first_ = true;
 };
@@ -123,7 +123,7 @@ void writer::sort_out() {
             const u32 link = link_of(b.stage);
             const bool through =
                 link != shm::none && ring_sequence < shape_.links[link].tail && !skips(b.stage);
-            // Its owner died behind the commit: whoever passed the frame on has proved it.
+            // Its owner died after the commit: the tail has passed the frame, which proves the commit.
             if (!another && through && b.a->submitted_ns != 0)
                 b.f = fate::inferred;
             else if (another || over)
@@ -146,11 +146,11 @@ void writer::settle(bar& b) const {
     b.end_ns = b.f == fate::done ? last : std::max(last, b.f == fate::open ? c_.end_ns : death_of(a));
 }
 
-/// Of each stage the sources that its frames come from, a bit each. Chains of several sources run at paces of
-/// their own: a trace begins in other frames of each.
+/// For each stage, the sources that its frames come from, one bit each. Chains of different sources run at
+/// their own pace: for each, a trace begins at another frame.
 std::vector<u64> writer::sources() const {
     std::vector<u64> of(shape_.stages.size());
-    for (std::size_t round = 0; round < of.size(); ++round)  // as many as the longest chain may have stages
+    for (std::size_t round = 0; round < of.size(); ++round)  // the longest chain has at most this many stages
         for (std::size_t k = 0; k < of.size(); ++k) {
             if (shape_.stages[k].source) of[k] |= u64{1} << k;
             for (const u32 l : shape_.stages[k].inputs)
@@ -260,7 +260,7 @@ void writer::bars() {
     }
 }
 
-// One frame's way: out of the first bar, through the next ones, into the last.
+// One frame's flow: out of the first bar, through the next ones, into the last.
 void writer::flows() {
     for (const auto& [ring_sequence, all] : frames_) {
         std::vector<const bar*> way;

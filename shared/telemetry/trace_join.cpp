@@ -14,7 +14,7 @@ namespace carousel::telemetry {
 namespace {
 
 using nlohmann::json;
-constexpr i64 processes_a_host = 1000;  ///< numbers of processes
+constexpr i64 processes_a_host = 1000;  ///< range of process numbers per host
 constexpr i64 threads_a_host = 10'000 * processes_a_host;
 
 json trace_from(const std::string& text, const std::string& origin) {
@@ -27,7 +27,7 @@ json trace_from(const std::string& text, const std::string& origin) {
     return t;
 }
 
-/// Takes its place behind the processes of the hosts before it.
+/// Renumbers an event after the processes of the preceding hosts.
 void rename(json& event, const std::string& host, i64 number) {
     if (const json pid = event.value("pid", json()); pid.is_number())
         event["pid"] = pid.get<i64>() + number * processes_a_host;
@@ -40,7 +40,7 @@ void rename(json& event, const std::string& host, i64 number) {
     if (args.contains("name")) args["name"] = host + "/" + args["name"].get<std::string>();
 }
 
-/// A frame's flow begins with its first bar of all hosts and ends with its last.
+/// A frame's flow begins with its first bar over all hosts and ends with its last.
 void join_flows(json& events) {
     std::map<u64, std::vector<json*>> by_frame;
     for (json& e : events)

@@ -27,7 +27,7 @@ void trace_reader::poll() {
             ++at.given_up;
             return true;
         });
-        if (head < at.next) at.next = head;  // somebody has written over it
+        if (head < at.next) at.next = head;  // head has been overwritten by a wild write
         if (at.next < oldest) {
             overwritten_ += oldest - at.next;
             at.next = oldest;

@@ -1,10 +1,10 @@
 #pragma once
-// Collects every record that the stages write for `carousel trace` and joins them to attempts: one stage's
-// work on one frame by one process. poll() must come round before a ring has wrapped (most of a second at
-// 2,000 frames/s); what it missed is counted.
+// Collects the records that the stages write for `carousel trace` and joins them to attempts: one stage's
+// work on one frame by one process. poll() must be called before a ring has wrapped (most of a second at
+// 2,000 frames/s); missed records are counted.
 //
-// Who may call: one thread an object, in any process of the user, on read-only mappings. A damaged block
-// yields wrong stamps, never an access out of range.
+// Threading: one thread per object, in any process of the user, on read-only mappings. A damaged block yields
+// wrong stamps, never an out-of-bounds access.
 
 #include <unordered_map>
 #include <vector>
@@ -31,24 +31,24 @@ struct idle_time {
 
 class trace_reader {
 public:
-    /// Records older than this moment are passed by.
+    /// Records older than `begin_ns` are ignored.
     trace_reader(const shm::trace_segment& s, u64 begin_ns);
     void poll();
 
     [[nodiscard]] const std::vector<attempt>& attempts() const noexcept {
         return attempts_;
-    }  ///< in no certain order
+    }  ///< in unspecified order
     [[nodiscard]] const std::vector<idle_time>& waits() const noexcept { return waits_; }
     [[nodiscard]] u64 overwritten() const noexcept {
         return overwritten_;
-    }                                      ///< records that were gone before they were read
-    [[nodiscard]] u64 unfinished() const;  ///< records that a dying writer has left half written
+    }                                      ///< records overwritten before they were read
+    [[nodiscard]] u64 unfinished() const;  ///< records that a dying writer left half written
 
 private:
     struct cursor {
         const shm::trace_ring* ring = nullptr;
         u64 next = 0;
-        std::vector<u64> pending;  ///< numbers taken but not whole when they were looked at
+        std::vector<u64> pending;  ///< record numbers that were allocated, but incomplete when polled
         u64 given_up = 0;
         std::unordered_map<u64, std::size_t> known;  ///< {sequence, epoch} -> attempts_
     };

@@ -1,15 +1,15 @@
 #pragma once
-// What a record of the trace's rings says, and how one is written and read (shm/trace_block.hpp tells why it
-// is so).
+// The content of a record of the trace's rings, and how one is written and read (shm/trace_block.hpp has the
+// reasons for this design).
 //
-// A frame leaves three records on its way through a stage, each written before the step that it tells of can
-// be seen by others:
-//   claimed    {sequence, claimed, born, captured}          begun() was successful; captured 0: not given
-//   submitted  {sequence, process began, submitted}         before the job word says SUBMITTED: a frame that
-//                                                           commits has this
-//   committed  {sequence, complete, committed, finished}    the owner's; one that dies here has committed
-//                                                           without saying so
-//   waited     {why, from, until}                           the main thread's time without a frame
+// A frame leaves three records in a stage, each written before the step that it records becomes visible to
+// other processes:
+//   claimed    {sequence, claimed, born, captured}        begin() was successful; captured 0: not given
+//   submitted  {sequence, process began, submitted}       before the job word is SUBMITTED: a frame that
+//                                                         commits has this record
+//   committed  {sequence, complete, committed, finished}  by the owner; an owner that dies here has committed
+//                                                         without this record
+//   waited     {why, from, until}                         the main thread's time without a frame
 // Times are CLOCK_MONOTONIC nanoseconds.
 
 #include "shm/trace_block.hpp"
@@ -20,13 +20,13 @@ enum class stamp_kind : u8 { none, claimed, submitted, committed, waited };
 enum class wait_reason : u8 {
     input,
     output,
-    own_work,  ///< all its lanes are under way
+    own_work,  ///< all its lanes are in use
     turn,      ///< another stage has its turn on the GPU
 };
 
 struct stamp {
     stamp_kind kind = stamp_kind::none;
-    u8 lane = 0;  ///< of the runner; two frames under way have different ones
+    u8 lane = 0;  ///< of the runner; two frames in flight have different lanes
     wait_reason why = wait_reason::input;
     bool is_tombstone = false;
     u32 epoch = 0;  ///< 24 bits
@@ -43,7 +43,8 @@ struct stamp {
     return h;
 }
 
-/// Appends a record. Any thread; never waits. A death at any store leaves a record that no reader takes.
+/// Appends a record. Any thread; never blocks. A crash at any store leaves a record that every reader
+/// rejects.
 inline void append(shm::trace_ring& r, const stamp& s) noexcept {
     const u64 field[shm::trace_words] = {static_cast<u64>(s.kind) | u64{s.lane} << 8U |
                                              static_cast<u64>(s.why) << 16U | u64{s.is_tombstone} << 24U |
@@ -60,7 +61,8 @@ inline void append(shm::trace_ring& r, const stamp& s) noexcept {
     at.check.store(trace_check(number, field), std::memory_order_release);
 }
 
-/// Reads record `number`. False: it is not whole (being written, left by a dead writer, overwritten).
+/// Reads record `number`. Returns false if it is incomplete (being written, left by a dead writer,
+/// overwritten).
 [[nodiscard]] inline bool read(const shm::trace_ring& r, u64 number, stamp& out) noexcept {
     const shm::trace_record& at = r.record[number % shm::trace_records];
     const u64 check = at.check.load(std::memory_order_acquire);

@@ -8,7 +8,7 @@
 
 namespace carousel::telemetry {
 namespace {
-constexpr u64 longest_piece_ns = 100 * ns_per_ms;  ///< a stage that waits for long is seen waiting meanwhile
+constexpr u64 longest_piece_ns = 100 * ns_per_ms;  ///< longer waits are split, to be visible before they end
 }
 
 bool trace_writer::map(u64 now) noexcept {

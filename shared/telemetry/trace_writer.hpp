@@ -1,7 +1,7 @@
 #pragma once
-// A stage's side of `carousel trace`: stamps each frame into its seat's ring while the control block asks for
-// it. Off, it costs one relaxed load a frame. One object a process; waited(), claimed() and submitted() from
-// its main thread, committed() from any.
+// A stage's side of `carousel trace`: stamps each frame into its seat's ring while the control block requests
+// it. While off, it costs one relaxed load per frame. One object per process; waiting(), claimed() and
+// submitted() from its main thread, committed() from any thread.
 
 #include <atomic>
 #include <optional>
@@ -17,20 +17,20 @@ public:
     trace_writer(const shm::control_block& c, u32 seat, u32 epoch) noexcept
         : control_(&c), seat_(seat), epoch_(epoch) {}
 
-    /// A standby has taken its seat. Before the first frame only.
+    /// For a standby that has taken its seat. Only before the first frame.
     void set_epoch(u32 epoch) noexcept { epoch_ = epoch; }
-    /// A trace is wanted at `now` and its ring is mapped (which happens here, the first time). Main thread.
+    /// True if a trace is requested at `now` and its ring is mapped (the first call maps it). Main thread.
     [[nodiscard]] bool on(u64 now) noexcept {
-#ifdef CAROUSEL_WITHOUT_TRACE  // tests/bench/trace_cost.py compares with a build without all this
+#ifdef CAROUSEL_WITHOUT_TRACE  // tests/bench/trace_cost.py compares with a build without tracing
         (void)now;
         return false;
 #endif
         return now < control_->trace_until_ns.load(std::memory_order_relaxed) &&
                (ring_.load(std::memory_order_relaxed) != nullptr || map(now));
     }
-    /// Begins or goes on with a wait; one that changes its reason or grows long is written in pieces.
+    /// Begins or continues a wait; a wait that changes its reason or grows long is written in pieces.
     void waiting(wait_reason why, u64 from, u64 now) noexcept;
-    /// Each only after on() was true for this frame.
+    /// Call each only after on() returned true for this frame.
     void claimed(u64 ring_sequence, u8 lane, u64 claimed_ns, u64 born_ns, u64 capture_ns) noexcept;
     void submitted(u64 ring_sequence, u8 lane, bool is_tombstone, u64 process_ns, u64 submitted_ns) noexcept;
     void committed(u64 ring_sequence, u8 lane, u64 complete_ns, u64 committed_ns, u64 finished_ns) noexcept;
@@ -44,7 +44,7 @@ private:
     u32 seat_, epoch_;
     std::optional<shm::trace_segment> segment_;
     std::atomic<shm::trace_ring*> ring_{nullptr};
-    u64 tried_ns_ = 0;  ///< mapping failed then: not again at every frame
+    u64 tried_ns_ = 0;  ///< time of the last attempt to map: a failed one is not repeated at every frame
     wait_reason why_ = wait_reason::input;
     u64 wait_from_ns_ = 0, wait_until_ns_ = 0;  ///< 0: no wait is open
 };
