@@ -1,6 +1,6 @@
 #pragma once
-// A whole render chain on one device without any ring: mesh, scene, triangles, picture, each in memory of its
-// own. For the bench and the tests. Who may call: the thread that enqueues on the queue. Errors: those of
+// A complete render chain on one device without rings: mesh, scene, triangles and picture, each in its own
+// memory. For the benchmark and the tests. Threading: the thread that enqueues on the queue. Errors: those of
 // kernels.hpp and device::context.
 
 #include <memory>
@@ -25,7 +25,7 @@ public:
         generate_mesh(queue_, {options.shape, options.triangles, mesh_->data()});
     }
 
-    /// A mesh of the caller's own; fill it with set_mesh().
+    /// For a mesh of the caller's own; fill it with set_mesh().
     chain(device::context& context, device::queue& queue, const chain_options& options,
           const mesh_layout& layout)
         : context_(context), queue_(queue), options_(options), layout_(layout) {
@@ -64,7 +64,7 @@ public:
                                 reinterpret_cast<u8*>(color_->data()), scratch_->data(), scratch_->bytes(),
                                 path, before_resolve});
     }
-    /// One picture of frame `frame_number`, RGBA words.
+    /// Renders frame `frame_number` and returns the picture as RGBA words.
     std::vector<u32> render(u64 frame_number = 0, raster_path path = raster_path::automatic) {
         animate(frame_number);
         vertex();
@@ -83,9 +83,9 @@ public:
                 options_.instances};
     }
     [[nodiscard]] const mesh_layout& layout() const { return layout_; }
-    /// As fragment_stage() left it: on the CPU the visibility buffer lies at its start (cpu/entries.hpp).
+    /// State after fragment_stage(): on the CPU the visibility buffer is at its start (cpu/entries.hpp).
     [[nodiscard]] const device::mapping& scratch() const { return *scratch_; }
-    /// f32[instances][16], as animate() left them; on the device.
+    /// f32[instances][16] as computed by animate(), copied from the device.
     [[nodiscard]] std::vector<f32> models() {
         return download<f32>(models_->data(), u64{options_.instances} * 16);
     }

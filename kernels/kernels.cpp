@@ -1,4 +1,4 @@
-// The host API: checks arguments and hands them to the queue's backend.
+// The host API: checks arguments and forwards them to the queue's backend.
 #include "kernels/kernels.hpp"
 
 #include <fmt/format.h>
@@ -27,7 +27,7 @@ void check_mesh(const mesh_layout& mesh, u32 max_instances) {
     const u64 triangles = static_cast<u64>(c.triangle_count) * max_instances;
     if (triangles == 0 || c.vertex_count == 0)
         throw config_error("a mesh without triangles, or no instance of it, can't be rendered");
-    // ids of all instances' triangles and places among the indices (3 a triangle, signed) are 32-bit
+    // Ids of all instances' triangles and positions among the indices (3 per triangle, signed) are 32-bit.
     if (triangles >= 0xffffffffULL || c.triangle_count > 1U << 29 || c.vertex_count > 1U << 29) {
         throw config_error(fmt::format(
             "{} instances of {} triangles and {} vertices are too many; the limits are {} triangles and {} "
@@ -61,7 +61,7 @@ void check_mesh(const mesh_layout& mesh, u32 max_instances) {
 }  // namespace
 
 void generate_mesh(device::queue& q, const generate_mesh_args& args) {
-    (void)procedural_counts(args.shape, args.triangles);  // throws for what can't be
+    (void)procedural_counts(args.shape, args.triangles);  // throws for invalid arguments
     CAROUSEL_DISPATCH(generate_mesh, q, args);
 }
 

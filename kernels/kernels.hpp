@@ -1,11 +1,11 @@
 #pragma once
-// The host API of all kernels: one function a kernel (or a chain of kernels that only make sense together).
-// Each enqueues on the queue's device and returns; memory named in the arguments must stay valid until the
-// queue has passed the call. Who may call: the thread that enqueues on the queue. Pointers are of the queue's
-// device. Semantics: one image bit for bit on every device, for any number of threads (kernels/body/ holds
-// the maths, once). Errors: arguments that can never work throw config_error before anything is enqueued; a
-// refused launch throws cuda_error. Values read from ring memory are bounded by the kernels, so a slot that
-// is being refilled yields a wrong picture, no fault.
+// The host API of all kernels: one function per kernel (or per chain of kernels that only make sense
+// together). Each enqueues on the queue's device and returns; memory named in the arguments must stay valid
+// until the queue has executed the call. Threading: the thread that enqueues on the queue. Pointers are valid
+// on the queue's device. Semantics: the same image bit for bit on every device, for any number of threads
+// (kernels/body/ holds the maths, once). Errors: invalid arguments throw config_error before anything is
+// enqueued; a refused launch throws cuda_error. Values read from ring memory are bounded by the kernels, so a
+// slot that is being refilled gives a wrong picture, but no fault.
 
 #include <string>
 #include <string_view>
@@ -27,35 +27,34 @@ inline constexpr u32 max_extent = 16384;
 // ---- meshes
 // -------------------------------------------------------------------------------------------------------------
 
-/// Of mesh_shapes (mesh_shape.hpp), in its order.
+/// The names of mesh_shapes (mesh_shape.hpp), in its order.
 [[nodiscard]] const std::vector<std::string>& mesh_shape_names();
-/// Throws config_error naming the known ones.
+/// The shape called `name`. Throws config_error that lists the known names.
 [[nodiscard]] mesh_shape mesh_shape_from(std::string_view name);
 
 /// Numbers of vertices and triangles of a procedural mesh with about `triangles` triangles (never more,
-/// unless the shape's smallest form has more), and the texture that suits it. Throws config_error above 2^29
-/// triangles.
+/// unless the shape's smallest form has more), and the size of the texture that suits it. Throws config_error
+/// above 2^29 triangles.
 [[nodiscard]] mesh_counts procedural_counts(mesh_shape shape, u32 triangles);
 
 /// Fills header, vertices, indices, clusters and texture of a block laid out by
 /// lay_out_mesh(procedural_counts(shape, triangles)).
 struct generate_mesh_args {
     mesh_shape shape = mesh_shape::bumpy_sphere;
-    u32 triangles = 100'000;  ///< as given to procedural_counts
+    u32 triangles = 100'000;  ///< as for procedural_counts()
     std::byte* block = nullptr;
 };
 void generate_mesh(device::queue& q, const generate_mesh_args& args);
 
-/// Fills the bounds and vertex lists of a block's clusters from its vertices and indices (for meshes that
-/// didn't come from generate_mesh). Without it the bounds must be zero: the vertex stage then looks at every
-/// triangle.
+/// Fills the bounds and vertex lists of a block's clusters from its vertices and indices (for meshes not made
+/// by generate_mesh). Without it the bounds must be zero: the vertex stage then processes every triangle.
 struct bound_clusters_args {
     mesh_layout layout;
     std::byte* block = nullptr;
 };
 void bound_clusters(device::queue& q, const bound_clusters_args& args);
 
-/// Fills only the texture of a block with a neutral checker (for mesh files without one).
+/// Fills only the texture of a block with a neutral checker pattern (for mesh files without one).
 struct generate_texture_args {
     mesh_layout layout;
     std::byte* block = nullptr;
@@ -65,13 +64,13 @@ void generate_texture(device::queue& q, const generate_texture_args& args);
 // ---- geometry
 // -----------------------------------------------------------------------------------------------------------
 
-/// How instances stand and move. grid: on a square grid of side `spacing`, instance 0 turning about y by
-/// scene.spin radians a frame, the others with a phase of their own. field: about `spacing` apart in the
-/// seeds of a sunflower, on a slow wave, each of a size of its own and tumbling about an axis of its own by
-/// half to three halves of scene.spin a frame.
+/// How instances are placed and move. grid: on a square grid of side `spacing`, instance 0 turning about y by
+/// scene.spin radians per frame, the others with their own phase. field: about `spacing` apart in a sunflower
+/// (Vogel) spiral, on a slow wave, each with its own size and tumbling about its own axis by half to three
+/// halves of scene.spin per frame.
 enum class arrangement : u8 { grid, field };
 
-/// Model matrices as a function of the frame's number and the scene alone.
+/// Computes model matrices as a function of the frame's number and the scene alone.
 struct animate_args {
     u64 frame_number = 0;
     scene_state scene;
@@ -86,7 +85,7 @@ void animate_instances(device::queue& q, const animate_args& args);
 // ---- vertex
 // -------------------------------------------------------------------------------------------------------------
 
-/// Culls cluster by cluster, transforms what is left, classifies its triangles: fills all planes of `out`.
+/// Culls cluster by cluster, transforms the rest, classifies its triangles: fills all planes of `out`.
 struct vertex_stage_args {
     mesh_layout mesh;
     const std::byte* mesh_block = nullptr;
@@ -101,14 +100,14 @@ void vertex_stage(device::queue& q, const vertex_stage_args& args);
 // ---- fragment
 // -----------------------------------------------------------------------------------------------------------
 
-/// For tests: sends every triangle through one path. All give the same image.
+/// For tests: sends every triangle through one path. All paths give the same image.
 enum class raster_path : u8 { automatic, small, medium, large };
 
-/// Bytes of private device memory that fragment_stage needs on such a queue. One block serves all frames of
-/// one queue, because a queue runs in order.
+/// Bytes of private device memory that fragment_stage needs on a queue of this kind. One block serves all
+/// frames of one queue, because a queue runs in order.
 [[nodiscard]] u64 fragment_scratch_bytes(device::device_kind kind, u32 width, u32 height);
 
-/// For measuring: `call(with)` runs in the enqueuing thread at a point between two launches.
+/// For measurements: `call(with)` runs in the enqueuing thread at a point between two launches.
 struct mark {
     void (*call)(void*) = nullptr;
     void* with = nullptr;
@@ -118,14 +117,14 @@ struct mark {
 struct fragment_stage_args {
     mesh_layout mesh;
     const std::byte* mesh_block = nullptr;
-    triangle_buffers in;        ///< as vertex_stage filled it; only read
+    triangle_buffers in;        ///< filled by vertex_stage; read only
     scene_state scene;          ///< the same as the vertex stage's
     u32 width = 0, height = 0;  ///< the same as the vertex stage's
     u8* color = nullptr;        ///< u8[height][width][4]
     std::byte* scratch = nullptr;
     u64 scratch_bytes = 0;  ///< at least fragment_scratch_bytes()
     raster_path path = raster_path::automatic;
-    /// CUDA only, behind the last raster kernel; the CPU resolves each tile while it is hot
+    /// CUDA only, after the last raster kernel; the CPU resolves each tile while it is in the cache
     mark before_resolve = {};
 };
 void fragment_stage(device::queue& q, const fragment_stage_args& args);
@@ -133,13 +132,13 @@ void fragment_stage(device::queue& q, const fragment_stage_args& args);
 // ---- pictures
 // -----------------------------------------------------------------------------------------------------------
 
-/// 3x3 unsharp mask in integer arithmetic; edge pixels repeat; alpha is copied. `in` and `out` must not
+/// 3x3 unsharp mask in integer arithmetic; edge pixels are repeated; alpha is copied. `in` and `out` must not
 /// overlap.
 struct sharpen_args {
     const u8* in = nullptr;  ///< u8[height][width][4]
     u8* out = nullptr;
     u32 width = 0, height = 0;
-    u32 strength = 128;  ///< 256 = add the whole difference to the 3x3 mean; at most 1024
+    u32 strength = 128;  ///< 256: adds the whole difference from the 3x3 mean; at most 1024
 };
 void sharpen(device::queue& q, const sharpen_args& args);
 

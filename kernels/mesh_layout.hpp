@@ -1,13 +1,13 @@
 #pragma once
-// Memory of a mesh: the asset block that all frames share. Plain offsets from counts, so that every stage
-// computes the same layout from the numbers in the frame format and nobody has to read the block on the host.
-// Layout: mesh_header at 0, then bounds of each cluster of 128 triangles, the vertices of each cluster
-// u16[C][256], its triangles in those vertices u32[T], positions f32[V][3], all of each vertex
-// (shaded_vertex[V]), indices u32[T][3], with several textures the number of each vertex's u32[V] and a
-// texture_record for each, base colours u8[h][w][4] (RGBA, sRGB; behind each picture its mip levels), each
-// 256-byte aligned. Front faces are counter-clockwise seen from outside. Positions lie there twice: who
-// places triangles reads nothing else of a vertex, and 12 bytes of it; who shades a pixel reads all of three
-// vertices from anywhere, and finds each in one piece of memory.
+// Memory of a mesh: the asset block that all frames share. Plain offsets computed from counts, so that every
+// stage gets the same layout from the numbers in the frame format and no stage has to read the block on the
+// host. Layout: mesh_header at 0, then bounds of each cluster of 128 triangles, the vertices of each cluster
+// u16[C][256], its triangles in those vertices u32[T], positions f32[V][3], all attributes of each vertex
+// (shaded_vertex[V]), indices u32[T][3], with several textures the texture number of each vertex u32[V] and a
+// texture_record for each texture, base colours u8[h][w][4] (RGBA, sRGB; after each picture its mip levels),
+// each 256-byte aligned. Front faces are counter-clockwise seen from outside. Positions are stored twice:
+// code that places triangles reads only the 12 bytes of a position; code that shades a pixel reads all
+// attributes of three arbitrary vertices, each contiguous in memory.
 
 #include "core/host_device.hpp"
 #include "core/types.hpp"
@@ -16,14 +16,14 @@ namespace carousel::kernels {
 
 inline constexpr u64 block_alignment = 256;
 inline constexpr u32 mesh_magic = 0x4d455348;  // "MESH"
-inline constexpr u32 mesh_version = 3;  ///< 2: clusters list their vertices; 3: all of a vertex lies together
+inline constexpr u32 mesh_version = 3;  ///< 2: clusters list vertices; 3: whole vertices are contiguous
 
-/// Largest numbers that the kernels take: triangle ids of all instances must stay below 2^32 - 1.
+/// Maximum values that the kernels accept: triangle ids of all instances must stay below 2^32 - 1.
 inline constexpr u32 max_texture_extent = 16384;
 
-inline constexpr u32 max_texture_levels = 15;  ///< of max_texture_extent
+inline constexpr u32 max_texture_levels = 15;  ///< for max_texture_extent
 inline constexpr u32 max_textures = 65536;
-inline constexpr u64 max_texels = 0xf0000000ULL;  ///< of all textures of a mesh: their numbers are 32-bit
+inline constexpr u64 max_texels = 0xf0000000ULL;  ///< of all textures of a mesh: texel numbers are 32-bit
 
 struct mesh_counts {
     u32 vertex_count = 0;
@@ -31,14 +31,14 @@ struct mesh_counts {
     u32 texture_width = 1;  ///< pixels, 1 .. max_texture_extent
     u32 texture_height = 1;
     u32 texture_levels = 1;  ///< 1: bilinear; more: that many mip levels, trilinear
-    u32 texture_count = 1;   ///< more: each vertex has a texture's number (the same at all corners of a
-                             ///< triangle), each texture a record
-    /// with several textures the texels of all of them; with one it follows from its size
+    u32 texture_count = 1;   ///< if more than 1: each vertex has a texture number (the same at all corners of
+                             ///< a triangle), each texture a record
+    /// with several textures the number of texels of all of them; with one, its size determines the number
     u32 texel_count = 0;
     bool operator==(const mesh_counts&) const = default;
 };
 
-/// At the block's start: lets a reader check that the block is what its frame format says.
+/// At the block's start: lets a reader check that the block matches its frame format.
 struct mesh_header {
     u32 magic = mesh_magic;
     u32 version = mesh_version;
@@ -46,18 +46,18 @@ struct mesh_header {
 };
 static_assert(sizeof(mesh_header) <= block_alignment);
 
-/// Triangles of a cluster: they follow each other in the mesh.
+/// Triangles per cluster: consecutive in the mesh.
 inline constexpr u32 cluster_triangles = 128;
-inline constexpr u32 cluster_vertices = 256;  ///< most that a cluster lists
+inline constexpr u32 cluster_vertices = 256;  ///< maximum number of vertices that a cluster lists
 
-/// What body/cluster.hpp tells of a cluster, in the mesh's own space. All zero: unknown, so that it is never
-/// hidden, and without a list.
+/// Cluster data of body/cluster.hpp, in the mesh's own space. All zero: unknown, so the cluster is never
+/// hidden and has no list.
 struct cluster_bounds {
     f32 centre[3], radius;  ///< sphere around all corners
     f32 axis[3], spread;    ///< every triangle's normal has at least the cosine `spread` with the axis
     f32 edge, smallest;     ///< longest side, and twice the smallest area, of all triangles
-    u32 first_vertex, vertex_count;  ///< of its list of vertices; count 0: there is none, its triangles are
-                                     ///< read from the mesh's indices
+    u32 first_vertex, vertex_count;  ///< of its vertex list; count 0: no list, its triangles are read from
+                                     ///< the mesh's indices
 };
 static_assert(sizeof(cluster_bounds) == 48);
 
@@ -65,7 +65,7 @@ static_assert(sizeof(cluster_bounds) == 48);
     return c.triangle_count / cluster_triangles + (c.triangle_count % cluster_triangles != 0 ? 1U : 0U);
 }
 
-/// All of a vertex.
+/// All attributes of a vertex.
 struct alignas(32) shaded_vertex {
     f32 position[3], normal[3];
     f32 texture[2];  ///< coordinates: 0..1 over the texture, which repeats; v downwards
@@ -85,19 +85,19 @@ struct mesh_layout {
     return (bytes + block_alignment - 1) / block_alignment * block_alignment;
 }
 
-/// Side of a mip level: half the last one's, rounded down, at least 1.
+/// Side of a mip level: half the previous one's, rounded down, at least 1.
 [[nodiscard]] CAROUSEL_HD_INLINE constexpr u32 level_side(u32 side, u32 level) {
     return side >> level > 1 ? side >> level : 1U;
 }
 
-/// Levels of a whole chain, down to 1 x 1.
+/// Number of levels of a complete chain, down to 1 x 1.
 [[nodiscard]] inline constexpr u32 mip_levels(u32 width, u32 height) {
     u32 levels = 1;
     for (u32 side = width > height ? width : height; side > 1; side >>= 1) ++levels;
     return levels;
 }
 
-/// One texture: sizes, and where each level begins, in texels from the first texture's first.
+/// One texture: its size, and the start of each level, in texels from the start of the first texture.
 struct texture_record {
     u32 width = 1, height = 1, levels = 1;
     u32 begin[max_texture_levels] = {};
@@ -105,7 +105,8 @@ struct texture_record {
 };
 static_assert(sizeof(texture_record) == 80);
 
-/// Of a texture whose texels begin at `first`. 64-bit sizes must be checked by texture_texels() first.
+/// The record of a texture whose texels begin at `first`. 64-bit sizes must be checked by texture_texels()
+/// first.
 [[nodiscard]] inline constexpr texture_record describe_texture(u32 width, u32 height, u32 levels, u32 first) {
     texture_record r;
     r.width = width, r.height = height, r.levels = levels;
@@ -116,7 +117,7 @@ static_assert(sizeof(texture_record) == 80);
     return r;
 }
 
-/// Texels of a texture with its mip levels.
+/// Number of texels of a texture including its mip levels.
 [[nodiscard]] inline constexpr u64 texture_texels(u32 width, u32 height, u32 levels) {
     u64 texels = 0;
     for (u32 l = 0; l < levels && l < max_texture_levels; ++l)
@@ -147,14 +148,14 @@ static_assert(sizeof(texture_record) == 80);
     return l;
 }
 
-/// Vertex `i`, in both places.
+/// Stores vertex `i` in both places.
 CAROUSEL_HD_INLINE void store_vertex(std::byte* block, const mesh_layout& l, u64 i, const shaded_vertex& v) {
     f32* const position = reinterpret_cast<f32*>(block + l.positions) + 3 * i;
     for (u32 k = 0; k < 3; ++k) position[k] = v.position[k];
     reinterpret_cast<shaded_vertex*>(block + l.vertices)[i] = v;
 }
 
-/// The block as pointers of whichever device reads it. Owns nothing.
+/// The block as pointers on the device that reads it. Owns nothing.
 struct mesh_view {
     mesh_counts counts;
     const f32* positions = nullptr;
@@ -164,9 +165,9 @@ struct mesh_view {
     const u32* texture_numbers = nullptr;
     const texture_record* texture_records = nullptr;
     const cluster_bounds* clusters = nullptr;
-    /// [cluster][256]: numbers less the cluster's first_vertex, ascending; the rest is 0
+    /// [cluster][256]: vertex numbers minus the cluster's first_vertex, ascending; the rest is 0
     const u16* local_vertices = nullptr;
-    /// a triangle: the places of its corners in that list, 8 bits each, the first lowest
+    /// per triangle: the positions of its corners in that list, 8 bits each, the first in the lowest bits
     const u32* local_corners = nullptr;
 };
 

@@ -1,6 +1,6 @@
 #pragma once
-// The shapes that can be computed, and their names. For those who only name them, too: no code of the kernels
-// is behind it.
+// The shapes that can be computed, and their names. Independent of the kernels' code, also for users that
+// only need the names.
 
 #include <array>
 

@@ -30,8 +30,8 @@ u32 code_of(u64 linear) {
                             tables.code_below);
 }
 
-/// What one texel of a level covers along one axis of the level before: texels first .. first + count - 1, in
-/// units of 1 / coarse.
+/// The texels of the previous level that one texel of a level covers along one axis: first .. first + count -
+/// 1, with weights in units of 1 / coarse.
 struct coverage {
     u32 first, count;
     u64 weight[3];

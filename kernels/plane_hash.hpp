@@ -1,5 +1,5 @@
 #pragma once
-// A plane's hash, made on its device. body/block_hash.hpp has the definition.
+// A plane's hash, computed on the plane's device. Defined in body/block_hash.hpp.
 
 #include <string_view>
 
@@ -8,24 +8,24 @@
 
 namespace carousel::kernels {
 
-/// What hash_plane computes, by name: another definition gets another name, and hashes of two names are never
-/// compared.
+/// The name of the hash that hash_plane computes: another definition gets another name, and hashes with
+/// different names are never compared.
 inline constexpr std::string_view plane_hash_name = "carousel.blocks4k.v1";
 
-/// Bytes of private device memory that hash_plane needs on such a queue, for planes of any size; 0: none. One
-/// block serves all frames of one queue, because a queue runs in order.
+/// Bytes of private device memory that hash_plane needs on a queue of this kind, for planes of any size; 0:
+/// none. One block serves all frames of one queue, because a queue runs in order.
 [[nodiscard]] u64 hash_scratch_bytes(device::device_kind kind) noexcept;
 
-/// The hash of rows * row_bytes bytes in row order, without what the pitch leaves between them
-/// (body/block_hash.hpp has the definition).
+/// The hash of rows * row_bytes bytes in row order, without the padding that the pitch leaves between rows
+/// (defined in body/block_hash.hpp).
 struct hash_args {
     const std::byte* data = nullptr;
     u64 row_bytes = 0, rows = 1;
-    u64 pitch = 0;  ///< bytes from one row to the next, at least row_bytes; one row needs none
+    u64 pitch = 0;  ///< bytes from one row to the next, at least row_bytes; ignored for one row
     std::byte* scratch = nullptr;
     u64 scratch_bytes = 0;  ///< at least hash_scratch_bytes()
-    u64* out = nullptr;     ///< written behind the plane's last byte was read; host memory that the device
-                            ///< reaches will do
+    u64* out = nullptr;  ///< written after the plane's last byte was read; may be host memory that the device
+                         ///< can access
 };
 void hash_plane(device::queue& q, const hash_args& args);
 

@@ -1,5 +1,5 @@
 #pragma once
-// Numbers of a procedural mesh from its shape and the wished number of triangles; shared by both backends.
+// Counts of a procedural mesh from its shape and the requested number of triangles; shared by both backends.
 
 #include "kernels/body/mesh.hpp"
 #include "kernels/kernels.hpp"

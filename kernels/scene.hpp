@@ -1,6 +1,6 @@
 #pragma once
-// Camera, light and shading as the kernels take them. Plain data of fixed layout: they travel with every
-// frame as its parameters (stages/scene/scene_parameters.hpp).
+// Camera, light and shading as parameters of the kernels. Plain data of fixed layout: part of the parameters
+// of every frame (stages/scene/scene_parameters.hpp).
 
 #include "core/types.hpp"
 
@@ -20,11 +20,11 @@ struct scene_state {
     camera_state camera;
     f32 light[3] = {0.577350269F, 0.577350269F, 0.577350269F};  ///< unit vector towards the light
     f32 ambient = 0.1F;
-    f32 spin = 0.01F;  ///< rotation about y, radians a frame
+    f32 spin = 0.01F;  ///< rotation about y, radians per frame
     f32 exposure = 1.0F;
     u32 shading = 0;    ///< 0 lit, 1 normals, 2 triangle ids, 3 depth
-    u32 wireframe = 0;  ///< 1: the triangles' edges, over lit and over normals
-    /// the camera path: the eye turns about the target's vertical by this many radians a frame
+    u32 wireframe = 0;  ///< 1: draws the triangles' edges, over lit and over normals
+    /// the camera path: the eye turns about the vertical axis of the target by this angle, radians per frame
     f32 orbit = 0.0F;
     f32 reserved[7] = {};
 };

@@ -1,4 +1,4 @@
-// Checks the arguments and hands them to the queue's backend.
+// Checks the arguments and forwards them to the queue's backend.
 #include "kernels/shape_net.hpp"
 
 #include "core/errors.hpp"

@@ -1,6 +1,6 @@
 #pragma once
-// A small network that says which shape is in a small picture, in whole numbers only: so its answer is the
-// same on every device, for every size of a batch, bit for bit.
+// A small network that classifies the shape in a small picture, in integer arithmetic only: its result is the
+// same bit for bit on every device and for every batch size.
 //
 //   picture u8[side][side] -> hidden u8[hidden] -> score i32[classes] -> the class with the highest score,
 //   the first of equals
@@ -12,12 +12,12 @@ namespace carousel::kernels {
 
 inline constexpr u32 net_side = 32, net_inputs = net_side * net_side, net_hidden = 32, net_classes = 6;
 
-/// As it lies in the file and in the asset.
+/// The layout in the file and in the asset.
 struct net_weights {
     static constexpr u32 known_magic = 0x544E'5343, known_version = 1;  ///< "CSNT"
     u32 magic = known_magic, version = known_version;
     u32 inputs = net_inputs, hidden = net_hidden, classes = net_classes;
-    u32 shift = 0;  ///< of a hidden sum: what is left of it is limited to 0..255
+    u32 shift = 0;  ///< right shift of a hidden sum; the result is limited to 0..255
     i32 hidden_bias[net_hidden] = {};
     i32 class_bias[net_classes] = {};
     u32 reserved[2] = {};
@@ -34,7 +34,8 @@ struct shape_net_args {
     u32* classes = nullptr;  ///< u32[batch]
     i32* scores = nullptr;   ///< i32[batch][classes]
 };
-/// Pointers are of the queue's device. Throws config_error for a batch of 0.
+/// Classifies `batch` pictures. Pointers are valid on the queue's device. Throws config_error for a batch of
+/// 0.
 void run_shape_net(device::queue& q, const shape_net_args& args);
 
 }  // namespace carousel::kernels

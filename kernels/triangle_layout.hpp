@@ -1,13 +1,12 @@
 #pragma once
-// What travels between the render stages, as plain arrays: geometry -> vertex ("carousel.scene"), vertex ->
-// fragment
-// ("carousel.triangles"), fragment -> display ("carousel.image.rgba8"). Each format is a list of planes with
-// element type and shape; a stage copies them into its ring::frame_format (kernels must not include ring/).
-// From vertex to fragment goes what is visible, 4 bytes a triangle: its number. Both stages make the corners
-// of a triangle from the mesh by the same function (body/transform.hpp), to the same bits: three transforms
-// cost less than 48 bytes written and read. Sized for the worst case: every triangle sits in exactly one
-// place of `list`, and clipped triangles are clipped by the fragment stage, so no queue between the stages
-// can overflow and no triangle is dropped in silence.
+// The data between the render stages, as plain arrays: geometry -> vertex ("carousel.scene"), vertex ->
+// fragment ("carousel.triangles"), fragment -> display ("carousel.image.rgba8"). Each format is a list of
+// planes with element type and shape; a stage copies them into its ring::frame_format (kernels must not
+// include ring/). The vertex stage sends the visible triangles, 4 bytes per triangle: its number. Both stages
+// compute the corners of a triangle from the mesh by the same function (body/transform.hpp), to the same
+// bits: three transforms cost less than 48 bytes written and read. Sized for the worst case: every triangle
+// is in exactly one place of `list`, and clipped triangles are clipped by the fragment stage, so no queue
+// between the stages can overflow and no triangle is dropped silently.
 
 #include <array>
 #include <vector>
@@ -22,7 +21,7 @@ enum class scalar : u8 { u8_, u32_, i32_, f32_ };
 struct plane_spec {
     const char* name;
     scalar type;
-    std::vector<u64> shape;  ///< shape[0] is the slowest
+    std::vector<u64> shape;  ///< shape[0] is the slowest-varying dimension
 };
 
 // ---- geometry -> vertex
@@ -30,7 +29,7 @@ struct plane_spec {
 
 inline constexpr const char* scene_format = "carousel.scene";
 
-/// Plane 0 of a scene: what to draw. Read by kernels, which clamp it to the capacity they were given.
+/// Plane 0 of a scene: what to draw. Read by kernels, which clamp it to the capacity in their arguments.
 struct draw_record {
     u32 instance_count = 0;
     u32 reserved[15] = {};
@@ -48,8 +47,8 @@ static_assert(sizeof(draw_record) == 64);
 
 inline constexpr const char* triangle_format = "carousel.triangles";
 
-/// One transformed vertex; made where it is needed, never stored. x, y: pixels times 256, y down, the centre
-/// of the top left pixel at (128, 128).
+/// One transformed vertex; computed where it is needed, never stored. x, y: pixels times 256, y down, the
+/// centre of the top left pixel at (128, 128).
 struct alignas(16) screen_vertex {
     i32 x, y;
     f32 inverse_w;  ///< 1 / view depth; linear on the screen, larger is nearer
@@ -67,19 +66,19 @@ static_assert(sizeof(instance_record) == 96);
 
 /// Plane 0. small + large + culled + not_finite + bad_index = triangles of all instances drawn.
 struct triangle_counters {
-    u32 small;   ///< entries at the front of `list`
-    u32 large;   ///< entries at the back of `list`, growing downwards: anything large or in need of clipping
-    u32 culled;  ///< back faces, outside the view, no pixel centre in the bounding box
+    u32 small;           ///< entries at the front of `list`
+    u32 large;           ///< entries at the back of `list`, growing downwards: large or in need of clipping
+    u32 culled;          ///< back faces, outside the view, no pixel centre in the bounding box
     u32 not_finite;      ///< dropped: NaN or infinite vertices
     u32 bad_index;       ///< dropped: an index beyond the mesh's vertices
-    u32 instance_count;  ///< as drawn
+    u32 instance_count;  ///< number of instances drawn
     u32 reserved[10];
 };
 static_assert(sizeof(triangle_counters) == 64);
 
 /// Planes: 0 `counters` u32[16] (triangle_counters), 1 `instances` f32[I][24] (instance_record), 2 `list`
-/// u32[I*T] (triangle id = instance * T + index in the mesh). Empty meshes are refused by the stages, so that
-/// no shape is 0.
+/// u32[I*T] (triangle id = instance * T + index in the mesh). The stages refuse empty meshes, so no dimension
+/// is 0.
 [[nodiscard]] inline std::vector<plane_spec> triangle_planes(const mesh_counts& mesh, u32 max_instances) {
     const u64 i = max_instances;
     return {{"counters", scalar::u32_, {16}},

@@ -1,28 +1,29 @@
 #pragma once
 // One hash of a plane's bytes, the same on every device: "carousel.blocks4k.v1".
 //
-// Input: the plane's bytes in row order, without what a pitch leaves between the rows. They are cut into
-// blocks of 4096 bytes; the last one is filled up with zeros. A block is 16 rows of 32 words (u64,
-// little-endian): half a warp holds two columns a lane and reads 128 neighbouring bytes at once; four vectors
+// Input: the plane's bytes in row order, without the padding that a pitch leaves between the rows. They are
+// split into blocks of 4096 bytes; the last one is padded with zeros. A block is 16 rows of 32 words (u64,
+// little-endian): half a warp holds two columns per lane and reads 128 adjacent bytes at once; four vectors
 // of 512 bits hold all columns. All sums and products are modulo 2^64.
 //
-//   golden        0x9E3779B97F4A7C15
-//   mix(z)        z ^= z >> 30; z *= 0xBF58476D1CE4E5B9; z ^= z >> 27; z *= 0x94D049BB133111EB; z ^= z >> 31
-//   key(c)        mix((c + 1) * golden)
-//   column c      a = 0; for row r = 0 .. 15:  x = word[r][c] ^ (key(c) + r * golden)
-//                 a = rotate_left(a, 29) + word[r][c xor 16] + (x mod 2^32) * (x div 2^32)
-//   block b       t(b) = mix(sum over c of mix(a(c) + key(c)) + (b + 1) * golden)
-//   plane         mix(sum over b of t(b) + mix(bytes + golden)), `bytes` of the plane, without the zeros
+//   golden      0x9E3779B97F4A7C15
+//   mix(z)      z ^= z >> 30; z *= 0xBF58476D1CE4E5B9; z ^= z >> 27; z *= 0x94D049BB133111EB; z ^= z >> 31
+//   key(c)      mix((c + 1) * golden)
+//   column c    a = 0; for row r = 0 .. 15:  x = word[r][c] ^ (key(c) + r * golden)
+//               a = rotate_left(a, 29) + word[r][c xor 16] + (x mod 2^32) * (x div 2^32)
+//   block b     t(b) = mix(sum over c of mix(a(c) + key(c)) + (b + 1) * golden)
+//   plane       mix(sum over b of t(b) + mix(bytes + golden)), `bytes` of the plane, without the zeros
 //
-// Where it comes from: the step is that of XXH3 (Y. Collet, xxhash 0.8: a 32x32->64 bit product of the word
-// with a key, and the word itself added to a neighbour's sum), with a rotation, so that the order in a column
-// counts without the keys, too, and with a full mix of each column after 16 steps (XXH3: a scramble after
-// 16). mix and the keys are splitmix64's (S. Vigna; finaliser "Mix13" of D. Stafford). What it promises: a
-// change within one word changes its neighbour column's a for certain (all later steps of it are one to one),
-// and with it the block's and the plane's hash but for one in 2^64. Columns, blocks and length are told apart
-// by what is added before each mix. The sums have no order, so lanes, blocks and threads may be added up as
-// they come. It is no protection against an adversary. Why 4096: a 720p picture has 900 blocks, enough to
-// keep a large GPU busy, and what a block costs beside its steps (32 mixes for 512 words) is little on both.
+// Source: the step is that of XXH3 (Y. Collet, xxhash 0.8: a 32x32->64 bit product of the word with a key,
+// and the word itself added to a neighbour's sum), with a rotation, so that the order within a column matters
+// even without the keys, and with a full mix of each column after 16 steps (XXH3: a scramble after 16). mix
+// and the keys are splitmix64's (S. Vigna; finaliser "Mix13" of D. Stafford). Guarantee: a change within one
+// word always changes its neighbour column's a (all later steps of it are one to one), and therefore the
+// block's and the plane's hash, except with probability 2^-64. The terms added before each mix distinguish
+// columns, blocks and lengths. The sums are independent of order, so lanes, blocks and threads may be added
+// in any order. The hash does not protect against an adversary. Why 4096: a 720p picture has 900 blocks,
+// enough to keep a large GPU busy, and the cost of a block in addition to its steps (32 mixes for 512 words)
+// is small on both devices.
 
 #include "core/host_device.hpp"
 #include "core/types.hpp"
@@ -42,15 +43,15 @@ inline constexpr u64 hash_golden = 0x9E37'79B9'7F4A'7C15;
     return hash_mix((u64{column} + 1) * hash_golden);
 }
 
-/// One word of a column: `key` is hash_key(column) + row * hash_golden, `partner` the word of the column
-/// xor 16.
+/// One word of a column: `key` is hash_key(column) + row * hash_golden, `partner` the word of the column xor
+/// 16.
 [[nodiscard]] CAROUSEL_HD_INLINE constexpr u64 hash_step(u64 a, u64 own, u64 partner, u64 key) {
     const u64 x = own ^ key;
     return (a << 29U | a >> 35U) + partner + (x & 0xffff'ffffU) * (x >> 32U);
 }
-/// What a column adds to its block's sum.
+/// A column's term in its block's sum.
 [[nodiscard]] CAROUSEL_HD_INLINE constexpr u64 hash_column(u64 a, u64 key) { return hash_mix(a + key); }
-/// What a block adds to its plane's sum.
+/// A block's term in its plane's sum.
 [[nodiscard]] CAROUSEL_HD_INLINE constexpr u64 hash_block(u64 sum, u64 index) {
     return hash_mix(sum + (index + 1) * hash_golden);
 }
@@ -59,7 +60,7 @@ inline constexpr u64 hash_golden = 0x9E37'79B9'7F4A'7C15;
     return hash_mix(sum + hash_mix(bytes + hash_golden));
 }
 
-/// A plane's bytes: `rows` rows of `row_bytes`, `pitch` bytes from one to the next.
+/// A plane's bytes: `rows` rows of `row_bytes` bytes, `pitch` bytes from one to the next.
 struct hash_view {
     const unsigned char* data;
     u64 row_bytes, rows, pitch;
@@ -71,7 +72,7 @@ struct hash_view {
     [[nodiscard]] CAROUSEL_HD_INLINE unsigned char byte(u64 at) const {
         return dense() ? data[at] : data[at / row_bytes * pitch + at % row_bytes];
     }
-    /// The word at a byte of the plane; zeros beyond its end.
+    /// The word at byte `at` of the plane; zeros beyond its end.
     [[nodiscard]] CAROUSEL_HD_INLINE u64 word(u64 at) const {
         u64 out = 0;
         const u64 end = bytes();

@@ -1,17 +1,17 @@
 #pragma once
 // Clips one triangle at the near plane and at the guard band. Two triangles that share an edge must cut it at
-// the same point, or the edge cracks: so a cut depends on the edge's two ends alone, in an order that their
-// values give (not the triangle's winding, not the indices: meshes repeat vertices at seams), and "inside" is
-// decided by the very test that sets the outcode.
+// the same point, or a crack appears: so a cut depends only on the edge's two ends, in an order given by
+// their values (not by the triangle's winding or the indices: meshes repeat vertices at seams), and "inside"
+// uses the same test that sets the outcode.
 
 #include "kernels/body/transform.hpp"
 
 namespace carousel::kernels::body {
 
-inline constexpr u32 max_clipped_vertices = 8;  // 3 + one for each of the five planes
+inline constexpr u32 max_clipped_vertices = 8;  // 3 + one per plane, of which there are five
 
-/// Signed distance to plane 0 (near), 1..4 (guard band), as the outcode's comparison and, for the cut, in
-/// double.
+/// Plane 0 is near, 1..4 the guard band. inside_plane: the outcode's comparison; plane_distance: the signed
+/// distance in double, for the cut.
 [[nodiscard]] CAROUSEL_HD_INLINE bool inside_plane(const clip_vertex& c, const viewport& v, u32 plane) {
     switch (plane) {
         case 0:
@@ -64,8 +64,8 @@ inline constexpr u32 max_clipped_vertices = 8;  // 3 + one for each of the five 
     return p;
 }
 
-/// `polygon` holds the triangle in its first three places and the result afterwards; returns its number of
-/// vertices (0 when nothing is left). The polygon is drawn as the fan (0, i, i + 1).
+/// On entry the first three elements of `polygon` are the triangle, on return the result; returns its number
+/// of vertices (0 if nothing is left). The polygon is drawn as the fan (0, i, i + 1).
 [[nodiscard]] CAROUSEL_HD_INLINE u32 clip_polygon(clip_vertex (&polygon)[max_clipped_vertices],
                                                   const viewport& v) {
     u32 n = 3;

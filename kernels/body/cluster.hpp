@@ -1,10 +1,11 @@
 #pragma once
-// Clusters: 128 triangles that follow each other in the mesh. At set-up each gets bounds (a sphere, a cone of
-// normals, its longest edge and its smallest triangle); in a frame one test may show that the rasteriser
-// would make no pixel of any of them. The test is exact in this sense: what it hides, classify() calls
-// culled, triangle by triangle, with all roundings of the transform and of the snapping to 1/256 pixel. It
-// may hide less than it could, never more: pictures and counters are those without it. At set-up each also
-// gets a list of its vertices, so that each of them is transformed once, and a triangle is read as 4 bytes.
+// Clusters: 128 consecutive triangles of the mesh. At set-up each gets bounds (a sphere, a cone of normals,
+// its longest edge and its smallest triangle); per frame one test may show that the rasteriser would produce
+// no pixel of any of them. The test is conservative: every triangle of a cluster that it hides is one that
+// classify() calls culled, with all roundings of the transform and of the snapping to 1/256 pixel. It may
+// hide less than it could, never more: pictures and counters are the same as without it. At set-up each
+// cluster also gets a list of its vertices, so that each of them is transformed once and a triangle is read
+// as 4 bytes.
 
 #include "kernels/body/transform.hpp"
 #include "kernels/mesh_layout.hpp"
@@ -28,7 +29,7 @@ struct vec3d {
 struct corners3d {
     vec3d p[3];
     bool usable;    ///< indices in range, coordinates finite
-    bool has_area;  ///< no two corners at one place: if they were, they would be on the screen, too
+    bool has_area;  ///< no two corners coincide: if they did, they would on the screen, too
 };
 [[nodiscard]] CAROUSEL_HD_INLINE corners3d triangle_corners(const mesh_view& m, u32 triangle) {
     corners3d c{};
@@ -45,9 +46,9 @@ struct corners3d {
     return c;
 }
 
-/// Bounds of one cluster; all zero (never hidden) when any of its triangles has an index out of range or a
-/// coordinate that is no number, or when the numbers are too large for the test. Sums run in the mesh's
-/// order: the same bytes on every device.
+/// Bounds of one cluster; all zero (never hidden) if any of its triangles has an index out of range or a
+/// coordinate that is not finite, or if the numbers are too large for the test. Sums run in the mesh's order:
+/// the same bytes on every device.
 [[nodiscard]] CAROUSEL_HD_INLINE cluster_bounds bound_cluster(const mesh_view& m, u32 cluster) {
     const u32 begin = cluster * cluster_triangles,
               end = min_(begin + cluster_triangles, m.counts.triangle_count);
@@ -81,7 +82,7 @@ struct corners3d {
     }
     if (!(radius < 1e9) || !(length(centre) < 1e9)) return {};
     const f64 reach = length(centre) + radius;
-    // rounded so that the floats still bound: 2e-7 is more than a float's rounding
+    // Rounded so that the floats still bound: 2e-7 exceeds a float's rounding.
     return {{static_cast<f32>(centre.x), static_cast<f32>(centre.y), static_cast<f32>(centre.z)},
             static_cast<f32>(radius + 2e-7 * reach + 1e-30),
             {static_cast<f32>(axis.x), static_cast<f32>(axis.y), static_cast<f32>(axis.z)},
@@ -92,8 +93,8 @@ struct corners3d {
             0};
 }
 
-/// Lists a cluster's vertices, ascending, in `numbers` (less the first, u16[cluster_vertices]) and its
-/// triangles' corners in that list in `corners`. No list (all zero) where an index is out of range or the
+/// Lists a cluster's vertices, ascending, in `numbers` (minus the first, u16[cluster_vertices]) and its
+/// triangles' corners in that list in `corners`. No list (all zero) if an index is out of range or the
 /// vertices are too many or too far apart.
 CAROUSEL_HD_INLINE void list_cluster(const mesh_view& m, u32 cluster, cluster_bounds& bounds, u16* numbers,
                                      u32* corners) {
@@ -135,7 +136,7 @@ CAROUSEL_HD_INLINE void list_cluster(const mesh_view& m, u32 cluster, cluster_bo
     bounds.vertex_count = count;
 }
 
-/// All that set-up makes of a cluster. The three arrays are those of the whole mesh.
+/// All set-up work for one cluster. The three arrays are those of the whole mesh.
 CAROUSEL_HD_INLINE void describe_cluster(const mesh_view& m, u32 cluster, cluster_bounds* bounds,
                                          u16* numbers, u32* corners) {
     cluster_bounds b = bound_cluster(m, cluster);
@@ -150,8 +151,8 @@ CAROUSEL_HD_INLINE void describe_cluster(const mesh_view& m, u32 cluster, cluste
            abs_(row[3]);
 }
 
-/// Does the whole cluster lie within the view, in front of the near plane, by more than any rounding? Then
-/// all outcodes are 0.
+/// True if the whole cluster lies within the view, beyond the near plane, by more than any rounding. Then all
+/// outcodes are 0.
 [[nodiscard]] CAROUSEL_HD_INLINE bool cluster_inside(const cluster_bounds& b, const f32* clip,
                                                      const viewport& view) {
     if (!(b.radius > 0.0F)) return false;
@@ -159,7 +160,7 @@ CAROUSEL_HD_INLINE void describe_cluster(const mesh_view& m, u32 cluster, cluste
     const f32 lx = length3(rx[0], rx[1], rx[2]), ly = length3(ry[0], ry[1], ry[2]),
               lw = length3(rw[0], rw[1], rw[2]);
     const clip_vertex c = to_clip(clip, {b.centre[0], b.centre[1], b.centre[2]});
-    constexpr f32 unit = 6e-6F;  // ten times what four roundings may add, the centre's own included
+    constexpr f32 unit = 6e-6F;  // ten times what four roundings, including the centre's own, may add
     const f32 reach_x = lx * b.radius + unit * (row_sum(rx, b) + lx * b.radius),
               reach_y = ly * b.radius + unit * (row_sum(ry, b) + ly * b.radius),
               reach_w = lw * b.radius + unit * (row_sum(rw, b) + lw * b.radius);
@@ -167,13 +168,13 @@ CAROUSEL_HD_INLINE void describe_cluster(const mesh_view& m, u32 cluster, cluste
            abs_(c.x) + reach_x + reach_w < 0.999F * c.w && abs_(c.y) + reach_y + reach_w < 0.999F * c.w;
 }
 
-/// Could all triangles of the cluster be drawn without leaving a pixel? `clip` is the instance's matrix.
-/// By sides: the sphere lies beyond a plane of the view by more than the transform's rounding, so that all
-/// outcodes share its bit. By cone: with rows (x, y, w) of the matrix A and K = adj(A) (A c + t) = det(A) (c
-/// - eye), a triangle of normal n shows its front where n . K > 0, mirrored matrices included, and its double
-/// area on the screen is n . K / (w0 w1 w2) times half the picture's sides. Corners that move by d subpixels
-/// change that by at most 2d (|ux| + |uy| + |vx| + |vy|) + 8 d^2, u and v being two sides: where the area is
-/// negative by more, no rounding can turn the triangle over.
+/// True if drawing all triangles of the cluster would produce no pixel. `clip` is the instance's matrix. By
+/// sides: the sphere lies beyond a plane of the view by more than the transform's rounding, so all outcodes
+/// share its bit. By cone: with rows (x, y, w) of the matrix A and K = adj(A) (A c + t) = det(A) (c - eye), a
+/// triangle of normal n is front-facing where n . K > 0, mirrored matrices included, and its double area on
+/// the screen is n . K / (w0 w1 w2) times half the picture's sides. Corners that move by d subpixels change
+/// that by at most 2d (|ux| + |uy| + |vx| + |vy|) + 8 d^2, u and v being two sides: where the area is
+/// negative by more, no rounding can make the triangle front-facing.
 [[nodiscard]] CAROUSEL_HD_INLINE bool cluster_hidden(const cluster_bounds& b, const f32* clip,
                                                      const viewport& view) {
     if (!(b.radius > 0.0F)) return false;
@@ -182,7 +183,7 @@ CAROUSEL_HD_INLINE void describe_cluster(const mesh_view& m, u32 cluster, cluste
               lw = length3(rw[0], rw[1], rw[2]);
     const vec3 centre{b.centre[0], b.centre[1], b.centre[2]};
     const clip_vertex c = to_clip(clip, centre);
-    // what rounding may add to a coordinate of any vertex: four roundings of sums no larger than these
+    // Bound of the rounding error of any vertex's coordinate: four roundings of sums no larger than these.
     constexpr f32 unit = 6e-7F;
     const f32 error_x = unit * (row_sum(rx, b) + lx * b.radius),
               error_y = unit * (row_sum(ry, b) + ly * b.radius),
@@ -196,7 +197,7 @@ CAROUSEL_HD_INLINE void describe_cluster(const mesh_view& m, u32 cluster, cluste
     const f32 least_w = c.w - reach_w - 4.0F * all, most_w = c.w + reach_w + 4.0F * all;
     if (most_w < view.near) return true;
 
-    // the cone, for clusters whose vertices are all in front of the near plane and within the guard band
+    // The cone, for clusters with all vertices beyond the near plane and within the guard band.
     if (!(b.spread > 0.0F) || !(b.smallest > 1e-30F) || !(least_w > view.near * 1.001F)) return false;
     const f32 inverse = 1.0F / least_w;
     const f32 far_x = (abs_(c.x) + reach_x) * inverse, far_y = (abs_(c.y) + reach_y) * inverse;
@@ -217,7 +218,7 @@ CAROUSEL_HD_INLINE void describe_cluster(const mesh_view& m, u32 cluster, cluste
     const f32 square = k.x * k.x + k.y * k.y + k.z * k.z;
     const f32 across = sqrt_(max_(square - along * along, 0.0F) + 4e-6F * square);
     const f32 sine = sqrt_(max_(1.0F - b.spread * b.spread, 0.0F) + 1e-6F);
-    // -n . K is at least this for every unit normal n and every point of the cluster
+    // A lower bound of -n . K for every unit normal n and every point of the cluster.
     const f32 behind = along * b.spread - across * sine - determinant * b.radius * 1.0001F - k_error;
     if (!(behind > 0.0F)) return false;
     const f32 area = behind * b.smallest * view.half_width * view.half_height / (most_w * most_w * most_w);

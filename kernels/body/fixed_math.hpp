@@ -1,9 +1,9 @@
 #pragma once
-// The arithmetic that every kernel is built from, with one meaning on every device: IEEE operations in a
-// written order, fused only by fma_(), and own functions wherever libraries or instruction sets differ (NaN
-// and -0 in min/max, float to integer, sine and cosine). Nothing here may be replaced by a library call. All
-// functions are forced inline, because the CPU kernels are compiled several times for different instruction
-// sets and no shared copy may survive.
+// The arithmetic of every kernel, with one meaning on every device: IEEE operations in the written order,
+// fused only by fma_(), and own functions wherever libraries or instruction sets differ (NaN and -0 in
+// min/max, float to integer, sine and cosine). Nothing here may be replaced by a library call. All functions
+// are forced inline, because the CPU kernels are compiled several times for different instruction sets and no
+// shared copy may survive.
 
 #include "core/host_device.hpp"
 #include "core/sine_cosine.hpp"
@@ -38,7 +38,7 @@ using carousel::sine_cosine;
 #endif
 }
 
-/// b where a is NaN.
+/// Returns b if a is NaN.
 template <typename T>
 [[nodiscard]] CAROUSEL_HD_INLINE T min_(T a, T b) {
     return a < b ? a : b;
@@ -48,14 +48,14 @@ template <typename T>
     return a > b ? a : b;
 }
 #if !defined(__CUDA_ARCH__)
-/// 0, which the compiler can't know (kernels.cpp). Of vectors and a bound that it knows, GCC 12 makes a
-/// minimum or maximum of two instructions, and a clamp of eight; of a bound that it doesn't know, one each.
+/// 0, unknown to the compiler (kernels.cpp). For vectors with a known bound GCC 12 emits two instructions per
+/// minimum or maximum, and eight per clamp; with an unknown bound, one each.
 extern const f32 unknown_zero;
 #endif
-/// `low` where x is NaN.
+/// Returns `low` if x is NaN.
 [[nodiscard]] CAROUSEL_HD_INLINE f32 clamp_(f32 x, f32 low, f32 high) {
 #if defined(__CUDA_ARCH__)
-    return fminf(fmaxf(x, low), high);  // one instruction each, and of a NaN and a number the number
+    return fminf(fmaxf(x, low), high);  // one instruction each, and NaN with a number gives the number
 #else
     return min_(max_(x, low + unknown_zero), high + unknown_zero);
 #endif
@@ -75,18 +75,18 @@ extern const f32 unknown_zero;
 
 [[nodiscard]] CAROUSEL_HD_INLINE bool is_finite(f32 x) { return (bits_of(x) & 0x7f800000U) != 0x7f800000U; }
 
-/// Towards zero; NaN gives the lower bound, values beyond +-2^30 are clamped.
+/// Rounds towards zero; NaN gives the lower bound, values beyond +-2^30 are clamped.
 [[nodiscard]] CAROUSEL_HD_INLINE i32 to_i32(f32 x) {
     return static_cast<i32>(clamp_(x, -1073741824.0F, 1073741824.0F));
 }
 
-/// floor(x) for |x| < 2^30, and no NaN.
+/// floor(x) for |x| < 2^30; x must not be NaN.
 [[nodiscard]] CAROUSEL_HD_INLINE i32 floor_bounded_i32(f32 x) {
     const i32 i = static_cast<i32>(x);
     return i - (static_cast<f32>(i) > x ? 1 : 0);
 }
 
-/// floor(x + 1/2) without the rounding of that sum; |x| < 2^30, and no NaN.
+/// floor(x + 1/2) without the rounding of that sum; |x| < 2^30; x must not be NaN.
 [[nodiscard]] CAROUSEL_HD_INLINE i32 round_bounded_i32(f32 x) {
 #if defined(__CUDA_ARCH__)
     const i32 i = __float2int_rd(x);

@@ -1,7 +1,7 @@
 #pragma once
-// Matrices: camera and projection (host, once a frame, in double), products and model matrices (anywhere).
-// Row-major. A clip matrix has three rows, for x, y and w = view depth: depth is 1/w, so that no z row and no
-// far plane are needed.
+// Matrices: camera and projection (host, once per frame, in double), products and model matrices (anywhere).
+// Row-major. A clip matrix has three rows, for x, y and w = view depth: depth is 1/w, so no z row and no far
+// plane are needed.
 
 #include "kernels/body/fixed_math.hpp"
 #include "kernels/scene.hpp"
@@ -52,8 +52,8 @@ struct matrix34 {
     return column == 3 ? sum + r[3] : sum;
 }
 
-/// Instance `index` of `count`: a turn about y; further instances stand on a square grid, each with a phase
-/// of its own.
+/// Model matrix of instance `index` of `count`: a rotation about y; the instances stand on a square grid,
+/// each with its own phase.
 CAROUSEL_HD_INLINE void model_matrix(u64 frame_number, f32 spin, u32 index, u32 count, f32 spacing,
                                      f32* out) {
     u32 side = 1;
@@ -67,8 +67,8 @@ CAROUSEL_HD_INLINE void model_matrix(u64 frame_number, f32 spin, u32 index, u32 
     for (int i = 0; i < 16; ++i) out[i] = m[i];
 }
 
-/// Instance `index` of a field (arrangement::field). Vogel's spiral: the golden angle from one to the next,
-/// radius by the square root.
+/// Model matrix of instance `index` of a field (arrangement::field). Vogel's spiral: successive instances
+/// differ by the golden angle, and the radius is proportional to the square root of the index.
 CAROUSEL_HD_INLINE void field_matrix(u64 frame_number, f32 spin, u32 index, f32 spacing, f32* out) {
     const auto random = [index](u32 what) {
         return hash_u32(hash_u32(index + 1U) ^ (what * 0x9e3779b9U)) * (1.0 / 4294967296.0);
@@ -76,7 +76,7 @@ CAROUSEL_HD_INLINE void field_matrix(u64 frame_number, f32 spin, u32 index, f32 
     const f64 radius = 0.62 * spacing * sqrt_(static_cast<f64>(index));
     const f64 turn = static_cast<f64>(frame_number) * spin;
     const sine_cosine at = sincos_(2.39996322972865332 * index), wave = sincos_(0.8 * radius - 1.5 * turn);
-    // the axis, even on the sphere
+    // The axis, uniformly distributed on the sphere.
     const f64 up = 2.0 * random(0) - 1.0, flat = sqrt_(1.0 - up * up);
     const sine_cosine around = sincos_(6.28318530717958648 * random(1));
     const f64 a[3] = {flat * around.cosine, up, flat * around.sine};

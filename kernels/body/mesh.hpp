@@ -1,6 +1,6 @@
 #pragma once
-// Procedural meshes: vertex `i`, triangle `i` and texel (x, y) of each shape, each as a function of its
-// number alone, so that any device fills any part of the block in any order with the same bytes.
+// Procedural meshes: vertex `i` and triangle `i` of each shape, each a function of its number alone, so that
+// any device can fill any part of the block in any order with the same bytes.
 
 #include "kernels/body/noise.hpp"
 #include "kernels/kernels.hpp"
@@ -31,7 +31,7 @@ struct shape_grid {
     return to_vec3(x * inverse, y * inverse, z * inverse);
 }
 
-/// The scene that everyone is measured on: d (1 + 0.05 sin 9a sin 7b) with normal d.
+/// The benchmark scene: d (1 + 0.05 sin 9a sin 7b) with normal d.
 [[nodiscard]] CAROUSEL_HD_INLINE shaded_vertex sphere_vertex(const shape_grid& g, u32 u, u32 v) {
     const f64 a = 2.0 * pi * (u % g.nu) / g.nu, b = pi * v / g.nv;
     const sine_cosine sa = sincos_(a), sb = sincos_(b);
@@ -41,7 +41,7 @@ struct shape_grid {
                        static_cast<f64>(v) / g.nv);
 }
 
-/// A square grid pressed into a disc; the sea is flat.
+/// A square grid mapped to a disc; the sea is flat.
 [[nodiscard]] CAROUSEL_HD_INLINE shaded_vertex terrain_vertex(const shape_grid& g, u32 u, u32 v) {
     const f64 gx = 2.0 * u / g.nu - 1.0, gz = 1.0 - 2.0 * v / g.nv;
     const f64 x = gx * sqrt_(1.0 - 0.5 * gz * gz), z = gz * sqrt_(1.0 - 0.5 * gx * gx);
@@ -59,7 +59,8 @@ struct shape_grid {
                        0.5 + 0.5 * z);
 }
 
-/// Two interlocked (2, 3) torus knots: the curve lies on a torus, whose normal is the tube's first axis.
+/// Two interlocked (2, 3) torus knots: the curve lies on a torus, and the torus normal is the tube's first
+/// axis.
 [[nodiscard]] CAROUSEL_HD_INLINE shaded_vertex knot_vertex(const shape_grid& g, u32 knot, u32 u, u32 v) {
     const f64 p = 2.0, q = 3.0, major = 0.58, minor = 0.27, tube = 0.105;
     const f64 t = 2.0 * pi * (u % g.nu) / g.nu, s = 2.0 * pi * (v % g.nv) / g.nv;
@@ -82,7 +83,7 @@ struct shape_grid {
     return hash_u32(hash_u32(i + 1U) ^ (what * 0x9e3779b9U)) * (1.0 / 4294967296.0);
 }
 
-/// Triangles of all sizes (halving seven times) and directions, for tests of overdraw and tiers.
+/// Triangles of eight sizes (up to seven halvings) and random directions, for tests of overdraw and tiers.
 [[nodiscard]] CAROUSEL_HD_INLINE shaded_vertex soup_vertex(u32 triangle, u32 corner) {
     f64 size = 0.6;
     for (u32 i = 0, n = static_cast<u32>(8.0 * random_unit(triangle, 3)); i < n; ++i) size *= 0.5;
@@ -101,8 +102,8 @@ struct shape_grid {
         random_unit(triangle, 20), random_unit(triangle, 21));
 }
 
-/// Triangles across the view in all directions, two units long and at most 0.004 wide: a pixel or so where
-/// all of the scene is seen.
+/// Triangles across the view in all directions, two units long and at most 0.004 wide: about a pixel when the
+/// whole scene is in view.
 [[nodiscard]] CAROUSEL_HD_INLINE shaded_vertex sliver_vertex(u32 triangle, u32 corner) {
     const sine_cosine way = sincos_(2.0 * pi * random_unit(triangle, 0));
     const f64 along = corner == 0 ? -1.0 : 1.0, across = corner == 0 ? 0.0 : (corner == 1 ? -0.002 : 0.002);
@@ -144,8 +145,8 @@ struct shape_grid {
 struct index_triple {
     u32 a, b, c;
 };
-/// Place of quad `at` of a patch: patches are walked in tiles of 8 x 8 quads (fewer at the ends), so that the
-/// triangles of a cluster lie together and share their vertices.
+/// Position of quad `at` of a patch: patches are traversed in tiles of 8 x 8 quads (fewer at the ends), so
+/// that the triangles of a cluster are adjacent and share their vertices.
 struct quad_place {
     u32 u, v;
 };
@@ -157,7 +158,7 @@ struct quad_place {
     return {left + in_tile % columns, top + in_tile / columns};
 }
 
-/// Quads split (a, b, c)(b, d, c), as the measured scene wants it.
+/// Quads are split (a, b, c)(b, d, c), as the benchmark scene requires.
 [[nodiscard]] CAROUSEL_HD_INLINE index_triple triangle_of(const shape_grid& g, u32 i) {
     if (g.shape == mesh_shape::triangle_soup || g.shape == mesh_shape::long_slivers)
         return {3 * i, 3 * i + 1, 3 * i + 2};

@@ -1,20 +1,19 @@
 #pragma once
-// Mip-mapped textures: where the levels lie, which level a pixel reads, and what it finds there. No
-// derivatives of the hardware's: the texture coordinates' change from pixel to pixel follows from the
-// triangle itself, and the logarithm is the float's own bits, so that every device takes the same level for
-// the same pixel.
+// Mip-mapped textures: where the levels are, which level a pixel reads, and the value it gets. No hardware
+// derivatives are used: the texture coordinates' change from pixel to pixel is computed from the triangle
+// itself, and the logarithm from the float's bits, so every device selects the same level for the same pixel.
 
 #include "kernels/body/shade.hpp"
 
 namespace carousel::kernels::body {
 
-/// How the weights of a triangle's corners change from this pixel to the next, over the weights' sum: times
-/// the corners' values less the pixel's own value that is the value's change per pixel (the derivative of a
-/// quotient of functions that are linear on the screen).
+/// The change of the corners' weights from this pixel to the next, divided by the sum of the weights.
+/// Multiplied by the corners' values minus the pixel's own value, it gives the value's change per pixel (the
+/// derivative of a quotient of functions that are linear on the screen).
 struct weight_slopes {
     f32 x[3], y[3];
 };
-/// Positions as for barycentrics_at(); step_x, step_y: a pixel's sides in these units.
+/// Positions as for barycentrics_at(); step_x, step_y: the size of a pixel in these units.
 [[nodiscard]] CAROUSEL_HD_INLINE weight_slopes slopes_at(f32 x, f32 y, f32 step_x, f32 step_y,
                                                          const clip_vertex& a, const clip_vertex& b,
                                                          const clip_vertex& c) {
@@ -29,7 +28,7 @@ struct weight_slopes {
              fma_(a.w, b.x, -(b.w * a.x)) * over_y}};
 }
 
-/// A texture coordinate at a pixel and its change from here to the next pixel.
+/// A texture coordinate at a pixel and its change to the next pixel in x and y.
 struct moving {
     f32 value, x, y;
 };
@@ -41,9 +40,9 @@ struct moving {
             fma_(s.y[0], da, fma_(s.y[1], db, s.y[2] * dc))};
 }
 
-/// The level in steps of 1/256, 0 .. (levels - 1) * 256: half the binary logarithm of the larger square of
-/// the texels that one pixel to the right, or one down, spans. The logarithm is the float's exponent with its
-/// mantissa as the fraction (at most 0.05 levels off).
+/// The level in steps of 1/256, 0 .. (levels - 1) * 256: half the binary logarithm of the larger of the
+/// squared texel distances to the next pixel to the right and to the next one down. The logarithm is the
+/// float's exponent with its mantissa as the fraction (an error of at most 0.05 levels).
 [[nodiscard]] CAROUSEL_HD_INLINE u32 mip_level(const moving& u, const moving& v, u32 width, u32 height,
                                                u32 levels) {
     const f32 w = static_cast<f32>(width), h = static_cast<f32>(height);
@@ -53,7 +52,7 @@ struct moving {
     return min_(level, (levels - 1U) * 256U);
 }
 
-/// A texture's record, bounded: it may come from memory that is being filled.
+/// Bounds for a texture's record, which may come from memory that is being filled.
 [[nodiscard]] CAROUSEL_HD_INLINE u32 bounded_side(u32 side) {
     return max_(1U, min_(side, max_texture_extent));
 }
@@ -61,7 +60,7 @@ struct moving {
     return max_(1U, min_(levels, max_texture_levels));
 }
 
-/// Of two levels' filtered values (0..1020) the one between them.
+/// Interpolates between two levels' filtered values (0..1020).
 [[nodiscard]] CAROUSEL_HD_INLINE u32 between(u32 fine, u32 coarse, u32 fraction) {
     return (fine * (256U - fraction) + coarse * fraction + 128U) >> 8;
 }

@@ -1,5 +1,5 @@
 #pragma once
-// The height field of the fractal terrain: an island of value noise, in double, with no library function.
+// The height field of the fractal terrain: an island of value noise, in double, without library functions.
 
 #include "kernels/body/fixed_math.hpp"
 
@@ -7,7 +7,7 @@ namespace carousel::kernels::body {
 
 [[nodiscard]] CAROUSEL_HD_INLINE f64 lerp_(f64 a, f64 b, f64 t) { return a + (b - a) * t; }
 [[nodiscard]] CAROUSEL_HD_INLINE f64 unit_(f64 x) { return x < 0.0 ? 0.0 : (x > 1.0 ? 1.0 : x); }
-/// 0 below `from`, 1 above `to`, smooth between (also for from > to).
+/// 0 below `from`, 1 above `to`, smooth between them (also for from > to).
 [[nodiscard]] CAROUSEL_HD_INLINE f64 smooth_(f64 from, f64 to, f64 x) {
     const f64 t = unit_((x - from) / (to - from));
     return t * t * (3.0 - 2.0 * t);

@@ -1,5 +1,5 @@
 #pragma once
-// One triangle on the screen: winding, bounding box, class, integer edges by the top-left rule, and the
+// One triangle on the screen: winding, bounding box, class, integer edges with the top-left rule, and the
 // visibility key. An edge function's value is exact in 32 bits while the bounding box is <= 127 pixels and in
 // 64 bits up to the guard band, so both give the same pixels, and its conversion to float (for the depth)
 // rounds the same number.
@@ -9,20 +9,20 @@
 namespace carousel::kernels::body {
 
 inline constexpr u64 empty_key = ~0ULL;               ///< no triangle; larger than any key
-inline constexpr i32 narrow_limit = 127 * subpixels;  ///< 32-bit edges up to this bounding box
+inline constexpr i32 narrow_limit = 127 * subpixels;  ///< 32-bit edges up to this bounding-box size
 inline constexpr i32 small_side = 64;                 ///< pixels: "small" boxes for one GPU thread
 inline constexpr i32 small_area = 96;
 
 enum class triangle_class : u32 { small, large, culled, not_finite };
 
-/// Pixels whose centres lie in the bounding box, both ends included, within the picture. Empty when x1 < x0
+/// The pixels whose centres lie in the bounding box, both ends included, within the picture. Empty if x1 < x0
 /// or y1 < y0.
 struct pixel_box {
     i32 x0, y0, x1, y1;
     [[nodiscard]] CAROUSEL_HD_INLINE bool empty() const { return x1 < x0 || y1 < y0; }
 };
 
-/// Front-facing triangle; a, b, c in the order in which the edge functions are positive inside (y down).
+/// Front-facing triangle; a, b, c in the order that makes the edge functions positive inside (y down).
 struct screen_triangle {
     i32 ax, ay, bx, by, cx, cy;
     f32 wa, wb, wc;  ///< 1/w
@@ -33,7 +33,8 @@ struct screen_triangle {
     return {p.x, p.y, r.x, r.y, q.x, q.y, p.inverse_w, r.inverse_w, q.inverse_w};
 }
 
-/// Twice the area in square subpixels; <= 0: back face or degenerate. 32 bits hold it for narrow() triangles.
+/// Twice the area in square subpixels; <= 0: back face or degenerate. It fits in 32 bits for narrow()
+/// triangles.
 template <typename Int = i64>
 [[nodiscard]] CAROUSEL_HD_INLINE Int double_area(const screen_triangle& t) {
     return static_cast<Int>(t.bx - t.ax) * (t.cy - t.ay) - static_cast<Int>(t.by - t.ay) * (t.cx - t.ax);
@@ -50,25 +51,25 @@ template <typename Int = i64>
             min_((max3(t.ay, t.by, t.cy) - half) >> 8, height - 1)};
 }
 
-/// True when 32-bit edges are exact for every pixel centre of the bounding box.
+/// True if 32-bit edges are exact for every pixel centre of the bounding box.
 [[nodiscard]] CAROUSEL_HD_INLINE bool narrow(const screen_triangle& t) {
     return (u32{max3(t.ax, t.bx, t.cx) - min3(t.ax, t.bx, t.cx) <= narrow_limit} &
             u32{max3(t.ay, t.by, t.cy) - min3(t.ay, t.by, t.cy) <= narrow_limit}) != 0;
 }
 
-/// Is the double area positive? Exact for all coordinates within the limit: 51 bits at most.
+/// True if the double area is positive. Exact for all coordinates within the limit: 51 bits at most.
 [[nodiscard]] CAROUSEL_HD_INLINE bool faces_front(const screen_triangle& t) {
 #if defined(__CUDA_ARCH__)
     if (narrow(t)) return double_area<i32>(t) > 0;
     return double_area<i64>(t) > 0;
 #else
-    // in f64, which holds them, too: below AVX-512 there are no vectors of 64-bit products
+    // In f64, which is also exact: below AVX-512 there are no vectors of 64-bit products.
     const f64 ux = t.bx - t.ax, uy = t.by - t.ay, vx = t.cx - t.ax, vy = t.cy - t.ay;
     return ux * vy > uy * vx;
 #endif
 }
 
-/// Where the vertex stage puts a triangle. Triangles in need of clipping are "large" whatever their size.
+/// The vertex stage's class of a triangle. Triangles that need clipping are "large" whatever their size.
 /// Written without branches: the CPU runs it on vectors of triangles.
 [[nodiscard]] CAROUSEL_HD_INLINE triangle_class classify(const screen_vertex& p, const screen_vertex& q,
                                                          const screen_vertex& r, i32 width, i32 height) {
@@ -79,7 +80,7 @@ template <typename Int = i64>
     const i32 w = box.x1 - box.x0 + 1, h = box.y1 - box.y0 + 1;
     const u32 hidden = u32{w <= 0} | u32{h <= 0} | u32{!faces_front(t)};
     const u32 fits = u32{w <= small_side} & u32{h <= small_side} & u32{narrow(t)};
-    // the product overflows for no box that fits, and is not looked at for others
+    // The product overflows for no box that fits; for others it is ignored.
     const u32 little = u32{min_(w, small_side) * min_(h, small_side) <= small_area};
     u32 result =
         fits & little ? static_cast<u32>(triangle_class::small) : static_cast<u32>(triangle_class::large);
@@ -91,7 +92,7 @@ template <typename Int = i64>
 }
 
 /// The three edge functions at one pixel centre and their steps to the next pixel. e[0] belongs to corner a
-/// (the edge b -> c) and so on: e[i] / area is the corner's barycentric coordinate. A pixel is covered when
+/// (the edge b -> c) and so on: e[i] / area is the corner's barycentric coordinate. A pixel is covered if
 /// e[i] + bias[i] >= 0 for all i.
 template <typename Int>
 struct edge_functions {
@@ -108,7 +109,7 @@ CAROUSEL_HD_INLINE void one_edge(edge_functions<Int>& out, int i, Int x0, Int y0
     out.bias[i] = dy < 0 || (dy == 0 && dx > 0) ? 0 : -1;
 }
 
-/// With Int = i32 only for narrow() triangles and pixels of their bounding box.
+/// Int = i32 only for narrow() triangles and pixels of their bounding box.
 template <typename Int>
 [[nodiscard]] CAROUSEL_HD_INLINE edge_functions<Int> edges_at(const screen_triangle& t, i32 pixel_x,
                                                               i32 pixel_y) {
@@ -125,24 +126,24 @@ template <typename Int>
 struct depth_plane {
     f32 inverse_area, wa, to_b, to_c;
 };
-/// Of a type that holds the double area: 32 bits for narrow() triangles.
+/// `Int` must hold the double area: i32 only for narrow() triangles.
 template <typename Int>
 [[nodiscard]] CAROUSEL_HD_INLINE depth_plane make_depth(const screen_triangle& t, Int area) {
     return {1.0F / static_cast<f32>(area), t.wa, t.wb - t.wa, t.wc - t.wa};
 }
 
-/// How near a triangle can come among at most 64 x 64 pixels: what lies behind all that they show already
-/// needs no drawing.
+/// Upper bound of a triangle's depth over at most 64 x 64 pixels: if all that the pixels show is nearer, the
+/// triangle need not be drawn.
 struct depth_bound {
-    f32 nearest;                ///< no pixel's depth (1/w) is larger
-    f32 first, step_x, step_y;  ///< nor, of the pixel (x, y) from where the edges are told on, larger than
-                                ///< first + x * step_x + y * step_y
+    f32 nearest;                ///< upper bound of every pixel's depth (1/w)
+    f32 first, step_x, step_y;  ///< the depth of pixel (x, y), counted from the pixel of the edge functions,
+                                ///< is at most first + x * step_x + y * step_y
 };
-/// The nearest corner's depth, and the depth's plane, which is nearer to the truth where corners lie far
-/// outside; both raised by more than they and depth_bits() may lose. The plane: each of some twenty roundings
-/// loses at most 2^-24 of the sum of the terms here (at the first pixel, and over 64 pixels each way; within
-/// the triangle no term is larger than its corners' difference). Multiplied in depth_bits()'s order, so that
-/// what is too small for a float is lost in both.
+/// The nearest corner's depth, and the depth's plane, which is tighter where corners lie far outside; both
+/// raised by more than they and depth_bits() may lose. The plane: each of about twenty roundings loses at
+/// most 2^-24 of the sum of the terms here (at the first pixel, and over 64 pixels each way; within the
+/// triangle no term is larger than its corners' difference). Multiplied in the order of depth_bits(), so that
+/// both lose the values that are too small for a float.
 [[nodiscard]] CAROUSEL_HD_INLINE f32 nearest_corner(const screen_triangle& t) {
     return max_(max_(t.wa, t.wb), t.wc) * 1.0001F;
 }
@@ -158,12 +159,12 @@ template <typename Int>
                       64.0F * (abs_(x_b) + abs_(x_c) + abs_(y_b) + abs_(y_c));
     return {nearest_corner(t), d.wa + at_b + at_c + terms * 4e-6F, x_b + x_c, y_b + y_c};
 }
-/// No pixel's depth is larger among `columns` x `rows` from (x, y) on.
+/// Upper bound of the depth over `columns` x `rows` pixels from (x, y) on.
 [[nodiscard]] CAROUSEL_HD_INLINE f32 nearest_among(const depth_bound& b, i32 x, i32 y, i32 columns,
                                                    i32 rows) {
     const f32 along = static_cast<f32>(columns - 1) * b.step_x, down = static_cast<f32>(rows - 1) * b.step_y;
     const f32 first = b.first + static_cast<f32>(x) * b.step_x + static_cast<f32>(y) * b.step_y;
-    return min_(first + positive_(along) + positive_(down), b.nearest);  // a NaN gives the corner's
+    return min_(first + positive_(along) + positive_(down), b.nearest);  // NaN gives the corner's bound
 }
 
 /// Upper half of the visibility key: nearer is smaller.

@@ -1,14 +1,14 @@
 #pragma once
-// One pixel of the resolve: barycentrics from clip positions, attributes, texture, light, sRGB. Written in
-// pieces, so that the CPU can run each piece over a row of pixels (vector code) and the GPU all of them in
-// one thread.
+// One pixel of the resolve: barycentrics from clip positions, attributes, texture, light, sRGB. Split into
+// steps, so that the CPU can run each step over a row of pixels (vector code) and the GPU all of them in one
+// thread.
 
 #include "kernels/body/srgb.hpp"
 #include "kernels/body/transform.hpp"
 
 namespace carousel::kernels::body {
 
-/// What the shading of one picture needs, the same for all pixels.
+/// Shading parameters of one picture, the same for all pixels.
 struct shading {
     vec3 light;  ///< towards the light, unit length
     f32 ambient, exposure;
@@ -16,7 +16,7 @@ struct shading {
     u32 wireframe;         ///< scene_state::wireframe
     f32 scale_x, scale_y;  ///< 2 / width, 2 / height
     u32 texture_width, texture_height;
-    u32 mapped;              ///< 1: mip levels or several textures, mip.hpp says how they are read
+    u32 mapped;              ///< 1: mip levels or several textures, read as in mip.hpp
     u32 texel_count;         ///< of all textures
     texture_record texture;  ///< the only one, if there is one
 };
@@ -41,17 +41,17 @@ struct barycentrics {
     f32 a, b, c;
 };
 
-/// Perspective-correct barycentrics of the triangle's point behind a position of the picture (x right, y up,
-/// in -1..1), from clip positions: the vector that is orthogonal to the corners' offsets from the ray in x
-/// and in y. Works with corners behind the eye, so clipped triangles are shaded as they were submitted.
-/// Snapping may put the point outside by a little: clamped.
+/// Perspective-correct barycentrics of the triangle's point that projects to a position of the picture (x
+/// right, y up, in -1..1), from clip positions: the vector that is orthogonal to the corners' offsets from
+/// the ray in x and in y. Also valid for corners behind the eye, so clipped triangles are shaded as they were
+/// submitted. Snapping may put the point slightly outside: clamped.
 [[nodiscard]] CAROUSEL_HD_INLINE barycentrics barycentrics_at(f32 x, f32 y, const clip_vertex& a,
                                                               const clip_vertex& b, const clip_vertex& c) {
     const f32 ax = fma_(-x, a.w, a.x), ay = fma_(-y, a.w, a.y);
     const f32 bx = fma_(-x, b.w, b.x), by = fma_(-y, b.w, b.y);
     const f32 cx = fma_(-x, c.w, c.x), cy = fma_(-y, c.w, c.y);
-    // one product is rounded, the other is fused: the same result on every device, because the order is
-    // written down
+    // One product is rounded, the other is fused: the same result on every device, because the order is
+    // written out.
     f32 la = fma_(bx, cy, -(cx * by)), lb = fma_(cx, ay, -(ax * cy)), lc = fma_(ax, by, -(bx * ay));
     const f32 inverse = 1.0F / (la + lb + lc);
     la = clamp_(la * inverse, 0.0F, 1.0F);
@@ -63,9 +63,9 @@ struct barycentrics {
     return {usable ? la * rescale : 1.0F, lb * rescale, lc * rescale};
 }
 
-/// Is the edge between corners p and q within 0.6 pixels of the position? The edge's function is linear over
-/// the picture: its value over the length of its gradient, in steps of one pixel, is the distance. Squared,
-/// so that nothing is divided.
+/// True if the edge between corners p and q is within 0.6 pixels of the position. The edge's function is
+/// linear over the picture: its value divided by the length of its gradient, in steps of one pixel, is the
+/// distance. Squared, which avoids a division.
 [[nodiscard]] CAROUSEL_HD_INLINE bool near_edge(f32 x, f32 y, f32 step_x, f32 step_y, const clip_vertex& p,
                                                 const clip_vertex& q) {
     const f32 px = fma_(-x, p.w, p.x), py = fma_(-y, p.w, p.y);
@@ -75,7 +75,7 @@ struct barycentrics {
               along_y = fma_(p.w, q.x, -(q.w * p.x)) * step_y;
     return value * value < 0.36F * fma_(along_x, along_x, along_y * along_y);
 }
-/// Wireframe: a pale line along each edge, what lies between at a quarter of its brightness.
+/// Wireframe: a pale line along each edge; the rest at a quarter of its brightness.
 [[nodiscard]] CAROUSEL_HD_INLINE u32 shade_wire(bool edge, u32 color) {
     return edge ? 0xfff0dcc8U : (color >> 2 & 0x3f3f3fU) | 0xff000000U;
 }
@@ -96,18 +96,18 @@ struct barycentrics {
     return {n.x * inverse, n.y * inverse, n.z * inverse};
 }
 
-/// Where a bilinear sample of a repeating texture reads: two columns, two rows, and 8-bit weights of the
-/// second ones.
+/// The texels that a bilinear sample of a repeating texture reads: two columns, two rows, and 8-bit weights
+/// of the second ones.
 struct texel_footprint {
     u32 x0, x1, y0, y1, fraction_x, fraction_y;
 };
-/// One axis: position in texels times 256, minus half a texel, wrapped. `size` <= 16384, so that 23 bits hold
-/// it exactly.
+/// One axis: position in texels times 256, minus half a texel, wrapped. `size` <= 16384, so 23 bits hold it
+/// exactly.
 CAROUSEL_HD_INLINE void texel_axis(f32 u, u32 size, u32& first, u32& second, u32& fraction) {
     const f32 limited = clamp_(u, -4096.0F, 4096.0F);
     const f32 unit = limited - static_cast<f32>(floor_bounded_i32(limited));
     const i32 position = static_cast<i32>(unit * static_cast<f32>(size * 256U)) - 128;
-    // -1, the largest, stands for the last one
+    // -1 becomes the largest u32 and stands for the last texel.
     const u32 texel = static_cast<u32>(position >> 8), next = texel + 1U, last = size - 1U;
     fraction = static_cast<u32>(position) & 255U;
     first = min_(texel, last);
@@ -126,7 +126,7 @@ CAROUSEL_HD_INLINE void texel_axis(f32 u, u32 size, u32& first, u32& second, u32
     return (top * (256U - fy) + bottom * fy + 8192U) >> 14;
 }
 
-/// Lambert: how much of the light a surface gives back, times the exposure.
+/// Lambert: the reflected fraction of the light, times the exposure.
 [[nodiscard]] CAROUSEL_HD_INLINE f32 lambert(const shading& s, vec3 n) {
     return fma_(positive_(dot(n, s.light)), 1.0F - s.ambient, s.ambient) * s.exposure;
 }
@@ -142,7 +142,7 @@ CAROUSEL_HD_INLINE void texel_axis(f32 u, u32 size, u32& first, u32& second, u32
                 static_cast<u32>(to_i32(fma_(n.y, 127.0F, 127.5F))) & 255U,
                 static_cast<u32>(to_i32(fma_(n.z, 127.0F, 127.5F))) & 255U);
 }
-/// A colour of its own for each triangle, none of them dark.
+/// A distinct colour for each triangle, none of them dark.
 [[nodiscard]] CAROUSEL_HD_INLINE u32 shade_id(u32 id) {
     return (hash_u32(id + 1U) >> 1 & 0x7f7f7fU) + 0xff606060U;
 }
@@ -154,7 +154,7 @@ CAROUSEL_HD_INLINE void texel_axis(f32 u, u32 size, u32& first, u32& second, u32
     return rgba(grey, grey, grey);
 }
 
-/// Behind everything: a vertical gradient, dithered by an ordered 4x4 pattern so that it shows no bands.
+/// Background: a vertical gradient with an ordered 4x4 dither against banding.
 [[nodiscard]] CAROUSEL_HD_INLINE u32 background(u32 x, u32 y, u32 height) {
     // 4x4 Bayer matrix by bit interleaving, 0..15
     const u32 d = x ^ y;

@@ -1,12 +1,12 @@
 #pragma once
-// The sums of the network that tells shapes apart (kernels/shape_net.hpp), one neuron at a time.
+// The sums of the network that classifies shapes (kernels/shape_net.hpp), one neuron at a time.
 
 #include "kernels/body/fixed_math.hpp"
 #include "kernels/shape_net.hpp"
 
 namespace carousel::kernels::body {
 
-/// Of 1,024 inputs the largest sum is 1024 * 255 * 127 and the bias: below 2^26.
+/// For 1,024 inputs the largest sum is 1024 * 255 * 127 plus the bias: below 2^26.
 [[nodiscard]] CAROUSEL_HD_INLINE u8 hidden_value(const net_weights& w, const u8* picture, u32 neuron) {
     i32 sum = w.hidden_bias[neuron];
     for (u32 k = 0; k < net_inputs; ++k)

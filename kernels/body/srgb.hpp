@@ -1,6 +1,6 @@
 #pragma once
-// sRGB by table, in both directions. The tables are made at compile time by arithmetic of our own (no pow),
-// so every build holds the same bytes. decode: filtered texture value 0..1020 (four times an 8-bit code) ->
+// sRGB by table, in both directions. The tables are computed at compile time with own arithmetic (no pow), so
+// every build holds the same bytes. decode: filtered texture value 0..1020 (four times an 8-bit code) ->
 // linear; encode: linear, in 4096 steps -> code.
 
 #include "kernels/body/fixed_math.hpp"

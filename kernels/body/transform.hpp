@@ -7,9 +7,10 @@ namespace carousel::kernels::body {
 
 inline constexpr i32 subpixels = 256;
 inline constexpr i32 guard_pixels = 32700;              ///< beyond this a triangle is clipped in x or y
-inline constexpr i32 screen_limit = 32767 * subpixels;  ///< no screen coordinate is larger
+inline constexpr i32 screen_limit = 32767 * subpixels;  ///< maximum magnitude of a screen coordinate
 
-/// Outcode bits. A triangle whose vertices share one of the first five is invisible; `clip` ones are clipped.
+/// Outcode bits. A triangle whose vertices share one of the first five is invisible; out_needs_clip selects
+/// the bits that require clipping.
 enum outcode : u32 {
     out_left = 1,
     out_right = 2,
@@ -29,7 +30,7 @@ struct viewport {
     i32 width, height;            ///< pixels
 };
 
-/// `near` below 1e-6 (or NaN) is taken as 1e-6: nothing at or behind the eye may be projected.
+/// `near` below 1e-6 (or NaN) is replaced by 1e-6: nothing at or behind the eye may be projected.
 [[nodiscard]] CAROUSEL_HD_INLINE viewport make_viewport(u32 width, u32 height, f32 near) {
     viewport v{};
     v.width = static_cast<i32>(width);
@@ -60,7 +61,7 @@ struct clip_vertex {
     return code | (is_finite(c.x) && is_finite(c.y) && is_finite(c.w) ? 0U : u32{out_not_finite});
 }
 
-/// Screen position of a clip-space vertex. Behind the near plane the position has no meaning (but is
+/// Screen position of a clip-space vertex. For w below the near plane the position has no meaning (but is
 /// bounded).
 [[nodiscard]] CAROUSEL_HD_INLINE screen_vertex project(const clip_vertex& c, const viewport& v, u32 code) {
     const f32 inverse_w = 1.0F / max_(c.w, v.near);

@@ -1,4 +1,4 @@
-// No include guard by purpose: part of cpu/simd_source.hpp. Sorts triangles into the tiles that their boxes
+// No include guard on purpose: part of cpu/simd_source.hpp. Sorts triangles into the tiles that their boxes
 // touch.
 
 inline constexpr i32 many_tiles = 16;  ///< a box over more tiles than this becomes a special
@@ -12,7 +12,8 @@ CAROUSEL_FORCE bool add_special(const fragment_job& job, worker_bins& bins, cons
     return true;
 }
 
-/// Clips from the mesh and adds what is left. All or nothing, so that a full store can be retried.
+/// Clips a triangle of the mesh and adds the remaining parts. All or nothing, so that a call that finds the
+/// store full can be retried.
 CAROUSEL_FORCE bool add_clipped(const fragment_job& job, worker_bins& bins, u32 id) {
     const u32 before = bins.special_count;
     const u32 instance = id / job.mesh.counts.triangle_count, index = id % job.mesh.counts.triangle_count;
@@ -49,7 +50,8 @@ CAROUSEL_FORCE void push(worker_bins& bins, u32 tile, u32 place) {
     page.places[page.count++] = place;
 }
 
-/// The corners of one triangle as transform_listed() leaves them: x, y, 1/w and the outcode, four words each.
+/// The corners of one triangle in the format of transform_listed(): x, y, 1/w and the outcode, four words
+/// each.
 struct corner_words {
     const u32* at[3];
 };
@@ -63,11 +65,11 @@ CAROUSEL_FORCE four_i32 load_four(const u32* from) {
 CAROUSEL_FORCE screen_vertex vertex_of(const u32* w) {
     return {static_cast<i32>(w[0]), static_cast<i32>(w[1]), float_of(w[2]), w[3]};
 }
-/// x and y, in one word of 64 bits.
+/// x and y as one 64-bit word.
 CAROUSEL_FORCE u64 place_of(four_i32 v) { return __builtin_bit_cast(two_u64, v)[0]; }
 
-/// One triangle: into the tiles that its box touches, or among the specials. False when there is no room, and
-/// it has to wait for the next round. Its x and y go side by side through each step.
+/// Adds one triangle to the tiles that its box touches, or to the specials. Returns false if there is no
+/// room; it then waits for the next round. x and y are processed together in each step.
 CAROUSEL_FORCE bool bin_triangle(const fragment_job& job, worker_bins& bins, const corner_words& corners,
                                  u32 id) {
     const four_i32 p = load_four(corners.at[0]), q = load_four(corners.at[1]), r = load_four(corners.at[2]);
@@ -77,7 +79,7 @@ CAROUSEL_FORCE bool bin_triangle(const fragment_job& job, worker_bins& bins, con
     const four_i32 low_pq = p < q ? p : q, high_pq = p > q ? p : q;
     const four_i32 low = low_pq < r ? low_pq : r, high = high_pq > r ? high_pq : r;
     constexpr i32 half = subpixels / 2;
-    four_i32 first = (low + (half - 1)) >> 8, last = (high - half) >> 8;  // as box_of()
+    four_i32 first = (low + (half - 1)) >> 8, last = (high - half) >> 8;  // as in box_of()
     const four_i32 zero{}, corner{job.view.width - 1, job.view.height - 1, 0, 0};
     first = first > zero ? first : zero;
     last = last < corner ? last : corner;
@@ -106,14 +108,14 @@ CAROUSEL_FORCE bool bin_triangle(const fragment_job& job, worker_bins& bins, con
     return true;
 }
 
-/// The cluster whose vertices were transformed last: neighbours in the list are of one cluster more often
-/// than not.
+/// The cluster with the most recently transformed vertices: adjacent list entries usually belong to one
+/// cluster.
 struct cluster_cache {
     u32 instance = ~0U, cluster = ~0U;
     listed_vertices vertices;
 };
 
-/// Up to `batch_size` entries of the list by their ids; everything read from ring memory is bounded here.
+/// Up to `batch_size` entries of the list by their ids; all values read from ring memory are bounded here.
 struct alignas(64) listed_ids {
     u32 id[batch_size], instance[batch_size], triangle[batch_size], valid[batch_size];
     bool in_clusters;  ///< few changes of the cluster, each with a list: its vertices are transformed once
@@ -122,7 +124,7 @@ struct alignas(64) listed_ids {
 
 CAROUSEL_FORCE void bound_ids(listed_ids& ids, const fragment_job& job, u32 count) {
     const u32 triangles = job.mesh.counts.triangle_count, limit = static_cast<u32>(job.id_limit);
-    // what is left of the last batch repeats its first triangle, and is not valid
+    // The unused rest of the last batch repeats its first triangle, marked not valid.
     for (u32 l = count; l < batch_size; ++l) ids.id[l] = ids.id[0];
     for (u32 l = 0; l < batch_size; ++l) {
         const u32 fine = u32{ids.id[l] < limit};
@@ -141,11 +143,11 @@ CAROUSEL_FORCE void bound_ids(listed_ids& ids, const fragment_job& job, u32 coun
         return job.mesh.clusters[ids.triangle[l] / cluster_triangles].vertex_count != 0;
     };
     ids.in_clusters = changes <= 2 && has_list(0) && has_list(batch_size - 1);
-    // one more between the two
+    // A third cluster between the two.
     for (u32 l = 1; changes == 2 && ids.in_clusters && l < batch_size; ++l) ids.in_clusters = has_list(l);
 }
 
-/// Bins entries [0, count); returns the first for which there was no room, or count.
+/// Bins entries [0, count); returns the first one without room, or count.
 CAROUSEL_FORCE u32 bin_from_clusters(const fragment_job& job, worker_bins& bins, cluster_cache& cache,
                                      const listed_ids& ids, u32 count) {
     for (u32 l = 0; l < count; ++l) {
@@ -166,7 +168,7 @@ CAROUSEL_FORCE u32 bin_from_clusters(const fragment_job& job, worker_bins& bins,
     return count;
 }
 
-/// The same for triangles from all over the mesh.
+/// The same for triangles scattered over the mesh.
 u32 bin_from_mesh(const fragment_job& job, worker_bins& bins, const listed_ids& ids, u32 count) {
     batch b;
     alignas(64) i32 first[batch_size];

@@ -1,4 +1,4 @@
-// Bounds and vertices of clusters, on the CPU backend.
+// Bounds and vertex lists of clusters, on the CPU backend.
 #include "device/cpu/pool.hpp"
 #include "kernels/body/cluster.hpp"
 #include "kernels/cpu/entries.hpp"

@@ -1,6 +1,6 @@
 #pragma once
 // The inner loops of the CPU backend, compiled once for each instruction set from the same source
-// (cpu/simd_*.cpp) and chosen at run time. All give the same bytes: the maths is in body/, the compiler may
+// (cpu/simd_*.cpp) and selected at run time. All give the same bytes: the maths is in body/, the compiler may
 // only run it on wider vectors.
 
 #include <atomic>
@@ -12,7 +12,7 @@
 namespace carousel::kernels::cpu {
 
 inline constexpr u32 tile_width = 64, tile_height = 32;
-/// A row of keys is longer than the tile, so that a vector store that starts in it stays in it.
+/// A row of keys is longer than the tile, so that a vector store that starts inside the row stays inside it.
 inline constexpr u32 tile_stride = tile_width + 16;
 inline constexpr u64 tile_keys = static_cast<u64>(tile_stride) * tile_height;
 
@@ -30,38 +30,38 @@ struct classified {
     u32 small_count = 0, large_count = 0, culled = 0, not_finite = 0, bad_index = 0;
 };
 
-/// A triangle that is rastered from a record: it was clipped or covers many tiles.
+/// A triangle that is rastered from its own record: it was clipped or covers many tiles.
 struct special_triangle {
     body::screen_triangle triangle;
     u32 id;
     body::pixel_box box;
 };
 
-/// A triangle as the binning made it, for the tiles that it touches: made once, read once a tile, two vectors
-/// of four words. The second and third corner are told from the first, which 16 bits hold for boxes of at
-/// most 127 pixels; of others only the id counts.
+/// A triangle as binned for the tiles that it touches: written once, read once per tile, two vectors of four
+/// words. The second and third corner are relative to the first, in 16 bits each, for boxes of at most 127
+/// pixels; for larger ones only the id is used.
 struct alignas(32) binned_triangle {
     i32 x, y;
-    u32 to_second, to_third;  ///< x in the lower, y in the upper half; `wide_triangle` twice: no box of at
-                              ///< most 127 pixels
+    u32 to_second, to_third;  ///< x in the lower, y in the upper half; both `wide_triangle` if the box
+                              ///< exceeds 127 pixels
     f32 inverse_w[3];
     u32 id;
 };
 /// -32768 pixels/256 twice: no such corner lies in a box of 127 pixels
 inline constexpr u32 wide_triangle = 0x80008000U;
 
-/// References of one tile to its worker's triangles, chained.
+/// References of one tile to its worker's triangles, as a chain of pages.
 struct bin_page {
-    u32 next;  ///< index of the page before, or no_page
+    u32 next;  ///< index of the previous page, or no_page
     u32 count;
     u32 places[62];
 };
 inline constexpr u32 no_page = ~0U;
 
-/// One worker's bins. Fixed memory: when it is full, the round ends, the tiles are rastered, and binning goes
-/// on.
+/// One worker's bins. Fixed memory: when it is full, the round ends, the tiles are rastered, and binning
+/// continues.
 struct worker_bins {
-    u32* heads = nullptr;  ///< a page index a tile
+    u32* heads = nullptr;  ///< one page index per tile
     special_triangle* specials = nullptr;
     binned_triangle* triangles = nullptr;
     bin_page* pages = nullptr;
@@ -69,9 +69,9 @@ struct worker_bins {
     u32 special_count = 0, triangle_count = 0, page_count = 0;
 };
 
-/// The sRGB tables as the CPU reads them; small, to leave the first cache to the tile.
+/// The sRGB tables in the CPU's format; small, to leave the L1 cache to the tile.
 struct word_tables {
-    u32 decode[body::decode_entries];  ///< floats' bits
+    u32 decode[body::decode_entries];  ///< bit patterns of the floats
     u8 encode[body::encode_entries];
 };
 
@@ -86,7 +86,7 @@ struct fragment_job {
     u64 id_limit = 0;                      ///< max_instances * triangles
     raster_path path = raster_path::automatic;
     u8* color = nullptr;
-    u64* visibility = nullptr;  ///< tile_keys a tile
+    u64* visibility = nullptr;  ///< tile_keys per tile
     worker_bins* bins = nullptr;
     u32 workers = 0;
 };
@@ -98,17 +98,17 @@ struct entries {
     void (*cluster)(const vertex_job& job, u32 instance, u32 number, classified& out);
     /// Bins list positions from `begin` on; returns the first one that did not fit (or `end`).
     u32 (*bin)(const fragment_job& job, u32 begin, u32 end, worker_bins& bins);
-    /// `keys`: tile_keys of them, 64-byte aligned; cleared first in the first round.
+    /// `keys`: tile_keys elements, 64-byte aligned; cleared at the start of the first round.
     void (*raster_tile)(const fragment_job& job, u32 tile, u64* keys, bool first_round);
     void (*resolve_tile)(const fragment_job& job, u32 tile, const u64* keys);
     void (*sharpen_rows)(const sharpen_args& args, u32 begin, u32 end);
-    /// The sum over the columns of a whole block (body/block_hash.hpp), aligned in any way.
+    /// The sum over the columns of a complete block (body/block_hash.hpp); any alignment.
     u64 (*hash_columns_of)(const unsigned char* block);
 };
 
-/// The best set that this processor has; CAROUSEL_SIMD=baseline|avx2|avx512 asks for a lesser one.
+/// The best set that this processor supports; CAROUSEL_SIMD=baseline|avx2|avx512 requests another one.
 [[nodiscard]] const entries& best_entries();
-/// Null when this processor or this build doesn't have it.
+/// Null if this processor or this build does not support it.
 [[nodiscard]] const entries* find_entries(std::string_view name);
 
 // Asynchronous entries of kernels.hpp on a CPU queue. `use` null: best_entries().
@@ -121,10 +121,10 @@ void fragment_stage(device::queue& q, const fragment_stage_args& args);
 void sharpen(device::queue& q, const sharpen_args& args);
 void hash_plane(device::queue& q, const hash_args& args);
 [[nodiscard]] u64 fragment_scratch_bytes(u32 width, u32 height);
-/// With this much run_fragment_stage still works, in many rounds (tests).
+/// The minimum with which run_fragment_stage still works, in many rounds (for tests).
 [[nodiscard]] u64 least_scratch_bytes(u32 width, u32 height);
 
-// The same, at once, in the calling thread and its pool (what the queue's worker runs; tests choose the
+// The same, synchronously, in the calling thread and its pool (run by the queue's worker; tests choose the
 // entries).
 void run_vertex_stage(device::cpu::pool& pool, const vertex_stage_args& args, const entries& use);
 void run_fragment_stage(device::cpu::pool& pool, const fragment_stage_args& args, const entries& use);

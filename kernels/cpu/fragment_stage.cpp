@@ -1,7 +1,7 @@
-// Fragment stage of the CPU backend, sort-middle: chunks of the triangle list are sorted into tiles by each
-// worker for itself (no atomics), then tiles are rastered and resolved off a counter. The bins' memory is
-// fixed: when some worker's is full, the round ends, the tiles take what is there, and the rest follows in
-// further rounds; nothing is dropped.
+// Fragment stage of the CPU backend, sort-middle: each worker sorts chunks of the triangle list into its own
+// tile bins (no atomics), then tiles are rastered and resolved, assigned by a counter. The bins' memory is
+// fixed: when one worker's bins are full, the round ends, the tiles raster the triangles binned so far, and
+// the rest follows in further rounds; nothing is dropped.
 #include <atomic>
 #include <vector>
 
@@ -42,15 +42,15 @@ const word_tables& tables() {
     return made;
 }
 
-/// Cuts the scratch block into the visibility buffer and one slice a worker. Returns the number of workers
-/// that have one.
+/// Splits the scratch block into the visibility buffer and one slice per worker. Returns the number of
+/// workers that have a slice.
 u32 cut_scratch(fragment_job& job, const fragment_stage_args& args, u32 pool_size, worker_bins* bins) {
     const u64 tiles = static_cast<u64>(job.tiles_x) * job.tiles_y;
     std::byte* at = args.scratch;
     job.visibility = reinterpret_cast<u64*>(at);
     at += align_block(tiles * tile_keys * sizeof(u64));
     const u64 left = args.scratch_bytes - static_cast<u64>(at - args.scratch);
-    // with more threads than memory, fewer of them sort
+    // If memory does not suffice for all threads, fewer of them sort.
     const u64 most = left / least_slice(tiles);
     const u32 workers = static_cast<u32>(body::min_<u64>(body::min_<u64>(pool_size, most), max_workers));
     const u64 slice = left / workers / block_alignment * block_alignment;
@@ -60,7 +60,7 @@ u32 cut_scratch(fragment_job& job, const fragment_stage_args& args, u32 pool_siz
                   specials = special_capacity * sizeof(special_triangle);
         bins[w].heads = reinterpret_cast<u32*>(base);
         bins[w].specials = reinterpret_cast<special_triangle*>(base + heads);
-        // a triangle of 32 bytes is referred to in a tile or two, by 4 bytes each
+        // A triangle of 32 bytes is referenced in one or two tiles, by 4 bytes each.
         const u64 rest = slice - heads - specials;
         const u64 triangles = body::max_(rest / 4 * 3 / block_alignment * block_alignment,
                                          least_triangles * sizeof(binned_triangle));
@@ -96,8 +96,8 @@ fragment_job make_job(const fragment_stage_args& args) {
     return job;
 }
 
-/// One round of binning. `progress[c]` is the first list position of chunk c that is still to be done. True
-/// when all is done.
+/// One round of binning. `progress[c]` is the first remaining list position of chunk c. Returns true if none
+/// remains.
 bool bin_round(device::cpu::pool& pool, const fragment_job& job, const entries& use, u32 chunk,
                std::vector<u32>& progress) {
     const u64 tiles = static_cast<u64>(job.tiles_x) * job.tiles_y;
@@ -146,7 +146,8 @@ void run_fragment_stage(device::cpu::pool& pool, const fragment_stage_args& args
     for (bool first = true, last = false; !last; first = false) {
         last = bin_round(pool, job, use, chunk, progress);
         pool.parallel_for(tiles, 4, [&](u64 begin, u64 end, unsigned) {
-            // Keys outlive a tile only when there are several rounds; else they never leave the first caches.
+            // Keys are kept in memory only if there are several rounds; otherwise they never leave the
+            // nearest caches.
             alignas(64) u64 own[tile_keys];
             const bool only = first && last;
             for (u64 t = begin; t < end; ++t) {

@@ -1,5 +1,5 @@
-// No include guard by purpose: part of cpu/simd_source.hpp, inside the namespace of one instruction set.
-// The columns of one block of body/block_hash.hpp, in vectors.
+// No include guard on purpose: part of cpu/simd_source.hpp, inside the namespace of one instruction set. The
+// columns of one block of body/block_hash.hpp, in vectors.
 
 #if defined(__AVX512F__)
 inline constexpr u32 hash_lanes = 8;
@@ -9,7 +9,7 @@ inline constexpr u32 hash_lanes = 4;
 inline constexpr u32 hash_lanes = 2;
 #endif
 using hash_vector = u64 __attribute__((vector_size(hash_lanes * 8)));
-/// Vectors of each half of the columns that a pass holds in registers.
+/// Number of vectors, in each half of the columns, that a pass holds in registers.
 inline constexpr u32 hash_together = hash_lanes >= 4 ? hash_columns / 2 / hash_lanes : 4;
 
 struct hash_keys {
@@ -26,10 +26,10 @@ CAROUSEL_FORCE hash_vector load_words(const void* from) {
     __builtin_memcpy(&v, from, sizeof v);
     return v;
 }
-/// (x mod 2^32) * (x div 2^32); GCC makes three products of it where it isn't told.
+/// (x mod 2^32) * (x div 2^32); without the intrinsic GCC emits three products.
 CAROUSEL_FORCE hash_vector product_of_halves(hash_vector x) {
 #if defined(__AVX512F__)
-    // All lanes by the mask: of the plain one GCC 12 warns that its pass-through is not initialised.
+    // Masked with all lanes: for the plain form GCC 12 warns that its pass-through is not initialised.
     return reinterpret_cast<hash_vector>(
         _mm512_maskz_mul_epu32(0xff, reinterpret_cast<__m512i>(x), reinterpret_cast<__m512i>(x >> 32U)));
 #elif defined(__AVX2__)
@@ -42,7 +42,7 @@ CAROUSEL_FORCE hash_vector product_of_halves(hash_vector x) {
     return (x & 0xffff'ffffU) * (x >> 32U);
 #endif
 }
-/// hash_step and hash_column of body/, a vector of columns at once.
+/// hash_step and hash_mix of body/ for a vector of columns at once.
 CAROUSEL_FORCE hash_vector hash_steps(hash_vector a, hash_vector own, hash_vector partner, hash_vector key) {
     return (a << 29U | a >> 35U) + partner + product_of_halves(own ^ key);
 }
@@ -52,7 +52,7 @@ CAROUSEL_FORCE hash_vector hash_mixes(hash_vector z) {
     return z ^ z >> 31U;
 }
 
-/// The sum over the columns of a block of hash_block_bytes, aligned in any way.
+/// The sum over the columns of a block of hash_block_bytes; any alignment.
 u64 hash_columns_of(const unsigned char* block) {
     constexpr u32 half = hash_columns / 2;
     hash_vector sum{};

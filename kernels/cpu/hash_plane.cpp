@@ -1,4 +1,4 @@
-// The hash of a plane on the CPU: its blocks by all threads.
+// The hash of a plane on the CPU: all threads share its blocks.
 #include <algorithm>
 #include <atomic>
 #include <cstring>
@@ -12,8 +12,8 @@ namespace {
 
 constexpr u64 blocks_at_once = 32;
 
-/// A block's bytes in one piece: where they lie when they are whole and dense, else gathered into `room` with
-/// zeros behind them.
+/// A block's bytes in contiguous memory: in place if the block is whole and the plane dense, else gathered
+/// into `room` and padded with zeros.
 const unsigned char* block_of(const body::hash_view& in, u64 index, unsigned char* room) {
     const u64 begin = index * body::hash_block_bytes,
               end = std::min(in.bytes(), begin + body::hash_block_bytes);

@@ -1,5 +1,4 @@
-// Everything of the CPU backend that isn't on the path of the triangles: meshes, textures, animation,
-// sharpening.
+// The parts of the CPU backend that do not process triangles: meshes, textures, animation, sharpening.
 #include "device/cpu/pool.hpp"
 #include "kernels/body/pattern.hpp"
 #include "kernels/cpu/entries.hpp"

@@ -1,29 +1,29 @@
-// No include guard by purpose: part of cpu/simd_source.hpp. Shades the pixels of one tile, a row of 64 at a
-// time, each step as a loop over the row that the compiler turns into vectors.
+// No include guard on purpose: part of cpu/simd_source.hpp. Shades the pixels of one tile, a row of 64 at a
+// time, each step as a loop over the row that the compiler vectorises.
 
 inline constexpr u32 row = tile_width;
 static_assert(row % 16 == 0, "the members below are read and written as whole vectors");
 
-/// Neighbouring pixels of one triangle are a run: its corners are fetched and transformed once, and spread
-/// over its pixels.
+/// Adjacent pixels of one triangle are a run: its corners are fetched and transformed once, and distributed
+/// to its pixels.
 struct alignas(64) shaded_row {
-    u32 triangle[row];  ///< index in the mesh; 0 where nothing is visible
-    u32 instance[row];  ///< no_page where nothing is visible
-    u32 run[row];  ///< the run that a pixel belongs to: from 0 on, equal to its left neighbour's or one more
+    u32 triangle[row];  ///< index in the mesh; 0 if nothing is visible
+    u32 instance[row];  ///< no_page if nothing is visible
+    u32 run[row];       ///< the run of a pixel: starts at 0, equal to its left neighbour's or one more
     u32 run_triangle[row];
-    u32 index[row * 4];             ///< three vertices a run, bounded
-    f32 corner[3][8][row + lanes];  ///< of a run, as in shaded_vertex; x, y and z then make place for the
-                                    ///< clip position's x, y and w. Read a vector over the end
-    f32 at[9][row];                 ///< up to three numbers of each corner, corner by corner, a pixel
+    u32 index[row * 4];             ///< three vertices per run, bounded
+    f32 corner[3][8][row + lanes];  ///< of a run, as in shaded_vertex; the clip position's x, y and w then
+                                    ///< replace x, y and z. Reads pass the end by a vector
+    f32 at[9][row];                 ///< per pixel: up to three numbers of each corner, corner by corner
     f32 bary[3][row];
     f32 n[3][row];
     u32 edge[row];  ///< wireframe: 1 on an edge of its triangle
     u32 color[row];
     u32 texel[4][row], fraction_x[row], fraction_y[row];
-    u32 value[3][row];  ///< filtered texture, a channel: 0..1020
-    u32 runs;           ///< rounded up to whole vectors; last: the arrays in front of it stay aligned
+    u32 value[3][row];  ///< filtered texture, per channel: 0..1020
+    u32 runs;           ///< rounded up to whole vectors; last, so that the arrays before it stay aligned
 };
-/// Where a corner's numbers begin, and how many there are.
+/// A range of a corner's numbers.
 struct numbers {
     u32 first, count;
 };
@@ -33,7 +33,7 @@ void row_mapped(shaded_row& r, const fragment_job& job, u32 x0, u32 y);  // reso
 
 CAROUSEL_FORCE void find_runs(shaded_row& r, const fragment_job& job) {
     r.run[0] = 0;
-    // on vectors; the sums one by one
+    // The comparisons are vectorised, the sums are not.
     for (u32 l = 1; l < row; ++l) r.run[l] = u32{r.triangle[l] != r.triangle[l - 1]};
     u32 run = 0;
     for (u32 l = 0; l < row; ++l) {
@@ -55,7 +55,7 @@ CAROUSEL_FORCE void take_vertices(f32 (*to)[row + lanes], u32 at, const shaded_v
                                   const u32* index) {
 #if defined(__AVX2__)
     const auto vertex = [&](u32 l) { return _mm256_loadu_ps(vertices[index[4 * l]].position); };
-    // 8 x 8 numbers turned over: neighbours in pairs, then in fours, then halves
+    // 8 x 8 transpose: adjacent pairs, then groups of four, then halves.
     const __m256 v0 = vertex(0), v1 = vertex(1), v2 = vertex(2), v3 = vertex(3), v4 = vertex(4),
                  v5 = vertex(5), v6 = vertex(6), v7 = vertex(7);
     const __m256 a0 = _mm256_unpacklo_ps(v0, v1), a1 = _mm256_unpackhi_ps(v0, v1),
@@ -83,7 +83,7 @@ CAROUSEL_FORCE void take_vertices(f32 (*to)[row + lanes], u32 at, const shaded_v
 #endif
 }
 
-/// All runs' corners, their positions as clip positions.
+/// The corners of all runs, with their positions as clip positions.
 CAROUSEL_FORCE void take_corners(shaded_row& r, const fragment_job& job, const instance_record& record) {
     const u32 runs = r.runs;
     for (u32 k = 0; k < 3; ++k) {
@@ -98,7 +98,7 @@ CAROUSEL_FORCE void take_corners(shaded_row& r, const fragment_job& job, const i
 }
 
 /// at[k * count + c][l] = corner[k][first + c][run[l]]. A vector of pixels spans no more runs than it has
-/// lanes, so one permutation of one load does it.
+/// lanes, so one load and one permutation suffice.
 CAROUSEL_FORCE void spread(shaded_row& r, numbers which) {
 #if defined(__AVX512F__)
     for (u32 l = 0; l < row; l += 16) {
@@ -130,8 +130,8 @@ CAROUSEL_FORCE void spread(shaded_row& r, numbers which) {
 #endif
 }
 
-/// to[l] = table[at[l]] for a row, one word at a time: cheaper than the vector gathers of today's processors,
-/// which the empty statement keeps the compiler from using.
+/// to[l] = table[at[l]] for a row, one word at a time: cheaper than the vector gathers of today's processors;
+/// the empty asm statement keeps the compiler from using them.
 template <typename Word>
 CAROUSEL_FORCE void take_words(u32* to, const Word* table, const u32* at) {
 #pragma GCC unroll 8
@@ -141,7 +141,7 @@ CAROUSEL_FORCE void take_words(u32* to, const Word* table, const u32* at) {
     }
 }
 
-/// Both texels of each footprint's row where they are neighbours in memory: half the loads.
+/// Loads both texels of each footprint's row if they are adjacent in memory: half the loads.
 CAROUSEL_FORCE void take_pairs(u32* left, u32* right, const u32* texels, const u32* at) {
     alignas(64) u64 pair[row];
 #pragma GCC unroll 8
@@ -168,7 +168,7 @@ CAROUSEL_FORCE void row_barycentrics(shaded_row& r, const fragment_job& job, u32
     }
 }
 
-/// After row_barycentrics, whose corners it uses.
+/// After row_barycentrics; uses its corners.
 CAROUSEL_FORCE void row_edges(shaded_row& r, const fragment_job& job, u32 x0, u32 y) {
     const f32 py = centre_y(job.shading, y), step_x = job.shading.scale_x, step_y = job.shading.scale_y;
     for (u32 l = 0; l < row; ++l) {
@@ -180,7 +180,7 @@ CAROUSEL_FORCE void row_edges(shaded_row& r, const fragment_job& job, u32 x0, u3
     }
 }
 
-/// Component of the `width` that were spread last.
+/// One component of the `width` components of the last spread().
 CAROUSEL_FORCE f32 blended(const shaded_row& r, const barycentrics& b, u32 l, u32 component, u32 width) {
     return blend(b, r.at[component][l], r.at[width + component][l], r.at[2 * width + component][l]);
 }
@@ -195,7 +195,7 @@ CAROUSEL_FORCE void row_normals(shaded_row& r, const instance_record& record) {
     }
 }
 
-/// filtered() of the three channels, red and blue at once as long as they fit into 16 bits.
+/// filtered() for the three channels, red and blue together as long as they fit into 16 bits.
 CAROUSEL_FORCE void filter_row(const shaded_row& r, u32 (&to)[3][row]) {
     constexpr u32 pair = 0xff00ffU;
     for (u32 l = 0; l < row; ++l) {
@@ -245,7 +245,7 @@ CAROUSEL_FORCE void row_lit(shaded_row& r, const fragment_job& job) {
     for (u32 l = 0; l < row; ++l) r.color[l] = rgba(at[0][l], at[1][l], at[2][l]);
 }
 
-/// Colours of all pixels of the row that show `instance`; the others' lanes hold something and are not taken.
+/// Colours of all pixels of the row that show `instance`; the values in the other lanes are not used.
 void row_instance(shaded_row& r, const fragment_job& job, u32 instance, u32 x0, u32 y) {
     const instance_record record = job.in.instances[instance];
     take_corners(r, job, record);
@@ -275,11 +275,11 @@ void resolve_tile(const fragment_job& job, u32 tile_index, const u64* tile_keys_
     alignas(64) u32 out[row];
     for (u32 y = 0; y < rows; ++y) {
         const u64* const keys = tile_keys_at + static_cast<u64>(y) * tile_stride;
-        u32 pattern[4];  // the background's dither repeats after four pixels, and x0 is a multiple of that
+        u32 pattern[4];  // the background's dither has a period of four pixels, and x0 is a multiple of it
         for (u32 l = 0; l < 4; ++l) pattern[l] = background(x0 + l, y0 + y, height);
         for (u32 l = 0; l < row; l += 4) __builtin_memcpy(out + l, pattern, sizeof pattern);
-        // beyond the picture a tile's keys are empty, like those of all pixels that show nothing; no triangle
-        // has the number ~0
+        // Beyond the picture a tile's keys are empty, like those of all pixels that show nothing; no triangle
+        // has the id ~0.
         u32 visible = 0;
         for (u32 l = 0; l < row; ++l) {
             const u32 id = static_cast<u32>(keys[l]);
@@ -317,7 +317,7 @@ void resolve_tile(const fragment_job& job, u32 tile_index, const u64* tile_keys_
         }
         u32* const to = reinterpret_cast<u32*>(job.color) + static_cast<u64>(y0 + y) * width + x0;
         if (columns == row) {
-            __builtin_memcpy(to, out, sizeof out);  // of constant size: a few vector stores
+            __builtin_memcpy(to, out, sizeof out);  // constant size: a few vector stores
         } else {
             for (u32 l = 0; l < columns; ++l) to[l] = out[l];
         }

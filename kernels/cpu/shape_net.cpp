@@ -1,4 +1,4 @@
-// The network on the CPU: a picture a task.
+// The network on the CPU: the pool's threads share the pictures.
 #include "kernels/body/shape_net.hpp"
 
 #include "device/cpu/pool.hpp"

@@ -1,6 +1,7 @@
-// No include guard by purpose: included once by each cpu/simd_NAME.cpp, which defines CAROUSEL_SIMD (the
-// namespace) and is compiled for one instruction set. Nothing in here may call a function that isn't forced
-// inline or local to the namespace: the linker could keep this file's copy of it for the whole program.
+// No include guard on purpose: included once by each cpu/simd_NAME.cpp, which defines CAROUSEL_SIMD (the
+// namespace) and is compiled for one instruction set. Nothing in here may call a function that is neither
+// forced inline nor local to the namespace: the linker could keep this file's copy of it for the whole
+// program.
 
 #include "kernels/body/block_hash.hpp"
 #include "kernels/body/clip.hpp"
@@ -20,7 +21,7 @@ namespace carousel::kernels::cpu::CAROUSEL_SIMD {
 using namespace body;  // NOLINT: the whole file is built from these functions
 
 #if defined(__AVX512F__)
-inline constexpr u32 lanes = 16;  ///< words of a vector
+inline constexpr u32 lanes = 16;  ///< words per vector
 #else
 inline constexpr u32 lanes = 8;
 #endif
@@ -40,7 +41,7 @@ CAROUSEL_FORCE u32 mask_of(const i32* words) {
 }
 
 namespace {
-// Each of these uses what stands before it.
+// Each of these uses declarations of the preceding ones.
 // clang-format off
 #include "kernels/cpu/gather.hpp"
 #include "kernels/cpu/vertices.hpp"

@@ -1,4 +1,4 @@
-// No include guard by purpose: part of cpu/simd_source.hpp. Rasters one tile of 64x32 keys.
+// No include guard on purpose: part of cpu/simd_source.hpp. Rasters one tile of 64x32 keys.
 
 /// Corner of a tile in pixels.
 struct tile_place {
@@ -17,17 +17,17 @@ CAROUSEL_FORCE pixel_box within(const tile_place& tile, const pixel_box& box) {
             min_(box.y1, tile.y + static_cast<i32>(tile_height) - 1)};
 }
 
-/// The smaller key. The highest bit of every key is set, the empty one's too, since no depth is negative; so
-/// they compare alike as signed numbers, which vectors can.
+/// The smaller key. The highest bit of every key, including the empty one, is set, since no depth is
+/// negative; so signed comparison, which vectors support, gives the same order.
 CAROUSEL_FORCE u64 nearer(u64 a, u64 b) { return static_cast<i64>(a) < static_cast<i64>(b) ? a : b; }
 
-inline constexpr i32 span = 16;  ///< pixels of one vector step
+inline constexpr i32 span = 16;  ///< pixels per vector step
 
 CAROUSEL_FORCE bool none_negative(i32 a, i32 b, i32 c) { return (a | b | c) >= 0; }
 CAROUSEL_FORCE bool none_negative(f64 a, f64 b, f64 c) { return (a >= 0) & (b >= 0) & (c >= 0); }
 
-/// The box of one triangle, 16 pixels of a row at a time. `Int` as in edge_functions: i32, or f64, which
-/// holds every edge's value (50 bits) and becomes the same float as it, and of which there are vectors below
+/// Rasters the box of one triangle, 16 pixels of a row at a time. `Int` as in edge_functions: i32, or f64,
+/// which holds every edge's value exactly (50 bits), converts to the same float, and has vectors even below
 /// AVX-512.
 template <typename Int>
 CAROUSEL_FORCE void raster_rows(const tile_place& tile, const screen_triangle& t, const pixel_box& box,
@@ -74,7 +74,7 @@ CAROUSEL_FORCE void raster_any(const tile_place& tile, const screen_triangle& t,
     }
 }
 
-/// The farthest depth (1/w) that a tile shows; 0: some pixel is empty.
+/// The farthest depth (1/w) that a tile shows; 0 if some pixel is empty.
 CAROUSEL_FORCE f32 farthest_of(const tile_place& tile, const viewport& view) {
     const i32 columns = min_(static_cast<i32>(tile_width), view.width - tile.x),
               rows = min_(static_cast<i32>(tile_height), view.height - tile.y);
@@ -86,7 +86,7 @@ CAROUSEL_FORCE f32 farthest_of(const tile_place& tile, const viewport& view) {
     return float_of(~largest);
 }
 
-/// Could the triangle show a pixel of the box, in front of `farthest`?
+/// True if the triangle could show a pixel of the box, nearer than `farthest`.
 CAROUSEL_FORCE bool may_show(const screen_triangle& t, const pixel_box& box, f32 farthest) {
     if (nearest_corner(t) < farthest) return false;
     const edge_functions<f64> e = edges_at<f64>(t, box.x0, box.y0);
@@ -100,15 +100,15 @@ CAROUSEL_FORCE bool may_show(const screen_triangle& t, const pixel_box& box, f32
              farthest);
 }
 
-/// Set-up of many triangles in one tile, one a lane.
+/// Set-up of many triangles in one tile, one per lane.
 struct alignas(64) stamps {
     i32 e[3][batch_size], step_x[3][batch_size], step_y[3][batch_size], bias[3][batch_size];
     f32 inverse_area[batch_size], wa[batch_size], to_b[batch_size], to_c[batch_size];
     i32 at[batch_size], columns[batch_size], rows[batch_size];
-    i32 small_columns[batch_size], small_rows[batch_size];  ///< 0 for all but the small ones
+    i32 small_columns[batch_size], small_rows[batch_size];  ///< 0 for all except the small ones
     u32 kind[batch_size];
 };
-enum stamp_kind : u32 { stamp_none, stamp_small, stamp_slim, stamp_rows };  // rows: perhaps with no area
+enum stamp_kind : u32 { stamp_none, stamp_small, stamp_slim, stamp_rows };  // rows: may have no area
 inline constexpr i32 stamp_side = 4, slim_columns = 8;
 
 CAROUSEL_FORCE void set_up_stamps(stamps& s, const batch& b, const fragment_job& job, const tile_place& tile,
@@ -121,9 +121,9 @@ CAROUSEL_FORCE void set_up_stamps(stamps& s, const batch& b, const fragment_job&
         const i32 x0 = max_(whole.x0, tile.x), y0 = max_(whole.y0, tile.y);
         const i32 x1 = min_(whole.x1, right), y1 = min_(whole.y1, bottom);
         const i32 columns = x1 - x0 + 1, rows = y1 - y0 + 1;
-        // In 32 bits, where it is exact for narrow triangles: 64-bit products and their conversion to float
-        // have no vectors below AVX-512 and would turn the whole loop into scalar code. The others go to
-        // raster_any, which looks for itself.
+        // In 32 bits, which are exact for narrow triangles: 64-bit products and their conversion to float
+        // have no vectors below AVX-512 and would make the whole loop scalar. The other triangles go to
+        // raster_any, which does its own set-up.
         const i32 area = static_cast<i32>(static_cast<u32>(t.bx - t.ax) * static_cast<u32>(t.cy - t.ay) -
                                           static_cast<u32>(t.by - t.ay) * static_cast<u32>(t.cx - t.ax));
         const u32 slim = u32{narrow(t)};
@@ -133,7 +133,7 @@ CAROUSEL_FORCE void set_up_stamps(stamps& s, const batch& b, const fragment_job&
             alive * (little ? u32{stamp_small}
                             : (u32{columns <= slim_columns} & slim ? u32{stamp_slim} : u32{stamp_rows}));
         s.kind[l] = kind;
-        // lanes that are not narrow may wrap here and are not used
+        // Lanes that are not narrow may wrap here; they are not used.
         const u32 ox = static_cast<u32>(x0 * subpixels + subpixels / 2),
                   oy = static_cast<u32>(y0 * subpixels + subpixels / 2);
         const u32 px[3] = {static_cast<u32>(t.ax) - ox, static_cast<u32>(t.bx) - ox,
@@ -159,18 +159,19 @@ CAROUSEL_FORCE void set_up_stamps(stamps& s, const batch& b, const fragment_job&
     }
 }
 
-/// A vector of small triangles: coverage and depth of one pixel of each at a time, the update one by one.
+/// A vector of small triangles: coverage and depth of one pixel of each at a time; the keys are updated one
+/// by one.
 CAROUSEL_FORCE void raster_stamps(const stamps& s, const batch& b, const tile_place& tile, u32 first) {
     i32 columns = 0, rows = 0;
     for (u32 l = first; l < first + lanes; ++l) {
         columns = max_(columns, s.small_columns[l]);
         rows = max_(rows, s.small_rows[l]);
     }
-    alignas(64) u32 line[3][lanes], e[3][lanes];  // with the biases in them
+    alignas(64) u32 line[3][lanes], e[3][lanes];  // including the biases
     alignas(64) u32 depth[lanes];
     alignas(64) i32 covered[lanes];
     for (u32 i = 0; i < 3; ++i) {
-#pragma GCC unroll 1  // here and below: loops that are unrolled whole don't become vectors
+#pragma GCC unroll 1  // here and below: fully unrolled loops are not vectorised
         for (u32 l = 0; l < lanes; ++l)
             line[i][l] = static_cast<u32>(s.e[i][first + l]) + static_cast<u32>(s.bias[i][first + l]);
     }
@@ -204,13 +205,13 @@ CAROUSEL_FORCE void raster_stamps(const stamps& s, const batch& b, const tile_pl
     }
 }
 
-/// One triangle of at most eight columns from its set-up, a row of pixels a step.
+/// One triangle of at most eight columns from its set-up, one row of pixels per step.
 CAROUSEL_FORCE void raster_slim(const stamps& s, const batch& b, const tile_place& tile, u32 at) {
     alignas(32) u32 e[3][slim_columns];
     for (u32 i = 0; i < 3; ++i) {
         const u32 first = static_cast<u32>(s.e[i][at]), step = static_cast<u32>(s.step_x[i][at]);
 #pragma GCC unroll 1
-        // beyond the box they may wrap; no such pixel counts
+        // Values beyond the box may wrap; those pixels are masked out.
         for (u32 l = 0; l < slim_columns; ++l) e[i][l] = first + l * step;
     }
     const u32 bias[3] = {static_cast<u32>(s.bias[0][at]), static_cast<u32>(s.bias[1][at]),
@@ -238,7 +239,7 @@ CAROUSEL_FORCE void raster_slim(const stamps& s, const batch& b, const tile_plac
     }
 }
 
-/// Triangles of a batch from where the binning has left them.
+/// Loads a batch's triangles from the records of the binning.
 CAROUSEL_FORCE void take_binned(batch& b, const fragment_job& job, const binned_triangle* triangles,
                                 u32* places, u32 count) {
     alignas(64) u32 to_second[batch_size], to_third[batch_size];
@@ -297,7 +298,7 @@ void raster_tile(const fragment_job& job, u32 tile_index, u64* tile_keys_at, boo
     if (first_round) {
         for (u64 i = 0; i < tile_keys; ++i) tile.keys[i] = empty_key;
     }
-    batch b{};  // what a short batch leaves of it is computed, too, and not used
+    batch b{};  // stale entries of a short batch are computed as well, and not used
     stamps s;
     u32 places[batch_size];
     for (u32 w = 0; w < job.workers; ++w) {

@@ -1,5 +1,5 @@
-// Vertex stage of the CPU backend: instances, then chunks of clusters, spread over the pool.
-// The order of the triangle list depends on the threads; no picture does.
+// Vertex stage of the CPU backend: instances, then chunks of clusters, distributed over the pool. The order
+// of the triangle list depends on the threads; the picture does not.
 #include <atomic>
 #include <cstring>
 
@@ -50,7 +50,7 @@ void run_vertex_stage(device::cpu::pool& pool, const vertex_stage_args& args, co
     const u32 clusters = cluster_count(job.mesh.counts);
     list_totals totals;
     pool.parallel_for(u64{clusters} * job.instance_count, cluster_chunk, [&](u64 begin, u64 end, unsigned) {
-        u32 small[cluster_chunk * cluster_triangles + 1];  // one more: the inner loop writes before it counts
+        u32 small[cluster_chunk * cluster_triangles + 1];  // one more: the inner loop stores before it counts
         u32 large[cluster_chunk * cluster_triangles + 1];
         classified found{small, large};
         for (u64 flat = begin; flat < end; ++flat) {

@@ -1,4 +1,4 @@
-// No include guard by purpose: part of cpu/simd_source.hpp. Transforms and classifies the triangles of one
+// No include guard on purpose: part of cpu/simd_source.hpp. Transforms and classifies the triangles of one
 // cluster.
 
 void cluster(const vertex_job& job, u32 instance, u32 number, classified& out) {

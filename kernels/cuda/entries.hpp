@@ -1,5 +1,5 @@
 #pragma once
-// Entries of kernels.hpp on a CUDA queue: launches on its stream. A refused launch throws cuda_error.
+// Implements kernels.hpp on a CUDA queue: launches on its stream. A refused launch throws cuda_error.
 
 #include "kernels/kernels.hpp"
 

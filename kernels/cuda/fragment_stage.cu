@@ -1,16 +1,16 @@
-// Fragment stage on CUDA: a visibility buffer of 64-bit keys, filled by minima in three tiers, then one
-// resolve.
-//   small   a thread a triangle (box of at most 96 pixels)
-//   medium  a warp a triangle (box of at most 4096 pixels, or a sliver)
-//   large   a block a tile of 64x64 pixels, which looks through all larger triangles and passes over those
-//           that are hidden; what finds no room among them is drawn by its warp
-// Each tier computes the same integer edges and the same depth, so the picture doesn't depend on which one
-// ran. Grids that may find nothing to do fill the device once: blocks that wait for others to end and then
-// find nothing cost microseconds. Each kernel begins while the one before it ends (launch.cuh): small sets up
-// its first triangles while the keys are cleared, and large runs beside the rest of small, since both only
-// take minima; it ends behind small, so that tiles and resolve see both. Scratch: header (256 bytes), keys
-// u64[h][w], boxes, triangles. All ones clears keys and counter alike: the counter's value is its stored word
-// plus one.
+// Fragment stage on CUDA: a visibility buffer of 64-bit keys, filled with atomic minima in three tiers, then
+// one resolve.
+//   small   one thread per triangle (box of at most 96 pixels)
+//   medium  one warp per triangle (box of at most 4096 pixels, or a sliver)
+//   large   one block per tile of 64x64 pixels, which scans all larger triangles and skips those that are
+//           hidden; a triangle that does not fit into their store is drawn by its warp
+// Each tier computes the same integer edges and the same depth, so the picture does not depend on the tier.
+// Grids that may have no work fill the device only once: blocks that wait for others to end and then find no
+// work cost microseconds. Each kernel begins while its predecessor ends (launch.cuh): small sets up its first
+// triangles while the keys are cleared, and large runs concurrently with the rest of small, since both only
+// take minima; it ends after small, so that tiles and resolve see both. Scratch: header (256 bytes), keys
+// u64[h][w], boxes, triangles. Setting all bits initialises keys and counter alike: the counter's value is
+// its stored word plus one.
 #include "kernels/cuda/entries.hpp"
 #include "kernels/cuda/large.cuh"
 #include "kernels/cuda/launch.cuh"
@@ -26,8 +26,8 @@ __global__ void __launch_bounds__(256) clear(uint4* words, u32 count) {
     if (i < count) words[i] = {~0U, ~0U, ~0U, ~0U};
 }
 
-/// Small triangles, a thread each. A triangle's reads depend on each other (list, indices, positions), so the
-/// list is read two triangles ahead and the indices one.
+/// Small triangles, one thread each. A triangle's reads depend on each other (list, indices, positions), so
+/// the list is prefetched two triangles ahead and the indices one.
 __global__ void __launch_bounds__(256, resident_blocks(5))
     raster_small(const __grid_constant__ raster_args a) {
     const u32 small = small_count(a), stride = gridDim.x * blockDim.x;
@@ -35,9 +35,9 @@ __global__ void __launch_bounds__(256, resident_blocks(5))
     u64 at = u64{blockIdx.x} * blockDim.x + threadIdx.x;
     u32 id = listed(at), next = listed(at + stride);
     screen_triangle t = fetch_small(a, corners_of(a, id));
-    wait_for_last();   // until the keys are clear; what is read up to here is the frame's input
-    let_next_begin();  // not before that: raster_large goes by it that keys and header are clear, and waits
-                       // for nothing itself
+    wait_for_last();   // until the keys are clear; earlier reads are only of the frame's input
+    let_next_begin();  // only after the wait: raster_large relies on cleared keys and header, and does not
+                       // wait itself
     for (; at < small; at += stride) {
         const u32 now = id;
         const corner_numbers corners = corners_of(a, next);
@@ -51,7 +51,7 @@ __global__ void __launch_bounds__(256, resident_blocks(5))
     }
 }
 
-/// Path "small": every triangle of the list by a thread, whatever its size.
+/// Path "small": every triangle of the list by one thread, whatever its size.
 __global__ void __launch_bounds__(256) raster_all_by_thread(const __grid_constant__ raster_args a) {
     const u32 small = small_count(a);
     const u64 end = u64{small} + large_count(a);
@@ -105,7 +105,7 @@ void fragment_stage(device::queue& q, const fragment_stage_args& args) {
             launch_after("raster_small", raster_small, blocks_striding(a.id_limit, 256, 20), 256, q, a);
             launch_after("raster_large", raster_large, large_blocks, 256, q, a);
         } else {
-            // behind the clear, which it doesn't wait for by itself
+            // In stream order after clear, because raster_large does not wait for it itself.
             launch("raster_large", raster_large, large_blocks, 256, q, a);
         }
         if (a.path != raster_path::medium)

@@ -1,5 +1,6 @@
-// The hash of a plane on CUDA: half a warp a block, two columns a lane; then one small kernel that adds up
-// what the launch's blocks have found and writes eight bytes. Sums are modulo 2^64, so that no order matters.
+// The hash of a plane on CUDA: half a warp per block of the hash, two columns per lane; then one small kernel
+// adds the partial sums of the launch's blocks and writes eight bytes. Sums are modulo 2^64 and therefore
+// independent of order.
 #include "kernels/body/block_hash.hpp"
 #include "kernels/cuda/entries.hpp"
 #include "kernels/cuda/launch.cuh"
@@ -15,8 +16,8 @@ struct hash_job {
     hash_view in;
     u64* parts;
     u64* out;
-    u32 count;      ///< of the parts
-    bool as_words;  ///< each word lies in one row, aligned
+    u32 count;      ///< number of parts
+    bool as_words;  ///< each word lies within one row, aligned
 };
 
 template <bool dense>
@@ -28,7 +29,7 @@ __device__ __forceinline__ u64 word_at(const hash_job& a, u64 at) {
                              : 0;
 }
 
-/// What the two columns of a lane add to the sum of block `index`.
+/// The contribution of a lane's two columns to the sum of block `index`.
 template <bool dense>
 __device__ __forceinline__ u64 lane_sum(const hash_job& a, u64 index, u32 lane, u64 low_key, u64 high_key) {
     const u64 begin = index * hash_block_bytes + lane * 8;

@@ -1,8 +1,8 @@
 #pragma once
-// The warp tier: clips what needs it, rasters boxes of medium size and slivers, and hands larger ones to the
-// tiles (tiles.cuh). Each lane reads and sets up a triangle of its own, so that the reads of many are under
-// way at once; then all lanes raster what they have found, one after another. Included by fragment_stage.cu
-// alone.
+// The warp tier: clips where necessary, rasters boxes of medium size and slivers, and passes larger ones to
+// the tiles (tiles.cuh). Each lane reads and sets up its own triangle, so that many reads are in flight at
+// once; then all lanes together raster these triangles, one after another. Included only by
+// fragment_stage.cu.
 
 #include "kernels/cuda/launch.cuh"
 #include "kernels/cuda/raster.cuh"
@@ -14,13 +14,13 @@ __device__ __forceinline__ i64 box_area(const pixel_box& box) {
     return i64{box.x1 - box.x0 + 1} * (box.y1 - box.y0 + 1);
 }
 
-/// Few pixels in a box that isn't small? `twice`: double_area().
+/// True for few pixels in a box that is not small. `twice`: double_area().
 __device__ __forceinline__ bool is_sliver(const pixel_box& box, i64 twice) {
     const i64 pixels = twice / (2 * subpixels * subpixels);
     return box_area(box) > least_sliver_box && pixels <= medium_area && pixels * 64 <= box_area(box);
 }
 
-/// The triangle that lane `from` holds, in all lanes.
+/// Broadcasts the triangle of lane `from` to all lanes.
 __device__ __forceinline__ screen_triangle broadcast(const screen_triangle& t, int from) {
     const auto i = [&](i32 x) { return __shfl_sync(~0U, x, from); };
     const auto f = [&](f32 x) { return float_of(__shfl_sync(~0U, bits_of(x), from)); };
@@ -43,7 +43,7 @@ __device__ __forceinline__ void raster_lanes(const raster_args& a, u32 lanes, co
     }
 }
 
-/// The same for slivers. A function of its own, not to take registers from what is drawn much more often.
+/// The same for slivers. A separate function, so that it takes no registers from the more frequent cases.
 __device__ __noinline__ void raster_slivers(const raster_args& a, u32 lanes, const screen_triangle& mine,
                                             u32 id) {
     for (; lanes != 0; lanes &= lanes - 1) {
@@ -53,8 +53,8 @@ __device__ __noinline__ void raster_slivers(const raster_args& a, u32 lanes, con
     }
 }
 
-/// Puts a triangle of each lane in `lanes` into the tiles' store; returns the lanes for which there was no
-/// room.
+/// Puts a triangle of each lane in `lanes` into the tiles' store; returns the lanes whose triangle did not
+/// fit.
 __device__ __forceinline__ u32 hand_to_tiles(const raster_args& a, u32 lanes, const screen_triangle& t,
                                              const pixel_box& box, u32 id) {
     if (lanes == 0) return 0;
@@ -72,17 +72,17 @@ __device__ __forceinline__ u32 hand_to_tiles(const raster_args& a, u32 lanes, co
     return __ballot_sync(~0U, mine && !room);
 }
 
-/// Everything that isn't small; with path medium or large every triangle of the list.
+/// All triangles that are not small; with path medium or large every triangle of the list.
 __global__ void __launch_bounds__(256, 3) raster_large(const __grid_constant__ raster_args a) {
     let_next_begin();
-    // No wait in front: behind raster_small all blocks of that have waited for the clear (fragment_stage.cu),
-    // and what both touch they touch by atomics only; in the other paths this kernel was launched in plain
-    // order.
+    // No wait at the start: after raster_small, all blocks of that kernel have waited for the clear
+    // (fragment_stage.cu), and both access shared data only by atomics; on the other paths this kernel is
+    // launched in stream order.
     const u32 small = from_first(small_count(a));
     const u64 begin = a.path == raster_path::automatic ? small : 0U;
     const u64 end = u64{small} + from_first(large_count(a));
     const u32 warps = gridDim.x * (blockDim.x / 32), lane = threadIdx.x & 31U;
-    // few triangles: few a warp, so that all warps have some
+    // With few triangles each warp takes fewer, so that all warps have some.
     const u64 fair = (end - begin + warps - 1) / warps;
     const u32 each = fair < 32 ? static_cast<u32>(fair) : 32U;
     for (u64 first = begin + u64{blockIdx.x * (blockDim.x / 32) + threadIdx.x / 32} * each; first < end;
@@ -111,7 +111,7 @@ __global__ void __launch_bounds__(256, 3) raster_large(const __grid_constant__ r
             if (slivers != 0) raster_slivers(a, slivers, t, id);
         }
     }
-    wait_for_last();  // at the end: small triangles may be drawn beside these
+    wait_for_last();  // at the end: small triangles may be drawn concurrently
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
 #pragma once
-// What every launch shares: the stream of a queue, grid sizes, and the check of a launch.
+// Shared by all launches: the stream of a queue, grid sizes, and the check of a launch.
 
 #include <cuda_runtime.h>
 
@@ -17,9 +17,9 @@ namespace carousel::kernels::cuda {
 using device::cuda::let_next_begin;
 using device::cuda::wait_for_last;
 
-/// For __launch_bounds__(256, resident_blocks(n)): registers are to leave room for n blocks of 256 threads on
-/// a multiprocessor, or for as many as there is room for in any case: 2048 threads on the data centre's GPUs,
-/// 1536 on the others, 1024 on Turing.
+/// For __launch_bounds__(256, resident_blocks(n)): limits registers so that n blocks of 256 threads fit on a
+/// multiprocessor, or fewer if it holds fewer in any case: 2048 threads on data centre GPUs, 1536 on the
+/// others, 1024 on Turing.
 constexpr int resident_blocks(int wanted) {
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ == 800 || __CUDA_ARCH__ == 900 || __CUDA_ARCH__ == 1000 || \
     __CUDA_ARCH__ == 1030
@@ -34,7 +34,7 @@ constexpr int resident_blocks(int wanted) {
 
 inline cudaStream_t stream_of(device::queue& q) { return static_cast<cudaStream_t>(q.native_stream()); }
 
-/// Throws cuda_error for a status other than success. (No fmt here: nvcc can't compile it.)
+/// Throws cuda_error for any status except success. (No fmt here: nvcc can't compile it.)
 inline void check(cudaError_t status, const std::string& what) {
     if (status == cudaSuccess) return;
     throw cuda_error(static_cast<int>(status),
@@ -46,13 +46,13 @@ inline void check_launch(const char* kernel) {
     check(cudaPeekAtLastError(), std::string("launch of kernel ") + kernel);
 }
 
-/// Blocks of `threads` for `count` items, each thread taking `each`.
+/// Number of blocks of `threads` threads for `count` items, with `each` items per thread.
 inline u32 blocks_for(u64 count, u64 threads, u64 each = 1) {
     const u64 blocks = (count + threads * each - 1) / (threads * each);
     return static_cast<u32>(blocks == 0 ? 1 : (blocks > 0x7fffffffULL ? 0x7fffffffULL : blocks));
 }
 
-/// A property of the current device; `otherwise` when it doesn't tell.
+/// A property of the current device; `otherwise` if the query fails.
 inline u32 property(cudaDeviceAttr which, u32 otherwise) {
     int device = 0, value = 0;
     if (cudaGetDevice(&device) != cudaSuccess || cudaDeviceGetAttribute(&value, which, device) != cudaSuccess)
@@ -61,7 +61,7 @@ inline u32 property(cudaDeviceAttr which, u32 otherwise) {
 }
 inline u32 multiprocessors() { return property(cudaDevAttrMultiProcessorCount, 64); }
 
-/// Was the code of this kernel that runs on the current device compiled to overlap?
+/// True if the code of this kernel that runs on the current device was compiled to overlap.
 template <typename Args>
 inline bool may_overlap(void (*kernel)(Args)) {
     bool may = false;
@@ -69,8 +69,8 @@ inline bool may_overlap(void (*kernel)(Args)) {
     return may;
 }
 
-/// Behind what the stream has; a frame's own kernels all go this way or by the next, so that they can be
-/// played as a graph (device/same_work.hpp).
+/// Launches in stream order; launch_after() may overlap with the predecessor. A frame's own kernels all use
+/// one of the two, so that they can run as a graph (device/same_work.hpp).
 template <typename... P>
 inline void launch(const char* name, void (*kernel)(P...), dim3 blocks, dim3 threads, device::queue& q,
                    const std::type_identity_t<P>&... args) {
@@ -85,7 +85,7 @@ inline void launch_after(const char* name, void (*kernel)(Args), dim3 blocks, di
           std::string("launch of kernel ") + name);
 }
 
-/// Blocks of a loop that strides over at most `count` items: enough to fill the device, no more.
+/// Number of blocks of a grid-stride loop over at most `count` items: enough to fill the device, no more.
 inline u32 blocks_striding(u64 count, u64 threads, u32 per_multiprocessor) {
     const u32 most = multiprocessors() * per_multiprocessor, needed = blocks_for(count, threads);
     return needed < most ? needed : most;

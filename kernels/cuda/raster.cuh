@@ -1,6 +1,6 @@
 #pragma once
 // Building blocks of the raster tiers: reading a triangle (with every bound checked), clipping it, and
-// drawing it by one thread or by a warp, box or sliver. Included by fragment_stage.cu alone.
+// drawing it by one thread or by a warp, as box or sliver. Included only by fragment_stage.cu.
 
 #include "kernels/body/clip.hpp"
 #include "kernels/body/setup.hpp"
@@ -16,15 +16,15 @@ constexpr i32 tile_side = 64;
 constexpr i64 medium_area = 4096, least_sliver_box = 512;
 
 struct scratch_header {
-    u32 large;  ///< triangles handed to the tiles, less one; may exceed large_capacity
+    u32 large;  ///< number of triangles passed to the tiles, minus one; may exceed large_capacity
 };
 
-/// A triangle for the tiles: whole, or one of a clipped one's fan.
+/// A triangle for the tiles: whole, or one of the fan of a clipped triangle.
 struct alignas(16) large_triangle {
     screen_triangle t;
     u32 id;
 };
-/// Its pixels' bounding box, both ends included; apart from it, because every tile reads all boxes.
+/// The bounding box of its pixels, both ends included; stored separately, because every tile reads all boxes.
 struct alignas(8) large_box {
     u16 x0, y0, x1, y1;
 };
@@ -49,7 +49,7 @@ __device__ __forceinline__ u32 large_count(const raster_args& a) {
     return min_(a.in.counters->large, a.id_limit - small_count(a));
 }
 
-/// The corners of a triangle: numbers of its mesh's vertices. `first` is ~0 for what is to be passed over.
+/// The corners of a triangle as vertex numbers of its mesh. `first` is ~0 for a triangle to be skipped.
 struct corner_numbers {
     u32 first, second, third, instance;
 };
@@ -64,7 +64,7 @@ __device__ __forceinline__ corner_numbers corners_of(const raster_args& a, u32 i
     return {index[0], index[1], index[2], instance};
 }
 
-/// An instance's matrix to clip space, and positions.
+/// An instance's matrix to clip space, and the positions.
 struct placed_mesh {
     f32 clip[12];
     const f32* positions;
@@ -90,8 +90,8 @@ struct fetched {
     bool valid;
 };
 
-/// The triangle on the screen, made as the vertex stage made it. Numbers are bounded here; a matrix of any
-/// values gives coordinates within the limit.
+/// The triangle on the screen, computed as in the vertex stage. Indices are bounded here; any matrix gives
+/// coordinates within the limit.
 __device__ __forceinline__ fetched fetch(const raster_args& a, const corner_numbers& c) {
     fetched f{};
     const u32 limit = a.mesh.counts.vertex_count;
@@ -106,9 +106,9 @@ __device__ __forceinline__ fetched fetch(const raster_args& a, const corner_numb
     return f;
 }
 
-/// The same for what the vertex stage has called small, and so neither clipped nor dropped: without the
-/// outcodes. Of garbage it makes some triangle within the limit; a corner that doesn't exist gives one
-/// without area.
+/// The same for triangles that the vertex stage has classified as small, and therefore neither clipped nor
+/// dropped: without the outcodes. Garbage gives some triangle within the limit; a nonexistent corner gives
+/// one without area.
 __device__ __forceinline__ screen_triangle fetch_small(const raster_args& a, const corner_numbers& c) {
     screen_triangle none{};
     const u32 limit = a.mesh.counts.vertex_count;
@@ -121,7 +121,7 @@ __device__ __forceinline__ bool needs_clip(const fetched& f) {
     return ((f.v[0].outcode | f.v[1].outcode | f.v[2].outcode) & out_needs_clip) != 0;
 }
 
-/// The clipped polygon of a triangle that fetch() has accepted; returns its number of corners.
+/// The clipped polygon of a triangle for which fetch() returned valid; returns its number of corners.
 __device__ __noinline__ u32 clipped_polygon(const raster_args& a, u32 id,
                                             clip_vertex (&polygon)[max_clipped_vertices]) {
     const u32 instance = id / a.mesh.counts.triangle_count, triangle = id % a.mesh.counts.triangle_count;
@@ -140,11 +140,11 @@ __device__ __forceinline__ screen_triangle fan_triangle(const raster_args& a,
 }
 
 __device__ __forceinline__ void put(const raster_args& a, i32 x, i32 y, u32 depth, u32 id) {
-    // no look at the key first: nobody waits for the minimum, but everybody would wait for what was looked at
+    // The key is not read first: the atomic's result is not waited for, but a read would be.
     atomicMin(a.keys + i64{y} * a.view.width + x, static_cast<unsigned long long>(make_key(depth, id)));
 }
 
-/// A box of one triangle by one thread. The edges are walked with their biases in them: inside is where no
+/// Draws the box of one triangle by one thread. The edge values include their biases: a pixel is inside if no
 /// sign bit is set.
 template <typename Int>
 __device__ __forceinline__ void raster_by_thread(const raster_args& a, const screen_triangle& t,
@@ -165,7 +165,7 @@ __device__ __forceinline__ void raster_by_thread(const raster_args& a, const scr
     }
 }
 
-/// A box of one triangle by a warp, 8 x 4 pixels at a time.
+/// Draws the box of one triangle by a warp, 8 x 4 pixels at a time.
 template <typename Int>
 __device__ __forceinline__ void raster_by_warp(const raster_args& a, const screen_triangle& t,
                                                const pixel_box& box, Int area, u32 id) {
@@ -188,10 +188,10 @@ __device__ __forceinline__ void raster_by_warp(const raster_args& a, const scree
     }
 }
 
-/// A sliver by a warp: a lane a column of its box (a row, if it is taller than wide), in which the edges
-/// leave a few pixels. Where they lie is found by division in floats, good to 2^-8 of a pixel, and taken a
-/// little too large; each pixel is then asked exactly. So a sliver costs what it is long, not what its box
-/// holds.
+/// Draws a sliver by a warp: one lane per column of its box (per row, if it is taller than wide), in which
+/// the edges leave a few pixels. Their range is found by division in floats, accurate to 2^-8 of a pixel, and
+/// slightly enlarged; each pixel is then tested exactly. So the cost of a sliver is proportional to its
+/// length, not to the area of its box.
 __device__ __forceinline__ void raster_by_spans(const raster_args& a, const screen_triangle& t,
                                                 const pixel_box& box, u32 id) {
     const edge_functions<i64> e = edges_at<i64>(t, box.x0, box.y0);
@@ -217,7 +217,7 @@ __device__ __forceinline__ void raster_by_spans(const raster_args& a, const scre
             if (next_pixel[i] > 0) begin = max_(begin, crossing);
             if (next_pixel[i] < 0) end = min_(end, crossing);
         }
-        if (begin > end + 1.0F) continue;  // also for what no i32 holds
+        if (begin > end + 1.0F) continue;  // also covers values that no i32 holds
         const i32 from = to_i32(max_(begin - 0.1F, 0.0F)), to = min_(to_i32(end + 0.1F), last);
 #pragma unroll
         for (int i = 0; i < 3; ++i) w[i] += from * next_pixel[i];
@@ -232,7 +232,7 @@ __device__ __forceinline__ void raster_by_spans(const raster_args& a, const scre
     }
 }
 
-/// Entry `at` of the list, counted through both ends.
+/// Entry `at` of the list: first those at its front, then those at its back.
 __device__ __forceinline__ u32 entry(const raster_args& a, u32 at, u32 small) {
     return at < small ? a.in.list[at] : a.in.list[a.id_limit - 1 - (at - small)];
 }

@@ -1,5 +1,5 @@
 #pragma once
-// Shades each pixel once, from its key. Included by fragment_stage.cu alone.
+// Shades each pixel once, from its key. Included only by fragment_stage.cu.
 
 #include "kernels/body/mip.hpp"
 #include "kernels/body/setup.hpp"
@@ -27,7 +27,7 @@ struct texture_values {
     u32 channel[3];  ///< 0..1020
 };
 
-/// The four texels of a footprint in a texture or level that begins at `begin`.
+/// The four filtered texels of a footprint in a texture or level that begins at texel `begin`.
 __device__ __forceinline__ texture_values take_texels(const resolve_args& a, const texel_footprint& f,
                                                       u32 begin, u32 width, u32 last) {
     const u32* const texels = reinterpret_cast<const u32*>(a.mesh.texture);
@@ -42,7 +42,7 @@ __device__ __forceinline__ texture_values take_texels(const resolve_args& a, con
     return out;
 }
 
-/// One texture without mip levels. `rest`: normal's y and z, texture's u and v of each corner.
+/// One texture without mip levels. `rest`: the normal's y and z and the texture's u and v of each corner.
 __device__ __forceinline__ texture_values plain_texture(const resolve_args& a, const barycentrics& b,
                                                         const float4 (&rest)[3]) {
     const u32 width = a.shade.texture_width;
@@ -52,7 +52,8 @@ __device__ __forceinline__ texture_values plain_texture(const resolve_args& a, c
     return take_texels(a, f, 0, width, ~0U);
 }
 
-/// Mip levels or several textures: body/mip.hpp's steps. `record` is the texture of the pixel's triangle.
+/// Mip levels or several textures: the steps of body/mip.hpp. `record` is the texture of the pixel's
+/// triangle.
 __device__ __forceinline__ texture_values mapped_texture(const resolve_args& a, const texture_record& record,
                                                          const barycentrics& b, const weight_slopes& s,
                                                          const float4 (&rest)[3]) {
@@ -76,7 +77,7 @@ __device__ __forceinline__ texture_values mapped_texture(const resolve_args& a, 
     return out;
 }
 
-/// Lit colour or normal of what a pixel shows; the same steps as the CPU's rows.
+/// Lit colour or normal of a pixel's triangle; the same steps as the CPU's rows.
 template <bool mapped>
 __device__ __forceinline__ u32 shade_pixel(const resolve_args& a, u32 id, u32 x, u32 y) {
     const u32 instance = id / a.mesh.counts.triangle_count,

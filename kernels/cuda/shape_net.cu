@@ -1,4 +1,4 @@
-// The network on a GPU: a picture a block, a hidden neuron a thread.
+// The network on a GPU: one block per picture, one thread per hidden neuron.
 #include "kernels/body/shape_net.hpp"
 #include "kernels/cuda/launch.cuh"
 #include "kernels/shape_net_entries.hpp"

@@ -1,10 +1,10 @@
 #pragma once
-// The tile tier: a block owns 64x64 pixels, a warp 32x16 of them, whose keys its lanes keep in registers,
-// beginning with what the other tiers have left. The block looks through the boxes of all large triangles, a
-// batch at a time, and sets up those that touch the tile; its warps draw them without a single atomic. What
-// lies behind all that the tile shows already isn't set up, what lies behind all that a warp's pixels show,
-// or beside them, isn't drawn. However many triangles lie upon each other, nothing grows and nobody waits for
-// a word. Included by fragment_stage.cu alone.
+// The tile tier: a block owns 64x64 pixels, each of its warps 32x16 of them, with their keys in registers,
+// initialised from the other tiers' results. The block scans the boxes of all large triangles, a batch at a
+// time, and sets up those that touch the tile; its warps draw them without atomics. A triangle that is
+// farther than all that the tile shows is not set up; one that is farther than all that a warp's pixels show,
+// or does not touch them, is not drawn by that warp. However many triangles overlap, memory use does not grow
+// and no warp contends for a word. Included only by fragment_stage.cu.
 
 #include "kernels/cuda/launch.cuh"
 #include "kernels/cuda/raster.cuh"
@@ -13,20 +13,20 @@ namespace carousel::kernels::cuda {
 namespace {
 
 constexpr u32 tile_threads = 256;
-constexpr i32 warp_columns = 32, warp_rows = 16;  // of a tile: a lane has a column of a warp's pixels
+constexpr i32 warp_columns = 32, warp_rows = 16;  // of a tile: one lane per column of a warp's pixels
 static_assert(tile_side == 2 * warp_columns &&
               tile_side * tile_side == static_cast<i32>(tile_threads) * warp_rows);
 
-/// A triangle as a tile draws it: edges at the tile's first pixel, with the bias in them.
+/// A triangle in a tile's coordinates: edges at the tile's first pixel, including the bias.
 struct tile_triangle {
     i64 e[3], step_x[3], step_y[3];
     depth_plane depth;
     depth_bound nearest;
     u32 id;
-    u16 bias_b, bias_c;  ///< what was taken off the edges that the depth is made from
+    u16 bias_b, bias_c;  ///< subtracted from the edges that the depth is computed from
 };
 
-/// False when no pixel of the tile can be inside.
+/// Returns false if no pixel of the tile can be inside.
 __device__ __forceinline__ bool set_up(const screen_triangle& t, const pixel_box& tile, u32 id,
                                        tile_triangle& out) {
     const edge_functions<i64> e = edges_at<i64>(t, tile.x0, tile.y0);
@@ -64,8 +64,8 @@ __device__ __forceinline__ void draw_column(const tile_triangle& t, i64 e0, i64 
     }
 }
 
-/// Draws what of the triangle lies in the warp's pixels, whose first one is (x, y) of the tile. False when
-/// nothing can.
+/// Draws the part of the triangle in the warp's pixels, the first of which is (x, y) of the tile. Returns
+/// false if there can be none.
 __device__ __forceinline__ bool draw(const tile_triangle& t, i32 x, i32 y, i32 lane,
                                      unsigned long long (&keys)[warp_rows]) {
     i64 e[3];
@@ -87,7 +87,7 @@ __device__ __forceinline__ bool draw(const tile_triangle& t, i32 x, i32 y, i32 l
     return true;
 }
 
-/// Upper half of the largest of the warp's keys, the farthest depth.
+/// Upper half of the largest of the warp's keys: the farthest depth.
 __device__ __forceinline__ u32 largest_of(const unsigned long long (&keys)[warp_rows]) {
     u32 largest = 0;
 #pragma unroll
@@ -105,7 +105,7 @@ __global__ void __launch_bounds__(tile_threads, 3) raster_tiles(const __grid_con
     __shared__ tile_triangle found[tile_threads];
     __shared__ u32 found_count;
     __shared__ u32 all;
-    __shared__ u32 largest;  // upper half of a key, of all that the tile shows: the farthest
+    __shared__ u32 largest;  // upper half of the largest key that the tile shows: the farthest depth
     let_next_begin();
     wait_for_last();
     if (threadIdx.x == 0) all = min_(a.header->large + 1U, large_capacity), found_count = 0;
@@ -122,7 +122,7 @@ __global__ void __launch_bounds__(tile_threads, 3) raster_tiles(const __grid_con
         return left + x + lane < a.view.width && top + y + row < a.view.height;
     };
     const auto place = [&](i32 row) { return a.keys + i64{top + y + row} * a.view.width + left + x + lane; };
-    // of the warp's pixels lie in the picture
+    // Whether any of the warp's pixels lie in the picture.
     const bool some = left + x < a.view.width && top + y < a.view.height;
     unsigned long long keys[warp_rows];
     bool loaded = false;
@@ -164,7 +164,7 @@ __global__ void __launch_bounds__(tile_threads, 3) raster_tiles(const __grid_con
     if (!loaded) return;
 #pragma unroll
     for (i32 row = 0; row < warp_rows; ++row) {
-        if (shown(row)) *place(row) = keys[row];  // nobody else touches this tile's keys meanwhile
+        if (shown(row)) *place(row) = keys[row];  // no other thread touches this tile's keys meanwhile
     }
 }
 

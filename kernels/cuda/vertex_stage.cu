@@ -8,7 +8,7 @@ namespace carousel::kernels::cuda {
 namespace {
 
 constexpr u32 select_threads = 256, warps = select_threads / 32, classify_each = cluster_triangles / 32;
-constexpr int select_resident = 5;  ///< blocks on a multiprocessor, by their registers and memory
+constexpr int select_resident = 5;  ///< blocks per multiprocessor, as limited by registers and shared memory
 
 struct select_args {
     mesh_view mesh;
@@ -17,15 +17,15 @@ struct select_args {
     const draw_record* draw;
     const f32* models;
     triangle_buffers out;
-    u32 each;  ///< clusters of a block, 1 to most_clusters
+    u32 each;  ///< clusters per block, 1 to most_clusters
 };
 
 __device__ __forceinline__ u32 drawn_instances(const select_args& a) {
     return body::min_(a.draw->instance_count, a.out.max_instances);
 }
 
-/// Writes the instances' matrices down for the fragment stage and clears the counters, which the next kernel
-/// adds to.
+/// Stores the instances' matrices for the fragment stage and clears the counters, to which the next kernel
+/// adds.
 __global__ void __launch_bounds__(256) prepare(const __grid_constant__ select_args a) {
     let_next_begin();
     const u64 i = u64{blockIdx.x} * blockDim.x + threadIdx.x;
@@ -39,7 +39,7 @@ __global__ void __launch_bounds__(256) prepare(const __grid_constant__ select_ar
     a.out.instances[instance].model[k] = model[k];
 }
 
-/// What classify() looks at of a screen vertex, in 8 bytes: x and outcode (24 and 8 bits), y.
+/// The fields of a screen vertex that classify() reads, in 8 bytes: x and outcode (24 and 8 bits), y.
 using packed_vertex = uint2;
 __device__ __forceinline__ packed_vertex pack(const screen_vertex& v) {
     return {static_cast<u32>(v.x) << 8 | v.outcode, static_cast<u32>(v.y)};
@@ -49,7 +49,7 @@ __device__ __forceinline__ screen_vertex unpack(const packed_vertex& v) {
 }
 static_assert(body::screen_limit < 1 << 23 && body::out_not_finite < 256);
 
-constexpr u32 most_clusters = 256;  ///< of a block
+constexpr u32 most_clusters = 256;  ///< per block
 
 struct visible_cluster {
     u32 in_block;
@@ -58,13 +58,13 @@ struct visible_cluster {
 };
 
 struct block_store {
-    packed_vertex corners[warps][cluster_vertices];  ///< of the cluster that each warp is at
-    f32 clip[warps][12];  ///< with a single instance only the first is used, by all
+    packed_vertex corners[warps][cluster_vertices];  ///< of the cluster that each warp processes
+    f32 clip[warps][12];                             ///< a single instance uses only the first, for all warps
     visible_cluster visible[most_clusters];
-    uint4 small[most_clusters], large[most_clusters];      ///< of each visible cluster: a bit a triangle
-    u32 small_at[most_clusters], large_at[most_clusters];  ///< where its part of the block's begins
+    uint4 small[most_clusters], large[most_clusters];      ///< per visible cluster: one bit per triangle
+    u32 small_at[most_clusters], large_at[most_clusters];  ///< start of its part within the block's
     u32 visible_count;
-    u32 found[5];  ///< small, large, culled, not finite, bad index: the order of triangle_class, and of
+    u32 found[5];  ///< small, large, culled, not finite, bad index: the order of triangle_class and of
                    ///< triangle_counters
     u32 base_small, base_large;
 };
@@ -72,7 +72,8 @@ struct block_store {
 struct place {
     u32 instance, cluster;
 };
-/// A block's clusters are spread over the whole mesh, so that all blocks find about as many that can be seen.
+/// A block's clusters are spread over the whole mesh, so that all blocks find a similar number of visible
+/// ones.
 __device__ __forceinline__ place place_of(const select_args& a, u32 in_block, u32 clusters) {
     const u64 flat = u64{in_block} * gridDim.x + blockIdx.x;
     if (a.out.max_instances == 1) return {0, static_cast<u32>(flat)};
@@ -80,7 +81,7 @@ __device__ __forceinline__ place place_of(const select_args& a, u32 in_block, u3
     return {instance, static_cast<u32>(flat - u64{instance} * clusters)};
 }
 
-/// Tests one cluster a thread; those that may show something go into the block's list.
+/// Tests one cluster per thread; clusters that may be visible are added to the block's list.
 __device__ __forceinline__ void find_visible(const select_args& a, block_store& b, u32 clusters,
                                              u32 in_block) {
     const place at = place_of(a, in_block, clusters);
@@ -119,7 +120,7 @@ __device__ __forceinline__ void transform_listed(const select_args& a, const vis
     }
 }
 
-/// A triangle whose cluster lists no vertices. 4: an index is out of range.
+/// Classifies a triangle of a cluster without a vertex list. 4: an index is out of range.
 __device__ __noinline__ u32 classify_unlisted(const select_args& a, u32 triangle, const f32* clip) {
     const u32* const index = a.mesh.indices + u64{triangle} * 3;
     screen_vertex v[3];
@@ -131,8 +132,8 @@ __device__ __noinline__ u32 classify_unlisted(const select_args& a, u32 triangle
     return static_cast<u32>(body::classify(v[0], v[1], v[2], a.view.width, a.view.height));
 }
 
-/// A triangle of packed corners. Inside, the outcodes are known, and the compiler leaves out what asks for
-/// them.
+/// Classifies a triangle of packed corners. With Inside the outcodes are known, and the compiler removes the
+/// tests of them.
 template <bool Inside>
 __device__ __forceinline__ u32 classify_listed(const select_args& a, const packed_vertex* v, u32 corners) {
     const auto at = [&](u32 place) {
@@ -144,8 +145,8 @@ __device__ __forceinline__ u32 classify_listed(const select_args& a, const packe
         body::classify(at(corners), at(corners >> 8), at(corners >> 16), a.view.width, a.view.height));
 }
 
-/// Classifies the block's visible cluster number `item`, a warp for it: its bits, and its part of what the
-/// block has found.
+/// Classifies the block's visible cluster number `item` with one warp: stores its bits, and reserves its part
+/// of the block's lists.
 __device__ __forceinline__ void classify_cluster(const select_args& a, block_store& b, u32 clusters, u32 item,
                                                  u32 warp, u32 lane) {
     const visible_cluster what = b.visible[item];
@@ -155,7 +156,7 @@ __device__ __forceinline__ void classify_cluster(const select_args& a, block_sto
     const bool listed = what.vertex_count != 0;
     u32 corners[classify_each];
 #pragma unroll
-    for (u32 k = 0; k < classify_each; ++k) {  // on their way while the vertices are transformed
+    for (u32 k = 0; k < classify_each; ++k) {  // loads in flight while the vertices are transformed
         const u32 triangle = begin + k * 32 + lane;
         corners[k] = triangle < end ? a.mesh.local_corners[triangle] : 0U;
     }
@@ -188,7 +189,7 @@ __device__ __forceinline__ void classify_cluster(const select_args& a, block_sto
             }
         }
         small[k] = __ballot_sync(~0U, kind == 0), large[k] = __ballot_sync(~0U, kind == 1);
-        // at most four of a class
+        // at most four per class and lane
         rest += kind == 2 ? 1U : (kind == 3 ? 1U << 8 : (kind == 4 ? 1U << 16 : 0U));
     }
 #pragma unroll
@@ -220,7 +221,8 @@ __device__ __forceinline__ void list_triangles(const select_args& a, const block
     u32 id = at.instance * a.mesh.counts.triangle_count + at.cluster * cluster_triangles + lane;
 #pragma unroll
     for (u32 k = 0; k < classify_each; ++k, id += 32) {
-        // counters that somebody else resets meanwhile (a revoked stage's slot) must not lead out of the list
+        // Counters that another process resets meanwhile (a revoked stage's slot) must not cause writes
+        // outside the list.
         const u64 in_front = front + __popc(small[k] & below), in_back = back + __popc(large[k] & below);
         if ((small[k] >> lane & 1U) != 0 && in_front < capacity) a.out.list[in_front] = id;
         if ((large[k] >> lane & 1U) != 0 && in_back < capacity) a.out.list[capacity - 1 - in_back] = id;
@@ -228,9 +230,9 @@ __device__ __forceinline__ void list_triangles(const select_args& a, const block
     }
 }
 
-/// Culls and classifies. A block tests some clusters, a thread each; its warps then take those that are left,
-/// one after another, and note what they keep. At the end the block reserves room in the list, once, and
-/// writes. Of a hidden cluster nothing is read but its bounds.
+/// Culls and classifies. A block tests some clusters, one per thread; its warps then process the remaining
+/// ones, one after another, and store the triangles to keep as bits. At the end the block reserves room in
+/// the list, once, and writes. Only the bounds of a hidden cluster are read.
 __global__ void __launch_bounds__(select_threads, resident_blocks(select_resident))
     select_visible(const __grid_constant__ select_args a) {
     __shared__ block_store b;
@@ -269,7 +271,7 @@ void vertex_stage(device::queue& q, const vertex_stage_args& args) {
                   args.models,
                   args.out,
                   1};
-    // one wave of blocks where that is possible
+    // One wave of blocks where possible.
     const u64 clusters = u64{cluster_count(args.mesh.counts)} * args.out.max_instances,
               room = u64{multiprocessors()} * select_resident;
     a.each = static_cast<u32>(body::min_<u64>((clusters + room - 1) / room, most_clusters));
